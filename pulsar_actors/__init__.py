@@ -1,0 +1,1 @@
+"""An Apache Pulsar client: actors, explicit state machines, and Spark."""

@@ -1,0 +1,106 @@
+"""What can be wrong with bytes, and what each fault costs.
+
+WireError
+├── FrameError                     the stream is lost: close the connection
+│   ├── FrameTooSmall
+│   ├── FrameTooLarge
+│   └── CommandOverrun
+├── CommandError                   one command is lost, the frames after it are not
+│   ├── MalformedCommand
+│   ├── UnknownCommand
+│   ├── UnknownEnumValue
+│   └── MissingField
+├── EntryError                     one entry is lost: acknowledge it with `validation_error` and go on
+│   ├── ChecksumMismatch
+│   ├── MalformedEntry
+│   ├── UncompressedSizeCorruption
+│   ├── DecompressionFailed
+│   └── MalformedBatch
+├── MalformedMessageId             a serialised id that no client wrote
+└── EncodeError                    our own side: what we were asked to write has no form on the wire
+"""
+
+from typing import ClassVar
+
+from pulsar_actors.exceptions import WireError
+from pulsar_actors.wire.PulsarApi_pb2 import CommandAck
+
+
+class FrameError(WireError):
+    """The stream can not be trusted any longer."""
+
+
+class FrameTooSmall(FrameError):
+    """A frame with no room for its command's size."""
+
+
+class FrameTooLarge(FrameError):
+    """A frame over the limit that the broker and this client agreed on."""
+
+
+class CommandOverrun(FrameError):
+    """A command that claims to be longer than its frame."""
+
+
+class CommandError(WireError):
+    """A whole frame, whose command makes no sense."""
+
+
+class MalformedCommand(CommandError):
+    """A command that protobuf can not read."""
+
+
+class UnknownCommand(CommandError):
+    """A command of a newer protocol."""
+
+
+class UnknownEnumValue(CommandError):
+    """A known command with an enum value of a newer protocol."""
+
+
+class MissingField(CommandError):
+    """A command without a field it must have."""
+
+
+class EntryError(WireError):
+    """A corrupt entry: none of its messages can be delivered."""
+
+    validation_error: ClassVar["CommandAck.ValidationError.ValueType"]
+
+
+class ChecksumMismatch(EntryError):
+    """The entry is not what its producer wrote."""
+
+    validation_error = CommandAck.ValidationError.ChecksumMismatch
+
+
+class MalformedEntry(EntryError):
+    """Headers or metadata that can not be read. Other clients report it as a checksum mismatch; so do we."""
+
+    validation_error = CommandAck.ValidationError.ChecksumMismatch
+
+
+class UncompressedSizeCorruption(EntryError):
+    """A declared size that is over the limit, or is not the size that came out."""
+
+    validation_error = CommandAck.ValidationError.UncompressedSizeCorruption
+
+
+class DecompressionFailed(EntryError):
+    """A payload that its codec can not read, or a codec that nobody here knows."""
+
+    validation_error = CommandAck.ValidationError.DecompressionError
+
+
+class MalformedBatch(EntryError):
+    """A batch that does not split into the messages it declares."""
+
+    validation_error = CommandAck.ValidationError.BatchDeSerializeError
+
+
+class MalformedMessageId(WireError):
+    """Bytes that are not a serialised message id."""
+
+
+class EncodeError(WireError):
+    """A value that can not be written, because it is too large or would be unreadable."""
