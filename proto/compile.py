@@ -19,7 +19,7 @@ def compile_into(folder: Path) -> None:
     protoc, stubs = which("protoc", path=tools), which("protoc-gen-mypy", path=tools)
     if protoc is None or stubs is None:
         sys.exit("protoc and protoc-gen-mypy are not in this environment: pip install 'pulsar-actors[test]'")
-    command = [protoc, f"-I{PROTO}", f"--plugin={stubs}", f"--python_out={folder}", f"--mypy_out={folder}"]
+    command = [protoc, f"-I{PROTO}", f"--plugin={stubs}", f"--python_out={folder}", f"--mypy_out=quiet:{folder}"]
     subprocess.run([*command, "PulsarApi.proto"], check=True)  # noqa: S603 - a compiler we pinned, on our own file
 
 
