@@ -1,0 +1,120 @@
+"""Where a message is: its ledger, its entry, and inside a batch its index.
+
+A topic is a row of ledgers, a ledger is a row of entries, and an entry holds one message or a batch of them. The order
+of ids is therefore (ledger, entry, batch index); the partition comes last, because it says which topic the three count
+in and not how far along they are. These four are also what equality and hash look at. Two more fields ride along and
+do not tell messages apart, here as in the C++ and Java clients: the size of the batch, and for a message that came in
+chunks the id of its first chunk, at which a seek must begin.
+
+-1 stands for "none": no partition, no batch. `EARLIEST` is all -1 and sorts before every real id, `LATEST` has the
+greatest ledger and entry and sorts after.
+
+The bytes of `serialize` are a plain `MessageIdData`, as every client writes it: fields that are "none" are left out.
+An id is a named tuple for the sake of speed (a frozen dataclass takes three times as long to make); as an equal or in
+an order it is not a tuple.
+"""
+
+from typing import NamedTuple, Optional
+
+from google.protobuf.message import DecodeError
+
+from pulsar_actors.wire.errors import EncodeError, MalformedMessageId
+from pulsar_actors.wire.ids import signed, unsigned
+from pulsar_actors.wire.PulsarApi_pb2 import MessageIdData
+
+
+class MessageId(NamedTuple):
+    """The place of one message."""
+
+    ledger_id: int
+    entry_id: int
+    partition: int = -1
+    batch_index: int = -1
+    batch_size: int = 0
+    first_chunk: Optional["MessageId"] = None
+
+    @property
+    def position(self) -> tuple[int, int]:
+        """The ledger and the entry: what the broker stores, and acknowledges, as one."""
+        return (self.ledger_id, self.entry_id)
+
+    @property
+    def entry(self) -> "MessageId":
+        """The id of the whole entry, the same for every message of a batch."""
+        return MessageId(self.ledger_id, self.entry_id, self.partition)
+
+    @classmethod
+    def from_data(cls, data: MessageIdData) -> "MessageId":
+        """Read the form that commands carry."""
+        return cls(
+            signed(data.ledgerId),
+            signed(data.entryId),
+            data.partition,
+            data.batch_index,
+            data.batch_size,
+            cls.from_data(data.first_chunk_message_id) if data.HasField("first_chunk_message_id") else None,
+        )
+
+    def to_data(self) -> MessageIdData:
+        """Write the form that commands carry."""
+        try:
+            return MessageIdData(
+                ledgerId=unsigned(self.ledger_id),
+                entryId=unsigned(self.entry_id),
+                partition=None if self.partition == -1 else self.partition,
+                batch_index=None if self.batch_index == -1 else self.batch_index,
+                batch_size=self.batch_size or None,
+                first_chunk_message_id=None if self.first_chunk is None else self.first_chunk.to_data(),
+            )
+        except ValueError as error:
+            raise EncodeError(f"{self!r} does not fit the fields of a message id: {error}", 0, 0) from error
+
+    @classmethod
+    def deserialize(cls, data: bytes) -> "MessageId":
+        """Read what `serialize` wrote, here or in another client."""
+        parsed = MessageIdData()
+        try:
+            parsed.ParseFromString(data)
+        except DecodeError as error:
+            raise MalformedMessageId(f"not a serialised message id: {error}", 0, len(data)) from error
+        if not parsed.IsInitialized():
+            raise MalformedMessageId("a serialised message id without its ledger or its entry", 0, len(data))
+        return cls.from_data(parsed)
+
+    def serialize(self) -> bytes:
+        """Write the id as bytes that every Pulsar client can read."""
+        return self.to_data().SerializeToString()
+
+    def __str__(self) -> str:
+        return f"({self.ledger_id},{self.entry_id},{self.partition},{self.batch_index})"
+
+    def __hash__(self) -> int:
+        return hash(_rank(self))
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, MessageId) and _rank(self) == _rank(other)
+
+    def __ne__(self, other: object) -> bool:
+        return not self == other
+
+    def __lt__(self, other: object) -> bool:
+        return _rank(self) < _rank(other)
+
+    def __le__(self, other: object) -> bool:
+        return _rank(self) <= _rank(other)
+
+    def __gt__(self, other: object) -> bool:
+        return _rank(self) > _rank(other)
+
+    def __ge__(self, other: object) -> bool:
+        return _rank(self) >= _rank(other)
+
+
+def _rank(value: object) -> tuple[int, int, int, int]:
+    if isinstance(value, MessageId):
+        return (value.ledger_id, value.entry_id, value.batch_index, value.partition)
+    raise TypeError(f"a MessageId has an order among its kind only, not against {type(value).__name__}")
+
+
+EARLIEST = MessageId(-1, -1)
+LATEST = MessageId(2**63 - 1, 2**63 - 1)

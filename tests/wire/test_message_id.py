@@ -1,0 +1,206 @@
+import itertools
+import pickle
+
+import _pulsar
+import pulsar
+import pytest
+from hypothesis import example, given
+from hypothesis import strategies as st
+
+from pulsar_actors.wire.errors import EncodeError, MalformedMessageId
+from pulsar_actors.wire.message_id import EARLIEST, LATEST, MessageId
+from pulsar_actors.wire.PulsarApi_pb2 import MessageIdData
+
+ids = st.integers(-1, 2**63 - 1)
+small = st.integers(-1, 2**31 - 1)
+
+
+def make(ledger_id: st.SearchStrategy[int], entry_id: st.SearchStrategy[int]) -> st.SearchStrategy[MessageId]:
+    return st.builds(MessageId, ledger_id, entry_id, small, small, st.just(0), st.none())
+
+
+plain_ids = make(ids, ids)
+whole_ids = st.builds(MessageId, ids, ids, small, small, st.integers(0, 2**31 - 1), st.none() | plain_ids)
+
+
+def official(message_id: MessageId) -> pulsar.MessageId:
+    return pulsar.MessageId(message_id.partition, message_id.ledger_id, message_id.entry_id, message_id.batch_index)
+
+
+@given(plain_ids)
+@example(EARLIEST)
+@example(LATEST)
+@example(MessageId(1, 2))
+@example(MessageId(1, 2, 3, 4))
+def test_the_bytes_are_those_of_the_official_client(message_id: MessageId) -> None:
+    assert message_id.serialize() == official(message_id).serialize()
+
+
+@given(plain_ids)
+@example(EARLIEST)
+@example(LATEST)
+def test_the_official_client_reads_what_we_write(message_id: MessageId) -> None:
+    read = _pulsar.MessageId.deserialize(message_id.serialize())
+    assert read == official(message_id)._msg_id
+    assert str(read) == str(message_id)
+
+
+@given(plain_ids)
+@example(EARLIEST)
+@example(LATEST)
+def test_we_read_what_the_official_client_writes(message_id: MessageId) -> None:
+    read = MessageId.deserialize(official(message_id).serialize())
+    assert read == message_id
+    assert read.partition == message_id.partition
+
+
+def test_the_ends_of_a_topic_are_those_of_the_official_client() -> None:
+    assert EARLIEST.serialize() == pulsar.MessageId.earliest.serialize()
+    assert LATEST.serialize() == pulsar.MessageId.latest.serialize()
+
+
+@pytest.mark.parametrize(
+    "message_id",
+    [
+        MessageId(1, 2, 3, 4, 10),
+        MessageId(1, 2, 3, first_chunk=MessageId(1, 0, 3)),
+        MessageId(7, 9, first_chunk=MessageId(5, 8)),
+    ],
+)
+def test_batch_size_and_first_chunk_survive_the_official_client(message_id: MessageId) -> None:
+    relayed = _pulsar.MessageId.deserialize(message_id.serialize()).serialize()
+    assert relayed == message_id.serialize()
+    assert MessageId.deserialize(relayed)[:] == message_id[:]
+
+
+@given(whole_ids)
+def test_every_field_survives_serialising_and_pickling(message_id: MessageId) -> None:
+    for copy in (MessageId.deserialize(message_id.serialize()), pickle.loads(pickle.dumps(message_id))):  # noqa: S301 - pickled on the same line
+        assert copy[:] == message_id[:]
+        assert type(copy) is MessageId
+
+
+@given(plain_ids, plain_ids)
+def test_the_order_is_ledger_entry_batch_index_partition(left: MessageId, right: MessageId) -> None:
+    def rank(message_id: MessageId) -> tuple[int, ...]:
+        return (message_id.ledger_id, message_id.entry_id, message_id.batch_index, message_id.partition)
+
+    assert (left < right) == (rank(left) < rank(right))
+    assert (left <= right) == (rank(left) <= rank(right))
+    assert (left > right) == (rank(left) > rank(right))
+    assert (left >= right) == (rank(left) >= rank(right))
+    assert (left == right) == (rank(left) == rank(right))
+    assert (left != right) == (rank(left) != rank(right))
+
+
+def test_a_batch_index_weighs_more_than_a_partition() -> None:
+    assert MessageId(1, 1, 5, 0) < MessageId(1, 1, 0, 1)
+    assert min(MessageId(1, 1, 2, 0), MessageId(1, 1, 1, 0)).partition == 1
+
+
+@given(plain_ids)
+def test_within_one_partition_the_official_client_agrees_on_the_order(message_id: MessageId) -> None:
+    grid = [
+        MessageId(ledger, entry, 0, index) for ledger, entry, index in itertools.product((1, 2), (0, 3), (-1, 0, 1))
+    ]
+    for other in [*grid, message_id._replace(batch_index=0)]:
+        mine = message_id._replace(partition=other.partition)
+        assert (mine < other) == (official(mine) < official(other))
+        assert (mine == other) == (official(mine) == official(other))
+
+
+@given(make(st.integers(0, 2**63 - 2), st.integers(0)))
+def test_earliest_sorts_first_and_latest_last(message_id: MessageId) -> None:
+    assert EARLIEST < message_id < LATEST
+
+
+def test_batch_size_and_first_chunk_are_no_part_of_who_a_message_is() -> None:
+    bare, dressed = MessageId(1, 2, 3, 4), MessageId(1, 2, 3, 4, 10, MessageId(1, 0))
+    assert bare == dressed
+    assert hash(bare) == hash(dressed)
+    assert not bare < dressed
+    assert bare <= dressed
+
+
+@pytest.mark.parametrize(
+    ("bare", "dressed"),
+    [
+        (MessageId(1, 2, 3, 4), MessageId(1, 2, 3, 4, 10)),
+        (MessageId(1, 2, 3), MessageId(1, 2, 3, first_chunk=EARLIEST)),
+    ],
+)
+def test_nor_are_they_for_the_official_client(bare: MessageId, dressed: MessageId) -> None:
+    assert bare == dressed
+    assert _pulsar.MessageId.deserialize(bare.serialize()) == _pulsar.MessageId.deserialize(dressed.serialize())
+
+
+def test_ids_that_differ_anywhere_else_are_different_members_of_a_set() -> None:
+    grid = [MessageId(*fields) for fields in itertools.product((1, 2), (1, 2), (-1, 0), (-1, 0))]
+    assert len(set(grid)) == 16
+
+
+def test_an_id_is_neither_equal_to_a_tuple_nor_in_an_order_with_one() -> None:
+    assert MessageId(1, 2) != (1, 2, -1, -1, 0, None)
+    plain = (1, 2, -1, -1, 0, None)
+    assert plain != MessageId(1, 2)
+    with pytest.raises(TypeError, match="not against tuple"):
+        MessageId(1, 2) < (1, 3)  # noqa: B015 - it is the comparison that must fail
+    with pytest.raises(TypeError, match="not against tuple"):
+        (1, 3) > MessageId(1, 2)  # noqa: B015, SIM300 - the same, from the other side
+
+
+def test_an_id_can_not_be_changed() -> None:
+    with pytest.raises(AttributeError):
+        MessageId(1, 2).ledger_id = 3
+    with pytest.raises(AttributeError):
+        MessageId(1, 2).other = 3
+
+
+def test_every_message_of_a_batch_has_the_same_entry_and_position() -> None:
+    message_id = MessageId(1, 2, 3, 4, 10, MessageId(1, 0))
+    assert message_id.position == (1, 2)
+    assert message_id.entry[:] == (1, 2, 3, -1, 0, None)
+
+
+def test_text_for_people_and_text_for_programmers() -> None:
+    assert str(MessageId(1, 2, 3, 4)) == str(pulsar.MessageId(3, 1, 2, 4)) == "(1,2,3,4)"
+    assert repr(MessageId(1, 2)) == (
+        "MessageId(ledger_id=1, entry_id=2, partition=-1, batch_index=-1, batch_size=0, first_chunk=None)"
+    )
+
+
+def test_minus_one_travels_as_the_greatest_unsigned_number() -> None:
+    data = EARLIEST.to_data()
+    assert (data.ledgerId, data.entryId) == (2**64 - 1, 2**64 - 1)
+    assert not data.HasField("partition")
+    assert MessageId.from_data(MessageIdData(ledgerId=2**64 - 1, entryId=7)) == MessageId(-1, 7)
+
+
+@given(st.binary(max_size=40))
+@example(b"")
+@example(b"\x08\x01")
+@example(b"\x10\x01")
+@example(b"\x08\x01\x10\x02\x3a\x02\x08\x01")
+def test_random_bytes_raise_malformed_message_id_or_read_as_an_id_that_can_be_written_again(data: bytes) -> None:
+    try:
+        message_id = MessageId.deserialize(data)
+    except MalformedMessageId:
+        return
+    assert MessageId.deserialize(message_id.serialize())[:] == message_id[:]
+
+
+@pytest.mark.parametrize("data", [b"", b"\xff", b"\x08\x01", b"\x10\x01", b"\x08\x01\x10\x02\x3a\x02\x08\x01"])
+def test_bytes_that_the_official_client_refuses_are_refused(data: bytes) -> None:
+    with pytest.raises(ValueError, match="Failed to parse"):
+        _pulsar.MessageId.deserialize(data)
+    with pytest.raises(MalformedMessageId):
+        MessageId.deserialize(data)
+
+
+@pytest.mark.parametrize(
+    "message_id",
+    [MessageId(2**63, 0), MessageId(0, -(2**63) - 1), MessageId(0, 0, 2**31), MessageId(0, 0, 0, 2**31)],
+)
+def test_numbers_too_large_for_the_wire_are_an_encode_error(message_id: MessageId) -> None:
+    with pytest.raises(EncodeError, match="does not fit"):
+        message_id.serialize()
