@@ -1,0 +1,44 @@
+"""How much may be on its way at once: messages of a producer, or bytes of a client.
+
+Two running totals instead of one balance: senders only ever raise `taken`, whoever ends a message only ever raises
+`freed`, so the two sides of a hand-over never write the same number. Where several threads share one side, they need a
+lock of their own around it.
+
+A limit of 0 is no limit. An amount over the whole limit is granted when nothing else is outstanding: refusing it would
+be refusing it for ever.
+"""
+
+from pulsar_actors.exceptions import InvalidArgument
+
+
+class SendQuota:
+    """One limit, and how much of it is in use."""
+
+    __slots__ = ("freed", "limit", "taken")
+
+    def __init__(self, limit: int) -> None:
+        if limit < 0:
+            raise InvalidArgument(f"a limit is a positive number, or 0 for none: got {limit}")
+        self.limit = limit
+        self.taken = 0
+        self.freed = 0
+
+    @property
+    def used(self) -> int:
+        """What is taken and not yet freed."""
+        return self.taken - self.freed
+
+    def fits(self, amount: int) -> bool:
+        """Whether `amount` more may be taken now."""
+        used = self.taken - self.freed
+        return not self.limit or not used or used + amount <= self.limit
+
+    def take(self, amount: int) -> None:
+        """Take what was found to fit."""
+        self.taken += amount
+
+    def free(self, amount: int) -> None:
+        """Give back; more than was taken would mean that something ended twice."""
+        if amount > self.taken - self.freed:
+            raise ValueError(f"{amount} freed where only {self.used} are taken: something ended twice")
+        self.freed += amount

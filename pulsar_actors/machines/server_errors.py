@@ -1,0 +1,81 @@
+"""What each error of a broker means for whoever asked.
+
+The same error weighs differently with the moment. A first creation has a user waiting for it: what a retry can not
+cure fails the call at once, and the rest is retried until the operation timeout. Once created, a producer or consumer
+outlives almost anything, for brokers restart, forget and change their minds: only a topic or subscription that has
+gone, a terminated topic and a fenced producer end it. What would end a living one also ends the creation of a new one.
+
+A lookup is retried when another broker, or the same one a moment later, may answer differently: it is starting or
+overloaded, or its metadata store has hiccups. A refused message is judged by itself, in the last column.
+
+The table has a row for every error, so that a newer protocol is a gap that a test finds, and not a silent default.
+"""
+
+from collections.abc import Mapping
+from enum import Enum
+from types import MappingProxyType
+from typing import NamedTuple
+
+from pulsar_actors.wire.PulsarApi_pb2 import ServerError
+
+
+class Verdict(Enum):
+    """Whether trying again makes sense."""
+
+    RETRY = "retry"
+    FAIL = "fail"
+
+
+class SendVerdict(Enum):
+    """What SEND_ERROR asks of a producer."""
+
+    CHECK = "compare the payload with its checksum: corrupt in memory fails it alone, intact means reconnect and resend"
+    FAIL_ONE = "fail this message alone"
+    STOP = "fail everything pending and stop"
+    RECONNECT = "reconnect and resend"
+
+
+class Meaning(NamedTuple):
+    """One row: what an error means at each moment."""
+
+    first_creation: Verdict
+    once_created: Verdict
+    lookup: Verdict
+    send: SendVerdict
+
+
+_RETRY, _FAIL = Verdict.RETRY, Verdict.FAIL
+_CHECK, _ALONE, _STOP, _AGAIN = SendVerdict
+
+# fmt: off
+MEANINGS: Mapping["ServerError.ValueType", Meaning] = MappingProxyType({
+    #                                                          first    once
+    #                                                          creation created lookup  send
+    ServerError.UnknownError:                          Meaning(_RETRY, _RETRY, _RETRY, _AGAIN),
+    ServerError.MetadataError:                         Meaning(_RETRY, _RETRY, _RETRY, _AGAIN),
+    ServerError.PersistenceError:                      Meaning(_RETRY, _RETRY, _RETRY, _AGAIN),
+    ServerError.AuthenticationError:                   Meaning(_FAIL,  _RETRY, _FAIL,  _AGAIN),
+    ServerError.AuthorizationError:                    Meaning(_FAIL,  _RETRY, _FAIL,  _AGAIN),
+    ServerError.ConsumerBusy:                          Meaning(_FAIL,  _RETRY, _FAIL,  _AGAIN),
+    ServerError.ServiceNotReady:                       Meaning(_RETRY, _RETRY, _RETRY, _AGAIN),
+    ServerError.ProducerBlockedQuotaExceededError:     Meaning(_RETRY, _RETRY, _FAIL,  _AGAIN),
+    ServerError.ProducerBlockedQuotaExceededException: Meaning(_RETRY, _RETRY, _FAIL,  _AGAIN),
+    ServerError.ChecksumError:                         Meaning(_RETRY, _RETRY, _FAIL,  _CHECK),
+    ServerError.UnsupportedVersionError:               Meaning(_RETRY, _RETRY, _RETRY, _AGAIN),
+    ServerError.TopicNotFound:                         Meaning(_FAIL,  _FAIL,  _FAIL,  _AGAIN),
+    ServerError.SubscriptionNotFound:                  Meaning(_FAIL,  _FAIL,  _FAIL,  _AGAIN),
+    ServerError.ConsumerNotFound:                      Meaning(_RETRY, _RETRY, _RETRY, _AGAIN),
+    ServerError.TooManyRequests:                       Meaning(_RETRY, _RETRY, _RETRY, _AGAIN),
+    ServerError.TopicTerminatedError:                  Meaning(_FAIL,  _FAIL,  _FAIL,  _STOP),
+    ServerError.ProducerBusy:                          Meaning(_FAIL,  _RETRY, _FAIL,  _AGAIN),
+    ServerError.InvalidTopicName:                      Meaning(_RETRY, _RETRY, _FAIL,  _AGAIN),
+    ServerError.IncompatibleSchema:                    Meaning(_FAIL,  _RETRY, _FAIL,  _AGAIN),
+    ServerError.ConsumerAssignError:                   Meaning(_FAIL,  _RETRY, _FAIL,  _AGAIN),
+    ServerError.TransactionCoordinatorNotFound:        Meaning(_RETRY, _RETRY, _RETRY, _AGAIN),
+    ServerError.InvalidTxnStatus:                      Meaning(_RETRY, _RETRY, _RETRY, _AGAIN),
+    ServerError.NotAllowedError:                       Meaning(_FAIL,  _RETRY, _FAIL,  _ALONE),
+    ServerError.TransactionConflict:                   Meaning(_FAIL,  _RETRY, _FAIL,  _AGAIN),
+    ServerError.TransactionNotFound:                   Meaning(_RETRY, _RETRY, _RETRY, _AGAIN),
+    ServerError.ProducerFenced:                        Meaning(_FAIL,  _FAIL,  _FAIL,  _STOP),
+})
+# fmt: on
