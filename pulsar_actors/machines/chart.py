@@ -1,0 +1,260 @@
+"""State charts as data, and everything that is derived from them.
+
+A chart is a table of rows. Each says: when this event comes in these states, and the guard holds, do this and go there.
+
+    Row(Connected, CONNECTING, READY, guard="limits_are_sane", does="adopt_limits")
+
+Rows of one event in one state are tried in the order of the table, so that order is priority: guarded rows first, and
+last the row without a guard that says what happens otherwise. There is no pair of state and event for which the table
+is silent half of the time: either the last row catches what the guards let through, or the pair is not listed at all.
+
+Not listed means illegal: handling such an event is a bug of ours, and raises. What a peer, a timer or a late answer
+can cause is never a bug of ours, so every event that is not named in `ours` must be listed in every state, if only to
+be ignored there. The chart refuses to exist otherwise.
+
+An action runs before the state changes. If it raises, the state stays, its effects are dropped, and the error names
+the row. An action therefore computes first and changes its ledger last.
+
+This is the only module that knows the `transitions` library. One `transitions` machine serves all models of a chart:
+binding each model to a machine of its own would cost a hundred microseconds and twenty kilobytes apiece.
+"""
+
+import re
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from enum import Enum
+from typing import Any, Final, NamedTuple
+
+from transitions import EventData, Machine, MachineError
+from transitions.extensions import GraphMachine
+
+from pulsar_actors.exceptions import InternalError
+
+INTERNAL: Final = None
+"""The destination of a row that stays where it is."""
+
+Event = object  # each chart has small typed tuples of its own; what they share is that their class is the trigger
+Effect = object
+Effects = Sequence[Effect]  # what an action gives, in the order in which it is to be performed
+
+
+class Row(NamedTuple):
+    """One line of the table: `guard` and `does` name methods of the machine."""
+
+    trigger: type
+    source: Enum | tuple[Enum, ...]
+    dest: Enum | None
+    guard: str | None = None
+    does: str | None = None
+
+    @property
+    def sources(self) -> tuple[Enum, ...]:
+        """The states that the row leaves."""
+        return self.source if isinstance(self.source, tuple) else (self.source,)
+
+    def __str__(self) -> str:
+        """Read like the table."""
+        sources = "|".join(state.name for state in self.sources)
+        dest = self.dest.name if self.dest else "stays"
+        guard = f" [{self.guard}]" if self.guard else ""
+        does = f" / {self.does}" if self.does else ""
+        return f"{trigger_name(self.trigger)}{guard}{does}: {sources} -> {dest}"
+
+
+class ChartError(TypeError):
+    """A chart that contradicts itself; raised when its module is imported."""
+
+
+class IllegalEvent(InternalError):
+    """An event that our own code must not send in this state."""
+
+
+class RowFailed(InternalError):
+    """A guard or an action raised; the state is what it was."""
+
+
+def trigger_name(event: type) -> str:
+    """`TcpOpened` is called `tcp_opened` in diagrams and errors."""
+    return re.sub(r"(?<=[a-z0-9])(?=[A-Z])", "_", event.__name__).lower()
+
+
+class Chart:
+    """A table of rows that has been found consistent."""
+
+    def __init__(  # noqa: PLR0913 - the parts of a chart, each named where it is declared
+        self,
+        name: str,
+        *,
+        states: type[Enum],
+        initial: Enum,
+        final: Iterable[Enum],
+        ours: Iterable[type],
+        rows: Iterable[Row],
+    ) -> None:
+        self.name = name
+        self.states = tuple(states)
+        self.initial = initial
+        self.final = frozenset(final)
+        self.ours = frozenset(ours)
+        self.rows = tuple(rows)
+        self.triggers = tuple(dict.fromkeys(row.trigger for row in self.rows))
+        self._by_pair: dict[tuple[Enum, type], list[Row]] = defaultdict(list)
+        for row in self.rows:
+            for source in row.sources:
+                self._by_pair[source, row.trigger].append(row)
+        problems = list(self._problems())
+        if problems:
+            raise ChartError(f"chart {name!r}: " + "; ".join(problems))
+
+    def rows_for(self, state: Enum, trigger: type) -> tuple[Row, ...]:
+        """Give the rows that are tried, in order, when the event comes in the state: none if it is illegal there."""
+        return tuple(self._by_pair.get((state, trigger), ()))
+
+    def legal(self, state: Enum) -> frozenset[type]:
+        """Give the events that may come in the state."""
+        return frozenset(trigger for source, trigger in self._by_pair if source is state)
+
+    def mermaid(self) -> str:
+        """Draw what changes state or has an effect; what is merely ignored is left to the table."""
+        machine: Any = GraphMachine(
+            model=None,
+            states=[state.name for state in self.states],
+            initial=self.initial.name,
+            auto_transitions=False,
+            graph_engine="mermaid",
+            title=f"title: {self.name}",  # the engine puts it into a front matter, whose keys it leaves to us
+        )
+        for row in self.rows:
+            if row.dest is INTERNAL and row.does is None:
+                continue
+            guard = f" [{row.guard}]" if row.guard else ""
+            does = f" / {row.does}" if row.does else ""
+            for source in row.sources:
+                dest = row.dest.name if row.dest else None
+                machine.add_transition(f"{trigger_name(row.trigger)}{guard}{does}", source.name, dest)
+        ends = "".join(f"  {state.name} --> [*]\n" for state in self.states if state in self.final)
+        return f"{machine.get_combined_graph().source}\n{ends}"
+
+    def _problems(self) -> Iterator[str]:
+        known = set(self.states)
+        mentioned = {self.initial, *self.final, *(s for row in self.rows for s in (*row.sources, row.dest) if s)}
+        yield from (f"unknown state {state}" for state in mentioned - known)
+        names = [trigger_name(trigger) for trigger in self.triggers]
+        yield from (f"two events are called {name}" for name in {name for name in names if names.count(name) > 1})
+        yield from (f"no row is for {trigger_name(trigger)}" for trigger in self.ours - set(self.triggers))
+        yield from self._unordered()
+        yield from self._silent()
+        yield from self._lost()
+
+    def _unordered(self) -> Iterator[str]:
+        for (state, trigger), rows in self._by_pair.items():
+            pair = f"{trigger_name(trigger)} in {state.name}"
+            if any(row.guard is None for row in rows[:-1]):
+                yield f"a row for {pair} comes after one without a guard, and is never tried"
+            if rows[-1].guard is not None:
+                yield f"{pair} has no row for when no guard holds"
+
+    def _silent(self) -> Iterator[str]:
+        for trigger in self.triggers:
+            if trigger in self.ours:
+                continue
+            missing = [state.name for state in self.states if (state, trigger) not in self._by_pair]
+            if missing:
+                yield f"{trigger_name(trigger)} comes from outside but is not listed in {', '.join(missing)}"
+
+    def _lost(self) -> Iterator[str]:
+        leads_to: dict[Enum, set[Enum]] = defaultdict(set)
+        for row in self.rows:
+            for source in row.sources:
+                if row.dest is not None and row.dest is not source:
+                    leads_to[source].add(row.dest)
+        reached, frontier = {self.initial}, [self.initial]
+        while frontier:
+            new = leads_to[frontier.pop()] - reached
+            reached |= new
+            frontier.extend(new)
+        yield from (f"{state.name} can not be reached" for state in self.states if state not in reached)
+        for state in self.states:
+            if not leads_to[state] and state not in self.final:
+                yield f"{state.name} is a dead end and not declared final"
+            if leads_to[state] and state in self.final:
+                yield f"{state.name} is declared final and yet left"
+
+
+class RunningChart:
+    """A chart bound to the class whose methods are its guards and actions."""
+
+    def __init__(self, chart: Chart, model: type) -> None:
+        problems = [
+            f"{row}: {model.__name__} has no method {name!r}"
+            for row in chart.rows
+            for name in (row.guard, row.does)
+            if name is not None and not callable(getattr(model, name, None))
+        ]
+        problems += [
+            f"attribute {trigger_name(trigger)!r} of {model.__name__} hides the event of that name"
+            for trigger in chart.triggers
+            if hasattr(model, trigger_name(trigger))
+        ]
+        if problems:
+            raise ChartError(f"chart {chart.name!r}: " + "; ".join(problems))
+        self.chart = chart
+        machine = Machine(
+            model=None,
+            states=list(chart.states),
+            initial=chart.initial,
+            auto_transitions=False,
+            send_event=True,
+        )
+        for row in chart.rows:
+            machine.add_transition(
+                trigger_name(row.trigger),
+                list(row.sources),
+                row.dest,
+                conditions=_guard(row, model) if row.guard else None,
+                before=_action(row, model) if row.does else None,
+            )
+        self._triggers = {trigger: machine.events[trigger_name(trigger)].trigger for trigger in chart.triggers}
+
+    def fire(self, model: Any, event: Event, now: float) -> list[Effect]:  # noqa: ANN401 - any model of the chart
+        """Handle one event; give the effects for the actor to perform, in order."""
+        effects: list[Effect] = []
+        trigger = self._triggers.get(type(event))
+        if trigger is None:
+            raise self._illegal(model, event)
+        try:
+            trigger(model, event, now, effects)
+        except MachineError as problem:
+            raise self._illegal(model, event) from problem
+        return effects
+
+    def _illegal(self, model: Any, event: Event) -> IllegalEvent:  # noqa: ANN401 - any model of the chart
+        legal = ", ".join(sorted(trigger_name(trigger) for trigger in self.chart.legal(model.state)))
+        what = trigger_name(type(event))
+        return IllegalEvent(f"{self.chart.name}: {what} is illegal in {model.state.name}; legal there: {legal}")
+
+
+def _guard(row: Row, model: type) -> Callable[[EventData], bool]:
+    holds: Callable[[Any, Event, float], bool] = getattr(model, str(row.guard))
+
+    def check(data: EventData) -> bool:
+        event, now, _ = data.args
+        try:
+            return holds(data.model, event, now)
+        except Exception as bug:
+            raise RowFailed(f"guard {row.guard!r} of row {row} raised {bug!r}") from bug
+
+    return check
+
+
+def _action(row: Row, model: type) -> Callable[[EventData], None]:
+    act: Callable[[Any, Event, float], Effects] = getattr(model, str(row.does))
+
+    def perform(data: EventData) -> None:
+        event, now, effects = data.args
+        try:
+            effects.extend(act(data.model, event, now))
+        except Exception as bug:
+            raise RowFailed(f"action {row.does!r} of row {row} raised {bug!r}") from bug
+
+    return perform

@@ -1,0 +1,433 @@
+"""One connection to one broker: from the first packet to the last.
+
+The machine decides when to dial, what to answer in the handshake, whether the peer is still alive, which request an
+answer belongs to, and what ends the connection. It leaves sockets to the socket actor, credentials to whoever fetches
+them, and the meaning of everything between producers, consumers and the broker to their own machines.
+
+A connection lives once. When it ends, it fails what was asked of it, says `Lost`, and is thrown away; reconnecting
+makes a new one. Nothing can therefore be left over from an earlier life: no request id, no owed close, no timer.
+
+A request is anything that has an answer. The connection gives it its id, because ids are unique per connection, and
+hands the answer, the broker's error, a timeout or the loss of the connection to the token that came with it: exactly
+one of these, exactly once. Only a producer that has to queue for its topic hears twice: that it waits, then the rest.
+"""
+
+from enum import Enum, unique
+from typing import Final, NamedTuple
+
+from pulsar_actors.exceptions import (
+    AlreadyClosed,
+    AuthenticationError,
+    BrokerRefusal,
+    ConnectError,
+    ConnectionLost,
+    PulsarException,
+    Timeout,
+)
+from pulsar_actors.machines.chart import INTERNAL, Chart, Effects, Row
+from pulsar_actors.machines.connection_events import (
+    Accepted,
+    AllowFrames,
+    Answered,
+    Arrived,
+    Ask,
+    Challenged,
+    Close,
+    CloseSocket,
+    Connected,
+    CredentialsFailed,
+    CredentialsFetched,
+    Dial,
+    Failed,
+    FetchCredentials,
+    FlushTimedOut,
+    HandshakeTimedOut,
+    KeepaliveDue,
+    Lost,
+    OpenSocket,
+    Pinged,
+    Ponged,
+    Reply,
+    RequestsDue,
+    Route,
+    SocketLost,
+    StartTls,
+    StreamBroken,
+    TcpOpened,
+    Tell,
+    TlsAgreed,
+    Write,
+)
+from pulsar_actors.machines.machine import StateMachine
+from pulsar_actors.machines.request_ids import RequestIds
+from pulsar_actors.machines.timers import StartTimer
+from pulsar_actors.wire.frames import DEFAULT_FRAME_LIMIT, frame_limit
+from pulsar_actors.wire.PulsarApi_pb2 import (
+    AuthData,
+    CommandAuthResponse,
+    CommandConnect,
+    CommandError,
+    CommandPing,
+    CommandPong,
+    CommandProducerSuccess,
+    FeatureFlags,
+    ServerError,
+)
+
+PROTOCOL_VERSION: Final = 21
+
+
+@unique
+class State(Enum):
+    """Where a connection can be."""
+
+    IDLE = "Made, but not asked to connect yet."
+    DIALING = "TCP is being opened, to one host of the service URL after the other."
+    SECURING = "TCP is open and TLS is being agreed."
+    AUTHENTICATING = "The channel is open; the credentials for CONNECT are being fetched."
+    CONNECTING = "CONNECT is sent; the broker has to accept, refuse, or ask for more."
+    CHALLENGED = "The broker asked for more before accepting; fresh credentials are being fetched."
+    READY = "Accepted: requests, messages and keepalive flow."
+    CLOSING = "Closed by our side; what was written before is still leaving."
+    CLOSED = "Over, and everything asked of it has been answered."
+
+
+IDLE, DIALING, SECURING, AUTHENTICATING, CONNECTING, CHALLENGED, READY, CLOSING, CLOSED = State
+
+HANDSHAKE: Final = (DIALING, SECURING, AUTHENTICATING, CONNECTING, CHALLENGED)
+TALKING: Final = (AUTHENTICATING, CONNECTING, CHALLENGED, READY)
+SHUT: Final = (IDLE, DIALING, CLOSING, CLOSED)
+ENDED: Final = (CLOSING, CLOSED)
+
+
+# fmt: off
+ROWS: Final = (
+    # trigger             source            dest             guard                      does
+    Row(Dial,               IDLE,             DIALING,         None,                      "dial_first"),
+    Row(TcpOpened,          DIALING,          SECURING,        "uses_tls",                "start_tls"),
+    Row(TcpOpened,          DIALING,          AUTHENTICATING,  None,                      "fetch_credentials"),
+    Row(TlsAgreed,          SECURING,         AUTHENTICATING,  None,                      "fetch_credentials"),
+    Row(SocketLost,         DIALING,          DIALING,         "has_another_host",        "dial_next"),
+    Row(SocketLost,         DIALING,          CLOSED,          None,                      "give_up_dialling"),
+    Row(SocketLost,         SECURING,         DIALING,         "has_another_host",        "dial_next"),
+    Row(SocketLost,         SECURING,         CLOSED,          None,                      "give_up_dialling"),
+    Row(CredentialsFetched, AUTHENTICATING,   CONNECTING,      None,                      "introduce"),
+    Row(CredentialsFailed,  AUTHENTICATING,   CLOSED,          None,                      "end_without_credentials"),
+    Row(Connected,          CONNECTING,       READY,           None,                      "begin"),
+    Row(Challenged,         CONNECTING,       CHALLENGED,      None,                      "fetch_for_challenge"),
+    Row(Failed,             CONNECTING,       CLOSED,          None,                      "end_refused"),
+    Row(CredentialsFetched, CHALLENGED,       CONNECTING,      None,                      "answer_challenge"),
+    Row(CredentialsFailed,  CHALLENGED,       CLOSED,          None,                      "end_without_credentials"),
+    Row(Failed,             CHALLENGED,       CLOSED,          None,                      "end_refused"),
+    Row(HandshakeTimedOut,  HANDSHAKE,        CLOSED,          None,                      "end_slow_handshake"),
+
+    # In use.
+    Row(Ask,                READY,            INTERNAL,        None,                      "request"),
+    Row(Tell,               READY,            INTERNAL,        None,                      "write"),
+    Row(Arrived,            READY,            INTERNAL,        None,                      "route"),
+    Row(Answered,           READY,            INTERNAL,        "means_queued",            "give_interim_answer"),
+    Row(Answered,           READY,            INTERNAL,        "is_awaited",              "give_answer"),
+    Row(Answered,           READY,            INTERNAL),
+    Row(Failed,             READY,            INTERNAL,        "is_awaited",              "give_refusal"),
+    Row(Failed,             READY,            INTERNAL),
+    Row(RequestsDue,        READY,            INTERNAL,        None,                      "expire_requests"),
+    Row(Challenged,         READY,            INTERNAL,        None,                      "fetch_for_challenge"),
+    Row(CredentialsFetched, READY,            INTERNAL,        None,                      "answer_challenge"),
+    Row(CredentialsFailed,  READY,            CLOSED,          None,                      "end_without_credentials"),
+    Row(KeepaliveDue,       READY,            CLOSED,          "peer_is_silent",          "end_silent"),
+    Row(KeepaliveDue,       READY,            INTERNAL,        None,                      "ping"),
+    Row(Pinged,             READY,            INTERNAL,        None,                      "pong"),
+    Row(Ponged,             READY,            INTERNAL,        None,                      "note_pong"),
+
+    # The end.
+    Row(Close,              IDLE,             CLOSED,          None,                      "end_unused"),
+    Row(Close,              HANDSHAKE,        CLOSED,          None,                      "end_on_request"),
+    Row(Close,              READY,            CLOSING,         None,                      "finish"),
+    Row(SocketLost,         TALKING,          CLOSED,          None,                      "end_cut_off"),
+    Row(StreamBroken,       (SECURING, *TALKING),                         CLOSED,  None,  "end_broken"),
+    Row(SocketLost,         CLOSING,          CLOSED),
+    Row(FlushTimedOut,      CLOSING,          CLOSED,          None,                      "end_unflushed"),
+
+    # Out of turn: a broker that speaks before its time can not be trusted.
+    Row(Connected,          (SECURING, AUTHENTICATING, CHALLENGED, READY), CLOSED, None,  "end_out_of_turn"),
+    Row(Challenged,         (SECURING, AUTHENTICATING, CHALLENGED),        CLOSED, None,  "end_out_of_turn"),
+    Row(Failed,             (SECURING, AUTHENTICATING),                    CLOSED, None,  "end_refused"),
+    Row(Answered,           (SECURING, AUTHENTICATING, CONNECTING, CHALLENGED), CLOSED, None, "end_out_of_turn"),
+    Row(Arrived,            (SECURING, AUTHENTICATING, CONNECTING, CHALLENGED), CLOSED, None, "end_out_of_turn"),
+    Row(Pinged,             (SECURING, AUTHENTICATING, CONNECTING, CHALLENGED), INTERNAL, None, "pong"),
+    Row(Ponged,             (SECURING, AUTHENTICATING, CONNECTING, CHALLENGED), INTERNAL),
+
+    # Too late, or too early to mean anything.
+    Row(Ask,                (IDLE, *HANDSHAKE),                    INTERNAL, None,        "hold"),
+    Row(Ask,                ENDED,                                 INTERNAL, None,        "refuse"),
+    Row(Tell,               (IDLE, *HANDSHAKE, *ENDED),            INTERNAL),
+    Row(Close,              ENDED,                                 INTERNAL),
+    Row(TcpOpened,          (IDLE, SECURING, *TALKING, *ENDED),    INTERNAL),
+    Row(TlsAgreed,          (*TALKING, *SHUT),                     INTERNAL),
+    Row(SocketLost,         (IDLE, CLOSED),                        INTERNAL),
+    Row(StreamBroken,       SHUT,                                  INTERNAL),
+    Row(CredentialsFetched, (SECURING, CONNECTING, *SHUT),         INTERNAL),
+    Row(CredentialsFailed,  (SECURING, CONNECTING, *SHUT),         INTERNAL),
+    Row(HandshakeTimedOut,  (IDLE, READY, *ENDED),                 INTERNAL),
+    Row(KeepaliveDue,       (IDLE, *HANDSHAKE, *ENDED),            INTERNAL),
+    Row(RequestsDue,        (IDLE, *HANDSHAKE, *ENDED),            INTERNAL),
+    Row(FlushTimedOut,      (IDLE, *HANDSHAKE, READY, CLOSED),     INTERNAL),
+    Row(Connected,          SHUT,                                  INTERNAL),
+    Row(Challenged,         SHUT,                                  INTERNAL),
+    Row(Failed,             SHUT,                                  INTERNAL),
+    Row(Answered,           SHUT,                                  INTERNAL),
+    Row(Arrived,            SHUT,                                  INTERNAL),
+    Row(Pinged,             SHUT,                                  INTERNAL),
+    Row(Ponged,             SHUT,                                  INTERNAL),
+)
+# fmt: on
+
+CHART: Final = Chart("connection", states=State, initial=IDLE, final=[CLOSED], ours=[Dial, Ask, Tell, Close], rows=ROWS)
+
+
+class ConnectionSettings(NamedTuple):
+    """What a connection is told when it is made."""
+
+    hosts: tuple[tuple[str, int], ...]
+    client_version: str
+    tls: bool = False
+    proxy_to_broker_url: str | None = None
+    handshake_timeout: float = 10.0
+    keepalive_interval: float = 30.0
+    flush_timeout: float = 1.0
+
+
+class Connection(StateMachine, chart=CHART):
+    """The guards and actions of the chart, in its order."""
+
+    __slots__ = ("_held", "_next_host", "_pong_owed", "_requests", "_settings")
+
+    def __init__(self, settings: ConnectionSettings) -> None:
+        super().__init__()
+        self._settings = settings
+        self._next_host = 0
+        self._held: list[Ask] = []
+        self._requests: RequestIds[object] = RequestIds()
+        self._pong_owed = False
+
+    # Handshake.
+
+    def dial_first(self, event: Dial, now: float) -> Effects:
+        """Start the clock and the first host."""
+        timer = self.timers.start(HandshakeTimedOut, self._settings.handshake_timeout)
+        return [timer, *self._dial()]
+
+    def dial_next(self, event: SocketLost, now: float) -> Effects:
+        """Try the host after the one that failed, on the same clock."""
+        return self._dial()
+
+    def has_another_host(self, event: SocketLost, now: float) -> bool:
+        """Hold while a host of the service URL has not been tried."""
+        return self._next_host < len(self._settings.hosts)
+
+    def uses_tls(self, event: TcpOpened, now: float) -> bool:
+        """Hold for pulsar+ssl."""
+        return self._settings.tls
+
+    def start_tls(self, event: TcpOpened, now: float) -> Effects:
+        """Agree on TLS with the host that was dialled, whose name the certificate must carry."""
+        return [StartTls(self._settings.hosts[self._next_host - 1][0])]
+
+    def give_up_dialling(self, event: SocketLost, now: float) -> Effects:
+        """Say which hosts were tried, and what the last one answered."""
+        hosts = ", ".join(f"{host}:{port}" for host, port in self._settings.hosts)
+        return self._end(ConnectError(f"no connection to {hosts}: {event.reason}"))
+
+    def fetch_credentials(self, event: TcpOpened | TlsAgreed, now: float) -> Effects:
+        """Ask for the credentials that CONNECT carries."""
+        return [FetchCredentials(None)]
+
+    def introduce(self, event: CredentialsFetched, now: float) -> Effects:
+        """Send CONNECT."""
+        connect = CommandConnect(
+            client_version=self._settings.client_version,
+            auth_method_name=event.method,
+            auth_data=event.data,
+            protocol_version=PROTOCOL_VERSION,
+            feature_flags=FeatureFlags(
+                supports_auth_refresh=True,
+                supports_broker_entry_metadata=True,
+                supports_partial_producer=True,
+                supports_topic_watchers=True,
+            ),
+        )
+        if self._settings.proxy_to_broker_url is not None:
+            connect.proxy_to_broker_url = self._settings.proxy_to_broker_url
+        return [Write(connect)]
+
+    def begin(self, event: Connected, now: float) -> Effects:
+        """Adopt the broker's limit, start the keepalive, and send what was asked meanwhile."""
+        limit = frame_limit(event.command.max_message_size) if event.command.max_message_size else DEFAULT_FRAME_LIMIT
+        self.timers.stop(HandshakeTimedOut)
+        held, self._held = self._held, []
+        asked = [effect for ask in held for effect in self.request(ask, now)]
+        return [AllowFrames(limit), Accepted(event.command), self._keepalive(), *asked]
+
+    def fetch_for_challenge(self, event: Challenged, now: float) -> Effects:
+        """Ask for fresh credentials."""
+        return [FetchCredentials(event.command.challenge.auth_data)]
+
+    def answer_challenge(self, event: CredentialsFetched, now: float) -> Effects:
+        """Send AUTH_RESPONSE."""
+        response = AuthData(auth_method_name=event.method, auth_data=event.data)
+        client = self._settings.client_version
+        return [Write(CommandAuthResponse(client_version=client, response=response, protocol_version=PROTOCOL_VERSION))]
+
+    def end_refused(self, event: Failed, now: float) -> Effects:
+        """Pass the broker's refusal of CONNECT on: dialling again would not help."""
+        return self._end(_refusal(event.command))
+
+    def end_without_credentials(self, event: CredentialsFailed, now: float) -> Effects:
+        """Do not go on as nobody."""
+        return self._end(AuthenticationError("AuthenticationError", event.reason))
+
+    def end_slow_handshake(self, event: HandshakeTimedOut, now: float) -> Effects:
+        """Say how far it came."""
+        seconds, stage = self._settings.handshake_timeout, self.state.name
+        return self._end(ConnectError(f"no connection within {seconds:g} s: still {stage}"))
+
+    # In use.
+
+    def request(self, event: Ask, now: float) -> Effects:
+        """Give the request its id and send it."""
+        command = type(event.command)()
+        command.CopyFrom(event.command)
+        first_deadline = self._requests.next_deadline()
+        command.request_id = self._requests.ask(event.token, now + event.timeout)
+        if first_deadline is None or now + event.timeout < first_deadline:
+            return [Write(command), *self._watch_requests(now)]
+        return [Write(command)]
+
+    def write(self, event: Tell, now: float) -> Effects:
+        """Send it."""
+        return [Write(event.command, event.entry)]
+
+    def route(self, event: Arrived, now: float) -> Effects:
+        """Hand them on."""
+        return [Route(event.frames)]
+
+    def means_queued(self, event: Answered, now: float) -> bool:
+        """Hold for a producer that waits its turn: the same request is answered again when the turn comes."""
+        command = event.command
+        return (
+            isinstance(command, CommandProducerSuccess)
+            and not command.producer_ready
+            and command.request_id in self._requests
+        )
+
+    def give_interim_answer(self, event: Answered, now: float) -> Effects:
+        """Pass the word on, and await the final answer for as long as it takes."""
+        return [Reply(self._requests.queued(event.command.request_id), event.command)]
+
+    def is_awaited(self, event: Answered | Failed, now: float) -> bool:
+        """Hold unless the request timed out before its answer came."""
+        return event.command.request_id in self._requests
+
+    def give_answer(self, event: Answered, now: float) -> Effects:
+        """Match the answer with its request."""
+        return [Reply(self._requests.answered(event.command.request_id), event.command)]
+
+    def give_refusal(self, event: Failed, now: float) -> Effects:
+        """Match the error with its request."""
+        return [Reply(self._requests.answered(event.command.request_id), _refusal(event.command))]
+
+    def expire_requests(self, event: RequestsDue, now: float) -> Effects:
+        """Fail the requests whose time is up, and look again when the next one's is."""
+        expired = self._requests.expire(now)
+        error = Timeout("the broker has not answered in time; it may still do what was asked")
+        return [*(Reply(token, error) for token in expired), *self._watch_requests(now)]
+
+    def peer_is_silent(self, event: KeepaliveDue, now: float) -> bool:
+        """Hold when the last PING got no PONG; other traffic proves nothing about who reads ours."""
+        return self._pong_owed
+
+    def end_silent(self, event: KeepaliveDue, now: float) -> Effects:
+        """End a connection that looks open and is not."""
+        return self._end(ConnectionLost(f"no PONG for {self._settings.keepalive_interval:g} s"))
+
+    def ping(self, event: KeepaliveDue, now: float) -> Effects:
+        """Ask for a sign of life."""
+        effects = [Write(CommandPing()), self._keepalive()]
+        self._pong_owed = True
+        return effects
+
+    def pong(self, event: Pinged, now: float) -> Effects:
+        """Give a sign of life."""
+        return [Write(CommandPong())]
+
+    def note_pong(self, event: Ponged, now: float) -> Effects:
+        """Remember the sign of life."""
+        self._pong_owed = False
+        return []
+
+    # The end.
+
+    def end_unused(self, event: Close, now: float) -> Effects:
+        """End without a socket to close."""
+        return self._fail_all(AlreadyClosed("the connection was closed before it was opened"))
+
+    def end_on_request(self, event: Close, now: float) -> Effects:
+        """End in the middle of the handshake."""
+        return self._end(AlreadyClosed("the connection was closed while it was being opened"))
+
+    def finish(self, event: Close, now: float) -> Effects:
+        """Fail what is still unanswered and let the last writes leave."""
+        failed = self._fail_all(AlreadyClosed("the connection was closed"))
+        return [*failed, CloseSocket(flush=True), self.timers.start(FlushTimedOut, self._settings.flush_timeout)]
+
+    def end_cut_off(self, event: SocketLost, now: float) -> Effects:
+        """End because the other side, or the network, did."""
+        return self._end(ConnectionLost(event.reason))
+
+    def end_broken(self, event: StreamBroken, now: float) -> Effects:
+        """End because the bytes make no sense any more."""
+        return self._end(ConnectionLost(f"the broker broke the protocol: {event.error}"))
+
+    def end_unflushed(self, event: FlushTimedOut, now: float) -> Effects:
+        """Stop waiting for a peer that does not read."""
+        return [CloseSocket(flush=False)]
+
+    def end_out_of_turn(self, event: object, now: float) -> Effects:
+        """End because the command belongs to another state."""
+        what = type(event).__name__.lower()
+        return self._end(ConnectionLost(f"the broker broke the protocol: {what} while {self.state.name}"))
+
+    def hold(self, event: Ask, now: float) -> Effects:
+        """Keep the request until the broker accepts us."""
+        self._held.append(event)
+        return []
+
+    def refuse(self, event: Ask, now: float) -> Effects:
+        """Answer a request that came after the end."""
+        return [Reply(event.token, AlreadyClosed("the connection is closed"))]
+
+    def _dial(self) -> Effects:
+        host, port = self._settings.hosts[self._next_host]
+        self._next_host += 1
+        return [OpenSocket(host, port)]
+
+    def _keepalive(self) -> StartTimer:
+        return self.timers.start(KeepaliveDue, self._settings.keepalive_interval)
+
+    def _watch_requests(self, now: float) -> Effects:
+        deadline = self._requests.next_deadline()
+        return [] if deadline is None else [self.timers.start(RequestsDue, max(0.0, deadline - now))]
+
+    def _end(self, error: PulsarException) -> Effects:
+        return [CloseSocket(flush=False), *self._fail_all(error)]
+
+    def _fail_all(self, error: PulsarException) -> Effects:
+        tokens = [*self._requests.drain(), *(ask.token for ask in self._held)]
+        self._held = []
+        return [*(Reply(token, error) for token in tokens), Lost(error)]
+
+
+def _refusal(command: CommandError) -> BrokerRefusal:
+    code = ServerError.Name(command.error)
+    kind = AuthenticationError if command.error == ServerError.AuthenticationError else BrokerRefusal
+    return kind(code, command.message)

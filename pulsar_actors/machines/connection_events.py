@@ -1,0 +1,203 @@
+"""What a connection hears and what it answers with: the events and effects of `connection.py`.
+
+Each event's class is its trigger in the chart. Nothing here decides anything.
+"""
+
+from typing import Any, NamedTuple
+
+from google.protobuf.message import Message
+
+from pulsar_actors.exceptions import PulsarException, WireError
+from pulsar_actors.wire.PulsarApi_pb2 import CommandAuthChallenge, CommandConnected, CommandError
+
+# Events of our own side.
+
+
+class Dial(NamedTuple):
+    """Connect."""
+
+
+class Ask(NamedTuple):
+    """Send a command that has an answer, and give the answer to the token within the timeout."""
+
+    command: Any  # a sub-command with a request_id, which the connection fills in
+    token: object
+    timeout: float
+
+
+class Tell(NamedTuple):
+    """Send a command that has no answer."""
+
+    command: Message
+    entry: tuple[Any, ...] = ()
+
+
+class Close(NamedTuple):
+    """Let what is written leave, then end."""
+
+
+# Events of the socket, of the helper that fetches credentials, and of timers.
+
+
+class TcpOpened(NamedTuple):
+    """The socket is connected."""
+
+
+class TlsAgreed(NamedTuple):
+    """The TLS handshake is done and the certificate is good."""
+
+
+class SocketLost(NamedTuple):
+    """The socket could not be opened, or is gone."""
+
+    reason: str
+
+
+class StreamBroken(NamedTuple):
+    """The peer sent bytes that break the protocol."""
+
+    error: WireError
+
+
+class CredentialsFetched(NamedTuple):
+    """What to answer to the broker's question who we are."""
+
+    method: str
+    data: bytes
+
+
+class CredentialsFailed(NamedTuple):
+    """There are no credentials to be had."""
+
+    reason: str
+
+
+class HandshakeTimedOut(NamedTuple):
+    """Dialling, TLS and CONNECT have taken too long together."""
+
+    generation: int
+
+
+class KeepaliveDue(NamedTuple):
+    """One keepalive interval has passed."""
+
+    generation: int
+
+
+class RequestsDue(NamedTuple):
+    """The oldest unanswered request may have timed out."""
+
+    generation: int
+
+
+class FlushTimedOut(NamedTuple):
+    """What was written has not left in time."""
+
+    generation: int
+
+
+# Events of the broker: one for each kind of command that the connection itself understands.
+
+
+class Connected(NamedTuple):
+    """The broker accepts us."""
+
+    command: CommandConnected
+
+
+class Challenged(NamedTuple):
+    """The broker asks who we are, once more."""
+
+    command: CommandAuthChallenge
+
+
+class Failed(NamedTuple):
+    """The broker answers a request, or CONNECT, with an error."""
+
+    command: CommandError
+
+
+class Answered(NamedTuple):
+    """The broker answers a request."""
+
+    command: Any  # a sub-command with a request_id
+
+
+class Arrived(NamedTuple):
+    """The broker speaks to a producer or a consumer: all such commands of one read, in their order."""
+
+    frames: tuple[Any, ...]
+
+
+class Pinged(NamedTuple):
+    """The broker wants to know whether we are alive."""
+
+
+class Ponged(NamedTuple):
+    """The broker is alive."""
+
+
+# Effects.
+
+
+class OpenSocket(NamedTuple):
+    """Open TCP; answer with `TcpOpened` or `SocketLost`."""
+
+    host: str
+    port: int
+
+
+class StartTls(NamedTuple):
+    """Agree on TLS, for this host; answer with `TlsAgreed` or `SocketLost`."""
+
+    host: str
+
+
+class FetchCredentials(NamedTuple):
+    """Fetch credentials, for the broker's challenge if there is one; answer with one of the Credentials events."""
+
+    challenge: bytes | None
+
+
+class Write(NamedTuple):
+    """Write a command, and the entry that follows it."""
+
+    command: Message
+    entry: tuple[Any, ...] = ()
+
+
+class AllowFrames(NamedTuple):
+    """Accept frames up to this size."""
+
+    limit: int
+
+
+class Accepted(NamedTuple):
+    """Tell whoever waits that the connection can be used."""
+
+    command: CommandConnected
+
+
+class Reply(NamedTuple):
+    """Give the token what became of its request: the answer, or the error in its place."""
+
+    token: object
+    answer: Any  # a sub-command, or a PulsarException
+
+
+class Route(NamedTuple):
+    """Hand commands to the producers and consumers they name."""
+
+    frames: tuple[Any, ...]
+
+
+class CloseSocket(NamedTuple):
+    """Close the socket: after what is written has left, or at once."""
+
+    flush: bool
+
+
+class Lost(NamedTuple):
+    """Tell everybody on this connection that it has ended, and why."""
+
+    error: PulsarException

@@ -1,0 +1,300 @@
+"""One question about topics, until it is answered: where one is served, how many partitions it has, which there are.
+
+A broker that does not serve the topic may send the asker on to another, and that one on to a third. Each redirect says
+whether the broker it names has the last word, and the next question repeats that flag as it came. A walk of more than
+twenty redirects goes in circles, and fails for good. Anything that may pass (a broker that is starting, a broken
+connection) is asked again after a while, from the service URL on, as long as the operation timeout allows.
+
+Questions of other kinds are never redirected, and share the rest. Whether the question travels in the binary protocol
+or over HTTP is the actor's business, as is how many may be on their way at once: a lookup waits for its turn.
+"""
+
+from collections.abc import Callable
+from enum import Enum, unique
+from typing import Any, Final
+
+from google.protobuf.message import Message
+
+from pulsar_actors.exceptions import (
+    AlreadyClosed,
+    AuthenticationError,
+    BrokerRefusal,
+    ConnectError,
+    InvalidUrl,
+    OutcomeUnknown,
+    PulsarException,
+    Timeout,
+)
+from pulsar_actors.machines.backoff import Backoff
+from pulsar_actors.machines.chart import INTERNAL, Chart, Effects, Row
+from pulsar_actors.machines.lookup_events import (
+    Answered,
+    Attached,
+    AttachFailed,
+    AttachTo,
+    BackoffOver,
+    Begin,
+    Cancel,
+    Found,
+    GiveTurn,
+    Inquire,
+    NotFound,
+    OperationTimedOut,
+    Queue,
+    Refused,
+    TakeTurn,
+    Target,
+)
+from pulsar_actors.machines.machine import StateMachine
+from pulsar_actors.machines.server_errors import MEANINGS, Verdict
+from pulsar_actors.wire.PulsarApi_pb2 import (
+    CommandGetSchema,
+    CommandGetSchemaResponse,
+    CommandGetTopicsOfNamespace,
+    CommandGetTopicsOfNamespaceResponse,
+    CommandLookupTopic,
+    CommandLookupTopicResponse,
+    CommandPartitionedTopicMetadata,
+    CommandPartitionedTopicMetadataResponse,
+    ServerError,
+)
+from pulsar_actors.wire.service_url import ServiceUrl
+
+MAX_REDIRECTS: Final = 20
+SERVICE_URL: Final = Target(None, None)
+
+ANSWERS: Final[dict[type[Message], type[Message]]] = {
+    CommandLookupTopic: CommandLookupTopicResponse,
+    CommandPartitionedTopicMetadata: CommandPartitionedTopicMetadataResponse,
+    CommandGetTopicsOfNamespace: CommandGetTopicsOfNamespaceResponse,
+    CommandGetSchema: CommandGetSchemaResponse,
+}
+
+
+@unique
+class State(Enum):
+    """Where a lookup can be."""
+
+    IDLE = "Made, but not asked for yet."
+    QUEUED = "Waits for its turn: only so many lookups are on their way at once."
+    ATTACHING = "Gets a connection to the broker that is to be asked."
+    ASKING = "Has asked, and waits for the broker's answer."
+    WAITING = "Pauses after a failure that may pass, before it starts again from the service URL."
+    DONE = "Answered."
+    FAILED = "Refused for good, or out of time."
+
+
+IDLE, QUEUED, ATTACHING, ASKING, WAITING, DONE, FAILED = State
+
+BUSY: Final = (ATTACHING, ASKING, WAITING)
+ENDED: Final = (DONE, FAILED)
+
+# fmt: off
+ROWS: Final = (
+    # trigger            source      dest        guard                         does
+    Row(Queue,             IDLE,       QUEUED,     None,                         "get_in_line"),
+    Row(Begin,             QUEUED,     ATTACHING,  None,                         "start_walk"),
+    Row(Attached,          ATTACHING,  ASKING,     None,                         "inquire"),
+    Row(AttachFailed,      ATTACHING,  WAITING,    "may_pass",                   "pause"),
+    Row(AttachFailed,      ATTACHING,  FAILED,     None,                         "give_up"),
+    Row(Answered,          ASKING,     FAILED,     "is_another_answer",          "reject_answer"),
+    Row(Answered,          ASKING,     WAITING,    "is_refusal_that_may_pass",   "pause_after_refusal"),
+    Row(Answered,          ASKING,     FAILED,     "is_refusal",                 "give_up_after_refusal"),
+    Row(Answered,          ASKING,     FAILED,     "names_no_broker",            "reject_nameless"),
+    Row(Answered,          ASKING,     FAILED,     "is_one_redirect_too_many",   "stop_walking"),
+    Row(Answered,          ASKING,     ATTACHING,  "is_redirect",                "follow_redirect"),
+    Row(Answered,          ASKING,     DONE,       None,                         "finish"),
+    Row(Refused,           ASKING,     WAITING,    "may_pass",                   "pause"),
+    Row(Refused,           ASKING,     FAILED,     None,                         "give_up"),
+    Row(BackoffOver,       WAITING,    ATTACHING,  None,                         "start_walk"),
+
+    # The end.
+    Row(OperationTimedOut, QUEUED,     FAILED,     None,                         "time_out_in_line"),
+    Row(OperationTimedOut, BUSY,       FAILED,     None,                         "time_out"),
+    Row(Cancel,            (IDLE, QUEUED),         FAILED,    None,              "cancel_unbegun"),
+    Row(Cancel,            BUSY,       FAILED,     None,                         "cancel_begun"),
+
+    # Too late, or too early to mean anything.
+    Row(Begin,             ENDED,                              INTERNAL,  None,  "pass_turn_on"),
+    Row(Cancel,            ENDED,                              INTERNAL),
+    Row(Attached,          (IDLE, QUEUED, ASKING, WAITING, *ENDED),    INTERNAL),
+    Row(AttachFailed,      (IDLE, QUEUED, ASKING, WAITING, *ENDED),    INTERNAL),
+    Row(Answered,          (IDLE, QUEUED, ATTACHING, WAITING, *ENDED), INTERNAL),
+    Row(Refused,           (IDLE, QUEUED, ATTACHING, WAITING, *ENDED), INTERNAL),
+    Row(BackoffOver,       (IDLE, QUEUED, ATTACHING, ASKING, *ENDED),  INTERNAL),
+    Row(OperationTimedOut, (IDLE, *ENDED),                             INTERNAL),
+)
+# fmt: on
+
+CHART: Final = Chart("lookup", states=State, initial=IDLE, final=ENDED, ours=[Queue, Begin, Cancel], rows=ROWS)
+
+
+class Lookup(StateMachine, chart=CHART):
+    """The guards and actions of the chart, in its order."""
+
+    __slots__ = ("_authoritative", "_backoff", "_deadline", "_last_error", "_question", "_redirects", "_target", "_tls")
+
+    def __init__(self, question: Message, *, tls: bool, jitter: Callable[[], float], timeout: float) -> None:
+        super().__init__()
+        self._question = question
+        self._tls = tls
+        self._backoff = Backoff(jitter)
+        self._deadline = timeout  # counted from `Queue`
+        self._target = SERVICE_URL
+        self._authoritative = False
+        self._redirects = 0
+        self._last_error: PulsarException | None = None
+
+    def get_in_line(self, event: Queue, now: float) -> Effects:
+        """Start the clock before the queue: the caller waits in it as well."""
+        effects = [self.timers.start(OperationTimedOut, self._deadline), TakeTurn()]
+        self._deadline += now
+        return effects
+
+    def start_walk(self, event: Begin | BackoffOver, now: float) -> Effects:
+        """Ask whoever the service URL leads to, which need not have the last word."""
+        self._target, self._authoritative, self._redirects = SERVICE_URL, False, 0
+        return [AttachTo(SERVICE_URL)]
+
+    def inquire(self, event: Attached, now: float) -> Effects:
+        """Ask, with the flag of the redirect that led here."""
+        command: Any = type(self._question)()
+        command.CopyFrom(self._question)
+        if isinstance(command, CommandLookupTopic):
+            command.authoritative = self._authoritative
+        return [Inquire(command, max(0.0, self._deadline - now))]
+
+    def may_pass(self, event: AttachFailed | Refused, now: float) -> bool:
+        """Hold for what another broker, or the same one a moment later, may answer differently."""
+        return _may_pass(event.error)
+
+    def pause(self, event: AttachFailed | Refused, now: float) -> Effects:
+        """Wait a little longer than the last time."""
+        return self._pause(event.error)
+
+    def give_up(self, event: AttachFailed | Refused, now: float) -> Effects:
+        """Pass the error on."""
+        return [GiveTurn(), NotFound(event.error)]
+
+    def is_another_answer(self, event: Answered, now: float) -> bool:
+        """Hold when the broker answers a question of another kind."""
+        return type(event.command) is not ANSWERS[type(self._question)]
+
+    def reject_answer(self, event: Answered, now: float) -> Effects:
+        """Fail: a broker that mixes questions up will do so again."""
+        question, answer = type(self._question).__name__, type(event.command).__name__
+        return [GiveTurn(), NotFound(ConnectError(f"the broker answered {question} with {answer}"))]
+
+    def is_refusal(self, event: Answered, now: float) -> bool:
+        """Hold for an answer that carries an error."""
+        return _refusal(event.command) is not None
+
+    def is_refusal_that_may_pass(self, event: Answered, now: float) -> bool:
+        """Hold for an error that is worth another try."""
+        refusal = _refusal(event.command)
+        return refusal is not None and _may_pass(refusal)
+
+    def pause_after_refusal(self, event: Answered, now: float) -> Effects:
+        """Wait a little longer than the last time."""
+        return self._pause(_refusal(event.command))
+
+    def give_up_after_refusal(self, event: Answered, now: float) -> Effects:
+        """Pass the broker's words on."""
+        refusal = _refusal(event.command)
+        assert refusal is not None  # noqa: S101 - the guard has looked
+        return [GiveTurn(), NotFound(refusal)]
+
+    def names_no_broker(self, event: Answered, now: float) -> bool:
+        """Hold for a topic's answer without a usable address."""
+        if not isinstance(event.command, CommandLookupTopicResponse):
+            return False
+        try:
+            ServiceUrl.parse(self._broker(event.command))
+        except InvalidUrl:
+            return True
+        return False
+
+    def reject_nameless(self, event: Answered, now: float) -> Effects:
+        """Say which address was missing."""
+        kind = "brokerServiceUrlTls" if self._tls else "brokerServiceUrl"
+        name = self._broker(event.command)
+        return [GiveTurn(), NotFound(ConnectError(f"the broker's answer names no broker: {kind} is {name!r}"))]
+
+    def is_redirect(self, event: Answered, now: float) -> bool:
+        """Hold when another broker is to be asked."""
+        command = event.command
+        redirect = CommandLookupTopicResponse.Redirect
+        return isinstance(command, CommandLookupTopicResponse) and command.response == redirect
+
+    def is_one_redirect_too_many(self, event: Answered, now: float) -> bool:
+        """Hold for the twenty-first redirect of a walk."""
+        return self.is_redirect(event, now) and self._redirects >= MAX_REDIRECTS
+
+    def stop_walking(self, event: Answered, now: float) -> Effects:
+        """Fail without another try: brokers that disagree about a topic's owner go on disagreeing."""
+        return [GiveTurn(), NotFound(ConnectError(f"redirected more than {MAX_REDIRECTS} times: the brokers disagree"))]
+
+    def follow_redirect(self, event: Answered, now: float) -> Effects:
+        """Ask the named broker, with the flag it came with."""
+        target = self._named(event.command)
+        self._target, self._authoritative = target, event.command.authoritative
+        self._redirects += 1
+        return [AttachTo(target)]
+
+    def finish(self, event: Answered, now: float) -> Effects:
+        """Pass the answer on."""
+        is_topic = isinstance(event.command, CommandLookupTopicResponse)
+        return [GiveTurn(), Found(event.command, self._named(event.command) if is_topic else None)]
+
+    def time_out_in_line(self, event: OperationTimedOut, now: float) -> Effects:
+        """Fail without having asked anybody."""
+        return [NotFound(Timeout("its turn did not come in time: too many lookups are on their way"))]
+
+    def time_out(self, event: OperationTimedOut, now: float) -> Effects:
+        """Fail with the last thing that went wrong, which tells more than that time is up."""
+        last = f"; the last failure was: {self._last_error}" if self._last_error else ""
+        return [GiveTurn(), NotFound(Timeout(f"no answer in time, while {self.state.name}{last}"))]
+
+    def cancel_unbegun(self, event: Cancel, now: float) -> Effects:
+        """End without having asked anybody."""
+        return [NotFound(AlreadyClosed("the client was closed during a lookup"))]
+
+    def cancel_begun(self, event: Cancel, now: float) -> Effects:
+        """End, and let the next in line begin."""
+        return [GiveTurn(), *self.cancel_unbegun(event, now)]
+
+    def pass_turn_on(self, event: Begin, now: float) -> Effects:
+        """Do nothing with a turn that came too late, but do not keep it."""
+        return [GiveTurn()]
+
+    def _pause(self, error: PulsarException | None) -> Effects:
+        timer = self.timers.start(BackoffOver, self._backoff.next_delay())
+        self._last_error = error
+        return [timer]
+
+    def _broker(self, command: CommandLookupTopicResponse) -> str:
+        return command.brokerServiceUrlTls if self._tls else command.brokerServiceUrl
+
+    def _named(self, command: CommandLookupTopicResponse) -> Target:
+        broker = self._broker(command)
+        return Target(logical=broker, physical=None if command.proxy_through_service_url else broker)
+
+
+def _may_pass(error: PulsarException) -> bool:
+    if isinstance(error, AuthenticationError):
+        return False
+    if isinstance(error, BrokerRefusal):
+        return MEANINGS[ServerError.Value(error.code)].lookup is Verdict.RETRY
+    return isinstance(error, (ConnectError, OutcomeUnknown))
+
+
+def _refusal(answer: Any) -> BrokerRefusal | None:  # noqa: ANN401 - any of the answers
+    match answer:
+        case CommandGetSchemaResponse() if answer.HasField("error_code"):
+            return BrokerRefusal(ServerError.Name(answer.error_code), answer.error_message)
+        case CommandLookupTopicResponse() if answer.response == CommandLookupTopicResponse.Failed:
+            return BrokerRefusal(ServerError.Name(answer.error), answer.message)
+        case CommandPartitionedTopicMetadataResponse() if answer.response == answer.Failed:
+            return BrokerRefusal(ServerError.Name(answer.error), answer.message)
+        case _:
+            return None

@@ -1,0 +1,400 @@
+from typing import Any
+
+import pytest
+
+from pulsar_actors.exceptions import (
+    AlreadyClosed,
+    AuthenticationError,
+    BrokerRefusal,
+    ConnectError,
+    ConnectionLost,
+    Timeout,
+)
+from pulsar_actors.machines.connection import Connection, ConnectionSettings, State
+from pulsar_actors.machines.connection_events import (
+    Accepted,
+    AllowFrames,
+    Answered,
+    Arrived,
+    Ask,
+    Challenged,
+    Close,
+    CloseSocket,
+    Connected,
+    CredentialsFailed,
+    CredentialsFetched,
+    Dial,
+    Failed,
+    FetchCredentials,
+    FlushTimedOut,
+    HandshakeTimedOut,
+    KeepaliveDue,
+    Lost,
+    OpenSocket,
+    Pinged,
+    Ponged,
+    Reply,
+    RequestsDue,
+    Route,
+    SocketLost,
+    StartTls,
+    StreamBroken,
+    TcpOpened,
+    Tell,
+    TlsAgreed,
+    Write,
+)
+from pulsar_actors.machines.timers import StartTimer
+from pulsar_actors.wire.errors import FrameTooLarge
+from pulsar_actors.wire.PulsarApi_pb2 import (
+    AuthData,
+    CommandAuthChallenge,
+    CommandAuthResponse,
+    CommandConnect,
+    CommandConnected,
+    CommandError,
+    CommandFlow,
+    CommandLookupTopic,
+    CommandLookupTopicResponse,
+    CommandPing,
+    CommandPong,
+    CommandProducer,
+    CommandProducerSuccess,
+    CommandSuccess,
+    ServerError,
+)
+
+ONE_HOST = ConnectionSettings(hosts=(("a", 6650),), client_version="test")
+TWO_HOSTS = ONE_HOST._replace(hosts=(("a", 6650), ("b", 6651)))
+CREDENTIALS = CredentialsFetched("token", b"secret")
+WELCOME = Connected(CommandConnected(server_version="broker", max_message_size=1000))
+LOOKUP = CommandLookupTopic(topic="t", request_id=0)
+
+
+class Driven:
+    """A connection that is told things, and remembers what it did about the last one and the timers it started."""
+
+    def __init__(self, settings: ConnectionSettings = ONE_HOST, *events: Any) -> None:
+        self.machine = Connection(settings)
+        self.now = 100.0
+        self.timers: dict[type, Any] = {}
+        self.effects: list[Any] = []
+        self.tell(*events)
+
+    def tell(self, *events: Any) -> list[Any]:
+        for event in events:
+            self.effects = self.machine.handle(event, self.now)
+            self.timers |= {type(e.event): e for e in self.effects if isinstance(e, StartTimer)}
+        return self.effects
+
+    def fire(self, kind: type) -> list[Any]:
+        """Let the time of a timer pass, and the timer."""
+        timer = self.timers[kind]
+        self.now += timer.delay
+        return self.tell(timer.event)
+
+    def did(self, kind: type) -> list[Any]:
+        return [effect for effect in self.effects if isinstance(effect, kind)]
+
+
+OPENING = (Dial(), TcpOpened())
+READY = (*OPENING, CREDENTIALS, WELCOME)
+
+
+def ready(settings: ConnectionSettings = ONE_HOST) -> Driven:
+    driven = Driven(settings, *READY)
+    assert driven.machine.state is State.READY
+    return driven
+
+
+def asked(driven: Driven, token: object = "token", timeout: float = 30.0, command: Any = LOOKUP) -> int:
+    (write,) = [e for e in driven.tell(Ask(command, token, timeout)) if isinstance(e, Write)]
+    return int(write.command.request_id)
+
+
+def test_dialling_opens_a_socket_to_the_first_host() -> None:
+    assert Driven(TWO_HOSTS, Dial()).did(OpenSocket) == [OpenSocket("a", 6650)]
+
+
+def test_the_next_host_is_tried_when_one_does_not_answer() -> None:
+    driven = Driven(TWO_HOSTS, Dial(), SocketLost("refused"))
+    assert driven.effects == [OpenSocket("b", 6651)]
+    assert driven.machine.state is State.DIALING
+
+
+def test_the_next_host_is_tried_when_tls_fails() -> None:
+    driven = Driven(TWO_HOSTS._replace(tls=True), *OPENING, SocketLost("bad certificate"))
+    assert driven.effects == [OpenSocket("b", 6651)]
+
+
+@pytest.mark.parametrize("events", [(Dial(),), OPENING], ids=["tcp", "tls"])
+def test_when_no_host_is_left_the_error_names_all_of_them_and_the_last_reason(events: Any) -> None:
+    driven = Driven(TWO_HOSTS._replace(tls=True), Dial(), SocketLost("x"), *events[1:], SocketLost("refused"))
+    (lost,) = driven.did(Lost)
+    assert isinstance(lost.error, ConnectError)
+    assert str(lost.error) == "no connection to a:6650, b:6651: refused"
+
+
+def test_tls_is_agreed_with_the_host_that_was_dialled() -> None:
+    driven = Driven(TWO_HOSTS._replace(tls=True), Dial(), SocketLost("refused"), TcpOpened())
+    assert driven.effects == [StartTls("b")]
+    assert driven.tell(TlsAgreed()) == [FetchCredentials(None)]
+
+
+def test_connect_carries_the_credentials_and_what_this_client_can_do() -> None:
+    (write,) = Driven(ONE_HOST, *OPENING, CREDENTIALS).effects
+    connect = write.command
+    assert isinstance(connect, CommandConnect)
+    assert (connect.auth_method_name, connect.auth_data, connect.client_version) == ("token", b"secret", "test")
+    assert connect.protocol_version == 21
+    assert connect.feature_flags.supports_auth_refresh
+    assert connect.feature_flags.supports_partial_producer
+    assert not connect.HasField("proxy_to_broker_url")
+
+
+def test_through_a_proxy_connect_names_the_broker_behind_it() -> None:
+    (write,) = Driven(ONE_HOST._replace(proxy_to_broker_url="broker:6650"), *OPENING, CREDENTIALS).effects
+    assert write.command.proxy_to_broker_url == "broker:6650"
+
+
+@pytest.mark.parametrize(("announced", "limit"), [(1000, 1000 + 10240), (0, 5 * 1024 * 1024 + 10240)])
+def test_the_frame_limit_is_what_the_broker_announces(announced: int, limit: int) -> None:
+    driven = Driven(ONE_HOST, *OPENING, CREDENTIALS)
+    driven.tell(Connected(CommandConnected(server_version="broker", max_message_size=announced)))
+    assert driven.did(AllowFrames) == [AllowFrames(limit)]
+    assert driven.did(Accepted)
+
+
+def test_a_refused_connect_ends_the_connection_with_the_brokers_word_at_once() -> None:
+    driven = Driven(ONE_HOST, *OPENING, CREDENTIALS)
+    code = ServerError.AuthenticationError
+    driven.tell(Ask(LOOKUP, "token", 30.0), Failed(CommandError(request_id=2**64 - 1, error=code, message="no")))
+    assert driven.machine.state is State.CLOSED
+    (lost,) = driven.did(Lost)
+    assert isinstance(lost.error, AuthenticationError)
+    assert driven.did(Reply) == [Reply("token", lost.error)]
+    assert driven.did(CloseSocket) == [CloseSocket(flush=False)]
+
+
+def test_a_challenge_during_the_handshake_is_answered_with_fresh_credentials() -> None:
+    challenge = Challenged(CommandAuthChallenge(challenge=AuthData(auth_method_name="token", auth_data=b"again")))
+    driven = Driven(ONE_HOST, *OPENING, CREDENTIALS, challenge)
+    assert driven.effects == [FetchCredentials(b"again")]
+    (write,) = driven.tell(CREDENTIALS)
+    assert isinstance(write.command, CommandAuthResponse)
+    assert write.command.response.auth_data == b"secret"
+    driven.tell(WELCOME)
+    assert driven.machine.state is State.READY
+
+
+def test_a_challenge_later_is_answered_without_interrupting_anything() -> None:
+    driven = ready()
+    driven.tell(Challenged(CommandAuthChallenge()))
+    assert (driven.effects, driven.machine.state) == ([FetchCredentials(b"")], State.READY)
+    (write,) = driven.tell(CREDENTIALS)
+    assert isinstance(write.command, CommandAuthResponse)
+    assert driven.machine.state is State.READY
+
+
+@pytest.mark.parametrize("events", [OPENING, (*OPENING, CREDENTIALS, Challenged(CommandAuthChallenge())), READY])
+def test_without_credentials_the_connection_ends(events: Any) -> None:
+    driven = Driven(ONE_HOST, *events, CredentialsFailed("file not found"))
+    assert driven.machine.state is State.CLOSED
+    (lost,) = driven.did(Lost)
+    assert "file not found" in str(lost.error)
+
+
+@pytest.mark.parametrize("count", range(1, 5))
+def test_a_handshake_that_takes_too_long_ends_the_connection_wherever_it_is(count: int) -> None:
+    events = (Dial(), TcpOpened(), TlsAgreed(), CREDENTIALS)[:count]
+    driven = Driven(ONE_HOST._replace(tls=True), *events)
+    stage = driven.machine.state.name
+    driven.fire(HandshakeTimedOut)
+    (lost,) = driven.did(Lost)
+    assert str(lost.error) == f"no connection within 10 s: still {stage}"
+
+
+def test_the_handshake_timer_of_an_established_connection_means_nothing() -> None:
+    driven = ready()
+    assert driven.fire(HandshakeTimedOut) == []
+    assert driven.machine.state is State.READY
+
+
+def test_what_is_asked_before_the_connection_is_ready_is_sent_once_it_is() -> None:
+    driven = Driven(ONE_HOST, Ask(LOOKUP, "first", 30.0), *OPENING, CREDENTIALS, Ask(LOOKUP, "second", 30.0))
+    assert driven.effects == []
+    driven.tell(WELCOME)
+    assert [write.command.request_id for write in driven.did(Write)] == [0, 1]
+    (reply,) = driven.tell(Answered(CommandLookupTopicResponse(request_id=1)))
+    assert reply.token == "second"
+
+
+def test_each_request_has_an_id_of_its_own_and_its_answer_finds_it() -> None:
+    driven = ready()
+    first, second = asked(driven, "first"), asked(driven, "second")
+    assert first != second
+    answer = CommandLookupTopicResponse(request_id=first)
+    assert driven.tell(Answered(answer)) == [Reply("first", answer)]
+
+
+def test_the_callers_command_is_not_changed_by_being_sent() -> None:
+    driven = ready()
+    asked(driven)
+    asked(driven)
+    assert LOOKUP.request_id == 0
+
+
+def test_an_error_in_place_of_an_answer_reaches_the_request_with_the_brokers_words() -> None:
+    driven = ready()
+    error = CommandError(request_id=asked(driven), error=ServerError.TopicNotFound, message="no such topic")
+    (reply,) = driven.tell(Failed(error))
+    assert isinstance(reply.answer, BrokerRefusal)
+    assert str(reply.answer) == "TopicNotFound: no such topic"
+
+
+def test_a_request_is_answered_once() -> None:
+    driven = ready()
+    answer = Answered(CommandSuccess(request_id=asked(driven)))
+    assert driven.tell(answer) != []
+    assert driven.tell(answer) == []
+
+
+def test_a_request_without_an_answer_times_out_and_a_late_answer_is_dropped() -> None:
+    driven = ready()
+    first = asked(driven, "first", timeout=5.0)
+    asked(driven, "second", timeout=8.0)
+    (reply, timer) = driven.fire(RequestsDue)
+    assert (reply.token, type(reply.answer)) == ("first", Timeout)
+    assert timer.delay == pytest.approx(3.0)
+    assert driven.tell(Answered(CommandSuccess(request_id=first))) == []
+    error = CommandError(request_id=first, error=ServerError.UnknownError, message="")
+    assert driven.tell(Failed(error)) == []
+
+
+def test_a_shorter_timeout_moves_the_timer_forward() -> None:
+    driven = ready()
+    asked(driven, "slow", timeout=30.0)
+    asked(driven, "quick", timeout=1.0)
+    assert [reply.token for reply in driven.fire(RequestsDue) if isinstance(reply, Reply)] == ["quick"]
+
+
+def test_a_producer_that_has_to_queue_waits_without_a_timeout_and_hears_the_end() -> None:
+    driven = ready()
+    producer = CommandProducer(topic="t", producer_id=1, request_id=0)
+    request_id = asked(driven, "creation", timeout=5.0, command=producer)
+    queued = CommandProducerSuccess(request_id=request_id, producer_name="p", producer_ready=False)
+    assert driven.tell(Answered(queued)) == [Reply("creation", queued)]
+    assert driven.fire(RequestsDue) == []
+    ready_now = CommandProducerSuccess(request_id=request_id, producer_name="p")
+    assert driven.tell(Answered(ready_now)) == [Reply("creation", ready_now)]
+
+
+def test_keepalive_pings_and_ends_a_connection_whose_peer_does_not_pong() -> None:
+    driven = ready()
+    assert [write.command for write in driven.fire(KeepaliveDue) if isinstance(write, Write)] == [CommandPing()]
+    driven.fire(KeepaliveDue)
+    assert driven.machine.state is State.CLOSED
+    (lost,) = driven.did(Lost)
+    assert str(lost.error) == "no PONG for 30 s"
+
+
+def test_a_pong_keeps_the_connection() -> None:
+    driven = ready()
+    for _ in range(3):
+        driven.fire(KeepaliveDue)
+        driven.tell(Ponged())
+    assert driven.machine.state is State.READY
+
+
+def test_other_traffic_and_the_peers_own_pings_do_not_count_as_a_pong() -> None:
+    driven = ready()
+    driven.fire(KeepaliveDue)
+    driven.tell(Pinged(), Arrived(("frame",)))
+    driven.fire(KeepaliveDue)
+    assert driven.machine.state is State.CLOSED
+
+
+@pytest.mark.parametrize("events", [(*OPENING, CREDENTIALS), READY])
+def test_every_ping_is_answered_even_during_the_handshake(events: Any) -> None:
+    assert Driven(ONE_HOST, *events, Pinged()).effects == [Write(CommandPong())]
+
+
+def test_what_the_broker_says_to_producers_and_consumers_is_handed_on_in_order() -> None:
+    assert ready().tell(Arrived(("first", "second"))) == [Route(("first", "second"))]
+
+
+def test_a_command_without_an_answer_is_written_with_its_entry() -> None:
+    flow = CommandFlow(consumer_id=1, messagePermits=10)
+    assert ready().tell(Tell(flow, (b"entry",))) == [Write(flow, (b"entry",))]
+
+
+def test_bytes_that_break_the_protocol_end_the_connection_and_say_which() -> None:
+    driven = ready()
+    driven.tell(StreamBroken(FrameTooLarge("a frame of 2 GiB", 0, 2**31)))
+    assert "a frame of 2 GiB" in str(driven.did(Lost)[0].error)
+
+
+@pytest.mark.parametrize(
+    "event",
+    [Answered(CommandSuccess(request_id=1)), Arrived(("frame",)), WELCOME],
+    ids=["answer", "message", "second welcome"],
+)
+def test_a_broker_that_speaks_out_of_turn_is_left(event: Any) -> None:
+    state = State.READY if event is WELCOME else State.CONNECTING
+    driven = ready() if event is WELCOME else Driven(ONE_HOST, *OPENING, CREDENTIALS)
+    driven.tell(event)
+    assert driven.machine.state is State.CLOSED
+    (lost,) = driven.did(Lost)
+    assert isinstance(lost.error, ConnectionLost)
+    assert state.name in str(lost.error)
+
+
+def test_a_lost_connection_fails_everything_asked_of_it() -> None:
+    driven = ready()
+    asked(driven, "first")
+    asked(driven, "second")
+    driven.tell(SocketLost("reset by peer"))
+    (lost,) = driven.did(Lost)
+    assert isinstance(lost.error, ConnectionLost)
+    assert driven.did(Reply) == [Reply("first", lost.error), Reply("second", lost.error)]
+
+
+def test_closing_lets_what_is_written_leave_first() -> None:
+    driven = ready()
+    asked(driven, "token")
+    driven.tell(Close())
+    assert driven.machine.state is State.CLOSING
+    assert driven.did(CloseSocket) == [CloseSocket(flush=True)]
+    assert [type(reply.answer) for reply in driven.did(Reply)] == [AlreadyClosed]
+    assert driven.tell(SocketLost("closed")) == []
+    assert driven.machine.state is State.CLOSED
+
+
+def test_closing_does_not_wait_for_ever_for_a_peer_that_does_not_read() -> None:
+    driven = ready()
+    driven.tell(Close())
+    assert driven.fire(FlushTimedOut) == [CloseSocket(flush=False)]
+    assert driven.machine.state is State.CLOSED
+
+
+@pytest.mark.parametrize("count", range(5))
+def test_closing_before_the_connection_is_ready_ends_it_and_what_waits_for_it(count: int) -> None:
+    events = (Dial(), TcpOpened(), TlsAgreed(), CREDENTIALS)[:count]
+    driven = Driven(ONE_HOST._replace(tls=True), *events, Ask(LOOKUP, "token", 30.0), Close())
+    assert driven.machine.state is State.CLOSED
+    assert [type(reply.answer) for reply in driven.did(Reply)] == [AlreadyClosed]
+    assert bool(driven.did(CloseSocket)) == bool(events)
+
+
+@pytest.mark.parametrize("ending", [(Close(),), (Close(), SocketLost("closed"))])
+def test_what_is_asked_after_the_end_is_refused_at_once(ending: Any) -> None:
+    driven = ready()
+    driven.tell(*ending)
+    (reply,) = driven.tell(Ask(LOOKUP, "late", 30.0))
+    assert (reply.token, type(reply.answer)) == ("late", AlreadyClosed)
+
+
+def test_the_secret_of_the_credentials_is_in_no_error_text() -> None:
+    driven = Driven(ONE_HOST, *OPENING, CREDENTIALS)
+    driven.tell(SocketLost("reset"))
+    assert "secret" not in str(driven.effects)

@@ -1,0 +1,73 @@
+"""Every state of every chart meets every event that the chart knows, and does what its table says, or refuses."""
+
+from enum import Enum
+from typing import Any
+
+import pytest
+from every_chart import every_chart
+
+from pulsar_actors.machines.chart import Chart, IllegalEvent, Row, trigger_name
+from pulsar_actors.machines.machine import StateMachine
+
+CHARTS = {chart.name: chart for chart in every_chart()}
+PAIRS = [
+    pytest.param(chart, state, trigger, id=f"{chart.name}-{state.name}-{trigger_name(trigger)}")
+    for chart in CHARTS.values()
+    for state in chart.states
+    for trigger in chart.triggers
+]
+
+
+def probe(chart: Chart, state: Enum) -> Any:
+    """Make a machine that runs the chart, whose guards are switches and whose actions only report themselves."""
+
+    def guard(name: str) -> Any:
+        return lambda self, event, now: self.switches[name]
+
+    def action(name: str) -> Any:
+        return lambda self, event, now: [(name, event, now)]
+
+    methods = {row.guard: guard(row.guard) for row in chart.rows if row.guard}
+    methods |= {row.does: action(row.does) for row in chart.rows if row.does}
+    machine = type("Probe", (StateMachine,), {**methods, "switches": {}}, chart=chart)()
+    machine.state = state
+    machine.switches = {row.guard: False for row in chart.rows if row.guard}
+    return machine
+
+
+def moves_as_declared(chart: Chart, state: Enum, row: Row) -> bool:
+    """Open only this row's guard and see whether the machine does what the row says."""
+    machine = probe(chart, state)
+    if row.guard:
+        machine.switches[row.guard] = True
+    event = tuple.__new__(row.trigger, ())
+    effects = machine.handle(event, 7.0)
+    return machine.state is (row.dest or state) and effects == ([(row.does, event, 7.0)] if row.does else [])
+
+
+@pytest.mark.parametrize(("chart", "state", "trigger"), PAIRS)
+def test_a_listed_pair_moves_as_declared_and_any_other_is_illegal(chart: Chart, state: Enum, trigger: type) -> None:
+    rows = chart.rows_for(state, trigger)
+    assert bool(rows) == (trigger in chart.legal(state))
+    for row in rows:
+        assert moves_as_declared(chart, state, row), row
+    if not rows:
+        machine = probe(chart, state)
+        with pytest.raises(IllegalEvent, match=rf"{trigger_name(trigger)} is illegal in {state.name}"):
+            machine.handle(tuple.__new__(trigger, ()), 7.0)
+        assert machine.state is state
+
+
+@pytest.mark.parametrize("chart", CHARTS.values(), ids=CHARTS)
+def test_what_a_peer_or_a_timer_can_cause_is_legal_in_every_state(chart: Chart) -> None:
+    foreign = set(chart.triggers) - chart.ours
+    assert foreign
+    for state in chart.states:
+        assert foreign <= chart.legal(state)
+
+
+@pytest.mark.parametrize("chart", CHARTS.values(), ids=CHARTS)
+def test_every_state_says_what_it_is_for_in_a_sentence(chart: Chart) -> None:
+    for state in chart.states:
+        assert state.value[0].isupper()
+        assert state.value.endswith(".")
