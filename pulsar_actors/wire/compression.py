@@ -1,0 +1,200 @@
+"""What a payload looks like squeezed, in the five ways that Pulsar knows.
+
+A whole payload, which is a whole batch where messages are batched, is compressed at once; `MessageMetadata` then says
+with which codec, and how many bytes it was before. LZ4 and SNAPPY are the bare block formats with no header of their
+own making, ZLIB and ZSTD are one complete stream or frame. Other clients write exactly these.
+
+Inflating trusts nobody. The declared size is held against the limit before any memory is taken, the codec gets a
+buffer of the declared size and not a byte more, and what comes out must be exactly that long. A ZSTD frame could still
+ask for a window of its own, which is why its header and block sizes are read first; it must also be the only frame.
+
+| what is wrong                                                    | error                       |
+|------------------------------------------------------------------|-----------------------------|
+| declared over the limit                                          | `UncompressedSizeCorruption` |
+| sound data of another size, as far as the codec can tell         | `UncompressedSizeCorruption` |
+| unreadable, cut short, something after the end, an unknown codec | `DecompressionFailed`       |
+
+LZ4, and a ZSTD frame that does not state its own size, can not tell data that is too long from data that is corrupt:
+both are `DecompressionFailed` there.
+"""
+
+import zlib
+from collections.abc import Callable
+from typing import Any, TypeAlias, cast
+
+import cramjam
+import lz4.block
+
+from pulsar_actors.wire.errors import DecompressionFailed, EncodeError, UncompressedSizeCorruption
+from pulsar_actors.wire.PulsarApi_pb2 import CompressionType
+
+Buffer: TypeAlias = bytes | bytearray | memoryview
+
+# Neither library is typed well enough to be checked; the functions below are.
+_lz4 = cast("Any", lz4.block)
+_zstd = cast("Any", cramjam.zstd)
+_snappy = cast("Any", cramjam.snappy)
+_CramjamError = cast("type[Exception]", cramjam.DecompressionError)
+
+_ZSTD_LEVEL = 3  # the default of zstd itself and of the other clients
+_ZSTD_MAGIC = 0xFD2FB528
+_ZSTD_LEAST_FRAME = 6  # magic, descriptor, and one byte of window or size
+_ZSTD_SIZE_WIDTHS = ((0, 0), (2, 256), (4, 0), (8, 0))  # by the descriptor's top bits: bytes, and what to add
+_ZSTD_MIN_WINDOW_LIMIT = 8 << 20  # what the format's specification asks every decoder to bear
+
+
+def compress(codec: "CompressionType.ValueType", payload: Buffer) -> Buffer:
+    """Squeeze a payload; with `NONE` it comes back as it is, not copied."""
+    if codec == CompressionType.NONE:
+        return payload
+    squeeze = _SQUEEZE.get(codec)
+    if squeeze is None:
+        raise EncodeError(f"no compression codec has the number {codec}", 0, len(payload))
+    return squeeze(payload)
+
+
+def decompress(codec: "CompressionType.ValueType", payload: Buffer, uncompressed_size: int, limit: int) -> Buffer:
+    """Give back what was squeezed, which must be `uncompressed_size` bytes and no more than `limit`.
+
+    With `NONE` the payload comes back as it is, and as in every other client the declared size means nothing.
+    """
+    if codec == CompressionType.NONE:
+        return payload
+    inflate = _INFLATE.get(codec)
+    if inflate is None:
+        raise DecompressionFailed(f"no compression codec has the number {codec}", 0, len(payload))
+    if not 0 <= uncompressed_size <= limit:
+        raise UncompressedSizeCorruption(
+            f"the payload declares {uncompressed_size:,} bytes uncompressed, the limit is {limit:,}", 0, len(payload)
+        )
+    if not payload and not uncompressed_size:
+        return b""  # some encoders, the Go client's ZSTD among them, turn nothing into nothing
+    inflated = inflate(payload, uncompressed_size)
+    _check_size(len(inflated), uncompressed_size, payload)
+    return inflated
+
+
+def _check_size(actual: int, declared: int, payload: Buffer) -> None:
+    if actual != declared:
+        raise UncompressedSizeCorruption(
+            f"the payload declares {declared:,} bytes uncompressed, but holds {actual:,}", 0, len(payload)
+        )
+
+
+def _squeeze_lz4(payload: Buffer) -> Buffer:
+    return cast("bytes", _lz4.compress(payload, store_size=False))
+
+
+def _inflate_lz4(payload: Buffer, size: int) -> Buffer:
+    try:
+        return cast("bytes", _lz4.decompress(payload, uncompressed_size=size))
+    except (_lz4.LZ4BlockError, OverflowError) as error:  # the library can not count past 2^31 - 1
+        raise DecompressionFailed(
+            f"LZ4 can not read the payload as {size:,} bytes: {error}", 0, len(payload)
+        ) from error
+
+
+def _inflate_zlib(payload: Buffer, size: int) -> Buffer:
+    stream = zlib.decompressobj()
+    try:
+        inflated = stream.decompress(payload, size + 1)  # the byte too many shows that there is more
+    except zlib.error as error:
+        raise DecompressionFailed(f"ZLIB can not read the payload: {error}", 0, len(payload)) from error
+    if len(inflated) > size:
+        raise UncompressedSizeCorruption(
+            f"the payload declares {size:,} bytes uncompressed, but holds more", 0, len(payload)
+        )
+    if not stream.eof:
+        raise DecompressionFailed("the ZLIB stream is cut short", len(payload), 0)
+    if stream.unused_data:
+        rest = len(stream.unused_data)
+        raise DecompressionFailed("the ZLIB stream ends before the payload does", len(payload) - rest, rest)
+    return inflated
+
+
+def _squeeze_zstd(payload: Buffer) -> Buffer:
+    return memoryview(_zstd.compress(payload, level=_ZSTD_LEVEL))
+
+
+def _inflate_zstd(payload: Buffer, size: int) -> Buffer:
+    _check_zstd_frame(payload, size)
+    inflated = bytearray(size)
+    try:
+        written = _zstd.decompress_into(payload, inflated)
+    except _CramjamError as error:
+        raise DecompressionFailed(
+            f"ZSTD can not read the payload as {size:,} bytes: {error}", 0, len(payload)
+        ) from error
+    _check_size(written, size, payload)
+    return inflated
+
+
+def _check_zstd_frame(payload: Buffer, size: int) -> None:
+    """Refuse what would make the decoder take memory of its own, and anything but a single frame."""
+    if len(payload) < _ZSTD_LEAST_FRAME or _little_endian(payload, 0, 4) != _ZSTD_MAGIC:
+        raise DecompressionFailed(
+            "the payload does not begin with a ZSTD frame", 0, min(len(payload), _ZSTD_LEAST_FRAME)
+        )
+    descriptor = payload[4]
+    single_segment = bool(descriptor & 0x20)
+    at = 5
+    if not single_segment:
+        window = _zstd_window(payload[at])
+        if window > max(_ZSTD_MIN_WINDOW_LIMIT, 2 * size):
+            raise DecompressionFailed(f"the ZSTD frame asks for a window of {window:,} bytes for {size:,}", at, 1)
+        at += 1
+    at += (0, 1, 2, 4)[descriptor & 3]  # the id of a dictionary: the decoder refuses it, since nobody gave it one
+    width, addend = _ZSTD_SIZE_WIDTHS[descriptor >> 6]
+    width = width or int(single_segment)
+    if width:
+        _check_size(_little_endian(payload, at, width) + addend, size, payload)
+    end = _zstd_end_of_blocks(payload, at + width) + (4 if descriptor & 4 else 0)
+    if end != len(payload):
+        raise DecompressionFailed(f"the ZSTD frame is {end:,} bytes long, the payload is not", 0, len(payload))
+
+
+def _zstd_window(descriptor: int) -> int:
+    base = 1 << (10 + (descriptor >> 3))
+    return base + base // 8 * (descriptor & 7)
+
+
+def _zstd_end_of_blocks(payload: Buffer, at: int) -> int:
+    last = False
+    while not last and at < len(payload):
+        header = _little_endian(payload, at, 3)
+        last = bool(header & 1)
+        run_length = header >> 1 & 3 == 1
+        at += 3 + (1 if run_length else header >> 3)
+    return at
+
+
+def _little_endian(payload: Buffer, at: int, width: int) -> int:
+    return int.from_bytes(payload[at : at + width], "little")
+
+
+def _squeeze_snappy(payload: Buffer) -> Buffer:
+    return memoryview(_snappy.compress_raw(payload))
+
+
+def _inflate_snappy(payload: Buffer, size: int) -> Buffer:
+    try:
+        _check_size(_snappy.decompress_raw_len(payload), size, payload)
+        inflated = bytearray(size)
+        _snappy.decompress_raw_into(payload, inflated)
+    except _CramjamError as error:
+        raise DecompressionFailed(f"SNAPPY can not read the payload: {error}", 0, len(payload)) from error
+    return inflated
+
+
+_SQUEEZE: dict["CompressionType.ValueType", Callable[[Buffer], Buffer]] = {
+    CompressionType.LZ4: _squeeze_lz4,
+    CompressionType.ZLIB: zlib.compress,
+    CompressionType.ZSTD: _squeeze_zstd,
+    CompressionType.SNAPPY: _squeeze_snappy,
+}
+_INFLATE: dict["CompressionType.ValueType", Callable[[Buffer, int], Buffer]] = {
+    CompressionType.LZ4: _inflate_lz4,
+    CompressionType.ZLIB: _inflate_zlib,
+    CompressionType.ZSTD: _inflate_zstd,
+    CompressionType.SNAPPY: _inflate_snappy,
+}

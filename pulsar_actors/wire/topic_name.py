@@ -1,0 +1,114 @@
+"""What a topic is called, and the parts that its name has.
+
+    persistent://tenant/namespace/topic             the complete name
+    persistent://tenant/cluster/namespace/topic     the older form, V1, which brokers still serve
+    tenant/namespace/topic                          short for persistent://tenant/namespace/topic
+    topic                                           short for persistent://public/default/topic
+
+The domain is `persistent` or `non-persistent`. Only a V1 name can have slashes in its last part, so three parts are a
+V2 name and four or more a V1 name, whatever was meant. Tenant, cluster and namespace are made of ASCII letters, digits
+and ``_-=:.``; the topic may be anything that is not blank.
+
+A partition of a topic is a topic of its own, called `topic-partition-N`. N is written as Java prints an `int`:
+`-partition-01`, `-partition-x` and `-partition-3000000000` are ordinary endings of ordinary names.
+
+The Java and C++ clients differ at the rims: Java takes `/topic` and `PERSISTENT://…`, C++ takes a blank topic. A name
+that passes here is one that both of them accept, and means the same to both.
+"""
+
+import re
+from typing import NamedTuple
+from urllib.parse import quote
+
+from pulsar_actors.exceptions import InvalidTopicName
+
+_DOMAINS = ("persistent", "non-persistent")
+_MIN_OWNERS, _MAX_OWNERS = 2, 3  # tenant and namespace; in V1 the cluster between them
+_NAMED_ENTITY = re.compile(r"[-=:.\w]+", re.ASCII)
+_PARTITION = re.compile(r"(.+)-partition-(0|[1-9][0-9]{0,9})", re.DOTALL)
+_MAX_PARTITION = 2**31 - 1
+_FORMS = "topic, tenant/namespace/topic, or {persistent,non-persistent}://tenant/[cluster/]namespace/topic"
+
+
+class TopicName(NamedTuple):
+    """A topic's name in its parts; `str()` puts them together. Made by `parse`, which checks them."""
+
+    domain: str
+    tenant: str
+    cluster: str | None
+    namespace: str
+    local_name: str
+
+    @classmethod
+    def parse(cls, text: str) -> "TopicName":
+        """Read a name in any of the forms above."""
+        domain, separator, rest = text.partition("://")
+        if not separator:
+            domain, rest = "persistent", text if "/" in text else f"public/default/{text}"
+        elif domain not in _DOMAINS:
+            raise _refusal(text, f"its domain is {domain!r}")
+        *owners, local_name = rest.split("/", _MAX_OWNERS)
+        if len(owners) < _MIN_OWNERS or (len(owners) == _MAX_OWNERS and not separator):
+            raise _refusal(text, f"it has {rest.count('/') + 1} parts")
+        for owner in owners:
+            if not _NAMED_ENTITY.fullmatch(owner):
+                raise _refusal(text, f"{owner!r} is not made of ASCII letters, digits and '_-=:.'")
+        if not local_name.strip():
+            raise _refusal(text, "its last part is blank")
+        if any("\ud800" <= char <= "\udfff" for char in local_name):
+            raise _refusal(text, "half of a surrogate pair has no UTF-8 form")
+        cluster = owners[1] if len(owners) == _MAX_OWNERS else None
+        return cls(domain, owners[0], cluster, owners[-1], local_name)
+
+    @property
+    def is_persistent(self) -> bool:
+        """Whether the broker keeps the topic's messages on disk."""
+        return self.domain == "persistent"
+
+    @property
+    def namespace_name(self) -> str:
+        """`tenant/namespace`, or `tenant/cluster/namespace` for a V1 name."""
+        if self.cluster is None:
+            return f"{self.tenant}/{self.namespace}"
+        return f"{self.tenant}/{self.cluster}/{self.namespace}"
+
+    @property
+    def encoded_local_name(self) -> str:
+        """The last part as one segment of a URL's path."""
+        return quote(self.local_name, safe="")
+
+    @property
+    def rest_path(self) -> str:
+        """What the HTTP addresses of lookups and partition counts have in common; begins with the domain."""
+        return f"{self.domain}/{self.namespace_name}/{self.encoded_local_name}"
+
+    @property
+    def partition_index(self) -> int:
+        """The N of `-partition-N`, or -1."""
+        match = _PARTITION.fullmatch(self.local_name)
+        if match is None or not match[1].strip() or int(match[2]) > _MAX_PARTITION:
+            return -1
+        return int(match[2])
+
+    @property
+    def base(self) -> "TopicName":
+        """The partitioned topic that this is a partition of; a topic that is none is its own base."""
+        index = self.partition_index
+        if index == -1:
+            return self
+        return self._replace(local_name=self.local_name.removesuffix(f"-partition-{index}"))
+
+    def partition(self, index: int) -> "TopicName":
+        """Name the partition `index` of this topic."""
+        if not 0 <= index <= _MAX_PARTITION:
+            raise InvalidTopicName(f"a partition is numbered from 0 to {_MAX_PARTITION}, not {index}")
+        if self.partition_index != -1:
+            raise InvalidTopicName(f"{str(self)!r} is a partition already, and has none of its own")
+        return self._replace(local_name=f"{self.local_name}-partition-{index}")
+
+    def __str__(self) -> str:
+        return f"{self.domain}://{self.namespace_name}/{self.local_name}"
+
+
+def _refusal(text: str, reason: str) -> InvalidTopicName:
+    return InvalidTopicName(f"{text!r} is not the name of a topic, for {reason}; write {_FORMS}")

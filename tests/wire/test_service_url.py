@@ -1,0 +1,172 @@
+import ipaddress
+import pickle
+
+import pytest
+from hypothesis import example, given
+from hypothesis import strategies as st
+
+from pulsar_actors.exceptions import InvalidUrl
+from pulsar_actors.wire.service_url import ServiceUrl
+
+
+@pytest.mark.parametrize(
+    ("text", "scheme", "hosts", "canonical"),
+    [
+        ("pulsar://a", "pulsar", [("a", 6650)], "pulsar://a:6650"),
+        ("pulsar+ssl://a", "pulsar+ssl", [("a", 6651)], "pulsar+ssl://a:6651"),
+        ("http://a", "http", [("a", 80)], "http://a:80"),
+        ("https://a", "https", [("a", 443)], "https://a:443"),
+        ("http://localhost:8080/", "http", [("localhost", 8080)], "http://localhost:8080"),
+        (
+            "pulsar://a:6650,b,c:6651",
+            "pulsar",
+            [("a", 6650), ("b", 6650), ("c", 6651)],
+            "pulsar://a:6650,b:6650,c:6651",
+        ),
+        ("pulsar+ssl://a:1,b/", "pulsar+ssl", [("a", 1), ("b", 6651)], "pulsar+ssl://a:1,b:6651"),
+        ("pulsar://127.0.0.1:65535", "pulsar", [("127.0.0.1", 65535)], "pulsar://127.0.0.1:65535"),
+        ("pulsar://[::1]", "pulsar", [("::1", 6650)], "pulsar://[::1]:6650"),
+        (
+            "pulsar://[::1]:1,[2001:DB8::0]:2",
+            "pulsar",
+            [("::1", 1), ("2001:db8::", 2)],
+            "pulsar://[::1]:1,[2001:db8::]:2",
+        ),
+        ("pulsar://[fe80::1%eth0]:1", "pulsar", [("fe80::1%eth0", 1)], "pulsar://[fe80::1%eth0]:1"),
+        (
+            "PULSAR+SSL://Broker-1.Example.COM",
+            "pulsar+ssl",
+            [("broker-1.example.com", 6651)],
+            "pulsar+ssl://broker-1.example.com:6651",
+        ),
+        (
+            "pulsar://pulsar_broker.svc.:06650",
+            "pulsar",
+            [("pulsar_broker.svc.", 6650)],
+            "pulsar://pulsar_broker.svc.:6650",
+        ),
+        ("pulsar://xn--mnchen-3ya.de", "pulsar", [("xn--mnchen-3ya.de", 6650)], "pulsar://xn--mnchen-3ya.de:6650"),
+    ],
+)
+def test_a_url_reads_as_a_scheme_and_its_hosts(
+    text: str, scheme: str, hosts: list[tuple[str, int]], canonical: str
+) -> None:
+    url = ServiceUrl.parse(text)
+    assert url == (scheme, tuple(hosts))
+    assert str(url) == canonical
+    assert ServiceUrl.parse(canonical) == url
+
+
+@pytest.mark.parametrize(
+    ("scheme", "is_tls", "is_http"),
+    [("pulsar", False, False), ("pulsar+ssl", True, False), ("http", False, True), ("https", True, True)],
+)
+def test_the_scheme_says_whether_it_is_encrypted_and_whether_it_is_http(
+    scheme: str, *, is_tls: bool, is_http: bool
+) -> None:
+    url = ServiceUrl.parse(f"{scheme}://a")
+    assert (url.is_tls, url.is_http) == (is_tls, is_http)
+
+
+@pytest.mark.parametrize(
+    ("text", "problem"),
+    [
+        ("", "begins with one of pulsar://, pulsar\\+ssl://, http://, https://$"),
+        ("localhost:6650", "begins with one of"),
+        ("kafka://a", "begins with one of"),
+        (" pulsar://a", "begins with one of"),
+        ("pulsar:/a", "begins with one of"),
+        ("pulsar://", "host of the service URL is empty"),
+        ("pulsar:///", "host of the service URL is empty"),
+        ("pulsar://a,,b", "host of the service URL is empty"),
+        ("pulsar://a,", "host of the service URL is empty"),
+        ("pulsar://,a", "host of the service URL is empty"),
+        ("pulsar://:6650", "'' is not a host name"),
+        ("pulsar://a b", "'a b' is not a host name"),
+        ("pulsar://a, b", "' b' is not a host name"),
+        ("pulsar://a;b", "'a;b' is not a host name"),
+        ("pulsar://a..b", "'a..b' is not a host name"),
+        ("pulsar://m\xfcnchen.de", "is not a host name"),
+        ("pulsar://a\n", "is not a host name"),
+        ("pulsar://" + "a" * 64, "is not a host name"),
+        ("pulsar://" + "a." * 127, "is not a host name"),
+        ("pulsar://a:", "port of 'a:' is not a number from 1 to 65535"),
+        ("pulsar://a:0", "port of 'a:0' is not"),
+        ("pulsar://a:65536", "port of 'a:65536' is not"),
+        ("pulsar://a:" + "9" * 5000, "is not a number from 1 to 65535"),
+        ("pulsar://a:-1", "port of 'a:-1' is not"),
+        ("pulsar://a:http", "port of 'a:http' is not"),
+        ("pulsar://a:\u0661", "is not a number from 1 to 65535"),
+        ("pulsar://a:6650 ", "port of 'a:6650 ' is not"),
+        ("pulsar://::1", "an IPv6 address goes in brackets"),
+        ("pulsar://a:1:2", "an IPv6 address goes in brackets"),
+        ("pulsar://[::1", "is not an IPv6 address in brackets"),
+        ("pulsar://[::1]6650", "is not an IPv6 address in brackets"),
+        ("pulsar://[::1]:", "is not a number from 1 to 65535"),
+        ("pulsar://[::g]", "'::g' is not an IPv6 address"),
+        ("pulsar://[127.0.0.1]", "is not an IPv6 address"),
+        ("pulsar://[]", "'' is not an IPv6 address"),
+        ("pulsar://a/path", "nothing may follow the hosts of a service URL, 'a', except one '/'"),
+        ("http://a:80/api/v2", "nothing may follow the hosts"),
+        ("pulsar://a//", "nothing may follow the hosts"),
+        ("pulsar://a?x=1", "nothing may follow the hosts"),
+        ("pulsar://a#x", "nothing may follow the hosts"),
+    ],
+)
+def test_a_url_that_can_not_work_is_refused_with_its_problem(text: str, problem: str) -> None:
+    with pytest.raises(InvalidUrl, match=problem):
+        ServiceUrl.parse(text)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "pulsar://user:hunter2@host:6650",
+        "pulsar://a,hunter2@b",
+        "http://hunter2@/",
+        "hunter2@host",
+        "ftp://x:hunter2@host",
+        "hunter2",
+        "hunter2://host",
+        "pulsar://host/?token=hunter2",
+        "pulsar://host?token=hunter2",
+        "pulsar://host/hunter2",
+        "pulsar://host#hunter2",
+        "pulsar://bad host:x/hunter2",
+    ],
+)
+def test_an_error_repeats_no_secret(text: str) -> None:
+    with pytest.raises(InvalidUrl) as caught:
+        ServiceUrl.parse(text)
+    assert "hunter2" not in f"{caught.value!r} {caught.value.__cause__!r} {caught.value.__context__!r}"
+
+
+names = st.from_regex(r"[a-z0-9_-]{1,20}(\.[a-z0-9_-]{1,20}){0,3}", fullmatch=True)
+addresses = st.ip_addresses(v=4).map(str) | st.ip_addresses(v=6).map(str)
+urls = st.builds(
+    ServiceUrl,
+    st.sampled_from(["pulsar", "pulsar+ssl", "http", "https"]),
+    st.lists(st.tuples(names | addresses, st.integers(1, 65535)), min_size=1, max_size=4).map(tuple),
+)
+
+
+@given(urls)
+def test_the_canonical_text_reads_back(url: ServiceUrl) -> None:
+    assert ServiceUrl.parse(str(url)) == url
+    assert pickle.loads(pickle.dumps(url)) == url  # noqa: S301 - pickled on the same line
+
+
+@given(st.ip_addresses(v=6))
+def test_an_ipv6_address_has_one_form_however_it_was_written(address: ipaddress.IPv6Address) -> None:
+    assert ServiceUrl.parse(f"pulsar://[{address.exploded.upper()}]:1").hosts == ((str(address), 1),)
+
+
+@given(st.text() | st.text(alphabet="a1:,[]%/@. -").map("pulsar://".__add__))
+@example("pulsar://[::1%]")
+@example("pulsar://[fe80::1%a%b]")
+def test_any_text_is_a_url_that_reads_back_or_is_refused(text: str) -> None:
+    try:
+        url = ServiceUrl.parse(text)
+    except InvalidUrl:
+        return
+    assert ServiceUrl.parse(str(url)) == url

@@ -1,0 +1,239 @@
+import pickle
+from urllib.parse import quote_plus, unquote
+
+import pytest
+from hypothesis import example, given
+from hypothesis import strategies as st
+
+from pulsar_actors.exceptions import InvalidTopicName
+from pulsar_actors.wire.topic_name import TopicName
+
+# The verdicts of the other clients, asked one by one: `TopicName` of the Java client 4.0.4 (its parts and its
+# partition index are the ones below), and `get_topic_partitions` of the official Python client 3.13.0, which either
+# refuses the name at once or goes looking for a broker.
+# What was asked, (domain, tenant, cluster, namespace, local name), partition index.
+ACCEPTED_BY_BOTH = [
+    ("topic", ("persistent", "public", None, "default", "topic"), -1),
+    ("a/b/topic", ("persistent", "a", None, "b", "topic"), -1),
+    ("persistent://public/default/topic", ("persistent", "public", None, "default", "topic"), -1),
+    ("non-persistent://public/default/topic", ("non-persistent", "public", None, "default", "topic"), -1),
+    ("persistent://t/c/n/topic", ("persistent", "t", "c", "n", "topic"), -1),
+    ("non-persistent://t/c/n/topic", ("non-persistent", "t", "c", "n", "topic"), -1),
+    ("persistent://t/c/n/a/b", ("persistent", "t", "c", "n", "a/b"), -1),
+    ("persistent://t/c/n/a//b", ("persistent", "t", "c", "n", "a//b"), -1),
+    ("a b", ("persistent", "public", None, "default", "a b"), -1),
+    ("t/n/\u200b", ("persistent", "t", None, "n", "\u200b"), -1),
+    ("a\nb", ("persistent", "public", None, "default", "a\nb"), -1),
+    ("a\x00b", ("persistent", "public", None, "default", "a\x00b"), -1),
+    ("t/n/\xe9", ("persistent", "t", None, "n", "\xe9"), -1),
+    ("t/n/\u65e5\u672c", ("persistent", "t", None, "n", "\u65e5\u672c"), -1),
+    ("\U0001f600", ("persistent", "public", None, "default", "\U0001f600"), -1),
+    ("t-=:._1/n-=:._1/x", ("persistent", "t-=:._1", None, "n-=:._1", "x"), -1),
+    ("persistent://t/c/n/x!", ("persistent", "t", "c", "n", "x!"), -1),
+    ("t/n/a b", ("persistent", "t", None, "n", "a b"), -1),
+    ("t/n/a%20b", ("persistent", "t", None, "n", "a%20b"), -1),
+    ("t/n/a+b", ("persistent", "t", None, "n", "a+b"), -1),
+    ("t/n/a?b#c&d=e", ("persistent", "t", None, "n", "a?b#c&d=e"), -1),
+    ("t/n/~*'()!$,;:@[]", ("persistent", "t", None, "n", "~*'()!$,;:@[]"), -1),
+    ("t/n/a\\b", ("persistent", "t", None, "n", "a\\b"), -1),
+    ("persistent://t/n/a://b", ("persistent", "t", "n", "a:", "/b"), -1),
+    ("persistent://t/c/n/a://b", ("persistent", "t", "c", "n", "a://b"), -1),
+    ("t/n/..", ("persistent", "t", None, "n", ".."), -1),
+    ("..", ("persistent", "public", None, "default", ".."), -1),
+    ("./x/y", ("persistent", ".", None, "x", "y"), -1),
+    ("t/./x", ("persistent", "t", None, ".", "x"), -1),
+    ("x-partition-0", ("persistent", "public", None, "default", "x-partition-0"), 0),
+    ("x-partition-1", ("persistent", "public", None, "default", "x-partition-1"), 1),
+    ("x-partition-10", ("persistent", "public", None, "default", "x-partition-10"), 10),
+    ("x-partition-01", ("persistent", "public", None, "default", "x-partition-01"), -1),
+    ("x-partition-00", ("persistent", "public", None, "default", "x-partition-00"), -1),
+    ("x-partition--1", ("persistent", "public", None, "default", "x-partition--1"), -1),
+    ("x-partition-+1", ("persistent", "public", None, "default", "x-partition-+1"), -1),
+    ("x-partition-", ("persistent", "public", None, "default", "x-partition-"), -1),
+    ("x-partition-a", ("persistent", "public", None, "default", "x-partition-a"), -1),
+    ("x-partition-1a", ("persistent", "public", None, "default", "x-partition-1a"), -1),
+    ("x-partition-1-partition-2", ("persistent", "public", None, "default", "x-partition-1-partition-2"), 2),
+    ("x-partition-1-partition-a", ("persistent", "public", None, "default", "x-partition-1-partition-a"), -1),
+    ("x-partition-a-partition-1", ("persistent", "public", None, "default", "x-partition-a-partition-1"), 1),
+    ("x-partition-2147483647", ("persistent", "public", None, "default", "x-partition-2147483647"), 2147483647),
+    ("x-partition-2147483648", ("persistent", "public", None, "default", "x-partition-2147483648"), -1),
+    (
+        "x-partition-99999999999999999999",
+        ("persistent", "public", None, "default", "x-partition-99999999999999999999"),
+        -1,
+    ),
+    ("x-partition- 1", ("persistent", "public", None, "default", "x-partition- 1"), -1),
+    ("x-partition-1 ", ("persistent", "public", None, "default", "x-partition-1 "), -1),
+    ("x-Partition-1", ("persistent", "public", None, "default", "x-Partition-1"), -1),
+    ("persistent://t/c/n/x-partition-3", ("persistent", "t", "c", "n", "x-partition-3"), 3),
+    ("persistent://t/c/n/a-partition-1/b", ("persistent", "t", "c", "n", "a-partition-1/b"), -1),
+    ("persistent://t/c/n/a/b-partition-1", ("persistent", "t", "c", "n", "a/b-partition-1"), 1),
+    ("non-persistent://t/n/x-partition-3", ("non-persistent", "t", None, "n", "x-partition-3"), 3),
+    ("x-partition-1-RETRY", ("persistent", "public", None, "default", "x-partition-1-RETRY"), -1),
+    ("x-sub-DLQ", ("persistent", "public", None, "default", "x-sub-DLQ"), -1),
+    ("partition-1", ("persistent", "public", None, "default", "partition-1"), -1),
+    ("x-partition-1/y/z", ("persistent", "x-partition-1", None, "y", "z"), -1),
+]
+REFUSED_BY_BOTH = [
+    "persistent://t/c/n/",
+    "persistent://t/n/",
+    "persistent://t//x",
+    "persistent:///n/x",
+    "persistent://t//n/x",
+    "persistent://t/c//x",
+    "persistent:///c/n/x",
+    "persistent://t/x",
+    "persistent://x",
+    "persistent://",
+    "://x",
+    "://t/n/x",
+    "other://t/n/x",
+    "",
+    "/",
+    "//",
+    "a/b",
+    "a/b/c/d",
+    "a//b/c",
+    "a/b/",
+    "/a/b/c",
+    "a/b/c/",
+    "t /n/x",
+    " t/n/x",
+    "t/n /x",
+    "t\xe9/n/x",
+    "t/\xe9/x",
+    "t+/n/x",
+    "t/n@/x",
+    "t%20/n/x",
+    "persistent://t/c!/n/x",
+    "persistent://t/c/n!/x",
+    "t/n/a://b",
+    "a://b://c",
+]
+REFUSED_BY_ONE = [
+    "PERSISTENT://t/n/x",
+    "Persistent://t/n/x",
+    "/topic",
+    "topic/",
+    "//topic",
+    " ",
+    "   ",
+    "\t",
+    "\n",
+    "t/n/ ",
+    "t/n/\u2003",
+    "t/n/\u2028",
+    "t/n/\x1c",
+]
+
+
+@pytest.mark.parametrize(("text", "parts", "partition"), ACCEPTED_BY_BOTH)
+def test_a_name_that_both_clients_accept_has_the_parts_that_java_gives(
+    text: str, parts: tuple[str | None, ...], partition: int
+) -> None:
+    name = TopicName.parse(text)
+    assert name[:] == parts
+    assert name.partition_index == partition
+
+
+@pytest.mark.parametrize("text", REFUSED_BY_BOTH + REFUSED_BY_ONE)
+def test_a_name_that_either_client_refuses_is_refused_with_the_forms_that_are_allowed(text: str) -> None:
+    with pytest.raises(
+        InvalidTopicName, match=r"is not the name of a topic, for .*; write topic, tenant/namespace/topic"
+    ) as caught:
+        TopicName.parse(text)
+    assert repr(text) in str(caught.value)
+
+
+@pytest.mark.parametrize("text", ["t/n/\xa0", "t/n/\x85", "\u2007"])
+def test_a_name_that_python_calls_blank_is_refused(text: str) -> None:
+    with pytest.raises(InvalidTopicName, match="blank"):
+        TopicName.parse(text)
+
+
+@pytest.mark.parametrize(
+    "text", ["-partition-1", " -partition-1", "x-partition-\u0661", "x-partition-1\n", "x-partition-\xb2"]
+)
+def test_an_ending_that_only_looks_like_a_partition_is_part_of_the_name(text: str) -> None:
+    name = TopicName.parse(text)
+    assert name.partition_index == -1
+    assert name.base is name
+
+
+def test_half_a_surrogate_pair_is_refused() -> None:
+    with pytest.raises(InvalidTopicName, match="UTF-8"):
+        TopicName.parse("t/n/a\ud800b")
+
+
+owners = st.from_regex(r"[-=:.\w]+", fullmatch=True, alphabet=st.characters(codec="ascii"))
+v2_locals = st.text(st.characters(codec="utf-8", exclude_characters="/"), min_size=1).filter(lambda text: text.strip())
+v1_locals = st.text(st.characters(codec="utf-8"), min_size=1).filter(lambda text: text.strip())
+domains = st.sampled_from(["persistent", "non-persistent"])
+names = st.builds(TopicName, domains, owners, st.none(), owners, v2_locals) | st.builds(
+    TopicName, domains, owners, owners, owners, v1_locals
+)
+
+
+@given(names)
+def test_a_complete_name_reads_back_as_its_parts(name: TopicName) -> None:
+    assert TopicName.parse(str(name)) == name
+    assert pickle.loads(pickle.dumps(name)) == name  # noqa: S301 - pickled on the same line
+
+
+@given(st.text() | st.text(alphabet="pt:/-. ") | st.text(alphabet="a/:").map("persistent://".__add__))
+@example("persistent://" + "/" * 9)
+def test_any_text_is_a_name_that_reads_back_or_is_refused(text: str) -> None:
+    try:
+        name = TopicName.parse(text)
+    except InvalidTopicName:
+        return
+    assert TopicName.parse(str(name)) == name
+    str(name).encode()
+
+
+@given(names.filter(lambda name: name.partition_index == -1), st.integers(0, 2**31 - 1))
+def test_a_partition_knows_its_index_and_its_topic(name: TopicName, index: int) -> None:
+    partition = name.partition(index)
+    assert str(partition) == f"{name}-partition-{index}"
+    assert TopicName.parse(str(partition)).partition_index == index
+    assert partition.base == name
+
+
+def test_a_topic_that_is_no_partition_is_its_own_base() -> None:
+    name = TopicName.parse("x-partition-01")
+    assert name.base is name
+
+
+@pytest.mark.parametrize("index", [-1, 2**31])
+def test_a_partition_number_that_no_broker_gives_is_refused(index: int) -> None:
+    with pytest.raises(InvalidTopicName, match=f"from 0 to 2147483647, not {index}"):
+        TopicName.parse("x").partition(index)
+
+
+def test_a_partition_has_no_partitions() -> None:
+    with pytest.raises(InvalidTopicName, match="-1' is a partition already"):
+        TopicName.parse("x-partition-1").partition(0)
+
+
+@pytest.mark.parametrize(
+    ("text", "complete", "namespace", "path"),
+    [
+        ("x", "persistent://public/default/x", "public/default", "persistent/public/default/x"),
+        ("t/n/a b", "persistent://t/n/a b", "t/n", "persistent/t/n/a%20b"),
+        ("non-persistent://t/n/x?y#z", "non-persistent://t/n/x?y#z", "t/n", "non-persistent/t/n/x%3Fy%23z"),
+        ("persistent://t/c/n/a/b", "persistent://t/c/n/a/b", "t/c/n", "persistent/t/c/n/a%2Fb"),
+    ],
+)
+def test_the_texts_a_lookup_is_made_of(text: str, complete: str, namespace: str, path: str) -> None:
+    name = TopicName.parse(text)
+    assert (str(name), name.namespace_name, name.rest_path) == (complete, namespace, path)
+    assert name.is_persistent == complete.startswith("persistent")
+
+
+@given(v1_locals)
+def test_the_encoded_name_is_one_segment_that_decodes_to_the_name(local_name: str) -> None:
+    encoded = TopicName("persistent", "t", "c", "n", local_name).encoded_local_name
+    assert unquote(encoded) == local_name
+    assert not set(encoded) & set("/?#&+ ")
+    # What Java's URLEncoder writes, but for the blank, which it writes as a form would, and ~ and *, free in a path.
+    assert encoded == quote_plus(local_name).replace("+", "%20")
