@@ -20,9 +20,12 @@ WireError
 └── EncodeError                    our own side: what we were asked to write has no form on the wire
 """
 
-from typing import ClassVar
+from typing import Any, ClassVar
+
+from google.protobuf.message import Message
 
 from pulsar_actors.exceptions import WireError
+from pulsar_actors.wire import PulsarApi_pb2
 from pulsar_actors.wire.PulsarApi_pb2 import CommandAck
 
 
@@ -55,7 +58,28 @@ class UnknownCommand(CommandError):
 
 
 class UnknownEnumValue(CommandError):
-    """A known command with an enum value of a newer protocol."""
+    """A known command with an enum value of a newer protocol.
+
+    `command` is the command as far as it could be read, so that the request it answers can still be ended, with an
+    error: in it the field reads as unset, and other fields may be missing. `field` is the name of the message with the
+    unknown value and of its field, as in `CommandSubscribe.subType`; `number` is the value.
+    """
+
+    def __init__(self, command: Message, field: str, number: int, size: int) -> None:
+        super().__init__(f"{field} has the unknown value {number}", 0, size)
+        self.command = command
+        self.field = field
+        self.number = number
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        """Pickle the command as its bytes: protobuf's classes are not importable under the name they give."""
+        kind, data = self.command.DESCRIPTOR.name, self.command.SerializePartialToString()
+        return _unknown_enum_value, (kind, data, self.field, self.number, self.size)
+
+
+def _unknown_enum_value(kind: str, data: bytes, field: str, number: int, size: int) -> UnknownEnumValue:
+    command = getattr(PulsarApi_pb2, kind).FromString(data)
+    return UnknownEnumValue(command, field, number, size)
 
 
 class MissingField(CommandError):

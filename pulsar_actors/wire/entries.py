@@ -1,0 +1,169 @@
+"""Entries: what follows the command in a SEND or MESSAGE frame, and what a broker stores in a ledger.
+
+From the first byte on: perhaps the magic number 0x0e02 with a size (4 bytes) and a BrokerEntryMetadata, which the
+broker put in front on the way to a consumer; then what the producer wrote: perhaps the magic number 0x0e01 with a
+checksum (4 bytes), then the size of the metadata (4 bytes), a MessageMetadata, and the payload up to the frame's end.
+The checksum is the CRC32-C of all that follows it.
+
+Where 0x0e01 is absent there is no checksum and the metadata's size comes at once. The two can not be mistaken for each
+other: a size that begins with 0x0e01 would be that of metadata of 235 MB or more.
+
+Opening an entry reads its headers and metadata, which is all that an actor needs to count its messages; `verify` runs
+over every byte, which is left to the thread that uses them.
+"""
+
+import struct
+from typing import NamedTuple, TypeVar
+
+from google.protobuf.message import DecodeError, Message
+from google.protobuf.message import EncodeError as ProtobufEncodeError
+from google.protobuf.unknown_fields import UnknownFieldSet
+
+from pulsar_actors.wire.checksum import checksum
+from pulsar_actors.wire.errors import ChecksumMismatch, DecompressionFailed, EncodeError, EntryError, MalformedEntry
+from pulsar_actors.wire.PulsarApi_pb2 import BrokerEntryMetadata, MessageMetadata
+
+__all__ = ["Entry", "decode_entry", "encode_broker_metadata", "encode_entry", "open_entry"]
+
+_CHECKSUM_MAGIC = 0x0E01
+_BROKER_MAGIC = 0x0E02
+_MAGIC = struct.Struct(">H")
+_SIZE = struct.Struct(">I")
+_MAGIC_AND_SIZE = struct.Struct(">HI")  # 0x0e02 and the size of the broker's metadata
+_MAGIC_AND_CHECKSUM = struct.Struct(">HI")
+_VARINT = 0  # protobuf's wire type of an enum
+_COMPRESSION_TAG = MessageMetadata.COMPRESSION_FIELD_NUMBER << 3 | _VARINT
+"""The byte that every encoder puts before the codec: without it there is nothing to look for."""
+
+_M = TypeVar("_M", bound=Message)
+
+
+class Entry(NamedTuple):
+    """One entry, opened. `stored` is what the producer wrote, unchanged: what a broker keeps and sends again.
+
+    `checksum` is the one that came with it, None where none did. `payload` is still compressed, encrypted or a batch,
+    as the metadata says; it and `stored` are views of the frame.
+    """
+
+    broker_metadata: BrokerEntryMetadata | None
+    checksum: int | None
+    metadata: MessageMetadata
+    payload: memoryview
+    stored: memoryview
+
+    def verify(self) -> None:
+        """Raise ChecksumMismatch unless the bytes are those that were summed; without a checksum all are welcome."""
+        _verify(self.stored, self.checksum)
+
+
+def open_entry(rest: memoryview) -> Entry:
+    """Read the headers and metadata of an entry, without verifying its checksum.
+
+    Raises MalformedEntry for headers or metadata that can not be read and DecompressionFailed for a codec that this
+    client does not know, unless a wrong checksum explains either: then it is ChecksumMismatch. Positions after the
+    broker's metadata count from its end.
+    """
+    broker_metadata, start = _read_broker_metadata(rest)
+    stored = rest[start:]
+    declared, at = _read_checksum(stored)
+    try:
+        metadata, end = _read_metadata(stored, at)
+    except EntryError:
+        _verify(stored, declared)
+        raise
+    return Entry(broker_metadata, declared, metadata, stored[end:], stored)
+
+
+def decode_entry(rest: memoryview) -> Entry:
+    """Open an entry and verify its checksum."""
+    entry = open_entry(rest)
+    entry.verify()
+    return entry
+
+
+def encode_entry(metadata: MessageMetadata, payload: bytes | memoryview) -> list[bytes | memoryview]:
+    """Write an entry with its checksum: buffers for one gathered write, of which the last is the payload itself."""
+    try:
+        body = metadata.SerializeToString()
+    except ProtobufEncodeError as fault:
+        raise EncodeError(str(fault), 0, 0) from fault
+    sized = _SIZE.pack(len(body)) + body
+    return [_MAGIC_AND_CHECKSUM.pack(_CHECKSUM_MAGIC, checksum(sized, payload)) + sized, payload]
+
+
+def encode_broker_metadata(metadata: BrokerEntryMetadata) -> bytes:
+    """Write what a broker puts in front of a stored entry."""
+    body = metadata.SerializeToString()
+    return _MAGIC_AND_SIZE.pack(_BROKER_MAGIC, len(body)) + body
+
+
+def _has_magic(data: memoryview, magic: int) -> bool:
+    return len(data) >= _MAGIC.size and _MAGIC.unpack_from(data)[0] == magic
+
+
+def _read_broker_metadata(rest: memoryview) -> tuple[BrokerEntryMetadata | None, int]:
+    """Read the broker's metadata, if any, and where it ends."""
+    if not _has_magic(rest, _BROKER_MAGIC):
+        return None, 0
+    data, end = _sized(rest, _MAGIC.size, "the broker's entry metadata")
+    return _parse(BrokerEntryMetadata, data, _MAGIC_AND_SIZE.size), end
+
+
+def _read_checksum(stored: memoryview) -> tuple[int | None, int]:
+    """Read the declared checksum, if any, and where it ends."""
+    if not _has_magic(stored, _CHECKSUM_MAGIC):
+        return None, 0
+    if len(stored) < _MAGIC_AND_CHECKSUM.size:
+        raise MalformedEntry("an entry that ends within its checksum", _MAGIC.size, len(stored))
+    return _MAGIC_AND_CHECKSUM.unpack_from(stored)[1], _MAGIC_AND_CHECKSUM.size
+
+
+def _read_metadata(stored: memoryview, at: int) -> tuple[MessageMetadata, int]:
+    """Read the metadata whose size is at `at`, and where it ends."""
+    data, end = _sized(stored, at, "the message metadata")
+    at += _SIZE.size
+    metadata = _parse(MessageMetadata, data, at)
+    if _COMPRESSION_TAG in data and not metadata.HasField("compression"):
+        _refuse_unknown_codec(metadata, at, len(data))
+    return metadata, end
+
+
+def _sized(data: memoryview, at: int, name: str) -> tuple[bytes, int]:
+    """Read the bytes that follow their size, and where they end."""
+    start = at + _SIZE.size
+    if len(data) < start:
+        raise MalformedEntry(f"an entry that ends within the size of {name}", at, len(data))
+    size = _SIZE.unpack_from(data, at)[0]
+    if size > len(data) - start:
+        what = f"{name} of {size:,} bytes does not fit in the {len(data) - start:,} that follow its size"
+        raise MalformedEntry(what, at, size)
+    return bytes(data[start : start + size]), start + size
+
+
+def _parse(kind: type[_M], data: bytes, at: int) -> _M:
+    try:
+        message = kind.FromString(data)
+    except (DecodeError, ValueError) as fault:
+        raise MalformedEntry(f"protobuf can not read a {kind.__name__}: {fault}", at, len(data)) from fault
+    if not message.IsInitialized():
+        missing = ", ".join(message.FindInitializationErrors())  # type: ignore[attr-defined] # the stub lacks it
+        raise MalformedEntry(f"{kind.__name__} without its required {missing}", at, len(data))
+    return message
+
+
+def _refuse_unknown_codec(metadata: MessageMetadata, at: int, size: int) -> None:
+    """Look for a codec that protobuf put aside as unknown, leaving the field unset, which reads as NONE."""
+    unknowns = UnknownFieldSet(metadata)
+    for unknown in map(unknowns.__getitem__, range(len(unknowns))):
+        if (unknown.field_number, unknown.wire_type) == (MessageMetadata.COMPRESSION_FIELD_NUMBER, _VARINT):
+            raise DecompressionFailed(f"a payload compressed by the unknown codec {unknown.data}", at, size)
+
+
+def _verify(stored: memoryview, declared: int | None) -> None:
+    if declared is None:
+        return
+    covered = stored[_MAGIC_AND_CHECKSUM.size :]
+    actual = checksum(covered)
+    if actual != declared:
+        what = f"an entry that declares the checksum {declared:08x} and has {actual:08x}"
+        raise ChecksumMismatch(what, _MAGIC.size, len(covered))

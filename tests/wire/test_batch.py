@@ -1,0 +1,203 @@
+"""Batches against their layout, written by hand."""
+
+import struct
+import tracemalloc
+from typing import Any, cast
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from pulsar_actors.wire.batch import SingleMessage, encode_batch, is_batch, split_batch
+from pulsar_actors.wire.errors import EncodeError, MalformedBatch
+from pulsar_actors.wire.PulsarApi_pb2 import CommandAck, KeyValue, MessageMetadata, SingleMessageMetadata
+
+TWO = bytes.fromhex("00000002 1803") + b"one" + bytes.fromhex("00000007 1203") + b"key" + bytes.fromhex("1800")
+
+text = st.text(max_size=8)
+
+
+def message(payload: bytes, fields: dict[str, Any]) -> SingleMessage:
+    return SingleMessage(SingleMessageMetadata(payload_size=len(payload), **fields), payload)
+
+
+messages = st.builds(
+    message,
+    st.binary(max_size=20),
+    st.fixed_dictionaries(
+        {},
+        optional={
+            "properties": st.lists(st.builds(KeyValue, key=text, value=text), max_size=2),
+            "partition_key": text,
+            "compacted_out": st.booleans(),
+            "event_time": st.integers(0, 2**64 - 1),
+            "partition_key_b64_encoded": st.booleans(),
+            "ordering_key": st.binary(max_size=8),
+            "sequence_id": st.integers(0, 2**64 - 1),
+            "null_value": st.booleans(),
+            "null_partition_key": st.booleans(),
+        },
+    ),
+)
+batches = st.lists(messages, min_size=1, max_size=8)
+
+
+def by_hand(metadata: bytes, payload: bytes = b"") -> bytes:
+    return struct.pack(">I", len(metadata)) + metadata + payload
+
+
+def test_the_per_message_fields_are_all_tried() -> None:
+    metadata = SingleMessageMetadata(
+        properties=[KeyValue(key="a", value="b")],
+        partition_key="k",
+        payload_size=0,
+        compacted_out=True,
+        event_time=1,
+        partition_key_b64_encoded=True,
+        ordering_key=b"o",
+        sequence_id=2,
+        null_value=True,
+        null_partition_key=True,
+    )
+    assert len(metadata.ListFields()) == len(SingleMessageMetadata.DESCRIPTOR.fields)
+    assert split_batch(encode_batch([(metadata, b"")]), 1) == [(metadata, b"")]
+
+
+@given(batches)
+def test_what_is_written_is_split_into_the_same_messages(batch: list[SingleMessage]) -> None:
+    written = encode_batch(batch)
+    assert split_batch(written, len(batch)) == batch
+    assert split_batch(memoryview(written), len(batch)) == batch
+    assert encode_batch(split_batch(written, len(batch))) == written
+
+
+@given(st.lists(st.binary(max_size=300), min_size=1, max_size=20))
+def test_a_message_without_metadata_has_nothing_but_its_size(payloads: list[bytes]) -> None:
+    written = encode_batch([(None, payload) for payload in payloads])
+    assert split_batch(written, len(payloads)) == [
+        (SingleMessageMetadata(payload_size=len(payload)), payload) for payload in payloads
+    ]
+
+
+def test_a_message_is_its_metadata_size_its_metadata_and_its_payload() -> None:
+    keyed = SingleMessageMetadata(partition_key="key", payload_size=0)
+    assert encode_batch([(None, b"one"), (keyed, b"")]) == TWO
+    first, second = split_batch(TWO, 2)
+    assert first == (SingleMessageMetadata(payload_size=3), b"one")
+    assert second == (keyed, b"")
+
+
+def test_equal_metadata_is_read_once_and_shared() -> None:
+    first, second, third, fourth = split_batch(
+        encode_batch([(None, b"a"), (None, b"b"), (None, b"cc"), (None, b"d")]), 4
+    )
+    assert first.metadata is second.metadata
+    assert [one.payload for one in (first, second, third, fourth)] == [b"a", b"b", b"cc", b"d"]
+    assert third.metadata.payload_size == 2
+
+
+def test_metadata_that_differs_after_the_same_beginning_is_read_anew() -> None:
+    batch = [SingleMessage(SingleMessageMetadata(payload_size=1, sequence_id=n), b"x") for n in (1, 1, 2, 300, 1)]
+    assert split_batch(encode_batch(batch), 5) == batch
+
+
+@pytest.mark.parametrize("count", [1, 0, -1, 7])
+def test_a_field_that_is_there_makes_a_batch_whatever_it_says(count: int) -> None:
+    metadata = MessageMetadata(producer_name="p", sequence_id=1, publish_time=2)
+    assert not is_batch(metadata)
+    metadata.num_messages_in_batch = count
+    assert is_batch(metadata)
+
+
+KEY = bytes.fromhex("1203") + b"key"
+MALFORMED: list[tuple[str, bytes, int, str]] = [
+    ("no message", TWO, 0, "declares 0 messages"),
+    ("a negative count", TWO, -1, "declares -1 messages"),
+    ("nothing", b"", 1, "declares 1 messages, each of 6 bytes or more, in 0 bytes"),
+    ("more than could ever fit", TWO, 2**31 - 1, "declares 2,147,483,647 messages"),
+    ("fewer than there are", TWO, 1, "the 1 messages of a batch end at byte 9 of 20"),
+    ("one more than there are", TWO, 3, "ends before its last message"),
+    ("a byte too many", TWO + b"x", 2, "end at byte 20 of 21"),
+    ("a byte too few", by_hand(b"\x18\x03", b"on"), 1, "end at byte 9 of 8"),
+    (
+        "half a size",
+        by_hand(b"\x18\x00") + bytes(3) + by_hand(b"\x18\x00")[:3],
+        2,
+        "metadata of 0|does not fit|required",
+    ),
+    ("metadata beyond the end", struct.pack(">I", 9) + b"\x18\x00", 1, "9 bytes does not fit in the 2 "),
+    ("metadata of 4 GiB", b"\xff" * 6, 1, "does not fit in the 2 "),
+    ("unreadable metadata", by_hand(b"\xff\xff"), 1, "can not read a SingleMessageMetadata"),
+    ("no payload size", by_hand(KEY), 1, "without its required payload_size"),
+    ("a property without a value", by_hand(bytes.fromhex("0a030a016b 1800")), 1, r"required properties\[0\]\.value"),
+    ("a negative payload size", by_hand(b"\x18" + b"\xff" * 9 + b"\x01", b"x"), 1, "a payload of -1 bytes"),
+    ("a payload beyond the end", by_hand(b"\x18\xff\xff\xff\xff\x07") + bytes(20), 2, "ends before its last message"),
+    ("the last payload beyond the end", by_hand(b"\x18\xff\xff\xff\xff\x07"), 1, "end at byte 2,147,483,657 of 10"),
+]
+
+
+@pytest.mark.parametrize(("data", "count", "what"), [case[1:] for case in MALFORMED], ids=[c[0] for c in MALFORMED])
+def test_bytes_that_are_not_the_declared_messages_are_a_malformed_batch(data: bytes, count: int, what: str) -> None:
+    with pytest.raises(MalformedBatch, match=what) as caught:
+        split_batch(data, count)
+    assert caught.value.validation_error == CommandAck.ValidationError.BatchDeSerializeError
+    assert 0 <= caught.value.at <= len(data)
+
+
+def test_the_text_of_a_fault_says_what_where_and_how_many_bytes() -> None:
+    with pytest.raises(MalformedBatch, match=r"a payload of -1 bytes \(at byte 4, 11 bytes\)"):
+        split_batch(by_hand(b"\x18" + b"\xff" * 9 + b"\x01", b"x"), 1)
+
+
+def test_an_absurd_count_takes_no_memory() -> None:
+    tracemalloc.start()
+    try:
+        with pytest.raises(MalformedBatch):
+            split_batch(TWO, 2**31 - 1)
+        peak = tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
+    assert peak < 10_000
+
+
+def test_a_payload_of_another_size_than_its_metadata_says_can_not_be_written() -> None:
+    metadata = SingleMessageMetadata(payload_size=3)
+    with pytest.raises(EncodeError, match="a payload of 4 bytes, whose metadata says 3"):
+        encode_batch([(metadata, b"one"), (metadata, b"four")])
+
+
+def test_metadata_without_a_payload_size_can_not_be_written() -> None:
+    with pytest.raises(EncodeError, match="payload_size"):
+        encode_batch([(SingleMessageMetadata(), b"")])
+
+
+def test_a_batch_of_no_messages_can_not_be_written() -> None:
+    with pytest.raises(EncodeError, match="at least one"):
+        encode_batch([])
+
+
+def test_a_payload_beyond_what_its_size_can_say_can_not_be_written() -> None:
+    payload = cast("bytes", range(2**31))  # as long as that, without the bytes
+    with pytest.raises(EncodeError, match="at most"):
+        encode_batch([(None, payload)])
+
+
+def tolerate(data: bytes, count: int) -> None:
+    try:
+        split = split_batch(data, count)
+    except MalformedBatch:
+        return
+    assert len(split) == count
+    assert all(one.metadata.payload_size == len(one.payload) for one in split)
+
+
+@given(st.binary(max_size=60), st.integers(-1, 12))
+def test_nothing_but_malformed_batch_escapes_on_any_bytes(data: bytes, count: int) -> None:
+    tolerate(data, count)
+
+
+@given(batches, st.data())
+def test_nothing_but_malformed_batch_escapes_on_a_flipped_byte(batch: list[SingleMessage], data: st.DataObject) -> None:
+    written = bytearray(encode_batch(batch))
+    written[data.draw(st.integers(0, len(written) - 1))] ^= data.draw(st.integers(1, 255))
+    tolerate(bytes(written), len(batch) + data.draw(st.integers(-1, 1)))

@@ -1,0 +1,248 @@
+"""Frames against their layout, written by hand, and against every way a stream can be cut."""
+
+import struct
+import tracemalloc
+from itertools import pairwise
+from operator import attrgetter
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from pulsar_actors.wire.commands import encode_command, serialise_command
+from pulsar_actors.wire.errors import CommandOverrun, EncodeError, FrameError, FrameTooLarge, FrameTooSmall
+from pulsar_actors.wire.frames import DEFAULT_FRAME_LIMIT, Frame, FrameReader, encode_payload_command, frame_limit
+from pulsar_actors.wire.PulsarApi_pb2 import CommandPing, CommandPong, CommandSend, CommandSendReceipt
+
+SEND = CommandSend(producer_id=1, sequence_id=2)
+LIMIT = 100
+
+
+def layout(command: bytes, rest: bytes = b"") -> bytes:
+    return struct.pack(">II", 4 + len(command) + len(rest), len(command)) + command + rest
+
+
+def contents(frames: list[Frame]) -> list[tuple[bytes, bytes]]:
+    return [(frame.command, bytes(frame.rest)) for frame in frames]
+
+
+FRAMES = st.lists(st.tuples(st.binary(max_size=20), st.binary(max_size=40)), max_size=6)
+
+
+def test_a_payload_frame_is_two_sizes_the_command_and_the_entry() -> None:
+    buffers = encode_payload_command(SEND, b"head", memoryview(b"payload"))
+    # BaseCommand: type 6 (SEND), field 6 of 4 bytes: producer 1, sequence id 2.
+    assert b"".join(buffers) == bytes.fromhex("00000017 00000008 08 06 32 04 08 01 10 02") + b"headpayload"
+
+
+def test_a_payload_is_written_without_being_copied() -> None:
+    payload = memoryview(b"payload")
+    assert encode_payload_command(SEND, payload)[-1] is payload
+
+
+def test_a_written_frame_is_read_as_the_same_command_and_entry() -> None:
+    stream = b"".join(
+        [encode_command(CommandPing()), *encode_payload_command(SEND, b"entry"), encode_command(CommandPong())]
+    )
+    expected = [(serialise_command(CommandPing()), b""), (serialise_command(SEND), b"entry")]
+    assert contents(FrameReader().feed(stream)) == [*expected, (serialise_command(CommandPong()), b"")]
+
+
+def test_a_frame_beyond_what_its_size_can_say_is_not_written() -> None:
+    piece = bytes(2**26)
+    with pytest.raises(EncodeError, match="over what its size field can say"):
+        encode_payload_command(SEND, *[piece] * 64)
+
+
+def test_a_stream_cut_anywhere_gives_the_same_frames() -> None:
+    frames = [(b"", b""), (b"c", b""), (b"command", b"payload" * 3), (b"last", b"\x00")]
+    stream = b"".join(layout(*frame) for frame in frames)
+    for first in range(len(stream) + 1):
+        for second in range(first, len(stream) + 1):
+            reader = FrameReader(LIMIT)
+            pieces = stream[:first], stream[first:second], stream[second:]
+            assert contents([frame for piece in pieces for frame in reader.feed(piece)]) == frames
+
+
+def test_a_stream_fed_byte_by_byte_gives_each_frame_at_its_last_byte() -> None:
+    stream = layout(b"one", b"two") + layout(b"", b"")
+    reader = FrameReader()
+    given_at = {at: frames for at in range(len(stream)) if (frames := contents(reader.feed(stream[at : at + 1])))}
+    assert given_at == {13: [(b"one", b"two")], 21: [(b"", b"")]}
+
+
+@given(FRAMES, st.lists(st.integers(0, 400)))
+def test_any_frames_cut_in_any_way_come_out_whole_and_in_order(
+    frames: list[tuple[bytes, bytes]], cuts: list[int]
+) -> None:
+    stream = b"".join(layout(*frame) for frame in frames)
+    reader = FrameReader(LIMIT)
+    bounds = [0, *sorted(min(cut, len(stream)) for cut in cuts), len(stream)]
+    pieces = [stream[start:end] for start, end in pairwise(bounds)]
+    assert contents([frame for piece in pieces for frame in reader.feed(piece)]) == frames
+
+
+# As many bytes of a frame as show that its last size makes no sense.
+SENSELESS: list[tuple[bytes, type[FrameError]]] = [
+    *[(struct.pack(">I", size), FrameTooSmall) for size in range(4)],
+    (struct.pack(">I", LIMIT + 1), FrameTooLarge),
+    (b"\xff" * 4, FrameTooLarge),
+    (struct.pack(">II", 10, 7), CommandOverrun),
+    (struct.pack(">II", 4, 2**32 - 1), CommandOverrun),
+]
+
+
+@pytest.mark.parametrize(("head", "kind"), SENSELESS)
+@pytest.mark.parametrize("before", [b"", layout(b"good", b"frame")])
+def test_a_senseless_size_is_refused_as_soon_as_it_is_there(before: bytes, head: bytes, kind: type[FrameError]) -> None:
+    reader = FrameReader(LIMIT)
+    assert len(reader.feed(before + head[:-1])) == bool(before)
+    with pytest.raises(kind) as caught:
+        reader.feed(head[-1:])
+    expected = len(before) + len(head) - 4, int.from_bytes(head[-4:], "big")
+    assert (caught.value.at, caught.value.size) == expected
+
+    for tail in (b"", bytes(200)):
+        whole = FrameReader(LIMIT)
+        with pytest.raises(kind) as caught:
+            whole.feed(before + head + tail)
+        assert (caught.value.at, caught.value.size) == expected
+        assert contents(whole.frames_before_fault) == ([(b"good", b"frame")] if before else [])
+
+
+def test_the_text_of_a_fault_says_what_where_and_how_many_bytes() -> None:
+    reader = FrameReader(LIMIT)
+    reader.feed(layout(b"abc"))
+    with pytest.raises(
+        FrameTooLarge, match=r"a frame of 5,000 bytes is over the limit of 100 \(at byte 11, 5,000 bytes\)"
+    ):
+        reader.feed(struct.pack(">I", 5000))
+
+
+def test_the_position_of_a_fault_counts_frames_that_came_in_pieces() -> None:
+    reader = FrameReader(LIMIT)
+    good = layout(b"abc", b"def")
+    reader.feed(good[:5])
+    with pytest.raises(FrameTooSmall) as caught:
+        reader.feed(good[5:] + good + bytes(4))
+    assert caught.value.at == 2 * len(good)
+    assert contents(reader.frames_before_fault) == [(b"abc", b"def")] * 2
+
+
+def test_after_a_fault_every_feed_raises_it_again() -> None:
+    reader = FrameReader()
+    with pytest.raises(FrameTooSmall) as first:
+        reader.feed(layout(b"good") + bytes(4))
+    for data in (b"", layout(b"good")):
+        with pytest.raises(FrameTooSmall) as again:
+            reader.feed(data)
+        assert again.value is first.value
+    assert contents(reader.frames_before_fault) == [(b"good", b"")]
+
+
+def test_the_limit_is_a_message_of_five_megabytes_and_ten_kilobytes_until_it_is_changed() -> None:
+    assert FrameReader().limit == DEFAULT_FRAME_LIMIT == frame_limit(5 * 1024 * 1024) == 5 * 1024 * 1024 + 10 * 1024
+    assert FrameReader().feed(struct.pack(">I", DEFAULT_FRAME_LIMIT)) == []
+    with pytest.raises(FrameTooLarge):
+        FrameReader().feed(struct.pack(">I", DEFAULT_FRAME_LIMIT + 1))
+
+
+def test_a_changed_limit_applies_from_the_next_feed() -> None:
+    frame = layout(b"", bytes(LIMIT))
+    reader = FrameReader(LIMIT + 3)
+    with pytest.raises(FrameTooLarge):
+        reader.feed(frame)
+    reader = FrameReader(LIMIT + 3)
+    reader.limit += 1
+    assert len(reader.feed(frame)) == 1
+    reader.limit -= 1
+    with pytest.raises(FrameTooLarge):
+        reader.feed(frame)
+
+
+def test_a_frame_within_one_piece_is_a_view_of_it() -> None:
+    piece = layout(b"c", b"payload") * 2
+    assert all(frame.rest.obj is piece for frame in FrameReader().feed(piece))
+
+
+def test_a_frame_can_not_be_changed_and_outlives_what_follows_it() -> None:
+    stream = layout(b"c", b"first") + layout(b"c", b"second")
+    reader = FrameReader()
+    frames = [frame for at in range(0, len(stream), 3) for frame in reader.feed(stream[at : at + 3])]
+    assert [bytes(frame.rest) for frame in frames] == [b"first", b"second"]
+    assert all(frame.rest.readonly for frame in frames)
+
+
+def test_a_claimed_size_takes_no_memory() -> None:
+    head = struct.pack(">II", 4_000_000, 10)
+    reader = FrameReader()
+    tracemalloc.start()
+    try:
+        reader.feed(head)
+        peak = tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
+    assert peak < 10_000
+
+
+def test_a_split_frame_is_gathered_in_one_buffer_that_the_frame_keeps() -> None:
+    """Quadratic copying would hand every piece on to a fresh buffer; here the same one grows and is never copied."""
+    stream = layout(b"c", bytes(1000))
+    reader = FrameReader()
+    reader.feed(stream[:1])
+    pending = attrgetter("_pending")
+    buffer = pending(reader)
+    for at in range(1, len(stream) - 1):
+        reader.feed(stream[at : at + 1])
+        assert pending(reader) is buffer
+    (frame,) = reader.feed(stream[-1:])
+    assert frame.rest.obj is buffer
+
+
+def test_a_large_frame_in_small_pieces_takes_little_more_memory_than_its_bytes() -> None:
+    stream = layout(b"c", bytes(2**21))
+    reader = FrameReader()
+    pieces = [stream[at : at + 4096] for at in range(0, len(stream), 4096)]
+    tracemalloc.start()
+    try:
+        frames = [frame for piece in pieces for frame in reader.feed(piece)]
+        peak = tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
+    assert len(frames) == 1
+    assert peak < 1.5 * len(stream)
+
+
+def tolerate(pieces: list[bytes]) -> None:
+    reader = FrameReader(LIMIT)
+    stream = b"".join(pieces)
+    frames: list[Frame] = []
+    try:
+        for piece in pieces:
+            frames += reader.feed(piece)
+    except FrameError:
+        frames += reader.frames_before_fault
+    # What did come out is the beginning of the stream, exactly.
+    assert stream.startswith(b"".join(layout(*frame) for frame in contents(frames)))
+
+
+@given(st.lists(st.binary(max_size=30)))
+def test_nothing_but_frame_errors_escape_on_any_bytes(pieces: list[bytes]) -> None:
+    tolerate(pieces)
+
+
+@given(FRAMES.filter(bool), st.data())
+def test_nothing_but_frame_errors_escape_on_a_flipped_byte(
+    frames: list[tuple[bytes, bytes]], data: st.DataObject
+) -> None:
+    stream = bytearray(b"".join(layout(*frame) for frame in frames))
+    stream[data.draw(st.integers(0, len(stream) - 1))] ^= data.draw(st.integers(1, 255))
+    cut = data.draw(st.integers(0, len(stream)))
+    tolerate([bytes(stream[:cut]), bytes(stream[cut:])])
+
+
+def test_a_receipt_is_read_from_the_bytes_that_its_layout_says() -> None:
+    receipt = CommandSendReceipt(producer_id=1, sequence_id=2)
+    (frame,) = FrameReader().feed(bytes.fromhex("0000000c 00000008 08 07 3a 04 08 01 10 02"))
+    assert frame.command == serialise_command(receipt)
+    assert frame.rest.nbytes == 0
