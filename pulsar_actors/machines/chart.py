@@ -133,7 +133,8 @@ class Chart:
                 dest = row.dest.name if row.dest else None
                 machine.add_transition(f"{trigger_name(row.trigger)}{guard}{does}", source.name, dest)
         ends = "".join(f"  {state.name} --> [*]\n" for state in self.states if state in self.final)
-        return f"{machine.get_combined_graph().source}\n{ends}"
+        lines = str(machine.graph_cls(machine).get_graph().source).splitlines()
+        return "".join(f"{line.rstrip()}\n" for line in lines) + ends
 
     def _problems(self) -> Iterator[str]:
         known = set(self.states)

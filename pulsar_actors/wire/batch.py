@@ -56,14 +56,18 @@ def split_batch(payload: bytes | memoryview, count: int) -> list[SingleMessage]:
     while len(messages) < count:
         metadata, body = _read_metadata(data, at)
         head, size = data[at:body], metadata.payload_size
-        stride = body - at + size
-        end, last_end = at + stride, at + stride * (count - len(messages))
-        while end < last_end and data.startswith(head, end):
-            end += stride
-        # A payload that is cut short shows in `at`, below.
-        payloads = [data[start : start + size] for start in range(body, end - size + 1, stride)]
-        messages += map(SingleMessage._make, zip(repeat(metadata), payloads))
-        at = end
+        at = after_first = body + size
+        messages.append(SingleMessage(metadata, data[body:at]))
+        stride = len(head) + size
+        last_end = at + stride * (count - len(messages))
+        while at < last_end and data.startswith(head, at):
+            at += stride
+        if at > after_first:  # a run: its messages lie at equal distances
+            starts = range(after_first + len(head), at + len(head), stride)
+            messages += map(
+                SingleMessage._make, zip(repeat(metadata), [data[start : start + size] for start in starts])
+            )
+    # A payload that is cut short shows here too.
     if at != len(data):
         what = f"the {count:,} messages of a batch end at byte {at:,} of {len(data):,}"
         raise MalformedBatch(what, min(at, len(data)), len(data))

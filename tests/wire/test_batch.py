@@ -116,6 +116,7 @@ MALFORMED: list[tuple[str, bytes, int, str]] = [
     ("nothing", b"", 1, "declares 1 messages, each of 6 bytes or more, in 0 bytes"),
     ("more than could ever fit", TWO, 2**31 - 1, "declares 2,147,483,647 messages"),
     ("fewer than there are", TWO, 1, "the 1 messages of a batch end at byte 9 of 20"),
+    ("fewer than there are, all equal", by_hand(b"\x18\x00") * 3, 2, "the 2 messages of a batch end at byte 12 of 18"),
     ("one more than there are", TWO, 3, "ends before its last message"),
     ("a byte too many", TWO + b"x", 2, "end at byte 20 of 21"),
     ("a byte too few", by_hand(b"\x18\x03", b"on"), 1, "end at byte 9 of 8"),

@@ -105,12 +105,21 @@ def test_data_longer_than_declared_is_refused(codec: "CompressionType.ValueType"
         decompress(codec, VECTORS[codec], declared, LIMIT)
 
 
-@every_codec
+@pytest.mark.parametrize("codec", [LZ4, ZSTD, SNAPPY])
 def test_every_truncation_is_refused(codec: "CompressionType.ValueType") -> None:
     squeezed = bytes(compress(codec, TEXT))
     for end in range(len(squeezed)):
         with pytest.raises((DecompressionFailed, UncompressedSizeCorruption)):
             decompress(codec, squeezed[:end], len(TEXT), LIMIT)
+
+
+def test_a_zlib_stream_without_its_end_is_read_if_all_of_its_data_is_there_as_the_java_client_writes_them() -> None:
+    deflater = zlib.compressobj()
+    unended = deflater.compress(TEXT) + deflater.flush(zlib.Z_SYNC_FLUSH)
+    assert decompress(ZLIB, unended, len(TEXT), LIMIT) == TEXT
+    for end in range(len(unended) - 8):
+        with pytest.raises(DecompressionFailed, match="cut short"):
+            decompress(ZLIB, unended[:end], len(TEXT), LIMIT)
 
 
 @every_codec

@@ -1,0 +1,29 @@
+"""`python -m pulsar_actors COMMAND`: each command has a file of its own in `cli`."""
+
+import sys
+from argparse import ArgumentParser
+from collections.abc import Sequence
+from typing import Final
+
+from pulsar_actors.cli.command import Command
+from pulsar_actors.cli.statecharts import STATECHARTS
+
+COMMANDS: Final[tuple[Command, ...]] = (STATECHARTS,)
+
+
+def main(arguments: Sequence[str]) -> int:
+    """Run one command and give its exit status; without a command, say which there are."""
+    parser = ArgumentParser(prog="python -m pulsar_actors", description="Tools of the pulsar_actors package.")
+    commands = parser.add_subparsers(title="commands", metavar="COMMAND", dest="command")
+    for command in COMMANDS:
+        command.configure(commands.add_parser(command.name, help=command.summary, description=command.summary))
+    parsed = parser.parse_args(arguments)
+    for command in COMMANDS:
+        if command.name == parsed.command:
+            return command.run(parsed)
+    parser.print_help()
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

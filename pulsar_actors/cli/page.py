@@ -1,0 +1,58 @@
+"""The page beside the pictures, in Markdown: what each machine decides, and what each of its states is for."""
+
+import inspect
+from collections.abc import Iterable, Iterator
+from types import ModuleType
+
+from pulsar_actors.cli.outline import matters
+from pulsar_actors.machines.chart import Chart, Row, trigger_name
+
+INTRODUCTION = """\
+# State charts
+
+Every decision of the client is a row of one of these tables. The pictures and this page are drawn from the tables
+themselves by `python -m pulsar_actors statecharts`; with `--check` it tells whether they are still up to date.
+
+An arrow says `event [guard] / action`: the event comes, the guard holds, the action is done, and the machine is in the
+state that the arrow points to. What a state does without leaving it is written inside its box. What several states do
+alike is listed below the picture. Events that are ignored are not shown.
+"""
+
+
+def page(charts: Iterable[tuple[Chart, ModuleType]]) -> str:
+    """Write the page for the charts and the modules that declare them."""
+    return "\n".join([INTRODUCTION, *(line for chart, module in charts for line in _section(chart, module))])
+
+
+def _section(chart: Chart, module: ModuleType) -> Iterator[str]:
+    yield f"## {chart.name}\n"
+    yield f"{inspect.getdoc(module)}\n"
+    yield f"![The state chart of {chart.name}: its states and what leads from one to the next]({chart.name}.svg)\n"
+    yield from _states(chart)
+    yield from _rows(chart)
+
+
+def _states(chart: Chart) -> Iterator[str]:
+    yield "| state | what it is for |"
+    yield "|---|---|"
+    for state in chart.states:
+        role = " *Here it starts.*" if state is chart.initial else " *Here it ends.*" if state in chart.final else ""
+        yield f"| **{state.name}** | {state.value}{role} |"
+    yield ""
+
+
+def _rows(chart: Chart) -> Iterator[str]:
+    yield "<details><summary>The table, without what is ignored</summary>\n"
+    yield "| event | in | if | action | then |"
+    yield "|---|---|---|---|---|"
+    yield from (f"| {' | '.join(_cells(row))} |" for row in chart.rows if matters(row))
+    yield ""
+    yield "</details>\n"
+
+
+def _cells(row: Row) -> Iterator[str]:
+    yield f"`{trigger_name(row.trigger)}`"
+    yield ", ".join(state.name for state in row.sources)
+    yield f"`{row.guard}`" if row.guard else ""
+    yield f"`{row.does}`" if row.does else ""
+    yield row.dest.name if row.dest else "stays"

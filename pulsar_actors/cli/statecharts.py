@@ -1,0 +1,89 @@
+"""`statecharts`: draw every chart, or tell whether the drawings are still those of the charts.
+
+The charts are found, not listed: every module of `machines` that declares a `CHART` gets a picture. Drawing and
+checking make the same texts; one writes them, the other compares. Neither needs any drawing tool.
+"""
+
+import importlib
+import pkgutil
+import sys
+from argparse import ArgumentParser, Namespace
+from pathlib import Path
+from types import ModuleType
+from typing import Final
+
+from pulsar_actors import machines
+from pulsar_actors.cli.command import Command
+from pulsar_actors.cli.page import page
+from pulsar_actors.cli.picture import picture
+from pulsar_actors.machines.chart import Chart
+
+FOLDER: Final = Path("statecharts")
+
+
+def find_charts(package: ModuleType) -> list[tuple[Chart, ModuleType]]:
+    """Give each chart that a module of the package declares, with the module, in the order of their names."""
+    names = sorted(info.name for info in pkgutil.iter_modules(package.__path__))
+    modules = [importlib.import_module(f"{package.__name__}.{name}") for name in names]
+    return [(module.CHART, module) for module in modules if isinstance(getattr(module, "CHART", None), Chart)]
+
+
+def drawings(charts: list[tuple[Chart, ModuleType]]) -> dict[str, bytes]:
+    """Give the content of every file, by its name."""
+    texts = {"README.md": page(charts)}
+    for chart, _ in charts:
+        texts[f"{chart.name}.mmd"] = chart.mermaid()
+        texts[f"{chart.name}.svg"] = str(picture(chart))
+    return {name: text.encode() for name, text in texts.items()}
+
+
+def drift(folder: Path, expected: dict[str, bytes]) -> list[str]:
+    """Say what in the folder is not as it would be drawn."""
+    problems: list[str] = []
+    for name, content in expected.items():
+        path = folder / name
+        if not path.is_file():
+            problems.append(f"{path} is missing")
+        elif path.read_bytes() != content:
+            problems.append(f"{path} differs from its chart")
+    drawn = sorted(path for suffix in ("mmd", "svg") for path in folder.glob(f"*.{suffix}"))
+    return problems + [f"{path} belongs to no chart; delete it" for path in drawn if path.name not in expected]
+
+
+def write(folder: Path, expected: dict[str, bytes]) -> None:
+    """Write every file."""
+    folder.mkdir(exist_ok=True)
+    for name, content in expected.items():
+        (folder / name).write_bytes(content)
+
+
+def run(arguments: Namespace) -> int:
+    """Draw, or check; say what was done or found."""
+    expected = drawings(find_charts(machines))
+    if not arguments.check:
+        write(FOLDER, expected)
+        print(f"{FOLDER}: {len(expected)} files drawn")
+        return 0
+    problems = drift(FOLDER, expected)
+    for problem in problems:
+        print(problem, file=sys.stderr)
+    if problems:
+        print("run `python -m pulsar_actors statecharts` to draw them again", file=sys.stderr)
+    return 1 if problems else 0
+
+
+def configure(parser: ArgumentParser) -> None:
+    """Declare the arguments."""
+    parser.add_argument(
+        "--check",
+        action="store_true",
+        help="write nothing; name the files that differ or are missing, and exit with status 1 if there are any",
+    )
+
+
+STATECHARTS: Final = Command(
+    name="statecharts",
+    summary="Draw the state charts into the folder `statecharts` here: pictures, Mermaid sources and a page.",
+    configure=configure,
+    run=run,
+)

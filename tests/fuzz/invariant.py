@@ -1,0 +1,148 @@
+"""Whatever the bytes, only WireError escapes, and whatever decodes re-encodes to something that decodes equal.
+
+An input is one byte that chooses a decoder, then what that decoder is given. Nothing here needs a fuzzer: `check` holds
+one input to the sentence above, and the kept corpus is replayed through it on every Python.
+"""
+
+import struct
+from collections.abc import Callable
+from typing import Any, TypeVar, cast
+
+from google.protobuf.message import Message
+
+from pulsar_actors.exceptions import WireError
+from pulsar_actors.wire.batch import encode_batch, is_batch, split_batch
+from pulsar_actors.wire.checksum import checksum
+from pulsar_actors.wire.commands import decode_command, encode_command
+from pulsar_actors.wire.compression import compress, decompress
+from pulsar_actors.wire.entries import decode_entry, encode_broker_metadata, encode_entry, open_entry
+from pulsar_actors.wire.frames import Frame, FrameReader, encode_payload_command
+from pulsar_actors.wire.message_id import MessageId
+from pulsar_actors.wire.PulsarApi_pb2 import CompressionType
+
+_T = TypeVar("_T")
+
+LIMIT = 1 << 20  # bytes a payload may inflate to
+UNKNOWN_CODEC = cast("CompressionType.ValueType", 99)
+CODECS = [*CompressionType.values(), UNKNOWN_CODEC]
+CHECKSUM_MAGIC = b"\x0e\x01"
+
+
+def tried(decode: Callable[..., _T], *arguments: Any) -> _T | None:
+    """Decode what may be wrong. Re-encoding what decoded goes without: there even a WireError is a fault of ours."""
+    try:
+        return decode(*arguments)
+    except WireError:
+        return None
+
+
+def same(one: Message | None, other: Message | None) -> bool:
+    """Compare as bytes: a NaN in a field of type double isn't equal to itself."""
+    if one is None or other is None:
+        return one is other
+    return one.SerializeToString(deterministic=True) == other.SerializeToString(deterministic=True)
+
+
+def read(reader: FrameReader, *pieces: bytes) -> tuple[list[Frame], str]:
+    """Feed the pieces; give the frames and the fault that ended the stream, if one did."""
+    frames: list[Frame] = []
+    try:
+        for piece in pieces:
+            frames += reader.feed(piece)
+    except WireError as fault:
+        return frames + reader.frames_before_fault, str(fault)
+    return frames, ""
+
+
+def stream(data: bytes) -> None:
+    """One byte says where the stream is split; then the stream, with all that its frames carry."""
+    at = data[0] * len(data) // 256 if data else 0
+    frames, fault = read(FrameReader(LIMIT), data[1:])
+    assert (frames, fault) == read(FrameReader(LIMIT), data[1 : at + 1], data[at + 1 :])
+    for frame in frames:
+        decoded = tried(decode_command, frame.command)
+        if decoded is not None:
+            written = b"".join(encode_payload_command(decoded, frame.rest))
+            (again,) = FrameReader(len(written)).feed(written)
+            assert same(decode_command(again.command), decoded)
+            assert again.rest == frame.rest
+        any_entry(frame.rest)
+
+
+def command(data: bytes) -> None:
+    """A serialised BaseCommand."""
+    decoded = tried(decode_command, data)
+    if decoded is not None:
+        (frame,) = FrameReader(LIMIT).feed(encode_command(decoded))
+        assert same(decode_command(frame.command), decoded)
+
+
+def entry(data: bytes) -> None:
+    """One byte says whether to put the checksum right; then an entry."""
+    rest = bytearray(data[1:])
+    if data and data[0] % 2 and len(rest) >= 6 and rest.startswith(CHECKSUM_MAGIC):
+        struct.pack_into(">I", rest, 2, checksum(bytes(rest[6:])))
+    any_entry(memoryview(bytes(rest)))
+
+
+def any_entry(rest: memoryview) -> None:
+    opened, decoded = tried(open_entry, rest), tried(decode_entry, rest)
+    if decoded is None:
+        return
+    assert opened == decoded
+    front = b"" if decoded.broker_metadata is None else encode_broker_metadata(decoded.broker_metadata)
+    again = decode_entry(memoryview(front + b"".join(encode_entry(decoded.metadata, decoded.payload))))
+    assert same(again.broker_metadata, decoded.broker_metadata)
+    assert same(again.metadata, decoded.metadata)
+    assert again.payload == decoded.payload
+    metadata = decoded.metadata
+    inflated = tried(decompress, metadata.compression, decoded.payload, metadata.uncompressed_size, LIMIT)
+    if inflated is not None and is_batch(metadata):
+        any_batch(bytes(inflated), metadata.num_messages_in_batch)
+
+
+def payload(data: bytes) -> None:
+    """A codec (one byte), a declared size (three), and a compressed payload."""
+    if len(data) < 4:
+        return
+    codec, size, compressed = CODECS[data[0] % len(CODECS)], int.from_bytes(data[1:4], "big"), data[4:]
+    inflated = tried(decompress, codec, compressed, size, LIMIT)
+    if inflated is None:
+        return
+    inflated = bytes(inflated)
+    assert len(inflated) == (len(compressed) if codec == CompressionType.NONE else size)
+    assert decompress(codec, bytes(compress(codec, inflated)), len(inflated), LIMIT) == inflated
+
+
+def batch(data: bytes) -> None:
+    """A count (two bytes) and a batch."""
+    any_batch(data[2:], int.from_bytes(data[:2], "big"))
+
+
+def any_batch(data: bytes, count: int) -> None:
+    messages = tried(split_batch, data, count)
+    if messages is None:
+        return
+    again = split_batch(encode_batch(messages), count)
+    assert [message.payload for message in again] == [message.payload for message in messages]
+    assert all(same(one.metadata, other.metadata) for one, other in zip(again, messages, strict=True))
+
+
+def message_id(data: bytes) -> None:
+    """A serialised message id."""
+    decoded = tried(MessageId.deserialize, data)
+    if decoded is None:
+        return
+    again = MessageId.deserialize(decoded.serialize())
+    assert again == decoded
+    assert hash(again) == hash(decoded)
+    assert again._asdict() == decoded._asdict()  # what equality leaves out must be there too
+
+
+DECODERS: list[Callable[[bytes], None]] = [stream, command, entry, payload, batch, message_id]
+
+
+def check(data: bytes) -> None:
+    """Hold one input to the invariant."""
+    if data:
+        DECODERS[data[0] % len(DECODERS)](data[1:])
