@@ -20,8 +20,9 @@ SHORT = 256  # an input under this size counts as this long: its time is mostly 
 class Slowest:
     """The input with the most time a byte, confirmed by a second look, since a busy machine delays any of them."""
 
-    def __init__(self, check: Callable[[bytes], None]) -> None:
+    def __init__(self, check: Callable[[bytes], None], kept: Path) -> None:
         self._check = check
+        self._kept = kept
         self._most = 0.0  # seconds a byte
 
     def __call__(self, data: bytes) -> None:
@@ -30,7 +31,8 @@ class Slowest:
             a_byte = min(a_byte, self._timed(data), self._timed(data))
         if a_byte > self._most:
             self._most = a_byte
-            sys.stderr.write(f"SLOWEST {a_byte * 1e6:.1f} us a byte, {len(data)} bytes: {data[:200].hex()}\n")
+            sys.stderr.write(f"SLOWEST {a_byte * 1e6:.1f} us a byte, {len(data)} bytes, in {self._kept}\n")
+            self._kept.write_bytes(data)
 
     def _timed(self, data: bytes) -> float:
         began = time.perf_counter()
@@ -48,12 +50,12 @@ def main() -> None:
     found: Path = told.found or Path(tempfile.mkdtemp(prefix="fuzz-wire-"))
     found.mkdir(parents=True, exist_ok=True)
     atheris: Any = importlib.import_module("atheris")  # ships no types
-    with atheris.instrument_imports(include=["pulsar_actors.wire", "invariant"]):
+    with atheris.instrument_imports(include=["pulsar_actors.wire"]):
         check = importlib.import_module("invariant").check
     limits = [f"-max_total_time={told.seconds}", f"-runs={told.runs}", f"-seed={told.seed}"]
     limits += ["-max_len=8192", "-timeout=5", "-rss_limit_mb=1024", f"-artifact_prefix={found}/broken-"]
     quiet = ["-verbosity=1", "-print_final_stats=1"]
-    atheris.Setup([sys.argv[0], *limits, *quiet, str(found), str(HERE / "corpus")], Slowest(check))
+    atheris.Setup([sys.argv[0], *limits, *quiet, str(found), str(HERE / "corpus")], Slowest(check, found / "slowest"))
     sys.stderr.write(f"new inputs go to {found}\n")
     atheris.Fuzz()
 
