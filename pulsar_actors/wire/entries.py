@@ -32,6 +32,7 @@ _SIZE = struct.Struct(">I")
 _MAGIC_AND_SIZE = struct.Struct(">HI")  # 0x0e02 and the size of the broker's metadata
 _MAGIC_AND_CHECKSUM = struct.Struct(">HI")
 _VARINT = 0  # protobuf's wire type of an enum
+_MORE = 0x80  # set in a byte of a varint that others follow, as in a tag that takes more bytes than it needs
 _COMPRESSION_TAG = MessageMetadata.COMPRESSION_FIELD_NUMBER << 3 | _VARINT
 """The byte that every encoder puts before the codec: without it there is nothing to look for."""
 
@@ -123,7 +124,8 @@ def _read_metadata(stored: memoryview, at: int) -> tuple[MessageMetadata, int]:
     data, end = _sized(stored, at, "the message metadata")
     at += _SIZE.size
     metadata = _parse(MessageMetadata, data, at)
-    if _COMPRESSION_TAG in data and not metadata.HasField("compression"):
+    may_have_codec = _COMPRESSION_TAG in data or _COMPRESSION_TAG | _MORE in data
+    if may_have_codec and not metadata.HasField("compression"):
         _refuse_unknown_codec(metadata, at, len(data))
     return metadata, end
 

@@ -12,6 +12,10 @@ from pathlib import Path
 import pytest
 from packaging.requirements import Requirement
 
+from pulsar_actors.wire.entries import decode_entry
+from pulsar_actors.wire.errors import DecompressionFailed
+from pulsar_actors.wire.PulsarApi_pb2 import MessageMetadata
+
 HERE = Path(__file__).parent
 CORPUS = sorted((HERE / "corpus").iterdir())
 RUNS = 5_000
@@ -30,6 +34,14 @@ def fuzzer_is_required() -> bool:
 @pytest.mark.parametrize("path", CORPUS, ids=lambda path: path.name)
 def test_the_invariant_holds_for_the_kept_corpus(path: Path) -> None:
     check(path.read_bytes())
+
+
+def test_an_unknown_codec_is_refused_however_its_tag_is_spelt() -> None:
+    metadata = MessageMetadata(producer_name="p", sequence_id=1, publish_time=1).SerializeToString()
+    overlong_tag, unknown_codec = b"\xc0\x00", b"\x05"  # the tag is 0x40, here as a varint of two bytes
+    metadata += overlong_tag + unknown_codec
+    with pytest.raises(DecompressionFailed):
+        decode_entry(memoryview(len(metadata).to_bytes(4, "big") + metadata + b"payload"))
 
 
 def test_the_kept_corpus_is_small() -> None:
