@@ -2,6 +2,10 @@
 
 The compiler is pinned to protoc 25: its code carries no runtime version check, so protobuf 5, 6 and 7 all load it.
 A newer compiler would tie users to the protobuf release it came with.
+
+The compiler sees the file where its code will be, as pulsar_actors/wire/PulsarApi.proto. From that path it derives the
+name of the module, by which pickle finds the classes, and the name of the file in the descriptor pool, which all
+packages of a process share.
 """
 
 import subprocess
@@ -10,18 +14,18 @@ from pathlib import Path
 from shutil import which
 
 PROTO = Path(__file__).resolve().parent
-WIRE = PROTO.parent / "pulsar_actors" / "wire"
+WIRE = "pulsar_actors/wire"
 
 
-def compile_into(folder: Path) -> None:
-    """Write PulsarApi_pb2.py and its type stub into the folder."""
+def compile_into(root: Path) -> None:
+    """Write PulsarApi_pb2.py and its type stub into pulsar_actors/wire below the root."""
     tools = str(Path(sys.executable).parent)
     protoc, stubs = which("protoc", path=tools), which("protoc-gen-mypy", path=tools)
     if protoc is None or stubs is None:
         sys.exit("protoc and protoc-gen-mypy are not in this environment: pip install 'pulsar-actors[test]'")
-    command = [protoc, f"-I{PROTO}", f"--plugin={stubs}", f"--python_out={folder}", f"--mypy_out=quiet:{folder}"]
-    subprocess.run([*command, "PulsarApi.proto"], check=True)  # noqa: S603 - a compiler we pinned, on our own file
+    command = [protoc, f"-I{WIRE}={PROTO}", f"--plugin={stubs}", f"--python_out={root}", f"--mypy_out=quiet:{root}"]
+    subprocess.run([*command, f"{WIRE}/PulsarApi.proto"], check=True)  # noqa: S603 - a compiler we pinned, our own file
 
 
 if __name__ == "__main__":
-    compile_into(WIRE)
+    compile_into(PROTO.parent)

@@ -60,10 +60,20 @@ def write(folder: Path, expected: dict[str, bytes]) -> None:
 def run(arguments: Namespace) -> int:
     """Draw, or check; say what was done or found."""
     expected = drawings(find_charts(machines))
-    if not arguments.check:
+    return _check(expected) if arguments.check else _draw(expected)
+
+
+def _draw(expected: dict[str, bytes]) -> int:
+    try:
         write(FOLDER, expected)
-        print(f"{FOLDER}: {len(expected)} files drawn")
-        return 0
+    except OSError as fault:  # a full disk does not say which file it had no room for
+        print(f"can not write {fault.filename or FOLDER}: {fault.strerror}", file=sys.stderr)
+        return 1
+    print(f"{FOLDER}: {len(expected)} files drawn")
+    return 0
+
+
+def _check(expected: dict[str, bytes]) -> int:
     problems = drift(FOLDER, expected)
     for problem in problems:
         print(problem, file=sys.stderr)

@@ -16,7 +16,9 @@ What holds throughout:
   - original_principal, original_auth_data and original_auth_method are filled in by proxies, not by clients.
   - txnid_most_bits (the coordinator) and txnid_least_bits (its counter) name a transaction together.
 
-Names and numbers are fixed by the brokers out there. To add to them: CONTRIBUTING.md.
+Names and numbers are fixed by the brokers out there. To add to them: CONTRIBUTING.md. The package is not on the wire:
+it is our own, and not the usual pulsar.proto, because protobuf refuses to register a name twice in one process, and
+another library there may have generated code for Pulsar too.
 """
 
 import builtins

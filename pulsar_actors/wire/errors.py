@@ -25,7 +25,6 @@ from typing import Any, ClassVar
 from google.protobuf.message import Message
 
 from pulsar_actors.exceptions import WireError
-from pulsar_actors.wire import PulsarApi_pb2
 from pulsar_actors.wire.PulsarApi_pb2 import CommandAck
 
 
@@ -72,14 +71,8 @@ class UnknownEnumValue(CommandError):
         self.number = number
 
     def __reduce__(self) -> tuple[Any, ...]:
-        """Pickle the command as its bytes: protobuf's classes are not importable under the name they give."""
-        kind, data = self.command.DESCRIPTOR.name, self.command.SerializePartialToString()
-        return _unknown_enum_value, (kind, data, self.field, self.number, self.size)
-
-
-def _unknown_enum_value(kind: str, data: bytes, field: str, number: int, size: int) -> UnknownEnumValue:
-    command = getattr(PulsarApi_pb2, kind).FromString(data)
-    return UnknownEnumValue(command, field, number, size)
+        """Pickle the arguments of `__init__`, which are not those of WireError."""
+        return type(self), (self.command, self.field, self.number, self.size)
 
 
 class MissingField(CommandError):

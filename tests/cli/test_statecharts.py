@@ -2,6 +2,8 @@ import os
 import subprocess
 import sys
 import xml.etree.ElementTree as ET
+from collections.abc import Callable
+from errno import EACCES
 from pathlib import Path
 from types import ModuleType
 
@@ -159,6 +161,51 @@ def test_every_run_draws_the_same(seed: str, tmp_path: Path, drawn: Path) -> Non
     subprocess.run(command, cwd=elsewhere, env=environment, check=True, capture_output=True)  # noqa: S603 - our own
     for path in drawn.iterdir():
         assert (elsewhere / "statecharts" / path.name).read_bytes() == path.read_bytes()
+
+
+def put_a_file_in_the_way(folder: Path) -> None:
+    folder.write_text("somebody's own")
+
+
+def put_a_folder_in_the_way(folder: Path) -> None:
+    (folder / "README.md").mkdir(parents=True)
+
+
+def fill_the_disk(folder: Path) -> None:
+    folder.mkdir()
+    (folder / "README.md").symlink_to("/dev/full")
+
+
+@pytest.mark.parametrize(
+    ("obstruct", "error"),
+    [
+        (put_a_file_in_the_way, "can not write statecharts: File exists\n"),
+        (put_a_folder_in_the_way, "can not write statecharts/README.md: Is a directory\n"),
+        (fill_the_disk, "can not write statecharts: No space left on device\n"),
+    ],
+)
+def test_what_can_not_be_written_is_an_error_of_one_line(
+    obstruct: Callable[[Path], None],
+    error: str,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    obstruct(tmp_path / "statecharts")
+    assert main(["statecharts"]) == 1
+    assert capsys.readouterr() == ("", error)
+
+
+def test_a_folder_that_may_not_be_written_is_an_error_of_one_line(
+    drawn: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def refuse(path: Path, _: bytes) -> None:  # a read-only folder does not stop root, whom the tests may run as
+        raise PermissionError(EACCES, "Permission denied", str(path))
+
+    monkeypatch.setattr(Path, "write_bytes", refuse)
+    assert main(["statecharts"]) == 1
+    assert capsys.readouterr() == ("", f"can not write {drawn.name}/README.md: Permission denied\n")
 
 
 def test_without_a_command_the_commands_are_listed(capsys: pytest.CaptureFixture[str]) -> None:

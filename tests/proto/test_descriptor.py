@@ -98,9 +98,10 @@ def test_a_difference_in_any_part_of_an_entry_is_told_both_ways(fact: str, inste
     assert differences(entries(FACTS), ours) == [f"missing: {fact}", f"extra: {changed}"]
 
 
-def test_the_file_is_proto2_in_the_package_that_every_client_uses() -> None:
+def test_the_file_is_proto2_under_a_name_and_in_a_package_that_no_other_client_uses() -> None:
     file = FileDescriptorProto.FromString(DESCRIPTOR.serialized_pb)
-    assert (file.package, file.syntax) == ("pulsar.proto", "")  # proto2 is the absent syntax
+    assert file.syntax == ""  # which is proto2
+    assert (file.name, file.package) == ("pulsar_actors/wire/PulsarApi.proto", "pulsar_actors.wire")
 
 
 def test_a_command_type_has_the_number_of_its_field() -> None:
