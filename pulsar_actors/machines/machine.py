@@ -15,15 +15,16 @@ from pulsar_actors.machines.timers import Timers
 
 
 class StateMachine:
-    """The base of every machine: `class Connection(StateMachine, chart=CHART)`."""
+    """The base of every machine: `class Connection(StateMachine, chart=CHART)`. Without a chart it is a base, too."""
 
     __slots__ = ("state", "timers")
 
     running: ClassVar[RunningChart]
 
-    def __init_subclass__(cls, chart: Chart, **kwargs: Any) -> None:  # noqa: ANN401 - whatever other bases take
+    def __init_subclass__(cls, chart: Chart | None = None, **kwargs: Any) -> None:  # noqa: ANN401 - of other bases
         super().__init_subclass__(**kwargs)
-        cls.running = RunningChart(chart, cls)
+        if chart is not None:
+            cls.running = RunningChart(chart, cls)
 
     def __init__(self) -> None:
         self.state: Enum = self.running.chart.initial

@@ -4,7 +4,7 @@ The queue has two parts, in one order: what is written on the current connection
 moves the written part back in front of the waiting one, so the whole queue is sent again, in order, before anything
 new. Broker and client keep the same order, so a receipt can only be for the head of the written part: it is matched by
 the head's range of sequence ids, as a batch may be acknowledged by its first id or its last. A receipt below that
-range repeats an old one and is ignored; one above it means that the connection lost a frame.
+range repeats an old one and is ignored; one above it (`skips_head`) means that the connection lost a frame.
 
 A chunked message is one item with several frames that share a sequence id: each receipt is for the next chunk, and the
 last one ends the item. Chunks with a receipt are not written again. A key-based batch goes by its last id alone, on the
@@ -37,9 +37,8 @@ class Reservation(Enum):
 class Receipt(Enum):
     """A receipt that ends nothing."""
 
-    IGNORED = "nobody waits for it any longer"
+    IGNORED = "nobody waits for it any longer, or not yet"
     CHUNK = "one more chunk of the head is stored, others are not yet"
-    LOST = "the head was skipped: the connection can not be trusted"
 
 
 @dataclass(slots=True, eq=False)
@@ -72,6 +71,7 @@ class Stored(Generic[T]):
 
     token: T
     message_ids: tuple[tuple[int, int], ...]
+    last: int
     duplicate: bool
 
 
@@ -139,21 +139,23 @@ class PendingSends(Generic[T]):
         self._waiting.clear()
         return items
 
+    def skips_head(self, generation: int, sequence_id: int) -> bool:
+        """Tell whether a receipt is for something behind the head: then the connection has lost what went before."""
+        return generation == self._generation and bool(self._written) and sequence_id > self._written[0].last
+
     def receipt(self, generation: int, sequence_id: int, message_id: tuple[int, int]) -> Stored[T] | Receipt:
         """Match a receipt with the head. `message_id` is (ledger, entry), with -1 where the wire has 2^64-1."""
         if generation != self._generation or not self._written:
             return Receipt.IGNORED
         head = self._written[0]
-        if sequence_id < head.first:
+        if not head.first <= sequence_id <= head.last:
             return Receipt.IGNORED
-        if sequence_id > head.last:
-            return Receipt.LOST
         head.message_ids += (message_id,)
         if len(head.message_ids) < head.frames:
             return Receipt.CHUNK
         self._written.popleft()
         self.give_back(head.messages, head.size)
-        return Stored(head.token, head.message_ids, duplicate=DROPPED in head.message_ids)
+        return Stored(head.token, head.message_ids, head.last, duplicate=DROPPED in head.message_ids)
 
     def find(self, generation: int, sequence_id: int) -> Pending[T] | None:
         """Find what a SEND_ERROR speaks of; it need not be the head."""
@@ -183,12 +185,12 @@ class PendingSends(Generic[T]):
         return failed
 
     def next_deadline(self) -> float | None:
-        """When to call `expire` next: the head has waited longest."""
+        """Give the time at which `is_late` will hold: the head has waited longest."""
         if self._written:
             return self._written[0].deadline
         return self._waiting[0].deadline if self._waiting else None
 
-    def expire(self, now: float) -> list[Failed[T]]:
-        """Once the head's time is up, end everything in order, for nothing may overtake what failed."""
+    def is_late(self, now: float) -> bool:
+        """Tell whether the head's time is up. Then everything must fail, for nothing may overtake what failed."""
         deadline = self.next_deadline()
-        return self.fail_all() if deadline is not None and deadline <= now else []
+        return deadline is not None and deadline <= now

@@ -82,11 +82,11 @@ class EverySendEndsOnceAndInOrder(RuleBasedStateMachine):
     def any_receipt(self, sequence_id: int, old: int) -> None:
         current = self.bound and not old
         head = next((sent for sent in self.model if sent.written), None) if current else None
+        skips = self.queue.skips_head(self.generation - old, sequence_id)
+        assert skips == (head is not None and sequence_id > head.item.last)
         answer = self.queue.receipt(self.generation - old, sequence_id, (9, sequence_id))
-        if head is None or sequence_id < head.item.first:
+        if head is None or not head.item.first <= sequence_id <= head.item.last:
             assert answer is Receipt.IGNORED
-        elif sequence_id > head.item.last:
-            assert answer is Receipt.LOST
         else:
             self._receipt_for_the_head(head, answer)
 
@@ -127,15 +127,13 @@ class EverySendEndsOnceAndInOrder(RuleBasedStateMachine):
     def wait(self, seconds: int) -> None:
         self.now += seconds
         head_is_late = bool(self.model) and (self.model[0].item.deadline or 0.0) <= self.now
-        failed = self.queue.expire(self.now)
-        self._all_failed(failed, expected=head_is_late)
+        assert self.queue.is_late(self.now) == head_is_late
+        if head_is_late:
+            self.close()
 
     @rule()
     def close(self) -> None:
-        self._all_failed(self.queue.fail_all(), expected=True)
-
-    def _all_failed(self, failed: list[Failed[int]], *, expected: bool) -> None:
-        doomed = list(self.model) if expected else []
+        failed, doomed = self.queue.fail_all(), list(self.model)
         assert failed == [Failed(sent.item.token, may_be_stored=sent.ever > 0) for sent in doomed]
         for sent in doomed:
             self._end(sent)

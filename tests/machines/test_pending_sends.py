@@ -30,7 +30,7 @@ def _written(*spans: tuple[str, int, int]) -> PendingSends[str]:
 @pytest.mark.parametrize("sequence_id", [5, 7, 9])
 def test_a_batch_is_acknowledged_by_any_id_of_its_range(sequence_id: int) -> None:
     queue = _written(("batch", 5, 9))
-    assert queue.receipt(1, sequence_id, (3, 4)) == Stored("batch", ((3, 4),), duplicate=False)
+    assert queue.receipt(1, sequence_id, (3, 4)) == Stored("batch", ((3, 4),), 9, duplicate=False)
 
 
 def test_a_receipt_below_the_head_is_ignored() -> None:
@@ -41,8 +41,17 @@ def test_a_receipt_below_the_head_is_ignored() -> None:
 
 def test_a_receipt_above_the_head_means_that_the_connection_lost_something() -> None:
     queue = _written(("batch", 5, 9), ("next", 10, 10))
-    assert queue.receipt(1, 10, (3, 4)) is Receipt.LOST
+    assert queue.skips_head(1, 10)
+    assert queue.receipt(1, 10, (3, 4)) is Receipt.IGNORED
     assert len(queue) == 2
+
+
+def test_a_receipt_within_the_head_or_of_another_connection_or_for_nothing_written_skips_nothing() -> None:
+    queue = _written(("batch", 5, 9), ("next", 10, 10))
+    assert not any(queue.skips_head(1, sequence_id) for sequence_id in range(10))
+    assert not queue.skips_head(0, 10)
+    queue.bind(2)
+    assert not queue.skips_head(2, 10)
 
 
 def test_a_receipt_from_an_earlier_connection_or_for_nothing_written_is_ignored() -> None:
@@ -57,13 +66,13 @@ def test_a_receipt_from_an_earlier_connection_or_for_nothing_written_is_ignored(
 
 def test_a_dropped_duplicate_is_told_from_a_fresh_success() -> None:
     queue = _written(("again", 5, 5))
-    assert queue.receipt(1, 5, (-1, -1)) == Stored("again", ((-1, -1),), duplicate=True)
+    assert queue.receipt(1, 5, (-1, -1)) == Stored("again", ((-1, -1),), 5, duplicate=True)
 
 
 def test_the_same_id_given_twice_takes_two_receipts_in_order() -> None:
     queue = _written(("first", 5, 5), ("second", 5, 5))
-    assert queue.receipt(1, 5, (3, 4)) == Stored("first", ((3, 4),), duplicate=False)
-    assert queue.receipt(1, 5, (-1, -1)) == Stored("second", ((-1, -1),), duplicate=True)
+    assert queue.receipt(1, 5, (3, 4)) == Stored("first", ((3, 4),), 5, duplicate=False)
+    assert queue.receipt(1, 5, (-1, -1)) == Stored("second", ((-1, -1),), 5, duplicate=True)
 
 
 def test_chunks_share_an_id_and_the_last_receipt_ends_the_message() -> None:
@@ -72,7 +81,7 @@ def test_chunks_share_an_id_and_the_last_receipt_ends_the_message() -> None:
     queue.bind(1)
     queue.take_unwritten()
     assert [queue.receipt(1, 5, (3, entry)) for entry in (0, 1)] == [Receipt.CHUNK] * 2
-    assert queue.receipt(1, 5, (3, 2)) == Stored("large", ((3, 0), (3, 1), (3, 2)), duplicate=False)
+    assert queue.receipt(1, 5, (3, 2)) == Stored("large", ((3, 0), (3, 1), (3, 2)), 5, duplicate=False)
 
 
 def test_one_chunk_dropped_as_a_duplicate_makes_the_message_one() -> None:
@@ -81,7 +90,7 @@ def test_one_chunk_dropped_as_a_duplicate_makes_the_message_one() -> None:
     queue.bind(1)
     queue.take_unwritten()
     queue.receipt(1, 5, (3, 0))
-    assert queue.receipt(1, 5, (-1, -1)) == Stored("large", ((3, 0), (-1, -1)), duplicate=True)
+    assert queue.receipt(1, 5, (-1, -1)) == Stored("large", ((3, 0), (-1, -1)), 5, duplicate=True)
 
 
 def test_chunks_that_are_stored_are_not_written_again() -> None:
@@ -115,17 +124,17 @@ def test_a_timeout_fails_everything_in_order_and_says_what_may_be_stored(connect
         queue.unbind()
     _add(queue, "c", 2, deadline=90.0)
     assert queue.next_deadline() == 30.0
-    assert queue.expire(29.9) == []
-    assert queue.expire(30.0) == [Failed("a", True), Failed("b", True), Failed("c", False)]  # noqa: FBT003 - reads well
+    assert [queue.is_late(now) for now in (29.9, 30.0)] == [False, True]
+    assert queue.fail_all() == [Failed("a", True), Failed("b", True), Failed("c", False)]  # noqa: FBT003 - reads well
     assert queue.next_deadline() is None
-    assert queue.expire(99.0) == []
+    assert not queue.is_late(99.0)
 
 
 def test_without_a_send_timeout_nothing_expires() -> None:
     queue = _queue()
     _add(queue, "patient", 0, deadline=None)
     assert queue.next_deadline() is None
-    assert queue.expire(1e9) == []
+    assert not queue.is_late(1e9)
 
 
 def test_a_refused_message_in_mid_queue_fails_alone() -> None:
@@ -135,8 +144,8 @@ def test_a_refused_message_in_mid_queue_fails_alone() -> None:
     assert queue.fail(refused) == Failed("b", may_be_stored=False)
     assert queue.find(1, 2) is None
     assert [queue.receipt(1, sequence_id, (3, 4)) for sequence_id in (0, 4)] == [
-        Stored("a", ((3, 4),), duplicate=False),
-        Stored("c", ((3, 4),), duplicate=False),
+        Stored("a", ((3, 4),), 0, duplicate=False),
+        Stored("c", ((3, 4),), 4, duplicate=False),
     ]
 
 

@@ -1,0 +1,843 @@
+"""What a producer does, told as scenarios: events in, effects out."""
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from pulsar_actors.exceptions import (
+    AlreadyClosed,
+    AuthenticationError,
+    BrokerRefusal,
+    ConnectError,
+    ConnectionLost,
+    InvalidArgument,
+    OutcomeUnknown,
+    PulsarException,
+    Timeout,
+)
+from pulsar_actors.machines.backoff import Backoff
+from pulsar_actors.machines.binding_events import (
+    AskToClose,
+    Attach,
+    BrokerClosed,
+    Close,
+    CloseAnswered,
+    CloseTimedOut,
+    CreationFailed,
+    CreationTimedOut,
+    Detach,
+    Detached,
+    DropConnection,
+    Ended,
+    Fail,
+    LookedUp,
+    LookUp,
+    LookupFailed,
+    Migrated,
+    Open,
+    RetryDue,
+)
+from pulsar_actors.machines.chart import IllegalEvent
+from pulsar_actors.machines.pending_sends import Pending, PendingSends, Reservation
+from pulsar_actors.machines.producer import Producer, ProducerSettings, State
+from pulsar_actors.machines.producer_events import (
+    AskToCreate,
+    Attached,
+    Complete,
+    Created,
+    CreateRefused,
+    CreateTimedOut,
+    Flush,
+    Flushed,
+    Opened,
+    Persisted,
+    Publish,
+    Send,
+    SendRefused,
+    SendsDue,
+)
+from pulsar_actors.machines.send_quota import SendQuota
+from pulsar_actors.machines.sequence_ids import SequenceIds
+from pulsar_actors.machines.timers import StartTimer
+from pulsar_actors.wire.PulsarApi_pb2 import (
+    CommandCloseProducer,
+    CommandProducer,
+    CommandProducerSuccess,
+    CommandSendError,
+    CommandSendReceipt,
+    CommandTopicMigrated,
+    MessageIdData,
+    ServerError,
+)
+
+MINUS_ONE = 2**64 - 1
+LOST = ConnectionLost("reset")
+
+
+def refusal(code: str) -> BrokerRefusal:
+    return BrokerRefusal(code, "no")
+
+
+class Stage:
+    """A producer and everything around it, played by the test."""
+
+    def __init__(
+        self, command: CommandProducer | None = None, *, initial: int | None = None, tls: bool = False
+    ) -> None:
+        self.corrupt: set[object] = set()
+        chosen = command or CommandProducer(topic="persistent://t/n/orders", producer_id=7)
+        settings = ProducerSettings(chosen, self.is_intact, tls=tls)
+        self.quota = SendQuota(1000)
+        pending = PendingSends[Any](self.quota, SendQuota(0))
+        self.machine = Producer(settings, pending, SequenceIds(initial), Backoff(lambda: 0.0))
+        self.now = 0.0
+        self.attempt = 0
+        self.connection = 0
+        self.timers: dict[type, StartTimer] = {}
+        self.created: list[CommandProducer] = []
+
+    @property
+    def state(self) -> State:
+        state = self.machine.state
+        assert isinstance(state, State)
+        return state
+
+    def is_intact(self, token: object) -> bool:
+        return token not in self.corrupt
+
+    def tell(self, event: Any) -> list[Any]:
+        """Give the effects other than timers."""
+        seen: list[Any] = []
+        for effect in self.machine.handle(event, self.now):
+            if isinstance(effect, StartTimer):
+                self.timers[type(effect.event)] = effect
+                continue
+            self.attempt = getattr(effect, "attempt", self.attempt)
+            if isinstance(effect, Attach):
+                self.connection = effect.connection
+            if isinstance(effect, AskToCreate):
+                self.created.append(effect.command)
+            seen.append(effect)
+        return seen
+
+    def wait(self, kind: type) -> list[Any]:
+        """Let a timer run out."""
+        timer = self.timers.pop(kind)
+        self.now += timer.delay
+        return self.tell(timer.event)
+
+    def publish(self, *tokens: str, count: int = 1, patience: float | None = 30.0) -> list[Any]:
+        items: list[Pending[Any]] = []
+        for token in tokens:
+            assert self.machine.pending.try_reserve(count, 10) is Reservation.GRANTED
+            first = self.machine.sequence_ids.take(count)
+            deadline = None if patience is None else self.now + patience
+            items.append(Pending(token, first, first + count - 1, count, 10, deadline))
+        return self.tell(Publish(tuple(items)))
+
+    def success(self, *, ready: bool = True, **fields: Any) -> list[Any]:
+        command = CommandProducerSuccess(request_id=0, producer_name="broker-7", producer_ready=ready, **fields)
+        return self.tell(Created(self.attempt, command))
+
+    def refuse(self, code: str) -> list[Any]:
+        return self.tell(CreateRefused(self.attempt, refusal(code)))
+
+    def receipt(self, sequence_id: int, ledger: int = 5, entry: int = 9) -> list[Any]:
+        where = MessageIdData(ledgerId=ledger, entryId=entry)
+        command = CommandSendReceipt(producer_id=7, sequence_id=sequence_id, message_id=where)
+        return self.tell(Persisted(self.connection, command))
+
+    def send_error(self, sequence_id: int, error: "ServerError.ValueType") -> list[Any]:
+        command = CommandSendError(producer_id=7, sequence_id=sequence_id, error=error, message="no")
+        return self.tell(SendRefused(self.connection, command))
+
+    def broker_closes(self, **urls: str) -> list[Any]:
+        return self.tell(BrokerClosed(self.connection, CommandCloseProducer(producer_id=7, request_id=0, **urls)))
+
+    def migrates(self, **urls: str) -> list[Any]:
+        kind = CommandTopicMigrated.ResourceType.Producer
+        return self.tell(Migrated(self.connection, CommandTopicMigrated(resource_id=7, resource_type=kind, **urls)))
+
+    def lose(self, error: PulsarException = LOST) -> list[Any]:
+        return self.tell(Detached(self.connection, error))
+
+
+def opened() -> Stage:
+    stage = Stage()
+    stage.tell(Open())
+    return stage
+
+
+def waiting() -> Stage:
+    stage = opened()
+    stage.tell(LookupFailed(stage.attempt, ConnectError("down")))
+    return stage
+
+
+def connecting() -> Stage:
+    stage = opened()
+    stage.tell(LookedUp(stage.attempt, "broker-a"))
+    return stage
+
+
+def creating() -> Stage:
+    stage = connecting()
+    stage.tell(Attached(stage.connection))
+    return stage
+
+
+def queued() -> Stage:
+    stage = creating()
+    stage.success(ready=False)
+    return stage
+
+
+def ready() -> Stage:
+    stage = creating()
+    stage.success()
+    return stage
+
+
+def close_pending() -> Stage:
+    stage = creating()
+    stage.tell(CreateTimedOut(stage.attempt))
+    return stage
+
+
+def closing() -> Stage:
+    stage = ready()
+    stage.tell(Close())
+    return stage
+
+
+def waiting_again() -> Stage:
+    stage = ready()
+    stage.lose()
+    return stage
+
+
+def rebind(stage: Stage) -> list[Any]:
+    """From WAITING to READY; give what the broker's acceptance led to."""
+    stage.wait(RetryDue)
+    stage.tell(LookedUp(stage.attempt, "broker-a"))
+    stage.tell(Attached(stage.connection))
+    return stage.success()
+
+
+def tokens(effects: list[Any]) -> list[object]:
+    return [effect.token for effect in effects if isinstance(effect, (Fail, Complete))]
+
+
+def errors(effects: list[Any]) -> list[type]:
+    return [type(effect.error) for effect in effects if isinstance(effect, Fail)]
+
+
+# Getting bound.
+
+
+def test_a_producer_is_looked_up_attached_and_created() -> None:
+    stage = Stage()
+    assert stage.tell(Open()) == [LookUp(1, "persistent://t/n/orders", None)]
+    assert stage.timers[CreationTimedOut].delay == 30.0
+    assert stage.tell(LookedUp(1, "broker-a")) == [Attach(1, "broker-a")]
+    [ask] = stage.tell(Attached(1))
+    assert ask.timeout == 30.0
+    assert (ask.command.topic, ask.command.producer_id) == ("persistent://t/n/orders", 7)
+    assert stage.success(schema_version=b"v1") == [Opened("broker-7")]
+    assert stage.state is State.READY
+    assert stage.machine.identity.schema_version == b"v1"
+
+
+def test_the_epoch_goes_up_with_every_create() -> None:
+    stage = ready()
+    for _ in range(3):
+        stage.lose()
+        rebind(stage)
+    assert [command.epoch for command in stage.created] == [0, 1, 2, 3]
+
+
+def test_a_name_from_the_broker_is_used_again_and_still_not_the_users() -> None:
+    stage = waiting_again()
+    rebind(stage)
+    first, second = stage.created
+    assert not first.HasField("producer_name")
+    assert second.producer_name == "broker-7"
+    assert not first.user_provided_producer_name
+    assert not second.user_provided_producer_name
+
+
+def test_a_name_from_the_user_is_said_to_be_the_users() -> None:
+    stage = Stage(CommandProducer(topic="t", producer_id=1, producer_name="mine"))
+    stage.tell(Open())
+    stage.tell(LookedUp(stage.attempt, "broker-a"))
+    stage.tell(Attached(stage.connection))
+    assert stage.created[0].user_provided_producer_name
+    assert stage.created[0].producer_name == "mine"
+
+
+def test_the_topic_epoch_is_echoed() -> None:
+    stage = creating()
+    stage.success(topic_epoch=4)
+    stage.lose()
+    rebind(stage)
+    stage.lose()
+    rebind(stage)
+    assert not stage.created[0].HasField("topic_epoch")
+    assert [command.topic_epoch for command in stage.created[1:]] == [4, 4]
+
+
+@pytest.mark.parametrize(("initial", "following"), [(None, 42), (9, 10)])
+def test_the_last_sequence_id_is_adopted_unless_the_user_gave_one(initial: int | None, following: int) -> None:
+    stage = Stage(initial=initial)
+    stage.tell(Open())
+    stage.tell(LookedUp(stage.attempt, "broker-a"))
+    stage.tell(Attached(stage.connection))
+    stage.success(last_sequence_id=41)
+    assert stage.machine.sequence_ids.take() == following
+
+
+def test_the_last_sequence_id_is_adopted_only_once() -> None:
+    stage = waiting_again()
+    stage.wait(RetryDue)
+    stage.tell(LookedUp(stage.attempt, "broker-a"))
+    stage.tell(Attached(stage.connection))
+    stage.success(last_sequence_id=41)
+    assert stage.machine.sequence_ids.take() == 0
+
+
+FATAL_AT_FIRST = [
+    "AuthorizationError", "ConsumerBusy", "TopicNotFound", "SubscriptionNotFound", "ProducerBusy",
+    "IncompatibleSchema", "ConsumerAssignError", "NotAllowedError", "TransactionConflict", "AuthenticationError",
+]  # fmt: skip
+FATAL_ALWAYS = ["TopicNotFound", "SubscriptionNotFound"]
+
+
+@pytest.mark.parametrize("code", FATAL_AT_FIRST)
+@pytest.mark.parametrize("stand", [creating, queued])
+def test_a_first_creation_fails_at_once_on_what_a_retry_would_not_cure(stand: Callable[[], Stage], code: str) -> None:
+    stage = stand()
+    failed, detach, ended = stage.refuse(code)
+    assert failed == CreationFailed(ended.error)
+    assert (ended.error.code, detach) == (code, Detach(1))
+    assert stage.state is State.FAILED
+
+
+@pytest.mark.parametrize("code", sorted({*FATAL_AT_FIRST} - {*FATAL_ALWAYS}))
+def test_a_producer_that_was_created_once_is_created_again_whatever_the_broker_says(code: str) -> None:
+    stage = waiting_again()
+    stage.wait(RetryDue)
+    stage.tell(LookedUp(stage.attempt, "broker-a"))
+    stage.tell(Attached(stage.connection))
+    assert stage.refuse(code) == [Detach(2)]
+    assert stage.state is State.WAITING
+    assert rebind(stage) == []
+    assert stage.state is State.READY
+
+
+@pytest.mark.parametrize("code", FATAL_ALWAYS)
+def test_a_topic_that_has_gone_ends_even_a_producer_that_was_created(code: str) -> None:
+    stage = waiting_again()
+    stage.publish("a")
+    stage.wait(RetryDue)
+    effects = stage.tell(LookupFailed(stage.attempt, refusal(code)))
+    assert tokens(effects) == ["a"]
+    assert isinstance(effects[-1], Ended)
+    assert not any(isinstance(effect, CreationFailed) for effect in effects)
+    assert stage.state is State.FAILED
+
+
+@pytest.mark.parametrize(
+    ("code", "end"), [("ProducerFenced", State.FENCED), ("TopicTerminatedError", State.TERMINATED)]
+)
+@pytest.mark.parametrize("stand", [creating, queued])
+def test_a_fenced_producer_and_a_terminated_topic_end_the_creation(
+    stand: Callable[[], Stage], code: str, end: State
+) -> None:
+    stage = stand()
+    assert stage.refuse(code)[-1].error.code == code
+    assert stage.state is end
+
+
+def test_other_refusals_are_retried_with_growing_pauses_until_the_operation_timeout() -> None:
+    stage = creating()
+    pauses: list[float] = []
+    for _ in range(4):
+        stage.refuse("ServiceNotReady")
+        pauses.append(stage.timers[RetryDue].delay)
+        stage.wait(RetryDue)
+        stage.tell(LookedUp(stage.attempt, "broker-a"))
+        stage.tell(Attached(stage.connection))
+    assert pauses == [0.1, 0.2, 0.4, 0.8]
+    stage.refuse("ServiceNotReady")
+    failed, _, ended = stage.wait(CreationTimedOut)
+    assert isinstance(failed, CreationFailed)
+    assert isinstance(failed.error, Timeout)
+    assert isinstance(ended, Ended)
+    assert stage.state is State.FAILED
+
+
+def test_a_success_makes_the_next_pause_short_again() -> None:
+    stage = creating()
+    stage.refuse("ServiceNotReady")
+    stage.wait(RetryDue)
+    stage.tell(LookedUp(stage.attempt, "broker-a"))
+    stage.tell(Attached(stage.connection))
+    stage.success()
+    stage.lose()
+    assert stage.timers[RetryDue].delay == 0.1
+
+
+@pytest.mark.parametrize("stand", [opened, connecting, waiting])
+def test_a_first_creation_that_takes_too_long_fails_the_call(stand: Callable[[], Stage]) -> None:
+    stage = stand()
+    name = stage.state.name
+    failed, _, ended = stage.wait(CreationTimedOut)
+    assert str(failed.error) == f"the producer could not be created within 30 s: still {name}"
+    assert ended == Ended(failed.error)
+    assert stage.state is State.FAILED
+
+
+def test_a_create_that_takes_too_long_fails_the_call_and_is_closed() -> None:
+    stage = creating()
+    failed, ask = stage.wait(CreationTimedOut)
+    assert isinstance(failed, CreationFailed)
+    assert isinstance(ask, AskToClose)
+    assert stage.tell(CloseAnswered(stage.attempt)) == [Detach(1), Ended(None)]
+
+
+def test_a_call_that_fails_during_a_pending_close_awaits_the_answer_to_that_close() -> None:
+    stage = close_pending()
+    [failed] = stage.wait(CreationTimedOut)
+    assert isinstance(failed, CreationFailed)
+    assert stage.tell(CloseAnswered(stage.attempt)) == [Detach(1), Ended(None)]
+
+
+@pytest.mark.parametrize(
+    ("error", "end"),
+    [
+        (refusal("TopicNotFound"), State.FAILED),
+        (refusal("InvalidTopicName"), State.FAILED),
+        (InvalidArgument("20 redirects"), State.FAILED),
+        (refusal("ServiceNotReady"), State.WAITING),
+        (Timeout("no answer"), State.WAITING),
+        (ConnectError("down"), State.WAITING),
+    ],
+)
+def test_a_first_lookup_fails_the_call_on_what_a_retry_would_not_cure(error: PulsarException, end: State) -> None:
+    stage = opened()
+    effects = stage.tell(LookupFailed(stage.attempt, error))
+    assert stage.state is end
+    assert (CreationFailed(error) in effects) == (end is State.FAILED)
+
+
+@pytest.mark.parametrize("error", [InvalidArgument("20 redirects"), refusal("InvalidTopicName"), Timeout("no answer")])
+def test_a_later_lookup_is_repeated_for_ever(error: PulsarException) -> None:
+    stage = waiting_again()
+    stage.wait(RetryDue)
+    stage.tell(LookupFailed(stage.attempt, error))
+    assert stage.state is State.WAITING
+
+
+@pytest.mark.parametrize("stand", [connecting, creating, queued])
+def test_credentials_that_are_refused_fail_the_call_at_once(stand: Callable[[], Stage]) -> None:
+    stage = stand()
+    error = AuthenticationError("AuthenticationError", "who?")
+    assert stage.lose(error)[0] == CreationFailed(error)
+    assert stage.state is State.FAILED
+
+
+@pytest.mark.parametrize("stand", [connecting, creating, queued, close_pending, ready])
+def test_a_lost_connection_leads_to_a_pause_and_a_new_lookup(stand: Callable[[], Stage]) -> None:
+    stage = stand()
+    assert stage.lose() == []
+    assert stage.state is State.WAITING
+    assert stage.wait(RetryDue) == [LookUp(stage.attempt, "persistent://t/n/orders", None)]
+
+
+def test_a_queued_producer_waits_for_as_long_as_it_takes() -> None:
+    stage = queued()
+    assert stage.state is State.QUEUED
+    late = stage.timers.pop(CreationTimedOut)
+    assert stage.tell(late.event) == []
+    assert stage.tell(CreateTimedOut(stage.attempt)) == []
+    assert stage.success(ready=False) == []
+    assert stage.success() == [Opened("broker-7")]
+    assert stage.state is State.READY
+
+
+def test_a_producer_that_had_to_queue_is_no_longer_bound_by_the_operation_timeout() -> None:
+    stage = queued()
+    stage.lose()
+    assert stage.tell(stage.timers[CreationTimedOut].event) == []
+    assert rebind(stage) == [Opened("broker-7")]
+
+
+# A create that was given up.
+
+
+def test_a_create_without_an_answer_is_closed_before_the_next_one() -> None:
+    stage = creating()
+    late = stage.attempt
+    [ask] = stage.tell(CreateTimedOut(stage.attempt))
+    assert isinstance(ask, AskToClose)
+    assert (ask.command.producer_id, ask.timeout) == (7, 30.0)
+    success = CommandProducerSuccess(request_id=0, producer_name="late")
+    assert stage.tell(Created(late, success)) == []
+    assert stage.state is State.CLOSE_PENDING
+    assert stage.tell(CloseAnswered(stage.attempt)) == [Detach(1)]
+    assert rebind(stage) == [Opened("broker-7")]
+
+
+def test_an_unanswered_close_drops_the_connection_and_a_new_one_owes_nothing() -> None:
+    stage = close_pending()
+    [drop] = stage.tell(CloseTimedOut(stage.attempt))
+    assert isinstance(drop, DropConnection)
+    assert drop.connection == 1
+    assert stage.lose() == []
+    assert rebind(stage) == [Opened("broker-7")]
+
+
+@pytest.mark.parametrize("stand", [creating, queued])
+def test_a_broker_that_closes_an_unanswered_create_is_asked_to_close_it_too(stand: Callable[[], Stage]) -> None:
+    stage = stand()
+    [ask] = stage.broker_closes(assignedBrokerServiceUrl="pulsar://b:6650")
+    assert isinstance(ask, AskToClose)
+    assert stage.tell(CloseAnswered(stage.attempt)) == [Detach(1), Attach(2, "pulsar://b:6650")]
+    assert stage.state is State.CONNECTING
+
+
+def test_a_broker_that_closes_while_a_close_is_pending_changes_only_where_to_go_next() -> None:
+    stage = close_pending()
+    assert stage.broker_closes(assignedBrokerServiceUrl="pulsar://b:6650") == []
+    assert stage.broker_closes() == []
+    assert stage.state is State.CLOSE_PENDING
+    assert stage.tell(CloseAnswered(stage.attempt)) == [Detach(1), Attach(2, "pulsar://b:6650")]
+
+
+@pytest.mark.parametrize("stand", [creating, queued, close_pending])
+def test_a_topic_that_migrates_meanwhile_is_looked_up_in_its_new_cluster(stand: Callable[[], Stage]) -> None:
+    stage = stand()
+    stage.migrates(brokerServiceUrl="pulsar://new:6650")
+    assert stage.state is State.CLOSE_PENDING
+    stage.tell(CloseAnswered(stage.attempt))
+    assert stage.wait(RetryDue) == [LookUp(stage.attempt, "persistent://t/n/orders", "pulsar://new:6650")]
+
+
+# Bound.
+
+
+def test_what_was_pending_is_written_before_anything_new_and_in_order() -> None:
+    stage = ready()
+    stage.publish("a", "b")
+    stage.publish("c")
+    stage.receipt(0)
+    stage.lose()
+    assert stage.publish("d") == []
+    [send] = rebind(stage)
+    assert isinstance(send, Send)
+    assert [item.token for item in send.items] == ["b", "c", "d"]
+    [later] = stage.publish("e")
+    assert [item.token for item in later.items] == ["e"]
+    assert later.connection == 2
+
+
+@pytest.mark.parametrize("acknowledged", [0, 9])
+def test_a_receipt_for_the_first_or_the_last_id_completes_a_batch(acknowledged: int) -> None:
+    stage = ready()
+    stage.publish("a", count=10)
+    assert stage.receipt(acknowledged) == [Complete("a", ((5, 9),), duplicate=False)]
+    assert stage.machine.sequence_ids.last_published == 9
+    assert stage.quota.used == 0
+
+
+def test_a_dropped_duplicate_is_told_apart() -> None:
+    stage = ready()
+    stage.publish("a")
+    assert stage.receipt(0, MINUS_ONE, MINUS_ONE) == [Complete("a", ((-1, -1),), duplicate=True)]
+
+
+def test_a_chunked_message_completes_with_its_last_chunk() -> None:
+    stage = ready()
+    stage.machine.pending.try_reserve(1, 10)
+    stage.tell(Publish((Pending("a", 0, 0, 1, 10, None, frames=2),)))
+    assert stage.receipt(0, 1, 1) == []
+    assert stage.receipt(0, 1, 2) == [Complete("a", ((1, 1), (1, 2)), duplicate=False)]
+
+
+def test_a_repeated_receipt_is_ignored() -> None:
+    stage = ready()
+    stage.publish("a", "b")
+    stage.receipt(0)
+    assert stage.receipt(0) == []
+    assert stage.receipt(MINUS_ONE) == []
+    assert tokens(stage.receipt(1)) == ["b"]
+
+
+def test_a_receipt_that_skips_the_head_drops_the_connection_and_all_is_sent_again() -> None:
+    stage = ready()
+    stage.publish("a", "b")
+    [drop] = stage.receipt(1)
+    assert isinstance(drop, DropConnection)
+    assert stage.receipt(1) == []
+    assert stage.publish("c") == []
+    stage.lose()
+    [send] = rebind(stage)
+    assert [item.token for item in send.items] == ["a", "b", "c"]
+
+
+def test_a_receipt_over_an_earlier_connection_is_ignored() -> None:
+    stage = ready()
+    stage.publish("a")
+    stage.lose()
+    rebind(stage)
+    late = CommandSendReceipt(producer_id=7, sequence_id=0, message_id=MessageIdData(ledgerId=1, entryId=1))
+    assert stage.tell(Persisted(1, late)) == []
+    assert tokens(stage.receipt(0)) == ["a"]
+
+
+def test_a_corrupt_message_fails_alone_and_the_rest_goes_on() -> None:
+    stage = ready()
+    stage.publish("a", "b")
+    stage.corrupt.add("a")
+    [fail] = stage.send_error(0, ServerError.ChecksumError)
+    assert (fail.token, fail.error.code) == ("a", "ChecksumError")
+    assert tokens(stage.receipt(1)) == ["b"]
+
+
+def test_an_intact_message_with_a_wrong_checksum_is_sent_again_on_a_new_connection() -> None:
+    stage = ready()
+    stage.publish("a")
+    [drop] = stage.send_error(0, ServerError.ChecksumError)
+    assert isinstance(drop, DropConnection)
+    [send] = rebind(stage)
+    assert [item.token for item in send.items] == ["a"]
+
+
+def test_a_message_that_is_not_allowed_fails_alone() -> None:
+    stage = ready()
+    stage.publish("a", "b")
+    [fail] = stage.send_error(1, ServerError.NotAllowedError)
+    assert (fail.token, fail.error.code) == ("b", "NotAllowedError")
+    assert stage.state is State.READY
+
+
+def test_a_refusal_of_what_was_sent_twice_leaves_the_outcome_unknown() -> None:
+    stage = ready()
+    stage.publish("a")
+    stage.lose()
+    rebind(stage)
+    assert errors(stage.send_error(0, ServerError.NotAllowedError)) == [OutcomeUnknown]
+
+
+@pytest.mark.parametrize("error", [ServerError.NotAllowedError, ServerError.ChecksumError])
+def test_a_refusal_of_what_has_ended_already_is_ignored(error: "ServerError.ValueType") -> None:
+    stage = ready()
+    assert stage.send_error(3, error) == []
+    assert stage.state is State.READY
+
+
+@pytest.mark.parametrize(
+    ("error", "end"),
+    [(ServerError.ProducerFenced, State.FENCED), (ServerError.TopicTerminatedError, State.TERMINATED)],
+)
+def test_fenced_or_terminated_fails_everything_in_order_and_stops(error: "ServerError.ValueType", end: State) -> None:
+    stage = ready()
+    stage.publish("a", "b")
+    effects = stage.send_error(0, error)
+    assert tokens(effects) == ["a", "b"]
+    assert errors(effects) == [BrokerRefusal, OutcomeUnknown]  # b was written too, and nothing was said about it
+    assert effects[2:3] == [Detach(1)]
+    assert effects[3].error.code == ServerError.Name(error)
+    assert stage.state is end
+    assert errors(stage.publish("c")) == [BrokerRefusal]
+
+
+def test_any_other_refusal_drops_the_connection_and_all_is_sent_again() -> None:
+    stage = ready()
+    stage.publish("a", "b")
+    [drop] = stage.send_error(0, ServerError.PersistenceError)
+    assert isinstance(drop, DropConnection)
+    [send] = rebind(stage)
+    assert [item.token for item in send.items] == ["a", "b"]
+
+
+def test_a_broker_that_closes_keeps_its_connection_and_gets_no_answer() -> None:
+    stage = ready()
+    assert stage.broker_closes() == [Detach(1)]
+    assert stage.wait(RetryDue) == [LookUp(stage.attempt, "persistent://t/n/orders", None)]
+
+
+@pytest.mark.parametrize(("tls", "url"), [(False, "pulsar://b:6650"), (True, "pulsar+ssl://b:6651")])
+def test_a_broker_that_assigns_another_is_believed_without_a_lookup(*, tls: bool, url: str) -> None:
+    stage = Stage(tls=tls)
+    stage.tell(Open())
+    stage.tell(LookedUp(stage.attempt, "broker-a"))
+    stage.tell(Attached(stage.connection))
+    stage.success()
+    stage.publish("a")
+    urls = {"assignedBrokerServiceUrl": "pulsar://b:6650", "assignedBrokerServiceUrlTls": "pulsar+ssl://b:6651"}
+    assert stage.broker_closes(**urls) == [Detach(1), Attach(2, url)]
+    stage.tell(Attached(2))
+    [send] = stage.success()
+    assert [item.token for item in send.items] == ["a"]
+
+
+@pytest.mark.parametrize(("tls", "url"), [(False, "pulsar://new:6650"), (True, "pulsar+ssl://new:6651")])
+def test_lookups_go_to_the_new_cluster_once_a_topic_has_migrated(*, tls: bool, url: str) -> None:
+    stage = Stage(tls=tls)
+    stage.tell(Open())
+    stage.tell(LookedUp(stage.attempt, "broker-a"))
+    stage.tell(Attached(stage.connection))
+    stage.success()
+    effects = stage.migrates(brokerServiceUrl="pulsar://new:6650", brokerServiceUrlTls="pulsar+ssl://new:6651")
+    assert effects == [Detach(1), LookUp(stage.attempt, "persistent://t/n/orders", url)]
+    stage.tell(LookupFailed(stage.attempt, Timeout("no answer")))
+    assert stage.wait(RetryDue) == [LookUp(stage.attempt, "persistent://t/n/orders", url)]
+
+
+@pytest.mark.parametrize("stand", [creating, queued, close_pending, ready])
+def test_a_migration_without_a_url_of_our_kind_changes_nothing(stand: Callable[[], Stage]) -> None:
+    stage = stand()
+    before = stage.state
+    assert stage.migrates(brokerServiceUrlTls="pulsar+ssl://new:6651") == []
+    assert stage.state is before
+
+
+# Whether bound or not.
+
+
+@pytest.mark.parametrize("stand", [opened, waiting, connecting, creating, queued, close_pending, ready, waiting_again])
+def test_a_send_timeout_fails_everything_in_order_whatever_the_state(stand: Callable[[], Stage]) -> None:
+    stage = stand()
+    before = stage.state
+    stage.publish("a", patience=5.0)
+    stage.now += 1
+    stage.publish("b", patience=5.0)
+    stage.now -= 1
+    effects = stage.wait(SendsDue)
+    assert tokens(effects) == ["a", "b"]
+    assert errors(effects) == [Timeout, Timeout]
+    assert stage.quota.used == 0
+    assert stage.state is before
+
+
+def test_a_timer_that_comes_after_its_batch_has_ended_looks_at_the_next() -> None:
+    stage = ready()
+    stage.publish("a", patience=5.0)
+    stage.now = 2.0
+    stage.publish("b", patience=5.0)
+    stage.receipt(0)
+    stage.now = 0.0
+    assert stage.wait(SendsDue) == []
+    assert stage.timers[SendsDue].delay == 2.0
+    stage.receipt(1)
+    assert stage.wait(SendsDue) == []
+    assert SendsDue not in stage.timers
+    stage.publish("c", patience=5.0)
+    assert tokens(stage.wait(SendsDue)) == ["c"]
+
+
+def test_no_timer_runs_where_sends_never_time_out() -> None:
+    stage = ready()
+    stage.publish("a", patience=None)
+    assert SendsDue not in stage.timers
+
+
+def test_a_flush_ends_with_what_was_pending_and_not_with_what_came_later() -> None:
+    stage = ready()
+    stage.publish("a", "b")
+    assert stage.tell(Flush("f")) == []
+    stage.publish("c")
+    assert tokens(stage.receipt(0)) == ["a"]
+    assert stage.receipt(1)[-1] == Flushed("f")
+
+
+def test_a_flush_of_nothing_ends_at_once_and_one_of_what_fails_ends_too() -> None:
+    stage = ready()
+    assert stage.tell(Flush("f")) == [Flushed("f")]
+    stage.publish("a")
+    stage.tell(Flush("g"))
+    assert stage.send_error(0, ServerError.NotAllowedError)[-1] == Flushed("g")
+
+
+# The end.
+
+
+@pytest.mark.parametrize("stand", [opened, waiting, connecting])
+def test_closing_without_a_create_ends_at_once(stand: Callable[[], Stage]) -> None:
+    stage = stand()
+    stage.publish("a")
+    failed, fail, detach, ended = stage.tell(Close())
+    assert isinstance(failed.error, AlreadyClosed)
+    assert (fail.token, type(fail.error)) == ("a", AlreadyClosed)
+    assert (detach, ended) == (Detach(stage.connection), Ended(None))
+    assert stage.state is State.CLOSED
+
+
+def test_closing_what_was_never_opened_fails_no_call() -> None:
+    assert Stage().tell(Close()) == [Detach(0), Ended(None)]
+
+
+@pytest.mark.parametrize("stand", [creating, queued])
+def test_closing_an_unanswered_create_closes_what_the_broker_may_make(stand: Callable[[], Stage]) -> None:
+    stage = stand()
+    failed, ask = stage.tell(Close())
+    assert isinstance(failed, CreationFailed)
+    assert isinstance(ask, AskToClose)
+    assert stage.tell(CloseAnswered(stage.attempt)) == [Detach(1), Ended(None)]
+
+
+def test_closing_while_a_close_is_pending_sends_no_second_one() -> None:
+    stage = close_pending()
+    [failed] = stage.tell(Close())
+    assert isinstance(failed, CreationFailed)
+    assert stage.tell(CloseAnswered(stage.attempt)) == [Detach(1), Ended(None)]
+
+
+def test_receipts_still_count_while_a_close_is_awaited() -> None:
+    stage = ready()
+    stage.publish("a", "b", "c")
+    [ask] = stage.tell(Close())
+    assert isinstance(ask, AskToClose)
+    assert tokens(stage.receipt(0)) == ["a"]
+    assert tokens(stage.send_error(1, ServerError.PersistenceError)) == ["b"]
+    assert errors(stage.publish("d")) == [AlreadyClosed]
+    effects = stage.tell(CloseAnswered(stage.attempt))
+    assert tokens(effects) == ["c"]
+    assert errors(effects) == [OutcomeUnknown]
+    assert effects[-1] == Ended(None)
+    assert stage.quota.used == 0
+
+
+def test_a_close_without_an_answer_says_so() -> None:
+    stage = closing()
+    assert isinstance(stage.tell(CloseTimedOut(stage.attempt))[-1].error, Timeout)
+    assert stage.state is State.CLOSED
+
+
+def test_a_connection_that_is_lost_while_closing_closes() -> None:
+    stage = ready()
+    stage.publish("a")
+    stage.tell(Close())
+    effects = stage.lose()
+    assert errors(effects) == [OutcomeUnknown]
+    assert effects[-1] == Ended(None)
+
+
+def test_a_broker_that_closes_while_we_close_changes_nothing() -> None:
+    stage = closing()
+    assert stage.broker_closes(assignedBrokerServiceUrl="pulsar://b:6650") == []
+    assert stage.migrates(brokerServiceUrl="pulsar://new:6650") == []
+    assert stage.tell(Close()) == []
+    assert stage.state is State.CLOSING
+
+
+def test_after_the_end_sends_and_flushes_fail_and_free_their_room() -> None:
+    stage = closing()
+    stage.tell(CloseAnswered(stage.attempt))
+    assert errors(stage.publish("a")) == [AlreadyClosed]
+    assert errors(stage.tell(Flush("f"))) == [AlreadyClosed]
+    assert stage.quota.used == 0
+    with pytest.raises(IllegalEvent, match="open is illegal in CLOSED"):
+        stage.tell(Open())

@@ -1,0 +1,497 @@
+"""Whatever brokers, networks and users do to a producer, its promises hold; a chart that breaks one is found out."""
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any
+
+import pytest
+from hypothesis import Phase, settings
+from hypothesis import strategies as st
+from hypothesis.stateful import (
+    RuleBasedStateMachine,
+    initialize,
+    invariant,
+    precondition,
+    rule,
+    run_state_machine_as_test,
+)
+from mutants import Fault, Hunt, fault
+
+from pulsar_actors.exceptions import BrokerRefusal, ConnectError, ConnectionLost
+from pulsar_actors.machines.backoff import Backoff
+from pulsar_actors.machines.binding_events import (
+    AskToClose,
+    Attach,
+    BrokerClosed,
+    Close,
+    CloseAnswered,
+    CloseTimedOut,
+    CreationFailed,
+    Detached,
+    DropConnection,
+    Ended,
+    Fail,
+    LookedUp,
+    LookUp,
+    LookupFailed,
+    Migrated,
+    Open,
+    RetryDue,
+)
+from pulsar_actors.machines.chart import INTERNAL
+from pulsar_actors.machines.pending_sends import Pending, PendingSends, Reservation
+from pulsar_actors.machines.producer import CHART, OVER, Producer, ProducerSettings, State
+from pulsar_actors.machines.producer_events import (
+    AskToCreate,
+    Attached,
+    Complete,
+    Created,
+    CreateRefused,
+    CreateTimedOut,
+    Flush,
+    Flushed,
+    Opened,
+    Persisted,
+    Publish,
+    Send,
+    SendRefused,
+)
+from pulsar_actors.machines.send_quota import SendQuota
+from pulsar_actors.machines.sequence_ids import SequenceIds
+from pulsar_actors.machines.timers import StartTimer
+from pulsar_actors.wire.PulsarApi_pb2 import (
+    CommandCloseProducer,
+    CommandProducer,
+    CommandProducerSuccess,
+    CommandSendError,
+    CommandSendReceipt,
+    CommandTopicMigrated,
+    MessageIdData,
+    ServerError,
+)
+
+LOST = ConnectionLost("reset")
+CLOSE_URLS = [{}, {}, {"assignedBrokerServiceUrl": "a"}, {"assignedBrokerServiceUrl": "b"}]
+CREATE_ANSWERS = ["success"] * 4 + ["time out"] * 2 + ["queue", "ServiceNotReady", "ProducerBusy"]
+SEND_ERRORS = [
+    ServerError.PersistenceError,
+    ServerError.ChecksumError,
+    ServerError.NotAllowedError,
+    ServerError.TopicTerminatedError,
+    ServerError.ProducerFenced,
+]
+
+
+@dataclass
+class Wire:
+    """One connection to one broker. What the client has given up is still owed by the broker."""
+
+    alive: bool = True
+    bound: bool = False
+    create_owed: bool = False
+    closes_owed: int = 0
+    creates: list[int] = field(default_factory=list[int])
+    closes: list[int] = field(default_factory=list[int])
+    attachments: list[int] = field(default_factory=list[int])
+
+
+class AnyProducer(RuleBasedStateMachine):
+    """A producer, the brokers it meets, and a record of what its users were told."""
+
+    machine_class: Any = Producer
+    starts: tuple[int, ...] = (0, 1, 2, 2, 2, 3, 3, 3, 3)  # three steps lead to READY, where most can happen
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.now = 0.0
+        self.corrupt = False
+        self.quota = SendQuota(0)
+        command = CommandProducer(topic="t", producer_id=1)
+        self.machine: Producer = self.machine_class(
+            ProducerSettings(command, self.is_intact),
+            PendingSends[Any](self.quota, SendQuota(0)),
+            SequenceIds(),
+            Backoff(lambda: 0.0),
+        )
+        self.timers: list[StartTimer] = []
+        self.lookups: list[tuple[int, str]] = []
+        self.attaching: list[int] = []
+        self.pool: dict[str, Wire] = {}
+        self.wires: dict[int, Wire] = {}
+        self.connection = 0
+        self.close_attempt = 0
+        self.epoch = -1
+        self.items: list[Pending[Any]] = []
+        self.ended: set[int] = set()
+        self.out_of_turn_allowed = False
+        self.in_the_middle = False
+        self.written: dict[int, list[int]] = {}
+        self.flushes_asked: list[int] = []
+        self.flushes_ended: list[object] = []
+        self.told: list[type] = []
+
+    @property
+    def open(self) -> list[int]:
+        """What was published and has not ended, in order."""
+        return [number for number in range(len(self.items)) if number not in self.ended]
+
+    def is_intact(self, token: object) -> bool:
+        return not self.corrupt
+
+    # What the producer does.
+
+    def tell(self, event: Any, *, alone: bool = False) -> None:
+        self.out_of_turn_allowed = alone
+        self.in_the_middle = True
+        for effect in self.machine.handle(event, self.now):
+            self.perform(effect)
+        self.in_the_middle = False
+
+    def perform(self, effect: Any) -> None:
+        match effect:
+            case StartTimer():
+                self.timers.append(effect)
+            case LookUp(attempt, _, cluster):
+                self.lookups.append((attempt, cluster or ""))
+            case Attach(connection, broker):
+                self.attach(connection, str(broker))
+            case DropConnection(connection):
+                self.cut(self.wires[connection])
+            case AskToCreate(attempt, command):
+                self.ask_to_create(attempt, command)
+            case AskToClose(attempt):
+                self.ask_to_close(attempt)
+            case Send(connection, items):
+                self.write(connection, [item.token for item in items])
+            case Complete() | Fail() | Flushed():
+                self.answer(effect)
+            case Opened() | CreationFailed() | Ended():
+                self.told.append(type(effect))
+            case _:
+                pass
+
+    def answer(self, effect: Any) -> None:
+        if effect.token in self.flushes_asked:
+            self.flushes_ended.append(effect.token)
+        else:
+            self.end(effect.token)
+
+    def attach(self, connection: int, broker: str) -> None:
+        if broker not in self.pool or not self.pool[broker].alive:
+            self.pool[broker] = Wire()
+        self.connection = connection
+        self.wires[connection] = self.pool[broker]
+        self.wires[connection].attachments.append(connection)
+        self.attaching.append(connection)
+
+    def cut(self, wire: Wire) -> None:
+        wire.alive = wire.bound = False
+        wire.creates.clear()
+        wire.closes.clear()
+
+    def ask_to_create(self, attempt: int, command: CommandProducer) -> None:
+        wire = self.wires[self.connection]
+        assert command.epoch > self.epoch, "an epoch that does not grow"
+        self.epoch = command.epoch
+        if wire.alive:
+            assert not wire.closes_owed, "a create while a close is unanswered"
+            assert not wire.create_owed, "a create while another is unanswered"
+            wire.create_owed = True
+            wire.creates.append(attempt)
+
+    def ask_to_close(self, attempt: int) -> None:
+        wire = self.wires[self.connection]
+        self.close_attempt = attempt
+        if wire.alive:
+            wire.closes_owed += 1
+            wire.closes.append(attempt)
+
+    def write(self, connection: int, tokens: list[int]) -> None:
+        wire, written = self.wires[connection], self.written.setdefault(connection, [])
+        assert wire.bound or not wire.alive, "written without a binding"
+        assert tokens == [number for number in self.open if number not in written], "written out of order"
+        written.extend(tokens)
+
+    def end(self, number: int) -> None:
+        assert number not in self.ended, "ended twice"
+        in_turn = number == self.open[0]
+        self.ended.add(number)
+        assert in_turn or self.out_of_turn_allowed, "ended out of turn"
+
+    # What users do.
+
+    @initialize(data=st.data())
+    def go_some_way(self, data: st.DataObject) -> None:
+        self.tell(Open())
+        self.advance(data.draw(st.sampled_from(self.starts)))
+
+    @rule(steps=st.integers(1, 4))
+    def go_on(self, steps: int) -> None:
+        self.advance(steps)
+
+    def advance(self, steps: int) -> None:
+        """Do what leads to READY, by the same broker each time."""
+        for _ in range(steps):
+            match self.machine.state:
+                case State.WAITING:
+                    self.pause_ends()
+                case State.LOOKING_UP:
+                    attempt, cluster = self.lookups.pop()
+                    self.tell(LookedUp(attempt, f"{cluster}a"))
+                case State.CONNECTING:
+                    self.attaching.remove(self.connection)
+                    self.answer_attach(self.connection)
+                case State.CREATING if self.wires[self.connection].creates:
+                    self.answer_create(self.wires[self.connection], "success")
+                case _:
+                    return
+
+    def pause_ends(self) -> None:
+        timer = next(timer for timer in reversed(self.timers) if isinstance(timer.event, RetryDue))
+        self.timers.remove(timer)
+        self.tell(timer.event)
+
+    @rule(batches=st.lists(st.integers(1, 3), min_size=1, max_size=3), patience=st.sampled_from([1.0, 30.0, None]))
+    def publish(self, batches: list[int], patience: float | None) -> None:
+        items: list[Pending[Any]] = []
+        for count in batches:
+            assert self.machine.pending.try_reserve(count, 1) is Reservation.GRANTED
+            first = self.machine.sequence_ids.take(count)
+            deadline = None if patience is None else self.now + patience
+            items.append(Pending(len(self.items) + len(items), first, first + count - 1, count, 1, deadline))
+        turned_away = self.machine.state in {State.CLOSING, *OVER}
+        self.items += items
+        self.tell(Publish(tuple(items)), alone=turned_away)
+
+    @rule()
+    def flush(self) -> None:
+        token = -1 - len(self.flushes_asked)
+        self.flushes_asked.append(token)
+        self.tell(Flush(token))
+
+    @precondition(lambda self: len(self.items) > 5)
+    @rule()
+    def close(self) -> None:
+        self.tell(Close())
+
+    @precondition(lambda self: self.timers)
+    @rule(data=st.data())
+    def time_passes(self, data: st.DataObject) -> None:
+        timer = self.timers.pop(data.draw(st.integers(0, len(self.timers) - 1)))
+        self.now += timer.delay
+        self.tell(timer.event)
+
+    # What lookups and networks do.
+
+    @precondition(lambda self: self.lookups)
+    @rule(answer=st.sampled_from(["a", "a", "b", ""]), data=st.data())
+    def answer_lookup(self, answer: str, data: st.DataObject) -> None:
+        attempt, cluster = self.lookups.pop(data.draw(st.integers(0, len(self.lookups) - 1)))
+        failed = LookupFailed(attempt, ConnectError("down"))
+        self.tell(LookedUp(attempt, cluster + answer) if answer else failed)
+
+    @precondition(lambda self: self.attaching)
+    @rule(data=st.data())
+    def finish_attaching(self, data: st.DataObject) -> None:
+        connection = self.attaching.pop(data.draw(st.integers(0, len(self.attaching) - 1)))
+        self.answer_attach(connection)
+
+    def answer_attach(self, connection: int) -> None:
+        self.tell(Attached(connection) if self.wires[connection].alive else Detached(connection, LOST))
+
+    @precondition(lambda self: self.wires)
+    @rule(data=st.data())
+    def lose_connection(self, data: st.DataObject) -> None:
+        wire = self.wires[data.draw(st.sampled_from(sorted(self.wires)))]
+        self.cut(wire)
+        for connection in wire.attachments:
+            self.tell(Detached(connection, LOST))
+
+    # What brokers do.
+
+    @precondition(lambda self: any(wire.creates for wire in self.wires.values()))
+    @rule(kind=st.sampled_from(CREATE_ANSWERS), data=st.data())
+    def broker_answers_create(self, kind: str, data: st.DataObject) -> None:
+        asked = [connection for connection, wire in self.wires.items() if wire.creates]
+        self.answer_create(self.wires[data.draw(st.sampled_from(asked))], kind)
+
+    def answer_create(self, wire: Wire, kind: str) -> None:
+        attempt = wire.creates[0]
+        if kind != "queue":
+            wire.creates.pop(0)
+        if kind == "time out":
+            self.tell(CreateTimedOut(attempt))
+        elif kind in {"success", "queue"}:
+            wire.bound = ready = kind == "success"
+            wire.create_owed = not ready
+            answer = CommandProducerSuccess(request_id=0, producer_name="p", producer_ready=ready, last_sequence_id=4)
+            self.tell(Created(attempt, answer))
+        else:
+            wire.create_owed = False
+            self.tell(CreateRefused(attempt, BrokerRefusal(kind, "no")))
+
+    @precondition(lambda self: any(wire.closes for wire in self.wires.values()))
+    @rule(in_time=st.booleans(), data=st.data())
+    def broker_answers_close(self, *, in_time: bool, data: st.DataObject) -> None:
+        asked = [connection for connection, wire in self.wires.items() if wire.closes]
+        wire = self.wires[data.draw(st.sampled_from(asked))]
+        attempt = wire.closes.pop(0)
+        if in_time:
+            wire.closes_owed -= 1
+            wire.create_owed = wire.bound = False
+        self.tell(CloseAnswered(attempt) if in_time else CloseTimedOut(attempt))
+
+    @precondition(lambda self: self.wires)
+    @rule(urls=st.sampled_from(CLOSE_URLS), data=st.data())
+    def broker_closes(self, urls: dict[str, str], data: st.DataObject) -> None:
+        connection = data.draw(st.sampled_from(sorted(self.wires)))
+        if connection == self.connection:  # a newer attachment may be to the same broker, and bound
+            self.wires[connection].bound = False
+        self.tell(BrokerClosed(connection, CommandCloseProducer(producer_id=1, request_id=0, **urls)))
+
+    @precondition(lambda self: self.wires)
+    @rule(url=st.sampled_from(["", "new-"]))
+    def topic_migrates(self, url: str) -> None:
+        kind = CommandTopicMigrated.ResourceType.Producer
+        command = CommandTopicMigrated(resource_id=1, resource_type=kind, brokerServiceUrl=url)
+        self.tell(Migrated(self.connection, command))
+
+    @precondition(lambda self: self.written)
+    @rule(data=st.data(), place=st.sampled_from([0, 0, 0, 0, 1, -1]), last=st.booleans())
+    def broker_stores(self, data: st.DataObject, place: int, *, last: bool) -> None:
+        connection = data.draw(st.sampled_from(sorted(self.written)))
+        item = self.written_item(connection, place)
+        where = MessageIdData(ledgerId=1, entryId=2)
+        sequence_id = item.last if last else item.first
+        command = CommandSendReceipt(producer_id=1, sequence_id=sequence_id, message_id=where)
+        self.tell(Persisted(connection, command))
+
+    @precondition(lambda self: self.written)
+    @rule(error=st.sampled_from(SEND_ERRORS), place=st.integers(-1, 1), corrupt=st.booleans())
+    def broker_refuses_send(self, error: "ServerError.ValueType", place: int, *, corrupt: bool) -> None:
+        self.corrupt = corrupt
+        connection = max(self.written)
+        item = self.written_item(connection, place)
+        command = CommandSendError(producer_id=1, sequence_id=item.first, error=error, message="no")
+        alone = error in {ServerError.NotAllowedError, ServerError.ChecksumError}
+        self.tell(SendRefused(connection, command), alone=alone or self.machine.state is State.CLOSING)
+
+    def written_item(self, connection: int, place: int) -> Pending[Any]:
+        """Give what was written there: the head that is open (0), what is behind it (1), or what has ended (-1)."""
+        written = self.written[connection]
+        heads = [index for index, number in enumerate(written) if number not in self.ended]
+        index = (heads[0] if heads else len(written) - 1) + place
+        return self.items[written[max(0, min(index, len(written) - 1))]]
+
+    # What holds all the time.
+
+    @invariant()
+    def what_is_pending_is_written_while_bound(self) -> None:
+        if self.machine.state is State.READY and self.wires[self.connection].alive:
+            assert not set(self.open) - set(self.written.get(self.connection, [])), "bound, and yet not written"
+
+    @invariant()
+    def room_is_taken_by_what_is_open_and_nothing_else(self) -> None:
+        assert self.quota.used == sum(self.items[number].messages for number in self.open)
+
+    @invariant()
+    def a_flush_ends_once_and_none_is_left_when_nothing_is_pending(self) -> None:
+        assert len(self.flushes_ended) == len(set(self.flushes_ended)), "flushed twice"
+        assert self.open or set(self.flushes_ended) == set(self.flushes_asked), "a flush was forgotten"
+
+    @invariant()
+    def users_hear_once_how_the_creation_and_the_producer_ended(self) -> None:
+        created = [told for told in self.told if told is not Ended]
+        assert len(created) <= 1, "two answers to one creation"
+        over = self.machine.state in OVER
+        assert self.told.count(Ended) == over, "ended, or not, against what was said"
+        if over:
+            assert created, "a creation without an answer"
+            assert not self.open, "sends that never end"
+
+    def teardown(self) -> None:
+        """Bring any run to its end, but for those that have broken a promise already."""
+        if self.in_the_middle:
+            return
+        self.tell(Close())
+        if self.machine.state not in OVER:
+            self.tell(CloseTimedOut(self.close_attempt))
+        assert self.machine.state in OVER
+        self.users_hear_once_how_the_creation_and_the_producer_ended()
+        self.a_flush_ends_once_and_none_is_left_when_nothing_is_pending()
+        self.room_is_taken_by_what_is_open_and_nothing_else()
+
+
+MODEL = settings(max_examples=100, stateful_step_count=30)
+HUNT = settings(
+    MODEL,
+    max_examples=3_000,
+    stateful_step_count=12,
+    phases=[Phase.generate],
+    database=None,
+    print_blob=False,
+    report_multiple_bugs=False,
+)
+
+
+def test_every_promise_of_a_producer_holds() -> None:
+    run_state_machine_as_test(AnyProducer, settings=MODEL)
+
+
+def complete_twice(self: Producer, event: Persisted, now: float) -> list[Any]:
+    return [*self.match_receipt(event, now)] * 2
+
+
+def create_in_an_old_epoch(self: Producer, event: Attached, now: float) -> list[Any]:
+    [ask] = self.create(event, now)
+    assert isinstance(ask, AskToCreate)
+    ask.command.epoch = 0
+    return [ask]
+
+
+def write_newest_first(self: Producer, event: Created, now: float) -> list[Any]:
+    effects = self.begin(event, now)
+    return [each._replace(items=each.items[::-1]) if isinstance(each, Send) else each for each in effects]
+
+
+FURTHER: dict[str, Callable[..., Any]] = {
+    method.__name__: method for method in (complete_twice, create_in_an_old_epoch, write_newest_first)
+}
+
+
+# fmt: off
+FAULTS = [
+    fault(Persisted, State.READY, "match_receipt", {"does": "complete_twice"},
+          "ended twice", "publish", "broker_stores"),
+    fault(Publish, State.WAITING, "keep", {"does": "turn_away"},
+          "ended out of turn", "publish", "lose_connection"),
+    fault(Publish, State.CLOSED, "turn_away", {"does": "keep"},
+          "never end", "publish", "close"),
+    fault(Publish, State.READY, "write", {"does": "keep"},
+          "bound, and yet not written", "publish"),
+    fault(Created, State.CREATING, "begin", {"does": "write_newest_first"},
+          "written out of order", "publish", "go_on"),
+    fault(BrokerClosed, State.READY, "let_go", {"dest": INTERNAL, "does": None},
+          "written without a binding", "publish", "broker_closes"),
+    fault(CreateTimedOut, State.CREATING, "close_first", {"dest": State.WAITING, "does": "let_go"},
+          "another is unanswered", "broker_answers_create", "go_on"),
+    fault(BrokerClosed, State.CREATING, "close_first_then_move", {"dest": State.WAITING, "does": "let_go"},
+          "another is unanswered", "broker_closes", "go_on"),
+    fault(CloseTimedOut, State.CLOSE_PENDING, "drop_unanswering", {"does": "let_go"},
+          "a close is unanswered", "broker_closes", "broker_answers_close", "go_on"),
+    fault(Attached, State.CONNECTING, "create", {"does": "create_in_an_old_epoch"},
+          "epoch that does not grow", "lose_connection", "go_on"),
+    fault(Flush, State.READY, "mark", {"does": None},
+          "a flush was forgotten", "publish", "flush"),
+    fault(Close, State.WAITING, "end_unbound", {"does": None},
+          "against what was said", "lose_connection"),
+    fault(Close, State.CREATING, "abandon", {"dest": State.CLOSED},
+          "against what was said", "flush"),
+]
+# fmt: on
+
+
+@pytest.mark.parametrize("fault", FAULTS, ids=str)
+def test_a_chart_that_breaks_a_promise_is_found_out(fault: Fault) -> None:
+    steps = {State.CONNECTING: 1, State.CREATING: 2, State.CLOSE_PENDING: 2, State.CLOSED: 0}.get(fault.state, 3)
+    Hunt(CHART, Producer, AnyProducer, FURTHER, HUNT).find_out(fault, steps)
