@@ -6,6 +6,7 @@ PulsarException
 │   └── InvalidUrl
 ├── AlreadyClosed          a local mistake too: the handle was closed before the call, or while it waited
 ├── ConnectError           no broker was reached: nothing was done, trying later may help
+├── LimitReached           as much is on its way as this client allows: nothing was done, trying later helps
 ├── BrokerRefusal          the broker understood and said no; `code` is its word for why
 │   └── AuthenticationError
 ├── OutcomeUnknown         the request left and no answer came: it may have been done, or not
@@ -40,6 +41,10 @@ class AlreadyClosed(PulsarException):
 
 class ConnectError(PulsarException):
     """No connection could be made."""
+
+
+class LimitReached(PulsarException):
+    """More was asked for at once than a limit of this client allows."""
 
 
 class BrokerRefusal(PulsarException):
