@@ -48,6 +48,7 @@ from pulsar_actors.machines.binding_events import (
     Open,
     RetryDue,
 )
+from pulsar_actors.machines.broker_address import address_of_our_kind
 from pulsar_actors.machines.chart import Effect, Effects, Event
 from pulsar_actors.machines.machine import StateMachine
 from pulsar_actors.machines.server_errors import MEANINGS, Verdict
@@ -279,10 +280,11 @@ class Binding(StateMachine, ABC):
         return AskToClose(self._next_attempt(), self.close_request(), self._operation_timeout)
 
     def _broker_in(self, command: CloseCommand) -> str:
-        return command.assignedBrokerServiceUrlTls if self._tls else command.assignedBrokerServiceUrl
+        plain, encrypted = command.assignedBrokerServiceUrl, command.assignedBrokerServiceUrlTls
+        return address_of_our_kind(plain, encrypted, tls=self._tls)
 
     def _cluster_in(self, command: CommandTopicMigrated) -> str:
-        return command.brokerServiceUrlTls if self._tls else command.brokerServiceUrl
+        return address_of_our_kind(command.brokerServiceUrl, command.brokerServiceUrlTls, tls=self._tls)
 
     def _creation_timeout(self) -> Timeout:
         seconds, state = self._operation_timeout, self.state.name

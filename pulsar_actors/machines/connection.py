@@ -13,7 +13,7 @@ one of these, exactly once. Only a producer that has to queue for its topic hear
 """
 
 from enum import Enum, unique
-from typing import Final, NamedTuple
+from typing import Any, Final, NamedTuple
 
 from pulsar_actors.exceptions import (
     AlreadyClosed,
@@ -38,6 +38,7 @@ from pulsar_actors.machines.connection_events import (
     CredentialsFailed,
     CredentialsFetched,
     Dial,
+    Drop,
     Failed,
     FetchCredentials,
     FlushTimedOut,
@@ -121,6 +122,9 @@ ROWS: Final = (
     Row(Failed,             CHALLENGED,       CLOSED,          None,                      "end_refused"),
     Row(HandshakeTimedOut,  HANDSHAKE,        CLOSED,          None,                      "end_slow_handshake"),
 
+    Row(Ask,                (IDLE, *HANDSHAKE), INTERNAL,      None,                      "hold"),
+    Row(RequestsDue,        (IDLE, *HANDSHAKE), INTERNAL,      None,                      "expire_held"),
+
     # In use.
     Row(Ask,                READY,            INTERNAL,        None,                      "request"),
     Row(Tell,               READY,            INTERNAL,        None,                      "write"),
@@ -143,6 +147,7 @@ ROWS: Final = (
     Row(Close,              IDLE,             CLOSED,          None,                      "end_unused"),
     Row(Close,              HANDSHAKE,        CLOSED,          None,                      "end_on_request"),
     Row(Close,              READY,            CLOSING,         None,                      "finish"),
+    Row(Drop,               READY,            CLOSED,          None,                      "end_distrusted"),
     Row(SocketLost,         TALKING,          CLOSED,          None,                      "end_cut_off"),
     Row(StreamBroken,       (SECURING, *TALKING),                         CLOSED,  None,  "end_broken"),
     Row(SocketLost,         CLOSING,          CLOSED),
@@ -154,14 +159,16 @@ ROWS: Final = (
     Row(Failed,             (SECURING, AUTHENTICATING),                    CLOSED, None,  "end_refused"),
     Row(Answered,           (SECURING, AUTHENTICATING, CONNECTING, CHALLENGED), CLOSED, None, "end_out_of_turn"),
     Row(Arrived,            (SECURING, AUTHENTICATING, CONNECTING, CHALLENGED), CLOSED, None, "end_out_of_turn"),
-    Row(Pinged,             (SECURING, AUTHENTICATING, CONNECTING, CHALLENGED), INTERNAL, None, "pong"),
-    Row(Ponged,             (SECURING, AUTHENTICATING, CONNECTING, CHALLENGED), INTERNAL),
+    Row(Pinged,             SECURING,         CLOSED,          None,                      "end_out_of_turn"),
+    Row(Pinged,             (AUTHENTICATING, CONNECTING, CHALLENGED),      INTERNAL, None, "pong"),
+    Row(Ponged,             SECURING,         CLOSED,          None,                      "end_out_of_turn"),
+    Row(Ponged,             (AUTHENTICATING, CONNECTING, CHALLENGED),      INTERNAL),
 
     # Too late, or too early to mean anything.
-    Row(Ask,                (IDLE, *HANDSHAKE),                    INTERNAL, None,        "hold"),
     Row(Ask,                ENDED,                                 INTERNAL, None,        "refuse"),
     Row(Tell,               (IDLE, *HANDSHAKE, *ENDED),            INTERNAL),
     Row(Close,              ENDED,                                 INTERNAL),
+    Row(Drop,               ENDED,                                 INTERNAL),
     Row(TcpOpened,          (IDLE, SECURING, *TALKING, *ENDED),    INTERNAL),
     Row(TlsAgreed,          (*TALKING, *SHUT),                     INTERNAL),
     Row(SocketLost,         (IDLE, CLOSED),                        INTERNAL),
@@ -170,7 +177,7 @@ ROWS: Final = (
     Row(CredentialsFailed,  (SECURING, CONNECTING, *SHUT),         INTERNAL),
     Row(HandshakeTimedOut,  (IDLE, READY, *ENDED),                 INTERNAL),
     Row(KeepaliveDue,       (IDLE, *HANDSHAKE, *ENDED),            INTERNAL),
-    Row(RequestsDue,        (IDLE, *HANDSHAKE, *ENDED),            INTERNAL),
+    Row(RequestsDue,        ENDED,                                 INTERNAL),
     Row(FlushTimedOut,      (IDLE, *HANDSHAKE, READY, CLOSED),     INTERNAL),
     Row(Connected,          SHUT,                                  INTERNAL),
     Row(Challenged,         SHUT,                                  INTERNAL),
@@ -182,7 +189,9 @@ ROWS: Final = (
 )
 # fmt: on
 
-CHART: Final = Chart("connection", states=State, initial=IDLE, final=[CLOSED], ours=[Dial, Ask, Tell, Close], rows=ROWS)
+OURS: Final = (Dial, Ask, Tell, Close, Drop)
+
+CHART: Final = Chart("connection", states=State, initial=IDLE, final=[CLOSED], ours=OURS, rows=ROWS)
 
 
 class ConnectionSettings(NamedTuple):
@@ -206,7 +215,7 @@ class Connection(StateMachine, chart=CHART):
         super().__init__()
         self._settings = settings
         self._next_host = 0
-        self._held: list[Ask] = []
+        self._held: list[Any] = []  # commands with a request_id each, that wait for the broker to accept us
         self._requests: RequestIds[object] = RequestIds()
         self._pong_owed = False
 
@@ -265,7 +274,7 @@ class Connection(StateMachine, chart=CHART):
         limit = frame_limit(event.command.max_message_size) if event.command.max_message_size else DEFAULT_FRAME_LIMIT
         self.timers.stop(HandshakeTimedOut)
         held, self._held = self._held, []
-        asked = [effect for ask in held for effect in self.request(ask, now)]
+        asked = [Write(command) for command in held if command.request_id in self._requests]
         return [AllowFrames(limit), Accepted(event.command), self._keepalive(), *asked]
 
     def fetch_for_challenge(self, event: Challenged, now: float) -> Effects:
@@ -291,17 +300,22 @@ class Connection(StateMachine, chart=CHART):
         seconds, stage = self._settings.handshake_timeout, self.state.name
         return self._end(ConnectError(f"no connection within {seconds:g} s: still {stage}"))
 
+    def hold(self, event: Ask, now: float) -> Effects:
+        """Keep the request until the broker accepts us; its time runs already."""
+        command, watch = self._register(event, now)
+        self._held.append(command)
+        return watch
+
+    def expire_held(self, event: RequestsDue, now: float) -> Effects:
+        """Fail requests that never left."""
+        return self._expire(ConnectError(f"it was not sent: still {self.state.name}"), now)
+
     # In use.
 
     def request(self, event: Ask, now: float) -> Effects:
         """Give the request its id and send it."""
-        command = type(event.command)()
-        command.CopyFrom(event.command)
-        first_deadline = self._requests.next_deadline()
-        command.request_id = self._requests.ask(event.token, now + event.timeout)
-        if first_deadline is None or now + event.timeout < first_deadline:
-            return [Write(command), *self._watch_requests(now)]
-        return [Write(command)]
+        command, watch = self._register(event, now)
+        return [Write(command), *watch]
 
     def write(self, event: Tell, now: float) -> Effects:
         """Send it."""
@@ -338,9 +352,7 @@ class Connection(StateMachine, chart=CHART):
 
     def expire_requests(self, event: RequestsDue, now: float) -> Effects:
         """Fail the requests whose time is up, and look again when the next one's is."""
-        expired = self._requests.expire(now)
-        error = Timeout("the broker has not answered in time; it may still do what was asked")
-        return [*(Reply(token, error) for token in expired), *self._watch_requests(now)]
+        return self._expire(Timeout("the broker has not answered in time; it may still do what was asked"), now)
 
     def peer_is_silent(self, event: KeepaliveDue, now: float) -> bool:
         """Hold when the last PING got no PONG; other traffic proves nothing about who reads ours."""
@@ -380,6 +392,10 @@ class Connection(StateMachine, chart=CHART):
         failed = self._fail_all(AlreadyClosed("the connection was closed"))
         return [*failed, CloseSocket(flush=True), self.timers.start(FlushTimedOut, self._settings.flush_timeout)]
 
+    def end_distrusted(self, event: Drop, now: float) -> Effects:
+        """End for everybody, as if the network had: those who are left connect again."""
+        return self._end(ConnectionLost(f"the connection was dropped: {event.error}"))
+
     def end_cut_off(self, event: SocketLost, now: float) -> Effects:
         """End because the other side, or the network, did."""
         return self._end(ConnectionLost(event.reason))
@@ -397,11 +413,6 @@ class Connection(StateMachine, chart=CHART):
         what = type(event).__name__.lower()
         return self._end(ConnectionLost(f"the broker broke the protocol: {what} while {self.state.name}"))
 
-    def hold(self, event: Ask, now: float) -> Effects:
-        """Keep the request until the broker accepts us."""
-        self._held.append(event)
-        return []
-
     def refuse(self, event: Ask, now: float) -> Effects:
         """Answer a request that came after the end."""
         return [Reply(event.token, AlreadyClosed("the connection is closed"))]
@@ -414,6 +425,16 @@ class Connection(StateMachine, chart=CHART):
     def _keepalive(self) -> StartTimer:
         return self.timers.start(KeepaliveDue, self._settings.keepalive_interval)
 
+    def _register(self, event: Ask, now: float) -> tuple[Any, Effects]:
+        command = type(event.command)()
+        command.CopyFrom(event.command)
+        deadline, first_deadline = now + event.timeout, self._requests.next_deadline()
+        command.request_id = self._requests.ask(event.token, deadline)
+        return command, [] if first_deadline is not None and first_deadline <= deadline else self._watch_requests(now)
+
+    def _expire(self, error: PulsarException, now: float) -> Effects:
+        return [*(Reply(token, error) for token in self._requests.expire(now)), *self._watch_requests(now)]
+
     def _watch_requests(self, now: float) -> Effects:
         deadline = self._requests.next_deadline()
         return [] if deadline is None else [self.timers.start(RequestsDue, max(0.0, deadline - now))]
@@ -422,9 +443,8 @@ class Connection(StateMachine, chart=CHART):
         return [CloseSocket(flush=False), *self._fail_all(error)]
 
     def _fail_all(self, error: PulsarException) -> Effects:
-        tokens = [*self._requests.drain(), *(ask.token for ask in self._held)]
         self._held = []
-        return [*(Reply(token, error) for token in tokens), Lost(error)]
+        return [*(Reply(token, error) for token in self._requests.drain()), Lost(error)]
 
 
 def _refusal(command: CommandError) -> BrokerRefusal:

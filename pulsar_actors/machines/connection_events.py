@@ -18,7 +18,7 @@ class Dial(NamedTuple):
 
 
 class Ask(NamedTuple):
-    """Send a command that has an answer, and give the answer to the token within the timeout."""
+    """Send a command that has an answer, and give the answer to the token within the timeout, which starts now."""
 
     command: Any  # a sub-command with a request_id, which the connection fills in
     token: object
@@ -34,6 +34,12 @@ class Tell(NamedTuple):
 
 class Close(NamedTuple):
     """Let what is written leave, then end."""
+
+
+class Drop(NamedTuple):
+    """End at once: what a producer or consumer met shows that the connection can not be trusted."""
+
+    error: PulsarException
 
 
 # Events of the socket, of the helper that fetches credentials, and of timers.

@@ -6,7 +6,8 @@ twenty redirects goes in circles, and fails for good. Anything that may pass (a 
 connection) is asked again after a while, from the service URL on, as long as the operation timeout allows.
 
 Questions of other kinds are never redirected, and share the rest. Whether the question travels in the binary protocol
-or over HTTP is the actor's business, as is how many may be on their way at once: a lookup waits for its turn.
+or over HTTP is the actor's business. How many may be on their way at once is a ledger's (`turns.py`): a lookup waits
+for its turn.
 """
 
 from collections.abc import Callable
@@ -20,12 +21,13 @@ from pulsar_actors.exceptions import (
     AuthenticationError,
     BrokerRefusal,
     ConnectError,
-    InvalidUrl,
+    LimitReached,
     OutcomeUnknown,
     PulsarException,
     Timeout,
 )
 from pulsar_actors.machines.backoff import Backoff
+from pulsar_actors.machines.broker_address import leads_to_a_broker
 from pulsar_actors.machines.chart import INTERNAL, Chart, Effects, Row
 from pulsar_actors.machines.lookup_events import (
     Answered,
@@ -44,6 +46,7 @@ from pulsar_actors.machines.lookup_events import (
     Refused,
     TakeTurn,
     Target,
+    TurnAway,
 )
 from pulsar_actors.machines.machine import StateMachine
 from pulsar_actors.machines.server_errors import MEANINGS, Verdict
@@ -58,7 +61,6 @@ from pulsar_actors.wire.PulsarApi_pb2 import (
     CommandPartitionedTopicMetadataResponse,
     ServerError,
 )
-from pulsar_actors.wire.service_url import ServiceUrl
 
 MAX_REDIRECTS: Final = 20
 SERVICE_URL: Final = Target(None, None)
@@ -94,6 +96,7 @@ ROWS: Final = (
     # trigger            source      dest        guard                         does
     Row(Queue,             IDLE,       QUEUED,     None,                         "get_in_line"),
     Row(Begin,             QUEUED,     ATTACHING,  None,                         "start_walk"),
+    Row(TurnAway,          QUEUED,     FAILED,     None,                         "fail_turned_away"),
     Row(Attached,          ATTACHING,  ASKING,     None,                         "inquire"),
     Row(AttachFailed,      ATTACHING,  WAITING,    "may_pass",                   "pause"),
     Row(AttachFailed,      ATTACHING,  FAILED,     None,                         "give_up"),
@@ -126,7 +129,9 @@ ROWS: Final = (
 )
 # fmt: on
 
-CHART: Final = Chart("lookup", states=State, initial=IDLE, final=ENDED, ours=[Queue, Begin, Cancel], rows=ROWS)
+OURS: Final = (Queue, Begin, TurnAway, Cancel)
+
+CHART: Final = Chart("lookup", states=State, initial=IDLE, final=ENDED, ours=OURS, rows=ROWS)
 
 
 class Lookup(StateMachine, chart=CHART):
@@ -150,6 +155,10 @@ class Lookup(StateMachine, chart=CHART):
         effects = [self.timers.start(OperationTimedOut, self._deadline), TakeTurn()]
         self._deadline += now
         return effects
+
+    def fail_turned_away(self, event: TurnAway, now: float) -> Effects:
+        """Fail at once, without having asked anybody."""
+        return [NotFound(LimitReached("more lookups than may wait are waiting already"))]
 
     def start_walk(self, event: Begin | BackoffOver, now: float) -> Effects:
         """Ask whoever the service URL leads to, which need not have the last word."""
@@ -205,14 +214,9 @@ class Lookup(StateMachine, chart=CHART):
         return [GiveTurn(), NotFound(refusal)]
 
     def names_no_broker(self, event: Answered, now: float) -> bool:
-        """Hold for a topic's answer without a usable address."""
-        if not isinstance(event.command, CommandLookupTopicResponse):
-            return False
-        try:
-            ServiceUrl.parse(self._broker(event.command))
-        except InvalidUrl:
-            return True
-        return False
+        """Hold for a topic's answer without a usable address of our kind."""
+        is_topic = isinstance(event.command, CommandLookupTopicResponse)
+        return is_topic and not leads_to_a_broker(self._broker(event.command), tls=self._tls)
 
     def reject_nameless(self, event: Answered, now: float) -> Effects:
         """Say which address was missing."""

@@ -15,6 +15,10 @@ class Begin(NamedTuple):
     """Its turn has come."""
 
 
+class TurnAway(NamedTuple):
+    """Its turn will not come: the line is too long."""
+
+
 class Cancel(NamedTuple):
     """Nobody wants to know any longer."""
 
@@ -60,7 +64,7 @@ class OperationTimedOut(NamedTuple):
 
 
 class TakeTurn(NamedTuple):
-    """Get in line: `Begin` follows."""
+    """Get in line: `Begin` follows, or `TurnAway` at once."""
 
 
 class GiveTurn(NamedTuple):

@@ -1,6 +1,7 @@
 from typing import Any
 
 import pytest
+from driven import Driven
 
 from pulsar_actors.exceptions import (
     AlreadyClosed,
@@ -24,6 +25,7 @@ from pulsar_actors.machines.connection_events import (
     CredentialsFailed,
     CredentialsFetched,
     Dial,
+    Drop,
     Failed,
     FetchCredentials,
     FlushTimedOut,
@@ -44,7 +46,6 @@ from pulsar_actors.machines.connection_events import (
     TlsAgreed,
     Write,
 )
-from pulsar_actors.machines.timers import StartTimer
 from pulsar_actors.wire.errors import FrameTooLarge
 from pulsar_actors.wire.PulsarApi_pb2 import (
     AuthData,
@@ -71,30 +72,8 @@ WELCOME = Connected(CommandConnected(server_version="broker", max_message_size=1
 LOOKUP = CommandLookupTopic(topic="t", request_id=0)
 
 
-class Driven:
-    """A connection that is told things, and remembers what it did about the last one and the timers it started."""
-
-    def __init__(self, settings: ConnectionSettings = ONE_HOST, *events: Any) -> None:
-        self.machine = Connection(settings)
-        self.now = 100.0
-        self.timers: dict[type, Any] = {}
-        self.effects: list[Any] = []
-        self.tell(*events)
-
-    def tell(self, *events: Any) -> list[Any]:
-        for event in events:
-            self.effects = self.machine.handle(event, self.now)
-            self.timers |= {type(e.event): e for e in self.effects if isinstance(e, StartTimer)}
-        return self.effects
-
-    def fire(self, kind: type) -> list[Any]:
-        """Let the time of a timer pass, and the timer."""
-        timer = self.timers[kind]
-        self.now += timer.delay
-        return self.tell(timer.event)
-
-    def did(self, kind: type) -> list[Any]:
-        return [effect for effect in self.effects if isinstance(effect, kind)]
+def made(settings: ConnectionSettings = ONE_HOST, *events: Any) -> Driven:
+    return Driven(Connection(settings), *events)
 
 
 OPENING = (Dial(), TcpOpened())
@@ -102,7 +81,7 @@ READY = (*OPENING, CREDENTIALS, WELCOME)
 
 
 def ready(settings: ConnectionSettings = ONE_HOST) -> Driven:
-    driven = Driven(settings, *READY)
+    driven = made(settings, *READY)
     assert driven.machine.state is State.READY
     return driven
 
@@ -113,36 +92,36 @@ def asked(driven: Driven, token: object = "token", timeout: float = 30.0, comman
 
 
 def test_dialling_opens_a_socket_to_the_first_host() -> None:
-    assert Driven(TWO_HOSTS, Dial()).did(OpenSocket) == [OpenSocket("a", 6650)]
+    assert made(TWO_HOSTS, Dial()).did(OpenSocket) == [OpenSocket("a", 6650)]
 
 
 def test_the_next_host_is_tried_when_one_does_not_answer() -> None:
-    driven = Driven(TWO_HOSTS, Dial(), SocketLost("refused"))
+    driven = made(TWO_HOSTS, Dial(), SocketLost("refused"))
     assert driven.effects == [OpenSocket("b", 6651)]
     assert driven.machine.state is State.DIALING
 
 
 def test_the_next_host_is_tried_when_tls_fails() -> None:
-    driven = Driven(TWO_HOSTS._replace(tls=True), *OPENING, SocketLost("bad certificate"))
+    driven = made(TWO_HOSTS._replace(tls=True), *OPENING, SocketLost("bad certificate"))
     assert driven.effects == [OpenSocket("b", 6651)]
 
 
 @pytest.mark.parametrize("events", [(Dial(),), OPENING], ids=["tcp", "tls"])
 def test_when_no_host_is_left_the_error_names_all_of_them_and_the_last_reason(events: Any) -> None:
-    driven = Driven(TWO_HOSTS._replace(tls=True), Dial(), SocketLost("x"), *events[1:], SocketLost("refused"))
+    driven = made(TWO_HOSTS._replace(tls=True), Dial(), SocketLost("x"), *events[1:], SocketLost("refused"))
     (lost,) = driven.did(Lost)
     assert isinstance(lost.error, ConnectError)
     assert str(lost.error) == "no connection to a:6650, b:6651: refused"
 
 
 def test_tls_is_agreed_with_the_host_that_was_dialled() -> None:
-    driven = Driven(TWO_HOSTS._replace(tls=True), Dial(), SocketLost("refused"), TcpOpened())
+    driven = made(TWO_HOSTS._replace(tls=True), Dial(), SocketLost("refused"), TcpOpened())
     assert driven.effects == [StartTls("b")]
     assert driven.tell(TlsAgreed()) == [FetchCredentials(None)]
 
 
 def test_connect_carries_the_credentials_and_what_this_client_can_do() -> None:
-    (write,) = Driven(ONE_HOST, *OPENING, CREDENTIALS).effects
+    (write,) = made(ONE_HOST, *OPENING, CREDENTIALS).effects
     connect = write.command
     assert isinstance(connect, CommandConnect)
     assert (connect.auth_method_name, connect.auth_data, connect.client_version) == ("token", b"secret", "test")
@@ -153,20 +132,20 @@ def test_connect_carries_the_credentials_and_what_this_client_can_do() -> None:
 
 
 def test_through_a_proxy_connect_names_the_broker_behind_it() -> None:
-    (write,) = Driven(ONE_HOST._replace(proxy_to_broker_url="broker:6650"), *OPENING, CREDENTIALS).effects
+    (write,) = made(ONE_HOST._replace(proxy_to_broker_url="broker:6650"), *OPENING, CREDENTIALS).effects
     assert write.command.proxy_to_broker_url == "broker:6650"
 
 
 @pytest.mark.parametrize(("announced", "limit"), [(1000, 1000 + 10240), (0, 5 * 1024 * 1024 + 10240)])
 def test_the_frame_limit_is_what_the_broker_announces(announced: int, limit: int) -> None:
-    driven = Driven(ONE_HOST, *OPENING, CREDENTIALS)
+    driven = made(ONE_HOST, *OPENING, CREDENTIALS)
     driven.tell(Connected(CommandConnected(server_version="broker", max_message_size=announced)))
     assert driven.did(AllowFrames) == [AllowFrames(limit)]
     assert driven.did(Accepted)
 
 
 def test_a_refused_connect_ends_the_connection_with_the_brokers_word_at_once() -> None:
-    driven = Driven(ONE_HOST, *OPENING, CREDENTIALS)
+    driven = made(ONE_HOST, *OPENING, CREDENTIALS)
     code = ServerError.AuthenticationError
     driven.tell(Ask(LOOKUP, "token", 30.0), Failed(CommandError(request_id=2**64 - 1, error=code, message="no")))
     assert driven.machine.state is State.CLOSED
@@ -178,7 +157,7 @@ def test_a_refused_connect_ends_the_connection_with_the_brokers_word_at_once() -
 
 def test_a_challenge_during_the_handshake_is_answered_with_fresh_credentials() -> None:
     challenge = Challenged(CommandAuthChallenge(challenge=AuthData(auth_method_name="token", auth_data=b"again")))
-    driven = Driven(ONE_HOST, *OPENING, CREDENTIALS, challenge)
+    driven = made(ONE_HOST, *OPENING, CREDENTIALS, challenge)
     assert driven.effects == [FetchCredentials(b"again")]
     (write,) = driven.tell(CREDENTIALS)
     assert isinstance(write.command, CommandAuthResponse)
@@ -198,7 +177,7 @@ def test_a_challenge_later_is_answered_without_interrupting_anything() -> None:
 
 @pytest.mark.parametrize("events", [OPENING, (*OPENING, CREDENTIALS, Challenged(CommandAuthChallenge())), READY])
 def test_without_credentials_the_connection_ends(events: Any) -> None:
-    driven = Driven(ONE_HOST, *events, CredentialsFailed("file not found"))
+    driven = made(ONE_HOST, *events, CredentialsFailed("file not found"))
     assert driven.machine.state is State.CLOSED
     (lost,) = driven.did(Lost)
     assert "file not found" in str(lost.error)
@@ -207,7 +186,7 @@ def test_without_credentials_the_connection_ends(events: Any) -> None:
 @pytest.mark.parametrize("count", range(1, 5))
 def test_a_handshake_that_takes_too_long_ends_the_connection_wherever_it_is(count: int) -> None:
     events = (Dial(), TcpOpened(), TlsAgreed(), CREDENTIALS)[:count]
-    driven = Driven(ONE_HOST._replace(tls=True), *events)
+    driven = made(ONE_HOST._replace(tls=True), *events)
     stage = driven.machine.state.name
     driven.fire(HandshakeTimedOut)
     (lost,) = driven.did(Lost)
@@ -221,7 +200,7 @@ def test_the_handshake_timer_of_an_established_connection_means_nothing() -> Non
 
 
 def test_what_is_asked_before_the_connection_is_ready_is_sent_once_it_is() -> None:
-    driven = Driven(ONE_HOST, Ask(LOOKUP, "first", 30.0), *OPENING, CREDENTIALS, Ask(LOOKUP, "second", 30.0))
+    driven = made(ONE_HOST, Ask(LOOKUP, "first", 30.0), *OPENING, CREDENTIALS, Ask(LOOKUP, "second", 30.0))
     assert driven.effects == []
     driven.tell(WELCOME)
     assert [write.command.request_id for write in driven.did(Write)] == [0, 1]
@@ -271,6 +250,42 @@ def test_a_request_without_an_answer_times_out_and_a_late_answer_is_dropped() ->
     assert driven.tell(Failed(error)) == []
 
 
+def test_the_time_of_a_request_runs_while_the_connection_is_being_made() -> None:
+    driven = made(ONE_HOST, Ask(LOOKUP, "token", 5.0), Dial())
+    driven.now += 4.0
+    driven.tell(TcpOpened(), CREDENTIALS, WELCOME)
+    assert driven.timers[RequestsDue].delay == 5.0
+    driven.now += 1.0
+    (reply,) = driven.tell(driven.timers[RequestsDue].event)
+    assert (reply.token, type(reply.answer)) == ("token", Timeout)
+
+
+def test_a_request_that_times_out_before_the_broker_accepts_is_never_sent() -> None:
+    driven = made(ONE_HOST, Ask(LOOKUP, "late", 1.0), Ask(LOOKUP, "patient", 30.0), Dial())
+    (reply, _) = driven.fire(RequestsDue)
+    assert (reply.token, type(reply.answer)) == ("late", ConnectError)
+    assert str(reply.answer) == "it was not sent: still DIALING"
+    driven.tell(TcpOpened(), CREDENTIALS, WELCOME)
+    assert len(driven.did(Write)) == 1
+
+
+def test_a_connection_that_is_not_trusted_ends_like_one_that_is_lost() -> None:
+    driven = ready()
+    asked(driven)
+    driven.tell(Drop(Timeout("no answer to CLOSE_PRODUCER")))
+    close, reply, lost = driven.effects
+    assert close == CloseSocket(flush=False)
+    assert (type(reply.answer), type(lost.error)) == (ConnectionLost, ConnectionLost)
+    assert str(lost.error) == "the connection was dropped: no answer to CLOSE_PRODUCER"
+    assert driven.tell(Drop(Timeout("again"))) == []
+
+
+@pytest.mark.parametrize("speech", [Pinged(), Ponged()])
+def test_nothing_can_have_been_said_before_tls_is_agreed(speech: Any) -> None:
+    driven = made(ONE_HOST._replace(tls=True), *OPENING, speech)
+    assert driven.machine.state is State.CLOSED
+
+
 def test_a_shorter_timeout_moves_the_timer_forward() -> None:
     driven = ready()
     asked(driven, "slow", timeout=30.0)
@@ -316,7 +331,7 @@ def test_other_traffic_and_the_peers_own_pings_do_not_count_as_a_pong() -> None:
 
 @pytest.mark.parametrize("events", [(*OPENING, CREDENTIALS), READY])
 def test_every_ping_is_answered_even_during_the_handshake(events: Any) -> None:
-    assert Driven(ONE_HOST, *events, Pinged()).effects == [Write(CommandPong())]
+    assert made(ONE_HOST, *events, Pinged()).effects == [Write(CommandPong())]
 
 
 def test_what_the_broker_says_to_producers_and_consumers_is_handed_on_in_order() -> None:
@@ -341,7 +356,7 @@ def test_bytes_that_break_the_protocol_end_the_connection_and_say_which() -> Non
 )
 def test_a_broker_that_speaks_out_of_turn_is_left(event: Any) -> None:
     state = State.READY if event is WELCOME else State.CONNECTING
-    driven = ready() if event is WELCOME else Driven(ONE_HOST, *OPENING, CREDENTIALS)
+    driven = ready() if event is WELCOME else made(ONE_HOST, *OPENING, CREDENTIALS)
     driven.tell(event)
     assert driven.machine.state is State.CLOSED
     (lost,) = driven.did(Lost)
@@ -380,7 +395,7 @@ def test_closing_does_not_wait_for_ever_for_a_peer_that_does_not_read() -> None:
 @pytest.mark.parametrize("count", range(5))
 def test_closing_before_the_connection_is_ready_ends_it_and_what_waits_for_it(count: int) -> None:
     events = (Dial(), TcpOpened(), TlsAgreed(), CREDENTIALS)[:count]
-    driven = Driven(ONE_HOST._replace(tls=True), *events, Ask(LOOKUP, "token", 30.0), Close())
+    driven = made(ONE_HOST._replace(tls=True), *events, Ask(LOOKUP, "token", 30.0), Close())
     assert driven.machine.state is State.CLOSED
     assert [type(reply.answer) for reply in driven.did(Reply)] == [AlreadyClosed]
     assert bool(driven.did(CloseSocket)) == bool(events)
@@ -395,6 +410,6 @@ def test_what_is_asked_after_the_end_is_refused_at_once(ending: Any) -> None:
 
 
 def test_the_secret_of_the_credentials_is_in_no_error_text() -> None:
-    driven = Driven(ONE_HOST, *OPENING, CREDENTIALS)
+    driven = made(ONE_HOST, *OPENING, CREDENTIALS)
     driven.tell(SocketLost("reset"))
     assert "secret" not in str(driven.effects)

@@ -1,6 +1,7 @@
 from typing import Any
 
 import pytest
+from driven import Driven
 
 from pulsar_actors.exceptions import (
     AlreadyClosed,
@@ -9,6 +10,7 @@ from pulsar_actors.exceptions import (
     ConnectError,
     ConnectionLost,
     InvalidArgument,
+    LimitReached,
     Timeout,
 )
 from pulsar_actors.machines.lookup import MAX_REDIRECTS, Lookup, State
@@ -29,8 +31,8 @@ from pulsar_actors.machines.lookup_events import (
     Refused,
     TakeTurn,
     Target,
+    TurnAway,
 )
-from pulsar_actors.machines.timers import StartTimer
 from pulsar_actors.wire.PulsarApi_pb2 import (
     CommandGetSchema,
     CommandGetSchemaResponse,
@@ -50,32 +52,15 @@ TOPICS = CommandGetTopicsOfNamespace(namespace="n", request_id=0)
 SCHEMA = CommandGetSchema(topic="t", request_id=0)
 
 
-class Driven:
-    """A lookup that is told things, and remembers what it did about the last one and the timers it started."""
+class Asked(Driven):
+    """A lookup that was asked for."""
 
     def __init__(self, question: Any = TOPIC, *, tls: bool = False, began: bool = True) -> None:
-        self.machine = Lookup(question, tls=tls, jitter=lambda: 0.0, timeout=30.0)
-        self.now = 100.0
-        self.timers: dict[type, Any] = {}
-        self.effects: list[Any] = []
-        self.tell(Queue())
-        if began:
-            self.tell(Begin(), Attached())
-
-    def tell(self, *events: Any) -> list[Any]:
-        for event in events:
-            self.effects = self.machine.handle(event, self.now)
-            self.timers |= {type(e.event): e for e in self.effects if isinstance(e, StartTimer)}
-        return self.effects
-
-    def fire(self, kind: type) -> list[Any]:
-        """Let the time of a timer pass, and the timer."""
-        timer = self.timers[kind]
-        self.now += timer.delay
-        return self.tell(timer.event)
+        turn = (Begin(), Attached()) if began else ()
+        super().__init__(Lookup(question, tls=tls, jitter=lambda: 0.0, timeout=30.0), Queue(), *turn)
 
     def error(self) -> Exception:
-        (lost,) = [effect for effect in self.effects if isinstance(effect, NotFound)]
+        (lost,) = self.did(NotFound)
         return lost.error
 
 
@@ -85,7 +70,7 @@ def answer(kind: str, *, broker: str = "pulsar://b:6650", **fields: Any) -> Answ
 
 
 def test_a_lookup_waits_for_its_turn_and_then_asks_at_the_service_url() -> None:
-    driven = Driven(began=False)
+    driven = Asked(began=False)
     assert driven.effects[1:] == [TakeTurn()]
     assert driven.tell(Begin()) == [AttachTo(SERVICE_URL)]
     (inquire,) = driven.tell(Attached())
@@ -96,25 +81,25 @@ def test_a_lookup_waits_for_its_turn_and_then_asks_at_the_service_url() -> None:
 
 def test_the_brokers_answer_ends_it_and_gives_the_turn_to_the_next() -> None:
     connect = answer("Connect")
-    driven = Driven()
+    driven = Asked()
     broker = Target("pulsar://b:6650", "pulsar://b:6650")
     assert driven.tell(connect) == [GiveTurn(), Found(connect.command, broker)]
     assert driven.machine.state is State.DONE
 
 
 def test_behind_a_proxy_the_logical_broker_is_reached_at_the_service_url() -> None:
-    _, found = Driven().tell(answer("Connect", proxy_through_service_url=True))
+    _, found = Asked().tell(answer("Connect", proxy_through_service_url=True))
     assert found.target == Target(logical="pulsar://b:6650", physical=None)
 
 
 def test_with_tls_the_tls_address_counts() -> None:
-    _, found = Driven(tls=True).tell(answer("Connect", brokerServiceUrlTls="pulsar+ssl://b:6651"))
+    _, found = Asked(tls=True).tell(answer("Connect", brokerServiceUrlTls="pulsar+ssl://b:6651"))
     assert found.target.physical == "pulsar+ssl://b:6651"
 
 
 @pytest.mark.parametrize("authoritative", [False, True])
 def test_a_redirect_is_followed_with_the_flag_that_it_carries(*, authoritative: bool) -> None:
-    driven = Driven()
+    driven = Asked()
     driven.tell(answer("Redirect", authoritative=authoritative))
     assert driven.effects == [AttachTo(Target("pulsar://b:6650", "pulsar://b:6650"))]
     (inquire,) = driven.tell(Attached())
@@ -122,7 +107,7 @@ def test_a_redirect_is_followed_with_the_flag_that_it_carries(*, authoritative: 
 
 
 def test_twenty_redirects_are_followed_and_the_next_fails_for_good() -> None:
-    driven = Driven()
+    driven = Asked()
     for _ in range(MAX_REDIRECTS):
         driven.tell(answer("Redirect"), Attached())
     assert driven.machine.state is State.ASKING
@@ -132,7 +117,7 @@ def test_twenty_redirects_are_followed_and_the_next_fails_for_good() -> None:
 
 
 def test_the_answer_after_twenty_redirects_is_taken() -> None:
-    driven = Driven()
+    driven = Asked()
     for _ in range(MAX_REDIRECTS):
         driven.tell(answer("Redirect"), Attached())
     driven.tell(answer("Connect"))
@@ -149,7 +134,7 @@ def test_the_answer_after_twenty_redirects_is_taken() -> None:
     ],
 )
 def test_what_may_pass_is_asked_again_from_the_service_url_without_authority(failure: Any) -> None:
-    driven = Driven()
+    driven = Asked()
     driven.tell(answer("Redirect", authoritative=True), Attached(), failure)
     assert driven.machine.state is State.WAITING
     assert driven.fire(BackoffOver) == [AttachTo(SERVICE_URL)]
@@ -158,7 +143,7 @@ def test_what_may_pass_is_asked_again_from_the_service_url_without_authority(fai
 
 
 def test_each_wait_is_longer_than_the_one_before() -> None:
-    driven = Driven()
+    driven = Asked()
     delays = []
     for _ in range(4):
         driven.tell(Refused(ConnectionLost("reset")))
@@ -169,7 +154,7 @@ def test_each_wait_is_longer_than_the_one_before() -> None:
 
 
 def test_a_new_walk_may_be_redirected_twenty_times_again() -> None:
-    driven = Driven()
+    driven = Asked()
     for _ in range(MAX_REDIRECTS):
         driven.tell(answer("Redirect"), Attached())
     driven.tell(Refused(ConnectionLost("reset")))
@@ -179,7 +164,7 @@ def test_a_new_walk_may_be_redirected_twenty_times_again() -> None:
 
 
 def test_a_broker_that_can_not_be_reached_is_tried_again() -> None:
-    driven = Driven(began=False)
+    driven = Asked(began=False)
     driven.tell(Begin(), AttachFailed(ConnectError("refused")))
     assert driven.machine.state is State.WAITING
 
@@ -188,7 +173,7 @@ def test_a_broker_that_can_not_be_reached_is_tried_again() -> None:
     "error", [AuthenticationError("AuthenticationError", "no"), AlreadyClosed("closed"), InvalidArgument("bad")]
 )
 def test_what_will_not_pass_fails_at_once(error: Any) -> None:
-    reaching, asking = Driven(began=False), Driven()
+    reaching, asking = Asked(began=False), Asked()
     reaching.tell(Begin(), AttachFailed(error))
     asking.tell(Refused(error))
     for driven in (reaching, asking):
@@ -220,7 +205,7 @@ def test_what_will_not_pass_fails_at_once(error: Any) -> None:
     ],
 )
 def test_a_refusal_for_good_ends_it_with_the_brokers_words(question: Any, refusal: Any) -> None:
-    driven = Driven(question)
+    driven = Asked(question)
     driven.tell(refusal)
     assert driven.machine.state is State.FAILED
     assert str(driven.error()) == "TopicNotFound: gone"
@@ -235,31 +220,44 @@ def test_a_refusal_for_good_ends_it_with_the_brokers_words(question: Any, refusa
     ],
 )
 def test_the_other_questions_are_answered_without_an_address(question: Any, command: Any) -> None:
-    assert Driven(question).tell(Answered(command)) == [GiveTurn(), Found(command, None)]
+    assert Asked(question).tell(Answered(command)) == [GiveTurn(), Found(command, None)]
 
 
 @pytest.mark.parametrize("kind", ["Connect", "Redirect"])
-@pytest.mark.parametrize("broker", ["", "nonsense", "pulsar://"])
+@pytest.mark.parametrize("broker", ["", "nonsense", "pulsar://", "http://b:8080", "pulsar+ssl://b:6651"])
 def test_an_answer_that_names_no_broker_fails_and_says_so(kind: str, broker: str) -> None:
-    driven = Driven()
+    driven = Asked()
     driven.tell(answer(kind, broker=broker))
     assert f"brokerServiceUrl is {broker!r}" in str(driven.error())
 
 
 def test_an_answer_without_a_tls_address_fails_a_lookup_that_needs_one() -> None:
-    driven = Driven(tls=True)
+    driven = Asked(tls=True)
     driven.tell(answer("Connect"))
     assert "brokerServiceUrlTls is ''" in str(driven.error())
 
 
+@pytest.mark.parametrize("kind", ["Connect", "Redirect"])
+def test_a_lookup_that_needs_tls_is_not_led_into_the_open(kind: str) -> None:
+    driven = Asked(tls=True)
+    driven.tell(answer(kind, brokerServiceUrlTls="pulsar://b:6650"))
+    assert "brokerServiceUrlTls is 'pulsar://b:6650'" in str(driven.error())
+
+
+def test_a_lookup_that_is_turned_away_fails_without_having_asked() -> None:
+    driven = Asked(began=False)
+    assert [type(effect) for effect in driven.tell(TurnAway())] == [NotFound]
+    assert isinstance(driven.error(), LimitReached)
+
+
 def test_an_answer_to_another_question_fails_it() -> None:
-    driven = Driven(PARTITIONS)
+    driven = Asked(PARTITIONS)
     driven.tell(answer("Connect"))
     assert "CommandPartitionedTopicMetadata with CommandLookupTopicResponse" in str(driven.error())
 
 
 def test_the_operation_timeout_counts_from_the_call_and_covers_retries() -> None:
-    driven = Driven()
+    driven = Asked()
     driven.now += 20.0
     driven.tell(Refused(ConnectionLost("reset by peer")))
     driven.fire(BackoffOver)
@@ -271,7 +269,7 @@ def test_the_operation_timeout_counts_from_the_call_and_covers_retries() -> None
     ("events", "stage"), [((), "ASKING"), ((Refused(ConnectionLost("reset by peer")),), "WAITING; the last failure")]
 )
 def test_when_time_is_up_the_error_says_what_went_wrong_last(events: Any, stage: str) -> None:
-    driven = Driven()
+    driven = Asked()
     driven.tell(*events)
     driven.fire(OperationTimedOut)
     assert isinstance(driven.error(), Timeout)
@@ -281,7 +279,7 @@ def test_when_time_is_up_the_error_says_what_went_wrong_last(events: Any, stage:
 
 
 def test_time_can_run_out_in_the_queue_and_a_turn_that_comes_later_is_passed_on() -> None:
-    driven = Driven(began=False)
+    driven = Asked(began=False)
     driven.fire(OperationTimedOut)
     assert "too many lookups" in str(driven.error())
     assert GiveTurn() not in driven.effects
@@ -290,7 +288,7 @@ def test_time_can_run_out_in_the_queue_and_a_turn_that_comes_later_is_passed_on(
 
 @pytest.mark.parametrize("began", [False, True])
 def test_a_cancelled_lookup_ends_once_and_gives_back_the_turn_it_had(*, began: bool) -> None:
-    driven = Driven(began=began)
+    driven = Asked(began=began)
     driven.tell(Cancel())
     assert isinstance(driven.error(), AlreadyClosed)
     assert (GiveTurn() in driven.effects) == began

@@ -339,6 +339,7 @@ class AnyProducer(RuleBasedStateMachine):
         if in_time:
             wire.closes_owed -= 1
             wire.create_owed = wire.bound = False
+            wire.creates.clear()  # a broker answers in order: what it has closed by now it will not create
         self.tell(CloseAnswered(attempt) if in_time else CloseTimedOut(attempt))
 
     @precondition(lambda self: self.wires)

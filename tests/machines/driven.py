@@ -1,0 +1,32 @@
+"""A machine in the hands of a test."""
+
+from typing import Any
+
+from pulsar_actors.machines.machine import StateMachine
+from pulsar_actors.machines.timers import StartTimer
+
+
+class Driven:
+    """It is told things, and what it did about the last one is remembered, as are the timers it started."""
+
+    def __init__(self, machine: StateMachine, *events: Any) -> None:
+        self.machine: Any = machine
+        self.now = 100.0
+        self.timers: dict[type, StartTimer] = {}
+        self.effects: list[Any] = []
+        self.tell(*events)
+
+    def tell(self, *events: Any) -> list[Any]:
+        for event in events:
+            self.effects = self.machine.handle(event, self.now)
+            self.timers |= {type(e.event): e for e in self.effects if isinstance(e, StartTimer)}
+        return self.effects
+
+    def fire(self, kind: type) -> list[Any]:
+        """Let the time of a timer pass, and the timer."""
+        timer = self.timers[kind]
+        self.now += timer.delay
+        return self.tell(timer.event)
+
+    def did(self, kind: type) -> list[Any]:
+        return [effect for effect in self.effects if isinstance(effect, kind)]

@@ -1,0 +1,533 @@
+"""Whatever brokers, connections and callers do to a lookup, its promises hold; a chart that breaks one is found out."""
+
+import sys
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+import pytest
+from hypothesis import Phase, settings
+from hypothesis import strategies as st
+from hypothesis.stateful import (
+    RuleBasedStateMachine,
+    initialize,
+    invariant,
+    precondition,
+    rule,
+    run_state_machine_as_test,
+)
+from mutants import Fault, Hunt, fault
+
+from pulsar_actors.exceptions import (
+    AlreadyClosed,
+    AuthenticationError,
+    BrokerRefusal,
+    ConnectError,
+    ConnectionLost,
+    Timeout,
+)
+from pulsar_actors.machines.chart import INTERNAL
+from pulsar_actors.machines.lookup import CHART, ENDED, SERVICE_URL, Lookup, State
+from pulsar_actors.machines.lookup_events import (
+    Answered,
+    Attached,
+    AttachFailed,
+    AttachTo,
+    BackoffOver,
+    Begin,
+    Cancel,
+    Found,
+    GiveTurn,
+    Inquire,
+    NotFound,
+    OperationTimedOut,
+    Queue,
+    Refused,
+    TakeTurn,
+    Target,
+)
+from pulsar_actors.machines.timers import StartTimer
+from pulsar_actors.wire.PulsarApi_pb2 import (
+    CommandGetSchema,
+    CommandGetSchemaResponse,
+    CommandGetTopicsOfNamespace,
+    CommandGetTopicsOfNamespaceResponse,
+    CommandLookupTopic,
+    CommandLookupTopicResponse,
+    CommandPartitionedTopicMetadata,
+    CommandPartitionedTopicMetadataResponse,
+    ServerError,
+)
+
+TIMEOUT = 30.0
+TOPIC = CommandLookupTopic(topic="t", request_id=0, advertised_listener_name="inside")
+PARTITIONS = CommandPartitionedTopicMetadata(topic="t", request_id=0)
+TOPICS = CommandGetTopicsOfNamespace(namespace="n", request_id=0)
+SCHEMA = CommandGetSchema(topic="t", request_id=0)
+QUESTIONS = (TOPIC, TOPIC, TOPIC, PARTITIONS, TOPICS, SCHEMA)
+
+WILL_PASS = [
+    ConnectError("down"),
+    ConnectionLost("reset"),
+    Timeout("slow"),
+    BrokerRefusal("ServiceNotReady", "starting"),
+    BrokerRefusal("TooManyRequests", "later"),
+]
+WILL_NOT_PASS = [
+    BrokerRefusal("TopicNotFound", "gone"),
+    AuthenticationError("AuthenticationError", "no"),
+    AlreadyClosed("closed"),
+]
+PASSING_CODES = [ServerError.ServiceNotReady, ServerError.TooManyRequests, ServerError.MetadataError]
+LASTING_CODES = [ServerError.TopicNotFound, ServerError.AuthorizationError]
+LATE = [Attached(), AttachFailed(WILL_PASS[0]), Refused(WILL_PASS[1]), BackoffOver(0), OperationTimedOut(0)]
+
+
+class Outcome(NamedTuple):
+    """What has to become of an event, and what shows it."""
+
+    name: str
+    effects: frozenset[type]
+
+
+FOLLOW = Outcome("follow", frozenset({AttachTo}))
+PAUSE = Outcome("pause", frozenset({StartTimer}))
+FAIL = Outcome("fail", frozenset({GiveTurn, NotFound}))
+FIND = Outcome("find", frozenset({GiveTurn, Found}))
+ASK = Outcome("ask", frozenset({Inquire}))
+
+
+def topic_answer(kind: str, broker: str = "b", **fields: Any) -> CommandLookupTopicResponse:
+    urls = {"brokerServiceUrl": f"pulsar://{broker}", "brokerServiceUrlTls": f"pulsar+ssl://{broker}"} if broker else {}
+    response: Any = CommandLookupTopicResponse.LookupType.Value(kind)
+    return CommandLookupTopicResponse(request_id=0, response=response, **urls, **fields)
+
+
+def good_answer(question: Any, *, proxy: bool = False) -> Any:
+    match question:
+        case CommandLookupTopic():
+            return topic_answer("Connect", proxy_through_service_url=proxy)
+        case CommandPartitionedTopicMetadata():
+            return CommandPartitionedTopicMetadataResponse(request_id=0, partitions=4)
+        case CommandGetTopicsOfNamespace():
+            return CommandGetTopicsOfNamespaceResponse(request_id=0, topics=["t"])
+        case _:
+            return CommandGetSchemaResponse(request_id=0, schema_version=b"1")
+
+
+def refusal(question: Any, code: "ServerError.ValueType") -> Any:
+    """Give the event by which a broker refuses: not every kind of answer has room for an error."""
+    match question:
+        case CommandLookupTopic():
+            return Answered(topic_answer("Failed", error=code, message="no"))
+        case CommandPartitionedTopicMetadata():
+            failed = CommandPartitionedTopicMetadataResponse.Failed
+            answer = CommandPartitionedTopicMetadataResponse(request_id=0, response=failed, error=code, message="no")
+            return Answered(answer)
+        case CommandGetSchema():
+            return Answered(CommandGetSchemaResponse(request_id=0, error_code=code, error_message="no"))
+        case _:
+            return Refused(BrokerRefusal(ServerError.Name(code), "no"))
+
+
+class AnyLookup(RuleBasedStateMachine):
+    """A lookup, the queue in which it stands, the brokers it asks, and a record of what its caller was told."""
+
+    machine_class: Any = Lookup
+    questions: tuple[Any, ...] = QUESTIONS
+    starts: tuple[int, ...] = (0, 1, 2, 3, 3, 3, 3)  # three steps lead to ASKING, where most can happen
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.now = 0.0
+        self.deadline = TIMEOUT
+        self.event: Any = None
+        self.timers: list[tuple[float, Any]] = []
+        self.in_line = self.begun = self.attaching = self.asked = False
+        self.turns = self.ended = self.redirects = 0
+        self.way: tuple[Target, bool] = (SERVICE_URL, False)  # whom to ask next, and whether it has the last word
+        self.failure = ""
+        self.pausing: BackoffOver | None = None
+        self.pause = 0.0
+
+    @initialize(data=st.data(), tls=st.booleans())
+    def go_some_way(self, data: st.DataObject, *, tls: bool) -> None:
+        self.question = data.draw(st.sampled_from(self.questions))
+        self.tls = tls
+        self.machine: Lookup = self.machine_class(self.question, tls=tls, jitter=lambda: 0.0, timeout=TIMEOUT)
+        for _ in range(data.draw(st.sampled_from(self.starts))):
+            self.advance()
+
+    @property
+    def state(self) -> Any:
+        return self.machine.state
+
+    # What the lookup does.
+
+    def tell(self, event: Any) -> list[Any]:
+        self.event = event
+        self.pausing = None if event is self.pausing else self.pausing
+        before = self.question.SerializeToString()
+        effects = self.machine.handle(event, self.now)
+        assert self.question.SerializeToString() == before, "the caller's own question was changed"
+        for effect in effects:
+            self.perform(effect)
+        return effects
+
+    def meet(self, event: Any, outcome: Outcome) -> None:
+        """Let something happen that the lookup waits for, unless it has ended by now."""
+        expected: frozenset[type] = frozenset() if self.ended else outcome.effects
+        if outcome is PAUSE:
+            self.way, self.redirects = (SERVICE_URL, False), 0
+        effects = self.tell(event)
+        kinds: set[type] = {type(effect) for effect in effects}
+        assert kinds == expected, f"had to {outcome.name}"
+
+    def perform(self, effect: Any) -> None:
+        assert not self.ended or isinstance(effect, (GiveTurn, Found, NotFound)), "did something after the end"
+        match effect:
+            case TakeTurn():
+                assert not self.in_line, "in line twice"
+                self.in_line = True
+            case GiveTurn():
+                assert self.turns, "gave back a turn that it had not"
+                self.turns -= 1
+            case AttachTo() | Inquire():
+                self.ask(effect)
+            case StartTimer(timer, delay):
+                self.timers.append((self.now + delay, timer))
+                self.note_pause(timer, delay)
+            case Found() | NotFound():
+                assert not self.ended, "ended twice"
+                self.ended = 1
+                self.hear(effect)
+            case _:
+                pass
+
+    def ask(self, effect: AttachTo | Inquire) -> None:
+        assert self.turns, "asked out of turn"
+        assert not self.attaching, "does two things at once"
+        assert not self.asked, "does two things at once"
+        target, authoritative = self.way
+        if isinstance(effect, AttachTo):
+            assert self.redirects <= 20, "followed more than twenty redirects"
+            assert effect.target == target, "went to another broker"
+            self.attaching = True
+        else:
+            expected = type(self.question)()
+            expected.CopyFrom(self.question)
+            if isinstance(expected, CommandLookupTopic):
+                assert effect.command.authoritative == authoritative, "asked with another flag than the broker's"
+                expected.authoritative = authoritative
+            assert effect.command == expected, "asked something else"
+            assert 0 <= effect.timeout <= max(0.0, self.deadline - self.now), "asked beyond its timeout"
+            self.asked = True
+
+    def note_pause(self, timer: Any, delay: float) -> None:
+        if isinstance(timer, BackoffOver):
+            assert delay > self.pause, "pauses that do not grow"
+            self.pause, self.pausing = delay, timer
+
+    def hear(self, effect: Found | NotFound) -> None:
+        """Be the caller."""
+        if isinstance(effect, Found):
+            assert type(effect.command) is type(good_answer(self.question)), "took the answer to another question"
+            assert effect.command is self.event.command, "another answer than the broker's"
+            is_topic = self.question is TOPIC
+            assert effect.target == (self.named(effect.command) if is_topic else None), "another broker than was named"
+        elif isinstance(self.event, Refused | AttachFailed):
+            assert effect.error is self.event.error, "another error than what happened"
+        elif isinstance(self.event, OperationTimedOut):
+            assert self.now >= self.deadline, "gave up too early"
+            assert isinstance(effect.error, Timeout), "not told that time was up"
+            assert self.failure in str(effect.error), "forgot what went wrong"
+        elif isinstance(self.event, Cancel):
+            assert isinstance(effect.error, AlreadyClosed), "not told that it was cancelled"
+
+    def named(self, answer: CommandLookupTopicResponse) -> Target:
+        broker = answer.brokerServiceUrlTls if self.tls else answer.brokerServiceUrl
+        return Target(broker, None if answer.proxy_through_service_url else broker)
+
+    # What happens to it.
+
+    @rule()
+    def go_on(self) -> None:
+        self.advance()
+
+    def advance(self) -> None:
+        """Let the next step towards asking go well."""
+        if self.state is State.IDLE:
+            self.deadline = self.now + TIMEOUT
+            self.tell(Queue())
+        elif self.in_line and not self.begun:
+            self.take_turn()
+        elif self.attaching:
+            self.answer_attach(None)
+        elif self.pausing is not None:
+            self.now = max(self.now, *(at for at, timer in self.timers if timer is self.pausing))
+            self.wake_up()
+
+    @precondition(lambda self: self.in_line and not self.begun)
+    @rule()
+    def turn_comes(self) -> None:
+        self.take_turn()
+
+    def take_turn(self) -> None:
+        self.begun = True
+        self.turns = 1
+        self.tell(Begin())
+
+    @rule(seconds=st.sampled_from([0.1, 1.0, 10.0, 30.0]), asleep=st.sampled_from([False, False, False, True]))
+    def time_passes(self, seconds: float, *, asleep: bool) -> None:
+        """Let time pass; a loop that is busy elsewhere finds out later."""
+        self.now += seconds
+        if not asleep:
+            self.wake_up()
+
+    def wake_up(self) -> None:
+        while due := [timer for timer in self.timers if timer[0] <= self.now]:
+            first = min(due, key=lambda timer: timer[0])
+            self.timers.remove(first)
+            self.tell(first[1])
+        assert self.ended or not self.in_line or self.now < self.deadline, "ran past its timeout"
+
+    @rule(really=st.sampled_from([False] * 5 + [True]))
+    def cancel(self, *, really: bool) -> None:
+        if really:
+            self.lose_interest()
+
+    def lose_interest(self) -> None:
+        self.tell(Cancel())
+        assert self.ended, "not to be cancelled"
+
+    # What connections and brokers do.
+
+    @precondition(lambda self: self.attaching)
+    @rule(error=st.sampled_from([None, None, None, *WILL_PASS, *WILL_NOT_PASS]))
+    def attach(self, error: Any) -> None:
+        self.answer_attach(error)
+
+    def answer_attach(self, error: Any) -> None:
+        self.attaching = False
+        if error is None:
+            self.meet(Attached(), ASK)
+        else:
+            self.go_wrong(AttachFailed(error), str(error), passes=error in WILL_PASS)
+
+    def go_wrong(self, event: Any, failure: str, *, passes: bool) -> None:
+        self.meet(event, PAUSE if passes else FAIL)
+        self.failure = failure
+
+    @precondition(lambda self: self.asked and self.question is TOPIC)
+    @rule(broker=st.sampled_from("abc"), authoritative=st.booleans(), proxy=st.booleans(), reached=st.booleans())
+    def redirect(self, broker: str, *, authoritative: bool, proxy: bool, reached: bool) -> None:
+        self.follow(topic_answer("Redirect", broker, authoritative=authoritative, proxy_through_service_url=proxy))
+        if reached and self.attaching:
+            self.answer_attach(None)
+
+    def follow(self, answer: CommandLookupTopicResponse) -> None:
+        self.asked = False
+        self.way = (self.named(answer), answer.authoritative)
+        self.redirects += 1
+        self.meet(Answered(answer), FOLLOW if self.redirects <= 20 else FAIL)
+
+    @precondition(lambda self: self.asked and self.question is TOPIC)
+    @rule(times=st.integers(18, 22), authoritative=st.booleans())
+    def redirect_in_circles(self, times: int, *, authoritative: bool) -> None:
+        for _ in range(times):
+            if self.asked and not self.ended:
+                self.follow(topic_answer("Redirect", authoritative=authoritative))
+            if self.attaching:
+                self.answer_attach(None)
+
+    @precondition(lambda self: self.asked)
+    @rule(proxy=st.booleans())
+    def answer(self, *, proxy: bool) -> None:
+        self.asked = False
+        self.meet(Answered(good_answer(self.question, proxy=proxy)), FIND)
+
+    @precondition(lambda self: self.asked)
+    @rule(code=st.sampled_from([*PASSING_CODES, *LASTING_CODES]))
+    def refuse(self, code: "ServerError.ValueType") -> None:
+        self.asked = False
+        self.go_wrong(refusal(self.question, code), f"{ServerError.Name(code)}: no", passes=code in PASSING_CODES)
+
+    @precondition(lambda self: self.asked)
+    @rule(error=st.sampled_from([*WILL_PASS, *WILL_NOT_PASS]))
+    def give_no_answer(self, error: Any) -> None:
+        self.asked = False
+        self.go_wrong(Refused(error), str(error), passes=error in WILL_PASS)
+
+    @precondition(lambda self: self.asked)
+    @rule(kind=st.sampled_from(["Connect", "Redirect", "another"]))
+    def answer_nonsense(self, kind: str) -> None:
+        """Answer another question, or send the asker to a broker without an address."""
+        self.asked = False
+        another = good_answer(PARTITIONS if self.question is TOPIC else TOPIC)
+        nameless = self.question is TOPIC and kind != "another"
+        self.meet(Answered(topic_answer(kind, "") if nameless else another), FAIL)
+
+    @rule(event=st.sampled_from([*LATE, Answered(good_answer(TOPIC))]))
+    def speak_unasked(self, event: Any) -> None:
+        is_waited_for = (self.attaching and isinstance(event, Attached | AttachFailed)) or (
+            self.asked and isinstance(event, Answered | Refused)
+        )
+        if not is_waited_for:
+            assert self.tell(event) == [], "listened to what it had not asked for"
+
+    # What holds all the time.
+
+    @invariant()
+    def it_ends_once(self) -> None:
+        assert self.ended == (self.state in ENDED), "ended, or not, against what was said"
+
+    @invariant()
+    def it_has_a_turn_for_as_long_as_it_needs_one(self) -> None:
+        assert not (self.ended and self.turns), "kept its turn after the end"
+        assert self.ended or self.turns == self.begun, "gave its turn back before the end"
+
+    @invariant()
+    def it_waits_for_exactly_one_thing(self) -> None:
+        waits = [self.in_line and not self.begun, self.attaching, self.asked, self.pausing is not None]
+        assert self.ended or not self.in_line or any(waits), "waits for nothing"
+        assert self.ended or sum(waits) <= 1, "waits for two things at once"
+
+    def teardown(self) -> None:
+        """Bring any run to its end, unless it has broken a promise already."""
+        if sys.exc_info()[0] is None:
+            self.lose_interest()
+            if self.in_line and not self.begun:
+                self.take_turn()
+            self.it_ends_once()
+            self.it_has_a_turn_for_as_long_as_it_needs_one()
+
+
+MODEL = settings(max_examples=100, stateful_step_count=25)
+HUNT = settings(
+    MODEL,
+    max_examples=3_000,
+    stateful_step_count=12,
+    phases=[Phase.generate],
+    database=None,
+    print_blob=False,
+    report_multiple_bugs=False,
+)
+
+
+def test_every_promise_of_a_lookup_holds() -> None:
+    run_state_machine_as_test(AnyLookup, settings=MODEL)
+
+
+def find_twice(self: Lookup, event: Answered, now: float) -> list[Any]:
+    effects = [*self.finish(event, now)]
+    return [*effects, effects[-1]]
+
+
+def wait_without_a_clock(self: Lookup, event: Queue, now: float) -> list[Any]:
+    return [*self.get_in_line(event, now)][1:]
+
+
+def pause_as_before(self: Any, event: Refused, now: float) -> list[Any]:
+    self._backoff.reset()
+    return [*self.pause(event, now)]
+
+
+def ask_without_authority(self: Any, event: Attached, now: float) -> list[Any]:
+    self._authoritative = False
+    return [*self.inquire(event, now)]
+
+
+def ask_with_authority(self: Any, event: Attached, now: float) -> list[Any]:
+    self._authoritative = True
+    return [*self.inquire(event, now)]
+
+
+def ask_with_all_the_time(self: Lookup, event: Attached, now: float) -> list[Any]:
+    return [effect._replace(timeout=TIMEOUT) for effect in self.inquire(event, now) if isinstance(effect, Inquire)]
+
+
+def resume_walk(self: Any, event: BackoffOver, now: float) -> list[Any]:
+    return [AttachTo(self._target)]
+
+
+FURTHER: dict[str, Callable[..., Any]] = {
+    method.__name__: method
+    for method in (
+        find_twice,
+        wait_without_a_clock,
+        pause_as_before,
+        ask_without_authority,
+        ask_with_authority,
+        ask_with_all_the_time,
+        resume_walk,
+    )
+}
+
+
+# fmt: off
+FAULTS = [
+    # It ends once.
+    fault(Answered, State.ASKING, "finish", {"does": "find_twice"},
+          "ended twice", "answer"),
+    fault(Refused, State.ASKING, "give_up", {"does": "pause"},
+          "had to fail", "give_no_answer"),
+    fault(Cancel, State.ASKING, "cancel_begun", {"does": None},
+          "not to be cancelled", "cancel"),
+    fault(Answered, State.ASKING, "reject_answer", {"dest": State.DONE, "does": "finish"},
+          "took the answer to another question", "answer_nonsense"),
+    fault(Answered, State.ASKING, "give_up_after_refusal", {"dest": State.DONE, "does": "finish"},
+          "had to fail", "refuse"),
+    # Its turn comes back once.
+    fault(OperationTimedOut, State.ASKING, "time_out", {"does": "time_out_in_line"},
+          "kept its turn after the end", "time_passes"),
+    fault(Cancel, State.QUEUED, "cancel_unbegun", {"does": "cancel_begun"},
+          "a turn that it had not", "cancel"),
+    fault(Begin, State.FAILED, "pass_turn_on", {"does": None},
+          "kept its turn after the end", "time_passes", "turn_comes"),
+    fault(Attached, State.ATTACHING, "inquire", {"does": "pass_turn_on"},
+          "had to ask", "attach"),
+    # Redirects.
+    fault(Answered, State.ASKING, "stop_walking", {"dest": State.ATTACHING, "does": "follow_redirect"},
+          "more than twenty redirects", "redirect_in_circles"),
+    fault(Answered, State.ASKING, "follow_redirect", {"does": "start_walk"},
+          "went to another broker", "redirect"),
+    fault(Answered, State.ASKING, "reject_nameless", {"dest": State.ATTACHING, "does": "follow_redirect"},
+          "went to another broker|had to fail", "answer_nonsense"),
+    fault(Attached, State.ATTACHING, "inquire", {"does": "ask_without_authority"},
+          "another flag than the broker's", "redirect", "attach"),
+    fault(Attached, State.ATTACHING, "inquire", {"does": "ask_with_authority"},
+          "another flag than the broker's", "attach"),
+    # What may pass.
+    fault(AttachFailed, State.ATTACHING, "pause", {"dest": State.FAILED, "does": "give_up"},
+          "had to pause", "attach"),
+    fault(Refused, State.ASKING, "pause", {"does": None},
+          "had to pause", "give_no_answer"),
+    fault(Refused, State.ASKING, "pause", {"does": "pause_as_before"},
+          "pauses that do not grow", "give_no_answer"),
+    fault(BackoffOver, State.WAITING, "start_walk", {"does": "resume_walk"},
+          "went to another broker", "redirect", "give_no_answer"),
+    fault(BackoffOver, State.WAITING, "start_walk", {"does": None},
+          "waits for nothing", "give_no_answer"),
+    # The end is the end, and comes in time.
+    fault(Refused, State.DONE, None, {"does": "pause"},
+          "did something after the end|listened to what", "answer", "speak_unasked"),
+    fault(Begin, State.FAILED, "pass_turn_on", {"does": "start_walk"},
+          "did something after the end", "cancel", "turn_comes"),
+    fault(Queue, State.IDLE, "get_in_line", {"does": "wait_without_a_clock"},
+          "ran past its timeout", "time_passes"),
+    fault(OperationTimedOut, State.QUEUED, "time_out_in_line", {"dest": INTERNAL, "does": None},
+          "ran past its timeout", "time_passes"),
+    fault(OperationTimedOut, State.WAITING, "time_out", {"dest": INTERNAL, "does": None},
+          "ran past its timeout", "give_no_answer", "time_passes"),
+    fault(OperationTimedOut, State.WAITING, "time_out", {"does": "cancel_begun"},
+          "not told that time was up", "give_no_answer", "time_passes"),
+    fault(Attached, State.ATTACHING, "inquire", {"does": "ask_with_all_the_time"},
+          "asked beyond its timeout", "time_passes", "attach"),
+]
+# fmt: on
+STEPS_TO: dict[Any, int] = {State.IDLE: 0, State.QUEUED: 1, State.FAILED: 1, State.ATTACHING: 2}
+
+
+@pytest.mark.parametrize("fault", FAULTS, ids=str)
+def test_a_chart_that_breaks_a_promise_is_found_out(fault: Fault) -> None:
+    never_stuck = fault._replace(rules=fault.rules | {"go_on"})  # most of the others wait for something
+    Hunt(CHART, Lookup, AnyLookup, FURTHER, HUNT).find_out(never_stuck, STEPS_TO.get(fault.state, 3))
