@@ -19,6 +19,14 @@ WHOLE = sys.maxsize
 NOWHERE: Position = (-1, -1, -1)
 """Before every position."""
 
+LAST_ID = 2**63 - 1
+
+
+def is_real(entry: EntryKey) -> bool:
+    """Tell whether there can be such an entry: ids travel as 64 bits, and those below 0 stand for none."""
+    ledger_id, entry_id = entry
+    return 0 <= ledger_id <= LAST_ID and 0 <= entry_id <= LAST_ID
+
 
 class Acknowledged(NamedTuple):
     """One acknowledgement that waits for a receipt."""

@@ -12,6 +12,9 @@ Everything is held for `group_time` or until `max_entries` are held. What is hel
 lost with a connection: it goes out again on the next. What was sent without asking for a receipt counts as done. What
 was refused counts as never acknowledged. A seek makes acknowledgements of earlier messages void.
 
+Ids come from users, who may have read them from anywhere. Those that no message has are refused, and so are batches
+larger than a broker stores: a set of their size would take the memory before the broker could say that it has none.
+
 What must hold: no command ever covers a message that the user has not acknowledged.
 """
 
@@ -19,9 +22,19 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import NamedTuple
 
 from pulsar_actors.exceptions import InvalidArgument
-from pulsar_actors.machines.ack_command import NOWHERE, WHOLE, AckGroup, Acknowledged, EntryKey, Token
-from pulsar_actors.machines.ack_set import full, without_up_to
+from pulsar_actors.machines import ack_set
+from pulsar_actors.machines.ack_command import (
+    LAST_ID,
+    NOWHERE,
+    WHOLE,
+    AckGroup,
+    Acknowledged,
+    EntryKey,
+    Token,
+    is_real,
+)
 from pulsar_actors.machines.generations import Generation
+from pulsar_actors.wire.frames import DEFAULT_MAX_MESSAGE_SIZE
 from pulsar_actors.wire.message_id import MessageId
 
 MAX_ENTRIES = 1000
@@ -36,19 +49,12 @@ class Outcome(NamedTuple):
     tokens: tuple[Token, ...] = ()
 
 
-def _check(message_ids: Sequence[MessageId]) -> None:
-    """Refuse a message whose batch has no known size: acknowledging it might acknowledge the whole batch."""
-    outside = [one for one in message_ids if one.batch_index >= one.batch_size and one.batch_index >= 0]
-    if outside:
-        raise InvalidArgument(f"{outside[0]!r} is no message of its batch: batch_index must be below batch_size")
-
-
 class AckGroups:
     """The acknowledgements of one consumer of one partition. Times are monotonic seconds."""
 
     __slots__ = (
         "_confirmed", "_cumulative", "_floor", "_held", "_missing", "_receipts", "_unanswered", "batch_index_acks",
-        "chunks_of", "due_at", "generation", "group_time", "receipts",
+        "chunks_of", "due_at", "generation", "group_time", "largest_batch", "receipts",
     )  # fmt: skip
 
     def __init__(
@@ -60,12 +66,13 @@ class AckGroups:
         group_time: float = GROUP_TIME,
     ) -> None:
         self.chunks_of = chunks_of
+        self.largest_batch = ack_set.largest_batch(DEFAULT_MAX_MESSAGE_SIZE)  # until a broker says otherwise
         self.batch_index_acks = batch_index_acks
         self.receipts = receipts
         self.group_time = group_time
         self.generation = Generation()
         self.due_at: float | None = None
-        self._missing: dict[EntryKey, int] = {}
+        self._missing: dict[EntryKey, int] = {}  # 0: complete, but the broker may still refuse that
         self._held: dict[EntryKey, int] = {}
         self._cumulative: AckGroup | None = None
         self._receipts: dict[EntryKey, list[Acknowledged]] = {}
@@ -74,8 +81,8 @@ class AckGroups:
         self._floor = NOWHERE
 
     def delivered(self, entry: EntryKey, missing: int) -> None:
-        """Note a batch of which the broker has some acknowledged already."""
-        self._missing[entry] = missing & self._missing.get(entry, missing)
+        """Note what is missing of a batch of which the broker has some acknowledged already."""
+        self._missing[entry] = missing
 
     def forget(self, entries: Iterable[EntryKey]) -> None:
         """Forget how far batches got, because the broker was asked to deliver them again."""
@@ -90,9 +97,10 @@ class AckGroups:
         held = self._held.get((ledger_id, entry_id))
         return held is not None and (not held or (index >= 0 and not held >> index & 1))
 
-    def unacknowledged(self, message_id: MessageId) -> int:
-        """Give the set of a batch that is still missing."""
-        return self._missing.get((message_id.ledger_id, message_id.entry_id), full(message_id.batch_size))
+    def left_of(self, entry: EntryKey, messages: int) -> int:
+        """Give a set of messages of a batch without those that are acknowledged."""
+        missing = self._missing.get(entry)
+        return messages & missing if missing else messages
 
     def acknowledge(
         self,
@@ -102,7 +110,7 @@ class AckGroups:
         tokens: Sequence[Token] | None = None,
     ) -> Outcome:
         """Acknowledge messages one by one; `tokens`, if given, is one for each."""
-        _check(message_ids)
+        self._check(message_ids)
         if not generation.still_acknowledges(self.generation):
             return Outcome(tokens=tuple(tokens or ()))
         done: list[EntryKey] = []
@@ -118,6 +126,20 @@ class AckGroups:
         self._start_waiting(now)
         return Outcome(done, tokens=tuple(ended))
 
+    def _check(self, message_ids: Iterable[MessageId]) -> None:
+        """Refuse what is no message, or of a batch of unknown size: all of that might be acknowledged in its name."""
+        largest = self.largest_batch
+        for ledger_id, entry_id, partition, index, size, first_chunk in message_ids:
+            if not (0 <= ledger_id <= LAST_ID and 0 <= entry_id <= LAST_ID) or (
+                first_chunk is not None and not is_real(first_chunk.position)
+            ):
+                what = "the ids of its ledger and its entry must be 0 to 2^63 - 1"
+            elif not (-1 < index < size <= largest or index == -1):
+                what = f"batch_index must be below batch_size, and that at most {largest:,}, not {size:,}"
+            else:
+                continue
+            raise InvalidArgument(f"({ledger_id},{entry_id},{partition},{index}) is no message: {what}")
+
     def _mark(self, message_id: MessageId, done: list[EntryKey]) -> bool:
         """Mark one message, and tell whether something is to be sent for it."""
         key = (message_id.ledger_id, message_id.entry_id)
@@ -132,30 +154,38 @@ class AckGroups:
                 return True
             missing = self._missing.get(key)
             if missing is None:
-                missing = full(message_id.batch_size)
-            missing &= ~(1 << index)
+                missing = ack_set.full(message_id.batch_size)
+            missing ^= missing & 1 << index
             if missing:
                 self._missing[key] = missing
                 if self.batch_index_acks:
                     self._held[key] = missing
                 return self.batch_index_acks
-            self._missing.pop(key, None)
+            self._complete(key)
         self._held[key] = 0
         done.append(key)
         return True
+
+    def _complete(self, entry: EntryKey) -> None:
+        """Note that nothing of an entry is missing, for as long as that may be taken back."""
+        if self.receipts:
+            self._missing[entry] = 0
+        else:
+            self._missing.pop(entry, None)
 
     def acknowledge_up_to(
         self, message_id: MessageId, generation: Generation, now: float, token: Token | None = None
     ) -> Outcome:
         """Acknowledge a message and all before it."""
-        _check((message_id,))
+        self._check((message_id,))
         ended = () if token is None else (token,)
         if not generation.still_acknowledges(self.generation):
             return Outcome(tokens=ended)
         ledger_id, entry_id = key = (message_id.ledger_id, message_id.entry_id)
         missing = 0
         if message_id.batch_index >= 0:
-            missing = without_up_to(self.unacknowledged(message_id), message_id.batch_index)
+            missing = self._missing.get(key, ack_set.full(message_id.batch_size))
+            missing = ack_set.without_up_to(missing, message_id.batch_index)
         up_to = (ledger_id, entry_id - 1) if missing else key
         said = (key, missing) if self.batch_index_acks else (up_to, 0)
         if message_id.first_chunk is not None:
@@ -166,6 +196,8 @@ class AckGroups:
         group = AckGroup((said,), cumulative=True)
         if group.position <= self._confirmed:
             return Outcome(up_to=up_to, tokens=ended)
+        if not missing:
+            self._complete(key)
         receipt = (Acknowledged(message_id, token),) if self.receipts else ()
         self._hold_cumulative(group._replace(acknowledged=receipt))
         self._start_waiting(now)
@@ -222,23 +254,24 @@ class AckGroups:
         group = self._unanswered.pop(request_id, None)
         if group is None:
             return ()
-        if failed:
-            for message_id, _ in group.acknowledged:
-                self._take_back(message_id, cumulative=group.cumulative)
-        elif group.cumulative:
+        for message_id, _ in group.acknowledged:
+            self._settle(message_id, failed=failed, cumulative=group.cumulative)
+        if group.cumulative and not failed:
             self._confirmed = max(self._confirmed, group.position)
         self._set_floor()
         return tuple(token for _, token in group.acknowledged if token is not None)
 
-    def _take_back(self, message_id: MessageId, *, cumulative: bool) -> None:
-        """Count a message of a batch as missing again."""
-        key = (message_id.ledger_id, message_id.entry_id)
-        if message_id.batch_index < 0 or self._held.get(key) == 0:
-            return
-        bit = 1 << message_id.batch_index
-        missing = self._missing.pop(key, 0) | ((bit << 1) - 1 if cumulative else bit)
-        if missing != full(message_id.batch_size):
-            self._missing[key] = missing
+    def _settle(self, message_id: MessageId, *, failed: bool, cumulative: bool) -> None:
+        """Count a message of a batch as missing again if need be, and keep nothing of batches that are all or none."""
+        entry, index = message_id.position, message_id.batch_index
+        if self._held.get(entry) == 0:
+            return  # it will be said again
+        whole = ack_set.full(message_id.batch_size)
+        missing = self._missing.pop(entry, whole)
+        if failed and index >= 0:
+            missing |= ack_set.full(index + 1) if cumulative else 1 << index
+        if missing not in (0, whole):
+            self._missing[entry] = missing
 
     def _set_floor(self) -> None:
         asked = [group.position for group in self._unanswered.values() if group.cumulative]

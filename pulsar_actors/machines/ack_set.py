@@ -7,24 +7,27 @@ number, trailing zero words dropped.
 Nothing at all means the entry as a whole, which reads differently in each direction: in an acknowledgement "all of
 it is acknowledged", in a delivery "none of it is".
 
-Here a set is a Python int, a mask; the empty set is 0.
+Here a set is a Python int, a mask; the empty set is 0. A mask takes a bit for each message that the batch is said to
+have, so a size that somebody else wrote is compared with `largest_batch` before a mask of it is made.
 """
 
-from collections.abc import Iterable, Iterator
+import struct
+from collections.abc import Sequence
+
+SMALLEST_MESSAGE = 6
+"""The fewest bytes of a message in a batch: 4 for the size of its metadata, and 2 for the payload's size in that."""
 
 _WORD = 64
-_WORD_MASK = (1 << _WORD) - 1
-_SIGN = 1 << (_WORD - 1)
+
+
+def largest_batch(size: int) -> int:
+    """Give the number of messages that so many bytes, neither compressed nor encrypted, can hold."""
+    return size // SMALLEST_MESSAGE
 
 
 def full(batch_size: int) -> int:
     """Give the set of a batch in which nothing is acknowledged."""
     return (1 << batch_size) - 1
-
-
-def without(mask: int, index: int) -> int:
-    """Acknowledge one message."""
-    return mask & ~(1 << index)
 
 
 def without_up_to(mask: int, index: int) -> int:
@@ -39,29 +42,22 @@ def starting_at(batch_size: int, index: int) -> int:
 
 def to_words(mask: int) -> list[int]:
     """Write a set for the wire; the empty set is no words, which acknowledges the whole entry."""
-    words: list[int] = []
-    while mask:
-        word = mask & _WORD_MASK
-        words.append(word - (1 << _WORD) if word & _SIGN else word)
-        mask >>= _WORD
-    return words
+    count = _words(mask.bit_length())
+    return list(struct.unpack(f"<{count}q", mask.to_bytes(count * 8, "little")))
 
 
-def from_words(words: Iterable[int]) -> int:
+def from_words(words: Sequence[int]) -> int:
     """Read the set that an acknowledgement carries."""
-    return sum((word & _WORD_MASK) << (place * _WORD) for place, word in enumerate(words))
+    return int.from_bytes(struct.pack(f"<{len(words)}q", *words), "little")
 
 
-def delivered(words: Iterable[int], batch_size: int) -> int:
+def delivered(words: Sequence[int], batch_size: int) -> int:
     """Read the `ack_set` of a delivery: the messages to hand out. No words: all; bits beyond the batch mean nothing."""
-    whole = full(batch_size)
-    present = list(words)
-    return from_words(present) & whole if present else whole
+    if not words:
+        return full(batch_size)
+    present = words[: _words(batch_size)]
+    return from_words(present) & full(min(batch_size, len(present) * _WORD))
 
 
-def indexes(mask: int) -> Iterator[int]:
-    """Give the places in the set, lowest first."""
-    while mask:
-        lowest = mask & -mask
-        yield lowest.bit_length() - 1
-        mask ^= lowest
+def _words(bits: int) -> int:
+    return -(-bits // _WORD)

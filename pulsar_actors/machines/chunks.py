@@ -14,7 +14,7 @@ What can not be finished must not stay for ever: at most `max_pending` messages 
 first, and none is kept longer than `expiry` seconds (0: no limit).
 
 What the metadata says is not believed. The declared size is only compared: memory is taken for chunks that are here,
-and chunks that contradict each other, or their sizes, make the whole message corrupt.
+each of which has a byte or more, and chunks that contradict each other, or their sizes, make the whole message corrupt.
 """
 
 from collections import OrderedDict
@@ -94,13 +94,15 @@ class ChunkAssembly:
         if pending is None or chunk.chunk_id > len(pending.ids):
             return self._stray(chunk, pending)
         if chunk.chunk_id < len(pending.ids):
-            known = chunk.message_id in pending.ids
+            known = pending.ids[chunk.chunk_id] == chunk.message_id
             return ChunkOutcome(acknowledge=[] if known else [chunk.message_id])
         return self._append(chunk, pending, ChunkOutcome())
 
     def _contradicts(self, chunk: Chunk, pending: _Pending | None) -> bool:
         size = len(chunk.payload)
         if not (0 <= chunk.chunk_id < chunk.num_chunks and size <= chunk.total_size <= self.max_size):
+            return True
+        if chunk.num_chunks > 1 and not (size and chunk.num_chunks <= chunk.total_size):
             return True
         if pending is None or chunk.chunk_id == 0:
             return chunk.num_chunks == 1 and size != chunk.total_size

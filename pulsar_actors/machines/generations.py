@@ -20,9 +20,9 @@ class Generation(NamedTuple):
     epoch: int = 0
     seek: int = 0
 
-    def subscribed_again(self) -> "Generation":
+    def attached_to(self, connection: int) -> "Generation":
         """Begin the generation of a new connection."""
-        return self._replace(connection=self.connection + 1)
+        return self._replace(connection=connection)
 
     def redelivered_to(self, epoch: int) -> "Generation":
         """Begin the generation in which the broker sends everything unacknowledged again."""

@@ -16,10 +16,22 @@ less than half of it.
 A queue of size 0 asks for one message at a time, and only while somebody waits for it and nothing is held.
 
 Counts of another generation are void: the broker forgot those permits together with the connection.
+
+The size of a batch is what its producer wrote, and nobody has checked it. It is counted all the same, because the
+broker reads the same number and deducts it: a consumer that did not return what a lie has cost would get nothing more.
+The broker counts in 32 bits and lets them overflow, so it does not matter that such numbers are returned in parts.
 """
 
 from pulsar_actors.exceptions import InternalError, InvalidArgument
 from pulsar_actors.machines.generations import Generation
+
+MOST_PERMITS = 2**31 - 1
+"""The most permits in one FLOW: the field has room for twice as many, but brokers read it as signed."""
+
+
+def places_of_partition(queue_size: int, across_partitions: int, partitions: int) -> int:
+    """Give the queue of each partition its places, so that all of them together have no more than they may."""
+    return min(queue_size, max(1, across_partitions // partitions))
 
 
 class Permits:
@@ -28,8 +40,8 @@ class Permits:
     __slots__ = ("at_broker", "generation", "held", "queue_size", "threshold", "waiting")
 
     def __init__(self, queue_size: int) -> None:
-        if queue_size < 0:
-            raise InvalidArgument(f"receiver_queue_size must be 0 or more messages, not {queue_size}")
+        if not 0 <= queue_size <= MOST_PERMITS:
+            raise InvalidArgument(f"receiver_queue_size must be 0 to {MOST_PERMITS:,} messages, not {queue_size:,}")
         self.queue_size = queue_size
         self.threshold = max(1, queue_size // 2)
         self.generation: Generation | None = None

@@ -46,9 +46,12 @@ class RedeliveryDelay(NamedTuple):
     longest: float = math.inf
 
     def after(self, redelivery_count: int) -> float:
-        """Give the delay of a message that has been redelivered so many times."""
+        """Give the delay of a message that has been redelivered so many times.
+
+        As a float a power overflows at once where it is too large; as an int it would be worked out to its last digit.
+        """
         try:
-            return min(self.first * self.factor**redelivery_count, self.longest)
+            return min(self.first * float(self.factor) ** redelivery_count, self.longest)
         except OverflowError:
             return self.longest if self.first else 0.0
 

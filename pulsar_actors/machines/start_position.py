@@ -8,6 +8,7 @@ batch outlives it. So nothing is lost or repeated.
 The broker counts in entries. It starts after the entry it is given, or, when a batch index is given too, at that entry;
 so an inclusive start is named with a batch index, and what comes before the start inside that one entry is left out
 here. Only that entry is looked at: should an administrator move the subscription back, all that it brings is delivered.
+An entry that is no batch is one message, and so is an entry to a start that names no batch index.
 
 The two ends of a topic are positions too, and nothing is before them.
 """
@@ -15,6 +16,9 @@ The two ends of a topic are positions too, and nothing is before them.
 import math
 from typing import NamedTuple
 
+from pulsar_actors.exceptions import InvalidArgument
+from pulsar_actors.machines.ack_command import EntryKey
+from pulsar_actors.wire.errors import EncodeError
 from pulsar_actors.wire.message_id import EARLIEST, LATEST, MessageId
 
 
@@ -23,6 +27,14 @@ class StartAt(NamedTuple):
 
     message_id: MessageId | None
     rollback_seconds: int = 0
+
+
+def _check(message_id: MessageId) -> None:
+    """Refuse what SUBSCRIBE can not say, before anything waits for it."""
+    try:
+        message_id.to_data()
+    except EncodeError as error:
+        raise InvalidArgument(f"no message to start at: {error.what}") from error
 
 
 class StartPosition:
@@ -35,6 +47,8 @@ class StartPosition:
         self.inclusive = inclusive
         self._time_ms: int | None = None
         self._opened: MessageId | None = None
+        if message_id is not None:
+            _check(message_id)
         self._set(message_id)
 
     def _set(self, message_id: MessageId | None) -> None:
@@ -80,16 +94,16 @@ class StartPosition:
             start = MessageId(start.ledger_id, start.entry_id, start.partition, 0)
         return StartAt(start)
 
-    def is_before(self, message_id: MessageId) -> bool:
-        """Tell whether a delivered message comes before the start and is to be left out.
-
-        An entry that is no batch is one message, and so is an entry to a start that names no batch index.
-        """
+    def is_before(self, entry: EntryKey) -> bool:
+        """Tell whether a message that is a whole entry comes before the start and is to be left out."""
         start = self._message_id
-        if start is None or (start.ledger_id, start.entry_id) != (message_id.ledger_id, message_id.entry_id):
-            return False
-        if start.batch_index < 0 or message_id.batch_index < 0:
-            return not self._inclusive
-        if self._inclusive:
-            return message_id.batch_index < start.batch_index
-        return message_id.batch_index <= start.batch_index
+        return start is not None and start.position == entry and not self._inclusive
+
+    def first_wanted(self, entry: EntryKey, batch_size: int) -> int:
+        """Give the index of the first message of a batch that does not come before the start: its size if all do."""
+        start = self._message_id
+        if start is None or start.position != entry:
+            return 0
+        if start.batch_index < 0:
+            return 0 if self._inclusive else batch_size
+        return min(batch_size, start.batch_index if self._inclusive else start.batch_index + 1)

@@ -1,4 +1,4 @@
-from pulsar_actors.machines.ack_command import AckGroup, corrupt
+from pulsar_actors.machines.ack_command import LAST_ID, AckGroup, corrupt, is_real
 from pulsar_actors.wire.PulsarApi_pb2 import CommandAck
 
 
@@ -22,3 +22,8 @@ def test_a_corrupt_entry_is_acknowledged_with_its_reason() -> None:
     command = corrupt([(7, 1)], error).command(5)
     assert command.validation_error == error
     assert command.ack_type == CommandAck.AckType.Individual
+
+
+def test_entries_whose_ids_stand_for_none_or_do_not_fit_are_not_real() -> None:
+    assert all(map(is_real, [(0, 0), (LAST_ID, LAST_ID), (5, 0)]))
+    assert not any(map(is_real, [(-1, 0), (0, -1), (-1, -1), (LAST_ID + 1, 0), (0, LAST_ID + 1)]))

@@ -97,6 +97,7 @@ def test_what_is_unfinished_expires() -> None:
         Chunk(at(9), "a", 1, 3, 6, b"12345"),
         Chunk(at(9), "a", 1, 4, 6, b"12"),
         Chunk(at(9), "a", 1, 3, 7, b"12"),
+        Chunk(at(9), "a", 1, 3, 6, b""),
     ],
 )
 def test_a_chunk_that_contradicts_itself_or_the_others_makes_all_corrupt(wrong: Chunk) -> None:
@@ -125,3 +126,36 @@ def test_the_chunks_of_a_message_are_known_until_it_is_acknowledged() -> None:
 def test_a_message_over_the_limit_is_refused_at_its_first_chunk() -> None:
     assert add(assembly(), Chunk(at(0), "a", 0, 60, 100, b"12")) == ChunkOutcome()
     assert add(assembly(), Chunk(at(0), "a", 0, 60, 101, b"12")) == ChunkOutcome(corrupt=[at(0)])
+
+
+@pytest.mark.parametrize("chunk", [Chunk(at(0), "a", 0, 2, 14, b""), Chunk(at(0), "a", 0, 2**31 - 1, 100, b"1")])
+def test_chunks_without_a_byte_each_are_refused_before_they_pile_up(chunk: Chunk) -> None:
+    chunks = assembly()
+    assert add(chunks, chunk) == ChunkOutcome(corrupt=[at(0)])
+    assert len(chunks) == 0
+
+
+def test_an_empty_message_may_come_as_one_chunk() -> None:
+    assert add(assembly(), Chunk(at(0), "a", 0, 1, 0, b"")).whole is not None
+
+
+class Compared(MessageId):
+    """An id that counts how often it is compared."""
+
+    comparisons = 0
+
+    def __eq__(self, other: object) -> bool:
+        Compared.comparisons += 1
+        return super().__eq__(other)
+
+    __hash__ = MessageId.__hash__
+
+
+def test_a_repeated_chunk_is_compared_with_its_like_only() -> None:
+    chunks = assembly()
+    parts = [Chunk(at(entry), "a", entry, 50, 100, b"1") for entry in range(40)]
+    add(chunks, *parts)
+    for entry in (0, 99):
+        Compared.comparisons = 0
+        add(chunks, parts[30]._replace(message_id=Compared(1, entry)))
+        assert Compared.comparisons <= 1

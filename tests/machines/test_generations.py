@@ -2,7 +2,7 @@ from pulsar_actors.machines.generations import Generation
 
 
 def test_opened_messages_and_acks_outlive_a_connection() -> None:
-    now = Generation().subscribed_again()
+    now = Generation().attached_to(1)
     assert Generation() != now
     assert Generation().still_delivers(now)
     assert Generation().still_acknowledges(now)

@@ -5,7 +5,7 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, pr
 
 from pulsar_actors.exceptions import InternalError, InvalidArgument
 from pulsar_actors.machines.generations import Generation
-from pulsar_actors.machines.permits import Permits
+from pulsar_actors.machines.permits import MOST_PERMITS, Permits, places_of_partition
 
 FIRST = Generation(connection=1)
 
@@ -39,7 +39,7 @@ def test_counts_of_an_earlier_connection_are_void() -> None:
     permits = Permits(2)
     permits.subscribed(FIRST)
     permits.arrived(FIRST, 2)
-    again = FIRST.subscribed_again()
+    again = FIRST.attached_to(FIRST.connection + 1)
     assert permits.subscribed(again) == 2
     permits.arrived(FIRST, 1)
     assert permits.handed_out(FIRST, 2) == 0
@@ -99,7 +99,7 @@ def test_a_caller_that_gave_up_leaves_its_permit_to_the_next() -> None:
     assert permits.awaited() == 1
     permits.gave_up()
     assert permits.awaited() == 0
-    again = FIRST.subscribed_again()
+    again = FIRST.attached_to(FIRST.connection + 1)
     permits.gave_up()
     assert permits.subscribed(again) == 0
     permits.gave_up()
@@ -118,8 +118,13 @@ def test_impossible_counts_are_refused_and_change_nothing() -> None:
     with pytest.raises(InternalError):
         permits.arrived(FIRST, -1)
     assert (permits.held, permits.at_broker) == (2, 2)
-    with pytest.raises(InvalidArgument, match="not -1"):
-        Permits(-1)
+
+
+def test_a_queue_has_a_size_that_one_flow_can_grant() -> None:
+    for size in (-1, MOST_PERMITS + 1):
+        with pytest.raises(InvalidArgument, match=f"0 to 2,147,483,647 messages, not {size:,}"):
+            Permits(size)
+    assert Permits(MOST_PERMITS).subscribed(FIRST) == MOST_PERMITS
 
 
 @pytest.mark.parametrize("batch", range(1, 8))
@@ -158,7 +163,7 @@ class PermitsAgainstABroker(RuleBasedStateMachine):
 
     @rule()
     def subscribe(self) -> None:
-        self.generation = self.generation.subscribed_again()
+        self.generation = self.generation.attached_to(self.generation.connection + 1)
         self.held = 0
         self.freed = self.size or 1
         self.broker = 0
@@ -220,3 +225,11 @@ class PermitsAgainstABroker(RuleBasedStateMachine):
 
 TestPermitsAgainstABroker = PermitsAgainstABroker.TestCase
 TestPermitsAgainstABroker.settings = settings(max_examples=40, stateful_step_count=30, deadline=None)
+
+
+@pytest.mark.parametrize(
+    ("queue_size", "partitions", "places"),
+    [(1000, 1, 1000), (1000, 50, 1000), (1000, 100, 500), (1000, 60_000, 1), (0, 4, 0)],
+)
+def test_partitions_share_the_places_that_there_are(queue_size: int, partitions: int, places: int) -> None:
+    assert places_of_partition(queue_size, 50_000, partitions) == places

@@ -86,6 +86,16 @@ def test_no_count_makes_the_delay_overflow(first: float, factor: float, more: fl
     assert first <= RedeliveryDelay(first, factor, first + more).after(count) <= first + more
 
 
+@given(st.integers(0, 100), st.integers(1, 9), st.integers(0, 1000), st.integers(0, 12))
+def test_whole_numbers_make_the_same_delay_as_floats(first: int, factor: int, more: int, count: int) -> None:
+    floats = RedeliveryDelay(float(first), float(factor), float(first + more))
+    assert RedeliveryDelay(first, factor, first + more).after(count) == floats.after(count)
+
+
+def test_no_count_makes_a_delay_in_whole_numbers_take_for_ever() -> None:
+    assert RedeliveryDelay(1, 3, 600).after(2**32 - 1) == 600, "a power of two thousand million digits"
+
+
 @pytest.mark.parametrize(
     "delay",
     [

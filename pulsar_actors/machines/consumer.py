@@ -1,0 +1,547 @@
+"""One consumer on one topic partition: from the first lookup to the last acknowledgement.
+
+The machine decides when to look up, when a broker may be asked to subscribe, what a seek and an unsubscribe mean for
+the binding, and when to give up. Connections and lookups are others' business; what was delivered and what is owed for
+it is the ledgers' (`deliveries.py`), and what each error means stands in `server_errors.py`. How a consumer gets and
+loses its binding to a broker is told in `binding.py`, with the actions for it.
+
+Before it asks for a connection, a consumer drops what is queued, for the next broker sends it again, and learns which
+entry was opened last, where a reader goes on. After each SUBSCRIBE the broker knows of no permit, and gets them for the
+whole queue, once. Acknowledgements made without a binding wait for the next one.
+
+To seek in a stored topic a broker closes its consumers. Where to subscribe again depends on whether the seek succeeds,
+so its answer is awaited first; the seek is done when the consumer is bound again. Acknowledgements are sent before
+SEEK and held after it: one that overtook it would skip messages of the new place. If the connection ends before the
+answer, nobody knows whether the seek took effect; the call fails saying so, and the consumer lives on, rather than seek
+again by itself and move a subscription that others may have moved since. An unsubscribe is treated alike.
+"""
+
+from enum import Enum, unique
+from typing import Final, NamedTuple
+
+from pulsar_actors.exceptions import ConnectError, ConnectionLost, InvalidArgument, PulsarException
+from pulsar_actors.machines.backoff import Backoff
+from pulsar_actors.machines.binding import Binding
+from pulsar_actors.machines.binding_events import (
+    BrokerClosed,
+    Close,
+    CloseAnswered,
+    CloseTimedOut,
+    CreationTimedOut,
+    Detach,
+    Detached,
+    Fail,
+    LookedUp,
+    LookupFailed,
+    Migrated,
+    Open,
+    RetryDue,
+)
+from pulsar_actors.machines.chart import INTERNAL, Chart, Effect, Effects, Row
+from pulsar_actors.machines.consumer_events import (
+    Acked,
+    Acknowledge,
+    AcknowledgeUpTo,
+    AcksAnswered,
+    AcksDue,
+    ActiveChange,
+    ActiveChanged,
+    AskToSeek,
+    AskToSubscribe,
+    AskToUnsubscribe,
+    Attached,
+    Await,
+    DeadLetterFailed,
+    DeadLetterSent,
+    Done,
+    EndReached,
+    GiveUp,
+    HandedOut,
+    MarkEnd,
+    MessagesArrived,
+    Opened,
+    Redeliver,
+    Refuse,
+    Returned,
+    Seek,
+    SeekAnswered,
+    SeekFailed,
+    Spoiled,
+    Subscribed,
+    SubscribeRefused,
+    SubscribeTimedOut,
+    SweepDue,
+    Unsubscribe,
+    UnsubscribeAnswered,
+    UnsubscribeFailed,
+)
+from pulsar_actors.machines.deliveries import Deliveries
+from pulsar_actors.machines.seek_command import impossible, seek_command
+from pulsar_actors.wire.message_id import MessageId
+from pulsar_actors.wire.PulsarApi_pb2 import CommandCloseConsumer, CommandSubscribe, CommandUnsubscribe
+
+
+@unique
+class State(Enum):
+    """Where a consumer can be."""
+
+    IDLE = "Made, but not asked to subscribe yet."
+    LOOKING_UP = "The broker that serves the topic is being found."
+    CONNECTING = "The broker is known and a connection to it is being had; the queue is cleared."
+    SUBSCRIBING = "SUBSCRIBE is sent; the broker has to accept or refuse."
+    READY = "Bound: messages come as permits allow, and acknowledgements go."
+    SEEKING = "SEEK is sent; acknowledgements wait for its answer."
+    SEEKING_UNBOUND = "SEEK is sent and the broker has closed the consumer for it; the answer says where to go on."
+    UNSUBSCRIBING = "UNSUBSCRIBE is sent; the broker may still refuse, so all goes on as before."
+    CLOSE_PENDING = "A SUBSCRIBE was given up; CLOSE_CONSUMER has to be answered before the next one."
+    WAITING = "Something failed; after a pause the topic is looked up again."
+    CLOSING = "Closed by our side, or given up; CLOSE_CONSUMER is sent."
+    CLOSED = "Over, as the user wished."
+    FAILED = "Over: the topic or subscription is gone, or subscribing failed, and trying again would not help."
+
+
+(IDLE, LOOKING_UP, CONNECTING, SUBSCRIBING, READY, SEEKING, SEEKING_UNBOUND) = tuple(State)[:7]
+(UNSUBSCRIBING, CLOSE_PENDING, WAITING, CLOSING, CLOSED, FAILED) = tuple(State)[7:]
+
+SEARCHING: Final = (LOOKING_UP, CONNECTING, WAITING)
+ASKING: Final = (SEEKING, SEEKING_UNBOUND, UNSUBSCRIBING)
+BOUND: Final = (READY, SEEKING, UNSUBSCRIBING)
+UNBOUND: Final = (*SEARCHING, SUBSCRIBING, CLOSE_PENDING, SEEKING_UNBOUND)
+REBINDING: Final = (*SEARCHING, SUBSCRIBING, CLOSE_PENDING)
+FOUND: Final = (SUBSCRIBING, CLOSE_PENDING, READY, *ASKING)
+OVER: Final = (CLOSED, FAILED)
+ENDING: Final = (CLOSING, *OVER)
+
+# fmt: off
+ROWS: Final = (
+    # trigger              source           dest             guard                  does
+    Row(Open,                IDLE,            LOOKING_UP,      None,                  "start"),
+    Row(LookedUp,            LOOKING_UP,      CONNECTING,      None,                  "attach_looked_up"),
+    Row(LookupFailed,        LOOKING_UP,      FAILED,          "is_final",            "end_refused"),
+    Row(LookupFailed,        LOOKING_UP,      WAITING,         None,                  "back_off"),
+    Row(RetryDue,            WAITING,         LOOKING_UP,      None,                  "look_up_again"),
+    Row(Attached,            CONNECTING,      SUBSCRIBING,     None,                  "ask_to_subscribe"),
+    Row(Detached,            CONNECTING,      FAILED,          "is_final",            "end_refused"),
+    Row(Detached,            CONNECTING,      WAITING,         None,                  "back_off"),
+    Row(Subscribed,          SUBSCRIBING,     READY,           None,                  "begin"),
+    Row(SubscribeRefused,    SUBSCRIBING,     FAILED,          "is_final",            "end_refused"),
+    Row(SubscribeRefused,    SUBSCRIBING,     WAITING,         None,                  "let_go"),
+    Row(Detached,            SUBSCRIBING,     FAILED,          "is_final",            "end_refused"),
+    Row(Detached,            SUBSCRIBING,     WAITING,         None,                  "back_off"),
+
+    # A SUBSCRIBE that was given up is closed before the next one.
+    Row(SubscribeTimedOut,   SUBSCRIBING,     CLOSE_PENDING,   None,                  "close_first"),
+    Row(BrokerClosed,        SUBSCRIBING,     CLOSE_PENDING,   None,                  "close_first_then_move"),
+    Row(Migrated,            SUBSCRIBING,     CLOSE_PENDING,   "tells_a_cluster",     "close_first_then_migrate"),
+    Row(BrokerClosed,        CLOSE_PENDING,   INTERNAL,        None,                  "note_broker"),
+    Row(Migrated,            CLOSE_PENDING,   INTERNAL,        "tells_a_cluster",     "note_cluster"),
+    Row(CloseAnswered,       CLOSE_PENDING,   CONNECTING,      "was_told_a_broker",   "attach_assigned"),
+    Row(CloseAnswered,       CLOSE_PENDING,   WAITING,         None,                  "let_go"),
+    Row(CloseTimedOut,       CLOSE_PENDING,   WAITING,         None,                  "drop_unanswering"),
+    Row(Detached,            CLOSE_PENDING,   WAITING,         None,                  "back_off"),
+
+    # Bound.
+    Row(MessagesArrived,     BOUND,           INTERNAL,        None,                  "take_in"),
+    Row(HandedOut,           BOUND,           INTERNAL,        None,                  "free_places"),
+    Row(Returned,            BOUND,           INTERNAL,        None,                  "free_returned"),
+    Row(Spoiled,             BOUND,           INTERNAL,        None,                  "refuse_spoiled"),
+    Row(Refuse,              BOUND,           INTERNAL,        None,                  "note_refusals"),
+    Row(Redeliver,           BOUND,           INTERNAL,        None,                  "redeliver_all"),
+    Row(Await,               BOUND,           INTERNAL,        None,                  "ask_for_one"),
+    Row(SweepDue,            BOUND,           INTERNAL,        None,                  "sweep"),
+    Row(AcksDue,             (READY, UNSUBSCRIBING), INTERNAL, None,                  "send_acks"),
+    Row(DeadLetterFailed,    BOUND,           INTERNAL,        None,                  "ask_for_dead_letter"),
+    Row(EndReached,          BOUND,           INTERNAL,        None,                  "mark_end"),
+    Row(ActiveChanged,       (SUBSCRIBING, *BOUND), INTERNAL,  None,                  "pass_activity_on"),
+    Row(BrokerClosed,        READY,           CONNECTING,      "tells_a_broker",      "move"),
+    Row(BrokerClosed,        READY,           WAITING,         None,                  "let_go"),
+    Row(Migrated,            READY,           LOOKING_UP,      "tells_a_cluster",     "migrate"),
+    Row(Detached,            READY,           WAITING,         None,                  "back_off"),
+
+    # Seek.
+    Row(Seek,                READY,           INTERNAL,        "names_no_place",      "refuse_place"),
+    Row(Seek,                READY,           SEEKING,         None,                  "ask_to_seek"),
+    Row(SeekAnswered,        SEEKING,         READY,           None,                  "finish_seek"),
+    Row(SeekFailed,          SEEKING,         READY,           None,                  "fail_call"),
+    Row(BrokerClosed,        SEEKING,         SEEKING_UNBOUND, None,                  "await_seek"),
+    Row(BrokerClosed,        SEEKING_UNBOUND, INTERNAL,        None,                  "note_broker"),
+    Row(SeekAnswered,        SEEKING_UNBOUND, CONNECTING,      "was_told_a_broker",   "attach_sought"),
+    Row(SeekAnswered,        SEEKING_UNBOUND, LOOKING_UP,      None,                  "look_up_sought"),
+    Row(SeekFailed,          SEEKING_UNBOUND, WAITING,         None,                  "fail_seek_unbound"),
+    Row(Migrated,            (SEEKING, SEEKING_UNBOUND), LOOKING_UP, "tells_a_cluster", "lose_call_and_migrate"),
+    Row(Detached,            (SEEKING, SEEKING_UNBOUND), WAITING, None,               "lose_call"),
+    Row(Seek,                ASKING,          INTERNAL,        None,                  "refuse_second_call"),
+    Row(Seek,                REBINDING,       INTERNAL,        "is_sought",           "refuse_second_call"),
+    Row(Seek,                REBINDING,       INTERNAL,        None,                  "refuse_unbound_call"),
+
+    # Unsubscribe.
+    Row(Unsubscribe,         READY,           UNSUBSCRIBING,   None,                  "ask_to_unsubscribe"),
+    Row(UnsubscribeAnswered, UNSUBSCRIBING,   CLOSED,          None,                  "end_unsubscribed"),
+    Row(UnsubscribeFailed,   UNSUBSCRIBING,   READY,           None,                  "fail_call"),
+    Row(BrokerClosed,        UNSUBSCRIBING,   WAITING,         None,                  "lose_call_and_let_go"),
+    Row(Migrated,            UNSUBSCRIBING,   LOOKING_UP,      "tells_a_cluster",     "lose_call_and_migrate"),
+    Row(Detached,            UNSUBSCRIBING,   WAITING,         None,                  "lose_call"),
+    Row(Unsubscribe,         ASKING,          INTERNAL,        None,                  "refuse_second_call"),
+    Row(Unsubscribe,         REBINDING,       INTERNAL,        "is_sought",           "refuse_second_call"),
+    Row(Unsubscribe,         REBINDING,       INTERNAL,        None,                  "refuse_unbound_call"),
+
+    # Whether bound or not.
+    Row(Acknowledge,         (*BOUND, *UNBOUND), INTERNAL,     None,                  "mark"),
+    Row(AcknowledgeUpTo,     (*BOUND, *UNBOUND), INTERNAL,     None,                  "mark_up_to"),
+    Row(AcksAnswered,        (*BOUND, *UNBOUND, CLOSING), INTERNAL, None,             "end_acks"),
+    Row(DeadLetterSent,      (*BOUND, *UNBOUND), INTERNAL,     None,                  "mark_dead_letter"),
+    Row(GiveUp,              (*BOUND, *UNBOUND), INTERNAL,     None,                  "note_giving_up"),
+    Row(Redeliver,           UNBOUND,         INTERNAL,        None,                  "begin_epoch"),
+    Row(Await,               UNBOUND,         INTERNAL,        None,                  "note_waiting"),
+    Row(DeadLetterFailed,    UNBOUND,         INTERNAL,        None,                  "forget_dead_letter"),
+    Row(CreationTimedOut,    SEARCHING,       FAILED,          None,                  "stop_trying"),
+    Row(CreationTimedOut,    SUBSCRIBING,     CLOSING,         None,                  "give_up_asking"),
+    Row(CreationTimedOut,    CLOSE_PENDING,   CLOSING,         None,                  "give_up_waiting"),
+
+    # The end.
+    Row(Close,               (IDLE, *SEARCHING), CLOSED,       None,                  "end_unbound"),
+    Row(Close,               (SUBSCRIBING, SEEKING), CLOSING,  None,                  "abandon"),
+    Row(Close,               CLOSE_PENDING,   CLOSING,         None,                  "await_close"),
+    Row(Close,               (READY, UNSUBSCRIBING), CLOSING,  None,                  "finish"),
+    Row(Close,               SEEKING_UNBOUND, CLOSED,          None,                  "end_unbound"),
+    Row(CloseAnswered,       CLOSING,         CLOSED,          None,                  "end_closed"),
+    Row(CloseTimedOut,       CLOSING,         CLOSED,          None,                  "end_unanswered"),
+    Row(Detached,            CLOSING,         CLOSED,          None,                  "end_closed"),
+    Row(Acknowledge,         ENDING,          INTERNAL,        None,                  "turn_acks_away"),
+    Row(AcknowledgeUpTo,     ENDING,          INTERNAL,        None,                  "turn_ack_away"),
+    Row(Seek,                ENDING,          INTERNAL,        None,                  "turn_away"),
+    Row(Unsubscribe,         ENDING,          INTERNAL,        None,                  "turn_away"),
+    Row(Close,               ENDING,          INTERNAL),
+
+    # Nothing comes of these without a binding: the next one brings everything unacknowledged again.
+    Row(HandedOut,           (*UNBOUND, *ENDING),                      INTERNAL),
+    Row(Returned,            (*UNBOUND, *ENDING),                      INTERNAL),
+    Row(Spoiled,             (*UNBOUND, *ENDING),                      INTERNAL),
+    Row(Refuse,              (*UNBOUND, *ENDING),                      INTERNAL),
+    Row(Redeliver,           ENDING,                                   INTERNAL),
+    Row(Await,               ENDING,                                   INTERNAL),
+    Row(GiveUp,              ENDING,                                   INTERNAL),
+
+    # Too late, or too early to mean anything.
+    Row(LookedUp,            (IDLE, CONNECTING, WAITING, *FOUND, *ENDING),                         INTERNAL),
+    Row(LookupFailed,        (IDLE, CONNECTING, WAITING, *FOUND, *ENDING),                         INTERNAL),
+    Row(Attached,            (IDLE, LOOKING_UP, WAITING, *FOUND, *ENDING),                         INTERNAL),
+    Row(RetryDue,            (IDLE, LOOKING_UP, CONNECTING, *FOUND, *ENDING),                      INTERNAL),
+    Row(Detached,            (IDLE, LOOKING_UP, WAITING, *OVER),                                   INTERNAL),
+    Row(Subscribed,          (IDLE, *SEARCHING, CLOSE_PENDING, READY, *ASKING, *ENDING),           INTERNAL),
+    Row(SubscribeRefused,    (IDLE, *SEARCHING, CLOSE_PENDING, READY, *ASKING, *ENDING),           INTERNAL),
+    Row(SubscribeTimedOut,   (IDLE, *SEARCHING, CLOSE_PENDING, READY, *ASKING, *ENDING),           INTERNAL),
+    Row(CloseAnswered,       (IDLE, *SEARCHING, SUBSCRIBING, READY, *ASKING, *OVER),               INTERNAL),
+    Row(CloseTimedOut,       (IDLE, *SEARCHING, SUBSCRIBING, READY, *ASKING, *OVER),               INTERNAL),
+    Row(SeekAnswered,        (IDLE, *REBINDING, READY, UNSUBSCRIBING, *ENDING),                    INTERNAL),
+    Row(SeekFailed,          (IDLE, *REBINDING, READY, UNSUBSCRIBING, *ENDING),                    INTERNAL),
+    Row(UnsubscribeAnswered, (IDLE, *UNBOUND, READY, SEEKING, *ENDING),                            INTERNAL),
+    Row(UnsubscribeFailed,   (IDLE, *UNBOUND, READY, SEEKING, *ENDING),                            INTERNAL),
+    Row(BrokerClosed,        (IDLE, *SEARCHING, *ENDING),                                          INTERNAL),
+    Row(Migrated,            tuple(State),                                                         INTERNAL),
+    Row(MessagesArrived,     (IDLE, *UNBOUND, *ENDING),                                            INTERNAL),
+    Row(EndReached,          (IDLE, *UNBOUND, *ENDING),                                            INTERNAL),
+    Row(ActiveChanged,       (IDLE, *SEARCHING, CLOSE_PENDING, SEEKING_UNBOUND, *ENDING),          INTERNAL),
+    Row(AcksAnswered,        (IDLE, *OVER),                                                        INTERNAL),
+    Row(DeadLetterSent,      (IDLE, *ENDING),                                                      INTERNAL),
+    Row(DeadLetterFailed,    (IDLE, *ENDING),                                                      INTERNAL),
+    Row(CreationTimedOut,    (IDLE, READY, *ASKING, *ENDING),                                      INTERNAL),
+    Row(AcksDue,             (IDLE, *UNBOUND, SEEKING, *ENDING),                                   INTERNAL),
+    Row(SweepDue,            (IDLE, *UNBOUND, *ENDING),                                            INTERNAL),
+)
+# fmt: on
+
+OURS: Final = (
+    Open, Seek, Unsubscribe, Close, Acknowledge, AcknowledgeUpTo, Refuse, Redeliver, HandedOut, Returned, Spoiled,
+    Await, GiveUp,
+)  # fmt: skip
+
+CHART: Final = Chart("consumer", states=State, initial=IDLE, final=OVER, ours=OURS, rows=ROWS)
+
+
+class ConsumerSettings(NamedTuple):
+    """What a consumer is told when it is made: `command` carries all that the user chose."""
+
+    command: CommandSubscribe
+    operation_timeout: float = 30.0
+    tls: bool = False
+
+
+class Consumer(Binding, chart=CHART):
+    """The guards and actions that only consumers have, in the chart's order."""
+
+    __slots__ = ("_acks_at", "_call", "_command", "_sweep_at", "deliveries")
+
+    def __init__(self, settings: ConsumerSettings, deliveries: Deliveries, backoff: Backoff) -> None:
+        super().__init__(settings.command.topic, backoff, settings.operation_timeout, tls=settings.tls)
+        self.deliveries = deliveries
+        self._command = settings.command
+        self._call: Seek | Unsubscribe | None = None
+        self._acks_at: float | None = None
+        self._sweep_at: float | None = None
+
+    def attaching(self) -> Effects:
+        """Drop what is queued."""
+        return [self.deliveries.attaching(self.connection)]
+
+    def unbound(self, now: float) -> None:
+        """Hold again what was not answered."""
+        self.deliveries.unbound(now)
+
+    def close_request(self) -> CommandCloseConsumer:
+        """Close by id."""
+        return CommandCloseConsumer(consumer_id=self._command.consumer_id)
+
+    def fail_calls(self, error: PulsarException) -> Effects:
+        """Fail a seek or unsubscribe: it is not waited for."""
+        return self._call_failed(error)
+
+    def fail_leftovers(self, error: PulsarException) -> Effects:
+        """Fail the acknowledgements that will have no answer."""
+        return self.deliveries.abandon_acks(error)
+
+    # Getting bound.
+
+    def ask_to_subscribe(self, event: Attached, now: float) -> Effects:
+        """Send SUBSCRIBE, with the epoch, and where to start if the broker does not keep that."""
+        self.deliveries.limit(event.max_message_size)
+        start = self.deliveries.start_at(event.opened, event.now_ms)
+        command = CommandSubscribe()
+        command.CopyFrom(self._command)
+        command.consumer_epoch = self.deliveries.ledgers.redelivery.epoch
+        if start.message_id is not None:
+            command.start_message_id.CopyFrom(start.message_id.to_data())
+        if start.rollback_seconds:
+            command.start_message_rollback_duration_sec = start.rollback_seconds
+        return [AskToSubscribe(self._next_attempt(), command, self._operation_timeout)]
+
+    def begin(self, event: Subscribed, now: float) -> Effects:
+        """Tell the user, end a seek that waited for this, and let messages come."""
+        opened = [Opened()] if self._accepted() else []
+        return [*opened, *self._call_done(), *self.deliveries.subscribed(), *self._watch_anew(now)]
+
+    # Bound.
+
+    def take_in(self, event: MessagesArrived, now: float) -> Effects:
+        """Hand over what the user is to see."""
+        return [*self.deliveries.arrived(event, now), *self._watch(now)]
+
+    def free_places(self, event: HandedOut, now: float) -> Effects:
+        """Grant new permits once half of the queue is free."""
+        return [*self.deliveries.handed_out(event, now), *self._watch(now)]
+
+    def free_returned(self, event: Returned, now: float) -> Effects:
+        """Grant new permits likewise."""
+        return self.deliveries.returned(event)
+
+    def refuse_spoiled(self, event: Spoiled, now: float) -> Effects:
+        """Acknowledge it at once, with what is wrong with it."""
+        return self.deliveries.spoiled(event)
+
+    def note_refusals(self, event: Refuse, now: float) -> Effects:
+        """Ask for them again after their delay."""
+        self.deliveries.refused(event, now)
+        return self._watch(now)
+
+    def redeliver_all(self, event: Redeliver, now: float) -> Effects:
+        """Ask for everything again, in a new epoch."""
+        return self.deliveries.redeliver_all()
+
+    def ask_for_one(self, event: Await, now: float) -> Effects:
+        """Ask for a message, if there is no queue to take it from."""
+        return self.deliveries.awaited()
+
+    def sweep(self, event: SweepDue, now: float) -> Effects:
+        """Ask again for what is due, and look again when the next is."""
+        self._sweep_at = None
+        return [*self.deliveries.sweep(now), *self._watch(now)]
+
+    def send_acks(self, event: AcksDue, now: float) -> Effects:
+        """Send what is held."""
+        return [*self.deliveries.send_acks(), *self._watch(now)]
+
+    def ask_for_dead_letter(self, event: DeadLetterFailed, now: float) -> Effects:
+        """Have the broker send it again."""
+        return self.deliveries.dead_letter_failed(event.message_id)
+
+    def mark_end(self, event: EndReached, now: float) -> Effects:
+        """Let the user read what is queued, and then the end; the binding stays."""
+        return [MarkEnd()]
+
+    def pass_activity_on(self, event: ActiveChanged, now: float) -> Effects:
+        """Tell the listener."""
+        return [ActiveChange(event.is_active)]
+
+    # Seek.
+
+    def names_no_place(self, event: Seek, now: float) -> bool:
+        """Hold for a target that no topic has."""
+        return impossible(event.target) is not None
+
+    def refuse_place(self, event: Seek, now: float) -> Effects:
+        """Say what is wrong with it."""
+        problem = impossible(event.target)
+        assert problem is not None  # noqa: S101 - the guard has looked
+        return [Fail(event.token, problem)]
+
+    def ask_to_seek(self, event: Seek, now: float) -> Effects:
+        """Send the acknowledgements that are held, then SEEK."""
+        command = seek_command(self._command.consumer_id, event.target, self.deliveries.ledgers.acks.largest_batch)
+        acks = self.deliveries.send_acks()
+        self._call = event
+        return [*acks, AskToSeek(self._next_attempt(), command, self._operation_timeout)]
+
+    def finish_seek(self, event: SeekAnswered, now: float) -> Effects:
+        """Begin anew on the same binding: this broker closed nothing."""
+        return [*self.deliveries.sought_while_bound(self._target()), *self._call_done(), *self._watch_anew(now)]
+
+    def fail_call(self, event: SeekFailed | UnsubscribeFailed, now: float) -> Effects:
+        """Go on as if nothing had been asked. Subscribing again would bring back what an unsubscribe has deleted."""
+        return [*self._call_failed(event.error), *self._watch_anew(now)]
+
+    def await_seek(self, event: BrokerClosed, now: float) -> Effects:
+        """Remember where to go once the seek is answered."""
+        self.unbound(now)
+        return self.note_broker(event, now)
+
+    def attach_sought(self, event: SeekAnswered, now: float) -> Effects:
+        """Subscribe again at the new place, at the broker that was named."""
+        return [*self.deliveries.sought(self._target()), *self.attach_assigned(event, now)]
+
+    def look_up_sought(self, event: SeekAnswered, now: float) -> Effects:
+        """Subscribe again at the new place."""
+        return [*self.deliveries.sought(self._target()), Detach(self.connection), self._look_up()]
+
+    def fail_seek_unbound(self, event: SeekFailed, now: float) -> Effects:
+        """Subscribe again at the old place."""
+        return [*self._call_failed(event.error), Detach(self.connection), self._pause(now)]
+
+    def lose_call_and_migrate(self, event: Migrated, now: float) -> Effects:
+        """Do not wait for an answer: the old cluster's means nothing in the new one."""
+        return [*self._call_lost("the topic migrated to another cluster"), *self.migrate(event, now)]
+
+    def lose_call(self, event: Detached, now: float) -> Effects:
+        """Tell the caller that nobody knows, and go on."""
+        return [*self._call_lost(str(event.error)), self._pause(now)]
+
+    def is_sought(self, event: Seek | Unsubscribe, now: float) -> bool:
+        """Hold while a seek has succeeded, but has not subscribed again."""
+        return self._call is not None
+
+    def refuse_second_call(self, event: Seek | Unsubscribe, now: float) -> Effects:
+        """Have one done before the next."""
+        running = type(self._call).__name__.lower()
+        return [Fail(event.token, InvalidArgument(f"a running {running} has to end first: wait for it"))]
+
+    def refuse_unbound_call(self, event: Seek | Unsubscribe, now: float) -> Effects:
+        """Say that there is nobody to ask now."""
+        what = type(event).__name__.lower()
+        return [Fail(event.token, ConnectError(f"the {what} was not sent: the consumer is {self.state.name}"))]
+
+    # Unsubscribe.
+
+    def ask_to_unsubscribe(self, event: Unsubscribe, now: float) -> Effects:
+        """Send the acknowledgements that are held, then UNSUBSCRIBE."""
+        command = CommandUnsubscribe(consumer_id=self._command.consumer_id, force=event.force)
+        acks = self.deliveries.send_acks()
+        self._call = event
+        return [*acks, AskToUnsubscribe(self._next_attempt(), command, self._operation_timeout)]
+
+    def end_unsubscribed(self, event: UnsubscribeAnswered, now: float) -> Effects:
+        """End: without its subscription a consumer is nothing."""
+        return [*self._call_done(), *self._end(None)]
+
+    def lose_call_and_let_go(self, event: BrokerClosed, now: float) -> Effects:
+        """Tell the caller that nobody knows, and go on."""
+        return [*self._call_lost("the broker closed the consumer"), *self.let_go(event, now)]
+
+    # Whether bound or not.
+
+    def mark(self, event: Acknowledge, now: float) -> Effects:
+        """Hold acknowledgements until a command of them is worth sending."""
+        return [*self.deliveries.acknowledged(event, now), *self._watch(now)]
+
+    def mark_up_to(self, event: AcknowledgeUpTo, now: float) -> Effects:
+        """Hold a cumulative one likewise."""
+        return [*self.deliveries.acknowledged_up_to(event, now), *self._watch(now)]
+
+    def end_acks(self, event: AcksAnswered, now: float) -> Effects:
+        """Tell those who wait for the receipt."""
+        return self.deliveries.answered(event)
+
+    def mark_dead_letter(self, event: DeadLetterSent, now: float) -> Effects:
+        """Acknowledge the original, now that nothing can be lost."""
+        return [*self.deliveries.dead_letter_sent(event, now), *self._watch(now)]
+
+    def note_giving_up(self, event: GiveUp, now: float) -> Effects:
+        """Ask no more in their name."""
+        self.deliveries.ledgers.permits.gave_up()
+        return []
+
+    def begin_epoch(self, event: Redeliver, now: float) -> Effects:
+        """Drop everything here; subscribing brings it again."""
+        return self.deliveries.begin_epoch()
+
+    def note_waiting(self, event: Await, now: float) -> Effects:
+        """Count them. What is granted now is void, for subscribing grants anew."""
+        self.deliveries.ledgers.permits.awaited()
+        return []
+
+    def forget_dead_letter(self, event: DeadLetterFailed, now: float) -> Effects:
+        """Let it come again."""
+        self.deliveries.dead_letter_lost(event.message_id)
+        return []
+
+    # The end.
+
+    def finish(self, event: Close, now: float) -> Effects:
+        """Send the acknowledgements that are held, then close; a call that runs is not waited for."""
+        return [*self.deliveries.send_acks(), *self._fail_everything(), self._ask_to_close()]
+
+    def turn_acks_away(self, event: Acknowledge, now: float) -> Effects:
+        """Say that it is too late."""
+        return [Acked(event.tokens, self._over)] if event.tokens else []
+
+    def turn_ack_away(self, event: AcknowledgeUpTo, now: float) -> Effects:
+        """Say that it is too late."""
+        return [] if event.token is None else [Acked((event.token,), self._over)]
+
+    def turn_away(self, event: Seek | Unsubscribe, now: float) -> Effects:
+        """Say that it is too late."""
+        return [Fail(event.token, self._over)]
+
+    def _watch(self, now: float) -> Effects:
+        """Set the timers for what the ledgers wait for, unless they are set for that already."""
+        started: list[Effect] = []
+        acks_at = self.deliveries.ledgers.acks.due_at
+        if self.deliveries.ledgers.acks.is_due(now):
+            acks_at = now if self._acks_at is None else min(now, self._acks_at)
+        if acks_at != self._acks_at:
+            self._acks_at = acks_at
+            started += [] if acks_at is None else [self.timers.start(AcksDue, acks_at - now)]
+        sweep_at = self.deliveries.next_sweep()
+        if sweep_at != self._sweep_at:
+            self._sweep_at = sweep_at
+            started += [] if sweep_at is None else [self.timers.start(SweepDue, max(0.0, sweep_at - now))]
+        return started
+
+    def _watch_anew(self, now: float) -> Effects:
+        """Set the timers that may have passed unheard while there was no use for them."""
+        self._acks_at = self._sweep_at = None
+        return self._watch(now)
+
+    def _target(self) -> MessageId | int:
+        assert isinstance(self._call, Seek)  # noqa: S101 - the states that come here hold a seek
+        return self._call.target
+
+    def _call_done(self) -> Effects:
+        call, self._call = self._call, None
+        return [] if call is None else [Done(call.token)]
+
+    def _call_failed(self, error: PulsarException) -> Effects:
+        call, self._call = self._call, None
+        return [] if call is None else [Fail(call.token, error)]
+
+    def _call_lost(self, why: str) -> Effects:
+        what = type(self._call).__name__.lower()
+        return self._call_failed(ConnectionLost(f"the {what} may have taken effect, or not: {why}"))

@@ -1,0 +1,353 @@
+"""What one consumer was given, and what it owes the broker for it.
+
+Here the ledgers of a consumer meet: permits, acknowledgements, redelivery, timeouts, chunks, dead letters and the start
+position. A message that is acknowledged is no longer refused, late or on its last try; a seek makes all of them begin
+anew; and so on. Each method is one thing that happened, and gives the effects that follow from it.
+
+Whether anything can be said to the broker at the moment is the chart's knowledge. A method whose effects go to the
+broker is called while there is a binding; what happens without one has methods of its own, which only take notes.
+
+Without a binding nothing needs to be asked for again: a broker redelivers what is unacknowledged to whoever subscribes.
+
+A topic that is not stored gives all its messages the id (0, 0), keeps no acknowledgement, and has no place to go on
+from. There an acknowledgement ends at once, and nothing is ever taken for a message that came before.
+"""
+
+from collections.abc import Iterable, Iterator, Sequence
+from typing import NamedTuple
+
+from google.protobuf.message import Message
+
+from pulsar_actors.exceptions import InvalidArgument, PulsarException
+from pulsar_actors.machines import ack_set
+from pulsar_actors.machines.ack_command import AckGroup, EntryKey, corrupt, is_real
+from pulsar_actors.machines.ack_groups import AckGroups, Outcome
+from pulsar_actors.machines.ack_timeouts import AckTimeouts
+from pulsar_actors.machines.chart import Effects
+from pulsar_actors.machines.chunks import ChunkAssembly
+from pulsar_actors.machines.consumer_events import (
+    Acked,
+    Acknowledge,
+    AcknowledgeUpTo,
+    AcksAnswered,
+    AskToAck,
+    ClearQueue,
+    DeadLetterSent,
+    HandedOut,
+    HandOver,
+    MessagesArrived,
+    Refuse,
+    Returned,
+    SendToDeadLetters,
+    Spoiled,
+    Tell,
+)
+from pulsar_actors.machines.dead_letters import DeadLetters
+from pulsar_actors.machines.entry_intake import Delivery, EntryIntake, Intake
+from pulsar_actors.machines.generations import Generation
+from pulsar_actors.machines.permits import MOST_PERMITS, Permits
+from pulsar_actors.machines.redelivery import RedeliverAll, Redelivery
+from pulsar_actors.machines.start_position import StartAt, StartPosition
+from pulsar_actors.wire.batch import is_batch
+from pulsar_actors.wire.ids import unsigned
+from pulsar_actors.wire.message_id import MessageId
+from pulsar_actors.wire.PulsarApi_pb2 import (
+    CommandAck,
+    CommandFlow,
+    CommandRedeliverUnacknowledgedMessages,
+    MessageIdData,
+)
+
+
+class Ledgers(NamedTuple):
+    """The ledgers of one consumer; `acks` must ask `chunks.take_chunks_of` for the entries of a chunked message."""
+
+    permits: Permits
+    acks: AckGroups
+    redelivery: Redelivery
+    chunks: ChunkAssembly
+    start: StartPosition
+    timeouts: AckTimeouts | None = None
+    dead: DeadLetters[Delivery] | None = None
+
+
+class Deliveries:
+    """The ledgers of one consumer, together. Times are monotonic seconds."""
+
+    __slots__ = ("_acks_sent", "_consumer_id", "_intake", "_stored", "_timeout", "generation", "ledgers")
+
+    def __init__(self, consumer_id: int, ledgers: Ledgers, *, timeout: float, stored: bool = True) -> None:
+        self.generation = Generation()
+        self.ledgers = ledgers
+        self._consumer_id = consumer_id
+        self._timeout = timeout
+        self._stored = stored
+        self._acks_sent = 0
+        self._intake = EntryIntake(
+            redelivery=ledgers.redelivery,
+            ack_groups=ledgers.acks,
+            start=ledgers.start,
+            chunks=ledgers.chunks,
+            dead=ledgers.dead,
+        )
+
+    # A binding comes and goes.
+
+    def attaching(self, connection: int) -> ClearQueue:
+        """Drop what is queued: the next broker sends it again."""
+        self.generation = self.generation.attached_to(connection)
+        return ClearQueue(self.generation)
+
+    def limit(self, max_message_size: int) -> None:
+        """Believe in no batch that could not have been sent to this broker."""
+        self.ledgers.acks.largest_batch = ack_set.largest_batch(max_message_size)
+
+    def start_at(self, opened: MessageId | None, now_ms: int) -> StartAt:
+        """Give the place to subscribe from, after the last entry that was opened."""
+        if opened is not None and self._stored:
+            self.ledgers.start.opened(opened)
+        return self.ledgers.start.subscribe(now_ms)
+
+    def subscribed(self) -> Effects:
+        """Grant the whole queue, and send the acknowledgements that waited for a connection."""
+        return [*self.send_acks(), *self._flow(self.ledgers.permits.subscribed(self.generation))]
+
+    def unbound(self, now: float) -> None:
+        """Hold again what was not answered, and ask for nothing again."""
+        self.ledgers.acks.disconnected(now)
+        self.ledgers.redelivery.clear()
+        if self.ledgers.timeouts is not None:
+            self.ledgers.timeouts.clear()
+
+    # Messages come in.
+
+    def arrived(self, event: MessagesArrived, now: float) -> Effects:
+        """Hand over what the user is to see, and give the permits of the rest back."""
+        intake = self._intake.take(event.messages, now, event.now_ms)
+        permits = self.ledgers.permits
+        permits.arrived(self.generation, intake.arrived)
+        due = permits.returned(self.generation, intake.returned)
+        handed = [HandOver(tuple(intake.deliver))] if intake.deliver else []
+        dead = [SendToDeadLetters(tuple(intake.dead))] if intake.dead else []
+        return [*handed, *dead, *self._judged(intake, now), *self._flow(due)]
+
+    def _judged(self, intake: Intake, now: float) -> Effects:
+        """Acknowledge what is corrupt, by kind of fault, and what is to go; ask again for what is to come again."""
+        faults: dict[CommandAck.ValidationError.ValueType, list[EntryKey]] = {}
+        for entry, fault in intake.corrupt:
+            faults.setdefault(fault, []).append(entry)
+        refused = [self._ack(corrupt(entries, fault)) for fault, entries in faults.items()]
+        acked = self.acknowledged(Acknowledge(self.generation, tuple(intake.acknowledge)), now)
+        return [*refused, *acked, *self._ask_again(intake.redeliver)]
+
+    def handed_out(self, event: HandedOut, now: float) -> Effects:
+        """Free places, and wait for the acknowledgements."""
+        if self.ledgers.timeouts is not None and event.generation.still_delivers(self.generation):
+            self.ledgers.timeouts.handed_out(self._entries(event.message_ids), now)
+        return self._flow(self.ledgers.permits.handed_out(event.generation, event.messages))
+
+    def returned(self, event: Returned) -> Effects:
+        """Free places."""
+        return self._flow(self.ledgers.permits.returned(event.generation, event.messages))
+
+    def spoiled(self, event: Spoiled) -> Effects:
+        """Tell the broker not to send the entry again, and free its places."""
+        if not event.generation.still_acknowledges(self.generation):
+            return []
+        flow = self._flow(self.ledgers.permits.returned(event.generation, event.messages))
+        return [self._ack(corrupt([event.entry], event.validation_error)), *flow]
+
+    def awaited(self) -> Effects:
+        """Ask for a message, if the queue has no places of its own."""
+        return self._flow(self.ledgers.permits.awaited())
+
+    # Acknowledgements go out.
+
+    def acknowledged(self, event: Acknowledge, now: float) -> Effects:
+        """Mark messages; nothing of them is late or refused any longer."""
+        if not self._stored:
+            return self._settle(Outcome([one.position for one in event.message_ids], tokens=event.tokens or ()))
+        acks = self.ledgers.acks
+        try:
+            outcome = acks.acknowledge(event.message_ids, event.generation, now, event.tokens)
+        except InvalidArgument as error:
+            return [Acked(event.tokens, error)] if event.tokens else []
+        return self._settle(outcome)
+
+    def acknowledged_up_to(self, event: AcknowledgeUpTo, now: float) -> Effects:
+        """Mark a message and all before it."""
+        tokens = None if event.token is None else (event.token,)
+        if not self._stored:
+            return self.acknowledged(Acknowledge(event.generation, (event.message_id,), tokens), now)
+        try:
+            outcome = self.ledgers.acks.acknowledge_up_to(event.message_id, event.generation, now, event.token)
+        except InvalidArgument as error:
+            return [Acked(tokens, error)] if tokens else []
+        return self._settle(outcome)
+
+    def _settle(self, outcome: Outcome) -> Effects:
+        ledgers = self.ledgers
+        for entry in outcome.entries:
+            ledgers.redelivery.acknowledged(entry)
+            if ledgers.timeouts is not None:
+                ledgers.timeouts.acknowledged(entry)
+            if ledgers.dead is not None:
+                ledgers.dead.acknowledged(entry)
+        if outcome.up_to is not None:
+            ledgers.redelivery.acknowledged_up_to(outcome.up_to)
+            if ledgers.timeouts is not None:
+                ledgers.timeouts.acknowledged_up_to(outcome.up_to)
+        return [Acked(outcome.tokens, None)] if outcome.tokens else []
+
+    def send_acks(self) -> Effects:
+        """Send all that is held."""
+        return [self._ack(group) for group in self.ledgers.acks.drain()]
+
+    def _ack(self, group: AckGroup) -> AskToAck | Tell:
+        command = group.command(self._consumer_id)
+        if not self.ledgers.acks.receipts or group.validation_error is not None:
+            return Tell(self.generation.connection, command)
+        self._acks_sent += 1
+        self.ledgers.acks.awaits(self._acks_sent, group)
+        return AskToAck(self._acks_sent, command, self._timeout)
+
+    def answered(self, event: AcksAnswered) -> Effects:
+        """End the acknowledgements of one command."""
+        tokens = self.ledgers.acks.answered(event.ack, failed=event.error is not None)
+        return [Acked(tokens, event.error)] if tokens else []
+
+    def abandon_acks(self, error: PulsarException) -> Effects:
+        """Fail what will have no answer."""
+        tokens = self.ledgers.acks.abandon()
+        return [Acked(tokens, error)] if tokens else []
+
+    # Messages are asked for again.
+
+    def refused(self, event: Refuse, now: float) -> None:
+        """Note what the user wants again; a redelivery of everything since then has brought it already.
+
+        An id that no message has is passed over: nobody waits for an answer, and there is nothing to ask for.
+        """
+        if not event.generation.still_delivers(self.generation):
+            return
+        for message_id, redelivery_count in event.messages:
+            for entry in filter(is_real, self.ledgers.chunks.chunks_of(message_id)):
+                self.ledgers.redelivery.refused(entry, redelivery_count, now)
+
+    def sweep(self, now: float) -> Effects:
+        """Ask again for what is due, and give up chunks whose message will not be finished."""
+        due = self.ledgers.redelivery.take_due(now)
+        if self.ledgers.timeouts is not None:
+            due += self.ledgers.timeouts.take_due(now)
+        expired = self.ledgers.chunks.expire(now)
+        acked = self.acknowledged(Acknowledge(self.generation, tuple(expired)), now)
+        dead = self._dead_among(due)
+        given_up = {one.message_id.position for one in dead}
+        again = self._ask_again([entry for entry in due if entry not in given_up])
+        return [*([SendToDeadLetters(dead)] if dead else []), *acked, *again]
+
+    def _dead_among(self, entries: Iterable[EntryKey]) -> tuple[Delivery, ...]:
+        """Give those that have failed their last try, without what of them was acknowledged."""
+        if self.ledgers.dead is None:
+            return ()
+        return tuple(self._left_of(one) for entry in entries for one in self.ledgers.dead.refused(entry))
+
+    def _left_of(self, delivery: Delivery) -> Delivery:
+        if not is_batch(delivery.entry.metadata):
+            return delivery
+        return delivery._replace(wanted=self.ledgers.acks.left_of(delivery.message_id.position, delivery.wanted))
+
+    def _ask_again(self, entries: Sequence[EntryKey]) -> Effects:
+        effects: list[object] = []
+        for request in self.ledgers.redelivery.request(entries):
+            if isinstance(request, RedeliverAll):
+                return self._redeliver_all(request)
+            self.ledgers.acks.forget(request.entries)
+            ids = [
+                MessageIdData(ledgerId=unsigned(ledger), entryId=unsigned(entry)) for ledger, entry in request.entries
+            ]
+            effects.append(self._tell_redeliver(ids, None))
+        return effects
+
+    def redeliver_all(self) -> Effects:
+        """Ask for everything again."""
+        return self._redeliver_all(self.ledgers.redelivery.request_all())
+
+    def _redeliver_all(self, request: RedeliverAll) -> Effects:
+        cleared = self._begin_epoch(request)
+        flow = self._flow(self.ledgers.permits.cleared(self.generation))
+        return [cleared, self._tell_redeliver([], request.epoch), *flow]
+
+    def begin_epoch(self) -> Effects:
+        """Drop everything that is here: the next broker sends it again, in an epoch of its own."""
+        return [self._begin_epoch(self.ledgers.redelivery.request_all())]
+
+    def _begin_epoch(self, request: RedeliverAll) -> ClearQueue:
+        self.generation = self.generation.redelivered_to(request.epoch)
+        self.ledgers.chunks.clear()
+        if self.ledgers.timeouts is not None:
+            self.ledgers.timeouts.clear()
+        return ClearQueue(self.generation)
+
+    def dead_letter_sent(self, event: DeadLetterSent, now: float) -> Effects:
+        """Acknowledge what the dead letter topic has."""
+        if self.ledgers.dead is not None:
+            self.ledgers.dead.sent(event.message_id.position)
+        return self.acknowledged(Acknowledge(event.generation, (event.message_id,)), now)
+
+    def dead_letter_lost(self, message_id: MessageId) -> None:
+        """Let the broker's next delivery of it count."""
+        if self.ledgers.dead is not None:
+            self.ledgers.dead.failed(message_id.position)
+
+    def dead_letter_failed(self, message_id: MessageId) -> Effects:
+        """Ask for the entry again."""
+        self.dead_letter_lost(message_id)
+        return self._ask_again(self.ledgers.chunks.chunks_of(message_id))
+
+    # A seek.
+
+    def sought(self, target: MessageId | int) -> Effects:
+        """Begin anew elsewhere: everything known of earlier messages is void."""
+        self.generation = self.generation.sought()
+        ledgers = self.ledgers
+        if isinstance(target, int):
+            ledgers.start.sought_time(target)
+        else:
+            ledgers.start.sought(target)
+        ledgers.redelivery.clear()
+        ledgers.chunks.clear()
+        if ledgers.timeouts is not None:
+            ledgers.timeouts.clear()
+        if ledgers.dead is not None:
+            ledgers.dead.clear()
+        void = ledgers.acks.sought(self.generation)
+        return [ClearQueue(self.generation), *([Acked(void, None)] if void else [])]
+
+    def sought_while_bound(self, target: MessageId | int) -> Effects:
+        """Begin anew, on the same binding."""
+        return [*self.sought(target), *self._flow(self.ledgers.permits.cleared(self.generation))]
+
+    def next_sweep(self) -> float | None:
+        """Give the time at which something is due."""
+        ledgers = self.ledgers
+        times = [ledgers.redelivery.next_due(), ledgers.chunks.next_expiry()]
+        if ledgers.timeouts is not None:
+            times.append(ledgers.timeouts.next_due())
+        return min((time for time in times if time is not None), default=None)
+
+    def _entries(self, message_ids: Iterable[MessageId]) -> Iterator[EntryKey]:
+        return (entry for one in message_ids for entry in self.ledgers.chunks.chunks_of(one))
+
+    def _flow(self, permits: int) -> Sequence[Tell]:
+        """Grant permits, in as many commands as it takes."""
+        parts = (min(permits - said, MOST_PERMITS) for said in range(0, permits, MOST_PERMITS))
+        return [self._tell(CommandFlow(consumer_id=self._consumer_id, messagePermits=part)) for part in parts]
+
+    def _tell_redeliver(self, ids: Sequence[MessageIdData], epoch: int | None) -> Tell:
+        consumer_id = self._consumer_id
+        command = CommandRedeliverUnacknowledgedMessages
+        return self._tell(command(consumer_id=consumer_id, message_ids=ids, consumer_epoch=epoch))
+
+    def _tell(self, command: Message) -> Tell:
+        return Tell(self.generation.connection, command)

@@ -1,0 +1,119 @@
+"""A consumer on the bench: made with chosen ledgers, told things, asked what it did."""
+
+from typing import Any
+
+from driven import Driven
+
+from pulsar_actors.machines.ack_groups import AckGroups
+from pulsar_actors.machines.ack_timeouts import AckTimeouts
+from pulsar_actors.machines.backoff import Backoff
+from pulsar_actors.machines.binding_events import LookedUp, Open
+from pulsar_actors.machines.chunks import ChunkAssembly
+from pulsar_actors.machines.consumer import Consumer, ConsumerSettings
+from pulsar_actors.machines.consumer_events import Attached, MessagesArrived, Subscribed, Tell
+from pulsar_actors.machines.dead_letters import DeadLetters
+from pulsar_actors.machines.deliveries import Deliveries, Ledgers
+from pulsar_actors.machines.entry_intake import Delivery, Incoming
+from pulsar_actors.machines.permits import Permits
+from pulsar_actors.machines.redelivery import Redelivery, RedeliveryDelay
+from pulsar_actors.machines.start_position import StartPosition
+from pulsar_actors.wire.entries import encode_entry
+from pulsar_actors.wire.PulsarApi_pb2 import CommandMessage, CommandSubscribe, MessageIdData, MessageMetadata
+
+NOW_MS = 1_000_000
+MAX_MESSAGE_SIZE = 1000
+SUBSCRIBE = CommandSubscribe(topic="t", subscription="s", subType=CommandSubscribe.Shared, consumer_id=7, request_id=0)
+
+
+def ledgers(  # noqa: PLR0913 - what a user may choose
+    *,
+    queue_size: int = 4,
+    ordered: bool = False,
+    receipts: bool = False,
+    ack_timeout: float | None = None,
+    max_redeliver_count: int | None = None,
+    start: StartPosition | None = None,
+) -> Ledgers:
+    chunks = ChunkAssembly(max_size=100, max_pending=2)
+    dead: DeadLetters[Delivery] | None = None if max_redeliver_count is None else DeadLetters(max_redeliver_count)
+    return Ledgers(
+        permits=Permits(queue_size),
+        acks=AckGroups(chunks.take_chunks_of, receipts=receipts),
+        redelivery=Redelivery(ordered=ordered, delay=RedeliveryDelay(1.0)),
+        chunks=chunks,
+        start=start or StartPosition(),
+        timeouts=None if ack_timeout is None else AckTimeouts(ack_timeout),
+        dead=dead,
+    )
+
+
+def consumer(machine: type[Consumer] = Consumer, *, tls: bool = False, stored: bool = True, **options: Any) -> Consumer:
+    deliveries = Deliveries(7, ledgers(**options), timeout=30.0, stored=stored)
+    return machine(ConsumerSettings(SUBSCRIBE, tls=tls), deliveries, Backoff(lambda: 0.0))
+
+
+def incoming(  # noqa: PLR0913 - what a delivery says of itself
+    entry_id: int,
+    batch: int | None = None,
+    *,
+    count: int = 0,
+    epoch: int | None = None,
+    ack_set: list[int] | None = None,
+    broken: bool = False,
+    payload: bytes | None = None,
+    **metadata: Any,
+) -> Incoming:
+    """Make what a broker sends: a message, or a batch of so many (whose payload nobody opens here)."""
+    meta = MessageMetadata(producer_name="p", sequence_id=0, publish_time=NOW_MS, **metadata)
+    if batch is not None:
+        meta.num_messages_in_batch = batch
+    data = bytearray(b"".join(encode_entry(meta, b"payload" * min(batch or 1, 100) if payload is None else payload)))
+    if broken:
+        data[-1] ^= 1
+    message_id = MessageIdData(ledgerId=1, entryId=entry_id)
+    command = CommandMessage(consumer_id=7, message_id=message_id, redelivery_count=count, consumer_epoch=epoch)
+    command.ack_set.extend(ack_set or [])
+    return Incoming(command, memoryview(bytes(data)))
+
+
+class Subscriber(Driven):
+    """A consumer, and the number of the last question that it asked."""
+
+    def __init__(self, *events: Any, **options: Any) -> None:
+        self.attempt = 0
+        super().__init__(consumer(**options), *events)
+
+    @property
+    def generation(self) -> Any:
+        return self.machine.deliveries.generation
+
+    @property
+    def connection(self) -> int:
+        return int(self.generation.connection)
+
+    def tell(self, *events: Any) -> list[Any]:
+        for event in events:
+            super().tell(event)
+            self.attempt = max([self.attempt, *(getattr(effect, "attempt", 0) for effect in self.effects)])
+        return self.effects
+
+    def said(self, command: type) -> list[Any]:
+        """The commands of a kind among what was told to the broker."""
+        return [tell.command for tell in self.did(Tell) if isinstance(tell.command, command)]
+
+    def attach(self, opened: Any = None) -> list[Any]:
+        self.tell(LookedUp(self.attempt, "broker"))
+        return self.tell(Attached(self.connection, opened, MAX_MESSAGE_SIZE, NOW_MS))
+
+    def subscribe(self, opened: Any = None) -> list[Any]:
+        self.attach(opened)
+        return self.tell(Subscribed(self.attempt))
+
+    def receive(self, *messages: Incoming) -> list[Any]:
+        return self.tell(MessagesArrived(self.connection, messages, NOW_MS))
+
+
+def ready(**options: Any) -> Subscriber:
+    driven = Subscriber(Open(), **options)
+    driven.subscribe()
+    return driven

@@ -1,0 +1,840 @@
+from typing import Any
+
+import pytest
+from consumer_bench import NOW_MS, Subscriber, incoming, ready
+
+from pulsar_actors.exceptions import (
+    AlreadyClosed,
+    AuthenticationError,
+    BrokerRefusal,
+    ConnectError,
+    ConnectionLost,
+    InvalidArgument,
+    InvalidUrl,
+    Timeout,
+)
+from pulsar_actors.machines.binding_events import (
+    AskToClose,
+    Attach,
+    BrokerClosed,
+    Close,
+    CloseAnswered,
+    CloseTimedOut,
+    CreationFailed,
+    CreationTimedOut,
+    Detach,
+    Detached,
+    DropConnection,
+    Ended,
+    Fail,
+    LookedUp,
+    LookUp,
+    LookupFailed,
+    Migrated,
+    Open,
+    RetryDue,
+)
+from pulsar_actors.machines.consumer import State
+from pulsar_actors.machines.consumer_events import (
+    Acked,
+    Acknowledge,
+    AcknowledgeUpTo,
+    AcksAnswered,
+    AcksDue,
+    ActiveChange,
+    ActiveChanged,
+    AskToAck,
+    AskToSeek,
+    AskToSubscribe,
+    AskToUnsubscribe,
+    Await,
+    ClearQueue,
+    DeadLetterFailed,
+    DeadLetterSent,
+    Done,
+    EndReached,
+    GiveUp,
+    HandedOut,
+    HandOver,
+    MarkEnd,
+    MessagesArrived,
+    Opened,
+    Redeliver,
+    Refuse,
+    Returned,
+    Seek,
+    SeekAnswered,
+    SeekFailed,
+    SendToDeadLetters,
+    Spoiled,
+    Subscribed,
+    SubscribeRefused,
+    SubscribeTimedOut,
+    SweepDue,
+    Tell,
+    Unsubscribe,
+    UnsubscribeAnswered,
+    UnsubscribeFailed,
+)
+from pulsar_actors.machines.start_position import StartPosition
+from pulsar_actors.wire.message_id import EARLIEST, MessageId
+from pulsar_actors.wire.PulsarApi_pb2 import (
+    CommandAck,
+    CommandCloseConsumer,
+    CommandFlow,
+    CommandRedeliverUnacknowledgedMessages,
+    CommandTopicMigrated,
+)
+
+LOST = ConnectionLost("reset")
+BUSY = BrokerRefusal("ConsumerBusy", "taken")
+NOT_READY = BrokerRefusal("ServiceNotReady", "starting")
+GONE = BrokerRefusal("TopicNotFound", "gone")
+CLOSE = CommandCloseConsumer(consumer_id=7, request_id=2**64 - 1)
+MOVE = CommandCloseConsumer(
+    consumer_id=7,
+    request_id=2**64 - 1,
+    assignedBrokerServiceUrl="pulsar://b",
+    assignedBrokerServiceUrlTls="pulsar+ssl://b",
+)
+MIGRATE = CommandTopicMigrated(
+    resource_id=7, resource_type=CommandTopicMigrated.Consumer, brokerServiceUrl="pulsar://c"
+)
+NOWHERE = CommandTopicMigrated(resource_id=7, resource_type=CommandTopicMigrated.Consumer)
+
+
+def plain(entry: int) -> MessageId:
+    return MessageId(1, entry)
+
+
+def flows(driven: Subscriber) -> list[int]:
+    return [flow.messagePermits for flow in driven.said(CommandFlow)]
+
+
+def entries(driven: Subscriber) -> list[int]:
+    return [one.message_id.entry_id for handed in driven.did(HandOver) for one in handed.entries]
+
+
+def acked(command: CommandAck) -> list[int]:
+    return [one.entryId for one in command.message_id]
+
+
+def acknowledge(driven: Subscriber, *ids: MessageId, token: object = None) -> list[Any]:
+    return driven.tell(Acknowledge(driven.generation, ids, None if token is None else (token,) * len(ids)))
+
+
+# Getting bound.
+
+
+def test_opening_looks_up_attaches_subscribes_and_grants_the_queue_once() -> None:
+    driven = Subscriber(Open())
+    (look_up,) = driven.did(LookUp)
+    assert (look_up.topic, look_up.cluster_url) == ("t", None)
+    cleared, attach = driven.tell(LookedUp(driven.attempt, "broker"))
+    assert (cleared, attach) == (ClearQueue(driven.generation), Attach(1, "broker"))
+    (ask,) = driven.attach()
+    assert isinstance(ask, AskToSubscribe)
+    assert (ask.command.consumer_id, ask.command.consumer_epoch, ask.timeout) == (7, 0, 30.0)
+    assert not ask.command.HasField("start_message_id")
+    driven.tell(Subscribed(driven.attempt))
+    assert driven.did(Opened) == [Opened()]
+    assert flows(driven) == [4]
+
+
+@pytest.mark.parametrize("error", [BUSY, GONE, BrokerRefusal("AuthorizationError", "no")])
+def test_what_a_retry_can_not_cure_fails_the_first_subscribe_at_once(error: BrokerRefusal) -> None:
+    driven = Subscriber(Open())
+    driven.attach()
+    driven.tell(SubscribeRefused(driven.attempt, error))
+    assert driven.effects == [CreationFailed(error), Detach(1), Ended(error)]
+    assert driven.machine.state is State.FAILED
+
+
+@pytest.mark.parametrize(
+    ("error", "state"),
+    [(GONE, State.FAILED), (InvalidUrl("?"), State.FAILED), (Timeout(""), State.WAITING), (NOT_READY, State.WAITING)],
+)
+def test_a_failed_lookup_ends_a_first_subscribe_unless_it_may_pass(error: Any, state: State) -> None:
+    driven = Subscriber(Open())
+    driven.tell(LookupFailed(driven.attempt, error))
+    assert driven.machine.state is state
+
+
+@pytest.mark.parametrize("where", [State.CONNECTING, State.SUBSCRIBING])
+def test_refused_credentials_fail_the_first_subscribe_at_once(where: State) -> None:
+    driven = Subscriber(Open())
+    driven.tell(LookedUp(driven.attempt, "broker"))
+    if where is State.SUBSCRIBING:
+        driven.attach()
+    driven.tell(Detached(1, AuthenticationError("AuthenticationError", "who?")))
+    assert driven.machine.state is State.FAILED
+    assert driven.did(CreationFailed)
+
+
+def test_what_may_pass_is_retried_until_the_operation_timeout() -> None:
+    driven = Subscriber(Open())
+    driven.attach()
+    driven.tell(SubscribeRefused(driven.attempt, NOT_READY))
+    assert driven.did(Detach) == [Detach(1)]
+    driven.fire(RetryDue)
+    assert driven.did(LookUp)
+    driven.fire(CreationTimedOut)
+    (failed,) = driven.did(CreationFailed)
+    assert str(failed.error) == "the consumer could not be created within 30 s: still LOOKING_UP"
+    assert driven.did(Ended) == [Ended(failed.error)]
+
+
+def test_a_consumer_that_was_subscribed_outlives_what_would_fail_its_creation() -> None:
+    driven = ready()
+    driven.tell(Detached(1, LOST))
+    for error in (BUSY, NOT_READY, BrokerRefusal("AuthorizationError", "no")):
+        driven.fire(RetryDue)
+        driven.attach()
+        driven.tell(SubscribeRefused(driven.attempt, error))
+        assert driven.machine.state is State.WAITING
+    driven.fire(RetryDue)
+    driven.attach()
+    driven.tell(SubscribeRefused(driven.attempt, GONE))
+    assert driven.did(Ended) == [Ended(GONE)]
+
+
+def test_the_first_subscribes_clock_is_stopped_by_success() -> None:
+    driven = ready()
+    assert driven.fire(CreationTimedOut) == []
+
+
+def test_answers_to_earlier_questions_mean_nothing() -> None:
+    driven = Subscriber(Open())
+    assert driven.tell(LookedUp(driven.attempt - 1, "broker")) == []
+    driven.attach()
+    assert driven.tell(Subscribed(driven.attempt - 1)) == []
+    assert driven.machine.state is State.SUBSCRIBING
+
+
+# A SUBSCRIBE that was given up.
+
+
+def timed_out() -> Subscriber:
+    driven = Subscriber(Open())
+    driven.attach()
+    driven.tell(SubscribeTimedOut(driven.attempt))
+    return driven
+
+
+def test_an_unanswered_subscribe_is_closed_before_the_next() -> None:
+    driven = timed_out()
+    (ask,) = driven.effects
+    assert isinstance(ask, AskToClose)
+    assert ask.command.consumer_id == 7
+    driven.tell(CloseAnswered(driven.attempt))
+    driven.fire(RetryDue)
+    assert driven.did(LookUp)
+
+
+def test_an_unanswered_close_drops_the_connection_and_a_new_one_owes_none() -> None:
+    driven = timed_out()
+    driven.tell(CloseTimedOut(driven.attempt))
+    (drop,) = driven.did(DropConnection)
+    assert drop.connection == 1
+    driven.fire(RetryDue)
+    driven.subscribe()
+    assert driven.did(Opened)
+
+
+def test_a_lost_connection_takes_the_owed_close_with_it() -> None:
+    driven = timed_out()
+    driven.tell(Detached(1, LOST))
+    driven.fire(RetryDue)
+    assert driven.subscribe()
+
+
+@pytest.mark.parametrize("event", [BrokerClosed(1, MOVE), Migrated(1, MIGRATE)])
+def test_a_broker_that_moves_the_topic_during_a_subscribe_is_closed_first(event: Any) -> None:
+    for driven in (timed_out(), Subscriber(Open())):
+        if driven.machine.state is State.LOOKING_UP:
+            driven.attach()
+            (ask,) = driven.tell(event)
+            assert isinstance(ask, AskToClose)
+        else:
+            assert driven.tell(event) == []
+        driven.tell(CloseAnswered(driven.attempt))
+        if isinstance(event, BrokerClosed):
+            assert driven.did(Attach) == [Attach(2, "pulsar://b")]
+        else:
+            (look_up,) = driven.fire(RetryDue)
+            assert look_up.cluster_url == "pulsar://c"
+
+
+def test_time_running_out_during_a_subscribe_tells_the_user_and_closes_what_may_come_of_it() -> None:
+    driven = Subscriber(Open())
+    driven.attach()
+    driven.fire(CreationTimedOut)
+    assert driven.did(CreationFailed)
+    assert driven.did(AskToClose)
+    driven.tell(CloseAnswered(driven.attempt))
+    assert driven.did(CreationFailed) == []
+    assert driven.did(Ended) == [Ended(None)]
+
+
+def test_time_running_out_while_a_close_is_owed_waits_for_it() -> None:
+    driven = timed_out()
+    driven.fire(CreationTimedOut)
+    assert driven.did(AskToClose) == []
+    assert driven.did(CreationFailed)
+    assert driven.machine.state is State.CLOSING
+
+
+# The broker closes, moves, goes away.
+
+
+def test_a_broker_sent_close_keeps_the_connection_is_not_answered_and_looks_up_again() -> None:
+    driven = ready()
+    driven.tell(BrokerClosed(1, CLOSE))
+    assert driven.did(Detach) == [Detach(1)]
+    assert driven.did(AskToClose) == driven.did(Tell) == []
+    driven.fire(RetryDue)
+    assert driven.did(LookUp)
+
+
+@pytest.mark.parametrize(("tls", "url"), [(False, "pulsar://b"), (True, "pulsar+ssl://b")])
+def test_an_assigned_broker_is_gone_to_at_once(tls: bool, url: str) -> None:  # noqa: FBT001 - a case
+    driven = ready(tls=tls)
+    driven.tell(BrokerClosed(1, MOVE))
+    assert driven.effects == [Detach(1), ClearQueue(driven.generation), Attach(2, url)]
+
+
+def test_a_migrated_topic_is_looked_up_in_its_new_cluster_from_then_on() -> None:
+    driven = ready()
+    driven.tell(Migrated(1, MIGRATE))
+    (look_up,) = driven.did(LookUp)
+    assert look_up.cluster_url == "pulsar://c"
+    assert ready(tls=True).tell(Migrated(1, MIGRATE)) == [], "no URL of our kind"
+
+
+def test_a_new_binding_clears_the_queue_and_grants_it_once_more() -> None:
+    driven = ready()
+    before = driven.generation
+    driven.receive(incoming(0), incoming(1))
+    driven.tell(Detached(1, LOST))
+    driven.fire(RetryDue)
+    driven.tell(LookedUp(driven.attempt, "broker"))
+    assert driven.did(ClearQueue) == [ClearQueue(before.attached_to(before.connection + 1))]
+    driven.subscribe()
+    assert flows(driven) == [4]
+    assert driven.did(Opened) == []
+    assert driven.tell(HandedOut(before, 2)) == [], "permits of the earlier connection"
+
+
+def test_what_comes_over_an_earlier_connection_is_dropped() -> None:
+    driven = ready()
+    driven.tell(BrokerClosed(1, CLOSE))
+    driven.fire(RetryDue)
+    driven.subscribe()
+    assert driven.tell(MessagesArrived(1, (incoming(0),), NOW_MS)) == []
+    assert driven.tell(Detached(1, LOST)) == []
+    assert driven.machine.state is State.READY
+
+
+def test_a_reader_goes_on_after_the_last_entry_that_was_opened() -> None:
+    driven = Subscriber(Open(), start=StartPosition(EARLIEST, durable=False))
+    (ask,) = driven.attach()
+    assert ask.command.start_message_id == EARLIEST.to_data()
+    driven.tell(Subscribed(driven.attempt), Detached(1, LOST))
+    driven.fire(RetryDue)
+    (ask,) = driven.attach(opened=plain(5))
+    assert MessageId.from_data(ask.command.start_message_id) == plain(5)
+
+
+# Messages.
+
+
+def test_entries_are_handed_over_and_permits_come_back_by_the_half_queue() -> None:
+    driven = ready()
+    driven.receive(incoming(0), incoming(1, batch=3))
+    assert entries(driven) == [0, 1]
+    assert driven.tell(HandedOut(driven.generation, 1)) == []
+    driven.tell(HandedOut(driven.generation, 1))
+    assert flows(driven) == [2]
+    driven.tell(Returned(driven.generation, 2))
+    assert flows(driven) == [2]
+
+
+def test_a_queue_of_size_0_asks_for_one_message_while_somebody_waits() -> None:
+    driven = ready(queue_size=0)
+    assert flows(driven) == []
+    driven.tell(Await())
+    assert flows(driven) == [1]
+    driven.tell(GiveUp(), Await())
+    assert flows(driven) == [], "a permit is out"
+    driven.tell(BrokerClosed(1, CLOSE))
+    assert driven.tell(Await()) == []
+    driven.fire(RetryDue)
+    driven.subscribe()
+    assert flows(driven) == [1]
+
+
+def test_a_corrupt_entry_is_acknowledged_with_its_fault_and_its_permits_return() -> None:
+    driven = ready()
+    driven.receive(incoming(0, batch=3))
+    driven.tell(Spoiled(driven.generation, (1, 0), 3, CommandAck.ValidationError.ChecksumMismatch))
+    (ack,) = driven.said(CommandAck)
+    assert (acked(ack), ack.validation_error) == ([0], CommandAck.ValidationError.ChecksumMismatch)
+    assert flows(driven) == [3]
+
+
+def test_the_end_of_the_topic_is_passed_on_and_the_binding_stays() -> None:
+    driven = ready()
+    assert driven.tell(EndReached(1)) == [MarkEnd()]
+    assert driven.machine.state is State.READY
+
+
+@pytest.mark.parametrize("early", [False, True])
+def test_a_change_of_the_active_consumer_is_passed_on_even_before_the_subscribe_is_answered(early: bool) -> None:  # noqa: FBT001 - a case
+    driven = Subscriber(Open()) if early else ready()
+    if early:
+        driven.attach()
+    assert driven.tell(ActiveChanged(1, is_active=True)) == [ActiveChange(is_active=True)]
+
+
+# Acknowledgements.
+
+
+def test_acknowledgements_wait_for_their_group() -> None:
+    driven = ready()
+    acknowledge(driven, plain(0))
+    assert driven.did(Tell) == []
+    acknowledge(driven, plain(1))
+    driven.fire(AcksDue)
+    (ack,) = driven.said(CommandAck)
+    assert acked(ack) == [0, 1]
+
+
+def test_a_full_group_leaves_at_once_however_many_follow() -> None:
+    driven = ready()
+    acknowledge(driven, *map(plain, range(1000)))
+    first = driven.timers[AcksDue]
+    assert first.delay == 0
+    acknowledge(driven, plain(1000))
+    assert driven.timers[AcksDue] is first, "a timer that starts again with each message never fires"
+    driven.fire(AcksDue)
+    assert [len(ack.message_id) for ack in driven.said(CommandAck)] == [1000, 1]
+
+
+def test_receipts_end_the_callers_who_wait_for_them() -> None:
+    driven = ready(receipts=True)
+    acknowledge(driven, plain(0), token="kept")
+    driven.fire(AcksDue)
+    (ask,) = driven.did(AskToAck)
+    driven.tell(AcksAnswered(ask.ack, None))
+    assert driven.effects == [Acked(("kept",), None)]
+    assert driven.tell(AcksAnswered(ask.ack, None)) == []
+    driven.tell(AcknowledgeUpTo(driven.generation, plain(3), "lost"))
+    driven.fire(AcksDue)
+    (ask,) = driven.did(AskToAck)
+    assert driven.tell(AcksAnswered(ask.ack, NOT_READY)) == [Acked(("lost",), NOT_READY)]
+
+
+def test_acknowledgements_made_without_a_binding_leave_with_the_next_before_the_permits() -> None:
+    driven = ready()
+    acknowledge(driven, plain(0))
+    driven.tell(Detached(1, LOST))
+    acknowledge(driven, plain(1))
+    assert driven.fire(AcksDue) == []
+    driven.fire(RetryDue)
+    driven.subscribe()
+    ack, flow = (tell.command for tell in driven.did(Tell))
+    assert acked(ack) == [0, 1]
+    assert isinstance(flow, CommandFlow)
+    assert ack.consumer_id == 7
+
+
+def test_unanswered_acknowledgements_are_sent_again_on_the_next_binding() -> None:
+    driven = ready(receipts=True)
+    acknowledge(driven, plain(0), token="kept")
+    driven.fire(AcksDue)
+    (first,) = driven.did(AskToAck)
+    driven.tell(Detached(1, LOST))
+    driven.fire(RetryDue)
+    driven.subscribe()
+    (second,) = driven.did(AskToAck)
+    assert acked(second.command) == [0]
+    assert driven.tell(AcksAnswered(first.ack, LOST)) == [], "a late answer to the first"
+    assert driven.tell(AcksAnswered(second.ack, None)) == [Acked(("kept",), None)]
+
+
+# Again, please.
+
+
+def test_a_refused_message_comes_again_after_its_delay_unless_it_is_acknowledged_meanwhile() -> None:
+    driven = ready()
+    driven.tell(Refuse(driven.generation, ((plain(0), 0), (plain(1), 0))))
+    acknowledge(driven, plain(1))
+    driven.fire(SweepDue)
+    (command,) = driven.said(CommandRedeliverUnacknowledgedMessages)
+    assert [one.entryId for one in command.message_ids] == [0]
+    assert not command.HasField("consumer_epoch")
+
+
+def test_no_more_than_a_thousand_are_asked_for_in_one_command() -> None:
+    driven = ready()
+    driven.tell(Refuse(driven.generation, tuple((plain(entry), 0) for entry in range(1500))))
+    driven.fire(SweepDue)
+    commands = driven.said(CommandRedeliverUnacknowledgedMessages)
+    assert [len(command.message_ids) for command in commands] == [1000, 500]
+
+
+def test_what_is_not_acknowledged_in_time_comes_again() -> None:
+    driven = ready(ack_timeout=10.0)
+    driven.receive(incoming(0), incoming(1), incoming(2))
+    driven.tell(HandedOut(driven.generation, 3, (plain(0), plain(1), plain(2))))
+    driven.tell(AcknowledgeUpTo(driven.generation, plain(0)))
+    acknowledge(driven, plain(1))
+    driven.fire(SweepDue)
+    (command,) = driven.said(CommandRedeliverUnacknowledgedMessages)
+    assert [one.entryId for one in command.message_ids] == [2]
+
+
+def test_in_order_everything_comes_again_in_a_new_epoch_and_what_is_here_goes() -> None:
+    driven = ready(ordered=True, ack_timeout=10.0)
+    before = driven.generation
+    driven.receive(incoming(0, epoch=0), incoming(1, epoch=0))
+    driven.tell(Refuse(before, ((plain(0), 0),)))
+    driven.fire(SweepDue)
+    (cleared,) = driven.did(ClearQueue)
+    assert cleared.generation == before.redelivered_to(1)
+    (command,) = driven.said(CommandRedeliverUnacknowledgedMessages)
+    assert (list(command.message_ids), command.consumer_epoch) == ([], 1)
+    assert flows(driven) == [2]
+    driven.receive(incoming(2, epoch=0), incoming(0, epoch=1))
+    assert entries(driven) == [0], "sent before the broker heard of it"
+    assert driven.tell(Refuse(before, ((plain(0), 0),))) == [], "it came again already"
+    assert driven.tell(HandedOut(before, 1, (plain(0),))) == []
+
+
+def test_a_redelivery_without_a_binding_is_told_with_the_next_subscribe() -> None:
+    driven = ready(ordered=True, ack_timeout=10.0)
+    driven.tell(Detached(1, LOST), Redeliver())
+    assert driven.effects == [ClearQueue(driven.generation)]
+    driven.fire(RetryDue)
+    (ask,) = driven.attach()
+    assert ask.command.consumer_epoch == 1
+
+
+def test_the_user_can_ask_for_everything_again() -> None:
+    driven = ready()
+    driven.tell(Redeliver())
+    assert driven.said(CommandRedeliverUnacknowledgedMessages)
+
+
+def test_without_a_binding_refusals_are_left_to_the_next_which_brings_all_again() -> None:
+    driven = ready()
+    driven.tell(Refuse(driven.generation, ((plain(0), 0),)), Detached(1, LOST))
+    driven.tell(Refuse(driven.generation, ((plain(1), 0),)))
+    driven.fire(RetryDue)
+    driven.subscribe()
+    assert SweepDue not in [type(timer.event) for timer in driven.did(type(driven.timers[SweepDue]))]
+    driven.fire(SweepDue)
+    assert driven.effects == []
+
+
+# Dead letters.
+
+
+def test_a_message_tried_too_often_goes_to_the_dead_letter_topic_and_is_acknowledged_once_it_is_there() -> None:
+    driven = ready(max_redeliver_count=2)
+    driven.receive(incoming(0, count=3), incoming(1, count=3))
+    (sent,) = driven.did(SendToDeadLetters)
+    assert [one.message_id for one in sent.entries] == [plain(0), plain(1)]
+    assert driven.did(HandOver) == []
+    assert flows(driven) == [2]
+    driven.tell(DeadLetterSent(driven.generation, plain(0)))
+    driven.fire(AcksDue)
+    assert [acked(ack) for ack in driven.said(CommandAck)] == [[0]]
+    driven.tell(DeadLetterFailed(plain(1)))
+    (command,) = driven.said(CommandRedeliverUnacknowledgedMessages)
+    assert [one.entryId for one in command.message_ids] == [1]
+
+
+def test_a_message_refused_on_its_last_try_goes_there_without_what_was_acknowledged() -> None:
+    driven = ready(max_redeliver_count=2, ack_timeout=10.0)
+    driven.receive(incoming(0, batch=3, count=2), incoming(1, count=2), incoming(2, count=2))
+    assert entries(driven) == [0, 1, 2]
+    acknowledge(driven, MessageId(1, 0, -1, 1, 3), plain(2))
+    driven.tell(Refuse(driven.generation, ((plain(0), 2), (plain(1), 2))))
+    driven.fire(SweepDue)
+    (sent,) = driven.did(SendToDeadLetters)
+    assert [(one.message_id.entry_id, one.wanted) for one in sent.entries] == [(0, 0b101), (1, 1)]
+    assert driven.said(CommandRedeliverUnacknowledgedMessages) == []
+
+
+def test_dead_letters_that_end_without_a_binding_are_acknowledged_later_or_come_again() -> None:
+    driven = ready(max_redeliver_count=2)
+    driven.receive(incoming(0, count=3), incoming(1, count=3))
+    driven.tell(Detached(1, LOST), DeadLetterSent(driven.generation, plain(0)))
+    assert driven.tell(DeadLetterFailed(plain(1))) == []
+    driven.fire(RetryDue)
+    driven.subscribe()
+    assert [acked(ack) for ack in driven.said(CommandAck)] == [[0]]
+    driven.receive(incoming(1, count=3))
+    assert driven.did(SendToDeadLetters)
+
+
+# Seek.
+
+
+def seeking(**options: Any) -> Subscriber:
+    driven = ready(**options)
+    driven.receive(incoming(5), incoming(6))
+    acknowledge(driven, plain(5))
+    driven.tell(Seek("seek", plain(3)))
+    return driven
+
+
+def test_acknowledgements_leave_before_a_seek_and_wait_after_it() -> None:
+    driven = seeking()
+    ack, ask = driven.effects
+    assert acked(ack.command) == [5]
+    assert isinstance(ask, AskToSeek)
+    assert MessageId.from_data(ask.command.message_id) == plain(3)
+    acknowledge(driven, plain(6))
+    assert driven.fire(AcksDue) == []
+
+
+def test_a_seek_of_a_consumer_that_stays_bound_is_done_with_its_answer() -> None:
+    driven = seeking(ack_timeout=10.0, max_redeliver_count=2)
+    before = driven.generation
+    driven.tell(SeekAnswered(driven.attempt))
+    assert driven.did(Done) == [Done("seek")]
+    assert driven.did(ClearQueue) == [ClearQueue(before.sought())]
+    assert flows(driven) == [2]
+    assert driven.tell(Acknowledge(before, (plain(6),), ("void",))) == [Acked(("void",), None)]
+
+
+def test_a_seek_that_closes_the_consumer_is_done_when_it_is_bound_again() -> None:
+    driven = seeking(start=StartPosition(EARLIEST, durable=False))
+    assert driven.tell(BrokerClosed(1, CLOSE)) == []
+    driven.tell(SeekAnswered(driven.attempt))
+    assert driven.did(Done) == []
+    assert driven.did(LookUp)
+    driven.tell(Seek("second", plain(4)))
+    (refused,) = driven.did(Fail)
+    assert isinstance(refused.error, InvalidArgument)
+    (ask,) = driven.attach()
+    assert MessageId.from_data(ask.command.start_message_id) == plain(3)
+    driven.tell(Subscribed(driven.attempt))
+    assert driven.did(Done) == [Done("seek")]
+    assert flows(driven) == [4]
+
+
+def test_a_seek_that_names_its_next_broker_goes_there() -> None:
+    driven = seeking()
+    driven.tell(BrokerClosed(1, CLOSE), BrokerClosed(1, MOVE), SeekAnswered(driven.attempt))
+    assert driven.did(Attach) == [Attach(2, "pulsar://b")]
+    driven.subscribe()
+
+
+@pytest.mark.parametrize("closed", [False, True])
+def test_a_failed_seek_fails_its_caller_and_leaves_the_place(closed: bool) -> None:  # noqa: FBT001 - a case
+    driven = seeking()
+    if closed:
+        driven.tell(BrokerClosed(1, CLOSE))
+    driven.tell(SeekFailed(driven.attempt, NOT_READY))
+    assert driven.did(Fail) == [Fail("seek", NOT_READY)]
+    assert driven.machine.state is (State.WAITING if closed else State.READY)
+    assert driven.did(ClearQueue) == []
+
+
+def test_acknowledgements_held_during_a_failed_seek_leave_after_it() -> None:
+    driven = seeking()
+    acknowledge(driven, plain(6))
+    driven.fire(AcksDue)
+    driven.tell(SeekFailed(driven.attempt, NOT_READY))
+    driven.fire(AcksDue)
+    assert [acked(ack) for ack in driven.said(CommandAck)] == [[6]]
+
+
+@pytest.mark.parametrize("closed", [False, True])
+@pytest.mark.parametrize("event", [Detached(1, LOST), Migrated(1, MIGRATE)])
+def test_a_seek_that_loses_its_broker_fails_as_unknown_and_the_consumer_lives_on(closed: bool, event: Any) -> None:  # noqa: FBT001 - a case
+    driven = seeking()
+    if closed:
+        driven.tell(BrokerClosed(1, CLOSE))
+    driven.tell(event)
+    (failed,) = driven.did(Fail)
+    assert isinstance(failed.error, ConnectionLost)
+    assert "may have taken effect" in str(failed.error)
+    if driven.machine.state is State.WAITING:
+        driven.fire(RetryDue)
+    driven.subscribe()
+    assert driven.did(Done) == []
+    assert driven.machine.state is State.READY
+
+
+def test_a_second_seek_is_refused_while_one_runs() -> None:
+    driven = seeking()
+    driven.tell(Seek("second", plain(4)))
+    (failed,) = driven.did(Fail)
+    assert str(failed.error) == "a running seek has to end first: wait for it"
+    assert failed.token == "second"
+
+
+def test_a_seek_without_a_binding_is_refused_and_says_so() -> None:
+    driven = ready()
+    driven.tell(Detached(1, LOST))
+    for call in (Seek("x", plain(4)), Unsubscribe("x")):
+        (failed,) = driven.tell(call)
+        assert isinstance(failed.error, ConnectError)
+        assert "WAITING" in str(failed.error)
+
+
+def test_a_seek_goes_to_a_time_into_a_batch_or_to_the_first_chunk() -> None:
+    (ask,) = ready().tell(Seek("x", 12345))
+    assert (ask.command.message_publish_time, ask.command.HasField("message_id")) == (12345, False)
+    (ask,) = ready().tell(Seek("x", MessageId(1, 2, -1, 1, 3)))
+    assert list(ask.command.message_id.ack_set) == [0b110]
+    assert ask.command.message_id.batch_index == -1
+    (ask,) = ready().tell(Seek("x", MessageId(1, 9, first_chunk=plain(7))))
+    assert ask.command.message_id.entryId == 7
+
+
+def test_a_seek_to_a_time_is_where_a_reader_subscribes_again() -> None:
+    driven = ready(start=StartPosition(EARLIEST, durable=False))
+    driven.tell(Seek("x", NOW_MS - 5000), BrokerClosed(1, CLOSE))
+    driven.tell(SeekAnswered(driven.attempt))
+    (ask,) = driven.attach()
+    assert ask.command.start_message_rollback_duration_sec == 5
+
+
+def test_receipts_that_a_seek_makes_void_end_their_callers() -> None:
+    driven = seeking(receipts=True)
+    acknowledge(driven, plain(6), token="void")
+    driven.tell(SeekAnswered(driven.attempt))
+    assert driven.did(Acked) == [Acked(("void",), None)]
+
+
+# Unsubscribe.
+
+
+def test_unsubscribing_sends_the_acknowledgements_and_ends_the_consumer() -> None:
+    driven = ready()
+    acknowledge(driven, plain(0))
+    driven.tell(Unsubscribe("call", force=True))
+    (ask,) = driven.did(AskToUnsubscribe)
+    assert ask.command.force
+    assert driven.said(CommandAck)
+    driven.tell(UnsubscribeAnswered(driven.attempt))
+    assert driven.effects == [Done("call"), Detach(1), Ended(None)]
+
+
+def test_a_refused_unsubscribe_changes_nothing() -> None:
+    driven = ready()
+    driven.tell(Unsubscribe("call"))
+    driven.receive(incoming(0))
+    assert entries(driven) == [0]
+    driven.tell(Unsubscribe("second"))
+    (failed,) = driven.did(Fail)
+    assert str(failed.error) == "a running unsubscribe has to end first: wait for it"
+    driven.tell(UnsubscribeFailed(driven.attempt, NOT_READY))
+    assert driven.effects == [Fail("call", NOT_READY)]
+    assert driven.machine.state is State.READY
+
+
+@pytest.mark.parametrize("event", [Detached(1, LOST), Migrated(1, MIGRATE), BrokerClosed(1, CLOSE)])
+def test_an_unsubscribe_that_loses_its_broker_fails_as_unknown(event: Any) -> None:
+    driven = ready()
+    driven.tell(Unsubscribe("call"), event)
+    (failed,) = driven.did(Fail)
+    assert isinstance(failed.error, ConnectionLost)
+
+
+def test_an_unsubscribe_waits_for_a_seek_to_be_bound_again() -> None:
+    driven = seeking()
+    driven.tell(BrokerClosed(1, CLOSE), SeekAnswered(driven.attempt), Unsubscribe("call"))
+    (failed,) = driven.did(Fail)
+    assert isinstance(failed.error, InvalidArgument)
+
+
+# The end.
+
+
+def test_closing_sends_the_acknowledgements_first_and_waits_for_the_answer() -> None:
+    driven = ready(receipts=True)
+    acknowledge(driven, plain(0), token="kept")
+    ack, ask = driven.tell(Close())
+    assert (type(ack), type(ask)) == (AskToAck, AskToClose)
+    assert driven.tell(AcksAnswered(ack.ack, None)) == [Acked(("kept",), None)]
+    assert driven.tell(CloseAnswered(driven.attempt)) == [Detach(1), Ended(None)]
+
+
+@pytest.mark.parametrize(
+    ("event", "error"), [(CloseAnswered(3), None), (Detached(1, LOST), None), (CloseTimedOut(3), Timeout)]
+)
+def test_a_close_ends_whatever_the_broker_does_and_no_token_is_forgotten(event: Any, error: Any) -> None:
+    driven = ready(receipts=True)
+    acknowledge(driven, plain(0), token="kept")
+    driven.tell(Close(), event)
+    (ended,) = driven.did(Ended)
+    assert ended.error is None if error is None else isinstance(ended.error, error)
+    (acked_,) = driven.did(Acked)
+    assert acked_.tokens == ("kept",)
+    assert acked_.error is not None
+
+
+def test_closing_fails_the_call_that_runs() -> None:
+    for call in (Seek("call", plain(0)), Unsubscribe("call")):
+        driven = ready()
+        driven.tell(call, Close())
+        (failed,) = driven.did(Fail)
+        assert isinstance(failed.error, AlreadyClosed)
+
+
+def test_closing_while_a_seek_is_unbound_has_nothing_to_close() -> None:
+    driven = seeking()
+    driven.tell(BrokerClosed(1, CLOSE), Close())
+    assert driven.did(AskToClose) == []
+    assert driven.did(Ended) == [Ended(None)]
+
+
+@pytest.mark.parametrize("state", [State.IDLE, State.LOOKING_UP, State.SUBSCRIBING, State.CLOSE_PENDING])
+def test_closing_before_the_consumer_exists_fails_its_creation(state: State) -> None:
+    driven = (
+        Subscriber() if state is State.IDLE else timed_out() if state is State.CLOSE_PENDING else Subscriber(Open())
+    )
+    if state is State.SUBSCRIBING:
+        driven.attach()
+    driven.tell(Close())
+    assert len(driven.did(CreationFailed)) == (state is not State.IDLE)
+    asked = bool(driven.did(AskToClose))
+    assert asked == (state is State.SUBSCRIBING)
+    assert bool(driven.did(Ended)) == (state in {State.IDLE, State.LOOKING_UP})
+
+
+def test_what_comes_after_the_end_is_turned_away() -> None:
+    driven = ready()
+    driven.tell(Close())
+    for _ in range(2):
+        for call in (Seek("x", plain(0)), Unsubscribe("x")):
+            (failed,) = driven.tell(call)
+            assert isinstance(failed.error, AlreadyClosed)
+        (late,) = driven.tell(Acknowledge(driven.generation, (plain(0),), ("x",)))
+        assert isinstance(late.error, AlreadyClosed)
+        (late,) = driven.tell(AcknowledgeUpTo(driven.generation, plain(0), "x"))
+        assert isinstance(late.error, AlreadyClosed)
+        assert driven.tell(Acknowledge(driven.generation, (plain(0),))) == []
+        assert driven.tell(AcknowledgeUpTo(driven.generation, plain(0))) == []
+        assert driven.tell(Close()) == []
+        driven.tell(CloseAnswered(driven.attempt))
+
+
+def test_a_migration_without_an_address_is_left_to_the_close_that_follows() -> None:
+    driven = ready()
+    assert driven.tell(Migrated(1, NOWHERE)) == []
+    assert driven.machine.state is State.READY
+
+
+@pytest.mark.parametrize("target", [-1, 2**64, MessageId(2**63, 0)])
+def test_a_seek_to_a_place_that_can_not_be_is_refused(target: MessageId | int) -> None:
+    driven = ready()
+    (failed,) = driven.tell(Seek("token", target))
+    assert (failed.token, type(failed.error)) == ("token", InvalidArgument)
+    assert driven.machine.state is State.READY

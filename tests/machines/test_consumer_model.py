@@ -1,0 +1,593 @@
+"""Whatever brokers, networks and users do to a consumer, its promises hold; a chart that breaks one is found out."""
+
+from collections import Counter
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+import pytest
+from consumer_bench import MAX_MESSAGE_SIZE, NOW_MS, consumer, incoming
+from hypothesis import Phase, settings
+from hypothesis import strategies as st
+from hypothesis.stateful import (
+    RuleBasedStateMachine,
+    initialize,
+    invariant,
+    precondition,
+    rule,
+    run_state_machine_as_test,
+)
+from mutants import Fault, Hunt, fault
+
+from pulsar_actors.exceptions import BrokerRefusal, ConnectionLost, Timeout
+from pulsar_actors.machines.ack_set import from_words, full, to_words
+from pulsar_actors.machines.binding_events import (
+    BrokerClosed,
+    Close,
+    CloseAnswered,
+    CloseTimedOut,
+    CreationFailed,
+    Detach,
+    Detached,
+    DropConnection,
+    Ended,
+    Fail,
+    LookedUp,
+    LookupFailed,
+    Migrated,
+    Open,
+    RetryDue,
+)
+from pulsar_actors.machines.chart import INTERNAL
+from pulsar_actors.machines.consumer import BOUND, CHART, OVER, Consumer, State
+from pulsar_actors.machines.consumer_events import (
+    Acked,
+    Acknowledge,
+    AcknowledgeUpTo,
+    AcksAnswered,
+    AcksDue,
+    AskToAck,
+    AskToSeek,
+    AskToSubscribe,
+    Attached,
+    ClearQueue,
+    Done,
+    HandedOut,
+    HandOver,
+    MessagesArrived,
+    Opened,
+    Redeliver,
+    Refuse,
+    Returned,
+    Seek,
+    SeekAnswered,
+    SeekFailed,
+    Spoiled,
+    Subscribed,
+    SubscribeRefused,
+    SubscribeTimedOut,
+    Tell,
+    Unsubscribe,
+    UnsubscribeAnswered,
+    UnsubscribeFailed,
+)
+from pulsar_actors.machines.entry_intake import Delivery
+from pulsar_actors.machines.generations import Generation
+from pulsar_actors.machines.timers import StartTimer
+from pulsar_actors.wire.batch import is_batch
+from pulsar_actors.wire.message_id import MessageId
+from pulsar_actors.wire.PulsarApi_pb2 import (
+    CommandAck,
+    CommandCloseConsumer,
+    CommandFlow,
+    CommandRedeliverUnacknowledgedMessages,
+    CommandTopicMigrated,
+)
+
+QUEUE = 4
+ENTRIES = 9
+LOST = ConnectionLost("reset")
+NOT_READY = BrokerRefusal("ServiceNotReady", "starting")
+GONE = BrokerRefusal("TopicNotFound", "gone")
+NO_ID = 2**64 - 1
+CLOSES = [
+    CommandCloseConsumer(consumer_id=7, request_id=NO_ID),
+    CommandCloseConsumer(consumer_id=7, request_id=NO_ID, assignedBrokerServiceUrl="pulsar://b"),
+]
+MIGRATION = CommandTopicMigrated(
+    resource_id=7, resource_type=CommandTopicMigrated.Consumer, brokerServiceUrl="pulsar://c"
+)
+SELDOM = st.sampled_from([False, False, True])  # or a consumer would hardly live long enough to do wrong
+AGES = st.sampled_from([0, 0, 0, 1])
+Place = tuple[int, int]  # entry, index in its batch
+
+
+def size_of(entry: int) -> int | None:
+    """Every third entry is a plain message; the others are batches of three."""
+    return None if entry % 3 == 0 else 3
+
+
+def message_id(place: Place) -> MessageId:
+    entry, index = place
+    size = size_of(entry)
+    return MessageId(1, entry) if size is None else MessageId(1, entry, -1, index, size)
+
+
+def all_of(entry: int) -> set[Place]:
+    return {(entry, index) for index in range(size_of(entry) or 1)}
+
+
+class Seen(NamedTuple):
+    """A message that the user got."""
+
+    generation: Generation
+    place: Place
+
+
+class AnyConsumer(RuleBasedStateMachine):
+    """A consumer, its user with a queue, and a broker that counts permits and remembers what it was told."""
+
+    machine_class: type[Consumer] = Consumer
+    unlucky = False
+    starts: tuple[int, ...] = (0, 2, 4, 4, 4, 4)  # four steps lead to READY, where most can happen
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.now = 0.0
+        self.attempt = 0
+        self.timers: list[StartTimer] = []
+        self.permits = 0
+        self.queue: list[Delivery] = []
+        self.unreported = 0
+        self.seen: list[Seen] = []
+        self.acknowledged: set[Place] = set()
+        self.unanswered_acks: list[int] = []
+        self.epoch = 0
+        self.in_the_middle = False
+        self.bound = False
+        self.may_be_bound = False  # a SUBSCRIBE was given up, and neither its close nor its connection ended it
+        self.seek_is_open = False
+        self.flows: list[int] = []
+        self.calls = 0
+        self.ends: Counter[object] = Counter()
+        self.opened = self.failed = self.ended = 0
+
+    @initialize(data=st.data(), ordered=st.booleans(), receipts=st.booleans())
+    def begin(self, data: st.DataObject, *, ordered: bool, receipts: bool) -> None:
+        self.ordered = ordered
+        options = {"queue_size": QUEUE, "ordered": ordered, "receipts": receipts, "ack_timeout": 5.0}
+        self.machine = consumer(self.machine_class, **options, max_redeliver_count=3)
+        for _ in range(data.draw(st.sampled_from(self.starts))):
+            self.advance()
+
+    # What the consumer does.
+
+    def tell(self, event: Any) -> list[Any]:
+        self.in_the_middle = True
+        effects = self.machine.handle(event, self.now)
+        for effect in effects:
+            self.perform(effect)
+        self.in_the_middle = False
+        return effects
+
+    def perform(self, effect: Any) -> None:
+        self.attempt = max(self.attempt, getattr(effect, "attempt", 0))
+        match effect:
+            case StartTimer():
+                self.timers.append(effect)
+            case ClearQueue(generation):
+                assert generation.epoch >= self.epoch, "the epoch went back"
+                self.epoch = generation.epoch
+                self.queue, self.unreported = [], 0
+            case HandOver(entries):
+                self.queue += entries
+            case Detach():
+                self.bound = False
+            case DropConnection():
+                self.bound = self.may_be_bound = False
+            case AskToSubscribe() | AskToSeek() | AskToAck() | Tell():
+                self.hear(effect)
+            case _:
+                self.count_end(effect)
+
+    def count_end(self, effect: Any) -> None:
+        match effect:
+            case Opened():
+                self.opened += 1
+            case CreationFailed():
+                self.failed += 1
+            case Ended():
+                self.ended += 1
+            case Done(token) | Fail(token, _):
+                self.ends[token] += 1
+            case Acked(tokens, _):
+                self.ends.update(tokens)
+            case _:
+                pass
+
+    def hear(self, effect: Any) -> None:
+        """Be the broker."""
+        if isinstance(effect, AskToSubscribe):
+            assert not self.may_be_bound, "subscribed while a close was owed"
+            assert effect.command.consumer_epoch == self.epoch, "the epoch is not that of the last redelivery"
+            return
+        assert self.bound, "spoke without a binding"
+        if isinstance(effect, AskToSeek):
+            self.seek_is_open = True
+        if isinstance(effect, AskToAck):
+            self.unanswered_acks.append(effect.ack)
+        self.obey(effect.command)
+
+    def obey(self, command: Any) -> None:
+        match command:
+            case CommandFlow():
+                self.permits += command.messagePermits
+                self.flows.append(command.messagePermits)
+            case CommandRedeliverUnacknowledgedMessages():
+                assert len(command.message_ids) <= 1000
+                assert command.consumer_epoch == (self.epoch if self.ordered or not command.message_ids else 0)
+            case CommandAck():
+                if not command.HasField("validation_error"):  # nobody can read what is corrupt, before a seek or after
+                    assert not self.seek_is_open, "acknowledged where a seek may have gone by now"
+                    assert self.covered(command) <= self.acknowledged, "acknowledged what the user has not"
+            case _:
+                pass
+
+    def covered(self, command: CommandAck) -> set[Place]:
+        covered: set[Place] = set()
+        for data in command.message_id:
+            missing = from_words(data.ack_set)
+            entry = MessageId.from_data(data).entry_id
+            covered |= {place for place in all_of(entry) if not missing >> place[1] & 1} if entry >= 0 else set()
+            if command.ack_type == CommandAck.Cumulative:
+                covered |= {place for before in range(entry) for place in all_of(before)}
+        return covered
+
+    # What the lookup, the connection and the broker do.
+
+    @rule()
+    def go_on(self) -> None:
+        self.advance()
+
+    def advance(self) -> None:
+        """Let the next thing go well."""
+        retries = [timer for timer in self.timers if isinstance(timer.event, RetryDue)]
+        step = {
+            State.IDLE: Open(),
+            State.LOOKING_UP: LookedUp(self.attempt, "broker"),
+            State.CONNECTING: Attached(self.connection, None, MAX_MESSAGE_SIZE, NOW_MS),
+            State.SUBSCRIBING: Subscribed(self.attempt),
+            State.SEEKING: SeekAnswered(self.attempt),
+            State.SEEKING_UNBOUND: SeekAnswered(self.attempt),
+            State.UNSUBSCRIBING: UnsubscribeFailed(self.attempt, NOT_READY),
+            State.CLOSE_PENDING: CloseAnswered(self.attempt),
+            State.CLOSING: CloseAnswered(self.attempt),
+            State.WAITING: retries[-1].event if retries else None,
+        }.get(self.state)
+        if step is not None:
+            self.meet(step)
+
+    def meet(self, event: Any) -> None:
+        """Let something happen, and draw the conclusions that a broker would."""
+        state, seek = self.state, isinstance(event, SeekAnswered | SeekFailed)
+        if state is State.SUBSCRIBING and isinstance(event, SubscribeTimedOut | BrokerClosed | Migrated):
+            self.may_be_bound = True
+        if isinstance(event, CloseAnswered | Detached):
+            self.may_be_bound = False
+        if isinstance(event, BrokerClosed | Detached | Migrated):
+            self.bound = False
+        if isinstance(event, Detached | Migrated) or (seek and self.seek_is_open):
+            self.seek_is_open = False
+            if isinstance(event, SeekAnswered):
+                self.acknowledged = set()
+        if state is State.SUBSCRIBING and isinstance(event, Subscribed):
+            self.bound, self.permits, self.flows = True, 0, []
+        self.tell(event)
+        if state is State.SUBSCRIBING and isinstance(event, Subscribed):
+            assert self.flows == [QUEUE], "not granted exactly once after subscribing"
+
+    @property
+    def state(self) -> Any:
+        return self.machine.state
+
+    @property
+    def connection(self) -> int:
+        return self.machine.deliveries.generation.connection
+
+    @rule(happens=SELDOM, error=st.sampled_from([NOT_READY, NOT_READY, GONE]), age=AGES)
+    def question_fails(self, *, happens: bool, error: BrokerRefusal, age: int) -> None:
+        """Fail what was asked last: a lookup, a subscribe, a seek or an unsubscribe."""
+        kinds = {
+            State.LOOKING_UP: LookupFailed,
+            State.SUBSCRIBING: SubscribeRefused,
+            State.SEEKING: SeekFailed,
+            State.SEEKING_UNBOUND: SeekFailed,
+            State.UNSUBSCRIBING: UnsubscribeFailed,
+        }
+        if happens or self.unlucky:
+            self.meet_aged(kinds.get(self.state, SubscribeRefused)(self.attempt - age, error), age)
+
+    @rule(happens=SELDOM, age=AGES)
+    def nobody_answers(self, *, happens: bool, age: int) -> None:
+        attempt = self.attempt - age
+        close, seek = CloseTimedOut(attempt), SeekFailed(attempt, Timeout("late"))
+        events = {State.CLOSE_PENDING: close, State.CLOSING: close, State.SEEKING: seek, State.SEEKING_UNBOUND: seek}
+        if happens or self.unlucky:
+            self.meet_aged(events.get(self.state, SubscribeTimedOut(attempt)), age)
+
+    @rule(happens=SELDOM, age=AGES)
+    def lose_connection(self, *, happens: bool, age: int) -> None:
+        if happens or self.unlucky:
+            self.meet_aged(Detached(self.connection - age, LOST), age)
+
+    @rule(happens=SELDOM, command=st.sampled_from(CLOSES), age=AGES)
+    def broker_closes(self, *, happens: bool, command: CommandCloseConsumer, age: int) -> None:
+        if happens or self.unlucky:
+            self.meet_aged(BrokerClosed(self.connection - age, command), age)
+
+    @rule(happens=SELDOM, age=AGES)
+    def topic_migrates(self, *, happens: bool, age: int) -> None:
+        if happens or self.unlucky:
+            self.meet_aged(Migrated(self.connection - age, MIGRATION), age)
+
+    def meet_aged(self, event: Any, age: int) -> None:
+        if age:
+            assert self.tell(event) == [], "listened to the past"
+        else:
+            self.meet(event)
+
+    @rule(happens=SELDOM)
+    def unsubscribe_succeeds(self, *, happens: bool) -> None:
+        if (happens or self.unlucky) and self.state is State.UNSUBSCRIBING:
+            self.meet(UnsubscribeAnswered(self.attempt))
+
+    @precondition(lambda self: self.bound and self.state in BOUND and self.permits > 0)
+    @rule(data=st.data())
+    def send(self, data: st.DataObject) -> None:
+        messages: list[Any] = []
+        for entry in data.draw(st.lists(st.integers(0, ENTRIES - 1), min_size=1, max_size=3)):
+            size = size_of(entry)
+            mask = data.draw(st.sampled_from([0b111, 0b111, 0b101])) if size else 1
+            batch, used = data.draw(st.sampled_from([(size, mask.bit_count())] * 5 + [(0, 1)]))
+            epoch = data.draw(st.sampled_from([self.epoch, self.epoch, max(0, self.epoch - 1)]))
+            count = data.draw(st.sampled_from([0, 0, 3, 4]))
+            words = to_words(mask) if size and mask != full(size) else []
+            self.acknowledged |= {place for place in all_of(entry) if not mask >> place[1] & 1}
+            messages.append(incoming(entry, batch=batch, epoch=epoch, count=count, ack_set=words))
+            self.permits -= used
+        self.tell(MessagesArrived(self.connection, tuple(messages), NOW_MS))
+
+    @precondition(lambda self: self.unanswered_acks)
+    @rule(refused=st.booleans())
+    def answer_acks(self, *, refused: bool) -> None:
+        self.tell(AcksAnswered(self.unanswered_acks.pop(0), NOT_READY if refused else None))
+
+    @precondition(lambda self: self.timers)
+    @rule(data=st.data())
+    def time_passes(self, data: st.DataObject) -> None:
+        timer = self.timers.pop(data.draw(st.integers(0, len(self.timers) - 1)))
+        self.now += timer.delay
+        self.meet(timer.event)
+
+    # What the user does.
+
+    @precondition(lambda self: self.queue)
+    @rule(data=st.data(), late=st.booleans())
+    def open_entry(self, data: st.DataObject, *, late: bool) -> None:
+        one = self.queue.pop(0)
+        generation, entry = self.machine.deliveries.generation, one.message_id.entry_id
+        fate = data.draw(st.sampled_from([HandedOut, HandedOut, HandedOut, Returned, Spoiled]))
+        self.unreported += one.messages
+        if fate is Spoiled:
+            self.report(Spoiled(generation, (1, entry), one.messages, CommandAck.ValidationError.ChecksumMismatch))
+        elif fate is Returned:
+            self.report(Returned(generation, one.messages))
+        else:
+            size = size_of(entry) or 1
+            self.seen += [Seen(generation, (entry, index)) for index in range(size) if one.wanted >> index & 1]
+            assert is_batch(one.entry.metadata) == (size > 1)
+            if not late:
+                self.report(HandedOut(generation, one.messages, (one.message_id,)))
+
+    def report(self, event: Any) -> None:
+        self.unreported -= event.messages
+        self.tell(event)
+
+    @precondition(lambda self: self.unreported)
+    @rule()
+    def report_late(self) -> None:
+        self.report(HandedOut(self.machine.deliveries.generation, self.unreported))
+
+    @precondition(lambda self: self.seen)
+    @rule(data=st.data(), up_to=st.sampled_from([False, False, True]))
+    def acknowledge(self, data: st.DataObject, *, up_to: bool) -> None:
+        seen = data.draw(st.sampled_from(self.seen))
+        counts = seen.generation.still_acknowledges(self.machine.deliveries.generation) and not self.is_over()
+        if counts:
+            before = {place for entry in range(ENTRIES) for place in all_of(entry) if place <= seen.place}
+            self.acknowledged |= before if up_to else {seen.place}
+        token = self.new_call()
+        if up_to:
+            self.tell(AcknowledgeUpTo(seen.generation, message_id(seen.place), token))
+        else:
+            self.tell(Acknowledge(seen.generation, (message_id(seen.place),), (token,)))
+
+    @precondition(lambda self: self.seen)
+    @rule(data=st.data())
+    def refuse(self, data: st.DataObject) -> None:
+        seen = data.draw(st.sampled_from(self.seen))
+        self.tell(Refuse(seen.generation, ((message_id(seen.place), 0),)))
+
+    @precondition(lambda self: self.state is not State.IDLE)
+    @rule()
+    def redeliver(self) -> None:
+        before = self.epoch
+        self.tell(Redeliver())
+        assert self.is_over() or self.epoch == before + 1, "no new epoch"
+
+    @precondition(lambda self: self.opened)
+    @rule(entry=st.integers(0, ENTRIES - 1))
+    def seek(self, entry: int) -> None:
+        self.tell(Seek(self.new_call(), MessageId(1, entry)))
+
+    @precondition(lambda self: self.opened)
+    @rule(really=st.sampled_from([False, False, True]))
+    def unsubscribe(self, *, really: bool) -> None:
+        if really:
+            self.tell(Unsubscribe(self.new_call()))
+
+    @rule(really=st.sampled_from([False] * 9 + [True]))
+    def close(self, *, really: bool) -> None:
+        if really:
+            self.tell(Close())
+
+    def new_call(self) -> int:
+        self.calls += 1
+        return self.calls
+
+    # What must hold.
+
+    def is_over(self) -> bool:
+        return self.state in {State.CLOSING, *OVER}
+
+    @invariant()
+    def no_permit_is_lost_or_minted(self) -> None:
+        if self.state in BOUND:
+            here = sum(one.messages for one in self.queue) + self.unreported
+            freed = QUEUE - self.permits - here
+            assert freed >= 0, "permits were minted"
+            assert freed < QUEUE // 2, "permits were lost"
+
+    @invariant()
+    def nothing_ends_twice(self) -> None:
+        assert max(self.ends.values(), default=1) == 1, "a call ended twice"
+        assert self.opened + self.failed <= 1, "the first subscribe ended twice"
+        assert self.ended == (self.state in OVER), "over, or not, against what was said"
+
+    def teardown(self) -> None:
+        """Bring any run to its end, where every call must have ended, but for those that have broken a promise."""
+        if self.in_the_middle or not hasattr(self, "machine"):
+            return
+        was_opened = self.state is not State.IDLE
+        self.tell(Close())
+        if self.state is State.CLOSING:
+            self.meet(CloseAnswered(self.attempt))
+        self.nothing_ends_twice()
+        assert set(self.ends) == set(range(1, self.calls + 1)), "a call did not end"
+        assert self.opened + self.failed == was_opened or self.state is State.CLOSED, "the first subscribe did not end"
+
+
+MODEL = settings(max_examples=120, stateful_step_count=40, deadline=None)
+HUNT = settings(
+    MODEL,
+    max_examples=3_000,
+    stateful_step_count=20,
+    phases=[Phase.generate],
+    database=None,
+    print_blob=False,
+    report_multiple_bugs=False,
+)
+
+
+def test_every_promise_of_a_consumer_holds() -> None:
+    run_state_machine_as_test(AnyConsumer, settings=MODEL)
+
+
+def grant_too_much(self: Consumer, event: MessagesArrived, now: float) -> list[Any]:
+    return [*self.take_in(event, now), Tell(self.connection, CommandFlow(consumer_id=7, messagePermits=1))]
+
+
+def grant_twice(self: Consumer, event: Subscribed, now: float) -> list[Any]:
+    return [*self.begin(event, now), Tell(self.connection, CommandFlow(consumer_id=7, messagePermits=QUEUE))]
+
+
+def mark_another(self: Consumer, event: Acknowledge, now: float) -> list[Any]:
+    other = tuple(message_id._replace(entry_id=message_id.entry_id + 3) for message_id in event.message_ids)
+    return [*self.mark(event._replace(message_ids=other), now)]
+
+
+def mark_up_to_another(self: Consumer, event: AcknowledgeUpTo, now: float) -> list[Any]:
+    other = event.message_id._replace(entry_id=event.message_id.entry_id + 3)
+    return [*self.mark_up_to(event._replace(message_id=other), now)]
+
+
+def subscribe_in_an_old_epoch(self: Consumer, event: Attached, now: float) -> list[Any]:
+    [ask] = self.ask_to_subscribe(event, now)
+    assert isinstance(ask, AskToSubscribe)
+    ask.command.consumer_epoch = 0
+    return [ask]
+
+
+def finish_silently(self: Consumer, event: SeekAnswered, now: float) -> list[Any]:
+    return [effect for effect in self.finish_seek(event, now) if not isinstance(effect, Done)]
+
+
+def finish_twice(self: Consumer, event: SeekAnswered, now: float) -> list[Any]:
+    effects = self.finish_seek(event, now)
+    return [*effects, *(effect for effect in effects if isinstance(effect, Done))]
+
+
+FURTHER: dict[str, Callable[..., Any]] = {
+    method.__name__: method
+    for method in (
+        grant_too_much, grant_twice, mark_another, mark_up_to_another, subscribe_in_an_old_epoch, finish_silently,
+        finish_twice,
+    )
+}  # fmt: skip
+
+
+# fmt: off
+FAULTS = [
+    fault(HandedOut, State.READY, "free_places", {"does": None},
+          "permits were lost", "send", "open_entry", "redeliver"),
+    fault(Returned, State.READY, "free_returned", {"does": None},
+          "permits were lost", "send", "open_entry", "redeliver"),
+    fault(Spoiled, State.READY, "refuse_spoiled", {"does": None},
+          "permits were lost", "send", "open_entry", "redeliver"),
+    fault(MessagesArrived, State.READY, "take_in", {"does": "grant_too_much"},
+          "permits were minted", "send", "redeliver"),
+    fault(Subscribed, State.SUBSCRIBING, "begin", {"does": "grant_twice"},
+          "not granted exactly once", "go_on"),
+    fault(Acknowledge, State.READY, "mark", {"does": "mark_another"},
+          "acknowledged what the user has not", "send", "open_entry", "acknowledge", "close", "time_passes"),
+    fault(AcknowledgeUpTo, State.READY, "mark_up_to", {"does": "mark_up_to_another"},
+          "acknowledged what the user has not", "send", "open_entry", "acknowledge", "close", "time_passes"),
+    fault(AcksDue, State.SEEKING, None, {"does": "send_acks"},
+          "acknowledged where a seek may have gone", "send", "open_entry", "acknowledge", "seek", "time_passes"),
+    fault(Close, State.SEEKING, "abandon", {"does": "finish"},
+          "acknowledged where a seek may have gone", "send", "open_entry", "acknowledge", "seek", "close"),
+    fault(SubscribeTimedOut, State.SUBSCRIBING, "close_first", {"dest": State.WAITING, "does": "let_go"},
+          "subscribed while a close was owed", "nobody_answers", "go_on"),
+    fault(BrokerClosed, State.SUBSCRIBING, "close_first_then_move", {"dest": State.WAITING, "does": "let_go"},
+          "subscribed while a close was owed", "broker_closes", "go_on"),
+    fault(CloseTimedOut, State.CLOSE_PENDING, "drop_unanswering", {"does": "let_go"},
+          "subscribed while a close was owed", "nobody_answers", "go_on"),
+    fault(BrokerClosed, State.READY, "let_go", {"dest": INTERNAL, "does": None},
+          "spoke without a binding", "broker_closes", "redeliver"),
+    fault(Redeliver, State.READY, "redeliver_all", {"does": None},
+          "no new epoch", "redeliver"),
+    fault(Redeliver, State.WAITING, "begin_epoch", {"does": None},
+          "no new epoch", "redeliver", "lose_connection"),
+    fault(Attached, State.CONNECTING, "ask_to_subscribe", {"does": "subscribe_in_an_old_epoch"},
+          "not that of the last redelivery", "redeliver", "lose_connection", "go_on"),
+    fault(SeekAnswered, State.SEEKING, "finish_seek", {"does": "finish_silently"},
+          "a call did not end", "seek", "go_on"),
+    fault(SeekAnswered, State.SEEKING, "finish_seek", {"does": "finish_twice"},
+          "a call ended twice", "seek", "go_on"),
+    fault(Seek, State.WAITING, "refuse_unbound_call", {"does": None},
+          "a call did not end", "seek", "lose_connection"),
+    fault(Close, State.READY, "finish", {"dest": State.CLOSED},
+          "against what was said", "close"),
+]
+# fmt: on
+
+
+class UnluckyConsumer(AnyConsumer):
+    """A consumer to which happens what can happen: it meets a fault sooner."""
+
+    unlucky = True
+
+
+@pytest.mark.parametrize("fault", FAULTS, ids=str)
+def test_a_chart_that_breaks_a_promise_is_found_out(fault: Fault) -> None:
+    steps = {State.CONNECTING: 2, State.SUBSCRIBING: 3, State.CLOSE_PENDING: 3}.get(fault.state, 4)
+    Hunt(CHART, Consumer, UnluckyConsumer, FURTHER, HUNT).find_out(fault, steps)
