@@ -19,12 +19,13 @@ ROOT = Path(__file__).resolve().parents[1]
 BELOW: dict[str, set[str]] = {
     "exceptions": set(),
     "wire": {"exceptions"},
-    "machines": {"exceptions", "wire"},
-    "runtime": {"exceptions", "wire", "machines"},
-    "client": {"exceptions", "wire", "machines", "runtime"},
-    "broker": {"exceptions", "wire", "machines", "runtime"},  # never the client: it serves other clients just as well
-    "spark": {"exceptions", "wire", "machines", "runtime", "client"},
-    "cli": {"exceptions", "wire", "machines", "runtime", "client", "broker", "spark"},
+    "machines.ledgers": {"exceptions", "wire"},
+    "machines": {"exceptions", "wire", "machines.ledgers"},
+    "runtime": {"exceptions", "wire", "machines", "machines.ledgers"},
+    "client": {"exceptions", "wire", "machines", "machines.ledgers", "runtime"},
+    "broker": {"exceptions", "wire", "machines", "machines.ledgers", "runtime"},  # never the client: it serves any
+    "spark": {"exceptions", "wire", "machines", "machines.ledgers", "runtime", "client"},
+    "cli": {"exceptions", "wire", "machines", "machines.ledgers", "runtime", "client", "broker", "spark"},
     "__main__": {"cli"},
     "__init__": {"exceptions", "client"},
 }
@@ -33,7 +34,7 @@ BELOW: dict[str, set[str]] = {
 DOORS = {"transitions": f"{PACKAGE}.machines.chart"}
 
 # What the floors without I/O, threads, clocks and chance can not have: bytes, the time and dice are handed to them.
-PURE_FLOORS = {"wire", "machines"}
+PURE_FLOORS = {"wire", "machines", "machines.ledgers"}
 OUTSIDE_WORLD = {
     *("socket", "ssl", "select", "selectors", "asyncio", "urllib.request", "http", "subprocess"),
     *("threading", "_thread", "concurrent", "multiprocessing", "queue"),
@@ -94,7 +95,10 @@ def within(name: str, outer: str) -> bool:
 
 
 def floor_of(module: str) -> str:
-    return module.split(".")[1] if "." in module else "__init__"
+    """Tell where a module stands: a folder within a folder may be a floor of its own."""
+    parts = module.split(".")[1:]
+    inner = ".".join(parts[:2])
+    return inner if inner in BELOW else ".".join(parts[:1]) or "__init__"
 
 
 def modules_on_no_floor(root: Path) -> list[str]:
@@ -202,6 +206,7 @@ def test_an_upward_import_is_found_in_whatever_form_it_takes(text: str, tmp_path
         *(
             ("exceptions.py", "wire"),
             ("wire/a.py", "machines"),
+            ("machines/ledgers/a.py", "machines"),
             ("machines/a.py", "runtime"),
             ("runtime/a.py", "client"),
         ),
@@ -211,7 +216,7 @@ def test_an_upward_import_is_found_in_whatever_form_it_takes(text: str, tmp_path
 )
 def test_every_floor_is_kept_from_those_above_and_beside_it(importer: str, target: str, tmp_path: Path) -> None:
     planted = plant(tmp_path, {f"{target}.py": "", "a.py": ""})
-    (planted / PACKAGE / importer).parent.mkdir(exist_ok=True)
+    (planted / PACKAGE / importer).parent.mkdir(parents=True, exist_ok=True)
     (planted / PACKAGE / importer).write_text(f"import pulsar_actors.{target}")
     assert len(upward_imports(planted)) == 1
 
@@ -252,8 +257,9 @@ def test_transitions_through_its_door_is_no_fault(tmp_path: Path) -> None:
 @pytest.mark.parametrize("floor", sorted(PURE_FLOORS))
 @pytest.mark.parametrize("name", sorted(OUTSIDE_WORLD))
 def test_the_outside_world_in_a_pure_floor_is_found(name: str, floor: str, tmp_path: Path) -> None:
+    folder = floor.replace(".", "/")
     planted = plant(
-        tmp_path, {f"{floor}/a.py": f"import {name}", f"{floor}/b.py": f"def f():\n    from {name} import x"}
+        tmp_path, {f"{folder}/a.py": f"import {name}", f"{folder}/b.py": f"def f():\n    from {name} import x"}
     )
     assert len(imports_of_the_outside_world(planted)) == len(["a", "b"])
 

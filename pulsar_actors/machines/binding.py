@@ -26,7 +26,6 @@ from pulsar_actors.exceptions import (
     PulsarException,
     Timeout,
 )
-from pulsar_actors.machines.backoff import Backoff
 from pulsar_actors.machines.binding_events import (
     AskToClose,
     Attach,
@@ -48,10 +47,11 @@ from pulsar_actors.machines.binding_events import (
     Open,
     RetryDue,
 )
-from pulsar_actors.machines.broker_address import address_of_our_kind
 from pulsar_actors.machines.chart import Effect, Effects, Event
+from pulsar_actors.machines.ledgers.backoff import Backoff
+from pulsar_actors.machines.ledgers.broker_address import address_of_our_kind
+from pulsar_actors.machines.ledgers.server_errors import MEANINGS, Verdict
 from pulsar_actors.machines.machine import StateMachine
-from pulsar_actors.machines.server_errors import MEANINGS, Verdict
 from pulsar_actors.wire.PulsarApi_pb2 import CommandTopicMigrated, ServerError
 
 

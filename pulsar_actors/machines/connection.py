@@ -59,8 +59,8 @@ from pulsar_actors.machines.connection_events import (
     TlsAgreed,
     Write,
 )
+from pulsar_actors.machines.ledgers.request_ids import RequestIds
 from pulsar_actors.machines.machine import StateMachine
-from pulsar_actors.machines.request_ids import RequestIds
 from pulsar_actors.machines.timers import StartTimer
 from pulsar_actors.wire.frames import DEFAULT_FRAME_LIMIT, frame_limit
 from pulsar_actors.wire.PulsarApi_pb2 import (

@@ -20,7 +20,6 @@ from enum import Enum, unique
 from typing import Final, NamedTuple
 
 from pulsar_actors.exceptions import ConnectError, ConnectionLost, InvalidArgument, PulsarException
-from pulsar_actors.machines.backoff import Backoff
 from pulsar_actors.machines.binding import Binding
 from pulsar_actors.machines.binding_events import (
     BrokerClosed,
@@ -76,7 +75,8 @@ from pulsar_actors.machines.consumer_events import (
     UnsubscribeFailed,
 )
 from pulsar_actors.machines.deliveries import Deliveries
-from pulsar_actors.machines.seek_command import impossible, seek_command
+from pulsar_actors.machines.ledgers.backoff import Backoff
+from pulsar_actors.machines.ledgers.seek_command import impossible, seek_command
 from pulsar_actors.wire.message_id import MessageId
 from pulsar_actors.wire.PulsarApi_pb2 import CommandCloseConsumer, CommandSubscribe, CommandUnsubscribe
 

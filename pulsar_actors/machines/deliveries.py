@@ -19,12 +19,7 @@ from typing import NamedTuple
 from google.protobuf.message import Message
 
 from pulsar_actors.exceptions import InvalidArgument, PulsarException
-from pulsar_actors.machines import ack_set
-from pulsar_actors.machines.ack_command import AckGroup, EntryKey, corrupt, is_real
-from pulsar_actors.machines.ack_groups import AckGroups, Outcome
-from pulsar_actors.machines.ack_timeouts import AckTimeouts
 from pulsar_actors.machines.chart import Effects
-from pulsar_actors.machines.chunks import ChunkAssembly
 from pulsar_actors.machines.consumer_events import (
     Acked,
     Acknowledge,
@@ -42,12 +37,17 @@ from pulsar_actors.machines.consumer_events import (
     Spoiled,
     Tell,
 )
-from pulsar_actors.machines.dead_letters import DeadLetters
 from pulsar_actors.machines.entry_intake import Delivery, EntryIntake, Intake
-from pulsar_actors.machines.generations import Generation
-from pulsar_actors.machines.permits import MOST_PERMITS, Permits
-from pulsar_actors.machines.redelivery import RedeliverAll, Redelivery
-from pulsar_actors.machines.start_position import StartAt, StartPosition
+from pulsar_actors.machines.ledgers import ack_set
+from pulsar_actors.machines.ledgers.ack_command import AckGroup, EntryKey, corrupt, is_real
+from pulsar_actors.machines.ledgers.ack_groups import AckGroups, Outcome
+from pulsar_actors.machines.ledgers.ack_timeouts import AckTimeouts
+from pulsar_actors.machines.ledgers.chunks import ChunkAssembly
+from pulsar_actors.machines.ledgers.dead_letters import DeadLetters
+from pulsar_actors.machines.ledgers.generations import Generation
+from pulsar_actors.machines.ledgers.permits import MOST_PERMITS, Permits
+from pulsar_actors.machines.ledgers.redelivery import RedeliverAll, Redelivery
+from pulsar_actors.machines.ledgers.start_position import StartAt, StartPosition
 from pulsar_actors.wire.batch import is_batch
 from pulsar_actors.wire.ids import unsigned
 from pulsar_actors.wire.message_id import MessageId

@@ -20,13 +20,13 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
-from pulsar_actors.machines import ack_set, dead_letters
-from pulsar_actors.machines.ack_command import EntryKey, is_real
-from pulsar_actors.machines.ack_groups import AckGroups
-from pulsar_actors.machines.chunks import Chunk, ChunkAssembly
-from pulsar_actors.machines.dead_letters import DeadLetters
-from pulsar_actors.machines.redelivery import Redelivery
-from pulsar_actors.machines.start_position import StartPosition
+from pulsar_actors.machines.ledgers import ack_set, dead_letters
+from pulsar_actors.machines.ledgers.ack_command import EntryKey, is_real
+from pulsar_actors.machines.ledgers.ack_groups import AckGroups
+from pulsar_actors.machines.ledgers.chunks import Chunk, ChunkAssembly
+from pulsar_actors.machines.ledgers.dead_letters import DeadLetters
+from pulsar_actors.machines.ledgers.redelivery import Redelivery
+from pulsar_actors.machines.ledgers.start_position import StartPosition
 from pulsar_actors.wire.batch import is_batch
 from pulsar_actors.wire.entries import Entry, open_entry
 from pulsar_actors.wire.errors import EntryError

@@ -26,9 +26,10 @@ from pulsar_actors.exceptions import (
     PulsarException,
     Timeout,
 )
-from pulsar_actors.machines.backoff import Backoff
-from pulsar_actors.machines.broker_address import leads_to_a_broker
 from pulsar_actors.machines.chart import INTERNAL, Chart, Effects, Row
+from pulsar_actors.machines.ledgers.backoff import Backoff
+from pulsar_actors.machines.ledgers.broker_address import leads_to_a_broker
+from pulsar_actors.machines.ledgers.server_errors import MEANINGS, Verdict
 from pulsar_actors.machines.lookup_events import (
     Answered,
     Attached,
@@ -49,7 +50,6 @@ from pulsar_actors.machines.lookup_events import (
     TurnAway,
 )
 from pulsar_actors.machines.machine import StateMachine
-from pulsar_actors.machines.server_errors import MEANINGS, Verdict
 from pulsar_actors.wire.PulsarApi_pb2 import (
     CommandGetSchema,
     CommandGetSchemaResponse,

@@ -18,7 +18,6 @@ from enum import Enum, unique
 from typing import Any, Final, NamedTuple
 
 from pulsar_actors.exceptions import ConnectionLost, OutcomeUnknown, PulsarException, Timeout
-from pulsar_actors.machines.backoff import Backoff
 from pulsar_actors.machines.binding import Binding
 from pulsar_actors.machines.binding_events import (
     BrokerClosed,
@@ -35,8 +34,12 @@ from pulsar_actors.machines.binding_events import (
     RetryDue,
 )
 from pulsar_actors.machines.chart import INTERNAL, Chart, Effect, Effects, Row
-from pulsar_actors.machines.flushes import Flushes
-from pulsar_actors.machines.pending_sends import Failed, Pending, PendingSends, Receipt
+from pulsar_actors.machines.ledgers.backoff import Backoff
+from pulsar_actors.machines.ledgers.flushes import Flushes
+from pulsar_actors.machines.ledgers.pending_sends import Failed, Pending, PendingSends, Receipt
+from pulsar_actors.machines.ledgers.producer_identity import ProducerIdentity
+from pulsar_actors.machines.ledgers.sequence_ids import SequenceIds
+from pulsar_actors.machines.ledgers.server_errors import MEANINGS, SendVerdict
 from pulsar_actors.machines.producer_events import (
     AskToCreate,
     Attached,
@@ -53,9 +56,6 @@ from pulsar_actors.machines.producer_events import (
     SendRefused,
     SendsDue,
 )
-from pulsar_actors.machines.producer_identity import ProducerIdentity
-from pulsar_actors.machines.sequence_ids import SequenceIds
-from pulsar_actors.machines.server_errors import MEANINGS, SendVerdict
 from pulsar_actors.wire.ids import signed
 from pulsar_actors.wire.PulsarApi_pb2 import CommandCloseProducer, CommandProducer
 

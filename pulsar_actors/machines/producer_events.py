@@ -6,7 +6,7 @@ Those that it shares with a consumer, and what `attempt` and `connection` mean, 
 from typing import Any, NamedTuple
 
 from pulsar_actors.exceptions import BrokerRefusal
-from pulsar_actors.machines.pending_sends import Pending
+from pulsar_actors.machines.ledgers.pending_sends import Pending
 from pulsar_actors.wire.PulsarApi_pb2 import (
     CommandProducer,
     CommandProducerSuccess,

@@ -4,19 +4,19 @@ from typing import Any
 
 from driven import Driven
 
-from pulsar_actors.machines.ack_groups import AckGroups
-from pulsar_actors.machines.ack_timeouts import AckTimeouts
-from pulsar_actors.machines.backoff import Backoff
 from pulsar_actors.machines.binding_events import LookedUp, Open
-from pulsar_actors.machines.chunks import ChunkAssembly
 from pulsar_actors.machines.consumer import Consumer, ConsumerSettings
 from pulsar_actors.machines.consumer_events import Attached, MessagesArrived, Subscribed, Tell
-from pulsar_actors.machines.dead_letters import DeadLetters
 from pulsar_actors.machines.deliveries import Deliveries, Ledgers
 from pulsar_actors.machines.entry_intake import Delivery, Incoming
-from pulsar_actors.machines.permits import Permits
-from pulsar_actors.machines.redelivery import Redelivery, RedeliveryDelay
-from pulsar_actors.machines.start_position import StartPosition
+from pulsar_actors.machines.ledgers.ack_groups import AckGroups
+from pulsar_actors.machines.ledgers.ack_timeouts import AckTimeouts
+from pulsar_actors.machines.ledgers.backoff import Backoff
+from pulsar_actors.machines.ledgers.chunks import ChunkAssembly
+from pulsar_actors.machines.ledgers.dead_letters import DeadLetters
+from pulsar_actors.machines.ledgers.permits import Permits
+from pulsar_actors.machines.ledgers.redelivery import Redelivery, RedeliveryDelay
+from pulsar_actors.machines.ledgers.start_position import StartPosition
 from pulsar_actors.wire.entries import encode_entry
 from pulsar_actors.wire.PulsarApi_pb2 import CommandMessage, CommandSubscribe, MessageIdData, MessageMetadata
 

@@ -76,7 +76,7 @@ from pulsar_actors.machines.consumer_events import (
     UnsubscribeAnswered,
     UnsubscribeFailed,
 )
-from pulsar_actors.machines.start_position import StartPosition
+from pulsar_actors.machines.ledgers.start_position import StartPosition
 from pulsar_actors.wire.message_id import EARLIEST, MessageId
 from pulsar_actors.wire.PulsarApi_pb2 import (
     CommandAck,

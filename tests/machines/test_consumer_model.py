@@ -19,7 +19,6 @@ from hypothesis.stateful import (
 from mutants import Fault, Hunt, fault
 
 from pulsar_actors.exceptions import BrokerRefusal, ConnectionLost, Timeout
-from pulsar_actors.machines.ack_set import from_words, full, to_words
 from pulsar_actors.machines.binding_events import (
     BrokerClosed,
     Close,
@@ -71,7 +70,8 @@ from pulsar_actors.machines.consumer_events import (
     UnsubscribeFailed,
 )
 from pulsar_actors.machines.entry_intake import Delivery
-from pulsar_actors.machines.generations import Generation
+from pulsar_actors.machines.ledgers.ack_set import from_words, full, to_words
+from pulsar_actors.machines.ledgers.generations import Generation
 from pulsar_actors.machines.timers import StartTimer
 from pulsar_actors.wire.batch import is_batch
 from pulsar_actors.wire.message_id import MessageId

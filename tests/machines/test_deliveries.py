@@ -21,7 +21,7 @@ from pulsar_actors.machines.consumer_events import (
     SweepDue,
     Tell,
 )
-from pulsar_actors.machines.start_position import StartPosition
+from pulsar_actors.machines.ledgers.start_position import StartPosition
 from pulsar_actors.wire.message_id import LATEST, MessageId
 from pulsar_actors.wire.PulsarApi_pb2 import CommandAck, CommandFlow, CommandRedeliverUnacknowledgedMessages
 

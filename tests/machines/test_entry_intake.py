@@ -5,11 +5,11 @@ from consumer_bench import NOW_MS, incoming, ledgers
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pulsar_actors.machines.ack_set import to_words
 from pulsar_actors.machines.deliveries import Ledgers
 from pulsar_actors.machines.entry_intake import EntryIntake, Incoming, Intake
-from pulsar_actors.machines.generations import Generation
-from pulsar_actors.machines.start_position import StartPosition
+from pulsar_actors.machines.ledgers.ack_set import to_words
+from pulsar_actors.machines.ledgers.generations import Generation
+from pulsar_actors.machines.ledgers.start_position import StartPosition
 from pulsar_actors.wire.batch import encode_batch
 from pulsar_actors.wire.message_id import MessageId
 from pulsar_actors.wire.PulsarApi_pb2 import CommandAck, CommandMessage, CompressionType, MessageIdData

@@ -18,7 +18,6 @@ from hypothesis.stateful import (
 from mutants import Fault, Hunt, fault
 
 from pulsar_actors.exceptions import BrokerRefusal, ConnectError, ConnectionLost
-from pulsar_actors.machines.backoff import Backoff
 from pulsar_actors.machines.binding_events import (
     AskToClose,
     Attach,
@@ -39,7 +38,10 @@ from pulsar_actors.machines.binding_events import (
     RetryDue,
 )
 from pulsar_actors.machines.chart import INTERNAL
-from pulsar_actors.machines.pending_sends import Pending, PendingSends, Reservation
+from pulsar_actors.machines.ledgers.backoff import Backoff
+from pulsar_actors.machines.ledgers.pending_sends import Pending, PendingSends, Reservation
+from pulsar_actors.machines.ledgers.send_quota import SendQuota
+from pulsar_actors.machines.ledgers.sequence_ids import SequenceIds
 from pulsar_actors.machines.producer import CHART, OVER, Producer, ProducerSettings, State
 from pulsar_actors.machines.producer_events import (
     AskToCreate,
@@ -56,8 +58,6 @@ from pulsar_actors.machines.producer_events import (
     Send,
     SendRefused,
 )
-from pulsar_actors.machines.send_quota import SendQuota
-from pulsar_actors.machines.sequence_ids import SequenceIds
 from pulsar_actors.machines.timers import StartTimer
 from pulsar_actors.wire.PulsarApi_pb2 import (
     CommandCloseProducer,

@@ -1,0 +1,311 @@
+"""Acknowledgements, gathered until a command of them is worth sending.
+
+Users acknowledge messages; the broker counts entries. An entry that is a batch is acknowledged when all its messages
+are, so for each batch that is partly acknowledged a set of what is missing is kept (see `ack_set`). When the broker
+keeps such sets too (`batch_index_acks`), the missing set is sent each time it shrinks; a batch with nothing missing
+goes out as a plain entry, with or without this.
+
+A cumulative acknowledgement says "this and everything before it". In the middle of a batch it is sent with the missing
+set, or else for the entry before, which is all that a broker without sets can be told without losing messages.
+
+Everything is held for `group_time` or until `max_entries` are held. What is held, or sent and not yet answered, is not
+lost with a connection: it goes out again on the next. What was sent without asking for a receipt counts as done. What
+was refused counts as never acknowledged. A seek makes acknowledgements of earlier messages void.
+
+Ids come from users, who may have read them from anywhere. Those that no message has are refused, and so are batches
+larger than a broker stores: a set of their size would take the memory before the broker could say that it has none.
+
+What must hold: no command ever covers a message that the user has not acknowledged.
+"""
+
+from collections.abc import Callable, Iterable, Sequence
+from typing import NamedTuple
+
+from pulsar_actors.exceptions import InvalidArgument
+from pulsar_actors.machines.ledgers import ack_set
+from pulsar_actors.machines.ledgers.ack_command import (
+    LAST_ID,
+    NOWHERE,
+    WHOLE,
+    AckGroup,
+    Acknowledged,
+    EntryKey,
+    Token,
+    is_real,
+)
+from pulsar_actors.machines.ledgers.generations import Generation
+from pulsar_actors.wire.frames import DEFAULT_MAX_MESSAGE_SIZE
+from pulsar_actors.wire.message_id import MessageId
+
+MAX_ENTRIES = 1000
+GROUP_TIME = 0.1
+
+
+class Outcome(NamedTuple):
+    """What an acknowledgement settles at once: whole entries, all up to one, and tokens that wait for no answer."""
+
+    entries: Sequence[EntryKey] = ()
+    up_to: EntryKey | None = None
+    tokens: tuple[Token, ...] = ()
+
+
+class AckGroups:
+    """The acknowledgements of one consumer of one partition. Times are monotonic seconds."""
+
+    __slots__ = (
+        "_confirmed", "_cumulative", "_floor", "_held", "_missing", "_receipts", "_unanswered", "batch_index_acks",
+        "chunks_of", "due_at", "generation", "group_time", "largest_batch", "receipts",
+    )  # fmt: skip
+
+    def __init__(
+        self,
+        chunks_of: Callable[[MessageId], Iterable[EntryKey]],
+        *,
+        batch_index_acks: bool = False,
+        receipts: bool = False,
+        group_time: float = GROUP_TIME,
+    ) -> None:
+        self.chunks_of = chunks_of
+        self.largest_batch = ack_set.largest_batch(DEFAULT_MAX_MESSAGE_SIZE)  # until a broker says otherwise
+        self.batch_index_acks = batch_index_acks
+        self.receipts = receipts
+        self.group_time = group_time
+        self.generation = Generation()
+        self.due_at: float | None = None
+        self._missing: dict[EntryKey, int] = {}  # 0: complete, but the broker may still refuse that
+        self._held: dict[EntryKey, int] = {}
+        self._cumulative: AckGroup | None = None
+        self._receipts: dict[EntryKey, list[Acknowledged]] = {}
+        self._unanswered: dict[int, AckGroup] = {}
+        self._confirmed = NOWHERE
+        self._floor = NOWHERE
+
+    def delivered(self, entry: EntryKey, missing: int) -> None:
+        """Note what is missing of a batch of which the broker has some acknowledged already."""
+        self._missing[entry] = missing
+
+    def forget(self, entries: Iterable[EntryKey]) -> None:
+        """Forget how far batches got, because the broker was asked to deliver them again."""
+        for entry in entries:
+            self._missing.pop(entry, None)
+
+    def is_grouped(self, message_id: MessageId) -> bool:
+        """Tell whether a delivery is of something acknowledged already; no batch index stands for the whole entry."""
+        ledger_id, entry_id, index = message_id.ledger_id, message_id.entry_id, message_id.batch_index
+        if (ledger_id, entry_id, WHOLE if index < 0 else index) <= self._floor:
+            return True
+        held = self._held.get((ledger_id, entry_id))
+        return held is not None and (not held or (index >= 0 and not held >> index & 1))
+
+    def left_of(self, entry: EntryKey, messages: int) -> int:
+        """Give a set of messages of a batch without those that are acknowledged."""
+        missing = self._missing.get(entry)
+        return messages & missing if missing else messages
+
+    def acknowledge(
+        self,
+        message_ids: Sequence[MessageId],
+        generation: Generation,
+        now: float,
+        tokens: Sequence[Token] | None = None,
+    ) -> Outcome:
+        """Acknowledge messages one by one; `tokens`, if given, is one for each."""
+        self._check(message_ids)
+        if not generation.still_acknowledges(self.generation):
+            return Outcome(tokens=tuple(tokens or ()))
+        done: list[EntryKey] = []
+        ended: list[Token] = []
+        for place, message_id in enumerate(message_ids):
+            goes_out = self._mark(message_id, done)
+            token = tokens[place] if tokens else None
+            if goes_out and self.receipts:
+                key = (message_id.ledger_id, message_id.entry_id)
+                self._receipts.setdefault(key, []).append(Acknowledged(message_id, token))
+            elif tokens:
+                ended.append(token)
+        self._start_waiting(now)
+        return Outcome(done, tokens=tuple(ended))
+
+    def _check(self, message_ids: Iterable[MessageId]) -> None:
+        """Refuse what is no message, or of a batch of unknown size: all of that might be acknowledged in its name."""
+        largest = self.largest_batch
+        for ledger_id, entry_id, partition, index, size, first_chunk in message_ids:
+            if not (0 <= ledger_id <= LAST_ID and 0 <= entry_id <= LAST_ID) or (
+                first_chunk is not None and not is_real(first_chunk.position)
+            ):
+                what = "the ids of its ledger and its entry must be 0 to 2^63 - 1"
+            elif not (-1 < index < size <= largest or index == -1):
+                what = f"batch_index must be below batch_size, and that at most {largest:,}, not {size:,}"
+            else:
+                continue
+            raise InvalidArgument(f"({ledger_id},{entry_id},{partition},{index}) is no message: {what}")
+
+    def _mark(self, message_id: MessageId, done: list[EntryKey]) -> bool:
+        """Mark one message, and tell whether something is to be sent for it."""
+        key = (message_id.ledger_id, message_id.entry_id)
+        index = message_id.batch_index
+        if message_id.first_chunk is not None:
+            for chunk in self.chunks_of(message_id):
+                self._held[chunk] = 0
+                done.append(chunk)
+            return True
+        if index >= 0:
+            if self._held.get(key) == 0:
+                return True
+            missing = self._missing.get(key)
+            if missing is None:
+                missing = ack_set.full(message_id.batch_size)
+            missing ^= missing & 1 << index
+            if missing:
+                self._missing[key] = missing
+                if self.batch_index_acks:
+                    self._held[key] = missing
+                return self.batch_index_acks
+            self._complete(key)
+        self._held[key] = 0
+        done.append(key)
+        return True
+
+    def _complete(self, entry: EntryKey) -> None:
+        """Note that nothing of an entry is missing, for as long as that may be taken back."""
+        if self.receipts:
+            self._missing[entry] = 0
+        else:
+            self._missing.pop(entry, None)
+
+    def acknowledge_up_to(
+        self, message_id: MessageId, generation: Generation, now: float, token: Token | None = None
+    ) -> Outcome:
+        """Acknowledge a message and all before it."""
+        self._check((message_id,))
+        ended = () if token is None else (token,)
+        if not generation.still_acknowledges(self.generation):
+            return Outcome(tokens=ended)
+        ledger_id, entry_id = key = (message_id.ledger_id, message_id.entry_id)
+        missing = 0
+        if message_id.batch_index >= 0:
+            missing = self._missing.get(key, ack_set.full(message_id.batch_size))
+            missing = ack_set.without_up_to(missing, message_id.batch_index)
+        up_to = (ledger_id, entry_id - 1) if missing else key
+        said = (key, missing) if self.batch_index_acks else (up_to, 0)
+        if message_id.first_chunk is not None:
+            self.chunks_of(message_id)
+        self._forget_before(key)
+        if missing:
+            self._missing[key] = missing
+        group = AckGroup((said,), cumulative=True)
+        if group.position <= self._confirmed:
+            return Outcome(up_to=up_to, tokens=ended)
+        if not missing:
+            self._complete(key)
+        receipt = (Acknowledged(message_id, token),) if self.receipts else ()
+        self._hold_cumulative(group._replace(acknowledged=receipt))
+        self._start_waiting(now)
+        return Outcome(up_to=up_to, tokens=() if receipt else ended)
+
+    def _forget_before(self, last: EntryKey) -> None:
+        for entry in [entry for entry in self._missing if entry <= last]:
+            del self._missing[entry]
+
+    def _hold_cumulative(self, group: AckGroup) -> None:
+        """Keep the furthest of two, with the receipts of both."""
+        held = self._cumulative
+        if held is not None:
+            furthest = max(held, group, key=lambda one: one.position)
+            group = furthest._replace(acknowledged=held.acknowledged + group.acknowledged)
+        self._cumulative = group
+        self._floor = max(self._floor, group.position)
+
+    def _start_waiting(self, now: float) -> None:
+        if self.due_at is None and (self._held or self._cumulative):
+            self.due_at = now + self.group_time
+
+    def is_due(self, now: float) -> bool:
+        """Tell whether what is held should go out now."""
+        return self.due_at is not None and (now >= self.due_at or len(self._held) >= MAX_ENTRIES)
+
+    def drain(self) -> list[AckGroup]:
+        """Take out all that is held, to be sent on a connection that is there."""
+        groups: list[AckGroup] = []
+        if self._cumulative is not None:
+            groups.append(self._cumulative)
+            if not self.receipts:
+                self._confirmed = max(self._confirmed, self._cumulative.position)
+        entries = tuple(self._held.items())
+        for start in range(0, len(entries), MAX_ENTRIES):
+            part = entries[start : start + MAX_ENTRIES]
+            waiting = tuple(one for entry, _ in part for one in self._receipts.get(entry, ()))
+            groups.append(AckGroup(part, acknowledged=waiting))
+        self._clear_held()
+        return groups
+
+    def _clear_held(self) -> None:
+        self._cumulative = None
+        self._held = {}
+        self._receipts = {}
+        self.due_at = None
+
+    def awaits(self, request_id: int, group: AckGroup) -> None:
+        """Note that a group was sent with a request id."""
+        self._unanswered[request_id] = group
+
+    def answered(self, request_id: int, *, failed: bool) -> tuple[Token, ...]:
+        """End a group as the broker says, and give its tokens; a late answer gives none."""
+        group = self._unanswered.pop(request_id, None)
+        if group is None:
+            return ()
+        for message_id, _ in group.acknowledged:
+            self._settle(message_id, failed=failed, cumulative=group.cumulative)
+        if group.cumulative and not failed:
+            self._confirmed = max(self._confirmed, group.position)
+        self._set_floor()
+        return tuple(token for _, token in group.acknowledged if token is not None)
+
+    def _settle(self, message_id: MessageId, *, failed: bool, cumulative: bool) -> None:
+        """Count a message of a batch as missing again if need be, and keep nothing of batches that are all or none."""
+        entry, index = message_id.position, message_id.batch_index
+        if self._held.get(entry) == 0:
+            return  # it will be said again
+        whole = ack_set.full(message_id.batch_size)
+        missing = self._missing.pop(entry, whole)
+        if failed and index >= 0:
+            missing |= ack_set.full(index + 1) if cumulative else 1 << index
+        if missing not in (0, whole):
+            self._missing[entry] = missing
+
+    def _set_floor(self) -> None:
+        asked = [group.position for group in self._unanswered.values() if group.cumulative]
+        if self._cumulative is not None:
+            asked.append(self._cumulative.position)
+        self._floor = max([self._confirmed, *asked])
+
+    def disconnected(self, now: float) -> None:
+        """Hold again what was sent and not answered. What was confirmed is the broker's to remember."""
+        for group in self._unanswered.values():
+            if group.cumulative:
+                self._hold_cumulative(group)
+                continue
+            for entry, missing in group.entries:
+                self._held[entry] = missing & self._held.get(entry, missing)
+            for one in group.acknowledged:
+                key = (one.message_id.ledger_id, one.message_id.entry_id)
+                self._receipts.setdefault(key, []).append(one)
+        self._unanswered = {}
+        self._confirmed = NOWHERE
+        self._set_floor()
+        self._start_waiting(now)
+
+    def abandon(self) -> tuple[Token, ...]:
+        """Drop everything, when the consumer ends, and give the tokens that will have no answer."""
+        groups = [*self.drain(), *self._unanswered.values()]
+        self._unanswered = {}
+        return tuple(token for group in groups for _, token in group.acknowledged if token is not None)
+
+    def sought(self, generation: Generation) -> tuple[Token, ...]:
+        """Begin after a seek: earlier acknowledgements are void, and what is held should have been sent before."""
+        tokens = self.abandon()
+        self.generation = generation
+        self._missing = {}
+        self._confirmed = NOWHERE
+        self._set_floor()
+        return tokens

@@ -1,0 +1,109 @@
+"""How many messages the broker may still push to one consumer.
+
+The broker sends nothing without a permit. At each subscribe it gets as many as the queue has places, and every message
+that leaves the queue, handed out or dropped, frees one place. Freed places are reported once half of the queue is
+free, so that one command serves many messages. Three numbers always add up to the queue's size:
+
+    permits at the broker  +  messages held here  +  freed places not yet reported  =  queue size
+
+The ledger keeps the first two and knows the third. A batch is sent whole as soon as one permit is left, so the
+broker's number may go below zero; it is not rounded up, because every unit that is rounded away is a permit lost or
+minted, and a consumer that loses one a day stops after some years of days.
+
+It can not stall: with nothing held, the broker has the queue's size less what is unreported, and what is unreported is
+less than half of it.
+
+A queue of size 0 asks for one message at a time, and only while somebody waits for it and nothing is held.
+
+Counts of another generation are void: the broker forgot those permits together with the connection.
+
+The size of a batch is what its producer wrote, and nobody has checked it. It is counted all the same, because the
+broker reads the same number and deducts it: a consumer that did not return what a lie has cost would get nothing more.
+The broker counts in 32 bits and lets them overflow, so it does not matter that such numbers are returned in parts.
+"""
+
+from pulsar_actors.exceptions import InternalError, InvalidArgument
+from pulsar_actors.machines.ledgers.generations import Generation
+
+MOST_PERMITS = 2**31 - 1
+"""The most permits in one FLOW: the field has room for twice as many, but brokers read it as signed."""
+
+
+def places_of_partition(queue_size: int, across_partitions: int, partitions: int) -> int:
+    """Give the queue of each partition its places, so that all of them together have no more than they may."""
+    return min(queue_size, max(1, across_partitions // partitions))
+
+
+class Permits:
+    """The permits of one consumer. Methods that give a number give the permits to send in FLOW now; 0 is none."""
+
+    __slots__ = ("at_broker", "generation", "held", "queue_size", "threshold", "waiting")
+
+    def __init__(self, queue_size: int) -> None:
+        if not 0 <= queue_size <= MOST_PERMITS:
+            raise InvalidArgument(f"receiver_queue_size must be 0 to {MOST_PERMITS:,} messages, not {queue_size:,}")
+        self.queue_size = queue_size
+        self.threshold = max(1, queue_size // 2)
+        self.generation: Generation | None = None
+        self.at_broker = 0
+        self.held = 0
+        self.waiting = 0
+
+    def subscribed(self, generation: Generation) -> int:
+        """Begin anew on a connection: what was held is cleared and the broker knows of no permit."""
+        self.generation = generation
+        self.at_broker = 0
+        self.held = 0
+        return self._grant()
+
+    def cleared(self, generation: Generation) -> int:
+        """Begin a new epoch or seek on the same connection: everything held is dropped and its places are free."""
+        self.generation = generation
+        self.held = 0
+        return self._grant()
+
+    def arrived(self, generation: Generation, count: int) -> None:
+        """Count messages that used permits: those of an entry without the ones that the broker masked."""
+        if count < 0:
+            raise InternalError(f"{count} messages can not have arrived")
+        if generation == self.generation:
+            self.at_broker -= count
+            self.held += count
+
+    def handed_out(self, generation: Generation, count: int) -> int:
+        """Free the places of messages that were handed to the user."""
+        if not self._free(generation, count):
+            return 0
+        self.waiting = max(0, self.waiting - count)
+        return self._grant()
+
+    def returned(self, generation: Generation, count: int) -> int:
+        """Free the places of messages that nobody will see: corrupt, duplicate, compacted out, a chunk, ..."""
+        return self._grant() if self._free(generation, count) else 0
+
+    def awaited(self) -> int:
+        """Count a caller that waits for one message: what makes a queue of size 0 ask."""
+        self.waiting += 1
+        return self._grant() if self.generation is not None else 0
+
+    def gave_up(self) -> None:
+        """Forget a caller that waits no longer; a permit that is out stays out, and serves the next one."""
+        self.waiting = max(0, self.waiting - 1)
+
+    def _free(self, generation: Generation, count: int) -> bool:
+        if generation != self.generation:
+            return False
+        if not 0 <= count <= self.held:
+            raise InternalError(f"{count} messages can not leave a queue that holds {self.held}")
+        self.held -= count
+        return True
+
+    def _grant(self) -> int:
+        if self.queue_size:
+            due = self.queue_size - self.held - self.at_broker
+        else:
+            due = 1 - self.at_broker if self.waiting and not self.held else 0
+        if due < self.threshold:
+            return 0
+        self.at_broker += due
+        return due

@@ -1,0 +1,121 @@
+"""What the consumer wants to have again, and when.
+
+A message that the user could not process is acknowledged negatively and comes again after a delay, which may grow with
+the number of times that it came already. The broker redelivers entries, not messages, so the ids are grouped by entry;
+of several messages of one entry the latest delay counts, since an earlier one would cut the later short.
+
+With a Shared or Key_Shared subscription the broker takes a list of entries, at most a thousand a command. With
+Exclusive and Failover order matters: it redelivers everything unacknowledged, and what is queued here must go, or it
+would be seen twice. To tell what it sent before it heard of this from what it sent after, each redelivery of everything
+has an epoch, which only grows, and which the broker repeats in what it sends.
+"""
+
+import math
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from pulsar_actors.exceptions import InvalidArgument
+from pulsar_actors.machines.ledgers.deadlines import Deadlines
+
+EntryKey = tuple[int, int]
+
+MAX_IDS = 1000
+"""The most entries in one command."""
+
+SHORTEST_STEP = 0.1
+"""Negative acknowledgements this close together, in seconds, travel together."""
+
+
+class RedeliverEntries(NamedTuple):
+    """Ask for these entries again, in one command."""
+
+    entries: tuple[EntryKey, ...]
+
+
+class RedeliverAll(NamedTuple):
+    """Ask for everything again, and drop what is queued or opened."""
+
+    epoch: int
+
+
+class RedeliveryDelay(NamedTuple):
+    """A delay in seconds that grows by a factor with each redelivery, up to a longest one."""
+
+    first: float = 60.0
+    factor: float = 1.0
+    longest: float = math.inf
+
+    def after(self, redelivery_count: int) -> float:
+        """Give the delay of a message that has been redelivered so many times.
+
+        As a float a power overflows at once where it is too large; as an int it would be worked out to its last digit.
+        """
+        try:
+            return min(self.first * float(self.factor) ** redelivery_count, self.longest)
+        except OverflowError:
+            return self.longest if self.first else 0.0
+
+
+class Redelivery:
+    """The pending negative acknowledgements of one consumer, and its epoch. Times are monotonic seconds."""
+
+    __slots__ = ("_deadlines", "delay", "epoch", "ordered")
+
+    def __init__(self, *, ordered: bool, delay: RedeliveryDelay | None = None) -> None:
+        delay = delay or RedeliveryDelay()
+        if not (0 <= delay.first < math.inf and 1 <= delay.factor < math.inf and delay.longest >= delay.first):
+            raise InvalidArgument(f"a redelivery delay takes first >= 0, factor >= 1, longest >= first, not {delay}")
+        if delay.factor > 1 and delay.longest == math.inf:
+            raise InvalidArgument(f"a redelivery delay that grows needs a longest one, not {delay}")
+        self.ordered = ordered
+        self.delay = delay
+        self.epoch = 0
+        self._deadlines: Deadlines[EntryKey] = Deadlines(SHORTEST_STEP)
+
+    def __len__(self) -> int:
+        return len(self._deadlines)
+
+    def refused(self, entry: EntryKey, redelivery_count: int, now: float) -> None:
+        """Note a negative acknowledgement of a message of the entry."""
+        self._deadlines.put(entry, now + self.delay.after(redelivery_count))
+
+    def acknowledged(self, entry: EntryKey) -> None:
+        """Forget an entry that has been acknowledged after all."""
+        self._deadlines.discard(entry)
+
+    def acknowledged_up_to(self, entry: EntryKey) -> None:
+        """Forget an entry and all before it."""
+        self._deadlines.discard_up_to(entry)
+
+    def clear(self) -> None:
+        """Forget all: after a seek, what was refused before it means nothing."""
+        self._deadlines.clear()
+
+    def next_due(self) -> float | None:
+        """Give the time to ask again."""
+        return self._deadlines.next_due()
+
+    def take_due(self, now: float) -> list[EntryKey]:
+        """Take out the entries whose delay is over."""
+        return self._deadlines.take_due(now)
+
+    def request(self, entries: Sequence[EntryKey]) -> list[RedeliverEntries | RedeliverAll]:
+        """Decide how entries are asked for; none at all needs no command."""
+        if not entries:
+            return []
+        if self.ordered:
+            return [self.request_all()]
+        for entry in entries:
+            self._deadlines.discard(entry)
+        unique = tuple(dict.fromkeys(entries))
+        return [RedeliverEntries(unique[start : start + MAX_IDS]) for start in range(0, len(unique), MAX_IDS)]
+
+    def request_all(self) -> RedeliverAll:
+        """Begin a new epoch; what was refused comes again with the rest."""
+        self._deadlines.clear()
+        self.epoch += 1
+        return RedeliverAll(self.epoch)
+
+    def is_stale(self, epoch: int | None) -> bool:
+        """Tell whether a delivery was sent before the last redelivery of everything, and will come again."""
+        return self.ordered and epoch is not None and epoch < self.epoch

@@ -1,0 +1,109 @@
+"""Where a subscription starts, at first and again after each reconnect.
+
+A durable subscription has its place at the broker. One that is not durable, as a reader's, ends with its connection,
+and the next SUBSCRIBE must name where to go on: after the last entry that was opened here. Opened is what counts, not
+received, because the queue of unopened entries is dropped with the connection, and not handed out, because an opened
+batch outlives it. So nothing is lost or repeated.
+
+The broker counts in entries. It starts after the entry it is given, or, when a batch index is given too, at that entry;
+so an inclusive start is named with a batch index, and what comes before the start inside that one entry is left out
+here. Only that entry is looked at: should an administrator move the subscription back, all that it brings is delivered.
+An entry that is no batch is one message, and so is an entry to a start that names no batch index.
+
+The two ends of a topic are positions too, and nothing is before them.
+"""
+
+import math
+from typing import NamedTuple
+
+from pulsar_actors.exceptions import InvalidArgument
+from pulsar_actors.machines.ledgers.ack_command import EntryKey
+from pulsar_actors.wire.errors import EncodeError
+from pulsar_actors.wire.message_id import EARLIEST, LATEST, MessageId
+
+
+class StartAt(NamedTuple):
+    """What SUBSCRIBE says of the start; the broker goes back so many seconds if that is not 0."""
+
+    message_id: MessageId | None
+    rollback_seconds: int = 0
+
+
+def _check(message_id: MessageId) -> None:
+    """Refuse what SUBSCRIBE can not say, before anything waits for it."""
+    try:
+        message_id.to_data()
+    except EncodeError as error:
+        raise InvalidArgument(f"no message to start at: {error.what}") from error
+
+
+class StartPosition:
+    """The start of one consumer of one partition. Times are wall-clock milliseconds, as messages carry."""
+
+    __slots__ = ("_inclusive", "_message_id", "_opened", "_time_ms", "durable", "inclusive")
+
+    def __init__(self, message_id: MessageId | None = None, *, inclusive: bool = False, durable: bool = True) -> None:
+        self.durable = durable
+        self.inclusive = inclusive
+        self._time_ms: int | None = None
+        self._opened: MessageId | None = None
+        if message_id is not None:
+            _check(message_id)
+        self._set(message_id)
+
+    def _set(self, message_id: MessageId | None) -> None:
+        """Start at a message; at a chunked one, its first chunk is needed too if it is to be delivered."""
+        if message_id is not None and message_id.first_chunk is not None and self.inclusive:
+            message_id = message_id.first_chunk
+        self._message_id = message_id
+        self._inclusive = self.inclusive
+        self._time_ms = None
+        self._opened = None
+
+    def opened(self, message_id: MessageId) -> None:
+        """Note that an entry was opened: its messages are handed out from here, whatever becomes of the connection."""
+        self._opened = message_id
+
+    def sought(self, message_id: MessageId) -> None:
+        """Start at the message of a seek."""
+        self._set(message_id)
+
+    def sought_time(self, publish_time_ms: int) -> None:
+        """Start at the first message published at a time or later."""
+        self._set(None)
+        self._time_ms = publish_time_ms
+
+    def subscribe(self, now_ms: int) -> StartAt:
+        """Give what SUBSCRIBE says now, and filter by it from now on."""
+        if self.durable:
+            return StartAt(None)
+        if self._opened is not None:
+            self._message_id = MessageId(self._opened.ledger_id, self._opened.entry_id, self._opened.partition)
+            self._inclusive = False
+            self._time_ms = None
+        if self._time_ms is not None:
+            seconds = math.ceil((now_ms - self._time_ms) / 1000)
+            return StartAt(EARLIEST, seconds) if seconds > 0 else StartAt(LATEST)
+        start = self._message_id
+        if (
+            start is not None
+            and self._inclusive
+            and start.batch_index < 0
+            and EARLIEST.ledger_id < start.ledger_id < LATEST.ledger_id
+        ):
+            start = MessageId(start.ledger_id, start.entry_id, start.partition, 0)
+        return StartAt(start)
+
+    def is_before(self, entry: EntryKey) -> bool:
+        """Tell whether a message that is a whole entry comes before the start and is to be left out."""
+        start = self._message_id
+        return start is not None and start.position == entry and not self._inclusive
+
+    def first_wanted(self, entry: EntryKey, batch_size: int) -> int:
+        """Give the index of the first message of a batch that does not come before the start: its size if all do."""
+        start = self._message_id
+        if start is None or start.position != entry:
+            return 0
+        if start.batch_index < 0:
+            return 0 if self._inclusive else batch_size
+        return min(batch_size, start.batch_index if self._inclusive else start.batch_index + 1)

@@ -1,0 +1,395 @@
+import pytest
+from hypothesis import settings
+from hypothesis import strategies as st
+from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
+
+from pulsar_actors.exceptions import InvalidArgument
+from pulsar_actors.machines.ledgers.ack_command import AckGroup
+from pulsar_actors.machines.ledgers.ack_groups import AckGroups, Outcome
+from pulsar_actors.machines.ledgers.generations import Generation
+from pulsar_actors.wire.message_id import MessageId
+
+NOW = Generation()
+EntryKey = tuple[int, int]
+
+
+def plain(entry: int) -> MessageId:
+    return MessageId(1, entry)
+
+
+def batched(entry: int, index: int, size: int = 4) -> MessageId:
+    return MessageId(1, entry, -1, index, size)
+
+
+def chunks_of(message_id: MessageId) -> list[EntryKey]:
+    assert message_id.first_chunk is not None
+    return [(1, entry) for entry in range(message_id.first_chunk.entry_id, message_id.entry_id + 1)]
+
+
+def groups(*, batch_index_acks: bool = False, receipts: bool = False) -> AckGroups:
+    return AckGroups(chunks_of, batch_index_acks=batch_index_acks, receipts=receipts)
+
+
+def drained(acks: AckGroups) -> list[tuple[bool, dict[EntryKey, int]]]:
+    return [(group.cumulative, dict(group.entries)) for group in acks.drain()]
+
+
+def test_acks_wait_for_the_group_time_or_a_thousand() -> None:
+    acks = groups()
+    assert not acks.is_due(99.0)
+    acks.acknowledge([plain(0)], NOW, 1.0)
+    assert acks.due_at == 1.1
+    assert not acks.is_due(1.05)
+    assert acks.is_due(1.1)
+    acks.acknowledge([plain(entry) for entry in range(2500)], NOW, 1.01)
+    assert acks.is_due(1.02)
+    assert [len(group.entries) for group in acks.drain()] == [1000, 1000, 500]
+    assert acks.drain() == []
+    assert acks.due_at is None
+
+
+def test_a_batch_goes_out_when_its_last_message_is_acknowledged() -> None:
+    acks = groups()
+    assert acks.acknowledge([batched(3, index) for index in (0, 2, 3)], NOW, 0.0).entries == []
+    assert acks.drain() == []
+    assert acks.left_of((1, 3), 0b1111) == 0b0010
+    assert acks.acknowledge([batched(3, 1)], NOW, 0.0).entries == [(1, 3)]
+    acks.acknowledge([batched(3, 1)], NOW, 0.0)
+    assert drained(acks) == [(False, {(1, 3): 0})]
+
+
+def test_a_batch_with_index_acks_goes_out_as_what_is_missing() -> None:
+    acks = groups(batch_index_acks=True)
+    acks.acknowledge([batched(3, 1)], NOW, 0.0)
+    assert drained(acks) == [(False, {(1, 3): 0b1101})]
+    acks.acknowledge([batched(3, index) for index in (0, 2, 3)], NOW, 0.0)
+    assert drained(acks) == [(False, {(1, 3): 0})]
+
+
+def test_what_the_broker_masked_needs_no_ack() -> None:
+    acks = groups()
+    acks.delivered((1, 3), 0b1000)
+    assert acks.acknowledge([batched(3, 3)], NOW, 0.0).entries == [(1, 3)]
+
+
+def test_a_batch_that_is_redelivered_is_counted_anew() -> None:
+    acks = groups()
+    acks.acknowledge([batched(3, index) for index in range(3)], NOW, 0.0)
+    acks.forget([(1, 3), (1, 4)])
+    assert acks.acknowledge([batched(3, 3)], NOW, 0.0).entries == []
+
+
+def test_cumulative_in_mid_batch_acknowledges_the_entry_before() -> None:
+    acks = groups()
+    assert acks.acknowledge_up_to(batched(3, 1), NOW, 0.0) == Outcome(up_to=(1, 2))
+    assert drained(acks) == [(True, {(1, 2): 0})]
+    acks.acknowledge_up_to(batched(3, 2), NOW, 0.0)
+    assert acks.drain() == [], "the entry before has been said"
+    acks.acknowledge([batched(3, 3)], NOW, 0.0)
+    assert drained(acks) == [(False, {(1, 3): 0})]
+
+
+def test_cumulative_in_mid_batch_with_index_acks_says_what_is_missing() -> None:
+    acks = groups(batch_index_acks=True)
+    acks.acknowledge_up_to(batched(3, 1), NOW, 0.0)
+    assert drained(acks) == [(True, {(1, 3): 0b1100})]
+    assert acks.acknowledge_up_to(batched(3, 3), NOW, 0.0).up_to == (1, 3)
+    assert drained(acks) == [(True, {(1, 3): 0})]
+
+
+def test_the_furthest_cumulative_ack_goes_out_alone() -> None:
+    acks = groups()
+    acks.acknowledge([batched(2, 0)], NOW, 0.0)
+    for entry in (5, 9, 7):
+        acks.acknowledge_up_to(plain(entry), NOW, 0.0)
+    assert acks.left_of((1, 2), 0b1111) == 0b1111, "nobody will ask for the set again"
+    assert drained(acks) == [(True, {(1, 9): 0})]
+
+
+def test_what_is_held_is_not_delivered_again() -> None:
+    acks = groups(batch_index_acks=True)
+    acks.acknowledge([plain(1), batched(2, 1)], NOW, 0.0)
+    asked = [plain(1), plain(2), batched(2, 1), batched(2, 0), plain(3)]
+    assert [acks.is_grouped(one) for one in asked] == [True, False, True, False, False]
+    acks.drain()
+    assert not acks.is_grouped(plain(1))
+    acks.acknowledge_up_to(batched(5, 1), NOW, 0.0)
+    asked = [plain(4), batched(5, 1), batched(5, 2), plain(5)]
+    assert [acks.is_grouped(one) for one in asked] == [True, True, False, False]
+
+
+def test_a_chunked_message_is_acknowledged_with_every_chunk() -> None:
+    acks = groups()
+    chunked = MessageId(1, 6, first_chunk=MessageId(1, 4))
+    assert acks.acknowledge([chunked], NOW, 0.0).entries == [(1, 4), (1, 5), (1, 6)]
+    assert drained(acks) == [(False, {(1, 4): 0, (1, 5): 0, (1, 6): 0})]
+    assert acks.acknowledge_up_to(chunked, NOW, 0.0).up_to == (1, 6)
+
+
+def test_a_receipt_ends_the_tokens_of_its_group() -> None:
+    acks = groups(receipts=True)
+    assert acks.acknowledge([plain(1), batched(2, 0)], NOW, 0.0, ["a", "b"]).tokens == ("b",)
+    assert acks.acknowledge_up_to(plain(0), NOW, 0.0, "c").tokens == ()
+    first, second = acks.drain()
+    acks.awaits(1, first)
+    acks.awaits(2, second)
+    assert acks.answered(1, failed=False) == ("c",)
+    assert acks.answered(2, failed=False) == ("a",)
+    assert acks.answered(2, failed=False) == (), "late"
+    assert acks.acknowledge_up_to(plain(0), NOW, 0.0, "d").tokens == ("d",)
+
+
+def test_without_receipts_tokens_end_at_once() -> None:
+    acks = groups()
+    assert acks.acknowledge([plain(1)], NOW, 0.0, ["a"]).tokens == ("a",)
+    assert acks.acknowledge_up_to(plain(1), NOW, 0.0, "b").tokens == ("b",)
+
+
+def test_a_failed_cumulative_ack_is_not_marked_done() -> None:
+    acks = groups(receipts=True)
+    for request_id in (1, 2):
+        acks.acknowledge_up_to(batched(3, 3), NOW, 0.0, "token")
+        (group,) = acks.drain()
+        acks.awaits(request_id, group)
+        assert dict(group.entries) == {(1, 3): 0}
+        assert acks.is_grouped(plain(3))
+        assert acks.answered(request_id, failed=True) == ("token",)
+        assert not acks.is_grouped(plain(3))
+
+
+def test_a_failed_ack_can_be_made_again() -> None:
+    acks = groups(receipts=True)
+    acks.acknowledge([batched(3, index) for index in range(4)], NOW, 0.0, list("abcd"))
+    (group,) = acks.drain()
+    acks.awaits(1, group)
+    assert acks.answered(1, failed=True) == ("d",)
+    assert acks.left_of((1, 3), 0b1111) == 0b1000
+    acks.acknowledge([batched(3, 3)], NOW, 0.0, ["e"])
+    (group,) = acks.drain()
+    assert dict(group.entries) == {(1, 3): 0}
+    acks.awaits(2, group)
+    acks.acknowledge([plain(3)], NOW, 0.0, ["f"])
+    assert acks.answered(2, failed=True) == ("e",)
+    assert acks.left_of((1, 3), 0b1111) == 0b1111, "it is held whole by now"
+
+
+def test_a_disconnect_sends_again_what_is_unanswered() -> None:
+    acks = groups(receipts=True)
+    acks.acknowledge([plain(7)], NOW, 0.0, ["a"])
+    acks.acknowledge_up_to(plain(5), NOW, 0.0, "b")
+    for request_id, group in enumerate(acks.drain()):
+        acks.awaits(request_id, group)
+    acks.acknowledge_up_to(plain(6), NOW, 0.0, "c")
+    acks.disconnected(1.0)
+    assert acks.answered(0, failed=False) == ()
+    assert acks.is_grouped(plain(7))
+    cumulative, single = acks.drain()
+    assert (dict(cumulative.entries), dict(single.entries)) == ({(1, 6): 0}, {(1, 7): 0})
+    acks.awaits(10, cumulative)
+    acks.awaits(11, single)
+    assert sorted(acks.answered(10, failed=False)) == ["b", "c"]
+    assert acks.answered(11, failed=False) == ("a",)
+
+
+def test_after_a_disconnect_the_broker_decides_what_comes_again() -> None:
+    acks = groups()
+    acks.acknowledge_up_to(plain(5), NOW, 0.0)
+    acks.drain()
+    assert acks.is_grouped(plain(5))
+    acks.disconnected(1.0)
+    assert not acks.is_grouped(plain(5))
+
+
+def test_acks_of_messages_from_before_a_seek_are_void() -> None:
+    acks = groups(receipts=True)
+    acks.acknowledge([plain(1)], NOW, 0.0, ["a"])
+    after = NOW.sought()
+    assert acks.sought(after) == ("a",)
+    assert acks.acknowledge([plain(1)], NOW, 0.0, ["b"]).tokens == ("b",)
+    assert acks.acknowledge([plain(1)], NOW, 0.0).tokens == ()
+    assert acks.acknowledge_up_to(plain(1), NOW, 0.0, "c").tokens == ("c",)
+    assert acks.drain() == []
+    acks.acknowledge([plain(1)], after.attached_to(1), 0.0, ["d"])
+    assert len(acks.drain()) == 1
+
+
+def test_abandoned_tokens_are_given_back() -> None:
+    acks = groups(receipts=True)
+    acks.acknowledge([plain(1)], NOW, 0.0, ["a"])
+    acks.awaits(1, acks.drain()[0])
+    acks.acknowledge([plain(2)], NOW, 0.0, ["b"])
+    assert sorted(acks.abandon()) == ["a", "b"]
+    assert acks.abandon() == ()
+
+
+@pytest.mark.parametrize(
+    ("wrong", "why"),
+    [
+        (batched(1, 0, 0), "not 0"),
+        (batched(1, 4), "not 4"),
+        (batched(1, -7), "batch_index"),
+        (batched(1, 0, 2**31 - 1), "at most 873,813, not 2,147,483,647"),
+        (batched(1, 0, 2**40), "at most 873,813, not 1,099,511,627,776"),
+        (MessageId(2**63, 0), r"\(9223372036854775808,0,-1,-1\) is no message: the ids"),
+        (MessageId(1, 2**63), "the ids"),
+        (MessageId(-1, 0), "the ids"),
+        (MessageId(0, -1), "the ids"),
+        (MessageId(1, 5, first_chunk=MessageId(1, -1)), "the ids"),
+    ],
+)
+def test_what_is_no_message_acknowledges_nothing(wrong: MessageId, why: str) -> None:
+    acks = groups()
+    with pytest.raises(InvalidArgument, match=why):
+        acks.acknowledge([plain(9), wrong], NOW, 0.0)
+    with pytest.raises(InvalidArgument, match=why):
+        acks.acknowledge_up_to(wrong, NOW, 0.0)
+    assert acks.drain() == []
+
+
+def test_the_largest_batch_follows_from_the_largest_message() -> None:
+    acks = AckGroups(chunks_of)
+    acks.largest_batch = 10
+    acks.acknowledge([batched(1, 9, 10)], NOW, 0.0)
+    with pytest.raises(InvalidArgument, match="at most 10, not 11"):
+        acks.acknowledge([batched(1, 9, 11)], NOW, 0.0)
+
+
+def test_a_refused_ack_of_a_batch_that_is_redelivered_leaves_all_of_it_missing() -> None:
+    acks = groups(batch_index_acks=True, receipts=True)
+    acks.acknowledge([batched(4, 0)], NOW, 0.0)
+    acks.forget([(1, 4)])
+    (group,) = acks.drain()
+    acks.awaits(1, group)
+    acks.answered(1, failed=True)
+    acks.acknowledge([batched(4, 1)], NOW, 0.0)
+    assert drained(acks) == [(False, {(1, 4): 0b1101})]
+
+
+def test_each_refused_ack_of_a_batch_counts_as_never_made() -> None:
+    acks = groups(batch_index_acks=True, receipts=True)
+    acks.acknowledge([batched(4, 0)], NOW, 0.0, ["a"])
+    (first,) = acks.drain()
+    acks.acknowledge([batched(4, index) for index in (1, 2, 3)], NOW, 0.0, list("bcd"))
+    (second,) = acks.drain()
+    acks.awaits(1, first)
+    acks.awaits(2, second)
+    acks.answered(1, failed=True)
+    assert acks.left_of((1, 4), 0b1111) == 0b0001
+    acks.answered(2, failed=True)
+    acks.acknowledge([batched(4, 3)], NOW, 0.0)
+    assert drained(acks) == [(False, {(1, 4): 0b0111})]
+
+
+def test_a_refused_cumulative_ack_takes_back_what_it_covers_of_its_batch_and_no_more() -> None:
+    acks = groups(receipts=True)
+    acks.acknowledge([batched(3, 3)], NOW, 0.0)
+    acks.acknowledge_up_to(batched(3, 2), NOW, 0.0)
+    (group,) = acks.drain()
+    acks.awaits(1, group)
+    acks.answered(1, failed=True)
+    assert acks.left_of((1, 3), 0b1111) == 0b0111
+
+
+def test_a_batch_that_is_complete_stays_so_when_more_of_it_is_acknowledged_before_the_answer() -> None:
+    acks = groups(receipts=True)
+    acks.acknowledge([batched(3, index) for index in range(4)], NOW, 0.0)
+    (group,) = acks.drain()
+    acks.awaits(1, group)
+    assert acks.acknowledge_up_to(batched(3, 1), NOW, 0.0).up_to == (1, 3)
+
+
+@pytest.mark.parametrize("failed", [False, True])
+def test_nothing_is_kept_of_batches_once_they_are_answered(*, failed: bool) -> None:
+    acks = groups(receipts=True)
+    acks.acknowledge_up_to(batched(3, 3), NOW, 0.0)
+    acks.acknowledge_up_to(plain(2), NOW, 0.0)
+    acks.acknowledge([plain(4), *(batched(5, index) for index in range(4))], NOW, 0.0)
+    for request_id, group in enumerate(acks.drain()):
+        acks.awaits(request_id, group)
+    for request_id in (0, 1):
+        acks.answered(request_id, failed=failed)
+    assert acks.left_of((1, 5), 0b1111) == (0b1000 if failed else 0b1111)
+    assert len(acks._missing) == failed  # what is kept shows nowhere else
+
+
+SIZES = {0: 1, 1: 3, 2: 1, 3: 2, 4: 4}
+MESSAGES = [(entry, index) for entry, size in SIZES.items() for index in range(size)]
+
+
+class AcksAgainstABroker(RuleBasedStateMachine):
+    """A broker that applies commands, and a user who knows what was acknowledged."""
+
+    @initialize(batch_index_acks=st.booleans(), receipts=st.booleans())
+    def start(self, *, batch_index_acks: bool, receipts: bool) -> None:
+        self.acks = groups(batch_index_acks=batch_index_acks, receipts=receipts)
+        self.user: set[tuple[int, int]] = set()
+        self.broker: set[tuple[int, int]] = set()
+        self.tokens: set[int] = set()
+        self.count = 0
+        self.on_the_way: dict[int, AckGroup] = {}
+
+    def message_id(self, entry: int, index: int) -> MessageId:
+        return plain(entry) if SIZES[entry] == 1 else batched(entry, index, SIZES[entry])
+
+    def token(self) -> int:
+        self.count += 1
+        self.tokens.add(self.count)
+        return self.count
+
+    def end(self, tokens: tuple[int, ...]) -> None:
+        for token in tokens:
+            self.tokens.remove(token)
+
+    @rule(message=st.sampled_from(MESSAGES))
+    def acknowledge(self, message: tuple[int, int]) -> None:
+        self.user.add(message)
+        self.end(self.acks.acknowledge([self.message_id(*message)], NOW, 0.0, [self.token()]).tokens)
+
+    @rule(message=st.sampled_from(MESSAGES))
+    def acknowledge_up_to(self, message: tuple[int, int]) -> None:
+        self.user.update(one for one in MESSAGES if one <= message)
+        self.end(self.acks.acknowledge_up_to(self.message_id(*message), NOW, 0.0, self.token()).tokens)
+
+    @rule(entry=st.sampled_from(list(SIZES)))
+    def redeliver(self, entry: int) -> None:
+        self.acks.forget([(1, entry)])
+
+    @rule()
+    def drain(self) -> None:
+        for group in self.acks.drain():
+            self.count += 1
+            if self.acks.receipts:
+                self.acks.awaits(self.count, group)
+            self.on_the_way[self.count] = group
+
+    @precondition(lambda self: self.on_the_way)
+    @rule(data=st.data(), failed=st.booleans())
+    def answer(self, data: st.DataObject, *, failed: bool) -> None:
+        request_id = data.draw(st.sampled_from(sorted(self.on_the_way)))
+        group = self.on_the_way.pop(request_id)
+        for (_, entry), missing in group.entries:
+            covered = {(entry, index) for index in range(SIZES.get(entry, 0)) if not missing >> index & 1}
+            if group.cumulative:
+                covered |= {one for one in MESSAGES if one[0] < entry}
+            assert covered <= self.user, "an acknowledgement of something that the user has not acknowledged"
+            self.broker |= set() if failed else covered
+        self.end(self.acks.answered(request_id, failed=failed))
+
+    @rule()
+    def disconnect(self) -> None:
+        self.on_the_way.clear()
+        self.acks.disconnected(0.0)
+
+    @invariant()
+    def nothing_is_filtered_that_the_user_has_not_acknowledged(self) -> None:
+        for message in MESSAGES:
+            assert not self.acks.is_grouped(self.message_id(*message)) or message in self.user
+
+    def teardown(self) -> None:
+        self.drain()
+        self.end(self.acks.abandon())
+        assert not self.tokens, "a token was forgotten"
+
+
+TestAcksAgainstABroker = AcksAgainstABroker.TestCase
+TestAcksAgainstABroker.settings = settings(max_examples=100, stateful_step_count=25, deadline=None)

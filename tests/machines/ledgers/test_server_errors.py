@@ -1,0 +1,84 @@
+import pytest
+
+from pulsar_actors.machines.ledgers.server_errors import MEANINGS, SendVerdict, Verdict
+from pulsar_actors.wire.PulsarApi_pb2 import ServerError
+
+FATAL_AT_FIRST_CREATION = {
+    "AuthenticationError",
+    "AuthorizationError",
+    "ConsumerAssignError",
+    "ConsumerBusy",
+    "IncompatibleSchema",
+    "NotAllowedError",
+    "ProducerBusy",
+    "SubscriptionNotFound",
+    "TopicNotFound",
+    "TransactionConflict",
+}
+FATAL_ALWAYS = {"TopicNotFound", "SubscriptionNotFound", "TopicTerminatedError", "ProducerFenced"}
+
+# What pulsar-client 3.x asked of a listener that answered every lookup with this error: it gave up after one try.
+OFFICIAL_GIVES_UP_ON_LOOKUP = {
+    "AuthenticationError",
+    "AuthorizationError",
+    "ChecksumError",
+    "ConsumerAssignError",
+    "ConsumerBusy",
+    "IncompatibleSchema",
+    "NotAllowedError",
+    "ProducerBlockedQuotaExceededError",
+    "ProducerBlockedQuotaExceededException",
+    "ProducerBusy",
+    "TooManyRequests",
+    "TopicNotFound",
+    "TopicTerminatedError",
+}
+# Here we differ, on purpose: an overloaded broker recovers; the others will say the same again.
+LOOKUP_DIFFERS = {
+    "InvalidTopicName",
+    "ProducerFenced",
+    "SubscriptionNotFound",
+    "TooManyRequests",
+    "TransactionConflict",
+}
+
+
+def _names(column: str, verdict: Verdict | SendVerdict) -> set[str]:
+    return {ServerError.Name(error) for error, row in MEANINGS.items() if getattr(row, column) is verdict}
+
+
+def test_every_error_of_the_protocol_has_its_row() -> None:
+    assert set(MEANINGS) == set(ServerError.values())
+
+
+def test_a_first_creation_fails_on_what_no_retry_cures() -> None:
+    assert _names("first_creation", Verdict.FAIL) == FATAL_AT_FIRST_CREATION | FATAL_ALWAYS
+
+
+def test_once_created_only_not_found_terminated_and_fenced_are_final() -> None:
+    assert _names("once_created", Verdict.FAIL) == FATAL_ALWAYS
+
+
+def test_lookups_give_up_where_the_official_client_does_with_the_named_differences() -> None:
+    assert _names("lookup", Verdict.FAIL) ^ OFFICIAL_GIVES_UP_ON_LOOKUP == LOOKUP_DIFFERS
+
+
+@pytest.mark.parametrize("error", ["ServiceNotReady", "TooManyRequests", "MetadataError"])
+def test_a_lookup_asks_a_struggling_broker_again(error: str) -> None:
+    assert error in _names("lookup", Verdict.RETRY)
+
+
+@pytest.mark.parametrize(
+    ("verdict", "errors"),
+    [
+        (SendVerdict.CHECK, {"ChecksumError"}),
+        (SendVerdict.FAIL_ONE, {"NotAllowedError"}),
+        (SendVerdict.STOP, {"TopicTerminatedError", "ProducerFenced"}),
+    ],
+)
+def test_a_refused_message_is_judged_by_its_error(verdict: SendVerdict, errors: set[str]) -> None:
+    assert _names("send", verdict) == errors
+
+
+def test_any_other_refusal_of_a_message_means_reconnect() -> None:
+    assert len(_names("send", SendVerdict.RECONNECT)) == len(ServerError.values()) - 4

@@ -1,0 +1,108 @@
+import pytest
+
+from pulsar_actors.exceptions import InvalidArgument
+from pulsar_actors.machines.ledgers.start_position import StartAt, StartPosition
+from pulsar_actors.wire.message_id import EARLIEST, LATEST, MessageId
+
+
+def at(entry: int, index: int = -1) -> MessageId:
+    return MessageId(1, entry, -1, index, 0 if index < 0 else 10)
+
+
+def reader(message_id: MessageId | None, *, inclusive: bool = False) -> StartPosition:
+    return StartPosition(message_id, inclusive=inclusive, durable=False)
+
+
+def test_a_durable_subscription_leaves_its_place_to_the_broker() -> None:
+    start = StartPosition(at(5))
+    start.opened(at(7))
+    assert start.subscribe(0) == StartAt(None)
+    assert StartPosition().subscribe(0) == StartAt(None)
+    assert not StartPosition().is_before((1, 0))
+    assert StartPosition().first_wanted((1, 0), 3) == 0
+
+
+@pytest.mark.parametrize(
+    ("inclusive", "start", "named", "first"),
+    [
+        (False, at(5), at(5), 3),
+        (True, at(5), MessageId(1, 5, -1, 0), 0),
+        (False, at(5, 1), at(5, 1), 2),
+        (True, at(5, 1), at(5, 1), 1),
+        (False, at(5, 9), at(5, 9), 3),
+        (True, at(5, 9), at(5, 9), 3),
+    ],
+)
+def test_only_what_is_before_the_start_is_left_out(
+    *,
+    inclusive: bool,
+    start: MessageId,
+    named: MessageId,
+    first: int,
+) -> None:
+    position = reader(start, inclusive=inclusive)
+    assert position.subscribe(0) == StartAt(named)
+    assert [position.first_wanted((1, entry), 3) for entry in (4, 5, 6)] == [0, first, 0]
+    assert [position.is_before((1, entry)) for entry in (4, 5, 6)] == [False, not inclusive, False]
+
+
+@pytest.mark.parametrize("end", [EARLIEST, LATEST])
+def test_nothing_is_before_an_end_of_the_topic(end: MessageId) -> None:
+    position = reader(end, inclusive=True)
+    assert position.subscribe(0) == StartAt(end)
+    assert not position.is_before((1, 0))
+
+
+def test_a_reader_resumes_after_the_last_entry_it_opened() -> None:
+    position = reader(at(5, 3), inclusive=True)
+    position.opened(at(5, 3))
+    assert position.first_wanted((1, 5), 10) == 3, "the batch is being handed out"
+    position.opened(at(8, 2))
+    assert position.subscribe(0) == StartAt(at(8))
+    assert position.first_wanted((1, 8), 10) == 10
+    assert not position.is_before((1, 9))
+
+
+def test_a_seek_replaces_what_was_opened() -> None:
+    position = reader(EARLIEST)
+    position.opened(at(8))
+    position.sought(at(2, 4))
+    assert position.subscribe(0) == StartAt(at(2, 4))
+    assert position.first_wanted((1, 2), 10) == 5
+
+
+def test_a_durable_consumer_leaves_out_what_is_before_a_seek_in_its_batch() -> None:
+    position = StartPosition(inclusive=True)
+    position.sought(at(2, 4))
+    assert position.first_wanted((1, 2), 10) == 4
+
+
+def test_a_seek_to_a_time_goes_back_that_far() -> None:
+    position = reader(at(5))
+    position.sought_time(10_000)
+    assert not position.is_before((1, 5))
+    assert position.subscribe(12_500) == StartAt(EARLIEST, 3)
+    assert position.subscribe(9_000) == StartAt(LATEST)
+    position.opened(at(6))
+    assert position.subscribe(99_000) == StartAt(at(6))
+
+
+def test_an_inclusive_start_at_a_chunked_message_begins_with_its_first_chunk() -> None:
+    chunked = MessageId(1, 9, first_chunk=at(4))
+    assert reader(chunked, inclusive=True).subscribe(0) == StartAt(MessageId(1, 4, -1, 0))
+    position = reader(chunked)
+    position.subscribe(0)
+    assert position.is_before((1, 9))
+    assert not position.is_before((1, 4))
+
+
+def test_a_start_inside_the_largest_batch_is_found_without_looking_at_its_messages() -> None:
+    assert reader(at(5)).first_wanted((1, 5), 2**31 - 1) == 2**31 - 1
+    assert reader(at(5, 3)).first_wanted((1, 5), 2**31 - 1) == 4
+
+
+@pytest.mark.parametrize("start", [MessageId(2**63, 0), MessageId(1, 5, -1, 2**31), MessageId(1, 5, 2**31)])
+def test_a_start_that_can_not_be_said_is_refused_when_it_is_given(start: MessageId) -> None:
+    for nested in (start, MessageId(1, 9, first_chunk=start)):
+        with pytest.raises(InvalidArgument, match="no message to start at"):
+            reader(nested)
