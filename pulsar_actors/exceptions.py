@@ -6,6 +6,7 @@ PulsarException
 │   └── InvalidUrl
 ├── AlreadyClosed          a local mistake too: the handle was closed before the call, or while it waited
 ├── ConnectError           no broker was reached: nothing was done, trying later may help
+├── Misdirected            the brokers' answers lead to none that serves the topic: nothing was done
 ├── LimitReached           as much is on its way as this client allows: nothing was done, trying later helps
 ├── BrokerRefusal          the broker understood and said no; `code` is its word for why
 │   └── AuthenticationError
@@ -41,6 +42,10 @@ class AlreadyClosed(PulsarException):
 
 class ConnectError(PulsarException):
     """No connection could be made."""
+
+
+class Misdirected(PulsarException):
+    """The brokers' answers name no broker, or each other in a circle."""
 
 
 class LimitReached(PulsarException):

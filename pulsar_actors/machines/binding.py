@@ -50,9 +50,9 @@ from pulsar_actors.machines.binding_events import (
 from pulsar_actors.machines.chart import Effect, Effects, Event
 from pulsar_actors.machines.ledgers.backoff import Backoff
 from pulsar_actors.machines.ledgers.broker_address import address_of_our_kind
-from pulsar_actors.machines.ledgers.server_errors import MEANINGS, Verdict
+from pulsar_actors.machines.ledgers.server_errors import Verdict, meaning_of
 from pulsar_actors.machines.machine import StateMachine
-from pulsar_actors.wire.PulsarApi_pb2 import CommandTopicMigrated, ServerError
+from pulsar_actors.wire.PulsarApi_pb2 import CommandTopicMigrated
 
 
 class Failure(Protocol):
@@ -135,7 +135,7 @@ class Binding(StateMachine, ABC):
         error, looked_up = event.error, isinstance(event, LookupFailed)
         if not isinstance(error, BrokerRefusal):
             return looked_up and not self._was_bound and not isinstance(error, (OutcomeUnknown, ConnectError))
-        meaning = MEANINGS[ServerError.Value(error.code)]
+        meaning = meaning_of(error)
         if self._was_bound:
             return meaning.once_created is Verdict.FAIL
         return (meaning.lookup if looked_up else meaning.first_creation) is Verdict.FAIL
@@ -182,7 +182,7 @@ class Binding(StateMachine, ABC):
         return []
 
     def tells_a_cluster(self, event: Migrated, now: float) -> bool:
-        """Hold when the broker gives a URL of our kind. Without one its own close, which follows, is all there is."""
+        """Hold when the broker gives a URL of our kind. If not, the close that it sends next is what counts."""
         return bool(self._cluster_in(event.command))
 
     def was_told_a_broker(self, event: Event, now: float) -> bool:
@@ -217,7 +217,7 @@ class Binding(StateMachine, ABC):
     # The end.
 
     def stop_trying(self, event: CreationTimedOut, now: float) -> Effects:
-        """Stop trying."""
+        """Tell the user that time is up; nothing is left at a broker."""
         return self._end(self._creation_timeout())
 
     def give_up_asking(self, event: CreationTimedOut, now: float) -> Effects:

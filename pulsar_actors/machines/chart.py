@@ -2,11 +2,11 @@
 
 A chart is a table of rows. Each says: when this event comes in these states, and the guard holds, do this and go there.
 
-    Row(Connected, CONNECTING, READY, guard="limits_are_sane", does="adopt_limits")
+    Row(TcpOpened, DIALING, SECURING, guard="uses_tls", does="start_tls")
 
-Rows of one event in one state are tried in the order of the table, so that order is priority: guarded rows first, and
-last the row without a guard that says what happens otherwise. There is no pair of state and event for which the table
-is silent half of the time: either the last row catches what the guards let through, or the pair is not listed at all.
+Rows of one event in one state are tried in the order of the table: guarded rows first, and last one without a guard,
+which says what happens otherwise. So a pair of state and event is either answered whatever its guards say, or not
+listed at all.
 
 Not listed means illegal: handling such an event is a bug of ours, and raises. What a peer, a timer or a late answer
 can cause is never a bug of ours, so every event that is not named in `ours` must be listed in every state, if only to

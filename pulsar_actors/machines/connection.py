@@ -9,7 +9,8 @@ makes a new one. Nothing can therefore be left over from an earlier life: no req
 
 A request is anything that has an answer. The connection gives it its id, because ids are unique per connection, and
 hands the answer, the broker's error, a timeout or the loss of the connection to the token that came with it: exactly
-one of these, exactly once. Only a producer that has to queue for its topic hears twice: that it waits, then the rest.
+one of these, exactly once. Only a producer that has to queue for its topic hears twice: first that it waits, then how
+it ended.
 """
 
 from enum import Enum, unique
@@ -18,7 +19,6 @@ from typing import Any, Final, NamedTuple
 from pulsar_actors.exceptions import (
     AlreadyClosed,
     AuthenticationError,
-    BrokerRefusal,
     ConnectError,
     ConnectionLost,
     PulsarException,
@@ -60,19 +60,18 @@ from pulsar_actors.machines.connection_events import (
     Write,
 )
 from pulsar_actors.machines.ledgers.request_ids import RequestIds
+from pulsar_actors.machines.ledgers.server_errors import refusal
 from pulsar_actors.machines.machine import StateMachine
 from pulsar_actors.machines.timers import StartTimer
-from pulsar_actors.wire.frames import DEFAULT_FRAME_LIMIT, frame_limit
+from pulsar_actors.wire.frames import frame_limit
 from pulsar_actors.wire.PulsarApi_pb2 import (
     AuthData,
     CommandAuthResponse,
     CommandConnect,
-    CommandError,
     CommandPing,
     CommandPong,
     CommandProducerSuccess,
     FeatureFlags,
-    ServerError,
 )
 
 PROTOCOL_VERSION: Final = 21
@@ -95,23 +94,25 @@ class State(Enum):
 
 IDLE, DIALING, SECURING, AUTHENTICATING, CONNECTING, CHALLENGED, READY, CLOSING, CLOSED = State
 
+UNREACHED: Final = (DIALING, SECURING)
 HANDSHAKE: Final = (DIALING, SECURING, AUTHENTICATING, CONNECTING, CHALLENGED)
 TALKING: Final = (AUTHENTICATING, CONNECTING, CHALLENGED, READY)
 SHUT: Final = (IDLE, DIALING, CLOSING, CLOSED)
+OPENING: Final = (IDLE, *HANDSHAKE)
+HEARD: Final = (SECURING, *TALKING)
+UNEXPECTED: Final = (SECURING, AUTHENTICATING, CONNECTING, CHALLENGED)
 ENDED: Final = (CLOSING, CLOSED)
 
 
 # fmt: off
 ROWS: Final = (
-    # trigger             source            dest             guard                      does
+    #   trigger             source            dest             guard                      does
     Row(Dial,               IDLE,             DIALING,         None,                      "dial_first"),
     Row(TcpOpened,          DIALING,          SECURING,        "uses_tls",                "start_tls"),
     Row(TcpOpened,          DIALING,          AUTHENTICATING,  None,                      "fetch_credentials"),
     Row(TlsAgreed,          SECURING,         AUTHENTICATING,  None,                      "fetch_credentials"),
-    Row(SocketLost,         DIALING,          DIALING,         "has_another_host",        "dial_next"),
-    Row(SocketLost,         DIALING,          CLOSED,          None,                      "give_up_dialling"),
-    Row(SocketLost,         SECURING,         DIALING,         "has_another_host",        "dial_next"),
-    Row(SocketLost,         SECURING,         CLOSED,          None,                      "give_up_dialling"),
+    Row(SocketLost,         UNREACHED,        DIALING,         "has_another_host",        "dial_next"),
+    Row(SocketLost,         UNREACHED,        CLOSED,          None,                      "give_up_dialling"),
     Row(CredentialsFetched, AUTHENTICATING,   CONNECTING,      None,                      "introduce"),
     Row(CredentialsFailed,  AUTHENTICATING,   CLOSED,          None,                      "end_without_credentials"),
     Row(Connected,          CONNECTING,       READY,           None,                      "begin"),
@@ -122,8 +123,9 @@ ROWS: Final = (
     Row(Failed,             CHALLENGED,       CLOSED,          None,                      "end_refused"),
     Row(HandshakeTimedOut,  HANDSHAKE,        CLOSED,          None,                      "end_slow_handshake"),
 
-    Row(Ask,                (IDLE, *HANDSHAKE), INTERNAL,      None,                      "hold"),
-    Row(RequestsDue,        (IDLE, *HANDSHAKE), INTERNAL,      None,                      "expire_held"),
+    # Asked before it is ready.
+    Row(Ask,                OPENING,          INTERNAL,        None,                      "hold"),
+    Row(RequestsDue,        OPENING,          INTERNAL,        None,                      "expire_held"),
 
     # In use.
     Row(Ask,                READY,            INTERNAL,        None,                      "request"),
@@ -149,19 +151,19 @@ ROWS: Final = (
     Row(Close,              READY,            CLOSING,         None,                      "finish"),
     Row(Drop,               READY,            CLOSED,          None,                      "end_distrusted"),
     Row(SocketLost,         TALKING,          CLOSED,          None,                      "end_cut_off"),
-    Row(StreamBroken,       (SECURING, *TALKING),                         CLOSED,  None,  "end_broken"),
+    Row(StreamBroken,       HEARD,            CLOSED,          None,                      "end_broken"),
     Row(SocketLost,         CLOSING,          CLOSED),
     Row(FlushTimedOut,      CLOSING,          CLOSED,          None,                      "end_unflushed"),
 
     # Out of turn: a broker that speaks before its time can not be trusted.
-    Row(Connected,          (SECURING, AUTHENTICATING, CHALLENGED, READY), CLOSED, None,  "end_out_of_turn"),
-    Row(Challenged,         (SECURING, AUTHENTICATING, CHALLENGED),        CLOSED, None,  "end_out_of_turn"),
-    Row(Failed,             (SECURING, AUTHENTICATING),                    CLOSED, None,  "end_refused"),
-    Row(Answered,           (SECURING, AUTHENTICATING, CONNECTING, CHALLENGED), CLOSED, None, "end_out_of_turn"),
-    Row(Arrived,            (SECURING, AUTHENTICATING, CONNECTING, CHALLENGED), CLOSED, None, "end_out_of_turn"),
-    Row(Pinged,             SECURING,         CLOSED,          None,                      "end_out_of_turn"),
+    Row(Connected,          (SECURING, AUTHENTICATING, CHALLENGED, READY), CLOSED,   None, "end_out_of_turn"),
+    Row(Challenged,         (SECURING, AUTHENTICATING, CHALLENGED),        CLOSED,   None, "end_out_of_turn"),
+    Row(Failed,             (SECURING, AUTHENTICATING),                    CLOSED,   None, "end_refused"),
+    Row(Answered,           UNEXPECTED,                                    CLOSED,   None, "end_out_of_turn"),
+    Row(Arrived,            UNEXPECTED,                                    CLOSED,   None, "end_out_of_turn"),
+    Row(Pinged,             SECURING,                                      CLOSED,   None, "end_out_of_turn"),
+    Row(Ponged,             SECURING,                                      CLOSED,   None, "end_out_of_turn"),
     Row(Pinged,             (AUTHENTICATING, CONNECTING, CHALLENGED),      INTERNAL, None, "pong"),
-    Row(Ponged,             SECURING,         CLOSED,          None,                      "end_out_of_turn"),
     Row(Ponged,             (AUTHENTICATING, CONNECTING, CHALLENGED),      INTERNAL),
 
     # Too late, or too early to mean anything.
@@ -226,14 +228,6 @@ class Connection(StateMachine, chart=CHART):
         timer = self.timers.start(HandshakeTimedOut, self._settings.handshake_timeout)
         return [timer, *self._dial()]
 
-    def dial_next(self, event: SocketLost, now: float) -> Effects:
-        """Try the host after the one that failed, on the same clock."""
-        return self._dial()
-
-    def has_another_host(self, event: SocketLost, now: float) -> bool:
-        """Hold while a host of the service URL has not been tried."""
-        return self._next_host < len(self._settings.hosts)
-
     def uses_tls(self, event: TcpOpened, now: float) -> bool:
         """Hold for pulsar+ssl."""
         return self._settings.tls
@@ -242,14 +236,22 @@ class Connection(StateMachine, chart=CHART):
         """Agree on TLS with the host that was dialled, whose name the certificate must carry."""
         return [StartTls(self._settings.hosts[self._next_host - 1][0])]
 
+    def fetch_credentials(self, event: TcpOpened | TlsAgreed, now: float) -> Effects:
+        """Ask for the credentials that CONNECT carries."""
+        return [FetchCredentials(None)]
+
+    def has_another_host(self, event: SocketLost, now: float) -> bool:
+        """Hold while a host of the service URL has not been tried."""
+        return self._next_host < len(self._settings.hosts)
+
+    def dial_next(self, event: SocketLost, now: float) -> Effects:
+        """Try the host after the one that failed, on the same clock."""
+        return self._dial()
+
     def give_up_dialling(self, event: SocketLost, now: float) -> Effects:
         """Say which hosts were tried, and what the last one answered."""
         hosts = ", ".join(f"{host}:{port}" for host, port in self._settings.hosts)
         return self._end(ConnectError(f"no connection to {hosts}: {event.reason}"))
-
-    def fetch_credentials(self, event: TcpOpened | TlsAgreed, now: float) -> Effects:
-        """Ask for the credentials that CONNECT carries."""
-        return [FetchCredentials(None)]
 
     def introduce(self, event: CredentialsFetched, now: float) -> Effects:
         """Send CONNECT."""
@@ -262,16 +264,19 @@ class Connection(StateMachine, chart=CHART):
                 supports_auth_refresh=True,
                 supports_broker_entry_metadata=True,
                 supports_partial_producer=True,
-                supports_topic_watchers=True,
             ),
         )
         if self._settings.proxy_to_broker_url is not None:
             connect.proxy_to_broker_url = self._settings.proxy_to_broker_url
         return [Write(connect)]
 
+    def end_without_credentials(self, event: CredentialsFailed, now: float) -> Effects:
+        """Do not go on as nobody."""
+        return self._end(AuthenticationError("AuthenticationError", event.reason))
+
     def begin(self, event: Connected, now: float) -> Effects:
         """Adopt the broker's limit, start the keepalive, and send what was asked meanwhile."""
-        limit = frame_limit(event.command.max_message_size) if event.command.max_message_size else DEFAULT_FRAME_LIMIT
+        limit = frame_limit(event.command.max_message_size)
         self.timers.stop(HandshakeTimedOut)
         held, self._held = self._held, []
         asked = [Write(command) for command in held if command.request_id in self._requests]
@@ -281,19 +286,15 @@ class Connection(StateMachine, chart=CHART):
         """Ask for fresh credentials."""
         return [FetchCredentials(event.command.challenge.auth_data)]
 
+    def end_refused(self, event: Failed, now: float) -> Effects:
+        """Pass the broker's refusal on: dialling again would not help."""
+        return self._end(refusal(event.command.error, event.command.message))
+
     def answer_challenge(self, event: CredentialsFetched, now: float) -> Effects:
         """Send AUTH_RESPONSE."""
         response = AuthData(auth_method_name=event.method, auth_data=event.data)
         client = self._settings.client_version
         return [Write(CommandAuthResponse(client_version=client, response=response, protocol_version=PROTOCOL_VERSION))]
-
-    def end_refused(self, event: Failed, now: float) -> Effects:
-        """Pass the broker's refusal of CONNECT on: dialling again would not help."""
-        return self._end(_refusal(event.command))
-
-    def end_without_credentials(self, event: CredentialsFailed, now: float) -> Effects:
-        """Do not go on as nobody."""
-        return self._end(AuthenticationError("AuthenticationError", event.reason))
 
     def end_slow_handshake(self, event: HandshakeTimedOut, now: float) -> Effects:
         """Say how far it came."""
@@ -348,7 +349,11 @@ class Connection(StateMachine, chart=CHART):
 
     def give_refusal(self, event: Failed, now: float) -> Effects:
         """Match the error with its request."""
-        return [Reply(self._requests.answered(event.command.request_id), _refusal(event.command))]
+        return [
+            Reply(
+                self._requests.answered(event.command.request_id), refusal(event.command.error, event.command.message)
+            )
+        ]
 
     def expire_requests(self, event: RequestsDue, now: float) -> Effects:
         """Fail the requests whose time is up, and look again when the next one's is."""
@@ -445,9 +450,3 @@ class Connection(StateMachine, chart=CHART):
     def _fail_all(self, error: PulsarException) -> Effects:
         self._held = []
         return [*(Reply(token, error) for token in self._requests.drain()), Lost(error)]
-
-
-def _refusal(command: CommandError) -> BrokerRefusal:
-    code = ServerError.Name(command.error)
-    kind = AuthenticationError if command.error == ServerError.AuthenticationError else BrokerRefusal
-    return kind(code, command.message)

@@ -5,9 +5,10 @@ the binding, and when to give up. Connections and lookups are others' business; 
 it is the ledgers' (`deliveries.py`), and what each error means stands in `server_errors.py`. How a consumer gets and
 loses its binding to a broker is told in `binding.py`, with the actions for it.
 
-Before it asks for a connection, a consumer drops what is queued, for the next broker sends it again, and learns which
-entry was opened last, where a reader goes on. After each SUBSCRIBE the broker knows of no permit, and gets them for the
-whole queue, once. Acknowledgements made without a binding wait for the next one.
+Before it asks for a connection, a consumer drops what is queued, because the next broker sends it again. With the
+connection it hears which entry was opened last: a reader goes on after that one. A broker that has just accepted
+SUBSCRIBE knows of no permits; it gets those for the whole queue, once. Acknowledgements made without a binding wait for
+the next one.
 
 To seek in a stored topic a broker closes its consumers. Where to subscribe again depends on whether the seek succeeds,
 so its answer is awaited first; the seek is done when the consumer is bound again. Acknowledgements are sent before
@@ -87,9 +88,9 @@ class State(Enum):
 
     IDLE = "Made, but not asked to subscribe yet."
     LOOKING_UP = "The broker that serves the topic is being found."
-    CONNECTING = "The broker is known and a connection to it is being had; the queue is cleared."
+    CONNECTING = "The broker is known; a connection to it is awaited and the queue is cleared."
     SUBSCRIBING = "SUBSCRIBE is sent; the broker has to accept or refuse."
-    READY = "Bound: messages come as permits allow, and acknowledgements go."
+    READY = "Bound: messages come as permits allow, and acknowledgements go out."
     SEEKING = "SEEK is sent; acknowledgements wait for its answer."
     SEEKING_UNBOUND = "SEEK is sent and the broker has closed the consumer for it; the answer says where to go on."
     UNSUBSCRIBING = "UNSUBSCRIBE is sent; the broker may still refuse, so all goes on as before."
@@ -100,8 +101,10 @@ class State(Enum):
     FAILED = "Over: the topic or subscription is gone, or subscribing failed, and trying again would not help."
 
 
-(IDLE, LOOKING_UP, CONNECTING, SUBSCRIBING, READY, SEEKING, SEEKING_UNBOUND) = tuple(State)[:7]
-(UNSUBSCRIBING, CLOSE_PENDING, WAITING, CLOSING, CLOSED, FAILED) = tuple(State)[7:]
+(
+    IDLE, LOOKING_UP, CONNECTING, SUBSCRIBING, READY, SEEKING, SEEKING_UNBOUND, UNSUBSCRIBING, CLOSE_PENDING, WAITING,
+    CLOSING, CLOSED, FAILED,
+) = State  # fmt: skip
 
 SEARCHING: Final = (LOOKING_UP, CONNECTING, WAITING)
 ASKING: Final = (SEEKING, SEEKING_UNBOUND, UNSUBSCRIBING)
@@ -110,11 +113,16 @@ UNBOUND: Final = (*SEARCHING, SUBSCRIBING, CLOSE_PENDING, SEEKING_UNBOUND)
 REBINDING: Final = (*SEARCHING, SUBSCRIBING, CLOSE_PENDING)
 FOUND: Final = (SUBSCRIBING, CLOSE_PENDING, READY, *ASKING)
 OVER: Final = (CLOSED, FAILED)
+LIVE: Final = (*BOUND, *UNBOUND)
+SENDING: Final = (READY, UNSUBSCRIBING)
+SOUGHT: Final = (SEEKING, SEEKING_UNBOUND)
+UNANSWERED: Final = (SUBSCRIBING, SEEKING)
+UNATTACHED: Final = (IDLE, *SEARCHING, SEEKING_UNBOUND)
 ENDING: Final = (CLOSING, *OVER)
 
 # fmt: off
 ROWS: Final = (
-    # trigger              source           dest             guard                  does
+    #   trigger              source           dest             guard                  does
     Row(Open,                IDLE,            LOOKING_UP,      None,                  "start"),
     Row(LookedUp,            LOOKING_UP,      CONNECTING,      None,                  "attach_looked_up"),
     Row(LookupFailed,        LOOKING_UP,      FAILED,          "is_final",            "end_refused"),
@@ -149,7 +157,7 @@ ROWS: Final = (
     Row(Redeliver,           BOUND,           INTERNAL,        None,                  "redeliver_all"),
     Row(Await,               BOUND,           INTERNAL,        None,                  "ask_for_one"),
     Row(SweepDue,            BOUND,           INTERNAL,        None,                  "sweep"),
-    Row(AcksDue,             (READY, UNSUBSCRIBING), INTERNAL, None,                  "send_acks"),
+    Row(AcksDue,             SENDING,         INTERNAL,        None,                  "send_acks"),
     Row(DeadLetterFailed,    BOUND,           INTERNAL,        None,                  "ask_for_dead_letter"),
     Row(EndReached,          BOUND,           INTERNAL,        None,                  "mark_end"),
     Row(ActiveChanged,       (SUBSCRIBING, *BOUND), INTERNAL,  None,                  "pass_activity_on"),
@@ -168,10 +176,10 @@ ROWS: Final = (
     Row(SeekAnswered,        SEEKING_UNBOUND, CONNECTING,      "was_told_a_broker",   "attach_sought"),
     Row(SeekAnswered,        SEEKING_UNBOUND, LOOKING_UP,      None,                  "look_up_sought"),
     Row(SeekFailed,          SEEKING_UNBOUND, WAITING,         None,                  "fail_seek_unbound"),
-    Row(Migrated,            (SEEKING, SEEKING_UNBOUND), LOOKING_UP, "tells_a_cluster", "lose_call_and_migrate"),
-    Row(Detached,            (SEEKING, SEEKING_UNBOUND), WAITING, None,               "lose_call"),
+    Row(Migrated,            SOUGHT,          LOOKING_UP,      "tells_a_cluster",     "lose_call_and_migrate"),
+    Row(Detached,            SOUGHT,          WAITING,         None,                  "lose_call"),
     Row(Seek,                ASKING,          INTERNAL,        None,                  "refuse_second_call"),
-    Row(Seek,                REBINDING,       INTERNAL,        "is_sought",           "refuse_second_call"),
+    Row(Seek,                REBINDING,       INTERNAL,        "seek_awaits_binding", "refuse_second_call"),
     Row(Seek,                REBINDING,       INTERNAL,        None,                  "refuse_unbound_call"),
 
     # Unsubscribe.
@@ -182,15 +190,15 @@ ROWS: Final = (
     Row(Migrated,            UNSUBSCRIBING,   LOOKING_UP,      "tells_a_cluster",     "lose_call_and_migrate"),
     Row(Detached,            UNSUBSCRIBING,   WAITING,         None,                  "lose_call"),
     Row(Unsubscribe,         ASKING,          INTERNAL,        None,                  "refuse_second_call"),
-    Row(Unsubscribe,         REBINDING,       INTERNAL,        "is_sought",           "refuse_second_call"),
+    Row(Unsubscribe,         REBINDING,       INTERNAL,        "seek_awaits_binding", "refuse_second_call"),
     Row(Unsubscribe,         REBINDING,       INTERNAL,        None,                  "refuse_unbound_call"),
 
     # Whether bound or not.
-    Row(Acknowledge,         (*BOUND, *UNBOUND), INTERNAL,     None,                  "mark"),
-    Row(AcknowledgeUpTo,     (*BOUND, *UNBOUND), INTERNAL,     None,                  "mark_up_to"),
+    Row(Acknowledge,         LIVE,            INTERNAL,        None,                  "mark"),
+    Row(AcknowledgeUpTo,     LIVE,            INTERNAL,        None,                  "mark_up_to"),
     Row(AcksAnswered,        (*BOUND, *UNBOUND, CLOSING), INTERNAL, None,             "end_acks"),
-    Row(DeadLetterSent,      (*BOUND, *UNBOUND), INTERNAL,     None,                  "mark_dead_letter"),
-    Row(GiveUp,              (*BOUND, *UNBOUND), INTERNAL,     None,                  "note_giving_up"),
+    Row(DeadLetterSent,      LIVE,            INTERNAL,        None,                  "mark_dead_letter"),
+    Row(GiveUp,              LIVE,            INTERNAL,        None,                  "note_giving_up"),
     Row(Redeliver,           UNBOUND,         INTERNAL,        None,                  "begin_epoch"),
     Row(Await,               UNBOUND,         INTERNAL,        None,                  "note_waiting"),
     Row(DeadLetterFailed,    UNBOUND,         INTERNAL,        None,                  "forget_dead_letter"),
@@ -199,11 +207,10 @@ ROWS: Final = (
     Row(CreationTimedOut,    CLOSE_PENDING,   CLOSING,         None,                  "give_up_waiting"),
 
     # The end.
-    Row(Close,               (IDLE, *SEARCHING), CLOSED,       None,                  "end_unbound"),
-    Row(Close,               (SUBSCRIBING, SEEKING), CLOSING,  None,                  "abandon"),
+    Row(Close,               UNATTACHED,      CLOSED,          None,                  "end_unbound"),
+    Row(Close,               UNANSWERED,      CLOSING,         None,                  "abandon"),
     Row(Close,               CLOSE_PENDING,   CLOSING,         None,                  "await_close"),
-    Row(Close,               (READY, UNSUBSCRIBING), CLOSING,  None,                  "finish"),
-    Row(Close,               SEEKING_UNBOUND, CLOSED,          None,                  "end_unbound"),
+    Row(Close,               SENDING,         CLOSING,         None,                  "finish"),
     Row(CloseAnswered,       CLOSING,         CLOSED,          None,                  "end_closed"),
     Row(CloseTimedOut,       CLOSING,         CLOSED,          None,                  "end_unanswered"),
     Row(Detached,            CLOSING,         CLOSED,          None,                  "end_closed"),
@@ -304,7 +311,7 @@ class Consumer(Binding, chart=CHART):
 
     def ask_to_subscribe(self, event: Attached, now: float) -> Effects:
         """Send SUBSCRIBE, with the epoch, and where to start if the broker does not keep that."""
-        self.deliveries.limit(event.max_message_size)
+        self.deliveries.limit_batches(event.max_message_size)
         start = self.deliveries.start_at(event.opened, event.now_ms)
         command = CommandSubscribe()
         command.CopyFrom(self._command)
@@ -424,14 +431,14 @@ class Consumer(Binding, chart=CHART):
         """Tell the caller that nobody knows, and go on."""
         return [*self._call_lost(str(event.error)), self._pause(now)]
 
-    def is_sought(self, event: Seek | Unsubscribe, now: float) -> bool:
-        """Hold while a seek has succeeded, but has not subscribed again."""
-        return self._call is not None
-
     def refuse_second_call(self, event: Seek | Unsubscribe, now: float) -> Effects:
         """Have one done before the next."""
         running = type(self._call).__name__.lower()
         return [Fail(event.token, InvalidArgument(f"a running {running} has to end first: wait for it"))]
+
+    def seek_awaits_binding(self, event: Seek | Unsubscribe, now: float) -> bool:
+        """Hold while a seek has succeeded and the consumer is not bound again yet."""
+        return self._call is not None
 
     def refuse_unbound_call(self, event: Seek | Unsubscribe, now: float) -> Effects:
         """Say that there is nobody to ask now."""
@@ -483,8 +490,8 @@ class Consumer(Binding, chart=CHART):
         return self.deliveries.begin_epoch()
 
     def note_waiting(self, event: Await, now: float) -> Effects:
-        """Count them. What is granted now is void, for subscribing grants anew."""
-        self.deliveries.ledgers.permits.awaited()
+        """Count them: subscribing grants anew."""
+        self.deliveries.ledgers.permits.waiting += 1
         return []
 
     def forget_dead_letter(self, event: DeadLetterFailed, now: float) -> Effects:

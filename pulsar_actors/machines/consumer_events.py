@@ -8,7 +8,8 @@ from typing import Any, NamedTuple
 
 from pulsar_actors.exceptions import BrokerRefusal, PulsarException
 from pulsar_actors.machines.entry_intake import Delivery, Incoming
-from pulsar_actors.machines.ledgers.ack_command import EntryKey, Token
+from pulsar_actors.machines.ledgers.ack_command import Token
+from pulsar_actors.machines.ledgers.entry_key import EntryKey
 from pulsar_actors.machines.ledgers.generations import Generation
 from pulsar_actors.wire.message_id import MessageId
 from pulsar_actors.wire.PulsarApi_pb2 import (

@@ -39,11 +39,12 @@ from pulsar_actors.machines.consumer_events import (
 )
 from pulsar_actors.machines.entry_intake import Delivery, EntryIntake, Intake
 from pulsar_actors.machines.ledgers import ack_set
-from pulsar_actors.machines.ledgers.ack_command import AckGroup, EntryKey, corrupt, is_real
+from pulsar_actors.machines.ledgers.ack_command import AckGroup, corrupt
 from pulsar_actors.machines.ledgers.ack_groups import AckGroups, Outcome
 from pulsar_actors.machines.ledgers.ack_timeouts import AckTimeouts
 from pulsar_actors.machines.ledgers.chunks import ChunkAssembly
 from pulsar_actors.machines.ledgers.dead_letters import DeadLetters
+from pulsar_actors.machines.ledgers.entry_key import EntryKey, is_real
 from pulsar_actors.machines.ledgers.generations import Generation
 from pulsar_actors.machines.ledgers.permits import MOST_PERMITS, Permits
 from pulsar_actors.machines.ledgers.redelivery import RedeliverAll, Redelivery
@@ -98,7 +99,7 @@ class Deliveries:
         self.generation = self.generation.attached_to(connection)
         return ClearQueue(self.generation)
 
-    def limit(self, max_message_size: int) -> None:
+    def limit_batches(self, max_message_size: int) -> None:
         """Believe in no batch that could not have been sent to this broker."""
         self.ledgers.acks.largest_batch = ack_set.largest_batch(max_message_size)
 
@@ -113,7 +114,7 @@ class Deliveries:
         return [*self.send_acks(), *self._flow(self.ledgers.permits.subscribed(self.generation))]
 
     def unbound(self, now: float) -> None:
-        """Hold again what was not answered, and ask for nothing again."""
+        """Hold unanswered acknowledgements; all the rest comes again by itself with the next binding."""
         self.ledgers.acks.disconnected(now)
         self.ledgers.redelivery.clear()
         if self.ledgers.timeouts is not None:

@@ -9,8 +9,8 @@ An entry is opened here only as far as its metadata. Its payload is verified, in
 uses it, chunks apart: they are put together here, and so verified here.
 
 The number of messages in a batch is what a producer wrote, and nobody has checked it. It is compared with the bytes
-there can be before a set of that size is made. What the broker deducted goes by that number all the same, so that many
-permits are given back.
+that are there before a set of that size is made. The broker deducted that number all the same, so that many permits are
+given back.
 
 An entry whose id is below 0, which stands for none, is refused as corrupt: handed over it could be neither acknowledged
 nor asked for again.
@@ -21,10 +21,10 @@ from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from pulsar_actors.machines.ledgers import ack_set, dead_letters
-from pulsar_actors.machines.ledgers.ack_command import EntryKey, is_real
 from pulsar_actors.machines.ledgers.ack_groups import AckGroups
 from pulsar_actors.machines.ledgers.chunks import Chunk, ChunkAssembly
 from pulsar_actors.machines.ledgers.dead_letters import DeadLetters
+from pulsar_actors.machines.ledgers.entry_key import EntryKey, is_real
 from pulsar_actors.machines.ledgers.redelivery import Redelivery
 from pulsar_actors.machines.ledgers.start_position import StartPosition
 from pulsar_actors.wire.batch import is_batch
@@ -32,6 +32,7 @@ from pulsar_actors.wire.entries import Entry, open_entry
 from pulsar_actors.wire.errors import EntryError
 from pulsar_actors.wire.message_id import MessageId
 from pulsar_actors.wire.PulsarApi_pb2 import CommandAck, CommandMessage, CompressionType, MessageMetadata
+from pulsar_actors.wire.strings import readable
 
 ValidationError = CommandAck.ValidationError
 
@@ -127,7 +128,7 @@ class EntryIntake:
         delivery = Delivery(message_id, entry, entry.payload, sent, command.redelivery_count)
         intake.arrived += delivery.messages
         epoch = command.consumer_epoch if command.HasField("consumer_epoch") else None
-        if self._redelivery.is_stale(epoch) or self._ack_groups.is_grouped(message_id):
+        if self._redelivery.is_stale(epoch) or self._ack_groups.is_acknowledged(message_id):
             intake.returned += delivery.messages
         elif entry.metadata.num_chunks_from_msg > 1:
             self._take_chunk(delivery, intake, now, now_ms)
@@ -144,7 +145,7 @@ class EntryIntake:
         return None
 
     def _is_possible_batch(self, entry: Entry) -> bool:
-        """Tell whether there can be so many messages in the entry. Nothing can be inflated to anything but nothing."""
+        """Tell whether so many messages can be in the entry. An empty payload inflates to nothing, whatever it declares."""
         metadata, room = entry.metadata, len(entry.payload)
         if room and metadata.compression != CompressionType.NONE:
             room = metadata.uncompressed_size
@@ -164,7 +165,7 @@ class EntryIntake:
     def _wanted_of_batch(self, delivery: Delivery, intake: Intake) -> int:
         entry, sent, size = delivery.message_id.position, delivery.wanted, delivery.entry.metadata.num_messages_in_batch
         left = self._ack_groups.left_of(entry, sent)
-        if not left:  # of some the broker knows, of the others only we do: nobody else will say that this is all
+        if not left:  # the broker knows of some, only we of the others: nobody else can tell that this is all
             intake.acknowledge.append(delivery.message_id)
         elif sent < ack_set.full(size):
             self._ack_groups.delivered(entry, left)
@@ -210,7 +211,7 @@ def _deducted(command: CommandMessage, metadata: MessageMetadata) -> int:
 
 
 def _chunk(delivery: Delivery, now_ms: int) -> Chunk:
-    metadata = delivery.entry.metadata
+    metadata = readable(delivery.entry.metadata)
     return Chunk(
         delivery.message_id,
         metadata.uuid,

@@ -1,15 +1,16 @@
 """One question about topics, until it is answered: where one is served, how many partitions it has, which there are.
 
 A broker that does not serve the topic may send the asker on to another, and that one on to a third. Each redirect says
-whether the broker it names has the last word, and the next question repeats that flag as it came. A walk of more than
-twenty redirects goes in circles, and fails for good. Anything that may pass (a broker that is starting, a broken
-connection) is asked again after a while, from the service URL on, as long as the operation timeout allows.
+whether the broker it names has the last word, and the next question repeats that flag as it came. More than twenty
+redirects in a row are taken for a circle and end the lookup. Anything that may pass (a broker that is starting, a
+broken connection) is asked again after a while, from the service URL on, as long as the operation timeout allows.
 
-Questions of other kinds are never redirected, and share the rest. Whether the question travels in the binary protocol
+Other questions are never redirected; all else holds for them too. Whether the question travels in the binary protocol
 or over HTTP is the actor's business. How many may be on their way at once is a ledger's (`turns.py`): a lookup waits
 for its turn.
 """
 
+import math
 from collections.abc import Callable
 from enum import Enum, unique
 from typing import Any, Final
@@ -18,10 +19,10 @@ from google.protobuf.message import Message
 
 from pulsar_actors.exceptions import (
     AlreadyClosed,
-    AuthenticationError,
     BrokerRefusal,
     ConnectError,
     LimitReached,
+    Misdirected,
     OutcomeUnknown,
     PulsarException,
     Timeout,
@@ -29,7 +30,7 @@ from pulsar_actors.exceptions import (
 from pulsar_actors.machines.chart import INTERNAL, Chart, Effects, Row
 from pulsar_actors.machines.ledgers.backoff import Backoff
 from pulsar_actors.machines.ledgers.broker_address import leads_to_a_broker
-from pulsar_actors.machines.ledgers.server_errors import MEANINGS, Verdict
+from pulsar_actors.machines.ledgers.server_errors import Verdict, meaning_of, refusal
 from pulsar_actors.machines.lookup_events import (
     Answered,
     Attached,
@@ -59,7 +60,6 @@ from pulsar_actors.wire.PulsarApi_pb2 import (
     CommandLookupTopicResponse,
     CommandPartitionedTopicMetadata,
     CommandPartitionedTopicMetadataResponse,
-    ServerError,
 )
 
 MAX_REDIRECTS: Final = 20
@@ -88,12 +88,13 @@ class State(Enum):
 
 IDLE, QUEUED, ATTACHING, ASKING, WAITING, DONE, FAILED = State
 
+UNBEGUN: Final = (IDLE, QUEUED)
 BUSY: Final = (ATTACHING, ASKING, WAITING)
 ENDED: Final = (DONE, FAILED)
 
 # fmt: off
 ROWS: Final = (
-    # trigger            source      dest        guard                         does
+    #   trigger            source      dest        guard                         does
     Row(Queue,             IDLE,       QUEUED,     None,                         "get_in_line"),
     Row(Begin,             QUEUED,     ATTACHING,  None,                         "start_walk"),
     Row(TurnAway,          QUEUED,     FAILED,     None,                         "fail_turned_away"),
@@ -114,7 +115,7 @@ ROWS: Final = (
     # The end.
     Row(OperationTimedOut, QUEUED,     FAILED,     None,                         "time_out_in_line"),
     Row(OperationTimedOut, BUSY,       FAILED,     None,                         "time_out"),
-    Row(Cancel,            (IDLE, QUEUED),         FAILED,    None,              "cancel_unbegun"),
+    Row(Cancel,            UNBEGUN,    FAILED,     None,                         "cancel_unbegun"),
     Row(Cancel,            BUSY,       FAILED,     None,                         "cancel_begun"),
 
     # Too late, or too early to mean anything.
@@ -137,33 +138,41 @@ CHART: Final = Chart("lookup", states=State, initial=IDLE, final=ENDED, ours=OUR
 class Lookup(StateMachine, chart=CHART):
     """The guards and actions of the chart, in its order."""
 
-    __slots__ = ("_authoritative", "_backoff", "_deadline", "_last_error", "_question", "_redirects", "_target", "_tls")
+    __slots__ = (
+        "_authoritative",
+        "_backoff",
+        "_deadline",
+        "_last_error",
+        "_question",
+        "_redirects",
+        "_timeout",
+        "_tls",
+    )
 
     def __init__(self, question: Message, *, tls: bool, jitter: Callable[[], float], timeout: float) -> None:
         super().__init__()
         self._question = question
         self._tls = tls
         self._backoff = Backoff(jitter)
-        self._deadline = timeout  # counted from `Queue`
-        self._target = SERVICE_URL
+        self._timeout = timeout
+        self._deadline = math.inf
         self._authoritative = False
         self._redirects = 0
         self._last_error: PulsarException | None = None
 
     def get_in_line(self, event: Queue, now: float) -> Effects:
         """Start the clock before the queue: the caller waits in it as well."""
-        effects = [self.timers.start(OperationTimedOut, self._deadline), TakeTurn()]
-        self._deadline += now
-        return effects
+        self._deadline = now + self._timeout
+        return [self.timers.start(OperationTimedOut, self._timeout), TakeTurn()]
+
+    def start_walk(self, event: Begin | BackoffOver, now: float) -> Effects:
+        """Ask whoever the service URL leads to, which need not have the last word."""
+        self._authoritative, self._redirects = False, 0
+        return [AttachTo(SERVICE_URL)]
 
     def fail_turned_away(self, event: TurnAway, now: float) -> Effects:
         """Fail at once, without having asked anybody."""
         return [NotFound(LimitReached("more lookups than may wait are waiting already"))]
-
-    def start_walk(self, event: Begin | BackoffOver, now: float) -> Effects:
-        """Ask whoever the service URL leads to, which need not have the last word."""
-        self._target, self._authoritative, self._redirects = SERVICE_URL, False, 0
-        return [AttachTo(SERVICE_URL)]
 
     def inquire(self, event: Attached, now: float) -> Effects:
         """Ask, with the flag of the redirect that led here."""
@@ -192,26 +201,26 @@ class Lookup(StateMachine, chart=CHART):
     def reject_answer(self, event: Answered, now: float) -> Effects:
         """Fail: a broker that mixes questions up will do so again."""
         question, answer = type(self._question).__name__, type(event.command).__name__
-        return [GiveTurn(), NotFound(ConnectError(f"the broker answered {question} with {answer}"))]
-
-    def is_refusal(self, event: Answered, now: float) -> bool:
-        """Hold for an answer that carries an error."""
-        return _refusal(event.command) is not None
+        return [GiveTurn(), NotFound(Misdirected(f"the broker answered {question} with {answer}"))]
 
     def is_refusal_that_may_pass(self, event: Answered, now: float) -> bool:
         """Hold for an error that is worth another try."""
-        refusal = _refusal(event.command)
-        return refusal is not None and _may_pass(refusal)
+        refused = _refusal(event.command)
+        return refused is not None and _may_pass(refused)
 
     def pause_after_refusal(self, event: Answered, now: float) -> Effects:
         """Wait a little longer than the last time."""
         return self._pause(_refusal(event.command))
 
+    def is_refusal(self, event: Answered, now: float) -> bool:
+        """Hold for an answer that carries an error."""
+        return _refusal(event.command) is not None
+
     def give_up_after_refusal(self, event: Answered, now: float) -> Effects:
         """Pass the broker's words on."""
-        refusal = _refusal(event.command)
-        assert refusal is not None  # noqa: S101 - the guard has looked
-        return [GiveTurn(), NotFound(refusal)]
+        refused = _refusal(event.command)
+        assert refused is not None  # noqa: S101 - the guard has looked
+        return [GiveTurn(), NotFound(refused)]
 
     def names_no_broker(self, event: Answered, now: float) -> bool:
         """Hold for a topic's answer without a usable address of our kind."""
@@ -222,13 +231,7 @@ class Lookup(StateMachine, chart=CHART):
         """Say which address was missing."""
         kind = "brokerServiceUrlTls" if self._tls else "brokerServiceUrl"
         name = self._broker(event.command)
-        return [GiveTurn(), NotFound(ConnectError(f"the broker's answer names no broker: {kind} is {name!r}"))]
-
-    def is_redirect(self, event: Answered, now: float) -> bool:
-        """Hold when another broker is to be asked."""
-        command = event.command
-        redirect = CommandLookupTopicResponse.Redirect
-        return isinstance(command, CommandLookupTopicResponse) and command.response == redirect
+        return [GiveTurn(), NotFound(Misdirected(f"the broker's answer names no broker: {kind} is {name!r}"))]
 
     def is_one_redirect_too_many(self, event: Answered, now: float) -> bool:
         """Hold for the twenty-first redirect of a walk."""
@@ -236,14 +239,19 @@ class Lookup(StateMachine, chart=CHART):
 
     def stop_walking(self, event: Answered, now: float) -> Effects:
         """Fail without another try: brokers that disagree about a topic's owner go on disagreeing."""
-        return [GiveTurn(), NotFound(ConnectError(f"redirected more than {MAX_REDIRECTS} times: the brokers disagree"))]
+        return [GiveTurn(), NotFound(Misdirected(f"redirected more than {MAX_REDIRECTS} times: the brokers disagree"))]
+
+    def is_redirect(self, event: Answered, now: float) -> bool:
+        """Hold when another broker is to be asked."""
+        command = event.command
+        redirect = CommandLookupTopicResponse.Redirect
+        return isinstance(command, CommandLookupTopicResponse) and command.response == redirect
 
     def follow_redirect(self, event: Answered, now: float) -> Effects:
         """Ask the named broker, with the flag it came with."""
-        target = self._named(event.command)
-        self._target, self._authoritative = target, event.command.authoritative
+        self._authoritative = event.command.authoritative
         self._redirects += 1
-        return [AttachTo(target)]
+        return [AttachTo(self._named(event.command))]
 
     def finish(self, event: Answered, now: float) -> Effects:
         """Pass the answer on."""
@@ -285,20 +293,18 @@ class Lookup(StateMachine, chart=CHART):
 
 
 def _may_pass(error: PulsarException) -> bool:
-    if isinstance(error, AuthenticationError):
-        return False
     if isinstance(error, BrokerRefusal):
-        return MEANINGS[ServerError.Value(error.code)].lookup is Verdict.RETRY
+        return meaning_of(error).lookup is Verdict.RETRY
     return isinstance(error, (ConnectError, OutcomeUnknown))
 
 
 def _refusal(answer: Any) -> BrokerRefusal | None:  # noqa: ANN401 - any of the answers
     match answer:
         case CommandGetSchemaResponse() if answer.HasField("error_code"):
-            return BrokerRefusal(ServerError.Name(answer.error_code), answer.error_message)
+            return refusal(answer.error_code, answer.error_message)
         case CommandLookupTopicResponse() if answer.response == CommandLookupTopicResponse.Failed:
-            return BrokerRefusal(ServerError.Name(answer.error), answer.message)
+            return refusal(answer.error, answer.message)
         case CommandPartitionedTopicMetadataResponse() if answer.response == answer.Failed:
-            return BrokerRefusal(ServerError.Name(answer.error), answer.message)
+            return refusal(answer.error, answer.message)
         case _:
             return None

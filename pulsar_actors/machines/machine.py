@@ -15,7 +15,7 @@ from pulsar_actors.machines.timers import Timers
 
 
 class StateMachine:
-    """The base of every machine: `class Connection(StateMachine, chart=CHART)`. Without a chart it is a base, too."""
+    """The base of every machine: `class Connection(StateMachine, chart=CHART)`. Without a chart: a base for others."""
 
     __slots__ = ("state", "timers")
 

@@ -66,9 +66,9 @@ class State(Enum):
 
     IDLE = "Made, but not asked to open yet."
     LOOKING_UP = "The broker that serves the topic is being found."
-    CONNECTING = "The broker is known and a connection to it is being had."
+    CONNECTING = "The broker is known; a connection to it is awaited."
     CREATING = "PRODUCER is sent; the broker has to accept or refuse."
-    QUEUED = "The broker accepts, but another producer has the topic first: its turn may take for ever."
+    QUEUED = "The broker accepts, but another producer has the topic: its turn may never come."
     READY = "Bound: batches are written as they come, and receipts end them."
     CLOSE_PENDING = "A PRODUCER was given up; CLOSE_PRODUCER has to be answered before the next one."
     WAITING = "Something failed; after a pause the topic is looked up again."
@@ -79,21 +79,23 @@ class State(Enum):
     FAILED = "Over: it could not be created, and trying again would not help."
 
 
-# fmt: off
-IDLE, LOOKING_UP, CONNECTING, CREATING, QUEUED, READY, CLOSE_PENDING, WAITING, CLOSING, *_OVER = State
-CLOSED, FENCED, TERMINATED, FAILED = _OVER
-# fmt: on
+(
+    IDLE, LOOKING_UP, CONNECTING, CREATING, QUEUED, READY, CLOSE_PENDING, WAITING, CLOSING,
+    CLOSED, FENCED, TERMINATED, FAILED,
+) = State  # fmt: skip
 
-SEEKING: Final = (LOOKING_UP, CONNECTING, WAITING)
+SEARCHING: Final = (LOOKING_UP, CONNECTING, WAITING)
 ASKED: Final = (CREATING, QUEUED)
-UNBOUND: Final = (*SEEKING, *ASKED, CLOSE_PENDING)
+UNBOUND: Final = (*SEARCHING, *ASKED, CLOSE_PENDING)
 LIVE: Final = (*UNBOUND, READY, CLOSING)
 OVER: Final = (CLOSED, FENCED, TERMINATED, FAILED)
+ENDING: Final = (CLOSING, *OVER)
+UNATTACHED: Final = (IDLE, *SEARCHING)
 
 
 # fmt: off
 ROWS: Final = (
-    # trigger           source         dest           guard                  does
+    #   trigger           source         dest           guard                  does
     Row(Open,             IDLE,          LOOKING_UP,    None,                  "start"),
     Row(LookedUp,         LOOKING_UP,    CONNECTING,    None,                  "attach_looked_up"),
     Row(LookupFailed,     LOOKING_UP,    FAILED,        "is_final",            "end_refused"),
@@ -129,8 +131,9 @@ ROWS: Final = (
     Row(Persisted,        READY,         INTERNAL,      None,                  "match_receipt"),
     Row(SendRefused,      READY,         FENCED,        "is_fenced",           "end_send_refused"),
     Row(SendRefused,      READY,         TERMINATED,    "is_terminated",       "end_send_refused"),
-    Row(SendRefused,      READY,         INTERNAL,      "concerns_one_send",   "fail_one"),
-    Row(SendRefused,      READY,         WAITING,       None,                  "drop_refusing"),
+    Row(SendRefused,      READY,         WAITING,       "is_no_fault_of_it",   "drop_refusing"),
+    Row(SendRefused,      READY,         INTERNAL,      "names_nothing"),
+    Row(SendRefused,      READY,         INTERNAL,      None,                  "fail_one"),
     Row(BrokerClosed,     READY,         CONNECTING,    "tells_a_broker",      "move"),
     Row(BrokerClosed,     READY,         WAITING,       None,                  "let_go"),
     Row(Migrated,         READY,         LOOKING_UP,    "tells_a_cluster",     "migrate"),
@@ -141,35 +144,36 @@ ROWS: Final = (
     Row(Flush,            LIVE,          INTERNAL,      None,                  "mark"),
     Row(SendsDue,         LIVE,          INTERNAL,      "a_send_is_late",      "fail_late"),
     Row(SendsDue,         LIVE,          INTERNAL,      None,                  "watch_again"),
-    Row(CreationTimedOut, SEEKING,       FAILED,        None,                  "stop_trying"),
+    Row(CreationTimedOut, SEARCHING,       FAILED,        None,                  "stop_trying"),
     Row(CreationTimedOut, CREATING,      CLOSING,       None,                  "give_up_asking"),
     Row(CreationTimedOut, CLOSE_PENDING, CLOSING,       None,                  "give_up_waiting"),
 
     # The end.
-    Row(Close,            (IDLE, *SEEKING), CLOSED,     None,                  "end_unbound"),
+    Row(Close,            UNATTACHED,    CLOSED,        None,                  "end_unbound"),
     Row(Close,            ASKED,         CLOSING,       None,                  "abandon"),
     Row(Close,            CLOSE_PENDING, CLOSING,       None,                  "await_close"),
     Row(Close,            READY,         CLOSING,       None,                  "finish"),
     Row(Persisted,        CLOSING,       INTERNAL,      None,                  "match_receipt"),
+    Row(SendRefused,      CLOSING,       INTERNAL,      "names_nothing"),
     Row(SendRefused,      CLOSING,       INTERNAL,      None,                  "fail_one"),
     Row(CloseAnswered,    CLOSING,       CLOSED,        None,                  "end_closed"),
     Row(CloseTimedOut,    CLOSING,       CLOSED,        None,                  "end_unanswered"),
     Row(Detached,         CLOSING,       CLOSED,        None,                  "end_closed"),
-    Row(Publish,          (CLOSING, *OVER), INTERNAL,   None,                  "turn_away"),
+    Row(Publish,          ENDING,        INTERNAL,      None,                  "turn_away"),
     Row(Flush,            OVER,          INTERNAL,      None,                  "turn_flush_away"),
-    Row(Close,            (CLOSING, *OVER), INTERNAL),
+    Row(Close,            ENDING,        INTERNAL),
 
     # Too late, or too early to mean anything.
     Row(LookedUp,         (IDLE, CONNECTING, WAITING, *ASKED, CLOSE_PENDING, READY, CLOSING, *OVER), INTERNAL),
     Row(LookupFailed,     (IDLE, CONNECTING, WAITING, *ASKED, CLOSE_PENDING, READY, CLOSING, *OVER), INTERNAL),
     Row(Attached,         (IDLE, LOOKING_UP, WAITING, *ASKED, CLOSE_PENDING, READY, CLOSING, *OVER), INTERNAL),
     Row(Detached,         (IDLE, LOOKING_UP, WAITING, *OVER),                       INTERNAL),
-    Row(Created,          (IDLE, *SEEKING, CLOSE_PENDING, READY, CLOSING, *OVER),   INTERNAL),
-    Row(CreateRefused,    (IDLE, *SEEKING, CLOSE_PENDING, READY, CLOSING, *OVER),   INTERNAL),
-    Row(CreateTimedOut,   (IDLE, *SEEKING, QUEUED, CLOSE_PENDING, READY, CLOSING, *OVER), INTERNAL),
-    Row(CloseAnswered,    (IDLE, *SEEKING, *ASKED, READY, *OVER),                   INTERNAL),
-    Row(CloseTimedOut,    (IDLE, *SEEKING, *ASKED, READY, *OVER),                   INTERNAL),
-    Row(BrokerClosed,     (IDLE, *SEEKING, CLOSING, *OVER),                         INTERNAL),
+    Row(Created,          (IDLE, *SEARCHING, CLOSE_PENDING, READY, CLOSING, *OVER),   INTERNAL),
+    Row(CreateRefused,    (IDLE, *SEARCHING, CLOSE_PENDING, READY, CLOSING, *OVER),   INTERNAL),
+    Row(CreateTimedOut,   (IDLE, *SEARCHING, QUEUED, CLOSE_PENDING, READY, CLOSING, *OVER), INTERNAL),
+    Row(CloseAnswered,    (IDLE, *SEARCHING, *ASKED, READY, *OVER),                   INTERNAL),
+    Row(CloseTimedOut,    (IDLE, *SEARCHING, *ASKED, READY, *OVER),                   INTERNAL),
+    Row(BrokerClosed,     (IDLE, *SEARCHING, CLOSING, *OVER),                         INTERNAL),
     Row(Migrated,         tuple(State),                                             INTERNAL),
     Row(Persisted,        (IDLE, *UNBOUND, *OVER),                                  INTERNAL),
     Row(SendRefused,      (IDLE, *UNBOUND, *OVER),                                  INTERNAL),
@@ -211,7 +215,7 @@ class Producer(Binding, chart=CHART):
         self._flushes: Flushes[object] = Flushes()
 
     def attaching(self) -> Effects:
-        """Prepare nothing."""
+        """Do nothing: what is pending is kept."""
         return []
 
     def unbound(self, now: float) -> None:
@@ -227,7 +231,7 @@ class Producer(Binding, chart=CHART):
         return self._fail_pending(error)
 
     def fail_leftovers(self, error: PulsarException) -> Effects:
-        """Everything has failed before."""
+        """Fail nothing: what is pending has failed as a call."""
         return []
 
     # Getting bound.
@@ -293,25 +297,28 @@ class Producer(Binding, chart=CHART):
         failed = self._fail_pending(event.error, item.token if item is not None and item.writes == 1 else None)
         return [*failed, *self.end_refused(event, now)]
 
-    def concerns_one_send(self, event: SendRefused, now: float) -> bool:
-        """Hold when the batch is at fault: it is not allowed, or has been corrupted in memory; or has ended already."""
+    def is_no_fault_of_it(self, event: SendRefused, now: float) -> bool:
+        """Hold unless the batch itself is at fault, being not allowed or corrupted in memory, or has ended already."""
         verdict = MEANINGS[event.command.error].send
         if verdict is SendVerdict.CHECK:
             item = self._refused(event)
-            return item is None or not self._is_intact(item.token)
-        return verdict is SendVerdict.FAIL_ONE
+            return item is not None and self._is_intact(item.token)
+        return verdict is SendVerdict.RECONNECT
+
+    def drop_refusing(self, event: SendRefused, now: float) -> Effects:
+        """Send all again on a new connection."""
+        return self._drop(ConnectionLost(f"the broker refused a message: {event.error}"), now)
+
+    def names_nothing(self, event: SendRefused, now: float) -> bool:
+        """Hold when what was refused has ended already."""
+        return self._refused(event) is None
 
     def fail_one(self, event: SendRefused, now: float) -> Effects:
         """Fail what was refused and nothing else."""
         item = self._refused(event)
-        if item is None:
-            return []
+        assert item is not None  # noqa: S101 - the guard has looked
         failed = self.pending.fail(item)
         return [_failure(failed, event.error), *self._finished_flushes()]
-
-    def drop_refusing(self, event: SendRefused, now: float) -> Effects:
-        """Send all again on a new connection, for the batch is not at fault."""
-        return self._drop(ConnectionLost(f"the broker refused a message: {event.error}"), now)
 
     # Whether bound or not.
 

@@ -7,12 +7,12 @@ from typing import Any, NamedTuple
 
 from pulsar_actors.exceptions import BrokerRefusal
 from pulsar_actors.machines.ledgers.pending_sends import Pending
+from pulsar_actors.machines.ledgers.server_errors import refusal
 from pulsar_actors.wire.PulsarApi_pb2 import (
     CommandProducer,
     CommandProducerSuccess,
     CommandSendError,
     CommandSendReceipt,
-    ServerError,
 )
 
 # Events of our own side.
@@ -72,7 +72,7 @@ class SendRefused(NamedTuple):
     @property
     def error(self) -> BrokerRefusal:
         """The broker's words."""
-        return BrokerRefusal(ServerError.Name(self.command.error), self.command.message)
+        return refusal(self.command.error, self.command.message)
 
 
 # Events of time.

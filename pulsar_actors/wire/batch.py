@@ -6,34 +6,48 @@ that metadata gives. Nothing ends a batch but its last message; how many there a
 does not.
 
 Messages of one batch mostly have the same metadata (a size and nothing else, when they have no keys or properties), and
-protobuf is the larger part of the cost. So both ways do it once for a run of equals: splitting compares each message's
-first bytes with those of the one before, and shares the metadata object; writing does the same with the object.
+protobuf is the larger part of the cost. So metadata is read once for all messages of a batch that begin with the same
+bytes, and a run of such messages is cut at equal distances.
+
+Half a kilobyte can inflate to a batch of a million messages, whose metadata as objects would take half a gigabyte. All
+of it is read before the first message is handed out, for a batch is whole or it is refused; but what has been read is
+kept for the first thousand only. The others keep the bytes, and read them again when asked.
 """
 
 import struct
 from collections.abc import Iterable
 from functools import lru_cache
 from itertools import repeat
-from typing import NamedTuple
-
-from google.protobuf.message import DecodeError
-from google.protobuf.message import EncodeError as ProtobufEncodeError
+from typing import NamedTuple, TypeAlias
 
 from pulsar_actors.wire.errors import EncodeError, MalformedBatch
+from pulsar_actors.wire.fields import serialise
+from pulsar_actors.wire.metadata import read_metadata
+from pulsar_actors.wire.octets import Octets, octets
 from pulsar_actors.wire.PulsarApi_pb2 import MessageMetadata, SingleMessageMetadata
+from pulsar_actors.wire.strings import parse
 
 __all__ = ["SingleMessage", "encode_batch", "is_batch", "split_batch"]
 
 _SIZE = struct.Struct(">I")
 _SMALLEST_MESSAGE = _SIZE.size + 2  # its metadata has at least the payload's size, a tag and a digit
 _LARGEST_PAYLOAD = 2**31 - 1
+_MOST_KNOWN = 1_000  # metadata to remember in one batch
+
+_Known: TypeAlias = dict[bytes, SingleMessageMetadata]
 
 
 class SingleMessage(NamedTuple):
-    """One message of a batch. Messages may share the metadata object: do not change it."""
+    """One message of a batch: its metadata, read or as it was written, and its payload."""
 
-    metadata: SingleMessageMetadata
+    stored: SingleMessageMetadata | bytes
     payload: bytes
+
+    @property
+    def metadata(self) -> SingleMessageMetadata:
+        """Give the metadata. Messages may share it: do not change it; and read its strings by way of `readable`."""
+        stored = self.stored
+        return parse(SingleMessageMetadata, stored) if isinstance(stored, bytes) else stored
 
 
 def is_batch(metadata: MessageMetadata) -> bool:
@@ -41,32 +55,31 @@ def is_batch(metadata: MessageMetadata) -> bool:
     return metadata.HasField("num_messages_in_batch")
 
 
-def split_batch(payload: bytes | memoryview, count: int) -> list[SingleMessage]:
+def split_batch(payload: Octets, count: int) -> list[SingleMessage]:
     """Split a batch, already decrypted and decompressed, into the messages that `num_messages_in_batch` declares.
 
     It is all or nothing: MalformedBatch says that the bytes are not that many messages, no fewer and no more. A batch
     has at least one.
     """
-    data = bytes(payload)
+    data = octets(payload)
     if not 0 < count <= len(data) // _SMALLEST_MESSAGE:
         what = f"a batch declares {count:,} messages, each of {_SMALLEST_MESSAGE} bytes or more, in {len(data):,} bytes"
         raise MalformedBatch(what, 0, len(data))
     messages: list[SingleMessage] = []
+    known: _Known = {}
     at = 0
     while len(messages) < count:
-        metadata, body = _read_metadata(data, at)
-        head, size = data[at:body], metadata.payload_size
-        at = after_first = body + size
-        messages.append(SingleMessage(metadata, data[body:at]))
+        head, stored, size = _read_head(data, at, known)
+        start = at + len(head)
+        at = after_first = start + size
+        messages.append(SingleMessage(stored, data[start:at]))
         stride = len(head) + size
         last_end = at + stride * (count - len(messages))
         while at < last_end and data.startswith(head, at):
             at += stride
         if at > after_first:  # a run: its messages lie at equal distances
             starts = range(after_first + len(head), at + len(head), stride)
-            messages += map(
-                SingleMessage._make, zip(repeat(metadata), [data[start : start + size] for start in starts])
-            )
+            messages += map(SingleMessage._make, zip(repeat(stored), [data[start : start + size] for start in starts]))
     # A payload that is cut short shows here too.
     if at != len(data):
         what = f"the {count:,} messages of a batch end at byte {at:,} of {len(data):,}"
@@ -74,8 +87,8 @@ def split_batch(payload: bytes | memoryview, count: int) -> list[SingleMessage]:
     return messages
 
 
-def _read_metadata(data: bytes, at: int) -> tuple[SingleMessageMetadata, int]:
-    """Read the metadata whose size is at `at`, and where it ends."""
+def _read_head(data: bytes, at: int, known: _Known) -> tuple[bytes, SingleMessageMetadata | bytes, int]:
+    """Read what comes before the payload at `at`: give its bytes, what to keep of it, and the payload's size."""
     start = at + _SIZE.size
     if start > len(data):
         raise MalformedBatch("a batch that ends before its last message", min(at, len(data)), len(data))
@@ -84,19 +97,22 @@ def _read_metadata(data: bytes, at: int) -> tuple[SingleMessageMetadata, int]:
     if end > len(data):
         what = f"message metadata of {size:,} bytes does not fit in the {len(data) - start:,} that follow its size"
         raise MalformedBatch(what, at, size)
-    try:
-        metadata = SingleMessageMetadata.FromString(data[start:end])
-    except (DecodeError, ValueError) as fault:
-        raise MalformedBatch(f"protobuf can not read a SingleMessageMetadata: {fault}", start, size) from fault
-    if not metadata.IsInitialized():
-        missing = ", ".join(metadata.FindInitializationErrors())  # type: ignore[attr-defined] # the stub lacks it
-        raise MalformedBatch(f"SingleMessageMetadata without its required {missing}", start, size)
-    if metadata.payload_size < 0:
-        raise MalformedBatch(f"a message declares a payload of {metadata.payload_size:,} bytes", start, size)
-    return metadata, end
+    head = data[at:end]
+    metadata = known.get(head)
+    if metadata is not None:
+        return head, metadata, metadata.payload_size
+    written = data[start:end]
+    metadata = read_metadata(SingleMessageMetadata, written, start, MalformedBatch)
+    payload_size = metadata.payload_size
+    if payload_size < 0:
+        raise MalformedBatch(f"a message declares a payload of {payload_size:,} bytes", start, size)
+    if len(known) >= _MOST_KNOWN:
+        return head, written, payload_size
+    known[head] = metadata
+    return head, metadata, payload_size
 
 
-def encode_batch(messages: Iterable[tuple[SingleMessageMetadata | None, bytes]]) -> bytes:
+def encode_batch(messages: Iterable[tuple[SingleMessageMetadata | None, Octets]]) -> bytes:
     """Write a batch of messages, each its metadata and payload. No metadata means none but the payload's size.
 
     A metadata object that comes again and again is written once: it must not be changed while this runs.
@@ -105,26 +121,31 @@ def encode_batch(messages: Iterable[tuple[SingleMessageMetadata | None, bytes]])
     previous: SingleMessageMetadata | None = None
     head, head_size = b"", -1
     for metadata, payload in messages:
+        data = payload if type(payload) is bytes else _payload(payload)
         if metadata is None:
-            parts += (_plain_head(len(payload)), payload)
+            parts += (_plain_head(len(data)), data)
             continue
         if metadata is not previous:
             head, head_size, previous = _head(metadata), metadata.payload_size, metadata
-        if head_size != len(payload):
-            what = f"a payload of {len(payload):,} bytes, whose metadata says {head_size:,}"
-            raise EncodeError(what, 0, len(payload))
-        parts += (head, payload)
+        if head_size != len(data):
+            what = f"a payload of {len(data):,} bytes, whose metadata says {head_size:,}"
+            raise EncodeError(what, 0, len(data))
+        parts += (head, data)
     if not parts:
         raise EncodeError("a batch has at least one message", 0, 0)
     return b"".join(parts)
 
 
+def _payload(payload: Octets) -> bytes:
+    try:
+        return octets(payload)
+    except TypeError as fault:
+        raise EncodeError(f"a payload is bytes, not {type(payload).__name__}", 0, 0) from fault
+
+
 def _head(metadata: SingleMessageMetadata) -> bytes:
     """Write what comes before the payload."""
-    try:
-        body = metadata.SerializeToString()
-    except ProtobufEncodeError as fault:
-        raise EncodeError(str(fault), 0, 0) from fault
+    body = serialise(metadata)
     return _SIZE.pack(len(body)) + body
 
 

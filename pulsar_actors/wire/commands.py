@@ -4,49 +4,56 @@ BaseCommand has one field per command and an enum of types beside them; a type a
 each field has a message class of its own. So a command is known by its class alone: callers hand over and get a
 `CommandPing` or `CommandSend`, and the wrapping is this module's business, by a table read from the descriptor.
 
-Protobuf is more forgiving than the protocol. A number it does not know in an enum field leaves the field unset, which
-reads as the first value: an unknown command would look like CONNECT, an unknown subscription type like Exclusive.
-Missing required fields pass unnoticed too. Reading therefore looks for both. Looking for enums costs time, so the
-classes that can not hold one, among them SEND, SEND_RECEIPT, MESSAGE, FLOW and PING of the data path, are told apart
-once.
+Protobuf is more forgiving than the protocol. A number it does not know in an enum field does not show: an unknown
+command would look like CONNECT, an unknown subscription type like Exclusive. Missing required fields pass unnoticed,
+and so do strings that are not UTF-8. Reading therefore looks for all three (`fields.py`, `strings.py`). Looking costs
+time, so the classes that can hold neither an enum nor a string, among them SEND, SEND_RECEIPT, MESSAGE, FLOW and PING
+of the data path, are told apart once; and where no byte is above 127 every string is UTF-8.
+
+Every client writes a BaseCommand as its type, one field, and nothing else. Where a short command looks like that, which
+its first bytes tell, the BaseCommand is not read at all, at half the cost. Whatever looks otherwise takes the long way:
+there a second type may hide, or a field of a newer protocol.
 """
 
 import struct
+from typing import TypeVar
 
-from google.protobuf.descriptor import Descriptor
-from google.protobuf.message import DecodeError, Message
-from google.protobuf.message import EncodeError as ProtobufEncodeError
+from google.protobuf.descriptor import FieldDescriptor
+from google.protobuf.message import Message
 from google.protobuf.message_factory import GetMessageClass
-from google.protobuf.unknown_fields import UnknownFieldSet
 
 from pulsar_actors.wire.errors import EncodeError, MalformedCommand, MissingField, UnknownCommand, UnknownEnumValue
+from pulsar_actors.wire.fields import (
+    UNREADABLE,
+    Holding,
+    children,
+    first_missing_field,
+    holding,
+    serialise,
+    unknown_enum,
+)
+from pulsar_actors.wire.octets import Octets, octets
 from pulsar_actors.wire.PulsarApi_pb2 import BaseCommand
+from pulsar_actors.wire.strings import undecoded_string
 
 __all__ = ["decode_command", "encode_command", "serialise_command"]
 
 _SIZES = struct.Struct(">II")  # of the frame, not counting itself, and of the command
 _VARINT, _LENGTH_DELIMITED = 0, 2  # protobuf's wire types
+_SEVEN_BITS = 0x7F  # of a number, in each byte of a varint
+_FIRST_STRING = 4  # no string begins earlier: tags and sizes of two fields, one in the other, stand before it
+
+_M = TypeVar("_M", bound=Message)
 
 
 def _varint(value: int) -> bytes:
     """Write a number as protobuf does: seven bits a byte, lowest first, the top bit saying that more follow."""
     groups = bytearray()
-    while value > 0x7F:  # noqa: PLR2004 - seven bits
-        groups.append(value & 0x7F | 0x80)
+    while value > _SEVEN_BITS:
+        groups.append(value & _SEVEN_BITS | 0x80)
         value >>= 7
     groups.append(value)
     return bytes(groups)
-
-
-def _can_hold_enum(message: Descriptor, above: tuple[str, ...] = ()) -> bool:
-    """Tell whether the message has an enum field, at any depth; `above` ends the walk where a message holds itself."""
-    if message.full_name in above:
-        return False
-    above = (*above, message.full_name)
-    return any(
-        field.enum_type is not None or (field.message_type is not None and _can_hold_enum(field.message_type, above))
-        for field in message.fields
-    )
 
 
 _COMMANDS = [
@@ -68,8 +75,12 @@ _HEADS = {
 }
 """The class of a command -> what its BaseCommand begins with: the type, and the tag of its field."""
 
-_CAN_HOLD_ENUM = frozenset(number for number, _, message in _COMMANDS if _can_hold_enum(message))
-"""The types whose commands have to be searched."""
+_KINDS = {head: kind for kind, head in _HEADS.items()}
+_HEAD_SIZES = sorted({len(head) for head in _KINDS})
+
+_ENUMS = {kind: holding(kind.DESCRIPTOR, FieldDescriptor.TYPE_ENUM) for kind in _HEADS}
+_STRINGS = {kind: holding(kind.DESCRIPTOR, FieldDescriptor.TYPE_STRING) for kind in _HEADS}
+_SEARCHED = frozenset(kind for kind in _HEADS if any(_ENUMS[kind] + _STRINGS[kind]))
 
 
 def serialise_command(command: Message) -> bytes:
@@ -78,10 +89,7 @@ def serialise_command(command: Message) -> bytes:
     if head is None:
         got = type(command).__name__
         raise EncodeError(f"a command is a message that BaseCommand has a field for, not {got}", 0, 0)
-    try:
-        body = command.SerializeToString()
-    except ProtobufEncodeError as fault:
-        raise EncodeError(str(fault), 0, 0) from fault
+    body = serialise(command)
     return head + _varint(len(body)) + body
 
 
@@ -91,68 +99,71 @@ def encode_command(command: Message) -> bytes:
     return _SIZES.pack(4 + len(body), len(body)) + body
 
 
-def decode_command(data: bytes | memoryview) -> Message:
+def decode_command(data: Octets) -> Message:
     """Read a serialised BaseCommand and return the command in it.
 
     MalformedCommand, UnknownCommand, UnknownEnumValue and MissingField say what is wrong with it. Protobuf does not
     tell where, so their position is always 0 and their size that of the whole command.
     """
-    try:
-        base = BaseCommand.FromString(bytes(data))
-    except (DecodeError, ValueError) as fault:
-        raise MalformedCommand(f"protobuf can not read a command: {fault}", 0, len(data)) from fault
-    if not base.HasField("type"):
-        _refuse_untyped(base, len(data))
-    kind = base.type
-    field = _FIELDS[kind]
-    if not base.HasField(field):  # type: ignore[arg-type] # the stub wants a literal
-        raise MissingField(f"a command of type {_TYPES[kind].name} without its field {field}", 0, len(data))
-    command: Message = getattr(base, field)
-    if kind in _CAN_HOLD_ENUM:
-        _refuse_unknown_enum(command, len(data))
-    if not command.IsInitialized():
-        missing = ", ".join(command.FindInitializationErrors())  # type: ignore[attr-defined] # the stub lacks it
-        raise MissingField(f"{command.DESCRIPTOR.name} without its required {missing}", 0, len(data))
+    data = octets(data)
+    command = _read_plain(data)
+    if command is None:
+        command = _read(data)
+    searched = type(command) in _SEARCHED
+    unknown = _search_enums(command, _ENUMS[type(command)]) if searched else None
+    if unknown is None and not command.IsInitialized():
+        what = f"{command.DESCRIPTOR.name} without its required {first_missing_field(command)}"
+        raise MissingField(what, 0, len(data))
+    if searched and not data[_FIRST_STRING:].isascii():
+        _refuse_undecoded(command, len(data))
+    if unknown is not None:
+        raise UnknownEnumValue(command, *unknown, len(data))
     return command
 
 
-def _refuse_untyped(base: BaseCommand, size: int) -> None:
-    unknown = _unknown_enum(base)
-    if unknown is None:
-        raise MissingField("a command without its type", 0, size)
-    raise UnknownCommand(f"a command of the unknown type {unknown[1]}", 0, size)
+def _read_plain(data: bytes) -> Message | None:
+    """Read a command that is its type and its field, of less than 128 bytes, and nothing else."""
+    for start in _HEAD_SIZES:
+        kind = _KINDS.get(data[:start])
+        if kind is not None:
+            size = len(data) - start - 1
+            if 0 <= size <= _SEVEN_BITS and data[start] == size:
+                return _parse(kind, data[start + 1 :], len(data))
+    return None
 
 
-def _refuse_unknown_enum(command: Message, size: int) -> None:
-    found = _search_enums(command)
-    if found is not None:
-        raise UnknownEnumValue(command, *found, size)
+def _read(data: bytes) -> Message:
+    """Read any command."""
+    base = _parse(BaseCommand, data, len(data))
+    unknown = unknown_enum(base)
+    if unknown is not None:
+        raise UnknownCommand(f"a command of the unknown type {unknown[1]}", 0, len(data))
+    if not base.HasField("type"):
+        raise MissingField("a command without its type", 0, len(data))
+    field = _FIELDS[base.type]
+    if not base.HasField(field):  # type: ignore[arg-type] # the stub wants a literal
+        raise MissingField(f"a command of type {_TYPES[base.type].name} without its field {field}", 0, len(data))
+    command: Message = getattr(base, field)
+    return command
 
 
-def _search_enums(message: Message) -> tuple[str, int] | None:
+def _parse(kind: type[_M], data: bytes, size: int) -> _M:
+    try:
+        return kind.FromString(data)
+    except UNREADABLE as fault:
+        raise MalformedCommand(f"protobuf can not read a {kind.__name__}: {fault}", 0, size) from fault
+
+
+def _refuse_undecoded(command: Message, size: int) -> None:
+    field = undecoded_string(command)
+    if field is not None:
+        raise MalformedCommand(f"{field} is not UTF-8", 0, size)
+
+
+def _search_enums(message: Message, enums: Holding) -> tuple[str, int] | None:
     """Find the first unknown enum value in the message or below: `Message.field` and the number."""
-    found = _unknown_enum(message)
-    if found is not None:
-        return found
-    for field, value in message.ListFields():
-        if field.message_type is not None:
-            for child in [value] if isinstance(value, Message) else value:
-                found = _search_enums(child)
-                if found is not None:
-                    return found
-    return None
-
-
-def _unknown_enum(message: Message) -> tuple[str, int] | None:
-    """Find an enum field of the message itself whose number protobuf put aside as unknown."""
-    fields, unknowns = message.DESCRIPTOR.fields_by_number, UnknownFieldSet(message)
-    for unknown in map(unknowns.__getitem__, range(len(unknowns))):
-        field = fields.get(unknown.field_number)
-        if field is not None and field.enum_type is not None and unknown.wire_type == _VARINT:
-            return f"{message.DESCRIPTOR.name}.{field.name}", _int32(unknown.data)
-    return None
-
-
-def _int32(value: int) -> int:
-    """Read an enum value: 32 bits and a sign, of which a varint may carry 64."""
-    return (value & 0xFFFFFFFF ^ 0x80000000) - 0x80000000
+    found = unknown_enum(message) if enums.own else None
+    for name, below in enums.nested:
+        for child in children(message, name):
+            found = found or _search_enums(child, below)
+    return found

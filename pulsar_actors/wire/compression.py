@@ -7,6 +7,7 @@ own making, ZLIB and ZSTD are one complete stream or frame. Other clients write 
 Inflating trusts nobody. The declared size is held against the limit before any memory is taken, the codec gets a
 buffer of the declared size and not a byte more, and what comes out must be exactly that long. A ZSTD frame could still
 ask for a window of its own, which is why its header and block sizes are read first; it must also be the only frame.
+Blocks that hold nothing are legal (RFC 8878, 3.1.1.2) and take a decoder's time, so their number is bounded.
 
 | what is wrong                                                    | error                       |
 |------------------------------------------------------------------|-----------------------------|
@@ -18,6 +19,7 @@ LZ4, and a ZSTD frame that does not state its own size, can not tell data that i
 both are `DecompressionFailed` there.
 """
 
+import struct
 import zlib
 from collections.abc import Callable
 from typing import Any, TypeAlias, cast
@@ -40,6 +42,10 @@ _ZSTD_LEVEL = 3  # the default of zstd itself and of the other clients
 _ZSTD_MAGIC = 0xFD2FB528
 _ZSTD_LEAST_FRAME = 6  # magic, descriptor, and one byte of window or size
 _ZSTD_SIZE_WIDTHS = ((0, 0), (2, 256), (4, 0), (8, 0))  # by the descriptor's top bits: bytes, and what to add
+_ZSTD_BLOCK = struct.Struct("<HB")  # a header of 24 bits: whether it is the last, its type (two bits), its size
+_ZSTD_RUN_LENGTH = 1 << 1  # the type of a block that stores one byte, whatever its size
+_ZSTD_TYPE = 3 << 1
+_ZSTD_MOST_EMPTY = 1_000
 _ZSTD_MIN_WINDOW_LIMIT = 8 << 20  # what the format's specification asks every decoder to bear
 
 
@@ -160,12 +166,16 @@ def _zstd_window(descriptor: int) -> int:
 
 
 def _zstd_end_of_blocks(payload: Buffer, at: int) -> int:
-    last = False
-    while not last and at < len(payload):
-        header = _little_endian(payload, at, 3)
-        last = bool(header & 1)
-        run_length = header >> 1 & 3 == 1
-        at += 3 + (1 if run_length else header >> 3)
+    empty = 0
+    while at <= len(payload) - _ZSTD_BLOCK.size:
+        low, high = _ZSTD_BLOCK.unpack_from(payload, at)
+        size = low >> 3 | high << 13
+        at += _ZSTD_BLOCK.size + (1 if low & _ZSTD_TYPE == _ZSTD_RUN_LENGTH else size)
+        if low & 1:
+            break
+        empty += not size
+        if empty > _ZSTD_MOST_EMPTY:
+            raise DecompressionFailed(f"the ZSTD frame has more than {_ZSTD_MOST_EMPTY:,} empty blocks", at, 0)
     return at
 
 

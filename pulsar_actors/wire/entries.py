@@ -13,14 +13,12 @@ over every byte, which is left to the thread that uses them.
 """
 
 import struct
-from typing import NamedTuple, TypeVar
-
-from google.protobuf.message import DecodeError, Message
-from google.protobuf.message import EncodeError as ProtobufEncodeError
-from google.protobuf.unknown_fields import UnknownFieldSet
+from typing import NamedTuple
 
 from pulsar_actors.wire.checksum import checksum
-from pulsar_actors.wire.errors import ChecksumMismatch, DecompressionFailed, EncodeError, EntryError, MalformedEntry
+from pulsar_actors.wire.errors import ChecksumMismatch, DecompressionFailed, EntryError, MalformedEntry
+from pulsar_actors.wire.fields import serialise, unknown_enum
+from pulsar_actors.wire.metadata import read_metadata
 from pulsar_actors.wire.PulsarApi_pb2 import BrokerEntryMetadata, MessageMetadata
 
 __all__ = ["Entry", "decode_entry", "encode_broker_metadata", "encode_entry", "open_entry"]
@@ -31,19 +29,18 @@ _MAGIC = struct.Struct(">H")
 _SIZE = struct.Struct(">I")
 _MAGIC_AND_SIZE = struct.Struct(">HI")  # 0x0e02 and the size of the broker's metadata
 _MAGIC_AND_CHECKSUM = struct.Struct(">HI")
-_VARINT = 0  # protobuf's wire type of an enum
 _MORE = 0x80  # set in a byte of a varint that others follow, as in a tag that takes more bytes than it needs
-_COMPRESSION_TAG = MessageMetadata.COMPRESSION_FIELD_NUMBER << 3 | _VARINT
-"""The byte that every encoder puts before the codec: without it there is nothing to look for."""
-
-_M = TypeVar("_M", bound=Message)
+_COMPRESSION_TAG = MessageMetadata.COMPRESSION_FIELD_NUMBER << 3
+"""The byte that every encoder puts before the codec (an enum is a varint, whose wire type is 0): without it there is
+nothing to look for."""
 
 
 class Entry(NamedTuple):
     """One entry, opened. `stored` is what the producer wrote, unchanged: what a broker keeps and sends again.
 
     `checksum` is the one that came with it, None where none did. `payload` is still compressed, encrypted or a batch,
-    as the metadata says; it and `stored` are views of the frame.
+    as the metadata says; it and `stored` are views of the frame. Strings of the metadata may be anything: whoever reads
+    them passes it through `strings.readable` first.
     """
 
     broker_metadata: BrokerEntryMetadata | None
@@ -84,17 +81,14 @@ def decode_entry(rest: memoryview) -> Entry:
 
 def encode_entry(metadata: MessageMetadata, payload: bytes | memoryview) -> list[bytes | memoryview]:
     """Write an entry with its checksum: buffers for one gathered write, of which the last is the payload itself."""
-    try:
-        body = metadata.SerializeToString()
-    except ProtobufEncodeError as fault:
-        raise EncodeError(str(fault), 0, 0) from fault
+    body = serialise(metadata)
     sized = _SIZE.pack(len(body)) + body
     return [_MAGIC_AND_CHECKSUM.pack(_CHECKSUM_MAGIC, checksum(sized, payload)) + sized, payload]
 
 
 def encode_broker_metadata(metadata: BrokerEntryMetadata) -> bytes:
     """Write what a broker puts in front of a stored entry."""
-    body = metadata.SerializeToString()
+    body = serialise(metadata)
     return _MAGIC_AND_SIZE.pack(_BROKER_MAGIC, len(body)) + body
 
 
@@ -107,7 +101,7 @@ def _read_broker_metadata(rest: memoryview) -> tuple[BrokerEntryMetadata | None,
     if not _has_magic(rest, _BROKER_MAGIC):
         return None, 0
     data, end = _sized(rest, _MAGIC.size, "the broker's entry metadata")
-    return _parse(BrokerEntryMetadata, data, _MAGIC_AND_SIZE.size), end
+    return read_metadata(BrokerEntryMetadata, data, _MAGIC_AND_SIZE.size, MalformedEntry), end
 
 
 def _read_checksum(stored: memoryview) -> tuple[int | None, int]:
@@ -123,9 +117,8 @@ def _read_metadata(stored: memoryview, at: int) -> tuple[MessageMetadata, int]:
     """Read the metadata whose size is at `at`, and where it ends."""
     data, end = _sized(stored, at, "the message metadata")
     at += _SIZE.size
-    metadata = _parse(MessageMetadata, data, at)
-    may_have_codec = _COMPRESSION_TAG in data or _COMPRESSION_TAG | _MORE in data
-    if may_have_codec and not metadata.HasField("compression"):
+    metadata = read_metadata(MessageMetadata, data, at, MalformedEntry)
+    if _COMPRESSION_TAG in data or _COMPRESSION_TAG | _MORE in data:
         _refuse_unknown_codec(metadata, at, len(data))
     return metadata, end
 
@@ -142,23 +135,11 @@ def _sized(data: memoryview, at: int, name: str) -> tuple[bytes, int]:
     return bytes(data[start : start + size]), start + size
 
 
-def _parse(kind: type[_M], data: bytes, at: int) -> _M:
-    try:
-        message = kind.FromString(data)
-    except (DecodeError, ValueError) as fault:
-        raise MalformedEntry(f"protobuf can not read a {kind.__name__}: {fault}", at, len(data)) from fault
-    if not message.IsInitialized():
-        missing = ", ".join(message.FindInitializationErrors())  # type: ignore[attr-defined] # the stub lacks it
-        raise MalformedEntry(f"{kind.__name__} without its required {missing}", at, len(data))
-    return message
-
-
 def _refuse_unknown_codec(metadata: MessageMetadata, at: int, size: int) -> None:
-    """Look for a codec that protobuf put aside as unknown, leaving the field unset, which reads as NONE."""
-    unknowns = UnknownFieldSet(metadata)
-    for unknown in map(unknowns.__getitem__, range(len(unknowns))):
-        if (unknown.field_number, unknown.wire_type) == (MessageMetadata.COMPRESSION_FIELD_NUMBER, _VARINT):
-            raise DecompressionFailed(f"a payload compressed by the unknown codec {unknown.data}", at, size)
+    """Look for a codec that protobuf put aside as unknown, so that the field reads as NONE or as another codec."""
+    unknown = unknown_enum(metadata)
+    if unknown is not None:
+        raise DecompressionFailed(f"a payload compressed by the unknown codec {unknown[1]}", at, size)
 
 
 def _verify(stored: memoryview, declared: int | None) -> None:

@@ -49,7 +49,7 @@ class CommandError(WireError):
 
 
 class MalformedCommand(CommandError):
-    """A command that protobuf can not read."""
+    """A command that protobuf can not read, or with a string that is not UTF-8."""
 
 
 class UnknownCommand(CommandError):

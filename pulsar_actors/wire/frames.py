@@ -17,6 +17,7 @@ from google.protobuf.message import Message
 
 from pulsar_actors.wire.commands import serialise_command
 from pulsar_actors.wire.errors import CommandOverrun, EncodeError, FrameError, FrameTooLarge, FrameTooSmall
+from pulsar_actors.wire.octets import Octets, octets
 
 __all__ = [
     "DEFAULT_FRAME_LIMIT",
@@ -33,11 +34,15 @@ _PADDING = 10 * 1024
 _SIZES = struct.Struct(">II")
 _TOTAL = struct.Struct(">I")
 _LARGEST_TOTAL = 2**32 - 1
+_NOTHING = memoryview(b"")
 
 
 def frame_limit(max_message_size: int) -> int:
-    """Give the largest total size of a frame: a message of the largest size, and room for its command and metadata."""
-    return max_message_size + _PADDING
+    """Give the largest total size of a frame: a message of the largest size, and room for its command and metadata.
+
+    A broker that names no size, or none above nothing, means the usual one.
+    """
+    return (max_message_size if max_message_size > 0 else DEFAULT_MAX_MESSAGE_SIZE) + _PADDING
 
 
 DEFAULT_FRAME_LIMIT = frame_limit(DEFAULT_MAX_MESSAGE_SIZE)
@@ -54,8 +59,11 @@ class Frame(NamedTuple):
 class FrameReader:
     """Cuts one connection's stream into frames.
 
-    `limit` may be changed at any time and applies from the next `feed`. A frame's `rest` is a view of the piece it
-    came in, which lives as long as the frame does; hence pieces are `bytes`, which nobody can change afterwards.
+    `limit` may be changed at any time and applies from the next `feed`.
+
+    A frame's `rest` is a view of the piece it came in, which therefore lives as long as the view: to copy every entry
+    would cost more than it saves. Who means to keep a small entry for long, takes its `bytes`. Where nothing follows
+    the command the view is of nothing at all, and holds no piece.
     """
 
     __slots__ = ("_fault", "_passed", "_pending", "frames_before_fault", "limit")
@@ -67,13 +75,17 @@ class FrameReader:
         self._passed = 0  # bytes of the stream before `_pending`
         self._fault: FrameError | None = None
 
-    def feed(self, data: bytes) -> list[Frame]:
+    def feed(self, data: Octets) -> list[Frame]:
         """Take what the socket gave and return the frames that are whole now, in order.
 
+        `bytes` are cut where they lie. Anything else is copied first (`octets.py`), since its owner may change it.
+
         A size that makes no sense raises FrameTooSmall, FrameTooLarge or CommandOverrun, now and at every later call;
-        the whole frames that this call found ahead of it are in `frames_before_fault`.
+        the whole frames that this very call found ahead of it are in `frames_before_fault`.
         """
+        data = octets(data)
         if self._fault is not None:
+            self.frames_before_fault = []
             raise self._fault.with_traceback(None)
         frames: list[Frame] = []
         try:
@@ -100,7 +112,7 @@ class FrameReader:
             if end > size:
                 break
             middle = at + _SIZES.size + command_size
-            frames.append(Frame(data[at + _SIZES.size : middle], view[middle:end]))
+            frames.append(Frame(data[at + _SIZES.size : middle], view[middle:end] if middle < end else _NOTHING))
             at = end
         self._passed += at - start
         if at < size:
@@ -118,7 +130,7 @@ class FrameReader:
         if len(pending) == self._end_of_frame(pending):
             frame = memoryview(pending).toreadonly()
             middle = _SIZES.size + _SIZES.unpack_from(pending)[1]
-            frames.append(Frame(bytes(frame[_SIZES.size : middle]), frame[middle:]))
+            frames.append(Frame(bytes(frame[_SIZES.size : middle]), frame[middle:] or _NOTHING))
             self._pending = bytearray()
             self._passed += len(frame)
         return at
@@ -146,11 +158,18 @@ class FrameReader:
 def encode_payload_command(command: Message, *entry: bytes | memoryview) -> list[bytes | memoryview]:
     """Write SEND or MESSAGE with its entry: buffers for one gathered write, none of them copied.
 
-    The entry comes as the buffers that `encode_entry` gave or as the bytes an `Entry` was read from. Views must be of
-    single bytes, as all views of this package are.
+    The entry comes as the buffers that `encode_entry` gave or as the bytes an `Entry` was read from.
     """
     body = serialise_command(command)
-    total = _TOTAL.size + len(body) + sum(map(len, entry))
+    total = _TOTAL.size + len(body) + sum(map(_size, entry))
     if total > _LARGEST_TOTAL:
         raise EncodeError(f"a frame of {total:,} bytes is over what its size field can say", 0, total)
     return [_SIZES.pack(total, len(body)) + body, *entry]
+
+
+def _size(buffer: bytes | memoryview) -> int:
+    """Count the bytes, whatever items a view counts."""
+    try:
+        return memoryview(buffer).nbytes
+    except TypeError as fault:
+        raise EncodeError(f"an entry is bytes or a view of them, not {type(buffer).__name__}", 0, 0) from fault

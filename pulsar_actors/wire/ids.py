@@ -6,6 +6,11 @@ Protobuf for Python hands that number over as it stands and refuses to encode a 
 one of these two functions at the edge, and everything further inside sees -1.
 """
 
+from operator import index
+
+from pulsar_actors.wire.errors import EncodeError
+from pulsar_actors.wire.excerpt import excerpt
+
 __all__ = ["signed", "unsigned"]
 
 _SIGN_BIT = 1 << 63
@@ -19,7 +24,10 @@ def signed(value: int) -> int:
 
 def unsigned(value: int) -> int:
     """Turn a signed 64-bit number into what its ``uint64`` field carries: -1 is 2^64 - 1."""
-    if not -_SIGN_BIT <= value < _SIGN_BIT:
-        msg = f"an id must fit in 64 signed bits (-2^63 to 2^63 - 1), not {value}"
-        raise ValueError(msg)
-    return value % _RANGE
+    try:
+        number = index(value)
+    except TypeError as fault:
+        raise EncodeError(f"an id is a whole number, not {excerpt(value)}", 0, 0) from fault
+    if not -_SIGN_BIT <= number < _SIGN_BIT:
+        raise EncodeError(f"an id must fit in 64 signed bits (-2^63 to 2^63 - 1), not {excerpt(number)}", 0, 0)
+    return number % _RANGE

@@ -9,6 +9,8 @@ chunks the id of its first chunk, at which a seek must begin.
 -1 stands for "none": no partition, no batch. `EARLIEST` is all -1 and sorts before every real id, `LATEST` has the
 greatest ledger and entry and sorts after.
 
+A first chunk has no first chunk of its own: one that claims to is read, and written, without it.
+
 The bytes of `serialize` are a plain `MessageIdData`, as every client writes it: fields that are "none" are left out.
 An id is a named tuple for the sake of speed (a frozen dataclass takes three times as long to make); as an equal or in
 an order it is not a tuple.
@@ -16,10 +18,11 @@ an order it is not a tuple.
 
 from typing import NamedTuple, Optional
 
-from google.protobuf.message import DecodeError
-
 from pulsar_actors.wire.errors import EncodeError, MalformedMessageId
+from pulsar_actors.wire.excerpt import excerpt
+from pulsar_actors.wire.fields import UNREADABLE
 from pulsar_actors.wire.ids import signed, unsigned
+from pulsar_actors.wire.octets import Octets, octets
 from pulsar_actors.wire.PulsarApi_pb2 import MessageIdData
 
 
@@ -46,37 +49,29 @@ class MessageId(NamedTuple):
     @classmethod
     def from_data(cls, data: MessageIdData) -> "MessageId":
         """Read the form that commands carry."""
-        return cls(
-            signed(data.ledgerId),
-            signed(data.entryId),
-            data.partition,
-            data.batch_index,
-            data.batch_size,
-            cls.from_data(data.first_chunk_message_id) if data.HasField("first_chunk_message_id") else None,
-        )
+        message_id = _plain_id(data)
+        if data.HasField("first_chunk_message_id"):
+            return message_id._replace(first_chunk=_plain_id(data.first_chunk_message_id))
+        return message_id
 
     def to_data(self) -> MessageIdData:
         """Write the form that commands carry."""
         try:
-            return MessageIdData(
-                ledgerId=unsigned(self.ledger_id),
-                entryId=unsigned(self.entry_id),
-                partition=None if self.partition == -1 else self.partition,
-                batch_index=None if self.batch_index == -1 else self.batch_index,
-                batch_size=self.batch_size or None,
-                first_chunk_message_id=None if self.first_chunk is None else self.first_chunk.to_data(),
-            )
-        except ValueError as error:
-            raise EncodeError(f"{self!r} does not fit the fields of a message id: {error}", 0, 0) from error
+            data = _plain_data(self)
+            if self.first_chunk is not None:
+                data.first_chunk_message_id.CopyFrom(_plain_data(self.first_chunk))
+        except (AttributeError, TypeError, ValueError) as error:
+            raise EncodeError(f"{excerpt(self)} does not fit the fields of a message id", 0, 0) from error
+        return data
 
     @classmethod
-    def deserialize(cls, data: bytes) -> "MessageId":
+    def deserialize(cls, data: Octets) -> "MessageId":
         """Read what `serialize` wrote, here or in another client."""
-        parsed = MessageIdData()
         try:
-            parsed.ParseFromString(data)
-        except DecodeError as error:
-            raise MalformedMessageId(f"not a serialised message id: {error}", 0, len(data)) from error
+            parsed = MessageIdData.FromString(octets(data))
+        except (*UNREADABLE, TypeError) as error:
+            what = f"not a serialised message id: {error}"
+            raise MalformedMessageId(what, 0, len(data) if isinstance(data, bytes) else 0) from error
         if not parsed.IsInitialized():
             raise MalformedMessageId("a serialised message id without its ledger or its entry", 0, len(data))
         return cls.from_data(parsed)
@@ -108,6 +103,22 @@ class MessageId(NamedTuple):
 
     def __ge__(self, other: object) -> bool:
         return _rank(self) >= _rank(other)
+
+
+def _plain_id(data: MessageIdData) -> MessageId:
+    """Read all but the first chunk."""
+    return MessageId(signed(data.ledgerId), signed(data.entryId), data.partition, data.batch_index, data.batch_size)
+
+
+def _plain_data(message_id: MessageId) -> MessageIdData:
+    """Write all but the first chunk."""
+    return MessageIdData(
+        ledgerId=unsigned(message_id.ledger_id),
+        entryId=unsigned(message_id.entry_id),
+        partition=None if message_id.partition == -1 else message_id.partition,
+        batch_index=None if message_id.batch_index == -1 else message_id.batch_index,
+        batch_size=message_id.batch_size or None,
+    )
 
 
 def _rank(value: object) -> tuple[int, int, int, int]:

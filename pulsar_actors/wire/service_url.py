@@ -1,13 +1,15 @@
 """Where the cluster is: `pulsar://host1:6650,host2,[::1]:6652`.
 
-A service URL is a scheme and one or more hosts, each with a port or with the scheme's own: `pulsar` 6650,
-`pulsar+ssl` 6651, `http` 80, `https` 443. Brokers name each other in the same form, so
-lookup answers are read here too.
+A service URL is a scheme and one or more hosts, each with a port or with the scheme's own: `pulsar` 6650, `pulsar+ssl`
+6651, `http` 80, `https` 443. Brokers name each other in the same form, so lookup answers are read here too.
 
 Nothing else belongs to it. Other clients drop a path without a word, or take a user name and forget it; here either
 is refused, except for a lone slash at the end. Credentials come through the `authentication` option, and an error
-never repeats what stood before an `@` or after the hosts, since that is where people put secrets.
-Host names are ASCII (an international name goes in its `xn--` form) and are compared in lower case.
+never repeats what people put secrets in: what stands before an `@` (or `%40`, its other spelling), after the hosts, or
+where a port should be and is none.
+
+Host names are ASCII (an international name goes in its `xn--` form) and are compared in lower case. The zone of an IPv6
+address (`%eth0`) is made of what RFC 3986 calls unreserved: it is printed into addresses and headers like the rest.
 """
 
 import re
@@ -15,11 +17,14 @@ from ipaddress import AddressValueError, IPv6Address
 from typing import NamedTuple
 
 from pulsar_actors.exceptions import InvalidUrl
+from pulsar_actors.wire.excerpt import excerpt
 
 _PORTS = {"pulsar": 6650, "pulsar+ssl": 6651, "http": 80, "https": 443}
 _HOST = re.compile(r"(?=.{1,253}$)[a-z0-9_-]{1,63}(\.[a-z0-9_-]{1,63})*\.?", re.IGNORECASE | re.ASCII)
 _MAX_PORT = 65535
 _PORT = re.compile(r"[0-9]{1,5}")
+_ZONE = re.compile(r"[a-z0-9._~-]+", re.IGNORECASE | re.ASCII)
+_LONGEST = 16_384  # characters: hundreds of hosts with long names
 
 
 class ServiceUrl(NamedTuple):
@@ -31,18 +36,24 @@ class ServiceUrl(NamedTuple):
     @classmethod
     def parse(cls, text: str) -> "ServiceUrl":
         """Read a service URL of one host or several."""
-        if "@" in text:
+        try:
+            scheme, separator, rest = text.partition("://")
+        except (AttributeError, TypeError) as fault:
+            raise InvalidUrl(f"a service URL is a str, not {type(text).__name__}") from fault
+        if len(text) > _LONGEST:
+            raise InvalidUrl(f"a service URL has at most {_LONGEST:,} characters, not {len(text):,}")
+        if "@" in text or "%40" in text:
             raise InvalidUrl(
                 "a service URL takes no user name or password (not repeated here): use the authentication option"
             )
-        scheme, separator, rest = text.partition("://")
         scheme = scheme.lower()
         if not separator or scheme not in _PORTS:
             raise InvalidUrl(f"a service URL begins with one of {', '.join(f'{name}://' for name in _PORTS)}")
         authority = re.split(r"[/?#]", rest, maxsplit=1)[0]
+        hosts = tuple(_parse_host(part, _PORTS[scheme]) for part in authority.split(","))
         if rest[len(authority) :] not in {"", "/"}:
-            raise InvalidUrl(f"nothing may follow the hosts of a service URL, {authority!r}, except one '/'")
-        return cls(scheme, tuple(_parse_host(part, _PORTS[scheme]) for part in authority.split(",")))
+            raise InvalidUrl(f"nothing may follow the hosts of a service URL, {excerpt(authority)}, except one '/'")
+        return cls(scheme, hosts)
 
     @property
     def is_tls(self) -> bool:
@@ -65,25 +76,35 @@ def _parse_host(text: str, default_port: int) -> tuple[str, int]:
     if text.startswith("["):
         address, bracket, rest = text[1:].partition("]")
         if not bracket or (rest and not rest.startswith(":")):
-            raise InvalidUrl(f"{text!r} is not an IPv6 address in brackets, with or without a port")
-        return _parse_ipv6(address), _parse_port(rest[1:], text) if rest else default_port
+            raise InvalidUrl("a host of the service URL is not an IPv6 address in brackets, with or without a port")
+        host = _parse_ipv6(address)
+        return host, _parse_port(rest[1:], f"[{host}]") if rest else default_port
     host, colon, port = text.partition(":")
     if ":" in port:
-        raise InvalidUrl(f"{text!r} has more than one colon: an IPv6 address goes in brackets, as in [::1]:6650")
+        raise InvalidUrl(
+            "a host of the service URL has more than one colon: an IPv6 address goes in brackets, as in [::1]:6650"
+        )
     if not _HOST.fullmatch(host):
-        raise InvalidUrl(f"{host!r} is not a host name: it takes ASCII letters, digits, '-', '_' and single dots")
-    return host.lower(), _parse_port(port, text) if colon else default_port
+        problem = "is not a host name: it takes ASCII letters, digits, '-', '_' and single dots"
+        raise InvalidUrl(f"{excerpt(host)} {problem}")
+    return host.lower(), _parse_port(port, host) if colon else default_port
 
 
 def _parse_ipv6(text: str) -> str:
+    zone = text.partition("%")[2]
     try:
-        return str(IPv6Address(text))
-    except AddressValueError as error:
-        raise InvalidUrl(f"{text!r} is not an IPv6 address") from error
+        address = str(IPv6Address(text))
+    except AddressValueError:  # its text repeats all of the address
+        raise InvalidUrl(f"{excerpt(text)} is not an IPv6 address") from None
+    if zone and not _ZONE.fullmatch(zone):
+        raise InvalidUrl(f"{excerpt(zone)} is not the zone of an IPv6 address: letters, digits, '-', '.', '_' and '~'")
+    return address
 
 
 def _parse_port(text: str, host: str) -> int:
+    if not (text.isascii() and text.isdigit()):
+        raise InvalidUrl(f"a port of the service URL (not repeated here) is not a number from 1 to {_MAX_PORT}")
     port = int(text) if _PORT.fullmatch(text) else 0
     if not 1 <= port <= _MAX_PORT:
-        raise InvalidUrl(f"the port of {host!r} is not a number from 1 to {_MAX_PORT}")
+        raise InvalidUrl(f"the port of {excerpt(f'{host}:{text}')} is not a number from 1 to {_MAX_PORT}")
     return port

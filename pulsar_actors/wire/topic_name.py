@@ -9,6 +9,10 @@ The domain is `persistent` or `non-persistent`. Only a V1 name can have slashes 
 V2 name and four or more a V1 name, whatever was meant. Tenant, cluster and namespace are made of ASCII letters, digits
 and ``_-=:.``; the topic may be anything that is not blank.
 
+`.` and `..` walk about in the path of an HTTP address, and writing them as `%2E` is no help: to a proxy or a server the
+two spellings are equal. No tenant, cluster or namespace is called so, since those are made over HTTP alone. A topic may
+be, for its name need never be in an address, and a broker may list it; it passes, but has no `rest_path`.
+
 A partition of a topic is a topic of its own, called `topic-partition-N`. N is written as Java prints an `int`:
 `-partition-01`, `-partition-x` and `-partition-3000000000` are ordinary endings of ordinary names.
 
@@ -21,12 +25,15 @@ from typing import NamedTuple
 from urllib.parse import quote
 
 from pulsar_actors.exceptions import InvalidTopicName
+from pulsar_actors.wire.excerpt import excerpt
 
 _DOMAINS = ("persistent", "non-persistent")
 _MIN_OWNERS, _MAX_OWNERS = 2, 3  # tenant and namespace; in V1 the cluster between them
 _NAMED_ENTITY = re.compile(r"[-=:.\w]+", re.ASCII)
 _PARTITION = re.compile(r"(.+)-partition-(0|[1-9][0-9]{0,9})", re.DOTALL)
 _MAX_PARTITION = 2**31 - 1
+_SURROGATE = re.compile("[\ud800-\udfff]")
+_DOTS = {".", ".."}
 _FORMS = "topic, tenant/namespace/topic, or {persistent,non-persistent}://tenant/[cluster/]namespace/topic"
 
 
@@ -42,20 +49,25 @@ class TopicName(NamedTuple):
     @classmethod
     def parse(cls, text: str) -> "TopicName":
         """Read a name in any of the forms above."""
-        domain, separator, rest = text.partition("://")
+        try:
+            domain, separator, rest = text.partition("://")
+        except (AttributeError, TypeError) as fault:
+            raise _refusal(text, f"it is of type {type(text).__name__}") from fault
         if not separator:
             domain, rest = "persistent", text if "/" in text else f"public/default/{text}"
         elif domain not in _DOMAINS:
-            raise _refusal(text, f"its domain is {domain!r}")
+            raise _refusal(text, f"its domain is {excerpt(domain)}")
         *owners, local_name = rest.split("/", _MAX_OWNERS)
         if len(owners) < _MIN_OWNERS or (len(owners) == _MAX_OWNERS and not separator):
             raise _refusal(text, f"it has {rest.count('/') + 1} parts")
         for owner in owners:
-            if not _NAMED_ENTITY.fullmatch(owner):
-                raise _refusal(text, f"{owner!r} is not made of ASCII letters, digits and '_-=:.'")
+            if not _NAMED_ENTITY.fullmatch(owner) or owner in _DOTS:
+                raise _refusal(
+                    text, f"{excerpt(owner)} is not made of ASCII letters, digits and '_-=:.', or is all dots"
+                )
         if not local_name.strip():
             raise _refusal(text, "its last part is blank")
-        if any("\ud800" <= char <= "\udfff" for char in local_name):
+        if _SURROGATE.search(local_name):
             raise _refusal(text, "half of a surrogate pair has no UTF-8 form")
         cluster = owners[1] if len(owners) == _MAX_OWNERS else None
         return cls(domain, owners[0], cluster, owners[-1], local_name)
@@ -74,12 +86,19 @@ class TopicName(NamedTuple):
 
     @property
     def encoded_local_name(self) -> str:
-        """The last part as one segment of a URL's path."""
+        """The last part as one segment of a URL's path; InvalidTopicName says that it can not be one."""
+        if not _DOTS.isdisjoint(self.local_name.split("/")):
+            raise InvalidTopicName(
+                f"{excerpt(str(self))} has no HTTP address, for '.' and '..' mean something else there"
+            )
         return quote(self.local_name, safe="")
 
     @property
     def rest_path(self) -> str:
-        """What the HTTP addresses of lookups and partition counts have in common; begins with the domain."""
+        """What the HTTP addresses of lookups and partition counts have in common; begins with the domain.
+
+        Of the topics that have an address: see `encoded_local_name`.
+        """
         return f"{self.domain}/{self.namespace_name}/{self.encoded_local_name}"
 
     @property
@@ -100,15 +119,15 @@ class TopicName(NamedTuple):
 
     def partition(self, index: int) -> "TopicName":
         """Name the partition `index` of this topic."""
-        if not 0 <= index <= _MAX_PARTITION:
-            raise InvalidTopicName(f"a partition is numbered from 0 to {_MAX_PARTITION}, not {index}")
+        if type(index) is not int or not 0 <= index <= _MAX_PARTITION:
+            raise InvalidTopicName(f"a partition is numbered from 0 to {_MAX_PARTITION}, not {excerpt(index)}")
         if self.partition_index != -1:
-            raise InvalidTopicName(f"{str(self)!r} is a partition already, and has none of its own")
+            raise InvalidTopicName(f"{excerpt(str(self))} is a partition already, and has none of its own")
         return self._replace(local_name=f"{self.local_name}-partition-{index}")
 
     def __str__(self) -> str:
         return f"{self.domain}://{self.namespace_name}/{self.local_name}"
 
 
-def _refusal(text: str, reason: str) -> InvalidTopicName:
-    return InvalidTopicName(f"{text!r} is not the name of a topic, for {reason}; write {_FORMS}")
+def _refusal(text: object, reason: str) -> InvalidTopicName:
+    return InvalidTopicName(f"{excerpt(text)} is not the name of a topic, for {reason}; write {_FORMS}")

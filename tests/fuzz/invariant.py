@@ -1,4 +1,4 @@
-"""Whatever the bytes, only WireError escapes, and whatever decodes re-encodes to something that decodes equal.
+"""Whatever the bytes, only WireError escapes; what decodes has text for strings, and re-encodes to what decodes equal.
 
 An input is one byte that chooses a decoder, then what that decoder is given. Nothing here needs a fuzzer: `check` holds
 one input to the sentence above, and the kept corpus is replayed through it on every Python.
@@ -8,6 +8,7 @@ import struct
 from collections.abc import Callable
 from typing import Any, TypeVar, cast
 
+from google.protobuf.descriptor import FieldDescriptor
 from google.protobuf.message import Message
 
 from pulsar_actors.exceptions import WireError
@@ -19,6 +20,7 @@ from pulsar_actors.wire.entries import decode_entry, encode_broker_metadata, enc
 from pulsar_actors.wire.frames import Frame, FrameReader, encode_payload_command
 from pulsar_actors.wire.message_id import MessageId
 from pulsar_actors.wire.PulsarApi_pb2 import CompressionType
+from pulsar_actors.wire.strings import readable
 
 _T = TypeVar("_T")
 
@@ -43,6 +45,17 @@ def same(one: Message | None, other: Message | None) -> bool:
     return one.SerializeToString(deterministic=True) == other.SerializeToString(deterministic=True)
 
 
+def is_text(message: Message | None) -> bool:
+    """Tell whether every string field, at any depth, reads as text and not as bytes."""
+    for field, value in [] if message is None else message.ListFields():
+        values = [value] if isinstance(value, (str, bytes, int, float, Message)) else value
+        if field.message_type is not None and not all(map(is_text, values)):
+            return False
+        if field.type == FieldDescriptor.TYPE_STRING and not all(isinstance(each, str) for each in values):
+            return False
+    return True
+
+
 def read(reader: FrameReader, *pieces: bytes) -> tuple[list[Frame], str]:
     """Feed the pieces; give the frames and the fault that ended the stream, if one did."""
     frames: list[Frame] = []
@@ -62,6 +75,7 @@ def stream(data: bytes) -> None:
     for frame in frames:
         decoded = tried(decode_command, frame.command)
         if decoded is not None:
+            assert is_text(decoded)
             written = b"".join(encode_payload_command(decoded, frame.rest))
             (again,) = FrameReader(len(written)).feed(written)
             assert same(decode_command(again.command), decoded)
@@ -73,6 +87,7 @@ def command(data: bytes) -> None:
     """A serialised BaseCommand."""
     decoded = tried(decode_command, data)
     if decoded is not None:
+        assert is_text(decoded)
         (frame,) = FrameReader(LIMIT).feed(encode_command(decoded))
         assert same(decode_command(frame.command), decoded)
 
@@ -95,6 +110,7 @@ def any_entry(rest: memoryview) -> None:
     assert same(again.broker_metadata, decoded.broker_metadata)
     assert same(again.metadata, decoded.metadata)
     assert again.payload == decoded.payload
+    assert is_text(readable(decoded.metadata))
     metadata = decoded.metadata
     inflated = tried(decompress, metadata.compression, decoded.payload, metadata.uncompressed_size, LIMIT)
     if inflated is not None and is_batch(metadata):
@@ -123,7 +139,8 @@ def any_batch(data: bytes, count: int) -> None:
     messages = tried(split_batch, data, count)
     if messages is None:
         return
-    again = split_batch(encode_batch(messages), count)
+    assert all(is_text(readable(message.metadata)) for message in messages)
+    again = split_batch(encode_batch((message.metadata, message.payload) for message in messages), count)
     assert [message.payload for message in again] == [message.payload for message in messages]
     assert all(same(one.metadata, other.metadata) for one, other in zip(again, messages, strict=True))
 

@@ -5,7 +5,7 @@ from enum import Enum
 from typing import Any, NamedTuple
 
 import pytest
-from hypothesis import settings
+from hypothesis import Phase, settings
 from hypothesis.stateful import RuleBasedStateMachine, run_state_machine_as_test
 
 from pulsar_actors.machines.chart import Chart, Row
@@ -30,6 +30,19 @@ class Fault(NamedTuple):
 def fault(trigger: type, state: Enum, does: str | None, changed: dict[str, Any], complaint: str, *rules: str) -> Fault:
     """Give a line of a table of faults."""
     return Fault(trigger, state, does, changed, complaint, frozenset(rules))
+
+
+def hunting(model: settings, steps: int = 12) -> settings:
+    """Search for longer than the model does, in short runs, and stop at the first complaint without shrinking it."""
+    return settings(
+        model,
+        max_examples=3_000,
+        stateful_step_count=steps,
+        phases=[Phase.generate],
+        database=None,
+        print_blob=False,
+        report_multiple_bugs=False,
+    )
 
 
 class Hunt(NamedTuple):

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import pytest
-from hypothesis import Phase, settings
+from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import (
     RuleBasedStateMachine,
@@ -16,7 +16,7 @@ from hypothesis.stateful import (
     rule,
     run_state_machine_as_test,
 )
-from mutants import Fault, Hunt, fault
+from mutants import Fault, Hunt, fault, hunting
 
 from pulsar_actors.exceptions import ConnectError, PulsarException, Timeout
 from pulsar_actors.machines.chart import INTERNAL
@@ -430,15 +430,7 @@ def answer_to(request: Request, *, queued: bool) -> Any:
 
 
 MODEL = settings(max_examples=150, stateful_step_count=15)  # most connections do not live for longer
-HUNT = settings(
-    MODEL,
-    max_examples=3_000,
-    stateful_step_count=12,
-    phases=[Phase.generate],
-    database=None,
-    print_blob=False,
-    report_multiple_bugs=False,
-)
+HUNT = hunting(MODEL)
 
 
 def test_every_promise_of_a_connection_holds() -> None:

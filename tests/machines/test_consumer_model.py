@@ -6,7 +6,7 @@ from typing import Any, NamedTuple
 
 import pytest
 from consumer_bench import MAX_MESSAGE_SIZE, NOW_MS, consumer, incoming
-from hypothesis import Phase, settings
+from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import (
     RuleBasedStateMachine,
@@ -16,7 +16,7 @@ from hypothesis.stateful import (
     rule,
     run_state_machine_as_test,
 )
-from mutants import Fault, Hunt, fault
+from mutants import Fault, Hunt, fault, hunting
 
 from pulsar_actors.exceptions import BrokerRefusal, ConnectionLost, Timeout
 from pulsar_actors.machines.binding_events import (
@@ -477,15 +477,7 @@ class AnyConsumer(RuleBasedStateMachine):
 
 
 MODEL = settings(max_examples=120, stateful_step_count=40, deadline=None)
-HUNT = settings(
-    MODEL,
-    max_examples=3_000,
-    stateful_step_count=20,
-    phases=[Phase.generate],
-    database=None,
-    print_blob=False,
-    report_multiple_bugs=False,
-)
+HUNT = hunting(MODEL, 20)
 
 
 def test_every_promise_of_a_consumer_holds() -> None:

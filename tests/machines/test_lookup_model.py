@@ -5,7 +5,7 @@ from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import pytest
-from hypothesis import Phase, settings
+from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import (
     RuleBasedStateMachine,
@@ -15,7 +15,7 @@ from hypothesis.stateful import (
     rule,
     run_state_machine_as_test,
 )
-from mutants import Fault, Hunt, fault
+from mutants import Fault, Hunt, fault, hunting
 
 from pulsar_actors.exceptions import (
     AlreadyClosed,
@@ -402,15 +402,7 @@ class AnyLookup(RuleBasedStateMachine):
 
 
 MODEL = settings(max_examples=100, stateful_step_count=25)
-HUNT = settings(
-    MODEL,
-    max_examples=3_000,
-    stateful_step_count=12,
-    phases=[Phase.generate],
-    database=None,
-    print_blob=False,
-    report_multiple_bugs=False,
-)
+HUNT = hunting(MODEL)
 
 
 def test_every_promise_of_a_lookup_holds() -> None:
@@ -446,7 +438,7 @@ def ask_with_all_the_time(self: Lookup, event: Attached, now: float) -> list[Any
 
 
 def resume_walk(self: Any, event: BackoffOver, now: float) -> list[Any]:
-    return [AttachTo(self._target)]
+    return [AttachTo(Target("pulsar://elsewhere:6650", "pulsar://elsewhere:6650"))]
 
 
 FURTHER: dict[str, Callable[..., Any]] = {

@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import pytest
-from hypothesis import Phase, settings
+from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import (
     RuleBasedStateMachine,
@@ -15,7 +15,7 @@ from hypothesis.stateful import (
     rule,
     run_state_machine_as_test,
 )
-from mutants import Fault, Hunt, fault
+from mutants import Fault, Hunt, fault, hunting
 
 from pulsar_actors.exceptions import BrokerRefusal, ConnectError, ConnectionLost
 from pulsar_actors.machines.binding_events import (
@@ -424,15 +424,7 @@ class AnyProducer(RuleBasedStateMachine):
 
 
 MODEL = settings(max_examples=100, stateful_step_count=30)
-HUNT = settings(
-    MODEL,
-    max_examples=3_000,
-    stateful_step_count=12,
-    phases=[Phase.generate],
-    database=None,
-    print_blob=False,
-    report_multiple_bugs=False,
-)
+HUNT = hunting(MODEL)
 
 
 def test_every_promise_of_a_producer_holds() -> None:

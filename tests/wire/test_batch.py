@@ -2,7 +2,7 @@
 
 import struct
 import tracemalloc
-from typing import Any, cast
+from typing import Any
 
 import pytest
 from hypothesis import given
@@ -11,14 +11,18 @@ from hypothesis import strategies as st
 from pulsar_actors.wire.batch import SingleMessage, encode_batch, is_batch, split_batch
 from pulsar_actors.wire.errors import EncodeError, MalformedBatch
 from pulsar_actors.wire.PulsarApi_pb2 import CommandAck, KeyValue, MessageMetadata, SingleMessageMetadata
+from pulsar_actors.wire.strings import readable
 
 TWO = bytes.fromhex("00000002 1803") + b"one" + bytes.fromhex("00000007 1203") + b"key" + bytes.fromhex("1800")
 
 text = st.text(max_size=8)
 
 
-def message(payload: bytes, fields: dict[str, Any]) -> SingleMessage:
-    return SingleMessage(SingleMessageMetadata(payload_size=len(payload), **fields), payload)
+Message = tuple[SingleMessageMetadata, bytes]
+
+
+def message(payload: bytes, fields: dict[str, Any]) -> Message:
+    return SingleMessageMetadata(payload_size=len(payload), **fields), payload
 
 
 messages = st.builds(
@@ -42,6 +46,10 @@ messages = st.builds(
 batches = st.lists(messages, min_size=1, max_size=8)
 
 
+def opened(batch: list[SingleMessage]) -> list[Message]:
+    return [(message.metadata, message.payload) for message in batch]
+
+
 def by_hand(metadata: bytes, payload: bytes = b"") -> bytes:
     return struct.pack(">I", len(metadata)) + metadata + payload
 
@@ -60,21 +68,21 @@ def test_the_per_message_fields_are_all_tried() -> None:
         null_partition_key=True,
     )
     assert len(metadata.ListFields()) == len(SingleMessageMetadata.DESCRIPTOR.fields)
-    assert split_batch(encode_batch([(metadata, b"")]), 1) == [(metadata, b"")]
+    assert opened(split_batch(encode_batch([(metadata, b"")]), 1)) == [(metadata, b"")]
 
 
 @given(batches)
-def test_what_is_written_is_split_into_the_same_messages(batch: list[SingleMessage]) -> None:
+def test_what_is_written_is_split_into_the_same_messages(batch: list[Message]) -> None:
     written = encode_batch(batch)
-    assert split_batch(written, len(batch)) == batch
-    assert split_batch(memoryview(written), len(batch)) == batch
-    assert encode_batch(split_batch(written, len(batch))) == written
+    assert opened(split_batch(written, len(batch))) == batch
+    assert opened(split_batch(memoryview(written), len(batch))) == batch
+    assert encode_batch(opened(split_batch(written, len(batch)))) == written
 
 
 @given(st.lists(st.binary(max_size=300), min_size=1, max_size=20))
 def test_a_message_without_metadata_has_nothing_but_its_size(payloads: list[bytes]) -> None:
     written = encode_batch([(None, payload) for payload in payloads])
-    assert split_batch(written, len(payloads)) == [
+    assert opened(split_batch(written, len(payloads))) == [
         (SingleMessageMetadata(payload_size=len(payload)), payload) for payload in payloads
     ]
 
@@ -82,7 +90,7 @@ def test_a_message_without_metadata_has_nothing_but_its_size(payloads: list[byte
 def test_a_message_is_its_metadata_size_its_metadata_and_its_payload() -> None:
     keyed = SingleMessageMetadata(partition_key="key", payload_size=0)
     assert encode_batch([(None, b"one"), (keyed, b"")]) == TWO
-    first, second = split_batch(TWO, 2)
+    first, second = opened(split_batch(TWO, 2))
     assert first == (SingleMessageMetadata(payload_size=3), b"one")
     assert second == (keyed, b"")
 
@@ -97,8 +105,41 @@ def test_equal_metadata_is_read_once_and_shared() -> None:
 
 
 def test_metadata_that_differs_after_the_same_beginning_is_read_anew() -> None:
-    batch = [SingleMessage(SingleMessageMetadata(payload_size=1, sequence_id=n), b"x") for n in (1, 1, 2, 300, 1)]
-    assert split_batch(encode_batch(batch), 5) == batch
+    batch = [(SingleMessageMetadata(payload_size=1, sequence_id=n), b"x") for n in (1, 1, 2, 300, 1)]
+    assert opened(split_batch(encode_batch(batch), 5)) == batch
+
+
+def test_metadata_that_comes_and_goes_is_read_once_too() -> None:
+    heads = [by_hand(b"\x18\x00"), by_hand(b"\x18\x80\x00")]  # two spellings of the same
+    messages = split_batch(b"".join(heads) * 5_000, 10_000)
+    assert len({id(message.stored) for message in messages}) == 2
+    assert {type(message.stored) for message in messages} == {SingleMessageMetadata}
+
+
+def numbered(count: int) -> bytes:
+    return encode_batch([(SingleMessageMetadata(payload_size=0, sequence_id=n), b"") for n in range(count)])
+
+
+def test_of_metadata_that_always_differs_a_bounded_part_is_kept_as_objects() -> None:
+    messages = split_batch(numbered(1_500) + by_hand(b"\x18\x00\x40\x00"), 1_501)
+    assert sum(isinstance(message.stored, SingleMessageMetadata) for message in messages) == 1_001  # the last is known
+    assert [message.metadata.sequence_id for message in messages] == [*range(1_500), 0]
+
+
+def test_a_batch_is_refused_for_metadata_that_would_not_have_been_kept() -> None:
+    with pytest.raises(MalformedBatch, match="without its required payload_size"):
+        split_batch(numbered(1_500) + by_hand(KEY), 1_501)
+
+
+def test_a_million_missing_fields_make_a_short_text() -> None:
+    with pytest.raises(MalformedBatch, match=r"without its required payload_size \(at byte 4, 2,000,000 bytes\)"):
+        split_batch(by_hand(b"\x0a\x00" * 1_000_000), 1)
+
+
+def test_strings_that_are_no_text_lose_no_message() -> None:
+    batch = split_batch(by_hand(b"\x18\x03\x12\x02\xffk", b"one") + by_hand(b"\x18\x00"), 2)
+    assert [readable(each.metadata).partition_key for each in batch] == ["\ufffdk", ""]
+    assert [each.payload for each in batch] == [b"one", b""]
 
 
 @pytest.mark.parametrize("count", [1, 0, -1, 7])
@@ -178,8 +219,21 @@ def test_a_batch_of_no_messages_can_not_be_written() -> None:
 
 
 def test_a_payload_beyond_what_its_size_can_say_can_not_be_written() -> None:
-    payload = cast("bytes", range(2**31))  # as long as that, without the bytes
     with pytest.raises(EncodeError, match="at most"):
+        encode_batch([(None, bytes(2**31))])  # zeros that nobody touches take no memory
+
+
+@pytest.mark.parametrize("payload", [bytearray(b"12345678"), memoryview(b"12345678").cast("I")])
+@pytest.mark.parametrize("metadata", [None, SingleMessageMetadata(payload_size=8)])
+def test_a_payload_is_counted_in_bytes_whatever_its_items_are(
+    metadata: SingleMessageMetadata | None, payload: bytearray | memoryview
+) -> None:
+    assert encode_batch([(metadata, payload)]) == by_hand(b"\x18\x08", b"12345678")
+
+
+@pytest.mark.parametrize("payload", ["text", None, 3, [1, 2]])
+def test_what_is_not_bytes_can_not_be_written(payload: Any) -> None:
+    with pytest.raises(EncodeError, match=f"a payload is bytes, not {type(payload).__name__}"):
         encode_batch([(None, payload)])
 
 
@@ -198,7 +252,7 @@ def test_nothing_but_malformed_batch_escapes_on_any_bytes(data: bytes, count: in
 
 
 @given(batches, st.data())
-def test_nothing_but_malformed_batch_escapes_on_a_flipped_byte(batch: list[SingleMessage], data: st.DataObject) -> None:
+def test_nothing_but_malformed_batch_escapes_on_a_flipped_byte(batch: list[Message], data: st.DataObject) -> None:
     written = bytearray(encode_batch(batch))
     written[data.draw(st.integers(0, len(written) - 1))] ^= data.draw(st.integers(1, 255))
     tolerate(bytes(written), len(batch) + data.draw(st.integers(-1, 1)))

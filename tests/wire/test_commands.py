@@ -10,6 +10,7 @@ from google.protobuf.message_factory import GetMessageClass
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from pulsar_actors.wire import commands
 from pulsar_actors.wire.commands import decode_command, encode_command, serialise_command
 from pulsar_actors.wire.errors import (
     CommandError,
@@ -26,10 +27,16 @@ from pulsar_actors.wire.PulsarApi_pb2 import (
     CommandAuthChallenge,
     CommandFlow,
     CommandGetOrCreateSchema,
+    CommandGetSchemaResponse,
+    CommandGetTopicsOfNamespaceResponse,
+    CommandLookupTopicResponse,
+    CommandMessage,
     CommandPing,
+    CommandPong,
     CommandSend,
     CommandSendReceipt,
     CommandSubscribe,
+    KeyValue,
     MessageIdData,
     Schema,
     ServerError,
@@ -112,12 +119,24 @@ def test_a_command_of_many_bytes_has_a_size_of_several_digits() -> None:
 
 @pytest.mark.parametrize("data", [b"\xff", b"\x08", b"\x0b\x0b", b"\x08\x12\x92\x01\x05"])
 def test_bytes_that_protobuf_can_not_read_are_a_malformed_command(data: bytes) -> None:
-    with pytest.raises(MalformedCommand, match=f"protobuf can not read a command.*{len(data)} bytes"):
+    with pytest.raises(MalformedCommand, match=f"protobuf can not read a .*{len(data)} bytes"):
         decode_command(data)
 
 
+PING = b"\x92\x01\x00"
+
+
 @pytest.mark.parametrize(
-    ("data", "number"), [(b"\x08\x63", 99), (b"\x08" + b"\xff" * 9 + b"\x01", -1), (b"\x08\x00", 0)]
+    ("data", "number"),
+    [
+        (b"\x08\x63", 99),
+        (b"\x08" + b"\xff" * 9 + b"\x01", -1),
+        (b"\x08\x00", 0),
+        (b"\x08\x12\x08\x8f\x4e" + PING, 9999),
+        (b"\x08\x8f\x4e\x08\x12" + PING, 9999),
+        (b"\x08\x12" + PING + b"\x08\x8f\x4e", 9999),
+        (b"\x08\x12" + PING + b"\x88\x00\x8f\x4e", 9999),  # the tag in a byte more than it needs
+    ],
 )
 def test_an_unknown_type_is_reported_as_unknown_and_not_as_connect(data: bytes, number: int) -> None:
     with pytest.raises(UnknownCommand, match=f"unknown type {number} ") as caught:
@@ -188,10 +207,103 @@ def test_a_negative_enum_value_keeps_its_sign() -> None:
     assert caught.value.number == -1
 
 
+def test_an_unknown_enum_value_beside_a_known_one_counts() -> None:
+    known = ErrorCommand(request_id=1, error=ServerError.UnknownError, message="no").SerializeToString()
+    for fields in (known + b"\x10\x63", b"\x10\x63" + known):
+        with pytest.raises(UnknownEnumValue, match=r"CommandError\.error has the unknown value 99 "):
+            decode_command(b"\x08\x0e\x72" + bytes([len(fields)]) + fields)
+
+
+def test_the_search_for_enums_passes_by_what_can_hold_none(monkeypatch: pytest.MonkeyPatch) -> None:
+    searched: list[str] = []
+
+    def unknown(message: Message) -> None:
+        searched.append(message.DESCRIPTOR.name)
+
+    monkeypatch.setattr(commands, "unknown_enum", unknown)
+    properties = [KeyValue(key="k", value="v")] * 1_000
+    schema = Schema(name="n", schema_data=b"", type=Schema.Json, properties=properties)
+    decode_command(serialise_command(CommandGetSchemaResponse(request_id=1, schema=schema)))
+    assert sorted(searched) == ["BaseCommand", "CommandGetSchemaResponse", "Schema"]
+
+
+def test_a_million_missing_fields_make_a_short_text() -> None:
+    schema = Schema.FromString(b"\x0a\x01n\x1a\x00\x20\x00" + b"\x2a\x00" * 1_000_000)
+    answer = CommandGetSchemaResponse(request_id=1, schema=schema)
+    data = BaseCommand(type=BaseCommand.GET_SCHEMA_RESPONSE, getSchemaResponse=answer).SerializePartialToString()
+    with pytest.raises(MissingField) as caught:
+        decode_command(data)
+    assert caught.value.what == "CommandGetSchemaResponse without its required schema.properties[0].key"
+
+
+NOT_UTF_8: list[tuple[Message, str]] = [
+    (ErrorCommand(request_id=1, error=ServerError.UnknownError, message="BAD"), "CommandError.message"),
+    (CommandLookupTopicResponse(request_id=1, brokerServiceUrl="BAD"), "CommandLookupTopicResponse.brokerServiceUrl"),
+    (CommandGetTopicsOfNamespaceResponse(request_id=1, topics=["BAD"]), "CommandGetTopicsOfNamespaceResponse.topics"),
+    (
+        CommandGetSchemaResponse(request_id=1, schema=Schema(name="BAD", schema_data=b"", type=Schema.Json)),
+        "Schema.name",
+    ),
+    (
+        CommandSubscribe(
+            topic="t" * 200,
+            subscription="s",
+            subType=CommandSubscribe.Shared,
+            consumer_id=1,
+            request_id=9,
+            metadata=[KeyValue(key="k", value="v"), KeyValue(key="k", value="BAD")],
+        ),
+        "KeyValue.value",
+    ),
+]
+
+
+@pytest.mark.parametrize(("command", "field"), NOT_UTF_8, ids=[field for _, field in NOT_UTF_8])
+def test_a_string_that_is_no_text_is_a_malformed_command(command: Message, field: str) -> None:
+    written = serialise_command(command)
+    assert decode_command(written) == command
+    with pytest.raises(MalformedCommand, match=field):
+        decode_command(written.replace(b"BAD", b"\xff\xc3\x28"))
+
+
+def test_a_command_with_an_unknown_enum_value_gives_no_bytes_for_text_either() -> None:
+    fields = b"\x08\x01\x10\x63\x1a\x01\xff"
+    with pytest.raises(MalformedCommand, match=r"CommandError\.message"):
+        decode_command(b"\x08\x0e\x72" + bytes([len(fields)]) + fields)
+
+
+def test_the_commands_of_the_data_path_are_not_searched(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(commands, "undecoded_string", None)
+    monkeypatch.setattr(commands, "unknown_enum", None)
+    place = MessageIdData(ledgerId=2**63, entryId=1)
+    for command in (
+        CommandPing(),
+        CommandPong(),
+        CommandSend(producer_id=1, sequence_id=2**63),
+        CommandSendReceipt(producer_id=1, sequence_id=2**63, message_id=place),
+        CommandMessage(consumer_id=1, message_id=place),
+        CommandFlow(consumer_id=1, messagePermits=1_000),
+    ):
+        assert decode_command(serialise_command(command)) == command
+
+
+@pytest.mark.parametrize("length", [*range(110, 135), 1_000, 20_000])
+def test_a_command_is_read_alike_at_any_length(length: int) -> None:
+    command = ErrorCommand(request_id=1, error=ServerError.UnknownError, message="x" * length)
+    assert decode_command(serialise_command(command)) == command
+
+
+@pytest.mark.parametrize("data", [None, "text", 18, [8, 18]])
+def test_what_is_not_bytes_is_no_command(data: Any) -> None:
+    with pytest.raises(TypeError, match=type(data).__name__):
+        decode_command(data)
+
+
 def test_a_field_of_a_newer_protocol_is_no_fault() -> None:
     command = ErrorCommand(request_id=1, error=ServerError.UnknownError, message="no")
     newer = ErrorCommand.FromString(command.SerializeToString() + b"\xf8\x3f\x05")
     assert decode_command(serialise_command(newer)) == newer
+    assert decode_command(serialise_command(command) + b"\xf8\x3f\x05") == command
 
 
 def test_an_auth_challenge_that_holds_no_enum_passes_at_every_depth() -> None:

@@ -213,6 +213,18 @@ def test_a_zstd_payload_is_one_honest_frame(frame: bytes, size: int, error: type
         decompress(ZSTD, frame, size, LIMIT)
 
 
+def test_a_zstd_frame_has_few_blocks_that_hold_nothing() -> None:
+    empty = [zstd_block(b"", last=False), zstd_run(b"a", 0, last=False)] * 500
+    assert decompress(ZSTD, zstd_frame("20 03", *empty, zstd_block(b"abc")), 3, LIMIT) == b"abc"
+    with pytest.raises(DecompressionFailed, match="more than 1,000 empty blocks"):
+        decompress(ZSTD, zstd_frame("20 03", *empty, zstd_block(b"", last=False), zstd_block(b"abc")), 3, LIMIT)
+
+
+def test_a_zstd_frame_may_have_a_block_for_every_byte() -> None:
+    blocks = [zstd_block(b"a", last=False), zstd_run(b"b", 1, last=False)] * 2_000
+    assert decompress(ZSTD, zstd_frame("60 a00e", *blocks, zstd_block(b"")), 4_000, LIMIT) == b"ab" * 2_000
+
+
 def test_a_zstd_window_of_8_mib_is_allowed_and_more_for_more_data() -> None:
     assert decompress(ZSTD, zstd_frame("00 68", zstd_block(b"abc")), 3, LIMIT) == b"abc"
     runs = [zstd_run(b"a", 1 << 17, last=False)] * 48

@@ -17,6 +17,7 @@ from pulsar_actors.wire.PulsarApi_pb2 import (
     KeyValue,
     MessageMetadata,
 )
+from pulsar_actors.wire.strings import readable
 
 METADATA = MessageMetadata(producer_name="p", sequence_id=1, publish_time=2)
 METADATA_BYTES = bytes.fromhex("0a0170 1001 1802")
@@ -134,7 +135,7 @@ MALFORMED: list[tuple[str, bytes, str, int, int]] = [
     ("unreadable broker metadata", b"\x0e\x02\x00\x00\x00\x01\xff", "can not read a BrokerEntryMetadata", 6, 1),
     ("nothing after the broker metadata", b"\x0e\x02\x00\x00\x00\x00", "ends within the size of the message", 0, 0),
     ("unreadable metadata", bytes(by_hand(b"\xff")), "can not read a MessageMetadata", 10, 1),
-    ("no metadata", bytes(by_hand(b"")), "without its required producer_name, sequence_id, publish_time", 10, 0),
+    ("no metadata", bytes(by_hand(b"")), "without its required producer_name", 10, 0),
     ("metadata without one field", bytes(by_hand(METADATA_BYTES[:-2])), "without its required publish_time", 10, 5),
 ]
 
@@ -156,10 +157,19 @@ def test_a_wrong_checksum_explains_unreadable_metadata() -> None:
         open_entry(memoryview(rest))
 
 
-@pytest.mark.parametrize("number", [b"\x09", b"\xff" * 9 + b"\x01"])
-def test_an_unknown_codec_is_not_read_as_none(number: bytes) -> None:
-    with pytest.raises(DecompressionFailed, match=r"unknown codec \d+ \(at byte 10, ") as caught:
-        open_entry(by_hand(METADATA_BYTES + b"\x40" + number))
+@pytest.mark.parametrize(
+    ("codecs", "number"),
+    [
+        ("4009", 9),
+        ("40ffffffffffffffffff01", -1),
+        ("4001 4063", 99),
+        ("4063 4001", 99),
+        ("c00063", 99),  # the tag in a byte more than it needs
+    ],
+)
+def test_an_unknown_codec_is_read_as_no_other_wherever_it_stands(codecs: str, number: int) -> None:
+    with pytest.raises(DecompressionFailed, match=rf"unknown codec {number} \(at byte 10, ") as caught:
+        open_entry(by_hand(METADATA_BYTES + bytes.fromhex(codecs)))
     assert caught.value.validation_error == CommandAck.ValidationError.DecompressionError
 
 
@@ -173,6 +183,22 @@ def test_what_only_looks_like_an_unknown_codec_is_none() -> None:
 def test_every_known_codec_passes(codec: "CompressionType.ValueType") -> None:
     metadata = MessageMetadata(producer_name="p", sequence_id=1, publish_time=2, compression=codec)
     assert decode_entry(joined(metadata, b"")).metadata.compression == codec
+
+
+def test_a_million_missing_fields_make_a_short_text() -> None:
+    with pytest.raises(
+        MalformedEntry, match=r"without its required properties\[0\].key \(at byte 10, 2,000,007 bytes\)"
+    ):
+        open_entry(by_hand(METADATA_BYTES + b"\x22\x00" * 1_000_000))
+
+
+def test_strings_that_are_no_text_lose_no_entry_and_are_stored_as_they_came() -> None:
+    rest = by_hand(METADATA_BYTES + bytes.fromhex("2205 0a01ff 1200"))
+    entry = decode_entry(rest)
+    assert readable(entry.metadata).properties[0].key == "\ufffd"
+    assert entry.payload == b"payload"
+    assert entry.stored == rest
+    assert b"".join(encode_entry(entry.metadata, entry.payload)) == rest
 
 
 def test_metadata_without_its_required_fields_can_not_be_written() -> None:

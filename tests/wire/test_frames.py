@@ -4,6 +4,7 @@ import struct
 import tracemalloc
 from itertools import pairwise
 from operator import attrgetter
+from typing import Any
 
 import pytest
 from hypothesis import given
@@ -38,6 +39,18 @@ def test_a_payload_frame_is_two_sizes_the_command_and_the_entry() -> None:
 def test_a_payload_is_written_without_being_copied() -> None:
     payload = memoryview(b"payload")
     assert encode_payload_command(SEND, payload)[-1] is payload
+
+
+def test_an_entry_is_counted_in_bytes_whatever_its_items_are() -> None:
+    buffers = encode_payload_command(SEND, b"head", memoryview(b"payloads").cast("I"))
+    (frame,) = FrameReader().feed(b"".join(buffers))
+    assert frame.rest == b"headpayloads"
+
+
+@pytest.mark.parametrize("entry", ["text", None, 3, [1, 2]])
+def test_an_entry_that_is_not_bytes_is_not_written(entry: Any) -> None:
+    with pytest.raises(EncodeError, match=f"an entry is bytes or a view of them, not {type(entry).__name__}"):
+        encode_payload_command(SEND, entry)
 
 
 def test_a_written_frame_is_read_as_the_same_command_and_entry() -> None:
@@ -137,7 +150,20 @@ def test_after_a_fault_every_feed_raises_it_again() -> None:
         with pytest.raises(FrameTooSmall) as again:
             reader.feed(data)
         assert again.value is first.value
-    assert contents(reader.frames_before_fault) == [(b"good", b"")]
+        assert reader.frames_before_fault == []
+
+
+def test_a_peer_that_feeds_on_after_a_fault_gets_each_frame_once() -> None:
+    reader = FrameReader()
+
+    def taken(piece: bytes) -> list[Frame]:
+        try:
+            return reader.feed(piece)
+        except FrameError:
+            return reader.frames_before_fault
+
+    frames = [frame for piece in (layout(b"one"), layout(b"two") + bytes(4), b"more", b"") for frame in taken(piece)]
+    assert contents(frames) == [(b"one", b""), (b"two", b"")]
 
 
 def test_the_limit_is_a_message_of_five_megabytes_and_ten_kilobytes_until_it_is_changed() -> None:
@@ -145,6 +171,12 @@ def test_the_limit_is_a_message_of_five_megabytes_and_ten_kilobytes_until_it_is_
     assert FrameReader().feed(struct.pack(">I", DEFAULT_FRAME_LIMIT)) == []
     with pytest.raises(FrameTooLarge):
         FrameReader().feed(struct.pack(">I", DEFAULT_FRAME_LIMIT + 1))
+
+
+@pytest.mark.parametrize("size", [0, -1, -20_000, -(2**31)])
+def test_a_broker_that_names_no_positive_size_means_the_usual_one(size: int) -> None:
+    assert frame_limit(size) == DEFAULT_FRAME_LIMIT
+    assert frame_limit(1) == 1 + 10 * 1024
 
 
 def test_a_changed_limit_applies_from_the_next_feed() -> None:
@@ -163,6 +195,45 @@ def test_a_changed_limit_applies_from_the_next_feed() -> None:
 def test_a_frame_within_one_piece_is_a_view_of_it() -> None:
     piece = layout(b"c", b"payload") * 2
     assert all(frame.rest.obj is piece for frame in FrameReader().feed(piece))
+
+
+def test_a_piece_that_its_owner_may_change_is_copied() -> None:
+    buffer = bytearray(layout(b"c", b"payload") + layout(b"c", b"payload")[:5])
+    reader = FrameReader()
+    frames = reader.feed(buffer)
+    buffer[:] = bytes(len(buffer))
+    buffer.clear()  # which no view forbids
+    frames += reader.feed(bytearray(layout(b"c", b"payload")[5:]))
+    assert contents(frames) == [(b"c", b"payload")] * 2
+    assert all(type(frame.command) is bytes and frame.rest.readonly for frame in frames)
+
+
+@pytest.mark.parametrize(
+    "piece",
+    [
+        memoryview(layout(b"cmd!", b"payl")),
+        memoryview(layout(b"cmd!", b"payl")).cast("I"),
+        memoryview(b"".join(bytes([byte, 0]) for byte in layout(b"cmd!", b"payl")))[::2],
+    ],
+    ids=["bytes", "words", "every second"],
+)
+def test_a_view_of_any_shape_is_read_as_its_bytes(piece: memoryview) -> None:
+    (frame,) = FrameReader().feed(piece)
+    assert type(frame.command) is bytes
+    assert contents([frame]) == [(b"cmd!", b"payl")]
+
+
+@pytest.mark.parametrize("piece", ["text", 16, None, [0, 0, 0, 4]])
+def test_what_is_not_bytes_is_not_fed(piece: Any) -> None:
+    with pytest.raises(TypeError, match=type(piece).__name__):
+        FrameReader().feed(piece)
+
+
+def test_a_frame_without_an_entry_holds_no_piece() -> None:
+    piece = layout(b"c") * 3
+    reader = FrameReader()
+    frames = reader.feed(piece[:-1]) + reader.feed(piece[-1:])
+    assert [frame.rest.obj for frame in frames] == [b""] * 3
 
 
 def test_a_frame_can_not_be_changed_and_outlives_what_follows_it() -> None:

@@ -1,9 +1,12 @@
 """Ids between their signed values and the unsigned fields they travel in."""
 
+from typing import Any
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from pulsar_actors.wire.errors import EncodeError
 from pulsar_actors.wire.ids import signed, unsigned
 
 
@@ -22,5 +25,12 @@ def test_both_ways_lead_back(field: int) -> None:
 
 @pytest.mark.parametrize("value", [2**63, -(2**63) - 1])
 def test_a_number_beyond_64_bits_is_refused(value: int) -> None:
-    with pytest.raises(ValueError, match=f"not {value}"):
+    with pytest.raises(EncodeError, match=f"not {value}"):
         unsigned(value)
+
+
+@pytest.mark.parametrize("value", ["1", 1.5, None, b"1", 10**5000], ids=["text", "fraction", "none", "bytes", "huge"])
+def test_what_is_no_such_number_is_refused_in_few_words(value: Any) -> None:
+    with pytest.raises(EncodeError) as caught:
+        unsigned(value)
+    assert len(str(caught.value)) < 200

@@ -1,5 +1,6 @@
 import ipaddress
 import pickle
+from typing import Any
 
 import pytest
 from hypothesis import example, given
@@ -32,6 +33,7 @@ from pulsar_actors.wire.service_url import ServiceUrl
             [("::1", 1), ("2001:db8::", 2)],
             "pulsar://[::1]:1,[2001:db8::]:2",
         ),
+        ("pulsar://[fe80::1%Eth0._~-]", "pulsar", [("fe80::1%Eth0._~-", 6650)], "pulsar://[fe80::1%Eth0._~-]:6650"),
         ("pulsar://[fe80::1%eth0]:1", "pulsar", [("fe80::1%eth0", 1)], "pulsar://[fe80::1%eth0]:1"),
         (
             "PULSAR+SSL://Broker-1.Example.COM",
@@ -90,19 +92,25 @@ def test_the_scheme_says_whether_it_is_encrypted_and_whether_it_is_http(
         ("pulsar://a\n", "is not a host name"),
         ("pulsar://" + "a" * 64, "is not a host name"),
         ("pulsar://" + "a." * 127, "is not a host name"),
-        ("pulsar://a:", "port of 'a:' is not a number from 1 to 65535"),
+        ("pulsar://a:", r"a port of the service URL \(not repeated here\) is not a number from 1 to 65535"),
         ("pulsar://a:0", "port of 'a:0' is not"),
         ("pulsar://a:65536", "port of 'a:65536' is not"),
         ("pulsar://a:" + "9" * 5000, "is not a number from 1 to 65535"),
-        ("pulsar://a:-1", "port of 'a:-1' is not"),
-        ("pulsar://a:http", "port of 'a:http' is not"),
+        ("pulsar://a:-1", "a port of the service URL .* is not"),
+        ("pulsar://a:http", "a port of the service URL .* is not"),
         ("pulsar://a:\u0661", "is not a number from 1 to 65535"),
-        ("pulsar://a:6650 ", "port of 'a:6650 ' is not"),
+        ("pulsar://a:6650 ", "a port of the service URL .* is not"),
         ("pulsar://::1", "an IPv6 address goes in brackets"),
         ("pulsar://a:1:2", "an IPv6 address goes in brackets"),
         ("pulsar://[::1", "is not an IPv6 address in brackets"),
         ("pulsar://[::1]6650", "is not an IPv6 address in brackets"),
         ("pulsar://[::1]:", "is not a number from 1 to 65535"),
+        ("pulsar://[::1]:65536", r"port of '\[::1\]:65536' is not"),
+        ("pulsar://[::1%]", "'::1%' is not an IPv6 address"),
+        ("pulsar://[::1%eth 0]", "'eth 0' is not the zone of an IPv6 address"),
+        ("pulsar://[::1%\r\nX: y]:1", "is not the zone of an IPv6 address"),
+        ("pulsar://[::1%\xe9]", "is not the zone of an IPv6 address"),
+        ("pulsar://[::1%a,b]", "is not an IPv6 address in brackets"),
         ("pulsar://[::g]", "'::g' is not an IPv6 address"),
         ("pulsar://[127.0.0.1]", "is not an IPv6 address"),
         ("pulsar://[]", "'' is not an IPv6 address"),
@@ -133,12 +141,44 @@ def test_a_url_that_can_not_work_is_refused_with_its_problem(text: str, problem:
         "pulsar://host/hunter2",
         "pulsar://host#hunter2",
         "pulsar://bad host:x/hunter2",
+        "pulsar://user:hunter2",
+        "pulsar://user:hunter2,host",
+        "pulsar://user:hunter2/path",
+        "pulsar://user:hunter2:6650",
+        "pulsar://user:1hunter2",
+        "pulsar://user:hunter2%40host",
+        "pulsar://hunter2%40host",
+        "pulsar://[::1]:hunter2",
+        "pulsar://[::1]hunter2",
     ],
 )
 def test_an_error_repeats_no_secret(text: str) -> None:
     with pytest.raises(InvalidUrl) as caught:
         ServiceUrl.parse(text)
     assert "hunter2" not in f"{caught.value!r} {caught.value.__cause__!r} {caught.value.__context__!r}"
+
+
+@pytest.mark.parametrize("text", [b"pulsar://a", None, 5, ["pulsar://a"]])
+def test_what_is_no_text_is_no_url(text: Any) -> None:
+    with pytest.raises(InvalidUrl, match=f"is a str, not {type(text).__name__}"):
+        ServiceUrl.parse(text)
+
+
+def test_a_url_has_room_for_hundreds_of_hosts_and_not_for_any_number() -> None:
+    hosts = [f"pulsar-broker-{n}.pulsar-broker.pulsar.svc.cluster.local:6650" for n in range(250)]
+    assert len(ServiceUrl.parse("pulsar://" + ",".join(hosts)).hosts) == 250
+    with pytest.raises(InvalidUrl, match=r"at most 16,384 characters, not 800,008"):
+        ServiceUrl.parse("pulsar://" + ",".join(["h"] * 400_000))
+
+
+@pytest.mark.parametrize(
+    "text", ["a" * 16_000, "[" + "1:" * 8_000 + "]", "a:" + "9" * 16_000, "[::1%" + "+" * 16_000 + "]"]
+)
+def test_a_long_host_makes_no_long_text(text: str) -> None:
+    with pytest.raises(InvalidUrl) as caught:
+        ServiceUrl.parse(f"pulsar://{text}")
+    assert len(str(caught.value)) < 300
+    assert caught.value.__cause__ is None
 
 
 names = st.from_regex(r"[a-z0-9_-]{1,20}(\.[a-z0-9_-]{1,20}){0,3}", fullmatch=True)

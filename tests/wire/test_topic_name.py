@@ -1,5 +1,6 @@
 import pickle
-from urllib.parse import quote_plus, unquote
+from typing import Any
+from urllib.parse import quote_plus, unquote, urljoin
 
 import pytest
 from hypothesis import example, given
@@ -40,8 +41,6 @@ ACCEPTED_BY_BOTH = [
     ("persistent://t/c/n/a://b", ("persistent", "t", "c", "n", "a://b"), -1),
     ("t/n/..", ("persistent", "t", None, "n", ".."), -1),
     ("..", ("persistent", "public", None, "default", ".."), -1),
-    ("./x/y", ("persistent", ".", None, "x", "y"), -1),
-    ("t/./x", ("persistent", "t", None, ".", "x"), -1),
     ("x-partition-0", ("persistent", "public", None, "default", "x-partition-0"), 0),
     ("x-partition-1", ("persistent", "public", None, "default", "x-partition-1"), 1),
     ("x-partition-10", ("persistent", "public", None, "default", "x-partition-10"), 10),
@@ -110,6 +109,8 @@ REFUSED_BY_BOTH = [
     "t/n/a://b",
     "a://b://c",
 ]
+# Accepted by both, refused here: what there is in an address of such a namespace is another one.
+REFUSED_BY_US = ["./x/y", "t/./x", "../../x", "persistent://a/../x", "persistent://a/b/../../c", "persistent://a/./b/c"]
 REFUSED_BY_ONE = [
     "PERSISTENT://t/n/x",
     "Persistent://t/n/x",
@@ -136,13 +137,59 @@ def test_a_name_that_both_clients_accept_has_the_parts_that_java_gives(
     assert name.partition_index == partition
 
 
-@pytest.mark.parametrize("text", REFUSED_BY_BOTH + REFUSED_BY_ONE)
-def test_a_name_that_either_client_refuses_is_refused_with_the_forms_that_are_allowed(text: str) -> None:
+@pytest.mark.parametrize("text", REFUSED_BY_BOTH + REFUSED_BY_ONE + REFUSED_BY_US)
+def test_a_name_that_is_refused_is_refused_with_the_forms_that_are_allowed(text: str) -> None:
     with pytest.raises(
         InvalidTopicName, match=r"is not the name of a topic, for .*; write topic, tenant/namespace/topic"
     ) as caught:
         TopicName.parse(text)
     assert repr(text) in str(caught.value)
+
+
+@pytest.mark.parametrize("text", [b"t/n/x", None, 5, ["t"]])
+def test_what_is_no_text_is_no_name(text: Any) -> None:
+    with pytest.raises(InvalidTopicName, match=f"it is of type {type(text).__name__}"):
+        TopicName.parse(text)
+
+
+LONG = "a" * 1_000_000
+
+
+@pytest.mark.parametrize(
+    "text",
+    [LONG + "/b" * 7, f"{LONG}://a/b/c", f"t/{LONG}+/x", f"t/n/{LONG}\ud800", f"t/n/{' ' * 1_000_000}", LONG.encode()],
+    ids=["parts", "domain", "namespace", "surrogate", "blank", "bytes"],
+)
+def test_a_refused_name_of_a_megabyte_makes_no_long_text(text: Any) -> None:
+    with pytest.raises(InvalidTopicName) as caught:
+        TopicName.parse(text)
+    assert len(str(caught.value)) < 600
+
+
+def test_nor_does_a_name_that_is_refused_later() -> None:
+    name = TopicName.parse(f"{LONG}-partition-1")
+    with pytest.raises(InvalidTopicName, match="is a partition already") as caught:
+        name.partition(1)
+    assert len(str(caught.value)) < 300
+    with pytest.raises(InvalidTopicName, match="has no HTTP address") as caught:
+        TopicName.parse(f"persistent://t/c/n/{LONG}/..").rest_path  # noqa: B018 - reading it is what must fail
+    assert len(str(caught.value)) < 300
+
+
+@pytest.mark.parametrize("text", ["..", ".", "t/n/..", "persistent://t/c/n/a/../b", "persistent://t/c/n/./b"])
+def test_a_topic_whose_name_would_walk_about_in_an_address_has_none(text: str) -> None:
+    name = TopicName.parse(text)
+    assert TopicName.parse(str(name)) == name
+    with pytest.raises(InvalidTopicName, match="has no HTTP address"):
+        name.rest_path  # noqa: B018 - reading it is what must fail
+    with pytest.raises(InvalidTopicName, match="has no HTTP address"):
+        name.encoded_local_name  # noqa: B018 - the same
+
+
+@pytest.mark.parametrize("text", ["...", "a..b", ".a", "t/n/..a", "t.../n./x", "persistent://t/c/n/a/.../b"])
+def test_dots_beside_anything_else_are_letters(text: str) -> None:
+    path = TopicName.parse(text).rest_path
+    assert urljoin("http://h/", f"/{path}/partitions") == f"http://h/{path}/partitions"
 
 
 @pytest.mark.parametrize("text", ["t/n/\xa0", "t/n/\x85", "\u2007"])
@@ -165,7 +212,9 @@ def test_half_a_surrogate_pair_is_refused() -> None:
         TopicName.parse("t/n/a\ud800b")
 
 
-owners = st.from_regex(r"[-=:.\w]+", fullmatch=True, alphabet=st.characters(codec="ascii"))
+owners = st.from_regex(r"[-=:.\w]+", fullmatch=True, alphabet=st.characters(codec="ascii")).filter(
+    lambda text: text not in {".", ".."}
+)
 v2_locals = st.text(st.characters(codec="utf-8", exclude_characters="/"), min_size=1).filter(lambda text: text.strip())
 v1_locals = st.text(st.characters(codec="utf-8"), min_size=1).filter(lambda text: text.strip())
 domains = st.sampled_from(["persistent", "non-persistent"])
@@ -204,9 +253,9 @@ def test_a_topic_that_is_no_partition_is_its_own_base() -> None:
     assert name.base is name
 
 
-@pytest.mark.parametrize("index", [-1, 2**31])
-def test_a_partition_number_that_no_broker_gives_is_refused(index: int) -> None:
-    with pytest.raises(InvalidTopicName, match=f"from 0 to 2147483647, not {index}"):
+@pytest.mark.parametrize("index", [-1, 2**31, True, False, 1.0, "1", None])
+def test_a_partition_number_that_no_broker_gives_is_refused(index: Any) -> None:
+    with pytest.raises(InvalidTopicName, match=f"from 0 to 2147483647, not {index!r}"):
         TopicName.parse("x").partition(index)
 
 
@@ -230,7 +279,7 @@ def test_the_texts_a_lookup_is_made_of(text: str, complete: str, namespace: str,
     assert name.is_persistent == complete.startswith("persistent")
 
 
-@given(v1_locals)
+@given(v1_locals.filter(lambda text: not {".", ".."} & set(text.split("/"))))
 def test_the_encoded_name_is_one_segment_that_decodes_to_the_name(local_name: str) -> None:
     encoded = TopicName("persistent", "t", "c", "n", local_name).encoded_local_name
     assert unquote(encoded) == local_name

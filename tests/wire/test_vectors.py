@@ -158,7 +158,7 @@ def test_every_batch_is_split_and_written_again_byte_for_byte(file: str) -> None
         if is_batch(entry.metadata):
             batch = inflated(entry, entry.payload)
             messages = split_batch(batch, entry.metadata.num_messages_in_batch)
-            assert encode_batch(messages) == batch, vector
+            assert encode_batch((message.metadata, message.payload) for message in messages) == batch, vector
 
 
 @each_file

@@ -5,11 +5,11 @@ from collections.abc import Iterable
 from typing import Any, NamedTuple
 
 from pulsar_actors.machines.ledgers.ack_set import to_words
+from pulsar_actors.machines.ledgers.entry_key import EntryKey
 from pulsar_actors.wire.ids import unsigned
 from pulsar_actors.wire.message_id import MessageId
 from pulsar_actors.wire.PulsarApi_pb2 import CommandAck, MessageIdData
 
-EntryKey = tuple[int, int]
 Position = tuple[int, int, int]
 Token = Any  # whatever the caller wants back when the acknowledgement has ended
 
@@ -18,14 +18,6 @@ WHOLE = sys.maxsize
 
 NOWHERE: Position = (-1, -1, -1)
 """Before every position."""
-
-LAST_ID = 2**63 - 1
-
-
-def is_real(entry: EntryKey) -> bool:
-    """Tell whether there can be such an entry: ids travel as 64 bits, and those below 0 stand for none."""
-    ledger_id, entry_id = entry
-    return 0 <= ledger_id <= LAST_ID and 0 <= entry_id <= LAST_ID
 
 
 class Acknowledged(NamedTuple):
@@ -50,8 +42,8 @@ class AckGroup(NamedTuple):
         lowest = (missing & -missing).bit_length() - 1
         return (ledger_id, entry_id, lowest - 1 if missing else WHOLE)
 
-    def command(self, consumer_id: int, request_id: int | None = None) -> CommandAck:
-        """Write the group; with a request id the broker answers it."""
+    def command(self, consumer_id: int) -> CommandAck:
+        """Write the group."""
         return CommandAck(
             consumer_id=consumer_id,
             ack_type=CommandAck.AckType.Cumulative if self.cumulative else CommandAck.AckType.Individual,
@@ -60,7 +52,6 @@ class AckGroup(NamedTuple):
                 for (ledger_id, entry_id), missing in self.entries
             ],
             validation_error=self.validation_error,
-            request_id=request_id,
         )
 
 

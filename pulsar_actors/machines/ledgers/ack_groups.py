@@ -8,9 +8,9 @@ goes out as a plain entry, with or without this.
 A cumulative acknowledgement says "this and everything before it". In the middle of a batch it is sent with the missing
 set, or else for the entry before, which is all that a broker without sets can be told without losing messages.
 
-Everything is held for `group_time` or until `max_entries` are held. What is held, or sent and not yet answered, is not
-lost with a connection: it goes out again on the next. What was sent without asking for a receipt counts as done. What
-was refused counts as never acknowledged. A seek makes acknowledgements of earlier messages void.
+Everything is held for `group_time` or until `MAX_ENTRIES` entries are held. What is held, or sent and not yet answered,
+is not lost with a connection: it goes out again on the next. What was sent without asking for a receipt counts as done.
+What was refused counts as never acknowledged. A seek makes acknowledgements of earlier messages void.
 
 Ids come from users, who may have read them from anywhere. Those that no message has are refused, and so are batches
 larger than a broker stores: a set of their size would take the memory before the broker could say that it has none.
@@ -23,16 +23,8 @@ from typing import NamedTuple
 
 from pulsar_actors.exceptions import InvalidArgument
 from pulsar_actors.machines.ledgers import ack_set
-from pulsar_actors.machines.ledgers.ack_command import (
-    LAST_ID,
-    NOWHERE,
-    WHOLE,
-    AckGroup,
-    Acknowledged,
-    EntryKey,
-    Token,
-    is_real,
-)
+from pulsar_actors.machines.ledgers.ack_command import NOWHERE, WHOLE, AckGroup, Acknowledged, Token
+from pulsar_actors.machines.ledgers.entry_key import LAST_ID, EntryKey, is_real
 from pulsar_actors.machines.ledgers.generations import Generation
 from pulsar_actors.wire.frames import DEFAULT_MAX_MESSAGE_SIZE
 from pulsar_actors.wire.message_id import MessageId
@@ -89,7 +81,7 @@ class AckGroups:
         for entry in entries:
             self._missing.pop(entry, None)
 
-    def is_grouped(self, message_id: MessageId) -> bool:
+    def is_acknowledged(self, message_id: MessageId) -> bool:
         """Tell whether a delivery is of something acknowledged already; no batch index stands for the whole entry."""
         ledger_id, entry_id, index = message_id.ledger_id, message_id.entry_id, message_id.batch_index
         if (ledger_id, entry_id, WHOLE if index < 0 else index) <= self._floor:
@@ -119,7 +111,7 @@ class AckGroups:
             goes_out = self._mark(message_id, done)
             token = tokens[place] if tokens else None
             if goes_out and self.receipts:
-                key = (message_id.ledger_id, message_id.entry_id)
+                key = message_id.position
                 self._receipts.setdefault(key, []).append(Acknowledged(message_id, token))
             elif tokens:
                 ended.append(token)
@@ -142,7 +134,7 @@ class AckGroups:
 
     def _mark(self, message_id: MessageId, done: list[EntryKey]) -> bool:
         """Mark one message, and tell whether something is to be sent for it."""
-        key = (message_id.ledger_id, message_id.entry_id)
+        key = message_id.position
         index = message_id.batch_index
         if message_id.first_chunk is not None:
             for chunk in self.chunks_of(message_id):
@@ -181,7 +173,7 @@ class AckGroups:
         ended = () if token is None else (token,)
         if not generation.still_acknowledges(self.generation):
             return Outcome(tokens=ended)
-        ledger_id, entry_id = key = (message_id.ledger_id, message_id.entry_id)
+        ledger_id, entry_id = key = message_id.position
         missing = 0
         if message_id.batch_index >= 0:
             missing = self._missing.get(key, ack_set.full(message_id.batch_size))
@@ -245,13 +237,13 @@ class AckGroups:
         self._receipts = {}
         self.due_at = None
 
-    def awaits(self, request_id: int, group: AckGroup) -> None:
-        """Note that a group was sent with a request id."""
-        self._unanswered[request_id] = group
+    def awaits(self, number: int, group: AckGroup) -> None:
+        """Note that a group was sent, under a number of our own."""
+        self._unanswered[number] = group
 
-    def answered(self, request_id: int, *, failed: bool) -> tuple[Token, ...]:
+    def answered(self, number: int, *, failed: bool) -> tuple[Token, ...]:
         """End a group as the broker says, and give its tokens; a late answer gives none."""
-        group = self._unanswered.pop(request_id, None)
+        group = self._unanswered.pop(number, None)
         if group is None:
             return ()
         for message_id, _ in group.acknowledged:
@@ -288,7 +280,7 @@ class AckGroups:
             for entry, missing in group.entries:
                 self._held[entry] = missing & self._held.get(entry, missing)
             for one in group.acknowledged:
-                key = (one.message_id.ledger_id, one.message_id.entry_id)
+                key = one.message_id.position
                 self._receipts.setdefault(key, []).append(one)
         self._unanswered = {}
         self._confirmed = NOWHERE

@@ -9,8 +9,7 @@ from collections.abc import Iterable
 
 from pulsar_actors.exceptions import InvalidArgument
 from pulsar_actors.machines.ledgers.deadlines import Deadlines
-
-EntryKey = tuple[int, int]
+from pulsar_actors.machines.ledgers.entry_key import EntryKey
 
 STEPS = 10
 """An entry is due at most a tenth of the timeout late."""

@@ -21,9 +21,8 @@ from collections import OrderedDict
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
+from pulsar_actors.machines.ledgers.entry_key import EntryKey
 from pulsar_actors.wire.message_id import MessageId
-
-EntryKey = tuple[int, int]
 
 
 class Chunk(NamedTuple):

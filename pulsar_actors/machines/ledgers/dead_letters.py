@@ -15,8 +15,8 @@ from enum import Enum
 from typing import Generic, NamedTuple, TypeVar
 
 from pulsar_actors.exceptions import InvalidArgument
+from pulsar_actors.machines.ledgers.entry_key import EntryKey
 
-EntryKey = tuple[int, int]
 Message = TypeVar("Message")
 
 DEFAULT_MAX_RETRIES = 16

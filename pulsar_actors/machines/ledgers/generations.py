@@ -1,8 +1,8 @@
 """Which past a report belongs to.
 
 The caller's thread and the consumer's actor talk past each other for moments at a time: the caller may report "these
-were handed out" while the actor has just lost its connection, asked for everything again, or seeked elsewhere. So
-whatever is handed over carries a generation, three counters that only grow, and each kind of report asks its own
+were handed out" while the actor has just lost its connection, asked for everything again, or gone elsewhere by a seek.
+So whatever is handed over carries a generation, three counters that only grow, and each kind of report asks its own
 question of it:
 
 - permits belong to one connection, and to the queue as it was: everything must match;

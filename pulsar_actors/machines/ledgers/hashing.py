@@ -1,4 +1,4 @@
-"""Three hashes that turn a key into a number, from which follows the partition.
+"""Three hashes that turn a key into a number, which decides the partition.
 
 All producers of a topic must agree on the hash, or messages of one key land on two partitions and lose their order. The
 Java client's default is its language's string hash, the C++ family (and so the official Python client) uses the hash of

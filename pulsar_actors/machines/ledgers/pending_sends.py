@@ -19,6 +19,7 @@ from dataclasses import dataclass
 from enum import Enum
 from typing import Generic, TypeVar
 
+from pulsar_actors.exceptions import InternalError
 from pulsar_actors.machines.ledgers.send_quota import SendQuota
 
 T = TypeVar("T")
@@ -43,7 +44,7 @@ class Receipt(Enum):
 
 @dataclass(slots=True, eq=False)
 class Pending(Generic[T]):
-    """A batch or a message. `deadline` is in monotonic seconds, None for never; `frames` are its chunks."""
+    """A batch or a message. `deadline` is in monotonic seconds, None for never; `frames` counts its chunks."""
 
     token: T
     first: int
@@ -57,7 +58,7 @@ class Pending(Generic[T]):
 
     def __post_init__(self) -> None:
         if not 0 <= self.first <= self.last:
-            raise ValueError(f"sequence ids run upwards from 0, got {self.first} to {self.last}")
+            raise InternalError(f"sequence ids run upwards from 0, got {self.first} to {self.last}")
 
     @property
     def next_frame(self) -> int:
@@ -84,16 +85,16 @@ class Failed(Generic[T]):
 
 
 class PendingSends(Generic[T]):
-    """The queue of one producer. A generation names the connection that written items were written on."""
+    """The queue of one producer. Written items belong to the connection that they were written on."""
 
-    __slots__ = ("_generation", "_memory", "_messages", "_waiting", "_written")
+    __slots__ = ("_connection", "_memory", "_messages", "_waiting", "_written")
 
     def __init__(self, messages: SendQuota, memory: SendQuota) -> None:
         self._messages = messages
         self._memory = memory
         self._written: deque[Pending[T]] = deque()
         self._waiting: deque[Pending[T]] = deque()
-        self._generation: int | None = None
+        self._connection: int | None = None
 
     def __len__(self) -> int:
         return len(self._written) + len(self._waiting)
@@ -117,20 +118,20 @@ class PendingSends(Generic[T]):
         """Queue an item whose room is reserved."""
         self._waiting.append(item)
 
-    def bind(self, generation: int) -> None:
+    def bind(self, connection: int) -> None:
         """Start on a new connection, where nothing is written yet."""
         self.unbind()
-        self._generation = generation
+        self._connection = connection
 
     def unbind(self) -> None:
         """Lose the connection: everything waits again, and may still time out."""
         self._written.extend(self._waiting)
         self._written, self._waiting = deque(), self._written
-        self._generation = None
+        self._connection = None
 
     def take_unwritten(self) -> list[Pending[T]]:
         """Give the items to write now, in order, and count them as written. None without a connection."""
-        if self._generation is None:
+        if self._connection is None:
             return []
         items = list(self._waiting)
         for item in items:
@@ -139,13 +140,13 @@ class PendingSends(Generic[T]):
         self._waiting.clear()
         return items
 
-    def skips_head(self, generation: int, sequence_id: int) -> bool:
+    def skips_head(self, connection: int, sequence_id: int) -> bool:
         """Tell whether a receipt is for something behind the head: then the connection has lost what went before."""
-        return generation == self._generation and bool(self._written) and sequence_id > self._written[0].last
+        return connection == self._connection and bool(self._written) and sequence_id > self._written[0].last
 
-    def receipt(self, generation: int, sequence_id: int, message_id: tuple[int, int]) -> Stored[T] | Receipt:
+    def receipt(self, connection: int, sequence_id: int, message_id: tuple[int, int]) -> Stored[T] | Receipt:
         """Match a receipt with the head. `message_id` is (ledger, entry), with -1 where the wire has 2^64-1."""
-        if generation != self._generation or not self._written:
+        if connection != self._connection or not self._written:
             return Receipt.IGNORED
         head = self._written[0]
         if not head.first <= sequence_id <= head.last:
@@ -157,22 +158,17 @@ class PendingSends(Generic[T]):
         self.give_back(head.messages, head.size)
         return Stored(head.token, head.message_ids, head.last, duplicate=DROPPED in head.message_ids)
 
-    def find(self, generation: int, sequence_id: int) -> Pending[T] | None:
+    def find(self, connection: int, sequence_id: int) -> Pending[T] | None:
         """Find what a SEND_ERROR speaks of; it need not be the head."""
-        if generation != self._generation:
+        if connection != self._connection:
             return None
         return next((item for item in self._written if item.first <= sequence_id <= item.last), None)
 
     def fail(self, item: Pending[T]) -> Failed[T]:
-        """End one item, wherever it is: the broker refused it, or it can not be written."""
-        if item in self._waiting:
-            self._waiting.remove(item)
-            refused_writes = 0
-        else:
-            self._written.remove(item)
-            refused_writes = 1
+        """End one written item, which the broker refused: this writing of it is not stored."""
+        self._written.remove(item)
         self.give_back(item.messages, item.size)
-        return Failed(item.token, may_be_stored=item.writes > refused_writes)
+        return Failed(item.token, may_be_stored=item.writes > 1)
 
     def fail_all(self) -> list[Failed[T]]:
         """End everything, in order."""

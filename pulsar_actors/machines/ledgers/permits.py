@@ -7,8 +7,8 @@ free, so that one command serves many messages. Three numbers always add up to t
     permits at the broker  +  messages held here  +  freed places not yet reported  =  queue size
 
 The ledger keeps the first two and knows the third. A batch is sent whole as soon as one permit is left, so the
-broker's number may go below zero; it is not rounded up, because every unit that is rounded away is a permit lost or
-minted, and a consumer that loses one a day stops after some years of days.
+broker's number may go below zero; it is not rounded up: every unit rounded away is a permit lost or minted, and a
+consumer that loses one a day stands still in a few years.
 
 It can not stall: with nothing held, the broker has the queue's size less what is unreported, and what is unreported is
 less than half of it.

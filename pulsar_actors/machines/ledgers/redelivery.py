@@ -16,8 +16,7 @@ from typing import NamedTuple
 
 from pulsar_actors.exceptions import InvalidArgument
 from pulsar_actors.machines.ledgers.deadlines import Deadlines
-
-EntryKey = tuple[int, int]
+from pulsar_actors.machines.ledgers.entry_key import EntryKey
 
 MAX_IDS = 1000
 """The most entries in one command."""
@@ -100,7 +99,7 @@ class Redelivery:
         return self._deadlines.take_due(now)
 
     def request(self, entries: Sequence[EntryKey]) -> list[RedeliverEntries | RedeliverAll]:
-        """Decide how entries are asked for; none at all needs no command."""
+        """Make the commands that ask for entries: none for none."""
         if not entries:
             return []
         if self.ordered:

@@ -8,7 +8,7 @@ A limit of 0 is no limit. An amount over the whole limit is granted when nothing
 be refusing it for ever.
 """
 
-from pulsar_actors.exceptions import InvalidArgument
+from pulsar_actors.exceptions import InternalError, InvalidArgument
 
 
 class SendQuota:
@@ -40,5 +40,5 @@ class SendQuota:
     def free(self, amount: int) -> None:
         """Give back; more than was taken would mean that something ended twice."""
         if amount > self.taken - self.freed:
-            raise ValueError(f"{amount} freed where only {self.used} are taken: something ended twice")
+            raise InternalError(f"{amount} freed where only {self.used} are taken: something ended twice")
         self.freed += amount

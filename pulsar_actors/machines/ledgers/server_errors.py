@@ -8,7 +8,8 @@ gone, a terminated topic and a fenced producer end it. What would end a living o
 A lookup is retried when another broker, or the same one a moment later, may answer differently: it is starting or
 overloaded, or its metadata store has hiccups. A refused message is judged by itself, in the last column.
 
-The table has a row for every error, so that a newer protocol is a gap that a test finds, and not a silent default.
+The table has a row for every error: one of a newer protocol is a missing row, which a test finds, and not a silent
+default.
 """
 
 from collections.abc import Mapping
@@ -16,6 +17,7 @@ from enum import Enum
 from types import MappingProxyType
 from typing import NamedTuple
 
+from pulsar_actors.exceptions import AuthenticationError, BrokerRefusal
 from pulsar_actors.wire.PulsarApi_pb2 import ServerError
 
 
@@ -79,3 +81,14 @@ MEANINGS: Mapping["ServerError.ValueType", Meaning] = MappingProxyType({
     ServerError.ProducerFenced:                        Meaning(_FAIL,  _FAIL,  _FAIL,  _STOP),
 })
 # fmt: on
+
+
+def refusal(error: "ServerError.ValueType", message: str) -> BrokerRefusal:
+    """Make the exception for what a broker answered."""
+    kind = AuthenticationError if error == ServerError.AuthenticationError else BrokerRefusal
+    return kind(ServerError.Name(error), message)
+
+
+def meaning_of(refused: BrokerRefusal) -> Meaning:
+    """Look up what a refusal means."""
+    return MEANINGS[ServerError.Value(refused.code)]

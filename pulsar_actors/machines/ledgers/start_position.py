@@ -17,7 +17,7 @@ import math
 from typing import NamedTuple
 
 from pulsar_actors.exceptions import InvalidArgument
-from pulsar_actors.machines.ledgers.ack_command import EntryKey
+from pulsar_actors.machines.ledgers.entry_key import EntryKey
 from pulsar_actors.wire.errors import EncodeError
 from pulsar_actors.wire.message_id import EARLIEST, LATEST, MessageId
 

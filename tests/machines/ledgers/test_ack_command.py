@@ -1,10 +1,11 @@
-from pulsar_actors.machines.ledgers.ack_command import LAST_ID, AckGroup, corrupt, is_real
+from pulsar_actors.machines.ledgers.ack_command import AckGroup, corrupt
+from pulsar_actors.machines.ledgers.entry_key import LAST_ID, is_real
 from pulsar_actors.wire.PulsarApi_pb2 import CommandAck
 
 
 def test_a_group_is_written_with_what_is_missing_of_each_entry() -> None:
-    command = AckGroup((((7, 1), 0), ((7, 2), 0b110))).command(5, request_id=9)
-    assert (command.consumer_id, command.request_id) == (5, 9)
+    command = AckGroup((((7, 1), 0), ((7, 2), 0b110))).command(5)
+    assert command.consumer_id == 5
     assert command.ack_type == CommandAck.AckType.Individual
     assert [(one.ledgerId, one.entryId, list(one.ack_set)) for one in command.message_id] == [(7, 1, []), (7, 2, [6])]
     assert not command.HasField("validation_error")
