@@ -68,8 +68,8 @@ class Binding(StateMachine, ABC):
     """The guards and actions that both charts name. What differs between them is abstract."""
 
     __slots__ = (
-        "_assigned", "_attempt", "_awaited", "_backoff", "_cluster_url", "_operation_timeout", "_over", "_tls",
-        "_topic", "_was_bound", "connection",
+        "_assigned", "_attempt", "_awaited", "_backoff", "_cluster_url", "_last_error", "_operation_timeout", "_over",
+        "_tls", "_topic", "_was_bound", "connection",
     )  # fmt: skip
 
     def __init__(self, topic: str, backoff: Backoff, operation_timeout: float, *, tls: bool) -> None:
@@ -84,6 +84,7 @@ class Binding(StateMachine, ABC):
         self._awaited = False
         self._assigned = ""
         self._cluster_url: str | None = None
+        self._last_error: PulsarException | None = None
         self._over: PulsarException = AlreadyClosed(f"the {self.kind} is closed")
 
     @property
@@ -144,9 +145,14 @@ class Binding(StateMachine, ABC):
         """Pass the error on to everybody who waits."""
         return self._end(event.error)
 
-    def back_off(self, event: LookupFailed | Detached, now: float) -> Effects:
+    def back_off(self, event: Failure, now: float) -> Effects:
         """Pause before looking up again."""
+        self._last_error = event.error
         return [self._pause(now)]
+
+    def let_go_refused(self, event: Failure, now: float) -> Effects:
+        """Keep the connection for others, and pause before looking up again."""
+        return [Detach(self.connection), *self.back_off(event, now)]
 
     def look_up_again(self, event: RetryDue, now: float) -> Effects:
         """Look up anew: the topic may have moved."""
@@ -265,7 +271,6 @@ class Binding(StateMachine, ABC):
         """Begin a binding, and tell whether the user waits to hear of it."""
         awaited, self._awaited, self._was_bound = self._awaited, False, True
         self.timers.stop(CreationTimedOut)
-        self._backoff.reset()
         return awaited
 
     def _pause(self, now: float) -> Effect:
@@ -288,7 +293,8 @@ class Binding(StateMachine, ABC):
 
     def _creation_timeout(self) -> Timeout:
         seconds, state = self._operation_timeout, self.state.name
-        return Timeout(f"the {self.kind} could not be created within {seconds:g} s: still {state}")
+        last = f"; the last failure was: {self._last_error}" if self._last_error else ""
+        return Timeout(f"the {self.kind} could not be created within {seconds:g} s: still {state}{last}")
 
     def _close_timeout(self) -> Timeout:
         return Timeout(f"the broker has not answered in time to the close of the {self.kind}")

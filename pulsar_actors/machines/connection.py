@@ -94,7 +94,7 @@ class State(Enum):
 
 IDLE, DIALING, SECURING, AUTHENTICATING, CONNECTING, CHALLENGED, READY, CLOSING, CLOSED = State
 
-UNREACHED: Final = (DIALING, SECURING)
+REACHING: Final = (DIALING, SECURING, CONNECTING)
 HANDSHAKE: Final = (DIALING, SECURING, AUTHENTICATING, CONNECTING, CHALLENGED)
 TALKING: Final = (AUTHENTICATING, CONNECTING, CHALLENGED, READY)
 SHUT: Final = (IDLE, DIALING, CLOSING, CLOSED)
@@ -111,8 +111,8 @@ ROWS: Final = (
     Row(TcpOpened,          DIALING,          SECURING,        "uses_tls",                "start_tls"),
     Row(TcpOpened,          DIALING,          AUTHENTICATING,  None,                      "fetch_credentials"),
     Row(TlsAgreed,          SECURING,         AUTHENTICATING,  None,                      "fetch_credentials"),
-    Row(SocketLost,         UNREACHED,        DIALING,         "has_another_host",        "dial_next"),
-    Row(SocketLost,         UNREACHED,        CLOSED,          None,                      "give_up_dialling"),
+    Row(SocketLost,         REACHING,         DIALING,         "has_another_host",        "dial_next"),
+    Row(SocketLost,         HANDSHAKE,        CLOSED,          None,                      "give_up_dialling"),
     Row(CredentialsFetched, AUTHENTICATING,   CONNECTING,      None,                      "introduce"),
     Row(CredentialsFailed,  AUTHENTICATING,   CLOSED,          None,                      "end_without_credentials"),
     Row(Connected,          CONNECTING,       READY,           None,                      "begin"),
@@ -121,6 +121,7 @@ ROWS: Final = (
     Row(CredentialsFetched, CHALLENGED,       CONNECTING,      None,                      "answer_challenge"),
     Row(CredentialsFailed,  CHALLENGED,       CLOSED,          None,                      "end_without_credentials"),
     Row(Failed,             CHALLENGED,       CLOSED,          None,                      "end_refused"),
+    Row(HandshakeTimedOut,  REACHING,         DIALING,         "has_another_host",        "dial_instead"),
     Row(HandshakeTimedOut,  HANDSHAKE,        CLOSED,          None,                      "end_slow_handshake"),
 
     # Asked before it is ready.
@@ -139,7 +140,7 @@ ROWS: Final = (
     Row(RequestsDue,        READY,            INTERNAL,        None,                      "expire_requests"),
     Row(Challenged,         READY,            INTERNAL,        None,                      "fetch_for_challenge"),
     Row(CredentialsFetched, READY,            INTERNAL,        None,                      "answer_challenge"),
-    Row(CredentialsFailed,  READY,            CLOSED,          None,                      "end_without_credentials"),
+    Row(CredentialsFailed,  READY,            CLOSED,          None,                      "end_with_old_credentials"),
     Row(KeepaliveDue,       READY,            CLOSED,          "peer_is_silent",          "end_silent"),
     Row(KeepaliveDue,       READY,            INTERNAL,        None,                      "ping"),
     Row(Pinged,             READY,            INTERNAL,        None,                      "pong"),
@@ -150,7 +151,7 @@ ROWS: Final = (
     Row(Close,              HANDSHAKE,        CLOSED,          None,                      "end_on_request"),
     Row(Close,              READY,            CLOSING,         None,                      "finish"),
     Row(Drop,               READY,            CLOSED,          None,                      "end_distrusted"),
-    Row(SocketLost,         TALKING,          CLOSED,          None,                      "end_cut_off"),
+    Row(SocketLost,         READY,            CLOSED,          None,                      "end_cut_off"),
     Row(StreamBroken,       HEARD,            CLOSED,          None,                      "end_broken"),
     Row(SocketLost,         CLOSING,          CLOSED),
     Row(FlushTimedOut,      CLOSING,          CLOSED,          None,                      "end_unflushed"),
@@ -211,7 +212,7 @@ class ConnectionSettings(NamedTuple):
 class Connection(StateMachine, chart=CHART):
     """The guards and actions of the chart, in its order."""
 
-    __slots__ = ("_held", "_next_host", "_pong_owed", "_requests", "_settings")
+    __slots__ = ("_held", "_next_host", "_over", "_pong_owed", "_requests", "_settings")
 
     def __init__(self, settings: ConnectionSettings) -> None:
         super().__init__()
@@ -220,13 +221,13 @@ class Connection(StateMachine, chart=CHART):
         self._held: list[Any] = []  # commands with a request_id each, that wait for the broker to accept us
         self._requests: RequestIds[object] = RequestIds()
         self._pong_owed = False
+        self._over: PulsarException = AlreadyClosed("the connection is closed")
 
     # Handshake.
 
     def dial_first(self, event: Dial, now: float) -> Effects:
-        """Start the clock and the first host."""
-        timer = self.timers.start(HandshakeTimedOut, self._settings.handshake_timeout)
-        return [timer, *self._dial()]
+        """Try the first host."""
+        return self._dial()
 
     def uses_tls(self, event: TcpOpened, now: float) -> bool:
         """Hold for pulsar+ssl."""
@@ -240,13 +241,17 @@ class Connection(StateMachine, chart=CHART):
         """Ask for the credentials that CONNECT carries."""
         return [FetchCredentials(None)]
 
-    def has_another_host(self, event: SocketLost, now: float) -> bool:
+    def has_another_host(self, event: SocketLost | HandshakeTimedOut, now: float) -> bool:
         """Hold while a host of the service URL has not been tried."""
         return self._next_host < len(self._settings.hosts)
 
     def dial_next(self, event: SocketLost, now: float) -> Effects:
-        """Try the host after the one that failed, on the same clock."""
+        """Try the host after the one that failed."""
         return self._dial()
+
+    def dial_instead(self, event: HandshakeTimedOut, now: float) -> Effects:
+        """Leave a host that does not answer, and try the one after it."""
+        return [CloseSocket(flush=False), *self._dial()]
 
     def give_up_dialling(self, event: SocketLost, now: float) -> Effects:
         """Say which hosts were tried, and what the last one answered."""
@@ -359,6 +364,11 @@ class Connection(StateMachine, chart=CHART):
         """Fail the requests whose time is up, and look again when the next one's is."""
         return self._expire(Timeout("the broker has not answered in time; it may still do what was asked"), now)
 
+    def end_with_old_credentials(self, event: CredentialsFailed, now: float) -> Effects:
+        """Do not go on as somebody who may be somebody else by now. What was asked had been accepted."""
+        error = AuthenticationError("AuthenticationError", event.reason)
+        return self._end(error, ConnectionLost(f"the credentials could not be renewed: {event.reason}"))
+
     def peer_is_silent(self, event: KeepaliveDue, now: float) -> bool:
         """Hold when the last PING got no PONG; other traffic proves nothing about who reads ours."""
         return self._pong_owed
@@ -386,7 +396,8 @@ class Connection(StateMachine, chart=CHART):
 
     def end_unused(self, event: Close, now: float) -> Effects:
         """End without a socket to close."""
-        return self._fail_all(AlreadyClosed("the connection was closed before it was opened"))
+        error = AlreadyClosed("the connection was closed before it was opened")
+        return self._fail_all(error, error)
 
     def end_on_request(self, event: Close, now: float) -> Effects:
         """End in the middle of the handshake."""
@@ -394,8 +405,12 @@ class Connection(StateMachine, chart=CHART):
 
     def finish(self, event: Close, now: float) -> Effects:
         """Fail what is still unanswered and let the last writes leave."""
-        failed = self._fail_all(AlreadyClosed("the connection was closed"))
-        return [*failed, CloseSocket(flush=True), self.timers.start(FlushTimedOut, self._settings.flush_timeout)]
+        error = AlreadyClosed("the connection was closed")
+        return [
+            *self._fail_all(error, error),
+            CloseSocket(flush=True),
+            self.timers.start(FlushTimedOut, self._settings.flush_timeout),
+        ]
 
     def end_distrusted(self, event: Drop, now: float) -> Effects:
         """End for everybody, as if the network had: those who are left connect again."""
@@ -407,7 +422,7 @@ class Connection(StateMachine, chart=CHART):
 
     def end_broken(self, event: StreamBroken, now: float) -> Effects:
         """End because the bytes make no sense any more."""
-        return self._end(ConnectionLost(f"the broker broke the protocol: {event.error}"))
+        return self._end(self._lost(f"the broker broke the protocol: {event.error}"))
 
     def end_unflushed(self, event: FlushTimedOut, now: float) -> Effects:
         """Stop waiting for a peer that does not read."""
@@ -416,16 +431,16 @@ class Connection(StateMachine, chart=CHART):
     def end_out_of_turn(self, event: object, now: float) -> Effects:
         """End because the command belongs to another state."""
         what = type(event).__name__.lower()
-        return self._end(ConnectionLost(f"the broker broke the protocol: {what} while {self.state.name}"))
+        return self._end(self._lost(f"the broker broke the protocol: {what} while {self.state.name}"))
 
     def refuse(self, event: Ask, now: float) -> Effects:
         """Answer a request that came after the end."""
-        return [Reply(event.token, AlreadyClosed("the connection is closed"))]
+        return [Reply(event.token, self._over)]
 
     def _dial(self) -> Effects:
         host, port = self._settings.hosts[self._next_host]
         self._next_host += 1
-        return [OpenSocket(host, port)]
+        return [self.timers.start(HandshakeTimedOut, self._settings.handshake_timeout), OpenSocket(host, port)]
 
     def _keepalive(self) -> StartTimer:
         return self.timers.start(KeepaliveDue, self._settings.keepalive_interval)
@@ -444,9 +459,15 @@ class Connection(StateMachine, chart=CHART):
         deadline = self._requests.next_deadline()
         return [] if deadline is None else [self.timers.start(RequestsDue, max(0.0, deadline - now))]
 
-    def _end(self, error: PulsarException) -> Effects:
-        return [CloseSocket(flush=False), *self._fail_all(error)]
+    def _lost(self, why: str) -> PulsarException:
+        """Nothing that was asked has left before the broker has accepted."""
+        return ConnectionLost(why) if self.state is READY else ConnectError(why)
 
-    def _fail_all(self, error: PulsarException) -> Effects:
+    def _end(self, error: PulsarException, answer: PulsarException | None = None) -> Effects:
+        if not isinstance(error, AlreadyClosed):
+            self._over = ConnectError(f"it was not sent: {error}")
+        return [CloseSocket(flush=False), *self._fail_all(error, answer or error)]
+
+    def _fail_all(self, error: PulsarException, answer: PulsarException) -> Effects:
         self._held = []
-        return [*(Reply(token, error) for token in self._requests.drain()), Lost(error)]
+        return [*(Reply(token, answer) for token in self._requests.drain()), Lost(error)]

@@ -71,6 +71,10 @@ class CredentialsFetched(NamedTuple):
     method: str
     data: bytes
 
+    def __repr__(self) -> str:
+        """Keep the secret out of logs and errors."""
+        return f"CredentialsFetched(method={self.method!r})"
+
 
 class CredentialsFailed(NamedTuple):
     """There are no credentials to be had."""
@@ -79,7 +83,7 @@ class CredentialsFailed(NamedTuple):
 
 
 class HandshakeTimedOut(NamedTuple):
-    """Dialling, TLS and CONNECT have taken too long together."""
+    """Dialling a host, TLS and CONNECT have taken too long together."""
 
     generation: int
 
@@ -170,6 +174,10 @@ class Write(NamedTuple):
 
     command: Message
     entry: tuple[Any, ...] = ()
+
+    def __repr__(self) -> str:
+        """Name the command only: CONNECT and AUTH_RESPONSE carry secrets."""
+        return f"Write({type(self.command).__name__})"
 
 
 class AllowFrames(NamedTuple):

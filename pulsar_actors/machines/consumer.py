@@ -20,7 +20,7 @@ again by itself and move a subscription that others may have moved since. An uns
 from enum import Enum, unique
 from typing import Final, NamedTuple
 
-from pulsar_actors.exceptions import ConnectError, ConnectionLost, InvalidArgument, PulsarException
+from pulsar_actors.exceptions import ConnectError, ConnectionLost, InvalidArgument, OutcomeUnknown, PulsarException
 from pulsar_actors.machines.binding import Binding
 from pulsar_actors.machines.binding_events import (
     BrokerClosed,
@@ -71,6 +71,7 @@ from pulsar_actors.machines.consumer_events import (
     SubscribeRefused,
     SubscribeTimedOut,
     SweepDue,
+    Tell,
     Unsubscribe,
     UnsubscribeAnswered,
     UnsubscribeFailed,
@@ -79,7 +80,12 @@ from pulsar_actors.machines.deliveries import Deliveries
 from pulsar_actors.machines.ledgers.backoff import Backoff
 from pulsar_actors.machines.ledgers.seek_command import impossible, seek_command
 from pulsar_actors.wire.message_id import MessageId
-from pulsar_actors.wire.PulsarApi_pb2 import CommandCloseConsumer, CommandSubscribe, CommandUnsubscribe
+from pulsar_actors.wire.PulsarApi_pb2 import (
+    CommandCloseConsumer,
+    CommandRedeliverUnacknowledgedMessages,
+    CommandSubscribe,
+    CommandUnsubscribe,
+)
 
 
 @unique
@@ -131,9 +137,10 @@ ROWS: Final = (
     Row(Attached,            CONNECTING,      SUBSCRIBING,     None,                  "ask_to_subscribe"),
     Row(Detached,            CONNECTING,      FAILED,          "is_final",            "end_refused"),
     Row(Detached,            CONNECTING,      WAITING,         None,                  "back_off"),
+    Row(Subscribed,          SUBSCRIBING,     READY,           "epoch_has_moved",     "begin_in_new_epoch"),
     Row(Subscribed,          SUBSCRIBING,     READY,           None,                  "begin"),
     Row(SubscribeRefused,    SUBSCRIBING,     FAILED,          "is_final",            "end_refused"),
-    Row(SubscribeRefused,    SUBSCRIBING,     WAITING,         None,                  "let_go"),
+    Row(SubscribeRefused,    SUBSCRIBING,     WAITING,         None,                  "let_go_refused"),
     Row(Detached,            SUBSCRIBING,     FAILED,          "is_final",            "end_refused"),
     Row(Detached,            SUBSCRIBING,     WAITING,         None,                  "back_off"),
 
@@ -199,6 +206,7 @@ ROWS: Final = (
     Row(AcksAnswered,        (*BOUND, *UNBOUND, CLOSING), INTERNAL, None,             "end_acks"),
     Row(DeadLetterSent,      LIVE,            INTERNAL,        None,                  "mark_dead_letter"),
     Row(GiveUp,              LIVE,            INTERNAL,        None,                  "note_giving_up"),
+    Row(HandedOut,           UNBOUND,         INTERNAL,        None,                  "note_served"),
     Row(Redeliver,           UNBOUND,         INTERNAL,        None,                  "begin_epoch"),
     Row(Await,               UNBOUND,         INTERNAL,        None,                  "note_waiting"),
     Row(DeadLetterFailed,    UNBOUND,         INTERNAL,        None,                  "forget_dead_letter"),
@@ -221,7 +229,7 @@ ROWS: Final = (
     Row(Close,               ENDING,          INTERNAL),
 
     # Nothing comes of these without a binding: the next one brings everything unacknowledged again.
-    Row(HandedOut,           (*UNBOUND, *ENDING),                      INTERNAL),
+    Row(HandedOut,           ENDING,                                   INTERNAL),
     Row(Returned,            (*UNBOUND, *ENDING),                      INTERNAL),
     Row(Spoiled,             (*UNBOUND, *ENDING),                      INTERNAL),
     Row(Refuse,              (*UNBOUND, *ENDING),                      INTERNAL),
@@ -277,13 +285,14 @@ class ConsumerSettings(NamedTuple):
 class Consumer(Binding, chart=CHART):
     """The guards and actions that only consumers have, in the chart's order."""
 
-    __slots__ = ("_acks_at", "_call", "_command", "_sweep_at", "deliveries")
+    __slots__ = ("_acks_at", "_call", "_command", "_epoch_said", "_sweep_at", "deliveries")
 
     def __init__(self, settings: ConsumerSettings, deliveries: Deliveries, backoff: Backoff) -> None:
         super().__init__(settings.command.topic, backoff, settings.operation_timeout, tls=settings.tls)
         self.deliveries = deliveries
         self._command = settings.command
         self._call: Seek | Unsubscribe | None = None
+        self._epoch_said = 0
         self._acks_at: float | None = None
         self._sweep_at: float | None = None
 
@@ -300,8 +309,8 @@ class Consumer(Binding, chart=CHART):
         return CommandCloseConsumer(consumer_id=self._command.consumer_id)
 
     def fail_calls(self, error: PulsarException) -> Effects:
-        """Fail a seek or unsubscribe: it is not waited for."""
-        return self._call_failed(error)
+        """Fail a seek or unsubscribe that is on its way: it is not waited for."""
+        return self._call_failed(OutcomeUnknown(self._unknown(str(error))))
 
     def fail_leftovers(self, error: PulsarException) -> Effects:
         """Fail the acknowledgements that will have no answer."""
@@ -320,11 +329,24 @@ class Consumer(Binding, chart=CHART):
             command.start_message_id.CopyFrom(start.message_id.to_data())
         if start.rollback_seconds:
             command.start_message_rollback_duration_sec = start.rollback_seconds
+        self._epoch_said = command.consumer_epoch
         return [AskToSubscribe(self._next_attempt(), command, self._operation_timeout)]
+
+    def epoch_has_moved(self, event: Subscribed, now: float) -> bool:
+        """Hold when everything was asked for again after SUBSCRIBE had left, which names the epoch before."""
+        return self._epoch_said != self.deliveries.generation.epoch
+
+    def begin_in_new_epoch(self, event: Subscribed, now: float) -> Effects:
+        """Tell the broker of the epoch first, or all that it sends is taken for older."""
+        command = CommandRedeliverUnacknowledgedMessages(
+            consumer_id=self._command.consumer_id, consumer_epoch=self.deliveries.generation.epoch
+        )
+        return [Tell(self.connection, command), *self.begin(event, now)]
 
     def begin(self, event: Subscribed, now: float) -> Effects:
         """Tell the user, end a seek that waited for this, and let messages come."""
         opened = [Opened()] if self._accepted() else []
+        self._backoff.reset()
         return [*opened, *self._call_done(), *self.deliveries.subscribed(), *self._watch_anew(now)]
 
     # Bound.
@@ -485,6 +507,11 @@ class Consumer(Binding, chart=CHART):
         self.deliveries.ledgers.permits.gave_up()
         return []
 
+    def note_served(self, event: HandedOut, now: float) -> Effects:
+        """Ask for no more in the name of those who have their message."""
+        self.deliveries.ledgers.permits.served(event.messages)
+        return []
+
     def begin_epoch(self, event: Redeliver, now: float) -> Effects:
         """Drop everything here; subscribing brings it again."""
         return self.deliveries.begin_epoch()
@@ -550,5 +577,7 @@ class Consumer(Binding, chart=CHART):
         return [] if call is None else [Fail(call.token, error)]
 
     def _call_lost(self, why: str) -> Effects:
-        what = type(self._call).__name__.lower()
-        return self._call_failed(ConnectionLost(f"the {what} may have taken effect, or not: {why}"))
+        return self._call_failed(ConnectionLost(self._unknown(why)))
+
+    def _unknown(self, why: str) -> str:
+        return f"the {type(self._call).__name__.lower()} may have taken effect, or not: {why}"

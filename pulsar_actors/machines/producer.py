@@ -17,7 +17,7 @@ from collections.abc import Callable
 from enum import Enum, unique
 from typing import Any, Final, NamedTuple
 
-from pulsar_actors.exceptions import ConnectionLost, OutcomeUnknown, PulsarException, Timeout
+from pulsar_actors.exceptions import ConnectError, ConnectionLost, OutcomeUnknown, PulsarException, Timeout
 from pulsar_actors.machines.binding import Binding
 from pulsar_actors.machines.binding_events import (
     BrokerClosed,
@@ -33,7 +33,7 @@ from pulsar_actors.machines.binding_events import (
     Open,
     RetryDue,
 )
-from pulsar_actors.machines.chart import INTERNAL, Chart, Effect, Effects, Row
+from pulsar_actors.machines.chart import INTERNAL, Chart, Effects, Row
 from pulsar_actors.machines.ledgers.backoff import Backoff
 from pulsar_actors.machines.ledgers.flushes import Flushes
 from pulsar_actors.machines.ledgers.pending_sends import Failed, Pending, PendingSends, Receipt
@@ -110,7 +110,7 @@ ROWS: Final = (
     Row(CreateRefused,    ASKED,         FENCED,        "is_fenced",           "end_refused"),
     Row(CreateRefused,    ASKED,         TERMINATED,    "is_terminated",       "end_refused"),
     Row(CreateRefused,    ASKED,         FAILED,        "is_final",            "end_refused"),
-    Row(CreateRefused,    ASKED,         WAITING,       None,                  "let_go"),
+    Row(CreateRefused,    ASKED,         WAITING,       None,                  "let_go_refused"),
     Row(Detached,         ASKED,         FAILED,        "is_final",            "end_refused"),
     Row(Detached,         ASKED,         WAITING,       None,                  "back_off"),
 
@@ -255,6 +255,8 @@ class Producer(Binding, chart=CHART):
         self.identity.adopt(event.command)
         self.sequence_ids.created(event.command.last_sequence_id)
         self.pending.bind(self.connection)
+        if not len(self.pending):
+            self._backoff.reset()  # with something pending, a binding is only good once the broker stores
         return [*opened, *self._write()]
 
     def is_fenced(self, event: CreateRefused | SendRefused, now: float) -> bool:
@@ -287,6 +289,7 @@ class Producer(Binding, chart=CHART):
         stored = self.pending.receipt(event.connection, sequence_id, where)
         if isinstance(stored, Receipt):
             return []
+        self._backoff.reset()
         self.sequence_ids.published(stored.last)
         self._flushes.head_ended()
         return [Complete(stored.token, stored.message_ids, stored.duplicate), *self._finished_flushes()]
@@ -339,9 +342,9 @@ class Producer(Binding, chart=CHART):
 
     def fail_late(self, event: SendsDue, now: float) -> Effects:
         """Fail everything, in order, for nothing may overtake what failed."""
-        failed = self._fail_pending(Timeout("no receipt came in time; it may be stored all the same"))
+        late = [Fail(one.token, _late(one)) for one in self.pending.fail_all()]
         self._watching = False
-        return failed
+        return [*late, *self._finished_flushes()]
 
     def watch_again(self, event: SendsDue, now: float) -> Effects:
         """Look again when the batch that is the oldest now is due."""
@@ -384,7 +387,17 @@ class Producer(Binding, chart=CHART):
         return [*sends, *self._finished_flushes()]
 
 
-def _failure(failed: Failed[Any], error: PulsarException) -> Effect:
+def _failure(failed: Failed[Any], error: PulsarException) -> Fail:
+    """Tell apart what may be stored and what never left."""
     if failed.may_be_stored and not isinstance(error, OutcomeUnknown):
         return Fail(failed.token, OutcomeUnknown(f"it was sent and no receipt came before the end: {error}"))
+    if not failed.may_be_stored and isinstance(error, OutcomeUnknown):
+        return Fail(failed.token, ConnectError(f"it was not sent: {error}"))
     return Fail(failed.token, error)
+
+
+def _late(failed: Failed[Any]) -> Timeout:
+    """Say the same in the same class, as callers of a send with a timeout expect, but say what is known."""
+    if failed.may_be_stored:
+        return Timeout("no receipt came in time: it may be stored all the same")
+    return Timeout("no broker took it in time: it is not stored")

@@ -97,13 +97,55 @@ def test_dialling_opens_a_socket_to_the_first_host() -> None:
 
 def test_the_next_host_is_tried_when_one_does_not_answer() -> None:
     driven = made(TWO_HOSTS, Dial(), SocketLost("refused"))
-    assert driven.effects == [OpenSocket("b", 6651)]
+    assert driven.did(OpenSocket) == [OpenSocket("b", 6651)]
     assert driven.machine.state is State.DIALING
 
 
 def test_the_next_host_is_tried_when_tls_fails() -> None:
     driven = made(TWO_HOSTS._replace(tls=True), *OPENING, SocketLost("bad certificate"))
-    assert driven.effects == [OpenSocket("b", 6651)]
+    assert driven.did(OpenSocket) == [OpenSocket("b", 6651)]
+
+
+@pytest.mark.parametrize("events", [(Dial(),), (*OPENING, CREDENTIALS)], ids=["tcp", "connect"])
+def test_a_host_that_does_not_answer_is_left_for_the_next_one_which_has_as_long(events: Any) -> None:
+    driven = made(TWO_HOSTS, *events)
+    driven.fire(HandshakeTimedOut)
+    assert driven.effects[0] == CloseSocket(flush=False)
+    assert driven.did(OpenSocket) == [OpenSocket("b", 6651)]
+    driven.tell(TcpOpened(), CREDENTIALS, WELCOME)
+    assert driven.machine.state is State.READY
+
+
+def test_a_host_that_hangs_up_on_connect_is_left_for_the_next_one() -> None:
+    driven = made(TWO_HOSTS, *OPENING, CREDENTIALS, SocketLost("reset"))
+    assert driven.did(OpenSocket) == [OpenSocket("b", 6651)]
+
+
+def test_what_was_never_sent_does_not_claim_to_be_unknown() -> None:
+    driven = made(ONE_HOST, Ask(LOOKUP, "token", 30.0), *OPENING, CREDENTIALS, SocketLost("reset"))
+    (reply,) = driven.did(Reply)
+    assert isinstance(reply.answer, ConnectError)
+
+
+def test_a_request_after_the_network_has_ended_the_connection_may_be_repeated_elsewhere() -> None:
+    driven = ready()
+    driven.tell(SocketLost("reset"))
+    (reply,) = driven.tell(Ask(LOOKUP, "token", 30.0))
+    assert (type(reply.answer), str(reply.answer)) == (ConnectError, "it was not sent: reset")
+
+
+def test_when_credentials_can_not_be_renewed_what_was_asked_is_unknown() -> None:
+    driven = ready()
+    asked(driven)
+    driven.tell(Challenged(CommandAuthChallenge()), CredentialsFailed("expired"))
+    (reply,), (lost,) = driven.did(Reply), driven.did(Lost)
+    assert (type(reply.answer), type(lost.error)) == (ConnectionLost, AuthenticationError)
+
+
+def test_no_secret_shows_in_an_event_or_an_effect() -> None:
+    driven = made(ONE_HOST, *OPENING, CREDENTIALS)
+    assert "secret" not in repr(CREDENTIALS) + repr(driven.effects)
+    assert repr(driven.effects) == "[Write(CommandConnect)]"
 
 
 @pytest.mark.parametrize("events", [(Dial(),), OPENING], ids=["tcp", "tls"])
@@ -360,7 +402,7 @@ def test_a_broker_that_speaks_out_of_turn_is_left(event: Any) -> None:
     driven.tell(event)
     assert driven.machine.state is State.CLOSED
     (lost,) = driven.did(Lost)
-    assert isinstance(lost.error, ConnectionLost)
+    assert isinstance(lost.error, ConnectionLost if state is State.READY else ConnectError)
     assert state.name in str(lost.error)
 
 

@@ -20,7 +20,16 @@ from mutants import Fault, Hunt, fault, hunting
 
 from pulsar_actors.exceptions import ConnectError, PulsarException, Timeout
 from pulsar_actors.machines.chart import INTERNAL
-from pulsar_actors.machines.connection import CHART, ENDED, HANDSHAKE, TALKING, Connection, ConnectionSettings, State
+from pulsar_actors.machines.connection import (
+    CHART,
+    ENDED,
+    HANDSHAKE,
+    REACHING,
+    TALKING,
+    Connection,
+    ConnectionSettings,
+    State,
+)
 from pulsar_actors.machines.connection_events import (
     Accepted,
     Answered,
@@ -95,7 +104,7 @@ SPEECH_OF_STRANGERS = (StreamBroken, Answered, Arrived, Failed)
 ENDS: dict[Any, tuple[type, ...]] = {  # besides what ends a connection anywhere
     State.SECURING: (*SPEECH_OF_STRANGERS, Connected, Challenged, Pinged, Ponged),
     State.AUTHENTICATING: (*SPEECH_OF_STRANGERS, Connected, Challenged, SocketLost, CredentialsFailed),
-    State.CONNECTING: (*SPEECH_OF_STRANGERS, SocketLost),
+    State.CONNECTING: SPEECH_OF_STRANGERS,
     State.CHALLENGED: (*SPEECH_OF_STRANGERS, Connected, Challenged, SocketLost, CredentialsFailed),
     State.READY: (StreamBroken, Connected, SocketLost, CredentialsFailed, Drop),
 }
@@ -170,13 +179,16 @@ class AnyConnection(RuleBasedStateMachine):
             case Close():
                 return not self.lost
             case HandshakeTimedOut():
-                return self.state in HANDSHAKE
+                return self.state in HANDSHAKE and not self.may_try_another()
             case KeepaliveDue():
                 return self.ready and self.pong_owed
-            case SocketLost() if self.state in {State.DIALING, State.SECURING}:
-                return len(self.hosts) == len(SETTINGS.hosts)
+            case SocketLost() if self.state in REACHING:
+                return not self.may_try_another()
             case _:
                 return isinstance(event, ENDS.get(self.state, ()))
+
+    def may_try_another(self) -> bool:
+        return self.state in REACHING and len(self.hosts) < len(SETTINGS.hosts)
 
     def perform(self, effect: Any) -> None:
         assert not self.lost or isinstance(effect, Reply | CloseSocket | StartTimer), "did something after the end"
@@ -210,6 +222,7 @@ class AnyConnection(RuleBasedStateMachine):
                 assert not self.has_socket, "two sockets"
                 assert host not in self.hosts, "dialled in vain again"
                 self.hosts.append(host)
+                self.introduced, self.since = False, self.now
                 self.has_socket, self.agreeing, self.secured = True, False, not self.tls
             case StartTls(host):
                 assert self.tls, "TLS that nobody wants"

@@ -141,7 +141,7 @@ class AnyConsumer(RuleBasedStateMachine):
         self.seen: list[Seen] = []
         self.acknowledged: set[Place] = set()
         self.unanswered_acks: list[int] = []
-        self.epoch = 0
+        self.epoch = self.brokers_epoch = 0
         self.in_the_middle = False
         self.bound = False
         self.may_be_bound = False  # a SUBSCRIBE was given up, and neither its close nor its connection ended it
@@ -209,6 +209,7 @@ class AnyConsumer(RuleBasedStateMachine):
         if isinstance(effect, AskToSubscribe):
             assert not self.may_be_bound, "subscribed while a close was owed"
             assert effect.command.consumer_epoch == self.epoch, "the epoch is not that of the last redelivery"
+            self.brokers_epoch = effect.command.consumer_epoch
             return
         assert self.bound, "spoke without a binding"
         if isinstance(effect, AskToSeek):
@@ -225,6 +226,8 @@ class AnyConsumer(RuleBasedStateMachine):
             case CommandRedeliverUnacknowledgedMessages():
                 assert len(command.message_ids) <= 1000
                 assert command.consumer_epoch == (self.epoch if self.ordered or not command.message_ids else 0)
+                if not command.message_ids:
+                    self.brokers_epoch = command.consumer_epoch
             case CommandAck():
                 if not command.HasField("validation_error"):  # nobody can read what is corrupt, before a seek or after
                     assert not self.seek_is_open, "acknowledged where a seek may have gone by now"
@@ -458,6 +461,10 @@ class AnyConsumer(RuleBasedStateMachine):
             assert freed < QUEUE // 2, "permits were lost"
 
     @invariant()
+    def the_broker_knows_the_epoch(self) -> None:
+        assert not self.bound or self.state not in BOUND or self.brokers_epoch == self.epoch, "an epoch nobody was told"
+
+    @invariant()
     def nothing_ends_twice(self) -> None:
         assert max(self.ends.values(), default=1) == 1, "a call ended twice"
         assert self.opened + self.failed <= 1, "the first subscribe ended twice"
@@ -559,6 +566,8 @@ FAULTS = [
           "no new epoch", "redeliver"),
     fault(Redeliver, State.WAITING, "begin_epoch", {"does": None},
           "no new epoch", "redeliver", "lose_connection"),
+    fault(Subscribed, State.SUBSCRIBING, "begin_in_new_epoch", {"does": "begin"},
+          "an epoch nobody was told", "redeliver", "go_on"),
     fault(Attached, State.CONNECTING, "ask_to_subscribe", {"does": "subscribe_in_an_old_epoch"},
           "not that of the last redelivery", "redeliver", "lose_connection", "go_on"),
     fault(SeekAnswered, State.SEEKING, "finish_seek", {"does": "finish_silently"},

@@ -392,8 +392,9 @@ def test_a_success_makes_the_next_pause_short_again() -> None:
 def test_a_first_creation_that_takes_too_long_fails_the_call(stand: Callable[[], Stage]) -> None:
     stage = stand()
     name = stage.state.name
+    last = "; the last failure was: down" if stand is waiting else ""
     failed, _, ended = stage.wait(CreationTimedOut)
-    assert str(failed.error) == f"the producer could not be created within 30 s: still {name}"
+    assert str(failed.error) == f"the producer could not be created within 30 s: still {name}{last}"
     assert ended == Ended(failed.error)
     assert stage.state is State.FAILED
 
@@ -718,8 +719,35 @@ def test_a_send_timeout_fails_everything_in_order_whatever_the_state(stand: Call
     effects = stage.wait(SendsDue)
     assert tokens(effects) == ["a", "b"]
     assert errors(effects) == [Timeout, Timeout]
+    said = "may be stored" if stand is ready else "is not stored"
+    assert all(said in str(effect.error) for effect in effects)
     assert stage.quota.used == 0
     assert stage.state is before
+
+
+def test_what_never_left_before_the_creation_took_too_long_does_not_claim_to_be_unknown() -> None:
+    stage = opened()
+    stage.publish("a")
+    _, failed, *_ = stage.wait(CreationTimedOut)
+    assert (failed.token, type(failed.error)) == ("a", ConnectError)
+    assert str(failed.error).startswith("it was not sent: the producer could not be created within 30 s")
+
+
+def test_a_batch_that_every_broker_refuses_is_sent_again_after_pauses_that_grow() -> None:
+    stage = ready()
+    stage.publish("a", patience=None)
+    pauses: list[float] = []
+    for _ in range(3):
+        stage.send_error(0, ServerError.PersistenceError)
+        pauses.append(stage.timers[RetryDue].delay)
+        stage.wait(RetryDue)
+        stage.tell(LookedUp(stage.attempt, "broker-a"))
+        stage.tell(Attached(stage.connection))
+        stage.success()
+    assert pauses == [0.1, 0.2, 0.4]
+    stage.receipt(0)
+    stage.lose()
+    assert stage.timers[RetryDue].delay == 0.1
 
 
 def test_a_timer_that_comes_after_its_batch_has_ended_looks_at_the_next() -> None:

@@ -72,10 +72,12 @@ class Permits:
 
     def handed_out(self, generation: Generation, count: int) -> int:
         """Free the places of messages that were handed to the user."""
-        if not self._free(generation, count):
-            return 0
+        self.served(count)
+        return self._grant() if self._free(generation, count) else 0
+
+    def served(self, count: int) -> None:
+        """Forget callers who got their message, on whichever connection it came."""
         self.waiting = max(0, self.waiting - count)
-        return self._grant()
 
     def returned(self, generation: Generation, count: int) -> int:
         """Free the places of messages that nobody will see: corrupt, duplicate, compacted out, a chunk, ..."""

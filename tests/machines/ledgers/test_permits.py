@@ -199,6 +199,7 @@ class PermitsAgainstABroker(RuleBasedStateMachine):
     def report_late(self, count: int) -> None:
         late = Generation(self.generation.connection - 1, self.generation.epoch)
         assert self.permits.handed_out(late, count) == 0
+        self.waiting = max(0, self.waiting - count)  # whoever waited has got it, from whichever connection
         self.permits.arrived(late, count)
 
     @rule()
