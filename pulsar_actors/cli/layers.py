@@ -37,7 +37,7 @@ def join(upper: Node, lower: Node) -> None:
 
 
 def crossings(layers: Layers) -> int:
-    """Count them."""
+    """Count the crossings of lines between neighbouring layers."""
     return sum(_inversions(a.below, b.below) for layer in layers for a, b in combinations(layer, 2))
 
 

@@ -22,7 +22,7 @@ class Face(NamedTuple):
 
 
 class Word(NamedTuple):
-    """Never broken."""
+    """A piece of text that is never broken over two lines."""
 
     text: str
     face: Face

@@ -4,7 +4,7 @@ from typing import NamedTuple
 
 
 class Size(NamedTuple):
-    """Of something that has no place yet."""
+    """The size of something that has no place yet."""
 
     width: int
     height: int

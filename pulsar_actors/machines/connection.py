@@ -39,7 +39,6 @@ from pulsar_actors.machines.connection_events import (
     CredentialsFetched,
     Dial,
     Drop,
-    Failed,
     FetchCredentials,
     FlushTimedOut,
     HandshakeTimedOut,
@@ -48,6 +47,7 @@ from pulsar_actors.machines.connection_events import (
     OpenSocket,
     Pinged,
     Ponged,
+    Refused,
     Reply,
     RequestsDue,
     Route,
@@ -117,10 +117,10 @@ ROWS: Final = (
     Row(CredentialsFailed,  AUTHENTICATING,   CLOSED,          None,                      "end_without_credentials"),
     Row(Connected,          CONNECTING,       READY,           None,                      "begin"),
     Row(Challenged,         CONNECTING,       CHALLENGED,      None,                      "fetch_for_challenge"),
-    Row(Failed,             CONNECTING,       CLOSED,          None,                      "end_refused"),
+    Row(Refused,             CONNECTING,       CLOSED,          None,                      "end_refused"),
     Row(CredentialsFetched, CHALLENGED,       CONNECTING,      None,                      "answer_challenge"),
     Row(CredentialsFailed,  CHALLENGED,       CLOSED,          None,                      "end_without_credentials"),
-    Row(Failed,             CHALLENGED,       CLOSED,          None,                      "end_refused"),
+    Row(Refused,             CHALLENGED,       CLOSED,          None,                      "end_refused"),
     Row(HandshakeTimedOut,  REACHING,         DIALING,         "has_another_host",        "dial_instead"),
     Row(HandshakeTimedOut,  HANDSHAKE,        CLOSED,          None,                      "end_slow_handshake"),
 
@@ -135,8 +135,8 @@ ROWS: Final = (
     Row(Answered,           READY,            INTERNAL,        "means_queued",            "give_interim_answer"),
     Row(Answered,           READY,            INTERNAL,        "is_awaited",              "give_answer"),
     Row(Answered,           READY,            INTERNAL),
-    Row(Failed,             READY,            INTERNAL,        "is_awaited",              "give_refusal"),
-    Row(Failed,             READY,            INTERNAL),
+    Row(Refused,             READY,            INTERNAL,        "is_awaited",              "give_refusal"),
+    Row(Refused,             READY,            INTERNAL),
     Row(RequestsDue,        READY,            INTERNAL,        None,                      "expire_requests"),
     Row(Challenged,         READY,            INTERNAL,        None,                      "fetch_for_challenge"),
     Row(CredentialsFetched, READY,            INTERNAL,        None,                      "answer_challenge"),
@@ -159,7 +159,7 @@ ROWS: Final = (
     # Out of turn: a broker that speaks before its time can not be trusted.
     Row(Connected,          (SECURING, AUTHENTICATING, CHALLENGED, READY), CLOSED,   None, "end_out_of_turn"),
     Row(Challenged,         (SECURING, AUTHENTICATING, CHALLENGED),        CLOSED,   None, "end_out_of_turn"),
-    Row(Failed,             (SECURING, AUTHENTICATING),                    CLOSED,   None, "end_refused"),
+    Row(Refused,             (SECURING, AUTHENTICATING),                    CLOSED,   None, "end_refused"),
     Row(Answered,           UNEXPECTED,                                    CLOSED,   None, "end_out_of_turn"),
     Row(Arrived,            UNEXPECTED,                                    CLOSED,   None, "end_out_of_turn"),
     Row(Pinged,             SECURING,                                      CLOSED,   None, "end_out_of_turn"),
@@ -184,7 +184,7 @@ ROWS: Final = (
     Row(FlushTimedOut,      (IDLE, *HANDSHAKE, READY, CLOSED),     INTERNAL),
     Row(Connected,          SHUT,                                  INTERNAL),
     Row(Challenged,         SHUT,                                  INTERNAL),
-    Row(Failed,             SHUT,                                  INTERNAL),
+    Row(Refused,             SHUT,                                  INTERNAL),
     Row(Answered,           SHUT,                                  INTERNAL),
     Row(Arrived,            SHUT,                                  INTERNAL),
     Row(Pinged,             SHUT,                                  INTERNAL),
@@ -291,7 +291,7 @@ class Connection(StateMachine, chart=CHART):
         """Ask for fresh credentials."""
         return [FetchCredentials(event.command.challenge.auth_data)]
 
-    def end_refused(self, event: Failed, now: float) -> Effects:
+    def end_refused(self, event: Refused, now: float) -> Effects:
         """Pass the broker's refusal on: dialling again would not help."""
         return self._end(refusal(event.command.error, event.command.message))
 
@@ -344,7 +344,7 @@ class Connection(StateMachine, chart=CHART):
         """Pass the word on, and await the final answer for as long as it takes."""
         return [Reply(self._requests.queued(event.command.request_id), event.command)]
 
-    def is_awaited(self, event: Answered | Failed, now: float) -> bool:
+    def is_awaited(self, event: Answered | Refused, now: float) -> bool:
         """Hold unless the request timed out before its answer came."""
         return event.command.request_id in self._requests
 
@@ -352,7 +352,7 @@ class Connection(StateMachine, chart=CHART):
         """Match the answer with its request."""
         return [Reply(self._requests.answered(event.command.request_id), event.command)]
 
-    def give_refusal(self, event: Failed, now: float) -> Effects:
+    def give_refusal(self, event: Refused, now: float) -> Effects:
         """Match the error with its request."""
         return [
             Reply(

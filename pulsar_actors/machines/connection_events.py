@@ -121,7 +121,7 @@ class Challenged(NamedTuple):
     command: CommandAuthChallenge
 
 
-class Failed(NamedTuple):
+class Refused(NamedTuple):
     """The broker answers a request, or CONNECT, with an error."""
 
     command: CommandError

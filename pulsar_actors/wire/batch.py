@@ -27,10 +27,11 @@ from pulsar_actors.wire.octets import Octets, octets
 from pulsar_actors.wire.PulsarApi_pb2 import MessageMetadata, SingleMessageMetadata
 from pulsar_actors.wire.strings import parse
 
-__all__ = ["SingleMessage", "encode_batch", "is_batch", "split_batch"]
+__all__ = ["SMALLEST_MESSAGE", "SingleMessage", "encode_batch", "is_batch", "split_batch"]
 
 _SIZE = struct.Struct(">I")
-_SMALLEST_MESSAGE = _SIZE.size + 2  # its metadata has at least the payload's size, a tag and a digit
+SMALLEST_MESSAGE = _SIZE.size + 2
+"""In bytes: its metadata has at least the payload's size, a tag and a digit."""
 _LARGEST_PAYLOAD = 2**31 - 1
 _MOST_KNOWN = 1_000  # metadata to remember in one batch
 
@@ -62,8 +63,8 @@ def split_batch(payload: Octets, count: int) -> list[SingleMessage]:
     has at least one.
     """
     data = octets(payload)
-    if not 0 < count <= len(data) // _SMALLEST_MESSAGE:
-        what = f"a batch declares {count:,} messages, each of {_SMALLEST_MESSAGE} bytes or more, in {len(data):,} bytes"
+    if not 0 < count <= len(data) // SMALLEST_MESSAGE:
+        what = f"a batch declares {count:,} messages, each of {SMALLEST_MESSAGE} bytes or more, in {len(data):,} bytes"
         raise MalformedBatch(what, 0, len(data))
     messages: list[SingleMessage] = []
     known: _Known = {}

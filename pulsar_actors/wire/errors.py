@@ -5,7 +5,7 @@ WireError
 │   ├── FrameTooSmall
 │   ├── FrameTooLarge
 │   └── CommandOverrun
-├── CommandError                   one command is lost, the frames after it are not
+├── BadCommand                     one command is lost, the frames after it are not
 │   ├── MalformedCommand
 │   ├── UnknownCommand
 │   ├── UnknownEnumValue
@@ -44,19 +44,19 @@ class CommandOverrun(FrameError):
     """A command that claims to be longer than its frame."""
 
 
-class CommandError(WireError):
+class BadCommand(WireError):
     """A whole frame, whose command makes no sense."""
 
 
-class MalformedCommand(CommandError):
+class MalformedCommand(BadCommand):
     """A command that protobuf can not read, or with a string that is not UTF-8."""
 
 
-class UnknownCommand(CommandError):
+class UnknownCommand(BadCommand):
     """A command of a newer protocol."""
 
 
-class UnknownEnumValue(CommandError):
+class UnknownEnumValue(BadCommand):
     """A known command with an enum value of a newer protocol.
 
     `command` is the command as far as it could be read, so that the request it answers can still be ended, with an
@@ -75,7 +75,7 @@ class UnknownEnumValue(CommandError):
         return type(self), (self.command, self.field, self.number, self.size)
 
 
-class MissingField(CommandError):
+class MissingField(BadCommand):
     """A command without a field it must have."""
 
 

@@ -26,7 +26,6 @@ from pulsar_actors.machines.connection_events import (
     CredentialsFetched,
     Dial,
     Drop,
-    Failed,
     FetchCredentials,
     FlushTimedOut,
     HandshakeTimedOut,
@@ -35,6 +34,7 @@ from pulsar_actors.machines.connection_events import (
     OpenSocket,
     Pinged,
     Ponged,
+    Refused,
     Reply,
     RequestsDue,
     Route,
@@ -189,7 +189,7 @@ def test_the_frame_limit_is_what_the_broker_announces(announced: int, limit: int
 def test_a_refused_connect_ends_the_connection_with_the_brokers_word_at_once() -> None:
     driven = made(ONE_HOST, *OPENING, CREDENTIALS)
     code = ServerError.AuthenticationError
-    driven.tell(Ask(LOOKUP, "token", 30.0), Failed(CommandError(request_id=2**64 - 1, error=code, message="no")))
+    driven.tell(Ask(LOOKUP, "token", 30.0), Refused(CommandError(request_id=2**64 - 1, error=code, message="no")))
     assert driven.machine.state is State.CLOSED
     (lost,) = driven.did(Lost)
     assert isinstance(lost.error, AuthenticationError)
@@ -268,7 +268,7 @@ def test_the_callers_command_is_not_changed_by_being_sent() -> None:
 def test_an_error_in_place_of_an_answer_reaches_the_request_with_the_brokers_words() -> None:
     driven = ready()
     error = CommandError(request_id=asked(driven), error=ServerError.TopicNotFound, message="no such topic")
-    (reply,) = driven.tell(Failed(error))
+    (reply,) = driven.tell(Refused(error))
     assert isinstance(reply.answer, BrokerRefusal)
     assert str(reply.answer) == "TopicNotFound: no such topic"
 
@@ -289,7 +289,7 @@ def test_a_request_without_an_answer_times_out_and_a_late_answer_is_dropped() ->
     assert timer.delay == pytest.approx(3.0)
     assert driven.tell(Answered(CommandSuccess(request_id=first))) == []
     error = CommandError(request_id=first, error=ServerError.UnknownError, message="")
-    assert driven.tell(Failed(error)) == []
+    assert driven.tell(Refused(error)) == []
 
 
 def test_the_time_of_a_request_runs_while_the_connection_is_being_made() -> None:

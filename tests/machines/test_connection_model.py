@@ -43,7 +43,6 @@ from pulsar_actors.machines.connection_events import (
     CredentialsFetched,
     Dial,
     Drop,
-    Failed,
     FetchCredentials,
     FlushTimedOut,
     HandshakeTimedOut,
@@ -52,6 +51,7 @@ from pulsar_actors.machines.connection_events import (
     OpenSocket,
     Pinged,
     Ponged,
+    Refused,
     Reply,
     RequestsDue,
     Route,
@@ -100,7 +100,7 @@ NEXT_STEP = {
     State.CHALLENGED: CREDENTIALS,
 }
 FETCHING = (State.AUTHENTICATING, State.CHALLENGED)
-SPEECH_OF_STRANGERS = (StreamBroken, Answered, Arrived, Failed)
+SPEECH_OF_STRANGERS = (StreamBroken, Answered, Arrived, Refused)
 ENDS: dict[Any, tuple[type, ...]] = {  # besides what ends a connection anywhere
     State.SECURING: (*SPEECH_OF_STRANGERS, Connected, Challenged, Pinged, Ponged),
     State.AUTHENTICATING: (*SPEECH_OF_STRANGERS, Connected, Challenged, SocketLost, CredentialsFailed),
@@ -237,7 +237,7 @@ class AnyConnection(RuleBasedStateMachine):
         """Be whoever has asked."""
         assert not request.ended, "answered more than once"
         queued = isinstance(answer, CommandProducerSuccess) and not answer.producer_ready
-        if isinstance(self.event, Answered | Failed) and self.ready:
+        if isinstance(self.event, Answered | Refused) and self.ready:
             assert self.event.command.request_id == request.request_id, "an answer went astray"
         if isinstance(self.event, Answered) and self.ready:
             assert answer is self.event.command, "an answer was changed"
@@ -409,7 +409,7 @@ class AnyConnection(RuleBasedStateMachine):
         request = data.draw(st.sampled_from([*awaited, *known, Request(None, None, NOTHING_ASKED, ended=True)]))
         found = (0 if request.ended else 1) if self.ready else None
         command = CommandError(request_id=request.request_id, error=ServerError.UnknownError, message="")
-        event = Failed(command) if how == "refused" else Answered(answer_to(request, queued=how == "queued"))
+        event = Refused(command) if how == "refused" else Answered(answer_to(request, queued=how == "queued"))
         effects = self.tell(event)
         assert found is None or len(effects) == found, "an answer was lost, or came too late and was not dropped"
 
@@ -511,7 +511,7 @@ FAULTS = [
           "answered more than once", "ask", "answer"),
     fault(Answered, State.READY, "give_answer", {"guard": "always"},
           "nobody waits for", "answer"),
-    fault(Failed, State.READY, "give_refusal", {"guard": "never"},
+    fault(Refused, State.READY, "give_refusal", {"guard": "never"},
           "an answer was lost", "ask", "answer"),
     fault(Answered, State.READY, "give_interim_answer", {"does": "give_answer"},
           "an answer was lost|asked but not answered", "ask", "answer"),
@@ -538,7 +538,7 @@ FAULTS = [
     # It ends once, and that is that.
     fault(SocketLost, State.READY, "end_cut_off", {"does": None},
           "went on where it had to end", "suffer"),
-    fault(Failed, State.READY, "give_refusal", {"does": "end_refused"},
+    fault(Refused, State.READY, "give_refusal", {"does": "end_refused"},
           "ended where it had to go on", "ask", "answer"),
     fault(Drop, State.READY, "end_distrusted", {"dest": INTERNAL, "does": None},
           "went on where it had to end", "drop"),
@@ -569,7 +569,7 @@ FAULTS = [
           "introduced itself twice", "challenge", "go_on"),
     fault(SocketLost, State.SECURING, "give_up_dialling", {"does": None},
           "went on where it had to end", "lose_host", "go_on"),
-    fault(Failed, State.CONNECTING, "end_refused", {"does": None},
+    fault(Refused, State.CONNECTING, "end_refused", {"does": None},
           "went on where it had to end", "answer"),
     fault(CredentialsFailed, State.AUTHENTICATING, "end_without_credentials", {"does": None},
           "went on where it had to end", "credentials_come", "go_on"),

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from pulsar_actors.wire import commands
 from pulsar_actors.wire.commands import decode_command, encode_command, serialise_command
 from pulsar_actors.wire.errors import (
-    CommandError,
+    BadCommand,
     EncodeError,
     MalformedCommand,
     MissingField,
@@ -25,6 +25,7 @@ from pulsar_actors.wire.PulsarApi_pb2 import (
     BaseCommand,
     CommandAck,
     CommandAuthChallenge,
+    CommandError,
     CommandFlow,
     CommandGetOrCreateSchema,
     CommandGetSchemaResponse,
@@ -41,7 +42,6 @@ from pulsar_actors.wire.PulsarApi_pb2 import (
     Schema,
     ServerError,
 )
-from pulsar_actors.wire.PulsarApi_pb2 import CommandError as ErrorCommand
 
 FIELDS = [field for field in BaseCommand.DESCRIPTOR.fields if field.message_type is not None]
 SCALARS: dict[int, st.SearchStrategy[Any]] = {
@@ -113,7 +113,7 @@ def test_a_simple_frame_is_its_size_the_command_size_and_the_command() -> None:
 
 
 def test_a_command_of_many_bytes_has_a_size_of_several_digits() -> None:
-    command = ErrorCommand(request_id=1, error=ServerError.UnknownError, message="x" * 70_000)
+    command = CommandError(request_id=1, error=ServerError.UnknownError, message="x" * 70_000)
     assert serialise_command(command) == in_base(command, "error").SerializeToString()
 
 
@@ -208,7 +208,7 @@ def test_a_negative_enum_value_keeps_its_sign() -> None:
 
 
 def test_an_unknown_enum_value_beside_a_known_one_counts() -> None:
-    known = ErrorCommand(request_id=1, error=ServerError.UnknownError, message="no").SerializeToString()
+    known = CommandError(request_id=1, error=ServerError.UnknownError, message="no").SerializeToString()
     for fields in (known + b"\x10\x63", b"\x10\x63" + known):
         with pytest.raises(UnknownEnumValue, match=r"CommandError\.error has the unknown value 99 "):
             decode_command(b"\x08\x0e\x72" + bytes([len(fields)]) + fields)
@@ -237,7 +237,7 @@ def test_a_million_missing_fields_make_a_short_text() -> None:
 
 
 NOT_UTF_8: list[tuple[Message, str]] = [
-    (ErrorCommand(request_id=1, error=ServerError.UnknownError, message="BAD"), "CommandError.message"),
+    (CommandError(request_id=1, error=ServerError.UnknownError, message="BAD"), "CommandError.message"),
     (CommandLookupTopicResponse(request_id=1, brokerServiceUrl="BAD"), "CommandLookupTopicResponse.brokerServiceUrl"),
     (CommandGetTopicsOfNamespaceResponse(request_id=1, topics=["BAD"]), "CommandGetTopicsOfNamespaceResponse.topics"),
     (
@@ -289,7 +289,7 @@ def test_the_commands_of_the_data_path_are_not_searched(monkeypatch: pytest.Monk
 
 @pytest.mark.parametrize("length", [*range(110, 135), 1_000, 20_000])
 def test_a_command_is_read_alike_at_any_length(length: int) -> None:
-    command = ErrorCommand(request_id=1, error=ServerError.UnknownError, message="x" * length)
+    command = CommandError(request_id=1, error=ServerError.UnknownError, message="x" * length)
     assert decode_command(serialise_command(command)) == command
 
 
@@ -300,8 +300,8 @@ def test_what_is_not_bytes_is_no_command(data: Any) -> None:
 
 
 def test_a_field_of_a_newer_protocol_is_no_fault() -> None:
-    command = ErrorCommand(request_id=1, error=ServerError.UnknownError, message="no")
-    newer = ErrorCommand.FromString(command.SerializeToString() + b"\xf8\x3f\x05")
+    command = CommandError(request_id=1, error=ServerError.UnknownError, message="no")
+    newer = CommandError.FromString(command.SerializeToString() + b"\xf8\x3f\x05")
     assert decode_command(serialise_command(newer)) == newer
     assert decode_command(serialise_command(command) + b"\xf8\x3f\x05") == command
 
@@ -324,7 +324,7 @@ def test_a_command_without_its_required_fields_can_not_be_written() -> None:
 def tolerate(data: bytes) -> None:
     try:
         command = decode_command(data)
-    except CommandError:
+    except BadCommand:
         return
     assert command.IsInitialized()
 

@@ -14,8 +14,7 @@ have, so a size that somebody else wrote is compared with `largest_batch` before
 import struct
 from collections.abc import Sequence
 
-SMALLEST_MESSAGE = 6
-"""The fewest bytes of a message in a batch: 4 for the size of its metadata, and 2 for the payload's size in that."""
+from pulsar_actors.wire.batch import SMALLEST_MESSAGE
 
 _WORD = 64
 

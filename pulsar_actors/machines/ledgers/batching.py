@@ -8,8 +8,6 @@ A default batch announces its lowest sequence id and its highest. A key-based ba
 hand it to that key's consumer. The batches of several keys interleave in ids, where a range would say too much: each
 goes by its last id alone, and they are sent with that id rising, or a broker that removes duplicates would take the
 lower ones for repeats.
-
-A message too large for a frame, with batching off, is cut into chunks that share an id (`uuid`) and a sequence id.
 """
 
 from bisect import bisect_right
@@ -104,26 +102,3 @@ def plan_key_batches(
         together = [Batch(members, ids[members[-1]], None, batched=True) for members in by_key.values()]
         batches.extend(sorted(together, key=lambda batch: batch.sequence_id))
     return batches
-
-
-class Chunk(NamedTuple):
-    """One piece of a message, `payload[start:stop]`, and what its metadata says of the whole."""
-
-    uuid: str
-    chunk_id: int
-    num_chunks_from_msg: int
-    total_chunk_msg_size: int
-    start: int
-    stop: int
-
-
-def plan_chunks(size: int, largest: int, uuid: str) -> list[Chunk]:
-    """Plan the chunks of a payload, where one frame has room for `largest` bytes beside its metadata."""
-    if largest < 1:
-        raise InvalidArgument(f"a chunk needs room for at least one byte beside its metadata, got {largest}")
-    if size <= largest:
-        raise InvalidArgument(f"a payload of {size:,} bytes needs no chunks of {largest:,} bytes")
-    starts = range(0, size, largest)
-    return [
-        Chunk(uuid, number, len(starts), size, start, min(start + largest, size)) for number, start in enumerate(starts)
-    ]

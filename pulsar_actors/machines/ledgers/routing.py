@@ -20,14 +20,6 @@ M = TypeVar("M")
 KeyHash = Callable[[str], int]
 
 
-def pending_limit(max_pending: int, across_partitions: int, partitions: int) -> int:
-    """Give how many messages may be pending on each partition; 0 stands for no limit, as it does in the arguments."""
-    limits = [max_pending] if max_pending else []
-    if across_partitions:
-        limits.append(max(across_partitions // partitions, 1))
-    return min(limits, default=0)
-
-
 class SinglePartition:
     """Everything without a key to one partition, chosen once."""
 
@@ -74,6 +66,7 @@ class RoundRobin:
         return (self._cursor or 0) % partitions
 
     def _is_full(self, size: int, now: float) -> bool:
+        """Tell before the message is added, unlike `BatchLimits.full`: it would go to the next partition."""
         limits = self._limits
         return (
             limits is None

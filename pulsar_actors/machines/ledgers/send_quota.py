@@ -11,6 +11,14 @@ be refusing it for ever.
 from pulsar_actors.exceptions import InternalError, InvalidArgument
 
 
+def pending_limit(max_pending: int, across_partitions: int, partitions: int) -> int:
+    """Give how many messages may be pending on each partition; 0 stands for no limit, as it does in the arguments."""
+    limits = [max_pending] if max_pending else []
+    if across_partitions:
+        limits.append(max(across_partitions // partitions, 1))
+    return min(limits, default=0)
+
+
 class SendQuota:
     """One limit, and how much of it is in use."""
 

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from pulsar_actors.exceptions import InvalidArgument
 from pulsar_actors.machines.ledgers.batching import BatchLimits
 from pulsar_actors.machines.ledgers.hashing import HASHES, HashingScheme
-from pulsar_actors.machines.ledgers.routing import CustomRouting, RoundRobin, SinglePartition, pending_limit
+from pulsar_actors.machines.ledgers.routing import CustomRouting, RoundRobin, SinglePartition
 
 BOOST = HASHES[HashingScheme.BOOST]
 LIMITS = BatchLimits(messages=3, size=100, delay=1.0)
@@ -74,17 +74,3 @@ def test_a_choice_outside_the_partitions_is_refused_by_value(answer: int) -> Non
     router = CustomRouting[str](lambda _message, _partitions: answer)
     with pytest.raises(InvalidArgument, match=f"got {answer!r}"):
         router.route("m", 4)
-
-
-@pytest.mark.parametrize(
-    ("max_pending", "across", "partitions", "limit"),
-    [(1000, 50_000, 10, 1000), (1000, 50_000, 100, 500), (1000, 10, 100, 1), (0, 50_000, 10, 5000), (1000, 0, 9, 1000)],
-)
-def test_pending_messages_are_shared_out_between_partitions(
-    max_pending: int, across: int, partitions: int, limit: int
-) -> None:
-    assert pending_limit(max_pending, across, partitions) == limit
-
-
-def test_no_limit_at_all_stays_no_limit() -> None:
-    assert pending_limit(0, 0, 5) == 0

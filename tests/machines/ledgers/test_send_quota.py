@@ -3,7 +3,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pulsar_actors.exceptions import InternalError, InvalidArgument
-from pulsar_actors.machines.ledgers.send_quota import SendQuota
+from pulsar_actors.machines.ledgers.send_quota import SendQuota, pending_limit
 
 
 def test_a_quota_grants_up_to_its_limit() -> None:
@@ -49,3 +49,17 @@ def test_a_quota_is_never_overdrawn_by_amounts_within_the_limit(limit: int, amou
         if amount <= limit and quota.fits(amount):
             quota.take(amount)
     assert quota.used <= limit
+
+
+@pytest.mark.parametrize(
+    ("max_pending", "across", "partitions", "limit"),
+    [(1000, 50_000, 10, 1000), (1000, 50_000, 100, 500), (1000, 10, 100, 1), (0, 50_000, 10, 5000), (1000, 0, 9, 1000)],
+)
+def test_pending_messages_are_shared_out_between_partitions(
+    max_pending: int, across: int, partitions: int, limit: int
+) -> None:
+    assert pending_limit(max_pending, across, partitions) == limit
+
+
+def test_no_limit_at_all_stays_no_limit() -> None:
+    assert pending_limit(0, 0, 5) == 0
