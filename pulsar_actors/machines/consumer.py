@@ -390,8 +390,9 @@ class Consumer(Binding, chart=CHART):
         return [*self.deliveries.send_acks(), *self._watch(now)]
 
     def ask_for_dead_letter(self, event: DeadLetterFailed, now: float) -> Effects:
-        """Have the broker send it again."""
-        return self.deliveries.dead_letter_failed(event.message_id)
+        """Have the broker send it again, after a rest."""
+        self.deliveries.dead_letter_failed(event.message_id, now)
+        return self._watch(now)
 
     def mark_end(self, event: EndReached, now: float) -> Effects:
         """Let the user read what is queued, and then the end; the binding stays."""
@@ -496,7 +497,7 @@ class Consumer(Binding, chart=CHART):
 
     def end_acks(self, event: AcksAnswered, now: float) -> Effects:
         """Tell those who wait for the receipt."""
-        return self.deliveries.answered(event)
+        return [*self.deliveries.answered(event, now), *self._watch(now)]
 
     def mark_dead_letter(self, event: DeadLetterSent, now: float) -> Effects:
         """Acknowledge the original, now that nothing can be lost."""

@@ -18,7 +18,7 @@ from typing import NamedTuple
 
 from google.protobuf.message import Message
 
-from pulsar_actors.exceptions import InvalidArgument, PulsarException
+from pulsar_actors.exceptions import PulsarException
 from pulsar_actors.machines.chart import Effects
 from pulsar_actors.machines.consumer_events import (
     Acked,
@@ -40,7 +40,8 @@ from pulsar_actors.machines.consumer_events import (
 from pulsar_actors.machines.entry_intake import Delivery, EntryIntake, Intake
 from pulsar_actors.machines.ledgers import ack_set
 from pulsar_actors.machines.ledgers.ack_command import AckGroup, corrupt
-from pulsar_actors.machines.ledgers.ack_groups import AckGroups, Outcome
+from pulsar_actors.machines.ledgers.ack_groups import AckGroups
+from pulsar_actors.machines.ledgers.ack_outcome import Outcome
 from pulsar_actors.machines.ledgers.ack_timeouts import AckTimeouts
 from pulsar_actors.machines.ledgers.chunks import ChunkAssembly
 from pulsar_actors.machines.ledgers.dead_letters import DeadLetters
@@ -50,6 +51,7 @@ from pulsar_actors.machines.ledgers.permits import MOST_PERMITS, Permits
 from pulsar_actors.machines.ledgers.redelivery import RedeliverAll, Redelivery
 from pulsar_actors.machines.ledgers.start_position import StartAt, StartPosition
 from pulsar_actors.wire.batch import is_batch
+from pulsar_actors.wire.frames import DEFAULT_MAX_MESSAGE_SIZE
 from pulsar_actors.wire.ids import unsigned
 from pulsar_actors.wire.message_id import MessageId
 from pulsar_actors.wire.PulsarApi_pb2 import (
@@ -61,7 +63,7 @@ from pulsar_actors.wire.PulsarApi_pb2 import (
 
 
 class Ledgers(NamedTuple):
-    """The ledgers of one consumer; `acks` must ask `chunks.take_chunks_of` for the entries of a chunked message."""
+    """The ledgers of one consumer."""
 
     permits: Permits
     acks: AckGroups
@@ -80,6 +82,7 @@ class Deliveries:
     def __init__(self, consumer_id: int, ledgers: Ledgers, *, timeout: float, stored: bool = True) -> None:
         self.generation = Generation()
         self.ledgers = ledgers
+        ledgers.acks.chunks_of = ledgers.chunks.take_chunks_of
         self._consumer_id = consumer_id
         self._timeout = timeout
         self._stored = stored
@@ -101,7 +104,8 @@ class Deliveries:
 
     def limit_batches(self, max_message_size: int) -> None:
         """Believe in no batch that could not have been sent to this broker."""
-        self.ledgers.acks.largest_batch = ack_set.largest_batch(max_message_size)
+        size = max_message_size if max_message_size > 0 else DEFAULT_MAX_MESSAGE_SIZE  # as for frames
+        self.ledgers.acks.largest_batch = ack_set.largest_batch(size)
 
     def start_at(self, opened: MessageId | None, now_ms: int) -> StartAt:
         """Give the place to subscribe from, after the last entry that was opened."""
@@ -111,14 +115,19 @@ class Deliveries:
 
     def subscribed(self) -> Effects:
         """Grant the whole queue, and send the acknowledgements that waited for a connection."""
+        self.ledgers.acks.rebound()
+        self.ledgers.chunks.rebound()
         return [*self.send_acks(), *self._flow(self.ledgers.permits.subscribed(self.generation))]
 
     def unbound(self, now: float) -> None:
         """Hold unanswered acknowledgements; all the rest comes again by itself with the next binding."""
         self.ledgers.acks.disconnected(now)
         self.ledgers.redelivery.clear()
+        self.ledgers.chunks.drop_unfinished()
         if self.ledgers.timeouts is not None:
             self.ledgers.timeouts.clear()
+        if self.ledgers.dead is not None:
+            self.ledgers.dead.clear()
 
     # Messages come in.
 
@@ -133,13 +142,13 @@ class Deliveries:
         return [*handed, *dead, *self._judged(intake, now), *self._flow(due)]
 
     def _judged(self, intake: Intake, now: float) -> Effects:
-        """Acknowledge what is corrupt, by kind of fault, and what is to go; ask again for what is to come again."""
+        """Acknowledge what is corrupt, by kind of fault, and what is to go."""
         faults: dict[CommandAck.ValidationError.ValueType, list[EntryKey]] = {}
         for entry, fault in intake.corrupt:
             faults.setdefault(fault, []).append(entry)
         refused = [self._ack(corrupt(entries, fault)) for fault, entries in faults.items()]
         acked = self.acknowledged(Acknowledge(self.generation, tuple(intake.acknowledge)), now)
-        return [*refused, *acked, *self._ask_again(intake.redeliver)]
+        return [*refused, *acked]
 
     def handed_out(self, event: HandedOut, now: float) -> Effects:
         """Free places, and wait for the acknowledgements."""
@@ -168,23 +177,14 @@ class Deliveries:
         """Mark messages; nothing of them is late or refused any longer."""
         if not self._stored:
             return self._settle(Outcome([one.position for one in event.message_ids], tokens=event.tokens or ()))
-        acks = self.ledgers.acks
-        try:
-            outcome = acks.acknowledge(event.message_ids, event.generation, now, event.tokens)
-        except InvalidArgument as error:
-            return [Acked(event.tokens, error)] if event.tokens else []
-        return self._settle(outcome)
+        return self._settle(self.ledgers.acks.acknowledge(event.message_ids, event.generation, now, event.tokens))
 
     def acknowledged_up_to(self, event: AcknowledgeUpTo, now: float) -> Effects:
         """Mark a message and all before it."""
-        tokens = None if event.token is None else (event.token,)
         if not self._stored:
+            tokens = None if event.token is None else (event.token,)
             return self.acknowledged(Acknowledge(event.generation, (event.message_id,), tokens), now)
-        try:
-            outcome = self.ledgers.acks.acknowledge_up_to(event.message_id, event.generation, now, event.token)
-        except InvalidArgument as error:
-            return [Acked(tokens, error)] if tokens else []
-        return self._settle(outcome)
+        return self._settle(self.ledgers.acks.acknowledge_up_to(event.message_id, event.generation, now, event.token))
 
     def _settle(self, outcome: Outcome) -> Effects:
         ledgers = self.ledgers
@@ -196,9 +196,13 @@ class Deliveries:
                 ledgers.dead.acknowledged(entry)
         if outcome.up_to is not None:
             ledgers.redelivery.acknowledged_up_to(outcome.up_to)
+            ledgers.chunks.acknowledged_up_to(outcome.up_to)
             if ledgers.timeouts is not None:
                 ledgers.timeouts.acknowledged_up_to(outcome.up_to)
-        return [Acked(outcome.tokens, None)] if outcome.tokens else []
+            if ledgers.dead is not None:
+                ledgers.dead.acknowledged_up_to(outcome.up_to)
+        failed = [Acked((token,), fault) for token, fault in outcome.faults if token is not None]
+        return [*([Acked(outcome.tokens, None)] if outcome.tokens else []), *failed]
 
     def send_acks(self) -> Effects:
         """Send all that is held."""
@@ -212,9 +216,11 @@ class Deliveries:
         self.ledgers.acks.awaits(self._acks_sent, group)
         return AskToAck(self._acks_sent, command, self._timeout)
 
-    def answered(self, event: AcksAnswered) -> Effects:
-        """End the acknowledgements of one command."""
-        tokens = self.ledgers.acks.answered(event.ack, failed=event.error is not None)
+    def answered(self, event: AcksAnswered, now: float) -> Effects:
+        """End the acknowledgements of one command; if they do not count, they are waited for anew."""
+        tokens, refused = self.ledgers.acks.answered(event.ack, failed=event.error is not None)
+        if refused and self.ledgers.timeouts is not None:
+            self.ledgers.timeouts.refused(refused, now)
         return [Acked(tokens, event.error)] if tokens else []
 
     def abandon_acks(self, error: PulsarException) -> Effects:
@@ -243,7 +249,7 @@ class Deliveries:
         expired = self.ledgers.chunks.expire(now)
         acked = self.acknowledged(Acknowledge(self.generation, tuple(expired)), now)
         dead = self._dead_among(due)
-        given_up = {one.message_id.position for one in dead}
+        given_up = set(self._entries(one.message_id for one in dead))
         again = self._ask_again([entry for entry in due if entry not in given_up])
         return [*([SendToDeadLetters(dead)] if dead else []), *acked, *again]
 
@@ -285,7 +291,7 @@ class Deliveries:
 
     def _begin_epoch(self, request: RedeliverAll) -> ClearQueue:
         self.generation = self.generation.redelivered_to(request.epoch)
-        self.ledgers.chunks.clear()
+        self.ledgers.chunks.drop_unfinished()
         if self.ledgers.timeouts is not None:
             self.ledgers.timeouts.clear()
         return ClearQueue(self.generation)
@@ -301,10 +307,12 @@ class Deliveries:
         if self.ledgers.dead is not None:
             self.ledgers.dead.failed(message_id.position)
 
-    def dead_letter_failed(self, message_id: MessageId) -> Effects:
-        """Ask for the entry again."""
-        self.dead_letter_lost(message_id)
-        return self._ask_again(self.ledgers.chunks.chunks_of(message_id))
+    def dead_letter_failed(self, message_id: MessageId, now: float) -> None:
+        """Ask for the entry again after a rest: what has failed once may well fail again."""
+        failed = () if self.ledgers.dead is None else self.ledgers.dead.failed(message_id.position)
+        count = max((one.redelivery_count for one in failed), default=0)
+        for entry in self.ledgers.chunks.chunks_of(message_id):
+            self.ledgers.redelivery.set_aside(entry, count, now)
 
     # A seek.
 

@@ -2,8 +2,8 @@
 
 Most are handed over as they are. Some the user must not see: sent before the last redelivery of everything, corrupt,
 acknowledged already with the acknowledgement still held here, before the start position, one chunk of many, tried too
-often. All of them used permits, one for each message but those that the broker masked, and what is not handed over
-gives its permits back.
+often. A chunk that is of no use yet is set aside, to come again after a rest. All of them used permits, one for each
+message but those that the broker masked, and what is not handed over gives its permits back.
 
 An entry is opened here only as far as its metadata. Its payload is verified, inflated and split by the thread that
 uses it, chunks apart: they are put together here, and so verified here.
@@ -72,7 +72,6 @@ class Intake:
     deliver: list[Delivery] = field(default_factory=list[Delivery])
     dead: list[Delivery] = field(default_factory=list[Delivery])
     acknowledge: list[MessageId] = field(default_factory=list[MessageId])
-    redeliver: list[EntryKey] = field(default_factory=list[EntryKey])
     corrupt: list[tuple[EntryKey, "ValidationError.ValueType"]] = field(
         default_factory=list[tuple[EntryKey, "ValidationError.ValueType"]]
     )
@@ -145,7 +144,7 @@ class EntryIntake:
         return None
 
     def _is_possible_batch(self, entry: Entry) -> bool:
-        """Tell whether so many messages can be in the entry. An empty payload inflates to nothing, whatever it declares."""
+        """Tell whether so many messages can be in the entry. An empty payload inflates to nothing, whatever it says."""
         metadata, room = entry.metadata, len(entry.payload)
         if room and metadata.compression != CompressionType.NONE:
             room = metadata.uncompressed_size
@@ -179,10 +178,12 @@ class EntryIntake:
             intake.returned += 1
             intake.corrupt.append((delivery.message_id.position, fault.validation_error))
             return
+        self._redelivery.came(delivery.message_id.position)
         outcome = self._chunks.add(_chunk(delivery, now_ms), now)
+        for one in outcome.later:
+            self._redelivery.set_aside(one.position, delivery.redelivery_count, now)
         intake.returned += outcome.permits
         intake.acknowledge += outcome.acknowledge
-        intake.redeliver += [one.position for one in outcome.redeliver]
         intake.corrupt += [(one.position, ValidationError.UncompressedSizeCorruption) for one in outcome.corrupt]
         if outcome.whole is not None:
             whole = delivery._replace(message_id=outcome.whole.message_id, payload=outcome.whole.payload)

@@ -38,7 +38,7 @@ def ledgers(  # noqa: PLR0913 - what a user may choose
     dead: DeadLetters[Delivery] | None = None if max_redeliver_count is None else DeadLetters(max_redeliver_count)
     return Ledgers(
         permits=Permits(queue_size),
-        acks=AckGroups(chunks.take_chunks_of, receipts=receipts),
+        acks=AckGroups(receipts=receipts),
         redelivery=Redelivery(ordered=ordered, delay=RedeliveryDelay(1.0)),
         chunks=chunks,
         start=start or StartPosition(),

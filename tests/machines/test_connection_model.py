@@ -130,6 +130,7 @@ class AnyConnection(RuleBasedStateMachine):
         super().__init__()
         self.now = 0.0
         self.event: Any = None
+        self.clock: Any = None  # the handshake's, of the host that was dialled last
         self.requests: list[Request] = []
         self.timers: list[tuple[float, Any]] = []
         self.hosts: list[str] = []
@@ -179,7 +180,7 @@ class AnyConnection(RuleBasedStateMachine):
             case Close():
                 return not self.lost
             case HandshakeTimedOut():
-                return self.state in HANDSHAKE and not self.may_try_another()
+                return event == self.clock and self.state in HANDSHAKE and not self.may_try_another()
             case KeepaliveDue():
                 return self.ready and self.pong_owed
             case SocketLost() if self.state in REACHING:
@@ -201,6 +202,7 @@ class AnyConnection(RuleBasedStateMachine):
                 self.read(command)
             case StartTimer(timer, delay):
                 self.timers.append((self.now + delay, timer))
+                self.clock = timer if isinstance(timer, HandshakeTimedOut) else self.clock
             case FetchCredentials():
                 self.fetching += 1
             case Route(frames):

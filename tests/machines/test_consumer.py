@@ -555,6 +555,7 @@ def test_a_message_tried_too_often_goes_to_the_dead_letter_topic_and_is_acknowle
     driven.fire(AcksDue)
     assert [acked(ack) for ack in driven.said(CommandAck)] == [[0]]
     driven.tell(DeadLetterFailed(plain(1)))
+    driven.fire(SweepDue)
     (command,) = driven.said(CommandRedeliverUnacknowledgedMessages)
     assert [one.entryId for one in command.message_ids] == [1]
 

@@ -1,23 +1,30 @@
 from typing import Any
 
-from consumer_bench import Subscriber, incoming, ready
+import pytest
+from consumer_bench import NOW_MS, Subscriber, incoming, ready
 
-from pulsar_actors.exceptions import ConnectionLost, InvalidArgument
-from pulsar_actors.machines.binding_events import Detached, RetryDue
+from pulsar_actors.exceptions import BrokerRefusal, ConnectionLost, InvalidArgument
+from pulsar_actors.machines.binding_events import Detached, LookedUp, Open, RetryDue
 from pulsar_actors.machines.consumer_events import (
     Acked,
     Acknowledge,
     AcknowledgeUpTo,
+    AcksAnswered,
     AcksDue,
     AskToAck,
+    Attached,
     DeadLetterFailed,
     DeadLetterSent,
     HandedOut,
     HandOver,
+    MessagesArrived,
+    Redeliver,
     Refuse,
     Seek,
     SeekAnswered,
+    SendToDeadLetters,
     Spoiled,
+    Subscribed,
     SweepDue,
     Tell,
 )
@@ -29,7 +36,8 @@ Fault = CommandAck.ValidationError
 
 
 def chunk(entry: int, chunk_id: int, **options: Any) -> Any:
-    return incoming(entry, uuid="u", chunk_id=chunk_id, num_chunks_from_msg=2, total_chunk_msg_size=14, **options)
+    parts: dict[str, Any] = {"uuid": "u", "num_chunks_from_msg": 2, "total_chunk_msg_size": 14}
+    return incoming(entry, chunk_id=chunk_id, **(parts | options))
 
 
 def asked_for(driven: Subscriber) -> list[int]:
@@ -69,17 +77,181 @@ def test_chunks_whose_message_is_never_finished_are_acknowledged_in_the_end() ->
     assert [ack.message_id[0].entryId for ack in driven.said(CommandAck)] == [0]
 
 
-def test_a_stray_chunk_is_asked_for_again() -> None:
+def test_a_stray_chunk_is_asked_for_again_after_a_rest() -> None:
     driven = ready()
-    driven.receive(chunk(1, 1))
+    for turn in range(1, 50):
+        driven.receive(chunk(1, 1, count=turn - 1))
+        assert asked_for(driven) == []
+        driven.fire(SweepDue)
+        assert asked_for(driven) == [1]
+        assert driven.now >= 100.0 + 10.0 * turn
+
+
+def test_a_stray_chunk_in_order_lets_others_pass_and_is_given_up_once_it_is_old() -> None:
+    driven = ready(ordered=True)
+    driven.receive(chunk(1, 1), incoming(2))
+    assert [one.message_id.entry_id for handed in driven.did(HandOver) for one in handed.entries] == [2]
+    assert not driven.said(CommandRedeliverUnacknowledgedMessages)
+    driven.fire(SweepDue)
+    (command,) = driven.said(CommandRedeliverUnacknowledgedMessages)
+    assert (len(command.message_ids), command.consumer_epoch) == (0, 1)
+    driven.tell(MessagesArrived(driven.connection, (chunk(1, 1, epoch=1),), NOW_MS + 61_000))
+    assert asked_for(driven) == []
+    driven.fire(AcksDue)
+    assert acked(driven) == [1]
+
+
+def test_more_chunked_messages_than_there_is_room_for_come_out_whole_in_order_too() -> None:
+    driven = ready(queue_size=100, ordered=True)
+    parts = [(one, part) for part in (0, 1) for one in range(5)]
+    whole: set[int] = set()
+    turns = 0
+    while len(whole) < 5:
+        for place, (one, part) in enumerate(parts):
+            if one not in whole:
+                driven.receive(chunk(place, part, uuid=str(one), epoch=driven.generation.epoch))
+                for handed in driven.did(HandOver):
+                    whole.add(one)
+                    driven.tell(Acknowledge(driven.generation, (handed.entries[0].message_id,)))
+        turns += 1
+        driven.fire(SweepDue)
+    assert turns == 3
+    assert driven.generation.epoch <= 3
+
+
+def test_a_chunked_message_is_acknowledged_with_every_chunk_although_all_was_asked_for_again() -> None:
+    driven = ready(ordered=True)
+    parts = {"num_chunks_from_msg": 3, "total_chunk_msg_size": 21}
+    driven.receive(*(chunk(entry, entry, **parts) for entry in range(3)))
+    (handed,) = driven.did(HandOver)
+    before = driven.generation
+    driven.tell(Redeliver())
+    driven.tell(Acknowledge(before, (handed.entries[0].message_id,)))
+    driven.fire(AcksDue)
+    assert acked(driven) == [0, 1, 2]
+
+
+def test_unfinished_chunks_are_left_to_whoever_gets_them_after_a_reconnect() -> None:
+    driven = ready()
+    driven.receive(chunk(0, 0))
+    reconnect(driven)
+    driven.now += 100.0
+    driven.tell(driven.timers[SweepDue].event)
+    assert driven.machine.deliveries.ledgers.acks.due_at is None
+
+
+def reconnect(driven: Subscriber) -> None:
+    driven.tell(Detached(driven.connection, ConnectionLost("reset")))
+    driven.fire(RetryDue)
+    driven.subscribe()
+
+
+def acked(driven: Subscriber) -> list[int]:
+    return [one.entryId for ack in driven.said(CommandAck) for one in ack.message_id]
+
+
+def test_what_is_acknowledged_before_its_hand_out_is_reported_is_not_asked_for_again() -> None:
+    driven = ready(ack_timeout=10.0)
+    driven.receive(incoming(0), incoming(1))
+    driven.tell(Acknowledge(driven.generation, (MessageId(1, 0),)))
+    driven.tell(HandedOut(driven.generation, 2, (MessageId(1, 0), MessageId(1, 1))))
+    driven.fire(AcksDue)
+    driven.fire(SweepDue)
     assert asked_for(driven) == [1]
 
 
-def test_a_stray_chunk_in_order_brings_everything_again() -> None:
-    driven = ready(ordered=True)
-    driven.receive(chunk(1, 1))
-    (command,) = driven.said(CommandRedeliverUnacknowledgedMessages)
-    assert (len(command.message_ids), command.consumer_epoch) == (0, 1)
+def test_what_the_broker_refused_to_acknowledge_is_asked_for_again() -> None:
+    driven = ready(ack_timeout=10.0, receipts=True)
+    driven.receive(incoming(0))
+    driven.tell(HandedOut(driven.generation, 1, (MessageId(1, 0),)))
+    driven.tell(Acknowledge(driven.generation, (MessageId(1, 0),), ("token",)))
+    driven.fire(AcksDue)
+    (ask,) = driven.did(AskToAck)
+    refusal = BrokerRefusal("PersistenceError", "no")
+    driven.tell(AcksAnswered(ask.ack, refusal))
+    assert driven.did(Acked) == [Acked(("token",), refusal)]
+    driven.fire(SweepDue)
+    assert asked_for(driven) == [0]
+
+
+def test_an_acknowledgement_that_counts_starts_no_wait() -> None:
+    driven = ready(ack_timeout=10.0, receipts=True)
+    driven.receive(incoming(0))
+    driven.tell(Acknowledge(driven.generation, (MessageId(1, 0),)))
+    driven.fire(AcksDue)
+    (ask,) = driven.did(AskToAck)
+    driven.tell(AcksAnswered(ask.ack, None))
+    driven.tell(HandedOut(driven.generation, 1, (MessageId(1, 0),)))
+    assert driven.machine.deliveries.next_sweep() is None
+
+
+def test_a_dead_letter_that_can_not_be_sent_rests_before_each_new_try() -> None:
+    driven = ready(max_redeliver_count=1)
+    for turn in range(1, 50):
+        driven.receive(incoming(1, count=1 + turn))
+        (dead,) = driven.did(SendToDeadLetters)
+        driven.tell(DeadLetterFailed(dead.entries[0].message_id))
+        assert asked_for(driven) == []
+        driven.fire(SweepDue)
+        assert asked_for(driven) == [1]
+        assert driven.now >= 100.0 + 10.0 * turn
+
+
+def test_no_chunk_of_a_message_on_its_way_to_the_dead_letter_topic_is_asked_for_again() -> None:
+    driven = ready(max_redeliver_count=1)
+    driven.receive(chunk(0, 0, count=1), chunk(1, 1, count=1))
+    (handed,) = driven.did(HandOver)
+    driven.tell(Refuse(driven.generation, ((handed.entries[0].message_id, 1),)))
+    driven.fire(SweepDue)
+    assert driven.did(SendToDeadLetters)
+    assert asked_for(driven) == []
+
+
+@pytest.mark.parametrize("how", ["acknowledged", "disconnected"])
+def test_last_tries_are_remembered_no_longer_than_they_can_fail(how: str) -> None:
+    driven = ready(max_redeliver_count=1, ordered=True)
+    driven.receive(*(incoming(entry, count=1) for entry in range(4)))
+    if how == "acknowledged":
+        driven.tell(AcknowledgeUpTo(driven.generation, MessageId(1, 3)))
+    else:
+        reconnect(driven)
+    assert driven.machine.deliveries.ledgers.dead.refused((1, 3)) == ()
+
+
+def test_chunked_messages_acknowledged_cumulatively_are_not_remembered() -> None:
+    driven = ready()
+    driven.receive(chunk(0, 0), chunk(1, 1))
+    (handed,) = driven.did(HandOver)
+    driven.tell(AcknowledgeUpTo(driven.generation, MessageId(1, 5)))
+    assert driven.machine.deliveries.ledgers.chunks.chunks_of(
+        handed.entries[0].message_id._replace(first_chunk=None)
+    ) == ((1, 1),)
+
+
+def test_how_far_batches_got_is_not_remembered_over_many_reconnects() -> None:
+    driven = ready()
+    for _ in range(3):
+        driven.tell(Acknowledge(driven.generation, (MessageId(1, driven.attempt, -1, 0, 2),)))
+        reconnect(driven)
+    assert len(driven.machine.deliveries.ledgers.acks._missing._former) == 1
+
+
+def test_chunked_messages_that_are_somebody_elses_are_not_remembered_over_many_reconnects() -> None:
+    driven = ready()
+    driven.receive(chunk(0, 0), chunk(1, 1))
+    for _ in range(2):
+        reconnect(driven)
+    assert driven.machine.deliveries.ledgers.chunks.chunks_of(MessageId(1, 1)) == ((1, 1),)
+
+
+@pytest.mark.parametrize("size", [0, -1])
+def test_a_broker_that_names_no_largest_message_means_the_usual_one(size: int) -> None:
+    driven = Subscriber(Open())
+    driven.tell(LookedUp(driven.attempt, "broker"))
+    driven.tell(Attached(driven.connection, None, size, NOW_MS))
+    driven.tell(Subscribed(driven.attempt))
+    driven.receive(incoming(0, batch=3))
+    assert driven.did(HandOver)
 
 
 def test_an_entry_found_corrupt_after_a_seek_is_left_alone() -> None:
@@ -94,10 +266,13 @@ def test_an_entry_found_corrupt_after_a_seek_is_left_alone() -> None:
 def test_answers_about_dead_letters_mean_little_to_a_consumer_that_has_no_policy() -> None:
     driven = ready()
     driven.tell(DeadLetterFailed(MessageId(1, 0)))
+    driven.fire(SweepDue)
     assert asked_for(driven) == [0]
     driven.tell(DeadLetterSent(driven.generation, MessageId(1, 0)))
     driven.fire(AcksDue)
     assert driven.said(CommandAck)
+    driven.tell(Detached(driven.connection, ConnectionLost("reset")))
+    assert driven.tell(DeadLetterFailed(MessageId(1, 0))) == []
 
 
 def test_permits_that_come_back_at_once_are_granted_again() -> None:
@@ -119,24 +294,29 @@ def test_what_impossible_batches_cost_is_granted_in_numbers_that_a_broker_can_re
         assert len(driven.said(CommandAck)) == 1
 
 
-def test_acknowledging_what_is_no_message_fails_that_call_and_no_other() -> None:
+def test_acknowledging_what_is_no_message_fails_alone() -> None:
     driven = ready(receipts=True)
     nonsense, entry = MessageId(2**63, 0), MessageId(1, 0)
-    calls = [
-        (Acknowledge(driven.generation, (entry, nonsense), ("a", "b")), ("a", "b")),
-        (AcknowledgeUpTo(driven.generation, nonsense, "c"), ("c",)),
-    ]
-    for call, tokens in calls:
-        (acked,) = driven.tell(call)
-        assert isinstance(acked, Acked)
-        assert acked.tokens == tokens
-        assert isinstance(acked.error, InvalidArgument)
+    for call, token in (
+        (Acknowledge(driven.generation, (entry, nonsense), ("a", "b")), "b"),
+        (AcknowledgeUpTo(driven.generation, nonsense, "c"), "c"),
+    ):
+        failed = [(ended.tokens, type(ended.error)) for ended in driven.tell(call) if isinstance(ended, Acked)]
+        assert failed == [((token,), InvalidArgument)]
     assert driven.tell(Acknowledge(driven.generation, (nonsense,))) == []
     assert driven.tell(AcknowledgeUpTo(driven.generation, nonsense)) == []
-    driven.tell(Acknowledge(driven.generation, (entry,), ("d",)))
     driven.fire(AcksDue)
-    (ack,) = driven.did(AskToAck)
-    assert [one.entryId for one in ack.command.message_id] == [0]
+    (ask,) = driven.did(AskToAck)
+    assert [one.entryId for one in ask.command.message_id] == [0]
+    driven.tell(AcksAnswered(ask.ack, None))
+    assert driven.did(Acked) == [Acked(("a",), None)]
+
+
+def test_without_tokens_the_good_ids_beside_a_bad_one_count() -> None:
+    driven = ready()
+    driven.tell(Acknowledge(driven.generation, (MessageId(1, 0), MessageId(-1, -1), MessageId(1, 1))))
+    driven.fire(AcksDue)
+    assert acked(driven) == [0, 1]
 
 
 def test_refusing_what_is_no_message_asks_for_nothing() -> None:

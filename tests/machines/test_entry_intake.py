@@ -249,11 +249,19 @@ def test_chunks_become_one_message_and_all_but_one_give_their_permit_back() -> N
     assert held.chunks.chunks_of(one.message_id) == ((1, 0), (1, 1))
 
 
-def test_chunks_out_of_order_are_asked_for_again_and_repeated_ones_acknowledged() -> None:
+def test_repeated_chunks_are_acknowledged_and_those_that_contradict_each_other_refused() -> None:
     intake = take(ledgers(), chunk(0, 0), chunk(1, 0), chunk(3, 2, of=4, total=28))
     assert intake.acknowledge == [MessageId(1, 0)]
     assert intake.corrupt == [((1, 1), Fault.UncompressedSizeCorruption), ((1, 3), Fault.UncompressedSizeCorruption)]
-    assert take(ledgers(), chunk(5, 1)).redeliver == [(1, 5)]
+
+
+def test_a_chunk_that_is_of_no_use_yet_is_set_aside_until_it_comes_again() -> None:
+    held = ledgers()
+    intake = take(held, chunk(5, 1))
+    assert (intake.arrived, intake.returned, intake.deliver, intake.acknowledge) == (1, 1, [], [])
+    assert held.redelivery.next_due() == 10.0
+    assert take(held, chunk(4, 0), chunk(5, 1)).deliver
+    assert held.redelivery.next_due() is None
 
 
 def test_a_corrupt_chunk_is_refused() -> None:

@@ -12,19 +12,22 @@ Everything is held for `group_time` or until `MAX_ENTRIES` entries are held. Wha
 is not lost with a connection: it goes out again on the next. What was sent without asking for a receipt counts as done.
 What was refused counts as never acknowledged. A seek makes acknowledgements of earlier messages void.
 
-Ids come from users, who may have read them from anywhere. Those that no message has are refused, and so are batches
-larger than a broker stores: a set of their size would take the memory before the broker could say that it has none.
+What is missing of a batch is kept for as long as somebody asks for it: what a whole binding did not touch is dropped at
+the next, for its entries may be another consumer's by now. A set that is held outlives that, and what is said of its
+batch next leaves out what either of the two leaves out.
 
 What must hold: no command ever covers a message that the user has not acknowledged.
 """
 
 from collections.abc import Callable, Iterable, Sequence
-from typing import NamedTuple
 
 from pulsar_actors.exceptions import InvalidArgument
-from pulsar_actors.machines.ledgers import ack_set
+from pulsar_actors.machines.ledgers import ack_set, acknowledgeable
 from pulsar_actors.machines.ledgers.ack_command import NOWHERE, WHOLE, AckGroup, Acknowledged, Token
-from pulsar_actors.machines.ledgers.entry_key import LAST_ID, EntryKey, is_real
+from pulsar_actors.machines.ledgers.ack_outcome import Answer, Outcome
+from pulsar_actors.machines.ledgers.chunks import ends
+from pulsar_actors.machines.ledgers.entry_key import EntryKey
+from pulsar_actors.machines.ledgers.entry_map import EntryMap
 from pulsar_actors.machines.ledgers.generations import Generation
 from pulsar_actors.wire.frames import DEFAULT_MAX_MESSAGE_SIZE
 from pulsar_actors.wire.message_id import MessageId
@@ -33,40 +36,28 @@ MAX_ENTRIES = 1000
 GROUP_TIME = 0.1
 
 
-class Outcome(NamedTuple):
-    """What an acknowledgement settles at once: whole entries, all up to one, and tokens that wait for no answer."""
-
-    entries: Sequence[EntryKey] = ()
-    up_to: EntryKey | None = None
-    tokens: tuple[Token, ...] = ()
-
-
 class AckGroups:
     """The acknowledgements of one consumer of one partition. Times are monotonic seconds."""
 
     __slots__ = (
-        "_confirmed", "_cumulative", "_floor", "_held", "_missing", "_receipts", "_unanswered", "batch_index_acks",
-        "chunks_of", "due_at", "generation", "group_time", "largest_batch", "receipts",
+        "_confirmed", "_cumulative", "_cumulative_receipts", "_floor", "_held", "_missing", "_receipts", "_unanswered",
+        "batch_index_acks", "chunks_of", "due_at", "generation", "group_time", "largest_batch", "receipts",
     )  # fmt: skip
 
     def __init__(
-        self,
-        chunks_of: Callable[[MessageId], Iterable[EntryKey]],
-        *,
-        batch_index_acks: bool = False,
-        receipts: bool = False,
-        group_time: float = GROUP_TIME,
+        self, *, batch_index_acks: bool = False, receipts: bool = False, group_time: float = GROUP_TIME
     ) -> None:
-        self.chunks_of = chunks_of
+        self.chunks_of: Callable[[MessageId], Iterable[EntryKey]] = ends  # until somebody knows those between
         self.largest_batch = ack_set.largest_batch(DEFAULT_MAX_MESSAGE_SIZE)  # until a broker says otherwise
         self.batch_index_acks = batch_index_acks
         self.receipts = receipts
         self.group_time = group_time
         self.generation = Generation()
         self.due_at: float | None = None
-        self._missing: dict[EntryKey, int] = {}  # 0: complete, but the broker may still refuse that
+        self._missing: EntryMap[int] = EntryMap()  # 0: complete, but the broker may still refuse that
         self._held: dict[EntryKey, int] = {}
-        self._cumulative: AckGroup | None = None
+        self._cumulative: AckGroup | None = None  # without its receipts
+        self._cumulative_receipts: list[Acknowledged] = []
         self._receipts: dict[EntryKey, list[Acknowledged]] = {}
         self._unanswered: dict[int, AckGroup] = {}
         self._confirmed = NOWHERE
@@ -74,12 +65,16 @@ class AckGroups:
 
     def delivered(self, entry: EntryKey, missing: int) -> None:
         """Note what is missing of a batch of which the broker has some acknowledged already."""
-        self._missing[entry] = missing
+        self._missing.put(entry, missing)
 
     def forget(self, entries: Iterable[EntryKey]) -> None:
         """Forget how far batches got, because the broker was asked to deliver them again."""
         for entry in entries:
-            self._missing.pop(entry, None)
+            self._missing.pop(entry)
+
+    def rebound(self) -> None:
+        """Begin on a new binding."""
+        self._missing.turn()
 
     def is_acknowledged(self, message_id: MessageId) -> bool:
         """Tell whether a delivery is of something acknowledged already; no batch index stands for the whole entry."""
@@ -91,8 +86,8 @@ class AckGroups:
 
     def left_of(self, entry: EntryKey, messages: int) -> int:
         """Give a set of messages of a batch without those that are acknowledged."""
-        missing = self._missing.get(entry)
-        return messages & missing if missing else messages
+        left = messages & (self._missing.get(entry) or messages)
+        return left & (self._held.get(entry) or left)
 
     def acknowledge(
         self,
@@ -101,36 +96,22 @@ class AckGroups:
         now: float,
         tokens: Sequence[Token] | None = None,
     ) -> Outcome:
-        """Acknowledge messages one by one; `tokens`, if given, is one for each."""
-        self._check(message_ids)
-        if not generation.still_acknowledges(self.generation):
-            return Outcome(tokens=tuple(tokens or ()))
+        """Acknowledge messages one by one, whatever is wrong with others; `tokens`, if given, is one for each."""
+        is_void = not generation.still_acknowledges(self.generation)
         done: list[EntryKey] = []
         ended: list[Token] = []
+        faults: list[tuple[Token | None, InvalidArgument]] = []
         for place, message_id in enumerate(message_ids):
-            goes_out = self._mark(message_id, done)
             token = tokens[place] if tokens else None
-            if goes_out and self.receipts:
-                key = message_id.position
-                self._receipts.setdefault(key, []).append(Acknowledged(message_id, token))
+            fault = acknowledgeable.fault(message_id, self.largest_batch)
+            if fault is not None:
+                faults.append((token, fault))
+            elif not is_void and self._mark(message_id, done) and self.receipts:
+                self._receipts.setdefault(message_id.position, []).append(Acknowledged(message_id, token))
             elif tokens:
                 ended.append(token)
         self._start_waiting(now)
-        return Outcome(done, tokens=tuple(ended))
-
-    def _check(self, message_ids: Iterable[MessageId]) -> None:
-        """Refuse what is no message, or of a batch of unknown size: all of that might be acknowledged in its name."""
-        largest = self.largest_batch
-        for ledger_id, entry_id, partition, index, size, first_chunk in message_ids:
-            if not (0 <= ledger_id <= LAST_ID and 0 <= entry_id <= LAST_ID) or (
-                first_chunk is not None and not is_real(first_chunk.position)
-            ):
-                what = "the ids of its ledger and its entry must be 0 to 2^63 - 1"
-            elif not (-1 < index < size <= largest or index == -1):
-                what = f"batch_index must be below batch_size, and that at most {largest:,}, not {size:,}"
-            else:
-                continue
-            raise InvalidArgument(f"({ledger_id},{entry_id},{partition},{index}) is no message: {what}")
+        return Outcome(done, tokens=tuple(ended), faults=tuple(faults))
 
     def _mark(self, message_id: MessageId, done: list[EntryKey]) -> bool:
         """Mark one message, and tell whether something is to be sent for it."""
@@ -144,12 +125,10 @@ class AckGroups:
         if index >= 0:
             if self._held.get(key) == 0:
                 return True
-            missing = self._missing.get(key)
-            if missing is None:
-                missing = ack_set.full(message_id.batch_size)
+            missing = self._missing_of(message_id)
             missing ^= missing & 1 << index
             if missing:
-                self._missing[key] = missing
+                self._missing.put(key, missing)
                 if self.batch_index_acks:
                     self._held[key] = missing
                 return self.batch_index_acks
@@ -158,54 +137,55 @@ class AckGroups:
         done.append(key)
         return True
 
+    def _missing_of(self, message_id: MessageId) -> int:
+        """Give what is missing of a batch, by what is known of it and what is held for it."""
+        missing = self._missing.get(message_id.position)
+        if missing is None:
+            missing = ack_set.full(message_id.batch_size)
+        return missing & self._held.get(message_id.position, missing)
+
     def _complete(self, entry: EntryKey) -> None:
         """Note that nothing of an entry is missing, for as long as that may be taken back."""
         if self.receipts:
-            self._missing[entry] = 0
+            self._missing.put(entry, 0)
         else:
-            self._missing.pop(entry, None)
+            self._missing.pop(entry)
 
     def acknowledge_up_to(
         self, message_id: MessageId, generation: Generation, now: float, token: Token | None = None
     ) -> Outcome:
         """Acknowledge a message and all before it."""
-        self._check((message_id,))
+        fault = acknowledgeable.fault(message_id, self.largest_batch)
+        if fault is not None:
+            return Outcome(faults=((token, fault),))
         ended = () if token is None else (token,)
         if not generation.still_acknowledges(self.generation):
             return Outcome(tokens=ended)
         ledger_id, entry_id = key = message_id.position
         missing = 0
         if message_id.batch_index >= 0:
-            missing = self._missing.get(key, ack_set.full(message_id.batch_size))
-            missing = ack_set.without_up_to(missing, message_id.batch_index)
+            missing = ack_set.without_up_to(self._missing_of(message_id), message_id.batch_index)
         up_to = (ledger_id, entry_id - 1) if missing else key
         said = (key, missing) if self.batch_index_acks else (up_to, 0)
-        if message_id.first_chunk is not None:
-            self.chunks_of(message_id)
-        self._forget_before(key)
+        self._missing.pop_up_to(key)
         if missing:
-            self._missing[key] = missing
+            self._missing.put(key, missing)
         group = AckGroup((said,), cumulative=True)
         if group.position <= self._confirmed:
             return Outcome(up_to=up_to, tokens=ended)
         if not missing:
             self._complete(key)
-        receipt = (Acknowledged(message_id, token),) if self.receipts else ()
-        self._hold_cumulative(group._replace(acknowledged=receipt))
+        self._hold_cumulative(group)
         self._start_waiting(now)
-        return Outcome(up_to=up_to, tokens=() if receipt else ended)
-
-    def _forget_before(self, last: EntryKey) -> None:
-        for entry in [entry for entry in self._missing if entry <= last]:
-            del self._missing[entry]
+        if not self.receipts:
+            return Outcome(up_to=up_to, tokens=ended)
+        self._cumulative_receipts.append(Acknowledged(message_id, token))
+        return Outcome(up_to=up_to)
 
     def _hold_cumulative(self, group: AckGroup) -> None:
-        """Keep the furthest of two, with the receipts of both."""
-        held = self._cumulative
-        if held is not None:
-            furthest = max(held, group, key=lambda one: one.position)
-            group = furthest._replace(acknowledged=held.acknowledged + group.acknowledged)
-        self._cumulative = group
+        """Keep the furthest of two."""
+        if self._cumulative is None or group.position > self._cumulative.position:
+            self._cumulative = group
         self._floor = max(self._floor, group.position)
 
     def _start_waiting(self, now: float) -> None:
@@ -220,7 +200,7 @@ class AckGroups:
         """Take out all that is held, to be sent on a connection that is there."""
         groups: list[AckGroup] = []
         if self._cumulative is not None:
-            groups.append(self._cumulative)
+            groups.append(self._cumulative._replace(acknowledged=tuple(self._cumulative_receipts)))
             if not self.receipts:
                 self._confirmed = max(self._confirmed, self._cumulative.position)
         entries = tuple(self._held.items())
@@ -233,6 +213,7 @@ class AckGroups:
 
     def _clear_held(self) -> None:
         self._cumulative = None
+        self._cumulative_receipts = []
         self._held = {}
         self._receipts = {}
         self.due_at = None
@@ -241,17 +222,23 @@ class AckGroups:
         """Note that a group was sent, under a number of our own."""
         self._unanswered[number] = group
 
-    def answered(self, number: int, *, failed: bool) -> tuple[Token, ...]:
-        """End a group as the broker says, and give its tokens; a late answer gives none."""
+    def answered(self, number: int, *, failed: bool) -> Answer:
+        """End a group as the broker says; a late answer ends nothing."""
         group = self._unanswered.pop(number, None)
         if group is None:
-            return ()
+            return Answer()
         for message_id, _ in group.acknowledged:
             self._settle(message_id, failed=failed, cumulative=group.cumulative)
         if group.cumulative and not failed:
             self._confirmed = max(self._confirmed, group.position)
         self._set_floor()
-        return tuple(token for _, token in group.acknowledged if token is not None)
+        tokens = tuple(token for _, token in group.acknowledged if token is not None)
+        return Answer(tokens, self._not_said_again(group) if failed else ())
+
+    def _not_said_again(self, group: AckGroup) -> tuple[EntryKey, ...]:
+        """Give the entries of a group that are not held as a whole; of a cumulative one, those that calls named."""
+        entries = [one.message_id.position for one in group.acknowledged] if group.cumulative else dict(group.entries)
+        return tuple(entry for entry in entries if self._held.get(entry) != 0)
 
     def _settle(self, message_id: MessageId, *, failed: bool, cumulative: bool) -> None:
         """Count a message of a batch as missing again if need be, and keep nothing of batches that are all or none."""
@@ -259,11 +246,12 @@ class AckGroups:
         if self._held.get(entry) == 0:
             return  # it will be said again
         whole = ack_set.full(message_id.batch_size)
-        missing = self._missing.pop(entry, whole)
+        missing = self._missing.pop(entry)
+        missing = whole if missing is None else missing
         if failed and index >= 0:
             missing |= ack_set.full(index + 1) if cumulative else 1 << index
         if missing not in (0, whole):
-            self._missing[entry] = missing
+            self._missing.put(entry, missing)
 
     def _set_floor(self) -> None:
         asked = [group.position for group in self._unanswered.values() if group.cumulative]
@@ -275,7 +263,8 @@ class AckGroups:
         """Hold again what was sent and not answered. What was confirmed is the broker's to remember."""
         for group in self._unanswered.values():
             if group.cumulative:
-                self._hold_cumulative(group)
+                self._hold_cumulative(group._replace(acknowledged=()))
+                self._cumulative_receipts += group.acknowledged
                 continue
             for entry, missing in group.entries:
                 self._held[entry] = missing & self._held.get(entry, missing)
@@ -297,7 +286,7 @@ class AckGroups:
         """Begin after a seek: earlier acknowledgements are void, and what is held should have been sent before."""
         tokens = self.abandon()
         self.generation = generation
-        self._missing = {}
+        self._missing.clear()
         self._confirmed = NOWHERE
         self._set_floor()
         return tokens

@@ -7,11 +7,19 @@ unless something was lost or sent twice:
 - a chunk 0 that comes again begins the message anew: the producer, or the broker, sent all of it again;
 - a chunk that was here already is dropped: if it is another entry than before, the producer sent it twice, and it is
   acknowledged; if it is the same entry, the broker sent it twice, and the first one still stands for it;
-- a chunk that comes too early shows that one is lost: what is here is dropped, and waits for redelivery. When the
-  message is so old that nobody will send its beginning, the stray chunk is acknowledged instead.
+- a chunk that comes too early shows that one is missing: what is here is dropped, and all of it is to come again. When
+  the message is so old that nobody will send what is missing, all of it is acknowledged instead, unless its beginning
+  was dropped here, in which case it will come.
 
-What can not be finished must not stay for ever: at most `max_pending` messages are kept (0: no limit), the oldest goes
-first, and none is kept longer than `expiry` seconds (0: no limit).
+What can not be finished must not stay for ever: none is kept longer than `expiry` seconds (0: no limit), and no more
+than `max_pending` (0: no limit). When there is no room, the newcomer has to come again later. If the oldest made room
+instead, then of many messages that are on their way together each could be dropped by a later one just before its end,
+and none would ever be finished; as it is, `max_pending` of them always are. Two things make the oldest go all the same:
+`auto_ack_oldest`, by which the user says that it may be lost, and that it had no chunk for `STALLED` seconds, because
+its producer may have died.
+
+What is to come again has to wait for it. Asked for at once it would be here at once, no better than before, and in an
+ordered subscription everything behind it too.
 
 What the metadata says is not believed. The declared size is only compared: memory is taken for chunks that are here,
 each of which has a byte or more, and chunks that contradict each other, or their sizes, make the whole message corrupt.
@@ -21,12 +29,18 @@ from collections import OrderedDict
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
+from pulsar_actors.exceptions import InvalidArgument
+from pulsar_actors.machines.ledgers.deadlines import LONGEST
 from pulsar_actors.machines.ledgers.entry_key import EntryKey
+from pulsar_actors.machines.ledgers.entry_map import EntryMap
 from pulsar_actors.wire.message_id import MessageId
+
+STALLED = 60.0
+"""An unfinished message that had no chunk for so many seconds leaves its place to another."""
 
 
 class Chunk(NamedTuple):
-    """One chunk, as its entry says; `age` is how many seconds ago it was published."""
+    """One chunk of two or more, as its entry says; `age` is how many seconds ago it was published."""
 
     message_id: MessageId
     uuid: str
@@ -46,12 +60,15 @@ class Whole(NamedTuple):
 
 @dataclass(slots=True)
 class ChunkOutcome:
-    """What came of a chunk. The permits of every chunk but the last of a whole message are to be returned."""
+    """What came of a chunk: `later` has those that are to come again, after a rest.
+
+    The permits of every chunk but the last of a whole message are to be returned.
+    """
 
     whole: Whole | None = None
     permits: int = 1
     acknowledge: list[MessageId] = field(default_factory=list[MessageId])
-    redeliver: list[MessageId] = field(default_factory=list[MessageId])
+    later: list[MessageId] = field(default_factory=list[MessageId])
     corrupt: list[MessageId] = field(default_factory=list[MessageId])
 
 
@@ -60,28 +77,35 @@ class _Pending:
     num_chunks: int
     total_size: int
     since: float
+    latest: float
     size: int = 0
     ids: list[MessageId] = field(default_factory=list[MessageId])
     payloads: list[bytes] = field(default_factory=list[bytes])
 
 
+def ends(message_id: MessageId) -> tuple[EntryKey, ...]:
+    """Give the entries of a message that its id knows: of a chunked one the first and the last."""
+    known = [message_id] if message_id.first_chunk is None else [message_id.first_chunk, message_id]
+    return tuple(dict.fromkeys(one.position for one in known))
+
+
 class ChunkAssembly:
     """The unfinished chunked messages of one consumer, and the chunks of those it finished. Times are monotonic."""
 
-    __slots__ = ("_finished", "_pending", "auto_ack_oldest", "expiry", "max_pending", "max_size")
+    __slots__ = ("_dropped", "_finished", "_pending", "auto_ack_oldest", "expiry", "max_pending", "max_size")
 
     def __init__(
         self, *, max_size: int, max_pending: int = 10, auto_ack_oldest: bool = False, expiry: float = 60.0
     ) -> None:
+        if not 0 <= expiry <= LONGEST:
+            raise InvalidArgument(f"unfinished chunks expire after 0 to {LONGEST:,.0f} seconds, not {expiry}")
         self.max_size = max_size
         self.max_pending = max_pending
         self.auto_ack_oldest = auto_ack_oldest
         self.expiry = expiry
         self._pending: OrderedDict[str, _Pending] = OrderedDict()
-        self._finished: dict[MessageId, tuple[EntryKey, ...]] = {}
-
-    def __len__(self) -> int:
-        return len(self._pending)
+        self._dropped: dict[str, float] = {}
+        self._finished: EntryMap[tuple[EntryKey, ...]] = EntryMap()
 
     def add(self, chunk: Chunk, now: float) -> ChunkOutcome:
         """Take a chunk, and give what follows from it."""
@@ -91,20 +115,20 @@ class ChunkAssembly:
         if chunk.chunk_id == 0:
             return self._begin(chunk, pending, now)
         if pending is None or chunk.chunk_id > len(pending.ids):
-            return self._stray(chunk, pending)
+            return self._stray(chunk, pending, now)
         if chunk.chunk_id < len(pending.ids):
             known = pending.ids[chunk.chunk_id] == chunk.message_id
             return ChunkOutcome(acknowledge=[] if known else [chunk.message_id])
-        return self._append(chunk, pending, ChunkOutcome())
+        return self._append(chunk, pending, ChunkOutcome(), now)
 
     def _contradicts(self, chunk: Chunk, pending: _Pending | None) -> bool:
         size = len(chunk.payload)
-        if not (0 <= chunk.chunk_id < chunk.num_chunks and size <= chunk.total_size <= self.max_size):
+        if not (0 <= chunk.chunk_id < chunk.num_chunks <= chunk.total_size <= self.max_size):
             return True
-        if chunk.num_chunks > 1 and not (size and chunk.num_chunks <= chunk.total_size):
+        if not 0 < size <= chunk.total_size:
             return True
         if pending is None or chunk.chunk_id == 0:
-            return chunk.num_chunks == 1 and size != chunk.total_size
+            return False
         if (chunk.num_chunks, chunk.total_size) != (pending.num_chunks, pending.total_size):
             return True
         if chunk.chunk_id != len(pending.ids):
@@ -121,59 +145,82 @@ class ChunkAssembly:
 
     def _begin(self, chunk: Chunk, again: _Pending | None, now: float) -> ChunkOutcome:
         outcome = ChunkOutcome()
-        if again is not None:
-            del self._pending[chunk.uuid]
-            if again.ids[0] != chunk.message_id:
-                outcome.acknowledge += again.ids
-        pending = _Pending(chunk.num_chunks, chunk.total_size, now)
-        if chunk.num_chunks > 1:
-            self._make_room(outcome)
-            self._pending[chunk.uuid] = pending
-        return self._append(chunk, pending, outcome)
+        if again is None and not self._has_room(outcome, now):
+            outcome.later.append(chunk.message_id)
+            self._drop(chunk.uuid, now)
+            return outcome
+        if again is not None and again.ids[0] != chunk.message_id:
+            outcome.acknowledge += again.ids
+        self._pending.pop(chunk.uuid, None)
+        self._dropped.pop(chunk.uuid, None)
+        pending = self._pending[chunk.uuid] = _Pending(chunk.num_chunks, chunk.total_size, now, now)
+        return self._append(chunk, pending, outcome, now)
 
-    def _make_room(self, outcome: ChunkOutcome) -> None:
-        if self.max_pending and len(self._pending) >= self.max_pending:
-            _, oldest = self._pending.popitem(last=False)
-            (outcome.acknowledge if self.auto_ack_oldest else outcome.redeliver).extend(oldest.ids)
+    def _has_room(self, outcome: ChunkOutcome, now: float) -> bool:
+        """Tell whether another message may begin, and make room if the oldest may go for it."""
+        if not self.max_pending or len(self._pending) < self.max_pending:
+            return True
+        uuid, oldest = next(iter(self._pending.items()))
+        if self.auto_ack_oldest:
+            del self._pending[uuid]
+            outcome.acknowledge += oldest.ids
+        elif now - oldest.latest > STALLED:
+            self._drop(uuid, now)
+            outcome.later += oldest.ids
+        else:
+            return False
+        return True
 
-    def _stray(self, chunk: Chunk, pending: _Pending | None) -> ChunkOutcome:
-        outcome = ChunkOutcome()
+    def _drop(self, uuid: str, now: float) -> None:
+        """Drop a message whose beginning will come again, and remember that."""
+        self._pending.pop(uuid, None)
+        self._dropped.pop(uuid, None)
+        self._dropped[uuid] = now
+        while self._dropped and not self._will_come(next(iter(self._dropped)), now):
+            del self._dropped[next(iter(self._dropped))]
+
+    def _will_come(self, uuid: str, now: float) -> bool:
+        """Tell whether the beginning of a message will come again, however old it is."""
+        dropped_at = self._dropped.get(uuid)
+        return dropped_at is not None and now - dropped_at <= self.expiry
+
+    def _stray(self, chunk: Chunk, pending: _Pending | None, now: float) -> ChunkOutcome:
+        ids = [chunk.message_id] if pending is None else [*pending.ids, chunk.message_id]
+        if self.expiry and chunk.age > self.expiry and not self._will_come(chunk.uuid, now):
+            self._pending.pop(chunk.uuid, None)
+            return ChunkOutcome(acknowledge=ids)
         if pending is not None:
-            del self._pending[chunk.uuid]
-            outcome.redeliver += pending.ids
-        is_old = self.expiry and chunk.age > self.expiry
-        (outcome.acknowledge if is_old else outcome.redeliver).append(chunk.message_id)
-        return outcome
+            self._drop(chunk.uuid, now)
+        return ChunkOutcome(later=ids)
 
-    def _append(self, chunk: Chunk, pending: _Pending, outcome: ChunkOutcome) -> ChunkOutcome:
+    def _append(self, chunk: Chunk, pending: _Pending, outcome: ChunkOutcome, now: float) -> ChunkOutcome:
         pending.ids.append(chunk.message_id)
         pending.payloads.append(chunk.payload)
         pending.size += len(chunk.payload)
+        pending.latest = now
         if len(pending.ids) == chunk.num_chunks:
             outcome.whole = self._finish(chunk, pending)
             outcome.permits = 0
         return outcome
 
     def _finish(self, chunk: Chunk, pending: _Pending) -> Whole:
-        self._pending.pop(chunk.uuid, None)
+        del self._pending[chunk.uuid]
         first, last = pending.ids[0], pending.ids[-1]
         message_id = MessageId(last.ledger_id, last.entry_id, last.partition, first_chunk=first)
-        self._finished[message_id] = tuple((one.ledger_id, one.entry_id) for one in pending.ids)
+        self._finished.put(message_id.position, tuple(one.position for one in pending.ids))
         return Whole(message_id, b"".join(pending.payloads))
 
     def chunks_of(self, message_id: MessageId) -> tuple[EntryKey, ...]:
-        """Give the entries of a chunked message. Of one that was not put together here, its id knows two."""
-        known = self._finished.get(message_id)
-        if known is not None:
-            return known
-        ends = [message_id] if message_id.first_chunk is None else [message_id.first_chunk, message_id]
-        return tuple(dict.fromkeys((one.ledger_id, one.entry_id) for one in ends))
+        """Give the entries of a message. Of a chunked one that was not put together here, its id knows two."""
+        return self._finished.get(message_id.position) or ends(message_id)
 
     def take_chunks_of(self, message_id: MessageId) -> tuple[EntryKey, ...]:
         """Give the entries of a chunked message that is acknowledged, and forget them."""
-        entries = self.chunks_of(message_id)
-        self._finished.pop(message_id, None)
-        return entries
+        return self._finished.pop(message_id.position) or ends(message_id)
+
+    def acknowledged_up_to(self, entry: EntryKey) -> None:
+        """Forget the entries of the messages that a cumulative acknowledgement covers."""
+        self._finished.pop_up_to(entry)
 
     def expire(self, now: float) -> list[MessageId]:
         """Drop what is unfinished for too long, and give its chunks, to be acknowledged."""
@@ -191,7 +238,17 @@ class ChunkAssembly:
             return None
         return next(iter(self._pending.values())).since + self.expiry
 
+    def rebound(self) -> None:
+        """Begin on a new binding: forget the messages of which nothing was heard since the one before."""
+        self._finished.turn()
+
+    def drop_unfinished(self) -> None:
+        """Drop what comes again from its beginning: without a binding, and when all is to be redelivered."""
+        for uuid, pending in list(self._pending.items()):
+            self._drop(uuid, pending.latest)
+
     def clear(self) -> None:
-        """Drop everything, because it comes again: after a seek or a redelivery of everything."""
+        """Drop everything, after a seek."""
         self._pending.clear()
+        self._dropped.clear()
         self._finished.clear()

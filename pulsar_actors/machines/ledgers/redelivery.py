@@ -8,6 +8,10 @@ With a Shared or Key_Shared subscription the broker takes a list of entries, at 
 Exclusive and Failover order matters: it redelivers everything unacknowledged, and what is queued here must go, or it
 would be seen twice. To tell what it sent before it heard of this from what it sent after, each redelivery of everything
 has an epoch, which only grows, and which the broker repeats in what it sends.
+
+The consumer itself sets entries aside: chunks that it can not put together yet, and what the dead letter topic did not
+take. They would fail again at once, over and over, and in an ordered subscription bring everything behind them again
+each time. So they wait like what the user refused, and never less than `SHORTEST_REST`.
 """
 
 import math
@@ -15,7 +19,7 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from pulsar_actors.exceptions import InvalidArgument
-from pulsar_actors.machines.ledgers.deadlines import Deadlines
+from pulsar_actors.machines.ledgers.deadlines import LONGEST, Deadlines
 from pulsar_actors.machines.ledgers.entry_key import EntryKey
 
 MAX_IDS = 1000
@@ -23,6 +27,10 @@ MAX_IDS = 1000
 
 SHORTEST_STEP = 0.1
 """Negative acknowledgements this close together, in seconds, travel together."""
+
+
+SHORTEST_REST = 10.0
+"""What the consumer set aside waits so many seconds, however short the user's delay is."""
 
 
 class RedeliverEntries(NamedTuple):
@@ -62,21 +70,29 @@ class Redelivery:
 
     def __init__(self, *, ordered: bool, delay: RedeliveryDelay | None = None) -> None:
         delay = delay or RedeliveryDelay()
-        if not (0 <= delay.first < math.inf and 1 <= delay.factor < math.inf and delay.longest >= delay.first):
-            raise InvalidArgument(f"a redelivery delay takes first >= 0, factor >= 1, longest >= first, not {delay}")
-        if delay.factor > 1 and delay.longest == math.inf:
-            raise InvalidArgument(f"a redelivery delay that grows needs a longest one, not {delay}")
+        if not (0 <= delay.first <= LONGEST and 1 <= delay.factor < math.inf and delay.longest >= delay.first):
+            takes = f"first of 0 to {LONGEST:,.0f} seconds, factor >= 1, longest >= first"
+            raise InvalidArgument(f"a redelivery delay takes {takes}, not {delay}")
+        if delay.factor > 1 and delay.longest > LONGEST:
+            raise InvalidArgument(
+                f"a redelivery delay that grows needs a longest of {LONGEST:,.0f} at most, not {delay}"
+            )
         self.ordered = ordered
         self.delay = delay
         self.epoch = 0
-        self._deadlines: Deadlines[EntryKey] = Deadlines(SHORTEST_STEP)
-
-    def __len__(self) -> int:
-        return len(self._deadlines)
+        self._deadlines = Deadlines(SHORTEST_STEP)
 
     def refused(self, entry: EntryKey, redelivery_count: int, now: float) -> None:
         """Note a negative acknowledgement of a message of the entry."""
         self._deadlines.put(entry, now + self.delay.after(redelivery_count))
+
+    def set_aside(self, entry: EntryKey, redelivery_count: int, now: float) -> None:
+        """Note an entry that the consumer can do nothing with for now."""
+        self._deadlines.put(entry, now + max(SHORTEST_REST, self.delay.after(redelivery_count)))
+
+    def came(self, entry: EntryKey) -> None:
+        """Forget an entry that was set aside and has come again by itself."""
+        self._deadlines.discard(entry)
 
     def acknowledged(self, entry: EntryKey) -> None:
         """Forget an entry that has been acknowledged after all."""

@@ -5,7 +5,8 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, pr
 
 from pulsar_actors.exceptions import InvalidArgument
 from pulsar_actors.machines.ledgers.ack_command import AckGroup
-from pulsar_actors.machines.ledgers.ack_groups import AckGroups, Outcome
+from pulsar_actors.machines.ledgers.ack_groups import AckGroups
+from pulsar_actors.machines.ledgers.ack_outcome import Answer, Outcome
 from pulsar_actors.machines.ledgers.generations import Generation
 from pulsar_actors.wire.message_id import MessageId
 
@@ -27,7 +28,9 @@ def chunks_of(message_id: MessageId) -> list[EntryKey]:
 
 
 def groups(*, batch_index_acks: bool = False, receipts: bool = False) -> AckGroups:
-    return AckGroups(chunks_of, batch_index_acks=batch_index_acks, receipts=receipts)
+    acks = AckGroups(batch_index_acks=batch_index_acks, receipts=receipts)
+    acks.chunks_of = chunks_of
+    return acks
 
 
 def drained(acks: AckGroups) -> list[tuple[bool, dict[EntryKey, int]]]:
@@ -133,9 +136,9 @@ def test_a_receipt_ends_the_tokens_of_its_group() -> None:
     first, second = acks.drain()
     acks.awaits(1, first)
     acks.awaits(2, second)
-    assert acks.answered(1, failed=False) == ("c",)
-    assert acks.answered(2, failed=False) == ("a",)
-    assert acks.answered(2, failed=False) == (), "late"
+    assert acks.answered(1, failed=False).tokens == ("c",)
+    assert acks.answered(2, failed=False).tokens == ("a",)
+    assert acks.answered(2, failed=False) == Answer(), "late"
     assert acks.acknowledge_up_to(plain(0), NOW, 0.0, "d").tokens == ("d",)
 
 
@@ -153,7 +156,7 @@ def test_a_failed_cumulative_ack_is_not_marked_done() -> None:
         acks.awaits(request_id, group)
         assert dict(group.entries) == {(1, 3): 0}
         assert acks.is_acknowledged(plain(3))
-        assert acks.answered(request_id, failed=True) == ("token",)
+        assert acks.answered(request_id, failed=True).tokens == ("token",)
         assert not acks.is_acknowledged(plain(3))
 
 
@@ -162,14 +165,14 @@ def test_a_failed_ack_can_be_made_again() -> None:
     acks.acknowledge([batched(3, index) for index in range(4)], NOW, 0.0, list("abcd"))
     (group,) = acks.drain()
     acks.awaits(1, group)
-    assert acks.answered(1, failed=True) == ("d",)
+    assert acks.answered(1, failed=True).tokens == ("d",)
     assert acks.left_of((1, 3), 0b1111) == 0b1000
     acks.acknowledge([batched(3, 3)], NOW, 0.0, ["e"])
     (group,) = acks.drain()
     assert dict(group.entries) == {(1, 3): 0}
     acks.awaits(2, group)
     acks.acknowledge([plain(3)], NOW, 0.0, ["f"])
-    assert acks.answered(2, failed=True) == ("e",)
+    assert acks.answered(2, failed=True).tokens == ("e",)
     assert acks.left_of((1, 3), 0b1111) == 0b1111, "it is held whole by now"
 
 
@@ -181,14 +184,14 @@ def test_a_disconnect_sends_again_what_is_unanswered() -> None:
         acks.awaits(request_id, group)
     acks.acknowledge_up_to(plain(6), NOW, 0.0, "c")
     acks.disconnected(1.0)
-    assert acks.answered(0, failed=False) == ()
+    assert acks.answered(0, failed=False) == Answer()
     assert acks.is_acknowledged(plain(7))
     cumulative, single = acks.drain()
     assert (dict(cumulative.entries), dict(single.entries)) == ({(1, 6): 0}, {(1, 7): 0})
     acks.awaits(10, cumulative)
     acks.awaits(11, single)
-    assert sorted(acks.answered(10, failed=False)) == ["b", "c"]
-    assert acks.answered(11, failed=False) == ("a",)
+    assert sorted(acks.answered(10, failed=False).tokens) == ["b", "c"]
+    assert acks.answered(11, failed=False).tokens == ("a",)
 
 
 def test_after_a_disconnect_the_broker_decides_what_comes_again() -> None:
@@ -222,36 +225,119 @@ def test_abandoned_tokens_are_given_back() -> None:
     assert acks.abandon() == ()
 
 
-@pytest.mark.parametrize(
-    ("wrong", "why"),
-    [
-        (batched(1, 0, 0), "not 0"),
-        (batched(1, 4), "not 4"),
-        (batched(1, -7), "batch_index"),
-        (batched(1, 0, 2**31 - 1), "at most 873,813, not 2,147,483,647"),
-        (batched(1, 0, 2**40), "at most 873,813, not 1,099,511,627,776"),
-        (MessageId(2**63, 0), r"\(9223372036854775808,0,-1,-1\) is no message: the ids"),
-        (MessageId(1, 2**63), "the ids"),
-        (MessageId(-1, 0), "the ids"),
-        (MessageId(0, -1), "the ids"),
-        (MessageId(1, 5, first_chunk=MessageId(1, -1)), "the ids"),
-    ],
-)
-def test_what_is_no_message_acknowledges_nothing(wrong: MessageId, why: str) -> None:
+@pytest.mark.parametrize("is_void", [False, True])
+def test_what_is_no_message_fails_alone(*, is_void: bool) -> None:
+    acks = groups(receipts=True)
+    generation = NOW
+    if is_void:
+        acks.sought(NOW.sought())
+    wrong = batched(1, 4)
+    outcome = acks.acknowledge([plain(8), wrong, plain(9)], generation, 0.0, list("abc"))
+    assert [(token, type(fault)) for token, fault in outcome.faults] == [("b", InvalidArgument)]
+    assert outcome.tokens == (("a", "c") if is_void else ())
+    assert outcome.entries == ([] if is_void else [(1, 8), (1, 9)])
+    outcome = acks.acknowledge_up_to(wrong, generation, 0.0, "d")
+    assert [token for token, _ in outcome.faults] == ["d"]
+    assert drained(acks) == ([] if is_void else [(False, {(1, 8): 0, (1, 9): 0})])
+
+
+def test_without_tokens_what_is_no_message_still_fails_alone() -> None:
     acks = groups()
-    with pytest.raises(InvalidArgument, match=why):
-        acks.acknowledge([plain(9), wrong], NOW, 0.0)
-    with pytest.raises(InvalidArgument, match=why):
-        acks.acknowledge_up_to(wrong, NOW, 0.0)
-    assert acks.drain() == []
+    outcome = acks.acknowledge([plain(8), MessageId(-1, -1)], NOW, 0.0)
+    assert [token for token, _ in outcome.faults] == [None]
+    assert drained(acks) == [(False, {(1, 8): 0})]
 
 
 def test_the_largest_batch_follows_from_the_largest_message() -> None:
-    acks = AckGroups(chunks_of)
+    acks = AckGroups()
     acks.largest_batch = 10
-    acks.acknowledge([batched(1, 9, 10)], NOW, 0.0)
-    with pytest.raises(InvalidArgument, match="at most 10, not 11"):
-        acks.acknowledge([batched(1, 9, 11)], NOW, 0.0)
+    assert not acks.acknowledge([batched(1, 9, 10)], NOW, 0.0).faults
+    ((_, fault),) = acks.acknowledge([batched(1, 9, 11)], NOW, 0.0).faults
+    assert "at most 10, not 11" in str(fault)
+
+
+def test_an_id_that_nobody_put_together_acknowledges_the_ends_that_it_knows() -> None:
+    acks = AckGroups()
+    acks.acknowledge([MessageId(1, 6, first_chunk=MessageId(1, 4))], NOW, 0.0)
+    assert drained(acks) == [(False, {(1, 4): 0, (1, 6): 0})]
+
+
+@pytest.mark.parametrize("receipts", [False, True])
+def test_what_is_held_of_a_batch_is_said_although_it_is_redelivered(*, receipts: bool) -> None:
+    acks = groups(batch_index_acks=True, receipts=receipts)
+    acks.acknowledge([batched(4, 0)], NOW, 0.0)
+    acks.forget([(1, 4)])
+    assert acks.left_of((1, 4), 0b1111) == 0b1110
+    acks.acknowledge([batched(4, 2)], NOW, 0.0)
+    assert drained(acks) == [(False, {(1, 4): 0b1010})]
+
+
+def test_what_is_held_of_a_batch_is_said_although_a_cumulative_ack_has_passed_it() -> None:
+    acks = groups(batch_index_acks=True, receipts=True)
+    acks.acknowledge([batched(4, 0)], NOW, 0.0)
+    acks.acknowledge_up_to(plain(5), NOW, 0.0)
+    acks.acknowledge([batched(4, 2)], NOW, 0.0)
+    assert drained(acks) == [(True, {(1, 5): 0}), (False, {(1, 4): 0b1010})]
+
+
+def test_a_cumulative_ack_in_mid_batch_counts_what_is_held_of_it() -> None:
+    acks = groups(batch_index_acks=True)
+    acks.acknowledge([batched(4, 3)], NOW, 0.0)
+    acks.forget([(1, 4)])
+    acks.acknowledge_up_to(batched(4, 2), NOW, 0.0)
+    assert drained(acks) == [(True, {(1, 4): 0}), (False, {(1, 4): 0b0111})]
+
+
+def test_a_refusal_names_the_entries_that_are_not_acknowledged() -> None:
+    acks = groups(receipts=True)
+    chunked = MessageId(1, 9, first_chunk=MessageId(1, 7))
+    acks.acknowledge_up_to(plain(2), NOW, 0.0)
+    acks.acknowledge([chunked, plain(4), plain(5)], NOW, 0.0)
+    for number, group in enumerate(acks.drain()):
+        acks.awaits(number, group)
+    acks.acknowledge([plain(5)], NOW, 0.0)
+    assert acks.answered(0, failed=True).refused == ((1, 2),)
+    assert acks.answered(1, failed=True).refused == ((1, 7), (1, 8), (1, 9), (1, 4)), "the other is held again"
+
+
+def test_how_far_batches_got_is_forgotten_when_a_whole_binding_has_not_touched_them() -> None:
+    acks = groups()
+    acks.acknowledge([batched(entry, 0) for entry in range(3)], NOW, 0.0)
+    acks.rebound()
+    acks.acknowledge([batched(0, 1)], NOW, 0.0)
+    assert acks.left_of((1, 1), 0b1111) == 0b1110
+    acks.rebound()
+    assert [acks.left_of((1, entry), 0b1111) for entry in range(3)] == [0b1100, 0b1110, 0b1111]
+
+
+def test_an_ack_costs_no_more_when_many_are_held() -> None:
+    acks = groups(receipts=True)
+    acks.acknowledge([batched(entry, 0) for entry in range(1000, 3000)], NOW, 0.0)
+    Counted.comparisons = 0
+    for entry in range(1000):
+        acks.acknowledge_up_to(MessageId(1, Counted(entry)), NOW, 0.0, entry)
+    assert Counted.comparisons < 100 * 1000, "each looked through all that is kept"
+    assert len(acks.drain()[0].acknowledged) == 1000
+
+
+class Counted(int):
+    """A number that counts how often it is compared."""
+
+    comparisons = 0
+
+    def __eq__(self, other: object) -> bool:
+        Counted.comparisons += 1
+        return int(self) == other
+
+    def __lt__(self, other: int) -> bool:
+        Counted.comparisons += 1
+        return int(self) < other
+
+    def __gt__(self, other: int) -> bool:
+        Counted.comparisons += 1
+        return int(self) > other
+
+    __hash__ = int.__hash__
 
 
 def test_a_refused_ack_of_a_batch_that_is_redelivered_leaves_all_of_it_missing() -> None:
@@ -309,7 +395,7 @@ def test_nothing_is_kept_of_batches_once_they_are_answered(*, failed: bool) -> N
     for request_id in (0, 1):
         acks.answered(request_id, failed=failed)
     assert acks.left_of((1, 5), 0b1111) == (0b1000 if failed else 0b1111)
-    assert len(acks._missing) == failed  # what is kept shows nowhere else
+    assert len(acks._missing._values) == failed  # what is kept shows nowhere else
 
 
 SIZES = {0: 1, 1: 3, 2: 1, 3: 2, 4: 4}
@@ -324,31 +410,34 @@ class AcksAgainstABroker(RuleBasedStateMachine):
         self.acks = groups(batch_index_acks=batch_index_acks, receipts=receipts)
         self.user: set[tuple[int, int]] = set()
         self.broker: set[tuple[int, int]] = set()
-        self.tokens: set[int] = set()
+        self.said: set[tuple[int, int]] = set()
+        self.tokens: dict[int, set[tuple[int, int]]] = {}  # what each says is acknowledged
         self.count = 0
         self.on_the_way: dict[int, AckGroup] = {}
 
     def message_id(self, entry: int, index: int) -> MessageId:
         return plain(entry) if SIZES[entry] == 1 else batched(entry, index, SIZES[entry])
 
-    def token(self) -> int:
+    def token(self, covered: set[tuple[int, int]]) -> int:
         self.count += 1
-        self.tokens.add(self.count)
+        self.tokens[self.count] = covered
         return self.count
 
-    def end(self, tokens: tuple[int, ...]) -> None:
+    def end(self, tokens: tuple[int, ...], *, done: bool = False) -> None:
         for token in tokens:
-            self.tokens.remove(token)
+            covered = self.tokens.pop(token)
+            assert not (done and self.acks.batch_index_acks) or covered <= self.broker, "said to be done, and is not"
 
     @rule(message=st.sampled_from(MESSAGES))
     def acknowledge(self, message: tuple[int, int]) -> None:
         self.user.add(message)
-        self.end(self.acks.acknowledge([self.message_id(*message)], NOW, 0.0, [self.token()]).tokens)
+        self.end(self.acks.acknowledge([self.message_id(*message)], NOW, 0.0, [self.token({message})]).tokens)
 
     @rule(message=st.sampled_from(MESSAGES))
     def acknowledge_up_to(self, message: tuple[int, int]) -> None:
-        self.user.update(one for one in MESSAGES if one <= message)
-        self.end(self.acks.acknowledge_up_to(self.message_id(*message), NOW, 0.0, self.token()).tokens)
+        covered = {one for one in MESSAGES if one <= message}
+        self.user |= covered
+        self.end(self.acks.acknowledge_up_to(self.message_id(*message), NOW, 0.0, self.token(covered)).tokens)
 
     @rule(entry=st.sampled_from(list(SIZES)))
     def redeliver(self, entry: int) -> None:
@@ -361,24 +450,36 @@ class AcksAgainstABroker(RuleBasedStateMachine):
             if self.acks.receipts:
                 self.acks.awaits(self.count, group)
             self.on_the_way[self.count] = group
+            self.said |= self.covered(group)
+        assert not self.acks.batch_index_acks or self.user <= self.said, "something was never said"
+
+    def covered(self, group: AckGroup) -> set[tuple[int, int]]:
+        """What a broker does at the word of a command."""
+        covered: set[tuple[int, int]] = set()
+        for (_, entry), missing in group.entries:
+            covered |= {(entry, index) for index in range(SIZES.get(entry, 0)) if not missing >> index & 1}
+            if group.cumulative:
+                covered |= {one for one in MESSAGES if one[0] < entry}
+        return covered
 
     @precondition(lambda self: self.on_the_way)
     @rule(data=st.data(), failed=st.booleans())
     def answer(self, data: st.DataObject, *, failed: bool) -> None:
         request_id = data.draw(st.sampled_from(sorted(self.on_the_way)))
         group = self.on_the_way.pop(request_id)
-        for (_, entry), missing in group.entries:
-            covered = {(entry, index) for index in range(SIZES.get(entry, 0)) if not missing >> index & 1}
-            if group.cumulative:
-                covered |= {one for one in MESSAGES if one[0] < entry}
-            assert covered <= self.user, "an acknowledgement of something that the user has not acknowledged"
-            self.broker |= set() if failed else covered
-        self.end(self.acks.answered(request_id, failed=failed))
+        covered = self.covered(group)
+        assert covered <= self.user, "an acknowledgement of something that the user has not acknowledged"
+        self.broker |= set() if failed else covered
+        self.end(self.acks.answered(request_id, failed=failed).tokens, done=not failed)
 
     @rule()
     def disconnect(self) -> None:
         self.on_the_way.clear()
         self.acks.disconnected(0.0)
+
+    @rule()
+    def rebound(self) -> None:
+        self.acks.rebound()
 
     @invariant()
     def nothing_is_filtered_that_the_user_has_not_acknowledged(self) -> None:

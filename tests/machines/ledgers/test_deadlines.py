@@ -9,7 +9,7 @@ PUTS = st.lists(st.tuples(KEYS, st.integers(0, 800).map(lambda eighths: eighths 
 
 @given(PUTS)
 def test_nothing_is_due_early_and_nothing_more_than_a_width_late(puts: list[tuple[tuple[int, int], float]]) -> None:
-    deadlines: Deadlines[tuple[int, int]] = Deadlines(2.0)
+    deadlines = Deadlines(2.0)
     for key, due in puts:
         deadlines.put(key, due)
     expected = dict(puts)
@@ -24,20 +24,18 @@ def test_nothing_is_due_early_and_nothing_more_than_a_width_late(puts: list[tupl
 
 
 def test_what_is_discarded_is_never_due() -> None:
-    deadlines: Deadlines[tuple[int, int]] = Deadlines(1.0)
+    deadlines = Deadlines(1.0)
     for entry in range(4):
         deadlines.put((1, entry), 5.0)
     deadlines.discard((1, 3))
     deadlines.discard((9, 9))
     deadlines.discard_up_to((1, 1))
-    assert (1, 2) in deadlines
-    assert len(deadlines) == 1
     assert deadlines.take_due(5.0) == [(1, 2)]
     assert deadlines.next_due() is None
 
 
 def test_a_bucket_that_became_empty_wakes_nobody() -> None:
-    deadlines: Deadlines[tuple[int, int]] = Deadlines(1.0)
+    deadlines = Deadlines(1.0)
     deadlines.put((1, 1), 5.0)
     deadlines.put((1, 1), 7.0)
     assert deadlines.next_due() == 7.0

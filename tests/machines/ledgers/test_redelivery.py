@@ -14,7 +14,7 @@ def test_a_refused_message_comes_again_after_a_minute() -> None:
     assert redelivery.next_due() == pytest.approx(60.0)
     assert redelivery.take_due(59.9) == []
     assert redelivery.take_due(60.1) == [(1, 1)]
-    assert len(redelivery) == 0
+    assert redelivery.next_due() is None
 
 
 def test_messages_of_one_entry_come_again_together_after_the_latest_delay() -> None:
@@ -104,8 +104,29 @@ def test_no_count_makes_a_delay_in_whole_numbers_take_for_ever() -> None:
         RedeliveryDelay(1.0, 0.5, 2.0),
         RedeliveryDelay(5.0, 2.0, 4.0),
         RedeliveryDelay(5.0, 2.0),
+        RedeliveryDelay(1.0, 2.0, 1e308),
+        RedeliveryDelay(1e308),
+        RedeliveryDelay(math.inf),
+        RedeliveryDelay(1.0, math.inf, 5.0),
+        RedeliveryDelay(1.0, math.nan, 5.0),
+        RedeliveryDelay(1.0, 2.0, math.nan),
     ],
 )
 def test_a_delay_that_makes_no_sense_is_refused(delay: RedeliveryDelay) -> None:
     with pytest.raises(InvalidArgument, match="delay"):
         Redelivery(ordered=False, delay=delay)
+
+
+def test_the_longest_delay_can_be_waited_for() -> None:
+    redelivery = Redelivery(ordered=False, delay=RedeliveryDelay(1.0, 2.0, 1e9))
+    redelivery.refused((1, 1), 2**32 - 1, now=1e6)
+    assert redelivery.next_due() == pytest.approx(1e9 + 1e6)
+
+
+@pytest.mark.parametrize(("delay", "rest"), [(0.0, 10.0), (5.0, 10.0), (60.0, 60.0)])
+def test_what_the_consumer_sets_aside_rests_however_short_the_delay_is(delay: float, rest: float) -> None:
+    redelivery = Redelivery(ordered=True, delay=RedeliveryDelay(delay))
+    redelivery.set_aside((1, 1), 0, now=100.0)
+    assert redelivery.next_due() == pytest.approx(100.0 + rest)
+    redelivery.came((1, 1))
+    assert redelivery.next_due() is None
