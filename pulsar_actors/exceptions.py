@@ -25,7 +25,7 @@ class PulsarException(Exception):
 
 
 class InvalidArgument(PulsarException, ValueError):
-    """The caller passed something that can not work."""
+    """The caller passed something that cannot work."""
 
 
 class InvalidTopicName(InvalidArgument):
@@ -70,7 +70,7 @@ class AuthenticationError(BrokerRefusal):
 
 
 class OutcomeUnknown(PulsarException):
-    """Whether the broker has done it can not be told from here."""
+    """Whether the broker has done it cannot be told from here."""
 
 
 class Timeout(OutcomeUnknown):

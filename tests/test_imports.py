@@ -33,7 +33,7 @@ BELOW: dict[str, set[str]] = {
 # Modules with a single door, and the door.
 DOORS = {"transitions": f"{PACKAGE}.machines.chart"}
 
-# What the floors without I/O, threads, clocks and chance can not have: bytes, the time and dice are handed to them.
+# What the floors without I/O, threads, clocks and chance cannot have: bytes, the time and dice are handed to them.
 PURE_FLOORS = {"wire", "machines", "machines.ledgers"}
 OUTSIDE_WORLD = {
     *("socket", "ssl", "select", "selectors", "asyncio", "urllib.request", "http", "subprocess"),

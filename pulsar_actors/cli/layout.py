@@ -4,7 +4,7 @@ The order in which a chart declares its states is the order in which it is meant
 state points down and one to an earlier state points up. A box stands one rank below the lowest of the earlier boxes
 that it is joined to. Boxes are on even layers, the labels of arrows on the odd layers between them; an arrow that
 passes a layer has a place of its own there too, as narrow as a line. Two things in one layer never overlap, for each
-keeps its distance from its neighbours; two things in different layers can not; and an arrow bends only between layers,
+keeps its distance from its neighbours; two things in different layers cannot; and an arrow bends only between layers,
 where nothing stands. That is the whole proof that a picture is free of collisions.
 
 What remains is to make it calm: the order within the layers is chosen for few crossings, the positions for straight

@@ -78,8 +78,10 @@ def moves(chart: Chart) -> Iterator[tuple[Enum, Enum]]:
 
 
 def matters(row: Row) -> bool:
-    """Tell a row that does something from one that ignores an event."""
-    return row.does is not None or any(row.dest not in {None, source} for source in row.sources)
+    """Tell a row that does something, or keeps another from it, from one that always ignores an event."""
+    return (
+        row.does is not None or row.guard is not None or any(row.dest not in {None, source} for source in row.sources)
+    )
 
 
 def _ways(chart: Chart) -> Iterator[_Way]:

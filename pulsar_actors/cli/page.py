@@ -15,7 +15,11 @@ themselves by `python -m pulsar_actors statecharts`; with `--check` it tells whe
 
 An arrow says `event [guard] / action`: the event comes, the guard holds, the action is done, and the machine is in the
 state that the arrow points to. What a state does without leaving it is written inside its box. What several states do
-alike is listed below the picture. Events that are ignored are not shown.
+alike is listed below the picture.
+
+Rows are tried from the top, and the first whose guard holds is taken. An event from outside that has no row for a state
+is ignored there. What only our own side says, such as `open` or `publish`, is a bug of ours where it has no row, and
+raises an error.
 """
 
 
@@ -42,11 +46,12 @@ def _states(chart: Chart) -> Iterator[str]:
 
 
 def _rows(chart: Chart) -> Iterator[str]:
-    yield "<details><summary>The table, without what is ignored</summary>\n"
+    yield "<details><summary>The table, without what is always ignored</summary>\n"
     yield "| event | in | if | action | then |"
     yield "|---|---|---|---|---|"
     yield from (f"| {' | '.join(_cells(row))} |" for row in chart.rows if matters(row))
-    yield ""
+    ours = ", ".join(f"`{trigger_name(trigger)}`" for trigger in chart.triggers if trigger in chart.ours)
+    yield f"\nOnly our own side says {ours}.\n"
     yield "</details>\n"
 
 

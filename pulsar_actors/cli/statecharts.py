@@ -67,7 +67,7 @@ def _draw(expected: dict[str, bytes]) -> int:
     try:
         write(FOLDER, expected)
     except OSError as fault:  # a full disk does not say which file it had no room for
-        print(f"can not write {fault.filename or FOLDER}: {fault.strerror}", file=sys.stderr)
+        print(f"cannot write {fault.filename or FOLDER}: {fault.strerror}", file=sys.stderr)
         return 1
     print(f"{FOLDER}: {len(expected)} files drawn")
     return 0

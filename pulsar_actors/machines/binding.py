@@ -106,7 +106,7 @@ class Binding(StateMachine, ABC):
 
     @abstractmethod
     def fail_calls(self, error: PulsarException) -> Effects:
-        """Fail what can not end well once closing has begun."""
+        """Fail what cannot end well once closing has begun."""
 
     @abstractmethod
     def fail_leftovers(self, error: PulsarException) -> Effects:

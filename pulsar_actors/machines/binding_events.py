@@ -117,7 +117,7 @@ class Detach(NamedTuple):
 
 
 class DropConnection(NamedTuple):
-    """Close the connection for everybody: it can not be trusted."""
+    """Close the connection for everybody: it cannot be trusted."""
 
     connection: int
     error: PulsarException

@@ -115,7 +115,7 @@ class Chart:
         return frozenset(trigger for source, trigger in self._by_pair if source is state)
 
     def mermaid(self) -> str:
-        """Draw what changes state or has an effect; what is merely ignored is left to the table."""
+        """Draw what changes state, has an effect or depends; what is always ignored is left to the table."""
         machine: Any = GraphMachine(
             model=None,
             states=[state.name for state in self.states],
@@ -125,7 +125,7 @@ class Chart:
             title=f"title: {self.name}",  # the engine puts it into a front matter, whose keys it leaves to us
         )
         for row in self.rows:
-            if row.dest is INTERNAL and row.does is None:
+            if row.dest is INTERNAL and row.does is None and row.guard is None:
                 continue
             guard = f" [{row.guard}]" if row.guard else ""
             does = f" / {row.does}" if row.does else ""
@@ -161,7 +161,9 @@ class Chart:
                 continue
             missing = [state.name for state in self.states if (state, trigger) not in self._by_pair]
             if missing:
-                yield f"{trigger_name(trigger)} comes from outside but is not listed in {', '.join(missing)}"
+                where = ", ".join(missing)
+                mend = "list it there, or name it in `ours` if only we cause it"
+                yield f"{trigger_name(trigger)} comes from outside but is not listed in {where}: {mend}"
 
     def _lost(self) -> Iterator[str]:
         leads_to: dict[Enum, set[Enum]] = defaultdict(set)
@@ -174,7 +176,7 @@ class Chart:
             new = leads_to[frontier.pop()] - reached
             reached |= new
             frontier.extend(new)
-        yield from (f"{state.name} can not be reached" for state in self.states if state not in reached)
+        yield from (f"{state.name} cannot be reached" for state in self.states if state not in reached)
         for state in self.states:
             if not leads_to[state] and state not in self.final:
                 yield f"{state.name} is a dead end and not declared final"
@@ -222,7 +224,7 @@ class RunningChart:
         effects: list[Effect] = []
         trigger = self._triggers.get(type(event))
         if trigger is None:
-            raise self._illegal(model, event)
+            raise IllegalEvent(f"{self.chart.name}: {type(event).__name__} is no event of this chart")
         try:
             trigger(model, event, now, effects)
         except MachineError as problem:

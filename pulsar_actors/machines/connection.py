@@ -156,7 +156,7 @@ ROWS: Final = (
     Row(SocketLost,         CLOSING,          CLOSED),
     Row(FlushTimedOut,      CLOSING,          CLOSED,          None,                      "end_unflushed"),
 
-    # Out of turn: a broker that speaks before its time can not be trusted.
+    # Out of turn: a broker that speaks before its time cannot be trusted.
     Row(Connected,          (SECURING, AUTHENTICATING, CHALLENGED, READY), CLOSED,   None, "end_out_of_turn"),
     Row(Challenged,         (SECURING, AUTHENTICATING, CHALLENGED),        CLOSED,   None, "end_out_of_turn"),
     Row(Refused,             (SECURING, AUTHENTICATING),                    CLOSED,   None, "end_refused"),

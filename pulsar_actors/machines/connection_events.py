@@ -37,7 +37,7 @@ class Close(NamedTuple):
 
 
 class Drop(NamedTuple):
-    """End at once: what a producer or consumer met shows that the connection can not be trusted."""
+    """End at once: what a producer or consumer met shows that the connection cannot be trusted."""
 
     error: PulsarException
 

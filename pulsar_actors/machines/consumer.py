@@ -1,9 +1,10 @@
 """One consumer on one topic partition: from the first lookup to the last acknowledgement.
 
 The machine decides when to look up, when a broker may be asked to subscribe, what a seek and an unsubscribe mean for
-the binding, and when to give up. Connections and lookups are others' business; what was delivered and what is owed for
-it is the ledgers' (`deliveries.py`), and what each error means stands in `server_errors.py`. How a consumer gets and
-loses its binding to a broker is told in `binding.py`, with the actions for it.
+the binding, and when to give up. Connections and lookups are others' business. What was delivered and what is owed for
+it is the ledgers': `entry_intake.py` judges each entry and says how many permits a corrupt one cost, `permits.py`
+counts them, `deliveries.py` brings them together. What each error means stands in `server_errors.py`. How a consumer
+gets and loses its binding to a broker is told in `binding.py`, with the actions for it.
 
 Before it asks for a connection, a consumer drops what is queued, because the next broker sends it again. With the
 connection it hears which entry was opened last: a reader goes on after that one. A broker that has just accepted

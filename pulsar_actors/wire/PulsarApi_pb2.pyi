@@ -2012,7 +2012,7 @@ class CommandAck(google.protobuf.message.Message):
         DecryptionError: CommandAck._ValidationError.ValueType  # 4
 
     class ValidationError(_ValidationError, metaclass=_ValidationErrorEnumTypeWrapper):
-        """Presence: the entry is acknowledged because it can not be read."""
+        """Presence: the entry is acknowledged because it cannot be read."""
 
     UncompressedSizeCorruption: CommandAck.ValidationError.ValueType  # 0
     DecompressionError: CommandAck.ValidationError.ValueType  # 1

@@ -33,10 +33,13 @@ from pulsar_actors.wire.fields import (
     unknown_enum,
 )
 from pulsar_actors.wire.octets import Octets, octets
-from pulsar_actors.wire.PulsarApi_pb2 import BaseCommand
+from pulsar_actors.wire.PulsarApi_pb2 import BaseCommand, CommandMessage, CommandSend
 from pulsar_actors.wire.strings import undecoded_string
 
-__all__ = ["decode_command", "encode_command", "serialise_command"]
+__all__ = ["CARRIERS", "decode_command", "encode_command", "serialise_command"]
+
+CARRIERS = frozenset({CommandSend, CommandMessage})
+"""The commands that are followed by an entry."""
 
 _SIZES = struct.Struct(">II")  # of the frame, not counting itself, and of the command
 _VARINT, _LENGTH_DELIMITED = 0, 2  # protobuf's wire types
@@ -95,6 +98,8 @@ def serialise_command(command: Message) -> bytes:
 
 def encode_command(command: Message) -> bytes:
     """Write a command that carries no entry, such as `CommandPing()`, as its whole frame."""
+    if type(command) in CARRIERS:
+        raise EncodeError(f"{type(command).__name__} is written with its entry: `encode_payload_command`", 0, 0)
     body = serialise_command(command)
     return _SIZES.pack(4 + len(body), len(body)) + body
 
@@ -151,7 +156,7 @@ def _parse(kind: type[_M], data: bytes, size: int) -> _M:
     try:
         return kind.FromString(data)
     except UNREADABLE as fault:
-        raise MalformedCommand(f"protobuf can not read a {kind.__name__}: {fault}", 0, size) from fault
+        raise MalformedCommand(f"protobuf cannot read a {kind.__name__}: {fault}", 0, size) from fault
 
 
 def _refuse_undecoded(command: Message, size: int) -> None:

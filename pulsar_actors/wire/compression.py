@@ -15,7 +15,7 @@ Blocks that hold nothing are legal (RFC 8878, 3.1.1.2) and take a decoder's time
 | sound data of another size, as far as the codec can tell         | `UncompressedSizeCorruption` |
 | unreadable, cut short, something after the end, an unknown codec | `DecompressionFailed`       |
 
-LZ4, and a ZSTD frame that does not state its own size, can not tell data that is too long from data that is corrupt:
+LZ4, and a ZSTD frame that does not state its own size, cannot tell data that is too long from data that is corrupt:
 both are `DecompressionFailed` there.
 """
 
@@ -94,10 +94,8 @@ def _squeeze_lz4(payload: Buffer) -> Buffer:
 def _inflate_lz4(payload: Buffer, size: int) -> Buffer:
     try:
         return cast("bytes", _lz4.decompress(payload, uncompressed_size=size))
-    except (_lz4.LZ4BlockError, OverflowError) as error:  # the library can not count past 2^31 - 1
-        raise DecompressionFailed(
-            f"LZ4 can not read the payload as {size:,} bytes: {error}", 0, len(payload)
-        ) from error
+    except (_lz4.LZ4BlockError, OverflowError) as error:  # the library cannot count past 2^31 - 1
+        raise DecompressionFailed(f"LZ4 cannot read the payload as {size:,} bytes: {error}", 0, len(payload)) from error
 
 
 def _inflate_zlib(payload: Buffer, size: int) -> Buffer:
@@ -105,7 +103,7 @@ def _inflate_zlib(payload: Buffer, size: int) -> Buffer:
     try:
         inflated = stream.decompress(payload, size + 1)  # the byte too many shows that there is more
     except zlib.error as error:
-        raise DecompressionFailed(f"ZLIB can not read the payload: {error}", 0, len(payload)) from error
+        raise DecompressionFailed(f"ZLIB cannot read the payload: {error}", 0, len(payload)) from error
     if len(inflated) > size:
         raise UncompressedSizeCorruption(
             f"the payload declares {size:,} bytes uncompressed, but holds more", 0, len(payload)
@@ -130,7 +128,7 @@ def _inflate_zstd(payload: Buffer, size: int) -> Buffer:
         written = _zstd.decompress_into(payload, inflated)
     except _CramjamError as error:
         raise DecompressionFailed(
-            f"ZSTD can not read the payload as {size:,} bytes: {error}", 0, len(payload)
+            f"ZSTD cannot read the payload as {size:,} bytes: {error}", 0, len(payload)
         ) from error
     _check_size(written, size, payload)
     return inflated
@@ -193,7 +191,7 @@ def _inflate_snappy(payload: Buffer, size: int) -> Buffer:
         inflated = bytearray(size)
         _snappy.decompress_raw_into(payload, inflated)
     except _CramjamError as error:
-        raise DecompressionFailed(f"SNAPPY can not read the payload: {error}", 0, len(payload)) from error
+        raise DecompressionFailed(f"SNAPPY cannot read the payload: {error}", 0, len(payload)) from error
     return inflated
 
 

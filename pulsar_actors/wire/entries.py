@@ -5,7 +5,7 @@ broker put in front on the way to a consumer; then what the producer wrote: perh
 checksum (4 bytes), then the size of the metadata (4 bytes), a MessageMetadata, and the payload up to the frame's end.
 The checksum is the CRC32-C of all that follows it.
 
-Where 0x0e01 is absent there is no checksum and the metadata's size comes at once. The two can not be mistaken for each
+Where 0x0e01 is absent there is no checksum and the metadata's size comes at once. The two cannot be mistaken for each
 other: a size that begins with 0x0e01 would be that of metadata of 235 MB or more.
 
 Opening an entry reads its headers and metadata, which is all that an actor needs to count its messages; `verify` runs
@@ -57,7 +57,7 @@ class Entry(NamedTuple):
 def open_entry(rest: memoryview) -> Entry:
     """Read the headers and metadata of an entry, without verifying its checksum.
 
-    Raises MalformedEntry for headers or metadata that can not be read and DecompressionFailed for a codec that this
+    Raises MalformedEntry for headers or metadata that cannot be read and DecompressionFailed for a codec that this
     client does not know, unless a wrong checksum explains either: then it is ChecksumMismatch. Positions after the
     broker's metadata count from its end.
     """

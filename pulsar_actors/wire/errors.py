@@ -29,7 +29,7 @@ from pulsar_actors.wire.PulsarApi_pb2 import CommandAck
 
 
 class FrameError(WireError):
-    """The stream can not be trusted any longer."""
+    """The stream cannot be trusted any longer."""
 
 
 class FrameTooSmall(FrameError):
@@ -49,7 +49,7 @@ class BadCommand(WireError):
 
 
 class MalformedCommand(BadCommand):
-    """A command that protobuf can not read, or with a string that is not UTF-8."""
+    """A command that protobuf cannot read, or with a string that is not UTF-8."""
 
 
 class UnknownCommand(BadCommand):
@@ -92,7 +92,7 @@ class ChecksumMismatch(EntryError):
 
 
 class MalformedEntry(EntryError):
-    """Headers or metadata that can not be read. Other clients report it as a checksum mismatch; so do we."""
+    """Headers or metadata that cannot be read. Other clients report it as a checksum mismatch; so do we."""
 
     validation_error = CommandAck.ValidationError.ChecksumMismatch
 
@@ -104,7 +104,7 @@ class UncompressedSizeCorruption(EntryError):
 
 
 class DecompressionFailed(EntryError):
-    """A payload that its codec can not read, or a codec that nobody here knows."""
+    """A payload that its codec cannot read, or a codec that nobody here knows."""
 
     validation_error = CommandAck.ValidationError.DecompressionError
 
@@ -120,4 +120,4 @@ class MalformedMessageId(WireError):
 
 
 class EncodeError(WireError):
-    """A value that can not be written, because it is too large or would be unreadable."""
+    """A value that cannot be written, because it is too large or would be unreadable."""

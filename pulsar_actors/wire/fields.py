@@ -94,7 +94,7 @@ def serialise(message: Message) -> bytes:
         return message.SerializeToString()
     except ProtobufEncodeError as fault:
         missing, name = first_missing_field(message), message.DESCRIPTOR.name
-        what = f"{name} without its required {missing}" if missing else f"{name} can not be written: {fault}"
+        what = f"{name} without its required {missing}" if missing else f"{name} cannot be written: {fault}"
         raise EncodeError(what, 0, 0) from None  # protobuf's own text names every missing field
 
 

@@ -15,7 +15,7 @@ from typing import NamedTuple
 
 from google.protobuf.message import Message
 
-from pulsar_actors.wire.commands import serialise_command
+from pulsar_actors.wire.commands import CARRIERS, serialise_command
 from pulsar_actors.wire.errors import CommandOverrun, EncodeError, FrameError, FrameTooLarge, FrameTooSmall
 from pulsar_actors.wire.octets import Octets, octets
 
@@ -160,6 +160,8 @@ def encode_payload_command(command: Message, *entry: bytes | memoryview) -> list
 
     The entry comes as the buffers that `encode_entry` gave or as the bytes an `Entry` was read from.
     """
+    if type(command) not in CARRIERS:
+        raise EncodeError(f"{type(command).__name__} carries no entry: `encode_command`", 0, 0)
     body = serialise_command(command)
     total = _TOTAL.size + len(body) + sum(map(_size, entry))
     if total > _LARGEST_TOTAL:

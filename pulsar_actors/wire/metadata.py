@@ -22,7 +22,7 @@ def read_metadata(kind: type[_M], data: bytes, at: int, blame: Callable[[str, in
     try:
         message = parse(kind, data)
     except UNREADABLE as fault:
-        raise blame(f"protobuf can not read a {kind.__name__}: {fault}", at, len(data)) from fault
+        raise blame(f"protobuf cannot read a {kind.__name__}: {fault}", at, len(data)) from fault
     if not message.IsInitialized():
         missing = first_missing_field(message)
         raise blame(f"{kind.__name__} without its required {missing}", at, len(data))

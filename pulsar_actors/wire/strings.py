@@ -7,7 +7,7 @@ form refuses the whole message. Neither is met further inside.
 A **command** with such a string is malformed (`commands.py`): it is a broker's word, and no broker writes one.
 
 The **metadata** of entries and messages is a producer's word, and the data beside it may be all there is of something.
-The Java client reads such strings with the replacement character in place of what can not be read, the C++ client as
+The Java client reads such strings with the replacement character in place of what cannot be read, the C++ client as
 the bytes they are; to refuse them would lose messages that others receive. So they are read as Java reads them. The C
 form is not slowed for it: `parse` leaves the strings alone, and `readable` is called where somebody is about to read
 them. What is stored, or sent again, keeps its bytes.

@@ -86,7 +86,7 @@ class TopicName(NamedTuple):
 
     @property
     def encoded_local_name(self) -> str:
-        """The last part as one segment of a URL's path; InvalidTopicName says that it can not be one."""
+        """The last part as one segment of a URL's path; InvalidTopicName says that it cannot be one."""
         if not _DOTS.isdisjoint(self.local_name.split("/")):
             raise InvalidTopicName(
                 f"{excerpt(str(self))} has no HTTP address, for '.' and '..' mean something else there"

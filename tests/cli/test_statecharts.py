@@ -179,9 +179,9 @@ def fill_the_disk(folder: Path) -> None:
 @pytest.mark.parametrize(
     ("obstruct", "error"),
     [
-        (put_a_file_in_the_way, "can not write statecharts: File exists\n"),
-        (put_a_folder_in_the_way, "can not write statecharts/README.md: Is a directory\n"),
-        (fill_the_disk, "can not write statecharts: No space left on device\n"),
+        (put_a_file_in_the_way, "cannot write statecharts: File exists\n"),
+        (put_a_folder_in_the_way, "cannot write statecharts/README.md: Is a directory\n"),
+        (fill_the_disk, "cannot write statecharts: No space left on device\n"),
     ],
 )
 def test_what_can_not_be_written_is_an_error_of_one_line(
@@ -205,7 +205,7 @@ def test_a_folder_that_may_not_be_written_is_an_error_of_one_line(
 
     monkeypatch.setattr(Path, "write_bytes", refuse)
     assert main(["statecharts"]) == 1
-    assert capsys.readouterr() == ("", f"can not write {drawn.name}/README.md: Permission denied\n")
+    assert capsys.readouterr() == ("", f"cannot write {drawn.name}/README.md: Permission denied\n")
 
 
 def test_without_a_command_the_commands_are_listed(capsys: pytest.CaptureFixture[str]) -> None:

@@ -90,7 +90,7 @@ def test_an_event_that_is_not_listed_is_illegal_and_the_error_says_what_would_be
 
 
 def test_an_event_of_another_chart_is_illegal() -> None:
-    with pytest.raises(IllegalEvent, match="door: door_machine is illegal in OPEN"):
+    with pytest.raises(IllegalEvent, match="door: DoorMachine is no event of this chart"):
         DoorMachine().handle(DoorMachine(), 0.0)
 
 
@@ -140,7 +140,7 @@ def without(*indexes: int) -> list[Row]:
         ({"rows": [*ROWS, Row(BrickUp, Elsewhere.NOWHERE, OPEN)]}, "unknown state Elsewhere.NOWHERE"),
         ({"initial": Elsewhere.NOWHERE}, "unknown state Elsewhere.NOWHERE"),
         ({"final": [GONE, Elsewhere.NOWHERE]}, "unknown state Elsewhere.NOWHERE"),
-        ({"rows": without(0, 3), "ours": [Push]}, "SHUT can not be reached"),
+        ({"rows": without(0, 3), "ours": [Push]}, "SHUT cannot be reached"),
         ({"rows": [*without(1, 2, 3), Row(BrickUp, OPEN, GONE)]}, "SHUT is a dead end and not declared final"),
         ({"final": []}, "GONE is a dead end and not declared final"),
         ({"final": [GONE, SHUT]}, "SHUT is declared final and yet left"),

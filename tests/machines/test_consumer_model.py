@@ -20,6 +20,8 @@ from mutants import Fault, Hunt, fault, hunting
 
 from pulsar_actors.exceptions import BrokerRefusal, ConnectionLost, Timeout
 from pulsar_actors.machines.binding_events import (
+    AskToClose,
+    Attach,
     BrokerClosed,
     Close,
     CloseAnswered,
@@ -31,6 +33,7 @@ from pulsar_actors.machines.binding_events import (
     Ended,
     Fail,
     LookedUp,
+    LookUp,
     LookupFailed,
     Migrated,
     Open,
@@ -47,6 +50,7 @@ from pulsar_actors.machines.consumer_events import (
     AskToAck,
     AskToSeek,
     AskToSubscribe,
+    AskToUnsubscribe,
     Attached,
     ClearQueue,
     Done,
@@ -101,6 +105,19 @@ AGES = st.sampled_from([0, 0, 0, 1])
 Place = tuple[int, int]  # entry, index in its batch
 
 
+OWED: dict[State, type] = {  # what was asked for last, in each state that waits for an answer
+    State.LOOKING_UP: LookUp,
+    State.CONNECTING: Attach,
+    State.SUBSCRIBING: AskToSubscribe,
+    State.SEEKING: AskToSeek,
+    State.SEEKING_UNBOUND: AskToSeek,
+    State.UNSUBSCRIBING: AskToUnsubscribe,
+    State.CLOSE_PENDING: AskToClose,
+    State.WAITING: RetryDue,
+    State.CLOSING: AskToClose,
+}
+
+
 def size_of(entry: int) -> int | None:
     """Every third entry is a plain message; the others are batches of three."""
     return None if entry % 3 == 0 else 3
@@ -143,6 +160,7 @@ class AnyConsumer(RuleBasedStateMachine):
         self.unanswered_acks: list[int] = []
         self.epoch = self.brokers_epoch = 0
         self.in_the_middle = False
+        self.asked: type | None = None
         self.bound = False
         self.may_be_bound = False  # a SUBSCRIBE was given up, and neither its close nor its connection ended it
         self.seek_is_open = False
@@ -171,6 +189,8 @@ class AnyConsumer(RuleBasedStateMachine):
 
     def perform(self, effect: Any) -> None:
         self.attempt = max(self.attempt, getattr(effect, "attempt", 0))
+        kind = type(effect.event if isinstance(effect, StartTimer) else effect)
+        self.asked = kind if kind in OWED.values() else self.asked
         match effect:
             case StartTimer():
                 self.timers.append(effect)
@@ -461,6 +481,10 @@ class AnyConsumer(RuleBasedStateMachine):
             assert freed < QUEUE // 2, "permits were lost"
 
     @invariant()
+    def whoever_waits_has_asked(self) -> None:
+        assert OWED.get(self.state, self.asked) is self.asked, "waits for nothing"
+
+    @invariant()
     def the_broker_knows_the_epoch(self) -> None:
         assert not self.bound or self.state not in BOUND or self.brokers_epoch == self.epoch, "an epoch nobody was told"
 
@@ -560,6 +584,8 @@ FAULTS = [
           "subscribed while a close was owed", "broker_closes", "go_on"),
     fault(CloseTimedOut, State.CLOSE_PENDING, "drop_unanswering", {"does": "let_go"},
           "subscribed while a close was owed", "nobody_answers", "go_on"),
+    fault(BrokerClosed, State.READY, "let_go", {"dest": State.SUBSCRIBING},
+          "waits for nothing", "broker_closes"),
     fault(BrokerClosed, State.READY, "let_go", {"dest": INTERNAL, "does": None},
           "spoke without a binding", "broker_closes", "redeliver"),
     fault(Redeliver, State.READY, "redeliver_all", {"does": None},

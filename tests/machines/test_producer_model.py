@@ -82,6 +82,17 @@ SEND_ERRORS = [
 ]
 
 
+OWED: dict[State, type] = {  # what was asked for last, in each state that waits for an answer
+    State.LOOKING_UP: LookUp,
+    State.CONNECTING: Attach,
+    State.CREATING: AskToCreate,
+    State.QUEUED: AskToCreate,
+    State.CLOSE_PENDING: AskToClose,
+    State.WAITING: RetryDue,
+    State.CLOSING: AskToClose,
+}
+
+
 @dataclass
 class Wire:
     """One connection to one broker. What the client has given up is still owed by the broker."""
@@ -129,6 +140,7 @@ class AnyProducer(RuleBasedStateMachine):
         self.flushes_asked: list[int] = []
         self.flushes_ended: list[object] = []
         self.told: list[type] = []
+        self.asked: type | None = None
 
     @property
     def open(self) -> list[int]:
@@ -148,6 +160,8 @@ class AnyProducer(RuleBasedStateMachine):
         self.in_the_middle = False
 
     def perform(self, effect: Any) -> None:
+        kind = type(effect.event if isinstance(effect, StartTimer) else effect)
+        self.asked = kind if kind in OWED.values() else self.asked
         match effect:
             case StartTimer():
                 self.timers.append(effect)
@@ -392,6 +406,10 @@ class AnyProducer(RuleBasedStateMachine):
             assert not set(self.open) - set(self.written.get(self.connection, [])), "bound, and yet not written"
 
     @invariant()
+    def whoever_waits_has_asked(self) -> None:
+        assert OWED.get(self.machine.state, self.asked) is self.asked, "waits for nothing"
+
+    @invariant()
     def room_is_taken_by_what_is_open_and_nothing_else(self) -> None:
         assert self.quota.used == sum(self.items[number].messages for number in self.open)
 
@@ -466,6 +484,8 @@ FAULTS = [
           "written out of order", "publish", "go_on"),
     fault(BrokerClosed, State.READY, "let_go", {"dest": INTERNAL, "does": None},
           "written without a binding", "publish", "broker_closes"),
+    fault(BrokerClosed, State.READY, "let_go", {"dest": State.CREATING},
+          "waits for nothing", "broker_closes"),
     fault(CreateTimedOut, State.CREATING, "close_first", {"dest": State.WAITING, "does": "let_go"},
           "another is unanswered", "broker_answers_create", "go_on"),
     fault(BrokerClosed, State.CREATING, "close_first_then_move", {"dest": State.WAITING, "does": "let_go"},

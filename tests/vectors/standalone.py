@@ -104,7 +104,7 @@ def tool(name: str) -> str:
 
 
 def jars() -> Path:
-    """The folder of the broker's jars, fetched when it isn't there yet."""
+    """The folder of the broker's jars, fetched when it is not there yet."""
     lib = CACHE / "lib"
     if not lib.exists():
         CACHE.mkdir(parents=True, exist_ok=True)

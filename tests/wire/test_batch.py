@@ -169,7 +169,7 @@ MALFORMED: list[tuple[str, bytes, int, str]] = [
     ),
     ("metadata beyond the end", struct.pack(">I", 9) + b"\x18\x00", 1, "9 bytes does not fit in the 2 "),
     ("metadata of 4 GiB", b"\xff" * 6, 1, "does not fit in the 2 "),
-    ("unreadable metadata", by_hand(b"\xff\xff"), 1, "can not read a SingleMessageMetadata"),
+    ("unreadable metadata", by_hand(b"\xff\xff"), 1, "cannot read a SingleMessageMetadata"),
     ("no payload size", by_hand(KEY), 1, "without its required payload_size"),
     ("a property without a value", by_hand(bytes.fromhex("0a030a016b 1800")), 1, r"required properties\[0\]\.value"),
     ("a negative payload size", by_hand(b"\x18" + b"\xff" * 9 + b"\x01", b"x"), 1, "a payload of -1 bytes"),

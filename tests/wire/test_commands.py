@@ -119,7 +119,7 @@ def test_a_command_of_many_bytes_has_a_size_of_several_digits() -> None:
 
 @pytest.mark.parametrize("data", [b"\xff", b"\x08", b"\x0b\x0b", b"\x08\x12\x92\x01\x05"])
 def test_bytes_that_protobuf_can_not_read_are_a_malformed_command(data: bytes) -> None:
-    with pytest.raises(MalformedCommand, match=f"protobuf can not read a .*{len(data)} bytes"):
+    with pytest.raises(MalformedCommand, match=f"protobuf cannot read a .*{len(data)} bytes"):
         decode_command(data)
 
 

@@ -132,9 +132,9 @@ MALFORMED: list[tuple[str, bytes, str, int, int]] = [
     ("metadata of 4 GiB", b"\xff\xff\xff\xff", "does not fit in the 0 ", 0, 2**32 - 1),
     ("half a broker metadata size", b"\x0e\x02\x00", "ends within the size of the broker's entry metadata", 2, 3),
     ("broker metadata beyond the end", b"\x0e\x02\x00\x00\x00\x09x", "9 bytes does not fit in the 1 ", 2, 9),
-    ("unreadable broker metadata", b"\x0e\x02\x00\x00\x00\x01\xff", "can not read a BrokerEntryMetadata", 6, 1),
+    ("unreadable broker metadata", b"\x0e\x02\x00\x00\x00\x01\xff", "cannot read a BrokerEntryMetadata", 6, 1),
     ("nothing after the broker metadata", b"\x0e\x02\x00\x00\x00\x00", "ends within the size of the message", 0, 0),
-    ("unreadable metadata", bytes(by_hand(b"\xff")), "can not read a MessageMetadata", 10, 1),
+    ("unreadable metadata", bytes(by_hand(b"\xff")), "cannot read a MessageMetadata", 10, 1),
     ("no metadata", bytes(by_hand(b"")), "without its required producer_name", 10, 0),
     ("metadata without one field", bytes(by_hand(METADATA_BYTES[:-2])), "without its required publish_time", 10, 5),
 ]

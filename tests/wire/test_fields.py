@@ -76,7 +76,7 @@ def test_a_message_that_protobuf_can_not_write_for_another_reason_is_refused_in_
             raise ProtobufEncodeError("too large")
 
     message: Any = TooLarge()
-    with pytest.raises(EncodeError, match="MessageIdData can not be written: too large"):
+    with pytest.raises(EncodeError, match="MessageIdData cannot be written: too large"):
         serialise(message)
 
 

@@ -14,7 +14,7 @@ def test_metadata_is_read_whatever_its_strings_are() -> None:
 
 
 def test_unreadable_metadata_is_blamed_where_it_lies() -> None:
-    with pytest.raises(MalformedEntry, match="can not read a BrokerEntryMetadata") as caught:
+    with pytest.raises(MalformedEntry, match="cannot read a BrokerEntryMetadata") as caught:
         read_metadata(BrokerEntryMetadata, b"\xff", 7, MalformedEntry)
     assert (caught.value.at, caught.value.size) == (7, 1)
 

@@ -56,5 +56,5 @@ class AckGroup(NamedTuple):
 
 
 def corrupt(entries: Iterable[EntryKey], error: "CommandAck.ValidationError.ValueType") -> AckGroup:
-    """Acknowledge entries that can not be read; this is not held back."""
+    """Acknowledge entries that cannot be read; this is not held back."""
     return AckGroup(tuple((entry, 0) for entry in entries), validation_error=error)

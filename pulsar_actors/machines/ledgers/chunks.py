@@ -11,7 +11,7 @@ unless something was lost or sent twice:
   the message is so old that nobody will send what is missing, all of it is acknowledged instead, unless its beginning
   was dropped here, in which case it will come.
 
-What can not be finished must not stay for ever: none is kept longer than `expiry` seconds (0: no limit), and no more
+What cannot be finished must not stay for ever: none is kept longer than `expiry` seconds (0: no limit), and no more
 than `max_pending` (0: no limit). When there is no room, the newcomer has to come again later. If the oldest made room
 instead, then of many messages that are on their way together each could be dropped by a later one just before its end,
 and none would ever be finished; as it is, `max_pending` of them always are. Two things make the oldest go all the same:

@@ -10,7 +10,7 @@ The ledger keeps the first two and knows the third. A batch is sent whole as soo
 broker's number may go below zero; it is not rounded up: every unit rounded away is a permit lost or minted, and a
 consumer that loses one a day stands still in a few years.
 
-It can not stall: with nothing held, the broker has the queue's size less what is unreported, and what is unreported is
+It cannot stall: with nothing held, the broker has the queue's size less what is unreported, and what is unreported is
 less than half of it.
 
 A queue of size 0 asks for one message at a time, and only while somebody waits for it and nothing is held.
@@ -65,7 +65,7 @@ class Permits:
     def arrived(self, generation: Generation, count: int) -> None:
         """Count messages that used permits: those of an entry without the ones that the broker masked."""
         if count < 0:
-            raise InternalError(f"{count} messages can not have arrived")
+            raise InternalError(f"{count} messages cannot have arrived")
         if generation == self.generation:
             self.at_broker -= count
             self.held += count
@@ -96,7 +96,7 @@ class Permits:
         if generation != self.generation:
             return False
         if not 0 <= count <= self.held:
-            raise InternalError(f"{count} messages can not leave a queue that holds {self.held}")
+            raise InternalError(f"{count} messages cannot leave a queue that holds {self.held}")
         self.held -= count
         return True
 

@@ -9,7 +9,7 @@ Exclusive and Failover order matters: it redelivers everything unacknowledged, a
 would be seen twice. To tell what it sent before it heard of this from what it sent after, each redelivery of everything
 has an epoch, which only grows, and which the broker repeats in what it sends.
 
-The consumer itself sets entries aside: chunks that it can not put together yet, and what the dead letter topic did not
+The consumer itself sets entries aside: chunks that it cannot put together yet, and what the dead letter topic did not
 take. They would fail again at once, over and over, and in an ordered subscription bring everything behind them again
 each time. So they wait like what the user refused, and never less than `SHORTEST_REST`.
 """

@@ -14,7 +14,7 @@ LAST_MS = 2**64 - 1
 
 
 def impossible(target: MessageId | int) -> InvalidArgument | None:
-    """Tell what is wrong with a place that can not be said."""
+    """Tell what is wrong with a place that cannot be said."""
     if isinstance(target, int):
         problem = f"a time to seek to is in milliseconds since 1970, from 0 to 2^64 - 1, not {target}"
         return None if 0 <= target <= LAST_MS else InvalidArgument(problem)

@@ -1,6 +1,6 @@
 """What each error of a broker means for whoever asked.
 
-The same error weighs differently with the moment. A first creation has a user waiting for it: what a retry can not
+The same error weighs differently with the moment. A first creation has a user waiting for it: what a retry cannot
 cure fails the call at once, and the rest is retried until the operation timeout. Once created, a producer or consumer
 outlives almost anything, for brokers restart, forget and change their minds: only a topic or subscription that has
 gone, a terminated topic and a fenced producer end it. What would end a living one also ends the creation of a new one.

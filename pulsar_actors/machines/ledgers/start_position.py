@@ -30,7 +30,7 @@ class StartAt(NamedTuple):
 
 
 def _check(message_id: MessageId) -> None:
-    """Refuse what SUBSCRIBE can not say, before anything waits for it."""
+    """Refuse what SUBSCRIBE cannot say, before anything waits for it."""
     try:
         message_id.to_data()
     except EncodeError as error:
