@@ -110,7 +110,7 @@ class Deliveries:
     def start_at(self, opened: MessageId | None, now_ms: int) -> StartAt:
         """Give the place to subscribe from, after the last entry that was opened."""
         if opened is not None and self._stored:
-            self.ledgers.start.opened(opened)
+            self.ledgers.start.opened(opened, self.ledgers.chunks.unread_from(opened.position))
         return self.ledgers.start.subscribe(now_ms)
 
     def subscribed(self) -> Effects:

@@ -22,7 +22,7 @@ from typing import NamedTuple
 
 from pulsar_actors.machines.ledgers import ack_set, dead_letters
 from pulsar_actors.machines.ledgers.ack_groups import AckGroups
-from pulsar_actors.machines.ledgers.chunks import Chunk, ChunkAssembly
+from pulsar_actors.machines.ledgers.chunks import Chunk, ChunkAssembly, Whole
 from pulsar_actors.machines.ledgers.dead_letters import DeadLetters
 from pulsar_actors.machines.ledgers.entry_key import EntryKey, is_real
 from pulsar_actors.machines.ledgers.redelivery import Redelivery
@@ -186,8 +186,14 @@ class EntryIntake:
         intake.acknowledge += outcome.acknowledge
         intake.corrupt += [(one.position, ValidationError.UncompressedSizeCorruption) for one in outcome.corrupt]
         if outcome.whole is not None:
-            whole = delivery._replace(message_id=outcome.whole.message_id, payload=outcome.whole.payload)
-            self._hand_over(whole, intake)
+            self._take_put_together(delivery, outcome.whole, intake)
+
+    def _take_put_together(self, last: Delivery, whole: Whole, intake: Intake) -> None:
+        """Leave out what a reader has opened, and met again because another message began before it."""
+        if self._start.is_before(whole.message_id.position):
+            intake.returned += last.messages
+        else:
+            self._hand_over(last._replace(message_id=whole.message_id, payload=whole.payload), intake)
 
     def _hand_over(self, delivery: Delivery, intake: Intake) -> None:
         """Deliver, unless it was tried too often."""

@@ -12,6 +12,7 @@ from pulsar_actors.machines.consumer_events import (
     AcksAnswered,
     AcksDue,
     AskToAck,
+    AskToSubscribe,
     Attached,
     DeadLetterFailed,
     DeadLetterSent,
@@ -29,7 +30,7 @@ from pulsar_actors.machines.consumer_events import (
     Tell,
 )
 from pulsar_actors.machines.ledgers.start_position import StartPosition
-from pulsar_actors.wire.message_id import LATEST, MessageId
+from pulsar_actors.wire.message_id import EARLIEST, LATEST, MessageId
 from pulsar_actors.wire.PulsarApi_pb2 import CommandAck, CommandFlow, CommandRedeliverUnacknowledgedMessages
 
 Fault = CommandAck.ValidationError
@@ -360,3 +361,35 @@ def test_a_reader_of_a_topic_that_is_not_stored_skips_nothing_after_a_reconnect(
     driven.subscribe(opened=MessageId(0, 0))
     driven.receive(incoming(0))
     assert driven.did(HandOver)
+
+
+def piece(uuid: str, entry: int, chunk_id: int, of: int = 2) -> Any:
+    sizes = {"num_chunks_from_msg": of, "total_chunk_msg_size": 7 * of}
+    return incoming(entry, uuid=uuid, chunk_id=chunk_id, **sizes)
+
+
+def test_a_reader_loses_and_repeats_nothing_when_chunks_lie_around_what_it_opened_last() -> None:
+    topic = [piece("a", 0, 0), piece("b", 1, 0), incoming(2), piece("b", 3, 1), incoming(4), piece("a", 5, 1)]
+    for received in range(3, 7):
+        driven = ready(queue_size=10, start=StartPosition(EARLIEST, durable=False))
+        driven.receive(*topic[:received])
+        (handed,) = driven.did(HandOver)
+        for read in range(1, len(handed.entries) + 1):
+            before = [one.message_id.entry_id for one in handed.entries[:read]]
+            assert before + resumed(topic, received, handed.entries[read - 1].message_id) == [2, 3, 4, 5]
+
+
+def resumed(topic: list[Any], received: int, opened: MessageId) -> list[int]:
+    """Receive so much, lose the connection after opening a message, and give what comes after that."""
+    driven = ready(queue_size=10, start=StartPosition(EARLIEST, durable=False))
+    driven.receive(*topic[:received])
+    driven.tell(Detached(driven.connection, ConnectionLost("reset")))
+    driven.fire(RetryDue)
+    driven.attach(opened.entry)
+    (ask,) = driven.did(AskToSubscribe)
+    driven.tell(Subscribed(driven.attempt))
+    start = MessageId.from_data(ask.command.start_message_id)
+    driven.receive(
+        *(one for one in topic if one.command.message_id.entryId >= start.entry_id + (start.batch_index < 0))
+    )
+    return [one.message_id.entry_id for handed in driven.did(HandOver) for one in handed.entries]

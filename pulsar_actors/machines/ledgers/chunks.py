@@ -104,7 +104,7 @@ class ChunkAssembly:
         self.auto_ack_oldest = auto_ack_oldest
         self.expiry = expiry
         self._pending: OrderedDict[str, _Pending] = OrderedDict()
-        self._dropped: dict[str, float] = {}
+        self._dropped: dict[str, tuple[float, EntryKey]] = {}
         self._finished: EntryMap[tuple[EntryKey, ...]] = EntryMap()
 
     def add(self, chunk: Chunk, now: float) -> ChunkOutcome:
@@ -147,7 +147,7 @@ class ChunkAssembly:
         outcome = ChunkOutcome()
         if again is None and not self._has_room(outcome, now):
             outcome.later.append(chunk.message_id)
-            self._drop(chunk.uuid, now)
+            self._drop(chunk.uuid, now, chunk.message_id)
             return outcome
         if again is not None and again.ids[0] != chunk.message_id:
             outcome.acknowledge += again.ids
@@ -165,24 +165,24 @@ class ChunkAssembly:
             del self._pending[uuid]
             outcome.acknowledge += oldest.ids
         elif now - oldest.latest > STALLED:
-            self._drop(uuid, now)
+            self._drop(uuid, now, oldest.ids[0])
             outcome.later += oldest.ids
         else:
             return False
         return True
 
-    def _drop(self, uuid: str, now: float) -> None:
+    def _drop(self, uuid: str, now: float, first: MessageId) -> None:
         """Drop a message whose beginning will come again, and remember that."""
         self._pending.pop(uuid, None)
         self._dropped.pop(uuid, None)
-        self._dropped[uuid] = now
+        self._dropped[uuid] = now, first.position
         while self._dropped and not self._will_come(next(iter(self._dropped)), now):
             del self._dropped[next(iter(self._dropped))]
 
     def _will_come(self, uuid: str, now: float) -> bool:
         """Tell whether the beginning of a message will come again, however old it is."""
-        dropped_at = self._dropped.get(uuid)
-        return dropped_at is not None and now - dropped_at <= self.expiry
+        dropped = self._dropped.get(uuid)
+        return dropped is not None and now - dropped[0] <= self.expiry
 
     def _stray(self, chunk: Chunk, pending: _Pending | None, now: float) -> ChunkOutcome:
         ids = [chunk.message_id] if pending is None else [*pending.ids, chunk.message_id]
@@ -190,7 +190,7 @@ class ChunkAssembly:
             self._pending.pop(chunk.uuid, None)
             return ChunkOutcome(acknowledge=ids)
         if pending is not None:
-            self._drop(chunk.uuid, now)
+            self._drop(chunk.uuid, now, pending.ids[0])
         return ChunkOutcome(later=ids)
 
     def _append(self, chunk: Chunk, pending: _Pending, outcome: ChunkOutcome, now: float) -> ChunkOutcome:
@@ -222,6 +222,12 @@ class ChunkAssembly:
         """Forget the entries of the messages that a cumulative acknowledgement covers."""
         self._finished.pop_up_to(entry)
 
+    def unread_from(self, opened: EntryKey) -> EntryKey | None:
+        """Give the first chunk of messages that a reader has not opened, if it lies before what it opened last."""
+        begun = [entries[0] for entries in self._finished.above(opened)]
+        begun += [first for _, first in self._dropped.values()]
+        return min((first for first in begun if first < opened), default=None)
+
     def expire(self, now: float) -> list[MessageId]:
         """Drop what is unfinished for too long, and give its chunks, to be acknowledged."""
         expired: list[MessageId] = []
@@ -245,7 +251,7 @@ class ChunkAssembly:
     def drop_unfinished(self) -> None:
         """Drop what comes again from its beginning: without a binding, and when all is to be redelivered."""
         for uuid, pending in list(self._pending.items()):
-            self._drop(uuid, pending.latest)
+            self._drop(uuid, pending.latest, pending.ids[0])
 
     def clear(self) -> None:
         """Drop everything, after a seek."""

@@ -64,6 +64,10 @@ class EntryMap(Generic[Value]):
                 taken.append((entry, value))
         return taken
 
+    def above(self, entry: EntryKey) -> list[Value]:
+        """Give the values of the entries that are higher, which costs a look at all."""
+        return [value for values in (self._values, self._former) for key, value in values.items() if key > entry]
+
     def turn(self) -> None:
         """Drop what nobody has asked for since the last turn."""
         self._former, self._values = self._values, {}

@@ -3,7 +3,8 @@
 A durable subscription has its place at the broker. One that is not durable, as a reader's, ends with its connection,
 and the next SUBSCRIBE must name where to go on: after the last entry that was opened here. Opened is what counts, not
 received, because the queue of unopened entries is dropped with the connection, and not handed out, because an opened
-batch outlives it. So nothing is lost or repeated.
+batch outlives it. So nothing is lost or repeated. A message in chunks may begin before what was opened last and end
+after it; then the start is its first chunk, and what lies between and was opened is left out here.
 
 The broker counts in entries. It starts after the entry it is given, or, when a batch index is given too, at that entry;
 so an inclusive start is named with a batch index, and what comes before the start inside that one entry is left out
@@ -40,13 +41,14 @@ def _check(message_id: MessageId) -> None:
 class StartPosition:
     """The start of one consumer of one partition. Times are wall-clock milliseconds, as messages carry."""
 
-    __slots__ = ("_inclusive", "_message_id", "_opened", "_time_ms", "durable", "inclusive")
+    __slots__ = ("_inclusive", "_message_id", "_opened", "_time_ms", "_unread_from", "durable", "inclusive")
 
     def __init__(self, message_id: MessageId | None = None, *, inclusive: bool = False, durable: bool = True) -> None:
         self.durable = durable
         self.inclusive = inclusive
         self._time_ms: int | None = None
         self._opened: MessageId | None = None
+        self._unread_from: EntryKey | None = None
         if message_id is not None:
             _check(message_id)
         self._set(message_id)
@@ -59,10 +61,15 @@ class StartPosition:
         self._inclusive = self.inclusive
         self._time_ms = None
         self._opened = None
+        self._unread_from = None
 
-    def opened(self, message_id: MessageId) -> None:
-        """Note that an entry was opened: its messages are handed out from here, whatever becomes of the connection."""
+    def opened(self, message_id: MessageId, unread_from: EntryKey | None = None) -> None:
+        """Note that an entry was opened: its messages are handed out from here, whatever becomes of the connection.
+
+        `unread_from` is where a message begins that was not opened, if that is before.
+        """
         self._opened = message_id
+        self._unread_from = unread_from
 
     def sought(self, message_id: MessageId) -> None:
         """Start at the message of a seek."""
@@ -81,6 +88,8 @@ class StartPosition:
             self._message_id = MessageId(self._opened.ledger_id, self._opened.entry_id, self._opened.partition)
             self._inclusive = False
             self._time_ms = None
+        if self._unread_from is not None:
+            return StartAt(MessageId(*self._unread_from, batch_index=0))
         if self._time_ms is not None:
             seconds = math.ceil((now_ms - self._time_ms) / 1000)
             return StartAt(EARLIEST, seconds) if seconds > 0 else StartAt(LATEST)
@@ -97,13 +106,18 @@ class StartPosition:
     def is_before(self, entry: EntryKey) -> bool:
         """Tell whether a message that is a whole entry comes before the start and is to be left out."""
         start = self._message_id
-        return start is not None and start.position == entry and not self._inclusive
+        if start is None or self._inclusive:
+            return False
+        return start.position == entry or self._was_opened(entry, start)
+
+    def _was_opened(self, entry: EntryKey, start: MessageId) -> bool:
+        return self._unread_from is not None and self._unread_from <= entry < start.position
 
     def first_wanted(self, entry: EntryKey, batch_size: int) -> int:
         """Give the index of the first message of a batch that does not come before the start: its size if all do."""
         start = self._message_id
         if start is None or start.position != entry:
-            return 0
+            return 0 if start is None or not self._was_opened(entry, start) else batch_size
         if start.batch_index < 0:
             return 0 if self._inclusive else batch_size
         return min(batch_size, start.batch_index if self._inclusive else start.batch_index + 1)
