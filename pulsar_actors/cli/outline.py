@@ -89,7 +89,7 @@ def _ways(chart: Chart) -> Iterator[_Way]:
         step = Step((trigger_name(row.trigger),), row.guard, row.does)
         for source in row.sources:
             stays = row.dest is source or row.dest is None
-            if row.does is not None or not stays:
+            if row.does is not None or row.guard is not None or not stays:
                 yield _Way(source, None if stays else row.dest, step)
 
 

@@ -2,7 +2,8 @@
 
 Sends end in order, at the head of the queue, so it is enough to count: a flush is finished when as many batches have
 ended as were pending when it was asked for. A batch that fails alone may have been before or behind that moment. It is
-not counted, so that a flush can be late by one batch, but never early; with nothing pending every flush is finished.
+not counted, so that a flush can be late, by a batch for each that fails alone, but never early; with nothing pending
+every flush is finished.
 """
 
 from collections import deque
