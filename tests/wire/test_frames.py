@@ -7,13 +7,21 @@ from operator import attrgetter
 from typing import Any
 
 import pytest
+from google.protobuf.message import Message
 from hypothesis import given
 from hypothesis import strategies as st
 
 from pulsar_actors.wire.commands import encode_command, serialise_command
 from pulsar_actors.wire.errors import CommandOverrun, EncodeError, FrameError, FrameTooLarge, FrameTooSmall
 from pulsar_actors.wire.frames import DEFAULT_FRAME_LIMIT, Frame, FrameReader, encode_payload_command, frame_limit
-from pulsar_actors.wire.PulsarApi_pb2 import CommandPing, CommandPong, CommandSend, CommandSendReceipt
+from pulsar_actors.wire.PulsarApi_pb2 import (
+    CommandMessage,
+    CommandPing,
+    CommandPong,
+    CommandSend,
+    CommandSendReceipt,
+    MessageIdData,
+)
 
 SEND = CommandSend(producer_id=1, sequence_id=2)
 LIMIT = 100
@@ -317,3 +325,17 @@ def test_a_receipt_is_read_from_the_bytes_that_its_layout_says() -> None:
     (frame,) = FrameReader().feed(bytes.fromhex("0000000c 00000008 08 07 3a 04 08 01 10 02"))
     assert frame.command == serialise_command(receipt)
     assert frame.rest.nbytes == 0
+
+
+MESSAGE = CommandMessage(consumer_id=1, message_id=MessageIdData(ledgerId=1, entryId=2))
+
+
+@pytest.mark.parametrize("command", [SEND, MESSAGE])
+def test_a_command_that_carries_an_entry_is_not_written_without_one(command: Message) -> None:
+    with pytest.raises(EncodeError, match="is written with its entry: `encode_payload_command`"):
+        encode_command(command)
+
+
+def test_a_command_that_carries_no_entry_is_not_written_with_one() -> None:
+    with pytest.raises(EncodeError, match="CommandPing carries no entry: `encode_command`"):
+        encode_payload_command(CommandPing(), b"entry")
