@@ -64,7 +64,7 @@ class Redeliver(NamedTuple):
 
 
 class HandedOut(NamedTuple):
-    """So many messages went to the user; `message_ids` has one of each entry they came from."""
+    """So many messages went to the user; `message_ids` has the last of each entry they came from, in order."""
 
     generation: Generation
     messages: int

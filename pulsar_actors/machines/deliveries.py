@@ -9,6 +9,8 @@ broker is called while there is a binding; what happens without one has methods 
 
 Without a binding nothing needs to be asked for again: a broker redelivers what is unacknowledged to whoever subscribes.
 
+A reader acknowledges what it has handed out by itself, and all before it: nobody else would.
+
 A topic that is not stored gives all its messages the id (0, 0), keeps no acknowledgement, and has no place to go on
 from. There an acknowledgement ends at once, and nothing is ever taken for a message that came before.
 """
@@ -77,15 +79,18 @@ class Ledgers(NamedTuple):
 class Deliveries:
     """The ledgers of one consumer, together. Times are monotonic seconds."""
 
-    __slots__ = ("_acks_sent", "_consumer_id", "_intake", "_stored", "_timeout", "generation", "ledgers")
+    __slots__ = ("_acks_sent", "_consumer_id", "_intake", "_reads", "_stored", "_timeout", "generation", "ledgers")
 
-    def __init__(self, consumer_id: int, ledgers: Ledgers, *, timeout: float, stored: bool = True) -> None:
+    def __init__(
+        self, consumer_id: int, ledgers: Ledgers, *, timeout: float, stored: bool = True, reads: bool = False
+    ) -> None:
         self.generation = Generation()
         self.ledgers = ledgers
         ledgers.acks.chunks_of = ledgers.chunks.take_chunks_of
         self._consumer_id = consumer_id
         self._timeout = timeout
         self._stored = stored
+        self._reads = reads
         self._acks_sent = 0
         self._intake = EntryIntake(
             redelivery=ledgers.redelivery,
@@ -154,7 +159,10 @@ class Deliveries:
         """Free places, and wait for the acknowledgements."""
         if self.ledgers.timeouts is not None and event.generation.still_delivers(self.generation):
             self.ledgers.timeouts.handed_out(self._entries(event.message_ids), now)
-        return self._flow(self.ledgers.permits.handed_out(event.generation, event.messages))
+        read: Effects = []
+        if self._reads and event.message_ids:
+            read = self.acknowledged_up_to(AcknowledgeUpTo(event.generation, event.message_ids[-1]), now)
+        return [*read, *self._flow(self.ledgers.permits.handed_out(event.generation, event.messages))]
 
     def returned(self, event: Returned) -> Effects:
         """Free places."""

@@ -47,8 +47,10 @@ def ledgers(  # noqa: PLR0913 - what a user may choose
     )
 
 
-def consumer(machine: type[Consumer] = Consumer, *, tls: bool = False, stored: bool = True, **options: Any) -> Consumer:
-    deliveries = Deliveries(7, ledgers(**options), timeout=30.0, stored=stored)
+def consumer(
+    machine: type[Consumer] = Consumer, *, tls: bool = False, stored: bool = True, reads: bool = False, **options: Any
+) -> Consumer:
+    deliveries = Deliveries(7, ledgers(**options), timeout=30.0, stored=stored, reads=reads)
     return machine(ConsumerSettings(SUBSCRIBE, tls=tls), deliveries, Backoff(lambda: 0.0))
 
 

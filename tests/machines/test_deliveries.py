@@ -393,3 +393,22 @@ def resumed(topic: list[Any], received: int, opened: MessageId) -> list[int]:
         *(one for one in topic if one.command.message_id.entryId >= start.entry_id + (start.batch_index < 0))
     )
     return [one.message_id.entry_id for handed in driven.did(HandOver) for one in handed.entries]
+
+
+def test_a_reader_acknowledges_what_was_handed_out_and_all_before_it_by_itself() -> None:
+    driven = ready(reads=True)
+    driven.receive(incoming(0), incoming(1), incoming(2))
+    driven.tell(HandedOut(driven.generation, 2, (MessageId(1, 0), MessageId(1, 1))))
+    driven.fire(AcksDue)
+    (ack,) = driven.said(CommandAck)
+    assert (ack.ack_type, [one.entryId for one in ack.message_id]) == (CommandAck.Cumulative, [1])
+
+
+@pytest.mark.parametrize(("reads", "ids"), [(False, (MessageId(1, 0),)), (True, ())])
+def test_nothing_is_acknowledged_that_was_not_read_or_is_for_the_user_to_acknowledge(
+    *, reads: bool, ids: tuple[MessageId, ...]
+) -> None:
+    driven = ready(reads=reads)
+    driven.receive(incoming(0))
+    driven.tell(HandedOut(driven.generation, 1, ids))
+    assert AcksDue not in driven.timers
