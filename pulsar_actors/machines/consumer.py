@@ -72,7 +72,6 @@ from pulsar_actors.machines.consumer_events import (
     SubscribeRefused,
     SubscribeTimedOut,
     SweepDue,
-    Tell,
     Unsubscribe,
     UnsubscribeAnswered,
     UnsubscribeFailed,
@@ -83,7 +82,6 @@ from pulsar_actors.machines.ledgers.seek_command import impossible, seek_command
 from pulsar_actors.wire.message_id import MessageId
 from pulsar_actors.wire.PulsarApi_pb2 import (
     CommandCloseConsumer,
-    CommandRedeliverUnacknowledgedMessages,
     CommandSubscribe,
     CommandUnsubscribe,
 )
@@ -325,7 +323,7 @@ class Consumer(Binding, chart=CHART):
         start = self.deliveries.start_at(event.opened, event.now_ms)
         command = CommandSubscribe()
         command.CopyFrom(self._command)
-        command.consumer_epoch = self.deliveries.ledgers.redelivery.epoch
+        command.consumer_epoch = self.deliveries.generation.epoch
         if start.message_id is not None:
             command.start_message_id.CopyFrom(start.message_id.to_data())
         if start.rollback_seconds:
@@ -339,10 +337,7 @@ class Consumer(Binding, chart=CHART):
 
     def begin_in_new_epoch(self, event: Subscribed, now: float) -> Effects:
         """Tell the broker of the epoch first, or all that it sends is taken for older."""
-        command = CommandRedeliverUnacknowledgedMessages(
-            consumer_id=self._command.consumer_id, consumer_epoch=self.deliveries.generation.epoch
-        )
-        return [Tell(self.connection, command), *self.begin(event, now)]
+        return [self.deliveries.tell_epoch(), *self.begin(event, now)]
 
     def begin(self, event: Subscribed, now: float) -> Effects:
         """Tell the user, end a seek that waited for this, and let messages come."""
@@ -520,7 +515,7 @@ class Consumer(Binding, chart=CHART):
 
     def note_waiting(self, event: Await, now: float) -> Effects:
         """Count them: subscribing grants anew."""
-        self.deliveries.ledgers.permits.waiting += 1
+        self.deliveries.ledgers.permits.waits()
         return []
 
     def forget_dead_letter(self, event: DeadLetterFailed, now: float) -> Effects:

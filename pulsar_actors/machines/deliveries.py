@@ -53,7 +53,7 @@ from pulsar_actors.machines.ledgers.permits import MOST_PERMITS, Permits
 from pulsar_actors.machines.ledgers.redelivery import RedeliverAll, Redelivery
 from pulsar_actors.machines.ledgers.start_position import StartAt, StartPosition
 from pulsar_actors.wire.batch import is_batch
-from pulsar_actors.wire.frames import DEFAULT_MAX_MESSAGE_SIZE
+from pulsar_actors.wire.frames import message_limit
 from pulsar_actors.wire.ids import unsigned
 from pulsar_actors.wire.message_id import MessageId
 from pulsar_actors.wire.PulsarApi_pb2 import (
@@ -109,8 +109,7 @@ class Deliveries:
 
     def limit_batches(self, max_message_size: int) -> None:
         """Believe in no batch that could not have been sent to this broker."""
-        size = max_message_size if max_message_size > 0 else DEFAULT_MAX_MESSAGE_SIZE  # as for frames
-        self.ledgers.acks.largest_batch = ack_set.largest_batch(size)
+        self.ledgers.acks.largest_batch = ack_set.largest_batch(message_limit(max_message_size))
 
     def start_at(self, opened: MessageId | None, now_ms: int) -> StartAt:
         """Give the place to subscribe from, after the last entry that was opened."""
@@ -291,7 +290,11 @@ class Deliveries:
     def _redeliver_all(self, request: RedeliverAll) -> Effects:
         cleared = self._begin_epoch(request)
         flow = self._flow(self.ledgers.permits.cleared(self.generation))
-        return [cleared, self._tell_redeliver([], request.epoch), *flow]
+        return [cleared, self.tell_epoch(), *flow]
+
+    def tell_epoch(self) -> Tell:
+        """Ask for everything again in the epoch that has begun already."""
+        return self._tell_redeliver([], self.generation.epoch)
 
     def begin_epoch(self) -> Effects:
         """Drop everything that is here: the next broker sends it again, in an epoch of its own."""

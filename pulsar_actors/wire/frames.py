@@ -26,6 +26,7 @@ __all__ = [
     "FrameReader",
     "encode_payload_command",
     "frame_limit",
+    "message_limit",
 ]
 
 DEFAULT_MAX_MESSAGE_SIZE = 5 * 1024 * 1024
@@ -37,12 +38,14 @@ _LARGEST_TOTAL = 2**32 - 1
 _NOTHING = memoryview(b"")
 
 
-def frame_limit(max_message_size: int) -> int:
-    """Give the largest total size of a frame: a message of the largest size, and room for its command and metadata.
+def message_limit(max_message_size: int) -> int:
+    """Give the largest size of a message: a broker that names none, or none above nothing, means the usual one."""
+    return max_message_size if max_message_size > 0 else DEFAULT_MAX_MESSAGE_SIZE
 
-    A broker that names no size, or none above nothing, means the usual one.
-    """
-    return (max_message_size if max_message_size > 0 else DEFAULT_MAX_MESSAGE_SIZE) + _PADDING
+
+def frame_limit(max_message_size: int) -> int:
+    """Give the largest total size of a frame: a message of the largest size, and room for its command and metadata."""
+    return message_limit(max_message_size) + _PADDING
 
 
 DEFAULT_FRAME_LIMIT = frame_limit(DEFAULT_MAX_MESSAGE_SIZE)

@@ -83,9 +83,13 @@ class Permits:
         """Free the places of messages that nobody will see: corrupt, duplicate, compacted out, a chunk, ..."""
         return self._grant() if self._free(generation, count) else 0
 
+    def waits(self) -> None:
+        """Count a caller while nothing can be asked for; the next subscribe will."""
+        self.waiting += 1
+
     def awaited(self) -> int:
         """Count a caller that waits for one message: what makes a queue of size 0 ask."""
-        self.waiting += 1
+        self.waits()
         return self._grant() if self.generation is not None else 0
 
     def gave_up(self) -> None:
