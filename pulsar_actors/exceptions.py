@@ -1,20 +1,68 @@
-"""The errors of the package, and who is to blame for each.
+"""The errors of the package, who is to blame for each, and what to do next.
 
 PulsarException
-├── InvalidArgument        a local mistake: nothing was sent, and repeating the call will not help
+├── InvalidArgument         a local mistake: nothing was sent, and repeating the call will not help
 │   ├── InvalidTopicName
-│   └── InvalidUrl
-├── AlreadyClosed          a local mistake too: the handle was closed before the call, or while it waited
-├── ConnectError           no broker was reached: nothing was done, trying later may help
-├── Misdirected            the brokers' answers lead to none that serves the topic: nothing was done
-├── LimitReached           as much is on its way as this client allows: nothing was done, trying later helps
-├── BrokerRefusal          the broker understood and said no; `code` is its word for why
-│   └── AuthenticationError
-├── OutcomeUnknown         the request left and no answer came: it may have been done, or not
+│   ├── InvalidUrl
+│   ├── InvalidConfiguration
+│   ├── InvalidMessage
+│   │   ├── MessageTooBig
+│   │   └── WrongContent
+│   └── CumulativeAcknowledgementNotAllowedError
+├── AlreadyClosed           a local mistake too: the handle was closed before the call, or while it waited
+├── ProcessForked           likewise: the handle is the parent process's; make a new Client in the child
+├── ProducerNotInitialized  likewise: a Producer, or
+├── ConsumerNotInitialized  a Consumer, that no client made
+├── OperationNotSupported   this client or this kind of handle cannot do it: nothing was done
+├── CryptoError             keys are missing, or do not fit the message
+├── ConnectError            no broker was reached: nothing was done, trying later may help
+│   └── NotConnected
+├── LookupError             it was not found who serves the topic: nothing was done, trying later may help
+│   └── Misdirected
+├── LimitReached            as much is on its way as is allowed: nothing was done, trying later helps
+│   ├── ProducerQueueIsFull
+│   ├── MemoryBufferIsFull
+│   └── TooManyLookupRequestException
+├── BrokerRefusal           the broker understood and said no; `code` is its word for why
+│   ├── AuthenticationError
+│   │   └── ErrorGettingAuthenticationData
+│   ├── AuthorizationError
+│   ├── TopicNotFound
+│   ├── TopicNameRefused
+│   ├── TopicTerminated
+│   ├── SubscriptionNotFound
+│   ├── ConsumerNotFound
+│   ├── ConsumerBusy
+│   ├── ConsumerAssignError
+│   ├── ProducerBusy
+│   ├── ProducerFenced
+│   ├── ProducerBlockedQuotaExceededError
+│   ├── ProducerBlockedQuotaExceededException
+│   ├── NotAllowedError
+│   ├── IncompatibleSchema
+│   ├── UnsupportedVersionError
+│   ├── ServiceUnitNotReady
+│   ├── LookupsRefused
+│   ├── BrokerMetadataError
+│   ├── BrokerPersistenceError
+│   ├── ChecksumError
+│   ├── TransactionCoordinatorNotFoundError
+│   ├── TransactionNotFound
+│   ├── TransactionConflict
+│   ├── InvalidTxnStatusError
+│   └── UnknownError
+├── OutcomeUnknown          the request left and no answer came: it may have been done, or not
 │   ├── Timeout
-│   └── ConnectionLost
-├── WireError              bytes that break the protocol; the tree below it is in `wire/errors.py`
-└── InternalError          a bug of this package: please report it with the text
+│   └── ReadError
+│       └── ConnectionLost
+├── Interrupted             Ctrl-C ended the waiting: what was asked for may have been done, or may yet be
+├── WireError               bytes that break the protocol; the tree below it is in `wire/errors.py`
+└── InternalError           a bug of this package: please report it with the text
+
+A name that `pulsar.exceptions` of the official Python client has means here what it means there. That client's errors
+all lie side by side below `PulsarException`; the places in the tree are our own. Three things that a handler wants to
+know can be read off the branch: whether anything was done (only OutcomeUnknown and Interrupted leave that open),
+whether trying again can help, and whose turn it is to change something.
 
 All of them survive pickling: an error raised in a Spark worker is read on the driver.
 """
@@ -36,15 +84,72 @@ class InvalidUrl(InvalidArgument):
     """A service URL with an unknown scheme, no host, or a bad port."""
 
 
+class InvalidConfiguration(InvalidArgument):
+    """Options that cannot go together, or a file they name that cannot be used.
+
+    One option that is wrong by itself is an InvalidArgument; here each may be right alone.
+    """
+
+
+class InvalidMessage(InvalidArgument):
+    """A message that cannot be sent the way it was given."""
+
+
+class MessageTooBig(InvalidMessage):
+    """A message over the broker's limit: make it smaller, or let the producer send it in chunks."""
+
+
+class WrongContent(InvalidMessage, TypeError):
+    """The content of a message is not of the type that its schema takes; a TypeError to programs that expect one."""
+
+
+class CumulativeAcknowledgementNotAllowedError(InvalidArgument):
+    """A cumulative acknowledgement on a subscription whose messages several consumers share.
+
+    It would acknowledge what the others are still working on: acknowledge each message by itself.
+    """
+
+
 class AlreadyClosed(PulsarException):
     """The client, producer, consumer or connection is closed."""
+
+
+class ProcessForked(PulsarException):
+    """The process was forked after the object was made: make a new Client in the child.
+
+    The connections belong to the parent, which goes on using them, and its threads were not copied.
+    """
+
+
+class ProducerNotInitialized(PulsarException):
+    """A Producer that no client created: get one from `Client.create_producer`."""
+
+
+class ConsumerNotInitialized(PulsarException):
+    """A Consumer or Reader that no client created: get one from `Client.subscribe` or `Client.create_reader`."""
+
+
+class OperationNotSupported(PulsarException):
+    """The client, or this kind of producer, consumer or topic, has no such operation."""
+
+
+class CryptoError(PulsarException):
+    """A message could not be encrypted or decrypted: look at the keys and at who holds which."""
 
 
 class ConnectError(PulsarException):
     """No connection could be made."""
 
 
-class Misdirected(PulsarException):
+class NotConnected(ConnectError):
+    """The producer or consumer has no connection just now, and the call does not wait for one."""
+
+
+class LookupError(PulsarException):  # noqa: A001 - the official client's name for it
+    """No broker was found that serves the topic."""
+
+
+class Misdirected(LookupError):
     """The brokers' answers name no broker, or each other in a circle."""
 
 
@@ -52,21 +157,153 @@ class LimitReached(PulsarException):
     """More was asked for at once than a limit of this client allows."""
 
 
-class BrokerRefusal(PulsarException):
-    """The broker answered with an error: `code` is the name of its ServerError, `reason` its own words."""
+class ProducerQueueIsFull(LimitReached):
+    """As many messages wait for the broker as `max_pending_messages` allows.
 
-    def __init__(self, code: str, reason: str) -> None:
+    Wait for some of them, or let `block_if_queue_full` do the waiting.
+    """
+
+
+class MemoryBufferIsFull(LimitReached):
+    """The messages that wait for the broker take as much memory as `memory_limit_bytes` allows."""
+
+
+class TooManyLookupRequestException(LimitReached):
+    """More lookups at once than this client, or the broker, lets run and wait."""
+
+
+class BrokerRefusal(PulsarException):
+    """The broker answered with an error: `code` is the name of its ServerError, `reason` its own words.
+
+    Both may be left out, as a test does that raises one in a broker's place.
+    """
+
+    def __init__(self, code: str = "", reason: str = "") -> None:
         super().__init__(code, reason)
         self.code = code
         self.reason = reason
 
     def __str__(self) -> str:
         """Say both."""
-        return f"{self.code}: {self.reason}"
+        return ": ".join(filter(None, (self.code, self.reason)))
 
 
 class AuthenticationError(BrokerRefusal):
     """The broker did not accept the credentials, or none could be had."""
+
+
+class ErrorGettingAuthenticationData(AuthenticationError):
+    """The credentials could not be had: a file, a callable or a service that was to give them failed.
+
+    No broker refused anything, yet whoever handles the one handles the other: hence its place.
+    """
+
+
+class AuthorizationError(BrokerRefusal):
+    """The credentials are fine, and do not allow this."""
+
+
+class TopicNotFound(BrokerRefusal):
+    """There is no such topic, and the broker does not create it by itself."""
+
+
+class TopicNameRefused(BrokerRefusal, InvalidTopicName):
+    """The broker takes for malformed, or for forbidden, what passed here as a topic's name."""
+
+
+class TopicTerminated(BrokerRefusal):
+    """The topic takes no more messages, for good; those it has can be read."""
+
+
+class SubscriptionNotFound(BrokerRefusal):
+    """The topic has no such subscription, and the broker does not create it by itself."""
+
+
+class ConsumerNotFound(BrokerRefusal):
+    """The broker has no consumer of that id: it was closed at that end."""
+
+
+class ConsumerBusy(BrokerRefusal):
+    """Somebody has the subscription, and shares it with nobody or in another way."""
+
+
+class ConsumerAssignError(BrokerRefusal):
+    """The broker could not give the consumer its share of the keys: look at the key-shared policy."""
+
+
+class ProducerBusy(BrokerRefusal):
+    """The topic has a producer of that name, or one with exclusive access."""
+
+
+class ProducerFenced(BrokerRefusal):
+    """Another producer took exclusive access: this one is over, and its pending messages were refused."""
+
+
+class ProducerBlockedQuotaExceededError(BrokerRefusal):
+    """The topic's backlog is at its quota: the broker lets producers wait until it is consumed."""
+
+
+class ProducerBlockedQuotaExceededException(BrokerRefusal):
+    """The topic's backlog is at its quota: the broker turns producers away until it is consumed."""
+
+
+class NotAllowedError(BrokerRefusal):
+    """The broker's policies forbid this, whoever asks."""
+
+
+class IncompatibleSchema(BrokerRefusal):
+    """The schema does not agree with those that the topic has."""
+
+
+class UnsupportedVersionError(BrokerRefusal):
+    """The broker is too old for what was asked."""
+
+
+class ServiceUnitNotReady(BrokerRefusal):
+    """The broker is starting, or just taking over the topic: trying later helps."""
+
+
+class LookupsRefused(BrokerRefusal, TooManyLookupRequestException):
+    """The broker has too many lookups to answer: trying later helps."""
+
+
+class BrokerMetadataError(BrokerRefusal):
+    """The broker's metadata store failed it: trying later may help."""
+
+
+class BrokerPersistenceError(BrokerRefusal):
+    """The broker could not read or write its storage: trying later may help."""
+
+
+class ChecksumError(BrokerRefusal):
+    """The broker got a message that does not match its checksum.
+
+    One that was damaged on its way is sent again without a word; this one was damaged in memory, before it left. What
+    is damaged on the way to a consumer is no error of a call: it is reported to the broker, which sends it again.
+    """
+
+
+class TransactionCoordinatorNotFoundError(BrokerRefusal):
+    """No broker coordinates the transaction at the moment."""
+
+
+class TransactionNotFound(BrokerRefusal):
+    """There is no such transaction, or no longer."""
+
+
+class TransactionConflict(BrokerRefusal):
+    """Another transaction has what this one wants to acknowledge."""
+
+
+class InvalidTxnStatusError(BrokerRefusal):
+    """The transaction has ended, or is about to."""
+
+
+class UnknownError(BrokerRefusal):
+    """The broker failed in a way that it has no better word for; `reason` is all there is.
+
+    It is not the word for a bug of this package: that is InternalError.
+    """
 
 
 class OutcomeUnknown(PulsarException):
@@ -74,11 +311,25 @@ class OutcomeUnknown(PulsarException):
 
 
 class Timeout(OutcomeUnknown):
-    """No answer came in time."""
+    """No answer came in time.
+
+    Of a receive: no message did. Nothing is lost by it, the next receive gets what comes.
+    """
 
 
-class ConnectionLost(OutcomeUnknown):
+class ReadError(OutcomeUnknown):
+    """What came from the broker could not be read to its end."""
+
+
+class ConnectionLost(ReadError):
     """The connection ended before the answer came."""
+
+
+class Interrupted(PulsarException, KeyboardInterrupt):
+    """Ctrl-C ended a call that was waiting. What was sent may have been done, and goes on; nothing received is lost.
+
+    It is a KeyboardInterrupt as well, so that a program which does not know it ends as one expects it to.
+    """
 
 
 class WireError(PulsarException):

@@ -42,6 +42,7 @@ from pulsar_actors.machines.ledgers.backoff import Backoff
 from pulsar_actors.machines.ledgers.pending_sends import Pending, PendingSends, Reservation
 from pulsar_actors.machines.ledgers.send_quota import SendQuota
 from pulsar_actors.machines.ledgers.sequence_ids import SequenceIds
+from pulsar_actors.machines.ledgers.server_errors import REFUSALS
 from pulsar_actors.machines.producer import Producer, ProducerSettings, State
 from pulsar_actors.machines.producer_events import (
     AskToCreate,
@@ -647,11 +648,11 @@ def test_fenced_or_terminated_fails_everything_in_order_and_stops(error: "Server
     stage.publish("a", "b")
     effects = stage.send_error(0, error)
     assert tokens(effects) == ["a", "b"]
-    assert errors(effects) == [BrokerRefusal, OutcomeUnknown]  # b was written too, and nothing was said about it
+    assert errors(effects) == [REFUSALS[error], OutcomeUnknown]  # b was written too, and nothing was said about it
     assert effects[2:3] == [Detach(1)]
     assert effects[3].error.code == ServerError.Name(error)
     assert stage.state is end
-    assert errors(stage.publish("c")) == [BrokerRefusal]
+    assert errors(stage.publish("c")) == [REFUSALS[error]]
 
 
 def test_any_other_refusal_drops_the_connection_and_all_is_sent_again() -> None:

@@ -8,8 +8,8 @@ gone, a terminated topic and a fenced producer end it. What would end a living o
 A lookup is retried when another broker, or the same one a moment later, may answer differently: it is starting or
 overloaded, or its metadata store has hiccups. A refused message is judged by itself, in the last column.
 
-The table has a row for every error: one of a newer protocol is a missing row, which a test finds, and not a silent
-default.
+A second table has the exception that a caller gets. Both have a row for every error: one of a newer protocol is a
+missing row, which a test finds, and not a silent default.
 """
 
 from collections.abc import Mapping
@@ -17,7 +17,8 @@ from enum import Enum
 from types import MappingProxyType
 from typing import NamedTuple
 
-from pulsar_actors.exceptions import AuthenticationError, BrokerRefusal
+from pulsar_actors import exceptions
+from pulsar_actors.exceptions import BrokerRefusal
 from pulsar_actors.wire.PulsarApi_pb2 import ServerError
 
 
@@ -83,10 +84,41 @@ MEANINGS: Mapping["ServerError.ValueType", Meaning] = MappingProxyType({
 # fmt: on
 
 
+REFUSALS: Mapping["ServerError.ValueType", type[BrokerRefusal]] = MappingProxyType(
+    {
+        ServerError.UnknownError: exceptions.UnknownError,
+        ServerError.MetadataError: exceptions.BrokerMetadataError,
+        ServerError.PersistenceError: exceptions.BrokerPersistenceError,
+        ServerError.AuthenticationError: exceptions.AuthenticationError,
+        ServerError.AuthorizationError: exceptions.AuthorizationError,
+        ServerError.ConsumerBusy: exceptions.ConsumerBusy,
+        ServerError.ServiceNotReady: exceptions.ServiceUnitNotReady,
+        ServerError.ProducerBlockedQuotaExceededError: exceptions.ProducerBlockedQuotaExceededError,
+        ServerError.ProducerBlockedQuotaExceededException: exceptions.ProducerBlockedQuotaExceededException,
+        ServerError.ChecksumError: exceptions.ChecksumError,
+        ServerError.UnsupportedVersionError: exceptions.UnsupportedVersionError,
+        ServerError.TopicNotFound: exceptions.TopicNotFound,
+        ServerError.SubscriptionNotFound: exceptions.SubscriptionNotFound,
+        ServerError.ConsumerNotFound: exceptions.ConsumerNotFound,
+        ServerError.TooManyRequests: exceptions.LookupsRefused,
+        ServerError.TopicTerminatedError: exceptions.TopicTerminated,
+        ServerError.ProducerBusy: exceptions.ProducerBusy,
+        ServerError.InvalidTopicName: exceptions.TopicNameRefused,
+        ServerError.IncompatibleSchema: exceptions.IncompatibleSchema,
+        ServerError.ConsumerAssignError: exceptions.ConsumerAssignError,
+        ServerError.TransactionCoordinatorNotFound: exceptions.TransactionCoordinatorNotFoundError,
+        ServerError.InvalidTxnStatus: exceptions.InvalidTxnStatusError,
+        ServerError.NotAllowedError: exceptions.NotAllowedError,
+        ServerError.TransactionConflict: exceptions.TransactionConflict,
+        ServerError.TransactionNotFound: exceptions.TransactionNotFound,
+        ServerError.ProducerFenced: exceptions.ProducerFenced,
+    }
+)
+
+
 def refusal(error: "ServerError.ValueType", message: str) -> BrokerRefusal:
     """Make the exception for what a broker answered."""
-    kind = AuthenticationError if error == ServerError.AuthenticationError else BrokerRefusal
-    return kind(ServerError.Name(error), message)
+    return REFUSALS[error](ServerError.Name(error), message)
 
 
 def meaning_of(refused: BrokerRefusal) -> Meaning:

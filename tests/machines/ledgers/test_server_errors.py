@@ -1,6 +1,8 @@
+import pulsar
 import pytest
 
-from pulsar_actors.machines.ledgers.server_errors import MEANINGS, SendVerdict, Verdict
+from pulsar_actors import exceptions
+from pulsar_actors.machines.ledgers.server_errors import MEANINGS, REFUSALS, SendVerdict, Verdict, meaning_of, refusal
 from pulsar_actors.wire.PulsarApi_pb2 import ServerError
 
 FATAL_AT_FIRST_CREATION = {
@@ -42,13 +44,45 @@ LOOKUP_DIFFERS = {
     "TransactionConflict",
 }
 
+# The protocol's word, and what the official client calls it where that is not the same.
+OFFICIAL_NAME = {
+    "MetadataError": "BrokerMetadataError",
+    "PersistenceError": "BrokerPersistenceError",
+    "ServiceNotReady": "ServiceUnitNotReady",
+    "TooManyRequests": "TooManyLookupRequestException",
+    "TopicTerminatedError": "TopicTerminated",
+    "TransactionCoordinatorNotFound": "TransactionCoordinatorNotFoundError",
+    "InvalidTxnStatus": "InvalidTxnStatusError",
+}
+
 
 def _names(column: str, verdict: Verdict | SendVerdict) -> set[str]:
     return {ServerError.Name(error) for error, row in MEANINGS.items() if getattr(row, column) is verdict}
 
 
-def test_every_error_of_the_protocol_has_its_row() -> None:
-    assert set(MEANINGS) == set(ServerError.values())
+@pytest.mark.parametrize("table", [MEANINGS, REFUSALS], ids=["meanings", "refusals"])
+def test_every_error_of_the_protocol_has_its_row(table: dict[int, object]) -> None:
+    assert set(table) == set(ServerError.values())
+
+
+@pytest.mark.parametrize("word", ServerError.keys())
+def test_a_refusal_is_caught_by_the_name_that_the_official_client_has_for_it(word: str) -> None:
+    error = refusal(ServerError.Value(word), "no, and again no")
+    name = OFFICIAL_NAME.get(word, word)
+    assert hasattr(pulsar, name)
+    assert isinstance(error, getattr(exceptions, name))
+    assert isinstance(error, exceptions.BrokerRefusal)
+
+
+@pytest.mark.parametrize("word", ServerError.keys())
+def test_a_refusal_says_what_the_broker_said_and_is_found_in_the_table_again(word: str) -> None:
+    error = refusal(ServerError.Value(word), "no, and again no")
+    assert (error.code, error.reason, str(error)) == (word, "no, and again no", f"{word}: no, and again no")
+    assert meaning_of(error) is MEANINGS[ServerError.Value(word)]
+
+
+def test_no_two_errors_become_the_same_exception() -> None:
+    assert len(set(REFUSALS.values())) == len(REFUSALS)
 
 
 def test_a_first_creation_fails_on_what_no_retry_cures() -> None:
