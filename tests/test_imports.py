@@ -31,7 +31,7 @@ BELOW: dict[str, set[str]] = {
 }
 
 # Modules with a single door, and the door.
-DOORS = {"transitions": f"{PACKAGE}.machines.chart"}
+DOORS = {"transitions": f"{PACKAGE}.machines.chart", "pykka": f"{PACKAGE}.runtime.actor"}
 
 # What the floors without I/O, threads, clocks and chance cannot have: bytes, the time and dice are handed to them.
 PURE_FLOORS = {"wire", "machines", "machines.ledgers"}
@@ -243,7 +243,7 @@ def test_a_module_that_no_floor_is_named_for_is_found(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    "text", ["import transitions", "from transitions.core import Machine", "import transitions.core"]
+    "text", ["import transitions", "from transitions.core import Machine", "import transitions.core", "import pykka"]
 )
 @pytest.mark.parametrize("name", ["machines/producer.py", "wire/chart.py", "cli/a.py"])
 def test_transitions_past_its_door_is_found(name: str, text: str, tmp_path: Path) -> None:

@@ -92,6 +92,11 @@ class Binding(StateMachine, ABC):
         """What it is, in errors: a producer or a consumer."""
         return self.running.chart.name
 
+    @property
+    @abstractmethod
+    def is_bound(self) -> bool:
+        """Tell whether the broker has accepted it, on a connection that stands."""
+
     @abstractmethod
     def attaching(self) -> Effects:
         """Prepare for the connection that is asked for next."""

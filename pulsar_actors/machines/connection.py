@@ -21,12 +21,12 @@ from pulsar_actors.exceptions import (
     AuthenticationError,
     ConnectError,
     ConnectionLost,
+    ErrorGettingAuthenticationData,
     PulsarException,
     Timeout,
 )
 from pulsar_actors.machines.chart import INTERNAL, Chart, Effects, Row
 from pulsar_actors.machines.connection_events import (
-    Accepted,
     AllowFrames,
     Answered,
     Arrived,
@@ -42,7 +42,9 @@ from pulsar_actors.machines.connection_events import (
     FetchCredentials,
     FlushTimedOut,
     HandshakeTimedOut,
+    Join,
     KeepaliveDue,
+    Leave,
     Lost,
     OpenSocket,
     Pinged,
@@ -50,14 +52,20 @@ from pulsar_actors.machines.connection_events import (
     Refused,
     Reply,
     RequestsDue,
+    Retire,
     Route,
+    Ship,
     SocketLost,
     StartTls,
+    StillUsed,
     StreamBroken,
     TcpOpened,
     Tell,
     TlsAgreed,
+    TurnAway,
+    Welcome,
     Write,
+    WriteParcels,
 )
 from pulsar_actors.machines.ledgers.request_ids import RequestIds
 from pulsar_actors.machines.ledgers.server_errors import refusal
@@ -68,6 +76,7 @@ from pulsar_actors.wire.PulsarApi_pb2 import (
     AuthData,
     CommandAuthResponse,
     CommandConnect,
+    CommandConnected,
     CommandPing,
     CommandPong,
     CommandProducerSuccess,
@@ -127,10 +136,18 @@ ROWS: Final = (
     # Asked before it is ready.
     Row(Ask,                OPENING,          INTERNAL,        None,                      "hold"),
     Row(RequestsDue,        OPENING,          INTERNAL,        None,                      "expire_held"),
+    Row(Join,               OPENING,          INTERNAL,        None,                      "have_wait"),
+    Row(Leave,              OPENING,          INTERNAL,        None,                      "let_go"),
+    Row(Retire,             OPENING,          INTERNAL,        None,                      "say_used"),
 
     # In use.
     Row(Ask,                READY,            INTERNAL,        None,                      "request"),
     Row(Tell,               READY,            INTERNAL,        None,                      "write"),
+    Row(Ship,               READY,            INTERNAL,        None,                      "write_packed"),
+    Row(Join,               READY,            INTERNAL,        None,                      "welcome_now"),
+    Row(Leave,              READY,            INTERNAL,        None,                      "let_go"),
+    Row(Retire,             READY,            CLOSING,         "is_unused",               "finish"),
+    Row(Retire,             READY,            INTERNAL,        None,                      "say_used"),
     Row(Arrived,            READY,            INTERNAL,        None,                      "route"),
     Row(Answered,           READY,            INTERNAL,        "means_queued",            "give_interim_answer"),
     Row(Answered,           READY,            INTERNAL,        "is_awaited",              "give_answer"),
@@ -169,7 +186,11 @@ ROWS: Final = (
 
     # Too late, or too early to mean anything.
     Row(Ask,                ENDED,                                 INTERNAL, None,        "refuse"),
+    Row(Join,               ENDED,                                 INTERNAL, None,        "turn_away"),
+    Row(Leave,              ENDED,                                 INTERNAL),
+    Row(Retire,             ENDED,                                 INTERNAL),
     Row(Tell,               (IDLE, *HANDSHAKE, *ENDED),            INTERNAL),
+    Row(Ship,               (IDLE, *HANDSHAKE, *ENDED),            INTERNAL),
     Row(Close,              ENDED,                                 INTERNAL),
     Row(Drop,               ENDED,                                 INTERNAL),
     Row(TcpOpened,          (IDLE, SECURING, *TALKING, *ENDED),    INTERNAL),
@@ -192,7 +213,7 @@ ROWS: Final = (
 )
 # fmt: on
 
-OURS: Final = (Dial, Ask, Tell, Close, Drop)
+OURS: Final = (Dial, Ask, Tell, Ship, Join, Leave, Retire, Close, Drop)
 
 CHART: Final = Chart("connection", states=State, initial=IDLE, final=[CLOSED], ours=OURS, rows=ROWS)
 
@@ -212,16 +233,26 @@ class ConnectionSettings(NamedTuple):
 class Connection(StateMachine, chart=CHART):
     """The guards and actions of the chart, in its order."""
 
-    __slots__ = ("_held", "_next_host", "_over", "_pong_owed", "_requests", "_settings")
+    __slots__ = (
+        "_connected", "_held", "_joining", "_members", "_next_host", "_over", "_pong_owed", "_requests", "_settings",
+    )  # fmt: skip
 
     def __init__(self, settings: ConnectionSettings) -> None:
         super().__init__()
         self._settings = settings
         self._next_host = 0
         self._held: list[Any] = []  # commands with a request_id each, that wait for the broker to accept us
+        self._members: list[object] = []  # producers and consumers that use it
+        self._joining: list[object] = []  # those among them that wait until it can be used
+        self._connected = CommandConnected()
         self._requests: RequestIds[object] = RequestIds()
         self._pong_owed = False
         self._over: PulsarException = AlreadyClosed("the connection is closed")
+
+    def abandon(self) -> tuple[list[object], list[object]]:
+        """Give the tokens and the members that still wait, when a bug has ended what carries this machine out."""
+        joining, self._joining = self._joining, []
+        return self._requests.drain(), joining
 
     # Handshake.
 
@@ -277,15 +308,18 @@ class Connection(StateMachine, chart=CHART):
 
     def end_without_credentials(self, event: CredentialsFailed, now: float) -> Effects:
         """Do not go on as nobody."""
-        return self._end(AuthenticationError("AuthenticationError", event.reason))
+        return self._end(ErrorGettingAuthenticationData("AuthenticationError", event.reason))
 
     def begin(self, event: Connected, now: float) -> Effects:
         """Adopt the broker's limit, start the keepalive, and send what was asked meanwhile."""
         limit = frame_limit(event.command.max_message_size)
         self.timers.stop(HandshakeTimedOut)
         held, self._held = self._held, []
+        joining, self._joining = self._joining, []
+        self._connected = event.command
         asked = [Write(command) for command in held if command.request_id in self._requests]
-        return [AllowFrames(limit), Accepted(event.command), self._keepalive(), *asked]
+        welcomed = [Welcome(member, event.command) for member in joining]
+        return [AllowFrames(limit), *welcomed, self._keepalive(), *asked]
 
     def fetch_for_challenge(self, event: Challenged, now: float) -> Effects:
         """Ask for fresh credentials."""
@@ -316,6 +350,23 @@ class Connection(StateMachine, chart=CHART):
         """Fail requests that never left."""
         return self._expire(ConnectError(f"it was not sent: still {self.state.name}"), now)
 
+    def have_wait(self, event: Join, now: float) -> Effects:
+        """Have a producer or consumer wait until the broker accepts us."""
+        self._members.append(event.member)
+        self._joining.append(event.member)
+        return []
+
+    def let_go(self, event: Leave, now: float) -> Effects:
+        """Forget one, whether it waits or not."""
+        for members in (self._members, self._joining):
+            if event.member in members:
+                members.remove(event.member)
+        return []
+
+    def say_used(self, event: Retire, now: float) -> Effects:
+        """Go on."""
+        return [StillUsed()]
+
     # In use.
 
     def request(self, event: Ask, now: float) -> Effects:
@@ -325,7 +376,20 @@ class Connection(StateMachine, chart=CHART):
 
     def write(self, event: Tell, now: float) -> Effects:
         """Send it."""
-        return [Write(event.command, event.entry)]
+        return [Write(event.command)]
+
+    def write_packed(self, event: Ship, now: float) -> Effects:
+        """Send it."""
+        return [WriteParcels(event.parcels)]
+
+    def welcome_now(self, event: Join, now: float) -> Effects:
+        """Serve it at once."""
+        self._members.append(event.member)
+        return [Welcome(event.member, self._connected)]
+
+    def is_unused(self, event: Retire, now: float) -> bool:
+        """Hold when no producer or consumer is here and no answer is awaited."""
+        return not self._members and not len(self._requests)
 
     def route(self, event: Arrived, now: float) -> Effects:
         """Hand them on."""
@@ -403,7 +467,7 @@ class Connection(StateMachine, chart=CHART):
         """End in the middle of the handshake."""
         return self._end(AlreadyClosed("the connection was closed while it was being opened"))
 
-    def finish(self, event: Close, now: float) -> Effects:
+    def finish(self, event: Close | Retire, now: float) -> Effects:
         """Fail what is still unanswered and let the last writes leave."""
         error = AlreadyClosed("the connection was closed")
         return [
@@ -436,6 +500,10 @@ class Connection(StateMachine, chart=CHART):
     def refuse(self, event: Ask, now: float) -> Effects:
         """Answer a request that came after the end."""
         return [Reply(event.token, self._over)]
+
+    def turn_away(self, event: Join, now: float) -> Effects:
+        """Answer a producer or consumer that came after the end."""
+        return [TurnAway(event.member, self._over)]
 
     def _dial(self) -> Effects:
         host, port = self._settings.hosts[self._next_host]
@@ -470,4 +538,6 @@ class Connection(StateMachine, chart=CHART):
 
     def _fail_all(self, error: PulsarException, answer: PulsarException) -> Effects:
         self._held = []
-        return [*(Reply(token, answer) for token in self._requests.drain()), Lost(error)]
+        joining, self._joining = self._joining, []
+        turned_away = [TurnAway(member, error) for member in joining]
+        return [*(Reply(token, answer) for token in self._requests.drain()), *turned_away, Lost(error)]

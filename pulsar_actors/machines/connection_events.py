@@ -29,7 +29,28 @@ class Tell(NamedTuple):
     """Send a command that has no answer."""
 
     command: Message
-    entry: tuple[Any, ...] = ()
+
+
+class Ship(NamedTuple):
+    """Send what a producer has packed."""
+
+    parcels: tuple[Any, ...]
+
+
+class Join(NamedTuple):
+    """A producer or consumer wants to be told when it can be served here, which may be at once."""
+
+    member: object
+
+
+class Leave(NamedTuple):
+    """It does not want to any longer."""
+
+    member: object
+
+
+class Retire(NamedTuple):
+    """End, unless somebody uses it."""
 
 
 class Close(NamedTuple):
@@ -170,14 +191,19 @@ class FetchCredentials(NamedTuple):
 
 
 class Write(NamedTuple):
-    """Write a command, and the entry that follows it."""
+    """Write a command."""
 
     command: Message
-    entry: tuple[Any, ...] = ()
 
     def __repr__(self) -> str:
         """Name the command only: CONNECT and AUTH_RESPONSE carry secrets."""
         return f"Write({type(self.command).__name__})"
+
+
+class WriteParcels(NamedTuple):
+    """Write what a producer has packed."""
+
+    parcels: tuple[Any, ...]
 
 
 class AllowFrames(NamedTuple):
@@ -186,10 +212,18 @@ class AllowFrames(NamedTuple):
     limit: int
 
 
-class Accepted(NamedTuple):
-    """Tell whoever waits that the connection can be used."""
+class Welcome(NamedTuple):
+    """Tell a producer or consumer that it can be served here."""
 
+    member: object
     command: CommandConnected
+
+
+class TurnAway(NamedTuple):
+    """Tell a producer or consumer that it cannot be served here."""
+
+    member: object
+    error: PulsarException
 
 
 class Reply(NamedTuple):
@@ -211,7 +245,11 @@ class CloseSocket(NamedTuple):
     flush: bool
 
 
+class StillUsed(NamedTuple):
+    """Say that it goes on."""
+
+
 class Lost(NamedTuple):
-    """Tell everybody on this connection that it has ended, and why."""
+    """Tell everybody who was made welcome that it has ended, and why."""
 
     error: PulsarException

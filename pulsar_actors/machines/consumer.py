@@ -295,6 +295,11 @@ class Consumer(Binding, chart=CHART):
         self._acks_at: float | None = None
         self._sweep_at: float | None = None
 
+    @property
+    def is_bound(self) -> bool:
+        """Hold in use, calls under way or not."""
+        return self.state in BOUND
+
     def attaching(self) -> Effects:
         """Drop what is queued."""
         return [self.deliveries.attaching(self.connection)]

@@ -21,11 +21,11 @@ from pulsar_actors.exceptions import (
     AlreadyClosed,
     BrokerRefusal,
     ConnectError,
-    LimitReached,
     Misdirected,
     OutcomeUnknown,
     PulsarException,
     Timeout,
+    TooManyLookupRequestException,
 )
 from pulsar_actors.machines.chart import INTERNAL, Chart, Effects, Row
 from pulsar_actors.machines.ledgers.backoff import Backoff
@@ -172,7 +172,7 @@ class Lookup(StateMachine, chart=CHART):
 
     def fail_turned_away(self, event: TurnAway, now: float) -> Effects:
         """Fail at once, without having asked anybody."""
-        return [NotFound(LimitReached("more lookups than may wait are waiting already"))]
+        return [NotFound(TooManyLookupRequestException("more lookups than may wait are waiting already"))]
 
     def inquire(self, event: Attached, now: float) -> Effects:
         """Ask, with the flag of the redirect that led here."""

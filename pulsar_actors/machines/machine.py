@@ -30,6 +30,11 @@ class StateMachine:
         self.state: Enum = self.running.chart.initial
         self.timers = Timers()
 
+    @property
+    def is_over(self) -> bool:
+        """Tell whether it has come to a state that it never leaves."""
+        return self.state in self.running.chart.final
+
     def handle(self, event: Event, now: float) -> list[Effect]:
         """Move as the chart says and give the effects; an exception leaves the state as it was."""
         if self.timers.is_stale(event):

@@ -214,6 +214,11 @@ class Producer(Binding, chart=CHART):
         self._watching = False
         self._flushes: Flushes[object] = Flushes()
 
+    @property
+    def is_bound(self) -> bool:
+        """Hold in use."""
+        return self.state is READY
+
     def attaching(self) -> Effects:
         """Do nothing: what is pending is kept."""
         return []

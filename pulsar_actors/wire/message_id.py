@@ -81,7 +81,8 @@ class MessageId(NamedTuple):
         return self.to_data().SerializeToString()
 
     def __str__(self) -> str:
-        return f"({self.ledger_id},{self.entry_id},{self.partition},{self.batch_index})"
+        place = f"({self.ledger_id},{self.entry_id},{self.partition},{self.batch_index})"
+        return place if self.first_chunk is None else f"{self.first_chunk};{place}"
 
     def __hash__(self) -> int:
         return hash(_rank(self))

@@ -13,7 +13,6 @@ from pulsar_actors.exceptions import (
 )
 from pulsar_actors.machines.connection import Connection, ConnectionSettings, State
 from pulsar_actors.machines.connection_events import (
-    Accepted,
     AllowFrames,
     Answered,
     Arrived,
@@ -29,7 +28,9 @@ from pulsar_actors.machines.connection_events import (
     FetchCredentials,
     FlushTimedOut,
     HandshakeTimedOut,
+    Join,
     KeepaliveDue,
+    Leave,
     Lost,
     OpenSocket,
     Pinged,
@@ -38,13 +39,17 @@ from pulsar_actors.machines.connection_events import (
     Reply,
     RequestsDue,
     Route,
+    Ship,
     SocketLost,
     StartTls,
     StreamBroken,
     TcpOpened,
     Tell,
     TlsAgreed,
+    TurnAway,
+    Welcome,
     Write,
+    WriteParcels,
 )
 from pulsar_actors.wire.errors import FrameTooLarge
 from pulsar_actors.wire.PulsarApi_pb2 import (
@@ -183,7 +188,6 @@ def test_the_frame_limit_is_what_the_broker_announces(announced: int, limit: int
     driven = made(ONE_HOST, *OPENING, CREDENTIALS)
     driven.tell(Connected(CommandConnected(server_version="broker", max_message_size=announced)))
     assert driven.did(AllowFrames) == [AllowFrames(limit)]
-    assert driven.did(Accepted)
 
 
 def test_a_refused_connect_ends_the_connection_with_the_brokers_word_at_once() -> None:
@@ -380,9 +384,39 @@ def test_what_the_broker_says_to_producers_and_consumers_is_handed_on_in_order()
     assert ready().tell(Arrived(("first", "second"))) == [Route(("first", "second"))]
 
 
-def test_a_command_without_an_answer_is_written_with_its_entry() -> None:
+def test_a_command_without_an_answer_is_written() -> None:
     flow = CommandFlow(consumer_id=1, messagePermits=10)
-    assert ready().tell(Tell(flow, (b"entry",))) == [Write(flow, (b"entry",))]
+    assert ready().tell(Tell(flow)) == [Write(flow)]
+
+
+def test_what_a_producer_has_packed_is_written_as_it_is() -> None:
+    assert ready().tell(Ship(("first", "second"))) == [WriteParcels(("first", "second"))]
+
+
+def test_producers_and_consumers_are_welcome_once_the_broker_accepts_and_from_then_on_at_once() -> None:
+    driven = made(ONE_HOST, Dial(), Join("early"), TcpOpened(), CREDENTIALS)
+    assert driven.did(Welcome) == []
+    driven.tell(WELCOME)
+    assert driven.did(Welcome) == [Welcome("early", WELCOME.command)]
+    assert driven.tell(Join("later")) == [Welcome("later", WELCOME.command)]
+
+
+def test_one_that_has_left_before_the_broker_accepts_is_not_made_welcome() -> None:
+    driven = made(ONE_HOST, Join("stays"), Join("leaves"), Leave("leaves"), *OPENING, CREDENTIALS, WELCOME)
+    assert driven.did(Welcome) == [Welcome("stays", WELCOME.command)]
+
+
+def test_those_who_wait_when_a_connection_ends_are_turned_away_with_the_reason() -> None:
+    driven = made(ONE_HOST, Dial(), Join("early"), SocketLost("nobody listens"))
+    (turned_away,) = driven.did(TurnAway)
+    assert turned_away.member == "early"
+    assert "nobody listens" in str(turned_away.error)
+
+
+def test_those_who_come_after_the_end_of_a_connection_are_turned_away() -> None:
+    (turned_away,) = made(ONE_HOST, *READY, SocketLost("reset"), Join("late")).effects
+    assert turned_away.member == "late"
+    assert isinstance(turned_away.error, ConnectError)
 
 
 def test_bytes_that_break_the_protocol_end_the_connection_and_say_which() -> None:

@@ -31,7 +31,7 @@ from pulsar_actors.machines.connection import (
     State,
 )
 from pulsar_actors.machines.connection_events import (
-    Accepted,
+    AllowFrames,
     Answered,
     Arrived,
     Ask,
@@ -46,7 +46,9 @@ from pulsar_actors.machines.connection_events import (
     FetchCredentials,
     FlushTimedOut,
     HandshakeTimedOut,
+    Join,
     KeepaliveDue,
+    Leave,
     Lost,
     OpenSocket,
     Pinged,
@@ -55,13 +57,17 @@ from pulsar_actors.machines.connection_events import (
     Reply,
     RequestsDue,
     Route,
+    Ship,
     SocketLost,
     StartTls,
     StreamBroken,
     TcpOpened,
     Tell,
     TlsAgreed,
+    TurnAway,
+    Welcome,
     Write,
+    WriteParcels,
 )
 from pulsar_actors.machines.timers import StartTimer
 from pulsar_actors.wire.errors import FrameTooSmall
@@ -132,6 +138,8 @@ class AnyConnection(RuleBasedStateMachine):
         self.event: Any = None
         self.clock: Any = None  # the handshake's, of the host that was dialled last
         self.requests: list[Request] = []
+        self.waiting: list[int] = []
+        self.members = 0
         self.timers: list[tuple[float, Any]] = []
         self.hosts: list[str] = []
         self.tls = self.agreeing = self.secured = self.has_socket = False
@@ -192,12 +200,14 @@ class AnyConnection(RuleBasedStateMachine):
         return self.state in REACHING and len(self.hosts) < len(SETTINGS.hosts)
 
     def perform(self, effect: Any) -> None:
-        assert not self.lost or isinstance(effect, Reply | CloseSocket | StartTimer), "did something after the end"
+        assert not self.lost or isinstance(effect, Reply | CloseSocket | StartTimer | TurnAway), (
+            "did something after the end"
+        )
         match effect:
             case Reply(token, answer):
                 assert token is not None, "an answer that nobody waits for"
                 self.take(self.requests[int(str(token))], answer)
-            case Write(command, _):
+            case Write(command):
                 assert self.has_socket, "written to a socket that is not there"
                 self.read(command)
             case StartTimer(timer, delay):
@@ -210,9 +220,14 @@ class AnyConnection(RuleBasedStateMachine):
                 assert frames == ARRIVED.frames
             case Lost():
                 assert not self.open, "asked but not answered"
+                assert not self.waiting, "left waiting for a connection that has ended"
                 self.lost += 1
                 self.since = self.now
-            case Accepted():
+            case Welcome(member) | TurnAway(member):
+                assert member in self.waiting, "told twice, or after it had left"
+                assert self.ready == isinstance(effect, Welcome), "welcome where nobody can be served, or the reverse"
+                self.waiting.remove(member)
+            case AllowFrames():
                 assert not self.accepted, "accepted twice"
                 self.accepted, self.since = True, self.now
             case _:
@@ -375,6 +390,20 @@ class AnyConnection(RuleBasedStateMachine):
         expected = [Write(FLOW)] if self.ready else []
         assert self.tell(Tell(FLOW)) == expected, "said and not written, or written too early"
 
+    @rule()
+    def ship(self) -> None:
+        expected = [WriteParcels(("parcel",))] if self.ready else []
+        assert self.tell(Ship(("parcel",))) == expected, "packed and not written, or written too early"
+
+    @rule(leaving=st.booleans())
+    def join(self, *, leaving: bool) -> None:
+        self.members += 1
+        self.waiting.append(self.members)
+        self.tell(Join(self.members))
+        if leaving and self.waiting:
+            self.tell(Leave(self.waiting.pop(0)))
+        assert not (self.ready or self.lost) or not self.waiting, "kept waiting for nothing"
+
     # What brokers do.
 
     @rule()
@@ -469,8 +498,9 @@ def begin_without_what_was_held(self: Connection, event: Connected, now: float) 
 
 
 def begin_with_the_last_that_was_held(self: Connection, event: Connected, now: float) -> list[Any]:
-    limit, accepted, keepalive, *asked = self.begin(event, now)
-    return [limit, accepted, keepalive, *reversed(asked)]
+    effects = self.begin(event, now)
+    asked = [effect for effect in effects if isinstance(effect, Write)]
+    return [*(effect for effect in effects if effect not in asked), *reversed(asked)]
 
 
 def begin_with_what_was_given_up(self: Connection, event: Connected, now: float) -> list[Any]:
@@ -508,6 +538,13 @@ FURTHER: dict[str, Callable[..., Any]] = {
 
 # fmt: off
 FAULTS = [
+    # Whoever joins hears of it once.
+    fault(Join, State.CLOSED, "turn_away", {"does": None},
+          "kept waiting for nothing", "join", "close"),
+    fault(Join, State.READY, "welcome_now", {"does": "have_wait"},
+          "kept waiting for nothing", "join"),
+    fault(Leave, State.DIALING, "let_go", {"does": None},
+          "told twice, or after it had left", "join"),
     # Each request is answered once.
     fault(Answered, State.READY, "give_answer", {"does": "answer_twice"},
           "answered more than once", "ask", "answer"),

@@ -109,6 +109,15 @@ class PendingSends(Generic[T]):
         self._memory.take(size)
         return Reservation.GRANTED
 
+    @property
+    def used(self) -> tuple[int, int]:
+        """Give the messages and the bytes for which room is taken."""
+        return self._messages.used, self._memory.used
+
+    def has_room(self, messages: int, size: int) -> bool:
+        """Tell whether room for messages could be taken now."""
+        return self._messages.fits(messages) and self._memory.fits(size)
+
     def give_back(self, messages: int, size: int) -> None:
         """Free what was reserved for messages that never got here: too large, or impossible to encode."""
         self._messages.free(messages)

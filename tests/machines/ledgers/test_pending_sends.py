@@ -187,3 +187,11 @@ def test_a_reservation_takes_both_or_neither() -> None:
 def test_a_range_of_ids_that_runs_backwards_is_refused(first: int, last: int) -> None:
     with pytest.raises(InternalError, match=f"{first} to {last}"):
         Pending("bad", first, last, 1, 1, None)
+
+
+def test_there_is_room_as_long_as_it_could_be_taken() -> None:
+    pending: PendingSends[str] = PendingSends(SendQuota(2), SendQuota(10))
+    assert pending.has_room(2, 10)
+    pending.try_reserve(1, 8)
+    assert pending.used == (1, 8)
+    assert (pending.has_room(1, 2), pending.has_room(2, 2), pending.has_room(1, 3)) == (True, False, False)
