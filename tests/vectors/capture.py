@@ -17,8 +17,8 @@ import scenarios
 from broker_side import broker_sent, idle
 from java import java
 from stage import Sent, Stage, pulsar
-from standalone import VERSION, running_broker
 from tap import Recorded, Tap
+from tapped_broker import VERSION, running_broker
 
 from pulsar_actors.wire.PulsarApi_pb2 import BaseCommand
 

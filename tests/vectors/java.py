@@ -5,7 +5,7 @@ import subprocess
 from pathlib import Path
 
 from stage import Stage
-from standalone import jars, tool
+from tapped_broker import jars, tool
 
 
 def java(stage: Stage) -> None:

@@ -127,7 +127,7 @@ def lookup(stage: Stage) -> None:
     stage.step("a token in CONNECT")
     client = stage.client(authentication=pulsar.AuthenticationToken("an-example-not-a-secret"))
     parts = stage.topic()
-    stage.broker.admin("PUT", f"{parts.replace('://', '/')}/partitions", 3)
+    stage.broker.admin.create_partitioned(parts, 3)
     stage.step("partitioned topic")
     consumer = client.subscribe(parts, "s", consumer_name="three", properties={"who": "me"})
     producer = client.create_producer(parts)

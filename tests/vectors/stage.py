@@ -11,8 +11,8 @@ import threading
 from collections.abc import Callable
 from typing import Any
 
-from standalone import Broker
 from tap import Tap
+from tapped_broker import Broker
 
 from pulsar_actors.wire.PulsarApi_pb2 import MessageIdData
 

@@ -1,0 +1,104 @@
+"""The calls of Pulsar's admin REST interface that tests need, on the standard library alone."""
+
+import json
+import time
+import urllib.error
+import urllib.request
+from typing import Any
+
+ANSWER_SECONDS = 30.0
+
+
+class AdminError(Exception):
+    """The broker said no; `status` is HTTP's word for it."""
+
+    def __init__(self, status: int, call: str, reason: str) -> None:
+        super().__init__(f"{call}: {status} {reason}")
+        self.status = status
+
+
+def path_of(topic: str) -> str:
+    """`persistent://public/default/t` is `persistent/public/default/t` in a path."""
+    domain, _, rest = topic.partition("://")
+    return f"{domain}/{rest}"
+
+
+class Admin:
+    """One broker's admin interface; topics are given by their full names."""
+
+    def __init__(self, web_url: str) -> None:
+        self.web_url = web_url
+        self._root = f"{web_url}/admin/v2"
+
+    def call(self, method: str, path: str, body: object = None) -> bytes:
+        """Make one call, such as `PUT persistent/public/default/t/unload`."""
+        data = None if body is None else json.dumps(body).encode()
+        headers = {"Content-Type": "application/json"}
+        request = urllib.request.Request(  # noqa: S310 -- an http URL that the test made
+            f"{self._root}/{path}", data, headers, method=method
+        )
+        try:
+            with urllib.request.urlopen(request, timeout=ANSWER_SECONDS) as answer:  # noqa: S310 -- as above
+                return bytes(answer.read())
+        except urllib.error.HTTPError as error:
+            with error:
+                reason = error.read().decode(errors="replace")
+            raise AdminError(error.code, f"{method} {path}", reason) from None
+
+    def json(self, method: str, path: str, body: object = None) -> Any:
+        """Make one call whose answer is JSON."""
+        return json.loads(self.call(method, path, body))
+
+    def is_ready(self) -> bool:
+        """Whether the broker can serve the namespace `public/default`."""
+        try:
+            healthy = self.call("GET", "brokers/health") == b"ok"
+            return healthy and "public/default" in self.json("GET", "namespaces/public")
+        except (OSError, AdminError):
+            return False
+
+    def create(self, topic: str) -> None:
+        """Make a topic without partitions."""
+        self.call("PUT", path_of(topic))
+
+    def create_partitioned(self, topic: str, partitions: int) -> None:
+        """Make a topic of so many partitions."""
+        self.call("PUT", f"{path_of(topic)}/partitions", partitions)
+
+    def unload(self, topic: str) -> None:
+        """Let the broker close all producers and consumers of a topic, and load it again."""
+        self.call("PUT", f"{path_of(topic)}/unload")
+
+    def terminate(self, topic: str) -> None:
+        """Let nothing be added to a topic any more."""
+        self.call("POST", f"{path_of(topic)}/terminate")
+
+    def compact(self, topic: str) -> None:
+        """Keep the last message of each key, and wait until that is done."""
+        self.call("PUT", f"{path_of(topic)}/compaction")
+        deadline = time.monotonic() + ANSWER_SECONDS
+        while (state := self.json("GET", f"{path_of(topic)}/compaction"))["status"] != "SUCCESS":
+            if time.monotonic() > deadline:
+                raise TimeoutError(state)
+            time.sleep(0.05)
+
+    def stats(self, topic: str) -> Any:
+        """Tell what a topic's `/stats` say."""
+        return self.json("GET", f"{path_of(topic)}/stats")
+
+    def create_namespace(self, namespace: str) -> None:
+        """Make a namespace, such as `public/mine`."""
+        self.call("PUT", f"namespaces/{namespace}", {})
+
+    def set_deduplication(self, topic: str, *, on: bool) -> None:
+        """Switch deduplication by sequence id on or off for one topic."""
+        self.call("POST", f"{path_of(topic)}/deduplicationEnabled", on)
+
+    def is_deduplicating(self, topic: str) -> bool:
+        """Whether the broker has put the switch into effect; it answers before that."""
+        return self.stats(topic).get("deduplicationStatus") == "Enabled"
+
+    def set_auto_creation(self, namespace: str, *, on: bool) -> None:
+        """Choose whether a topic of the namespace comes into being when somebody asks for it."""
+        settings = {"allowAutoTopicCreation": on, "topicType": "non-partitioned"}
+        self.call("POST", f"namespaces/{namespace}/autoTopicCreation", settings)

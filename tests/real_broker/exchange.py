@@ -1,0 +1,134 @@
+"""What the tests do over and over with a client, and always within a deadline."""
+
+import threading
+import time
+from collections.abc import Callable, Iterable
+from typing import Any
+
+SOON = 10_000  # milliseconds in which anything that will come has come
+QUIET = 300  # milliseconds of silence after which a test believes that nothing more comes
+POLL_SECONDS = 0.02
+
+
+def receive(consumer: Any, count: int) -> list[Any]:
+    """Take so many messages."""
+    return [consumer.receive(SOON) for _ in range(count)]
+
+
+def contents(messages: Iterable[Any]) -> list[bytes]:
+    return [each.data() for each in messages]
+
+
+def rest(pulsar: Any, consumer: Any) -> list[bytes]:
+    """Take messages until none comes for a while."""
+    found: list[bytes] = []
+    try:
+        while True:
+            found.append(consumer.receive(QUIET).data())
+    except pulsar.Timeout:
+        return found
+
+
+def read_rest(reader: Any) -> list[bytes]:
+    """Read as long as something is there to read."""
+    found: list[bytes] = []
+    while reader.has_message_available():
+        found.append(reader.read_next(SOON).data())
+    return found
+
+
+def stored(pulsar: Any, client: Any, topic: str) -> list[bytes]:
+    """All that a topic holds, in order."""
+    return read_rest(client.create_reader(topic, pulsar.MessageId.earliest))
+
+
+def acknowledged_all(consumer: Any, messages: Iterable[Any]) -> None:
+    for each in messages:
+        consumer.acknowledge(each)
+
+
+class Outcomes:
+    """What `send_async` said of each message, in the order in which it said so."""
+
+    def __init__(self) -> None:
+        self._changed = threading.Condition()
+        self._told: list[tuple[Any, Any]] = []
+
+    def __call__(self, result: Any, message_id: Any) -> None:
+        with self._changed:
+            self._told.append((result, message_id))
+            self._changed.notify_all()
+
+    def wait(self, count: int) -> list[tuple[Any, Any]]:
+        """Wait until so many have been told."""
+        with self._changed:
+            assert self._changed.wait_for(lambda: len(self._told) >= count, SOON / 1000), (
+                f"{len(self._told)} of {count}"
+            )
+            return list(self._told)
+
+    def results(self, count: int) -> list[Any]:
+        return [result for result, _ in self.wait(count)]
+
+    def ids(self, count: int) -> list[Any]:
+        return [message_id for _, message_id in self.wait(count)]
+
+
+def send_all(producer: Any, payloads: Iterable[bytes | None], **fields: Any) -> list[Any]:
+    """Send together, so that batches form where they may; give the ids."""
+    payloads = list(payloads)
+    outcomes = Outcomes()
+    for each in payloads:
+        producer.send_async(each, outcomes, **fields)
+    producer.flush()
+    told = outcomes.wait(len(payloads))
+    assert {int(result) for result, _ in told} <= {0}, told
+    return [message_id for _, message_id in told]
+
+
+def send_batch(pulsar: Any, client: Any, topic: str, payloads: list[bytes], **fields: Any) -> list[Any]:
+    """Send as one batch, which nothing but its size closes."""
+    producer = client.create_producer(
+        topic, batching_enabled=True, batching_max_messages=len(payloads), batching_max_publish_delay_ms=60_000
+    )
+    return send_all(producer, payloads, **fields)
+
+
+def until(true: Callable[[], Any]) -> Any:
+    """Wait for something that nobody announces, and give it."""
+    deadline = time.monotonic() + SOON / 1000
+    while not (found := true()):
+        assert time.monotonic() < deadline, "it did not happen in time"
+        time.sleep(POLL_SECONDS)
+    return found
+
+
+def place(message_id: Any) -> tuple[int, int, int, int]:
+    """An id as numbers: those of the official client cannot be hashed, and refuse to be compared with other things."""
+    return (message_id.ledger_id(), message_id.entry_id(), message_id.partition(), message_id.batch_index())
+
+
+class InThread:
+    """A call that may block, in a thread of its own."""
+
+    def __init__(self, call: Callable[[], Any]) -> None:
+        self._given: Any = None
+        self._raised: BaseException | None = None
+        self.entered = threading.Event()
+        self._thread = threading.Thread(target=self._run, args=(call,), daemon=True)
+        self._thread.start()
+        assert self.entered.wait(SOON / 1000)
+
+    def _run(self, call: Callable[[], Any]) -> None:
+        self.entered.set()
+        try:
+            self._given = call()
+        except BaseException as error:  # noqa: BLE001 -- it is raised again where the test waits
+            self._raised = error
+
+    def result(self) -> Any:
+        self._thread.join(SOON / 1000)
+        assert not self._thread.is_alive(), "it still blocks"
+        if self._raised is not None:
+            raise self._raised
+        return self._given

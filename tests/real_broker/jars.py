@@ -1,0 +1,78 @@
+"""The jars of Apache Pulsar, fetched once by Maven into `~/.cache/pulsar_actors/<version>/lib`.
+
+They are not part of the checkout: every checkout and every environment of a machine shares them. The folder appears
+under its name when it is complete. Two test runs that find nothing there do not fetch side by side, as Maven's own
+cache bears only one writer: the second waits for the first, and finds the work done.
+"""
+
+import shutil
+import sqlite3
+import subprocess
+from collections.abc import Generator
+from contextlib import closing, contextmanager
+from pathlib import Path
+
+VERSION = "4.2.4"
+CACHE = Path.home() / ".cache" / "pulsar_actors" / VERSION
+FETCH_SECONDS = 900.0
+
+# The parent is imported for its versions: without it Maven mixes those of OpenTelemetry, and the broker dies at start.
+POM = f"""<project xmlns="http://maven.apache.org/POM/4.0.0">
+  <modelVersion>4.0.0</modelVersion>
+  <groupId>pulsar.actors</groupId>
+  <artifactId>broker-under-test</artifactId>
+  <version>1</version>
+  <dependencyManagement><dependencies><dependency>
+    <groupId>org.apache.pulsar</groupId><artifactId>pulsar</artifactId><version>{VERSION}</version>
+    <type>pom</type><scope>import</scope>
+  </dependency></dependencies></dependencyManagement>
+  <dependencies><dependency>
+    <groupId>org.apache.pulsar</groupId><artifactId>pulsar-broker</artifactId><version>{VERSION}</version>
+  </dependency></dependencies>
+</project>
+"""
+
+
+class Unavailable(Exception):
+    """A real broker cannot be had on this machine; the text says what is missing."""
+
+
+def tool(name: str) -> str:
+    found = shutil.which(name)
+    if found is None:
+        raise Unavailable(f"{name} is not on PATH")
+    return found
+
+
+def jars(cache: Path = CACHE) -> Path:
+    """The folder of the broker's jars, fetched when it is not there yet."""
+    lib = cache / "lib"
+    if not lib.exists():
+        cache.mkdir(parents=True, exist_ok=True)
+        with alone(cache / "lock"):
+            if not lib.exists():
+                fetch(cache).rename(lib)
+    return lib
+
+
+@contextmanager
+def alone(lock: Path) -> Generator[None, None, None]:
+    """Hold a lock between processes, of the kind that is let go when its holder dies."""
+    with closing(sqlite3.connect(lock, timeout=FETCH_SECONDS, isolation_level=None)) as held:
+        held.execute("BEGIN EXCLUSIVE")
+        yield
+
+
+def fetch(cache: Path) -> Path:
+    """Have Maven copy the jars into a folder beside the final one."""
+    partial = cache / "partial"
+    shutil.rmtree(partial, ignore_errors=True)
+    (cache / "pom.xml").write_text(POM)
+    goal = ["dependency:copy-dependencies", "-DincludeScope=runtime", f"-DoutputDirectory={partial}"]
+    command = [tool("mvn"), "-q", "-B", "-f", str(cache / "pom.xml"), *goal]
+    done = subprocess.run(  # noqa: S603 -- our own words
+        command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, check=False
+    )
+    if done.returncode:
+        raise Unavailable(f"Maven could not fetch the broker:\n{done.stdout.decode(errors='replace')[-4000:]}")
+    return partial

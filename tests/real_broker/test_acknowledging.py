@@ -1,0 +1,172 @@
+"""What comes again, and what does not, when a subscription is taken up once more."""
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+from admin import Admin
+from exchange import SOON, acknowledged_all, contents, place, receive, rest, send_all, send_batch
+
+LETTERS = [b"a", b"b", b"c", b"d", b"e"]
+
+
+@pytest.fixture
+def consumer(client: Any, topic: str) -> Any:
+    return client.subscribe(topic, "s")
+
+
+@pytest.fixture
+def again(pulsar: Any, client: Any, topic: str) -> Callable[[Any], list[bytes]]:
+    """Close a consumer, which sends the acknowledgements it holds, and see what a new one is given."""
+
+    def take(consumer: Any, **options: Any) -> list[bytes]:
+        consumer.close()
+        return rest(pulsar, client.subscribe(topic, "s", **options))
+
+    return take
+
+
+def test_only_what_was_not_acknowledged_comes_again(client: Any, topic: str, consumer: Any, again: Any) -> None:
+    send_all(client.create_producer(topic), LETTERS)
+    messages = receive(consumer, 5)
+    acknowledged_all(consumer, [messages[0], messages[3]])
+    assert again(consumer) == [b"b", b"c", b"e"]
+
+
+def test_everything_acknowledged_leaves_nothing(
+    client: Any, topic: str, consumer: Any, again: Any, admin: Admin
+) -> None:
+    send_all(client.create_producer(topic, batching_enabled=True), LETTERS)
+    acknowledged_all(consumer, receive(consumer, 5))
+    assert again(consumer) == []
+    assert admin.stats(topic)["subscriptions"]["s"]["msgBacklog"] == 0
+
+
+def test_a_cumulative_acknowledgement_takes_in_all_before(client: Any, topic: str, consumer: Any, again: Any) -> None:
+    send_all(client.create_producer(topic), LETTERS)
+    consumer.acknowledge_cumulative(receive(consumer, 3)[2])
+    assert again(consumer) == [b"d", b"e"]
+
+
+@pytest.mark.parametrize("kind", ["Shared", "KeyShared"])
+def test_where_others_consume_too_there_is_no_cumulative_acknowledgement(
+    pulsar: Any, client: Any, topic: str, kind: str
+) -> None:
+    consumer = client.subscribe(topic, "s", consumer_type=getattr(pulsar.ConsumerType, kind))
+    client.create_producer(topic).send(b"x")
+    message = consumer.receive(SOON)
+    with pytest.raises(pulsar.CumulativeAcknowledgementNotAllowedError):
+        consumer.acknowledge_cumulative(message)
+
+
+def test_an_id_does_for_the_message(client: Any, topic: str, consumer: Any, again: Any) -> None:
+    sent = send_all(client.create_producer(topic), LETTERS)
+    messages = receive(consumer, 5)
+    consumer.acknowledge(sent[1])
+    consumer.acknowledge(messages[2].message_id())
+    consumer.acknowledge_cumulative(sent[0])
+    assert again(consumer) == [b"d", b"e"]
+
+
+def test_a_serialised_id_does_for_the_message(pulsar: Any, client: Any, topic: str, consumer: Any, again: Any) -> None:
+    send_all(client.create_producer(topic), LETTERS)
+    serialised = receive(consumer, 5)[1].message_id().serialize()
+    consumer.acknowledge(pulsar.MessageId.deserialize(serialised))
+    assert again(consumer) == [b"a", b"c", b"d", b"e"]
+
+
+def test_an_id_made_of_numbers_does_for_the_message(
+    pulsar: Any, client: Any, topic: str, consumer: Any, again: Any
+) -> None:
+    send_all(client.create_producer(topic), LETTERS)
+    ledger, entry, _, _ = place(receive(consumer, 5)[1].message_id())
+    consumer.acknowledge(pulsar.MessageId(-1, ledger, entry, -1))
+    assert again(consumer) == [b"a", b"c", b"d", b"e"]
+
+
+def test_a_batch_comes_again_whole_unless_all_of_it_was_acknowledged(
+    pulsar: Any, client: Any, topic: str, consumer: Any, again: Any
+) -> None:
+    send_batch(pulsar, client, topic, LETTERS)
+    acknowledged_all(consumer, receive(consumer, 5)[:4])
+    assert again(consumer) == LETTERS
+
+
+def test_with_batch_index_acknowledgement_only_the_rest_of_a_batch_comes_again(
+    pulsar: Any, client: Any, topic: str, again: Any
+) -> None:
+    consumer = client.subscribe(topic, "s", batch_index_ack_enabled=True)
+    send_batch(pulsar, client, topic, LETTERS)
+    messages = receive(consumer, 5)
+    acknowledged_all(consumer, [messages[0], messages[2]])
+    assert again(consumer, batch_index_ack_enabled=True) == [b"b", b"d", b"e"]
+
+
+def test_a_cumulative_acknowledgement_inside_a_batch_reaches_to_the_batch_before(
+    pulsar: Any, client: Any, topic: str, consumer: Any, again: Any
+) -> None:
+    client.create_producer(topic).send(b"before")
+    send_batch(pulsar, client, topic, LETTERS)
+    consumer.acknowledge_cumulative(receive(consumer, 6)[3])
+    assert again(consumer) == LETTERS
+
+
+def test_a_cumulative_acknowledgement_of_a_batchs_last_message_takes_in_the_batch(
+    pulsar: Any, client: Any, topic: str, consumer: Any, again: Any
+) -> None:
+    send_batch(pulsar, client, topic, LETTERS)
+    consumer.acknowledge_cumulative(receive(consumer, 5)[4])
+    assert again(consumer) == []
+
+
+def test_with_batch_index_acknowledgement_it_reaches_to_the_message(
+    pulsar: Any, client: Any, topic: str, again: Any
+) -> None:
+    consumer = client.subscribe(topic, "s", batch_index_ack_enabled=True)
+    send_batch(pulsar, client, topic, LETTERS)
+    consumer.acknowledge_cumulative(receive(consumer, 5)[2])
+    assert again(consumer, batch_index_ack_enabled=True) == [b"d", b"e"]
+
+
+def test_a_second_acknowledgement_changes_nothing(client: Any, topic: str, consumer: Any, again: Any) -> None:
+    send_all(client.create_producer(topic), [b"a", b"b"])
+    message = consumer.receive(SOON)
+    consumer.acknowledge(message)
+    consumer.acknowledge(message)
+    assert again(consumer) == [b"b"]
+
+
+def test_a_chunked_message_is_acknowledged_whole(client: Any, topic: str, consumer: Any, again: Any) -> None:
+    producer = client.create_producer(topic, chunking_enabled=True)
+    producer.send(b"x" * 12_000_000)
+    producer.send(b"y")
+    message = consumer.receive(SOON)
+    assert len(message.data()) == 12_000_000
+    consumer.acknowledge(message)
+    assert again(consumer) == [b"y"]
+
+
+def test_acknowledgements_count_across_an_unload(
+    pulsar: Any, client: Any, topic: str, consumer: Any, admin: Admin
+) -> None:
+    send_all(client.create_producer(topic), LETTERS)
+    messages = receive(consumer, 5)
+    consumer.acknowledge(messages[1])
+    consumer.close()
+    admin.unload(topic)
+    assert rest(pulsar, client.subscribe(topic, "s")) == [b"a", b"c", b"d", b"e"]
+
+
+@pytest.mark.parametrize("wrong", [None, "x", b"x", 5], ids=repr)
+def test_what_is_no_message_is_refused(consumer: Any, wrong: object) -> None:
+    with pytest.raises((TypeError, ValueError)):
+        consumer.acknowledge(wrong)
+    with pytest.raises((TypeError, ValueError)):
+        consumer.acknowledge_cumulative(wrong)
+    with pytest.raises((TypeError, ValueError)):
+        consumer.negative_acknowledge(wrong)
+
+
+def test_contents_of_a_batch_are_what_was_sent(pulsar: Any, client: Any, topic: str, consumer: Any) -> None:
+    send_batch(pulsar, client, topic, LETTERS)
+    assert contents(receive(consumer, 5)) == LETTERS

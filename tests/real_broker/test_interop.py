@@ -1,0 +1,412 @@
+"""What one client writes, the other reads: both read every message, and both must see the same, as it was sent."""
+
+import datetime as dt
+import os
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+import pytest
+from admin import Admin
+from exchange import SOON, Outcomes, contents, place, read_rest, receive, rest, send_all, send_batch, stored, until
+from subjects import CLIENTS, client_module
+
+LARGE = 4_999_999
+TEXT = b"one client writes what another reads " * 30
+LETTERS = [b"a", b"b", b"c", b"d", b"e"]
+BOTH_WAYS = [("official", "ours"), ("ours", "official")]
+
+
+@pytest.fixture(params=CLIENTS)
+def sender(request: pytest.FixtureRequest) -> Any:
+    """The module whose client sends."""
+    return client_module(request.param)
+
+
+@pytest.fixture(params=BOTH_WAYS, ids="-to-".join)
+def from_to(request: pytest.FixtureRequest) -> tuple[Any, Any]:
+    """The module that has something, and the one that is given it."""
+    giving, taking = request.param
+    return client_module(giving), client_module(taking)
+
+
+class Sent(NamedTuple):
+    """One message: what `send` is given."""
+
+    payload: bytes | None
+    fields: dict[str, Any]
+
+
+def seen(message: Any) -> dict[str, Any]:
+    """All that a program can learn of a message."""
+    return {
+        "data": message.data(),
+        "value": message.value(),
+        "null": message.has_null_value(),
+        "properties": message.properties(),
+        "partition_key": message.partition_key(),
+        "ordering_key": message.ordering_key(),
+        "event_timestamp": message.event_timestamp(),
+        "publish_timestamp": message.publish_timestamp(),
+        "producer_name": message.producer_name(),
+        "topic_name": message.topic_name(),
+        "redelivery_count": message.redelivery_count(),
+        "schema_version": message.schema_version(),
+        "place": place(message.message_id()),
+        "str of the id": str(message.message_id()),
+        "serialised id": message.message_id().serialize(),
+    }
+
+
+def expected(sent: Sent) -> dict[str, Any]:
+    """The part of that which the sender chose."""
+    return {
+        "data": sent.payload or b"",
+        "null": sent.payload is None,
+        "properties": sent.fields.get("properties", {}),
+        "partition_key": sent.fields.get("partition_key", ""),
+        "ordering_key": sent.fields.get("ordering_key", ""),
+        "event_timestamp": sent.fields.get("event_timestamp", 0),
+    }
+
+
+def differing(wanted: dict[str, Any], found: dict[str, Any]) -> dict[str, tuple[str, str]]:
+    """What is not as wanted, short enough to be read."""
+    return {key: (repr(value)[:200], repr(found[key])[:200]) for key, value in wanted.items() if found[key] != value}
+
+
+class Reading:
+    """A consumer of each client, each with a subscription of its own."""
+
+    def __init__(self, connect: Callable[..., Any], topic: str) -> None:
+        self._consumers = [connect(client_module(each)).subscribe(topic, each) for each in CLIENTS]
+
+    def check(self, messages: list[Sent], ids: list[Any]) -> None:
+        received = [receive(consumer, len(messages)) for consumer in self._consumers]
+        for sent, message_id, by_official, by_ours in zip(messages, ids, *received, strict=True):
+            official, ours = seen(by_official), seen(by_ours)
+            assert not differing(official, ours)
+            assert not differing(expected(sent), ours)
+            assert ours["place"] == place(message_id)
+
+
+@pytest.fixture
+def reading(connect: Callable[..., Any], topic: str) -> Reading:
+    return Reading(connect, topic)
+
+
+@pytest.fixture
+def sending(sender: Any, connect: Callable[..., Any], topic: str) -> Callable[..., list[Any]]:
+    """Send messages together; in a batch, it is one batch."""
+
+    def send(messages: list[Sent], *, batched: bool, **options: Any) -> list[Any]:
+        batch = {"batching_max_messages": max(2, len(messages)), "batching_max_publish_delay_ms": 60_000}
+        producer = connect(sender).create_producer(
+            topic, **options, **(batch if batched else {}), batching_enabled=batched
+        )
+        outcomes = Outcomes()
+        for payload, fields in messages:
+            producer.send_async(payload, outcomes, **fields)
+        producer.flush()
+        assert outcomes.results(len(messages)) == [sender.Result.Ok] * len(messages)
+        return outcomes.ids(len(messages))
+
+    return send
+
+
+batched_or_not = pytest.mark.parametrize("batched", [False, True], ids=["one by one", "batched"])
+
+FIELDS: dict[str, dict[str, Any]] = {
+    "nothing": {},
+    "a key": {"partition_key": "key"},
+    "an ordering key": {"ordering_key": "order"},
+    "both keys": {"partition_key": "key", "ordering_key": "order"},
+    "a key that is not ASCII": {"partition_key": "Schl\u00fcssel \U0001f511"},
+    "a property": {"properties": {"a": "b"}},
+    "properties": {"properties": {f"name-{number}": f"value {number}" for number in range(50)}},
+    "empty properties": {"properties": {"": "", "a": ""}},
+    "properties that are not ASCII": {"properties": {"\u540d\u524d": "\u5024 \U0001f600", "control": "\0\n\t"}},
+    "an event time": {"event_timestamp": 1_700_000_000_123},
+    "the highest event time": {"event_timestamp": 2**63 - 1},
+    "a sequence id": {"sequence_id": 12_345},
+    "replication to nowhere": {"disable_replication": True},
+    "certain clusters": {"replication_clusters": ["standalone"]},
+    "a delay": {"deliver_after": dt.timedelta(milliseconds=1)},
+    "everything": {
+        "partition_key": "key",
+        "ordering_key": "order",
+        "properties": {"a": "b", "c": "d"},
+        "event_timestamp": 1,
+        "sequence_id": 7,
+    },
+}
+
+
+@batched_or_not
+@pytest.mark.parametrize("name", FIELDS)
+def test_fields(reading: Reading, sending: Callable[..., list[Any]], name: str, *, batched: bool) -> None:
+    messages = [Sent(b"payload", FIELDS[name])]
+    reading.check(messages, sending(messages, batched=batched))
+
+
+@batched_or_not
+def test_fields_stay_with_their_message(reading: Reading, sending: Callable[..., list[Any]], *, batched: bool) -> None:
+    names = ["a key", "nothing", "a property", "nothing", "an event time", "an ordering key", "nothing"]
+    messages = [Sent(name.encode(), FIELDS[name]) for name in names]
+    reading.check(messages, sending(messages, batched=batched))
+
+
+@batched_or_not
+@pytest.mark.parametrize(
+    "payload",
+    [None, b"", b"x", bytes(range(256)), "\u00e9\U0001f600".encode()],
+    ids=["null", "empty", "x", "all", "text"],
+)
+def test_payloads(reading: Reading, sending: Callable[..., list[Any]], payload: bytes | None, *, batched: bool) -> None:
+    messages = [Sent(payload, {})]
+    reading.check(messages, sending(messages, batched=batched))
+
+
+@batched_or_not
+def test_null_and_empty_values_are_told_apart(
+    reading: Reading, sending: Callable[..., list[Any]], *, batched: bool
+) -> None:
+    messages = [Sent(None, {"partition_key": "k"}), Sent(b"", {"partition_key": "k"}), Sent(None, {}), Sent(b"x", {})]
+    reading.check(messages, sending(messages, batched=batched))
+
+
+CODECS = ["NONE", "LZ4", "ZLib", "ZSTD", "SNAPPY"]
+
+
+@batched_or_not
+@pytest.mark.parametrize("codec", CODECS)
+def test_codecs(sender: Any, reading: Reading, sending: Callable[..., list[Any]], codec: str, *, batched: bool) -> None:
+    messages = [Sent(TEXT, {}), Sent(b"x", {"partition_key": "key"}), Sent(os.urandom(10_000), {})]
+    ids = sending(messages, batched=batched, compression_type=getattr(sender.CompressionType, codec))
+    reading.check(messages, ids)
+
+
+@pytest.mark.parametrize("codec", [each for each in CODECS if each != "ZLib"])  # the official client can't read its own
+def test_codecs_of_nothing(sender: Any, reading: Reading, sending: Callable[..., list[Any]], codec: str) -> None:
+    messages = [Sent(b"", {}), Sent(None, {})]
+    ids = sending(messages, batched=False, compression_type=getattr(sender.CompressionType, codec))
+    reading.check(messages, ids)
+
+
+@batched_or_not
+@pytest.mark.parametrize("codec", CODECS)
+def test_large_payloads(
+    sender: Any, reading: Reading, sending: Callable[..., list[Any]], codec: str, *, batched: bool
+) -> None:
+    messages = [Sent(os.urandom(LARGE) if codec == "NONE" else TEXT * (LARGE // len(TEXT)), {})]
+    ids = sending(messages, batched=batched, compression_type=getattr(sender.CompressionType, codec))
+    reading.check(messages, ids)
+
+
+@pytest.mark.parametrize("codec", CODECS)
+def test_chunked_payloads(sender: Any, reading: Reading, sending: Callable[..., list[Any]], codec: str) -> None:
+    messages = [Sent(os.urandom(11_000_000), {"partition_key": "key", "properties": {"a": "b"}}), Sent(b"after", {})]
+    kind = getattr(sender.CompressionType, codec)
+    reading.check(messages, sending(messages, batched=False, chunking_enabled=True, compression_type=kind))
+
+
+def test_key_based_batches(sender: Any, reading: Reading, sending: Callable[..., list[Any]]) -> None:
+    # One key, as batches of several keys leave in an order of their own.
+    messages = [Sent(each, {"partition_key": "key"}) for each in LETTERS]
+    reading.check(messages, sending(messages, batched=True, batching_type=sender.BatchingType.KeyBased))
+
+
+@batched_or_not
+def test_two_thousand_messages(sending: Callable[..., list[Any]], reading: Reading, *, batched: bool) -> None:
+    messages = [Sent(b"%d" % number, {}) for number in range(2000)]
+    reading.check(messages, sending(messages, batched=batched, max_pending_messages=5000))
+
+
+# What is refused, and what is not: alike by both clients.
+
+
+def test_a_megabyte_of_properties_is_sent(reading: Reading, sending: Callable[..., list[Any]]) -> None:
+    messages = [Sent(b"x", {"properties": {"k": "v" * 1_000_000}})]
+    reading.check(messages, sending(messages, batched=False))
+
+
+@pytest.mark.parametrize(
+    "message",
+    [
+        pytest.param(Sent(bytes(5 * 1024 * 1024), {}), id="a payload of the whole limit, which its metadata shares"),
+        pytest.param(Sent(bytes(5 * 1024 * 1024 + 1), {}), id="a payload over the limit"),
+        pytest.param(Sent(b"x", {"properties": {"k": "v" * 5_242_880}}), id="properties over the limit"),
+    ],
+)
+@batched_or_not
+def test_what_is_too_big_is_refused(
+    sender: Any, connect: Callable[..., Any], topic: str, message: Sent, *, batched: bool
+) -> None:
+    producer = connect(sender).create_producer(topic, batching_enabled=batched)
+    with pytest.raises(sender.MessageTooBig):
+        producer.send(message.payload, **message.fields)
+
+
+# Message ids, passed on as bytes.
+
+
+@batched_or_not
+def test_a_consumer_seeks_an_id_of_the_other_client(
+    from_to: tuple[Any, Any], connect: Callable[..., Any], topic: str, *, batched: bool
+) -> None:
+    giving, taking = from_to
+    consumer = connect(taking).subscribe(topic, "s")
+    ids = letters_sent(giving, connect(giving), topic, batched=batched)
+    consumer.seek(taking.MessageId.deserialize(ids[1].serialize()))
+    assert rest(taking, consumer) == LETTERS[2:]
+
+
+@batched_or_not
+def test_a_reader_starts_at_an_id_of_the_other_client(
+    from_to: tuple[Any, Any], connect: Callable[..., Any], topic: str, *, batched: bool
+) -> None:
+    giving, taking = from_to
+    ids = letters_sent(giving, connect(giving), topic, batched=batched)
+    start = taking.MessageId.deserialize(ids[1].serialize())
+    client = connect(taking)
+    assert read_rest(client.create_reader(topic, start)) == LETTERS[2:]
+    assert read_rest(client.create_reader(topic, start, start_message_id_inclusive=True)) == LETTERS[1:]
+
+
+def test_a_consumer_acknowledges_an_id_of_the_other_client(
+    from_to: tuple[Any, Any], connect: Callable[..., Any], topic: str
+) -> None:
+    giving, taking = from_to
+    client = connect(taking)
+    consumer = client.subscribe(topic, "s")
+    ids = letters_sent(giving, connect(giving), topic, batched=False)
+    receive(consumer, 5)
+    for each in (ids[1], ids[3]):
+        consumer.acknowledge(taking.MessageId.deserialize(each.serialize()))
+    consumer.close()
+    assert rest(taking, client.subscribe(topic, "s")) == [b"a", b"c", b"e"]
+
+
+# Only this way round: the official client takes a deserialised id out of a batch for the whole batch.
+def test_our_consumer_acknowledges_what_the_other_client_received_in_a_batch(
+    connect: Callable[..., Any], topic: str
+) -> None:
+    giving, taking = client_module("official"), client_module("ours")
+    client = connect(taking)
+    consumer = client.subscribe(topic, "s", batch_index_ack_enabled=True)
+    received = connect(giving).subscribe(topic, "other", batch_index_ack_enabled=True)
+    letters_sent(giving, connect(giving), topic, batched=True)
+    receive(consumer, 5)
+    for message in receive(received, 2):
+        consumer.acknowledge(taking.MessageId.deserialize(message.message_id().serialize()))
+    consumer.close()
+    again = client.subscribe(topic, "s", batch_index_ack_enabled=True)
+    assert rest(taking, again) == LETTERS[2:]
+
+
+def test_a_reader_starts_at_a_chunked_message_of_the_other_client(
+    from_to: tuple[Any, Any], connect: Callable[..., Any], topic: str
+) -> None:
+    giving, taking = from_to
+    producer = connect(giving).create_producer(topic, chunking_enabled=True)
+    producer.send(b"before")
+    big = producer.send(b"x" * 11_000_000)
+    producer.send(b"after")
+    start = taking.MessageId.deserialize(big.serialize())
+    reader = connect(taking).create_reader(topic, start, start_message_id_inclusive=True)
+    assert [len(each) for each in read_rest(reader)] == [11_000_000, 5]
+
+
+def letters_sent(module: Any, client: Any, topic: str, *, batched: bool) -> list[Any]:
+    if batched:
+        return send_batch(module, client, topic, LETTERS)
+    return send_all(client.create_producer(topic), LETTERS)
+
+
+# Subscriptions and producers that change hands.
+
+
+def test_a_subscription_goes_on_in_the_other_client(
+    from_to: tuple[Any, Any], connect: Callable[..., Any], topic: str
+) -> None:
+    giving, taking = from_to
+    first = connect(giving)
+    consumer = first.subscribe(topic, "s")
+    send_all(first.create_producer(topic), LETTERS)
+    consumer.acknowledge_cumulative(receive(consumer, 3)[1])
+    first.close()
+    assert rest(taking, connect(taking).subscribe(topic, "s")) == LETTERS[2:]
+
+
+def test_batch_indexes_acknowledged_by_one_are_not_delivered_to_the_other(
+    from_to: tuple[Any, Any], connect: Callable[..., Any], topic: str
+) -> None:
+    giving, taking = from_to
+    first = connect(giving)
+    consumer = first.subscribe(topic, "s", batch_index_ack_enabled=True)
+    send_batch(giving, first, topic, LETTERS)
+    messages = receive(consumer, 5)
+    consumer.acknowledge(messages[0])
+    consumer.acknowledge(messages[3])
+    first.close()
+    assert rest(taking, connect(taking).subscribe(topic, "s", batch_index_ack_enabled=True)) == [b"b", b"c", b"e"]
+
+
+def test_both_share_a_subscription(connect: Callable[..., Any], topic: str) -> None:
+    modules = [client_module(each) for each in CLIENTS]
+    consumers = [
+        connect(each).subscribe(topic, "s", consumer_type=each.ConsumerType.Shared, receiver_queue_size=5)
+        for each in modules
+    ]
+    send_all(connect(modules[0]).create_producer(topic), [b"%d" % number for number in range(40)])
+    found: list[list[bytes]] = [[], []]
+    while sum(map(len, found)) < 40:
+        for module, consumer, share in zip(modules, consumers, found, strict=True):
+            try:
+                message = consumer.receive(50)
+            except module.Timeout:
+                continue
+            consumer.acknowledge(message)
+            share.append(message.data())
+    assert all(found)
+    assert sorted(int(each) for share in found for each in share) == list(range(40))
+
+
+def test_one_counts_on_where_the_other_stopped(
+    from_to: tuple[Any, Any], connect: Callable[..., Any], topic: str, admin: Admin
+) -> None:
+    giving, taking = from_to
+    admin.create(topic)
+    admin.set_deduplication(topic, on=True)
+    until(lambda: admin.is_deduplicating(topic))
+    first = connect(giving)
+    send_all(first.create_producer(topic, producer_name="me"), LETTERS[:3])
+    first.close()
+    producer = connect(taking).create_producer(topic, producer_name="me")
+    assert producer.last_sequence_id() == 2
+    producer.send(b"again", sequence_id=2)
+    producer.send(b"d", sequence_id=3)
+    assert stored(taking, connect(taking), topic) == LETTERS[:4]
+
+
+def test_dead_letters_of_one_are_read_by_the_other(
+    from_to: tuple[Any, Any], connect: Callable[..., Any], topic: str, admin: Admin
+) -> None:
+    giving, taking = from_to
+    graveyard = connect(taking).subscribe(f"{topic}-s-DLQ", "s")
+    consumer = connect(giving).subscribe(
+        topic,
+        "s",
+        consumer_type=giving.ConsumerType.Shared,
+        negative_ack_redelivery_delay_ms=100,
+        dead_letter_policy=giving.ConsumerDeadLetterPolicy(1),
+    )
+    sent = connect(giving).create_producer(topic).send(b"x", properties={"a": "b"}, partition_key="k")
+    for _ in range(2):
+        consumer.negative_acknowledge(consumer.receive(SOON))
+    letter = graveyard.receive(SOON)
+    assert contents([letter]) == [b"x"]
+    assert letter.partition_key() == "k"
+    told = {"a": "b", "REAL_TOPIC": topic, "ORIGIN_MESSAGE_ID": str(sent)}
+    assert told.items() <= letter.properties().items()
+    # The official client may crash when it is closed on its way to a dead letter.
+    until(lambda: admin.stats(topic)["subscriptions"]["s"]["msgBacklog"] == 0)

@@ -1,0 +1,93 @@
+"""One consumer of many topics: of a list, and of all whose names fit."""
+
+import re
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+from exchange import acknowledged_all, contents, receive, rest, send_all, until
+from subjects import OF_SEVERAL_TOPICS, client_module
+
+
+@pytest.fixture(scope="session", params=OF_SEVERAL_TOPICS)
+def pulsar(request: pytest.FixtureRequest) -> Any:
+    return client_module(request.param)
+
+
+@pytest.fixture
+def three(client: Any, new_topic: Callable[..., str], namespace: str) -> list[str]:
+    """Topics that exist, in a namespace of their own."""
+    topics = [f"{new_topic(namespace)}-{letter}" for letter in "abc"]
+    for each in topics:
+        client.create_producer(each).close()
+    return topics
+
+
+def send_one_to_each(client: Any, topics: list[str]) -> list[bytes]:
+    payloads = [each.encode() for each in topics]
+    for topic, payload in zip(topics, payloads, strict=True):
+        client.create_producer(topic).send(payload)
+    return sorted(payloads)
+
+
+def test_a_list_of_topics_is_consumed_together(pulsar: Any, client: Any, three: list[str]) -> None:
+    consumer = client.subscribe(three, "s")
+    sent = send_one_to_each(client, three)
+    messages = receive(consumer, 3)
+    assert sorted(contents(messages)) == sent
+    assert all(each.topic_name().encode() == each.data() for each in messages)
+    acknowledged_all(consumer, messages)
+    consumer.close()
+    assert rest(pulsar, client.subscribe(three, "s")) == []
+
+
+def test_topics_in_parts_may_be_in_the_list(client: Any, three: list[str], partitioned: str) -> None:
+    consumer = client.subscribe([*three, partitioned], "s")
+    sent = send_one_to_each(client, three)
+    parts = send_all(client.create_producer(partitioned), [b"0", b"1", b"2"])
+    assert len(parts) == 3
+    assert sorted(contents(receive(consumer, 6))) == sorted([*sent, b"0", b"1", b"2"])
+
+
+def test_an_id_that_names_its_topic_can_be_acknowledged(pulsar: Any, client: Any, three: list[str]) -> None:
+    consumer = client.subscribe(three, "s")
+    send_one_to_each(client, three)
+    for message in receive(consumer, 3):
+        consumer.acknowledge(pulsar.MessageId.deserialize(message.message_id().serialize(), message.topic_name()))
+    consumer.close()
+    assert rest(pulsar, client.subscribe(three, "s")) == []
+
+
+def test_a_list_with_a_name_that_is_none_is_refused(pulsar: Any, client: Any, three: list[str]) -> None:
+    with pytest.raises(pulsar.InvalidTopicName):
+        client.subscribe([*three, "nonsense://a/b/c"], "s")
+    for each in three:
+        client.subscribe(each, "s")  # the others were given back
+
+
+def test_all_topics_that_fit_a_pattern_are_consumed(client: Any, three: list[str]) -> None:
+    consumer = client.subscribe(re.compile(three[0].rpartition("/")[0] + "/.*-[ac]"), "s")
+    sent = send_one_to_each(client, three)
+    assert sorted(contents(receive(consumer, 2))) == [sent[0], sent[2]]
+
+
+# The official client takes the period and does not use it: it looks once a minute.
+
+
+def test_one_listener_hears_of_all_topics(client: Any, three: list[str]) -> None:
+    heard: list[bytes] = []
+
+    def listener(consumer: Any, message: Any) -> None:
+        heard.append(message.data())
+        consumer.acknowledge(message)
+
+    client.subscribe(three, "s", message_listener=listener)
+    sent = send_one_to_each(client, three)
+    until(lambda: len(heard) == 3)
+    assert sorted(heard) == sent
+
+
+@pytest.mark.parametrize("wrong", [None, 5, b"x"], ids=repr)
+def test_what_names_no_topic_is_refused(client: Any, wrong: object) -> None:
+    with pytest.raises((TypeError, ValueError)):
+        client.subscribe(wrong, "s")

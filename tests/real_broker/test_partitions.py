@@ -1,0 +1,168 @@
+"""Topics in parts, which look like one."""
+
+from collections import defaultdict
+from typing import Any
+
+import pytest
+from exchange import SOON, Outcomes, acknowledged_all, contents, read_rest, receive, rest, send_all, until
+from subjects import OF_SEVERAL_TOPICS, client_module
+
+NUMBERS = [b"%d" % number for number in range(60)]
+
+
+@pytest.fixture(scope="session", params=OF_SEVERAL_TOPICS)
+def pulsar(request: pytest.FixtureRequest) -> Any:
+    return client_module(request.param)
+
+
+def parts(topic: str) -> list[str]:
+    return [f"{topic}-partition-{number}" for number in range(3)]
+
+
+@pytest.mark.parametrize("batching", [False, True], ids=["one by one", "batched"])
+def test_all_that_is_sent_to_a_partitioned_topic_arrives(
+    pulsar: Any, client: Any, partitioned: str, *, batching: bool
+) -> None:
+    consumer = client.subscribe(partitioned, "s")
+    send_all(client.create_producer(partitioned, batching_enabled=batching), NUMBERS)
+    messages = receive(consumer, 60)
+    assert sorted(contents(messages), key=int) == NUMBERS
+    acknowledged_all(consumer, messages)
+    consumer.close()
+    assert rest(pulsar, client.subscribe(partitioned, "s")) == []
+
+
+def test_messages_say_in_which_part_they_were(client: Any, partitioned: str) -> None:
+    consumer = client.subscribe(partitioned, "s")
+    sent = send_all(client.create_producer(partitioned), NUMBERS[:6])
+    assert sorted(each.partition() for each in sent) == [0, 0, 1, 1, 2, 2]
+    for message in receive(consumer, 6):
+        assert message.topic_name() == parts(partitioned)[message.message_id().partition()]
+        assert message.message_id() in sent
+
+
+def test_a_key_stays_in_one_part_and_in_order(client: Any, partitioned: str) -> None:
+    consumer = client.subscribe(partitioned, "s")
+    producer = client.create_producer(partitioned)
+    for number in NUMBERS:
+        producer.send(number, partition_key=f"key-{int(number) % 7}")
+    found: dict[str, list[Any]] = defaultdict(list)
+    for message in receive(consumer, 60):
+        found[message.partition_key()].append(message)
+    assert len(found) == 7
+    for messages in found.values():
+        assert len({each.message_id().partition() for each in messages}) == 1
+        assert contents(messages) == sorted(contents(messages), key=int)
+
+
+def test_every_client_finds_the_same_part_for_a_key(client: Any, topic: str, admin: Any) -> None:
+    admin.create_partitioned(topic, 10)
+    expected = {"key1": 8, "key2": 3, "\u00e9": 3, "a" * 50: 7}  # as the official client has it, by default
+    producer = client.create_producer(topic)
+    assert {key: producer.send(b"x", partition_key=key).partition() for key in expected} == expected
+
+
+def test_a_producer_may_stay_with_one_part(pulsar: Any, client: Any, partitioned: str) -> None:
+    mode = pulsar.PartitionsRoutingMode.UseSinglePartition
+    sent = send_all(client.create_producer(partitioned, message_routing_mode=mode), NUMBERS[:9])
+    assert len({each.partition() for each in sent}) == 1
+
+
+def test_a_program_may_choose_the_part(pulsar: Any, client: Any, partitioned: str) -> None:
+    seen: list[tuple[str, int]] = []
+
+    def router(message: Any, count: int) -> int:
+        seen.append((message.partition_key(), count))
+        return int(message.partition_key()[-1])
+
+    producer = client.create_producer(
+        partitioned, message_routing_mode=pulsar.PartitionsRoutingMode.CustomPartition, message_router=router
+    )
+    for part in (2, 0, 2):
+        assert producer.send(b"x", partition_key=f"k{part}").partition() == part
+    assert seen == [("k2", 3), ("k0", 3), ("k2", 3)]
+
+
+def test_a_producer_knows_its_topic_and_its_last_sequence_id(client: Any, partitioned: str) -> None:
+    producer = client.create_producer(partitioned)
+    assert producer.topic() == partitioned
+    assert producer.last_sequence_id() == -1
+    send_all(producer, NUMBERS[:6])
+    assert producer.last_sequence_id() == 1
+    assert producer.is_connected()
+
+
+def test_parts_may_be_opened_when_they_are_first_used(client: Any, partitioned: str) -> None:
+    consumer = client.subscribe(partitioned, "s")
+    producer = client.create_producer(partitioned, lazy_start_partitioned_producers=True)
+    send_all(producer, NUMBERS[:6])
+    assert sorted(contents(receive(consumer, 6))) == NUMBERS[:6]
+
+
+def test_a_cumulative_acknowledgement_counts_for_its_part(pulsar: Any, client: Any, partitioned: str) -> None:
+    consumer = client.subscribe(partitioned, "s")
+    send_all(client.create_producer(partitioned), NUMBERS)
+    last: dict[int, Any] = {}
+    for message in receive(consumer, 60):
+        last[message.message_id().partition()] = message
+    consumer.acknowledge_cumulative(last[0])
+    consumer.acknowledge_cumulative(last[2])
+    consumer.close()
+    left = client.subscribe(partitioned, "s")
+    assert {each.message_id().partition() for each in receive(left, 20)} == {1}
+    assert rest(pulsar, left) == []
+
+
+def test_a_partitioned_consumer_can_go_back(pulsar: Any, client: Any, partitioned: str) -> None:
+    consumer = client.subscribe(partitioned, "s")
+    send_all(client.create_producer(partitioned), NUMBERS)
+    acknowledged_all(consumer, receive(consumer, 60))
+    consumer.seek(pulsar.MessageId.earliest)
+    assert sorted(rest(pulsar, consumer), key=int) == NUMBERS
+    consumer.seek(0)
+    assert sorted(rest(pulsar, consumer), key=int) == NUMBERS
+    consumer.seek(pulsar.MessageId.latest)
+    assert rest(pulsar, consumer) == []
+
+
+def test_a_refused_message_of_a_part_comes_again(pulsar: Any, client: Any, partitioned: str) -> None:
+    consumer = client.subscribe(
+        partitioned, "s", consumer_type=pulsar.ConsumerType.Shared, negative_ack_redelivery_delay_ms=100
+    )
+    client.create_producer(partitioned).send(b"x")
+    consumer.negative_acknowledge(consumer.receive(SOON))
+    again = consumer.receive(SOON)
+    assert (again.data(), again.redelivery_count()) == (b"x", 1)
+
+
+def test_a_reader_reads_all_parts(pulsar: Any, client: Any, partitioned: str) -> None:
+    send_all(client.create_producer(partitioned), NUMBERS)
+    reader = client.create_reader(partitioned, pulsar.MessageId.earliest)
+    assert sorted(read_rest(reader), key=int) == NUMBERS
+
+
+def test_a_listener_hears_all_parts(client: Any, partitioned: str) -> None:
+    heard: list[bytes] = []
+
+    def listener(consumer: Any, message: Any) -> None:
+        heard.append(message.data())
+        consumer.acknowledge(message)
+
+    client.subscribe(partitioned, "s", message_listener=listener)
+    send_all(client.create_producer(partitioned), NUMBERS)
+    until(lambda: len(heard) == 60)
+    assert sorted(heard, key=int) == NUMBERS
+
+
+def test_an_unload_of_a_part_costs_nothing(client: Any, partitioned: str, admin: Any) -> None:
+    consumer = client.subscribe(partitioned, "s")
+    producer = client.create_producer(partitioned)
+    outcomes = Outcomes()
+    for number in NUMBERS:
+        producer.send_async(number, outcomes)
+    admin.unload(parts(partitioned)[1])
+    assert set(map(int, outcomes.results(60))) == {0}
+    found: set[bytes] = set()
+    while len(found) < 60:  # what was not acknowledged in time comes again
+        found.add(consumer.receive(SOON).data())
+    assert found == set(NUMBERS)

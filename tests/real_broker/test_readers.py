@@ -1,0 +1,145 @@
+"""Reading without a subscription of one's own."""
+
+from typing import Any
+
+import pytest
+from admin import Admin
+from exchange import SOON, InThread, contents, read_rest, send_all, send_batch, until
+
+LETTERS = [b"a", b"b", b"c", b"d", b"e"]
+
+
+def test_a_reader_begins_with_the_first_message(pulsar: Any, client: Any, topic: str) -> None:
+    send_all(client.create_producer(topic), LETTERS)
+    assert read_rest(client.create_reader(topic, pulsar.MessageId.earliest)) == LETTERS
+
+
+def test_a_reader_may_begin_with_what_is_to_come(pulsar: Any, client: Any, topic: str) -> None:
+    producer = client.create_producer(topic)
+    producer.send(b"before")
+    reader = client.create_reader(topic, pulsar.MessageId.latest)
+    assert reader.has_message_available() is False
+    producer.send(b"after")
+    assert reader.read_next(SOON).data() == b"after"
+
+
+@pytest.mark.parametrize("batched", [False, True], ids=["one by one", "batched"])
+def test_a_reader_may_begin_at_a_message(pulsar: Any, client: Any, topic: str, *, batched: bool) -> None:
+    ids = send_batch(pulsar, client, topic, LETTERS) if batched else send_all(client.create_producer(topic), LETTERS)
+    assert read_rest(client.create_reader(topic, ids[2])) == LETTERS[3:]
+    assert read_rest(client.create_reader(topic, ids[2], start_message_id_inclusive=True)) == LETTERS[2:]
+
+
+def test_a_reader_may_begin_with_the_last_message(pulsar: Any, client: Any, topic: str) -> None:
+    send_all(client.create_producer(topic), LETTERS)
+    reader = client.create_reader(topic, pulsar.MessageId.latest, start_message_id_inclusive=True)
+    assert reader.has_message_available()  # without this question the official client reads nothing
+    assert reader.read_next(SOON).data() == b"e"
+
+
+def test_a_reader_knows_when_it_has_read_everything(pulsar: Any, client: Any, topic: str) -> None:
+    reader = client.create_reader(topic, pulsar.MessageId.earliest)
+    assert reader.has_message_available() is False
+    producer = client.create_producer(topic)
+    for letter in LETTERS:
+        producer.send(letter)
+        assert reader.has_message_available() is True
+        assert reader.read_next(SOON).data() == letter
+        assert reader.has_message_available() is False
+
+
+def test_a_reader_gives_up_after_its_timeout(pulsar: Any, client: Any, topic: str) -> None:
+    reader = client.create_reader(topic, pulsar.MessageId.earliest)
+    with pytest.raises(pulsar.Timeout):
+        reader.read_next(100)
+
+
+def test_a_reader_waits_for_a_message(pulsar: Any, client: Any, topic: str) -> None:
+    waiting = InThread(client.create_reader(topic, pulsar.MessageId.earliest).read_next)
+    client.create_producer(topic).send(b"x")
+    assert waiting.result().data() == b"x"
+
+
+def test_a_reader_can_go_back(pulsar: Any, client: Any, topic: str) -> None:
+    ids = send_all(client.create_producer(topic), LETTERS)
+    reader = client.create_reader(topic, pulsar.MessageId.earliest)
+    assert read_rest(reader) == LETTERS
+    reader.seek(ids[2])
+    assert read_rest(reader) == LETTERS[3:]
+    reader.seek(pulsar.MessageId.earliest)
+    assert read_rest(reader) == LETTERS
+    reader.seek(0)
+    assert read_rest(reader) == LETTERS
+
+
+def test_a_reader_goes_on_after_an_unload_where_it_was(pulsar: Any, client: Any, topic: str, admin: Admin) -> None:
+    send_all(client.create_producer(topic), LETTERS)
+    reader = client.create_reader(topic, pulsar.MessageId.earliest)
+    assert reader.read_next(SOON).data() == b"a"
+    admin.unload(topic)
+    assert contents(reader.read_next(SOON) for _ in range(4)) == LETTERS[1:]
+
+
+def test_a_reader_goes_on_after_an_unload_inside_a_batch(pulsar: Any, client: Any, topic: str, admin: Admin) -> None:
+    send_batch(pulsar, client, topic, LETTERS)
+    reader = client.create_reader(topic, pulsar.MessageId.earliest)
+    assert contents(reader.read_next(SOON) for _ in range(2)) == LETTERS[:2]
+    admin.unload(topic)
+    assert contents(reader.read_next(SOON) for _ in range(3)) == LETTERS[2:]
+
+
+def test_readers_do_not_share(pulsar: Any, client: Any, topic: str) -> None:
+    send_all(client.create_producer(topic), LETTERS)
+    readers = [client.create_reader(topic, pulsar.MessageId.earliest) for _ in range(2)]
+    assert [read_rest(each) for each in readers] == [LETTERS] * 2
+
+
+def test_a_reader_leaves_nothing_behind(pulsar: Any, client: Any, topic: str, admin: Admin) -> None:
+    client.create_producer(topic).send(b"x")
+    reader = client.create_reader(topic, pulsar.MessageId.earliest)
+    reader.read_next(SOON)
+    reader.close()
+    until(lambda: not admin.stats(topic)["subscriptions"])
+
+
+def test_a_reader_may_be_named(pulsar: Any, client: Any, topic: str, admin: Admin) -> None:
+    reader = client.create_reader(topic, pulsar.MessageId.earliest, reader_name="me", subscription_role_prefix="role")
+    ((subscription, state),) = admin.stats(topic)["subscriptions"].items()
+    assert subscription.startswith("role-")
+    assert [each["consumerName"] for each in state["consumers"]] == ["me"]
+    assert state["isDurable"] is False
+    assert reader.topic() == topic
+    assert reader.is_connected()
+
+
+def test_a_listener_may_read(pulsar: Any, client: Any, topic: str) -> None:
+    heard: list[bytes] = []
+
+    def listener(reader: Any, message: Any) -> None:
+        heard.append(message.data())
+
+    client.create_reader(topic, pulsar.MessageId.earliest, reader_listener=listener)
+    send_all(client.create_producer(topic), LETTERS)
+    assert until(lambda: heard if len(heard) == 5 else None) == LETTERS
+
+
+def test_a_reader_reads_a_terminated_topic_to_its_end(pulsar: Any, client: Any, topic: str, admin: Admin) -> None:
+    send_all(client.create_producer(topic), LETTERS)
+    admin.terminate(topic)
+    assert read_rest(client.create_reader(topic, pulsar.MessageId.earliest)) == LETTERS
+
+
+@pytest.mark.parametrize("broker", ["apache"], indirect=True)  # the embedded one does not compact
+def test_a_reader_may_read_what_compaction_has_left(pulsar: Any, client: Any, topic: str, admin: Admin) -> None:
+    producer = client.create_producer(topic)
+    for key, payload in [("k", b"old"), ("other", b"a"), ("k", b"new"), ("gone", b"b"), ("gone", None)]:
+        producer.send(payload, partition_key=key)
+    admin.compact(topic)
+    reader = client.create_reader(topic, pulsar.MessageId.earliest, is_read_compacted=True)
+    assert read_rest(reader) == [b"a", b"new"]
+
+
+@pytest.mark.parametrize("start", [None, 5, "x", b"x"], ids=repr)
+def test_what_is_no_message_id_is_no_place_to_start(client: Any, topic: str, start: object) -> None:
+    with pytest.raises((TypeError, ValueError)):
+        client.create_reader(topic, start)

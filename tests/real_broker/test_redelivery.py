@@ -1,0 +1,146 @@
+"""Messages that come again because somebody asked, and where they go when they came too often."""
+
+from collections import Counter
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+from admin import Admin
+from exchange import SOON, acknowledged_all, contents, receive, rest, send_all, send_batch, until
+
+SOON_AGAIN = {"negative_ack_redelivery_delay_ms": 100}
+LETTERS = [b"a", b"b", b"c"]
+
+
+@pytest.fixture
+def all_done(topic: str, admin: Admin) -> Callable[[], None]:
+    """Wait until all is acknowledged; the official client may crash when it is closed on its way to a dead letter."""
+    return lambda: until(lambda: admin.stats(topic)["subscriptions"]["s"]["msgBacklog"] == 0)
+
+
+def test_a_refused_message_comes_again_and_counts_it(pulsar: Any, client: Any, topic: str) -> None:
+    consumer = client.subscribe(topic, "s", consumer_type=pulsar.ConsumerType.Shared, **SOON_AGAIN)
+    client.create_producer(topic).send(b"x")
+    for count in range(4):
+        message = consumer.receive(SOON)
+        assert message.data() == b"x"
+        assert message.redelivery_count() == count
+        consumer.negative_acknowledge(message)
+
+
+def test_only_the_refused_message_comes_again(pulsar: Any, client: Any, topic: str) -> None:
+    consumer = client.subscribe(topic, "s", consumer_type=pulsar.ConsumerType.Shared, **SOON_AGAIN)
+    send_all(client.create_producer(topic), LETTERS)
+    messages = receive(consumer, 3)
+    acknowledged_all(consumer, [messages[0], messages[2]])
+    consumer.negative_acknowledge(messages[1])
+    assert consumer.receive(SOON).data() == b"b"
+    assert rest(pulsar, consumer) == []
+
+
+def test_an_id_does_for_a_refused_message(pulsar: Any, client: Any, topic: str) -> None:
+    consumer = client.subscribe(topic, "s", consumer_type=pulsar.ConsumerType.Shared, **SOON_AGAIN)
+    client.create_producer(topic).send(b"x")
+    consumer.negative_acknowledge(consumer.receive(SOON).message_id())
+    assert consumer.receive(SOON).data() == b"x"
+
+
+def test_a_message_acknowledged_after_its_refusal_does_not_come_again(pulsar: Any, client: Any, topic: str) -> None:
+    consumer = client.subscribe(
+        topic, "s", consumer_type=pulsar.ConsumerType.Shared, negative_ack_redelivery_delay_ms=1000
+    )
+    client.create_producer(topic).send(b"x")
+    message = consumer.receive(SOON)
+    consumer.negative_acknowledge(message)
+    consumer.acknowledge(message)
+    with pytest.raises(pulsar.Timeout):
+        consumer.receive(2000)
+
+
+def test_a_message_refused_by_one_may_go_to_another(pulsar: Any, client: Any, topic: str) -> None:
+    refusing = client.subscribe(topic, "s", consumer_type=pulsar.ConsumerType.Shared, **SOON_AGAIN)
+    producer = client.create_producer(topic)
+    producer.send(b"x")
+    message = refusing.receive(SOON)
+    other = client.subscribe(topic, "s", consumer_type=pulsar.ConsumerType.Shared)
+    refusing.negative_acknowledge(message)
+    refusing.close()
+    assert other.receive(SOON).data() == b"x"
+
+
+# All is received before it is asked for again: the official client mixes what it still holds with what comes again.
+def test_redelivery_on_request_begins_with_the_first_unacknowledged_message(
+    pulsar: Any, client: Any, topic: str
+) -> None:
+    consumer = client.subscribe(topic, "s")
+    send_all(client.create_producer(topic), [b"%d" % number for number in range(10)])
+    messages = receive(consumer, 10)
+    consumer.acknowledge_cumulative(messages[2])
+    consumer.redeliver_unacknowledged_messages()
+    assert rest(pulsar, consumer) == [b"%d" % number for number in range(3, 10)]
+
+
+def test_redelivery_on_request_repeats_what_was_not_acknowledged_once(pulsar: Any, client: Any, topic: str) -> None:
+    consumer = client.subscribe(topic, "s", consumer_type=pulsar.ConsumerType.Shared)
+    send_all(client.create_producer(topic), [b"%d" % number for number in range(20)])
+    acknowledged_all(consumer, receive(consumer, 20)[:5])
+    consumer.redeliver_unacknowledged_messages()
+    assert Counter(rest(pulsar, consumer)) == Counter([b"%d" % number for number in range(5, 20)])
+
+
+def test_a_batch_in_which_one_was_refused_comes_again(pulsar: Any, client: Any, topic: str) -> None:
+    consumer = client.subscribe(topic, "s", consumer_type=pulsar.ConsumerType.Shared, **SOON_AGAIN)
+    send_batch(pulsar, client, topic, LETTERS)
+    messages = receive(consumer, 3)
+    consumer.negative_acknowledge(messages[1])
+    assert b"b" in rest(pulsar, consumer)
+
+
+def test_a_message_refused_too_often_becomes_a_dead_letter(
+    pulsar: Any, client: Any, topic: str, all_done: Callable[[], None]
+) -> None:
+    policy = pulsar.ConsumerDeadLetterPolicy(2, initial_subscription_name="kept")
+    consumer = client.subscribe(
+        topic, "s", consumer_type=pulsar.ConsumerType.Shared, dead_letter_policy=policy, **SOON_AGAIN
+    )
+    client.create_producer(topic).send(b"x", properties={"a": "b"}, partition_key="k")
+    for count in range(3):
+        message = consumer.receive(SOON)
+        assert message.redelivery_count() == count
+        consumer.negative_acknowledge(message)
+    letter = client.subscribe(f"{topic}-s-DLQ", "kept").receive(SOON)
+    assert letter.data() == b"x"
+    assert letter.partition_key() == "k"
+    assert letter.properties()["a"] == "b"
+    assert letter.properties()["REAL_TOPIC"] == topic
+    all_done()
+    assert rest(pulsar, consumer) == []
+
+
+def test_dead_letters_go_where_they_were_told_to(
+    pulsar: Any, client: Any, topic: str, all_done: Callable[[], None]
+) -> None:
+    graveyard = client.subscribe(f"{topic}-graveyard", "s")
+    policy = pulsar.ConsumerDeadLetterPolicy(1, f"{topic}-graveyard")
+    consumer = client.subscribe(
+        topic, "s", consumer_type=pulsar.ConsumerType.Shared, dead_letter_policy=policy, **SOON_AGAIN
+    )
+    send_all(client.create_producer(topic), LETTERS)
+    for _ in range(2):
+        for message in receive(consumer, 3):
+            consumer.negative_acknowledge(message)
+    assert sorted(contents(receive(graveyard, 3))) == LETTERS
+    all_done()
+
+
+def test_a_message_that_is_acknowledged_in_time_is_no_dead_letter(pulsar: Any, client: Any, topic: str) -> None:
+    graveyard = client.subscribe(f"{topic}-graveyard", "s")
+    policy = pulsar.ConsumerDeadLetterPolicy(1, f"{topic}-graveyard")
+    consumer = client.subscribe(
+        topic, "s", consumer_type=pulsar.ConsumerType.Shared, dead_letter_policy=policy, **SOON_AGAIN
+    )
+    client.create_producer(topic).send(b"x")
+    consumer.negative_acknowledge(consumer.receive(SOON))
+    consumer.acknowledge(consumer.receive(SOON))
+    assert rest(pulsar, consumer) == []
+    assert rest(pulsar, graveyard) == []
