@@ -1,0 +1,191 @@
+"""A Pulsar broker inside your program: for demonstrations, and for tests of what talks to Pulsar.
+
+    with EmbeddedBroker() as broker:
+        client = Client(broker.service_url)
+        ...
+
+It keeps everything in memory, listens on free ports of the loopback address unless told otherwise, and forgets all when
+it stops. It runs on a loop and a thread of its own, never on a client's. Any Pulsar client can talk to it.
+
+`broker.faults` makes it do things wrong (see `broker/faults.py`). `broker.call` looks into it, or changes it, from
+another thread:
+
+    backlog = broker.call(lambda inside: inside.cluster.find_topic(name).subscriptions["s"].backlog())
+"""
+
+import ssl
+from collections.abc import Callable
+from concurrent.futures import Future
+from types import TracebackType
+from typing import TypeVar
+
+from pulsar_actors.broker.broker import Broker
+from pulsar_actors.broker.faults import Faults
+from pulsar_actors.broker.model.settings import Settings
+from pulsar_actors.broker.options import BrokerOptions
+from pulsar_actors.broker.session.directory import Node
+from pulsar_actors.broker.tokens import Tokens
+from pulsar_actors.exceptions import AlreadyClosed, InvalidArgument
+from pulsar_actors.runtime.threads import ThreadLoop
+from pulsar_actors.runtime.tls import server_context
+
+__all__ = ["EmbeddedBroker"]
+
+T = TypeVar("T")
+
+_STOP_SECONDS = 10.0
+_CALL_SECONDS = 30.0
+
+
+class EmbeddedBroker:
+    """One broker, from `start` to `stop`, or as long as its `with` block."""
+
+    def __init__(  # noqa: PLR0913 - each is an option that a user may want to name
+        self,
+        host: str = "127.0.0.1",
+        port: int = 0,
+        web_port: int = 0,
+        *,
+        certificate_file: str | None = None,
+        private_key_file: str | None = None,
+        tls_port: int = 0,
+        web_tls_port: int = 0,
+        tokens: Tokens | None = None,
+        settings: Settings | None = None,
+        broker_entry_metadata: bool = False,
+        keepalive_seconds: float = 30.0,
+    ) -> None:
+        """Nothing happens yet.
+
+        :param host: the address to listen on.
+        :param port: for the binary protocol; 0 takes a free one.
+        :param web_port: for HTTP lookups and the admin calls; 0 takes a free one.
+        :param certificate_file: in PEM; with it and its key the broker listens for TLS as well.
+        :param private_key_file: in PEM.
+        :param tls_port: for the binary protocol over TLS; 0 takes a free one.
+        :param web_tls_port: for HTTPS; 0 takes a free one.
+        :param tokens: with these, only clients with a token of theirs are let in.
+        :param settings: limits and defaults, as in a broker's configuration file.
+        :param broker_entry_metadata: whether clients that can read it get the broker's own time and index with each
+            entry.
+        :param keepalive_seconds: how long a client may be silent before it gets a PING, and then until it is given up.
+        """
+        self._options = BrokerOptions(
+            host=host,
+            port=port,
+            web_port=web_port,
+            tls_port=tls_port,
+            web_tls_port=web_tls_port,
+            certificate_file=certificate_file,
+            private_key_file=private_key_file,
+            tokens=tokens,
+            settings=settings or Settings(),
+            broker_entry_metadata=broker_entry_metadata,
+            keepalive_seconds=keepalive_seconds,
+        )
+        self._loop: ThreadLoop | None = None
+        self._broker: Broker | None = None
+
+    def start(self) -> None:
+        """Listen; OSError says which port cannot be had."""
+        if self._loop is not None:
+            raise InvalidArgument("this broker has been started before; make another one")
+        context = _context(self._options)
+        loop = self._loop = ThreadLoop("pulsar-broker")
+        loop.start()
+        self._broker = Broker(loop, self._options, context)
+        try:
+            self.call(lambda inside: inside.listen())
+        except BaseException:
+            self.stop()
+            raise
+
+    def stop(self) -> None:
+        """End every connection, close every port and end the thread. Doing it again does nothing."""
+        loop, broker, self._broker = self._loop, self._broker, None
+        if loop is not None and broker is not None:
+            loop.post(lambda _: broker.close(), None)
+            loop.stop(_STOP_SECONDS)
+
+    def __enter__(self) -> "EmbeddedBroker":
+        self.start()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.stop()
+
+    @property
+    def service_url(self) -> str:
+        """For clients: `pulsar://…`."""
+        return self._first().service_url
+
+    @property
+    def service_url_tls(self) -> str:
+        """For clients that encrypt: `pulsar+ssl://…`; empty without a certificate."""
+        return self._first().service_url_tls
+
+    @property
+    def web_url(self) -> str:
+        """For HTTP lookups and the admin calls: `http://…`."""
+        return self._first().web_url
+
+    @property
+    def web_url_tls(self) -> str:
+        """The same, encrypted: `https://…`; empty without a certificate."""
+        return self._first().web_url_tls
+
+    @property
+    def faults(self) -> Faults:
+        """What it shall do wrong. May be used from any thread."""
+        return self._running().faults
+
+    def add_listener(self) -> Node:
+        """Add a second address, as if the cluster had one more broker: lookups redirect between the two.
+
+        It serves the topics that it is given with `assign`, and those that nobody was given.
+        """
+        return self.call(lambda inside: inside.add_listener())
+
+    def assign(self, topic: str, node: Node) -> None:
+        """Give a topic to the broker behind an address; whoever is connected to it is sent there."""
+        self.call(lambda inside: inside.assign(topic, node))
+
+    def cut_connections(self) -> None:
+        """End every connection of a client, as a network that fails does. The ports stay open."""
+        self.call(lambda inside: inside.cut_connections())
+
+    def call(self, function: Callable[[Broker], T]) -> T:
+        """Call a function with the broker on the broker's loop, and give its result, or raise what it raises.
+
+        What it is given belongs to that loop: take numbers and texts out of it, no live objects.
+        """
+        broker, loop = self._running(), self._loop
+        assert loop is not None  # noqa: S101 - a running broker has one
+        if loop.is_here():
+            return function(broker)
+        answer: Future[T] = Future()
+
+        def run(_: None) -> None:
+            try:
+                answer.set_result(function(broker))
+            except BaseException as error:  # noqa: BLE001 - it belongs to the caller, whatever it is
+                answer.set_exception(error)
+
+        loop.post(run, None)
+        return answer.result(_CALL_SECONDS)
+
+    def _running(self) -> Broker:
+        if self._broker is None:
+            raise AlreadyClosed("the broker is not running: use it in a `with` block, or between `start` and `stop`")
+        return self._broker
+
+    def _first(self) -> Node:
+        return self._running().nodes[0]
+
+
+def _context(options: BrokerOptions) -> ssl.SSLContext | None:
+    if options.certificate_file is None or options.private_key_file is None:
+        return None
+    return server_context(options.certificate_file, options.private_key_file)

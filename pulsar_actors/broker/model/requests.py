@@ -1,0 +1,59 @@
+"""What a client asks for with PRODUCER and SUBSCRIBE, with every default filled in."""
+
+from dataclasses import dataclass, field
+
+from pulsar_actors.broker.model.position import Position
+from pulsar_actors.broker.model.schemas import SchemaData
+from pulsar_actors.wire.PulsarApi_pb2 import CommandSubscribe, KeySharedMode, ProducerAccessMode
+
+
+@dataclass(slots=True)
+class ProducerRequest:
+    """A producer that wants to be created. `connection` is whatever tells connections apart."""
+
+    connection: object
+    producer_id: int
+    name: str | None = None
+    user_provided_name: bool = True
+    epoch: int = 0
+    access_mode: "ProducerAccessMode.ValueType" = ProducerAccessMode.Shared
+    topic_epoch: int | None = None
+    schema: SchemaData | None = None
+    initial_subscription: str | None = None
+    encrypted: bool = False
+    supports_partial_producer: bool = False
+    metadata: dict[str, str] = field(default_factory=dict[str, str])
+    address: str = ""
+    client_version: str = ""
+
+
+@dataclass(slots=True)
+class SubscribeRequest:
+    """A consumer that wants to be attached to a subscription, which may have to be made first.
+
+    A new subscription begins at the `earliest` entry or after the last one; one that is not durable at the `start`, if
+    there is one: at that entry, also for a message inside a batch. The client passes over the messages before it, or
+    over the message itself, as it was told. `properties` are the subscription's,
+    `metadata` is the consumer's.
+    """
+
+    connection: object
+    consumer_id: int
+    subscription: str
+    kind: "CommandSubscribe.SubType.ValueType"
+    name: str | None = None
+    priority_level: int = 0
+    durable: bool = True
+    earliest: bool = False
+    start: Position | None = None
+    rollback_seconds: int = 0
+    read_compacted: bool = False
+    schema: SchemaData | None = None
+    key_shared_mode: "KeySharedMode.ValueType" = KeySharedMode.AUTO_SPLIT
+    hash_ranges: list[tuple[int, int]] = field(default_factory=list[tuple[int, int]])
+    allow_out_of_order: bool = False
+    consumer_epoch: int = -1
+    metadata: dict[str, str] = field(default_factory=dict[str, str])
+    properties: dict[str, str] = field(default_factory=dict[str, str])
+    address: str = ""
+    client_version: str = ""

@@ -1,0 +1,21 @@
+"""What an administrator of a real broker writes in `broker.conf`, as far as this one heeds it; Pulsar's defaults."""
+
+from dataclasses import dataclass
+
+
+@dataclass(slots=True)
+class Settings:
+    """The limits and defaults of a whole cluster."""
+
+    cluster_name: str = "standalone"
+    max_message_size: int = 5 * 1024 * 1024
+    max_unacked_per_consumer: int = 50_000
+    max_unacked_per_subscription: int = 200_000
+    allow_auto_topic_creation: bool = True
+    allow_auto_subscription_creation: bool = True
+    deduplication: bool = False
+    failover_delay: float = 1.0
+    """How long, in seconds, a Failover subscription waits before its new active consumer is served."""
+    kept_bytes: int = 512 * 1024 * 1024
+    """How much a topic keeps of what no subscription needs. A real broker keeps it on disk, and for a few minutes at
+    least; here it takes memory, so there is an end to it."""

@@ -1,0 +1,39 @@
+"""How a broker is set up. `EmbeddedBroker` takes these as arguments, one by one, and explains them."""
+
+from dataclasses import dataclass, field
+
+from pulsar_actors.broker.model.settings import Settings
+from pulsar_actors.broker.tokens import Tokens
+from pulsar_actors.exceptions import InvalidArgument
+from pulsar_actors.wire.excerpt import excerpt
+
+__all__ = ["BrokerOptions"]
+
+_LAST_PORT = 65_535
+
+
+@dataclass(frozen=True, slots=True)
+class BrokerOptions:
+    """Checked when it is made."""
+
+    host: str = "127.0.0.1"
+    port: int = 0
+    web_port: int = 0
+    tls_port: int = 0
+    web_tls_port: int = 0
+    certificate_file: str | None = None
+    private_key_file: str | None = None
+    tokens: Tokens | None = None
+    settings: Settings = field(default_factory=Settings)
+    broker_entry_metadata: bool = False
+    keepalive_seconds: float = 30.0
+
+    def __post_init__(self) -> None:
+        for name in ("port", "web_port", "tls_port", "web_tls_port"):
+            port = getattr(self, name)
+            if not 0 <= port <= _LAST_PORT:
+                raise InvalidArgument(f"{name} is a port from 0 (any free one) to {_LAST_PORT}, not {excerpt(port)}")
+        if (self.certificate_file is None) != (self.private_key_file is None):
+            raise InvalidArgument("TLS takes both certificate_file and private_key_file, and only one of them is given")
+        if not self.keepalive_seconds > 0:
+            raise InvalidArgument(f"keepalive_seconds is above 0, not {excerpt(self.keepalive_seconds)}")

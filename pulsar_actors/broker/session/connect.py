@@ -1,0 +1,145 @@
+"""The handshake, credentials, and signs of life.
+
+A client is accepted with CONNECTED, or refused with an error whose request id is that of nobody; the connection then
+ends. Where the broker wants tokens, an accepted one may end while its client is connected. Then the client is asked for
+a fresh one, if it has said that it can be; the connection ends if it cannot, if the answer is no good, and if none
+comes in time.
+"""
+
+from typing import Final
+
+from pulsar_actors.broker.model.refusal import Refusal
+from pulsar_actors.broker.session.session import Session
+from pulsar_actors.broker.session.surroundings import Handlers
+from pulsar_actors.broker.tokens import Identity, TokenRefused
+from pulsar_actors.wire.PulsarApi_pb2 import (
+    AuthData,
+    CommandAuthChallenge,
+    CommandAuthResponse,
+    CommandConnect,
+    CommandConnected,
+    CommandPing,
+    CommandPong,
+    FeatureFlags,
+    ProtocolVersion,
+    ServerError,
+)
+
+__all__ = ["HANDLERS", "REFRESH_SECONDS"]
+
+SERVER_VERSION: Final = "pulsar_actors, as Pulsar Server4.2.4"
+PROTOCOL_VERSION: Final = ProtocolVersion.v21
+REFRESH_SECONDS: Final = 60.0
+"""How long a client has for fresh credentials; a broker looks that often."""
+
+_METHOD: Final = "token"
+_REFRESH: Final = b"PulsarAuthRefresh"  # what Pulsar's own clients know a broker-started refresh by
+_FEATURES: Final = FeatureFlags(
+    supports_topic_watchers=True,
+    supports_get_partitioned_metadata_without_auto_creation=True,
+    supports_repl_dedup_by_lid_and_eid=True,
+    supports_topic_watcher_reconcile=True,
+)
+
+
+def on_connect(session: Session, connect: CommandConnect, _: memoryview) -> None:
+    """Accept the client or turn it away."""
+    if session.accepted:
+        session.close("a second CONNECT")
+        return
+    try:
+        session.identity = _identify(session, connect.auth_method_name, connect.auth_data)
+    except TokenRefused as fault:
+        _turn_away(session, connect, fault)
+        return
+    session.accepted = True
+    session.version = connect.client_version
+    session.features.CopyFrom(connect.feature_flags)
+    session.send(
+        CommandConnected(
+            server_version=SERVER_VERSION,
+            protocol_version=min(connect.protocol_version, PROTOCOL_VERSION),
+            max_message_size=session.here.cluster.settings.max_message_size,
+            feature_flags=_FEATURES,
+        )
+    )
+    _watch_expiry(session)
+
+
+def on_auth_response(session: Session, answer: CommandAuthResponse, _: memoryview) -> None:
+    """Take fresh credentials, of whoever was accepted before."""
+    if not session.refreshing:
+        _turn_away(session, CommandConnect(), TokenRefused("nobody asked for fresh credentials"))
+        return
+    try:
+        fresh = _identify(session, answer.response.auth_method_name, answer.response.auth_data)
+    except TokenRefused as fault:
+        _turn_away(session, CommandConnect(), fault)
+        return
+    if fresh is None or session.identity is None or fresh.subject != session.identity.subject:
+        _turn_away(session, CommandConnect(), TokenRefused("the fresh token is somebody else's"))
+        return
+    session.identity = fresh
+    session.refreshing = False
+    _watch_expiry(session)
+
+
+def on_ping(session: Session, _: CommandPing, __: memoryview) -> None:
+    """Answer."""
+    session.send(CommandPong())
+
+
+def on_pong(_: Session, __: CommandPong, ___: memoryview) -> None:
+    """Take it for what anything that arrives is: a sign of life."""
+
+
+def _identify(session: Session, method: str, data: bytes) -> Identity | None:
+    """Tell whose the credentials are; None where the broker asks for none."""
+    tokens = session.here.tokens
+    if tokens is None:
+        return None
+    if method != _METHOD:
+        raise TokenRefused(f"this broker wants a token, and the client came with {method or 'nothing'}")
+    return tokens.check(data.decode(errors="replace"), session.here.loop.wall_clock_ms())
+
+
+def _turn_away(session: Session, connect: CommandConnect, fault: TokenRefused) -> None:
+    session.refuse(connect, Refusal(ServerError.AuthenticationError, f"Failed to authenticate: {fault}"))
+    session.close_when_sent("its credentials were refused")
+
+
+def _watch_expiry(session: Session) -> None:
+    identity = session.identity
+    if identity is not None and identity.expires_at_ms is not None:
+        left = (identity.expires_at_ms - session.here.loop.wall_clock_ms()) / 1000
+        session.here.loop.later(max(0.0, left), _expire, (session, identity))
+
+
+def _expire(watched: tuple[Session, Identity]) -> None:
+    """Ask for fresh credentials, or end the connection of a client that would not understand."""
+    session, identity = watched
+    if session.closed or session.identity != identity:
+        return
+    if not session.features.supports_auth_refresh:
+        session.close("its token has ended")
+        return
+    session.refreshing = True
+    challenge = AuthData(auth_method_name=_METHOD, auth_data=_REFRESH)
+    session.send(
+        CommandAuthChallenge(server_version=SERVER_VERSION, challenge=challenge, protocol_version=PROTOCOL_VERSION)
+    )
+    session.here.loop.later(REFRESH_SECONDS, _give_up, watched)
+
+
+def _give_up(watched: tuple[Session, Identity]) -> None:
+    session, identity = watched
+    if session.refreshing and session.identity == identity:
+        session.close("no fresh credentials in time")
+
+
+HANDLERS: Final[Handlers] = {
+    CommandConnect: on_connect,
+    CommandAuthResponse: on_auth_response,
+    CommandPing: on_ping,
+    CommandPong: on_pong,
+}

@@ -1,0 +1,62 @@
+"""What all the connections of a broker have in common."""
+
+from collections.abc import Callable, Mapping
+from typing import Any, Final, Protocol, TypeAlias
+
+from google.protobuf.message import Message
+
+from pulsar_actors.broker.model.cluster import Cluster
+from pulsar_actors.broker.session.directory import Directory
+from pulsar_actors.broker.session.interference import Judge
+from pulsar_actors.broker.tokens import Identity
+from pulsar_actors.runtime.loop import Loop
+
+__all__ = ["Handler", "Handlers", "Surroundings", "TokenCheck"]
+
+Handler: TypeAlias = Callable[[Any, Any, memoryview], object]
+"""Takes the session, the command, and what follows it."""
+
+Handlers: TypeAlias = Mapping[type[Message], Handler]
+
+
+class TokenCheck(Protocol):
+    """Whoever can tell a good token."""
+
+    def check(self, token: str, now_ms: int) -> Identity:
+        """Say whose it is; TokenRefused says what is wrong with it."""
+        ...
+
+
+class Surroundings:
+    """One for each broker. `tokens` is None where everybody is welcome."""
+
+    __slots__ = (
+        "broker_entry_metadata",
+        "cluster",
+        "directory",
+        "faults",
+        "handlers",
+        "keepalive",
+        "loop",
+        "tokens",
+    )
+
+    def __init__(
+        self,
+        loop: Loop,
+        cluster: Cluster,
+        directory: Directory,
+        faults: Judge,
+        handlers: Handlers,
+    ) -> None:
+        self.loop = loop
+        self.cluster = cluster
+        self.directory = directory
+        self.faults = faults
+        self.handlers = handlers
+        self.tokens: TokenCheck | None = None
+        self.keepalive = KEEPALIVE_SECONDS
+        self.broker_entry_metadata = False
+
+
+KEEPALIVE_SECONDS: Final = 30.0

@@ -1,0 +1,190 @@
+from typing import Any
+
+import pytest
+
+from pulsar_actors.broker.model.refusal import Refusal
+from pulsar_actors.wire.PulsarApi_pb2 import CommandSubscribe, ServerError
+
+FAILOVER = CommandSubscribe.SubType.Failover
+
+
+def test_an_exclusive_consumer_gets_everything_in_order(world: Any) -> None:
+    consumer = world.consumer()
+    world.producer().send_all([b"0", b"1", b"2"])
+    assert consumer.got == [b"0", b"1", b"2"]
+
+
+def test_a_second_exclusive_consumer_is_refused(world: Any) -> None:
+    world.consumer()
+    with pytest.raises(Refusal, match="Exclusive consumer is already connected") as refusal:
+        world.consumer()
+    assert refusal.value.code == ServerError.ConsumerBusy
+
+
+def test_nothing_is_sent_without_permits(world: Any) -> None:
+    consumer = world.consumer(permits=2)
+    world.producer().send_all([b"0", b"1", b"2"])
+    assert consumer.got == [b"0", b"1"]
+    consumer.made.flow(1)
+    assert consumer.got == [b"0", b"1", b"2"]
+
+
+def test_a_batch_is_sent_whole_for_one_permit(world: Any) -> None:
+    consumer = world.consumer(permits=11)
+    producer = world.producer()
+    for _ in range(3):
+        producer.send(num_messages_in_batch=10)
+    assert (len(consumer.got), consumer.made.permits) == (2, -9)
+
+
+def test_acknowledged_messages_of_a_batch_cost_no_permits(world: Any) -> None:
+    consumer = world.consumer(permits=10)
+    world.producer().send(b"b", num_messages_in_batch=10)
+    consumer.ack(b"b", ack_set=0b11)
+    consumer.made.redeliver()
+    consumer.made.flow(5)
+    assert [each.ack_set for each in consumer.deliveries] == [None, 0b11]
+    assert consumer.made.permits == 3
+
+
+def test_redelivery_starts_over_from_the_first_that_is_not_acknowledged(world: Any) -> None:
+    consumer = world.consumer()
+    world.producer().send_all([b"0", b"1", b"2", b"3"])
+    consumer.ack(b"0", b"2")
+    consumer.take()
+    consumer.made.redeliver()
+    assert consumer.counts == [0, 0]
+    assert consumer.take() == [b"1", b"3"]
+
+
+def test_a_listed_redelivery_starts_over_too(world: Any) -> None:
+    consumer = world.consumer()
+    world.producer().send_all([b"0", b"1", b"2"])
+    consumer.nack(b"2")
+    assert consumer.got[3:] == [b"0", b"1", b"2"]
+
+
+def test_entries_carry_the_epoch_of_the_last_redelivery(world: Any) -> None:
+    consumer = world.consumer(consumer_epoch=3)
+    producer = world.producer()
+    producer.send(b"0")
+    consumer.made.redeliver(epoch=4)
+    consumer.made.redeliver(epoch=2)
+    producer.send(b"1")
+    assert consumer.epochs == [3, 4, 4, 4]
+
+
+def test_the_next_consumer_begins_where_nothing_is_acknowledged(world: Any) -> None:
+    first = world.consumer()
+    world.producer().send_all([b"0", b"1", b"2"])
+    first.ack(b"0")
+    first.made.close()
+    assert world.consumer().got == [b"1", b"2"]
+
+
+def test_a_backlog_comes_in_parcels_and_stops_while_the_connection_is_full(world: Any) -> None:
+    consumer = world.consumer(permits=0)
+    world.producer().send_all([b"x"] * 250)
+    consumer.made.link = Narrow(consumer, most=100)
+    consumer.made.flow(1000)
+    assert len(consumer.got) == 100
+    consumer.made.link.most = 1000
+    consumer.made.resume()
+    assert len(consumer.got) == 250
+
+
+class Narrow:
+    """A link with room for only so many entries."""
+
+    def __init__(self, receiver: Any, most: int) -> None:
+        self.receiver = receiver
+        self.most = most
+        self.parcels: list[int] = []
+
+    def has_room(self) -> bool:
+        return len(self.receiver.got) < self.most
+
+    def deliver(self, deliveries: Any, consumer_epoch: int) -> None:
+        self.receiver.deliver(deliveries, consumer_epoch)
+
+
+def test_a_parcel_of_large_entries_is_small(world: Any) -> None:
+    consumer = world.consumer(permits=0)
+    world.producer().send_all([b"x" * 600_000] * 5)
+    consumer.made.link = Narrow(consumer, most=1)
+    consumer.made.flow(1000)
+    assert len(consumer.got) == 2
+
+
+def test_the_first_failover_consumer_begins_after_a_second_and_hears_so(world: Any) -> None:
+    consumer = world.consumer(kind=FAILOVER)
+    world.producer().send(b"0")
+    assert (consumer.got, consumer.heard) == ([], [])
+    world.pass_time(1)
+    assert (consumer.got, consumer.heard) == ([b"0"], ["active"])
+
+
+def test_without_a_delay_failover_begins_at_once(world: Any) -> None:
+    world.settings.failover_delay = 0.0
+    consumer = world.consumer(kind=FAILOVER)
+    assert consumer.heard == ["active"]
+
+
+def test_another_consumer_hears_that_it_stands_by(world: Any) -> None:
+    first = world.consumer("fo-3", kind=FAILOVER, name="alpha")
+    world.pass_time(1)
+    second = world.consumer("fo-3", kind=FAILOVER, name="beta")
+    world.producer("fo-3").send(b"0")
+    assert (first.got, second.got, second.heard) == ([b"0"], [], ["standby"])
+
+
+def test_when_the_active_one_goes_the_other_gets_what_is_not_acknowledged(world: Any) -> None:
+    first = world.consumer("fo-3", kind=FAILOVER, name="alpha")
+    second = world.consumer("fo-3", kind=FAILOVER, name="beta")
+    world.pass_time(1)
+    world.producer("fo-3").send_all([b"0", b"1"])
+    first.ack(b"0")
+    first.made.close()
+    assert second.got == []
+    world.pass_time(1)
+    assert (second.got, second.heard) == ([b"1"], ["standby", "standby", "active"])
+
+
+def test_what_is_asked_of_one_that_is_not_active_does_nothing(world: Any) -> None:
+    first = world.consumer("fo-3", kind=FAILOVER, name="alpha")
+    second = world.consumer("fo-3", kind=FAILOVER, name="beta")
+    world.pass_time(1)
+    world.producer("fo-3").send(b"0")
+    second.made.redeliver(epoch=7)
+    assert (first.got, second.got, second.made.epoch) == ([b"0"], [], 7)
+
+
+def test_changes_within_the_delay_are_one_change(world: Any) -> None:
+    world.consumer("fo-3", kind=FAILOVER, name="beta")
+    world.pass_time(0.5)
+    first = world.consumer("fo-3", kind=FAILOVER, name="alpha")
+    world.producer("fo-3").send(b"0")
+    world.pass_time(0.5)
+    assert (first.got, first.heard) == ([b"0"], ["active"])
+    assert world.clock.timers == 0
+
+
+def test_one_that_comes_after_all_have_gone_waits_a_whole_second(world: Any) -> None:
+    world.consumer(kind=FAILOVER).made.close()
+    world.pass_time(0.9)
+    late = world.consumer(kind=FAILOVER)
+    world.producer().send(b"0")
+    world.pass_time(0.9)
+    assert late.got == []
+    world.pass_time(0.1)
+    assert late.got == [b"0"]
+
+
+def test_an_old_timer_does_not_start_the_reading_of_another_type_over(world: Any) -> None:
+    world.consumer(kind=FAILOVER).made.close()
+    shared = world.consumer(kind=CommandSubscribe.SubType.Shared)
+    producer = world.producer()
+    producer.send(b"0")
+    world.pass_time(2)
+    producer.send(b"1")
+    assert shared.got == [b"0", b"1"]

@@ -1,0 +1,257 @@
+from typing import Any
+
+import pytest
+
+from pulsar_actors.broker.model.links import Address
+from pulsar_actors.broker.model.position import EARLIEST, LATEST, Position
+from pulsar_actors.broker.model.refusal import Busy, Missing, Refusal
+from pulsar_actors.wire.PulsarApi_pb2 import CommandSubscribe, ServerError
+from pulsar_actors.wire.topic_name import TopicName
+
+TYPES = CommandSubscribe.SubType
+NUMBERS = [b"%d" % number for number in range(5)]
+
+
+def test_the_type_is_that_of_the_consumers_and_may_change_when_all_have_gone(world: Any) -> None:
+    subscription = world.topic().create_subscription("s", at=EARLIEST)
+    assert (subscription.kind, subscription.consumers) == (None, [])
+    first = world.consumer(kind=TYPES.Shared)
+    assert subscription.kind == TYPES.Shared
+    first.made.close()
+    assert subscription.kind == TYPES.Shared
+    world.consumer(kind=TYPES.Failover)
+    assert subscription.kind == TYPES.Failover
+
+
+def test_a_cumulative_acknowledgement_takes_all_before_along(world: Any) -> None:
+    consumer = world.consumer()
+    world.producer().send_all(NUMBERS)
+    consumer.ack_up_to(b"3")
+    assert consumer.made.mark_delete_position() == consumer.position_of(b"3")
+    consumer.ack_up_to(b"1")
+    consumer.made.redeliver()
+    assert consumer.got[5:] == [b"4"]
+
+
+def test_a_cumulative_acknowledgement_may_end_inside_a_batch(world: Any) -> None:
+    consumer = world.consumer()
+    producer = world.producer()
+    producer.send(b"0")
+    producer.send(b"batch", num_messages_in_batch=4)
+    consumer.ack_up_to(b"batch", ack_set=0b1000)
+    consumer.take()
+    consumer.made.redeliver()
+    assert [(each.entry.data, each.ack_set) for each in consumer.deliveries] == [(b"batch", 0b1000)]
+
+
+@pytest.mark.parametrize("position", [(1, 99), (99, 0), (-1, -1)])
+def test_acknowledging_what_is_not_there_does_nothing(world: Any, position: tuple[int, int]) -> None:
+    consumer = world.consumer()
+    world.producer().send(b"0")
+    wrong = consumer.deliveries[0]._replace(entry=Elsewhere(Position(*position)))
+    consumer.deliveries.append(wrong)
+    consumer.ack(b"elsewhere")
+    consumer.ack_up_to(b"elsewhere")
+    assert consumer.made.subscription.backlog() == 1
+
+
+class Elsewhere:
+    data = b"elsewhere"
+
+    def __init__(self, position: Position) -> None:
+        self.position = position
+
+
+def test_a_seek_closes_the_consumer_which_then_reads_from_there(world: Any) -> None:
+    consumer = world.consumer()
+    positions = world.producer().send_all(NUMBERS)
+    consumer.made.seek(positions[2])
+    assert consumer.heard == [("closed", None)]
+    assert world.consumer().got == NUMBERS[2:]
+
+
+def test_a_seek_into_a_batch_delivers_the_rest_of_it(world: Any) -> None:
+    consumer = world.consumer()
+    position = world.producer().send(b"batch", num_messages_in_batch=4)
+    consumer.made.seek(position, 0b1100)
+    (delivery,) = world.consumer().deliveries
+    assert delivery.ack_set == 0b1100
+
+
+@pytest.mark.parametrize(
+    ("position", "expected"),
+    [(EARLIEST, NUMBERS), (LATEST, []), (Position(1, 77), []), (Position(0, 0), NUMBERS), (Position(1, -1), NUMBERS)],
+)
+def test_a_seek_to_where_nothing_is_goes_to_the_next_entry(world: Any, position: Position, expected: Any) -> None:
+    consumer = world.consumer()
+    world.producer().send_all(NUMBERS)
+    consumer.made.seek(position, 0b1)
+    again = world.consumer()
+    assert again.got == expected
+    assert all(each.ack_set is None for each in again.deliveries)
+
+
+def test_a_seek_to_a_time_goes_to_what_was_published_then_or_later(world: Any) -> None:
+    consumer = world.consumer()
+    producer = world.producer()
+    for number, data in enumerate(NUMBERS):
+        producer.send(data, publish_time=100 + number)
+    consumer.made.seek_to_time(103)
+    assert world.consumer().got == [b"3", b"4"]
+
+
+def test_a_seek_closes_all_consumers_that_share(world: Any) -> None:
+    consumers = [world.consumer(kind=TYPES.Shared) for _ in range(2)]
+    world.producer().send_all(NUMBERS)
+    consumers[0].made.seek(EARLIEST)
+    assert [each.heard for each in consumers] == [[("closed", None)]] * 2
+    assert len(consumers[0].got + consumers[1].got) == 5
+    assert world.consumer(kind=TYPES.Shared).got == NUMBERS
+
+
+def test_a_seek_closes_only_the_active_one_of_a_failover(world: Any) -> None:
+    first = world.consumer("fo-3", kind=TYPES.Failover, name="alpha")
+    second = world.consumer("fo-3", kind=TYPES.Failover, name="beta")
+    world.pass_time(1)
+    world.producer("fo-3").send_all(NUMBERS)
+    first.ack_up_to(b"4")
+    first.made.seek(EARLIEST)
+    assert (first.heard[-1], second.heard[-1]) == (("closed", None), "standby")
+    world.pass_time(1)
+    assert second.got == NUMBERS
+
+
+def test_the_admin_may_seek_without_any_consumer(world: Any) -> None:
+    subscription = world.topic().create_subscription("s", at=EARLIEST)
+    positions = world.producer().send_all(NUMBERS)
+    subscription.reset(positions[4])
+    assert subscription.backlog() == 1
+    world.consumer().made.close()
+    subscription.reset_to_time(0)
+    assert subscription.backlog() == 5
+
+
+def test_a_subscription_that_is_not_durable_goes_with_its_last_consumer(world: Any) -> None:
+    reader = world.consumer(durable=False)
+    reader.made.close()
+    assert world.topic().subscriptions == {}
+
+
+def test_a_reader_that_comes_back_after_a_seek_goes_on_from_there_whatever_its_start(world: Any) -> None:
+    reader = world.consumer(durable=False)
+    positions = world.producer().send_all(NUMBERS)
+    reader.made.seek(positions[3])
+    assert reader.heard == [("closed", None)]
+    again = world.consumer(durable=False, start=EARLIEST)
+    assert (again.got, again.made.mark_delete_position()) == (NUMBERS[3:], positions[2])
+    again.made.close()
+    assert world.topic().subscriptions == {}
+
+
+@pytest.mark.parametrize("durable", [True, False])
+def test_unsubscribing_deletes_the_subscription(world: Any, durable: bool) -> None:  # noqa: FBT001 - a case
+    consumer = world.consumer(durable=durable)
+    consumer.made.unsubscribe()
+    assert (consumer.heard, world.topic().subscriptions) == ([], {})
+
+
+@pytest.mark.parametrize("kind", [TYPES.Shared, TYPES.Failover])
+def test_unsubscribing_is_refused_while_others_are_there(world: Any, kind: Any) -> None:
+    first = world.consumer(kind=kind)
+    second = world.consumer(kind=kind)
+    with pytest.raises(Refusal, match="Unconnected or shared consumer attempting to unsubscribe") as refusal:
+        first.made.unsubscribe()
+    assert refusal.value.code == ServerError.MetadataError
+    first.made.unsubscribe(force=True)
+    assert ("closed", None) in second.heard
+    assert world.topic().subscriptions == {}
+
+
+def test_a_subscription_in_use_is_deleted_by_force_only(world: Any) -> None:
+    consumer = world.consumer()
+    with pytest.raises(Busy, match="active connected consumers"):
+        world.topic().delete_subscription("s")
+    world.topic().delete_subscription("s", force=True)
+    assert consumer.heard == [("closed", None)]
+    with pytest.raises(Missing):
+        world.topic().delete_subscription("s")
+
+
+def test_the_oldest_are_skipped(world: Any) -> None:
+    subscription = world.topic().create_subscription("s", at=EARLIEST)
+    world.producer().send_all(NUMBERS)
+    subscription.skip(2)
+    assert subscription.peek(1).data == b"2"
+    subscription.skip(0)
+    assert subscription.backlog() == 3
+    subscription.skip()
+    assert subscription.backlog() == 0
+    subscription.skip(1)
+
+
+def test_what_is_too_old_expires(world: Any) -> None:
+    subscription = world.topic().create_subscription("s", at=EARLIEST)
+    producer = world.producer()
+    for data in NUMBERS:
+        producer.send(data, publish_time=world.clock.now_ms)
+        world.pass_time(1)
+    subscription.expire(2)
+    assert subscription.backlog() == 2
+    assert world.topic().stats()["subscriptions"]["s"]["totalMsgExpired"] == 3
+
+
+@pytest.mark.parametrize("number", [0, 6, -1])
+def test_only_what_is_there_can_be_looked_at(world: Any, number: int) -> None:
+    subscription = world.topic().create_subscription("s", at=EARLIEST)
+    world.producer().send_all(NUMBERS)
+    with pytest.raises(Missing):
+        subscription.peek(number)
+
+
+def test_consumers_hear_of_the_end_when_everything_is_acknowledged(world: Any) -> None:
+    consumer = world.consumer()
+    world.producer().send_all([b"0", b"1"])
+    world.topic().terminate()
+    consumer.ack(b"0")
+    assert consumer.heard == []
+    consumer.ack(b"1")
+    assert consumer.heard == ["end"]
+
+
+def test_one_that_comes_after_the_end_hears_of_it(world: Any) -> None:
+    world.topic().create_subscription("s", at=LATEST)
+    world.topic().terminate()
+    assert world.consumer().heard == ["end"]
+
+
+def test_consumers_that_are_let_go_together_do_not_get_what_the_others_had(world: Any) -> None:
+    consumers = [world.consumer(kind=TYPES.Shared) for _ in range(2)]
+    world.producer().send_all(NUMBERS)
+    world.topic().unload(Address("pulsar://elsewhere:6650"))
+    assert [each.heard for each in consumers] == [[("closed", ("pulsar://elsewhere:6650", ""))]] * 2
+    assert len(consumers[0].got + consumers[1].got) == 5
+
+
+def test_a_topic_that_is_not_stored_has_no_last_message(world: Any) -> None:
+    consumer = world.consumer(str(TopicName.parse("non-persistent://public/default/t")))
+    with pytest.raises(Refusal, match="Non-persistent"):
+        consumer.made.last_position()
+
+
+def test_the_last_message_is_that_of_the_topic(world: Any) -> None:
+    consumer = world.consumer()
+    assert consumer.made.last_position() == (EARLIEST, -1)
+    position = world.producer().send(num_messages_in_batch=3)
+    assert consumer.made.last_position() == (position, 2)
+
+
+def test_asking_a_subscription_that_never_had_consumers_does_nothing(world: Any) -> None:
+    consumer = world.consumer()
+    bare = world.topic().create_subscription("bare", at=LATEST)
+    bare.detach(consumer.made)
+    bare.acknowledge(consumer.made, [])
+    bare.flowed(consumer.made)
+    bare.redeliver(consumer.made, [], -1)
+    with pytest.raises(Refusal):
+        bare.unsubscribe(consumer.made, force=False)
+    assert consumer.heard == []

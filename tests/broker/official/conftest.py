@@ -1,0 +1,21 @@
+from collections.abc import Iterator
+
+import pytest
+from official_client import Official
+
+from pulsar_actors.broker.embedded import EmbeddedBroker
+
+
+@pytest.fixture(scope="module")
+def broker() -> Iterator[EmbeddedBroker]:
+    with EmbeddedBroker() as running:
+        yield running
+
+
+@pytest.fixture
+def official(broker: EmbeddedBroker) -> Iterator[Official]:
+    """The official client, on the module's broker."""
+    made = Official(broker.service_url)
+    yield made
+    made.close()
+    broker.faults.clear()

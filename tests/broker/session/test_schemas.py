@@ -1,0 +1,118 @@
+from typing import Any
+
+import pytest
+from google.protobuf.message import Message
+from session_bench import TOPIC, Bench, Caller
+
+from pulsar_actors.wire.PulsarApi_pb2 import (
+    CommandGetOrCreateSchema,
+    CommandGetOrCreateSchemaResponse,
+    CommandGetSchema,
+    CommandGetSchemaResponse,
+    KeyValue,
+    Schema,
+    ServerError,
+)
+from pulsar_actors.wire.topic_name import TopicName
+
+JSON = Schema(
+    name="mine",
+    type=Schema.Json,
+    schema_data=b'{"type":"record","name":"Point","fields":[{"name":"x","type":"int"}]}',
+    properties=[KeyValue(key="a", value="b")],
+)
+STRING = Schema(name="String", type=Schema.String, schema_data=b"")
+FIRST = bytes(8)
+
+
+@pytest.fixture
+def caller() -> Caller:
+    return Bench().client()
+
+
+def ask(caller: Caller, command: Message) -> Any:
+    (answer,) = caller.say(command)
+    return answer
+
+
+def get(caller: Caller, topic: str = TOPIC, **fields: Any) -> CommandGetSchemaResponse:
+    answer: CommandGetSchemaResponse = ask(caller, CommandGetSchema(request_id=5, topic=topic, **fields))
+    assert answer.request_id == 5
+    return answer
+
+
+def create(caller: Caller, schema: Schema, topic: str = TOPIC) -> CommandGetOrCreateSchemaResponse:
+    answer: CommandGetOrCreateSchemaResponse = ask(
+        caller, CommandGetOrCreateSchema(request_id=6, topic=topic, schema=schema)
+    )
+    assert answer.request_id == 6
+    return answer
+
+
+def test_the_schema_of_a_producer_is_the_topics_and_has_the_topics_name(caller: Caller) -> None:
+    assert caller.produce(schema=JSON).schema_version == FIRST
+    answer = get(caller)
+    assert answer.schema_version == FIRST
+    expected = Schema()
+    expected.CopyFrom(JSON)
+    expected.name = "public/default/t"
+    assert answer.schema == expected
+
+
+def test_a_producer_without_a_schema_has_no_version(caller: Caller) -> None:
+    assert caller.produce().schema_version == b""
+
+
+def test_a_schema_that_is_there_keeps_its_version(caller: Caller) -> None:
+    caller.produce(schema=JSON)
+    assert create(caller, JSON).schema_version == FIRST
+
+
+def test_a_version_can_be_asked_for(caller: Caller) -> None:
+    caller.produce(schema=JSON)
+    assert get(caller, schema_version=FIRST).schema.schema_data == JSON.schema_data
+    assert get(caller, schema_version=b"\xff" * 8).error_code == ServerError.TopicNotFound
+
+
+def test_a_topic_without_a_schema_says_so(caller: Caller) -> None:
+    caller.produce()
+    answer = get(caller)
+    assert answer.error_code == ServerError.TopicNotFound
+    assert answer.error_message.endswith(TOPIC)
+    assert not answer.HasField("schema")
+
+
+def test_all_partitions_share_the_schemas_of_their_topic() -> None:
+    bench = Bench()
+    bench.broker.cluster.create_partitioned(TopicName.parse(TOPIC), 2)
+    caller = bench.client()
+    caller.produce(f"{TOPIC}-partition-0", schema=JSON)
+    assert get(caller).schema.name == "public/default/t"
+    assert get(caller, f"{TOPIC}-partition-1").schema.name == "public/default/t"
+
+
+def test_a_schema_may_be_handed_in_before_the_first_message(caller: Caller) -> None:
+    caller.produce()
+    assert create(caller, STRING).schema_version == FIRST
+    assert get(caller).schema.type == Schema.String
+
+
+def test_a_schema_of_another_type_does_not_fit(caller: Caller) -> None:
+    caller.produce(schema=JSON)
+    answer = create(caller, STRING)
+    assert answer.error_code == ServerError.IncompatibleSchema
+    assert answer.error_message
+
+
+def test_a_topic_that_is_not_there_takes_no_schema(caller: Caller) -> None:
+    answer = create(caller, STRING, "nowhere")
+    assert (answer.error_code, answer.error_message) == (
+        ServerError.TopicNotFound,
+        "Topic not found persistent://public/default/nowhere",
+    )
+
+
+def test_a_schema_that_asks_for_the_topics_own_creates_none(caller: Caller) -> None:
+    caller.produce()
+    answer = create(caller, Schema(name="AutoConsume", type=Schema.AutoConsume, schema_data=b""))
+    assert (answer.HasField("error_code"), answer.schema_version) == (False, b"")

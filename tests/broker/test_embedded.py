@@ -1,0 +1,203 @@
+import socket
+import threading
+from collections.abc import Callable
+from pathlib import Path
+from urllib.request import urlopen
+
+import pytest
+
+from pulsar_actors.broker.broker import Broker
+from pulsar_actors.broker.embedded import EmbeddedBroker
+from pulsar_actors.broker.model.settings import Settings
+from pulsar_actors.exceptions import AlreadyClosed, InvalidArgument
+from pulsar_actors.wire.commands import decode_command, encode_command
+from pulsar_actors.wire.frames import FrameReader
+from pulsar_actors.wire.PulsarApi_pb2 import CommandConnect, CommandConnected
+
+CONNECT = encode_command(CommandConnect(client_version="c", protocol_version=21))
+
+
+def call(url: str) -> socket.socket:
+    host, _, port = url.partition("://")[2].rpartition(":")
+    return socket.create_connection((host.strip("[]"), int(port)), timeout=10)
+
+
+def shake_hands(url: str) -> CommandConnected:
+    """Connect over a real socket, and give what the broker says."""
+    with call(url) as connection:
+        connection.sendall(CONNECT)
+        reader = FrameReader()
+        while True:
+            for frame in reader.feed(connection.recv(65_536)):
+                command = decode_command(frame.command)
+                assert isinstance(command, CommandConnected)
+                return command
+
+
+def is_closed(connection: socket.socket) -> bool:
+    try:
+        return connection.recv(1) == b""
+    except ConnectionResetError:
+        return True
+
+
+def refuses(url: str) -> bool:
+    try:
+        call(url).close()
+    except ConnectionRefusedError:
+        return True
+    return False
+
+
+def threads() -> set[str]:
+    return {thread.name for thread in threading.enumerate()}
+
+
+def test_a_broker_serves_from_the_start_of_its_block_to_the_end() -> None:
+    with EmbeddedBroker() as broker:
+        assert shake_hands(broker.service_url).max_message_size == 5 * 1024 * 1024
+        with urlopen(f"{broker.web_url}/admin/v2/brokers/health") as answer:  # noqa: S310 - our own
+            assert answer.read() == b"ok"
+        service_url, web_url = broker.service_url, broker.web_url
+    assert refuses(service_url)
+    assert refuses(web_url)
+
+
+def test_a_stopped_broker_leaves_no_thread_and_no_connection() -> None:
+    before = threads()
+    with EmbeddedBroker() as broker:
+        connections = [call(broker.service_url), call(broker.web_url)]
+        connections[0].sendall(CONNECT)
+        assert connections[0].recv(1)
+    assert threads() == before
+    for connection in connections:
+        while not is_closed(connection):
+            continue
+        connection.close()
+
+
+def test_stopping_twice_or_unstarted_does_nothing() -> None:
+    broker = EmbeddedBroker()
+    broker.stop()
+    broker.start()
+    broker.stop()
+    broker.stop()
+
+
+def test_a_broker_starts_once() -> None:
+    broker = EmbeddedBroker()
+    with broker, pytest.raises(InvalidArgument, match="started before"):
+        broker.start()
+    with pytest.raises(InvalidArgument, match="started before"):
+        broker.start()
+
+
+@pytest.mark.parametrize(
+    "use", [lambda broker: broker.service_url, lambda broker: broker.faults, lambda broker: broker.call(print)]
+)
+def test_a_broker_that_is_not_running_says_so(use: Callable[[EmbeddedBroker], object]) -> None:
+    with pytest.raises(AlreadyClosed, match="the broker is not running"):
+        use(EmbeddedBroker())
+
+
+def test_a_port_that_is_in_use_is_named_and_nothing_is_left_behind() -> None:
+    before = threads()
+    with EmbeddedBroker() as first:
+        port = int(first.service_url.rpartition(":")[2])
+        second = EmbeddedBroker(web_port=port)
+        with pytest.raises(OSError, match=rf"cannot listen on port {port} of 127\.0\.0\.1"):
+            second.start()
+        second.stop()
+    assert threads() == before
+
+
+def test_two_brokers_know_nothing_of_each_other() -> None:
+    with EmbeddedBroker() as first, EmbeddedBroker() as second:
+        assert first.service_url != second.service_url
+        first.call(lambda inside: inside.cluster.create_tenant("theirs"))
+        assert "theirs" not in second.call(lambda inside: set(inside.cluster.tenants))
+
+
+def test_a_call_is_made_on_the_brokers_thread_and_gives_its_result() -> None:
+    with EmbeddedBroker() as broker:
+        name = broker.call(lambda _: threading.current_thread().name)
+        assert name not in {"MainThread", ""}
+        assert broker.call(lambda _: broker.call(lambda inside: len(inside.nodes))) == 1
+
+
+def test_a_call_raises_what_its_function_raises() -> None:
+    def fail(_: Broker) -> None:
+        raise ZeroDivisionError("mine")
+
+    with EmbeddedBroker() as broker:
+        with pytest.raises(ZeroDivisionError, match="mine"):
+            broker.call(fail)
+        assert shake_hands(broker.service_url)
+
+
+def test_the_settings_are_the_brokers() -> None:
+    with EmbeddedBroker(settings=Settings(max_message_size=4_096)) as broker:
+        assert shake_hands(broker.service_url).max_message_size == 4_096
+
+
+def test_a_broker_listens_where_it_is_told() -> None:
+    with socket.create_server(("127.0.0.1", 0)) as held:
+        port = held.getsockname()[1]
+    with EmbeddedBroker(port=port) as broker:
+        assert broker.service_url == f"pulsar://127.0.0.1:{port}"
+
+
+def test_an_address_of_the_sixth_version_is_written_in_brackets() -> None:
+    with EmbeddedBroker("::1") as broker:
+        assert broker.service_url.startswith("pulsar://[::1]:")
+        assert shake_hands(broker.service_url)
+
+
+def test_without_a_certificate_there_are_no_encrypted_addresses() -> None:
+    with EmbeddedBroker() as broker:
+        assert (broker.service_url_tls, broker.web_url_tls) == ("", "")
+
+
+def test_a_certificate_that_cannot_be_read_is_refused_before_anything_listens(tmp_path: Path) -> None:
+    before = threads()
+    missing = str(tmp_path / "missing.pem")
+    with pytest.raises(InvalidArgument, match=r"missing\.pem"):
+        EmbeddedBroker(certificate_file=missing, private_key_file=missing).start()
+    assert threads() == before
+
+
+def test_connections_can_be_cut_and_made_again() -> None:
+    with EmbeddedBroker() as broker, call(broker.service_url) as connection:
+        connection.sendall(CONNECT)
+        assert connection.recv(65_536)
+        assert broker.call(lambda inside: inside.connections) == [1]
+        broker.cut_connections()
+        assert is_closed(connection)
+        assert broker.call(lambda inside: inside.connections) == []
+        assert shake_hands(broker.service_url)
+
+
+def test_a_second_address_serves_the_same_cluster() -> None:
+    with EmbeddedBroker() as broker:
+        node = broker.add_listener()
+        broker.assign("t", node)
+        assert shake_hands(node.service_url)
+        assert broker.call(lambda inside: [each.service_url for each in inside.nodes]) == [
+            broker.service_url,
+            node.service_url,
+        ]
+
+
+def test_faults_can_be_set_from_any_thread_and_waited_for() -> None:
+    with EmbeddedBroker() as broker:
+        fault = broker.faults.on(CommandConnect).close_connection()
+        with call(broker.service_url) as connection:
+            connection.sendall(CONNECT)
+            fault.wait()
+            assert is_closed(connection)
+        stalled = broker.faults.on(CommandConnect).stall()
+        with call(broker.service_url) as connection:
+            connection.sendall(CONNECT)
+            stalled.wait()
+            stalled.release()
+            assert connection.recv(65_536)

@@ -1,0 +1,238 @@
+import threading
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+from google.protobuf.message import Message
+
+from pulsar_actors.broker.faults import Faults
+from pulsar_actors.broker.session.interference import (
+    Answer,
+    CloseConnection,
+    Delay,
+    Drop,
+    Duplicate,
+    Refuse,
+    Reorder,
+    Seen,
+    Side,
+    Stall,
+)
+from pulsar_actors.broker.session.reception import Reception
+from pulsar_actors.exceptions import InvalidArgument, Timeout
+from pulsar_actors.wire.PulsarApi_pb2 import (
+    BaseCommand,
+    CommandAuthChallenge,
+    CommandAuthResponse,
+    CommandCloseProducer,
+    CommandConnected,
+    CommandFlow,
+    CommandGetSchemaResponse,
+    CommandLookupTopic,
+    CommandLookupTopicResponse,
+    CommandMessage,
+    CommandPing,
+    CommandProducerSuccess,
+    CommandSend,
+    CommandSendReceipt,
+    CommandSuccess,
+    MessageMetadata,
+    ServerError,
+)
+
+
+@pytest.fixture
+def released() -> list[str]:
+    return []
+
+
+@pytest.fixture
+def faults(released: list[str]) -> Faults:
+    return Faults(lambda: released.append("released"))
+
+
+def sent(number: int = 0, side: Side = Side.CLIENT) -> Seen:
+    return Seen(CommandSend(producer_id=0, sequence_id=number), (), 1, side)
+
+
+def test_only_the_nth_command_meets_a_fault_unless_told_otherwise(faults: Faults) -> None:
+    faults.on(CommandSend, nth=3).drop()
+    assert [faults.judge(sent()) for _ in range(5)] == [None, None, Drop(), None, None]
+
+
+@pytest.mark.parametrize(
+    ("nth", "times", "met"), [(1, 1, "x...."), (2, 3, ".xxx."), (4, None, "...xx"), (1, None, "xxxxx")]
+)
+def test_a_fault_happens_as_often_as_was_said(faults: Faults, nth: int, times: int | None, met: str) -> None:
+    fault = faults.on(CommandSend, nth=nth, times=times).drop()
+    assert "".join(".x"[faults.judge(sent()) is not None] for _ in range(5)) == met
+    assert fault.happened == met.count("x")
+
+
+def test_only_commands_for_which_the_predicate_holds_are_counted(faults: Faults) -> None:
+    def is_even(command: Any) -> bool:
+        return bool(command.sequence_id % 2 == 0)
+
+    faults.on(CommandSend, nth=2, when=is_even).drop()
+    assert [number for number in range(6) if faults.judge(sent(number))] == [2]
+
+
+def test_a_fault_looks_in_one_direction(faults: Faults) -> None:
+    faults.on(CommandPing).drop()
+    faults.on(CommandPing, sent_by=Side.BROKER).duplicate()
+    assert faults.judge(Seen(CommandPing(), (), 1, Side.BROKER)) == Duplicate()
+    assert faults.judge(Seen(CommandPing(), (), 1, Side.CLIENT)) == Drop()
+
+
+BROKERS = [
+    CommandConnected,
+    CommandAuthChallenge,
+    CommandSendReceipt,
+    CommandMessage,
+    CommandSuccess,
+    CommandProducerSuccess,
+    CommandLookupTopicResponse,
+    CommandGetSchemaResponse,
+]
+CLIENTS = [CommandSend, CommandAuthResponse, CommandLookupTopic, CommandFlow, CommandCloseProducer, CommandPing]
+
+
+@pytest.mark.parametrize("kind", BROKERS + CLIENTS)
+def test_a_command_tells_by_its_class_who_sends_it(faults: Faults, kind: type[Message]) -> None:
+    faults.on(kind, times=None).drop()
+    met = [side for side in Side if faults.judge(Seen(kind(), (), 1, side))]
+    assert met == [Side.BROKER if kind in BROKERS else Side.CLIENT]
+
+
+def test_a_command_meets_one_fault_at_most_the_first_that_was_set(faults: Faults) -> None:
+    first = faults.on(CommandSend).drop()
+    second = faults.on(CommandSend).duplicate()
+    assert [faults.judge(sent()) for _ in range(3)] == [Drop(), Duplicate(), None]
+    assert (first.happened, second.happened) == (1, 1)
+
+
+def test_every_action_can_be_set(faults: Faults) -> None:
+    receipt = CommandSendReceipt()
+    on = faults.on
+    faults_set = (
+        on(CommandSend).drop(),
+        on(CommandSend).delay(1.5),
+        on(CommandSend).duplicate(),
+        on(CommandSend).reorder(),
+        on(CommandSend).close_connection(),
+        on(CommandSend).answer(receipt, receipt),
+        on(CommandSend).refuse(ServerError.ChecksumError, "no"),
+        on(CommandSend).stall(),
+        on(CommandSend).do(Drop()),
+    )
+    assert [faults.judge(sent()) for _ in range(10)] == [
+        Drop(),
+        Delay(1.5),
+        Duplicate(),
+        Reorder(),
+        CloseConnection(),
+        Answer((receipt, receipt)),
+        Refuse(ServerError.ChecksumError, "no"),
+        Stall(),
+        Drop(),
+        None,
+    ]
+    assert [fault.happened for fault in faults_set] == [1] * 9
+
+
+def test_a_control_function_sees_every_command_before_the_faults(faults: Faults) -> None:
+    seen: list[Seen] = []
+
+    def control(each: Seen) -> Drop | None:
+        seen.append(each)
+        return Drop() if len(seen) == 1 else None
+
+    fault = faults.on(CommandSend).duplicate()
+    controlled = faults.control(control)
+    assert [faults.judge(sent(number)) for number in range(3)] == [Drop(), Duplicate(), None]
+    assert seen == [sent(0), sent(1), sent(2)]
+    assert (controlled.happened, fault.happened) == (1, 1)
+
+
+def test_commands_need_only_be_looked_at_while_there_is_a_fault(faults: Faults) -> None:
+    assert not faults.active
+    first, second = faults.on(CommandSend).drop(), faults.control(lambda _: None)
+    faults.on_accept().hang_up()
+    assert faults.active
+    first.remove()
+    assert faults.active
+    second.remove()
+    assert not faults.active
+    assert faults.judge(sent()) is None
+
+
+def test_a_release_removes_the_fault_and_lets_the_stalled_go_on(faults: Faults, released: list[str]) -> None:
+    fault = faults.on(CommandSend, times=None).stall()
+    assert faults.judge(sent()) == Stall()
+    fault.release()
+    assert released == ["released"]
+    assert faults.judge(sent()) is None
+
+
+def test_clearing_removes_everything_and_lets_the_stalled_go_on(faults: Faults, released: list[str]) -> None:
+    faults.on(CommandSend).drop()
+    faults.control(lambda _: Drop())
+    faults.on_accept().hang_up()
+    faults.clear()
+    assert released == ["released"]
+    assert (faults.active, faults.judge(sent()), faults.receive()) == (False, None, None)
+
+
+def test_connections_meet_faults_by_their_number(faults: Faults) -> None:
+    fault = faults.on_accept(nth=2, times=2).hang_up()
+    faults.on_accept(nth=2).say_nothing()
+    faults.on_accept(nth=2).cut_after(received=5, sent=0)
+    assert not faults.active  # commands need not be looked at
+    assert [faults.receive() for _ in range(6)] == [
+        None,  # the first of each
+        Reception(hang_up=True),
+        Reception(hang_up=True),
+        Reception(silent=True),  # the second that the first fault has left it
+        Reception(received=5, sent=0),
+        None,
+    ]
+    assert fault.happened == 2
+
+
+def test_waiting_ends_when_the_fault_has_happened_so_often(faults: Faults) -> None:
+    fault = faults.on(CommandSend, times=None).drop()
+    threads = [threading.Thread(target=faults.judge, args=(sent(),)) for _ in range(3)]
+    for thread in threads:
+        thread.start()
+    fault.wait(3)
+    assert fault.happened == 3
+    for thread in threads:
+        thread.join()
+
+
+def test_waiting_ends_with_an_error_when_it_does_not_happen(faults: Faults) -> None:
+    fault = faults.on(CommandSend).drop()
+    with pytest.raises(Timeout, match=r"happened 0 times in 0\.01 s, and not 1"):
+        fault.wait(timeout=0.01)
+
+
+WRONG: list[Any] = [
+    (lambda faults: faults.on(MessageMetadata), "class of a command"),
+    (lambda faults: faults.on(BaseCommand), "class of a command"),
+    (lambda faults: faults.on("CommandSend"), "class of a command"),
+    (lambda faults: faults.on(CommandSend, nth=0), "nth counts from 1, and is 0"),
+    (lambda faults: faults.on(CommandSend, times=0), "at least once"),
+    (lambda faults: faults.on_accept(nth=-1), "nth counts from 1"),
+    (lambda faults: faults.on(CommandSend).delay(-1), "number of seconds from 0 on, not -1"),
+    (lambda faults: faults.on(CommandSend).delay(float("nan")), "not nan"),
+    (lambda faults: faults.on(CommandSend).answer(MessageMetadata()), "an answer is a command"),
+    (lambda faults: faults.on(CommandFlow).refuse(ServerError.UnknownError, ""), "CommandFlow cannot be refused"),
+    (lambda faults: faults.on_accept().cut_after(sent=-1), "from 0 on, not -1"),
+]
+
+
+@pytest.mark.parametrize(("call", "text"), WRONG)
+def test_what_cannot_work_is_refused_at_once(faults: Faults, call: Callable[[Faults], object], text: str) -> None:
+    with pytest.raises(InvalidArgument, match=text):
+        call(faults)
+    assert not faults.active

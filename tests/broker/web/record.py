@@ -1,0 +1,34 @@
+"""Has the conversation with a real broker, and writes its answers to `answers.jsonl`.
+
+    python tests/broker/web/record.py
+
+Needs Java 17, Maven (for the first run) and `pulsar-client`, and half a minute.
+"""
+
+import json
+import sys
+import tempfile
+from pathlib import Path
+
+from conversation import converse
+
+HERE = Path(__file__).parent
+sys.path.append(str(HERE.parents[1] / "real_broker"))
+
+from standalone import Standalone  # noqa: E402 -- found in the folder of the line above
+
+
+def main() -> None:
+    with tempfile.TemporaryDirectory() as scratch:
+        standalone = Standalone(Path(scratch))
+        standalone.start()
+        try:
+            port = int(standalone.web_url.rpartition(":")[2])
+            answers = converse(port, standalone.service_url)
+        finally:
+            standalone.kill()
+    (HERE / "answers.jsonl").write_text("".join(f"{json.dumps(answer)}\n" for answer in answers))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,54 @@
+from typing import Any
+
+import pytest
+
+LOOKUP = "/lookup/v2/topic/persistent/public/default"
+
+
+def test_a_topic_is_served_by_whoever_is_asked_if_it_was_given_to_nobody(web: Any) -> None:
+    assert web.told("GET", f"{LOOKUP}/t") == {
+        "brokerUrl": "pulsar://here:1",
+        "httpUrl": "http://here:3",
+        "nativeUrl": "pulsar://here:1",
+        "brokerUrlSsl": "pulsar+ssl://here:2",
+    }
+
+
+@pytest.mark.parametrize(("owner", "base"), [("there", "http://there:3"), ("safe", "https://safe:4")])
+@pytest.mark.parametrize(
+    ("query", "kept"),
+    [
+        ("", ""),
+        ("?authoritative=false", ""),
+        ("?listenerName=l&authoritative=false&x=%20", "&listenerName=l&x=%20"),
+    ],
+)
+def test_the_question_is_sent_on_to_the_broker_that_has_the_topic(
+    web: Any, owner: str, base: str, query: str, kept: str
+) -> None:
+    web.cluster.assign("persistent://public/default/a b", owner)
+    answer = web.ask("GET", f"{LOOKUP}/a%20b{query}")
+    assert answer.status == 307
+    assert dict(answer.headers) == {"Location": f"{base}{LOOKUP}/a%20b?authoritative=true{kept}"}
+
+
+def test_a_topic_of_this_broker_is_not_sent_on(web: Any) -> None:
+    web.cluster.assign("persistent://public/default/t", "here")
+    assert web.told("GET", f"{LOOKUP}/t")["brokerUrl"] == "pulsar://here:1"
+
+
+def test_a_lookup_makes_no_topic(web: Any) -> None:
+    web.told("GET", f"{LOOKUP}/t")
+    assert web.told("GET", "/admin/v2/persistent/public/default") == []
+
+
+def test_a_name_of_the_older_form_is_looked_up_on_its_own_path(web: Any) -> None:
+    path = "persistent/t/standalone/n/a%2Fb"
+    assert web.refusal("GET", f"/lookup/v2/destination/{path}") == (404, "Namespace not found")
+    assert web.refusal("GET", f"/admin/{path}/partitions") == (404, "Namespace not found")
+
+
+def test_a_topic_whose_path_holds_another_form_of_name_is_refused(web: Any) -> None:
+    assert web.refusal("GET", f"{LOOKUP}/a%2Fb")[0] == 412
+    assert web.refusal("GET", f"{LOOKUP}/%20")[0] == 412
+    assert web.refusal("GET", "/lookup/v2/topic/persistent/a%2Fb/c/d")[0] == 412

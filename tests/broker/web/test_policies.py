@@ -1,0 +1,61 @@
+from typing import Any
+
+import pytest
+
+NAMESPACE = "/admin/v2/namespaces/public/default"
+
+
+def test_a_policy_that_is_set_to_null_is_as_before(web: Any) -> None:
+    web.ask("POST", f"{NAMESPACE}/deduplication", body=True)
+    assert web.cluster.namespace("public/default").policies.deduplication is True
+    assert web.ask("POST", f"{NAMESPACE}/deduplication", body=None).status == 204
+    assert web.cluster.namespace("public/default").policies.deduplication is None
+
+
+def test_a_policy_that_always_has_a_value_is_not_set_to_null(web: Any) -> None:
+    assert web.refusal("POST", f"{NAMESPACE}/encryptionRequired", None)[0] == 400
+    assert web.ask("DELETE", f"{NAMESPACE}/encryptionRequired").status == 405
+
+
+@pytest.mark.parametrize(
+    ("status", "leaf", "body"),
+    [
+        (400, "deduplication", 1),
+        (400, "maxUnackedMessagesPerConsumer", "many"),
+        (412, "maxUnackedMessagesPerSubscription", -1),
+        (400, "autoTopicCreation", {"allowAutoTopicCreation": "yes"}),
+        (412, "autoTopicCreation", {"allowAutoTopicCreation": True, "topicType": "round"}),
+        (412, "autoTopicCreation", {"allowAutoTopicCreation": True, "topicType": ["partitioned"]}),
+        (
+            412,
+            "autoTopicCreation",
+            {"allowAutoTopicCreation": True, "topicType": "partitioned", "defaultNumPartitions": 0},
+        ),
+        (
+            412,
+            "autoTopicCreation",
+            {"allowAutoTopicCreation": True, "topicType": "partitioned", "defaultNumPartitions": True},
+        ),
+        (400, "autoSubscriptionCreation", {"allowAutoSubscriptionCreation": None}),
+    ],
+)
+def test_a_value_that_makes_no_sense_changes_nothing(web: Any, status: int, leaf: str, body: object) -> None:
+    before = web.told("GET", NAMESPACE)
+    assert web.refusal("POST", f"{NAMESPACE}/{leaf}", body)[0] == status
+    assert web.told("GET", NAMESPACE) == before
+
+
+def test_topics_are_made_as_the_policy_says(web: Any) -> None:
+    never = {"allowAutoTopicCreation": False, "topicType": "partitioned"}
+    assert web.ask("POST", f"{NAMESPACE}/autoTopicCreation", never).status == 204
+    assert web.ask("GET", "/lookup/v2/topic/persistent/public/default/t").status == 404
+    policy = {"allowAutoTopicCreation": True, "topicType": "partitioned", "defaultNumPartitions": 2}
+    web.ask("POST", f"{NAMESPACE}/autoTopicCreation", policy)
+    path = "/admin/v2/persistent/public/default/t/partitions?checkAllowAutoCreation=true"
+    assert web.told("GET", path)["partitions"] == 2
+
+
+def test_a_policy_that_this_broker_does_not_have_is_not_taken(web: Any) -> None:
+    status, reason = web.refusal("POST", f"{NAMESPACE}/retention", {"retentionTimeInMinutes": 1})
+    assert status == 404
+    assert "not implemented" in reason

@@ -1,0 +1,104 @@
+import re
+import signal
+import socket
+import subprocess
+import sys
+import threading
+from argparse import ArgumentParser
+from collections.abc import Iterator
+from contextlib import contextmanager
+from types import SimpleNamespace
+
+import pytest
+
+from pulsar_actors.__main__ import main
+from pulsar_actors.cli import broker
+from pulsar_actors.cli.broker import BROKER
+
+FREE = ("--port", "0", "--web-port", "0")
+
+
+@contextmanager
+def running(*arguments: str) -> Iterator["subprocess.Popen[str]"]:
+    command = [sys.executable, "-m", "pulsar_actors", "broker", *arguments]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:  # noqa: S603 - our own words
+        try:
+            yield process
+        finally:
+            process.kill()
+
+
+def lines_until_ready(process: "subprocess.Popen[str]") -> str:
+    assert process.stdout is not None
+    said = ""
+    while "ready" not in said:
+        line = process.stdout.readline()
+        assert line, said
+        said += line
+    return said
+
+
+def test_it_says_where_it_listens_when_it_does_and_ends_on_ctrl_c_without_a_trace() -> None:
+    with running(*FREE) as process:
+        said = lines_until_ready(process)
+        urls = re.findall(r"(pulsar|http)://127\.0\.0\.1:(\d+)", said)
+        assert [scheme for scheme, _ in urls] == ["pulsar", "http"]
+        for _, port in urls:
+            socket.create_connection(("127.0.0.1", int(port)), timeout=10).close()
+        process.send_signal(signal.SIGINT)
+        out, errors = process.communicate(timeout=20)
+        assert (process.returncode, out, errors) == (0, "stopped\n", "")
+
+
+def test_a_port_that_is_in_use_is_a_sentence_and_status_1(capsys: pytest.CaptureFixture[str]) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as held:
+        port = str(held.getsockname()[1])
+        for arguments in (("--port", port, "--web-port", "0"), ("--port", "0", "--web-port", port)):
+            assert main(["broker", *arguments]) == 1
+            said = capsys.readouterr()
+            assert said.err.startswith(f"cannot listen on port {port} of 127.0.0.1: ")
+            assert len(said.err.splitlines()) == 1
+            assert said.out == ""
+
+
+def test_a_port_that_is_none_is_a_sentence_and_status_1(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["broker", "--port", "70000"]) == 1
+    assert capsys.readouterr().err == "port is a port from 0 (any free one) to 65535, not 70000\n"
+
+
+def test_pulsars_own_ports_are_the_usual_ones() -> None:
+    parser = ArgumentParser()
+    BROKER.configure(parser)
+    parsed = parser.parse_args([])
+    assert (parsed.host, parsed.port, parsed.web_port) == ("127.0.0.1", 6650, 8080)
+    assert "6650" in parser.format_help()
+    assert "8080" in parser.format_help()
+
+
+def test_it_waits_until_it_is_interrupted(monkeypatch: pytest.MonkeyPatch) -> None:
+    interrupter = threading.Thread(target=signal.pthread_kill, args=(threading.get_ident(), signal.SIGINT))
+
+    class Interrupted(threading.Event):
+        def wait(self, timeout: float | None = None) -> bool:
+            interrupter.start()
+            return super().wait(timeout)
+
+    monkeypatch.setattr(broker, "threading", SimpleNamespace(Event=Interrupted))
+    with pytest.raises(KeyboardInterrupt):
+        broker.wait_for_ever()
+    interrupter.join()
+
+
+def test_it_ends_well_when_it_is_interrupted(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def interrupt() -> None:
+        raise KeyboardInterrupt
+
+    before = threading.enumerate()
+    monkeypatch.setattr(broker, "wait_for_ever", interrupt)
+    assert main(["broker", *FREE]) == 0
+    said = capsys.readouterr()
+    assert said.out.endswith("stopped\n")
+    assert said.err == ""
+    assert threading.enumerate() == before
