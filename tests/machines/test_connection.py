@@ -38,10 +38,12 @@ from pulsar_actors.machines.connection_events import (
     Refused,
     Reply,
     RequestsDue,
+    Retire,
     Route,
     Ship,
     SocketLost,
     StartTls,
+    StillUsed,
     StreamBroken,
     TcpOpened,
     Tell,
@@ -489,3 +491,39 @@ def test_the_secret_of_the_credentials_is_in_no_error_text() -> None:
     driven = made(ONE_HOST, *OPENING, CREDENTIALS)
     driven.tell(SocketLost("reset"))
     assert "secret" not in str(driven.effects)
+
+
+def test_a_connection_that_is_used_says_so_when_it_is_asked_to_retire() -> None:
+    assert ready().tell(Join("member"), Retire()) == [StillUsed()]
+    driven = ready()
+    asked(driven)
+    assert driven.tell(Retire()) == [StillUsed()]
+
+
+@pytest.mark.parametrize("events", [(Dial(),), OPENING, (*OPENING, CREDENTIALS)], ids=["tcp", "fetching", "connect"])
+def test_a_connection_that_is_being_opened_does_not_retire(events: Any) -> None:
+    assert made(ONE_HOST, *events, Retire()).effects == [StillUsed()]
+
+
+def test_a_connection_that_nobody_uses_any_longer_retires() -> None:
+    driven = ready()
+    request_id = asked(driven)
+    driven.tell(Join("member"), Leave("member"), Answered(CommandSuccess(request_id=request_id)), Retire())
+    assert driven.did(CloseSocket) == [CloseSocket(flush=True)]
+    assert driven.machine.state is State.CLOSING
+    assert driven.tell(Retire(), Leave("member")) == []
+
+
+def test_after_a_bug_whoever_waits_is_known_once() -> None:
+    driven = made(ONE_HOST, Dial(), Join("joining"), Ask(LOOKUP, "asking", 30.0))
+    assert driven.machine.abandon() == (["asking"], ["joining"])
+    assert driven.machine.abandon() == ([], [])
+
+
+def test_a_connection_is_over_when_it_is_closed_and_not_before() -> None:
+    driven = ready()
+    assert not driven.machine.is_over
+    driven.tell(Close())
+    assert not driven.machine.is_over
+    driven.tell(SocketLost("closed"))
+    assert driven.machine.is_over

@@ -63,7 +63,7 @@ def test_what_the_broker_masked_needs_no_acknowledgement() -> None:
 
 @given(st.integers(1, 70), st.data())
 def test_every_permit_that_was_used_is_held_or_given_back(size: int, data: st.DataObject) -> None:
-    held = ledgers(start=StartPosition(MessageId(1, 0, -1, data.draw(st.integers(0, size - 1)), size), durable=False))
+    held = ledgers(start=StartPosition(MessageId(1, 0, -1, data.draw(st.integers(0, size - 1)), size)))
     acked = data.draw(st.sets(st.integers(0, size - 1)))
     held.acks.acknowledge([MessageId(1, 0, -1, index, size) for index in acked], Generation(), 0.0)
     mask = data.draw(st.integers(1, 2**size - 1))
@@ -216,6 +216,16 @@ def test_what_is_acknowledged_already_is_dropped() -> None:
     intake = take(held, incoming(0), batch(1, 3))
     assert wanted(intake) == [0b110]
     assert intake.returned == 2
+
+
+def test_a_reader_that_was_sent_back_gets_again_what_it_has_read_and_so_acknowledged() -> None:
+    held = ledgers(start=StartPosition(MessageId(1, 2), durable=False))
+    held.start.opened(MessageId(1, 2))
+    held.start.subscribe(0)
+    held.acks.acknowledge([MessageId(1, 0), *(MessageId(1, 1, -1, index, 3) for index in (0, 1))], Generation(), 0.0)
+    intake = take(held, incoming(0), batch(1, 3), batch(2, 2))
+    assert wanted(intake) == [1, 0b111, 0b11]
+    assert intake.returned == 0
 
 
 @pytest.mark.parametrize(

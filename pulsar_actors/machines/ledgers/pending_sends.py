@@ -109,6 +109,11 @@ class PendingSends(Generic[T]):
         self._memory.take(size)
         return Reservation.GRANTED
 
+    def take_back(self, messages: int, size: int) -> None:
+        """Undo `try_reserve`, where the message came to nothing before anybody else knew of it."""
+        self._messages.take(-messages)
+        self._memory.take(-size)
+
     @property
     def used(self) -> tuple[int, int]:
         """Give the messages and the bytes for which room is taken."""

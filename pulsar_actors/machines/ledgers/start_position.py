@@ -8,8 +8,10 @@ after it; then the start is its first chunk, and what lies between and was opene
 
 The broker counts in entries. It starts after the entry it is given, or, when a batch index is given too, at that entry;
 so an inclusive start is named with a batch index, and what comes before the start inside that one entry is left out
-here. Only that entry is looked at: should an administrator move the subscription back, all that it brings is delivered.
-An entry that is no batch is one message, and so is an entry to a start that names no batch index.
+here. An entry that is no batch is one message, and so is an entry to a start that names no batch index.
+
+Only that entry is looked at. Should one from before it come, then the subscription was moved back, by an administrator
+or by a seek whose answer was lost: all that this brings is delivered, that entry included.
 
 The two ends of a topic are positions too, and nothing is before them.
 """
@@ -41,7 +43,9 @@ def _check(message_id: MessageId) -> None:
 class StartPosition:
     """The start of one consumer of one partition. Times are wall-clock milliseconds, as messages carry."""
 
-    __slots__ = ("_inclusive", "_message_id", "_opened", "_time_ms", "_unread_from", "durable", "inclusive")
+    __slots__ = (
+        "_inclusive", "_message_id", "_moved_back", "_opened", "_time_ms", "_unread_from", "durable", "inclusive",
+    )  # fmt: skip
 
     def __init__(self, message_id: MessageId | None = None, *, inclusive: bool = False, durable: bool = True) -> None:
         self.durable = durable
@@ -58,6 +62,7 @@ class StartPosition:
         if message_id is not None and message_id.first_chunk is not None and self.inclusive:
             message_id = message_id.first_chunk
         self._message_id = message_id
+        self._moved_back = False
         self._inclusive = self.inclusive
         self._time_ms = None
         self._opened = None
@@ -84,6 +89,7 @@ class StartPosition:
         """Give what SUBSCRIBE says now, and filter by it from now on."""
         if self.durable:
             return StartAt(None)
+        self._moved_back = False
         if self._opened is not None:
             self._message_id = MessageId(self._opened.ledger_id, self._opened.entry_id, self._opened.partition)
             self._inclusive = False
@@ -103,10 +109,16 @@ class StartPosition:
             start = MessageId(start.ledger_id, start.entry_id, start.partition, 0)
         return StartAt(start)
 
+    def met(self, entry: EntryKey) -> None:
+        """Take note of an entry that the broker sends: there is no start any longer if it is from before that."""
+        start = self._message_id
+        if start is not None and entry < start.position and start != LATEST and not self._was_opened(entry, start):
+            self._moved_back = True
+
     def is_before(self, entry: EntryKey) -> bool:
         """Tell whether a message that is a whole entry comes before the start and is to be left out."""
         start = self._message_id
-        if start is None or self._inclusive:
+        if start is None or self._inclusive or self._moved_back:
             return False
         return start.position == entry or self._was_opened(entry, start)
 
@@ -115,7 +127,7 @@ class StartPosition:
 
     def first_wanted(self, entry: EntryKey, batch_size: int) -> int:
         """Give the index of the first message of a batch that does not come before the start: its size if all do."""
-        start = self._message_id
+        start = None if self._moved_back else self._message_id
         if start is None or start.position != entry:
             return 0 if start is None or not self._was_opened(entry, start) else batch_size
         if start.batch_index < 0:

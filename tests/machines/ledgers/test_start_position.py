@@ -106,3 +106,88 @@ def test_a_start_that_can_not_be_said_is_refused_when_it_is_given(start: Message
     for nested in (start, MessageId(1, 9, first_chunk=start)):
         with pytest.raises(InvalidArgument, match="no message to start at"):
             reader(nested)
+
+
+def test_a_subscription_that_was_moved_back_delivers_the_entry_of_the_old_start_too() -> None:
+    position = reader(at(5, 3))
+    position.met((1, 5))
+    assert position.first_wanted((1, 5), 10) == 4
+    position.met((1, 4))
+    assert position.first_wanted((1, 5), 10) == 0
+    whole = reader(at(5))
+    whole.met((1, 4))
+    assert not whole.is_before((1, 5))
+
+
+def test_after_a_reconnect_or_a_seek_there_is_a_start_again() -> None:
+    position = reader(at(5))
+    position.met((1, 4))
+    position.opened(at(7))
+    position.subscribe(0)
+    assert position.is_before((1, 7))
+    position.met((1, 6))
+    position.sought(at(9))
+    assert position.is_before((1, 9))
+
+
+def test_messages_before_the_end_of_the_topic_move_nothing_back() -> None:
+    position = reader(LATEST)
+    position.met((1, 4))
+    assert not position.is_before((1, 5))
+    position.opened(at(5))
+    position.subscribe(0)
+    assert position.is_before((1, 5))
+
+
+def test_what_was_opened_before_an_unread_message_in_chunks_does_not_look_like_a_move_back() -> None:
+    position = reader(at(2))
+    position.opened(at(7), unread_from=(1, 5))
+    position.subscribe(0)
+    position.met((1, 5))
+    assert position.is_before((1, 6))
+    assert position.is_before((1, 7))
+
+
+NOTHING = MessageId(-1, -1)
+"""What a broker says of the last message of an empty topic."""
+
+
+@pytest.mark.parametrize("start", [EARLIEST, LATEST, at(5), None])
+def test_an_empty_topic_leaves_nothing_to_read(start: MessageId | None) -> None:
+    assert not reader(start, inclusive=True).leaves(NOTHING, None, None)
+
+
+@pytest.mark.parametrize(("last", "left"), [(at(6), False), (at(7), False), (at(7, 3), False), (at(8), True)])
+def test_what_was_opened_counts_before_any_start(last: MessageId, *, left: bool) -> None:
+    assert reader(EARLIEST).leaves(last, at(7), None) is left
+
+
+@pytest.mark.parametrize(
+    ("start", "inclusive", "last", "left"),
+    [
+        (EARLIEST, False, at(0), True),
+        (at(5), False, at(5), False),
+        (at(5), False, at(6), True),
+        (at(5), True, at(5), True),
+        (at(5), True, at(4), False),
+        (at(5, 2), False, at(5, 2), False),
+        (at(5, 2), False, at(5, 3), True),
+        (at(5, 2), True, at(5, 2), True),
+        (at(5, 2), True, at(5, 1), False),
+    ],
+)
+def test_before_anything_was_opened_the_start_says_what_is_left(
+    start: MessageId, last: MessageId, *, inclusive: bool, left: bool
+) -> None:
+    assert reader(start, inclusive=inclusive).leaves(last, None, None) is left
+
+
+@pytest.mark.parametrize("start", [LATEST, None], ids=["latest", "a time"])
+@pytest.mark.parametrize(("acknowledged", "left"), [(None, False), (at(4), True), (at(5), False)])
+def test_from_a_time_or_the_end_on_the_broker_says_where_it_began(
+    start: MessageId | None, acknowledged: MessageId | None, *, left: bool
+) -> None:
+    position = reader(start)
+    if start is None:
+        position.sought_time(1)
+    assert position.leaves(at(5), None, acknowledged) is left

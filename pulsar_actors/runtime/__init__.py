@@ -1,0 +1,1 @@
+"""Actors, loops, sockets and timers: the only threads, clocks and sockets of the client."""

@@ -1,0 +1,362 @@
+"""What the actors of producers and consumers share: how they carry out what binds them to a broker.
+
+The machine says look up, attach, ask; this asks the lookup's actor, the guardian and the connection, and turns what
+they answer into the machine's events. What belongs to an earlier attachment or question the machine drops itself, by
+its number.
+"""
+
+from collections.abc import Callable
+from typing import Any, ClassVar, NamedTuple, TypeVar
+
+from google.protobuf.message import Message
+
+from pulsar_actors.exceptions import AlreadyClosed, BrokerRefusal, ConnectionLost, PulsarException, Timeout
+from pulsar_actors.machines.binding import Binding
+from pulsar_actors.machines.binding_events import (
+    AskToClose,
+    Attach,
+    BrokerClosed,
+    Close,
+    CloseAnswered,
+    CloseTimedOut,
+    CreationFailed,
+    Detach,
+    Detached,
+    DropConnection,
+    Ended,
+    Fail,
+    LookedUp,
+    LookUp,
+    LookupFailed,
+    Migrated,
+    Open,
+)
+from pulsar_actors.machines.connection_events import Ask, Drop, Leave
+from pulsar_actors.machines.lookup_events import Target
+from pulsar_actors.runtime.actor import Address, MachineActor, tell
+from pulsar_actors.runtime.debts import Debts, is_promise, settle
+from pulsar_actors.runtime.future import SlimFuture
+from pulsar_actors.runtime.interleaving import THREADS, Interleaving
+from pulsar_actors.runtime.loop import Loop
+from pulsar_actors.runtime.members import Bound, Heard, Member, Replied, Token, Unbound
+from pulsar_actors.wire.PulsarApi_pb2 import (
+    CommandCloseConsumer,
+    CommandCloseProducer,
+    CommandSuccess,
+    CommandTopicMigrated,
+)
+
+GOODBYE = 30.0
+"""Seconds in which a broker may answer a close of which nobody awaits the answer."""
+
+B = TypeVar("B", bound=Binding)
+
+
+class FindBroker(NamedTuple):
+    """To the guardian: find who serves the topic, in this cluster if one is named."""
+
+    topic: str
+    cluster_url: str | None
+    asker: Token
+
+
+class BrokerFound(NamedTuple):
+    """The answer."""
+
+    question: int
+    outcome: Target | PulsarException
+
+
+class AttachMember(NamedTuple):
+    """To the guardian: have this member join a connection to the broker."""
+
+    broker: Target | str
+    slot: int
+    member: Member
+
+
+class Joining(NamedTuple):
+    """From the guardian: this is the connection; `Bound` or `Unbound` comes from it."""
+
+    number: int
+    connection: Address
+
+
+class Retired(NamedTuple):
+    """To the guardian: a producer or consumer has ended."""
+
+    who: Address
+
+
+class CloseHandle(NamedTuple):
+    """End the producer or consumer; `Ties.ended` tells when that is done."""
+
+
+class Abandon(NamedTuple):
+    """From the guardian: end at once, with this error."""
+
+    error: PulsarException
+
+
+class Outcomes(NamedTuple):
+    """The events that an answer to a question becomes: done, refused, and out of time.
+
+    `answer` is the command that says done.
+    """
+
+    done: Callable[[int, Any], object]
+    refused: Callable[[int, BrokerRefusal], object]
+    timed_out: Callable[[int, Timeout], object]
+    answer: type[Message] = CommandSuccess
+
+
+def by_attempt(event: Callable[[int], object]) -> Callable[[int, object], object]:
+    """Make an event of the attempt alone: what the answer says does not matter."""
+
+    def made(attempt: int, _: object) -> object:
+        return event(attempt)
+
+    return made
+
+
+class Place(NamedTuple):
+    """Where a producer or consumer is, and whom it knows there."""
+
+    kind: str
+    id: int
+    guardian: Address
+    slot: int
+
+
+class Vitals:
+    """How a producer or consumer has fared: what `stats` tells."""
+
+    __slots__ = ("attachments", "last_error")
+
+    def __init__(self) -> None:
+        self.attachments = 0
+        self.last_error: Exception | None = None
+
+
+class Ties:
+    """What a producer's or consumer's actor shares with whoever holds it. `ended` ends well, whatever led to it."""
+
+    __slots__ = ("created", "debts", "ended", "vitals")
+
+    def __init__(self, interleaving: Interleaving = THREADS) -> None:
+        self.created: SlimFuture[None] = SlimFuture()
+        self.ended: SlimFuture[None] = SlimFuture()
+        self.debts = Debts(interleaving)
+        self.vitals = Vitals()
+
+
+class BindingActor(MachineActor[B]):
+    """A producer or a consumer."""
+
+    OUTCOMES: ClassVar[dict[type, Outcomes]] = {
+        AskToClose: Outcomes(by_attempt(CloseAnswered), by_attempt(CloseAnswered), by_attempt(CloseTimedOut)),
+    }
+
+    def __init__(self, loop: Loop, place: Place, ties: Ties) -> None:
+        super().__init__(loop, place.guardian)
+        self.debts = ties.debts
+        self.vitals = ties.vitals
+        self.created = ties.created
+        self.ended = ties.ended
+        self._place = place
+        self._connection: Address | None = None
+        self._attaching: int | None = None
+        self._unwanted = False
+        self._over = False
+
+    def on_start(self) -> None:
+        """Begin."""
+        self.feed(Open())
+
+    def receive(self, message: object) -> None:  # noqa: C901 - one line for each message
+        """Take what the others say."""
+        match message:
+            case Heard(number, commands):
+                if number == self.machine.connection:
+                    self.hear(commands)
+            case Replied(question, answer):
+                self.answered(question, answer)
+            case BrokerFound(question, outcome):
+                self._found(question, outcome)
+            case Joining(number, connection):
+                self._join(number, connection)
+            case Bound(number):
+                if number == self._attaching:
+                    self.vitals.attachments += 1
+                    self.bound(message)
+            case Unbound(number, error):
+                self._unbound(number, error)
+            case CloseHandle():
+                self._close()
+            case Abandon(error):
+                self.abandon(error)
+            case _:
+                self.call(message)
+
+    def hear(self, commands: tuple[tuple[Any, memoryview], ...]) -> None:
+        """Take what the broker says to this producer or consumer."""
+        raise NotImplementedError
+
+    def bound(self, message: Bound) -> None:
+        """Note what the connection allows, and begin to use it."""
+        raise NotImplementedError
+
+    def call(self, message: Any) -> None:  # noqa: ANN401 - each kind has its own
+        """Take what callers ask for."""
+        raise NotImplementedError
+
+    def before_closing(self) -> None:
+        """Hand the machine what callers have left here."""
+
+    def end(self, error: PulsarException) -> None:
+        """Fail what callers have handed over; more of it is refused from now on."""
+        self.debts.end(error)
+
+    def abandon(self, bug: PulsarException) -> None:
+        """Fail everything, and go. After a bug the connection goes on, so the broker is told."""
+        if self.bug is not None:
+            self._say_goodbye()
+        self.end(bug)
+        settle(self.created, bug)
+        self._leave()
+        self._retire()
+
+    def ask(self, effect: Any, command: Message, timeout: float) -> None:  # noqa: ANN401 - one of the Ask effects
+        """Ask the broker; the answer becomes an event by the effect's class."""
+        if self._connection is not None:
+            token = Token(self.actor_ref, (type(effect), effect.attempt))
+            tell(self._connection, Ask(command, token, timeout))
+
+    def say(self, message: object) -> None:
+        """Tell the connection something, if there is one."""
+        if self._connection is not None:
+            tell(self._connection, message)
+
+    def hear_closing(self, command: Any) -> None:  # noqa: ANN401 - any command
+        """Take what the broker says to producers and consumers alike."""
+        number = self.machine.connection
+        if isinstance(command, (CommandCloseProducer, CommandCloseConsumer)):
+            self.feed(BrokerClosed(number, command))
+        elif isinstance(command, CommandTopicMigrated):
+            self.feed(Migrated(number, command))
+
+    def answered(self, question: Any, answer: Any) -> None:  # noqa: ANN401 - any question and its answer
+        """Make it the event that the machine waits for."""
+        kind, attempt = question
+        outcomes = self.OUTCOMES[kind]
+        if isinstance(answer, BrokerRefusal):
+            self.vitals.last_error = answer
+            self.feed(outcomes.refused(attempt, answer))
+        elif isinstance(answer, Timeout):
+            self.vitals.last_error = answer
+            self.feed(outcomes.timed_out(attempt, answer))
+        elif isinstance(answer, outcomes.answer):
+            self.feed(outcomes.done(attempt, answer))
+        elif not isinstance(answer, PulsarException):  # the end of a connection is told as `Unbound`
+            self.distrust(kind.__name__, answer)
+
+    def distrust(self, question: str, answer: Message) -> None:
+        """End the connection: who can tell what else the broker mixes up."""
+        error = ConnectionLost(f"the broker broke the protocol: it answered {question} with {type(answer).__name__}")
+        self.vitals.last_error = error
+        self.say(Drop(error))
+
+    def _found(self, question: int, outcome: Target | PulsarException) -> None:
+        if isinstance(outcome, PulsarException):
+            self.vitals.last_error = outcome
+            self.feed(LookupFailed(question, outcome))
+        else:
+            self.feed(LookedUp(question, outcome))
+
+    def _join(self, number: int, connection: Address) -> None:
+        if number == self._attaching:
+            self._connection = connection
+        else:
+            tell(connection, Leave(self._member(number)))
+
+    def _unbound(self, number: int, error: PulsarException) -> None:
+        if number == self._attaching:
+            self._connection = None
+            self._attaching = None
+            self.vitals.last_error = error
+            self.feed(Detached(number, error))
+
+    def _close(self) -> None:
+        self._unwanted = True
+        if self._over:
+            self._retire()
+        else:
+            self.before_closing()
+            self.feed(Close())
+
+    def _retire(self) -> None:
+        """Answer whoever waits for the end, and go."""
+        settle(self.ended, None)
+        tell(self._place.guardian, Retired(self.actor_ref))
+        self.finish()
+
+    def _member(self, number: int) -> Member:
+        return Member(self._place.kind, self._place.id, self.actor_ref, number)
+
+    def _say_goodbye(self) -> None:
+        if self._connection is not None:
+            command = self.machine.close_request()
+            tell(self._connection, Ask(command, Token(self.actor_ref, None), GOODBYE))
+
+    def _leave(self) -> None:
+        if self._connection is not None and self._attaching is not None:
+            tell(self._connection, Leave(self._member(self._attaching)))
+        self._connection = None
+        self._attaching = None
+
+    # One method for each effect.
+
+    def _look_up(self, effect: LookUp) -> None:
+        asker = Token(self.actor_ref, effect.attempt)
+        tell(self._place.guardian, FindBroker(effect.topic, effect.cluster_url, asker))
+
+    def _attach(self, effect: Attach) -> None:
+        broker = effect.broker
+        assert isinstance(broker, (Target, str))  # noqa: S101 - what lookups and brokers give
+        self._attaching = effect.connection
+        tell(self._place.guardian, AttachMember(broker, self._place.slot, self._member(effect.connection)))
+
+    def _detach(self, effect: Detach) -> None:
+        self._leave()
+
+    def _drop(self, effect: DropConnection) -> None:
+        self.vitals.last_error = effect.error
+        self.say(Drop(effect.error))
+
+    def _ask_to_close(self, effect: AskToClose) -> None:
+        self.ask(effect, effect.command, effect.timeout)
+
+    def _fail_creation(self, effect: CreationFailed) -> None:
+        self._unwanted = True
+        settle(self.created, effect.error)
+
+    def _fail(self, effect: Fail) -> None:
+        assert is_promise(effect.token)  # noqa: S101 - the token of a call
+        self.debts.fail(effect.token, effect.error)
+
+    def _ended(self, effect: Ended) -> None:
+        self._over = True
+        self.end(effect.error or AlreadyClosed(f"the {self._place.kind} is closed"))
+        if self._unwanted:
+            self._retire()
+
+    PERFORMS: ClassVar = {
+        LookUp: _look_up,
+        Attach: _attach,
+        Detach: _detach,
+        DropConnection: _drop,
+        AskToClose: _ask_to_close,
+        CreationFailed: _fail_creation,
+        Fail: _fail,
+        Ended: _ended,
+    }

@@ -1,0 +1,328 @@
+"""The actor of one connection: between a socket, a machine, and the producers and consumers that share them.
+
+It reads commands and turns them into the machine's events; it routes what is meant for producers and consumers, all of
+one read in one message each. The machine decides everything else.
+"""
+
+from collections.abc import Callable, Iterator
+from typing import Any, ClassVar, NamedTuple
+
+from google.protobuf.message import Message
+
+from pulsar_actors.exceptions import ConnectionLost, InternalError
+from pulsar_actors.machines.connection import Connection, ConnectionSettings
+from pulsar_actors.machines.connection_events import (
+    AllowFrames,
+    Answered,
+    Arrived,
+    Ask,
+    Challenged,
+    CloseSocket,
+    Connected,
+    CredentialsFailed,
+    CredentialsFetched,
+    FetchCredentials,
+    Join,
+    Leave,
+    Lost,
+    OpenSocket,
+    Pinged,
+    Ponged,
+    Refused,
+    Reply,
+    Route,
+    SocketLost,
+    StartTls,
+    StillUsed,
+    TurnAway,
+    Welcome,
+    Write,
+    WriteParcels,
+)
+from pulsar_actors.runtime.actor import Address, Died, MachineActor, tell
+from pulsar_actors.runtime.log import LOG
+from pulsar_actors.runtime.loop import Loop
+from pulsar_actors.runtime.members import CONSUMER, PRODUCER, Bound, Heard, Member, Replied, Token, Unbound
+from pulsar_actors.runtime.socket_actor import Frames, FromSocket, MakeContext, SocketActor, WriteOut
+from pulsar_actors.runtime.write_queue import Bytes
+from pulsar_actors.wire.commands import decode_command, encode_command
+from pulsar_actors.wire.errors import BadCommand, UnknownEnumValue
+from pulsar_actors.wire.frames import Frame
+from pulsar_actors.wire.PulsarApi_pb2 import (
+    CommandAckResponse,
+    CommandActiveConsumerChange,
+    CommandAuthChallenge,
+    CommandCloseConsumer,
+    CommandCloseProducer,
+    CommandConnected,
+    CommandConsumerStatsResponse,
+    CommandError,
+    CommandGetLastMessageIdResponse,
+    CommandGetOrCreateSchemaResponse,
+    CommandGetSchemaResponse,
+    CommandGetTopicsOfNamespaceResponse,
+    CommandLookupTopicResponse,
+    CommandMessage,
+    CommandPartitionedTopicMetadataResponse,
+    CommandPing,
+    CommandPong,
+    CommandProducerSuccess,
+    CommandReachedEndOfTopic,
+    CommandSendError,
+    CommandSendReceipt,
+    CommandSuccess,
+    CommandTopicMigrated,
+)
+
+Credentials = tuple[str, bytes]
+FetchFrom = Callable[[bytes | None], Credentials]
+
+CONTROL: dict[type[Message], Callable[[Any], object]] = {
+    CommandConnected: Connected,
+    CommandAuthChallenge: Challenged,
+    CommandError: Refused,
+    CommandPing: lambda _: Pinged(),
+    CommandPong: lambda _: Ponged(),
+}
+"""The commands that the connection itself understands, and the event that each is."""
+
+ANSWERS = frozenset(
+    {
+        CommandAckResponse,
+        CommandConsumerStatsResponse,
+        CommandGetLastMessageIdResponse,
+        CommandGetOrCreateSchemaResponse,
+        CommandGetSchemaResponse,
+        CommandGetTopicsOfNamespaceResponse,
+        CommandLookupTopicResponse,
+        CommandPartitionedTopicMetadataResponse,
+        CommandProducerSuccess,
+        CommandSuccess,
+    }
+)
+"""Those that answer a request, whose id they carry."""
+
+TO_PRODUCERS = frozenset({CommandSendReceipt, CommandSendError, CommandCloseProducer})
+TO_CONSUMERS = frozenset({CommandMessage, CommandCloseConsumer, CommandActiveConsumerChange, CommandReachedEndOfTopic})
+TO_MEMBERS = TO_PRODUCERS | TO_CONSUMERS | {CommandTopicMigrated}
+
+
+class Entrance(NamedTuple):
+    """What a connection needs of the world: credentials and TLS."""
+
+    fetch_credentials: FetchFrom
+    make_context: MakeContext
+
+
+class Used(NamedTuple):
+    """To the guardian: the connection goes on."""
+
+    connection: Address
+
+
+class Gone(NamedTuple):
+    """To the guardian: the connection has ended, and is of no use to anybody."""
+
+    connection: Address
+
+
+class Buried(NamedTuple):
+    """To the guardian: nothing is left of the connection, its socket included."""
+
+    connection: Address
+
+
+class ConnectionActor(MachineActor[Connection]):
+    """One connection."""
+
+    def __init__(self, loop: Loop, guardian: Address, settings: ConnectionSettings, entrance: Entrance) -> None:
+        super().__init__(loop, guardian)
+        self.machine = Connection(settings)
+        self._settings = settings
+        self._entrance = entrance
+        self._sockets = 0
+        self._socket: Address | None = None
+        self._members: dict[tuple[str, int], Member] = {}
+
+    def receive(self, message: object) -> None:
+        """Take what a socket, a producer or a consumer says."""
+        match message:
+            case FromSocket(serial, event):
+                if serial == self._sockets:
+                    self._hear(event)
+            case Died(who, bug):
+                if who is self._socket:
+                    self.feed(SocketLost(str(bug)))
+            case Leave(Member() as member):
+                self._part_with(member)
+            case _:
+                self.feed(message)
+
+    def abandon(self, bug: InternalError) -> None:
+        """Have everybody connect again, and answer what was asked."""
+        if self._socket is not None:
+            tell(self._socket, CloseSocket(flush=False))
+        tokens, joining = self.machine.abandon()
+        for token in tokens:
+            self._reply(Reply(token, bug))
+        for member in joining:
+            self._turn_away(TurnAway(member, bug))
+        self._lose(Lost(ConnectionLost(str(bug))))
+
+    def missed(self, message: object) -> None:
+        """Answer whoever still counts on the connection."""
+        error = ConnectionLost("the connection has ended")
+        match message:
+            case Ask(_, Token() as token):
+                tell(token.address, Replied(token.question, error))
+            case Join(Member() as member):
+                tell(member.address, Unbound(member.number, error))
+            case _:
+                pass
+
+    def over(self) -> None:
+        """Go: nothing is left to do."""
+        if not self.actor_stopped.is_set():
+            tell(self._guardian, Buried(self.actor_ref))
+            self.finish()
+
+    def _hear(self, event: object) -> None:
+        if not isinstance(event, Frames):
+            self.feed(event)
+            return
+        spoken: list[tuple[Message, memoryview]] = []
+        for command, rest in _commands(event.frames):
+            if type(command) in TO_MEMBERS:
+                spoken.append((command, rest))
+                continue
+            if spoken:
+                self.feed(Arrived(tuple(spoken)))
+                spoken = []
+            self._hear_control(command)
+        if spoken:
+            self.feed(Arrived(tuple(spoken)))
+
+    def _hear_control(self, command: Message) -> None:
+        kind = type(command)
+        if kind in CONTROL:
+            self.feed(CONTROL[kind](command))
+        elif kind in ANSWERS:
+            self.feed(Answered(command))
+        else:
+            LOG.warning("a command that no broker sends was ignored: %s", kind.__name__)
+
+    def _part_with(self, member: Member) -> None:
+        if self._members.get((member.kind, member.id)) == member:
+            del self._members[member.kind, member.id]
+        self.feed(Leave(member))
+
+    @property
+    def _guardian(self) -> Address:
+        assert self.guardian is not None  # noqa: S101 - a connection is never the guardian
+        return self.guardian
+
+    # One method for each effect.
+
+    def _open_socket(self, effect: OpenSocket) -> None:
+        self._sockets += 1
+        make_context = self._entrance.make_context
+        self._socket = SocketActor.start(self.loop, self.actor_ref, self._sockets, make_context, effect)
+
+    def _to_socket(self, effect: object) -> None:
+        if self._socket is not None:
+            tell(self._socket, effect)
+
+    def _close_socket(self, effect: CloseSocket) -> None:
+        self._to_socket(effect)
+        if not effect.flush:
+            self._socket = None
+
+    def _write(self, effect: Write) -> None:
+        self._to_socket(WriteOut((Bytes(encode_command(effect.command)),)))
+
+    def _write_parcels(self, effect: WriteParcels) -> None:
+        self._to_socket(WriteOut(effect.parcels))
+
+    def _fetch_credentials(self, effect: FetchCredentials) -> None:
+        self.loop.off_loop(
+            lambda: self._entrance.fetch_credentials(effect.challenge),
+            lambda fetched: self.guarded(self._fetched, fetched),
+            timeout=self._settings.handshake_timeout,
+        )
+
+    def _fetched(self, fetched: Credentials | Exception) -> None:
+        if isinstance(fetched, Exception):
+            self.feed(CredentialsFailed(f"no credentials could be had: {fetched}"))
+        else:
+            self.feed(CredentialsFetched(*fetched))
+
+    def _welcome(self, effect: Welcome) -> None:
+        member = effect.member
+        assert isinstance(member, Member)  # noqa: S101 - nobody else joins
+        self._members[member.kind, member.id] = member
+        tell(member.address, Bound(member.number, self.actor_ref, effect.command.max_message_size))
+
+    def _turn_away(self, effect: TurnAway) -> None:
+        member = effect.member
+        assert isinstance(member, Member)  # noqa: S101 - nobody else joins
+        tell(member.address, Unbound(member.number, effect.error))
+
+    def _reply(self, effect: Reply) -> None:
+        token = effect.token
+        assert isinstance(token, Token)  # noqa: S101 - nobody else asks
+        tell(token.address, Replied(token.question, effect.answer))
+
+    def _route(self, effect: Route) -> None:
+        heard: dict[Member, list[tuple[Message, memoryview]]] = {}
+        for command, rest in effect.frames:
+            member = self._members.get(_addressee(command))
+            if member is not None:
+                heard.setdefault(member, []).append((command, rest))
+        for member, commands in heard.items():
+            tell(member.address, Heard(member.number, tuple(commands)))
+
+    def _lose(self, effect: Lost) -> None:
+        members, self._members = self._members, {}
+        for member in members.values():
+            tell(member.address, Unbound(member.number, effect.error))
+        tell(self._guardian, Gone(self.actor_ref))
+
+    def _say_used(self, effect: StillUsed) -> None:
+        tell(self._guardian, Used(self.actor_ref))
+
+    PERFORMS: ClassVar = {
+        OpenSocket: _open_socket,
+        StartTls: _to_socket,
+        AllowFrames: _to_socket,
+        CloseSocket: _close_socket,
+        Write: _write,
+        WriteParcels: _write_parcels,
+        FetchCredentials: _fetch_credentials,
+        Welcome: _welcome,
+        TurnAway: _turn_away,
+        Reply: _reply,
+        Route: _route,
+        StillUsed: _say_used,
+        Lost: _lose,
+    }
+
+
+def _commands(frames: list[Frame]) -> Iterator[tuple[Message, memoryview]]:
+    """Read the commands; one that makes no sense costs itself and nothing else."""
+    for frame in frames:
+        try:
+            yield decode_command(frame.command), frame.rest
+        except UnknownEnumValue as newer:
+            LOG.warning("a command of a newer protocol was read as far as possible: %s", newer)
+            yield newer.command, frame.rest
+        except BadCommand as bad:
+            LOG.warning("a command was ignored: %s", bad)
+
+
+def _addressee(command: Any) -> tuple[str, int]:  # noqa: ANN401 - any command to a member
+    if type(command) in TO_PRODUCERS:
+        return PRODUCER, command.producer_id
+    if type(command) in TO_CONSUMERS:
+        return CONSUMER, command.consumer_id
+    is_producer = command.resource_type == CommandTopicMigrated.Producer
+    return (PRODUCER if is_producer else CONSUMER), command.resource_id

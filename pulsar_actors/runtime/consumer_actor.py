@@ -1,0 +1,294 @@
+"""The actor of one consumer on one topic partition.
+
+What arrives goes through its machine into the hand-off queue, still as entries; callers open them. What callers leave,
+acknowledgements and reports of what was handed out, goes to the machine before anything else that is heard: so a close,
+a seek or the end of a connection never overtakes it.
+"""
+
+from collections.abc import Callable, Sequence
+from typing import Any, ClassVar, NamedTuple
+
+from pulsar_actors.exceptions import ConnectError, OutcomeUnknown, PulsarException, Timeout
+from pulsar_actors.machines.connection_events import Ask
+from pulsar_actors.machines.connection_events import Tell as Say
+from pulsar_actors.machines.consumer import Consumer
+from pulsar_actors.machines.consumer_events import (
+    Acked,
+    AcksAnswered,
+    ActiveChange,
+    ActiveChanged,
+    AskToAck,
+    AskToSeek,
+    AskToSubscribe,
+    AskToUnsubscribe,
+    Attached,
+    ClearQueue,
+    DeadLetterFailed,
+    DeadLetterSent,
+    Done,
+    EndReached,
+    HandOver,
+    MarkEnd,
+    MessagesArrived,
+    Opened,
+    SeekAnswered,
+    SeekFailed,
+    SendToDeadLetters,
+    Subscribed,
+    SubscribeRefused,
+    SubscribeTimedOut,
+    Tell,
+    UnsubscribeAnswered,
+    UnsubscribeFailed,
+)
+from pulsar_actors.machines.entry_intake import Delivery, Incoming
+from pulsar_actors.machines.ledgers.generations import Generation
+from pulsar_actors.machines.ledgers.server_errors import refusal
+from pulsar_actors.runtime.ack_box import MOMENT, AckBox, AcksLeft
+from pulsar_actors.runtime.actor import tell
+from pulsar_actors.runtime.binding_actor import BindingActor, Outcomes, Place, Ties, by_attempt
+from pulsar_actors.runtime.debts import is_promise, settle
+from pulsar_actors.runtime.future import SlimFuture
+from pulsar_actors.runtime.hand_off import HandOff
+from pulsar_actors.runtime.loop import Loop
+from pulsar_actors.runtime.members import Bound, Token
+from pulsar_actors.wire.message_id import MessageId
+from pulsar_actors.wire.PulsarApi_pb2 import (
+    CommandAckResponse,
+    CommandActiveConsumerChange,
+    CommandGetLastMessageId,
+    CommandGetLastMessageIdResponse,
+    CommandMessage,
+    CommandReachedEndOfTopic,
+)
+
+ASK_AGAIN_AFTER = 0.1
+
+
+class Serve(NamedTuple):
+    """Somebody waits for a message by a future."""
+
+
+class AskForLast(NamedTuple):
+    """Ask for the last message of the topic, until `deadline`."""
+
+    done: SlimFuture["LastMessage"]
+    deadline: float
+
+
+class LastMessage(NamedTuple):
+    """The last message of a topic, and how far its subscription has acknowledged without a gap, if the broker says."""
+
+    message_id: MessageId
+    acknowledged: MessageId | None
+
+
+DeadLetterBox = Callable[[Delivery, Generation, Callable[[Exception | None], None]], None]
+"""Send an entry to the dead letter topic, and say how that went. Called on the loop, answered from anywhere."""
+
+
+class Wiring(NamedTuple):
+    """What a consumer's actor shares with its callers, and whom else it tells."""
+
+    hand_off: HandOff
+    acks: AckBox
+    dead_letters: DeadLetterBox | None
+    active_change: Callable[[bool], None]
+    arrived: Callable[[], None]  # there is something for a listener
+
+
+def _acks_answered(ack: int, answer: CommandAckResponse) -> AcksAnswered:
+    return AcksAnswered(ack, refusal(answer.error, answer.message) if answer.HasField("error") else None)
+
+
+class ConsumerActor(BindingActor[Consumer]):
+    """One consumer."""
+
+    def __init__(self, loop: Loop, place: Place, ties: Ties, machine: Consumer, wiring: Wiring) -> None:
+        super().__init__(loop, place, ties)
+        self.machine = machine
+        self._wiring = wiring
+        self._hand_off = wiring.hand_off
+        self._acks = wiring.acks
+
+    def receive(self, message: object) -> None:
+        """Take first what callers have acknowledged, but for the news that they have."""
+        if isinstance(message, AcksLeft):
+            if message.full:
+                self._empty_acks(None)
+            else:
+                self.loop.later(MOMENT, self._acks_moment, None)
+            return
+        self._empty_acks(None)
+        super().receive(message)
+
+    def call(self, message: object) -> None:
+        """Take what callers ask for."""
+        match message:
+            case Serve():
+                self._hand_off.serve()
+            case AskForLast():
+                self._ask_for_last(message)
+            case _:
+                self.feed(message)
+
+    def bound(self, message: Bound) -> None:
+        """Note the broker's limit, and ask it for the consumer."""
+        self._hand_off.max_message_size = message.max_message_size or self._hand_off.max_message_size
+        opened, now_ms = self._hand_off.opened, self.loop.wall_clock_ms()
+        self.feed(Attached(message.number, opened, message.max_message_size, now_ms))
+
+    def hear(self, commands: tuple[tuple[Any, memoryview], ...]) -> None:
+        """Take messages, all of one read at once, and what else concerns the consumer, in its order."""
+        incoming: list[Incoming] = []
+        for command, rest in commands:
+            if isinstance(command, CommandMessage):
+                incoming.append(Incoming(command, rest))
+                continue
+            self._messages_arrived(incoming)
+            incoming = []
+            self._hear_news(command)
+        self._messages_arrived(incoming)
+
+    def end(self, error: PulsarException) -> None:
+        """Hand out nothing more."""
+        super().end(error)
+        self._hand_off.end(error)
+        self._wiring.arrived()
+
+    def abandon(self, bug: PulsarException) -> None:
+        """Fail the acknowledgements that wait for an answer, too."""
+        try:
+            for token in self.machine.deliveries.ledgers.acks.abandon():
+                settle(token, bug)
+        finally:
+            super().abandon(bug)
+
+    def _messages_arrived(self, incoming: Sequence[Incoming]) -> None:
+        if incoming:
+            number, now_ms = self.machine.connection, self.loop.wall_clock_ms()
+            self.feed(MessagesArrived(number, tuple(incoming), now_ms))
+
+    def _hear_news(self, command: Any) -> None:  # noqa: ANN401 - any command to a consumer
+        number = self.machine.connection
+        if isinstance(command, CommandReachedEndOfTopic):
+            self.feed(EndReached(number))
+        elif isinstance(command, CommandActiveConsumerChange):
+            self.feed(ActiveChanged(number, command.is_active))
+        else:
+            self.hear_closing(command)
+
+    def _acks_moment(self, _: None) -> None:
+        self.guarded(self._empty_acks, None)
+
+    def _empty_acks(self, _: None) -> None:
+        if self._acks:
+            for event in self._acks.empty():
+                self.feed(event)
+
+    # The last message.
+
+    def _ask_for_last(self, question: AskForLast) -> None:
+        left = question.deadline - self.loop.now()
+        if left <= 0:
+            self.debts.fail(
+                question.done, Timeout(f"no broker could be asked in time; the last failure: {self.vitals.last_error}")
+            )
+        elif self._connection is None or not self.machine.is_bound:
+            self.loop.later(min(left, ASK_AGAIN_AFTER), self._ask_for_last_again, question)
+        else:
+            command = CommandGetLastMessageId(consumer_id=self._place.id, request_id=0)
+            tell(self._connection, Ask(command, Token(self.actor_ref, question), left))
+
+    def _ask_for_last_again(self, question: AskForLast) -> None:
+        self.guarded(self._ask_for_last, question)
+
+    def answered(self, question: Any, answer: Any) -> None:  # noqa: ANN401 - any question and its answer
+        """Take the last message's id, besides the answers that the machine waits for."""
+        if not isinstance(question, AskForLast):
+            super().answered(question, answer)
+        elif isinstance(answer, CommandGetLastMessageIdResponse):
+            marked = answer.consumer_mark_delete_position if answer.HasField("consumer_mark_delete_position") else None
+            acknowledged = None if marked is None else MessageId.from_data(marked)
+            self.debts.pay(question.done, LastMessage(MessageId.from_data(answer.last_message_id), acknowledged))
+        elif isinstance(answer, (ConnectError, OutcomeUnknown)):
+            self._ask_for_last(question)
+        elif isinstance(answer, PulsarException):
+            self.debts.fail(question.done, answer)
+        else:
+            self.distrust("a question for the last message", answer)
+            self._ask_for_last(question)
+
+    # One method for each effect.
+
+    def _ask_attempt(self, effect: AskToSubscribe | AskToSeek | AskToUnsubscribe) -> None:
+        self.ask(effect, effect.command, effect.timeout)
+
+    def _ask_to_ack(self, effect: AskToAck) -> None:
+        self.say(Ask(effect.command, Token(self.actor_ref, (AskToAck, effect.ack)), effect.timeout))
+
+    def _tell_broker(self, effect: Tell) -> None:
+        self.say(Say(effect.command))
+
+    def _clear_queue(self, effect: ClearQueue) -> None:
+        self._hand_off.clear(effect.generation)
+
+    def _hand_over(self, effect: HandOver) -> None:
+        self._hand_off.add(effect.entries)
+        self._wiring.arrived()
+
+    def _mark_end(self, effect: MarkEnd) -> None:
+        self._hand_off.mark_end()
+        self._wiring.arrived()
+
+    def _change_activity(self, effect: ActiveChange) -> None:
+        self._wiring.active_change(effect.is_active)
+
+    def _send_to_dead_letters(self, effect: SendToDeadLetters) -> None:
+        send = self._wiring.dead_letters
+        assert send is not None  # noqa: S101 - only a consumer with a policy has dead letters
+        generation = self._hand_off.generation
+        for delivery in effect.entries:
+            send(delivery, generation, self._dead_letter_report(delivery.message_id, generation))
+
+    def _dead_letter_report(self, message_id: MessageId, generation: Generation) -> Callable[[Exception | None], None]:
+        def report(error: Exception | None) -> None:
+            tell(self.actor_ref, DeadLetterFailed(message_id) if error else DeadLetterSent(generation, message_id))
+
+        return report
+
+    def _acked(self, effect: Acked) -> None:
+        for token in effect.tokens:
+            settle(token, effect.error)
+
+    def _opened(self, effect: Opened) -> None:
+        settle(self.created, None)
+
+    def _done(self, effect: Done) -> None:
+        done = effect.token
+        assert is_promise(done)  # noqa: S101 - the token of a call
+        self.debts.pay(done, None)
+
+    OUTCOMES: ClassVar = {
+        **BindingActor.OUTCOMES,
+        AskToSubscribe: Outcomes(by_attempt(Subscribed), SubscribeRefused, by_attempt(SubscribeTimedOut)),
+        AskToSeek: Outcomes(by_attempt(SeekAnswered), SeekFailed, SeekFailed),
+        AskToUnsubscribe: Outcomes(by_attempt(UnsubscribeAnswered), UnsubscribeFailed, UnsubscribeFailed),
+        AskToAck: Outcomes(_acks_answered, AcksAnswered, AcksAnswered, CommandAckResponse),
+    }
+    PERFORMS: ClassVar = {
+        **BindingActor.PERFORMS,
+        AskToSubscribe: _ask_attempt,
+        AskToSeek: _ask_attempt,
+        AskToUnsubscribe: _ask_attempt,
+        AskToAck: _ask_to_ack,
+        Tell: _tell_broker,
+        ClearQueue: _clear_queue,
+        HandOver: _hand_over,
+        MarkEnd: _mark_end,
+        ActiveChange: _change_activity,
+        SendToDeadLetters: _send_to_dead_letters,
+        Acked: _acked,
+        Opened: _opened,
+        Done: _done,
+    }

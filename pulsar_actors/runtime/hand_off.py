@@ -1,0 +1,327 @@
+"""The queue between a consumer's actor and its callers: entries go in, messages come out.
+
+The actor puts entries here as they came. A caller that finds no message opens the next ones and sets up a list of
+messages, which all callers then take from without a lock, each with one call of an iterator. So almost all messages
+cost their caller nothing but that. The lists are slices of at most half a queue, because the end of a list is where
+somebody notices that permits are due.
+
+What was opened is handed out, whatever becomes of the connection: a reader resumes after the last entry opened. A seek
+or a redelivery of everything voids it, for it comes again. Emptying the list also stops those who are just taking from
+it. What was handed out is reported by generation, so that the actor can tell what is still worth counting.
+
+Who waits, waits on a future. A caller adds it and *then* looks again; entries are added and *then* waiters are woken.
+A woken caller may find that another was faster, and waits again; one that leaves without having needed its wake-up
+passes it on. Futures that want a message, rather than a caller to wake, are served on the loop.
+"""
+
+import operator
+import threading
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator
+from concurrent.futures import Future
+from typing import Any, Final, NamedTuple
+
+from pulsar_actors.exceptions import TopicTerminated
+from pulsar_actors.machines.consumer_events import Await, GiveUp, HandedOut, Returned, Spoiled
+from pulsar_actors.machines.entry_intake import Delivery
+from pulsar_actors.machines.ledgers.generations import Generation
+from pulsar_actors.runtime.debts import settle
+from pulsar_actors.runtime.future import SlimFuture
+from pulsar_actors.runtime.interleaving import THREADS, Interleaving
+from pulsar_actors.runtime.interrupts import PutOff
+from pulsar_actors.runtime.opened import Decode, Make, Opened, open_entry
+from pulsar_actors.wire.errors import EntryError
+from pulsar_actors.wire.frames import DEFAULT_MAX_MESSAGE_SIZE
+from pulsar_actors.wire.message_id import MessageId
+
+MOST_AT_ONCE: Final = 100
+"""Messages of single entries to be opened in one go."""
+
+
+class Terms(NamedTuple):
+    """What a consumer's queue is told when it is made.
+
+    `reports_ids` asks for the ids of what was handed out, which readers and acknowledgement timeouts go by.
+    """
+
+    queue_size: int
+    topic: str
+    make: Make
+    decode: Decode
+    reports_ids: bool = False
+    compacted: bool = False
+
+
+class HandOff:
+    """The queue of one consumer. `tell` gives the actor reports."""
+
+    __slots__ = (
+        "_claimed", "_entries", "_futures", "_handed", "_handed_ids", "_handed_of", "_indexes", "_lock", "_messages",
+        "_next", "_open", "_open_entry", "_slice", "_step", "_tell", "_terms", "_waiting", "checkpoint", "closed",
+        "ended", "generation", "max_message_size", "opened", "opened_bytes", "opened_messages",
+    )  # fmt: skip
+
+    def __init__(self, terms: Terms, tell: Callable[[object], object], interleaving: Interleaving = THREADS) -> None:
+        self.closed: Exception | None = None
+        self.ended = False
+        self.generation = Generation()
+        self.opened: MessageId | None = None
+        self.opened_messages = 0
+        self.opened_bytes = 0
+        self.max_message_size = DEFAULT_MAX_MESSAGE_SIZE
+        self._terms = terms
+        self._tell = tell
+        self.checkpoint = interleaving.checkpoint
+        self._step = max(1, terms.queue_size // 2)
+        self._lock = interleaving.lock()
+        self._entries: deque[Delivery] = deque()
+        self._messages: list[Any] = []  # opened
+        self._indexes: list[int] = []
+        self._open_entry: Opened | None = None  # whose messages they are, where ids are reported
+        self._next = 0  # the first of them that is in no slice yet
+        self._slice: list[Any] = []
+        self._open: Iterator[Any] = iter(self._slice)
+        self._handed = 0  # and not reported yet
+        self._handed_of = self.generation
+        self._handed_ids: list[MessageId] = []
+        self._waiting: deque[SlimFuture[Any]] = deque()
+        self._futures: deque[Future[Any]] = deque()
+        self._claimed: Future[Any] | None = None  # too late to be cancelled
+
+    # The actor's side.
+
+    def clear(self, generation: Generation) -> None:
+        """Drop what is queued; what is opened too, if it comes again in the new generation."""
+        with self._lock:
+            self._entries.clear()
+            self.checkpoint()
+            if not self.generation.still_delivers(generation):
+                self._void()
+            if not self.generation.still_acknowledges(generation):
+                self.opened = None
+                self.ended = False
+            self._report()
+            self.checkpoint()
+            self.generation = generation
+
+    def add(self, entries: Iterable[Delivery]) -> None:
+        """Queue entries, and wake as many callers as they have messages for."""
+        entries = tuple(entries)
+        messages = sum(entry.messages for entry in entries)
+        self._entries.extend(entries)
+        self.checkpoint()
+        for _ in range(messages):
+            if not self._wake():
+                break
+        self.serve()
+
+    def serve(self) -> None:
+        """Give messages to the futures that want one; if there will be none, an error. On the loop only."""
+        while self._claim():
+            outcome = self.take()
+            if outcome is None:
+                outcome = self.over
+            if outcome is None:
+                break
+            future, self._claimed = self._claimed, None
+            if future is not None:
+                settle(future, outcome)
+
+    def mark_end(self) -> None:
+        """Note that nothing comes after what is queued."""
+        self.ended = True
+        self.checkpoint()
+        self._wake_all()
+        self.serve()
+
+    def end(self, error: Exception) -> None:
+        """Hand out nothing more."""
+        if self.closed is None:
+            self.closed = error
+        with self._lock:
+            self._entries.clear()
+            self.checkpoint()
+            self._void()
+        self._wake_all()
+        self.serve()
+
+    def forget(self, error: Exception) -> None:
+        """Hand out nothing, in a forked child, where a thread that is not there may have the lock."""
+        self._lock = threading.Lock()
+        self.closed = error
+        self._entries.clear()
+        self._messages, self._indexes, self._next = [], [], 0
+        self._open = iter(())
+
+    # The callers' side.
+
+    def take(self) -> Any:  # noqa: ANN401 - a message, as `make` makes it
+        """Take the next message, or None if there is none now."""
+        message = next(self._open, None)
+        return self._refill() if message is None else message
+
+    @property
+    def over(self) -> Exception | None:
+        """Tell why no message will come, if none will."""
+        if self.closed is None and self.ended:
+            reason = "the topic was terminated, and all its messages have been received"
+            return TopicTerminated("TopicTerminatedError", reason)
+        return self.closed
+
+    def wait(self, waiter: SlimFuture[None]) -> None:
+        """Have a future end when it is worth looking again. Look once more before waiting for it."""
+        self.checkpoint()
+        self._waiting.append(waiter)
+        self.checkpoint()
+        if not self.asks_by_itself:
+            self._tell(Await())
+
+    def leave(self, waiter: SlimFuture[None], *, empty_handed: bool) -> None:
+        """Wait no longer. A wake-up that came, and led to no message, is somebody else's."""
+        try:
+            self._waiting.remove(waiter)
+        except ValueError:
+            self.checkpoint()
+            if empty_handed and self.queued:
+                self._wake()
+        if empty_handed and not self.asks_by_itself:
+            self._tell(GiveUp())
+
+    def promise(self) -> Future[Any]:
+        """Give a future of a message; the actor is to `serve` it. It can be cancelled, and costs no message then."""
+        future: Future[Any] = Future()
+        self._futures.append(future)
+        self.checkpoint()
+        if not self.asks_by_itself:
+            self._tell(Await())
+        if self.closed is not None:  # perhaps before there was a future to fail
+            self._take_back(future, self.closed)
+        return future
+
+    @property
+    def asks_by_itself(self) -> bool:
+        """Tell whether the broker is asked for messages before anybody waits for one."""
+        return self._terms.queue_size > 0
+
+    @property
+    def queued(self) -> int:
+        """Count the messages that are here, as far as entries say."""
+        return sum(entry.messages for entry in tuple(self._entries)) + self.left_open
+
+    @property
+    def left_open(self) -> int:
+        """Count those of them that are opened."""
+        return len(self._messages) - self._next + operator.length_hint(self._open)
+
+    # Behind both.
+
+    def _claim(self) -> bool:
+        """Find the future that gets the next message, once there is one for it."""
+        while self._claimed is None and self._futures:
+            with self._lock:  # a caller who is just opening an entry may leave messages of it
+                comes = bool(self.queued) or self.over is not None
+                if not comes:  # the message that is waited for may take the permit of the last one
+                    self._count()
+                    self._report()
+            if not comes:
+                break
+            future = self._futures.popleft()
+            if future.set_running_or_notify_cancel():
+                self._claimed = future
+        return self._claimed is not None
+
+    def _take_back(self, future: Future[Any], error: Exception) -> None:
+        """Fail a future, unless it is being served: then it is no longer in the line, and ends there."""
+        try:
+            self._futures.remove(future)
+        except ValueError:
+            return
+        settle(future, error)
+
+    def _refill(self) -> Any:  # noqa: ANN401 - a message
+        with PutOff(), self._lock:
+            message = next(self._open, None)
+            while message is None and self._next_slice():
+                message = next(self._open, None)
+        return message
+
+    def _next_slice(self) -> bool:
+        """Set up the next list to take from; its predecessor is empty."""
+        self._count()
+        if self._next >= len(self._messages) and not self._open_more():
+            self._report()
+            return False
+        stop = min(self._next + self._step, len(self._messages))
+        self._slice = self._messages[self._next : stop]
+        self._next = stop
+        if self._handed >= self._step:
+            self._report()
+        self.checkpoint()
+        self._open = iter(self._slice)
+        if not self.asks_by_itself:  # others may be waiting for the permit
+            self._count()
+            self._report()
+        return True
+
+    def _open_more(self) -> bool:
+        """Open an entry; or several, while they are single messages and nobody wants to know their ids."""
+        self._messages, self._indexes, self._next = [], [], 0
+        self.checkpoint()
+        if self._handed_of != self.generation:
+            self._report()
+            self._handed_of = self.generation
+        most = 1 if self._terms.reports_ids or not self.asks_by_itself else min(self._step, MOST_AT_ONCE)
+        while self._entries and len(self._messages) < most and self.closed is None:
+            self._open_one(self._entries.popleft())
+        return bool(self._messages)
+
+    def _open_one(self, delivery: Delivery) -> None:
+        terms = self._terms
+        self.checkpoint()
+        opened = Opened(delivery, self.generation, terms.topic, terms.decode)
+        try:
+            contents = open_entry(delivery, opened, terms.make, self.max_message_size, compacted=terms.compacted)
+        except EntryError as fault:
+            position, messages = delivery.message_id.position, delivery.messages
+            self._tell(Spoiled(self.generation, position, messages, fault.validation_error))
+            return
+        self.opened = delivery.message_id
+        self.opened_messages += len(contents.messages)
+        self.opened_bytes += contents.size
+        self._open_entry = opened
+        self._messages += contents.messages
+        self._indexes += contents.indexes
+        if contents.left_out:
+            self._tell(Returned(self.generation, contents.left_out))
+
+    def _count(self) -> None:
+        """Count as handed out what the last slice had."""
+        size = len(self._slice)
+        self._handed += size
+        if size and self._terms.reports_ids and self._open_entry is not None:
+            self._handed_ids.append(self._open_entry.id_of(self._indexes[self._next - 1]))
+        self._slice = []
+
+    def _report(self) -> None:
+        """Tell the actor what was handed out."""
+        if self._handed:
+            self._tell(HandedOut(self._handed_of, self._handed, tuple(self._handed_ids)))
+            self._handed, self._handed_ids = 0, []
+
+    def _void(self) -> None:
+        """Drop what is opened. Those who are about to take from the list find it empty."""
+        left = operator.length_hint(self._open)
+        self._handed += len(self._slice) - left
+        self._slice.clear()
+        self._messages, self._indexes, self._next = [], [], 0
+
+    def _wake(self) -> bool:
+        try:
+            self._waiting.popleft().set_result(None)
+        except IndexError:
+            return False
+        return True
+
+    def _wake_all(self) -> None:
+        while self._wake():
+            pass

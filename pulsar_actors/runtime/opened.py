@@ -1,0 +1,82 @@
+"""Opening an entry: verify it, inflate it, split it. The thread that uses the messages does this, not the loop."""
+
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple
+
+from pulsar_actors.machines.entry_intake import Delivery
+from pulsar_actors.machines.ledgers.generations import Generation
+from pulsar_actors.wire.batch import is_batch, split_batch
+from pulsar_actors.wire.compression import decompress
+from pulsar_actors.wire.message_id import MessageId
+from pulsar_actors.wire.octets import Octets
+from pulsar_actors.wire.PulsarApi_pb2 import MessageMetadata, SingleMessageMetadata
+
+MOST_SQUEEZED = 1032
+"""How far ZLIB squeezes at best, LZ4 and SNAPPY less."""
+
+LARGEST = 2**30
+"""In bytes. What is said to inflate to more is refused; so is what no codec can have squeezed so far."""
+
+Decode = Callable[[bytes], object]
+Make = Callable[[Octets, SingleMessageMetadata | bytes | None, "Opened", int], Any]
+
+
+class Opened:
+    """What the messages of one entry have in common. `size` is that of the batch, 0 if it is none."""
+
+    __slots__ = (
+        "_decode", "generation", "message_id", "metadata", "redelivery_count", "size", "topic",
+    )  # fmt: skip
+
+    def __init__(self, delivery: Delivery, generation: Generation, topic: str, decode: Decode) -> None:
+        entry = delivery.entry
+        self.message_id: MessageId = delivery.message_id
+        self.metadata: MessageMetadata = entry.metadata
+        self.redelivery_count = delivery.redelivery_count
+        self.size = entry.metadata.num_messages_in_batch if is_batch(entry.metadata) else 0
+        self.generation = generation
+        self.topic = topic
+        self._decode = decode
+
+    def decode(self, payload: bytes) -> object:
+        """Make a value of a payload, as the schema does."""
+        return self._decode(payload)
+
+    def id_of(self, index: int) -> MessageId:
+        """Give the id of one of the messages."""
+        return self.message_id._replace(batch_index=index, batch_size=self.size) if self.size else self.message_id
+
+
+class Contents(NamedTuple):
+    """The messages to hand out, the index of each, how many there are that nobody wants to see, and all their bytes."""
+
+    messages: list[Any]
+    indexes: Sequence[int]
+    left_out: int
+    size: int
+
+
+def open_entry(delivery: Delivery, opened: Opened, make: Make, limit: int, *, compacted: bool) -> Contents:
+    """Make the messages of an entry; an EntryError says that it is corrupt, and then there are none."""
+    payload = _inflated(delivery, limit)
+    if not opened.size:
+        return Contents([make(payload, None, opened, 0)], [0], 0, len(payload))
+    singles = split_batch(payload, opened.size)
+    wanted = delivery.wanted
+    if wanted.bit_count() == opened.size and not compacted:
+        messages = [make(single[1], single[0], opened, index) for index, single in enumerate(singles)]
+        return Contents(messages, range(opened.size), 0, sum([len(single[1]) for single in singles]))
+    indexes = [index for index in range(opened.size) if wanted >> index & 1]
+    if compacted:
+        indexes = [index for index in indexes if not singles[index].metadata.compacted_out]
+    left = [singles[index] for index in indexes]
+    messages = [make(single.payload, single.stored, opened, index) for single, index in zip(left, indexes, strict=True)]
+    return Contents(messages, indexes, delivery.messages - len(indexes), sum([len(single.payload) for single in left]))
+
+
+def _inflated(delivery: Delivery, limit: int) -> bytes | bytearray | memoryview:
+    metadata = delivery.entry.metadata
+    if metadata.num_chunks_from_msg <= 1:  # chunks were verified when they were put together
+        delivery.entry.verify()
+    limit = max(limit, min(LARGEST, MOST_SQUEEZED * len(delivery.payload)))  # brokers limit what is squeezed
+    return decompress(metadata.compression, delivery.payload, metadata.uncompressed_size, limit)

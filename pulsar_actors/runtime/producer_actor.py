@@ -1,0 +1,299 @@
+"""The actor of one producer on one topic partition.
+
+Callers leave messages in its outbox. Once for each batch it takes them out, packs them, and tells its machine, which
+decides when they are written and what each receipt ends. An incomplete batch waits in the outbox for the batching
+delay, unless somebody flushes: a blocking send does, for there is nothing to wait for when its caller waits.
+"""
+
+from collections.abc import Sequence
+from typing import Any, ClassVar, NamedTuple
+
+from pulsar_actors.exceptions import AlreadyClosed, InvalidArgument, PulsarException
+from pulsar_actors.machines.binding_events import Fail
+from pulsar_actors.machines.connection_events import Ship
+from pulsar_actors.machines.ledgers.batching import Batch, plan_batches, plan_key_batches
+from pulsar_actors.machines.ledgers.pending_sends import Pending
+from pulsar_actors.machines.producer import Producer
+from pulsar_actors.machines.producer_events import (
+    AskToCreate,
+    Attached,
+    Complete,
+    Created,
+    CreateRefused,
+    CreateTimedOut,
+    Flush,
+    Flushed,
+    Opened,
+    Persisted,
+    Publish,
+    Send,
+    SendRefused,
+)
+from pulsar_actors.runtime.binding_actor import BindingActor, Outcomes, Place, Ties, by_attempt
+from pulsar_actors.runtime.debts import is_promise, settle
+from pulsar_actors.runtime.future import SlimFuture
+from pulsar_actors.runtime.loop import Loop
+from pulsar_actors.runtime.members import Bound
+from pulsar_actors.runtime.outbox import Outbox
+from pulsar_actors.runtime.outgoing import Outgoing, SentTo
+from pulsar_actors.runtime.packing import Packed, PackedParcel, Sender, pack_alone, pack_batch, pack_chunks
+from pulsar_actors.wire.frames import DEFAULT_MAX_MESSAGE_SIZE, message_limit
+from pulsar_actors.wire.PulsarApi_pb2 import (
+    CommandProducerSuccess,
+    CommandSendError,
+    CommandSendReceipt,
+    CompressionType,
+)
+
+
+class News(NamedTuple):
+    """There is a first message in the outbox, or a full batch."""
+
+
+class TakeAll(NamedTuple):
+    """Send what is in the outbox, and wait for no more."""
+
+
+class FlushAll(NamedTuple):
+    """Likewise, and end the future when all of it has ended."""
+
+    done: SlimFuture[None]
+
+
+class Manner(NamedTuple):
+    """How a producer sends. `send_timeout` is in seconds, None for never."""
+
+    codec: "CompressionType.ValueType"
+    send_timeout: float | None
+    by_key: bool
+    in_chunks: bool
+
+
+class ProducerActor(BindingActor[Producer]):
+    """One producer."""
+
+    def __init__(  # noqa: PLR0913 - what a producer is made of
+        self, loop: Loop, place: Place, ties: Ties, machine: Producer, outbox: Outbox, manner: Manner
+    ) -> None:
+        super().__init__(loop, place, ties)
+        self.machine = machine
+        self._outbox = outbox
+        self._manner = manner
+        self._largest = DEFAULT_MAX_MESSAGE_SIZE
+        self._fill = 0  # counts how often the outbox began to fill
+        self._publishing: tuple[Pending[Packed], ...] = ()
+
+    def call(self, message: object) -> None:
+        """Take what callers ask for."""
+        match message:
+            case News():
+                self._take(incomplete=self._outbox.limits is None)
+            case TakeAll():
+                self._take(incomplete=True)
+            case FlushAll(done):
+                self._take(incomplete=True)
+                self.feed(Flush(done))
+            case _:
+                self.feed(message)
+
+    def bound(self, message: Bound) -> None:
+        """Note the broker's limit, and ask it for the producer."""
+        self._largest = message_limit(message.max_message_size)
+        self.feed(Attached(message.number))
+
+    def hear(self, commands: tuple[tuple[Any, memoryview], ...]) -> None:
+        """Take receipts and refusals, and the end of the binding."""
+        for command, _ in commands:
+            number = self.machine.connection
+            if isinstance(command, CommandSendReceipt):
+                self.feed(Persisted(number, command))
+            elif isinstance(command, CommandSendError):
+                self.feed(SendRefused(number, command))
+            else:
+                self.hear_closing(command)
+
+    def before_closing(self) -> None:
+        """Send what is in the outbox, and refuse more: somebody who goes on sending would keep this busy for ever."""
+        self._take(incomplete=True)
+        self._outbox.end(AlreadyClosed("the producer is closed"))
+
+    def end(self, error: PulsarException) -> None:
+        """Fail what is in the outbox, and refuse more of it."""
+        self._outbox.end(error)
+        super().end(error)
+
+    def abandon(self, bug: PulsarException) -> None:
+        """Fail what is pending, too, and what a bug has kept from being so."""
+        pending = self.machine.pending
+        try:
+            for failed in pending.fail_all():
+                self._report_failure(failed.token, bug)
+            for item in self._publishing:
+                if item.token.frames:  # it has not been reported
+                    pending.give_back(item.messages, item.size)
+                    self._report_failure(item.token, bug)
+        finally:
+            super().abandon(bug)
+
+    # From the outbox to the machine.
+
+    def _take(self, *, incomplete: bool) -> None:
+        """Send full batches, or all that is there; the rest waits for the delay."""
+        if self._outbox.closed is not None:  # whoever still finds room in it sees that too, and fails what is there
+            return
+        messages = self._outbox.buffer[:]
+        count = len(messages) if incomplete else self._complete(messages)
+        if count:
+            self._publish(messages[:count])
+        if self._outbox.buffer:
+            self._wait_for_more()
+
+    def _complete(self, messages: Sequence[Outgoing]) -> int:
+        """Count the messages that are in full batches."""
+        limits = self._outbox.limits
+        if limits is None or not messages:
+            return len(messages)
+        last = plan_batches(range(len(messages)), _sizes(messages), limits, _alone(messages))[-1].positions
+        full = limits.full(len(last), sum(len(messages[position][0]) for position in last))
+        return len(messages) if full or messages[-1][2] is not None else len(messages) - len(last)
+
+    def _wait_for_more(self) -> None:
+        limits = self._outbox.limits
+        self._fill += 1
+        if limits is None or not limits.delay:
+            self.loop.post(self._delay_over, self._fill)
+        else:
+            self.loop.later(limits.delay, self._delay_over, self._fill)
+
+    def _delay_over(self, fill: int) -> None:
+        if fill == self._fill:
+            self.guarded(lambda _: self._take(incomplete=True), None)
+
+    def _publish(self, messages: Sequence[Outgoing]) -> None:
+        try:
+            ids = self._sequence_ids(messages)
+        except InvalidArgument as error:  # there are no more of them
+            self._outbox.take(len(messages))
+            self._refuse(messages, error)
+            return
+        items: list[Pending[Packed]] = []
+        refused: list[tuple[Batch, PulsarException]] = []
+        for batch in self._plan(messages, ids):
+            try:
+                items.append(self._pack(batch, messages))
+            except PulsarException as error:
+                refused.append((batch, error))
+        self._outbox.take(len(messages))
+        for batch, reason in refused:
+            self._refuse([messages[position] for position in batch.positions], reason)
+        self._publishing = tuple(items)
+        self.feed(Publish(self._publishing))
+        self._publishing = ()
+
+    def _refuse(self, messages: Sequence[Outgoing], error: PulsarException) -> None:
+        """Fail messages that cannot be packed, and free their room."""
+        self.machine.pending.give_back(len(messages), sum(_sizes(messages)))
+        self._outbox.report(messages, error)
+        self._outbox.freed()
+
+    def _sequence_ids(self, messages: Sequence[Outgoing]) -> Sequence[int]:
+        source = self.machine.sequence_ids
+        chosen = [single is not None and single.HasField("sequence_id") for _, single, _, _ in messages]
+        if not any(chosen):
+            first = source.take(len(messages))
+            return range(first, first + len(messages))
+        return [
+            source.take_given(single.sequence_id) if single is not None and given else source.take()
+            for (_, single, _, _), given in zip(messages, chosen, strict=True)
+        ]
+
+    def _plan(self, messages: Sequence[Outgoing], ids: Sequence[int]) -> list[Batch]:
+        limits = self._outbox.limits
+        if limits is None:
+            return [Batch((place,), one, None, batched=False) for place, one in enumerate(ids)]
+        if self._manner.by_key:
+            keys = [_key(message) for message in messages]
+            return plan_key_batches(ids, _sizes(messages), keys, limits, _alone(messages))
+        return plan_batches(ids, _sizes(messages), limits, _alone(messages))
+
+    def _pack(self, batch: Batch, messages: Sequence[Outgoing]) -> Pending[Packed]:
+        """Pack a batch."""
+        members = [messages[position] for position in batch.positions]
+        size = sum(len(member[0]) for member in members)
+        sender, now_ms = self._sender(), self.loop.wall_clock_ms()
+        if batch.batched:
+            numbers = (batch.sequence_id, batch.highest_sequence_id)
+            packed = pack_batch(members, numbers, sender, now_ms, self._largest)
+        else:
+            pack = pack_chunks if self._manner.in_chunks else pack_alone
+            packed = pack(members[0], batch.sequence_id, sender, now_ms, self._largest)
+        last = batch.sequence_id if batch.highest_sequence_id is None else batch.highest_sequence_id
+        timeout = self._manner.send_timeout
+        deadline = None if timeout is None else self.loop.now() + timeout
+        return Pending(packed, batch.sequence_id, last, len(members), size, deadline, len(packed.frames))
+
+    def _sender(self) -> Sender:
+        identity = self.machine.identity
+        return Sender(self._place.id, identity.name, self._manner.codec, identity.schema_version)
+
+    def _report_failure(self, packed: Packed, error: Exception) -> None:
+        packed.release()
+        self._outbox.report(packed.messages, error)
+        self._outbox.freed()
+
+    # One method for each effect.
+
+    def _ask_to_create(self, effect: AskToCreate) -> None:
+        self.ask(effect, effect.command, effect.timeout)
+
+    def _send(self, effect: Send) -> None:
+        self.say(Ship(tuple(PackedParcel(item.token, item.next_frame) for item in effect.items)))
+
+    def _opened(self, effect: Opened) -> None:
+        settle(self.created, None)
+
+    def _complete_batch(self, effect: Complete) -> None:
+        packed = effect.token
+        assert isinstance(packed, Packed)  # noqa: S101 - the token of a batch
+        packed.release()
+        self._outbox.report(packed.messages, SentTo(effect.message_ids, packed.batched))
+        self._outbox.freed()
+
+    def _fail(self, effect: Fail) -> None:
+        if isinstance(effect.token, Packed):
+            self._report_failure(effect.token, effect.error)
+        else:
+            super()._fail(effect)
+
+    def _flushed(self, effect: Flushed) -> None:
+        done = effect.token
+        assert is_promise(done)  # noqa: S101 - the token of a flush
+        self.debts.pay(done, None)
+
+    OUTCOMES: ClassVar = {
+        **BindingActor.OUTCOMES,
+        AskToCreate: Outcomes(Created, CreateRefused, by_attempt(CreateTimedOut), CommandProducerSuccess),
+    }
+    PERFORMS: ClassVar = {
+        **BindingActor.PERFORMS,
+        AskToCreate: _ask_to_create,
+        Send: _send,
+        Opened: _opened,
+        Complete: _complete_batch,
+        Fail: _fail,
+        Flushed: _flushed,
+    }
+
+
+def _sizes(messages: Sequence[Outgoing]) -> list[int]:
+    return [len(message[0]) for message in messages]
+
+
+def _alone(messages: Sequence[Outgoing]) -> set[int]:
+    return {place for place, message in enumerate(messages) if message[2] is not None}
+
+
+def _key(message: Outgoing) -> object:
+    """Give what a key-based batch is of: the ordering key, or else the key."""
+    single = message[1]
+    return None if single is None else single.ordering_key or single.partition_key or None

@@ -1,0 +1,183 @@
+"""The loop on a thread, with real sockets and the real clock.
+
+One thread waits in a selector for sockets, for timers and for what other threads post. Posting is an append to a deque,
+which the interpreter makes atomic; only if the loop sleeps is there something to wake, and a byte through a pair of
+sockets does that. The loop says that it is about to sleep and *then* looks whether something was posted, the poster
+appends and *then* looks whether the loop sleeps: whichever is second sees the other.
+
+A function that raises is logged and never stops the loop. The thread is a daemon: an interpreter that ends does not
+wait for it.
+"""
+
+import heapq
+import random
+import selectors
+import socket
+import threading
+import time
+from collections import deque
+from collections.abc import Callable, Mapping
+from itertools import count
+from typing import Any, TypeVar
+
+from pulsar_actors.runtime.helper import HelperThread
+from pulsar_actors.runtime.log import LOG
+from pulsar_actors.runtime.loop import Listener, Loop, Owner, Transport
+from pulsar_actors.runtime.tcp import TcpListener, TcpTransport
+
+T = TypeVar("T")
+
+_WAKING_BYTES = 4096
+LONGEST_SLEEP = 86_400.0
+"""In seconds. A selector counts milliseconds in few bits, and a timer may be due in years."""
+
+
+class ThreadLoop(Loop):
+    """A loop with a thread of its own, once it is started, until it is stopped."""
+
+    def __init__(self, name: str) -> None:
+        self._selector = selectors.DefaultSelector()
+        self._ready: deque[tuple[Callable[[Any], object], Any]] = deque()
+        self._timers: list[tuple[float, int, Callable[[Any], object], Any]] = []
+        self._serial = count()
+        self._asleep = False
+        self._running = True
+        self._random = random.Random()  # noqa: S311 - it spreads retries, and keeps no secret
+        self._helper = HelperThread(f"{name}-helper")
+        self._woken, self._waker = socket.socketpair()
+        for end in (self._woken, self._waker):
+            end.settimeout(0)
+        self._selector.register(self._woken, selectors.EVENT_READ, self._swallow_waking_bytes)
+        self._thread = threading.Thread(target=self._run, name=name, daemon=True)
+
+    def start(self) -> None:
+        """Begin to run."""
+        self._thread.start()
+
+    def stop(self, timeout: float | None = None) -> None:
+        """Run what was posted before, close every socket, and end the thread; wait for that no longer than told."""
+        self.post(self._end, None)
+        if not self.is_here():
+            self._thread.join(timeout)
+
+    def now(self) -> float:
+        """Read the monotonic clock."""
+        return time.monotonic()
+
+    def wall_clock_ms(self) -> int:
+        """Read the calendar's clock."""
+        return time.time_ns() // 1_000_000
+
+    def chance(self) -> float:
+        """Draw a number."""
+        return self._random.random()
+
+    def is_here(self) -> bool:
+        """Tell whether the caller is this thread."""
+        return threading.current_thread() is self._thread
+
+    def post(self, function: Callable[[Any], object], argument: Any) -> None:  # noqa: ANN401 - what the function takes
+        """Append, then look whether somebody is to be woken."""
+        try:
+            self._ready.append((function, argument))
+            if self._asleep:
+                self._wake()
+        except KeyboardInterrupt:  # what was appended is not to lie there until somebody else comes
+            self._wake()
+            raise
+
+    def later(self, delay: float, function: Callable[[Any], object], argument: Any) -> None:  # noqa: ANN401 - the same
+        """Put it on the heap of timers."""
+        heapq.heappush(self._timers, (time.monotonic() + delay, next(self._serial), function, argument))
+
+    def off_loop(self, work: Callable[[], T], done: Callable[[T | Exception], object], *, timeout: float) -> None:
+        """Have the helper do it."""
+        self._helper.submit(self, work, done, timeout)
+
+    def connect(self, host: str, port: int, owner: Owner) -> Transport:
+        """Open a TCP connection."""
+        transport = TcpTransport(self, self._selector)
+        transport.dial(host, port, owner)
+        return transport
+
+    def listen(self, host: str, port: int, accept: Callable[[Transport, str], Owner]) -> Listener:
+        """Listen on TCP."""
+        return TcpListener(self, self._selector, (host, port), accept)
+
+    def forget_everything(self) -> None:
+        """Close what was inherited through a fork, in the child, where this loop has no thread.
+
+        Nothing is sent, and nothing is taken out of the selector one by one, for the parent has the same one.
+        """
+        self._running = False
+        for key in list(_registered(self._selector)):
+            if isinstance(key.fileobj, socket.socket):
+                key.fileobj.close()
+        self._selector.close()
+        self._waker.close()
+
+    def _run(self) -> None:
+        while self._running:
+            self._run_ready()
+            self._asleep = True
+            events = self._selector.select(0.0 if self._ready or not self._running else self._time_to_sleep())
+            self._asleep = False
+            for key, mask in events:
+                self._call(key.data, mask)
+            self._run_due()
+        self._close_all()
+
+    def _run_ready(self) -> None:
+        ready = self._ready
+        for _ in range(len(ready)):  # what these post has its turn after the sockets
+            function, argument = ready.popleft()
+            try:
+                function(argument)
+            except BaseException as bug:  # noqa: BLE001 - whatever it is, the loop goes on
+                _report(bug)
+
+    def _run_due(self) -> None:
+        timers = self._timers
+        while timers and timers[0][0] <= time.monotonic():
+            _, _, function, argument = heapq.heappop(timers)
+            self._call(function, argument)
+
+    def _call(self, function: Callable[[Any], object], argument: object) -> None:
+        try:
+            function(argument)
+        except BaseException as bug:  # noqa: BLE001 - whatever it is, the loop goes on
+            _report(bug)
+
+    def _time_to_sleep(self) -> float | None:
+        return min(max(0.0, self._timers[0][0] - time.monotonic()), LONGEST_SLEEP) if self._timers else None
+
+    def _wake(self) -> None:
+        self._asleep = False
+        try:
+            self._waker.send(b"\0")
+        except OSError:  # it is full of waking bytes already, or the loop has ended
+            return
+
+    def _swallow_waking_bytes(self, _: int) -> None:
+        self._woken.recv(_WAKING_BYTES)
+
+    def _end(self, _: None) -> None:
+        self._running = False
+
+    def _close_all(self) -> None:
+        for key in list(_registered(self._selector)):
+            if isinstance(key.fileobj, socket.socket):
+                key.fileobj.close()
+        self._selector.close()
+        self._waker.close()
+        self._helper.stop()
+
+
+def _registered(selector: selectors.BaseSelector) -> list[selectors.SelectorKey]:
+    """List what a selector watches; a closed one watches nothing."""
+    watched: Mapping[Any, selectors.SelectorKey] | None = selector.get_map()
+    return list(watched.values()) if watched else []
+
+
+def _report(bug: BaseException) -> None:
+    LOG.error("something on an I/O thread raised; it goes on without it", exc_info=bug)

@@ -1,0 +1,84 @@
+from typing import Any
+
+from loop_in_hand import Interloper
+
+from pulsar_actors.machines.consumer_events import Acknowledge, AcknowledgeUpTo
+from pulsar_actors.machines.ledgers.ack_groups import MAX_ENTRIES
+from pulsar_actors.machines.ledgers.generations import Generation
+from pulsar_actors.runtime.ack_box import AckBox, AcksLeft
+from pulsar_actors.wire.message_id import MessageId
+
+NOW = Generation(1)
+LATER = Generation(2)
+FIRST, SECOND, THIRD = (MessageId(1, entry) for entry in (1, 2, 3))
+
+
+def test_the_first_acknowledgement_in_an_empty_box_tells_the_actor_and_the_next_does_not() -> None:
+    told: list[Any] = []
+    box = AckBox(told.append)
+    assert not box
+    box.acknowledge(FIRST, NOW)
+    box.acknowledge(SECOND, NOW)
+    assert box
+    assert told == [AcksLeft(full=False)]
+    box.empty()
+    box.acknowledge(THIRD, NOW)
+    assert told == [AcksLeft(full=False)] * 2
+
+
+def test_the_one_that_makes_a_commands_worth_tells_the_actor_that_the_box_is_full() -> None:
+    told: list[Any] = []
+    box = AckBox(told.append)
+    for entry in range(MAX_ENTRIES + 5):
+        box.acknowledge(MessageId(1, entry), NOW)
+    assert told == [AcksLeft(full=False), AcksLeft(full=True)]
+
+
+def test_acknowledgements_come_out_in_their_order_those_of_a_kind_and_generation_together() -> None:
+    box = AckBox(lambda _: None)
+    box.acknowledge(FIRST, NOW)
+    box.acknowledge(SECOND, NOW)
+    box.acknowledge_up_to(THIRD, NOW)
+    box.acknowledge(FIRST, NOW)
+    box.acknowledge(SECOND, LATER)
+    box.acknowledge(THIRD, LATER)
+    assert box.empty() == [
+        Acknowledge(NOW, (FIRST, SECOND)),
+        AcknowledgeUpTo(NOW, THIRD),
+        Acknowledge(NOW, (FIRST,)),
+        Acknowledge(LATER, (SECOND, THIRD)),
+    ]
+    assert not box
+    assert box.empty() == []
+
+
+def test_what_the_actor_has_seen_is_counted() -> None:
+    box = AckBox(lambda _: None)
+    box.acknowledge(FIRST, NOW)
+    box.acknowledge_up_to(SECOND, NOW)
+    assert box.emptied == 0
+    box.empty()
+    assert box.emptied == 2
+
+
+def test_who_acknowledges_while_the_box_is_being_emptied_tells_the_actor_again_or_is_in_it() -> None:
+    told: list[Any] = []
+    interloper = Interloper()
+    box = AckBox(told.append, interloper.interleaving)
+    box.acknowledge(FIRST, NOW)
+    told.clear()
+    interloper.at(0, lambda: box.acknowledge(SECOND, NOW))
+    assert box.empty() == [Acknowledge(NOW, (FIRST, SECOND))]
+    assert told == [AcksLeft(full=False)]
+
+
+def test_who_has_appended_and_not_told_yet_is_told_of_though_the_box_was_emptied_in_between() -> None:
+    told: list[Any] = []
+    interloper = Interloper()
+    box = AckBox(told.append, interloper.interleaving)
+    interloper.at(0, box.empty)
+    box.acknowledge(FIRST, NOW)
+    assert box.emptied == 1
+    box.acknowledge(SECOND, NOW)
+    assert told, "nobody would ever look at the second"
+    assert box.empty() == [Acknowledge(NOW, (SECOND,))]

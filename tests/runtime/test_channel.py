@@ -1,0 +1,234 @@
+from pathlib import Path
+
+import pytest
+from certificates import Authority
+from loop_in_hand import Line
+
+from pulsar_actors.runtime.channel import Channel
+from pulsar_actors.runtime.tls import TlsStream, client_context, server_context
+from pulsar_actors.runtime.write_queue import Bytes
+
+
+class Hearer:
+    """An owner that writes down what it hears, and may act on it."""
+
+    def __init__(self) -> None:
+        self.heard: list[object] = []
+        self.channel = Channel(self)
+        self.line = Line(owner=self.channel)
+        self.channel.transport = self.line
+        self.closes_on: str | None = None
+
+    def write(self, *data: bytes) -> None:
+        self.channel.write([Bytes(one) for one in data])
+
+    def opened(self) -> None:
+        self._hear("opened")
+
+    def secured(self) -> None:
+        self._hear("secured")
+
+    def received(self, data: bytes) -> None:
+        self._hear(data)
+
+    def lost(self, reason: str) -> None:
+        self._hear(("lost", reason))
+
+    def _hear(self, what: object) -> None:
+        self.heard.append(what)
+        if self.closes_on == what:
+            self.channel.close()
+
+
+@pytest.fixture
+def hearer() -> Hearer:
+    return Hearer()
+
+
+def test_its_owner_hears_what_the_transport_does(hearer: Hearer) -> None:
+    hearer.channel.opened()
+    hearer.channel.received(b"data")
+    hearer.channel.lost("reset")
+    assert hearer.heard == ["opened", b"data", ("lost", "reset")]
+    assert hearer.line.closed
+
+
+def test_what_is_written_goes_out_at_once_where_there_is_room(hearer: Hearer) -> None:
+    hearer.write(b"one", b"two")
+    assert (hearer.line.written, hearer.line.writes) == (b"onetwo", [6])
+
+
+def test_what_does_not_fit_waits_for_room_and_keeps_its_order(hearer: Hearer) -> None:
+    hearer.line.room = 2
+    hearer.write(b"abcd")
+    hearer.write(b"efgh")
+    assert hearer.line.written == b"ab"
+    hearer.line.make_room(3)
+    assert hearer.line.written == b"abcde"
+    hearer.line.make_room(None)
+    assert hearer.line.written == b"abcdefgh"
+    assert not hearer.line.awaits_room
+
+
+def test_a_close_when_written_lets_everything_leave_and_then_says_that_it_is_over(hearer: Hearer) -> None:
+    hearer.line.room = 2
+    hearer.write(b"abcd")
+    hearer.channel.close_when_written()
+    assert not hearer.line.closed
+    hearer.line.make_room(None)
+    assert hearer.line.written == b"abcd"
+    assert hearer.heard == [("lost", "closed")]
+    assert hearer.line.closed
+
+
+def test_a_close_when_written_with_nothing_to_write_is_over_at_once(hearer: Hearer) -> None:
+    hearer.channel.close_when_written()
+    assert hearer.heard == [("lost", "closed")]
+
+
+def test_after_a_close_the_owner_hears_nothing_more_and_nothing_is_written(hearer: Hearer) -> None:
+    hearer.line.room = 0
+    hearer.write(b"abcd")
+    hearer.channel.close()
+    assert hearer.line.closed
+    hearer.channel.opened()
+    hearer.channel.received(b"late")
+    hearer.channel.writable()
+    hearer.channel.lost("late")
+    hearer.write(b"late")
+    hearer.channel.close_when_written()
+    assert hearer.heard == []
+    assert hearer.line.written == b""
+
+
+class Encrypted:
+    """A channel with TLS, and the server that it talks to."""
+
+    def __init__(self, folder: Path) -> None:
+        authority = Authority(folder)
+        files = authority.certify()
+        self.hearer = Hearer()
+        self.line = self.hearer.line
+        self.server = TlsStream(server_context(files.certificate, files.key), server_side=True)
+        self.heard_by_server = b""
+        self.is_ended = False
+        self.authority = authority
+
+    def begin(self, host: str = "localhost") -> None:
+        self.hearer.channel.secure(TlsStream(client_context(self.authority.file), host))
+
+    def exchange(self) -> None:
+        """Carry bytes to and fro until nobody has any more to say."""
+        while self.line.written:
+            data = bytes(self.line.written)
+            self.line.written.clear()
+            output = self.server.feed(data)
+            self.heard_by_server += output.plaintext
+            self.is_ended = self.is_ended or output.ended
+            if output.to_send and not self.line.closed:
+                self.hearer.channel.received(output.to_send)
+
+    def say(self, data: bytes) -> None:
+        for record in self.server.encrypt([data]):
+            self.hearer.channel.received(record)
+
+
+@pytest.fixture
+def encrypted(tmp_path: Path) -> Encrypted:
+    return Encrypted(tmp_path)
+
+
+def test_what_is_written_before_tls_is_agreed_leaves_encrypted_afterwards(encrypted: Encrypted) -> None:
+    encrypted.begin()
+    encrypted.hearer.write(b"a secret")
+    assert b"secret" not in encrypted.line.written
+    encrypted.exchange()
+    assert encrypted.hearer.heard == ["secured"]
+    assert encrypted.heard_by_server == b"a secret"
+
+
+def test_what_comes_is_decrypted_and_a_record_in_pieces_is_heard_when_it_is_whole(encrypted: Encrypted) -> None:
+    encrypted.begin()
+    encrypted.exchange()
+    (record,) = encrypted.server.encrypt([b"answer"])
+    encrypted.hearer.channel.received(record[:5])
+    assert encrypted.hearer.heard == ["secured"]
+    encrypted.hearer.channel.received(record[5:])
+    assert encrypted.hearer.heard == ["secured", b"answer"]
+
+
+def test_no_more_is_encrypted_than_the_socket_is_busy_with(encrypted: Encrypted) -> None:
+    encrypted.begin()
+    encrypted.exchange()
+    asked: list[int] = []
+
+    class Late:
+        def buffers(self) -> list[bytes]:
+            asked.append(1)
+            return [bytes(600_000)]
+
+    encrypted.line.room = 0
+    encrypted.hearer.channel.write([Late(), Late(), Late()])
+    assert len(asked) == 1
+    encrypted.say(b"something that makes it look again")
+    assert len(asked) == 1
+    encrypted.line.make_room(None)
+    encrypted.exchange()
+    assert len(encrypted.heard_by_server) == 1_800_000
+
+
+def test_a_close_when_written_says_goodbye_in_tls(encrypted: Encrypted) -> None:
+    encrypted.begin()
+    encrypted.exchange()
+    encrypted.hearer.write(b"last words")
+    encrypted.hearer.channel.close_when_written()
+    encrypted.exchange()
+    assert encrypted.heard_by_server == b"last words"
+    assert encrypted.is_ended
+    assert encrypted.hearer.heard[-1] == ("lost", "closed")
+
+
+def test_a_peer_that_says_goodbye_has_closed_the_connection(encrypted: Encrypted) -> None:
+    encrypted.begin()
+    encrypted.exchange()
+    encrypted.hearer.channel.received(encrypted.server.close_notify())
+    assert encrypted.hearer.heard == ["secured", ("lost", "the peer closed the connection")]
+
+
+def test_a_bad_certificate_is_told_to_the_peer_and_ends_it_with_the_reason(encrypted: Encrypted) -> None:
+    encrypted.begin("elsewhere.example")
+    hello = bytes(encrypted.line.written)
+    encrypted.line.written.clear()
+    encrypted.hearer.channel.received(encrypted.server.feed(hello).to_send)
+    ((what, reason),) = encrypted.hearer.heard  # type: ignore[misc]
+    assert what == "lost"
+    assert "elsewhere.example" in reason
+    assert encrypted.line.written, "the alert"
+    assert encrypted.line.closed
+
+
+def test_a_peer_that_does_not_speak_tls_ends_it(encrypted: Encrypted) -> None:
+    encrypted.begin()
+    encrypted.line.written.clear()
+    encrypted.hearer.channel.received(b"HTTP/1.1 400 Bad Request\r\n\r\n" * 3)
+    assert encrypted.hearer.line.closed
+    assert str(encrypted.hearer.heard).startswith("[('lost'")
+
+
+def test_a_connection_that_is_cut_off_in_the_handshake_says_so(encrypted: Encrypted) -> None:
+    encrypted.begin()
+    encrypted.hearer.channel.lost("reset by the peer")
+    ((what, reason),) = encrypted.hearer.heard  # type: ignore[misc]
+    assert (what, "reset by the peer" in reason) == ("lost", True)
+
+
+@pytest.mark.parametrize("moment", ["secured", b"answer"])
+def test_an_owner_may_close_while_it_hears(encrypted: Encrypted, moment: object) -> None:
+    encrypted.hearer.closes_on = moment  # type: ignore[assignment]
+    encrypted.begin()
+    encrypted.exchange()
+    if not encrypted.line.closed:
+        records = b"".join(encrypted.server.encrypt([b"answer"])) + encrypted.server.close_notify()
+        encrypted.hearer.channel.received(records)
+    assert encrypted.hearer.heard[-1] == moment
+    assert encrypted.line.closed

@@ -1,0 +1,439 @@
+import logging
+from typing import Any
+
+import pytest
+from loop_in_hand import Confidants, Line, LoopInHand, effects_of, of_kind
+
+from pulsar_actors.exceptions import (
+    AlreadyClosed,
+    AuthenticationError,
+    ConnectError,
+    ConnectionLost,
+    InternalError,
+    Timeout,
+    TopicNotFound,
+)
+from pulsar_actors.machines import connection_events
+from pulsar_actors.machines.connection import ConnectionSettings
+from pulsar_actors.machines.connection_events import Ask, Close, Dial, Join, Leave, Retire, Ship, SocketLost, Tell
+from pulsar_actors.runtime.actor import Address, Died, tell
+from pulsar_actors.runtime.connection_actor import Buried, ConnectionActor, Entrance, Gone, Used
+from pulsar_actors.runtime.members import CONSUMER, PRODUCER, Bound, Heard, Member, Replied, Token
+from pulsar_actors.runtime.socket_actor import FromSocket
+from pulsar_actors.runtime.write_queue import Bytes
+from pulsar_actors.wire.commands import decode_command, encode_command
+from pulsar_actors.wire.frames import FrameReader, encode_payload_command
+from pulsar_actors.wire.PulsarApi_pb2 import (
+    BaseCommand,
+    CommandActiveConsumerChange,
+    CommandAuthChallenge,
+    CommandAuthResponse,
+    CommandCloseConsumer,
+    CommandCloseProducer,
+    CommandConnect,
+    CommandConnected,
+    CommandError,
+    CommandFlow,
+    CommandLookupTopic,
+    CommandLookupTopicResponse,
+    CommandMessage,
+    CommandPing,
+    CommandPong,
+    CommandReachedEndOfTopic,
+    CommandSendReceipt,
+    CommandSuccess,
+    CommandTopicMigrated,
+    MessageIdData,
+    ServerError,
+)
+
+SETTINGS = ConnectionSettings(hosts=(("a", 6650), ("b", 6651)), client_version="test")
+CONNECTED = CommandConnected(server_version="broker", max_message_size=1000)
+LOOKUP = CommandLookupTopic(topic="t", request_id=0)
+
+
+class Bench:
+    """A connection with a fake network, and those who use it."""
+
+    def __init__(self, settings: ConnectionSettings = SETTINGS) -> None:
+        self.loop = LoopInHand()
+        self.confidants = Confidants(self.loop)
+        self.guardian = self.confidants.make()
+        self.challenges: list[bytes | None] = []
+        entrance = Entrance(self.fetch, lambda: (_ for _ in ()).throw(AssertionError))
+        self.credentials: Any = ("token", b"secret")
+        self.actor = ConnectionActor.start(self.loop, self.guardian, settings, entrance)
+        self.reader = FrameReader()
+
+    def fetch(self, challenge: bytes | None) -> tuple[str, bytes]:
+        self.challenges.append(challenge)
+        if isinstance(self.credentials, Exception):
+            raise self.credentials
+        return self.credentials  # type: ignore[no-any-return]
+
+    @property
+    def line(self) -> Line:
+        return self.loop.lines[-1]
+
+    def tell(self, *messages: object) -> None:
+        for message in messages:
+            tell(self.actor, message)
+        self.loop.run()
+
+    def member(self, kind: str = PRODUCER, member_id: int = 1, number: int = 1) -> Member:
+        return Member(kind, member_id, self.confidants.make(), number)
+
+    def heard(self, who: Address | Member) -> list[Any]:
+        return self.confidants.heard(who.address if isinstance(who, Member) else who)
+
+    def said(self) -> list[Any]:
+        """What the broker has heard since the last time."""
+        data = bytes(self.line.written)
+        self.line.written.clear()
+        return [decode_command(frame.command) for frame in self.reader.feed(data)]
+
+    def hears(self, *commands: Any) -> None:
+        """Have the broker say these, all in one read."""
+        self.line.owner.received(b"".join(encode_command(command) for command in commands))
+        self.loop.run()
+
+    def dial(self) -> None:
+        self.tell(Dial())
+        self.line.owner.opened()
+        self.loop.run()
+        self.loop.do_errands()
+
+    def ready(self) -> "Bench":
+        self.dial()
+        self.hears(CONNECTED)
+        assert isinstance(self.said()[0], CommandConnect)
+        return self
+
+
+@pytest.fixture
+def bench() -> Bench:
+    return Bench().ready()
+
+
+def test_every_effect_of_the_chart_is_performed() -> None:
+    assert set(ConnectionActor.PERFORMS) == effects_of(connection_events)
+
+
+def test_it_connects_with_the_credentials_that_were_fetched_off_the_loop() -> None:
+    bench = Bench()
+    bench.tell(Dial())
+    bench.line.owner.opened()
+    bench.loop.run()
+    assert bench.said() == []
+    bench.loop.do_errands()
+    (connect,) = bench.said()
+    assert (connect.auth_method_name, connect.auth_data, connect.client_version) == ("token", b"secret", "test")
+    assert bench.challenges == [None]
+
+
+def test_credentials_that_cannot_be_had_end_the_connection_with_an_error_that_says_so() -> None:
+    bench = Bench()
+    bench.credentials = OSError("no such file")
+    member = bench.member()
+    bench.tell(Join(member))
+    bench.dial()
+    ((unbound),) = bench.heard(member)
+    assert isinstance(unbound.error, AuthenticationError)
+    assert "no such file" in str(unbound.error)
+
+
+def test_credentials_that_come_after_the_end_are_nobodys() -> None:
+    bench = Bench()
+    bench.tell(Dial())
+    bench.line.owner.opened()
+    bench.tell(Close())
+    bench.loop.do_errands()
+    assert Buried(bench.actor) in bench.heard(bench.guardian)
+
+
+def test_a_challenge_is_answered_with_fresh_credentials(bench: Bench) -> None:
+    bench.credentials = ("token", b"fresh")
+    challenge = CommandAuthChallenge()
+    challenge.challenge.auth_data = b"who are you?"
+    bench.hears(challenge)
+    bench.loop.do_errands()
+    (answer,) = bench.said()
+    assert isinstance(answer, CommandAuthResponse)
+    assert answer.response.auth_data == b"fresh"
+    assert bench.challenges == [None, b"who are you?"]
+
+
+def test_those_who_join_are_told_when_they_can_be_served_and_how_large_messages_may_be() -> None:
+    bench = Bench()
+    early = bench.member(number=3)
+    bench.tell(Join(early))
+    bench.ready()
+    assert bench.heard(early) == [Bound(3, bench.actor, 1000)]
+    late = bench.member(member_id=2)
+    bench.tell(Join(late))
+    assert bench.heard(late) == [Bound(1, bench.actor, 1000)]
+
+
+def test_a_question_is_asked_and_its_answer_goes_to_who_asked(bench: Bench) -> None:
+    asker = bench.confidants.make()
+    bench.tell(Ask(LOOKUP, Token(asker, "question"), 30.0))
+    (asked,) = bench.said()
+    answer = CommandLookupTopicResponse(request_id=asked.request_id, brokerServiceUrl="pulsar://b:6650")
+    bench.hears(answer)
+    assert bench.heard(asker) == [Replied("question", answer)]
+
+
+def test_a_refusal_is_an_answer_too(bench: Bench) -> None:
+    asker = bench.confidants.make()
+    bench.tell(Ask(LOOKUP, Token(asker, "question"), 30.0))
+    (asked,) = bench.said()
+    bench.hears(CommandError(request_id=asked.request_id, error=ServerError.TopicNotFound, message="no"))
+    ((replied),) = bench.heard(asker)
+    assert isinstance(replied.answer, TopicNotFound)
+
+
+def test_a_question_without_an_answer_ends_when_its_time_is_up(bench: Bench) -> None:
+    asker = bench.confidants.make()
+    bench.tell(Ask(LOOKUP, Token(asker, "question"), 5.0))
+    bench.loop.pass_time(5.1)
+    ((replied),) = bench.heard(asker)
+    assert isinstance(replied.answer, Timeout)
+
+
+def test_commands_and_parcels_are_written_in_order(bench: Bench) -> None:
+    flow = CommandFlow(consumer_id=1, messagePermits=5)
+    bench.tell(Tell(flow), Ship((Bytes(encode_command(CommandPing())),)), Tell(flow))
+    assert bench.said() == [flow, CommandPing(), flow]
+
+
+def test_a_ping_is_answered_and_one_is_sent_when_an_interval_has_passed(bench: Bench) -> None:
+    bench.hears(CommandPing())
+    assert bench.said() == [CommandPong()]
+    bench.loop.pass_time(30.1)
+    assert bench.said() == [CommandPing()]
+    bench.hears(CommandPong())
+    bench.loop.pass_time(30.1)
+    assert bench.said() == [CommandPing()]
+    bench.loop.pass_time(60.1)
+    assert bench.line.closed
+
+
+def test_what_the_broker_says_goes_to_whom_it_names_all_of_one_read_together(bench: Bench) -> None:
+    producer, consumer = bench.member(PRODUCER, 1), bench.member(CONSUMER, 1, number=4)
+    bench.tell(Join(producer), Join(consumer))
+    bench.heard(producer)
+    bench.heard(consumer)
+    receipt = CommandSendReceipt(producer_id=1, sequence_id=0)
+    change = CommandActiveConsumerChange(consumer_id=1, is_active=True)
+    end = CommandReachedEndOfTopic(consumer_id=1)
+    closes = CommandCloseConsumer(consumer_id=1, request_id=9), CommandCloseProducer(producer_id=1, request_id=9)
+    bench.hears(receipt, change, receipt, end, *closes)
+    ((to_producer),) = bench.heard(producer)
+    ((to_consumer),) = bench.heard(consumer)
+    assert [command for command, _ in to_producer.commands] == [receipt, receipt, closes[1]]
+    assert [command for command, _ in to_consumer.commands] == [change, end, closes[0]]
+    assert (to_producer.number, to_consumer.number) == (1, 4)
+
+
+def test_a_message_comes_with_its_entry(bench: Bench) -> None:
+    consumer = bench.member(CONSUMER)
+    bench.tell(Join(consumer))
+    bench.heard(consumer)
+    command = CommandMessage(consumer_id=1, message_id=MessageIdData(ledgerId=1, entryId=1))
+    bench.line.owner.received(b"".join(encode_payload_command(command, b"entry")))
+    (((_, entry),),) = [heard.commands for heard in bench.heard(consumer)]
+    assert bytes(entry) == b"entry"
+
+
+@pytest.mark.parametrize(("kind", "other"), [(PRODUCER, CONSUMER), (CONSUMER, PRODUCER)])
+def test_a_migration_goes_to_the_kind_that_it_names(bench: Bench, kind: str, other: str) -> None:
+    one, another = bench.member(kind), bench.member(other)
+    bench.tell(Join(one), Join(another))
+    bench.heard(one)
+    bench.heard(another)
+    resource = CommandTopicMigrated.Producer if kind == PRODUCER else CommandTopicMigrated.Consumer
+    bench.hears(CommandTopicMigrated(resource_id=1, resource_type=resource, brokerServiceUrl="pulsar://c:6650"))
+    assert len(of_kind(Heard, bench.heard(one))) == 1
+    assert bench.heard(another) == []
+
+
+def test_an_answer_between_messages_keeps_its_place(bench: Bench) -> None:
+    consumer = bench.member(CONSUMER)
+    bench.tell(Join(consumer), Ask(LOOKUP, Token(consumer.address, "question"), 30.0))
+    asked = bench.said()[-1]
+    bench.heard(consumer)
+    end = CommandReachedEndOfTopic(consumer_id=1)
+    bench.hears(end, CommandSuccess(request_id=asked.request_id), end)
+    assert [type(one) for one in bench.heard(consumer)] == [Heard, Replied, Heard]
+
+
+def test_one_that_has_left_hears_nothing_more(bench: Bench) -> None:
+    member = bench.member(CONSUMER)
+    bench.tell(Join(member), Leave(member))
+    bench.heard(member)
+    bench.hears(CommandReachedEndOfTopic(consumer_id=1))
+    bench.line.owner.lost("reset")
+    assert bench.heard(member) == []
+
+
+def test_a_late_farewell_does_not_end_a_newer_use_of_the_connection(bench: Bench) -> None:
+    older = bench.member(CONSUMER, number=1)
+    newer = older._replace(number=2)
+    bench.tell(Join(older), Join(newer), Leave(older))
+    bench.heard(newer)
+    bench.hears(CommandReachedEndOfTopic(consumer_id=1))
+    assert [heard.number for heard in bench.heard(newer)] == [2]
+
+
+def test_what_is_for_nobody_here_is_ignored(bench: Bench) -> None:
+    bench.hears(CommandSendReceipt(producer_id=99, sequence_id=0))
+    bench.hears(CommandPing())
+    assert bench.said() == [CommandPong()]
+
+
+def test_a_command_that_makes_no_sense_costs_itself_and_nothing_else(
+    bench: Bench, caplog: pytest.LogCaptureFixture
+) -> None:
+    unknown = BaseCommand(type=BaseCommand.PING).SerializeToString()
+    frame = (len(unknown) + 4).to_bytes(4, "big") + len(unknown).to_bytes(4, "big") + unknown
+    with caplog.at_level(logging.WARNING, "pulsar_actors"):
+        bench.line.owner.received(frame + encode_command(CommandPing()))
+        bench.loop.run()
+    assert bench.said() == [CommandPong()]
+    assert "a command was ignored" in caplog.text
+
+
+def test_a_command_that_only_clients_send_is_ignored(bench: Bench, caplog: pytest.LogCaptureFixture) -> None:
+    with caplog.at_level(logging.WARNING, "pulsar_actors"):
+        bench.hears(CommandFlow(consumer_id=1, messagePermits=5), CommandPing())
+    assert bench.said() == [CommandPong()]
+    assert "CommandFlow" in caplog.text
+
+
+def test_an_error_of_a_newer_protocol_is_read_as_far_as_possible(
+    bench: Bench, caplog: pytest.LogCaptureFixture
+) -> None:
+    asker = bench.confidants.make()
+    bench.tell(Ask(LOOKUP, Token(asker, "question"), 30.0))
+    (asked,) = bench.said()
+    data = bytearray(
+        encode_command(CommandError(request_id=asked.request_id, error=ServerError.Value("UnknownError"), message="m"))
+    )
+    marker = bytes([0x10, ServerError.Value("UnknownError")])
+    assert data.count(marker) == 1
+    data[data.index(marker) + 1] = 99
+    with caplog.at_level(logging.WARNING, "pulsar_actors"):
+        bench.line.owner.received(bytes(data))
+        bench.loop.run()
+    assert len(bench.heard(asker)) == 1
+    assert "newer protocol" in caplog.text
+
+
+def test_when_it_ends_everybody_hears_why_once_and_the_guardian_that_it_is_gone_and_then_buried(bench: Bench) -> None:
+    member, asker = bench.member(), bench.confidants.make()
+    bench.tell(Join(member), Ask(LOOKUP, Token(asker, "question"), 30.0))
+    bench.heard(member)
+    bench.line.owner.lost("reset by the peer")
+    ((unbound),) = bench.heard(member)
+    assert isinstance(unbound.error, ConnectionLost)
+    assert "reset by the peer" in str(unbound.error)
+    assert isinstance(bench.heard(asker)[0].answer, ConnectionLost)
+    assert bench.heard(bench.guardian) == [Gone(bench.actor), Buried(bench.actor)]
+
+
+def test_whoever_comes_after_the_end_is_answered(bench: Bench) -> None:
+    bench.line.owner.lost("reset")
+    bench.loop.run()
+    member, asker = bench.member(number=9), bench.confidants.make()
+    bench.tell(Join(member), Ask(LOOKUP, Token(asker, "question"), 30.0), Leave(member), Retire())
+    ((unbound),) = bench.heard(member)
+    assert (unbound.number, type(unbound.error)) == (9, ConnectionLost)
+    assert isinstance(bench.heard(asker)[0].answer, ConnectionLost)
+
+
+def test_the_next_host_is_dialled_and_the_socket_before_it_has_no_voice_any_longer() -> None:
+    bench = Bench()
+    bench.tell(Dial())
+    first = bench.line
+    first.owner.lost("refused")
+    bench.loop.run()
+    assert (first.host, bench.line.host) == ("a", "b")
+    bench.tell(FromSocket(1, SocketLost("said before it was closed")))
+    bench.line.owner.opened()
+    bench.loop.run()
+    bench.loop.do_errands()
+    bench.hears(CONNECTED)
+    member = bench.member()
+    bench.tell(Join(member))
+    assert of_kind(Bound, bench.heard(member))
+
+
+def test_a_host_that_says_nothing_is_given_up_and_its_socket_closed() -> None:
+    bench = Bench()
+    member = bench.member()
+    bench.tell(Join(member), Dial())
+    first = bench.line
+    bench.loop.pass_time(SETTINGS.handshake_timeout + 0.1)
+    assert first.closed
+    assert bench.line.host == "b"
+    first.owner.opened()
+    bench.loop.run()
+    bench.loop.pass_time(SETTINGS.handshake_timeout + 0.1)
+    assert isinstance(bench.heard(member)[0].error, ConnectError)
+
+
+def test_a_close_lets_what_is_written_leave(bench: Bench) -> None:
+    member = bench.member()
+    bench.tell(Join(member))
+    bench.heard(member)
+    bench.line.room = 0
+    bench.tell(Tell(CommandFlow(consumer_id=1, messagePermits=5)), Close())
+    assert isinstance(bench.heard(member)[0].error, AlreadyClosed)
+    assert not bench.line.closed
+    bench.line.make_room(None)
+    bench.loop.run()
+    assert len(bench.said()) == 1
+    assert Buried(bench.actor) in bench.heard(bench.guardian)
+
+
+def test_one_that_is_asked_to_retire_says_whether_it_is_used_and_ends_if_it_is_not(bench: Bench) -> None:
+    member = bench.member()
+    bench.tell(Join(member), Retire())
+    assert bench.heard(bench.guardian) == [Used(bench.actor)]
+    bench.tell(Leave(member), Retire())
+    assert bench.heard(bench.guardian) == [Gone(bench.actor), Buried(bench.actor)]
+
+
+def test_a_bug_of_its_own_is_a_lost_connection_to_members_and_named_to_those_who_asked(bench: Bench) -> None:
+    member, asker = bench.member(), bench.confidants.make()
+    bench.tell(Join(member), Ask(LOOKUP, Token(asker, "question"), 30.0))
+    bench.heard(member)
+    bench.tell(KeyError("no event"))
+    ((unbound),) = bench.heard(member)
+    assert isinstance(unbound.error, ConnectionLost)
+    assert isinstance(bench.heard(asker)[0].answer, InternalError)
+    assert bench.line.closed
+    assert [type(one) for one in bench.heard(bench.guardian)] == [Gone, Died]
+
+
+def test_those_who_wait_for_a_connection_that_dies_of_a_bug_are_turned_away() -> None:
+    bench = Bench()
+    member = bench.member()
+    bench.tell(Join(member), KeyError("no event"))
+    ((unbound),) = bench.heard(member)
+    assert isinstance(unbound.error, InternalError)
+
+
+def test_a_bug_of_its_socket_is_the_loss_of_it(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
+    member = bench.member()
+    bench.tell(Join(member))
+    bench.heard(member)
+
+    def broken(self: FrameReader, data: bytes) -> list[Any]:
+        raise KeyError("planted")
+
+    monkeypatch.setattr(FrameReader, "feed", broken)
+    bench.line.owner.received(b"x")
+    ((unbound),) = bench.heard(member)
+    assert "planted" in str(unbound.error)
+    assert bench.heard(bench.guardian) == [Gone(bench.actor), Buried(bench.actor)]

@@ -1,0 +1,416 @@
+from typing import Any
+
+import pytest
+from binding_bench import LOST, BindingBench
+from consumer_bench import SUBSCRIBE, incoming, ledgers
+from loop_in_hand import effects_of, of_kind
+
+from pulsar_actors.exceptions import (
+    AlreadyClosed,
+    BrokerMetadataError,
+    ConsumerBusy,
+    InternalError,
+    NotAllowedError,
+    OutcomeUnknown,
+    Timeout,
+    TopicTerminated,
+)
+from pulsar_actors.machines import binding_events, consumer_events
+from pulsar_actors.machines.connection_events import Ask, Tell
+from pulsar_actors.machines.consumer import Consumer, ConsumerSettings
+from pulsar_actors.machines.consumer_events import Redeliver, Refuse, Seek, Unsubscribe
+from pulsar_actors.machines.deliveries import Deliveries
+from pulsar_actors.machines.ledgers.ack_groups import MAX_ENTRIES
+from pulsar_actors.machines.ledgers.backoff import Backoff
+from pulsar_actors.runtime.ack_box import MOMENT, AckBox
+from pulsar_actors.runtime.actor import tell
+from pulsar_actors.runtime.binding_actor import CloseHandle
+from pulsar_actors.runtime.consumer_actor import AskForLast, ConsumerActor, LastMessage, Serve, Wiring
+from pulsar_actors.runtime.future import SlimFuture
+from pulsar_actors.runtime.hand_off import HandOff, Terms
+from pulsar_actors.runtime.members import Bound
+from pulsar_actors.wire.message_id import MessageId
+from pulsar_actors.wire.PulsarApi_pb2 import (
+    CommandAck,
+    CommandAckResponse,
+    CommandActiveConsumerChange,
+    CommandCloseConsumer,
+    CommandFlow,
+    CommandGetLastMessageId,
+    CommandGetLastMessageIdResponse,
+    CommandReachedEndOfTopic,
+    CommandRedeliverUnacknowledgedMessages,
+    CommandSeek,
+    CommandSubscribe,
+    CommandSuccess,
+    CommandUnsubscribe,
+    MessageIdData,
+    ServerError,
+)
+
+DONE = CommandSuccess(request_id=1)
+NO = NotAllowedError("NotAllowedError", "no")
+
+
+class ConsumerBench(BindingBench):
+    """One consumer; `dead` are the entries that went to the dead letter topic."""
+
+    kind = "consumer"
+
+    def __init__(self, queue_size: int = 4, **options: Any) -> None:
+        super().__init__()
+        deliveries = Deliveries(7, ledgers(queue_size=queue_size, **options), timeout=30.0)
+        self.machine = Consumer(ConsumerSettings(SUBSCRIBE), deliveries, Backoff(self.loop.chance))
+        terms = Terms(queue_size, "t", lambda payload, _, opened, __: (bytes(payload), opened), bytes)
+
+        def report(message: object) -> None:
+            tell(self.actor, message)
+
+        self.hand_off, self.acks = HandOff(terms, report), AckBox(report)
+        self.dead: list[Any] = []
+        self.activity: list[bool] = []
+        self.arrivals = 0
+        wiring = Wiring(
+            self.hand_off, self.acks, lambda *letter: self.dead.append(letter), self.activity.append, self._arrived
+        )
+        self.actor = ConsumerActor.start(self.loop, self.place, self.ties, self.machine, wiring)
+        self.loop.run()
+
+    def _arrived(self) -> None:
+        self.arrivals += 1
+
+    def subscribe(self) -> "ConsumerBench":
+        self.reply(self.attach(), DONE)
+        return self
+
+    def receives(self, *entries: int, **options: Any) -> None:
+        self.hears(*(tuple(incoming(entry, **options)) for entry in entries))
+
+    def take(self, count: int = 1) -> list[bytes | None]:
+        taken = [self.hand_off.take() for _ in range(count)]
+        self.loop.run()
+        return [message and message[0] for message in taken]
+
+    def acknowledge(self, *entries: int) -> None:
+        for entry in entries:
+            self.acks.acknowledge(MessageId(1, entry), self.hand_off.generation)
+
+    def said(self, kind: type = object) -> list[Any]:
+        """The commands that went to the broker, asked or told."""
+        commands = [one.command for one in self.to_connection() if isinstance(one, (Ask, Tell))]
+        return of_kind(kind, commands)
+
+    def call(self, ask: Any) -> SlimFuture[None]:
+        done: SlimFuture[None] = SlimFuture()
+        self.ties.debts.owe(done)
+        self.tell(ask(done))
+        return done
+
+
+@pytest.fixture
+def bench() -> ConsumerBench:
+    return ConsumerBench().subscribe()
+
+
+def test_every_effect_of_the_chart_is_performed_and_every_question_has_its_outcomes() -> None:
+    effects = effects_of(binding_events) | effects_of(consumer_events)
+    assert set(ConsumerActor.PERFORMS) == effects
+    assert set(ConsumerActor.OUTCOMES) == {effect for effect in effects if effect.__name__.startswith("Ask")}
+
+
+def test_it_subscribes_and_grants_its_queue_once() -> None:
+    bench = ConsumerBench()
+    ask = bench.attach()
+    assert isinstance(ask.command, CommandSubscribe)
+    bench.reply(ask, DONE)
+    assert bench.ties.created.result(0) is None
+    assert bench.said() == [CommandFlow(consumer_id=7, messagePermits=4)]
+    assert bench.hand_off.max_message_size == 10_000
+
+
+def test_a_broker_that_says_no_limit_leaves_the_usual_one() -> None:
+    bench = ConsumerBench()
+    bench.find()
+    bench.join()
+    before = bench.hand_off.max_message_size
+    bench.tell(Bound(bench.number, bench.connection, 0))
+    assert bench.hand_off.max_message_size == before
+
+
+@pytest.mark.parametrize("answer", [ConsumerBusy("ConsumerBusy", "taken"), Timeout("no answer")], ids=repr)
+def test_a_subscribe_that_is_refused_or_not_answered_fails_or_is_closed(answer: Any) -> None:
+    bench = ConsumerBench()
+    bench.reply(bench.attach(), answer)
+    if isinstance(answer, Timeout):
+        assert isinstance(bench.asked().command, CommandCloseConsumer)
+    else:
+        assert bench.ties.created.exception(0) is answer
+
+
+def test_messages_go_through_the_queue_and_permits_come_back(bench: ConsumerBench) -> None:
+    bench.said()
+    bench.receives(1, 2, 3)
+    assert bench.arrivals == 1
+    assert bench.take(4) == [b"payload"] * 3 + [None]
+    flows = bench.said(CommandFlow)
+    assert sum(flow.messagePermits for flow in flows) in (2, 3)
+
+
+def test_what_concerns_the_consumer_keeps_its_place_among_the_messages(bench: ConsumerBench) -> None:
+    change = CommandActiveConsumerChange(consumer_id=7, is_active=True)
+    bench.hears(tuple(incoming(1)), change, tuple(incoming(2)), CommandReachedEndOfTopic(consumer_id=7))
+    assert bench.activity == [True]
+    assert bench.take(2) == [b"payload", b"payload"]
+    assert isinstance(bench.hand_off.over, TopicTerminated)
+    assert bench.arrivals == 3
+
+
+def test_what_came_before_the_brokers_close_is_dropped_for_it_comes_again(bench: ConsumerBench) -> None:
+    bench.hears(tuple(incoming(1)), CommandCloseConsumer(consumer_id=7, request_id=2**64 - 1), tuple(incoming(2)))
+    bench.loop.pass_time(1.0)
+    bench.attach()
+    assert bench.take() == [None]
+
+
+def test_somebody_who_waits_by_a_future_is_served(bench: ConsumerBench) -> None:
+    bench.receives(1)
+    future = bench.hand_off.promise()
+    bench.tell(Serve())
+    assert future.result(0)[0] == b"payload"
+
+
+# Acknowledgements.
+
+
+def test_acknowledgements_reach_the_machine_after_a_moment_and_the_broker_as_a_group(bench: ConsumerBench) -> None:
+    bench.receives(1, 2)
+    bench.take(2)
+    bench.said()
+    bench.acknowledge(1, 2)
+    bench.loop.pass_time(MOMENT + 0.01)
+    assert not bench.acks
+    assert bench.said(CommandAck) == []
+    bench.loop.pass_time(0.2)
+    ((ack),) = bench.said(CommandAck)
+    assert len(ack.message_id) == 2
+
+
+def test_a_full_box_is_emptied_at_once(bench: ConsumerBench) -> None:
+    bench.acknowledge(*range(MAX_ENTRIES))
+    bench.loop.run()
+    assert not bench.acks
+
+
+def test_a_close_takes_along_what_was_acknowledged_before_it(bench: ConsumerBench) -> None:
+    bench.receives(1)
+    bench.take()
+    bench.said()
+    bench.acknowledge(1)
+    bench.tell(CloseHandle())
+    assert [type(command) for command in bench.said()] == [CommandAck, CommandCloseConsumer]
+
+
+def test_the_end_of_a_connection_does_not_overtake_what_was_acknowledged_before_it(bench: ConsumerBench) -> None:
+    bench.receives(1)
+    bench.take()
+    bench.acknowledge(1)
+    bench.lose()
+    assert bench.acks.emptied == 1
+
+
+def test_a_moment_that_comes_after_the_end_finds_nobody(bench: ConsumerBench) -> None:
+    bench.acknowledge(1)
+    bench.loop.run()
+    bench.tell(KeyError("no event"))
+    bench.loop.pass_time(1.0)
+    assert not bench.actor.is_alive()
+
+
+@pytest.mark.parametrize(
+    ("answer", "error"),
+    [
+        (CommandAckResponse(consumer_id=7, request_id=1), None),
+        (
+            CommandAckResponse(consumer_id=7, request_id=1, error=ServerError.MetadataError, message="m"),
+            BrokerMetadataError,
+        ),
+        (NO, NotAllowedError),
+        (Timeout("no answer"), Timeout),
+    ],
+    ids=["done", "an error inside", "refused", "no answer"],
+)
+def test_who_wants_to_know_hears_what_became_of_an_acknowledgement(answer: Any, error: type | None) -> None:
+    bench = ConsumerBench(receipts=True).subscribe()
+    bench.receives(1)
+    bench.take()
+    bench.said()
+    future: SlimFuture[None] = SlimFuture()
+    generation = bench.hand_off.generation
+    bench.tell(consumer_events.Acknowledge(generation, (MessageId(1, 1),), (future,)))
+    bench.loop.pass_time(0.2)
+    bench.reply(bench.asked(), answer)
+    if error is None:
+        assert future.exception(0) is None
+    else:
+        assert isinstance(future.exception(0), error)
+
+
+def test_a_bug_ends_acknowledgements_that_wait_for_an_answer() -> None:
+    bench = ConsumerBench(receipts=True).subscribe()
+    bench.receives(1)
+    bench.take()
+    future: SlimFuture[None] = SlimFuture()
+    bench.tell(consumer_events.Acknowledge(bench.hand_off.generation, (MessageId(1, 1),), (future,)))
+    call = bench.call(lambda done: Seek(done, 5))
+    waiting: SlimFuture[None] = SlimFuture()
+    bench.hand_off.wait(waiting)
+    bench.tell(KeyError("no event"))
+    assert isinstance(future.exception(0), InternalError)
+    assert isinstance(call.exception(0), InternalError)
+    assert waiting.done()
+    assert isinstance(bench.hand_off.closed, InternalError)
+
+
+# Calls.
+
+
+def test_a_seek_ends_with_the_brokers_answer(bench: ConsumerBench) -> None:
+    done = bench.call(lambda done: Seek(done, 1_000))
+    ask = bench.asked()
+    assert isinstance(ask.command, CommandSeek)
+    assert ask.command.message_publish_time == 1_000
+    bench.reply(ask, DONE)
+    assert done.result(0) is None
+
+
+@pytest.mark.parametrize("answer", [NO, Timeout("no answer")], ids=repr)
+def test_a_seek_that_fails_says_why(bench: ConsumerBench, answer: Exception) -> None:
+    done = bench.call(lambda done: Seek(done, 1_000))
+    bench.reply(bench.asked(), answer)
+    assert done.exception(0) is answer
+
+
+def test_an_unsubscribe_ends_the_consumer(bench: ConsumerBench) -> None:
+    done = bench.call(Unsubscribe)
+    ask = bench.asked()
+    assert isinstance(ask.command, CommandUnsubscribe)
+    bench.reply(ask, DONE)
+    assert done.result(0) is None
+    assert isinstance(bench.hand_off.closed, AlreadyClosed)
+
+
+@pytest.mark.parametrize("answer", [NO, Timeout("no answer")], ids=repr)
+def test_an_unsubscribe_that_fails_says_why(bench: ConsumerBench, answer: Exception) -> None:
+    done = bench.call(Unsubscribe)
+    bench.reply(bench.asked(), answer)
+    assert done.exception(0) is answer
+
+
+def test_refused_messages_are_asked_for_again_and_so_is_everything(bench: ConsumerBench) -> None:
+    bench.receives(1)
+    bench.take()
+    bench.said()
+    bench.tell(Refuse(bench.hand_off.generation, ((MessageId(1, 1), 0),)))
+    bench.loop.pass_time(2.0)
+    assert len(bench.said(CommandRedeliverUnacknowledgedMessages)) == 1
+    bench.tell(Redeliver())
+    assert len(bench.said(CommandRedeliverUnacknowledgedMessages)) == 1
+
+
+# The last message.
+
+
+def ask_for_last(bench: ConsumerBench, timeout: float = 30.0) -> SlimFuture[LastMessage]:
+    done: SlimFuture[LastMessage] = SlimFuture()
+    bench.ties.debts.owe(done)
+    bench.tell(AskForLast(done, bench.loop.now() + timeout))
+    return done
+
+
+def last(**more: Any) -> CommandGetLastMessageIdResponse:
+    return CommandGetLastMessageIdResponse(last_message_id=MessageIdData(ledgerId=3, entryId=9), request_id=1, **more)
+
+
+def test_the_last_message_is_asked_for_and_given_with_what_was_acknowledged_if_that_is_said(
+    bench: ConsumerBench,
+) -> None:
+    done = ask_for_last(bench)
+    ask = bench.asked()
+    assert ask.command == CommandGetLastMessageId(consumer_id=7, request_id=0)
+    assert ask.timeout == 30.0
+    bench.reply(ask, last())
+    assert done.result(0) == LastMessage(MessageId(3, 9), None)
+    done = ask_for_last(bench)
+    bench.reply(bench.asked(), last(consumer_mark_delete_position=MessageIdData(ledgerId=3, entryId=4)))
+    assert done.result(0).acknowledged == MessageId(3, 4)
+
+
+def test_the_last_message_is_asked_for_again_when_the_connection_was_lost(bench: ConsumerBench) -> None:
+    done = ask_for_last(bench)
+    ask = bench.asked()
+    bench.lose()
+    bench.reply(ask, LOST)
+    bench.loop.pass_time(0.05)
+    bench.loop.pass_time(1.0)
+    bench.reply(bench.attach(), DONE)
+    bench.loop.pass_time(0.2)
+    ask = of_kind(Ask, bench.to_connection())[0]
+    assert 28.0 < ask.timeout < 29.5
+    bench.reply(ask, last())
+    assert done.done()
+
+
+def test_a_refusal_to_name_the_last_message_is_passed_on(bench: ConsumerBench) -> None:
+    done = ask_for_last(bench)
+    bench.reply(bench.asked(), NO)
+    assert done.exception(0) is NO
+
+
+def test_without_a_broker_the_question_for_the_last_message_ends_in_time_and_says_what_went_wrong() -> None:
+    bench = ConsumerBench()
+    done = ask_for_last(bench, 0.25)
+    bench.loop.pass_time(0.2)
+    bench.find()
+    bench.join()
+    bench.lose()
+    bench.loop.pass_time(0.1)
+    error = done.exception(0)
+    assert isinstance(error, OutcomeUnknown)
+    assert "reset" in str(error)
+
+
+def test_a_question_for_the_last_message_ends_with_the_consumer(bench: ConsumerBench) -> None:
+    done = ask_for_last(bench)
+    ask = bench.asked()
+    bench.tell(CloseHandle())
+    bench.reply(of_kind(Ask, bench.to_connection())[0], DONE)
+    assert isinstance(done.exception(0), AlreadyClosed)
+    bench.reply(ask, last())
+    bench.loop.pass_time(1.0)
+
+
+# Dead letters.
+
+
+def test_a_message_that_failed_too_often_goes_to_the_dead_letters_and_is_acknowledged_when_it_is_there() -> None:
+    bench = ConsumerBench(max_redeliver_count=1).subscribe()
+    bench.receives(1, count=2)
+    assert bench.take() == [None]
+    (((delivery, generation, report),),) = [bench.dead]
+    assert (delivery.message_id, generation) == (MessageId(1, 1), bench.hand_off.generation)
+    bench.said()
+    report(None)
+    bench.loop.pass_time(0.2)
+    ((ack),) = bench.said(CommandAck)
+    assert ack.message_id[0].entryId == 1
+
+
+def test_a_message_that_the_dead_letters_do_not_take_comes_again() -> None:
+    bench = ConsumerBench(max_redeliver_count=1).subscribe()
+    bench.receives(1, count=2)
+    bench.said()
+    bench.dead[0][2](RuntimeError("no"))
+    bench.loop.pass_time(2.0)
+    assert bench.said(CommandAck) == []
+    assert len(bench.said(CommandRedeliverUnacknowledgedMessages)) <= 1
+    assert bench.actor.is_alive()

@@ -1,0 +1,186 @@
+import threading
+import weakref
+from collections.abc import Callable, Iterator
+from concurrent.futures import Future
+from concurrent.futures import TimeoutError as FutureTimeout
+from typing import Any
+
+import pytest
+
+from pulsar_actors.exceptions import AlreadyClosed, Interrupted, OperationNotSupported, Timeout
+from pulsar_actors.runtime.engine import ThreadEngine, ThreadWorker
+from pulsar_actors.runtime.future import SlimFuture
+
+PATIENCE = 20.0
+
+
+@pytest.fixture
+def engine() -> Iterator[ThreadEngine]:
+    made = ThreadEngine(2, 2)
+    yield made
+    made.stop(PATIENCE)
+
+
+def done(result: str) -> Future[str]:
+    future: Future[str] = SlimFuture()
+    future.set_result(result)
+    return future
+
+
+def outcome_on(start: Callable[[Callable[[], None]], object], function: Callable[[], Any]) -> Any:
+    """Do something on another thread, and give what it raised or returned."""
+    found: list[Any] = []
+    event = threading.Event()
+
+    def run() -> None:
+        try:
+            found.append(function())
+        except Exception as error:  # noqa: BLE001 - it is what came of it
+            found.append(error)
+        event.set()
+
+    start(run)
+    assert event.wait(PATIENCE)
+    return found[0]
+
+
+def test_who_waits_gets_the_result_or_the_error_itself(engine: ThreadEngine) -> None:
+    assert engine.block(done("result"), 1.0, "a call") == "result"
+    failed: Future[str] = SlimFuture()
+    failed.set_exception(AlreadyClosed("closed"))
+    with pytest.raises(AlreadyClosed, match="closed"):
+        engine.block(failed, None, "a call")
+
+
+def test_who_waits_in_vain_is_told_for_what_and_how_long(engine: ThreadEngine) -> None:
+    with pytest.raises(Timeout, match=r"send\(\) to t took longer than 0.01 s"):
+        engine.block(SlimFuture(), 0.01, "send() to t")
+
+
+def test_a_timeout_that_is_the_calls_own_error_is_passed_on(engine: ThreadEngine) -> None:
+    own = FutureTimeout("of another kind")
+    failed: Future[str] = SlimFuture()
+    failed.set_exception(own)
+    with pytest.raises(FutureTimeout, match="of another kind"):
+        engine.block(failed, 1.0, "a call")
+
+
+def test_a_result_that_comes_in_the_very_moment_of_the_timeout_counts(engine: ThreadEngine) -> None:
+    class JustLate(Future[str]):
+        """Is done when the waiting is over, and not a moment earlier."""
+
+        def result(self, timeout: float | None = None) -> str:
+            if not self.done():
+                self.set_result("in time")
+                raise FutureTimeout
+            return super().result(timeout)
+
+    assert engine.block(JustLate(), 0.0, "a call") == "in time"
+
+
+def test_ctrl_c_ends_the_waiting_with_an_error_that_says_whose(engine: ThreadEngine) -> None:
+    class Impatient(Future[str]):
+        def result(self, timeout: float | None = None) -> str:
+            raise KeyboardInterrupt
+
+    with pytest.raises(Interrupted, match="receiving was interrupted") as caught:
+        engine.block(Impatient(), None, "receiving")
+    assert isinstance(caught.value, KeyboardInterrupt)
+
+
+def test_on_a_loop_nobody_may_wait_and_the_error_says_what_to_do_instead(engine: ThreadEngine) -> None:
+    engine.refuse_inside("send()", "send_async()")
+    for loop in engine.loops:
+        error = outcome_on(
+            lambda run, loop=loop: loop.post(lambda _: run(), None),
+            lambda: engine.refuse_inside("send()", "send_async()"),
+        )
+        assert isinstance(error, OperationNotSupported)
+        assert "send_async()" in str(error)
+
+
+def test_on_a_listeners_thread_everything_may_wait(engine: ThreadEngine) -> None:
+    assert outcome_on(engine.workers[0].submit, lambda: engine.block(done("result"), 1.0, "a call")) == "result"
+    assert outcome_on(engine.workers[0].submit, engine.is_inside) is False
+
+
+def test_a_worker_does_tasks_in_their_order_on_one_thread_which_begins_with_the_first() -> None:
+    worker = ThreadWorker("worker")
+    assert "worker" not in {thread.name for thread in threading.enumerate()}
+    threads: list[tuple[int, threading.Thread]] = []
+    for number in range(50):
+        worker.submit(lambda number=number: threads.append((number, threading.current_thread())))
+    worker.stop(PATIENCE)
+    assert [number for number, _ in threads] == list(range(50))
+    assert {thread.name for _, thread in threads} == {"worker"}
+    assert not threads[0][1].is_alive()
+    assert threads[0][1].daemon
+
+
+def test_after_its_end_a_worker_does_nothing_even_if_it_never_began() -> None:
+    for began in (True, False):
+        worker = ThreadWorker("worker")
+        seen: list[str] = []
+        if began:
+            worker.submit(lambda: None)
+        worker.stop(PATIENCE)
+        worker.submit(lambda seen=seen: seen.append("late"))
+        worker.stop(PATIENCE)
+        assert seen == []
+
+
+def test_a_worker_that_is_stopped_by_its_own_task_does_not_wait_for_itself() -> None:
+    worker = ThreadWorker("worker")
+    assert outcome_on(worker.submit, lambda: worker.stop(PATIENCE)) is None
+
+
+def test_a_worker_at_rest_keeps_nothing_alive() -> None:
+    class Task:
+        def __call__(self) -> None:
+            """Nothing to do."""
+
+    worker = ThreadWorker("worker")
+    task = Task()
+    gone = weakref.ref(task)
+    ended = threading.Event()
+    weakref.finalize(task, ended.set)
+    worker.submit(task)
+    del task
+    assert ended.wait(PATIENCE)
+    assert gone() is None
+    worker.stop(PATIENCE)
+
+
+def test_when_an_engine_stops_all_its_threads_end() -> None:
+    before = set(threading.enumerate())
+    engine = ThreadEngine(3, 2)
+    for worker in engine.workers:
+        worker.submit(lambda: None)
+    assert len(set(threading.enumerate()) - before) == 5
+    engine.stop(PATIENCE)
+    engine.stop(PATIENCE)
+    assert set(threading.enumerate()) <= before
+
+
+def test_an_engine_waits_for_all_its_threads_together_no_longer_than_told() -> None:
+    engine = ThreadEngine(1, 2)
+    release = threading.Event()
+    for worker in engine.workers:
+        worker.submit(lambda: release.wait(PATIENCE))
+    engine.stop(0.05)
+    assert [worker._thread is not None and worker._thread.is_alive() for worker in engine.workers] == [True, True]
+    release.set()
+    engine.stop(PATIENCE)
+
+
+def test_an_engine_may_be_stopped_from_its_own_loop() -> None:
+    engine = ThreadEngine(1, 1)
+    assert outcome_on(lambda run: engine.loops[0].post(lambda _: run(), None), lambda: engine.stop(0.0)) is None
+    engine.stop(PATIENCE)
+
+
+def test_a_forked_child_lets_go_of_every_loop(engine: ThreadEngine, monkeypatch: pytest.MonkeyPatch) -> None:
+    forgotten: list[object] = []
+    monkeypatch.setattr(type(engine.loops[0]), "forget_everything", lambda loop: forgotten.append(loop))  # noqa: PLW0108 - a method needs a function
+    engine.forget_everything()
+    assert forgotten == list(engine.loops)

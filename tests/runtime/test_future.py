@@ -1,0 +1,428 @@
+"""The slim future is held against the standard one: every test of behaviour runs on both."""
+
+import asyncio
+import concurrent.futures
+import contextlib
+import gc
+import itertools
+import logging
+import signal
+import sys
+import threading
+import traceback
+import weakref
+from collections.abc import Callable, Iterator
+from concurrent.futures import ALL_COMPLETED, FIRST_COMPLETED, FIRST_EXCEPTION, Future, InvalidStateError
+
+import pytest
+
+from pulsar_actors.runtime.future import SlimFuture
+
+PATIENCE = 10.0
+AT_ONCE = 0.0
+
+Make = Callable[[], "Future[object]"]
+
+
+def standard() -> "Future[object]":
+    future: Future[object] = Future()
+    future.set_running_or_notify_cancel()
+    return future
+
+
+@pytest.fixture(params=[SlimFuture, standard], ids=["slim", "standard"])
+def make(request: pytest.FixtureRequest) -> Make:
+    return request.param
+
+
+@pytest.fixture
+def eager_switching() -> Iterator[None]:
+    """Let threads take turns as often as they can."""
+    before = sys.getswitchinterval()
+    sys.setswitchinterval(1e-6)
+    yield
+    sys.setswitchinterval(before)
+
+
+def in_thread(function: Callable[[], object]) -> threading.Thread:
+    thread = threading.Thread(target=function, daemon=True)
+    thread.start()
+    return thread
+
+
+def raised_by(future: "Future[object]") -> BaseException:
+    with pytest.raises(Exception) as caught:  # noqa: PT011 - which one is for the caller to see
+        future.result(AT_ONCE)
+    return caught.value
+
+
+def test_it_is_a_future_of_the_standard_library() -> None:
+    assert isinstance(SlimFuture(), Future)
+
+
+def test_a_result_is_returned_at_once_and_again(make: Make) -> None:
+    future = make()
+    future.set_result("done")
+    assert future.result() == future.result(AT_ONCE) == "done"
+    assert future.exception() is None
+
+
+def test_none_is_a_result(make: Make) -> None:
+    future = make()
+    future.set_result(None)
+    assert future.done()
+    assert future.result() is None
+
+
+def test_an_error_is_raised_and_returned(make: Make) -> None:
+    future, error = make(), OSError("lost")
+    future.set_exception(error)
+    assert raised_by(future) is error
+    assert future.exception() is error
+
+
+def test_until_it_is_done_it_is_running_and_afterwards_it_is_not(make: Make) -> None:
+    future = make()
+    assert (future.running(), future.done(), future.cancelled()) == (True, False, False)
+    future.set_result(1)
+    assert (future.running(), future.done(), future.cancelled()) == (False, True, False)
+
+
+@pytest.mark.parametrize("ask", ["result", "exception"])
+def test_waiting_ends_with_a_timeout_error_of_concurrent_futures(make: Make, ask: str) -> None:
+    future = make()
+    with pytest.raises(concurrent.futures.TimeoutError):
+        getattr(future, ask)(0.01)
+    with pytest.raises(concurrent.futures.TimeoutError):
+        getattr(future, ask)(AT_ONCE)
+    future.set_result("after all")
+    assert future.result() == "after all"
+
+
+@pytest.mark.parametrize("ask", ["result", "exception"])
+@pytest.mark.parametrize("waiters", [1, 5])
+def test_everybody_who_waits_is_woken(make: Make, ask: str, waiters: int) -> None:
+    future, error = make(), OSError("lost")
+    seen: list[object] = []
+
+    def wait() -> None:
+        try:
+            seen.append(getattr(future, ask)(PATIENCE))
+        except OSError as raised:
+            seen.append(raised)
+
+    threads = [in_thread(wait) for _ in range(waiters)]
+    future.set_exception(error)
+    for thread in threads:
+        thread.join(PATIENCE)
+    assert seen == [error] * waiters
+
+
+def test_it_cannot_be_cancelled(make: Make) -> None:
+    future = make()
+    assert future.cancel() is False
+    future.set_result(1)
+    assert future.cancel() is False
+    assert future.result() == 1
+
+
+def outcomes() -> list[Callable[["Future[object]"], None]]:
+    return [lambda future: future.set_result(2), lambda future: future.set_exception(OSError("second"))]
+
+
+@pytest.mark.parametrize("again", outcomes(), ids=["result", "error"])
+@pytest.mark.parametrize("observe", [id, repr], ids=["unobserved", "observed"])
+def test_the_first_outcome_stays(
+    make: Make, again: Callable[[Future[object]], None], observe: Callable[[object], object]
+) -> None:
+    succeeded, failed, error = make(), make(), ValueError("first")
+    for future in (succeeded, failed):
+        observe(future)
+    succeeded.set_result(1)
+    failed.set_exception(error)
+    with pytest.raises(InvalidStateError):
+        again(succeeded)
+    with pytest.raises(InvalidStateError):
+        again(failed)
+    assert succeeded.result() == 1
+    assert failed.exception() is error
+
+
+@pytest.mark.parametrize("end", outcomes(), ids=["result", "error"])
+@pytest.mark.parametrize("seconds_waited", [None, AT_ONCE])
+def test_callbacks_are_called_once_each_in_order_with_the_future(
+    make: Make, end: Callable[[Future[object]], None], seconds_waited: float | None
+) -> None:
+    future, calls = make(), []
+    future.add_done_callback(lambda done: calls.append(("a", done)))
+    if seconds_waited is not None:
+        concurrent.futures.wait([future], seconds_waited)
+    future.add_done_callback(lambda done: calls.append(("b", done)))
+    assert calls == []
+    end(future)
+    future.add_done_callback(lambda done: calls.append(("after", done)))
+    assert calls == [("a", future), ("b", future), ("after", future)]
+
+
+def test_a_callback_added_after_a_wait_that_ran_out_is_called(make: Make) -> None:
+    future, calls = make(), []
+    concurrent.futures.wait([future], AT_ONCE)
+    future.add_done_callback(calls.append)
+    future.set_result(1)
+    assert calls == [future]
+
+
+def test_a_callback_may_add_a_callback_which_is_called_at_once(make: Make) -> None:
+    future, calls = make(), []
+
+    def first(done: "Future[object]") -> None:
+        done.add_done_callback(lambda inner: calls.append(inner.result()))
+        calls.append("first")
+
+    future.add_done_callback(first)
+    future.add_done_callback(lambda _: calls.append("second"))
+    future.set_result("inner")
+    assert calls == ["inner", "first", "second"]
+
+
+def test_a_callback_may_wait_for_the_future(make: Make) -> None:
+    future, seen = make(), []
+    future.add_done_callback(lambda done: seen.append(done.result(PATIENCE)))
+    future.set_result(1)
+    assert seen == [1]
+
+
+def test_another_thread_can_use_the_future_while_a_callback_runs(make: Make) -> None:
+    future, seen = make(), []
+
+    def ask_elsewhere(done: "Future[object]") -> None:
+        in_thread(lambda: seen.append(done.exception(PATIENCE))).join(PATIENCE)
+        in_thread(lambda: done.add_done_callback(lambda _: seen.append("added"))).join(PATIENCE)
+
+    future.add_done_callback(ask_elsewhere)
+    future.set_result(1)
+    assert seen == [None, "added"]
+
+
+def test_a_callback_that_raises_is_logged_and_the_next_is_called(make: Make, caplog: pytest.LogCaptureFixture) -> None:
+    future, calls = make(), []
+    future.add_done_callback(lambda _: 1 // 0)
+    future.add_done_callback(calls.append)
+    with caplog.at_level(logging.ERROR, "concurrent.futures"):
+        future.set_result(1)
+    assert calls == [future]
+    assert "ZeroDivisionError" in caplog.text
+
+
+def test_wait_takes_those_that_are_done_and_those_that_are_not(make: Make) -> None:
+    done, failed, pending = make(), make(), make()
+    done.set_result(1)
+    failed.set_exception(OSError())
+    assert concurrent.futures.wait([done, failed, pending], AT_ONCE) == ({done, failed}, {pending})
+    assert concurrent.futures.wait([done, pending], return_when=FIRST_COMPLETED) == ({done}, {pending})
+    assert concurrent.futures.wait([failed, pending], return_when=FIRST_EXCEPTION) == ({failed}, {pending})
+
+
+@pytest.mark.parametrize("how", [ALL_COMPLETED, FIRST_COMPLETED, FIRST_EXCEPTION])
+def test_wait_ends_when_what_it_waits_for_has_happened(make: Make, how: str) -> None:
+    futures = [make() for _ in range(5)]
+    in_thread(lambda: [future.set_exception(OSError()) for future in futures])
+    done, pending = concurrent.futures.wait(futures, PATIENCE, how)
+    assert done
+    assert all(future.done() for future in done)
+    assert done | pending == set(futures)
+    assert how != ALL_COMPLETED or not pending
+
+
+def test_wait_takes_slim_and_standard_futures_together() -> None:
+    mixed = [SlimFuture(), standard(), SlimFuture(), standard()]
+    in_thread(lambda: [future.set_result(1) for future in mixed])
+    assert concurrent.futures.wait(mixed, PATIENCE) == (set(mixed), set())
+
+
+def test_as_completed_gives_them_in_the_order_in_which_they_end(make: Make) -> None:
+    first, second, third = make(), make(), make()
+    first.set_result(1)
+    completed = concurrent.futures.as_completed([third, second, first], PATIENCE)
+    assert next(completed) is first
+    third.set_result(3)
+    assert next(completed) is third
+    second.set_exception(OSError())
+    assert list(completed) == [second]
+
+
+def test_as_completed_runs_out_of_time(make: Make) -> None:
+    with pytest.raises(concurrent.futures.TimeoutError):
+        list(concurrent.futures.as_completed([make()], 0.01))
+
+
+def test_asyncio_awaits_it_wherever_it_ends(make: Make) -> None:
+    before, during, failed = make(), make(), make()
+    before.set_result("before")
+
+    async def main() -> list[object]:
+        awaited = [asyncio.wrap_future(future) for future in (before, during, failed)]
+        in_thread(lambda: during.set_result("during"))
+        in_thread(lambda: failed.set_exception(OSError("failed")))
+        return await asyncio.wait_for(asyncio.gather(*awaited, return_exceptions=True), PATIENCE)
+
+    *results, error = asyncio.run(main())
+    assert results == ["before", "during"]
+    assert repr(error) == "OSError('failed')"
+
+
+def test_a_coroutine_that_is_cancelled_leaves_the_future_going(make: Make) -> None:
+    future = make()
+
+    async def main() -> None:
+        awaited = asyncio.wrap_future(future)
+        awaited.cancel()
+        await asyncio.wait([awaited])
+        assert awaited.cancelled()
+        future.set_result("done anyway")
+        await asyncio.wait([awaited])
+
+    asyncio.run(main())
+    assert future.result() == "done anyway"
+
+
+def test_its_repr_tells_how_it_stands(make: Make) -> None:
+    future, failed = make(), make()
+    assert "state=running" in repr(future)
+    future.set_result(1)
+    failed.set_exception(OSError())
+    assert "state=finished returned int" in repr(future)
+    assert "state=finished raised OSError" in repr(failed)
+
+
+def test_it_cannot_be_started_as_it_is_running_already(make: Make, caplog: pytest.LogCaptureFixture) -> None:
+    with pytest.raises(RuntimeError, match="unexpected state"):
+        make().set_running_or_notify_cancel()
+    assert "unexpected state" in caplog.text
+
+
+def test_ctrl_c_interrupts_a_wait() -> None:
+    future: SlimFuture[object] = SlimFuture()
+    main = threading.main_thread().ident
+    assert main is not None
+
+    def press_when_waiting() -> None:
+        while future._made is None:  # it is made by the one who waits
+            threading.Event().wait(0.001)
+        signal.pthread_kill(main, signal.SIGINT)
+
+    thread = in_thread(press_when_waiting)
+    with pytest.raises(KeyboardInterrupt):
+        future.result(PATIENCE)
+    thread.join(PATIENCE)
+    future.set_result("unharmed")
+    assert future.result() == "unharmed"
+
+
+def test_an_error_raised_many_times_keeps_a_short_traceback_with_its_origin() -> None:
+    def origin() -> None:
+        raise OSError("lost")
+
+    future: SlimFuture[object] = SlimFuture()
+    try:
+        origin()
+    except OSError as error:
+        future.set_exception(error)
+    lengths = {len(traceback.extract_tb(raised_by(future).__traceback__)) for _ in range(5)}
+    assert len(lengths) == 1
+    assert "origin" in {frame.name for frame in traceback.extract_tb(raised_by(future).__traceback__)}
+
+
+def test_futures_that_share_an_error_do_not_share_its_traceback() -> None:
+    error = OSError("lost")
+    futures: list[SlimFuture[object]] = [SlimFuture() for _ in range(5)]
+    for future in futures:
+        future.set_exception(error)
+    lengths = {len(traceback.extract_tb(raised_by(future).__traceback__)) for future in futures}
+    assert len(lengths) == 1
+
+
+def test_raising_an_error_makes_no_cycle() -> None:
+    future: SlimFuture[object] = SlimFuture()
+    gone = weakref.ref(future)
+    future.set_exception(OSError("lost"))
+    gc.disable()
+    try:
+        with contextlib.suppress(OSError):
+            gone().result()
+        del future
+        assert gone() is None
+    finally:
+        gc.enable()
+
+
+@pytest.mark.usefixtures("eager_switching")
+def test_a_result_and_the_first_waiter_never_miss_each_other() -> None:
+    rounds = 3000
+    futures: list[SlimFuture[int]] = [SlimFuture() for _ in range(rounds)]
+    called = itertools.count()
+    ways: list[Callable[[SlimFuture[int]], object]] = [
+        lambda future: future.result(PATIENCE),
+        lambda future: future.exception(PATIENCE),
+        lambda future: future.add_done_callback(lambda _: next(called)),
+        lambda future: concurrent.futures.wait([future], PATIENCE).done.pop(),
+        lambda future: next(concurrent.futures.as_completed([future], PATIENCE)),
+    ]
+    line = threading.Barrier(len(ways) + 1)
+    faults: list[BaseException] = []
+
+    def run(do: Callable[[SlimFuture[int]], object]) -> None:
+        try:
+            for future in futures:
+                line.wait(PATIENCE)
+                do(future)
+        except BaseException as fault:  # noqa: BLE001 - for the test to see
+            faults.append(fault)
+
+    threads = [threading.Thread(target=run, args=(way,), daemon=True) for way in ways]
+    for thread in threads:
+        thread.start()
+    run(lambda future: future.set_result(1))
+    for thread in threads:
+        thread.join(PATIENCE)
+        assert not thread.is_alive()
+    assert faults == []
+    assert next(called) == rounds
+
+
+@pytest.mark.usefixtures("eager_switching")
+def test_many_who_race_to_end_it_leave_one_winner() -> None:
+    line = threading.Barrier(4)
+    winners: list[int] = []
+    futures: list[SlimFuture[int]] = [SlimFuture() for _ in range(500)]
+
+    def run(number: int) -> None:
+        for index, future in enumerate(futures):
+            line.wait(PATIENCE)
+            try:
+                future.set_result(number) if number % 2 else future.set_exception(OSError(number))
+                winners.append(index)
+            except InvalidStateError:
+                continue
+
+    threads = [threading.Thread(target=run, args=(number,), daemon=True) for number in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join(PATIENCE)
+    assert sorted(winners) == list(range(len(futures)))
+    assert all((future.exception() is None) == isinstance(future._result, int) for future in futures)
+
+
+def test_no_condition_is_made_for_one_that_nobody_waits_for(monkeypatch: pytest.MonkeyPatch) -> None:
+    made: list[object] = []
+    condition = threading.Condition
+    monkeypatch.setattr(threading, "Condition", lambda lock: made.append(lock) or condition(lock))
+    future: SlimFuture[int] = SlimFuture()
+    future.add_done_callback(lambda done: done.result())
+    assert (future.done(), future.cancel(), future.cancelled()) == (False, False, False)
+    future.set_result(1)
+    assert (future.done(), future.running(), future.result(), future.exception()) == (True, False, 1, None)
+    assert made == []
+    concurrent.futures.wait([future])
+    assert len(made) == 1

@@ -1,0 +1,427 @@
+import threading
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+from entries_in_hand import batch, single
+from loop_in_hand import Interloper
+
+from pulsar_actors.exceptions import AlreadyClosed, ProcessForked, TopicTerminated
+from pulsar_actors.machines.consumer_events import Await, GiveUp, HandedOut, Returned, Spoiled
+from pulsar_actors.machines.ledgers.generations import Generation
+from pulsar_actors.runtime.future import SlimFuture
+from pulsar_actors.runtime.hand_off import HandOff, Terms
+from pulsar_actors.runtime.interleaving import THREADS, Interleaving
+from pulsar_actors.wire.message_id import MessageId
+from pulsar_actors.wire.PulsarApi_pb2 import CommandAck
+
+CLOSED = AlreadyClosed("the consumer is closed")
+FIRST = Generation(1)
+RECONNECTED = FIRST.attached_to(2)
+REDELIVERED = RECONNECTED.redelivered_to(1)
+SOUGHT = REDELIVERED.sought()
+
+
+def make(payload: Any, stored: Any, opened: Any, index: int) -> str:
+    return bytes(payload).decode()
+
+
+class Bench:
+    """A queue, and what its actor was told."""
+
+    def __init__(self, queue_size: int = 8, interleaving: Interleaving = THREADS, **terms: bool) -> None:
+        self.told: list[Any] = []
+        self.queue = HandOff(Terms(queue_size, "topic", make, bytes, **terms), self.told.append, interleaving)
+        self.queue.clear(FIRST)
+        self.told.clear()
+
+    def take(self, count: int) -> list[str | None]:
+        return [self.queue.take() for _ in range(count)]
+
+    def handed_out(self) -> int:
+        return sum(report.messages for report in self.told if isinstance(report, HandedOut))
+
+    def wait(self) -> SlimFuture[None]:
+        waiter: SlimFuture[None] = SlimFuture()
+        self.queue.wait(waiter)
+        return waiter
+
+
+def letters(entry_id: int, text: str) -> Any:
+    return batch(entry_id, *(letter.encode() for letter in text))
+
+
+# Handing out.
+
+
+def test_messages_come_out_in_the_order_of_entries_and_batches() -> None:
+    bench = Bench()
+    bench.queue.add([single(1, b"a"), letters(2, "bcd"), single(3, b"e")])
+    assert bench.take(7) == ["a", "b", "c", "d", "e", None, None]
+
+
+def test_every_message_that_was_handed_out_is_reported_once() -> None:
+    bench = Bench()
+    bench.queue.add([letters(number, "abcdefg") for number in range(10)])
+    assert None not in bench.take(70)
+    assert bench.take(1) == [None]
+    assert bench.handed_out() == 70
+    assert bench.take(1) == [None]
+    assert bench.handed_out() == 70
+
+
+def test_half_a_queue_is_reported_as_soon_as_it_was_handed_out() -> None:
+    bench = Bench(queue_size=8)
+    bench.queue.add([letters(1, "abcdefghijkl")])
+    bench.take(4)
+    assert bench.handed_out() == 0
+    bench.take(1)
+    assert bench.told == [HandedOut(FIRST, 4)]
+
+
+def test_single_messages_are_reported_together() -> None:
+    bench = Bench(queue_size=8)
+    bench.queue.add([single(number, b"x") for number in range(8)])
+    bench.take(9)
+    assert [report.messages for report in bench.told] == [4, 4]
+
+
+def test_who_wants_ids_gets_that_of_the_last_message_of_each_entry() -> None:
+    bench = Bench(queue_size=8, reports_ids=True)
+    bench.queue.add([single(1, b"a"), letters(2, "bc"), batch(3, b"d", b"e", b"f", wanted=0b011)])
+    bench.take(6)
+    ids = [message_id for report in bench.told for message_id in report.message_ids]
+    assert ids == [MessageId(1, 1), MessageId(1, 2, -1, 1, 2), MessageId(1, 3, -1, 1, 3)]
+
+
+def test_messages_that_nobody_wants_to_see_give_back_their_permits() -> None:
+    bench = Bench(compacted=True)
+    bench.queue.add([batch(1, b"a", b"b", compacted_out=(0,)), batch(2, b"c", b"d", compacted_out=(0, 1))])
+    assert bench.take(2) == ["b", None]
+    assert bench.told == [Returned(FIRST, 1), Returned(FIRST, 2), HandedOut(FIRST, 1)]
+
+
+def test_a_corrupt_entry_is_reported_and_costs_only_itself() -> None:
+    bench = Bench()
+    bench.queue.add([single(1, broken=True), single(2, b"good")])
+    assert bench.take(2) == ["good", None]
+    assert bench.told[0] == Spoiled(FIRST, (1, 1), 1, CommandAck.ChecksumMismatch)
+
+
+def test_what_was_opened_last_is_known_and_counted() -> None:
+    bench = Bench()
+    bench.queue.add([letters(1, "abc"), letters(2, "de")])
+    assert bench.queue.opened is None
+    bench.take(1)
+    assert (bench.queue.opened, bench.queue.opened_messages, bench.queue.left_open) == (MessageId(1, 2), 5, 4)
+    assert bench.queue.queued == 4
+    bench.queue.add([letters(3, "fg")])
+    assert bench.queue.queued == 6
+
+
+# Generations.
+
+
+def test_a_reconnect_keeps_what_is_opened_and_drops_what_is_queued() -> None:
+    bench = Bench(queue_size=4)
+    bench.queue.add([letters(1, "abcdef"), letters(2, "gh")])
+    bench.take(1)
+    bench.queue.clear(RECONNECTED)
+    assert bench.queue.opened == MessageId(1, 1)
+    assert bench.take(6) == ["b", "c", "d", "e", "f", None]
+    bench.queue.add([letters(2, "gh")])
+    assert bench.take(3) == ["g", "h", None]
+
+
+@pytest.mark.parametrize("generation", [REDELIVERED, SOUGHT], ids=["redelivery", "seek"])
+def test_what_comes_again_is_not_handed_out_from_before(generation: Generation) -> None:
+    bench = Bench(queue_size=4)
+    bench.queue.add([letters(1, "abcdef")])
+    bench.take(1)
+    bench.queue.clear(generation)
+    assert bench.take(1) == [None]
+    bench.queue.add([letters(1, "abcdef")])
+    assert bench.take(1) == ["a"]
+
+
+def test_only_a_seek_forgets_what_was_opened_and_that_the_topic_has_ended() -> None:
+    bench = Bench()
+    bench.queue.add([letters(1, "ab")])
+    bench.take(2)
+    bench.queue.mark_end()
+    bench.queue.clear(REDELIVERED)
+    assert bench.queue.opened == MessageId(1, 1)
+    assert isinstance(bench.queue.over, TopicTerminated)
+    bench.queue.clear(SOUGHT)
+    assert bench.queue.opened is None
+    assert bench.queue.over is None
+
+
+def test_reports_carry_the_generation_in_which_the_messages_were_opened() -> None:
+    bench = Bench(queue_size=4)
+    bench.queue.add([letters(1, "ab")])
+    bench.take(3)
+    bench.queue.clear(RECONNECTED)
+    bench.queue.add([letters(2, "cd")])
+    bench.take(3)
+    assert bench.told == [HandedOut(FIRST, 2), HandedOut(RECONNECTED, 2)]
+
+
+def test_what_was_handed_out_before_a_redelivery_is_counted_to_the_message() -> None:
+    bench = Bench(queue_size=8)
+    bench.queue.add([letters(1, "abcd")])
+    bench.take(3)
+    bench.queue.clear(REDELIVERED)
+    assert bench.handed_out() == 3
+
+
+def test_messages_opened_before_a_reconnect_are_not_reported_as_of_the_new_connection() -> None:
+    bench = Bench(queue_size=4)
+    bench.queue.add([letters(1, "abcdef")])
+    bench.take(1)
+    bench.queue.clear(RECONNECTED)
+    bench.queue.add([letters(2, "gh")])
+    bench.take(8)
+    assert [(report.generation, report.messages) for report in bench.told] == [
+        (FIRST, 2), (FIRST, 2), (FIRST, 2), (RECONNECTED, 2),
+    ]  # fmt: skip
+
+
+def test_a_seek_between_the_opening_of_an_entry_and_the_taking_from_it_voids_it() -> None:
+    interloper = Interloper()
+    bench = Bench(queue_size=4, interleaving=interloper.interleaving)
+    bench.queue.add([letters(1, "abcd")])
+    bench.take(1)
+    iterator = bench.queue._open  # a caller stands just before its `next`
+    bench.queue.clear(SOUGHT)
+    assert next(iterator, None) is None
+
+
+# The end.
+
+
+def test_after_the_end_nothing_is_handed_out_and_the_first_reason_stays() -> None:
+    bench = Bench()
+    bench.queue.add([letters(1, "abc"), letters(2, "de")])
+    bench.take(1)
+    bench.queue.end(CLOSED)
+    bench.queue.end(AlreadyClosed("again"))
+    assert bench.take(1) == [None]
+    assert bench.queue.over is CLOSED
+    bench.queue.add([letters(3, "fg")])
+    assert bench.take(1) == [None]
+
+
+def test_the_end_of_the_topic_is_said_after_what_is_queued() -> None:
+    bench = Bench()
+    bench.queue.add([letters(1, "ab")])
+    bench.queue.mark_end()
+    assert bench.take(3) == ["a", "b", None]
+    assert isinstance(bench.queue.over, TopicTerminated)
+
+
+def test_in_a_forked_child_nothing_is_handed_out_even_if_another_thread_had_the_lock() -> None:
+    bench = Bench()
+    bench.queue.add([letters(1, "ab"), letters(2, "cd")])
+    bench.take(1)
+    bench.queue._lock.__enter__()
+    forked = ProcessForked("make a new Client")
+    bench.queue.forget(forked)
+    assert bench.take(1) == [None]
+    assert bench.queue.over is forked
+    assert bench.queue.queued == 0
+
+
+# Waiting.
+
+
+def test_as_many_are_woken_as_there_are_messages() -> None:
+    bench = Bench()
+    waiters = [bench.wait() for _ in range(4)]
+    bench.queue.add([letters(1, "ab"), batch(2, b"c", b"d", wanted=0b10)])
+    assert [waiter.done() for waiter in waiters] == [True, True, True, False]
+
+
+@pytest.mark.parametrize("end", [lambda queue: queue.end(CLOSED), HandOff.mark_end], ids=["closed", "ended"])
+def test_everybody_who_waits_is_woken_at_the_end(end: Callable[[HandOff], None]) -> None:
+    bench = Bench()
+    waiters = [bench.wait() for _ in range(3)]
+    end(bench.queue)
+    assert all(waiter.done() for waiter in waiters)
+
+
+def test_one_that_leaves_before_it_was_woken_leaves_no_trace() -> None:
+    bench = Bench()
+    first, second = bench.wait(), bench.wait()
+    bench.queue.leave(first, empty_handed=True)
+    bench.queue.add([single(1)])
+    assert (first.done(), second.done()) == (False, True)
+
+
+def test_one_that_was_woken_and_leaves_without_a_message_wakes_another_if_there_is_one() -> None:
+    bench = Bench()
+    first, second = bench.wait(), bench.wait()
+    bench.queue.add([single(1)])
+    assert first.done()
+    bench.queue.leave(first, empty_handed=True)
+    assert second.done()
+
+
+def test_a_wake_up_that_led_to_a_message_or_to_an_empty_queue_is_not_passed_on() -> None:
+    bench = Bench()
+    first, second, third = bench.wait(), bench.wait(), bench.wait()
+    bench.queue.add([single(1), single(2)])
+    bench.take(1)
+    bench.queue.leave(first, empty_handed=False)
+    bench.take(1)
+    bench.queue.leave(second, empty_handed=True)
+    assert not third.done()
+
+
+def test_entries_that_come_between_the_look_and_the_waiting_wake_the_caller() -> None:
+    interloper = Interloper()
+    bench = Bench(interleaving=interloper.interleaving)
+    interloper.at(1, lambda: bench.queue.add([single(1, b"a")]))  # after the waiter is there
+    assert bench.wait().done()
+    interloper.at(0, lambda: bench.queue.add([single(2, b"b")]))  # before it is: the look that follows finds it
+    assert not bench.wait().done()
+    assert bench.take(2) == ["a", "b"]
+
+
+def test_callers_may_empty_the_queue_while_entries_are_being_added() -> None:
+    interloper = Interloper()
+    bench = Bench(interleaving=interloper.interleaving)
+    waiter = bench.wait()
+    interloper.at(0, lambda: bench.take(3))
+    bench.queue.add([letters(1, "ab"), single(2)])
+    assert waiter.done()
+
+
+# A queue without places of its own.
+
+
+def test_without_a_queue_each_one_who_waits_asks_and_each_who_leaves_in_vain_takes_it_back() -> None:
+    bench = Bench(queue_size=0)
+    first, second = bench.wait(), bench.wait()
+    bench.queue.leave(first, empty_handed=True)
+    bench.queue.add([single(1, b"a")])
+    assert bench.take(1) == ["a"]
+    bench.queue.leave(second, empty_handed=False)
+    assert bench.told == [Await(), Await(), GiveUp(), HandedOut(FIRST, 1)]
+
+
+def test_without_a_queue_what_was_handed_out_is_reported_at_once() -> None:
+    bench = Bench(queue_size=0)
+    bench.queue.add([letters(1, "abc")])
+    bench.take(1)
+    assert bench.handed_out() == 1
+
+
+def test_without_a_queue_a_future_asks_too() -> None:
+    bench = Bench(queue_size=0)
+    bench.queue.promise()
+    assert bench.told == [Await()]
+
+
+# Futures of messages.
+
+
+def test_futures_get_messages_in_the_order_in_which_they_asked() -> None:
+    bench = Bench()
+    futures = [bench.queue.promise() for _ in range(3)]
+    bench.queue.add([letters(1, "ab")])
+    assert [future.result(0) for future in futures[:2]] == ["a", "b"]
+    assert not futures[2].done()
+    bench.queue.add([single(2, b"c")])
+    assert futures[2].result(0) == "c"
+
+
+def test_a_future_that_is_asked_for_when_there_are_messages_is_served_when_the_actor_is_told() -> None:
+    bench = Bench()
+    bench.queue.add([single(1, b"a")])
+    future = bench.queue.promise()
+    bench.queue.serve()
+    assert future.result(0) == "a"
+
+
+def test_a_future_that_was_cancelled_costs_no_message() -> None:
+    bench = Bench()
+    first, second = bench.queue.promise(), bench.queue.promise()
+    assert first.cancel()
+    bench.queue.add([single(1, b"a")])
+    assert second.result(0) == "a"
+
+
+def test_a_future_whose_message_turns_out_corrupt_gets_the_next_one() -> None:
+    bench = Bench()
+    future = bench.queue.promise()
+    bench.queue.add([single(1, broken=True)])
+    assert not future.done()
+    bench.queue.add([single(2, b"good")])
+    assert future.result(0) == "good"
+
+
+def test_futures_fail_at_the_end_of_the_queue_and_of_the_topic() -> None:
+    bench = Bench()
+    closed = bench.queue.promise()
+    bench.queue.end(CLOSED)
+    assert closed.exception(0) is CLOSED
+    other = Bench()
+    ended = other.queue.promise()
+    other.queue.mark_end()
+    assert isinstance(ended.exception(0), TopicTerminated)
+
+
+def test_a_future_that_is_asked_for_after_the_end_fails_though_no_actor_is_left_to_serve_it() -> None:
+    bench = Bench()
+    bench.queue.end(CLOSED)
+    assert bench.queue.promise().exception(0) is CLOSED
+
+
+def test_a_future_that_finds_the_queue_closed_is_no_longer_in_the_line_where_it_could_end_twice() -> None:
+    bench = Bench()
+    bench.queue.end(CLOSED)
+    future = bench.queue.promise()
+    bench.queue.serve()
+    assert future.exception(0) is CLOSED
+
+
+def test_a_future_that_is_just_being_served_while_the_queue_closes_ends_once() -> None:
+    interloper = Interloper()
+    bench = Bench(interleaving=interloper.interleaving)
+    interloper.at(0, lambda: bench.queue.end(CLOSED))
+    assert bench.queue.promise().exception(0) is CLOSED
+
+
+def test_who_waits_by_a_future_reports_the_last_message_or_no_other_would_come() -> None:
+    bench = Bench(queue_size=1)
+    bench.queue.add([single(1, b"a")])
+    assert bench.take(1) == ["a"]
+    future = bench.queue.promise()
+    bench.queue.serve()
+    assert not future.done()
+    assert bench.handed_out() == 1
+
+
+def test_a_future_is_served_with_what_a_caller_leaves_who_is_just_opening_an_entry() -> None:
+    inside, go_on = threading.Event(), threading.Event()
+
+    def stop_inside() -> None:
+        if threading.current_thread() is opener and not bench.queue._entries:
+            inside.set()
+            assert go_on.wait(20)
+
+    opener: threading.Thread | None = None
+    bench = Bench(interleaving=Interleaving(threading.Lock, stop_inside))
+    opener = threading.Thread(target=bench.queue.take)
+    bench.queue.add([letters(1, "ab")])
+    future = bench.queue.promise()
+    opener.start()
+    assert inside.wait(20)
+    server = threading.Thread(target=bench.queue.serve)
+    server.start()
+    server.join(0.05)  # it has looked, or waits for the lock
+    go_on.set()
+    opener.join(20)
+    server.join(20)
+    assert future.result(0) == "b"

@@ -1,0 +1,302 @@
+from typing import Any
+
+import pytest
+from loop_in_hand import Confidants, LoopInHand, actor_of, effects_of
+
+from pulsar_actors.exceptions import (
+    AlreadyClosed,
+    ConnectError,
+    ConnectionLost,
+    InternalError,
+    Timeout,
+    TopicNotFound,
+)
+from pulsar_actors.machines import lookup_events
+from pulsar_actors.machines.connection_events import Ask
+from pulsar_actors.machines.lookup_events import Target
+from pulsar_actors.machines.timers import StartTimer
+from pulsar_actors.runtime.actor import Died, tell
+from pulsar_actors.runtime.binding_actor import BrokerFound, FindBroker
+from pulsar_actors.runtime.lookup_actor import EndLookups, LookupActor, LookupSettings, Question, Reached
+from pulsar_actors.runtime.members import Replied, Token
+from pulsar_actors.runtime.tally import Tally
+from pulsar_actors.wire.PulsarApi_pb2 import (
+    CommandLookupTopic,
+    CommandLookupTopicResponse,
+    CommandPartitionedTopicMetadata,
+    CommandPartitionedTopicMetadataResponse,
+)
+
+SETTINGS = LookupSettings(timeout=30.0, tls=False, listener_name=None, at_once=2)
+SERVICE_URL = Target(None, None)
+HOW_MANY = CommandPartitionedTopicMetadata(topic="t", request_id=0)
+LOST = ConnectionLost("reset")
+
+
+def found(url: str = "pulsar://b:6650", **more: Any) -> CommandLookupTopicResponse:
+    return CommandLookupTopicResponse(
+        request_id=1, brokerServiceUrl=url, response=CommandLookupTopicResponse.Connect, **more
+    )
+
+
+class Bench:
+    def __init__(self, settings: LookupSettings = SETTINGS) -> None:
+        self.loop = LoopInHand()
+        self.confidants = Confidants(self.loop)
+        self.guardian, self.asker = self.confidants.make(), self.confidants.make()
+        self.connection = self.confidants.make()
+        self.tally = Tally()
+        self.actor = LookupActor.start(self.loop, self.guardian, settings, self.tally)
+        self.answers: list[Any] = []
+        self._asked = 0
+
+    def tell(self, *messages: object) -> None:
+        for message in messages:
+            tell(self.actor, message)
+        self.loop.run()
+
+    def find(self, topic: str = "t", cluster: str | None = None) -> None:
+        self._asked += 1
+        self.tell(FindBroker(topic, cluster, Token(self.asker, self._asked)))
+
+    def ask(self) -> None:
+        self.tell(Question(HOW_MANY, self.answers.append))
+
+    def reaches(self) -> list[Any]:
+        """What it wants connections to."""
+        return self.confidants.heard(self.guardian)
+
+    def connect(self) -> list[Any]:
+        """Give a connection to everybody who wants one, and tell what is asked there."""
+        for reach in self.reaches():
+            self.tell(Reached(reach.asker.question, self.connection))
+        return self.asked()
+
+    def asked(self) -> list[Any]:
+        return self.confidants.heard(self.connection)
+
+    def reply(self, ask: Ask, answer: Any) -> None:
+        assert isinstance(ask.token, Token)
+        self.tell(Replied(ask.token.question, answer))
+
+    def told(self) -> list[Any]:
+        return self.confidants.heard(self.asker)
+
+
+def test_every_effect_of_the_chart_is_performed() -> None:
+    bench = Bench()
+    effects = effects_of(lookup_events) - {Target}
+    assert StartTimer not in effects
+    samples: dict[str, Any] = {
+        "target": SERVICE_URL, "command": HOW_MANY, "timeout": 1.0, "error": LOST,
+    }  # fmt: skip
+    actor: Any = actor_of(bench.actor)
+    for kind in sorted(effects, key=lambda kind: kind.__name__):
+        fields: tuple[str, ...] = getattr(kind, "_fields")  # noqa: B009 - of any named tuple
+        bench.ask()
+        question = max(actor._inquiries)
+        actor._inquiries[question].connection = bench.connection
+        actor._perform(question, actor._inquiries[question], kind(*(samples[name] for name in fields)))
+
+
+def test_an_effect_that_nobody_performs_is_a_bug() -> None:
+    bench = Bench()
+    bench.ask()
+    actor: Any = actor_of(bench.actor)
+    with pytest.raises(InternalError, match="nobody performs 'something'"):
+        actor._perform(1, actor._inquiries[1], "something")
+
+
+def test_who_serves_a_topic_is_asked_where_the_service_url_leads() -> None:
+    bench = Bench()
+    bench.find("persistent://public/default/t")
+    (reach,) = bench.reaches()
+    assert (reach.target, reach.cluster_url) == (SERVICE_URL, None)
+    bench.tell(Reached(reach.asker.question, bench.connection))
+    (asked,) = bench.asked()
+    assert asked.command == CommandLookupTopic(topic="persistent://public/default/t", request_id=0, authoritative=False)
+    assert asked.timeout == 30.0
+    bench.reply(asked, found())
+    assert bench.told() == [BrokerFound(1, Target("pulsar://b:6650", "pulsar://b:6650"))]
+
+
+def test_a_listener_name_is_said_if_there_is_one() -> None:
+    bench = Bench(SETTINGS._replace(listener_name="outside"))
+    bench.find()
+    assert bench.connect()[0].command.advertised_listener_name == "outside"
+
+
+def test_a_cluster_is_passed_on() -> None:
+    bench = Bench()
+    bench.find(cluster="pulsar://other:6650")
+    assert bench.reaches()[0].cluster_url == "pulsar://other:6650"
+
+
+def test_a_redirect_is_followed() -> None:
+    bench = Bench()
+    bench.find()
+    redirect = found("pulsar://c:6650", authoritative=True)
+    redirect.response = CommandLookupTopicResponse.Redirect
+    bench.reply(bench.connect()[0], redirect)
+    (reach,) = bench.reaches()
+    assert reach.target == Target("pulsar://c:6650", "pulsar://c:6650")
+    bench.tell(Reached(reach.asker.question, bench.connection))
+    assert bench.asked()[0].command.authoritative
+
+
+def test_a_caller_gets_the_brokers_answer_or_its_refusal() -> None:
+    bench = Bench()
+    bench.ask()
+    answer = CommandPartitionedTopicMetadataResponse(
+        partitions=3, request_id=1, response=CommandPartitionedTopicMetadataResponse.Success
+    )
+    bench.reply(bench.connect()[0], answer)
+    assert bench.answers == [answer]
+    bench.find()
+    refusal = TopicNotFound("TopicNotFound", "no")
+    bench.reply(bench.connect()[0], refusal)
+    assert bench.told() == [BrokerFound(1, refusal)]
+
+
+def test_what_may_pass_is_asked_again_after_a_pause() -> None:
+    bench = Bench()
+    bench.find()
+    bench.reply(bench.connect()[0], LOST)
+    assert bench.reaches() == []
+    bench.loop.pass_time(1.0)
+    (reach,) = bench.reaches()
+    bench.tell(Reached(reach.asker.question, ConnectError("nobody listens")))
+    bench.loop.pass_time(1.0)
+    bench.reply(bench.connect()[0], found())
+    assert isinstance(bench.told()[0].outcome, Target)
+
+
+def test_nobody_waits_longer_than_the_operation_timeout() -> None:
+    bench = Bench()
+    bench.find()
+    bench.loop.pass_time(30.1)
+    ((told),) = bench.told()
+    assert isinstance(told.outcome, Timeout)
+
+
+def test_what_comes_after_the_end_of_a_question_is_nobodys() -> None:
+    bench = Bench()
+    bench.find()
+    (reach,) = bench.reaches()
+    bench.loop.pass_time(30.1)
+    bench.told()
+    question = reach.asker.question
+    bench.tell(Reached(question, bench.connection), Reached(question, LOST), Replied(question, found()))
+    assert bench.told() == []
+    assert bench.asked() == []
+
+
+def test_only_so_many_are_on_their_way_and_the_others_wait_in_their_order() -> None:
+    bench = Bench()
+    for number in range(4):
+        bench.find(f"topic {number}")
+    asked = bench.connect()
+    assert [ask.command.topic for ask in asked] == ["topic 0", "topic 1"]
+    bench.reply(asked[1], found())
+    assert [ask.command.topic for ask in bench.connect()] == ["topic 2"]
+    bench.reply(asked[0], found())
+    assert [ask.command.topic for ask in bench.connect()] == ["topic 3"]
+
+
+def test_a_turn_goes_past_those_who_have_given_up_in_line() -> None:
+    bench = Bench(SETTINGS._replace(at_once=1))
+    bench.find("first")
+    (first,) = bench.connect()
+    bench.find("gives up")
+    bench.loop.pass_time(29.0)
+    bench.find("goes on")
+    bench.loop.pass_time(1.1)
+    assert [type(told.outcome) for told in bench.told()] == [Timeout, Timeout]
+    assert [ask.command.topic for ask in bench.connect()] == ["goes on"]
+    bench.reply(first, found())
+
+
+def test_a_turn_is_not_lost_with_one_that_has_gone_from_the_line() -> None:
+    bench = Bench(SETTINGS._replace(at_once=1))
+    for topic in ("first", "has gone", "third"):
+        bench.find(topic)
+    (first,) = bench.connect()
+    del actor_of(bench.actor)._inquiries[2]
+    bench.reply(first, found())
+    assert [ask.command.topic for ask in bench.connect()] == ["third"]
+
+
+def test_when_all_in_line_have_given_up_the_turn_is_free_again() -> None:
+    bench = Bench(SETTINGS._replace(at_once=1))
+    bench.find("first")
+    bench.find("second")
+    bench.loop.pass_time(30.1)
+    bench.told()
+    bench.reaches()
+    bench.find("third")
+    assert [ask.command.topic for ask in bench.connect()] == ["third"]
+
+
+def test_when_the_line_is_too_long_the_rest_is_turned_away_at_once() -> None:
+    bench = Bench()
+    actor: Any = actor_of(bench.actor)
+    actor._turns = type(actor._turns)(1, 1)
+    bench.find()
+    bench.find()
+    ((told),) = bench.told()
+    assert "more lookups than may wait" in str(told.outcome)
+
+
+def test_at_the_end_of_the_client_everybody_is_answered() -> None:
+    bench = Bench()
+    for _ in range(4):
+        bench.find()
+    bench.ask()
+    bench.tell(EndLookups())
+    assert [type(told.outcome) for told in bench.told()] == [AlreadyClosed] * 4
+    assert isinstance(bench.answers[0], AlreadyClosed)
+    assert not bench.actor.is_alive()
+
+
+def test_a_bug_answers_everybody_with_its_name() -> None:
+    bench = Bench(SETTINGS._replace(at_once=5))
+    bench.find()
+    bench.ask()
+    bench.tell(Question("no command", bench.answers.append))  # type: ignore[arg-type]
+    for reach in bench.reaches():
+        bench.tell(Reached(reach.asker.question, bench.connection))
+    bench.ask()
+    assert [type(told.outcome) for told in bench.told()] == [InternalError]
+    assert isinstance(bench.answers[0], InternalError)
+    assert [type(one) for one in bench.reaches()] == [Died]
+
+
+def test_a_question_that_comes_after_the_end_is_answered() -> None:
+    bench = Bench()
+    bench.tell(EndLookups())
+    bench.find()
+    bench.ask()
+    bench.tell(Replied(1, found()))
+    ((told),) = bench.told()
+    assert (told.question, type(told.outcome)) == (1, AlreadyClosed)
+    assert isinstance(bench.answers[0], AlreadyClosed)
+
+
+def test_a_question_that_comes_after_a_bug_is_answered_with_its_name() -> None:
+    bench = Bench()
+    tell(bench.actor, Question("no command", bench.answers.append))  # type: ignore[arg-type]
+    bench.connect()
+    bench.ask()
+    assert [type(answer) for answer in bench.answers] == [InternalError, InternalError]
+
+
+def test_questions_on_their_way_are_counted() -> None:
+    bench = Bench()
+    bench.find()
+    bench.ask()
+    assert bench.tally.lookups == 2
+    bench.reply(bench.connect()[0], found())
+    assert bench.tally.lookups == 1
+    bench.tell(Question("no command", bench.answers.append))  # type: ignore[arg-type]
+    bench.connect()
+    assert bench.tally.lookups == 0

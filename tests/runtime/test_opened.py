@@ -1,0 +1,108 @@
+from typing import Any
+
+import pytest
+from entries_in_hand import batch, single
+
+from pulsar_actors.machines.entry_intake import Delivery
+from pulsar_actors.machines.ledgers.generations import Generation
+from pulsar_actors.runtime.opened import Contents, Opened, open_entry
+from pulsar_actors.wire.errors import (
+    ChecksumMismatch,
+    EntryError,
+    MalformedBatch,
+    UncompressedSizeCorruption,
+)
+from pulsar_actors.wire.message_id import MessageId
+from pulsar_actors.wire.PulsarApi_pb2 import CompressionType
+
+GENERATION = Generation(3, 2, 1)
+
+
+def make(payload: Any, stored: Any, opened: Opened, index: int) -> tuple[bytes, int, MessageId]:
+    return bytes(payload), index, opened.id_of(index)
+
+
+def shared(delivery: Delivery) -> Opened:
+    return Opened(delivery, GENERATION, "the topic", int)
+
+
+def contents(delivery: Delivery, limit: int = 1000, *, compacted: bool = False) -> Contents:
+    return open_entry(delivery, shared(delivery), make, limit, compacted=compacted)
+
+
+def test_an_entry_that_is_no_batch_is_one_message_with_the_entrys_id() -> None:
+    found = contents(single(7, b"alone"))
+    assert found.messages == [(b"alone", 0, MessageId(1, 7))]
+    assert (list(found.indexes), found.left_out, found.size) == ([0], 0, 5)
+
+
+def test_the_messages_of_a_batch_have_ids_of_their_own() -> None:
+    found = contents(batch(7, b"a", b"b"))
+    assert found.messages == [
+        (b"a", 0, MessageId(1, 7, batch_index=0, batch_size=2)),
+        (b"b", 1, MessageId(1, 7, batch_index=1, batch_size=2)),
+    ]
+    assert (list(found.indexes), found.left_out) == ([0, 1], 0)
+
+
+def test_a_batch_of_one_is_a_batch() -> None:
+    assert contents(batch(7, b"a")).messages == [(b"a", 0, MessageId(1, 7, batch_index=0, batch_size=1))]
+
+
+def test_messages_that_are_not_wanted_are_not_made_and_are_no_loss() -> None:
+    found = contents(batch(7, b"a", b"b", b"c", wanted=0b101))
+    assert [(payload, index) for payload, index, _ in found.messages] == [(b"a", 0), (b"c", 2)]
+    assert found.left_out == 0
+
+
+def test_what_was_compacted_out_is_left_out_for_those_who_read_the_compacted_topic_only() -> None:
+    delivery = batch(7, b"a", b"b", b"c", wanted=0b011, compacted_out=(1, 2))
+    found = contents(delivery, compacted=True)
+    assert [payload for payload, *_ in found.messages] == [b"a"]
+    assert (list(found.indexes), found.left_out) == ([0], 1)
+    whole = contents(batch(7, b"a", b"b", compacted_out=(1,)), compacted=True)
+    assert ([payload for payload, *_ in whole.messages], whole.left_out) == ([b"a"], 1)
+    assert len(contents(delivery).messages) == 2
+
+
+@pytest.mark.parametrize(
+    "codec", [CompressionType.LZ4, CompressionType.ZLIB, CompressionType.ZSTD, CompressionType.SNAPPY]
+)
+def test_what_was_squeezed_is_inflated(codec: "CompressionType.ValueType") -> None:
+    assert contents(single(7, b"squeezed" * 10, compression=codec)).messages[0][0] == b"squeezed" * 10
+    assert len(contents(batch(7, b"a", b"b", compression=codec)).messages) == 2
+
+
+def test_what_was_squeezed_may_inflate_to_more_than_the_brokers_limit() -> None:
+    found = contents(single(7, bytes(50_000), compression=CompressionType.ZLIB), limit=100)
+    assert found.size == 50_000
+
+
+@pytest.mark.parametrize("declared", [2**31 - 1, 50_000_000])
+def test_what_says_that_it_inflates_to_more_than_any_codec_can_is_refused_before_it_is_tried(declared: int) -> None:
+    with pytest.raises(UncompressedSizeCorruption):
+        contents(single(7, b"lie", compression=CompressionType.LZ4, uncompressed_size=declared))
+
+
+def test_a_damaged_entry_has_no_messages() -> None:
+    with pytest.raises(ChecksumMismatch):
+        contents(single(7, broken=True))
+
+
+def test_a_batch_that_is_not_what_it_says_has_no_messages() -> None:
+    with pytest.raises(MalformedBatch):
+        contents(batch(7, b"a", b"b", num_messages_in_batch=3))
+    assert issubclass(MalformedBatch, EntryError)
+
+
+def test_a_message_in_chunks_is_not_verified_twice() -> None:
+    last = single(9, b"last chunk", broken=True, num_chunks_from_msg=2, chunk_id=1)
+    whole = last._replace(payload=b"all of it")
+    assert contents(whole).messages[0][0] == b"all of it"
+
+
+def test_what_messages_share_is_what_the_entry_says() -> None:
+    opened = shared(batch(7, b"a", b"b"))
+    assert (opened.message_id, opened.size, opened.redelivery_count) == (MessageId(1, 7), 2, 2)
+    assert (opened.topic, opened.generation, opened.decode(b"5")) == ("the topic", GENERATION, 5)
+    assert opened.metadata.producer_name == "p"

@@ -1,0 +1,169 @@
+from collections.abc import Sequence
+from typing import Any
+
+import pytest
+from loop_in_hand import Interloper
+
+from pulsar_actors.exceptions import AlreadyClosed, MemoryBufferIsFull, ProcessForked, ProducerQueueIsFull
+from pulsar_actors.machines.ledgers.batching import BatchLimits
+from pulsar_actors.machines.ledgers.pending_sends import PendingSends
+from pulsar_actors.machines.ledgers.send_quota import SendQuota
+from pulsar_actors.runtime.interleaving import THREADS, Interleaving
+from pulsar_actors.runtime.outbox import Outbox
+from pulsar_actors.runtime.outgoing import Outgoing
+
+CLOSED = AlreadyClosed("the producer is closed")
+
+
+class Reported:
+    """What senders were told."""
+
+    def __init__(self) -> None:
+        self.failed: list[tuple[bytes, object]] = []
+
+    def __call__(self, messages: Sequence[Outgoing], outcome: object) -> None:
+        self.failed += [(message[0], outcome) for message in messages]
+
+
+def outbox(
+    places: int = 0, memory: int = 0, limits: BatchLimits | None = None, interleaving: Interleaving = THREADS
+) -> tuple[Outbox, Reported]:
+    reported = Reported()
+    return Outbox(PendingSends(SendQuota(places), SendQuota(memory)), limits, reported, interleaving), reported
+
+
+def message(payload: bytes = b"payload") -> Outgoing:
+    return (payload, None, None, None)
+
+
+def test_only_the_first_message_in_an_empty_box_is_news() -> None:
+    box, _ = outbox()
+    assert [box.put(message()) for _ in range(3)] == [True, False, False]
+    box.take(3)
+    assert box.put(message())
+
+
+@pytest.mark.parametrize("limits", [BatchLimits(3, 1000, 1.0), BatchLimits(1000, 21, 1.0)], ids=["messages", "bytes"])
+def test_the_message_that_fills_a_batch_is_news_too_once(limits: BatchLimits) -> None:
+    box, _ = outbox(limits=limits)
+    assert [box.put(message()) for _ in range(5)] == [True, False, True, False, False]
+    box.take(5)
+    assert [box.put(message()) for _ in range(3)] == [True, False, True]
+
+
+def test_where_messages_are_not_batched_nothing_is_ever_full() -> None:
+    box, _ = outbox()
+    assert sum(box.put(message()) for _ in range(10_000)) == 1
+
+
+def test_too_many_messages_are_refused_and_leave_no_trace() -> None:
+    box, _ = outbox(places=2)
+    box.put(message())
+    box.put(message())
+    with pytest.raises(ProducerQueueIsFull, match="block_if_queue_full"):
+        box.put(message())
+    assert len(box.buffer) == 2
+    assert box.pending.used == (2, 14)
+
+
+def test_too_many_bytes_are_refused() -> None:
+    box, _ = outbox(memory=10)
+    box.put(message())
+    with pytest.raises(MemoryBufferIsFull):
+        box.put(message())
+
+
+def test_what_the_actor_has_seen_to_goes_and_what_came_meanwhile_stays() -> None:
+    interloper = Interloper()
+    box, _ = outbox(interleaving=interloper.interleaving)
+    box.put(message(b"seen"))
+    interloper.at(0, lambda: box.put(message(b"new")))
+    box.take(1)
+    assert [one[0] for one in box.buffer] == [b"new"], "the actor looks for this after it has taken"
+
+
+def test_at_the_end_what_is_here_fails_and_gives_back_its_room() -> None:
+    box, reported = outbox(places=2)
+    box.put(message(b"first"))
+    box.put(message(b"second"))
+    box.end(CLOSED)
+    assert reported.failed == [(b"first", CLOSED), (b"second", CLOSED)]
+    assert box.pending.used == (0, 0)
+    assert box.closed is CLOSED
+
+
+def test_the_first_reason_stays_and_an_end_without_messages_reports_nothing() -> None:
+    box, reported = outbox()
+    box.end(CLOSED)
+    box.end(AlreadyClosed("again"))
+    assert box.closed is CLOSED
+    assert reported.failed == []
+
+
+def test_a_message_that_comes_after_the_end_fails_by_itself_with_its_reason() -> None:
+    box, reported = outbox(places=1)
+    box.end(CLOSED)
+    box.put(message())
+    assert reported.failed == [(b"payload", CLOSED)]
+    assert box.pending.used == (0, 0)
+    assert box.buffer == []
+
+
+def test_who_waits_for_room_is_woken_when_some_is_freed() -> None:
+    box, _ = outbox(places=1)
+    box.put(message())
+    first, second = box.room_for(7), box.room_for(7)
+    assert not first.done()
+    box.take(1)
+    box.pending.give_back(1, 7)
+    box.freed()
+    assert first.done()
+    assert second.done()
+
+
+def test_who_finds_room_need_not_wait() -> None:
+    box, _ = outbox(places=1)
+    assert box.room_for(7).done()
+
+
+def test_room_that_is_freed_between_the_wish_and_the_look_is_seen() -> None:
+    interloper = Interloper()
+    box, _ = outbox(places=1, interleaving=interloper.interleaving)
+    box.put(message())
+    interloper.at(0, lambda: box.pending.give_back(1, 7))
+    assert box.room_for(7).done()
+
+
+def test_who_waits_for_room_hears_of_the_end_whether_it_comes_before_or_after() -> None:
+    box, _ = outbox(places=1)
+    box.put(message())
+    before = box.room_for(7)
+    box.end(CLOSED)
+    box.pending.try_reserve(1, 7)
+    assert before.done()
+    assert box.room_for(7).done()
+
+
+def test_two_threads_may_wake_those_who_wait_at_once() -> None:
+    class Contested(list[Any]):
+        """Says that somebody waits when another thread has just woken it."""
+
+        def __bool__(self) -> bool:
+            return True
+
+        def popleft(self) -> Any:
+            return self.pop(0)
+
+    box, _ = outbox()
+    box._waiting = Contested()  # type: ignore[assignment]
+    box.freed()
+
+
+def test_in_a_forked_child_everything_is_refused_even_if_another_thread_had_the_lock() -> None:
+    box, reported = outbox()
+    box.put(message())
+    box._lock.__enter__()
+    forked = ProcessForked("make a new Client")
+    box.forget(forked)
+    box.put(message(b"new"))
+    assert reported.failed == [(b"new", forked)], "and not what the parent goes on sending"

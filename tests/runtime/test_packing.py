@@ -1,0 +1,163 @@
+from typing import Any
+
+import pytest
+
+from pulsar_actors.exceptions import MessageTooBig
+from pulsar_actors.runtime.outgoing import Alone, Outgoing
+from pulsar_actors.runtime.packing import Packed, PackedParcel, Sender, pack_alone, pack_batch, pack_chunks
+from pulsar_actors.wire.batch import split_batch
+from pulsar_actors.wire.commands import decode_command
+from pulsar_actors.wire.compression import decompress
+from pulsar_actors.wire.entries import Entry, decode_entry
+from pulsar_actors.wire.frames import FrameReader
+from pulsar_actors.wire.PulsarApi_pb2 import CommandSend, CompressionType, SingleMessageMetadata
+
+PLAIN = Sender(7, "the producer", CompressionType.NONE, b"")
+SQUEEZING = Sender(7, "the producer", CompressionType.ZLIB, b"\x01")
+NOW_MS = 1_750_000_000_000
+LARGEST = 10_000
+
+
+def plain(payload: bytes = b"payload") -> Outgoing:
+    return (payload, None, None, None)
+
+
+def said(payload: bytes = b"payload", alone: Alone | None = None, **said_of_it: Any) -> Outgoing:
+    return (payload, SingleMessageMetadata(payload_size=len(payload), **said_of_it), alone, None)
+
+
+def read(packed: Packed) -> list[tuple[CommandSend, Entry]]:
+    """Read the frames as a broker does."""
+    data = b"".join(buffer for buffer in PackedParcel(packed, 0).buffers())
+    found = []
+    for frame in FrameReader().feed(data):
+        command = decode_command(frame.command)
+        assert isinstance(command, CommandSend)
+        found.append((command, decode_entry(frame.rest)))
+    return found
+
+
+def test_a_message_alone_is_an_entry_that_is_no_batch() -> None:
+    ((command, entry),) = read(pack_alone(plain(), 5, PLAIN, NOW_MS, LARGEST))
+    assert (command.producer_id, command.sequence_id, command.HasField("highest_sequence_id")) == (7, 5, False)
+    assert bytes(entry.payload) == b"payload"
+    metadata = entry.metadata
+    assert (metadata.producer_name, metadata.sequence_id, metadata.publish_time) == ("the producer", 5, NOW_MS)
+    assert not metadata.HasField("num_messages_in_batch")
+    assert not metadata.HasField("compression")
+    assert not metadata.HasField("schema_version")
+
+
+def test_an_entry_says_all_that_was_said_of_its_one_message() -> None:
+    alone = Alone(deliver_at_ms=99, replicate_to=("here", "there"))
+    message = said(alone=alone, partition_key="k", ordering_key=b"o", event_time=3, null_value=True)
+    assert message[1] is not None
+    message[1].properties.add(key="a", value="b")
+    ((_, entry),) = read(pack_alone(message, 5, PLAIN, NOW_MS, LARGEST))
+    metadata = entry.metadata
+    assert (metadata.partition_key, metadata.ordering_key, metadata.event_time) == ("k", b"o", 3)
+    assert (metadata.null_value, metadata.deliver_at_time) == (True, 99)
+    assert list(metadata.replicate_to) == ["here", "there"]
+    assert [(pair.key, pair.value) for pair in metadata.properties] == [("a", "b")]
+
+
+def test_what_was_not_said_of_a_message_is_not_said_of_its_entry() -> None:
+    ((_, entry),) = read(pack_alone(said(alone=Alone(replicate_to=("here",))), 5, PLAIN, NOW_MS, LARGEST))
+    names = {field.name for field, _ in entry.metadata.ListFields()}
+    assert names == {"producer_name", "sequence_id", "publish_time", "replicate_to"}
+
+
+def test_a_batch_says_its_lowest_and_highest_id_in_both_places_and_keeps_what_is_said_of_each() -> None:
+    messages = [plain(b"a"), said(b"bc", partition_key="k"), plain(b"")]
+    ((command, entry),) = read(pack_batch(messages, (5, 7), PLAIN, NOW_MS, LARGEST))
+    assert (command.sequence_id, command.highest_sequence_id, command.num_messages) == (5, 7, 3)
+    metadata = entry.metadata
+    assert (metadata.sequence_id, metadata.highest_sequence_id, metadata.num_messages_in_batch) == (5, 7, 3)
+    assert not metadata.HasField("partition_key")
+    singles = split_batch(entry.payload, 3)
+    assert [one.payload for one in singles] == [b"a", b"bc", b""]
+    assert [one.metadata.partition_key for one in singles] == ["", "k", ""]
+
+
+def test_a_batch_of_one_key_has_its_last_id_alone_and_says_the_key() -> None:
+    messages = [said(b"a", partition_key="k", ordering_key=b"o"), said(b"b", partition_key="k", ordering_key=b"o")]
+    ((command, entry),) = read(pack_batch(messages, (7, None), PLAIN, NOW_MS, LARGEST))
+    assert (command.sequence_id, command.HasField("highest_sequence_id")) == (7, False)
+    assert (entry.metadata.sequence_id, entry.metadata.HasField("highest_sequence_id")) == (7, False)
+    assert (entry.metadata.partition_key, entry.metadata.ordering_key) == ("k", b"o")
+
+
+def test_a_batch_of_messages_without_a_key_says_none() -> None:
+    ((_, entry),) = read(pack_batch([plain(), plain()], (7, None), PLAIN, NOW_MS, LARGEST))
+    assert not entry.metadata.HasField("partition_key")
+    assert not entry.metadata.HasField("ordering_key")
+
+
+def test_what_is_squeezed_says_how_and_how_large_it_was() -> None:
+    payload = b"very much the same " * 20
+    for packed in (
+        pack_alone(plain(payload), 5, SQUEEZING, NOW_MS, LARGEST),
+        pack_batch([plain(payload)], (5, 5), SQUEEZING, NOW_MS, LARGEST),
+    ):
+        ((_, entry),) = read(packed)
+        metadata = entry.metadata
+        assert metadata.compression == CompressionType.ZLIB
+        assert metadata.schema_version == b"\x01"
+        assert len(entry.payload) < 100
+        inflated = decompress(metadata.compression, entry.payload, metadata.uncompressed_size, LARGEST)
+        assert bytes(inflated).endswith(payload)
+
+
+def test_an_entry_over_the_brokers_limit_is_refused_with_both_sizes() -> None:
+    with pytest.raises(MessageTooBig, match=r"entry of 2,0\d\d bytes.* limit of 1,000"):
+        pack_alone(plain(bytes(2000)), 5, PLAIN, NOW_MS, 1000)
+    with pytest.raises(MessageTooBig):
+        pack_batch([plain(bytes(600)), plain(bytes(600))], (5, 6), PLAIN, NOW_MS, 1000)
+
+
+def test_a_message_that_fits_is_not_cut_into_chunks() -> None:
+    ((command, entry),) = read(pack_chunks(plain(bytes(500)), 5, PLAIN, NOW_MS, 1000))
+    assert not command.is_chunk
+    assert not entry.metadata.HasField("chunk_id")
+
+
+@pytest.mark.parametrize("sender", [PLAIN, SQUEEZING], ids=["plain", "squeezed"])
+def test_a_message_that_does_not_fit_goes_in_chunks_that_share_a_sequence_id_and_a_uuid(sender: Sender) -> None:
+    payload = bytes(number * number // 7 % 251 for number in range(20_000))
+    message = said(payload, partition_key="k")
+    found = read(pack_chunks(message, 5, sender, NOW_MS, 1000))
+    assert len(found) > 1
+    whole = b"".join(bytes(entry.payload) for _, entry in found)
+    for number, (command, entry) in enumerate(found):
+        metadata = entry.metadata
+        assert (command.is_chunk, command.sequence_id) == (True, 5)
+        assert (metadata.chunk_id, metadata.num_chunks_from_msg) == (number, len(found))
+        assert metadata.total_chunk_msg_size == len(whole)
+        assert (metadata.uuid, metadata.partition_key) == ("the producer-5", "k")
+        assert len(metadata.SerializeToString()) + len(entry.payload) <= 1000
+    first = found[0][1].metadata
+    assert decompress(first.compression, whole, first.uncompressed_size, 100_000) == payload
+
+
+def test_from_a_frame_on_only_the_rest_is_written() -> None:
+    packed = pack_chunks(plain(bytes(3000)), 5, PLAIN, NOW_MS, 1000)
+    whole = b"".join(PackedParcel(packed, 0).buffers())
+    rest = b"".join(PackedParcel(packed, 1).buffers())
+    assert whole.endswith(rest)
+    assert len(FrameReader().feed(rest)) == len(packed.frames) - 1
+
+
+def test_what_has_ended_keeps_no_bytes_and_writes_nothing() -> None:
+    packed = pack_alone(plain(), 5, PLAIN, NOW_MS, LARGEST)
+    parcel = PackedParcel(packed, 0)
+    packed.release()
+    assert parcel.buffers() == []
+    assert (packed.entries, packed.frames) == ([], [])
+    assert packed.messages == (plain(),)
+
+
+def test_damage_in_memory_is_noticed() -> None:
+    packed = pack_alone(plain(b"payload"), 5, PLAIN, NOW_MS, LARGEST)
+    assert packed.is_intact()
+    packed.entries[0][1] = b"pay1oad"
+    assert not packed.is_intact()

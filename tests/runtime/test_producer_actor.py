@@ -1,0 +1,408 @@
+from typing import Any
+
+import pytest
+from loop_in_hand import Interloper, effects_of, of_kind
+from producer_bench import MANNER, ProducerBench
+
+from pulsar_actors.exceptions import (
+    AlreadyClosed,
+    InternalError,
+    MessageTooBig,
+    NotAllowedError,
+    OutcomeUnknown,
+    TopicTerminated,
+)
+from pulsar_actors.machines import binding_events, producer_events
+from pulsar_actors.machines.connection_events import Drop
+from pulsar_actors.machines.ledgers.batching import BatchLimits
+from pulsar_actors.machines.producer import Producer
+from pulsar_actors.runtime.actor import Died, tell
+from pulsar_actors.runtime.binding_actor import CloseHandle
+from pulsar_actors.runtime.future import SlimFuture
+from pulsar_actors.runtime.outgoing import Alone, SentTo
+from pulsar_actors.runtime.producer_actor import FlushAll, News, ProducerActor, TakeAll
+from pulsar_actors.wire.batch import split_batch
+from pulsar_actors.wire.PulsarApi_pb2 import CommandSendError, CommandSendReceipt, MessageIdData, ServerError
+
+LIMITS = BatchLimits(3, 1000, 0.5)
+
+
+def created(limits: BatchLimits | None = None, **options: Any) -> ProducerBench:
+    bench = ProducerBench(limits, **options)
+    bench.create()
+    return bench
+
+
+def payloads(bench: ProducerBench) -> list[list[bytes]]:
+    """The messages of each entry that was written."""
+    return [
+        [one.payload for one in split_batch(entry.payload, entry.metadata.num_messages_in_batch)]
+        if entry.metadata.HasField("num_messages_in_batch")
+        else [bytes(entry.payload)]
+        for _, entry in bench.written()
+    ]
+
+
+def flush(bench: ProducerBench) -> SlimFuture[None]:
+    done: SlimFuture[None] = SlimFuture()
+    bench.ties.debts.owe(done)
+    bench.tell(FlushAll(done))
+    return done
+
+
+def test_every_effect_of_the_chart_is_performed_and_every_question_has_its_outcomes() -> None:
+    effects = effects_of(binding_events) | effects_of(producer_events)
+    assert set(ProducerActor.PERFORMS) == effects
+    assert set(ProducerActor.OUTCOMES) == {effect for effect in effects if effect.__name__.startswith("Ask")}
+
+
+# Out of the outbox.
+
+
+def test_a_message_leaves_at_once_where_there_are_no_batches_and_those_told_of_together_leave_in_one_write() -> None:
+    bench = created()
+    bench.send(b"one", b"two")
+    found = bench.to_connection()
+    assert len(found) == 1
+    assert len(found[0].parcels) == 2
+
+
+def test_sequence_ids_rise_from_message_to_message() -> None:
+    bench = created()
+    bench.send(b"one", b"two")
+    bench.put(b"mine", sequence_id=10)
+    bench.send(b"next")
+    assert [command.sequence_id for command, _ in bench.written()] == [0, 1, 10, 11]
+
+
+def test_a_full_batch_leaves_at_once_and_the_rest_waits_for_the_delay() -> None:
+    bench = created(LIMITS)
+    bench.send(b"a", b"b", b"c", b"d")
+    assert payloads(bench) == [[b"a", b"b", b"c"]]
+    bench.loop.pass_time(0.4)
+    assert payloads(bench) == []
+    bench.loop.pass_time(0.2)
+    assert payloads(bench) == [[b"d"]]
+
+
+def test_a_batch_is_full_by_bytes_too() -> None:
+    bench = created(BatchLimits(100, 10, 0.5))
+    bench.send(b"12345", b"67890", b"rest")
+    assert payloads(bench) == [[b"12345", b"67890"]]
+
+
+def test_the_delay_runs_from_the_first_message_that_waits() -> None:
+    bench = created(LIMITS)
+    bench.send(b"a")
+    bench.loop.pass_time(0.3)
+    bench.send(b"b")
+    bench.loop.pass_time(0.3)
+    assert payloads(bench) == [[b"a", b"b"]]
+
+
+def test_a_timer_of_a_batch_that_has_left_does_not_cut_the_next_one_short() -> None:
+    bench = created(LIMITS)
+    bench.send(b"a")
+    bench.tell(TakeAll())
+    bench.loop.pass_time(0.3)
+    bench.send(b"b")
+    bench.loop.pass_time(0.3)
+    assert payloads(bench) == [[b"a"]]
+    bench.loop.pass_time(0.3)
+    assert payloads(bench) == [[b"b"]]
+
+
+def test_without_a_delay_a_batch_is_what_is_there_at_the_next_turn() -> None:
+    bench = created(BatchLimits(3, 1000, 0.0))
+    bench.send(b"a", b"b")
+    assert payloads(bench) == [[b"a", b"b"]]
+
+
+def test_a_blocking_send_and_a_flush_do_not_wait_for_the_delay() -> None:
+    bench = created(LIMITS)
+    bench.send(b"a")
+    bench.tell(TakeAll())
+    assert payloads(bench) == [[b"a"]]
+    bench.send(b"b")
+    done = flush(bench)
+    assert payloads(bench) == [[b"b"]]
+    assert not done.done()
+    bench.hears(bench.receipt(0), bench.receipt(1))
+    assert done.result(0) is None
+
+
+def test_a_message_that_travels_alone_cuts_the_batch_off_and_nobody_waits() -> None:
+    bench = created(LIMITS)
+    bench.put(b"a")
+    bench.put(b"later", Alone(deliver_at_ms=5))
+    bench.loop.run()
+    assert payloads(bench) == [[b"a"], [b"later"]]
+
+
+def test_news_of_what_has_left_already_is_no_harm() -> None:
+    bench = created(LIMITS)
+    bench.tell(News(), TakeAll())
+    assert bench.to_connection() == []
+
+
+def test_a_message_that_comes_while_others_are_taken_is_taken_in_the_next_turn() -> None:
+    interloper = Interloper()
+    bench = created(interleaving=interloper.interleaving)
+    bench.put(b"first")
+    announced: list[bool] = []
+    interloper.at(0, lambda: announced.append(bench.outbox.put((b"unannounced", None, None, None))))
+    bench.loop.run()
+    assert announced == [False]
+    assert payloads(bench) == [[b"first"], [b"unannounced"]]
+
+
+def test_a_batch_has_a_range_of_ids_and_a_batch_of_one_key_its_last_alone() -> None:
+    bench = created(LIMITS)
+    bench.send(b"a", b"b", b"c")
+    ((command, _),) = bench.written()
+    assert (command.sequence_id, command.highest_sequence_id) == (0, 2)
+    keyed = created(LIMITS, manner=MANNER._replace(by_key=True))
+    keyed.put(b"a", partition_key="k")
+    keyed.put(b"b", ordering_key=b"o", partition_key="k")
+    keyed.put(b"c", partition_key="k")
+    keyed.loop.run()
+    found = keyed.written()
+    assert [(command.sequence_id, command.HasField("highest_sequence_id")) for command, _ in found] == [
+        (1, False),
+        (2, False),
+    ]
+    assert [entry.metadata.partition_key for _, entry in found] == ["k", "k"]
+
+
+def test_messages_without_a_key_share_a_batch() -> None:
+    bench = created(LIMITS, manner=MANNER._replace(by_key=True))
+    bench.send(b"a", b"b", b"c")
+    assert payloads(bench) == [[b"a", b"b", b"c"]]
+
+
+def test_messages_with_and_without_properties_are_alike_without_a_key() -> None:
+    bench = created(LIMITS, manner=MANNER._replace(by_key=True))
+    bench.put(b"a", event_time=1)
+    bench.put(b"b")
+    bench.put(b"c", event_time=1)
+    bench.loop.run()
+    assert payloads(bench) == [[b"a", b"b", b"c"]]
+
+
+def test_a_large_message_goes_in_chunks_if_that_is_wanted() -> None:
+    bench = created(manner=MANNER._replace(in_chunks=True))
+    bench.send(bytes(25_000))
+    found = bench.written()
+    assert len(found) == 3
+    assert all(command.is_chunk for command, _ in found)
+    bench.hears(*[bench.receipt(0, number) for number in range(3)])
+    assert bench.told == [(bytes(25_000), SentTo(((1, 0), (1, 1), (1, 2)), batched=False))]
+
+
+# What becomes of it.
+
+
+def test_a_receipt_tells_the_senders_where_their_messages_are_and_frees_their_room() -> None:
+    bench = created(LIMITS, places=3)
+    bench.send(b"a", b"b", b"c")
+    waiting = bench.outbox.room_for(1)
+    assert bench.machine.pending.used == (3, 3)
+    bench.hears(bench.receipt(0, 5))
+    where = SentTo(((1, 5),), batched=True)
+    assert bench.told == [(b"a", where), (b"b", where), (b"c", where)]
+    assert bench.machine.pending.used == (0, 0)
+    assert waiting.done()
+
+
+def test_what_has_been_stored_keeps_no_bytes() -> None:
+    bench = created()
+    bench.send(b"a")
+    ((shipped),) = bench.to_connection()
+    bench.hears(bench.receipt(0))
+    assert [list(parcel.buffers()) for parcel in shipped.parcels] == [[]]
+
+
+def test_a_message_over_the_limit_fails_alone_and_frees_its_room() -> None:
+    bench = created(places=5)
+    waiting = bench.outbox.room_for(1)
+    bench.put(b"before")
+    bench.put(bytes(20_000))
+    bench.send(b"after")
+    assert payloads(bench) == [[b"before"], [b"after"]]
+    (((_, error),),) = [bench.told]
+    assert isinstance(error, MessageTooBig)
+    assert bench.machine.pending.used == (2, 11)
+    assert waiting.done()
+
+
+def test_a_refused_message_fails_alone_with_the_brokers_word() -> None:
+    bench = created()
+    bench.send(b"a", b"b")
+    bench.hears(CommandSendError(producer_id=7, sequence_id=0, error=ServerError.NotAllowedError, message="no"))
+    (((payload, error),),) = [bench.told]
+    assert (payload, type(error)) == (b"a", NotAllowedError)
+
+
+def test_what_is_not_stored_in_time_fails_and_its_outcome_is_unknown() -> None:
+    bench = created(manner=MANNER._replace(send_timeout=5.0))
+    bench.send(b"a", b"b")
+    bench.loop.pass_time(5.1)
+    assert [(payload, isinstance(error, OutcomeUnknown)) for payload, error in bench.told] == [
+        (b"a", True),
+        (b"b", True),
+    ]
+
+
+def test_without_a_timeout_messages_wait_for_ever() -> None:
+    bench = created(manner=MANNER._replace(send_timeout=None))
+    bench.lose()
+    bench.send(b"a")
+    bench.loop.pass_time(100_000.0)
+    assert bench.told == []
+
+
+def test_after_a_reconnect_everything_is_written_again_before_anything_new() -> None:
+    bench = created()
+    bench.send(b"a", b"b")
+    bench.to_connection()
+    bench.lose()
+    bench.send(b"c")
+    bench.loop.pass_time(1.0)
+    bench.reply(bench.attach(), bench.success())
+    bench.send(b"d")
+    assert payloads(bench) == [[b"a"], [b"b"], [b"c"], [b"d"]]
+
+
+def test_a_receipt_out_of_order_drops_the_connection() -> None:
+    bench = created()
+    bench.send(b"a", b"b")
+    bench.hears(bench.receipt(1))
+    assert of_kind(Drop, bench.to_connection())
+
+
+def test_a_terminated_topic_fails_what_is_pending_and_whatever_comes() -> None:
+    bench = created()
+    bench.send(b"a")
+    bench.hears(CommandSendError(producer_id=7, sequence_id=0, error=ServerError.TopicTerminatedError, message="over"))
+    assert isinstance(bench.told[0][1], TopicTerminated)
+    bench.send(b"late")
+    assert isinstance(bench.told[1][1], TopicTerminated)
+    assert isinstance(flush(bench).exception(0), TopicTerminated)
+
+
+def test_a_flush_before_the_end_ends_with_it() -> None:
+    bench = created()
+    bench.send(b"a")
+    done = flush(bench)
+    bench.hears(CommandSendError(producer_id=7, sequence_id=0, error=ServerError.TopicTerminatedError, message="over"))
+    assert done.done()
+
+
+def test_a_message_that_is_left_in_the_very_moment_of_the_end_fails_once() -> None:
+    bench = created()
+    bench.outbox.put((b"a", None, None, None))
+    bench.outbox.closed = AlreadyClosed("closed")  # the actor has just said so; the caller is about to look
+    bench.tell(TakeAll())
+    assert bench.told == []
+    bench.outbox.end(bench.outbox.closed)
+    assert len(bench.told) == 1
+    assert bench.machine.pending.used == (0, 0)
+
+
+def test_a_close_sends_what_is_in_the_outbox_first() -> None:
+    bench = created(LIMITS)
+    bench.send(b"a")
+    bench.tell(CloseHandle())
+    shipped, close = bench.to_connection()
+    assert len(shipped.parcels) == 1
+    bench.hears(bench.receipt(0))
+    assert isinstance(bench.told[0][1], SentTo)
+    assert close
+
+
+def test_the_brokers_limit_is_that_of_the_connection() -> None:
+    bench = created()
+    assert bench.inside._largest == 10_000
+
+
+# A bug.
+
+
+def test_a_bug_ends_everything_that_is_pending_in_order_and_once() -> None:
+    bench = created(LIMITS)
+    bench.send(b"written", b"too", b"as well", b"in the outbox")
+    done = flush(bench)
+    bench.tell(KeyError("no event"))
+    assert [payload for payload, _ in bench.told] == [b"written", b"too", b"as well", b"in the outbox"]
+    assert all(isinstance(error, InternalError) for _, error in bench.told)
+    assert isinstance(done.exception(0), InternalError)
+    assert bench.machine.pending.used == (0, 0)
+    assert of_kind(Died, bench.to_guardian())
+
+
+def test_a_bug_on_the_way_into_the_ledger_forgets_nobody(monkeypatch: pytest.MonkeyPatch) -> None:
+    def broken(self: Producer, event: Any, now: float) -> Any:
+        raise KeyError("planted")
+
+    bench = created()
+    bench.send(b"pending")
+    monkeypatch.setattr(Producer, "handle", broken)
+    bench.send(b"a", b"b")
+    assert [payload for payload, _ in bench.told] == [b"pending", b"a", b"b"]
+    assert bench.machine.pending.used == (0, 0)
+
+
+def test_a_bug_after_the_ledger_has_them_fails_them_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    bench = created()
+
+    def broken(message: Any) -> None:
+        raise KeyError("planted")
+
+    monkeypatch.setattr(bench.inside, "say", broken)
+    bench.send(b"a", b"b")
+    assert [payload for payload, _ in bench.told] == [b"a", b"b"]
+    assert bench.machine.pending.used == (0, 0)
+
+
+def test_a_bug_in_the_packing_tells_nobody_twice(monkeypatch: pytest.MonkeyPatch) -> None:
+    bench = created()
+    bench.put(bytes(20_000))
+    bench.put(b"breaks", event_time=1)
+    bench.outbox.buffer[1] = (b"breaks", "no metadata", None, None)  # type: ignore[call-overload]
+    monkeypatch.setattr(bench.inside, "_sequence_ids", lambda messages: range(len(messages)))
+    bench.loop.run()
+    assert [len(payload) for payload, _ in bench.told] == [20_000, 6]
+    assert bench.machine.pending.used == (0, 0)
+
+
+def test_even_a_broken_ledger_does_not_keep_others_from_their_end(monkeypatch: pytest.MonkeyPatch) -> None:
+    def broken() -> Any:
+        raise KeyError("planted")
+
+    bench = created(LIMITS)
+    bench.send(b"in the outbox")
+    done = flush(bench)
+    bench.send(b"there too")
+    object.__setattr__(bench.inside, "machine", _BrokenLedger(bench.machine, broken))
+    tell(bench.actor, KeyError("no event"))
+    bench.loop.run()
+    assert isinstance(done.exception(0), InternalError)
+    assert [payload for payload, _ in bench.told] == [b"there too"]
+
+
+class _BrokenLedger:
+    def __init__(self, machine: Any, fail_all: Any) -> None:
+        self._machine = machine
+        self.pending = self
+        self.fail_all = fail_all
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._machine, name)
+
+
+def test_a_receipt_for_a_duplicate_says_that_it_has_no_place() -> None:
+    bench = created()
+    bench.send(b"a")
+    nowhere = MessageIdData(ledgerId=2**64 - 1, entryId=2**64 - 1)
+    bench.hears(CommandSendReceipt(producer_id=7, sequence_id=0, message_id=nowhere))
+    assert bench.told == [(b"a", SentTo(((-1, -1),), batched=False))]

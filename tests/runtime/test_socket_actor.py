@@ -1,0 +1,189 @@
+import logging
+import ssl
+from pathlib import Path
+from typing import Any
+
+import pytest
+from certificates import Authority
+from loop_in_hand import Confidants, Line, LoopInHand
+
+from pulsar_actors.machines.connection_events import (
+    AllowFrames,
+    CloseSocket,
+    OpenSocket,
+    SocketLost,
+    StartTls,
+    StreamBroken,
+    TcpOpened,
+    TlsAgreed,
+)
+from pulsar_actors.runtime.actor import Died, tell
+from pulsar_actors.runtime.socket_actor import Frames, FromSocket, SocketActor, WriteOut
+from pulsar_actors.runtime.tls import TlsStream, client_context, server_context
+from pulsar_actors.runtime.write_queue import Bytes
+from pulsar_actors.wire.commands import encode_command
+from pulsar_actors.wire.frames import FrameReader
+from pulsar_actors.wire.PulsarApi_pb2 import CommandPing, CommandPong
+
+
+def no_context() -> ssl.SSLContext:
+    raise AssertionError("nobody asked for TLS")
+
+
+class Bench:
+    def __init__(self, make_context: Any = no_context) -> None:
+        self.loop = LoopInHand()
+        self._confidants = Confidants(self.loop)
+        self._connection = self._confidants.make()
+        to = OpenSocket("broker", 6650)
+        self.actor = SocketActor.start(self.loop, self._connection, 7, make_context, to)
+        self.heard()
+
+    @property
+    def line(self) -> Line:
+        (line,) = self.loop.lines
+        return line
+
+    def tell(self, *messages: object) -> None:
+        for message in messages:
+            tell(self.actor, message)
+        self.loop.run()
+
+    def hears(self, data: bytes) -> list[Any]:
+        self.line.owner.received(data)
+        return self.heard()
+
+    def heard(self) -> list[Any]:
+        heard = self._confidants.heard(self._connection)
+        assert all(one.serial == 7 for one in heard if isinstance(one, FromSocket))
+        return [one.event if isinstance(one, FromSocket) else one for one in heard]
+
+
+PING, PONG = encode_command(CommandPing()), encode_command(CommandPong())
+
+
+def test_it_dials_at_once_and_says_when_it_is_connected() -> None:
+    bench = Bench()
+    assert (bench.line.host, bench.line.port) == ("broker", 6650)
+    bench.line.owner.opened()
+    assert bench.heard() == [TcpOpened()]
+
+
+def test_what_is_to_be_written_is_written() -> None:
+    bench = Bench()
+    bench.tell(WriteOut((Bytes(b"one"), Bytes(b"two"))))
+    assert bench.line.written == b"onetwo"
+
+
+def test_all_frames_of_one_read_go_up_together_and_half_of_one_waits_for_the_rest() -> None:
+    bench = Bench()
+    ((frames),) = bench.hears(PING + PONG + PING[:3])
+    assert isinstance(frames, Frames)
+    assert len(frames.frames) == 2
+    assert bench.hears(PING[3:5]) == []
+    ((rest),) = bench.hears(PING[5:])
+    assert len(rest.frames) == 1
+
+
+def test_frames_that_were_whole_before_a_fault_go_up_first() -> None:
+    bench = Bench()
+    frames, broken = bench.hears(PING + b"\xff\xff\xff\xff")
+    assert len(frames.frames) == 1
+    assert isinstance(broken, StreamBroken)
+
+
+def test_frames_up_to_the_limit_are_taken() -> None:
+    large = b"\x00\x60\x00\x00\x00\x00\x00\x01" + bytes(100)
+    assert isinstance(Bench().hears(large)[-1], StreamBroken)
+    bench = Bench()
+    bench.tell(AllowFrames(0x700000))
+    assert bench.hears(large) == []
+
+
+def test_a_loss_is_said_with_its_reason_and_is_the_end() -> None:
+    bench = Bench()
+    bench.line.owner.lost("reset")
+    assert bench.heard() == [SocketLost("reset")]
+    assert not bench.actor.is_alive()
+    bench.tell(WriteOut((Bytes(b"late"),)), CloseSocket(flush=False))
+    assert bench.heard() == []
+
+
+def test_a_close_with_a_flush_writes_what_is_left_and_says_that_it_is_over() -> None:
+    bench = Bench()
+    bench.line.room = 1
+    bench.tell(WriteOut((Bytes(b"abc"),)), CloseSocket(flush=True))
+    assert not bench.line.closed
+    bench.line.make_room(None)
+    assert bench.line.written == b"abc"
+    assert bench.line.closed
+    assert bench.heard() == [SocketLost("closed")]
+
+
+def test_a_close_at_once_writes_and_says_nothing_more() -> None:
+    bench = Bench()
+    bench.line.room = 0
+    bench.tell(WriteOut((Bytes(b"abc"),)), CloseSocket(flush=False))
+    assert bench.line.closed
+    assert bench.line.written == b""
+    assert bench.heard() == []
+    assert not bench.actor.is_alive()
+
+
+def test_a_bug_closes_the_socket_and_the_connection_hears_of_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    def broken(self: FrameReader, data: bytes) -> list[Any]:
+        raise KeyError("planted")
+
+    monkeypatch.setattr(FrameReader, "feed", broken)
+    bench = Bench()
+    ((died),) = bench.hears(PING)
+    assert isinstance(died, Died)
+    assert died.who is bench.actor
+    assert bench.line.closed
+
+
+def test_tls_is_agreed_with_a_context_that_is_made_off_the_loop(tmp_path: Path) -> None:
+    authority = Authority(tmp_path)
+    files = authority.certify()
+    server = TlsStream(server_context(files.certificate, files.key), server_side=True)
+    bench = Bench(lambda: client_context(authority.file))
+    bench.tell(StartTls("localhost"))
+    assert bench.line.written == b"", "the context reads files"
+    bench.loop.do_errands()
+    heard: list[Any] = []
+    while bench.line.written:
+        data = bytes(bench.line.written)
+        bench.line.written.clear()
+        output = server.feed(data)
+        heard += bench.hears(output.to_send) if output.to_send else []
+    assert heard == [TlsAgreed()]
+    (frames,) = bench.hears(b"".join(server.encrypt([PONG])))
+    assert len(frames.frames) == 1
+
+
+def test_a_context_that_cannot_be_made_is_a_loss_with_the_reason() -> None:
+    def impossible() -> ssl.SSLContext:
+        raise OSError("no such file")
+
+    bench = Bench(impossible)
+    bench.tell(StartTls("localhost"))
+    bench.loop.do_errands()
+    assert bench.heard() == [SocketLost("TLS could not be set up: no such file")]
+    assert bench.line.closed
+
+
+def test_a_context_that_comes_after_the_close_is_nobodys() -> None:
+    bench = Bench(lambda: ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT))
+    bench.tell(StartTls("localhost"), CloseSocket(flush=False))
+    bench.loop.do_errands()
+    assert bench.heard() == []
+
+
+def test_a_bug_in_the_beginning_of_tls_is_heard_of_at_once(caplog: pytest.LogCaptureFixture) -> None:
+    bench = Bench(lambda: ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER))  # a client cannot use it
+    bench.tell(StartTls("localhost"))
+    with caplog.at_level(logging.ERROR, "pulsar_actors"):
+        bench.loop.do_errands()
+    ((died),) = bench.heard()
+    assert isinstance(died, Died)
+    assert bench.line.closed

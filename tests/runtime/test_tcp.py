@@ -1,0 +1,209 @@
+"""What the contract of loops (`test_loop_contract.py`) cannot force: a socket's less common answers."""
+
+import errno
+import selectors
+import socket
+from typing import Any
+
+import pytest
+from loop_in_hand import LoopInHand
+
+from pulsar_actors.runtime import tcp
+from pulsar_actors.runtime.tcp import TcpListener, TcpTransport
+
+
+class Hearer:
+    def __init__(self) -> None:
+        self.heard: list[Any] = []
+
+    def opened(self) -> None:
+        self.heard.append("opened")
+
+    def received(self, data: bytes) -> None:
+        self.heard.append(data)
+
+    def writable(self) -> None:
+        self.heard.append("writable")
+
+    def lost(self, reason: str) -> None:
+        self.heard.append(("lost", reason))
+
+
+class FakeSocket:
+    """Gives the answers that it was given, in their order."""
+
+    def __init__(self, **answers: list[Any]) -> None:
+        self.answers = answers
+        self.closed = False
+
+    def _next(self, what: str) -> Any:
+        answer = self.answers[what].pop(0)
+        if isinstance(answer, Exception):
+            raise answer
+        return answer
+
+    def sendmsg(self, buffers: Any) -> Any:
+        return self._next("sendmsg")
+
+    def send(self, buffer: Any) -> Any:
+        return self._next("send")
+
+    def recv(self, size: int) -> Any:
+        return self._next("recv")
+
+    def connect_ex(self, address: Any) -> Any:
+        return self._next("connect_ex")
+
+    def settimeout(self, seconds: float) -> None:
+        assert seconds == 0
+
+    def setsockopt(self, *_: Any) -> None:
+        """Whatever it is."""
+
+    def fileno(self) -> int:
+        return 0
+
+    def close(self) -> None:
+        self.closed = True
+
+
+class NoSelector:
+    def register(self, *_: Any) -> None:
+        """Nothing is ever ready."""
+
+    modify = register
+
+    def unregister(self, *_: Any) -> None:
+        """It was not."""
+
+
+@pytest.fixture
+def loop() -> LoopInHand:
+    return LoopInHand()
+
+
+def transport(loop: LoopInHand, fake: FakeSocket) -> tuple[TcpTransport, Hearer]:
+    made, hearer = TcpTransport(loop, NoSelector()), Hearer()  # type: ignore[arg-type]
+    made.adopt(fake)  # type: ignore[arg-type]
+    made.own(hearer)
+    return made, hearer
+
+
+def dialling(
+    loop: LoopInHand, monkeypatch: pytest.MonkeyPatch, addresses: int, *outcomes: Any
+) -> tuple[TcpTransport, Hearer, list[FakeSocket]]:
+    """Dial a name with so many addresses, on sockets that answer so."""
+    made: list[FakeSocket] = []
+    left = list(outcomes)
+
+    def make(*_: Any) -> FakeSocket:
+        made.append(FakeSocket(connect_ex=[left.pop(0)]))
+        return made[-1]
+
+    found = [(socket.AF_INET, socket.SOCK_STREAM, 0, "", ("127.0.0.1", number)) for number in range(addresses)]
+
+    def resolve(host: str, port: int, *, type: int, flags: int = 0) -> Any:  # noqa: A002 - the name is the system's
+        if flags:
+            raise socket.gaierror(socket.EAI_NONAME, "it is a name")
+        return found
+
+    monkeypatch.setattr(tcp.socket, "socket", make)
+    monkeypatch.setattr(tcp.socket, "getaddrinfo", resolve)
+    dialled, hearer = TcpTransport(loop, NoSelector()), Hearer()  # type: ignore[arg-type]
+    dialled.dial("a name", 6650, hearer)
+    loop.do_errands()
+    return dialled, hearer, made
+
+
+@pytest.mark.parametrize("busy", [BlockingIOError(), InterruptedError()], ids=repr)
+def test_a_busy_socket_takes_nothing_and_gives_nothing_and_is_not_lost(loop: LoopInHand, busy: OSError) -> None:
+    made, hearer = transport(loop, FakeSocket(sendmsg=[busy], recv=[busy]))
+    assert made.send([b"data"]) == 0
+    made._happened(selectors.EVENT_READ)
+    loop.run()
+    assert hearer.heard == []
+
+
+def test_a_socket_that_fails_in_a_send_is_lost_later_and_not_within_the_call(loop: LoopInHand) -> None:
+    fake = FakeSocket(sendmsg=[OSError(errno.EPIPE, "broken pipe")])
+    made, hearer = transport(loop, fake)
+    assert made.send([b"data"]) == 0
+    assert hearer.heard == []
+    loop.run()
+    assert hearer.heard == [("lost", "broken pipe")]
+    assert fake.closed
+
+
+def test_a_socket_that_fails_in_a_read_is_lost(loop: LoopInHand) -> None:
+    made, hearer = transport(loop, FakeSocket(recv=[OSError(errno.ECONNRESET, "reset")]))
+    made._happened(selectors.EVENT_READ)
+    assert hearer.heard == [("lost", "reset")]
+
+
+def test_where_writes_cannot_be_gathered_buffers_go_one_at_a_time(
+    loop: LoopInHand, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(tcp, "_GATHERS", False)
+    made, _ = transport(loop, FakeSocket(send=[3]))
+    assert made.send([b"one", b"two"]) == 3
+    assert made.send([]) == 0
+
+
+def test_each_address_of_a_name_is_tried_in_turn(loop: LoopInHand, monkeypatch: pytest.MonkeyPatch) -> None:
+    _, hearer, made = dialling(
+        loop, monkeypatch, 3, errno.ECONNREFUSED, OSError(errno.ENETUNREACH, "unreachable"), errno.EINPROGRESS
+    )
+    assert [fake.closed for fake in made] == [True, True, False]
+    assert hearer.heard == []
+
+
+def test_when_no_address_is_left_the_last_problem_is_the_reason(
+    loop: LoopInHand, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    _, hearer, _ = dialling(loop, monkeypatch, 2, errno.ECONNREFUSED, OSError(errno.ENETUNREACH, "unreachable"))
+    assert hearer.heard == [("lost", "unreachable")]
+
+
+def test_a_name_without_an_address_is_lost(loop: LoopInHand, monkeypatch: pytest.MonkeyPatch) -> None:
+    _, hearer, _ = dialling(loop, monkeypatch, 0)
+    assert hearer.heard == [("lost", "its name has no address")]
+
+
+def test_a_name_that_nobody_knows_is_lost_with_what_the_system_says(loop: LoopInHand) -> None:
+    made, hearer = TcpTransport(loop, NoSelector()), Hearer()  # type: ignore[arg-type]
+    made.dial("a name", 6650, hearer)
+    (_, answered, _) = loop.errands.pop()
+    answered(TimeoutError("it took longer than 30 s"))
+    assert hearer.heard == [("lost", "it took longer than 30 s")]
+
+
+def test_one_that_was_closed_before_its_name_was_known_dials_nobody(
+    loop: LoopInHand, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    made, hearer = TcpTransport(loop, NoSelector()), Hearer()  # type: ignore[arg-type]
+    made.dial("127.0.0.1", 6650, hearer)
+    made.close()
+    loop.run()
+    assert hearer.heard == []
+
+
+def test_what_happens_after_a_close_in_the_same_turn_is_not_heard(loop: LoopInHand) -> None:
+    made, hearer = transport(loop, FakeSocket(recv=[b"late"]))
+    made._owner = None
+    made._happened(selectors.EVENT_READ | selectors.EVENT_WRITE)
+    made._lose("late")
+    assert hearer.heard == []
+
+
+def test_a_listener_goes_on_when_a_connection_has_gone_again_or_it_was_closed(loop: LoopInHand) -> None:
+    accepted: list[str] = []
+
+    def accept(_: Any, host: str) -> Hearer:
+        accepted.append(host)
+        return Hearer()
+
+    listener = TcpListener(loop, NoSelector(), ("127.0.0.1", 0), accept)  # type: ignore[arg-type]
+    listener._happened(selectors.EVENT_READ)  # nobody is there
+    listener.close()
+    listener._happened(selectors.EVENT_READ)
+    assert accepted == []

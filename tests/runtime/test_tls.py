@@ -1,0 +1,673 @@
+"""Two streams are joined in memory; where that could hide a common mistake, the other end is a socket of `ssl`."""
+
+import contextlib
+import logging
+import socket
+import ssl
+import subprocess
+import sys
+import threading
+import warnings
+from collections import deque
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from types import SimpleNamespace
+from typing import NamedTuple
+
+import pytest
+from certificates import IN_FUTURE, LONG_AGO, Authority, Files, encrypt_key
+from cryptography.x509.oid import ExtendedKeyUsageOID
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from pulsar_actors.exceptions import InternalError, InvalidArgument, PulsarException
+from pulsar_actors.runtime.tls import TlsFailed, TlsStream, client_context, server_context
+
+PATIENCE = 10.0
+
+
+class Pair(NamedTuple):
+    """Two ends, agreed with each other."""
+
+    client: TlsStream
+    server: TlsStream
+
+
+@pytest.fixture(scope="module")
+def authority(tmp_path_factory: pytest.TempPathFactory) -> Authority:
+    return Authority(tmp_path_factory.mktemp("authority"))
+
+
+@pytest.fixture(scope="module")
+def stranger(tmp_path_factory: pytest.TempPathFactory) -> Authority:
+    return Authority(tmp_path_factory.mktemp("stranger"), "a stranger")
+
+
+@pytest.fixture(scope="module")
+def good(authority: Authority) -> Files:
+    return authority.certify()
+
+
+@pytest.fixture(scope="module")
+def trusting(authority: Authority) -> ssl.SSLContext:
+    return client_context(trust_certs_file=authority.file)
+
+
+@pytest.fixture(scope="module")
+def serving(good: Files) -> ssl.SSLContext:
+    return server_context(*good)
+
+
+@pytest.fixture
+def pair(trusting: ssl.SSLContext, serving: ssl.SSLContext) -> Pair:
+    return agree(trusting, serving)
+
+
+def meet(
+    client_side: ssl.SSLContext, server_side: ssl.SSLContext, host: str = "localhost"
+) -> tuple[Pair, dict[str, str]]:
+    """Let them shake hands until both are silent, and give what each of them failed with."""
+    pair = Pair(TlsStream(client_side, host), TlsStream(server_side, server_side=True))
+    to_server, to_client = pair.client.start(), pair.server.start()
+    failures: dict[str, str] = {}
+    while to_server or to_client:
+        to_client += tell(pair.server, to_server, "server", failures)
+        to_server = tell(pair.client, to_client, "client", failures)
+        to_client = b""
+    return pair, failures
+
+
+def tell(end: TlsStream, data: bytes, name: str, failures: dict[str, str]) -> bytes:
+    if name in failures or not data:
+        return b""
+    try:
+        return end.feed(data).to_send
+    except TlsFailed as failure:
+        failures[name] = str(failure)
+        return end.alert()
+
+
+def agree(client_side: ssl.SSLContext, server_side: ssl.SSLContext, host: str = "localhost") -> Pair:
+    pair, failures = meet(client_side, server_side, host)
+    assert failures == {}
+    assert pair.client.is_agreed
+    assert pair.server.is_agreed
+    return pair
+
+
+def refusal(client_side: ssl.SSLContext, server_side: ssl.SSLContext, host: str = "localhost") -> str:
+    pair, failures = meet(client_side, server_side, host)
+    assert not (pair.client.is_agreed and pair.server.is_agreed)
+    return failures["client"]
+
+
+def carry(source: TlsStream, target: TlsStream, data: bytes) -> bytes:
+    return target.feed(b"".join(source.encrypt([data]))).plaintext
+
+
+def only(version: ssl.TLSVersion, context: ssl.SSLContext) -> ssl.SSLContext:
+    """Let it speak one version, even one that is out of use."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", DeprecationWarning)
+        context.minimum_version = ssl.TLSVersion.MINIMUM_SUPPORTED
+        context.maximum_version = version
+        context.minimum_version = version
+    context.set_ciphers("ALL:@SECLEVEL=0")
+    return context
+
+
+@pytest.mark.parametrize("version", [ssl.TLSVersion.TLSv1_2, ssl.TLSVersion.TLSv1_3])
+def test_bytes_travel_both_ways(version: ssl.TLSVersion, authority: Authority, good: Files) -> None:
+    client, server = agree(client_context(trust_certs_file=authority.file), only(version, server_context(*good)))
+    assert carry(client, server, b"ping") == b"ping"
+    assert carry(server, client, b"pong") == b"pong"
+
+
+def test_what_travels_is_not_what_was_written(pair: Pair) -> None:
+    assert b"secret" not in b"".join(pair.client.encrypt([b"secret" * 100]))
+
+
+@pytest.mark.parametrize("size", [1, 5, 4096])
+def test_pieces_of_any_size_will_do(size: int, trusting: ssl.SSLContext, serving: ssl.SSLContext) -> None:
+    client, server = TlsStream(trusting, "localhost"), TlsStream(serving, server_side=True)
+    on_the_way = {client: server.start(), server: client.start()}
+    agreed: list[TlsStream] = []
+    heard = b""
+    while any(on_the_way.values()):
+        for end, other in ((server, client), (client, server)):
+            piece, on_the_way[end] = on_the_way[end][:size], on_the_way[end][size:]
+            output = end.feed(piece)
+            on_the_way[other] += output.to_send
+            heard += output.plaintext
+            if output.agreed:
+                agreed.append(end)
+                on_the_way[other] += b"".join(end.encrypt([b"hello from one end. "]))
+    assert agreed == [client, server]
+    assert heard == b"hello from one end. " * 2
+
+
+def test_the_end_of_the_handshake_and_what_follows_it_may_come_together(
+    trusting: ssl.SSLContext, serving: ssl.SSLContext
+) -> None:
+    client, server = TlsStream(trusting, "localhost"), TlsStream(serving, server_side=True)
+    finished = client.feed(server.feed(client.start()).to_send)
+    assert finished.agreed
+    assert server.feed(finished.to_send + client.encrypt([b"CONNECT"])[0])[0::2] == (b"CONNECT", True)
+
+
+def test_tickets_that_come_after_the_handshake_are_no_data(trusting: ssl.SSLContext, serving: ssl.SSLContext) -> None:
+    client, server = TlsStream(trusting, "localhost"), TlsStream(serving, server_side=True)
+    tickets = server.feed(client.feed(server.feed(client.start()).to_send).to_send).to_send
+    assert tickets
+    assert client.feed(tickets) == (b"", b"", False, False)
+    assert carry(server, client, b"data") == b"data"
+
+
+@settings(max_examples=30, deadline=None)
+@given(payloads=st.lists(st.binary(max_size=40_000), max_size=4), cut=st.integers(min_value=1, max_value=20_000))
+def test_whatever_is_written_arrives_in_order(pair_for_all: Pair, payloads: list[bytes], cut: int) -> None:
+    client, server = pair_for_all
+    on_the_way = b"".join(client.encrypt([memoryview(payload) for payload in payloads]))
+    arrived = [server.feed(on_the_way[at : at + cut]).plaintext for at in range(0, len(on_the_way), cut)]
+    assert b"".join(arrived) == b"".join(payloads)
+
+
+@pytest.fixture(scope="module")
+def pair_for_all(trusting: ssl.SSLContext, serving: ssl.SSLContext) -> Pair:
+    return agree(trusting, serving)
+
+
+def test_encrypting_gives_all_of_what_it_was_given_and_little_more(pair: Pair) -> None:
+    pieces = [b"x" * 300_000, bytearray(b"y" * 300_000), memoryview(b"z")]
+    encrypted = b"".join(pair.client.encrypt(pieces))
+    assert 600_001 < len(encrypted) < 602_000
+    assert pair.server.feed(encrypted).plaintext == b"".join(pieces)
+
+
+@pytest.mark.parametrize("nothing", [[], [b""], [b"", b""]])
+def test_encrypting_nothing_gives_nothing(pair: Pair, nothing: list[bytes]) -> None:
+    assert pair.client.encrypt(nothing) == []
+
+
+def test_nothing_is_encrypted_before_tls_is_agreed(trusting: ssl.SSLContext) -> None:
+    with pytest.raises(InternalError, match="before TLS was agreed"):
+        TlsStream(trusting, "localhost").encrypt([b"too early"])
+
+
+def test_a_goodbye_ends_the_stream_after_what_came_before_it(pair: Pair) -> None:
+    last_words = b"".join(pair.client.encrypt([b"last words"])) + pair.client.close_notify()
+    assert pair.server.feed(last_words) == (b"last words", b"", False, True)
+    assert pair.server.feed(b"more") == (b"", b"", False, True)
+    assert pair.client.close_notify() == b""
+
+
+def test_both_ends_may_say_goodbye_at_the_same_time(pair: Pair) -> None:
+    from_client, from_server = pair.client.close_notify(), pair.server.close_notify()
+    assert pair.server.feed(from_client).ended
+    assert pair.client.feed(from_server).ended
+
+
+def test_nothing_can_be_encrypted_after_a_goodbye(pair: Pair) -> None:
+    pair.client.close_notify()
+    with pytest.raises(TlsFailed, match="protocol is shutdown"):
+        pair.client.encrypt([b"one thing more"])
+
+
+def test_before_tls_is_agreed_there_is_nobody_to_say_goodbye_to(trusting: ssl.SSLContext) -> None:
+    client = TlsStream(trusting, "localhost")
+    client.start()
+    assert client.close_notify() == b""
+
+
+def test_half_a_record_is_nothing_yet(pair: Pair) -> None:
+    record = b"".join(pair.client.encrypt([b"all or nothing"]))
+    assert pair.server.feed(record[:-1]) == (b"", b"", False, False)
+    assert pair.server.feed(record[-1:]).plaintext == b"all or nothing"
+
+
+def test_a_connection_lost_in_the_handshake_may_mean_that_no_tls_is_spoken_there(trusting: ssl.SSLContext) -> None:
+    client = TlsStream(trusting, "localhost")
+    client.start()
+    assert client.cut_off("connection closed") == "connection closed, before TLS was agreed: does this port speak TLS?"
+
+
+def test_a_connection_lost_later_or_on_a_server_is_just_that(pair: Pair, serving: ssl.SSLContext) -> None:
+    assert pair.client.cut_off("connection reset") == "connection reset"
+    assert TlsStream(serving, server_side=True).cut_off("connection reset") == "connection reset"
+
+
+def test_a_record_that_was_tampered_with_breaks_the_stream_and_the_peer_is_told(pair: Pair) -> None:
+    record = bytearray(pair.client.encrypt([b"pay 1 to Bob"])[0])
+    record[-1] ^= 1
+    with pytest.raises(TlsFailed, match=r"TLS broke: .*bad record mac"):
+        pair.server.feed(record)
+    with pytest.raises(TlsFailed):
+        pair.client.feed(pair.server.alert())
+
+
+def test_garbage_after_the_handshake_breaks_the_stream(pair: Pair) -> None:
+    with pytest.raises(TlsFailed, match="TLS broke"):
+        pair.client.feed(b"garbage" * 10)
+
+
+def test_a_broken_stream_stays_broken(pair: Pair) -> None:
+    whole = pair.server.encrypt([b"whole"])[0]
+    for data in (b"garbage" * 10, whole):
+        with pytest.raises(TlsFailed):
+            pair.client.feed(data)
+
+
+@settings(max_examples=60, deadline=None)
+@given(garbage=st.binary(min_size=1, max_size=60), at=st.integers(min_value=0, max_value=2_000), agreed=st.booleans())
+def test_no_bytes_of_a_peer_raise_anything_but_a_failure_of_tls(
+    trusting: ssl.SSLContext, serving: ssl.SSLContext, garbage: bytes, at: int, *, agreed: bool
+) -> None:
+    client, server = TlsStream(trusting, "localhost"), TlsStream(serving, server_side=True)
+    flight = server.feed(client.start()).to_send
+    if agreed:
+        server.feed(client.feed(flight).to_send)
+        flight = server.encrypt([b"data" * 500])[0]
+    damaged = flight[:at] + garbage + flight[at + len(garbage) :]
+    try:
+        output = client.feed(damaged)
+    except TlsFailed:
+        return
+    assert output.plaintext in {b"", b"data" * 500}  # whole, where only what follows it is damaged
+
+
+PLAIN = {
+    "a frame of Pulsar": b"\x00\x00\x00\x15\x00\x00\x00\x11\x08\x03",
+    "an answer of HTTP": b"HTTP/1.1 400 Bad Request\r\n\r\n",
+    "zeros": bytes(100),
+    "a first byte like that of TLS": b"\x16\x16\x16\x16\x16\x16\x16\x16",
+}
+
+
+@pytest.mark.parametrize("answer", PLAIN.values(), ids=PLAIN)
+@pytest.mark.parametrize("size", [1, 1000])
+def test_a_plain_answer_says_that_the_peer_does_not_speak_tls(
+    trusting: ssl.SSLContext, answer: bytes, size: int
+) -> None:
+    client = TlsStream(trusting, "localhost")
+    client.start()
+    pieces = [answer[at : at + size] for at in range(0, len(answer), size)]
+    with pytest.raises(TlsFailed) as failure:
+        deque(map(client.feed, pieces), maxlen=0)
+    assert str(failure.value).startswith("the peer does not speak TLS; it says b'")
+    assert repr(answer[:5])[2:-1] in str(failure.value)
+    assert len(str(failure.value)) < 200
+
+
+@pytest.mark.parametrize("opening", PLAIN.values(), ids=PLAIN)
+def test_a_server_says_the_same_of_a_client(serving: ssl.SSLContext, opening: bytes) -> None:
+    with pytest.raises(TlsFailed, match="the peer does not speak TLS"):
+        TlsStream(serving, server_side=True).feed(opening)
+
+
+TLS_1_1_HELLO = b"\x16\x03\x02\x00\x2a\x02\x00\x00\x26\x03\x02" + b"r" * 32 + b"\x00\xc0\x2b\x00"
+ALERTS = {
+    40: "the peer found no way of encrypting in common, or wants a certificate",
+    42: "the peer does not accept the certificate it was shown",
+    44: "the peer says that the certificate it was shown was revoked",
+    45: "the peer says that the certificate it was shown has expired",
+    46: "the peer does not accept the certificate it was shown",
+    48: "the peer does not know the authority that signed the certificate it was shown",
+    70: "the peer speaks neither TLS 1.2 nor 1.3",
+    80: "TLS broke: tlsv1 alert internal error",
+    112: "the peer does not go by the name that it was called by",
+    116: "the peer wants a certificate; tls_certificate_file_path and tls_private_key_file_path name the one to show",
+}
+
+
+@pytest.mark.parametrize("code", ALERTS)
+def test_an_alert_of_the_peer_is_put_in_words(trusting: ssl.SSLContext, code: int) -> None:
+    client = TlsStream(trusting, "localhost")
+    client.start()
+    with pytest.raises(TlsFailed) as failure:
+        client.feed(b"\x15\x03\x01\x00\x02\x02" + bytes([code]))
+    assert str(failure.value).startswith(ALERTS[code])
+
+
+def test_an_answer_in_tls_1_1_is_refused(trusting: ssl.SSLContext) -> None:
+    client = TlsStream(trusting, "localhost")
+    client.start()
+    with pytest.raises(TlsFailed, match=r"the peer speaks neither TLS 1\.2 nor 1\.3"):
+        client.feed(TLS_1_1_HELLO)
+
+
+def test_a_client_that_only_speaks_tls_1_1_is_refused_and_told(serving: ssl.SSLContext) -> None:
+    old = only(ssl.TLSVersion.TLSv1_1, client_context(allow_insecure=True))
+    _, failures = meet(old, serving)
+    assert failures == {
+        "server": "the peer speaks neither TLS 1.2 nor 1.3",
+        "client": "the peer speaks neither TLS 1.2 nor 1.3",
+    }
+
+
+def test_a_server_that_only_speaks_tls_1_1_is_refused(trusting: ssl.SSLContext, good: Files) -> None:
+    old = only(ssl.TLSVersion.TLSv1_1, server_context(*good))
+    assert refusal(trusting, old) == "the peer speaks neither TLS 1.2 nor 1.3"
+
+
+def test_ends_without_a_cipher_in_common_say_so(authority: Authority, good: Files) -> None:
+    client, server = client_context(trust_certs_file=authority.file), server_context(*good)
+    server.maximum_version = ssl.TLSVersion.TLSv1_2
+    client.set_ciphers("ECDHE-ECDSA-AES128-GCM-SHA256")
+    server.set_ciphers("ECDHE-ECDSA-AES256-GCM-SHA384")
+    _, failures = meet(client, server)
+    assert failures["server"] == "the peer knows no way of encrypting in common"
+    assert failures["client"].startswith("the peer found no way of encrypting in common")
+
+
+@pytest.mark.parametrize("host", ["localhost", "LOCALHOST", "localhost.", "127.0.0.1"])
+def test_any_name_that_the_certificate_lists_will_do(
+    trusting: ssl.SSLContext, serving: ssl.SSLContext, host: str
+) -> None:
+    agree(trusting, serving, host)
+
+
+def test_addresses_of_ipv6_are_names_too(authority: Authority, trusting: ssl.SSLContext) -> None:
+    serving = server_context(*authority.certify(["::1"], file_name="ipv6"))
+    agree(trusting, serving, "::1")
+    assert "does not list the address '::2'" in refusal(trusting, serving, "::2")
+
+
+def test_a_certificate_for_another_name_is_refused(trusting: ssl.SSLContext, serving: ssl.SSLContext) -> None:
+    assert refusal(trusting, serving, "broker.example") == (
+        "the peer's certificate is for another name than 'broker.example': "
+        "connect by a name that it lists, or turn tls_validate_hostname off"
+    )
+
+
+def test_an_address_that_the_certificate_does_not_list_is_refused(
+    authority: Authority, trusting: ssl.SSLContext
+) -> None:
+    serving = server_context(*authority.certify(["localhost"], file_name="no-address"))
+    assert refusal(trusting, serving, "127.0.0.1") == (
+        "the peer's certificate does not list the address '127.0.0.1': "
+        "connect by a name that it lists, or turn tls_validate_hostname off"
+    )
+
+
+def test_an_expired_certificate_is_refused(authority: Authority, trusting: ssl.SSLContext) -> None:
+    serving = server_context(*authority.certify(valid=LONG_AGO, file_name="expired"))
+    assert refusal(trusting, serving) == (
+        "the peer's certificate has expired: have it renewed, or set the clock of this machine if that is wrong"
+    )
+
+
+def test_a_certificate_that_is_not_valid_yet_is_refused(authority: Authority, trusting: ssl.SSLContext) -> None:
+    serving = server_context(*authority.certify(valid=IN_FUTURE, file_name="early"))
+    assert refusal(trusting, serving) == (
+        "the peer's certificate is not valid yet: "
+        "set the clock of this machine, or of the one that made the certificate"
+    )
+
+
+def test_a_certificate_of_an_unknown_authority_is_refused(stranger: Authority, trusting: ssl.SSLContext) -> None:
+    serving = server_context(*stranger.certify())
+    assert refusal(trusting, serving) == (
+        "the peer's certificate was signed by an unknown authority: if it is to be trusted, "
+        "name a file with its authority's certificate as tls_trust_certs_file_path"
+    )
+
+
+def test_an_unknown_authority_that_sends_its_own_certificate_along_is_refused(
+    stranger: Authority, trusting: ssl.SSLContext, tmp_path: Path
+) -> None:
+    leaf = stranger.certify()
+    chain = tmp_path / "chain.pem"
+    chain.write_text(Path(leaf.certificate).read_text() + Path(stranger.file).read_text())
+    serving = server_context(str(chain), leaf.key)
+    assert "was signed by an authority that is not trusted here" in refusal(trusting, serving)
+
+
+def test_a_self_signed_certificate_is_refused_unless_it_is_named_as_trusted(
+    authority: Authority, trusting: ssl.SSLContext
+) -> None:
+    files = authority.certify(self_signed=True, file_name="self-signed")
+    assert refusal(trusting, server_context(*files)).startswith("the peer's certificate is self-signed: if it is to be")
+    agree(client_context(trust_certs_file=files.certificate), server_context(*files))
+
+
+def test_a_certificate_that_is_not_for_servers_is_refused_in_the_words_of_openssl(
+    trusting: ssl.SSLContext, authority: Authority
+) -> None:
+    serving = server_context(*authority.certify(purpose=ExtendedKeyUsageOID.CLIENT_AUTH, file_name="clients-only"))
+    assert refusal(trusting, serving).startswith("the peer's certificate is refused: ")
+
+
+def test_without_validation_of_the_host_any_name_will_do_but_not_any_authority(
+    authority: Authority, stranger: Authority, serving: ssl.SSLContext
+) -> None:
+    lenient = client_context(trust_certs_file=authority.file, validate_hostname=False)
+    agree(lenient, serving, "broker.example")
+    assert "unknown authority" in refusal(lenient, server_context(*stranger.certify()), "localhost")
+
+
+@pytest.mark.parametrize("validate_hostname", [True, False])
+def test_an_insecure_connection_takes_anything_and_leaves_a_warning(
+    authority: Authority, caplog: pytest.LogCaptureFixture, *, validate_hostname: bool
+) -> None:
+    with caplog.at_level(logging.WARNING, "pulsar_actors"):
+        careless = client_context(allow_insecure=True, validate_hostname=validate_hostname)
+    assert "tls_allow_insecure_connection is on" in caplog.text
+    expired = authority.certify(valid=LONG_AGO, self_signed=True, file_name="worthless")
+    agree(careless, server_context(*expired), "broker.example")
+
+
+def test_a_server_that_trusts_an_authority_wants_a_certificate_of_it(
+    authority: Authority, stranger: Authority, good: Files
+) -> None:
+    strict = server_context(*good, trust_certs_file=authority.file)
+    known = client_context(
+        trust_certs_file=authority.file, certificate_file=good.certificate, private_key_file=good.key
+    )
+    client, server = agree(known, strict)
+    assert carry(client, server, b"it is me") == b"it is me"
+
+    _, failures = meet(client_context(trust_certs_file=authority.file), strict)
+    assert failures["server"] == "the peer showed no certificate, and one is required"
+    assert failures["client"].startswith("the peer wants a certificate; tls_certificate_file_path")
+
+    other = stranger.certify()
+    unknown = client_context(
+        trust_certs_file=authority.file, certificate_file=other.certificate, private_key_file=other.key
+    )
+    _, failures = meet(unknown, strict)
+    assert failures["server"] == "the peer's certificate was signed by an unknown authority"
+    assert failures["client"].startswith("the peer does not know the authority")
+
+
+@pytest.mark.parametrize("context", ["trusting", "serving"])
+def test_contexts_take_no_old_version_and_no_renegotiation(context: str, request: pytest.FixtureRequest) -> None:
+    made = request.getfixturevalue(context)
+    assert made.minimum_version == ssl.TLSVersion.TLSv1_2
+    assert made.options & ssl.OP_NO_RENEGOTIATION
+    assert made.options & ssl.OP_NO_COMPRESSION
+
+
+def test_certifi_is_trusted_where_nothing_else_is_said(
+    authority: Authority, serving: ssl.SSLContext, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(sys.modules, "certifi", SimpleNamespace(where=lambda: authority.file))
+    agree(client_context(), serving)
+
+
+def test_without_certifi_the_systems_authorities_are_trusted(
+    authority: Authority, serving: ssl.SSLContext, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(sys.modules, "certifi", None)
+    monkeypatch.setenv("SSL_CERT_FILE", authority.file)
+    agree(client_context(), serving)
+
+
+def test_a_file_to_trust_is_the_only_one_that_counts(
+    authority: Authority, stranger: Authority, serving: ssl.SSLContext, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(sys.modules, "certifi", SimpleNamespace(where=lambda: authority.file))
+    assert "unknown authority" in refusal(client_context(trust_certs_file=stranger.file), serving)
+
+
+def test_certifi_is_not_imported_before_it_is_needed() -> None:
+    program = "import sys, pulsar_actors.runtime.tls; sys.exit('certifi' in sys.modules)"
+    assert subprocess.run([sys.executable, "-c", program], check=False).returncode == 0  # noqa: S603 - our own program
+
+
+@pytest.fixture(scope="module")
+def odd_files(tmp_path_factory: pytest.TempPathFactory, authority: Authority) -> dict[str, str]:
+    folder = tmp_path_factory.mktemp("odd")
+    (folder / "text").write_text("not PEM")
+    encrypted = authority.certify(file_name="encrypted")
+    encrypt_key(encrypted.key, b"hidden")
+    return {
+        "missing": str(folder / "missing"),
+        "text": str(folder / "text"),
+        "folder": str(folder),
+        "encrypted": encrypted.key,
+        "encrypted certificate": encrypted.certificate,
+        "other key": authority.certify(file_name="other").key,
+    }
+
+
+def make_client(**options: str) -> Callable[[], ssl.SSLContext]:
+    return lambda: client_context(**options)
+
+
+@pytest.mark.parametrize("wrong", ["missing", "text", "folder"])
+@pytest.mark.parametrize("option", ["trust", "certificate", "key"])
+def test_a_file_that_is_of_no_use_is_refused_by_the_name_of_its_option(
+    odd_files: dict[str, str], good: Files, wrong: str, option: str
+) -> None:
+    path = odd_files[wrong]
+    clients, servers = {
+        "trust": (make_client(trust_certs_file=path), lambda: server_context(*good, trust_certs_file=path)),
+        "certificate": (
+            make_client(certificate_file=path, private_key_file=good.key),
+            lambda: server_context(path, good.key),
+        ),
+        "key": (
+            make_client(certificate_file=good.certificate, private_key_file=path),
+            lambda: server_context(good.certificate, path),
+        ),
+    }[option]
+    names = {"trust": "trust_certs", "certificate": "certificate", "key": "private_key"}
+    with pytest.raises(InvalidArgument) as refused:
+        clients()
+    assert str(refused.value).startswith(f"tls_{names[option]}_file_path takes the path of a file with ")
+    assert repr(path) in str(refused.value)
+    with pytest.raises(InvalidArgument) as refused:
+        servers()
+    assert str(refused.value).startswith(f"{names[option]}_file takes the path of a file with ")
+
+
+def test_a_missing_file_is_called_missing(odd_files: dict[str, str]) -> None:
+    with pytest.raises(InvalidArgument, match=r": No such file or directory$"):
+        client_context(trust_certs_file=odd_files["missing"])
+
+
+def test_a_key_of_another_certificate_is_refused(odd_files: dict[str, str], good: Files) -> None:
+    with pytest.raises(InvalidArgument, match=r"^private_key_file takes .* key .*KEY_VALUES_MISMATCH$"):
+        server_context(good.certificate, odd_files["other key"])
+
+
+def test_an_encrypted_key_is_refused_and_nobody_is_asked_for_its_password(odd_files: dict[str, str]) -> None:
+    with pytest.raises(InvalidArgument, match=r"^tls_private_key_file_path takes a key that is not encrypted"):
+        client_context(certificate_file=odd_files["encrypted certificate"], private_key_file=odd_files["encrypted"])
+
+
+def test_a_key_may_be_in_the_file_of_its_certificate(
+    authority: Authority, good: Files, tmp_path: Path, odd_files: dict[str, str]
+) -> None:
+    both = tmp_path / "both.pem"
+    both.write_text(Path(good.certificate).read_text() + Path(good.key).read_text())
+    shown = client_context(trust_certs_file=authority.file, certificate_file=str(both))
+    agree(shown, server_context(*good, trust_certs_file=authority.file))
+    with pytest.raises(InvalidArgument, match=r"^tls_private_key_file_path takes .*the certificate's key"):
+        client_context(certificate_file=good.certificate)
+
+
+def test_a_key_without_a_certificate_is_refused(good: Files) -> None:
+    with pytest.raises(InvalidArgument, match="tls_private_key_file_path takes effect with tls_certificate_file_path"):
+        client_context(private_key_file=good.key)
+
+
+@pytest.mark.parametrize("host", ["", ".", ".example", "a..b", "x" * 64 + ".example", "a\0b"])
+def test_what_cannot_be_a_host_is_refused(trusting: ssl.SSLContext, host: str) -> None:
+    with pytest.raises(InvalidArgument, match="server_hostname takes a host's name, got "):
+        TlsStream(trusting, host)
+
+
+def test_a_client_that_checks_names_needs_one(trusting: ssl.SSLContext, serving: ssl.SSLContext) -> None:
+    with pytest.raises(InvalidArgument, match="server_hostname takes the host's name where it is to be checked"):
+        TlsStream(trusting)
+    assert TlsStream(client_context(validate_hostname=False)).start()
+    assert TlsStream(serving, server_side=True).start() == b""
+
+
+def test_a_failure_is_an_error_of_the_package() -> None:
+    assert issubclass(TlsFailed, PulsarException)
+
+
+@contextlib.contextmanager
+def connected() -> Iterator[tuple[socket.socket, socket.socket]]:
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        near = socket.create_connection(listener.getsockname(), PATIENCE)
+        far, _ = listener.accept()
+    far.settimeout(PATIENCE)
+    with near, far:
+        yield near, far
+
+
+def drive(stream: TlsStream, wire: socket.socket, request: bytes) -> bytes:
+    """Send a request once it is agreed, and read to the end, with a plain socket."""
+    wire.sendall(stream.start())
+    heard = b""
+    while data := wire.recv(65536):
+        output = stream.feed(data)
+        wire.sendall(output.to_send)
+        heard += output.plaintext
+        if output.agreed:
+            wire.sendall(b"".join(stream.encrypt([request])))
+        if output.ended:
+            wire.sendall(stream.close_notify())
+            break
+    return heard
+
+
+def test_a_socket_of_ssl_as_server_is_content(trusting: ssl.SSLContext, good: Files) -> None:
+    theirs = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
+    theirs.load_cert_chain(*good)
+    answer = b"answer" * 100_000
+
+    def serve(far: socket.socket) -> None:
+        with theirs.wrap_socket(far, server_side=True) as peer:
+            assert peer.recv(7) == b"request"
+            peer.sendall(answer)
+            peer.unwrap()
+
+    with connected() as (near, far):
+        thread = threading.Thread(target=serve, args=(far,), daemon=True)
+        thread.start()
+        assert drive(TlsStream(trusting, "localhost"), near, b"request") == answer
+        thread.join(PATIENCE)
+        assert not thread.is_alive()
+
+
+def test_a_socket_of_ssl_as_client_is_content(authority: Authority, serving: ssl.SSLContext) -> None:
+    theirs = ssl.create_default_context(cafile=authority.file)
+    said: list[bytes] = []
+
+    def ask(near: socket.socket) -> None:
+        with theirs.wrap_socket(near, server_hostname="localhost") as peer:
+            said.append(peer.recv(8))
+            peer.sendall(b"thank you")
+            peer.unwrap()
+
+    with connected() as (near, far):
+        thread = threading.Thread(target=ask, args=(near,), daemon=True)
+        thread.start()
+        assert drive(TlsStream(serving, server_side=True), far, b"greeting") == b"thank you"
+        thread.join(PATIENCE)
+        assert not thread.is_alive()
+    assert said == [b"greeting"]
