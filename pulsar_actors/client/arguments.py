@@ -1,0 +1,186 @@
+"""Arguments are checked where they come in: a wrong one is refused at once, with what it got and what it takes.
+
+A check is a function of an argument's name and value that gives the value to keep, or raises InvalidArgument. What it
+keeps may be a tidier form of what it got: a copy of a dict that the caller might go on changing, None for a text that
+is empty, since the official client takes that as not given. `check_fields` holds a table of checks against the fields
+of a frozen dataclass, so that options that exist are options that are right, and nothing further inside checks again.
+
+`True` is not taken for 1, nor a member of an enum for its number: either is a slip of the hand. Numbers of seconds may
+have a fraction.
+"""
+
+from collections.abc import Callable, Mapping
+from enum import Enum
+from typing import TypeAlias, cast
+
+from pulsar_actors.exceptions import InvalidArgument, OperationNotSupported
+from pulsar_actors.wire.excerpt import excerpt
+from pulsar_actors.wire.topic_name import TopicName
+
+__all__ = [
+    "LARGEST_COUNT",
+    "LONGEST_MS",
+    "LONGEST_SECONDS",
+    "Check",
+    "callback",
+    "check_fields",
+    "flag",
+    "instance_of",
+    "is_text",
+    "not_yet",
+    "optional",
+    "properties",
+    "refusal_of",
+    "seconds",
+    "text",
+    "topic",
+    "whole_number",
+]
+
+Check: TypeAlias = Callable[[str, object], object]
+
+LARGEST_COUNT = 2**31 - 1
+"""What the official client takes: its numbers have 32 bits."""
+LONGEST_SECONDS = 10**9
+"""Some thirty years: as long as the timers of this package can wait."""
+LONGEST_MS = LONGEST_SECONDS * 1000
+
+_SHOWN = (bool, int, float, str, bytes, Enum, type(None))
+
+
+def refusal_of(name: str, got: object, takes: str) -> InvalidArgument:
+    """Make the error for a wrong argument. It repeats plain values only; of others it names the type."""
+    shown = excerpt(got) if isinstance(got, _SHOWN) else f"an object of type {type(got).__name__}"
+    return InvalidArgument(f"{name} takes {takes}, got {shown}")
+
+
+def check_fields(options: object, checks: Mapping[str, Check]) -> None:
+    """Check the fields that the table names, and put what the checks keep in place of what was given."""
+    for name, check in checks.items():
+        given = getattr(options, name)
+        kept = check(name, given)
+        if kept is not given:
+            object.__setattr__(options, name, kept)  # in `__post_init__` a frozen object is not finished yet
+
+
+def is_text(value: object) -> bool:
+    """Tell whether it is a str that has a UTF-8 form, which one with half of a surrogate pair has not."""
+    if not isinstance(value, str):
+        return False
+    try:
+        value.encode()
+    except UnicodeEncodeError:
+        return False
+    return True
+
+
+def text(name: str, value: object) -> object:
+    """Take a str that is not empty."""
+    if not is_text(value) or not value:
+        raise refusal_of(name, value, "a str of Unicode text that is not empty")
+    return value
+
+
+def topic(name: str, value: object) -> object:
+    """Take the name of a topic, in any of its forms."""
+    if not isinstance(value, str):
+        raise refusal_of(name, value, "a topic's name, a str")
+    TopicName.parse(value)
+    return value
+
+
+def flag(name: str, value: object) -> object:
+    """Take True or False."""
+    if not isinstance(value, bool):
+        raise refusal_of(name, value, "True or False")
+    return value
+
+
+def whole_number(least: int, most: int = LARGEST_COUNT) -> Check:
+    """Take an int within limits, which belong to it."""
+
+    def check(name: str, value: object) -> object:
+        if not isinstance(value, int) or isinstance(value, (bool, Enum)) or not least <= value <= most:
+            raise refusal_of(name, value, f"a whole number from {least:,} to {most:,}")
+        return value
+
+    return check
+
+
+def seconds(least: float) -> Check:
+    """Take a number of seconds, whole or not, from the least one on."""
+
+    def check(name: str, value: object) -> object:
+        is_number = isinstance(value, (int, float)) and not isinstance(value, (bool, Enum))
+        if not is_number or not least <= cast("float", value) <= LONGEST_SECONDS:
+            raise refusal_of(name, value, f"seconds, from {least:,} to {LONGEST_SECONDS:,}")
+        return value
+
+    return check
+
+
+def instance_of(kind: type) -> Check:
+    """Take what is of a class; of an enum, one of its members."""
+    members = f", one of {', '.join(one.name for one in kind)}" if issubclass(kind, Enum) else ""
+
+    def check(name: str, value: object) -> object:
+        if not isinstance(value, kind):
+            raise refusal_of(name, value, f"{_article(kind.__name__)} {kind.__name__}{members}")
+        return value
+
+    return check
+
+
+def callback(arguments: str) -> Check:
+    """Take something that can be called."""
+
+    def check(name: str, value: object) -> object:
+        if not callable(value):
+            raise refusal_of(name, value, f"a callable that is given {arguments}")
+        return value
+
+    return check
+
+
+def optional(check: Check) -> Check:
+    """Take None as well; and an empty text as None, where it is a text that is asked for."""
+    is_of_text = check in (text, topic)
+
+    def check_if_given(name: str, value: object) -> object:
+        is_left_out = value is None or (is_of_text and not _given(value))
+        return None if is_left_out else check(name, value)
+
+    return check_if_given
+
+
+def properties(name: str, value: object) -> object:
+    """Take a dict of text to text, and keep a copy of it; None is an empty one."""
+    if value is None:
+        return {}
+    if not isinstance(value, dict):
+        raise refusal_of(name, value, "a dict of str to str")
+    given = cast("dict[object, object]", value)
+    for key, item in given.items():
+        if not is_text(key):
+            raise refusal_of(f"a key of {name}", key, "Unicode text")
+        if not is_text(item):
+            raise refusal_of(f"{name}[{excerpt(key)}]", item, "Unicode text")
+    return dict(given)
+
+
+def not_yet(feature: str) -> Check:
+    """Take None, and refuse anything else as something that this version cannot do."""
+
+    def check(name: str, value: object) -> None:
+        if _given(value):
+            raise OperationNotSupported(f"{name}: this version has no {feature}; leave the argument out")
+
+    return check
+
+
+def _given(value: object) -> bool:
+    return value is not None and not (isinstance(value, str) and not value)
+
+
+def _article(noun: str) -> str:
+    return "an" if noun[0] in "AEIOU" else "a"

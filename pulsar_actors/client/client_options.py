@@ -1,0 +1,114 @@
+"""What `Client` takes: the official keyword arguments and defaults, some more of our own, checked.
+
+One default is not the official client's: `tls_validate_hostname` is on, for a certificate of anybody else's is
+otherwise as good as the broker's. And `use_tls`, which never did anything there, is refused where it says that the
+connection is encrypted and the service URL says that it is not.
+"""
+
+from dataclasses import dataclass
+from logging import Logger
+
+from pulsar_actors.client.arguments import (
+    LONGEST_MS,
+    LONGEST_SECONDS,
+    check_fields,
+    flag,
+    instance_of,
+    optional,
+    refusal_of,
+    seconds,
+    text,
+    whole_number,
+)
+from pulsar_actors.client.authentication import Authentication
+from pulsar_actors.client.loggers import ConsoleLogger, FileLogger
+from pulsar_actors.exceptions import InvalidConfiguration, OperationNotSupported
+from pulsar_actors.wire.service_url import ServiceUrl
+
+__all__ = ["ClientOptions"]
+
+_MOST_THREADS = 1024
+_AT_ONCE = 0.001
+
+
+def _service_url(_: str, value: object) -> object:
+    """Take a service URL; what is wrong with it is for InvalidUrl to say, which repeats no secret."""
+    ServiceUrl.parse(value)  # type: ignore[arg-type]
+    return value
+
+
+def _logger(name: str, value: object) -> object:
+    if value is not None and not isinstance(value, (Logger, ConsoleLogger, FileLogger)):
+        raise refusal_of(name, value, "a logging.Logger, a ConsoleLogger, a FileLogger or None")
+    return value
+
+
+_CHECKS = {
+    "service_url": _service_url,
+    "authentication": optional(instance_of(Authentication)),
+    "operation_timeout_seconds": seconds(_AT_ONCE),
+    "io_threads": whole_number(1, _MOST_THREADS),
+    "message_listener_threads": whole_number(1, _MOST_THREADS),
+    "concurrent_lookup_requests": whole_number(1),
+    "log_conf_file_path": optional(text),
+    "stats_interval_in_seconds": whole_number(0, LONGEST_SECONDS),
+    "use_tls": flag,
+    "tls_trust_certs_file_path": optional(text),
+    "tls_allow_insecure_connection": flag,
+    "tls_validate_hostname": flag,
+    "logger": _logger,
+    "connection_timeout_ms": whole_number(1, LONGEST_MS),
+    "listener_name": optional(text),
+    "tls_private_key_file_path": optional(text),
+    "tls_certificate_file_path": optional(text),
+    "connections_per_broker": whole_number(1, _MOST_THREADS),
+    "keep_alive_interval_seconds": seconds(_AT_ONCE),
+    "connection_max_idle_seconds": seconds(0),
+    "initial_backoff_interval_ms": whole_number(1, LONGEST_MS),
+    "max_backoff_interval_ms": whole_number(1, LONGEST_MS),
+}
+
+
+@dataclass(frozen=True, slots=True)
+class ClientOptions:
+    """The options of one client. They pickle if the authentication does, and the logger, which goes by its name."""
+
+    service_url: str
+    authentication: Authentication | None = None
+    operation_timeout_seconds: float = 30
+    io_threads: int = 1
+    message_listener_threads: int = 1
+    concurrent_lookup_requests: int = 50_000
+    log_conf_file_path: str | None = None
+    """Without effect, as in the official client."""
+    stats_interval_in_seconds: int = 600
+    """0: never."""
+    use_tls: bool = False
+    tls_trust_certs_file_path: str | None = None
+    tls_allow_insecure_connection: bool = False
+    tls_validate_hostname: bool = True
+    logger: Logger | ConsoleLogger | FileLogger | None = None
+    connection_timeout_ms: int = 10_000
+    listener_name: str | None = None
+    tls_private_key_file_path: str | None = None
+    tls_certificate_file_path: str | None = None
+    connections_per_broker: int = 1
+    keep_alive_interval_seconds: float = 30
+    connection_max_idle_seconds: float = 60
+    """0: idle connections stay."""
+    initial_backoff_interval_ms: int = 100
+    max_backoff_interval_ms: int = 60_000
+
+    def __post_init__(self) -> None:
+        check_fields(self, _CHECKS)
+        if ServiceUrl.parse(self.service_url).is_http:
+            raise OperationNotSupported("lookups over HTTP are not there yet: write pulsar:// in service_url")
+        if self.use_tls and not ServiceUrl.parse(self.service_url).is_tls:
+            raise InvalidConfiguration("use_tls=True encrypts nothing: write pulsar+ssl:// or https:// in service_url")
+        if self.tls_private_key_file_path and not self.tls_certificate_file_path:
+            raise InvalidConfiguration("tls_private_key_file_path needs its tls_certificate_file_path as well")
+        if self.initial_backoff_interval_ms > self.max_backoff_interval_ms:
+            raise InvalidConfiguration(
+                f"initial_backoff_interval_ms={self.initial_backoff_interval_ms:,} is more than "
+                f"max_backoff_interval_ms={self.max_backoff_interval_ms:,}"
+            )

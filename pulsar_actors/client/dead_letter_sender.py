@@ -1,0 +1,73 @@
+"""The way of a message that has failed too often: to the dead letter topic, as a message of its own.
+
+The producer for it is made when the first one comes, and ends with the consumer, which has its only reference. Only
+when the dead letter topic has all messages of an entry is the original acknowledged; if anything goes wrong on the way,
+the broker delivers it again, later.
+"""
+
+from collections.abc import Callable
+from concurrent.futures import Future
+from typing import Any
+
+from pulsar_actors.client.message import Message
+from pulsar_actors.client.message_id import MessageId
+from pulsar_actors.client.producer import Producer
+from pulsar_actors.machines.entry_intake import Delivery
+from pulsar_actors.machines.ledgers.generations import Generation
+from pulsar_actors.machines.ledgers.retry_topic import Origin, dead_letter_properties
+from pulsar_actors.runtime.opened import Opened, open_entry
+from pulsar_actors.wire.errors import EntryError
+
+Report = Callable[[Exception | None], None]
+
+
+class DeadLetterSender:
+    """The dead letters of one consumer. Called on its loop."""
+
+    __slots__ = ("_limit", "_make_producer", "_producer", "_subscription", "_topic")
+
+    def __init__(
+        self, make_producer: Callable[[], "Future[Producer]"], topic: str, subscription: str, limit: int
+    ) -> None:
+        self._make_producer = make_producer
+        self._producer: Future[Producer] | None = None
+        self._topic = topic
+        self._subscription = subscription
+        self._limit = limit
+
+    def __call__(self, delivery: Delivery, generation: Generation, report: Report) -> None:
+        """Send an entry, and report how that went."""
+        opened = Opened(delivery, generation, self._topic, bytes)
+        try:
+            messages: list[Message] = open_entry(delivery, opened, Message, self._limit, compacted=False).messages
+        except EntryError as fault:
+            report(fault)
+            return
+        if self._producer is None or (self._producer.done() and self._producer.exception() is not None):
+            self._producer = self._make_producer()
+        self._producer.add_done_callback(lambda made: _send_with(made, messages, self._origin, report))
+
+    def _origin(self, message: Message) -> Origin:
+        return Origin(self._topic, self._subscription, str(message.message_id()))
+
+
+def _send_with(
+    made: "Future[Producer]", messages: list[Message], origin: Callable[[Message], Origin], report: Report
+) -> None:
+    error = made.exception()
+    if error is not None:
+        report(error if isinstance(error, Exception) else RuntimeError(repr(error)))
+        return
+    producer, left, problems = made.result(), [len(messages)], list[Exception]()
+
+    def sent(result: Any, _: MessageId) -> None:  # noqa: ANN401 - a Result
+        left[0] -= 1
+        if result:
+            problems.append(RuntimeError(f"the dead letter topic did not take a message: {result}"))
+        if not left[0]:
+            report(problems[0] if problems else None)
+
+    for message in messages:
+        producer.forward(message, dead_letter_properties(message.properties(), origin(message)), sent)
+    if not messages:
+        report(None)

@@ -1,0 +1,112 @@
+"""The id of a message as users hold it: where it is, and on which topic.
+
+It is `wire.message_id.MessageId` in a wrapping that has the official client's methods. Order, equality and hash are the
+wire's: ledger, entry, batch index, partition. The topic says where to look and tells no ids apart, here as in the
+official client. An id can be kept as bytes, which every Pulsar client reads, or pickled, topic included.
+"""
+
+from typing import ClassVar
+
+from pulsar_actors.client.arguments import optional, whole_number
+from pulsar_actors.client.arguments import topic as topic_name
+from pulsar_actors.exceptions import InvalidArgument
+from pulsar_actors.wire.errors import MalformedMessageId
+from pulsar_actors.wire.message_id import EARLIEST, LATEST
+from pulsar_actors.wire.message_id import MessageId as WireMessageId
+from pulsar_actors.wire.octets import Octets
+
+__all__ = ["MessageId"]
+
+_index = whole_number(-1)
+_id = whole_number(-1, 2**63 - 1)
+_topic = optional(topic_name)
+
+
+class MessageId:
+    """The place of one message. -1 stands for none: no partition, no batch."""
+
+    __slots__ = ("_topic", "wire")
+
+    earliest: ClassVar["MessageId"]
+    """Before the first message of a topic."""
+    latest: ClassVar["MessageId"]
+    """After its last."""
+
+    def __init__(self, partition: int = -1, ledger_id: int = -1, entry_id: int = -1, batch_index: int = -1) -> None:
+        _index("partition", partition)
+        _id("ledger_id", ledger_id)
+        _id("entry_id", entry_id)
+        _index("batch_index", batch_index)
+        self.wire = WireMessageId(ledger_id, entry_id, partition, batch_index)
+        """The id as the protocol knows it."""
+        self._topic: str | None = None
+
+    @classmethod
+    def wrap(cls, message_id: WireMessageId, topic: str | None = None) -> "MessageId":
+        """Wrap an id of the wire."""
+        wrapped = cls.__new__(cls)
+        wrapped.wire = message_id
+        wrapped._topic = topic  # noqa: SLF001 - it is this class's own
+        return wrapped
+
+    def ledger_id(self) -> int:
+        """Return the ledger that the message is stored in."""
+        return self.wire.ledger_id
+
+    def entry_id(self) -> int:
+        """Return the entry of that ledger."""
+        return self.wire.entry_id
+
+    def batch_index(self) -> int:
+        """Return the place in the entry's batch, or -1 if it is no batch."""
+        return self.wire.batch_index
+
+    def partition(self) -> int:
+        """Return the number of the topic's partition, or -1."""
+        return self.wire.partition
+
+    def topic_name(self) -> str | None:
+        """Return the topic, or None if it is not known: an id of bytes has only the one given with them."""
+        return self._topic
+
+    def serialize(self) -> bytes:
+        """Return the id as bytes, to be kept or given to any Pulsar client."""
+        return self.wire.serialize()
+
+    @staticmethod
+    def deserialize(message_id_bytes: Octets, topic: str | None = None) -> "MessageId":
+        """Read what `serialize` wrote, here or elsewhere. A consumer of several topics needs the topic as well."""
+        _topic("topic", topic)
+        try:
+            return MessageId.wrap(WireMessageId.deserialize(message_id_bytes), topic)
+        except MalformedMessageId as fault:
+            raise InvalidArgument(f"message_id_bytes takes what serialize() gave: {fault}") from fault
+
+    def __str__(self) -> str:
+        return str(self.wire)
+
+    def __repr__(self) -> str:
+        ledger_id, entry_id, partition, batch_index, *_ = tuple(self.wire)
+        return f"MessageId({partition=}, {ledger_id=}, {entry_id=}, {batch_index=})"
+
+    def __hash__(self) -> int:
+        return hash(self.wire)
+
+    def __eq__(self, other: object) -> bool:
+        return self.wire == other.wire if isinstance(other, MessageId) else NotImplemented
+
+    def __lt__(self, other: object) -> bool:
+        return self.wire < other.wire if isinstance(other, MessageId) else NotImplemented
+
+    def __le__(self, other: object) -> bool:
+        return self.wire <= other.wire if isinstance(other, MessageId) else NotImplemented
+
+    def __gt__(self, other: object) -> bool:
+        return self.wire > other.wire if isinstance(other, MessageId) else NotImplemented
+
+    def __ge__(self, other: object) -> bool:
+        return self.wire >= other.wire if isinstance(other, MessageId) else NotImplemented
+
+
+MessageId.earliest = MessageId.wrap(EARLIEST)
+MessageId.latest = MessageId.wrap(LATEST)

@@ -1,0 +1,130 @@
+"""Policies of a consumer: when to give up on a message, how much to receive at once, how to share keys.
+
+Each is a value that is checked when it is made, with the arguments and properties of the official client's class of
+that name.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import cast
+
+from pulsar_actors.client.arguments import (
+    LONGEST_MS,
+    flag,
+    instance_of,
+    optional,
+    refusal_of,
+    text,
+    topic,
+    whole_number,
+)
+from pulsar_actors.client.enums import KeySharedMode
+from pulsar_actors.exceptions import InvalidArgument
+
+__all__ = ["ConsumerBatchReceivePolicy", "ConsumerDeadLetterPolicy", "ConsumerKeySharedPolicy"]
+
+_LAST_HASH = 2**16 - 1
+_TAKES = f"a list of pairs of hashes (first, last), from 0 to {_LAST_HASH:,}"
+_MOST_BYTES = 10 * 1024 * 1024
+_count = whole_number(1)
+_topic = optional(topic)
+_text = optional(text)
+_any_number = whole_number(-(2**63), 2**63 - 1)
+_any_ms = whole_number(-LONGEST_MS, LONGEST_MS)
+_mode = instance_of(KeySharedMode)
+_hash = whole_number(0, _LAST_HASH)
+
+
+@dataclass(frozen=True, slots=True)
+class ConsumerDeadLetterPolicy:
+    """Where messages go that have failed too often.
+
+    A message that was redelivered `max_redeliver_count` times and fails again goes to `dead_letter_topic`, by default
+    the consumer's topic and subscription with `-DLQ`. With an `initial_subscription_name` that topic is given a
+    subscription as well, so that it keeps what comes.
+    """
+
+    max_redeliver_count: int
+    dead_letter_topic: str | None = None
+    """Empty where the default counts."""
+    initial_subscription_name: str | None = None
+    """Empty where there is to be none."""
+
+    def __post_init__(self) -> None:
+        _count("max_redeliver_count", self.max_redeliver_count)
+        _topic("dead_letter_topic", self.dead_letter_topic)
+        _text("initial_subscription_name", self.initial_subscription_name)
+        object.__setattr__(self, "dead_letter_topic", self.dead_letter_topic or "")
+        object.__setattr__(self, "initial_subscription_name", self.initial_subscription_name or "")
+
+
+@dataclass(frozen=True, slots=True)
+class ConsumerBatchReceivePolicy:
+    """When `batch_receive` returns: with so many messages or bytes, or after so long, whichever comes first.
+
+    0 or less lifts a limit, but not all three: the call might never return. With time alone as the limit there is
+    still one of 10 MiB, lest a full topic pass through memory in one piece.
+    """
+
+    max_num_message: int
+    max_num_bytes: int
+    timeout_ms: int
+
+    def __post_init__(self) -> None:
+        _any_number("max_num_message", self.max_num_message)
+        _any_number("max_num_bytes", self.max_num_bytes)
+        _any_ms("timeout_ms", self.timeout_ms)
+        if max(self.max_num_message, self.max_num_bytes, self.timeout_ms) <= 0:
+            raise InvalidArgument("one of max_num_message, max_num_bytes and timeout_ms has to be greater than 0")
+        if max(self.max_num_message, self.max_num_bytes) <= 0:
+            object.__setattr__(self, "max_num_message", -1)
+            object.__setattr__(self, "max_num_bytes", _MOST_BYTES)
+
+
+@dataclass(frozen=True, slots=True)
+class ConsumerKeySharedPolicy:
+    """How a KeyShared consumer gets its keys.
+
+    With `AutoSplit` the broker divides the keys. With `Sticky` the consumer names the hashes that it wants, as ranges
+    of 0 to 65,535 whose ends belong to them; what no consumer wants is not delivered. Order within a key costs waiting
+    when consumers come and go: `allow_out_of_order_delivery` gives up the order instead.
+    """
+
+    key_shared_mode: KeySharedMode = KeySharedMode.AutoSplit
+    allow_out_of_order_delivery: bool = False
+    sticky_ranges: Sequence[tuple[int, int]] | None = None
+    """A list; empty where none were given."""
+
+    def __post_init__(self) -> None:
+        _mode("key_shared_mode", self.key_shared_mode)
+        flag("allow_out_of_order_delivery", self.allow_out_of_order_delivery)
+        ranges = _ranges(self.sticky_ranges)
+        if not ranges and self.key_shared_mode is KeySharedMode.Sticky:
+            raise refusal_of("sticky_ranges", self.sticky_ranges, "at least one range with KeySharedMode.Sticky")
+        object.__setattr__(self, "sticky_ranges", ranges)
+
+
+def _ranges(given: object) -> list[tuple[int, int]]:
+    """Read ranges that keep within the hashes and apart from each other."""
+    if given is None:
+        return []
+    if not isinstance(given, (list, tuple)):
+        raise refusal_of("sticky_ranges", given, _TAKES)
+    ranges = [_range(pair) for pair in cast("Sequence[object]", given)]
+    for (_, last), (first, _) in pairwise(sorted(ranges)):
+        if first <= last:
+            raise refusal_of("sticky_ranges", f"{first} twice", "ranges without a hash in common")
+    return ranges
+
+
+def _range(given: object) -> tuple[int, int]:
+    try:
+        first, last = cast("tuple[int, int]", given)
+    except (TypeError, ValueError):
+        raise refusal_of("sticky_ranges", given, _TAKES) from None
+    _hash("the first hash of a range", first)
+    _hash("the last hash of a range", last)
+    if first > last:
+        raise refusal_of("sticky_ranges", f"{first} to {last}", _TAKES)
+    return (first, last)

@@ -1,0 +1,285 @@
+"""A producer, as users hold it."""
+
+import weakref
+from concurrent.futures import Future
+from datetime import timedelta
+from types import TracebackType
+from typing import Any
+
+from pulsar_actors.client.arguments import callback as callable_of
+from pulsar_actors.client.arguments import optional
+from pulsar_actors.client.message import Message
+from pulsar_actors.client.message_id import MessageId
+from pulsar_actors.client.producer_options import ProducerOptions
+from pulsar_actors.client.reports import Callback, Reports
+from pulsar_actors.client.schema import BYTES
+from pulsar_actors.client.sending import Extras, outgoing
+from pulsar_actors.client.stats import ProducerStats, RateMeter
+from pulsar_actors.exceptions import AlreadyClosed, LimitReached, OutcomeUnknown, ProcessForked, PulsarException
+from pulsar_actors.machines.producer import Producer as Machine
+from pulsar_actors.runtime.actor import Address, tell
+from pulsar_actors.runtime.binding_actor import CloseHandle, Ties
+from pulsar_actors.runtime.debts import settle
+from pulsar_actors.runtime.engine import Engine
+from pulsar_actors.runtime.future import SlimFuture
+from pulsar_actors.runtime.outbox import Outbox
+from pulsar_actors.runtime.outgoing import Outgoing
+from pulsar_actors.runtime.packing import Packed
+from pulsar_actors.runtime.producer_actor import FlushAll, News, TakeAll
+from pulsar_actors.wire.topic_name import TopicName
+
+_callback = optional(callable_of("a Result and a MessageId"))
+
+
+class ProducerParts:
+    """What a producer's handle shares with its actor."""
+
+    __slots__ = ("__weakref__", "address", "engine", "machine", "outbox", "reports", "ties")
+
+    address: Address
+    machine: Machine
+
+    def __init__(self, engine: Engine, outbox: Outbox, reports: Reports) -> None:
+        self.engine = engine
+        self.outbox = outbox
+        self.reports = reports
+        self.ties = Ties(engine.interleaving)
+
+    def end(self, error: Exception) -> None:
+        """Refuse everything from now on, where there is no actor any longer to do so."""
+        self.outbox.end(error)
+        for failed in self.outbox.pending.fail_all():
+            packed = failed.token
+            assert isinstance(packed, Packed)  # noqa: S101 - the token of a pending send
+            packed.release()
+            unknown = OutcomeUnknown(f"it was sent and no receipt came before the end: {error}")
+            self.reports(packed.messages, unknown if failed.may_be_stored else error)
+        self.ties.debts.end(error)
+        settle(self.ties.ended, None)
+
+    def forget(self, error: Exception) -> None:
+        """Refuse everything, in a forked child."""
+        self.outbox.forget(error)
+        self.ties.debts.closed = error
+
+
+class Producer:
+    """Publishes messages to one topic. Made by `Client.create_producer`; any number of threads may use it.
+
+    `send` waits until the broker has stored the message. `send_async` does not, and is how many messages are sent in
+    little time: with a callback, or without one for a future. `with` closes the producer at the end of its block.
+    """
+
+    def __init__(self, parts: ProducerParts, options: ProducerOptions, client: object) -> None:
+        self._parts = parts
+        self._outbox = parts.outbox
+        self._options = options
+        self._client = client  # it must not be collected while it is in use
+        self._topic = str(TopicName.parse(options.topic))
+        self._address = parts.address
+        self._meter = RateMeter(parts.engine.loops[0].now())
+        self._finalizer = weakref.finalize(self, tell, self._address, CloseHandle())
+        self._finalizer.atexit = False
+
+    def topic(self) -> str:
+        """Return the topic's complete name."""
+        return self._topic
+
+    def producer_name(self) -> str:
+        """Return the name that was given, or that the broker chose."""
+        return self._parts.machine.identity.name
+
+    def last_sequence_id(self) -> int:
+        """Return the highest sequence id that the broker has stored, under this producer's name; -1 for none."""
+        return self._parts.machine.sequence_ids.last_published
+
+    def is_connected(self) -> bool:
+        """Tell whether the producer could write to its broker now. If it cannot, it is trying to."""
+        return self._outbox.closed is None and self._parts.machine.is_bound
+
+    @property
+    def is_open(self) -> bool:
+        """Tell whether it takes messages: it has not been closed, and has not failed for good."""
+        return self._outbox.closed is None
+
+    def send(
+        self,
+        content: object,
+        properties: dict[str, str] | None = None,
+        partition_key: str | None = None,
+        ordering_key: str | None = None,
+        sequence_id: int | None = None,
+        replication_clusters: list[str] | None = None,
+        disable_replication: bool = False,
+        event_timestamp: int | None = None,
+        deliver_at: int | None = None,
+        deliver_after: timedelta | None = None,
+    ) -> MessageId:
+        """Publish a message, and return where it is once it is stored.
+
+        `content` is bytes, what the producer's schema takes, or None for a message that deletes its key on a compacted
+        topic. `partition_key` chooses the partition and the consumer of a KeyShared subscription; an `ordering_key`
+        chooses only the latter. Times are in milliseconds since 1970. A message with `deliver_at` or `deliver_after` is
+        held back by the broker until then, for Shared and KeyShared subscriptions.
+
+        What has been batched so far leaves with it: nobody waits for the batching delay. An OutcomeUnknown says that
+        the message may be stored, or not.
+        """
+        self._parts.engine.refuse_inside("send()", "send_async()")
+        extras = Extras(
+            properties, partition_key, ordering_key, sequence_id, replication_clusters, disable_replication,
+            event_timestamp, deliver_at, deliver_after,
+        )  # fmt: skip
+        done: SlimFuture[MessageId] = SlimFuture()
+        self._leave(self._message(content, extras, done))
+        tell(self._address, TakeAll())
+        return self._parts.engine.block(done, None, f"send() to {self._topic}")
+
+    def send_async(
+        self,
+        content: object,
+        callback: Callback | None = None,
+        properties: dict[str, str] | None = None,
+        partition_key: str | None = None,
+        ordering_key: str | None = None,
+        sequence_id: int | None = None,
+        replication_clusters: list[str] | None = None,
+        disable_replication: bool = False,
+        event_timestamp: int | None = None,
+        deliver_at: int | None = None,
+        deliver_after: timedelta | None = None,
+    ) -> "Future[MessageId] | None":
+        """Publish a message without waiting. The arguments are those of `send`.
+
+        With a `callback`, it is called with `Result.Ok` and the message's id, or with another Result and an id of
+        nothing: on an I/O thread, where it must not wait for anything; or at once, in this thread, where the queue is
+        full or the producer closed. Without one, a `concurrent.futures.Future` of the id is returned, which holds the
+        error itself.
+        """
+        extras = Extras(
+            properties, partition_key, ordering_key, sequence_id, replication_clusters, disable_replication,
+            event_timestamp, deliver_at, deliver_after,
+        )  # fmt: skip
+        _callback("callback", callback)
+        done: SlimFuture[MessageId] | None = SlimFuture() if callback is None else None
+        message = self._message(content, extras, done or callback)
+        try:
+            self._leave(message)
+        except PulsarException as error:
+            if not self._is_outcome(error):
+                raise
+            self._parts.reports.fail(message[3], error)
+        return done
+
+    def flush(self) -> None:
+        """Wait until everything sent so far is stored or has failed."""
+        self._parts.engine.refuse_inside("flush()", "the callbacks of send_async()")
+        done: SlimFuture[None] = SlimFuture()
+        self._parts.ties.debts.owe(done)
+        tell(self._address, FlushAll(done))
+        self._parts.engine.block(done, None, f"flush() of {self._topic}")
+
+    def close(self) -> None:
+        """Send what is in the outbox, and end the producer. Closing it again does nothing.
+
+        In a callback this begins the close, and does not wait for its end.
+        """
+        self._refuse_if_forked()
+        self.close_soon()
+        if not self._parts.engine.is_inside():
+            self._parts.engine.block(self._parts.ties.ended, None, f"close() of the producer on {self._topic}")
+
+    def close_soon(self) -> None:
+        """Begin to close, and do not wait."""
+        self._finalizer.detach()
+        tell(self._address, CloseHandle())
+
+    def forward(self, message: Message, properties: dict[str, str], callback: Callback) -> None:
+        """Send a received message on, with other properties. From anywhere, a loop included."""
+        extras = Extras(properties, message.partition_key() or None, message.ordering_key() or None)
+        content = None if message.has_null_value() else message.data()
+        parcel = outgoing(BYTES, content, extras, callback, self._now_ms)
+        try:
+            if self._outbox.closed is not None:
+                raise self._outbox.closed.with_traceback(None)
+            if self._outbox.put(parcel):
+                tell(self._address, News())
+        except PulsarException as error:
+            self._parts.reports.fail(callback, error)
+
+    def stats(self) -> ProducerStats:
+        """Return how things stand: what is pending, what went out, how fast, and the last thing that went wrong."""
+        self._refuse_if_forked()
+        parts = self._parts
+        pending, pending_bytes = parts.machine.pending.used
+        sent, sent_bytes = parts.reports.sent, parts.reports.sent_bytes
+        error = parts.ties.vitals.last_error
+        return ProducerStats(
+            topic=self._topic,
+            producer_name=self.producer_name(),
+            connected=self.is_connected(),
+            pending=pending,
+            in_flight=max(0, pending - len(self._outbox.buffer)) if self.is_connected() else 0,
+            pending_bytes=pending_bytes,
+            sent=sent,
+            sent_bytes=sent_bytes,
+            failed=parts.reports.failed,
+            rates=self._meter.rates(sent, sent_bytes, parts.engine.loops[0].now()),
+            reconnects=max(0, parts.ties.vitals.attachments - 1),
+            last_error=None if error is None else str(error),
+        )
+
+    def __enter__(self) -> "Producer":
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def __repr__(self) -> str:
+        return f"<Producer {self.producer_name()!r} on {self._topic}>"
+
+    def __reduce__(self) -> Any:  # noqa: ANN401 - it never returns
+        raise TypeError("a Producer holds connections and cannot be pickled: make one where it is needed")
+
+    def _message(self, content: object, extras: Extras, reply: object) -> Outgoing:
+        return outgoing(self._options.schema, content, extras, reply, self._now_ms)
+
+    def _now_ms(self) -> int:
+        return self._parts.engine.loops[0].wall_clock_ms()
+
+    def _leave(self, message: Outgoing) -> None:
+        """Put it into the outbox, waiting for room if that is wanted."""
+        try:
+            while not self._put(message):
+                self._parts.engine.refuse_inside("a full queue", "block_if_queue_full=False")
+                room = self._outbox.room_for(len(message[0]))
+                self._parts.engine.block(room, None, f"the full queue of {self._topic}")
+        except KeyboardInterrupt:  # it may be there, with nobody to tell the actor of it
+            tell(self._address, TakeAll())
+            raise
+
+    def _put(self, message: Outgoing) -> bool:
+        """Put it into the outbox, and tell whether there was room, if it may be waited for."""
+        outbox = self._outbox
+        if outbox.closed is not None:
+            raise outbox.closed.with_traceback(None)
+        try:
+            is_news = outbox.put(message)
+        except LimitReached:
+            if not self._options.block_if_queue_full:
+                raise
+            return False
+        if is_news:
+            tell(self._address, News())
+        return True
+
+    def _is_outcome(self, error: PulsarException) -> bool:
+        """Tell what may happen to a message at any time from what is wrong with the call."""
+        has_ended = error is self._outbox.closed and not isinstance(error, ProcessForked)
+        return has_ended or isinstance(error, (LimitReached, AlreadyClosed))
+
+    def _refuse_if_forked(self) -> None:
+        if isinstance(self._outbox.closed, ProcessForked):
+            raise self._outbox.closed

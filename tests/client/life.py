@@ -1,0 +1,262 @@
+"""What the tests of life and death share: deadlines, what is alive, brokers that misbehave, programs of their own."""
+
+import contextlib
+import gc
+import os
+import socket
+import subprocess
+import sys
+import textwrap
+import threading
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import pykka
+
+SOON = 10.0
+"""Seconds within which whatever will happen has happened."""
+
+ROOT = Path(__file__).parents[2]
+TLS_HELLO = 0x16
+
+
+def until(true: Callable[[], Any], what: str = "it") -> Any:
+    """Wait for something that nobody announces, and give it."""
+    deadline = time.monotonic() + SOON
+    while not (found := true()):
+        assert time.monotonic() < deadline, f"{what} did not happen in time"
+        time.sleep(0.005)
+    return found
+
+
+class InThread:
+    """A call that may block, in a thread of its own."""
+
+    def __init__(self, call: Callable[[], Any]) -> None:
+        self._call = call
+        self._given: Any = None
+        self._raised: BaseException | None = None
+        self.seconds = 0.0
+        self._thread = threading.Thread(target=self._run, name="caller of a test", daemon=True)
+        self._thread.start()
+
+    def _run(self) -> None:
+        began = time.monotonic()
+        try:
+            self._given = self._call()
+        except BaseException as error:  # noqa: BLE001 - it is raised again where the test waits
+            self._raised = error
+        self.seconds = time.monotonic() - began
+
+    def waits(self) -> bool:
+        """Tell whether it has come as far as waiting on a lock."""
+        frame = sys._current_frames().get(self._thread.ident or 0)
+        return frame is not None and frame.f_code.co_name in {"wait", "exception", "result"}
+
+    def result(self, within: float = SOON) -> Any:
+        """Wait for its end, and give or raise what came of it."""
+        self._thread.join(within)
+        assert not self._thread.is_alive(), "it still blocks"
+        if self._raised is not None:
+            raise self._raised
+        return self._given
+
+    def error(self, within: float = SOON) -> BaseException | None:
+        """Wait for its end, and give what it raised."""
+        try:
+            self.result(within)
+        except BaseException as error:  # noqa: BLE001 - whatever it is
+            return error
+        return None
+
+
+class Alive(NamedTuple):
+    """What there is in this process that a client may leave behind."""
+
+    threads: frozenset[str]
+    actors: tuple[str, ...]
+    files: int
+
+
+def alive() -> Alive:
+    """Take stock."""
+    names = [thread.name for thread in threading.enumerate()]
+    return Alive(
+        frozenset(name for name in names if name.startswith("pulsar-")),
+        tuple(sorted(reference.actor_class.__name__ for reference in pykka.ActorRegistry.get_all())),
+        len(os.listdir("/proc/self/fd")),  # noqa: PTH208 - a Path would cost a descriptor, too
+    )
+
+
+@contextlib.contextmanager
+def nothing_left() -> Iterator[None]:
+    """Demand that afterwards there is no thread, actor or descriptor that was not there before."""
+    gc.collect()
+    before = alive()
+    yield
+    deadline = time.monotonic() + SOON
+    while (after := alive()) != before and time.monotonic() < deadline:
+        gc.collect()
+        time.sleep(0.01)
+    assert after == before
+
+
+class FakeBroker:
+    """A port on which something is done with each connection, in a thread of its own, until the end of the block."""
+
+    def __init__(self, serve: Callable[[socket.socket], None] = lambda _: None) -> None:
+        self._serve = serve
+        self.accepted: list[socket.socket] = []
+        self._listener = socket.create_server(("127.0.0.1", 0))
+        self.port = self._listener.getsockname()[1]
+        self.service_url = f"pulsar://127.0.0.1:{self.port}"
+        self._thread = threading.Thread(target=self._accept, daemon=True)
+
+    def _accept(self) -> None:
+        while True:
+            try:
+                accepted, _ = self._listener.accept()
+            except OSError:
+                return
+            self.accepted.append(accepted)
+            self._serve(accepted)
+
+    def __enter__(self) -> "FakeBroker":
+        self._thread.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        with contextlib.suppress(OSError):
+            self._listener.shutdown(socket.SHUT_RDWR)
+        self._listener.close()
+        self._thread.join(SOON)
+        for accepted in self.accepted:
+            accepted.close()
+
+
+class Relay:
+    """A way to a broker that can be held up in either direction, cut, and closed to newcomers."""
+
+    def __init__(self, service_url: str) -> None:
+        host, _, port = service_url.partition("://")[2].rpartition(":")
+        self._to = (host, int(port))
+        self._open = threading.Event()
+        self._open.set()
+        self._pairs: list[tuple[socket.socket, socket.socket]] = []
+        self._threads: list[threading.Thread] = []
+        self._listener = socket.create_server(("127.0.0.1", 0))
+        self._listener.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 65_536)
+        self.service_url = f"pulsar://127.0.0.1:{self._listener.getsockname()[1]}"
+        self._begin(self._accept)
+
+    @property
+    def connections(self) -> int:
+        """Count those that came."""
+        return len(self._pairs)
+
+    def stall(self) -> None:
+        """Pass nothing on, and read nothing more."""
+        self._open.clear()
+
+    def go_on(self) -> None:
+        """Pass on again."""
+        self._open.set()
+
+    def cut(self) -> None:
+        """End every connection."""
+        for pair in self._pairs:
+            for end in pair:
+                with contextlib.suppress(OSError):
+                    end.shutdown(socket.SHUT_RDWR)
+
+    def refuse(self) -> None:
+        """Accept nobody from now on."""
+        with contextlib.suppress(OSError):
+            self._listener.shutdown(socket.SHUT_RDWR)
+        self._listener.close()
+
+    def __enter__(self) -> "Relay":
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.refuse()
+        self.go_on()
+        self.cut()
+        for thread in self._threads:
+            thread.join(SOON)
+        for pair in self._pairs:
+            for end in pair:
+                end.close()
+
+    def _begin(self, run: Callable[[], None]) -> None:
+        thread = threading.Thread(target=run, daemon=True)
+        self._threads.append(thread)
+        thread.start()
+
+    def _accept(self) -> None:
+        while True:
+            try:
+                ours, _ = self._listener.accept()
+                theirs = socket.create_connection(self._to)
+            except OSError:
+                return
+            self._pairs.append((ours, theirs))
+            self._begin(lambda one=ours, other=theirs: self._pass_on(one, other))
+            self._begin(lambda one=theirs, other=ours: self._pass_on(one, other))
+
+    def _pass_on(self, one: socket.socket, other: socket.socket) -> None:
+        with contextlib.suppress(OSError):
+            while True:
+                self._open.wait()
+                data = one.recv(65_536)
+                self._open.wait()
+                if not data:
+                    break
+                other.sendall(data)
+        with contextlib.suppress(OSError):
+            other.shutdown(socket.SHUT_RDWR)
+
+
+@contextlib.contextmanager
+def full_backlog() -> Iterator[str]:
+    """Give the URL of a port that answers no SYN, for its queue is full."""
+    with contextlib.ExitStack() as stack:
+        listener = stack.enter_context(socket.create_server(("127.0.0.1", 0), backlog=0))
+        for _ in range(3):
+            caller = stack.enter_context(socket.socket())
+            caller.settimeout(0.0)
+            caller.connect_ex(listener.getsockname())
+        yield f"pulsar://127.0.0.1:{listener.getsockname()[1]}"
+
+
+@contextlib.contextmanager
+def closed_port() -> Iterator[str]:
+    """Give the URL of a port where nobody listens, and nobody else can."""
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))
+        yield f"pulsar://127.0.0.1:{taken.getsockname()[1]}"
+
+
+class Ran(NamedTuple):
+    """What came of a program."""
+
+    code: int
+    out: str
+    err: str
+    seconds: float
+
+
+def run_program(text: str, *arguments: str, options: tuple[str, ...] = (), within: float = 30.0) -> Ran:
+    """Run a program in an interpreter of its own."""
+    began = time.monotonic()
+    done = subprocess.run(  # noqa: S603 - our own text
+        [sys.executable, *options, "-c", textwrap.dedent(text), *arguments],
+        capture_output=True,
+        text=True,
+        timeout=within,
+        cwd=ROOT,
+        check=False,
+    )
+    return Ran(done.returncode, done.stdout, done.stderr, time.monotonic() - began)

@@ -1,0 +1,431 @@
+import contextlib
+import logging
+import socket
+import threading
+import time
+import tracemalloc
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from certificates import LONG_AGO, Authority
+from life import SOON, FakeBroker, InThread, Relay, closed_port, full_backlog, nothing_left, until
+
+import pulsar_actors as pulsar
+from pulsar_actors.broker.embedded import EmbeddedBroker
+from pulsar_actors.broker.tokens import Tokens
+from pulsar_actors.wire.PulsarApi_pb2 import (
+    CommandAuthResponse,
+    CommandConnect,
+    CommandGetLastMessageId,
+    CommandLookupTopic,
+    CommandPing,
+    CommandProducer,
+    CommandSeek,
+    CommandSubscribe,
+)
+
+MILLISECONDS = int(1000 * SOON)
+SECRET = b"a secret of the tests"
+
+
+@pytest.fixture(autouse=True)
+def clean() -> Iterator[None]:
+    with nothing_left():
+        yield
+
+
+@pytest.fixture
+def broker(clean: None) -> Iterator[EmbeddedBroker]:
+    with EmbeddedBroker() as broker:
+        yield broker
+
+
+@contextlib.contextmanager
+def client_of(service_url: str, **options: Any) -> Iterator[pulsar.Client]:
+    with contextlib.closing(pulsar.Client(service_url, **options)) as client:
+        yield client
+
+
+@contextlib.contextmanager
+def relayed(broker: EmbeddedBroker) -> Iterator[Relay]:
+    """Give a way to the broker that lookups lead to as well."""
+    with Relay(broker.service_url) as relay:
+        broker.call(lambda inside: setattr(inside.nodes[0], "service_url", relay.service_url))
+        yield relay
+
+
+def works(client: pulsar.Client, topic: str = "t") -> None:
+    with contextlib.closing(client.subscribe(topic, "s")) as consumer:
+        with contextlib.closing(client.create_producer(topic)) as producer:
+            producer.send(b"x")
+        assert consumer.receive(MILLISECONDS).data() == b"x"
+
+
+# How many there are.
+
+
+def test_producers_and_consumers_share_one_connection(broker: EmbeddedBroker) -> None:
+    with relayed(broker) as relay, client_of(relay.service_url) as client:
+        kept = [client.create_producer(f"t{number}") for number in range(5)]
+        kept += [client.subscribe(f"t{number}", "s") for number in range(5)]  # type: ignore[misc]
+        kept += [client.create_reader("t0", pulsar.MessageId.earliest)]  # type: ignore[list-item]
+        assert relay.connections == client.stats().connections == 1
+
+
+@pytest.mark.parametrize("io_threads", [1, 3])
+def test_there_are_as_many_connections_as_asked_for(broker: EmbeddedBroker, io_threads: int) -> None:
+    with (
+        relayed(broker) as relay,
+        client_of(relay.service_url, connections_per_broker=3, io_threads=io_threads) as client,
+    ):
+        kept = [client.create_producer(f"t{number}") for number in range(9)]
+        assert relay.connections == client.stats().connections == 3
+        for producer in kept:
+            producer.send(b"x")
+
+
+def test_a_connection_that_nobody_uses_is_closed_and_made_anew_when_needed(broker: EmbeddedBroker) -> None:
+    options = {"connection_max_idle_seconds": 0.4, "operation_timeout_seconds": 0.4}
+    with relayed(broker) as relay, client_of(relay.service_url, **options) as client:
+        client.create_producer("t").close()
+        assert client.stats().connections == 1
+        until(lambda: client.stats().connections == 0)
+        producer = client.create_producer("t")
+        assert relay.connections == 2
+        quiet = threading.Event()
+        assert not quiet.wait(1.0)  # longer than any idle connection lives
+        assert client.stats().connections == 1
+        producer.send(b"x")
+        assert relay.connections == 2
+
+
+def test_idle_connections_stay_if_that_is_wanted(broker: EmbeddedBroker) -> None:
+    with client_of(broker.service_url, connection_max_idle_seconds=0, operation_timeout_seconds=5) as client:
+        client.create_producer("t").close()
+        assert not threading.Event().wait(0.5)
+        assert client.stats().connections == 1
+        works(client)
+
+
+# Which host.
+
+
+def test_a_host_that_is_down_is_passed_over(broker: EmbeddedBroker) -> None:
+    with closed_port() as down:
+        hosts = [down, broker.service_url]
+        for order in (hosts, hosts[::-1]):
+            url = "pulsar://" + ",".join(host.removeprefix("pulsar://") for host in order)
+            with client_of(url) as client:
+                works(client)
+
+
+def test_a_host_that_does_not_answer_is_left_after_the_connection_timeout(broker: EmbeddedBroker) -> None:
+    with full_backlog() as silent:
+        url = f"{silent},{broker.service_url.removeprefix('pulsar://')}"
+        with client_of(url, connection_timeout_ms=300) as client:
+            for _ in range(2):  # whichever is tried first
+                works(client)
+                broker.cut_connections()
+
+
+def test_a_name_that_does_not_exist_is_said_to_be_so() -> None:
+    with (
+        client_of("pulsar://nowhere.invalid:6650", operation_timeout_seconds=0.5) as client,
+        pytest.raises(pulsar.PulsarException, match=r"nowhere\.invalid"),
+    ):
+        client.create_producer("t")
+
+
+def test_that_nobody_listens_is_said_with_the_address() -> None:
+    with (
+        closed_port() as service_url,
+        client_of(service_url, operation_timeout_seconds=0.5) as client,
+        pytest.raises(pulsar.PulsarException, match=rf"127\.0\.0\.1:{service_url.rpartition(':')[2]}.*refused"),
+    ):
+        client.create_producer("t")
+
+
+# How long things take.
+
+
+def test_a_broker_that_answers_no_ping_is_left_after_two_intervals(broker: EmbeddedBroker) -> None:
+    with relayed(broker) as relay, client_of(relay.service_url, keep_alive_interval_seconds=0.3) as client:
+        producer = client.create_producer("t")
+        fault = broker.faults.on(CommandPing, times=None).drop()
+        fault.wait(1, SOON)
+        began = time.monotonic()
+        until(lambda: producer.stats().reconnects >= 1)
+        assert time.monotonic() - began < 2.0
+        fault.remove()
+        producer.send(b"x")
+        error = producer.stats().last_error
+        assert error is not None
+        assert "PONG" in error
+
+
+def test_a_broker_that_answers_pings_is_kept(broker: EmbeddedBroker) -> None:
+    with client_of(broker.service_url, keep_alive_interval_seconds=0.1) as client:
+        producer = client.create_producer("t")
+        pings = broker.faults.on(CommandPing, nth=6).delay(0)
+        pings.wait(1, SOON)
+        assert producer.stats().reconnects == 0
+        producer.send(b"x")
+
+
+def test_a_connection_that_stands_still_is_left_and_traffic_goes_on_elsewhere(broker: EmbeddedBroker) -> None:
+    with Relay(broker.service_url) as first, relayed(broker) as second:
+        broker.call(lambda inside: setattr(inside.nodes[0], "service_url", first.service_url))
+        with client_of(second.service_url, keep_alive_interval_seconds=0.2) as client:
+            producer, consumer = client.create_producer("t"), client.subscribe("t", "s")
+            broker.call(lambda inside: setattr(inside.nodes[0], "service_url", second.service_url))
+            first.stall()
+            began = time.monotonic()
+            producer.send(b"x")
+            assert consumer.receive(MILLISECONDS).data() == b"x"
+            assert time.monotonic() - began < 4.0
+
+
+REQUESTS: dict[str, tuple[Any, Any]] = {
+    "lookup": (CommandLookupTopic, lambda client, _: client.create_producer("u")),
+    "create_producer": (CommandProducer, lambda client, _: client.create_producer("u")),
+    "subscribe": (CommandSubscribe, lambda client, _: client.subscribe("u", "s")),
+    "seek": (CommandSeek, lambda _, consumer: consumer.seek(pulsar.MessageId.earliest)),
+    "get_last_message_id": (CommandGetLastMessageId, lambda _, consumer: consumer.get_last_message_id()),
+}
+
+
+@pytest.mark.parametrize("what", REQUESTS)
+def test_a_request_without_an_answer_fails_when_its_time_is_up(broker: EmbeddedBroker, what: str) -> None:
+    command, call = REQUESTS[what]
+    with client_of(broker.service_url, operation_timeout_seconds=0.5) as client:
+        consumer = client.subscribe("t", "s")
+        broker.faults.on(command, times=None).drop()
+        asking = InThread(lambda: call(client, consumer))
+        assert isinstance(asking.error(), pulsar.Timeout)
+        assert 0.4 < asking.seconds < 1.5
+
+
+def test_pauses_between_attempts_grow() -> None:
+    times: list[float] = []
+
+    def hang_up(accepted: socket.socket) -> None:
+        times.append(time.monotonic())
+        accepted.close()
+
+    with (
+        FakeBroker(hang_up) as broker,
+        client_of(
+            broker.service_url,
+            operation_timeout_seconds=3,
+            initial_backoff_interval_ms=20,
+            max_backoff_interval_ms=60_000,
+        ) as client,
+        pytest.raises(pulsar.PulsarException),
+    ):
+        client.create_producer("t")
+    pauses = [times[place] - times[place - 1] for place in range(1, len(times))]
+    assert 3 <= len(pauses) < 20
+    assert pauses[-1] > 4 * pauses[0]
+
+
+def test_pauses_are_short_again_after_a_success(broker: EmbeddedBroker) -> None:
+    with client_of(broker.service_url, initial_backoff_interval_ms=50) as client:
+        producer = client.create_producer("t")
+        for reconnects in range(1, 7):  # the sixth pause would be longer than a second
+            began = time.monotonic()
+            broker.cut_connections()
+            until(lambda wanted=reconnects: producer.stats().reconnects == wanted)
+            producer.send(b"x")
+            assert time.monotonic() - began < 1.0
+
+
+def test_many_producers_come_back_after_a_cut(broker: EmbeddedBroker) -> None:
+    with client_of(broker.service_url, initial_backoff_interval_ms=10, io_threads=2) as client:
+        producers = [client.create_producer(f"t{number % 10}") for number in range(100)]
+        broker.cut_connections()
+        for producer in producers:
+            producer.send(b"x")
+        assert client.stats().connections == 1
+
+
+# TLS.
+
+
+@pytest.fixture
+def authority(tmp_path: Path) -> Authority:
+    return Authority(tmp_path)
+
+
+@contextlib.contextmanager
+def tls_broker(authority: Authority, *names: str, **options: Any) -> Iterator[EmbeddedBroker]:
+    files = authority.certify(names or ("localhost", "127.0.0.1"), **options)
+    with EmbeddedBroker(certificate_file=files.certificate, private_key_file=files.key) as broker:
+        yield broker
+
+
+def test_everything_works_over_tls(authority: Authority) -> None:
+    with (
+        tls_broker(authority) as broker,
+        client_of(broker.service_url_tls, tls_trust_certs_file_path=authority.file) as client,
+    ):
+        consumer, producer = client.subscribe("t", "s"), client.create_producer("t", max_pending_messages=0)
+        large = [bytes([number]) * 4_000_000 for number in range(5)]
+        sent = [producer.send_async(data) for data in large]
+        assert [consumer.receive(MILLISECONDS).data() for _ in large] == large
+        assert None not in [future and future.result(SOON) for future in sent]
+        broker.cut_connections()
+        producer.send(b"after a cut")
+        received = consumer.receive(MILLISECONDS).data()
+        while received != b"after a cut":  # what was not acknowledged comes again
+            received = consumer.receive(MILLISECONDS).data()
+
+
+CERTIFICATES: dict[str, tuple[dict[str, Any], bool, str]] = {
+    "of another host": ({"names": ("elsewhere.example",)}, True, "does not list the address '127.0.0.1'"),
+    "expired": ({"valid": LONG_AGO}, True, "has expired"),
+    "self-signed": ({"self_signed": True}, True, "is self-signed"),
+    "of an unknown authority": ({}, False, "authority"),
+}
+
+
+@pytest.mark.parametrize("certificate", CERTIFICATES)
+def test_a_certificate_that_is_refused_is_named_as_the_reason(authority: Authority, certificate: str) -> None:
+    options, trusted, reason = CERTIFICATES[certificate]
+    trust = {"tls_trust_certs_file_path": authority.file} if trusted else {}
+    files = authority.certify(**options)
+    with (
+        EmbeddedBroker(certificate_file=files.certificate, private_key_file=files.key) as broker,
+        client_of(broker.service_url_tls, operation_timeout_seconds=2, **trust) as client,
+    ):
+        creating = InThread(lambda: client.create_producer("t"))
+        error = creating.error()
+        assert isinstance(error, pulsar.PulsarException)
+        assert reason in str(error)
+        assert creating.seconds < 3
+
+
+def test_a_certificate_that_is_refused_is_taken_where_the_user_says_so(authority: Authority) -> None:
+    with (
+        tls_broker(authority, "elsewhere.example") as broker,
+        client_of(broker.service_url_tls, tls_allow_insecure_connection=True) as client,
+    ):
+        works(client)
+    with (
+        tls_broker(authority, "elsewhere.example") as broker,
+        client_of(
+            broker.service_url_tls, tls_validate_hostname=False, tls_trust_certs_file_path=authority.file
+        ) as client,
+    ):
+        works(client)
+
+
+def test_a_port_that_does_not_speak_tls_is_said_not_to(broker: EmbeddedBroker) -> None:
+    url = broker.service_url.replace("pulsar:", "pulsar+ssl:")
+    with (
+        client_of(url, operation_timeout_seconds=1, tls_allow_insecure_connection=True) as client,
+        pytest.raises(pulsar.PulsarException, match="speak TLS"),
+    ):
+        client.create_producer("t")
+
+
+def test_a_file_of_certificates_that_is_not_there_is_named(authority: Authority) -> None:
+    with (
+        tls_broker(authority) as broker,
+        client_of(
+            broker.service_url_tls, operation_timeout_seconds=1, tls_trust_certs_file_path="/nowhere/ca.pem"
+        ) as client,
+        pytest.raises(pulsar.PulsarException, match=r"tls_trust_certs_file_path.*/nowhere/ca\.pem"),
+    ):
+        client.create_producer("t")
+
+
+# Tokens.
+
+
+@pytest.fixture
+def tokens() -> Tokens:
+    return Tokens(SECRET)
+
+
+def test_a_good_token_lets_in_and_a_bad_one_is_refused_at_once(tokens: Tokens) -> None:
+    with EmbeddedBroker(tokens=tokens) as broker:
+        with client_of(broker.service_url, authentication=pulsar.AuthenticationToken(tokens.issue("me"))) as client:
+            works(client)
+        forged = Tokens(b"another secret").issue("me")
+        for authentication in (None, pulsar.AuthenticationToken(forged)):
+            with client_of(broker.service_url, authentication=authentication) as client:
+                creating = InThread(lambda client=client: client.create_producer("t"))
+                error = creating.error()
+                assert isinstance(error, pulsar.AuthenticationError)
+                assert forged not in str(error)
+                assert creating.seconds < 3
+
+
+def test_a_token_that_cannot_be_had_is_said_so_at_once(tokens: Tokens) -> None:
+    def fail() -> str:
+        raise ValueError("the vault is sealed")
+
+    with (
+        EmbeddedBroker(tokens=tokens) as broker,
+        client_of(broker.service_url, authentication=pulsar.AuthenticationToken(fail)) as client,
+        pytest.raises(pulsar.AuthenticationError, match="the vault is sealed"),
+    ):
+        client.create_producer("t")
+
+
+def test_a_token_that_runs_out_is_fetched_anew_without_losing_the_connection(tokens: Tokens) -> None:
+    issued: list[str] = []
+
+    def fetch() -> str:
+        issued.append(tokens.issue("me", lifetime_seconds=1 if not issued else 60))
+        return issued[-1]
+
+    with (
+        EmbeddedBroker(tokens=tokens, keepalive_seconds=0.2) as broker,
+        client_of(broker.service_url, authentication=pulsar.AuthenticationToken(fetch)) as client,
+    ):
+        renewed = broker.faults.on(CommandAuthResponse).delay(0)
+        producer = client.create_producer("t")
+        renewed.wait(1, SOON)
+        producer.send(b"x")
+        assert len(issued) == 2
+        assert producer.stats().reconnects == 0
+
+
+def test_no_token_is_in_the_log(tokens: Tokens, caplog: pytest.LogCaptureFixture) -> None:
+    caplog.set_level(logging.DEBUG)
+    token = tokens.issue("me")
+    with (
+        EmbeddedBroker(tokens=tokens) as broker,
+        client_of(broker.service_url, authentication=pulsar.AuthenticationToken(token)) as client,
+    ):
+        works(client)
+        broker.faults.on(CommandConnect).close_connection()
+        broker.cut_connections()
+        works(client)
+    assert token not in caplog.text
+
+
+# A peer that does not read.
+
+
+def test_what_a_broker_does_not_read_costs_no_more_than_what_is_pending(broker: EmbeddedBroker) -> None:
+    size, pending = 500_000, 20
+    with relayed(broker) as relay, client_of(relay.service_url) as client:
+        producer = client.create_producer("t", max_pending_messages=pending, send_timeout_millis=300)
+        relay.stall()
+        tracemalloc.start()
+        try:
+            for _ in range(6):
+                futures = [producer.send_async(bytes(size)) for _ in range(pending)]
+                for future in futures:
+                    assert future is not None
+                    assert isinstance(future.exception(SOON), pulsar.PulsarException)
+                del futures, future
+            held, _ = tracemalloc.get_traced_memory()
+        finally:
+            tracemalloc.stop()
+        client.shutdown()
+        assert held < 4_000_000

@@ -1,0 +1,304 @@
+import contextlib
+import signal
+import sys
+import threading
+from collections.abc import Callable, Iterator
+from types import FrameType
+from typing import Any
+
+import pytest
+from life import SOON, InThread, nothing_left, run_program, until
+
+import pulsar_actors as pulsar
+from pulsar_actors.broker.broker import Broker
+from pulsar_actors.broker.embedded import EmbeddedBroker
+from pulsar_actors.broker.session.fault_rules import Fault
+from pulsar_actors.wire.PulsarApi_pb2 import (
+    CommandCloseConsumer,
+    CommandCloseProducer,
+    CommandGetLastMessageIdResponse,
+    CommandLookupTopicResponse,
+    CommandPartitionedTopicMetadataResponse,
+    CommandProducerSuccess,
+    CommandSendReceipt,
+    CommandSuccess,
+)
+from pulsar_actors.wire.topic_name import TopicName
+
+
+@pytest.fixture(autouse=True)
+def clean() -> Iterator[None]:
+    with nothing_left():
+        yield
+
+
+@pytest.fixture
+def broker(clean: None) -> Iterator[EmbeddedBroker]:
+    with EmbeddedBroker() as broker:
+        yield broker
+
+
+@pytest.fixture
+def client(broker: EmbeddedBroker) -> Iterator[pulsar.Client]:
+    with contextlib.closing(pulsar.Client(broker.service_url)) as client:
+        yield client
+
+
+def waits_in_the_client(frame: FrameType | None) -> bool:
+    """Tell whether this is a thread that sleeps in a call of the client's."""
+    if frame is None or frame.f_code.co_name != "wait":
+        return False
+    while frame is not None and frame.f_code.co_name != "block":
+        frame = frame.f_back
+    return frame is not None
+
+
+def interrupt(call: Callable[[], Any], after: Fault | None = None) -> None:
+    """Make the call here, in the main thread, and have Ctrl-C end it once it waits, and the fault has happened."""
+    main = threading.main_thread().ident
+    assert main == threading.get_ident()
+
+    def press() -> None:
+        if after is not None:
+            after.wait(1, SOON)
+        until(lambda: waits_in_the_client(sys._current_frames().get(main)))
+        signal.pthread_kill(main, signal.SIGINT)
+
+    pressing = InThread(press)
+    with pytest.raises(pulsar.Interrupted) as caught:
+        call()
+    assert isinstance(caught.value, KeyboardInterrupt)
+    pressing.result()
+
+
+def producers_of(broker: EmbeddedBroker, topic: str) -> int:
+    def count(inside: Broker) -> int:
+        found = inside.cluster.find_topic(TopicName.parse(topic))
+        assert found is not None
+        return len(found.producers)
+
+    return broker.call(count)
+
+
+@pytest.mark.parametrize("queue_size", [0, 1, 1000])
+def test_an_interrupted_receive_loses_no_message(client: pulsar.Client, queue_size: int) -> None:
+    consumer = client.subscribe("t", "s", receiver_queue_size=queue_size)
+    producer = client.create_producer("t")
+    for round_ in (b"a", b"b"):
+        interrupt(consumer.receive)
+        producer.send(round_)
+        assert consumer.receive(int(1000 * SOON)).data() == round_
+
+
+def test_an_interrupted_receive_takes_nobody_elses_wake_up(client: pulsar.Client) -> None:
+    consumer = client.subscribe("t", "s")
+    interrupt(consumer.receive)
+    waiting = [InThread(consumer.receive) for _ in range(2)]
+    for each in waiting:
+        until(each.waits)
+    producer = client.create_producer("t")
+    producer.send(b"a")
+    producer.send(b"b")
+    assert {each.result().data() for each in waiting} == {b"a", b"b"}
+
+
+def test_an_interrupted_batch_receive_keeps_what_it_had(client: pulsar.Client) -> None:
+    policy = pulsar.ConsumerBatchReceivePolicy(3, -1, -1)
+    consumer = client.subscribe("t", "s", batch_receive_policy=policy)
+    producer = client.create_producer("t")
+    producer.send(b"a")
+    producer.send(b"b")
+    interrupt(consumer.batch_receive)
+    producer.send(b"c")
+    producer.send(b"d")
+    assert [message.data() for message in consumer.batch_receive()] == [b"a", b"b", b"c"]
+    assert consumer.receive(int(1000 * SOON)).data() == b"d"
+
+
+def test_what_an_interrupted_batch_receive_had_comes_first_and_once(client: pulsar.Client) -> None:
+    consumer = client.subscribe("t", "s", batch_receive_policy=pulsar.ConsumerBatchReceivePolicy(3, -1, -1))
+    producer = client.create_producer("t")
+    producer.send(b"a")
+    interrupt(consumer.batch_receive)
+    producer.send(b"b")
+    assert [consumer.receive(int(1000 * SOON)).data() for _ in range(2)] == [b"a", b"b"]
+
+
+def test_a_seek_voids_what_an_interrupted_batch_receive_had(client: pulsar.Client) -> None:
+    consumer = client.subscribe("t", "s", batch_receive_policy=pulsar.ConsumerBatchReceivePolicy(3, -1, -1))
+    producer = client.create_producer("t")
+    producer.send(b"a")
+    interrupt(consumer.batch_receive)
+    consumer.seek(pulsar.MessageId.earliest)
+    producer.send(b"b")
+    assert [consumer.receive(int(1000 * SOON)).data() for _ in range(2)] == [b"a", b"b"]
+
+
+def test_an_interrupted_send_goes_on_and_the_next_one_works(broker: EmbeddedBroker, client: pulsar.Client) -> None:
+    consumer, producer = client.subscribe("t", "s"), client.create_producer("t")
+    fault = broker.faults.on(CommandSendReceipt).stall()
+    interrupt(lambda: producer.send(b"interrupted"), fault)
+    fault.release()
+    producer.send(b"next")
+    assert [consumer.receive(int(1000 * SOON)).data() for _ in range(2)] == [b"interrupted", b"next"]
+    assert producer.stats().pending == 0
+
+
+def test_an_interrupted_flush_hinders_no_other(broker: EmbeddedBroker, client: pulsar.Client) -> None:
+    producer = client.create_producer("t", batching_enabled=True)
+    fault = broker.faults.on(CommandSendReceipt).stall()
+    sent = producer.send_async(b"x")
+    assert sent is not None
+    interrupt(producer.flush)
+    fault.release()
+    producer.flush()
+    assert sent.done()
+
+
+def test_an_interrupted_wait_for_room_takes_none(broker: EmbeddedBroker, client: pulsar.Client) -> None:
+    producer = client.create_producer("t", max_pending_messages=1, block_if_queue_full=True)
+    fault = broker.faults.on(CommandSendReceipt).stall()
+    first = producer.send_async(b"x")
+    assert first is not None
+    interrupt(lambda: producer.send_async(b"no room"))
+    interrupt(lambda: producer.send(b"no room"))
+    fault.release()
+    first.result(SOON)
+    until(lambda: producer.stats().pending == 0)
+    for _ in range(3):
+        producer.send(b"y")
+    reader = client.create_reader("t", pulsar.MessageId.earliest)
+    assert [reader.read_next(int(1000 * SOON)).data() for _ in range(4)] == [b"x", b"y", b"y", b"y"]
+
+
+@pytest.mark.parametrize(
+    "answer", [CommandPartitionedTopicMetadataResponse, CommandLookupTopicResponse, CommandProducerSuccess]
+)
+def test_an_interrupted_creation_leaves_no_producer_behind(
+    broker: EmbeddedBroker, client: pulsar.Client, answer: Any
+) -> None:
+    kept = client.create_producer("t")
+    fault = broker.faults.on(answer).stall()
+    interrupt(lambda: client.create_producer("t"), fault)
+    fault.release()
+    client.create_producer("u").close()  # whatever the other one asked for has been answered by then
+    until(lambda: producers_of(broker, "t") == 1)
+    kept.send(b"x")
+    assert len(client.stats().producers) == 1
+
+
+def test_an_interrupted_subscription_leaves_no_consumer_behind(broker: EmbeddedBroker, client: pulsar.Client) -> None:
+    fault = broker.faults.on(CommandSuccess).stall()
+    interrupt(lambda: client.subscribe("t", "s"), fault)
+    fault.release()
+    client.create_producer("t").send(b"x")
+
+    def subscribe_alone() -> Any:
+        with contextlib.suppress(pulsar.ConsumerBusy):
+            return client.subscribe("t", "s")
+
+    assert until(subscribe_alone).receive(int(1000 * SOON)).data() == b"x"
+
+
+@pytest.mark.parametrize("what", ["producer", "consumer", "client"])
+def test_an_interrupted_close_has_begun_and_can_be_waited_for_again(
+    broker: EmbeddedBroker, client: pulsar.Client, what: str
+) -> None:
+    things: dict[str, Any] = {"producer": client.create_producer("t"), "consumer": client.subscribe("t", "s")}
+    things["client"] = client
+    faults = [broker.faults.on(command).stall() for command in (CommandCloseProducer, CommandCloseConsumer)]
+    interrupt(things[what].close)
+    for fault in faults:
+        fault.release()
+    things[what].close()
+    if what != "client":
+        assert not things[what].is_connected()
+
+
+@pytest.mark.parametrize("what", ["seek", "get_last_message_id", "unsubscribe"])
+def test_other_calls_that_wait_are_interrupted_too(broker: EmbeddedBroker, client: pulsar.Client, what: str) -> None:
+    consumer = client.subscribe("t", "s")
+    faults = [broker.faults.on(answer).stall() for answer in (CommandSuccess, CommandGetLastMessageIdResponse)]
+    calls: dict[str, Callable[[], Any]] = {
+        "seek": lambda: consumer.seek(pulsar.MessageId.earliest),
+        "get_last_message_id": consumer.get_last_message_id,
+        "unsubscribe": consumer.unsubscribe,
+    }
+    interrupt(calls[what])
+    for fault in faults:
+        fault.release()
+
+
+STORM = """
+import signal, sys, threading, time
+import pulsar_actors as pulsar
+from pulsar_actors.broker.embedded import EmbeddedBroker
+
+PRESSES, SOON = 300, 20
+main, over, armed, pressed = threading.main_thread().ident, threading.Event(), threading.Event(), [0]
+
+def press():
+    while pressed[0] < PRESSES:
+        armed.wait()
+        time.sleep(0.0005 * (pressed[0] % 7))  # no waiting for anything: it is to happen anywhere
+        if armed.is_set():
+            armed.clear()
+            pressed[0] += 1
+            signal.pthread_kill(main, signal.SIGINT)
+    over.set()
+
+broker = EmbeddedBroker()
+broker.start()
+client = pulsar.Client(broker.service_url)
+consumer = client.subscribe("t", "s", receiver_queue_size=10)
+producers = [
+    client.create_producer("t", max_pending_messages=5, block_if_queue_full=True),
+    client.create_producer("t", max_pending_messages=5, block_if_queue_full=True, batching_enabled=True),
+]
+threading.Thread(target=press, daemon=True).start()
+futures, interrupted, serial = [], 0, 0
+while not over.is_set():
+    try:
+        armed.set()
+        while not over.is_set():
+            producer = producers[serial % 2]
+            serial += 1
+            if serial % 3:
+                futures.append(producer.send_async(b"%d" % serial))
+            else:
+                producer.send(b"%d" % serial)
+            consumer.acknowledge(consumer.receive())
+    except KeyboardInterrupt:
+        interrupted += 1
+        try:
+            time.sleep(0.001)
+        except KeyboardInterrupt:
+            interrupted += 1
+assert interrupted > PRESSES // 2, interrupted
+for producer in producers:
+    last = [producer.send_async(b"last") for _ in range(3)]
+    for future in last:
+        future.result(SOON)
+    producer.flush()
+    assert producer.stats().pending == 0, producer.stats()
+for future in futures:
+    future.result(SOON)
+while True:
+    try:
+        consumer.acknowledge(consumer.receive(300))
+    except pulsar.Timeout:
+        break
+broker.call(lambda inside: None)
+producers[0].send(b"after all")
+assert consumer.receive(SOON * 1000).data() == b"after all"
+began = time.monotonic()
+client.close()
+assert time.monotonic() - began < 5
+broker.stop()
+print("well")
+"""
+
+
+def test_hundreds_of_interrupts_anywhere_leave_a_client_that_works() -> None:
+    done = run_program(STORM, within=60)
+    assert (done.code, done.out) == (0, "well\n"), done.err

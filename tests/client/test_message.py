@@ -1,0 +1,316 @@
+import json
+import socket
+from collections.abc import Iterator
+from contextlib import closing
+from pathlib import Path
+from threading import Thread
+from typing import Any, NamedTuple
+
+import pulsar
+import pytest
+
+from pulsar_actors.client.encryption_context import EncryptionContext
+from pulsar_actors.client.message import Message, place_of
+from pulsar_actors.client.message_id import MessageId
+from pulsar_actors.client.schema import StringSchema
+from pulsar_actors.machines.ledgers.generations import Generation
+from pulsar_actors.wire.batch import encode_batch, is_batch, split_batch
+from pulsar_actors.wire.commands import decode_command, encode_command
+from pulsar_actors.wire.compression import decompress
+from pulsar_actors.wire.entries import decode_entry, encode_entry
+from pulsar_actors.wire.frames import DEFAULT_MAX_MESSAGE_SIZE, FrameReader, encode_payload_command
+from pulsar_actors.wire.message_id import MessageId as WireMessageId
+from pulsar_actors.wire.PulsarApi_pb2 import (
+    CommandConnect,
+    CommandConnected,
+    CommandFlow,
+    CommandLookupTopic,
+    CommandLookupTopicResponse,
+    CommandMessage,
+    CommandPartitionedTopicMetadata,
+    CommandPartitionedTopicMetadataResponse,
+    CommandSubscribe,
+    CommandSuccess,
+    CompressionType,
+    EncryptionKeys,
+    KeyValue,
+    MessageMetadata,
+    SingleMessageMetadata,
+)
+from pulsar_actors.wire.strings import parse
+
+TOPIC = "persistent://public/default/replayed"
+RECORDED = Path(__file__).parents[1] / "vectors"
+PATIENCE_MS = 10_000
+
+
+class Opened(NamedTuple):
+    message_id: WireMessageId
+    metadata: MessageMetadata
+    redelivery_count: int = 0
+    size: int = 0
+    topic: str = TOPIC
+    decode: Any = bytes
+    generation: Generation = Generation(1, 2, 3)
+
+
+class Delivered(NamedTuple):
+    """An entry, and the command that brings it."""
+
+    command: CommandMessage
+    entry: bytes
+
+
+def recorded() -> list[Delivered]:
+    """Every entry that a real broker delivered in the recordings, each once, chunks apart.
+
+    And apart from an empty payload in ZLIB, which the official client writes and cannot read.
+    """
+    found: dict[tuple[int, int], Delivered] = {}
+    for path in sorted(RECORDED.glob("*.jsonl")):
+        lines = [json.loads(line) for line in path.read_text().splitlines()[1:]]
+        for line in lines:
+            if line.get("command") == "MESSAGE":
+                (frame,) = FrameReader().feed(bytes.fromhex(line["frame"]))
+                command = decode_command(frame.command)
+                assert isinstance(command, CommandMessage)
+                metadata = decode_entry(frame.rest).metadata
+                empty_zlib = metadata.compression == CompressionType.ZLIB and not metadata.uncompressed_size
+                if not metadata.HasField("chunk_id") and not empty_zlib:
+                    command.consumer_id = 0
+                    command.ClearField("ack_set")
+                    place = (command.message_id.ledgerId, command.message_id.entryId)
+                    found.setdefault(place, Delivered(command, bytes(frame.rest)))
+    return list(found.values())
+
+
+def strange() -> list[Delivered]:
+    """What the recordings lack: redelivered, of a schema, and with an entry that says what its messages do not."""
+    metadata = MessageMetadata(
+        producer_name="p",
+        sequence_id=1,
+        publish_time=1_700_000_000_000,
+        partition_key="of the entry",
+        ordering_key=b"of the entry",
+        event_time=7,
+        schema_version=b"\0\0\0\0\0\0\0\x05",
+        properties=[KeyValue(key="of", value="the entry")],
+    )
+    plain = encode_entry(metadata, b"plain")
+    metadata.num_messages_in_batch = 2
+    own = SingleMessageMetadata(payload_size=1, partition_key="own", ordering_key=b"own too", event_time=8)
+    own.properties.add(key="k", value="v")
+
+    batch = encode_entry(metadata, encode_batch([(own, b"a"), (None, b"b")]))
+    places = [WireMessageId(999_999, index, 3).to_data() for index in range(2)]
+    return [
+        Delivered(CommandMessage(consumer_id=0, message_id=place, redelivery_count=4), b"".join(entry))
+        for place, entry in zip(places, (plain, batch), strict=True)
+    ]
+
+
+def opened(delivered: Delivered) -> list[Message]:
+    """Our messages of an entry."""
+    entry = decode_entry(memoryview(delivered.entry))
+    metadata = entry.metadata
+    payload = decompress(metadata.compression, entry.payload, metadata.uncompressed_size, DEFAULT_MAX_MESSAGE_SIZE)
+    size = metadata.num_messages_in_batch if is_batch(metadata) else 0
+    place = WireMessageId.from_data(delivered.command.message_id)
+    shared = Opened(place, metadata, delivered.command.redelivery_count, size)
+    if not size:
+        return [Message(payload, None, shared, -1)]
+    return [Message(one.payload, one.stored, shared, at) for at, one in enumerate(split_batch(payload, size))]
+
+
+ENTRIES = [*recorded(), *strange()]
+OURS = [message for delivered in ENTRIES for message in opened(delivered)]
+
+
+def serve(listener: socket.socket) -> None:
+    """Be a broker of one topic for one connection: whoever subscribes gets all the entries."""
+    connection, _ = listener.accept()
+    url = f"pulsar://127.0.0.1:{listener.getsockname()[1]}"
+    reader = FrameReader()
+    with connection:
+        while data := connection.recv(65536):
+            for frame in reader.feed(data):
+                for buffer in answers(decode_command(frame.command), url):
+                    connection.sendall(buffer)
+
+
+def answers(command: object, url: str) -> Iterator[bytes | memoryview]:
+    if isinstance(command, CommandConnect):
+        yield encode_command(CommandConnected(server_version="replay", protocol_version=21))
+    elif isinstance(command, CommandPartitionedTopicMetadata):
+        success = CommandPartitionedTopicMetadataResponse.Success
+        yield encode_command(
+            CommandPartitionedTopicMetadataResponse(partitions=0, request_id=command.request_id, response=success)
+        )
+    elif isinstance(command, CommandLookupTopic):
+        here = CommandLookupTopicResponse.Connect
+        yield encode_command(
+            CommandLookupTopicResponse(
+                brokerServiceUrl=url, request_id=command.request_id, response=here, authoritative=True
+            )
+        )
+    elif isinstance(command, CommandSubscribe):
+        yield encode_command(CommandSuccess(request_id=command.request_id))
+    elif isinstance(command, CommandFlow):
+        for delivered in ENTRIES:
+            yield from encode_payload_command(delivered.command, delivered.entry)
+
+
+@pytest.fixture(scope="module")
+def official() -> Iterator[list[Any]]:
+    """What the official client makes of the same bytes."""
+    with closing(socket.create_server(("127.0.0.1", 0))) as listener:
+        broker = Thread(target=serve, args=(listener,), daemon=True)
+        broker.start()
+        quiet = pulsar.ConsoleLogger(pulsar.LoggerLevel.Error)
+        client = pulsar.Client(f"pulsar://127.0.0.1:{listener.getsockname()[1]}", logger=quiet)
+        consumer = client.subscribe(TOPIC, "s", receiver_queue_size=100_000)
+        yield [consumer.receive(PATIENCE_MS) for _ in OURS]
+        client.shutdown()
+        broker.join(PATIENCE_MS / 1000)
+
+
+ASKED = [
+    *("data", "value", "properties", "partition_key", "ordering_key", "publish_timestamp", "event_timestamp"),
+    *("topic_name", "redelivery_count", "schema_version", "producer_name", "has_null_value", "encryption_context"),
+]
+
+
+def test_the_recordings_hold_messages_of_every_kind() -> None:
+    plain, batched = (
+        sum(bool(is_batch(decode_entry(memoryview(one.entry)).metadata)) is kind for one in ENTRIES)
+        for kind in (False, True)
+    )
+    assert plain > 20
+    assert batched > 20
+    for ask in ("properties", "partition_key", "ordering_key", "event_timestamp", "has_null_value", "schema_version"):
+        assert len({str(getattr(message, ask)()) for message in OURS}) > 1, ask
+
+
+@pytest.mark.parametrize("ask", ASKED)
+def test_a_message_answers_what_the_official_one_of_the_same_bytes_does(ask: str, official: list[Any]) -> None:
+    ours, theirs = ([getattr(message, ask)() for message in messages] for messages in (OURS, official))
+    assert ours == theirs
+    assert [type(one) for one in ours] == [type(one) for one in theirs]
+
+
+@pytest.mark.parametrize("ask", ["serialize", "__str__", "partition", "batch_index"])
+def test_the_id_of_a_message_is_that_of_the_official_one(ask: str, official: list[Any]) -> None:
+    def ids(messages: list[Any]) -> list[Any]:
+        return [getattr(message.message_id(), ask)() for message in messages]
+
+    assert ids(OURS) == ids(official)
+
+
+def test_a_message_has_the_methods_of_the_official_one_and_no_others() -> None:
+    def methods(kind: type) -> set[str]:
+        return {name for name in vars(kind) if not name.startswith("_")}
+
+    assert methods(Message) == methods(pulsar.Message)
+
+
+def message(payload: bytes | memoryview = b"payload", **metadata: Any) -> Message:
+    stored = MessageMetadata(producer_name="p", sequence_id=0, publish_time=0, **metadata)
+    return Message(payload, None, Opened(WireMessageId(1, 2, 3), stored), -1)
+
+
+def test_data_is_bytes_whatever_the_payload_was_kept_as() -> None:
+    data = message(memoryview(b"a view")).data()
+    assert data == b"a view"
+    assert type(data) is bytes
+
+
+def test_value_is_what_the_schema_of_the_consumer_makes_of_the_payload() -> None:
+    shared = Opened(WireMessageId(1, 2), MessageMetadata(), decode=StringSchema().decode)
+    assert Message("grün".encode(), None, shared, -1).value() == "grün"
+
+
+def test_the_id_leads_to_the_topic_that_the_message_came_from() -> None:
+    assert message().message_id().topic_name() == TOPIC
+
+
+def test_the_place_of_a_message_is_its_id_and_the_past_that_it_belongs_to() -> None:
+    for one in OURS:
+        place, past = place_of(one)
+        assert tuple(place) == tuple(one.message_id().wire)
+        assert past == Generation(1, 2, 3)
+
+
+def test_the_id_of_a_message_in_chunks_keeps_its_first_chunk() -> None:
+    first = WireMessageId(1, 1)
+    place = WireMessageId(1, 5, first_chunk=first)
+    assert Message(b"", None, Opened(place, MessageMetadata()), -1).message_id().wire.first_chunk == first
+
+
+def test_metadata_that_was_kept_as_bytes_is_read_when_asked_for() -> None:
+    stored = SingleMessageMetadata(payload_size=1, partition_key="k", event_time=5).SerializeToString()
+    kept = Message(b"x", stored, Opened(WireMessageId(1, 2), MessageMetadata(), size=9), 3)
+    assert (kept.partition_key(), kept.event_timestamp(), kept.message_id()) == ("k", 5, MessageId(-1, 1, 2, 3))
+
+
+# A key, a property and a producer's name of Latin-1 bytes, as a producer may write them: tag, length, bytes.
+NOT_UTF_8 = {
+    "partition_key": b"\x12\x01\xe9",
+    "properties": b"\x0a\x06\x0a\x01\xe9\x12\x01\xe9",
+}
+
+
+@pytest.mark.parametrize(("ask", "field"), NOT_UTF_8.items())
+def test_a_string_that_is_not_utf_8_is_text_all_the_same(ask: str, field: bytes) -> None:
+    stored = field + SingleMessageMetadata(payload_size=0).SerializeToString()
+    strange = Message(b"", stored, Opened(WireMessageId(1, 2), MessageMetadata()), 0)
+    assert getattr(strange, ask)() in ("\ufffd", {"\ufffd": "\ufffd"})
+
+
+def test_a_producers_name_that_is_not_utf_8_is_text_all_the_same() -> None:
+    metadata = parse(MessageMetadata, b"\x0a\x01\xe9\x10\x00\x18\x00")
+    assert Message(b"", None, Opened(WireMessageId(1, 2), metadata), -1).producer_name() == "\ufffd"
+
+
+def test_an_ordering_key_that_is_not_utf_8_is_text_all_the_same() -> None:
+    assert message(ordering_key=b"\xe9").ordering_key() == "\ufffd"
+
+
+def test_a_schema_version_gives_its_bytes_back() -> None:
+    version = bytes(range(248, 256))
+    assert message(schema_version=version).schema_version().encode("latin-1") == version
+
+
+def test_a_repr_is_short_and_shows_an_excerpt_at_most() -> None:
+    shown = repr(message(b"secret" * 1000))
+    assert shown.startswith(f"<Message (1,2,3,-1) of {TOPIC}: 6,000 bytes b'secret")
+    assert len(shown) < 250
+
+
+def test_a_message_that_nobody_encrypted_has_no_encryption_context() -> None:
+    assert message().encryption_context() is None
+
+
+def test_an_encrypted_message_says_how_it_was_encrypted() -> None:
+    keys = [EncryptionKeys(key="name", value=b"sealed", metadata=[KeyValue(key="a", value="b")])]
+    encrypted = message(
+        encryption_keys=keys,
+        encryption_algo="AES/GCM",
+        encryption_param=b"iv",
+        compression=CompressionType.ZLIB,
+        uncompressed_size=12,
+        num_messages_in_batch=2,
+    )
+    context = encrypted.encryption_context()
+    assert context is not None
+    (key,) = context.keys()
+    assert (key.key, key.value, key.metadata) == ("name", b"sealed", {"a": "b"})
+    assert (context.algorithm(), context.param(), context.is_decryption_failed()) == ("AES/GCM", b"iv", True)
+    assert (context.compression_type().name, context.uncompressed_message_size()) == ("ZLib", 12)
+    assert context.batch_size() == 2
+    assert "sealed" not in repr(context)
+    assert "name" in repr(context)
+
+
+def test_what_is_not_compressed_has_no_size_before_and_what_is_no_batch_none_of_that() -> None:
+    context = EncryptionContext(MessageMetadata(uncompressed_size=12))
+    assert (context.uncompressed_message_size(), context.batch_size()) == (0, -1)

@@ -1,0 +1,114 @@
+"""Whoever writes `import pulsar_actors as pulsar` keeps the arguments that they have, with the defaults that they have.
+
+The table has what differs on purpose; an entry that no longer differs is a fault too.
+"""
+
+from collections.abc import Callable
+from inspect import Parameter, signature
+from typing import Any
+
+import pulsar
+import pytest
+
+from pulsar_actors.client.authentication import (
+    Authentication,
+    AuthenticationBasic,
+    AuthenticationTLS,
+    AuthenticationToken,
+)
+from pulsar_actors.client.client_options import ClientOptions
+from pulsar_actors.client.consumer_options import ConsumerOptions
+from pulsar_actors.client.loggers import ConsoleLogger, FileLogger
+from pulsar_actors.client.message_batch import MessageBatch
+from pulsar_actors.client.message_id import MessageId
+from pulsar_actors.client.policies import (
+    ConsumerBatchReceivePolicy,
+    ConsumerDeadLetterPolicy,
+    ConsumerKeySharedPolicy,
+)
+from pulsar_actors.client.producer_options import ProducerOptions
+from pulsar_actors.client.reader_options import ReaderOptions
+
+PAIRS: list[tuple[Callable[..., Any], Callable[..., Any]]] = [
+    (ClientOptions, pulsar.Client),
+    (ProducerOptions, pulsar.Client.create_producer),
+    (ConsumerOptions, pulsar.Client.subscribe),
+    (ReaderOptions, pulsar.Client.create_reader),
+    (MessageId, pulsar.MessageId),
+    (MessageId.deserialize, pulsar.MessageId.deserialize),
+    (MessageBatch.parse_from, pulsar.MessageBatch.parse_from),
+    (MessageBatch.with_message_id, pulsar.MessageBatch.with_message_id),
+    (ConsumerDeadLetterPolicy, pulsar.ConsumerDeadLetterPolicy),
+    (ConsumerBatchReceivePolicy, pulsar.ConsumerBatchReceivePolicy),
+    (ConsumerKeySharedPolicy, pulsar.ConsumerKeySharedPolicy),
+    (Authentication, pulsar.Authentication),
+    (AuthenticationToken, pulsar.AuthenticationToken),
+    (AuthenticationBasic, pulsar.AuthenticationBasic),
+    (AuthenticationTLS, pulsar.AuthenticationTLS),
+    (ConsoleLogger, pulsar.ConsoleLogger),
+    (FileLogger, pulsar.FileLogger),
+]
+
+# Whose, which argument: our default, the official one.
+DEVIATIONS: dict[tuple[str, str], tuple[Any, Any]] = {
+    ("ClientOptions", "tls_validate_hostname"): (True, False),
+}
+OURS_ALONE = {
+    "ClientOptions": {
+        "connections_per_broker": 1,
+        "keep_alive_interval_seconds": 30,
+        "connection_max_idle_seconds": 60,
+        "initial_backoff_interval_ms": 100,
+        "max_backoff_interval_ms": 60_000,
+    }
+}
+
+each_pair = pytest.mark.parametrize(("ours", "official"), PAIRS, ids=[pair[0].__qualname__ for pair in PAIRS])
+
+
+def arguments_of(function: Callable[..., Any]) -> dict[str, Any]:
+    """The names in order, with the defaults; objects that mean the same are written the same."""
+    found = {name: plain(one.default) for name, one in signature(function).parameters.items()}
+    found.pop("self", None)
+    return found
+
+
+def plain(default: Any) -> Any:
+    if type(default).__name__ == "BytesSchema":
+        return "BytesSchema"
+    return str(default) if hasattr(default, "value") else default  # a member of an enum
+
+
+@each_pair
+def test_names_and_their_order_are_the_official_ones_and_more_come_after(
+    ours: Callable[..., Any], official: Callable[..., Any]
+) -> None:
+    assert list(arguments_of(ours)) == [*arguments_of(official), *OURS_ALONE.get(ours.__qualname__, {})]
+
+
+@each_pair
+def test_defaults_are_the_official_ones_but_for_the_table(
+    ours: Callable[..., Any], official: Callable[..., Any]
+) -> None:
+    here, there = arguments_of(ours), arguments_of(official)
+    differing = {
+        (ours.__qualname__, name): (here[name], there[name])
+        for name in there
+        if here[name] != there[name] or type(here[name]).__name__ != type(there[name]).__name__
+    }
+    assert differing == {key: values for key, values in DEVIATIONS.items() if key[0] == ours.__qualname__}
+
+
+@pytest.mark.parametrize("owner", sorted(OURS_ALONE))
+def test_arguments_of_our_own_have_defaults_so_that_nobody_needs_them(owner: str) -> None:
+    (ours,) = (one for one, _ in PAIRS if one.__qualname__ == owner)
+    found = arguments_of(ours)
+    assert {name: found[name] for name in OURS_ALONE[owner]} == OURS_ALONE[owner]
+
+
+@each_pair
+def test_every_argument_can_be_given_by_its_place_and_by_its_name(
+    ours: Callable[..., Any], official: Callable[..., Any]
+) -> None:
+    kinds = {one.kind for one in signature(ours).parameters.values()}
+    assert kinds <= {Parameter.POSITIONAL_OR_KEYWORD}
