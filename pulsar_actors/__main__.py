@@ -5,10 +5,12 @@ from argparse import ArgumentParser
 from collections.abc import Sequence
 from typing import Final
 
+from pulsar_actors.cli.broker import BROKER
 from pulsar_actors.cli.command import Command
+from pulsar_actors.cli.demo import DEMO
 from pulsar_actors.cli.statecharts import STATECHARTS
 
-COMMANDS: Final[tuple[Command, ...]] = (STATECHARTS,)
+COMMANDS: Final[tuple[Command, ...]] = (BROKER, DEMO, STATECHARTS)
 
 
 def main(arguments: Sequence[str]) -> int:

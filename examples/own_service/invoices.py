@@ -1,0 +1,60 @@
+"""A small service: it takes orders from one topic, and sends an invoice for each to another.
+
+How it is tested on an embedded broker, faults of the network included, is in `test_invoices.py` beside it.
+"""
+
+import json
+import sys
+
+import pulsar_actors as pulsar
+
+PRICES = {"apple": 30, "pear": 45}
+
+
+def invoice(order: bytes) -> bytes:
+    """Write the invoice for an order; ValueError says what is wrong with the order."""
+    wanted = json.loads(order)
+    if wanted["item"] not in PRICES:
+        raise ValueError(f"nobody here sells a {wanted['item']}")
+    return json.dumps({"order": wanted["id"], "cents": PRICES[wanted["item"]] * wanted["count"]}).encode()
+
+
+class Invoices:
+    """The service. `run` serves until `close` is called, from another thread."""
+
+    def __init__(self, client: pulsar.Client) -> None:
+        self._orders = client.subscribe(
+            "orders", "invoices", pulsar.ConsumerType.Shared, initial_position=pulsar.InitialPosition.Earliest
+        )
+        self._invoices = client.create_producer("invoices")
+        self._rejected = client.create_producer("rejected")
+
+    def run(self) -> None:
+        """Serve. An order counts as done when what came of it is stored."""
+        for order in self._orders:
+            try:
+                self._invoices.send(invoice(order.data()))
+            except (ValueError, KeyError) as fault:
+                self._rejected.send(order.data(), properties={"why": str(fault)})
+            try:
+                self._orders.acknowledge(order)
+            except pulsar.AlreadyClosed:
+                return  # by `close`, meanwhile: the order comes again, to whoever serves next
+
+    def close(self) -> None:
+        """End `run`."""
+        self._orders.close()
+
+
+def main(service_url: str) -> None:
+    """Serve until Ctrl-C."""
+    with pulsar.Client(service_url) as client:
+        print("serving", flush=True)
+        Invoices(client).run()
+
+
+if __name__ == "__main__":
+    try:
+        main(sys.argv[1] if len(sys.argv) > 1 else "pulsar://localhost:6650")
+    except KeyboardInterrupt:
+        print("stopped")

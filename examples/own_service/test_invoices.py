@@ -1,0 +1,75 @@
+"""The service is tested as it is, against a broker that runs in the test: no mocks, no installation, no ports to agree.
+
+Each test has a broker of its own, which begins empty. Run it with `python -m pytest` in this folder.
+"""
+# ruff: noqa: D103 - a test's name is the sentence that it proves
+
+import json
+import threading
+from collections.abc import Iterator
+
+import pytest
+from invoices import Invoices
+
+import pulsar_actors as pulsar
+from pulsar_actors.broker import EmbeddedBroker
+from pulsar_actors.wire.PulsarApi_pb2 import CommandSendReceipt
+
+
+@pytest.fixture
+def broker() -> Iterator[EmbeddedBroker]:
+    with EmbeddedBroker() as running:
+        yield running
+
+
+@pytest.fixture
+def client(broker: EmbeddedBroker) -> Iterator[pulsar.Client]:
+    with pulsar.Client(broker.service_url) as made:
+        yield made
+
+
+@pytest.fixture
+def service(client: pulsar.Client) -> Iterator[Invoices]:
+    invoices = Invoices(client)
+    thread = threading.Thread(target=invoices.run)
+    thread.start()
+    yield invoices
+    invoices.close()
+    thread.join()
+
+
+def order(client: pulsar.Client, item: str, count: int = 1) -> None:
+    with client.create_producer("orders") as orders:
+        orders.send(json.dumps({"id": 7, "item": item, "count": count}).encode())
+
+
+def first_of(client: pulsar.Client, topic: str) -> pulsar.Message:
+    with client.create_reader(topic, pulsar.MessageId.earliest) as reader:
+        return reader.read_next(timeout_millis=10_000)
+
+
+@pytest.mark.usefixtures("service")
+def test_an_order_gets_an_invoice(client: pulsar.Client) -> None:
+    order(client, "apple", count=3)
+    assert json.loads(first_of(client, "invoices").data()) == {"order": 7, "cents": 90}
+
+
+@pytest.mark.usefixtures("service")
+def test_an_order_for_what_is_not_sold_is_rejected_with_the_reason(client: pulsar.Client) -> None:
+    order(client, "melon")
+    assert first_of(client, "rejected").properties() == {"why": "nobody here sells a melon"}
+
+
+@pytest.mark.usefixtures("service")
+def test_an_order_is_served_even_if_the_connection_fails_in_the_middle_of_it(
+    broker: EmbeddedBroker, client: pulsar.Client
+) -> None:
+    order(client, "pear")
+    first_of(client, "invoices")  # the service is at work
+    # Of the next two receipts, the order's and its invoice's, the second is lost, and the connection with it.
+    fault = broker.faults.on(CommandSendReceipt, nth=2).close_connection()
+    order(client, "apple")
+    fault.wait(timeout=10)
+    with client.create_reader("invoices", pulsar.MessageId.earliest) as invoices:
+        bills = [json.loads(invoices.read_next(timeout_millis=10_000).data())["cents"] for _ in range(2)]
+    assert bills == [45, 30]

@@ -1,0 +1,200 @@
+import json
+import re
+import signal
+import socket
+import subprocess
+import sys
+import threading
+from collections.abc import Iterator
+from urllib.request import urlopen
+
+import pytest
+
+from pulsar_actors.__main__ import main
+from pulsar_actors.broker import EmbeddedBroker
+from pulsar_actors.cli import demo
+from pulsar_actors.cli.traffic import Traffic
+from pulsar_actors.wire.PulsarApi_pb2 import (
+    CommandMessage,
+    CommandSend,
+    CommandSendReceipt,
+    CommandUnsubscribe,
+    ServerError,
+)
+
+COUNT = "3000"
+
+
+@pytest.fixture
+def broker() -> Iterator[EmbeddedBroker]:
+    with EmbeddedBroker() as running:
+        yield running
+
+
+def on(broker: EmbeddedBroker, *arguments: str) -> int:
+    return main(["demo", "--service-url", broker.service_url, "--messages", COUNT, *arguments])
+
+
+def subscriptions(broker: EmbeddedBroker) -> list[str]:
+    """Give every subscription on the broker, as its administrator sees them."""
+    topics = asked(f"{broker.web_url}/admin/v2/persistent/public/default")
+    names = [topic.removeprefix("persistent://") for topic in topics]
+    return [one for name in names for one in asked(f"{broker.web_url}/admin/v2/persistent/{name}/subscriptions")]
+
+
+def asked(url: str) -> list[str]:
+    with urlopen(url, timeout=10) as answer:  # noqa: S310 - our own broker
+        return json.load(answer)
+
+
+def test_by_itself_it_starts_a_broker_and_says_what_it_measured_and_verified() -> None:
+    done = subprocess.run(
+        [sys.executable, "-W", "error", "-m", "pulsar_actors", "demo", "--messages", "20000", "--size", "64"],
+        capture_output=True,
+        text=True,
+        timeout=120,
+        check=False,
+    )
+    assert (done.returncode, done.stderr) == (0, "")
+    said = done.stdout
+    assert re.search(r"20,000 messages of 64 bytes through a broker in memory, .* at pulsar://127\.0\.0\.1:\d+", said)
+    assert re.search(
+        r"^cut \d connections?, with [\d,]+ messages? on the way that the broker had not", said, re.MULTILINE
+    )
+    assert re.search(r"^ *\d+ %  sent [\d,]+ \([\d,]+/s\)  received [\d,]+ \([\d,]+/s\)$", said, re.MULTILINE)
+    assert re.search(r"^sent         20,000 messages in \d+\.\d\d s, [\d,]+/s$", said, re.MULTILINE)
+    assert re.search(r"^received     20,000 messages in \d+\.\d\d s, [\d,]+/s$", said, re.MULTILINE)
+    assert re.search(r"^reconnects   of the producer 1, of the consumer 1$", said, re.MULTILINE)
+    assert re.search(
+        r"^outage       \d+\.\d{3} s from the cut until the broker acknowledged a message again;$", said, re.MULTILINE
+    )
+    assert re.search(r"^came twice   (none|[\d,]+ messages?, delivered again:)$", said, re.MULTILINE)
+    assert said.endswith("verified     all 20,000: each is what was sent, in order, and none is missing\n")
+
+
+def test_the_fewest_messages_that_it_takes_have_a_half_as_well(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["demo", "--messages", "2", "--size", "8"]) == 0
+    said = capsys.readouterr().out
+    assert re.search(r"^cut 1 connection, with [12] messages? on the way ", said, re.MULTILINE)
+    assert "verified     all 2: " in said
+
+
+def test_on_a_broker_of_ones_own_it_does_the_same(broker: EmbeddedBroker, capsys: pytest.CaptureFixture[str]) -> None:
+    assert on(broker) == 0
+    said = capsys.readouterr()
+    assert said.out.startswith(f"3,000 messages of 100 bytes through your broker at {broker.service_url}\n")
+    assert "verified     all 3,000: " in said.out
+    assert said.err == ""
+    assert subscriptions(broker) == []
+
+
+def test_a_broker_that_loses_a_message_is_status_1_and_said(
+    broker: EmbeddedBroker, capsys: pytest.CaptureFixture[str]
+) -> None:
+    lost = broker.faults.on(CommandMessage, times=None, when=lambda sent: sent.message_id.entryId == 10).drop()
+    assert on(broker) == 1
+    assert lost.happened
+    said = capsys.readouterr()
+    assert said.err.startswith("failed: message ")
+    assert "verified" not in said.out
+
+
+def test_where_there_is_no_broker_that_is_said_with_status_1(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(demo, "_OPERATION", 1.0)
+    with socket.create_server(("127.0.0.1", 0)) as closed:
+        port = closed.getsockname()[1]
+    assert main(["demo", "--service-url", f"pulsar://127.0.0.1:{port}"]) == 1
+    assert capsys.readouterr().err.startswith("failed: ")
+
+
+def test_a_subscription_that_cannot_be_deleted_is_named(
+    broker: EmbeddedBroker, capsys: pytest.CaptureFixture[str]
+) -> None:
+    broker.faults.on(CommandUnsubscribe).refuse(ServerError.MetadataError, "not now")
+    assert on(broker) == 0
+    assert re.match(
+        r"the subscription to persistent://public/default/demo-\w+ could not be deleted: .*not now",
+        capsys.readouterr().err,
+    )
+
+
+def test_what_came_twice_is_said_with_the_reason(capsys: pytest.CaptureFixture[str]) -> None:
+    with EmbeddedBroker() as broker:
+        broker.faults.on(CommandSendReceipt, nth=3).close_connection()
+        broker.faults.on(CommandMessage, when=lambda sent: sent.message_id.entryId == 5).duplicate()
+        assert on(broker) == 0
+    said = capsys.readouterr().out
+    assert re.search(r"^came twice   [\d,]+ messages?, delivered again:$", said, re.MULTILINE)
+    assert re.search(r"^came twice   [\d,]+ messages?, stored again: ", said, re.MULTILINE)
+    assert "none" not in said.replace("none is missing", "")
+
+
+def test_ctrl_c_ends_it_without_a_trace_and_leaves_nothing_on_the_broker(broker: EmbeddedBroker) -> None:
+    command = [sys.executable, "-m", "pulsar_actors", "demo", "--messages", "100000000"]
+    with subprocess.Popen(  # noqa: S603 - our own words
+        [*command, "--service-url", broker.service_url], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+    ) as process:
+        assert process.stdout is not None
+        process.stdout.readline()
+        broker.faults.on(CommandMessage, nth=5).delay(0).wait(timeout=30)  # it has begun
+        process.send_signal(signal.SIGINT)
+        out, errors = process.communicate(timeout=60)
+    assert (process.returncode, out, errors) == (130, "stopped\n", "")
+    assert subscriptions(broker) == []
+
+
+def test_ctrl_c_ends_it_too_where_the_broker_has_gone_silent(
+    broker: EmbeddedBroker, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def interrupt_when_stuck(traffic: Traffic) -> None:
+        broker.faults.on(CommandSend, times=None).stall()
+        flush, is_flushing = traffic.producer.flush, threading.Event()
+
+        def note_and_flush() -> None:
+            is_flushing.set()
+            flush()
+
+        monkeypatch.setattr(traffic.producer, "flush", note_and_flush)
+        traffic.start()
+        assert is_flushing.wait(20)
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(demo, "_watch", interrupt_when_stuck)
+    monkeypatch.setattr(demo, "_STOP", 0.5)
+    monkeypatch.setattr(demo, "_OPERATION", 1.0)
+    before = threading.enumerate()
+    assert on(broker) == 130
+    assert capsys.readouterr().out.endswith("stopped\n")
+    for thread in set(threading.enumerate()).difference(before):  # the sender has yet to hear of the end
+        thread.join(10)
+        assert not thread.is_alive()
+
+
+@pytest.mark.parametrize(
+    ("arguments", "takes"),
+    [
+        (["--messages", "1"], "from 2 to 1,000,000,000, got '1'"),
+        (["--messages", "many"], "from 2 to 1,000,000,000, got 'many'"),
+        (["--size", "7"], "from 8 to 1,048,576, got '7'"),
+        (["--size", "9999999"], "from 8 to 1,048,576, got '9999999'"),
+    ],
+)
+def test_a_number_that_cannot_be_is_refused_with_what_it_takes(
+    arguments: list[str], takes: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with pytest.raises(SystemExit):
+        main(["demo", *arguments])
+    assert f"takes a whole number {takes}" in capsys.readouterr().err
+
+
+def test_what_was_not_measured_is_not_mentioned(broker: EmbeddedBroker, capsys: pytest.CaptureFixture[str]) -> None:
+    broker.faults.on(CommandSend, times=None).refuse(ServerError.TopicTerminatedError, "it is over")
+    assert on(broker) == 1
+    said = capsys.readouterr()
+    assert re.fullmatch(r"failed: a message could not be sent: Result\.(TopicTerminated|UnknownError)\n", said.err)
+    assert re.search(r"^sent         0 messages$", said.out, re.MULTILINE)
+    assert re.search(r"^received     0 messages$", said.out, re.MULTILINE)
+    for word in ("outage", "came twice", "verified"):
+        assert word not in said.out

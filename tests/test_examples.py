@@ -1,0 +1,143 @@
+"""Every example is run as a user would run it, and what it says is what is asserted.
+
+Each runs on the broker that it starts itself, and on one that it is given.
+"""
+
+import os
+import re
+import runpy
+import shutil
+import signal
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from types import SimpleNamespace
+
+import pytest
+
+import pulsar_actors as pulsar
+from pulsar_actors.broker import EmbeddedBroker
+
+EXAMPLES = Path(__file__).resolve().parents[1] / "examples"
+NOT_RUN_BY_ITSELF = {"own_service", "where.py", "gunicorn.conf.py"}
+"""What is no program by itself."""
+
+Run = Callable[[str], list[str]]
+
+
+@pytest.fixture
+def broker() -> Iterator[EmbeddedBroker]:
+    with EmbeddedBroker() as running:
+        yield running
+
+
+@pytest.fixture(params=["its own broker", "a given broker"])
+def run(request: pytest.FixtureRequest, broker: EmbeddedBroker) -> Run:
+    """Run an example, and give the lines that it says."""
+    options = ["--service-url", broker.service_url] if request.param == "a given broker" else []
+
+    def run_and_read(name: str) -> list[str]:
+        done = subprocess.run(  # noqa: S603 - our own words
+            [sys.executable, name, *options], cwd=EXAMPLES, capture_output=True, text=True, timeout=120, check=False
+        )
+        assert done.returncode == 0, done.stderr
+        return done.stdout.splitlines()
+
+    return run_and_read
+
+
+def test_a_listener_hears_every_order_and_what_it_refused_again(run: Run) -> None:
+    lines = run("listener.py")
+    assert sorted(lines[:-1]) == [
+        "again, please: no pears today",
+        "taken: 2 plums",
+        "taken: 3 apples",
+        "taken: no pears today",
+    ]
+    assert lines.index("again, please: no pears today") < lines.index("taken: no pears today")
+    assert lines[-1] == "3 orders taken"
+
+
+def test_a_pool_of_workers_does_every_job_though_one_of_them_dies(run: Run) -> None:
+    *shares, last = run("worker_pool.py")
+    assert last == "40 of 40 jobs done; 2 of 3 workers lived to do any"
+    assert sum(int(re.findall(r"\d+", share)[0]) for share in shares) == 40
+
+
+def test_a_request_queue_answers_what_it_can_and_gives_up_on_the_rest(run: Run) -> None:
+    lines = run("request_queue.py")
+    assert "answer to 0: 3" in lines
+    for number, fault in ((1, "ZeroDivisionError"), (2, "JSONDecodeError")):
+        assert [line for line in lines if f" of {number}: " in line] == [
+            f"try {attempt} of {number}: {fault}" for attempt in (1, 2, 3)
+        ]
+    assert sorted(lines[-2:]) == [
+        "given up: not even JSON (request 2)",
+        'given up: {"a": 1, "b": 0} (request 1)',
+    ]
+
+
+def test_a_forked_worker_needs_a_client_of_its_own_and_the_parent_goes_on(run: Run) -> None:
+    refused, sent, *stored = run("gunicorn_preload.py")
+    assert refused.startswith("worker with the parent's client: ProcessForked: ")
+    assert "make a new Client in the child" in refused
+    assert sent == "worker with a client of its own: sent"
+    assert stored == [
+        "stored: from the parent, before the forks",
+        "stored: from a worker",
+        "stored: from the parent, after the forks",
+    ]
+
+
+def test_the_hooks_for_gunicorn_make_a_client_in_the_worker_and_close_it(
+    broker: EmbeddedBroker, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("PULSAR_URL", broker.service_url)
+    hooks = runpy.run_path(str(EXAMPLES / "gunicorn.conf.py"))
+    assert hooks["preload_app"] is True
+    worker = SimpleNamespace(app=SimpleNamespace())
+    hooks["post_fork"](None, worker)
+    producer = worker.app.pulsar.create_producer("t")
+    producer.send(b"hello")
+    hooks["worker_exit"](None, worker)
+    with pytest.raises(pulsar.AlreadyClosed):
+        producer.send(b"too late")
+
+
+def test_a_users_own_service_is_tested_on_the_embedded_broker(tmp_path: Path) -> None:
+    folder = shutil.copytree(EXAMPLES / "own_service", tmp_path / "own_service")  # away from this project's settings
+    done = subprocess.run(
+        [sys.executable, "-W", "error", "-m", "pytest", "-q"],
+        cwd=folder,
+        env={name: value for name, value in os.environ.items() if name != "PYTEST_ADDOPTS"},
+        capture_output=True,
+        text=True,
+        timeout=120,
+        check=False,
+    )
+    assert "3 passed" in done.stdout, done.stdout + done.stderr
+
+
+def test_the_service_itself_runs_until_ctrl_c(broker: EmbeddedBroker) -> None:
+    with subprocess.Popen(  # noqa: S603 - our own words
+        [sys.executable, "invoices.py", broker.service_url],
+        cwd=EXAMPLES / "own_service",
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    ) as service:
+        with pulsar.Client(broker.service_url) as client:
+            reader = client.create_reader("invoices", pulsar.MessageId.earliest)
+            orders = client.create_producer("orders")
+            orders.send(b'{"id": 1, "item": "pear", "count": 2}')
+            assert reader.read_next(30_000).data() == b'{"order": 1, "cents": 90}'
+        service.send_signal(signal.SIGINT)
+        out, errors = service.communicate(timeout=30)
+    assert (service.returncode, out, errors) == (0, "serving\nstopped\n", "")
+
+
+def test_every_example_is_run_here() -> None:
+    text = Path(__file__).read_text()
+    programs = {path.name for path in EXAMPLES.iterdir() if path.suffix == ".py"} - NOT_RUN_BY_ITSELF
+    assert {name for name in programs if f'run("{name}")' not in text} == set()
