@@ -1,0 +1,47 @@
+"""Programs that scenarios have in common."""
+
+from typing import Any
+
+from scene import TOPIC, Scene
+
+from pulsar_actors.client.client import Client
+from pulsar_actors.exceptions import PulsarException
+from pulsar_actors.runtime.simulated.caller import Caller
+from pulsar_actors.runtime.simulated.dice import Dice
+
+
+class Publisher:
+    """Publishes so many messages, each until it is stored. The broker must drop duplicates."""
+
+    def __init__(self, scene: Scene, client: Client, most: int = 40, topic: str = TOPIC) -> None:
+        self._scene = scene
+        self._client = client
+        self._topic = topic
+        self._dice = Dice(scene.world.seed, "publisher")
+        self.count = 1 + self._dice.below(most)
+        self.caller: Caller = scene.world.spawn(self._run, "publisher")
+
+    def _run(self) -> None:
+        scene, dice = self._scene, self._dice
+        producer = scene.insist(
+            lambda: self._client.create_producer(
+                self._topic,
+                send_timeout_millis=0,
+                producer_name="publisher",
+                batching_enabled=dice.happens(0.6),
+                batching_max_messages=1 + dice.below(10),
+                max_pending_messages=0,
+            )
+        )
+        futures: list[Any] = []
+        for number in range(self.count):
+            futures.append(producer.send_async(str(number).encode()))
+            if dice.happens(0.2):
+                scene.sleep(10.0 ** (dice.chance() * 3 - 3))
+        for future in futures:
+            scene.world.block(future)
+        assert all(future.exception() is None for future in futures)
+        try:
+            producer.close()
+        except PulsarException as error:
+            scene.world.note(f"the publisher's close: {error!r}")
