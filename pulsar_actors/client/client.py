@@ -48,7 +48,7 @@ from pulsar_actors.runtime.actor import Address, forget_actors_on, tell
 from pulsar_actors.runtime.binding_actor import CloseHandle
 from pulsar_actors.runtime.client_actor import CloseAll, ShutDown
 from pulsar_actors.runtime.consumer_actor import DeadLetterBox
-from pulsar_actors.runtime.debts import settle
+from pulsar_actors.runtime.debts import anew, settle
 from pulsar_actors.runtime.engine import Engine, ThreadEngine
 from pulsar_actors.runtime.forks import watch
 from pulsar_actors.runtime.future import SlimFuture
@@ -459,7 +459,7 @@ class Client:
     def stats(self) -> ClientStats:
         """Return how things stand: connections, lookups, and every producer, consumer and reader."""
         if isinstance(self._refusal, ProcessForked):
-            raise self._refusal.with_traceback(None)
+            raise anew(self._refusal)
         producers = tuple(producer.stats() for producer in self._producers)
         consumers = tuple(consumer.stats() for consumer in self._consumers)
         tally = self._workshop.tally
@@ -509,7 +509,7 @@ class Client:
 
     def _end(self, how: type[CloseAll] | type[ShutDown], timeout: float) -> None:
         if isinstance(self._refusal, ProcessForked):
-            raise self._refusal.with_traceback(None)
+            raise anew(self._refusal)
         with self._lock:
             first, ended = self._ended is None, self._ended or SlimFuture()
             self._ended = ended
@@ -549,7 +549,7 @@ class Client:
 
     def _refuse(self, what: str) -> None:
         if self._refusal is not None:
-            raise self._refusal.with_traceback(None)
+            raise anew(self._refusal)
         self._engine.refuse_inside(what, "another thread")
 
     def _refuse_several(self, options: ConsumerOptions) -> None:

@@ -17,7 +17,7 @@ from pulsar_actors.runtime.ack_box import AckBox
 from pulsar_actors.runtime.actor import Address, tell
 from pulsar_actors.runtime.binding_actor import CloseHandle, Ties
 from pulsar_actors.runtime.consumer_actor import AskForLast, LastMessage
-from pulsar_actors.runtime.debts import settle
+from pulsar_actors.runtime.debts import anew, settle
 from pulsar_actors.runtime.engine import Engine
 from pulsar_actors.runtime.future import SlimFuture
 from pulsar_actors.runtime.hand_off import HandOff
@@ -161,11 +161,11 @@ class Handle:
 
     def _refuse_if_closed(self) -> None:
         if self._parts.hand_off.closed is not None:
-            raise self._parts.hand_off.closed.with_traceback(None)
+            raise anew(self._parts.hand_off.closed)
 
     def _refuse_if_forked(self) -> None:
         if isinstance(self._parts.hand_off.closed, ProcessForked):
-            raise self._parts.hand_off.closed.with_traceback(None)
+            raise anew(self._parts.hand_off.closed)
 
 
 def _seek_target(given: object) -> Any:  # noqa: ANN401 - an id of the wire or a time

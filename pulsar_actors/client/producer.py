@@ -19,7 +19,7 @@ from pulsar_actors.exceptions import AlreadyClosed, LimitReached, OutcomeUnknown
 from pulsar_actors.machines.producer import Producer as Machine
 from pulsar_actors.runtime.actor import Address, tell
 from pulsar_actors.runtime.binding_actor import CloseHandle, Ties
-from pulsar_actors.runtime.debts import settle
+from pulsar_actors.runtime.debts import anew, settle
 from pulsar_actors.runtime.engine import Engine
 from pulsar_actors.runtime.future import SlimFuture
 from pulsar_actors.runtime.outbox import Outbox
@@ -201,7 +201,7 @@ class Producer:
         parcel = outgoing(BYTES, content, extras, callback, self._now_ms)
         try:
             if self._outbox.closed is not None:
-                raise self._outbox.closed.with_traceback(None)
+                raise anew(self._outbox.closed)
             if self._outbox.put(parcel):
                 tell(self._address, News())
         except PulsarException as error:
@@ -264,7 +264,7 @@ class Producer:
         """Put it into the outbox, and tell whether there was room, if it may be waited for."""
         outbox = self._outbox
         if outbox.closed is not None:
-            raise outbox.closed.with_traceback(None)
+            raise anew(outbox.closed)
         try:
             is_news = outbox.put(message)
         except LimitReached:

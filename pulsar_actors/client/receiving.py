@@ -10,6 +10,7 @@ from pulsar_actors.client.policies import ConsumerBatchReceivePolicy
 from pulsar_actors.exceptions import AlreadyClosed, InternalError, InvalidConfiguration, Timeout, TopicTerminated
 from pulsar_actors.runtime.actor import Address, tell
 from pulsar_actors.runtime.consumer_actor import Serve
+from pulsar_actors.runtime.debts import anew
 from pulsar_actors.runtime.engine import Engine
 from pulsar_actors.runtime.future import SlimFuture
 from pulsar_actors.runtime.hand_off import HandOff
@@ -38,7 +39,7 @@ class Receiving:
         if timeout_millis is not None and type(timeout_millis) is not int:  # an int out of range is told below
             _timeout("timeout_millis", timeout_millis)
         if self._hand_off.closed is not None:
-            raise self._hand_off.closed.with_traceback(None)
+            raise anew(self._hand_off.closed)
         message: Message | None = self._take_kept() if self._kept else self._hand_off.take()
         if message is not None:
             return message
@@ -117,7 +118,7 @@ class Receiving:
     def _sleep(self, waiter: SlimFuture[None], deadline: float | None) -> None:
         over = self._hand_off.over
         if over is not None:
-            raise over.with_traceback(None)
+            raise anew(over)
         left = None if deadline is None else max(0.0, deadline - self._now())
         self._engine.block(waiter, left, f"receiving from {self._what}")
 

@@ -5,6 +5,7 @@ left to answer. So: the caller adds the future and *then* looks whether it is ov
 fails what is there. One of the two sees the other, and a future that both see ends once.
 """
 
+import copy
 from concurrent.futures import Future, InvalidStateError
 from typing import Any, TypeGuard, TypeVar
 
@@ -72,3 +73,10 @@ def settle(future: Future[T], outcome: T | Exception) -> None:
         if is_ctrl_c(raised):
             raise
         LOG.exception("a callback of a future raised what is no Exception, as sys.exit() does")
+
+
+def anew(error: Exception) -> Exception:
+    """Give an error that many callers hear of to one of them: raised, it would keep the frames of them all alive."""
+    fresh = copy.copy(error)
+    fresh.__cause__ = error.__cause__
+    return fresh

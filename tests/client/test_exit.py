@@ -64,8 +64,9 @@ until(lambda: not producer.is_connected())
 """,
     "creating without a broker": """
 broker.stop()
-threading.Thread(target=client.create_producer, args=("t",), daemon=True).start()
-until(lambda: client.stats().connections)
+creating = threading.Thread(target=client.create_producer, args=("t",), daemon=True)
+creating.start()
+until(lambda: sys._current_frames()[creating.ident].f_code.co_name == "wait")
 """,
     "in a send callback": """
 producer = client.create_producer("t")

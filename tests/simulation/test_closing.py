@@ -150,7 +150,7 @@ class Meddler:
         consumer.negative_acknowledge(consumer.receive(100))
 
     def unsubscribe(self) -> None:
-        if self.patience is None and self.dice.happens(0.3):
+        if self.dice.happens(0.3):
             self.one("consumer").unsubscribe()
 
     def close_one(self) -> None:
