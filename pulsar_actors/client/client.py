@@ -395,7 +395,9 @@ class Client:
         self._refuse("subscribe()")
         self._refuse_several(options)
         made = self._consumer_parts(options, None, message_listener)
-        return self._consumer(made[0], made[1], Consumer)
+        consumer = self._consumer(made[0], Consumer)
+        self._begin_listening(consumer, made[0], made[1])
+        return consumer
 
     def create_reader(
         self,
@@ -443,9 +445,14 @@ class Client:
         )
         start = Start(options.start_message_id.wire, start_message_id_inclusive)
         made = self._consumer_parts(consumer, start, reader_listener)
-        reader = self._consumer(made[0], made[1], Reader)
+        reader = self._consumer(made[0], Reader)
         if start.inclusive and start.message_id == LATEST:
-            reader.go_to_last()
+            try:
+                reader.go_to_last()
+            except BaseException:
+                tell(made[0].address, CloseHandle())
+                raise
+        self._begin_listening(reader, made[0], made[1])
         return reader
 
     def get_topic_partitions(self, topic: str) -> list[str]:
@@ -596,15 +603,17 @@ class Client:
         what = f"subscribing to {options.topics[0]}"
         return self._await(made, what), holder
 
-    def _consumer(self, parts: ConsumerParts, holder: list[Any], kind: type[H]) -> H:
+    def _consumer(self, parts: ConsumerParts, kind: type[H]) -> H:
         handle = kind(parts, self)
         self._consumers.add(handle)
+        return handle
+
+    def _begin_listening(self, handle: Consumer | Reader, parts: ConsumerParts, holder: list[Any]) -> None:
         if parts.pump is not None:
             holder.append(weakref.ref(handle))
             self._listening[id(handle)] = handle
             parts.ties.ended.add_done_callback(_calling(weakref.WeakMethod(self._forget_listening), id(handle)))
             parts.pump.resume()
-        return handle
 
     def _forget_listening(self, number: int) -> None:
         self._listening.pop(number, None)

@@ -277,9 +277,9 @@ class Producer:
 
     def _is_outcome(self, error: PulsarException) -> bool:
         """Tell what may happen to a message at any time from what is wrong with the call."""
-        has_ended = error is self._outbox.closed and not isinstance(error, ProcessForked)
+        has_ended = type(error) is type(self._outbox.closed) and not isinstance(error, ProcessForked)
         return has_ended or isinstance(error, (LimitReached, AlreadyClosed))
 
     def _refuse_if_forked(self) -> None:
         if isinstance(self._outbox.closed, ProcessForked):
-            raise self._outbox.closed
+            raise anew(self._outbox.closed)

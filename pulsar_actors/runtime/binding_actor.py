@@ -226,6 +226,11 @@ class BindingActor(MachineActor[B]):
         self._leave()
         self._retire()
 
+    def missed(self, message: object) -> None:
+        """Leave a connection that was found too late."""
+        if isinstance(message, Joining):
+            tell(message.connection, Leave(self._member(message.number)))
+
     def ask(self, effect: Any, command: Message, timeout: float) -> None:  # noqa: ANN401 - one of the Ask effects
         """Ask the broker; the answer becomes an event by the effect's class."""
         if self._connection is not None:

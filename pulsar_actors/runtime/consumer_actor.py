@@ -52,6 +52,7 @@ from pulsar_actors.runtime.future import SlimFuture
 from pulsar_actors.runtime.hand_off import HandOff
 from pulsar_actors.runtime.loop import Loop
 from pulsar_actors.runtime.members import Bound, Token
+from pulsar_actors.wire.frames import message_limit
 from pulsar_actors.wire.message_id import MessageId
 from pulsar_actors.wire.PulsarApi_pb2 import (
     CommandAckResponse,
@@ -134,7 +135,7 @@ class ConsumerActor(BindingActor[Consumer]):
 
     def bound(self, message: Bound) -> None:
         """Note the broker's limit, and ask it for the consumer."""
-        self._hand_off.max_message_size = message.max_message_size or self._hand_off.max_message_size
+        self._hand_off.max_message_size = message_limit(message.max_message_size)
         opened, now_ms = self._hand_off.opened, self.loop.wall_clock_ms()
         self.feed(Attached(message.number, opened, message.max_message_size, now_ms))
 

@@ -9,10 +9,13 @@ from pulsar_actors.wire.batch import is_batch, split_batch
 from pulsar_actors.wire.compression import decompress
 from pulsar_actors.wire.message_id import MessageId
 from pulsar_actors.wire.octets import Octets
-from pulsar_actors.wire.PulsarApi_pb2 import MessageMetadata, SingleMessageMetadata
+from pulsar_actors.wire.PulsarApi_pb2 import CompressionType, MessageMetadata, SingleMessageMetadata
 
 MOST_SQUEEZED = 1032
-"""How far ZLIB squeezes at best, LZ4 and SNAPPY less."""
+"""How far ZLIB squeezes at best, LZ4 and SNAPPY less..."""
+
+MOST_SQUEEZED_BY_ZSTD = 32 * 1024
+"""...and ZSTD, which has four bytes for a block of 128 KiB."""
 
 LARGEST = 2**30
 """In bytes. What is said to inflate to more is refused; so is what no codec can have squeezed so far."""
@@ -78,5 +81,6 @@ def _inflated(delivery: Delivery, limit: int) -> bytes | bytearray | memoryview:
     metadata = delivery.entry.metadata
     if metadata.num_chunks_from_msg <= 1:  # chunks were verified when they were put together
         delivery.entry.verify()
-    limit = max(limit, min(LARGEST, MOST_SQUEEZED * len(delivery.payload)))  # brokers limit what is squeezed
+    most = MOST_SQUEEZED_BY_ZSTD if metadata.compression == CompressionType.ZSTD else MOST_SQUEEZED
+    limit = max(limit, min(LARGEST, most * len(delivery.payload)))  # brokers limit what is squeezed
     return decompress(metadata.compression, delivery.payload, metadata.uncompressed_size, limit)

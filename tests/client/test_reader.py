@@ -8,6 +8,7 @@ from pulsar_actors.client.client import Client
 from pulsar_actors.client.message_id import MessageId
 from pulsar_actors.client.reader import Reader
 from pulsar_actors.exceptions import AlreadyClosed, Timeout
+from pulsar_actors.wire.PulsarApi_pb2 import CommandGetLastMessageId
 
 SOON = 5_000
 
@@ -122,3 +123,21 @@ def test_its_subscription_has_a_name_of_its_own_with_the_prefix_that_was_given(c
         assert one.stats().consumer_name == "mine"
         assert other.stats().subscription_name.startswith("reader-")
         assert repr(one) == f"<the reader of {topic}>"
+
+
+def test_a_reader_that_cannot_go_to_the_last_message_is_not_left_behind(broker: EmbeddedBroker, topic: str) -> None:
+    heard: list[Any] = []
+    with Client(broker.service_url, operation_timeout_seconds=1) as client:
+        sent(client, topic, b"a")
+        fault = broker.faults.on(CommandGetLastMessageId).drop()
+        with pytest.raises(Timeout):
+            client.create_reader(
+                topic,
+                MessageId.latest,
+                reader_listener=lambda _, message: heard.append(message),
+                start_message_id_inclusive=True,
+            )
+        fault.remove()
+        until(lambda: not client.stats().consumers)
+        sent(client, topic, b"b")
+    assert heard == []

@@ -140,6 +140,13 @@ def test_a_connection_that_comes_when_it_is_not_wanted_any_longer_is_left(bench:
     assert bench.to_connection() == [Leave(attach.member)]
 
 
+def test_a_connection_that_comes_after_the_end_is_left(bench: ProducerBench) -> None:
+    bench.find()
+    ((attach),) = of_kind(AttachMember, bench.to_guardian())
+    bench.tell(Abandon(LOST), Joining(attach.member.number, bench.connection))
+    assert bench.to_connection() == [Leave(attach.member)]
+
+
 def test_without_a_connection_nothing_is_said(bench: ProducerBench) -> None:
     bench.find()
     ((attach),) = of_kind(AttachMember, bench.to_guardian())
