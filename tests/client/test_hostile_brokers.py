@@ -68,35 +68,33 @@ class Broker:
     def _answer(self, client: socket.socket, command: Any) -> bytes:
         if type(command) is self._kind:
             return self._attack(command)
-        return b"".join(map(encode_command, self._right_answer(client, command)))
+        answer = self._right_answer(client, command)
+        return b"" if answer is None else encode_command(answer)
 
-    def _right_answer(self, client: socket.socket, command: Any) -> list[Message]:
+    def _right_answer(self, client: socket.socket, command: Any) -> Message | None:
         number = getattr(command, "request_id", 0)
+        answer: Message | None = CommandSuccess(request_id=number) if number else None
         match command:
             case CommandConnect():
-                return [CommandConnected(server_version="fake", protocol_version=21)]
+                answer = CommandConnected(server_version="fake", protocol_version=21)
             case CommandPartitionedTopicMetadata():
                 done = CommandPartitionedTopicMetadataResponse.Success
-                return [CommandPartitionedTopicMetadataResponse(partitions=0, response=done, request_id=number)]
+                answer = CommandPartitionedTopicMetadataResponse(partitions=0, response=done, request_id=number)
             case CommandLookupTopic():
                 url = f"pulsar://127.0.0.1:{client.getsockname()[1]}"
                 connect = CommandLookupTopicResponse.Connect
-                return [CommandLookupTopicResponse(brokerServiceUrl=url, response=connect, request_id=number)]
+                answer = CommandLookupTopicResponse(brokerServiceUrl=url, response=connect, request_id=number)
             case CommandProducer():
-                return [CommandProducerSuccess(request_id=number, producer_name="fake")]
+                answer = CommandProducerSuccess(request_id=number, producer_name="fake")
             case CommandSend():
-                return [receipt(command)]
+                place = MessageIdData(ledgerId=1, entryId=command.sequence_id)
+                answer = CommandSendReceipt(
+                    producer_id=command.producer_id, sequence_id=command.sequence_id, message_id=place
+                )
             case CommandGetLastMessageId():
                 last = MessageIdData(ledgerId=1, entryId=1)
-                return [CommandGetLastMessageIdResponse(last_message_id=last, request_id=number)]
-            case _ if number:
-                return [CommandSuccess(request_id=number)]
-        return []
-
-
-def receipt(command: Any) -> CommandSendReceipt:
-    place = MessageIdData(ledgerId=1, entryId=command.sequence_id)
-    return CommandSendReceipt(producer_id=command.producer_id, sequence_id=command.sequence_id, message_id=place)
+                answer = CommandGetLastMessageIdResponse(last_message_id=last, request_id=number)
+        return answer
 
 
 @pytest.fixture(autouse=True)

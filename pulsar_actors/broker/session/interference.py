@@ -184,8 +184,9 @@ class Gate:
                 self._let_pass(command, entry)
             case Reorder():
                 self._held.append((command, entry))
-            case CloseConnection():
-                self._connection.close("a scripted fault")
+            case CloseConnection():  # when this turn is over: the model may be in the middle of a round of deliveries
+                self._stalled = []
+                self._loop.post(self._connection.close, "a scripted fault")
             case Stall():
                 self._stalled = [(command, entry)]
             case _:

@@ -13,6 +13,9 @@ from pulsar_actors.runtime.loop import Buffer, Loop, Transport
 __all__ = ["Outgoing"]
 
 _ENOUGH_BYTES = 1024 * 1024
+_TOO_MANY_BYTES = 64 * 1024 * 1024
+"""Only answers to a client that asks and asks, and reads nothing, can come to so much."""
+
 _MOST_BUFFERS = 256
 """Handed to the transport at once: a write takes few at a time, and to copy the whole queue would be quadratic."""
 
@@ -47,6 +50,10 @@ class Outgoing:
             return True
         self._refused = True
         return False
+
+    def is_overfull(self) -> bool:
+        """Tell whether the client leaves its answers unread."""
+        return self._bytes > _TOO_MANY_BYTES
 
     def put(self, buffers: Sequence[Buffer]) -> None:
         """Queue them, to leave at the end of this turn."""

@@ -213,6 +213,9 @@ class Session:
     def _put(self, command: Message, entry: Sequence[Buffer]) -> None:
         if self.closed:
             return
+        if self._out.is_overfull():  # the end is told later: the model may be in the middle of a round of deliveries
+            self.here.loop.post(self.close, "the client does not read its answers")
+            return
         if type(command) in CARRIERS:
             self._out.put(encode_payload_command(command, *entry))  # type: ignore[arg-type] # nobody writes a bytearray
         else:

@@ -104,9 +104,11 @@ def test_a_duplicate_lets_a_reordered_one_pass_between() -> None:
     assert Rig({1: Reorder(), 2: Duplicate()}).take(1, 2) == [2, 1, 2]
 
 
-def test_the_connection_closes_in_the_place_of_a_command() -> None:
+def test_the_connection_closes_in_the_place_of_a_command_when_the_turn_in_which_it_came_is_over() -> None:
     rig = Rig({2: CloseConnection()})
-    assert rig.take(1, 2) == [1]
+    assert rig.take(1, 2, 3) == [1]
+    assert rig.closed == []
+    rig.loop.advance(0)
     assert rig.closed == ["a scripted fault"]
 
 
