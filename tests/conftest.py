@@ -1,7 +1,13 @@
 """Settings that every test shares."""
 
+import signal
+
 from hypothesis import settings
 
 # A deadline measures the machine and whatever else runs on it. A failing example prints what reproduces it.
 settings.register_profile("shared", deadline=None, print_blob=True)
 settings.load_profile("shared")
+
+# A shell gives what it starts in the background no Ctrl-C. Some tests need it, in this process or in one they start.
+if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+    signal.signal(signal.SIGINT, signal.default_int_handler)
