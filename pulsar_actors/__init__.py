@@ -1,4 +1,4 @@
-"""An Apache Pulsar client: actors, explicit state machines, and Spark.
+"""An Apache Pulsar client: actors, explicit state machines, and a broker to test with.
 
     import pulsar_actors as pulsar
 
@@ -7,6 +7,7 @@
 The names, arguments and defaults are those of the official Python client.
 """
 
+from pulsar_actors import schema
 from pulsar_actors.client.authentication import (
     Authentication,
     AuthenticationBasic,
@@ -98,6 +99,7 @@ from pulsar_actors.exceptions import (
     WireError,
     WrongContent,
 )
+from pulsar_actors.version import __version__
 
 __all__ = [
     "AlreadyClosed",
@@ -193,4 +195,6 @@ __all__ = [
     "UnsupportedVersionError",
     "WireError",
     "WrongContent",
+    "__version__",
+    "schema",
 ]

@@ -22,12 +22,14 @@ BELOW: dict[str, set[str]] = {
     "machines.ledgers": {"exceptions", "wire"},
     "machines": {"exceptions", "wire", "machines.ledgers"},
     "runtime": {"exceptions", "wire", "machines", "machines.ledgers"},
-    "client": {"exceptions", "wire", "machines", "machines.ledgers", "runtime"},
+    "client": {"exceptions", "version", "wire", "machines", "machines.ledgers", "runtime"},
     "broker": {"exceptions", "wire", "machines", "machines.ledgers", "runtime"},  # never the client: it serves any
     "spark": {"exceptions", "wire", "machines", "machines.ledgers", "runtime", "client"},
     "cli": {"exceptions", "wire", "machines", "machines.ledgers", "runtime", "client", "broker", "spark"},
     "__main__": {"cli"},
-    "__init__": {"exceptions", "client"},
+    "schema": {"client"},
+    "version": set(),
+    "__init__": {"exceptions", "client", "schema", "version"},
 }
 
 # Modules with a single door, and the door.

@@ -1,24 +1,25 @@
-"""The client: what producers, consumers and readers are made with."""
+"""The client: what producers, consumers and readers are made with.
 
-import atexit
+Most of it is the official client's arguments, each with what it is for. They become options, which check them; the
+workshop makes something of them; the roll has what was made; and how a client ends is a file of its own.
+"""
+
 import re
 import secrets
-import threading
-import warnings
 import weakref
 from collections.abc import Callable
-from concurrent.futures import Future
 from types import TracebackType
-from typing import Any, TypeVar
+from typing import Any
 
 from pulsar_actors.client import log_outlet
 from pulsar_actors.client.arguments import topic as check_topic
 from pulsar_actors.client.authentication import Authentication
 from pulsar_actors.client.client_options import ClientOptions
+from pulsar_actors.client.closing import JOIN, Closing, let_go
 from pulsar_actors.client.consumer import Consumer
 from pulsar_actors.client.consumer_options import ConsumerOptions
 from pulsar_actors.client.consuming import Start
-from pulsar_actors.client.dead_letter_sender import DeadLetterSender
+from pulsar_actors.client.dead_letter_sender import dead_letter_sender
 from pulsar_actors.client.enums import (
     BatchingType,
     CompressionType,
@@ -30,42 +31,26 @@ from pulsar_actors.client.enums import (
     RegexSubscriptionMode,
 )
 from pulsar_actors.client.handle import ConsumerParts
-from pulsar_actors.client.living import Living
 from pulsar_actors.client.loggers import LoggerOption
 from pulsar_actors.client.message import Message
 from pulsar_actors.client.message_id import MessageId
+from pulsar_actors.client.partitions import partitions_of, refuse_partitioned, refuse_several
 from pulsar_actors.client.policies import ConsumerBatchReceivePolicy, ConsumerDeadLetterPolicy, ConsumerKeySharedPolicy
-from pulsar_actors.client.producer import Producer, ProducerParts
+from pulsar_actors.client.producer import Producer
 from pulsar_actors.client.producer_options import ProducerOptions
 from pulsar_actors.client.reader import Reader
 from pulsar_actors.client.reader_options import ReaderOptions
+from pulsar_actors.client.roll import Roll
 from pulsar_actors.client.schema import BYTES, Schema
 from pulsar_actors.client.stats import ClientStats
 from pulsar_actors.client.workshop import Workshop
-from pulsar_actors.exceptions import AlreadyClosed, Interrupted, OperationNotSupported, ProcessForked, Timeout
-from pulsar_actors.machines.ledgers.retry_topic import dead_letter_topic
-from pulsar_actors.runtime.actor import Address, forget_actors_on, tell
+from pulsar_actors.runtime.actor import tell
 from pulsar_actors.runtime.binding_actor import CloseHandle
-from pulsar_actors.runtime.client_actor import CloseAll, ShutDown
-from pulsar_actors.runtime.consumer_actor import DeadLetterBox
-from pulsar_actors.runtime.debts import anew, settle
 from pulsar_actors.runtime.engine import Engine, ThreadEngine
 from pulsar_actors.runtime.forks import watch
-from pulsar_actors.runtime.future import SlimFuture
-from pulsar_actors.wire.frames import DEFAULT_MAX_MESSAGE_SIZE
+from pulsar_actors.version import __version__
 from pulsar_actors.wire.message_id import LATEST
-from pulsar_actors.wire.PulsarApi_pb2 import CommandPartitionedTopicMetadata
 from pulsar_actors.wire.topic_name import TopicName
-
-VERSION = "pulsar_actors"
-FLUSH = 2.0
-"""Seconds beyond the operation timeout within which connections have been closed."""
-
-JOIN = 1.0
-"""Seconds to wait for threads that have nothing left to do."""
-
-P = TypeVar("P", ProducerParts, ConsumerParts)
-H = TypeVar("H", Consumer, Reader)
 
 ListensTo = Callable[[Any, Message], object]
 
@@ -188,18 +173,13 @@ class Client:
     def _begin(self, options: ClientOptions, engine: Engine) -> None:
         self._options = options
         self._engine = engine
-        self._log = log_outlet.attach(options.logger)
-        self._workshop = Workshop(engine, options, VERSION)
-        self._producers: Living[Producer] = Living()
-        self._consumers: Living[Consumer | Reader] = Living()
-        self._listening: dict[int, Consumer | Reader] = {}  # kept, though nobody else may hold them
-        self._lock = threading.Lock()
-        self._ended: SlimFuture[None] | None = None
-        self._refusal: Exception | None = None
-        self._finalizer = weakref.finalize(self, _let_go, self._workshop.guardian, engine, self._log)
+        log = log_outlet.attach(options.logger)
+        self._workshop = Workshop(engine, options, f"pulsar_actors-{__version__}")
+        self._roll = Roll()
+        self._closing = Closing(engine, self._workshop, self._roll, log, float(options.operation_timeout_seconds))
+        self._finalizer = weakref.finalize(self, let_go, self._workshop.guardian, engine, log)
         self._finalizer.atexit = False
         watch(self)
-        _OPEN.add(self)
 
     # What is made with it.
 
@@ -286,10 +266,12 @@ class Client:
             access_mode=access_mode,
             message_router=message_router,
         )
-        self._refuse("create_producer()")
-        self._refuse_partitioned(topic)
-        parts = self._await(self._workshop.producer(options), f"creating a producer on {topic}")
-        return self._producer(parts, options)
+        self._closing.refuse("create_producer()")
+        refuse_partitioned(self._workshop, topic)
+        parts = self._workshop.wait(self._workshop.producer(options), f"creating a producer on {topic}")
+        producer = Producer(parts, options, self)
+        self._roll.producers.add(producer)
+        return producer
 
     def subscribe(
         self,
@@ -392,11 +374,11 @@ class Client:
             dead_letter_policy=dead_letter_policy,
             crypto_failure_action=crypto_failure_action,
         )
-        self._refuse("subscribe()")
-        self._refuse_several(options)
-        made = self._consumer_parts(options, None, message_listener)
-        consumer = self._consumer(made[0], Consumer)
-        self._begin_listening(consumer, made[0], made[1])
+        self._closing.refuse("subscribe()")
+        refuse_several(self._workshop, options)
+        parts = self._consumer_parts(options, None, message_listener)
+        consumer = self._roll.enter(Consumer(parts, self))
+        self._begin_listening(consumer, parts)
         return consumer
 
     def create_reader(
@@ -431,8 +413,8 @@ class Client:
             start_message_id_inclusive=start_message_id_inclusive,
             crypto_failure_action=crypto_failure_action,
         )
-        self._refuse("create_reader()")
-        self._refuse_partitioned(topic)
+        self._closing.refuse("create_reader()")
+        refuse_partitioned(self._workshop, topic)
         prefix = f"{subscription_role_prefix}-" if subscription_role_prefix else ""
         consumer = ConsumerOptions(
             topic=topic,
@@ -444,39 +426,29 @@ class Client:
             start_message_id_inclusive=start_message_id_inclusive,
         )
         start = Start(options.start_message_id.wire, start_message_id_inclusive)
-        made = self._consumer_parts(consumer, start, reader_listener)
-        reader = self._consumer(made[0], Reader)
+        parts = self._consumer_parts(consumer, start, reader_listener)
+        reader = self._roll.enter(Reader(parts, self))
         if start.inclusive and start.message_id == LATEST:
             try:
                 reader.go_to_last()
             except BaseException:
-                tell(made[0].address, CloseHandle())
+                tell(parts.address, CloseHandle())
                 raise
-        self._begin_listening(reader, made[0], made[1])
+        self._begin_listening(reader, parts)
         return reader
 
     def get_topic_partitions(self, topic: str) -> list[str]:
         """Return the names of a topic's partitions; of a topic that has none, its own name."""
         check_topic("topic", topic)
-        self._refuse("get_topic_partitions()")
+        self._closing.refuse("get_topic_partitions()")
         name = TopicName.parse(topic)
-        count = self._partitions(name)
+        count = partitions_of(self._workshop, name)
         return [str(name.partition(index)) for index in range(count)] if count else [str(name)]
 
     def stats(self) -> ClientStats:
         """Return how things stand: connections, lookups, and every producer, consumer and reader."""
-        if isinstance(self._refusal, ProcessForked):
-            raise anew(self._refusal)
-        producers = tuple(producer.stats() for producer in self._producers)
-        consumers = tuple(consumer.stats() for consumer in self._consumers)
-        tally = self._workshop.tally
-        return ClientStats(
-            connections=tally.connections,
-            pending_lookups=tally.lookups,
-            pending_bytes=sum(one.pending_bytes for one in producers),
-            producers=producers,
-            consumers=consumers,
-        )
+        self._closing.refuse_if_forked()
+        return self._roll.stats(self._workshop.tally)
 
     # The end.
 
@@ -485,11 +457,13 @@ class Client:
 
         It takes no longer than the operation timeout, whatever brokers do. In a callback it begins, and does not wait.
         """
-        self._end(CloseAll, float(self._options.operation_timeout_seconds) + FLUSH)
+        self._closing.close()
+        self._finalizer.detach()
 
     def shutdown(self) -> None:
         """Close everything at once, without waiting for any broker; what is pending fails."""
-        self._end(ShutDown, FLUSH)
+        self._closing.shut_down()
+        self._finalizer.detach()
 
     def __enter__(self) -> "Client":
         return self
@@ -506,184 +480,21 @@ class Client:
         raise TypeError("a Client holds connections and cannot be pickled: make one where it is needed")
 
     def forget_everything(self) -> None:
-        """Become useless, in a forked child, without a word to any broker."""
-        self._lock = threading.Lock()
+        """Become useless, in a forked child."""
         self._finalizer.detach()
-        self._refusal = ProcessForked("the process was forked after this was made: make a new Client in the child")
-        for parts in self._workshop.open:
-            parts.forget(self._refusal)
-        self._engine.forget_everything()
-
-    def _end(self, how: type[CloseAll] | type[ShutDown], timeout: float) -> None:
-        if isinstance(self._refusal, ProcessForked):
-            raise anew(self._refusal)
-        with self._lock:
-            first, ended = self._ended is None, self._ended or SlimFuture()
-            self._ended = ended
-            self._refusal = AlreadyClosed("the client is closed")
-        if first:
-            done: SlimFuture[None] = SlimFuture()
-            tell(self._workshop.guardian, how(done))
-            if self._engine.is_inside():
-                done.add_done_callback(lambda _: self._finish(ended, 0.0))
-                return
-            try:
-                self._engine.block(done, timeout, "closing the client")
-            except Timeout:
-                pass
-            finally:
-                self._finish(ended, JOIN)
-            return
-        if how is ShutDown:  # have a close that waits for brokers wait no longer
-            tell(self._workshop.guardian, ShutDown(SlimFuture()))
-        if not self._engine.is_inside():
-            self._engine.block(ended, timeout + FLUSH, "closing the client, which another thread does")
-
-    def _finish(self, ended: SlimFuture[None], join: float) -> None:
-        self._finalizer.detach()
-        self._engine.stop(join)
-        forget_actors_on(self._engine.loops)
-        closed = AlreadyClosed("the client is closed")
-        self._workshop.debts.end(closed)
-        for parts in self._workshop.open:
-            parts.end(closed)
-        self._listening.clear()
-        self._log.detach()
-        _OPEN.discard(self)
-        settle(ended, None)
+        self._closing.forget_everything()
 
     # How things are made.
 
-    def _refuse(self, what: str) -> None:
-        if self._refusal is not None:
-            raise anew(self._refusal)
-        self._engine.refuse_inside(what, "another thread")
-
-    def _refuse_several(self, options: ConsumerOptions) -> None:
-        if len(options.topics) != 1:
-            raise OperationNotSupported("several topics at once are not there yet: subscribe to each of them")
-        self._refuse_partitioned(options.topics[0])
-
-    def _refuse_partitioned(self, topic: str) -> None:
-        name = TopicName.parse(topic)
-        if name.partition_index < 0 and self._partitions(name):
-            raise OperationNotSupported(
-                f"{name} is partitioned, which is not there yet: use its partitions, see get_topic_partitions()"
-            )
-
-    def _partitions(self, name: TopicName) -> int:
-        command = CommandPartitionedTopicMetadata(topic=str(name), request_id=0, metadata_auto_creation_enabled=True)
-        answer = self._engine.block(self._workshop.ask(command), None, f"asking for the partitions of {name}")
-        return int(answer.partitions)
-
-    def _await(self, made: SlimFuture[P], what: str) -> P:
-        """Wait until it is there; if nobody waits to the end, let it go as soon as it is."""
-        try:
-            return self._engine.block(made, None, what)
-        except Interrupted:
-            made.add_done_callback(_close_unwanted)
-            raise
-
-    def _producer(self, parts: ProducerParts, options: ProducerOptions) -> Producer:
-        producer = Producer(parts, options, self)
-        self._producers.add(producer)
-        return producer
-
     def _consumer_parts(
         self, options: ConsumerOptions, start: Start | None, listener: ListensTo | None
-    ) -> tuple[ConsumerParts, "list[Any]"]:
-        """Make the parts, and a place for the handle with which a listener is called: the actor does not keep it."""
-        holder: list[Any] = []
-
-        def call(message: Any) -> object:  # noqa: ANN401 - a message
-            return None if listener is None else listener(holder[0](), message)
-
-        dead_letters = None if options.dead_letter_policy is None else self._dead_letters(options)
-        made = self._workshop.consumer(options, start, None if listener is None else call, dead_letters)
-        what = f"subscribing to {options.topics[0]}"
-        return self._await(made, what), holder
-
-    def _consumer(self, parts: ConsumerParts, kind: type[H]) -> H:
-        handle = kind(parts, self)
-        self._consumers.add(handle)
-        return handle
-
-    def _begin_listening(self, handle: Consumer | Reader, parts: ConsumerParts, holder: list[Any]) -> None:
-        if parts.pump is not None:
-            holder.append(weakref.ref(handle))
-            self._listening[id(handle)] = handle
-            parts.ties.ended.add_done_callback(_calling(weakref.WeakMethod(self._forget_listening), id(handle)))
-            parts.pump.resume()
-
-    def _forget_listening(self, number: int) -> None:
-        self._listening.pop(number, None)
-
-    def _dead_letters(self, options: ConsumerOptions) -> Callable[[ConsumerParts], DeadLetterBox]:
+    ) -> ConsumerParts:
         policy = options.dead_letter_policy
-        assert policy is not None  # noqa: S101 - the caller has looked
-        topic = str(TopicName.parse(options.topics[0]))
-        target = policy.dead_letter_topic or dead_letter_topic(topic, options.subscription_name)
-        producer = ProducerOptions(topic=target, block_if_queue_full=False, max_pending_messages=0)
+        sender = None if policy is None else dead_letter_sender(policy, options, self._workshop, self._roll)
+        made = self._workshop.consumer(options, start, listener, sender)
+        return self._workshop.wait(made, f"subscribing to {options.topics[0]}")
 
-        workshop, producers = self._workshop, self._producers  # the actor, which keeps this, does not keep the client
-
-        def make_producer() -> "Future[Producer]":
-            made: SlimFuture[Producer] = SlimFuture()
-
-            def done(parts: "Future[ProducerParts]") -> None:
-                error = parts.exception()
-                if isinstance(error, Exception):
-                    settle(made, error)
-                else:
-                    settle(made, Producer(parts.result(), producer, None))
-                    producers.add(made.result())
-
-            workshop.producer(producer, policy.initial_subscription_name or "").add_done_callback(done)
-            return made
-
-        def make_box(_: ConsumerParts) -> DeadLetterBox:
-            return DeadLetterSender(make_producer, topic, options.subscription_name, DEFAULT_MAX_MESSAGE_SIZE)
-
-        return make_box
-
-
-_OPEN: Living[Client] = Living()
-
-
-def _let_go(guardian: Address, engine: Engine, log: log_outlet.Attachment) -> None:
-    """End what a client has left that nobody holds any longer. The garbage collector calls this, in any thread."""
-    done: SlimFuture[None] = SlimFuture()
-    tell(guardian, ShutDown(done))
-
-    def gone(_: "Future[None]") -> None:
-        log.detach()
-        engine.stop(0.0)
-
-    done.add_done_callback(gone)
-
-
-def _calling(method: "weakref.WeakMethod[Callable[[int], None]]", number: int) -> "Callable[[Future[None]], None]":
-    """Make a future's callback of a method, without keeping alive whose it is."""
-
-    def call(_: "Future[None]") -> None:
-        alive = method()
-        if alive is not None:
-            alive(number)
-
-    return call
-
-
-def _close_unwanted(made: "Future[P]") -> None:
-    """Close what came into being after its caller was interrupted."""
-    if made.exception() is None:
-        tell(made.result().address, CloseHandle())
-
-
-@atexit.register
-def _warn_of_open_producers() -> None:
-    """Say once, at the end of the interpreter, whose messages may have been lost: nothing is flushed any longer."""
-    producers = [producer for client in _OPEN for producer in client._producers]  # noqa: SLF001  # pyright: ignore[reportPrivateUsage] # its own
-    names = [producer.topic() for producer in producers if producer.is_open]
-    if names:
-        some = ", ".join(sorted(set(names))[:5])
-        warnings.warn(f"producers were left open, and may have lost messages: {some}", ResourceWarning, stacklevel=1)
+    def _begin_listening(self, handle: Consumer | Reader, parts: ConsumerParts) -> None:
+        if parts.pump is not None:
+            self._roll.keep(handle, parts.ties.ended)
+            parts.pump.begin(handle)

@@ -4,6 +4,7 @@ from typing import NamedTuple, cast
 
 from pulsar_actors.client.consumer_options import ConsumerOptions
 from pulsar_actors.client.enums import ConsumerType, KeySharedMode
+from pulsar_actors.client.message import Message
 from pulsar_actors.client.producing import Common
 from pulsar_actors.machines.consumer import Consumer, ConsumerSettings
 from pulsar_actors.machines.deliveries import Deliveries, Ledgers
@@ -15,6 +16,7 @@ from pulsar_actors.machines.ledgers.dead_letters import DeadLetters
 from pulsar_actors.machines.ledgers.permits import Permits
 from pulsar_actors.machines.ledgers.redelivery import Redelivery, RedeliveryDelay
 from pulsar_actors.machines.ledgers.start_position import StartPosition
+from pulsar_actors.runtime.hand_off import Terms
 from pulsar_actors.runtime.loop import Loop
 from pulsar_actors.wire.message_id import MessageId
 from pulsar_actors.wire.PulsarApi_pb2 import CommandSubscribe, IntRange, KeySharedMeta, KeyValue
@@ -65,6 +67,18 @@ def command_of(options: ConsumerOptions, consumer_id: int, start: Start | None) 
     if options.consumer_type is ConsumerType.KeyShared:
         command.keySharedMeta.CopyFrom(_key_shared(options))
     return command
+
+
+def terms_of(options: ConsumerOptions, start: Start | None, topic: str) -> Terms:
+    """Tell the queue what it has to know."""
+    return Terms(
+        queue_size=options.receiver_queue_size,
+        topic=topic,
+        make=Message,
+        decode=options.schema.decode,
+        reports_ids=start is not None or bool(options.unacked_messages_timeout_ms),
+        compacted=options.is_read_compacted,
+    )
 
 
 def machine_of(

@@ -9,14 +9,23 @@ from collections.abc import Callable
 from concurrent.futures import Future
 from typing import Any
 
+from pulsar_actors.client.consumer_options import ConsumerOptions
 from pulsar_actors.client.message import Message
 from pulsar_actors.client.message_id import MessageId
-from pulsar_actors.client.producer import Producer
+from pulsar_actors.client.policies import ConsumerDeadLetterPolicy
+from pulsar_actors.client.producer import Producer, ProducerParts
+from pulsar_actors.client.producer_options import ProducerOptions
+from pulsar_actors.client.roll import Roll
+from pulsar_actors.client.workshop import Workshop
 from pulsar_actors.machines.entry_intake import Delivery
 from pulsar_actors.machines.ledgers.generations import Generation
-from pulsar_actors.machines.ledgers.retry_topic import Origin, dead_letter_properties
+from pulsar_actors.machines.ledgers.retry_topic import Origin, dead_letter_properties, dead_letter_topic
+from pulsar_actors.runtime.debts import settle
+from pulsar_actors.runtime.future import SlimFuture
 from pulsar_actors.runtime.opened import Opened, open_entry
 from pulsar_actors.wire.errors import EntryError
+from pulsar_actors.wire.frames import DEFAULT_MAX_MESSAGE_SIZE
+from pulsar_actors.wire.topic_name import TopicName
 
 Report = Callable[[Exception | None], None]
 
@@ -49,6 +58,33 @@ class DeadLetterSender:
 
     def _origin(self, message: Message) -> Origin:
         return Origin(self._topic, self._subscription, str(message.message_id()))
+
+
+def dead_letter_sender(
+    policy: ConsumerDeadLetterPolicy, options: ConsumerOptions, workshop: Workshop, roll: Roll
+) -> DeadLetterSender:
+    """Make the sender of a consumer with a policy. Its actor will keep it, so it keeps neither consumer nor client."""
+    topic, subscription = str(TopicName.parse(options.topics[0])), options.subscription_name
+    target = ProducerOptions(
+        topic=policy.dead_letter_topic or dead_letter_topic(topic, subscription), max_pending_messages=0
+    )
+
+    def make_producer() -> "Future[Producer]":
+        made: SlimFuture[Producer] = SlimFuture()
+
+        def done(parts: "Future[ProducerParts]") -> None:
+            error = parts.exception()
+            if isinstance(error, Exception):
+                settle(made, error)
+            else:
+                producer = Producer(parts.result(), target, None)
+                roll.producers.add(producer)
+                settle(made, producer)
+
+        workshop.producer(target, policy.initial_subscription_name or "").add_done_callback(done)
+        return made
+
+    return DeadLetterSender(make_producer, topic, subscription, DEFAULT_MAX_MESSAGE_SIZE)
 
 
 def _send_with(

@@ -4,6 +4,7 @@ Each consumer has one worker, and a worker may have several consumers: after a n
 have their turn. It says that it is idle and *then* looks again, as whoever adds messages looks after adding them.
 """
 
+import weakref
 from collections.abc import Callable
 from typing import Any
 
@@ -18,15 +19,21 @@ IN_A_ROW = 100
 class Pump:
     """The way of one consumer's messages to its listener."""
 
-    __slots__ = ("_busy", "_hand_off", "_listener", "_name", "_paused", "_worker")
+    __slots__ = ("_busy", "_hand_off", "_handle", "_listener", "_name", "_paused", "_worker")
 
-    def __init__(self, hand_off: HandOff, worker: Worker, listener: Callable[[Any], object], name: str) -> None:
+    def __init__(self, hand_off: HandOff, worker: Worker, listener: Callable[[Any, Any], object], name: str) -> None:
         self._hand_off = hand_off
         self._worker = worker
         self._listener = listener
         self._name = name
         self._busy = False
-        self._paused = True  # until there is a handle to call the listener with
+        self._paused = True
+        self._handle: weakref.ref[Any] | None = None
+
+    def begin(self, handle: object) -> None:
+        """Call the listener from now on, with this consumer or reader; the pump does not keep it alive."""
+        self._handle = weakref.ref(handle)
+        self.resume()
 
     def arrived(self) -> None:
         """Hear that there may be messages. From any thread."""
@@ -66,7 +73,8 @@ class Pump:
             self.ask()
 
     def _call(self, message: Any) -> None:  # noqa: ANN401 - as the queue makes them
+        handle = None if self._handle is None else self._handle()
         try:
-            self._listener(message)
+            self._listener(handle, message)
         except BaseException:  # noqa: BLE001 - it is not ours; sys.exit() does not end the thread, which others share
             LOG.exception("the listener of %s raised; the message is not acknowledged", self._name)

@@ -87,7 +87,7 @@ class ConsumerStats:
     received_bytes: int
     acknowledged: int
     refused: int
-    """Negatively acknowledged, or not in time."""
+    """Negatively acknowledged."""
     rates: Rates
     reconnects: int
     last_error: str | None

@@ -17,20 +17,19 @@ from pulsar_actors.client.consumer_options import ConsumerOptions
 from pulsar_actors.client.handle import ConsumerParts
 from pulsar_actors.client.listener import Pump
 from pulsar_actors.client.living import Living
-from pulsar_actors.client.message import Message
 from pulsar_actors.client.producer import ProducerParts
 from pulsar_actors.client.producer_options import ProducerOptions
 from pulsar_actors.client.reports import Reports
-from pulsar_actors.exceptions import PulsarException
+from pulsar_actors.exceptions import Interrupted, PulsarException
 from pulsar_actors.runtime.ack_box import AckBox
 from pulsar_actors.runtime.actor import Address, tell
-from pulsar_actors.runtime.binding_actor import Place
+from pulsar_actors.runtime.binding_actor import CloseHandle, Place
 from pulsar_actors.runtime.client_actor import Admit, ClientActor, ClientSettings
 from pulsar_actors.runtime.consumer_actor import ConsumerActor, DeadLetterBox, Wiring
 from pulsar_actors.runtime.debts import Debts, settle
 from pulsar_actors.runtime.engine import Engine
 from pulsar_actors.runtime.future import SlimFuture
-from pulsar_actors.runtime.hand_off import HandOff, Terms
+from pulsar_actors.runtime.hand_off import HandOff
 from pulsar_actors.runtime.lookup_actor import LookupSettings, Question
 from pulsar_actors.runtime.loop import Loop
 from pulsar_actors.runtime.outbox import Outbox
@@ -94,20 +93,13 @@ class Workshop:
         self,
         options: ConsumerOptions,
         start: consuming.Start | None,
-        listener: Callable[[Any], object] | None,
-        dead_letters: Callable[[Any], DeadLetterBox] | None,
+        listener: Callable[[Any, Any], object] | None,
+        dead_letters: DeadLetterBox | None,
     ) -> SlimFuture[ConsumerParts]:
         """Begin to make a consumer or a reader."""
         parts = ConsumerParts(self.engine, options, self._common.operation_timeout)
         topic = str(TopicName.parse(options.topics[0]))
-        terms = Terms(
-            queue_size=options.receiver_queue_size,
-            topic=topic,
-            make=Message,
-            decode=options.schema.decode,
-            reports_ids=start is not None or bool(options.unacked_messages_timeout_ms),
-            compacted=options.is_read_compacted,
-        )
+        terms = consuming.terms_of(options, start, topic)
 
         def report(message: object) -> None:
             tell(parts.address, message)
@@ -123,12 +115,19 @@ class Workshop:
             command = consuming.command_of(options, place.id, start)
             parts.machine = consuming.machine_of(options, command, start, self._common, loop)
             arrived = _nothing if parts.pump is None else parts.pump.arrived
-            box = None if dead_letters is None else dead_letters(parts)
-            wiring = Wiring(parts.hand_off, parts.acks, box, _nobody_cares, arrived)
+            wiring = Wiring(parts.hand_off, parts.acks, dead_letters, _nobody_cares, arrived)
             parts.address = ConsumerActor.start(loop, place, parts.ties, parts.machine, wiring)
             return parts.address
 
         return self._admit("consumer", parts, make)
+
+    def wait(self, made: SlimFuture[P], what: str) -> P:
+        """Wait until it is there; if nobody waits to the end, let it go as soon as it is."""
+        try:
+            return self.engine.block(made, None, what)
+        except Interrupted:
+            made.add_done_callback(_close_unwanted)
+            raise
 
     def _admit(self, kind: str, parts: P, make: Callable[[Loop, Place], Address]) -> SlimFuture[P]:
         """Ask the guardian; the parts are whole once the broker has accepted."""
@@ -165,6 +164,12 @@ def _settings(options: ClientOptions, url: ServiceUrl, version: str, tally: Tall
         if options.connection_max_idle_seconds
         else NEVER,
     )
+
+
+def _close_unwanted(made: "Future[P]") -> None:
+    """Close what came into being after its caller was interrupted."""
+    if made.exception() is None:
+        tell(made.result().address, CloseHandle())
 
 
 def _nothing() -> None:

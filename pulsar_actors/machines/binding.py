@@ -69,14 +69,14 @@ class Binding(StateMachine, ABC):
 
     __slots__ = (
         "_assigned", "_attempt", "_awaited", "_backoff", "_cluster_url", "_last_error", "_operation_timeout", "_over",
-        "_tls", "_topic", "_was_bound", "connection",
+        "_tls", "_was_bound", "connection", "topic",
     )  # fmt: skip
 
     def __init__(self, topic: str, backoff: Backoff, operation_timeout: float, *, tls: bool) -> None:
         super().__init__()
         self.connection = 0
         self._was_bound = False
-        self._topic = topic
+        self.topic = topic
         self._backoff = backoff
         self._operation_timeout = operation_timeout
         self._tls = tls
@@ -265,7 +265,7 @@ class Binding(StateMachine, ABC):
         return self._attempt
 
     def _look_up(self) -> LookUp:
-        return LookUp(self._next_attempt(), self._topic, self._cluster_url)
+        return LookUp(self._next_attempt(), self.topic, self._cluster_url)
 
     def _attach(self, broker: object) -> Effects:
         self._assigned = ""

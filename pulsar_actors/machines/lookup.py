@@ -265,7 +265,7 @@ class Lookup(StateMachine, chart=CHART):
     def time_out(self, event: OperationTimedOut, now: float) -> Effects:
         """Fail with the last thing that went wrong, which tells more than that time is up."""
         last = f"; the last failure was: {self._last_error}" if self._last_error else ""
-        return [GiveTurn(), NotFound(Timeout(f"no answer in time, while {self.state.name}{last}"))]
+        return [GiveTurn(), NotFound(Timeout(f"no broker has answered in time{last}"))]
 
     def cancel_unbegun(self, event: Cancel, now: float) -> Effects:
         """End without having asked anybody."""

@@ -1,8 +1,11 @@
 """What the actors of producers and consumers share: how they carry out what binds them to a broker.
 
 The machine says look up, attach, ask; this asks the lookup's actor, the guardian and the connection, and turns what
-they answer into the machine's events. What belongs to an earlier attachment or question the machine drops itself, by
-its number.
+they answer into the machine's events. What belongs to an earlier attachment is dropped here, by its number; what
+answers an earlier question, by the machine.
+
+An actor stays after its machine's end until its handle is let go of, for somebody may still close it: it goes when it
+is both over and unwanted.
 """
 
 from collections.abc import Callable
@@ -37,6 +40,7 @@ from pulsar_actors.runtime.actor import Address, MachineActor, tell
 from pulsar_actors.runtime.debts import Debts, is_promise, settle
 from pulsar_actors.runtime.future import SlimFuture
 from pulsar_actors.runtime.interleaving import THREADS, Interleaving
+from pulsar_actors.runtime.log import LOG
 from pulsar_actors.runtime.loop import Loop
 from pulsar_actors.runtime.members import Bound, Heard, Member, Replied, Token, Unbound
 from pulsar_actors.wire.PulsarApi_pb2 import (
@@ -169,6 +173,9 @@ class BindingActor(MachineActor[B]):
         self._unwanted = False
         self._over = False
 
+    def __str__(self) -> str:
+        return f"the {self._place.kind} {self._place.id} on {self.machine.topic}"
+
     def on_start(self) -> None:
         """Begin."""
         self.feed(Open())
@@ -187,6 +194,7 @@ class BindingActor(MachineActor[B]):
                 self._join(number, connection)
             case Bound(number):
                 if number == self._attaching:
+                    LOG.info("%s has a connection to its broker", self)
                     self.vitals.attachments += 1
                     self.bound(message)
             case Unbound(number, error):
@@ -289,6 +297,7 @@ class BindingActor(MachineActor[B]):
             self._connection = None
             self._attaching = None
             self.vitals.last_error = error
+            LOG.info("%s has no connection to its broker: %s", self, error)
             self.feed(Detached(number, error))
 
     def _close(self) -> None:

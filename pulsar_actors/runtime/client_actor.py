@@ -93,7 +93,7 @@ class ClientActor(LoopActor):
         """Begin to look for idle connections."""
         self._look_again()
 
-    def receive(self, message: object) -> None:  # noqa: C901 - one line for each message
+    def receive(self, message: object) -> None:
         """Take what the others say."""
         match message:
             case AttachMember(broker, slot, member):
@@ -108,9 +108,7 @@ class ClientActor(LoopActor):
                 self._pool.put_back(connection)
             case Gone(connection):
                 self._pool.remove(connection)
-            case Buried(connection) | Died(connection):
-                self._forget(connection)
-            case Retired(who):
+            case Buried(who) | Died(who) | Retired(who):
                 self._forget(who)
             case CloseAll(done):
                 self._close(done)

@@ -9,7 +9,7 @@ from typing import Any, ClassVar, NamedTuple
 
 from google.protobuf.message import Message
 
-from pulsar_actors.exceptions import ConnectionLost, InternalError
+from pulsar_actors.exceptions import AlreadyClosed, ConnectionLost, InternalError
 from pulsar_actors.machines.connection import Connection, ConnectionSettings
 from pulsar_actors.machines.connection_events import (
     AllowFrames,
@@ -141,6 +141,7 @@ class ConnectionActor(MachineActor[Connection]):
         self._settings = settings
         self._entrance = entrance
         self._sockets = 0
+        self._peer = "no host yet"
         self._socket: Address | None = None
         self._members: dict[tuple[str, int], Member] = {}
 
@@ -225,8 +226,13 @@ class ConnectionActor(MachineActor[Connection]):
 
     def _open_socket(self, effect: OpenSocket) -> None:
         self._sockets += 1
+        self._peer = f"{effect.host}:{effect.port}"
         make_context = self._entrance.make_context
         self._socket = SocketActor.start(self.loop, self.actor_ref, self._sockets, make_context, effect)
+
+    def _allow_frames(self, effect: AllowFrames) -> None:
+        LOG.info("connected to %s", self._peer)
+        self._to_socket(effect)
 
     def _to_socket(self, effect: object) -> None:
         if self._socket is not None:
@@ -282,6 +288,10 @@ class ConnectionActor(MachineActor[Connection]):
             tell(member.address, Heard(member.number, tuple(commands)))
 
     def _lose(self, effect: Lost) -> None:
+        if isinstance(effect.error, AlreadyClosed):
+            LOG.info("the connection to %s is closed", self._peer)
+        else:
+            LOG.warning("%s (%s)", effect.error, self._peer)
         members, self._members = self._members, {}
         for member in members.values():
             tell(member.address, Unbound(member.number, effect.error))
@@ -293,7 +303,7 @@ class ConnectionActor(MachineActor[Connection]):
     PERFORMS: ClassVar = {
         OpenSocket: _open_socket,
         StartTls: _to_socket,
-        AllowFrames: _to_socket,
+        AllowFrames: _allow_frames,
         CloseSocket: _close_socket,
         Write: _write,
         WriteParcels: _write_parcels,

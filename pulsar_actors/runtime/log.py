@@ -23,6 +23,10 @@ class _Log:
 
     __slots__ = ()
 
+    def info(self, text: str, *values: object) -> None:
+        """Say what a reader of the log would like to know."""
+        self._say(logging.INFO, text, values, None)
+
     def warning(self, text: str, *values: object) -> None:
         """Say what somebody may want to look into."""
         self._say(logging.WARNING, text, values, None)
@@ -37,6 +41,8 @@ class _Log:
 
     def _say(self, level: int, text: str, values: tuple[object, ...], exc_info: BaseException | None) -> None:
         try:
+            if not _LOGGER.isEnabledFor(level):
+                return
             _LOGGER.log(level, text, *values, exc_info=exc_info, stacklevel=_CALLER)
         except BaseException as raised:
             if is_ctrl_c(raised):

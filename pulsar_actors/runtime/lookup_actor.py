@@ -94,7 +94,7 @@ class LookupActor(LoopActor):
         super().__init__(loop, guardian)
         self._settings = settings
         self._tally = tally
-        self._turns: Turns[int] = Turns(settings.at_once, max(settings.at_once, 50_000))
+        self._turns: Turns[int] = Turns(settings.at_once)
         self._inquiries: dict[int, Inquiry] = {}
         self._serial = 0
 
@@ -110,8 +110,10 @@ class LookupActor(LoopActor):
             case Replied(question, answer):
                 failed = isinstance(answer, PulsarException)
                 self._feed(question, Refused(answer) if failed else Answered(answer))
-            case _:
+            case EndLookups():
                 self._end_all()
+            case _:
+                raise InternalError(f"lookups do not take {message!r}")
 
     def abandon(self, bug: InternalError) -> None:
         """Answer every question with the bug."""

@@ -1,4 +1,7 @@
-"""Opening an entry: verify it, inflate it, split it. The thread that uses the messages does this, not the loop."""
+"""Opening an entry: verify it, inflate it, split it.
+
+The thread that uses the messages does this, not the loop; but for those that a future waits for, and for dead letters.
+"""
 
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple

@@ -8,6 +8,7 @@ import ssl
 from collections.abc import Callable
 from typing import NamedTuple
 
+from pulsar_actors.exceptions import InternalError
 from pulsar_actors.machines.connection_events import (
     AllowFrames,
     CloseSocket,
@@ -75,9 +76,11 @@ class SocketActor(LoopActor):
                 )
             case CloseSocket(flush=True):
                 self._channel.close_when_written()
-            case _:
+            case CloseSocket():
                 self._channel.close()
                 self.finish()
+            case _:
+                raise InternalError(f"a socket does not take {message!r}")
 
     def opened(self) -> None:
         """Say so."""

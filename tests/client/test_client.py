@@ -14,11 +14,11 @@ from life import closed_port, nothing_left, until
 
 from pulsar_actors.broker.embedded import EmbeddedBroker
 from pulsar_actors.broker.tokens import Tokens
-from pulsar_actors.client import client as module
 from pulsar_actors.client.authentication import AuthenticationTLS, AuthenticationToken
 from pulsar_actors.client.client import Client
 from pulsar_actors.client.client_options import ClientOptions
 from pulsar_actors.client.connecting import entrance
+from pulsar_actors.client.left_open import warn_of_open_producers
 from pulsar_actors.client.message_id import MessageId
 from pulsar_actors.exceptions import (
     AlreadyClosed,
@@ -30,6 +30,9 @@ from pulsar_actors.exceptions import (
     OutcomeUnknown,
     ProcessForked,
 )
+from pulsar_actors.runtime.actor import tell
+from pulsar_actors.runtime.client_actor import ShutDown
+from pulsar_actors.runtime.future import SlimFuture
 from pulsar_actors.wire.PulsarApi_pb2 import CommandPartitionedTopicMetadata
 from pulsar_actors.wire.topic_name import TopicName
 
@@ -190,8 +193,8 @@ def test_in_a_callback_a_client_begins_to_close_and_makes_nothing(own: Client, t
     producer.send_async(b"1", callback)
     assert event.wait(PATIENCE)
     assert len(errors) == 2
-    assert own._ended is not None
-    own._ended.result(PATIENCE)
+    assert own._closing.ended is not None
+    own._closing.ended.result(PATIENCE)
 
 
 def test_where_nobody_listens_the_call_fails_when_its_time_is_up_and_says_what_went_wrong() -> None:
@@ -300,15 +303,15 @@ def test_in_a_forked_child_everything_says_so(
         with pytest.raises(ProcessForked, match="make a new Client in the child"):
             call()
     assert not stop.alive
-    done: Any = module.SlimFuture()
-    module.tell(client._workshop.guardian, module.ShutDown(done))
+    done: SlimFuture[None] = SlimFuture()
+    tell(client._workshop.guardian, ShutDown(done))
     done.result(PATIENCE)
     client._engine.stop(PATIENCE)
-    client._log.detach()
+    client._closing._log.detach()
 
 
 def test_at_the_end_of_the_interpreter_producers_that_were_left_open_are_named(client: Client, topic: str) -> None:
     producer = client.create_producer(topic)
     with pytest.warns(ResourceWarning, match="may have lost messages.*topic"):
-        module._warn_of_open_producers()
+        warn_of_open_producers()
     producer.close()

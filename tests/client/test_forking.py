@@ -298,7 +298,7 @@ parent_goes_on()
 
 LOCKS = {
     "the registry of actors": "__import__('pykka').ActorRegistry._actor_refs_lock",
-    "the client": "client._lock",
+    "the client": "client._closing._lock",
     "the outbox": "producer._outbox._lock",
     "the hand-off queue": "consumer._hand_off._lock",
     "the reader's queue": "reader._parts.hand_off._lock",

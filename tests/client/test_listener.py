@@ -53,7 +53,8 @@ class Bench:
         self.bug: BaseException | None = None
         self.pump = Pump(self.queue, self.worker, self.listen, "t")
 
-    def listen(self, message: Any) -> None:
+    def listen(self, handle: object, message: Any) -> None:
+        assert handle is self
         self.heard.append(message)
         if self.bug is not None:
             raise self.bug
@@ -66,7 +67,7 @@ class Bench:
 @pytest.fixture
 def bench() -> Bench:
     made = Bench()
-    made.pump.resume()
+    made.pump.begin(made)
     made.worker.work()
     return made
 
@@ -83,7 +84,7 @@ def test_nothing_is_listened_to_before_there_is_a_handle() -> None:
     bench = Bench()
     bench.arrive("a")
     assert not bench.worker.tasks
-    bench.pump.resume()
+    bench.pump.begin(bench)
     bench.worker.work()
     assert bench.heard == ["a"]
 
@@ -115,8 +116,8 @@ def test_a_pause_lets_the_message_in_hand_end_and_keeps_the_others(bench: Bench)
     bench.arrive("a", "b", "c")
     real = bench.listen
 
-    def pause_in_the_middle(message: Any) -> None:
-        real(message)
+    def pause_in_the_middle(handle: object, message: Any) -> None:
+        real(handle, message)
         bench.pump.pause()
 
     bench.pump._listener = pause_in_the_middle
@@ -143,7 +144,7 @@ def test_a_listener_that_raises_is_logged_and_called_with_the_next_message(
 
 def test_without_a_queue_it_asks_for_a_message_whenever_it_is_idle() -> None:
     bench = Bench(asks_by_itself=False)
-    bench.pump.resume()
+    bench.pump.begin(bench)
     bench.worker.work()
     assert len(bench.queue.waiters) == 1
     bench.queue.messages.append("a")

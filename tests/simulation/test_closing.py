@@ -187,7 +187,7 @@ def close_in_a_callback(scene: Scene, client: Client) -> None:
     """Close it on one of its own loops, where nothing may wait."""
     engine = client._engine
     engine.loops[-1].post(lambda _: client.close(), None)
-    scene.world.block(lambda: client._ended is not None and client._ended.done())
+    scene.world.block(lambda: client._closing.ended is not None and client._closing.ended.done())
 
 
 def closing(scene: Scene) -> None:

@@ -1,0 +1,34 @@
+"""How many partitions a topic has, and what cannot be done with several yet."""
+
+from pulsar_actors.client.consumer_options import ConsumerOptions
+from pulsar_actors.client.workshop import Workshop
+from pulsar_actors.exceptions import OperationNotSupported
+from pulsar_actors.wire.PulsarApi_pb2 import CommandPartitionedTopicMetadata
+from pulsar_actors.wire.topic_name import TopicName
+
+
+def partitions_of(workshop: Workshop, name: TopicName) -> int:
+    """Ask a broker; 0 stands for a topic that is not partitioned."""
+    command = CommandPartitionedTopicMetadata(topic=str(name), request_id=0, metadata_auto_creation_enabled=True)
+    answer = workshop.engine.block(workshop.ask(command), None, f"asking for the partitions of {name}")
+    return int(answer.partitions)
+
+
+def refuse_partitioned(workshop: Workshop, topic: str) -> None:
+    """Refuse a topic that is partitioned. A partition is a topic like any other."""
+    name = TopicName.parse(topic)
+    if name.partition_index < 0 and partitions_of(workshop, name):
+        raise OperationNotSupported(
+            f"{name} is partitioned, which is not there yet: use its partitions, see get_topic_partitions()"
+        )
+
+
+def refuse_several(workshop: Workshop, options: ConsumerOptions) -> None:
+    """Refuse several topics in one consumer."""
+    match options.topics:
+        case (topic,):
+            refuse_partitioned(workshop, topic)
+        case ():
+            raise OperationNotSupported("a pattern of topics is not there yet: subscribe to each topic")
+        case _:
+            raise OperationNotSupported("several topics at once are not there yet: subscribe to each of them")
