@@ -446,7 +446,7 @@ class Client:
         return [str(name.partition(index)) for index in range(count)] if count else [str(name)]
 
     def stats(self) -> ClientStats:
-        """Return how things stand: connections, lookups, and every producer, consumer and reader."""
+        """Return how things stand: connections, lookups, and every producer, consumer and reader that is open."""
         self._closing.refuse_if_forked()
         return self._roll.stats(self._workshop.tally)
 

@@ -78,6 +78,11 @@ class Handle:
         """Return the topic's complete name."""
         return self._topic
 
+    @property
+    def is_open(self) -> bool:
+        """Tell whether messages may still be had from it: it has not been closed, and has not failed for good."""
+        return self._parts.hand_off.closed is None
+
     def is_connected(self) -> bool:
         """Tell whether a broker is sending to it now. If none is, it is trying to find one."""
         return self._parts.hand_off.closed is None and self._parts.machine.is_bound

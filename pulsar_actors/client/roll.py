@@ -43,9 +43,9 @@ class Roll:
         self._listening.clear()
 
     def stats(self, tally: Tally) -> ClientStats:
-        """Take a snapshot of all of them."""
-        producers = tuple(producer.stats() for producer in self.producers)
-        consumers = tuple(consumer.stats() for consumer in self._consumers)
+        """Take a snapshot of those that are open."""
+        producers = tuple(producer.stats() for producer in self.producers if producer.is_open)
+        consumers = tuple(consumer.stats() for consumer in self._consumers if consumer.is_open)
         return ClientStats(
             connections=tally.connections,
             pending_lookups=tally.lookups,

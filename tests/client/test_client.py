@@ -129,6 +129,13 @@ def test_stats_list_what_was_made(own: Client, topic: str) -> None:
     assert reader.is_connected()
 
 
+def test_stats_leave_out_what_is_closed(own: Client, topic: str) -> None:
+    held = own.create_producer(topic), own.subscribe(topic, "s"), own.create_reader(topic, MessageId.earliest)
+    for handle in held:
+        handle.close()
+    assert (own.stats().producers, own.stats().consumers) == ((), ())
+
+
 def test_lookups_that_wait_for_an_answer_are_counted(own: Client, broker: EmbeddedBroker, topic: str) -> None:
     fault = broker.faults.on(CommandPartitionedTopicMetadata).stall()
     thread = threading.Thread(target=lambda: own.get_topic_partitions(topic), daemon=True)
