@@ -1,5 +1,6 @@
 """Settings that every test shares."""
 
+import gc
 import signal
 
 from hypothesis import settings
@@ -11,3 +12,9 @@ settings.load_profile("shared")
 # A shell gives what it starts in the background no Ctrl-C. Some tests need it, in this process or in one they start.
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
     signal.signal(signal.SIGINT, signal.default_int_handler)
+
+
+def pytest_collection_finish() -> None:
+    """Keep ten thousand collected tests out of the garbage collector's way: many tests ask it what is left alive."""
+    gc.collect()
+    gc.freeze()

@@ -20,13 +20,21 @@ def contents(messages: Iterable[Any]) -> list[bytes]:
 
 
 def rest(pulsar: Any, consumer: Any) -> list[bytes]:
-    """Take messages until none comes for a while."""
-    found: list[bytes] = []
+    """Take what comes until nothing has come for a while. The first has more time: it may be far."""
+    found = [consumer.receive(SOON).data()]
     try:
         while True:
             found.append(consumer.receive(QUIET).data())
     except pulsar.Timeout:
         return found
+
+
+def nothing_comes(pulsar: Any, consumer: Any) -> bool:
+    try:
+        consumer.receive(QUIET)
+    except pulsar.Timeout:
+        return True
+    return False
 
 
 def read_rest(reader: Any) -> list[bytes]:
