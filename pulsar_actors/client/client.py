@@ -45,7 +45,7 @@ from pulsar_actors.client.schema import BYTES, Schema
 from pulsar_actors.client.stats import ClientStats
 from pulsar_actors.client.workshop import Workshop
 from pulsar_actors.runtime.actor import tell
-from pulsar_actors.runtime.binding_actor import CloseHandle
+from pulsar_actors.runtime.binding_messages import CloseHandle
 from pulsar_actors.runtime.engine import Engine, ThreadEngine
 from pulsar_actors.runtime.forks import watch
 from pulsar_actors.version import __version__

@@ -15,12 +15,13 @@ from pulsar_actors.machines.consumer import Consumer as Machine
 from pulsar_actors.machines.consumer_events import Seek
 from pulsar_actors.runtime.ack_box import AckBox
 from pulsar_actors.runtime.actor import Address, tell
-from pulsar_actors.runtime.binding_actor import CloseHandle, Ties
+from pulsar_actors.runtime.binding_messages import CloseHandle
 from pulsar_actors.runtime.consumer_actor import AskForLast, LastMessage
 from pulsar_actors.runtime.debts import anew, settle
 from pulsar_actors.runtime.engine import Engine
 from pulsar_actors.runtime.future import SlimFuture
 from pulsar_actors.runtime.hand_off import HandOff
+from pulsar_actors.runtime.ties import Ties
 from pulsar_actors.wire.topic_name import TopicName
 
 H = TypeVar("H", bound="Handle")

@@ -18,7 +18,7 @@ from pulsar_actors.client.stats import ProducerStats, RateMeter
 from pulsar_actors.exceptions import AlreadyClosed, LimitReached, OutcomeUnknown, ProcessForked, PulsarException
 from pulsar_actors.machines.producer import Producer as Machine
 from pulsar_actors.runtime.actor import Address, tell
-from pulsar_actors.runtime.binding_actor import CloseHandle, Ties
+from pulsar_actors.runtime.binding_messages import CloseHandle
 from pulsar_actors.runtime.debts import anew, settle
 from pulsar_actors.runtime.engine import Engine
 from pulsar_actors.runtime.future import SlimFuture
@@ -26,6 +26,7 @@ from pulsar_actors.runtime.outbox import Outbox
 from pulsar_actors.runtime.outgoing import Outgoing
 from pulsar_actors.runtime.packing import Packed
 from pulsar_actors.runtime.producer_actor import FlushAll, News, TakeAll
+from pulsar_actors.runtime.ties import Ties
 from pulsar_actors.wire.topic_name import TopicName
 
 _callback = optional(callable_of("a Result and a MessageId"))

@@ -23,7 +23,7 @@ from pulsar_actors.client.reports import Reports
 from pulsar_actors.exceptions import Interrupted, PulsarException
 from pulsar_actors.runtime.ack_box import AckBox
 from pulsar_actors.runtime.actor import Address, tell
-from pulsar_actors.runtime.binding_actor import CloseHandle, Place
+from pulsar_actors.runtime.binding_messages import CloseHandle, Place
 from pulsar_actors.runtime.client_actor import Admit, ClientActor, ClientSettings
 from pulsar_actors.runtime.consumer_actor import ConsumerActor, DeadLetterBox, Wiring
 from pulsar_actors.runtime.debts import Debts, settle

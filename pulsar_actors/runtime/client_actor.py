@@ -17,7 +17,7 @@ from pulsar_actors.machines.connection_events import Close, Dial, Join, Retire
 from pulsar_actors.machines.ledgers.connection_pool import ConnectionPool
 from pulsar_actors.machines.lookup_events import Target
 from pulsar_actors.runtime.actor import Address, Died, LoopActor, tell
-from pulsar_actors.runtime.binding_actor import (
+from pulsar_actors.runtime.binding_messages import (
     Abandon,
     AttachMember,
     BrokerFound,

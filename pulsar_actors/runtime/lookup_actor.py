@@ -33,7 +33,7 @@ from pulsar_actors.machines.lookup_events import (
 )
 from pulsar_actors.machines.timers import StartTimer
 from pulsar_actors.runtime.actor import Address, LoopActor, tell
-from pulsar_actors.runtime.binding_actor import BrokerFound, FindBroker
+from pulsar_actors.runtime.binding_messages import BrokerFound, FindBroker
 from pulsar_actors.runtime.loop import Loop
 from pulsar_actors.runtime.members import Replied, Token
 from pulsar_actors.runtime.tally import Tally

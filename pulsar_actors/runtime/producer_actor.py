@@ -29,14 +29,17 @@ from pulsar_actors.machines.producer_events import (
     Send,
     SendRefused,
 )
-from pulsar_actors.runtime.binding_actor import BindingActor, Outcomes, Place, Ties, by_attempt
+from pulsar_actors.runtime.binding_actor import BindingActor
+from pulsar_actors.runtime.binding_messages import Place
 from pulsar_actors.runtime.debts import is_promise, settle
 from pulsar_actors.runtime.future import SlimFuture
 from pulsar_actors.runtime.loop import Loop
 from pulsar_actors.runtime.members import Bound
 from pulsar_actors.runtime.outbox import Outbox
+from pulsar_actors.runtime.outcomes import Outcomes, by_attempt
 from pulsar_actors.runtime.outgoing import Outgoing, SentTo
 from pulsar_actors.runtime.packing import Packed, PackedParcel, Sender, pack_alone, pack_batch, pack_chunks
+from pulsar_actors.runtime.ties import Ties
 from pulsar_actors.wire.frames import DEFAULT_MAX_MESSAGE_SIZE, message_limit
 from pulsar_actors.wire.PulsarApi_pb2 import (
     CommandProducerSuccess,
