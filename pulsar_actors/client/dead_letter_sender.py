@@ -20,8 +20,7 @@ from pulsar_actors.client.workshop import Workshop
 from pulsar_actors.machines.entry_intake import Delivery
 from pulsar_actors.machines.ledgers.generations import Generation
 from pulsar_actors.machines.ledgers.retry_topic import Origin, dead_letter_properties, dead_letter_topic
-from pulsar_actors.runtime.debts import settle
-from pulsar_actors.runtime.future import SlimFuture
+from pulsar_actors.runtime.future import SlimFuture, settle
 from pulsar_actors.runtime.opened import Opened, open_entry
 from pulsar_actors.wire.errors import EntryError
 from pulsar_actors.wire.frames import DEFAULT_MAX_MESSAGE_SIZE

@@ -5,6 +5,7 @@ from collections.abc import Callable
 from types import TracebackType
 from typing import Any, TypeVar
 
+from pulsar_actors.client.anew import anew
 from pulsar_actors.client.consumer_options import ConsumerOptions
 from pulsar_actors.client.listener import Pump
 from pulsar_actors.client.message_id import MessageId
@@ -17,9 +18,8 @@ from pulsar_actors.runtime.ack_box import AckBox
 from pulsar_actors.runtime.actor import Address, tell
 from pulsar_actors.runtime.binding_messages import CloseHandle
 from pulsar_actors.runtime.consumer_actor import AskForLast, LastMessage
-from pulsar_actors.runtime.debts import anew, settle
 from pulsar_actors.runtime.engine import Engine
-from pulsar_actors.runtime.future import SlimFuture
+from pulsar_actors.runtime.future import SlimFuture, settle
 from pulsar_actors.runtime.hand_off import HandOff
 from pulsar_actors.runtime.ties import Ties
 from pulsar_actors.wire.topic_name import TopicName

@@ -6,6 +6,7 @@ from datetime import timedelta
 from types import TracebackType
 from typing import Any
 
+from pulsar_actors.client.anew import anew
 from pulsar_actors.client.arguments import callback as callable_of
 from pulsar_actors.client.arguments import optional
 from pulsar_actors.client.message import Message
@@ -19,9 +20,8 @@ from pulsar_actors.exceptions import AlreadyClosed, LimitReached, OutcomeUnknown
 from pulsar_actors.machines.producer import Producer as Machine
 from pulsar_actors.runtime.actor import Address, tell
 from pulsar_actors.runtime.binding_messages import CloseHandle
-from pulsar_actors.runtime.debts import anew, settle
 from pulsar_actors.runtime.engine import Engine
-from pulsar_actors.runtime.future import SlimFuture
+from pulsar_actors.runtime.future import SlimFuture, settle
 from pulsar_actors.runtime.outbox import Outbox
 from pulsar_actors.runtime.outgoing import Outgoing
 from pulsar_actors.runtime.packing import Packed

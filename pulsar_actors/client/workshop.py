@@ -26,9 +26,9 @@ from pulsar_actors.runtime.actor import Address, tell
 from pulsar_actors.runtime.binding_messages import CloseHandle, Place
 from pulsar_actors.runtime.client_actor import Admit, ClientActor, ClientSettings
 from pulsar_actors.runtime.consumer_actor import ConsumerActor, DeadLetterBox, Wiring
-from pulsar_actors.runtime.debts import Debts, settle
+from pulsar_actors.runtime.debts import Debts
 from pulsar_actors.runtime.engine import Engine
-from pulsar_actors.runtime.future import SlimFuture
+from pulsar_actors.runtime.future import SlimFuture, settle
 from pulsar_actors.runtime.hand_off import HandOff
 from pulsar_actors.runtime.lookup_actor import LookupSettings, Question
 from pulsar_actors.runtime.loop import Loop

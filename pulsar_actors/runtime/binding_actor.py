@@ -46,7 +46,7 @@ from pulsar_actors.runtime.binding_messages import (
     Place,
     Retired,
 )
-from pulsar_actors.runtime.debts import is_promise, settle
+from pulsar_actors.runtime.future import is_promise, settle
 from pulsar_actors.runtime.log import LOG
 from pulsar_actors.runtime.loop import Loop
 from pulsar_actors.runtime.members import Bound, Heard, Member, Replied, Token, Unbound

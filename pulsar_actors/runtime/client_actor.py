@@ -28,8 +28,7 @@ from pulsar_actors.runtime.binding_messages import (
     Retired,
 )
 from pulsar_actors.runtime.connection_actor import Buried, ConnectionActor, Entrance, Gone, Used
-from pulsar_actors.runtime.debts import settle
-from pulsar_actors.runtime.future import SlimFuture
+from pulsar_actors.runtime.future import SlimFuture, settle
 from pulsar_actors.runtime.lookup_actor import EndLookups, LookupActor, LookupSettings, Question, Reach, Reached
 from pulsar_actors.runtime.loop import Loop
 from pulsar_actors.runtime.members import Member, Unbound

@@ -48,8 +48,7 @@ from pulsar_actors.runtime.ack_box import MOMENT, AckBox, AcksLeft
 from pulsar_actors.runtime.actor import tell
 from pulsar_actors.runtime.binding_actor import BindingActor
 from pulsar_actors.runtime.binding_messages import Place
-from pulsar_actors.runtime.debts import is_promise, settle
-from pulsar_actors.runtime.future import SlimFuture
+from pulsar_actors.runtime.future import SlimFuture, is_promise, settle
 from pulsar_actors.runtime.hand_off import HandOff
 from pulsar_actors.runtime.loop import Loop
 from pulsar_actors.runtime.members import Bound, Token

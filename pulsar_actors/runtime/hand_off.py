@@ -25,8 +25,7 @@ from pulsar_actors.exceptions import TopicTerminated
 from pulsar_actors.machines.consumer_events import Await, GiveUp, HandedOut, Returned, Spoiled
 from pulsar_actors.machines.entry_intake import Delivery
 from pulsar_actors.machines.ledgers.generations import Generation
-from pulsar_actors.runtime.debts import settle
-from pulsar_actors.runtime.future import SlimFuture
+from pulsar_actors.runtime.future import SlimFuture, settle
 from pulsar_actors.runtime.interleaving import THREADS, Interleaving
 from pulsar_actors.runtime.interrupts import PutOff
 from pulsar_actors.runtime.opened import Decode, Make, Opened, open_entry

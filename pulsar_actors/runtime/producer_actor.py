@@ -31,8 +31,7 @@ from pulsar_actors.machines.producer_events import (
 )
 from pulsar_actors.runtime.binding_actor import BindingActor
 from pulsar_actors.runtime.binding_messages import Place
-from pulsar_actors.runtime.debts import is_promise, settle
-from pulsar_actors.runtime.future import SlimFuture
+from pulsar_actors.runtime.future import SlimFuture, is_promise, settle
 from pulsar_actors.runtime.loop import Loop
 from pulsar_actors.runtime.members import Bound
 from pulsar_actors.runtime.outbox import Outbox
