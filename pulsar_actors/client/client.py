@@ -8,16 +8,17 @@ import re
 import secrets
 import weakref
 from collections.abc import Callable
-from types import TracebackType
 from typing import Any
 
 from pulsar_actors.client import log_outlet
 from pulsar_actors.client.arguments import topic as check_topic
 from pulsar_actors.client.authentication import Authentication
 from pulsar_actors.client.client_options import ClientOptions
+from pulsar_actors.client.closeable import Closeable
 from pulsar_actors.client.closing import JOIN, Closing, let_go
 from pulsar_actors.client.consumer import Consumer
 from pulsar_actors.client.consumer_options import ConsumerOptions
+from pulsar_actors.client.consumer_parts import ConsumerParts
 from pulsar_actors.client.consuming import Start
 from pulsar_actors.client.dead_letter_sender import dead_letter_sender
 from pulsar_actors.client.enums import (
@@ -30,7 +31,6 @@ from pulsar_actors.client.enums import (
     ProducerAccessMode,
     RegexSubscriptionMode,
 )
-from pulsar_actors.client.handle import ConsumerParts
 from pulsar_actors.client.loggers import LoggerOption
 from pulsar_actors.client.message import Message
 from pulsar_actors.client.message_id import MessageId
@@ -44,8 +44,6 @@ from pulsar_actors.client.roll import Roll
 from pulsar_actors.client.schema import BYTES, Schema
 from pulsar_actors.client.stats import ClientStats
 from pulsar_actors.client.workshop import Workshop
-from pulsar_actors.runtime.actor import tell
-from pulsar_actors.runtime.binding_messages import CloseHandle
 from pulsar_actors.runtime.engine import Engine, ThreadEngine
 from pulsar_actors.runtime.forks import watch
 from pulsar_actors.version import __version__
@@ -55,7 +53,7 @@ from pulsar_actors.wire.topic_name import TopicName
 ListensTo = Callable[[Any, Message], object]
 
 
-class Client:
+class Client(Closeable):
     """A connection to a Pulsar cluster, for any number of producers, consumers and readers, and any number of threads.
 
     They share its connections and its threads. `with` closes the client, and all that was made with it, at the end of
@@ -432,7 +430,7 @@ class Client:
             try:
                 reader.go_to_last()
             except BaseException:
-                tell(parts.address, CloseHandle())
+                reader.close_soon()
                 raise
         self._begin_listening(reader, parts)
         return reader
@@ -465,19 +463,8 @@ class Client:
         self._closing.shut_down()
         self._finalizer.detach()
 
-    def __enter__(self) -> "Client":
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
-    ) -> None:
-        self.close()
-
     def __repr__(self) -> str:
         return f"<Client of {self._options.service_url}>"
-
-    def __reduce__(self) -> Any:  # noqa: ANN401 - it never returns
-        raise TypeError("a Client holds connections and cannot be pickled: make one where it is needed")
 
     def forget_everything(self) -> None:
         """Become useless, in a forked child."""

@@ -13,8 +13,9 @@ from pulsar_actors.client.consumer_options import ConsumerOptions
 from pulsar_actors.client.message import Message
 from pulsar_actors.client.message_id import MessageId
 from pulsar_actors.client.policies import ConsumerDeadLetterPolicy
-from pulsar_actors.client.producer import Producer, ProducerParts
+from pulsar_actors.client.producer import Producer
 from pulsar_actors.client.producer_options import ProducerOptions
+from pulsar_actors.client.producer_parts import ProducerParts
 from pulsar_actors.client.roll import Roll
 from pulsar_actors.client.workshop import Workshop
 from pulsar_actors.machines.entry_intake import Delivery

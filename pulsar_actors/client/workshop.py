@@ -14,11 +14,11 @@ from pulsar_actors.client import consuming, producing
 from pulsar_actors.client.client_options import ClientOptions
 from pulsar_actors.client.connecting import entrance
 from pulsar_actors.client.consumer_options import ConsumerOptions
-from pulsar_actors.client.handle import ConsumerParts
+from pulsar_actors.client.consumer_parts import ConsumerParts
 from pulsar_actors.client.listener import Pump
 from pulsar_actors.client.living import Living
-from pulsar_actors.client.producer import ProducerParts
 from pulsar_actors.client.producer_options import ProducerOptions
+from pulsar_actors.client.producer_parts import ProducerParts
 from pulsar_actors.client.reports import Reports
 from pulsar_actors.exceptions import Interrupted, PulsarException
 from pulsar_actors.runtime.ack_box import AckBox
