@@ -210,8 +210,7 @@ class ClientActor(LoopActor):
         self._look_again()
 
     def _look_again(self) -> None:
-        pause = self._settings.idle_after / IDLE_CHECKS
-        self.loop.later(pause, lambda _: self.guarded(self._look_for_idle, None), None)
+        self.later(self._settings.idle_after / IDLE_CHECKS, self._look_for_idle, None)
 
     # Producers, consumers and lookups.
 

@@ -120,7 +120,7 @@ class ConsumerActor(BindingActor[Consumer]):
             if message.full:
                 self._empty_acks(None)
             else:
-                self.loop.later(MOMENT, self._acks_moment, None)
+                self.later(MOMENT, self._empty_acks, None)
             return
         self._empty_acks(None)
         super().receive(message)
@@ -180,9 +180,6 @@ class ConsumerActor(BindingActor[Consumer]):
             self.feed(ActiveChanged(number, command.is_active))
         else:
             self.hear_closing(command)
-
-    def _acks_moment(self, _: None) -> None:
-        self.guarded(self._empty_acks, None)
 
     def _empty_acks(self, _: None) -> None:
         if self._acks:
