@@ -44,8 +44,9 @@ from pulsar_actors.client.roll import Roll
 from pulsar_actors.client.schema import BYTES, Schema
 from pulsar_actors.client.stats import ClientStats
 from pulsar_actors.client.workshop import Workshop
-from pulsar_actors.runtime.engine import Engine, ThreadEngine
+from pulsar_actors.runtime.engine import Engine
 from pulsar_actors.runtime.forks import watch
+from pulsar_actors.runtime.thread_engine import ThreadEngine
 from pulsar_actors.version import __version__
 from pulsar_actors.wire.message_id import LATEST
 from pulsar_actors.wire.topic_name import TopicName

@@ -11,7 +11,7 @@ from pulsar_actors.runtime.loop import Buffer, Listener, Loop, Owner, Transport
 from pulsar_actors.runtime.simulated.simulated_loop import SimulatedLoop
 from pulsar_actors.runtime.simulated.weather import Weather
 from pulsar_actors.runtime.simulated.world import World
-from pulsar_actors.runtime.threads import ThreadLoop
+from pulsar_actors.runtime.thread_loop import ThreadLoop
 
 T = TypeVar("T")
 
