@@ -196,7 +196,7 @@ class ProducerActor(BindingActor[Producer]):
         """Fail messages that cannot be packed, and free their room."""
         self.machine.pending.give_back(len(messages), sum(_sizes(messages)))
         self._outbox.report(messages, error)
-        self._outbox.freed()
+        self._outbox.waiting.wake_all()
 
     def _sequence_ids(self, messages: Sequence[Outgoing]) -> Sequence[int]:
         source = self.machine.sequence_ids
@@ -241,7 +241,7 @@ class ProducerActor(BindingActor[Producer]):
     def _report_failure(self, packed: Packed, error: Exception) -> None:
         packed.release()
         self._outbox.report(packed.messages, error)
-        self._outbox.freed()
+        self._outbox.waiting.wake_all()
 
     # One method for each effect.
 
@@ -259,7 +259,7 @@ class ProducerActor(BindingActor[Producer]):
         assert isinstance(packed, Packed)  # noqa: S101 - the token of a batch
         packed.release()
         self._outbox.report(packed.messages, SentTo(effect.message_ids, packed.batched))
-        self._outbox.freed()
+        self._outbox.waiting.wake_all()
 
     def _fail(self, effect: Fail) -> None:
         if isinstance(effect.token, Packed):
