@@ -5,7 +5,6 @@ workshop makes something of them; the roll has what was made; and how a client e
 """
 
 import re
-import secrets
 import weakref
 from collections.abc import Callable
 from typing import Any
@@ -34,12 +33,13 @@ from pulsar_actors.client.enums import (
 from pulsar_actors.client.loggers import LoggerOption
 from pulsar_actors.client.message import Message
 from pulsar_actors.client.message_id import MessageId
-from pulsar_actors.client.partitions import partitions_of, refuse_partitioned, refuse_several
+from pulsar_actors.client.partitions import partition_names, refuse_partitioned, refuse_several
 from pulsar_actors.client.policies import ConsumerBatchReceivePolicy, ConsumerDeadLetterPolicy, ConsumerKeySharedPolicy
 from pulsar_actors.client.producer import Producer
 from pulsar_actors.client.producer_options import ProducerOptions
 from pulsar_actors.client.reader import Reader
 from pulsar_actors.client.reader_options import ReaderOptions
+from pulsar_actors.client.reading import as_consumer, start_of
 from pulsar_actors.client.roll import Roll
 from pulsar_actors.client.schema import BYTES, Schema
 from pulsar_actors.client.stats import ClientStats
@@ -48,8 +48,6 @@ from pulsar_actors.runtime.engine import Engine
 from pulsar_actors.runtime.forks import watch
 from pulsar_actors.runtime.thread_engine import ThreadEngine
 from pulsar_actors.version import __version__
-from pulsar_actors.wire.message_id import LATEST
-from pulsar_actors.wire.topic_name import TopicName
 
 ListensTo = Callable[[Any, Message], object]
 
@@ -414,20 +412,10 @@ class Client(Closeable):
         )
         self._closing.refuse("create_reader()")
         refuse_partitioned(self._workshop, topic)
-        prefix = f"{subscription_role_prefix}-" if subscription_role_prefix else ""
-        consumer = ConsumerOptions(
-            topic=topic,
-            subscription_name=f"{prefix}reader-{secrets.token_hex(5)}",
-            schema=schema,
-            receiver_queue_size=receiver_queue_size,
-            consumer_name=options.reader_name,
-            is_read_compacted=is_read_compacted,
-            start_message_id_inclusive=start_message_id_inclusive,
-        )
-        start = Start(options.start_message_id.wire, start_message_id_inclusive)
-        parts = self._consumer_parts(consumer, start, reader_listener)
+        start = start_of(options)
+        parts = self._consumer_parts(as_consumer(options), start, reader_listener)
         reader = self._roll.enter(Reader(parts, self))
-        if start.inclusive and start.message_id == LATEST:
+        if start.is_last:
             try:
                 reader.go_to_last()
             except BaseException:
@@ -440,9 +428,7 @@ class Client(Closeable):
         """Return the names of a topic's partitions; of a topic that has none, its own name."""
         check_topic("topic", topic)
         self._closing.refuse("get_topic_partitions()")
-        name = TopicName.parse(topic)
-        count = partitions_of(self._workshop, name)
-        return [str(name.partition(index)) for index in range(count)] if count else [str(name)]
+        return partition_names(self._workshop, topic)
 
     def stats(self) -> ClientStats:
         """Return how things stand: connections, lookups, and every producer, consumer and reader."""
