@@ -19,7 +19,8 @@ from pulsar_actors.broker.model.producer import Producer
 from pulsar_actors.broker.model.refusal import Refusal
 from pulsar_actors.broker.session.answers import refusal_of
 from pulsar_actors.broker.session.directory import Node
-from pulsar_actors.broker.session.interference import Gate, Side
+from pulsar_actors.broker.session.fault_actions import Side
+from pulsar_actors.broker.session.gate import Gate
 from pulsar_actors.broker.session.outgoing import Outgoing
 from pulsar_actors.broker.session.surroundings import Handler, Surroundings
 from pulsar_actors.broker.tokens import Identity
