@@ -11,8 +11,9 @@ It has three parts, and they are best read in this order:
     session/    one connection of a client: commands in, calls of the model, commands out.
     web/        the same over HTTP: lookups and the admin calls.
 
-`broker.py` puts them on a loop, and `embedded.py` gives that a thread. Everything of one broker happens on its loop,
-one thing after the other, so the model needs no locks and gives its answers at once.
+`broker.py` puts them on a loop, as `options.py` says, and `embedded.py` gives that a thread. Everything of one broker
+happens on its loop, one thing after the other, so the model needs no locks and gives its answers at once. `tokens.py`
+makes and checks tokens, `faults.py` takes what the broker shall do wrong, and `log.py` has what it says of all this.
 """
 
 from pulsar_actors.broker.embedded import EmbeddedBroker

@@ -9,6 +9,7 @@ from collections.abc import Callable
 from functools import partial
 
 from pulsar_actors.broker.faults import Faults
+from pulsar_actors.broker.log import LOG
 from pulsar_actors.broker.model.cluster import Cluster
 from pulsar_actors.broker.options import BrokerOptions
 from pulsar_actors.broker.session.directory import Directory, Node
@@ -107,7 +108,9 @@ class Broker:
             raise OSError(fault.errno, f"cannot listen on port {port} of {host}: {fault.strerror}") from fault
         self._listeners.append(listener)
         shown = f"[{host}]" if ":" in host else host
-        return f"{scheme}://{shown}:{listener.port}"
+        url = f"{scheme}://{shown}:{listener.port}"
+        LOG.info("the broker listens on %s", url)
+        return url
 
     def _release_stalls(self) -> None:
         """Do it on the loop, whoever asks."""

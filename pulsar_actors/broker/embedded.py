@@ -26,7 +26,7 @@ from pulsar_actors.broker.options import BrokerOptions
 from pulsar_actors.broker.session.directory import Node
 from pulsar_actors.broker.tokens import Tokens
 from pulsar_actors.exceptions import AlreadyClosed, InvalidArgument
-from pulsar_actors.runtime.threads import ThreadLoop
+from pulsar_actors.runtime.thread_loop import ThreadLoop
 from pulsar_actors.runtime.tls import server_context
 
 __all__ = ["EmbeddedBroker"]

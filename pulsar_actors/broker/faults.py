@@ -24,16 +24,7 @@ from typing import Final
 from google.protobuf.message import Message
 
 from pulsar_actors.broker.session.answers import Error, is_refusable
-from pulsar_actors.broker.session.fault_rules import (
-    AcceptRule,
-    CommandRule,
-    Control,
-    ControlRule,
-    Count,
-    Fault,
-    Predicate,
-)
-from pulsar_actors.broker.session.interference import (
+from pulsar_actors.broker.session.fault_actions import (
     Action,
     Answer,
     CloseConnection,
@@ -45,6 +36,15 @@ from pulsar_actors.broker.session.interference import (
     Seen,
     Side,
     Stall,
+)
+from pulsar_actors.broker.session.fault_rules import (
+    AcceptRule,
+    CommandRule,
+    Control,
+    ControlRule,
+    Count,
+    Fault,
+    Predicate,
 )
 from pulsar_actors.broker.session.reception import Reception
 from pulsar_actors.exceptions import InvalidArgument

@@ -7,9 +7,9 @@ would hear of any connection that ends. It works on whatever broker the client t
 
 from collections.abc import Sequence
 
-from pulsar_actors.runtime.engine import ThreadEngine
 from pulsar_actors.runtime.loop import Buffer, Owner, Transport
-from pulsar_actors.runtime.threads import ThreadLoop
+from pulsar_actors.runtime.thread_engine import ThreadEngine
+from pulsar_actors.runtime.thread_loop import ThreadLoop
 
 
 class Cable(Transport):

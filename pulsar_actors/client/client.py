@@ -5,19 +5,19 @@ workshop makes something of them; the roll has what was made; and how a client e
 """
 
 import re
-import secrets
 import weakref
 from collections.abc import Callable
-from types import TracebackType
 from typing import Any
 
 from pulsar_actors.client import log_outlet
 from pulsar_actors.client.arguments import topic as check_topic
 from pulsar_actors.client.authentication import Authentication
 from pulsar_actors.client.client_options import ClientOptions
+from pulsar_actors.client.closeable import Closeable
 from pulsar_actors.client.closing import JOIN, Closing, let_go
 from pulsar_actors.client.consumer import Consumer
 from pulsar_actors.client.consumer_options import ConsumerOptions
+from pulsar_actors.client.consumer_parts import ConsumerParts
 from pulsar_actors.client.consuming import Start
 from pulsar_actors.client.dead_letter_sender import dead_letter_sender
 from pulsar_actors.client.enums import (
@@ -30,32 +30,29 @@ from pulsar_actors.client.enums import (
     ProducerAccessMode,
     RegexSubscriptionMode,
 )
-from pulsar_actors.client.handle import ConsumerParts
 from pulsar_actors.client.loggers import LoggerOption
 from pulsar_actors.client.message import Message
 from pulsar_actors.client.message_id import MessageId
-from pulsar_actors.client.partitions import partitions_of, refuse_partitioned, refuse_several
+from pulsar_actors.client.partitions import partition_names, refuse_partitioned, refuse_several
 from pulsar_actors.client.policies import ConsumerBatchReceivePolicy, ConsumerDeadLetterPolicy, ConsumerKeySharedPolicy
 from pulsar_actors.client.producer import Producer
 from pulsar_actors.client.producer_options import ProducerOptions
 from pulsar_actors.client.reader import Reader
 from pulsar_actors.client.reader_options import ReaderOptions
+from pulsar_actors.client.reading import as_consumer, start_of
 from pulsar_actors.client.roll import Roll
 from pulsar_actors.client.schema import BYTES, Schema
 from pulsar_actors.client.stats import ClientStats
 from pulsar_actors.client.workshop import Workshop
-from pulsar_actors.runtime.actor import tell
-from pulsar_actors.runtime.binding_actor import CloseHandle
-from pulsar_actors.runtime.engine import Engine, ThreadEngine
+from pulsar_actors.runtime.engine import Engine
 from pulsar_actors.runtime.forks import watch
+from pulsar_actors.runtime.thread_engine import ThreadEngine
 from pulsar_actors.version import __version__
-from pulsar_actors.wire.message_id import LATEST
-from pulsar_actors.wire.topic_name import TopicName
 
 ListensTo = Callable[[Any, Message], object]
 
 
-class Client:
+class Client(Closeable):
     """A connection to a Pulsar cluster, for any number of producers, consumers and readers, and any number of threads.
 
     They share its connections and its threads. `with` closes the client, and all that was made with it, at the end of
@@ -415,24 +412,14 @@ class Client:
         )
         self._closing.refuse("create_reader()")
         refuse_partitioned(self._workshop, topic)
-        prefix = f"{subscription_role_prefix}-" if subscription_role_prefix else ""
-        consumer = ConsumerOptions(
-            topic=topic,
-            subscription_name=f"{prefix}reader-{secrets.token_hex(5)}",
-            schema=schema,
-            receiver_queue_size=receiver_queue_size,
-            consumer_name=options.reader_name,
-            is_read_compacted=is_read_compacted,
-            start_message_id_inclusive=start_message_id_inclusive,
-        )
-        start = Start(options.start_message_id.wire, start_message_id_inclusive)
-        parts = self._consumer_parts(consumer, start, reader_listener)
+        start = start_of(options)
+        parts = self._consumer_parts(as_consumer(options), start, reader_listener)
         reader = self._roll.enter(Reader(parts, self))
-        if start.inclusive and start.message_id == LATEST:
+        if start.is_last:
             try:
                 reader.go_to_last()
             except BaseException:
-                tell(parts.address, CloseHandle())
+                reader.close_soon()
                 raise
         self._begin_listening(reader, parts)
         return reader
@@ -441,9 +428,7 @@ class Client:
         """Return the names of a topic's partitions; of a topic that has none, its own name."""
         check_topic("topic", topic)
         self._closing.refuse("get_topic_partitions()")
-        name = TopicName.parse(topic)
-        count = partitions_of(self._workshop, name)
-        return [str(name.partition(index)) for index in range(count)] if count else [str(name)]
+        return partition_names(self._workshop, topic)
 
     def stats(self) -> ClientStats:
         """Return how things stand: connections, lookups, and every producer, consumer and reader that is open."""
@@ -465,19 +450,8 @@ class Client:
         self._closing.shut_down()
         self._finalizer.detach()
 
-    def __enter__(self) -> "Client":
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
-    ) -> None:
-        self.close()
-
     def __repr__(self) -> str:
         return f"<Client of {self._options.service_url}>"
-
-    def __reduce__(self) -> Any:  # noqa: ANN401 - it never returns
-        raise TypeError("a Client holds connections and cannot be pickled: make one where it is needed")
 
     def forget_everything(self) -> None:
         """Become useless, in a forked child."""

@@ -8,6 +8,7 @@ stops the threads.
 import threading
 from concurrent.futures import Future
 
+from pulsar_actors.client.anew import anew
 from pulsar_actors.client.left_open import OPEN
 from pulsar_actors.client.log_outlet import Attachment
 from pulsar_actors.client.roll import Roll
@@ -15,9 +16,8 @@ from pulsar_actors.client.workshop import Workshop
 from pulsar_actors.exceptions import AlreadyClosed, ProcessForked, Timeout
 from pulsar_actors.runtime.actor import Address, forget_actors_on, tell
 from pulsar_actors.runtime.client_actor import CloseAll, ShutDown
-from pulsar_actors.runtime.debts import anew, settle
 from pulsar_actors.runtime.engine import Engine
-from pulsar_actors.runtime.future import SlimFuture
+from pulsar_actors.runtime.future import SlimFuture, settle
 
 FLUSH = 2.0
 """Seconds beyond the operation timeout within which connections have been closed."""

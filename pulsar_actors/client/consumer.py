@@ -3,12 +3,13 @@
 from collections.abc import Iterator
 from concurrent.futures import Future
 
+from pulsar_actors.client.consumer_parts import ConsumerParts
 from pulsar_actors.client.consuming import IN_ORDER
-from pulsar_actors.client.handle import ConsumerParts, Handle
 from pulsar_actors.client.listener import Pump
 from pulsar_actors.client.message import Message, place_of
 from pulsar_actors.client.message_id import MessageId
 from pulsar_actors.client.receiving import AT_ONCE
+from pulsar_actors.client.receiving_handle import ReceivingHandle
 from pulsar_actors.exceptions import (
     AlreadyClosed,
     CumulativeAcknowledgementNotAllowedError,
@@ -21,7 +22,7 @@ from pulsar_actors.runtime.actor import tell
 from pulsar_actors.wire.message_id import MessageId as WireMessageId
 
 
-class Consumer(Handle):
+class Consumer(ReceivingHandle):
     """Receives the messages of one subscription. Made by `Client.subscribe`; any number of threads may use it.
 
     Each message is to be acknowledged, or it comes again: to another consumer of the subscription when this one closes,
@@ -32,7 +33,6 @@ class Consumer(Handle):
     def __init__(self, parts: ConsumerParts, client: object) -> None:
         options = parts.options
         super().__init__(parts, f"the consumer of {options.subscription_name!r} on {options.topics[0]}", client)
-        self._hand_off = parts.hand_off
         self._acks = parts.acks
 
     def subscription_name(self) -> str:
@@ -98,6 +98,7 @@ class Consumer(Handle):
     def unsubscribe(self) -> None:
         """Delete the subscription, and end the consumer. It fails while others use the subscription."""
         self._parts.engine.refuse_inside("unsubscribe()", "another thread")
+        self._refuse_if_closed()
         self._call(Unsubscribe, f"unsubscribe() of {self._what}")
 
     def pause_message_listener(self) -> None:

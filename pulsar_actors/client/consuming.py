@@ -18,7 +18,7 @@ from pulsar_actors.machines.ledgers.redelivery import Redelivery, RedeliveryDela
 from pulsar_actors.machines.ledgers.start_position import StartPosition
 from pulsar_actors.runtime.hand_off import Terms
 from pulsar_actors.runtime.loop import Loop
-from pulsar_actors.wire.message_id import MessageId
+from pulsar_actors.wire.message_id import LATEST, MessageId
 from pulsar_actors.wire.PulsarApi_pb2 import CommandSubscribe, IntRange, KeySharedMeta, KeyValue
 from pulsar_actors.wire.PulsarApi_pb2 import KeySharedMode as WireKeySharedMode
 from pulsar_actors.wire.topic_name import TopicName
@@ -45,6 +45,11 @@ class Start(NamedTuple):
 
     message_id: MessageId
     inclusive: bool
+
+    @property
+    def is_last(self) -> bool:
+        """Whether it is the last message itself, which a broker has no name for."""
+        return self.inclusive and self.message_id == LATEST
 
 
 def command_of(options: ConsumerOptions, consumer_id: int, start: Start | None) -> CommandSubscribe:

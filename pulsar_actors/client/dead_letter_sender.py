@@ -13,15 +13,15 @@ from pulsar_actors.client.consumer_options import ConsumerOptions
 from pulsar_actors.client.message import Message
 from pulsar_actors.client.message_id import MessageId
 from pulsar_actors.client.policies import ConsumerDeadLetterPolicy
-from pulsar_actors.client.producer import Producer, ProducerParts
+from pulsar_actors.client.producer import Producer
 from pulsar_actors.client.producer_options import ProducerOptions
+from pulsar_actors.client.producer_parts import ProducerParts
 from pulsar_actors.client.roll import Roll
 from pulsar_actors.client.workshop import Workshop
 from pulsar_actors.machines.entry_intake import Delivery
 from pulsar_actors.machines.ledgers.generations import Generation
 from pulsar_actors.machines.ledgers.retry_topic import Origin, dead_letter_properties, dead_letter_topic
-from pulsar_actors.runtime.debts import settle
-from pulsar_actors.runtime.future import SlimFuture
+from pulsar_actors.runtime.future import SlimFuture, settle
 from pulsar_actors.runtime.opened import Opened, open_entry
 from pulsar_actors.wire.errors import EntryError
 from pulsar_actors.wire.frames import DEFAULT_MAX_MESSAGE_SIZE

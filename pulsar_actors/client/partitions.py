@@ -14,6 +14,13 @@ def partitions_of(workshop: Workshop, name: TopicName) -> int:
     return int(answer.partitions)
 
 
+def partition_names(workshop: Workshop, topic: str) -> list[str]:
+    """List a topic's partitions; of a topic that has none, itself."""
+    name = TopicName.parse(topic)
+    count = partitions_of(workshop, name)
+    return [str(name.partition(index)) for index in range(count)] if count else [str(name)]
+
+
 def refuse_partitioned(workshop: Workshop, topic: str) -> None:
     """Refuse a topic that is partitioned. A partition is a topic like any other."""
     name = TopicName.parse(topic)

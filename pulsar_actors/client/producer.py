@@ -1,69 +1,31 @@
 """A producer, as users hold it."""
 
-import weakref
 from concurrent.futures import Future
 from datetime import timedelta
-from types import TracebackType
-from typing import Any
 
+from pulsar_actors.client.anew import anew
 from pulsar_actors.client.arguments import callback as callable_of
 from pulsar_actors.client.arguments import optional
+from pulsar_actors.client.handle import Handle
 from pulsar_actors.client.message import Message
 from pulsar_actors.client.message_id import MessageId
 from pulsar_actors.client.producer_options import ProducerOptions
-from pulsar_actors.client.reports import Callback, Reports
+from pulsar_actors.client.producer_parts import ProducerParts
+from pulsar_actors.client.reports import Callback
 from pulsar_actors.client.schema import BYTES
 from pulsar_actors.client.sending import Extras, outgoing
-from pulsar_actors.client.stats import ProducerStats, RateMeter
-from pulsar_actors.exceptions import AlreadyClosed, LimitReached, OutcomeUnknown, ProcessForked, PulsarException
-from pulsar_actors.machines.producer import Producer as Machine
-from pulsar_actors.runtime.actor import Address, tell
-from pulsar_actors.runtime.binding_actor import CloseHandle, Ties
-from pulsar_actors.runtime.debts import anew, settle
-from pulsar_actors.runtime.engine import Engine
+from pulsar_actors.client.stats import ProducerStats
+from pulsar_actors.exceptions import AlreadyClosed, LimitReached, ProcessForked, PulsarException
+from pulsar_actors.runtime.actor import tell
 from pulsar_actors.runtime.future import SlimFuture
-from pulsar_actors.runtime.outbox import Outbox
 from pulsar_actors.runtime.outgoing import Outgoing
-from pulsar_actors.runtime.packing import Packed
 from pulsar_actors.runtime.producer_actor import FlushAll, News, TakeAll
 from pulsar_actors.wire.topic_name import TopicName
 
 _callback = optional(callable_of("a Result and a MessageId"))
 
 
-class ProducerParts:
-    """What a producer's handle shares with its actor."""
-
-    __slots__ = ("__weakref__", "address", "engine", "machine", "outbox", "reports", "ties")
-
-    address: Address
-    machine: Machine
-
-    def __init__(self, engine: Engine, outbox: Outbox, reports: Reports) -> None:
-        self.engine = engine
-        self.outbox = outbox
-        self.reports = reports
-        self.ties = Ties(engine.interleaving)
-
-    def end(self, error: Exception) -> None:
-        """Refuse everything from now on, where there is no actor any longer to do so."""
-        self.outbox.end(error)
-        for failed in self.outbox.pending.fail_all():
-            packed = failed.token
-            assert isinstance(packed, Packed)  # noqa: S101 - the token of a pending send
-            packed.release()
-            unknown = OutcomeUnknown(f"it was sent and no receipt came before the end: {error}")
-            self.reports(packed.messages, unknown if failed.may_be_stored else error)
-        self.ties.debts.end(error)
-        settle(self.ties.ended, None)
-
-    def forget(self, error: Exception) -> None:
-        """Refuse everything, in a forked child."""
-        self.outbox.forget(error)
-        self.ties.debts.closed = error
-
-
-class Producer:
+class Producer(Handle[ProducerParts]):
     """Publishes messages to one topic. Made by `Client.create_producer`; any number of threads may use it.
 
     `send` waits until the broker has stored the message. `send_async` does not, and is how many messages are sent in
@@ -71,19 +33,10 @@ class Producer:
     """
 
     def __init__(self, parts: ProducerParts, options: ProducerOptions, client: object) -> None:
-        self._parts = parts
+        topic = options.topic
+        super().__init__(parts, topic, f"the producer on {TopicName.parse(topic)}", client)
         self._outbox = parts.outbox
         self._options = options
-        self._client = client  # it must not be collected while it is in use
-        self._topic = str(TopicName.parse(options.topic))
-        self._address = parts.address
-        self._meter = RateMeter(parts.engine.loops[0].now())
-        self._finalizer = weakref.finalize(self, tell, self._address, CloseHandle())
-        self._finalizer.atexit = False
-
-    def topic(self) -> str:
-        """Return the topic's complete name."""
-        return self._topic
 
     def producer_name(self) -> str:
         """Return the name that was given, or that the broker chose."""
@@ -92,10 +45,6 @@ class Producer:
     def last_sequence_id(self) -> int:
         """Return the highest sequence id that the broker has stored, under this producer's name; -1 for none."""
         return self._parts.machine.sequence_ids.last_published
-
-    def is_connected(self) -> bool:
-        """Tell whether the producer could write to its broker now. If it cannot, it is trying to."""
-        return self._outbox.closed is None and self._parts.machine.is_bound
 
     @property
     def is_open(self) -> bool:
@@ -174,25 +123,7 @@ class Producer:
     def flush(self) -> None:
         """Wait until everything sent so far is stored or has failed."""
         self._parts.engine.refuse_inside("flush()", "the callbacks of send_async()")
-        done: SlimFuture[None] = SlimFuture()
-        self._parts.ties.debts.owe(done)
-        tell(self._address, FlushAll(done))
-        self._parts.engine.block(done, None, f"flush() of {self._topic}")
-
-    def close(self) -> None:
-        """Send what is in the outbox, and end the producer. Closing it again does nothing.
-
-        In a callback this begins the close, and does not wait for its end.
-        """
-        self._refuse_if_forked()
-        self.close_soon()
-        if not self._parts.engine.is_inside():
-            self._parts.engine.block(self._parts.ties.ended, None, f"close() of the producer on {self._topic}")
-
-    def close_soon(self) -> None:
-        """Begin to close, and do not wait."""
-        self._finalizer.detach()
-        tell(self._address, CloseHandle())
+        self._call(FlushAll, f"flush() of {self._topic}")
 
     def forward(self, message: Message, properties: dict[str, str], callback: Callback) -> None:
         """Send a received message on, with other properties. From anywhere, a loop included."""
@@ -229,19 +160,8 @@ class Producer:
             last_error=None if error is None else str(error),
         )
 
-    def __enter__(self) -> "Producer":
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
-    ) -> None:
-        self.close()
-
     def __repr__(self) -> str:
         return f"<Producer {self.producer_name()!r} on {self._topic}>"
-
-    def __reduce__(self) -> Any:  # noqa: ANN401 - it never returns
-        raise TypeError("a Producer holds connections and cannot be pickled: make one where it is needed")
 
     def _message(self, content: object, extras: Extras, reply: object) -> Outgoing:
         return outgoing(self._options.schema, content, extras, reply, self._now_ms)
@@ -279,7 +199,3 @@ class Producer:
         """Tell what may happen to a message at any time from what is wrong with the call."""
         has_ended = type(error) is type(self._outbox.closed) and not isinstance(error, ProcessForked)
         return has_ended or isinstance(error, (LimitReached, AlreadyClosed))
-
-    def _refuse_if_forked(self) -> None:
-        if isinstance(self._outbox.closed, ProcessForked):
-            raise anew(self._outbox.closed)

@@ -3,13 +3,14 @@
 from collections.abc import Iterator
 from concurrent.futures import Future
 
-from pulsar_actors.client.handle import ConsumerParts, Handle
+from pulsar_actors.client.consumer_parts import ConsumerParts
 from pulsar_actors.client.message import Message
 from pulsar_actors.client.message_id import MessageId
+from pulsar_actors.client.receiving_handle import ReceivingHandle
 from pulsar_actors.exceptions import AlreadyClosed, TopicTerminated
 
 
-class Reader(Handle):
+class Reader(ReceivingHandle):
     """Reads a topic from a message on, without leaving a subscription behind. Made by `Client.create_reader`.
 
     Nothing is to be acknowledged. `for message in reader:` reads until the reader is closed or the topic is at its
@@ -29,11 +30,11 @@ class Reader(Handle):
 
     def has_message_available(self) -> bool:
         """Tell whether there is a message to read now, after what was read."""
-        if self._parts.hand_off.queued:
+        if self._hand_off.queued:
             return True
         last = self._ask_for_last()
         start = self._parts.machine.deliveries.ledgers.start
-        return start.leaves(last.message_id, self._parts.hand_off.opened, last.acknowledged)
+        return start.leaves(last.message_id, self._hand_off.opened, last.acknowledged)
 
     def go_to_last(self) -> None:
         """Go to the last message there is, so that it is read first."""

@@ -4,13 +4,13 @@ from collections import deque
 from collections.abc import Callable
 from concurrent.futures import Future
 
+from pulsar_actors.client.anew import anew
 from pulsar_actors.client.arguments import LONGEST_MS, optional, whole_number
 from pulsar_actors.client.message import Message, place_of
 from pulsar_actors.client.policies import ConsumerBatchReceivePolicy
 from pulsar_actors.exceptions import AlreadyClosed, InternalError, InvalidConfiguration, Timeout, TopicTerminated
 from pulsar_actors.runtime.actor import Address, tell
 from pulsar_actors.runtime.consumer_actor import Serve
-from pulsar_actors.runtime.debts import anew
 from pulsar_actors.runtime.engine import Engine
 from pulsar_actors.runtime.future import SlimFuture
 from pulsar_actors.runtime.hand_off import HandOff

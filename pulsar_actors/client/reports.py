@@ -9,7 +9,7 @@ from typing import TypeAlias
 
 from pulsar_actors.client.enums import Result
 from pulsar_actors.client.message_id import MessageId
-from pulsar_actors.runtime.debts import is_promise, settle
+from pulsar_actors.runtime.future import is_promise, settle
 from pulsar_actors.runtime.interrupts import is_ctrl_c
 from pulsar_actors.runtime.log import LOG
 from pulsar_actors.runtime.outgoing import Outgoing, SentTo

@@ -14,21 +14,21 @@ from pulsar_actors.client import consuming, producing
 from pulsar_actors.client.client_options import ClientOptions
 from pulsar_actors.client.connecting import entrance
 from pulsar_actors.client.consumer_options import ConsumerOptions
-from pulsar_actors.client.handle import ConsumerParts
+from pulsar_actors.client.consumer_parts import ConsumerParts
 from pulsar_actors.client.listener import Pump
 from pulsar_actors.client.living import Living
-from pulsar_actors.client.producer import ProducerParts
 from pulsar_actors.client.producer_options import ProducerOptions
+from pulsar_actors.client.producer_parts import ProducerParts
 from pulsar_actors.client.reports import Reports
 from pulsar_actors.exceptions import Interrupted, PulsarException
 from pulsar_actors.runtime.ack_box import AckBox
 from pulsar_actors.runtime.actor import Address, tell
-from pulsar_actors.runtime.binding_actor import CloseHandle, Place
+from pulsar_actors.runtime.binding_messages import CloseHandle, Place
 from pulsar_actors.runtime.client_actor import Admit, ClientActor, ClientSettings
 from pulsar_actors.runtime.consumer_actor import ConsumerActor, DeadLetterBox, Wiring
-from pulsar_actors.runtime.debts import Debts, settle
+from pulsar_actors.runtime.debts import Debts
 from pulsar_actors.runtime.engine import Engine
-from pulsar_actors.runtime.future import SlimFuture
+from pulsar_actors.runtime.future import SlimFuture, settle
 from pulsar_actors.runtime.hand_off import HandOff
 from pulsar_actors.runtime.lookup_actor import LookupSettings, Question
 from pulsar_actors.runtime.loop import Loop

@@ -36,6 +36,7 @@ for _chatty in ("transitions", "pykka"):  # several lines for each batch of mess
 
 Address = pykka.ActorRef[Any]
 M = TypeVar("M", bound=StateMachine)
+T = TypeVar("T")
 
 
 class Died(NamedTuple):
@@ -126,6 +127,17 @@ class LoopActor(pykka.Actor):
         except Exception as bug:  # noqa: BLE001 - a bug is whatever nobody expected
             self._die(bug)
 
+    def later(self, delay: float, function: Callable[[Any], object], argument: Any) -> None:  # noqa: ANN401 - the same
+        """Do something after so many seconds, in the actor's name."""
+        self.loop.later(delay, self._due, (function, argument))
+
+    def off_loop(self, work: Callable[[], T], done: Callable[[T | Exception], object], *, timeout: float) -> None:
+        """Do what may block elsewhere; `done` gets the outcome in the actor's name. See `Loop.off_loop`."""
+        self.loop.off_loop(work, lambda outcome: self.guarded(done, outcome), timeout=timeout)
+
+    def _due(self, planned: tuple[Callable[[Any], object], Any]) -> None:
+        self.guarded(*planned)
+
     def _answer_dying(self, message: object) -> None:
         try:
             self.missed(message)
@@ -183,10 +195,7 @@ class MachineActor(LoopActor, Generic[M]):
 
     def _start_timer(self, effect: Effect) -> None:
         assert isinstance(effect, StartTimer)  # noqa: S101 - the caller has looked
-        self.loop.later(effect.delay, self._due, effect.event)
-
-    def _due(self, event: Event) -> None:
-        self.guarded(self.feed, event)
+        self.later(effect.delay, self.feed, effect.event)
 
 
 def tell(address: Address, message: Any) -> None:  # noqa: ANN401 - whatever the actor takes

@@ -8,8 +8,7 @@ An actor stays after its machine's end until its handle is let go of, for somebo
 is both over and unwanted.
 """
 
-from collections.abc import Callable
-from typing import Any, ClassVar, NamedTuple, TypeVar
+from typing import Any, ClassVar, TypeVar
 
 from google.protobuf.message import Message
 
@@ -37,16 +36,25 @@ from pulsar_actors.machines.binding_events import (
 from pulsar_actors.machines.connection_events import Ask, Drop, Leave
 from pulsar_actors.machines.lookup_events import Target
 from pulsar_actors.runtime.actor import Address, MachineActor, tell
-from pulsar_actors.runtime.debts import Debts, is_promise, settle
-from pulsar_actors.runtime.future import SlimFuture
-from pulsar_actors.runtime.interleaving import THREADS, Interleaving
+from pulsar_actors.runtime.binding_messages import (
+    Abandon,
+    AttachMember,
+    BrokerFound,
+    CloseHandle,
+    FindBroker,
+    Joining,
+    Place,
+    Retired,
+)
+from pulsar_actors.runtime.future import is_promise, settle
 from pulsar_actors.runtime.log import LOG
 from pulsar_actors.runtime.loop import Loop
 from pulsar_actors.runtime.members import Bound, Heard, Member, Replied, Token, Unbound
+from pulsar_actors.runtime.outcomes import Outcomes, by_attempt
+from pulsar_actors.runtime.ties import Ties
 from pulsar_actors.wire.PulsarApi_pb2 import (
     CommandCloseConsumer,
     CommandCloseProducer,
-    CommandSuccess,
     CommandTopicMigrated,
 )
 
@@ -54,104 +62,6 @@ GOODBYE = 30.0
 """Seconds in which a broker may answer a close of which nobody awaits the answer."""
 
 B = TypeVar("B", bound=Binding)
-
-
-class FindBroker(NamedTuple):
-    """To the guardian: find who serves the topic, in this cluster if one is named."""
-
-    topic: str
-    cluster_url: str | None
-    asker: Token
-
-
-class BrokerFound(NamedTuple):
-    """The answer."""
-
-    question: int
-    outcome: Target | PulsarException
-
-
-class AttachMember(NamedTuple):
-    """To the guardian: have this member join a connection to the broker."""
-
-    broker: Target | str
-    slot: int
-    member: Member
-
-
-class Joining(NamedTuple):
-    """From the guardian: this is the connection; `Bound` or `Unbound` comes from it."""
-
-    number: int
-    connection: Address
-
-
-class Retired(NamedTuple):
-    """To the guardian: a producer or consumer has ended."""
-
-    who: Address
-
-
-class CloseHandle(NamedTuple):
-    """End the producer or consumer; `Ties.ended` tells when that is done."""
-
-
-class Abandon(NamedTuple):
-    """From the guardian: end at once, with this error."""
-
-    error: PulsarException
-
-
-class Outcomes(NamedTuple):
-    """The events that an answer to a question becomes: done, refused, and out of time.
-
-    `answer` is the command that says done.
-    """
-
-    done: Callable[[int, Any], object]
-    refused: Callable[[int, BrokerRefusal], object]
-    timed_out: Callable[[int, Timeout], object]
-    answer: type[Message] = CommandSuccess
-
-
-def by_attempt(event: Callable[[int], object]) -> Callable[[int, object], object]:
-    """Make an event of the attempt alone: what the answer says does not matter."""
-
-    def made(attempt: int, _: object) -> object:
-        return event(attempt)
-
-    return made
-
-
-class Place(NamedTuple):
-    """Where a producer or consumer is, and whom it knows there."""
-
-    kind: str
-    id: int
-    guardian: Address
-    slot: int
-
-
-class Vitals:
-    """How a producer or consumer has fared: what `stats` tells."""
-
-    __slots__ = ("attachments", "last_error")
-
-    def __init__(self) -> None:
-        self.attachments = 0
-        self.last_error: Exception | None = None
-
-
-class Ties:
-    """What a producer's or consumer's actor shares with whoever holds it. `ended` ends well, whatever led to it."""
-
-    __slots__ = ("created", "debts", "ended", "vitals")
-
-    def __init__(self, interleaving: Interleaving = THREADS) -> None:
-        self.created: SlimFuture[None] = SlimFuture()
-        self.ended: SlimFuture[None] = SlimFuture()
-        self.debts = Debts(interleaving)
-        self.vitals = Vitals()
 
 
 class BindingActor(MachineActor[B]):

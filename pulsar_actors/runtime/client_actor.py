@@ -17,7 +17,7 @@ from pulsar_actors.machines.connection_events import Close, Dial, Join, Retire
 from pulsar_actors.machines.ledgers.connection_pool import ConnectionPool
 from pulsar_actors.machines.lookup_events import Target
 from pulsar_actors.runtime.actor import Address, Died, LoopActor, tell
-from pulsar_actors.runtime.binding_actor import (
+from pulsar_actors.runtime.binding_messages import (
     Abandon,
     AttachMember,
     BrokerFound,
@@ -28,8 +28,7 @@ from pulsar_actors.runtime.binding_actor import (
     Retired,
 )
 from pulsar_actors.runtime.connection_actor import Buried, ConnectionActor, Entrance, Gone, Used
-from pulsar_actors.runtime.debts import settle
-from pulsar_actors.runtime.future import SlimFuture
+from pulsar_actors.runtime.future import SlimFuture, settle
 from pulsar_actors.runtime.lookup_actor import EndLookups, LookupActor, LookupSettings, Question, Reach, Reached
 from pulsar_actors.runtime.loop import Loop
 from pulsar_actors.runtime.members import Member, Unbound
@@ -211,8 +210,7 @@ class ClientActor(LoopActor):
         self._look_again()
 
     def _look_again(self) -> None:
-        pause = self._settings.idle_after / IDLE_CHECKS
-        self.loop.later(pause, lambda _: self.guarded(self._look_for_idle, None), None)
+        self.later(self._settings.idle_after / IDLE_CHECKS, self._look_for_idle, None)
 
     # Producers, consumers and lookups.
 

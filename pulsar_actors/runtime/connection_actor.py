@@ -250,11 +250,8 @@ class ConnectionActor(MachineActor[Connection]):
         self._to_socket(WriteOut(effect.parcels))
 
     def _fetch_credentials(self, effect: FetchCredentials) -> None:
-        self.loop.off_loop(
-            lambda: self._entrance.fetch_credentials(effect.challenge),
-            lambda fetched: self.guarded(self._fetched, fetched),
-            timeout=self._settings.handshake_timeout,
-        )
+        fetch = self._entrance.fetch_credentials
+        self.off_loop(lambda: fetch(effect.challenge), self._fetched, timeout=self._settings.handshake_timeout)
 
     def _fetched(self, fetched: Credentials | Exception) -> None:
         if isinstance(fetched, Exception):

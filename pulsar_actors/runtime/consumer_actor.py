@@ -46,12 +46,14 @@ from pulsar_actors.machines.ledgers.generations import Generation
 from pulsar_actors.machines.ledgers.server_errors import refusal
 from pulsar_actors.runtime.ack_box import MOMENT, AckBox, AcksLeft
 from pulsar_actors.runtime.actor import tell
-from pulsar_actors.runtime.binding_actor import BindingActor, Outcomes, Place, Ties, by_attempt
-from pulsar_actors.runtime.debts import is_promise, settle
-from pulsar_actors.runtime.future import SlimFuture
+from pulsar_actors.runtime.binding_actor import BindingActor
+from pulsar_actors.runtime.binding_messages import Place
+from pulsar_actors.runtime.future import SlimFuture, is_promise, settle
 from pulsar_actors.runtime.hand_off import HandOff
 from pulsar_actors.runtime.loop import Loop
 from pulsar_actors.runtime.members import Bound, Token
+from pulsar_actors.runtime.outcomes import Outcomes, by_attempt
+from pulsar_actors.runtime.ties import Ties
 from pulsar_actors.wire.frames import message_limit
 from pulsar_actors.wire.message_id import MessageId
 from pulsar_actors.wire.PulsarApi_pb2 import (
@@ -118,7 +120,7 @@ class ConsumerActor(BindingActor[Consumer]):
             if message.full:
                 self._empty_acks(None)
             else:
-                self.loop.later(MOMENT, self._acks_moment, None)
+                self.later(MOMENT, self._empty_acks, None)
             return
         self._empty_acks(None)
         super().receive(message)
@@ -178,9 +180,6 @@ class ConsumerActor(BindingActor[Consumer]):
             self.feed(ActiveChanged(number, command.is_active))
         else:
             self.hear_closing(command)
-
-    def _acks_moment(self, _: None) -> None:
-        self.guarded(self._empty_acks, None)
 
     def _empty_acks(self, _: None) -> None:
         if self._acks:

@@ -5,14 +5,11 @@ left to answer. So: the caller adds the future and *then* looks whether it is ov
 fails what is there. One of the two sees the other, and a future that both see ends once.
 """
 
-import copy
-from concurrent.futures import Future, InvalidStateError
-from typing import Any, TypeGuard, TypeVar
+from concurrent.futures import Future
+from typing import Any, TypeVar
 
-from pulsar_actors.runtime.future import SlimFuture
+from pulsar_actors.runtime.future import SlimFuture, settle
 from pulsar_actors.runtime.interleaving import THREADS, Interleaving
-from pulsar_actors.runtime.interrupts import is_ctrl_c
-from pulsar_actors.runtime.log import LOG
 
 T = TypeVar("T")
 
@@ -53,30 +50,3 @@ class Debts:
         for future in list(self._owed):
             self._owed.pop(future, None)
             settle(future, error)
-
-
-def is_promise(token: object) -> TypeGuard[SlimFuture[Any]]:
-    """Tell whether it is one of our futures."""
-    return isinstance(token, SlimFuture)
-
-
-def settle(future: Future[T], outcome: T | Exception) -> None:
-    """Give a future its result or its error; the first one counts."""
-    try:
-        if isinstance(outcome, Exception):
-            future.set_exception(outcome)
-        else:
-            future.set_result(outcome)
-    except InvalidStateError:
-        return
-    except BaseException as raised:  # a callback's sys.exit(), say, which must not keep others from their results
-        if is_ctrl_c(raised):
-            raise
-        LOG.exception("a callback of a future raised what is no Exception, as sys.exit() does")
-
-
-def anew(error: Exception) -> Exception:
-    """Give an error that many callers hear of to one of them: raised, it would keep the frames of them all alive."""
-    fresh = copy.copy(error)
-    fresh.__cause__ = error.__cause__
-    return fresh

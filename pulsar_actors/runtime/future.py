@@ -21,14 +21,19 @@ and a signal handler or the garbage collector may run in between.
 It leans on these names of the base class, the same from Python 3.10 to 3.14, which `wait()` and `as_completed()` use on
 every future: `_condition`, `_waiters`, `_state` with its words RUNNING and FINISHED, `_result`, `_exception`; and on
 `_done_callbacks` with `_invoke_callbacks`.
+
+Several may want to end the same future, an answer and the end of a client, say. They all `settle` it.
 """
 
 import threading
 from _thread import RLock
 from collections.abc import Callable
-from concurrent.futures import Future
+from concurrent.futures import Future, InvalidStateError
 from types import TracebackType
-from typing import Final, TypeVar
+from typing import Any, Final, TypeGuard, TypeVar
+
+from pulsar_actors.runtime.interrupts import is_ctrl_c
+from pulsar_actors.runtime.log import LOG
 
 T = TypeVar("T")
 
@@ -129,3 +134,23 @@ class SlimFuture(Future[T]):
             if exception is not None and self._state == _RUNNING:
                 self._raised_at = exception.__traceback__
         super().set_exception(exception)
+
+
+def is_promise(token: object) -> TypeGuard[SlimFuture[Any]]:
+    """Tell whether it is one of our futures."""
+    return isinstance(token, SlimFuture)
+
+
+def settle(future: Future[T], outcome: T | Exception) -> None:
+    """Give a future its result or its error; the first one counts."""
+    try:
+        if isinstance(outcome, Exception):
+            future.set_exception(outcome)
+        else:
+            future.set_result(outcome)
+    except InvalidStateError:
+        return
+    except BaseException as raised:  # a callback's sys.exit(), say, which must not keep others from their results
+        if is_ctrl_c(raised):
+            raise
+        LOG.exception("a callback of a future raised what is no Exception, as sys.exit() does")

@@ -11,7 +11,8 @@ it. What was handed out is reported by generation, so that the actor can tell wh
 
 Who waits, waits on a future. A caller adds it and *then* looks again; entries are added and *then* waiters are woken.
 A woken caller may find that another was faster, and waits again; one that leaves without having needed its wake-up
-passes it on. Futures that want a message, rather than a caller to wake, are served on the loop.
+passes it on (`waiting_line.py`). Futures that want a message, rather than a caller to wake, are served on the loop
+(`promises.py`).
 """
 
 import operator
@@ -25,11 +26,12 @@ from pulsar_actors.exceptions import TopicTerminated
 from pulsar_actors.machines.consumer_events import Await, GiveUp, HandedOut, Returned, Spoiled
 from pulsar_actors.machines.entry_intake import Delivery
 from pulsar_actors.machines.ledgers.generations import Generation
-from pulsar_actors.runtime.debts import settle
 from pulsar_actors.runtime.future import SlimFuture
 from pulsar_actors.runtime.interleaving import THREADS, Interleaving
 from pulsar_actors.runtime.interrupts import PutOff
 from pulsar_actors.runtime.opened import Decode, Make, Opened, open_entry
+from pulsar_actors.runtime.promises import Promises
+from pulsar_actors.runtime.waiting_line import WaitingLine
 from pulsar_actors.wire.errors import EntryError
 from pulsar_actors.wire.frames import DEFAULT_MAX_MESSAGE_SIZE
 from pulsar_actors.wire.message_id import MessageId
@@ -56,9 +58,9 @@ class HandOff:
     """The queue of one consumer. `tell` gives the actor reports."""
 
     __slots__ = (
-        "_claimed", "_entries", "_futures", "_handed", "_handed_ids", "_handed_of", "_indexes", "_lock", "_messages",
-        "_next", "_open", "_open_entry", "_slice", "_step", "_tell", "_terms", "_waiting", "checkpoint", "closed",
-        "ended", "generation", "max_message_size", "opened", "opened_bytes", "opened_messages",
+        "_entries", "_handed", "_handed_ids", "_handed_of", "_indexes", "_lock", "_messages", "_next", "_open",
+        "_open_entry", "_promises", "_slice", "_step", "_tell", "_terms", "_waiting", "checkpoint", "closed", "ended",
+        "generation", "max_message_size", "opened", "opened_bytes", "opened_messages",
     )  # fmt: skip
 
     def __init__(self, terms: Terms, tell: Callable[[object], object], interleaving: Interleaving = THREADS) -> None:
@@ -84,9 +86,8 @@ class HandOff:
         self._handed = 0  # and not reported yet
         self._handed_of = self.generation
         self._handed_ids: list[MessageId] = []
-        self._waiting: deque[SlimFuture[Any]] = deque()
-        self._futures: deque[Future[Any]] = deque()
-        self._claimed: Future[Any] | None = None  # too late to be cancelled
+        self._waiting = WaitingLine()
+        self._promises = Promises()
 
     # The actor's side.
 
@@ -110,28 +111,18 @@ class HandOff:
         messages = sum(entry.messages for entry in entries)
         self._entries.extend(entries)
         self.checkpoint()
-        for _ in range(messages):
-            if not self._wake():
-                break
+        self._waiting.wake(messages)
         self.serve()
 
     def serve(self) -> None:
         """Give messages to the futures that want one; if there will be none, an error. On the loop only."""
-        while self._claim():
-            outcome = self.take()
-            if outcome is None:
-                outcome = self.over
-            if outcome is None:
-                break
-            future, self._claimed = self._claimed, None
-            if future is not None:
-                settle(future, outcome)
+        self._promises.serve(self)
 
     def mark_end(self) -> None:
         """Note that nothing comes after what is queued."""
         self.ended = True
         self.checkpoint()
-        self._wake_all()
+        self._waiting.wake_all()
         self.serve()
 
     def end(self, error: Exception) -> None:
@@ -142,7 +133,7 @@ class HandOff:
             self._entries.clear()
             self.checkpoint()
             self._void()
-        self._wake_all()
+        self._waiting.wake_all()
         self.serve()
 
     def forget(self, error: Exception) -> None:
@@ -183,19 +174,19 @@ class HandOff:
         except ValueError:
             self.checkpoint()
             if empty_handed and self.queued:
-                self._wake()
+                self._waiting.wake(1)
         if empty_handed and not self.asks_by_itself:
             self._tell(GiveUp())
 
     def promise(self) -> Future[Any]:
         """Give a future of a message; the actor is to `serve` it. It can be cancelled, and costs no message then."""
         future: Future[Any] = Future()
-        self._futures.append(future)
+        self._promises.line.append(future)
         self.checkpoint()
         if not self.asks_by_itself:
             self._tell(Await())
         if self.closed is not None:  # perhaps before there was a future to fail
-            self._take_back(future, self.closed)
+            self._promises.take_back(future, self.closed)
         return future
 
     @property
@@ -213,30 +204,19 @@ class HandOff:
         """Count those of them that are opened."""
         return len(self._messages) - self._next + operator.length_hint(self._open)
 
+    def is_due(self) -> bool:
+        """Tell whether there is a message, or will be none: then whoever asks next gets its answer at once.
+
+        If not, what was handed out is reported: the message that is waited for may take the permit of the last one.
+        """
+        with self._lock:  # a caller who is just opening an entry may leave messages of it
+            due = bool(self.queued) or self.over is not None
+            if not due:
+                self._count()
+                self._report()
+        return due
+
     # Behind both.
-
-    def _claim(self) -> bool:
-        """Find the future that gets the next message, once there is one for it."""
-        while self._claimed is None and self._futures:
-            with self._lock:  # a caller who is just opening an entry may leave messages of it
-                comes = bool(self.queued) or self.over is not None
-                if not comes:  # the message that is waited for may take the permit of the last one
-                    self._count()
-                    self._report()
-            if not comes:
-                break
-            future = self._futures.popleft()
-            if future.set_running_or_notify_cancel():
-                self._claimed = future
-        return self._claimed is not None
-
-    def _take_back(self, future: Future[Any], error: Exception) -> None:
-        """Fail a future, unless it is being served: then it is no longer in the line, and ends there."""
-        try:
-            self._futures.remove(future)
-        except ValueError:
-            return
-        settle(future, error)
 
     def _refill(self) -> Any:  # noqa: ANN401 - a message
         with PutOff(), self._lock:
@@ -314,14 +294,3 @@ class HandOff:
         self._handed += len(self._slice) - left
         self._slice.clear()
         self._messages, self._indexes, self._next = [], [], 0
-
-    def _wake(self) -> bool:
-        try:
-            self._waiting.popleft().set_result(None)
-        except IndexError:
-            return False
-        return True
-
-    def _wake_all(self) -> None:
-        while self._wake():
-            pass

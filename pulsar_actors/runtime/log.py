@@ -11,17 +11,19 @@ import traceback
 
 from pulsar_actors.runtime.interrupts import is_ctrl_c
 
-__all__ = ["LOG"]
+__all__ = ["LOG", "Log"]
 
-_LOGGER = logging.getLogger("pulsar_actors")
 _CALLER = 3
 """Frames from `logging` to whoever has something to say, for the line to name."""
 
 
-class _Log:
-    """Takes lines from any thread."""
+class Log:
+    """Takes lines for the logger of this name, from any thread."""
 
-    __slots__ = ()
+    __slots__ = ("_logger",)
+
+    def __init__(self, name: str) -> None:
+        self._logger = logging.getLogger(name)
 
     def info(self, text: str, *values: object) -> None:
         """Say what a reader of the log would like to know."""
@@ -41,9 +43,9 @@ class _Log:
 
     def _say(self, level: int, text: str, values: tuple[object, ...], exc_info: BaseException | None) -> None:
         try:
-            if not _LOGGER.isEnabledFor(level):
+            if not self._logger.isEnabledFor(level):
                 return
-            _LOGGER.log(level, text, *values, exc_info=exc_info, stacklevel=_CALLER)
+            self._logger.log(level, text, *values, exc_info=exc_info, stacklevel=_CALLER)
         except BaseException as raised:
             if is_ctrl_c(raised):
                 raise
@@ -51,4 +53,5 @@ class _Log:
                 traceback.print_exc()
 
 
-LOG = _Log()
+LOG = Log("pulsar_actors")
+"""The client's."""

@@ -33,7 +33,7 @@ from pulsar_actors.machines.lookup_events import (
 )
 from pulsar_actors.machines.timers import StartTimer
 from pulsar_actors.runtime.actor import Address, LoopActor, tell
-from pulsar_actors.runtime.binding_actor import BrokerFound, FindBroker
+from pulsar_actors.runtime.binding_messages import BrokerFound, FindBroker
 from pulsar_actors.runtime.loop import Loop
 from pulsar_actors.runtime.members import Replied, Token
 from pulsar_actors.runtime.tally import Tally
@@ -174,7 +174,7 @@ class LookupActor(LoopActor):
     def _perform(self, question: int, inquiry: Inquiry, effect: object) -> None:
         match effect:
             case StartTimer(event, delay):
-                self.loop.later(delay, self._due, (question, event))
+                self.later(delay, self._feed_due, (question, event))
             case TakeTurn():
                 self._take_turn(question)
             case GiveTurn():
@@ -190,8 +190,8 @@ class LookupActor(LoopActor):
             case _:
                 raise InternalError(f"nobody performs {effect!r}")
 
-    def _due(self, timer: tuple[int, Event]) -> None:
-        self.guarded(lambda due: self._feed(*due), timer)
+    def _feed_due(self, due: tuple[int, Event]) -> None:
+        self._feed(*due)
 
     def _take_turn(self, question: int) -> None:
         turn = self._turns.take(question)

@@ -4,8 +4,9 @@ Everything that happens in the runtime happens on a loop, one thing after the ot
 what a socket has to say. Nothing on a loop ever waits. Callers' threads reach it through `post`; what may block is sent
 away with `off_loop` and comes back as one more thing that happens.
 
-`threads.py` runs it on a thread, with real sockets and the real clock; `simulated/` runs it on a virtual clock and an
-in-memory network, in an order that a seed decides. Whatever is written against this file runs on both.
+`thread_loop.py` runs it on a thread, with real sockets and the real clock; `simulated/` runs it on a virtual clock and
+an in-memory network, in an order that a seed decides. Whatever is written against this file runs on both. Nothing on a
+loop can stop it: that is for whoever made it.
 """
 
 from abc import ABC, abstractmethod

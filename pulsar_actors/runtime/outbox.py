@@ -6,7 +6,6 @@ is counted by all of them; the actor never takes it, and only ever frees room.
 """
 
 import threading
-from collections import deque
 from typing import Any
 
 from pulsar_actors.exceptions import LimitReached, MemoryBufferIsFull, ProducerQueueIsFull
@@ -15,22 +14,23 @@ from pulsar_actors.machines.ledgers.pending_sends import PendingSends, Reservati
 from pulsar_actors.runtime.future import SlimFuture
 from pulsar_actors.runtime.interleaving import THREADS, Interleaving
 from pulsar_actors.runtime.outgoing import Outgoing, Report
+from pulsar_actors.runtime.waiting_line import WaitingLine
 
 
 class Outbox:
-    """The open buffer of one producer. `limits` is None where messages are not batched."""
+    """The open buffer of one producer. `limits` is None where messages are not batched; `waiting` waits for room."""
 
     __slots__ = (
         "_bytes",
         "_checkpoint",
         "_lock",
         "_said_full",
-        "_waiting",
         "buffer",
         "closed",
         "limits",
         "pending",
         "report",
+        "waiting",
     )
 
     def __init__(
@@ -49,7 +49,7 @@ class Outbox:
         self._said_full = False
         self._lock = interleaving.lock()
         self._checkpoint = interleaving.checkpoint
-        self._waiting: deque[SlimFuture[None]] = deque()
+        self.waiting = WaitingLine()
 
     def put(self, message: Outgoing) -> bool:
         """Leave a message; tell whether the actor has to hear of it. Raises LimitReached where there is no room."""
@@ -74,10 +74,10 @@ class Outbox:
     def room_for(self, size: int) -> SlimFuture[None]:
         """Give a future that ends when there may be room for a message."""
         future: SlimFuture[None] = SlimFuture()
-        self._waiting.append(future)
+        self.waiting.append(future)
         self._checkpoint()
         if self.closed is not None or self.pending.has_room(1, size):
-            self.freed()
+            self.waiting.wake_all()
         return future
 
     def take(self, count: int) -> None:
@@ -95,15 +95,6 @@ class Outbox:
         self._said_full = True
         return True
 
-    def freed(self) -> None:
-        """Have everybody look who waits for room."""
-        while True:
-            try:
-                waiting = self._waiting.popleft()
-            except IndexError:  # there is none, or another thread was faster
-                return
-            waiting.set_result(None)
-
     def forget(self, error: Exception) -> None:
         """Refuse whatever comes, in a forked child, where a thread that is not there may have the lock."""
         self._lock = threading.Lock()
@@ -120,7 +111,7 @@ class Outbox:
             self.pending.give_back(1, len(message[0]))
         if left:
             self.report(left, error)
-        self.freed()
+        self.waiting.wake_all()
 
 
 def _full(reservation: Reservation) -> LimitReached:

@@ -29,14 +29,16 @@ from pulsar_actors.machines.producer_events import (
     Send,
     SendRefused,
 )
-from pulsar_actors.runtime.binding_actor import BindingActor, Outcomes, Place, Ties, by_attempt
-from pulsar_actors.runtime.debts import is_promise, settle
-from pulsar_actors.runtime.future import SlimFuture
+from pulsar_actors.runtime.binding_actor import BindingActor
+from pulsar_actors.runtime.binding_messages import Place
+from pulsar_actors.runtime.future import SlimFuture, is_promise, settle
 from pulsar_actors.runtime.loop import Loop
 from pulsar_actors.runtime.members import Bound
 from pulsar_actors.runtime.outbox import Outbox
+from pulsar_actors.runtime.outcomes import Outcomes, by_attempt
 from pulsar_actors.runtime.outgoing import Outgoing, SentTo
 from pulsar_actors.runtime.packing import Packed, PackedParcel, Sender, pack_alone, pack_batch, pack_chunks
+from pulsar_actors.runtime.ties import Ties
 from pulsar_actors.wire.frames import DEFAULT_MAX_MESSAGE_SIZE, message_limit
 from pulsar_actors.wire.PulsarApi_pb2 import (
     CommandProducerSuccess,
@@ -194,7 +196,7 @@ class ProducerActor(BindingActor[Producer]):
         """Fail messages that cannot be packed, and free their room."""
         self.machine.pending.give_back(len(messages), sum(_sizes(messages)))
         self._outbox.report(messages, error)
-        self._outbox.freed()
+        self._outbox.waiting.wake_all()
 
     def _sequence_ids(self, messages: Sequence[Outgoing]) -> Sequence[int]:
         source = self.machine.sequence_ids
@@ -239,7 +241,7 @@ class ProducerActor(BindingActor[Producer]):
     def _report_failure(self, packed: Packed, error: Exception) -> None:
         packed.release()
         self._outbox.report(packed.messages, error)
-        self._outbox.freed()
+        self._outbox.waiting.wake_all()
 
     # One method for each effect.
 
@@ -257,7 +259,7 @@ class ProducerActor(BindingActor[Producer]):
         assert isinstance(packed, Packed)  # noqa: S101 - the token of a batch
         packed.release()
         self._outbox.report(packed.messages, SentTo(effect.message_ids, packed.batched))
-        self._outbox.freed()
+        self._outbox.waiting.wake_all()
 
     def _fail(self, effect: Fail) -> None:
         if isinstance(effect.token, Packed):

@@ -69,11 +69,7 @@ class SocketActor(LoopActor):
             case AllowFrames(limit):
                 self._reader.limit = limit
             case StartTls(host):
-                self.loop.off_loop(
-                    self._make_context,
-                    lambda made: self.guarded(lambda made: self._start_tls(made, host), made),
-                    timeout=CONTEXT_TIMEOUT,
-                )
+                self.off_loop(self._make_context, lambda made: self._start_tls(made, host), timeout=CONTEXT_TIMEOUT)
             case CloseSocket(flush=True):
                 self._channel.close_when_written()
             case CloseSocket():

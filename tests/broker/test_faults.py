@@ -6,7 +6,7 @@ import pytest
 from google.protobuf.message import Message
 
 from pulsar_actors.broker.faults import Faults
-from pulsar_actors.broker.session.interference import (
+from pulsar_actors.broker.session.fault_actions import (
     Answer,
     CloseConnection,
     Delay,

@@ -1,5 +1,4 @@
 import gc
-import pickle
 import threading
 from collections.abc import Iterator
 from typing import Any
@@ -374,11 +373,6 @@ def test_a_consumer_that_nobody_holds_is_closed(client: Client, topic: str) -> N
     del consumer
     gc.collect()
     assert ended.result(PATIENCE) is None
-
-
-def test_a_consumer_does_not_pickle(consumer: Consumer) -> None:
-    with pytest.raises(TypeError, match="a Consumer holds connections and cannot be pickled"):
-        pickle.dumps(consumer)
 
 
 def test_in_a_forked_child_it_says_so(client: Client, topic: str) -> None:

@@ -1,5 +1,4 @@
 import gc
-import pickle
 import threading
 from concurrent.futures import Future
 from datetime import timedelta
@@ -309,11 +308,6 @@ def test_a_producer_that_nobody_holds_is_closed(client: Client, topic: str) -> N
     gc.collect()
     assert ended.result(PATIENCE) is None
     client.create_producer(topic, producer_name="held").close()
-
-
-def test_a_producer_does_not_pickle(client: Client, topic: str) -> None:
-    with client.create_producer(topic) as producer, pytest.raises(TypeError, match="cannot be pickled"):
-        pickle.dumps(producer)
 
 
 def test_in_a_forked_child_it_says_so(client: Client, topic: str) -> None:

@@ -8,8 +8,9 @@ from pulsar_actors.exceptions import ConnectionLost
 from pulsar_actors.machines.connection_events import Ask
 from pulsar_actors.machines.lookup_events import Target
 from pulsar_actors.runtime.actor import Address, tell
-from pulsar_actors.runtime.binding_actor import AttachMember, BrokerFound, FindBroker, Joining, Place, Ties
+from pulsar_actors.runtime.binding_messages import AttachMember, BrokerFound, FindBroker, Joining, Place
 from pulsar_actors.runtime.members import Bound, Heard, Replied, Unbound
+from pulsar_actors.runtime.ties import Ties
 
 BROKER = Target("pulsar://b:6650", "pulsar://b:6650")
 LOST = ConnectionLost("reset")

@@ -144,6 +144,37 @@ def test_after_its_end_nothing_is_done_in_an_actors_name(loop: LoopInHand, seen:
     assert seen == ["finish"]
 
 
+class Planner(LoopActor):
+    """Has something done later, or elsewhere, and breaks over it."""
+
+    def receive(self, message: object) -> None:
+        if message == "later":
+            self.later(1.0, self.fail, "what was put off")
+        elif message == "elsewhere":
+            self.off_loop(lambda: "what came back", self.fail, timeout=1.0)
+        else:
+            self.finish()
+
+    def fail(self, what: str) -> None:
+        raise ValueError(what)
+
+
+@pytest.mark.parametrize(("how", "what"), [("later", "what was put off"), ("elsewhere", "what came back")])
+@pytest.mark.parametrize("meanwhile", ["nothing", "its end"])
+def test_what_an_actor_put_off_is_done_in_its_name(loop: LoopInHand, how: str, what: str, meanwhile: str) -> None:
+    confidants = Confidants(loop)
+    guardian = confidants.make()
+    planner = Planner.start(loop, guardian)
+    tell(planner, how)
+    if meanwhile == "its end":
+        tell(planner, "finish")
+    loop.run()
+    loop.pass_time(2.0)
+    loop.do_errands()
+    bugs = [message.bug for message in confidants.heard(guardian)]
+    assert [what in str(bug) for bug in bugs] == ([True] if meanwhile == "nothing" else [])
+
+
 def test_an_actor_that_ends_before_its_first_turn_does_not_begin(loop: LoopInHand, seen: list[Any]) -> None:
     class StillBorn(Fragile):
         def __init__(self, loop: Loop, guardian: Address | None, seen: list[Any]) -> None:

@@ -10,19 +10,19 @@ from producer_bench import ProducerBench
 from pulsar_actors.exceptions import AlreadyClosed, ConnectError, ProducerBusy, Timeout, TopicNotFound
 from pulsar_actors.machines import binding_events
 from pulsar_actors.machines.connection_events import Drop, Leave
-from pulsar_actors.runtime.binding_actor import (
+from pulsar_actors.runtime.binding_actor import BindingActor
+from pulsar_actors.runtime.binding_messages import (
     Abandon,
     AttachMember,
-    BindingActor,
     BrokerFound,
     CloseHandle,
     FindBroker,
     Joining,
     Place,
     Retired,
-    Ties,
 )
 from pulsar_actors.runtime.members import Bound, Unbound
+from pulsar_actors.runtime.ties import Ties
 from pulsar_actors.wire.PulsarApi_pb2 import (
     CommandCloseProducer,
     CommandProducer,

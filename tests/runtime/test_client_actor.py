@@ -7,7 +7,7 @@ from loop_in_hand import Confidants, Line, LoopInHand, actor_of, of_kind
 from pulsar_actors.exceptions import AlreadyClosed, InternalError, InvalidUrl
 from pulsar_actors.machines.lookup_events import Target
 from pulsar_actors.runtime.actor import Address, tell
-from pulsar_actors.runtime.binding_actor import (
+from pulsar_actors.runtime.binding_messages import (
     Abandon,
     AttachMember,
     BrokerFound,

@@ -24,7 +24,7 @@ from pulsar_actors.machines.ledgers.ack_groups import MAX_ENTRIES
 from pulsar_actors.machines.ledgers.backoff import Backoff
 from pulsar_actors.runtime.ack_box import MOMENT, AckBox
 from pulsar_actors.runtime.actor import tell
-from pulsar_actors.runtime.binding_actor import CloseHandle
+from pulsar_actors.runtime.binding_messages import CloseHandle
 from pulsar_actors.runtime.consumer_actor import AskForLast, ConsumerActor, LastMessage, Serve, Wiring
 from pulsar_actors.runtime.future import SlimFuture
 from pulsar_actors.runtime.hand_off import HandOff, Terms

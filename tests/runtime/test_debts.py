@@ -4,8 +4,8 @@ from concurrent.futures import Future
 import pytest
 from loop_in_hand import Interloper
 
-from pulsar_actors.exceptions import AlreadyClosed, InternalError
-from pulsar_actors.runtime.debts import Debts, anew, settle
+from pulsar_actors.exceptions import AlreadyClosed
+from pulsar_actors.runtime.debts import Debts
 from pulsar_actors.runtime.future import SlimFuture
 
 CLOSED = AlreadyClosed("the producer is closed")
@@ -77,14 +77,6 @@ def test_a_callback_that_owes_more_while_everything_ends_is_answered_too() -> No
     assert more[0].exception(0) is CLOSED
 
 
-def test_the_first_outcome_of_a_future_counts() -> None:
-    future: Future[str] = Future()
-    settle(future, "first")
-    settle(future, "second")
-    settle(future, CLOSED)
-    assert future.result(0) == "first"
-
-
 def test_a_callback_that_ends_the_program_does_not_keep_others_from_their_results(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
@@ -98,18 +90,3 @@ def test_a_callback_that_ends_the_program_does_not_keep_others_from_their_result
         debts.end(CLOSED)
     assert second.exception(0) is CLOSED
     assert "sys.exit()" in caplog.text
-
-
-def test_an_error_given_anew_is_another_one_that_says_the_same() -> None:
-    error = InternalError("a bug")
-    error.__cause__ = ValueError("of this kind")
-    fresh = anew(error)
-    assert fresh is not error
-    assert (type(fresh), str(fresh), fresh.__cause__) == (InternalError, "a bug", error.__cause__)
-
-
-def test_raising_an_error_anew_keeps_no_frames_on_the_one_that_lasts() -> None:
-    error = AlreadyClosed("closed")
-    with pytest.raises(AlreadyClosed):
-        raise anew(error)
-    assert error.__traceback__ is None

@@ -16,7 +16,7 @@ from concurrent.futures import ALL_COMPLETED, FIRST_COMPLETED, FIRST_EXCEPTION, 
 
 import pytest
 
-from pulsar_actors.runtime.future import SlimFuture
+from pulsar_actors.runtime.future import SlimFuture, settle
 
 PATIENCE = 10.0
 AT_ONCE = 0.0
@@ -426,3 +426,11 @@ def test_no_condition_is_made_for_one_that_nobody_waits_for(monkeypatch: pytest.
     assert made == []
     concurrent.futures.wait([future])
     assert len(made) == 1
+
+
+def test_the_first_outcome_that_a_future_is_settled_with_counts(make: Make) -> None:
+    future = make()
+    settle(future, "first")
+    settle(future, "second")
+    settle(future, ValueError("third"))
+    assert future.result(AT_ONCE) == "first"

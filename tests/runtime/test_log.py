@@ -3,7 +3,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from pulsar_actors.runtime.log import LOG
+from pulsar_actors.runtime.log import LOG, Log
 
 
 class Faulty(logging.Handler):
@@ -34,6 +34,11 @@ def test_a_line_names_whoever_has_something_to_say(caplog: pytest.LogCaptureFixt
     (line,) = caplog.records
     assert line.getMessage() == "a line with a value"
     assert (line.name, line.levelno, line.funcName) == ("pulsar_actors", logging.WARNING, "say")
+
+
+def test_another_log_has_another_name(caplog: pytest.LogCaptureFixture) -> None:
+    Log("pulsar_actors.of_this_test").warning("a line")
+    assert [line.name for line in caplog.records] == ["pulsar_actors.of_this_test"]
 
 
 def test_an_error_comes_with_its_traceback(caplog: pytest.LogCaptureFixture) -> None:

@@ -16,7 +16,7 @@ from pulsar_actors.machines.connection_events import Ask
 from pulsar_actors.machines.lookup_events import Target
 from pulsar_actors.machines.timers import StartTimer
 from pulsar_actors.runtime.actor import Died, tell
-from pulsar_actors.runtime.binding_actor import BrokerFound, FindBroker
+from pulsar_actors.runtime.binding_messages import BrokerFound, FindBroker
 from pulsar_actors.runtime.lookup_actor import EndLookups, LookupActor, LookupSettings, Question, Reached
 from pulsar_actors.runtime.members import Replied, Token
 from pulsar_actors.runtime.tally import Tally

@@ -1,5 +1,4 @@
 from collections.abc import Sequence
-from typing import Any
 
 import pytest
 from loop_in_hand import Interloper
@@ -116,7 +115,7 @@ def test_who_waits_for_room_is_woken_when_some_is_freed() -> None:
     assert not first.done()
     box.take(1)
     box.pending.give_back(1, 7)
-    box.freed()
+    box.waiting.wake_all()
     assert first.done()
     assert second.done()
 
@@ -142,21 +141,6 @@ def test_who_waits_for_room_hears_of_the_end_whether_it_comes_before_or_after() 
     box.pending.try_reserve(1, 7)
     assert before.done()
     assert box.room_for(7).done()
-
-
-def test_two_threads_may_wake_those_who_wait_at_once() -> None:
-    class Contested(list[Any]):
-        """Says that somebody waits when another thread has just woken it."""
-
-        def __bool__(self) -> bool:
-            return True
-
-        def popleft(self) -> Any:
-            return self.pop(0)
-
-    box, _ = outbox()
-    box._waiting = Contested()  # type: ignore[assignment]
-    box.freed()
 
 
 def test_in_a_forked_child_everything_is_refused_even_if_another_thread_had_the_lock() -> None:

@@ -17,7 +17,7 @@ from pulsar_actors.machines.connection_events import Drop
 from pulsar_actors.machines.ledgers.batching import BatchLimits
 from pulsar_actors.machines.producer import Producer
 from pulsar_actors.runtime.actor import Died, tell
-from pulsar_actors.runtime.binding_actor import CloseHandle
+from pulsar_actors.runtime.binding_messages import CloseHandle
 from pulsar_actors.runtime.future import SlimFuture
 from pulsar_actors.runtime.outgoing import Alone, SentTo
 from pulsar_actors.runtime.producer_actor import FlushAll, News, ProducerActor, TakeAll

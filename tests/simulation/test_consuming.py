@@ -224,7 +224,7 @@ class Consuming:
     def acknowledge_and_close_at_once(self) -> None:
         """Leave acknowledgements behind that nobody has sent yet: the close must."""
         (consumer,) = self.consumers
-        if consumer._parts.hand_off._claimed is not None:
+        if consumer._parts.hand_off._promises.claimed is not None:
             return  # a future that could not be cancelled any more is to have the next message
         self.clients[0].create_producer(TOPIC).send(b"more")
         message = consumer.receive(int(PATIENCE * 1000))
@@ -263,7 +263,7 @@ class Watch:
 
     def _look_for_sleepers(self, consumer: Consumer) -> None:
         hand_off = consumer._parts.hand_off
-        sleeps = hand_off.queued > 0 and (hand_off._futures or any(not each.done() for each in hand_off._waiting))
+        sleeps = hand_off.queued > 0 and (hand_off._promises.line or any(not each.done() for each in hand_off._waiting))
         self._asleep[consumer] = self._asleep.get(consumer, 0) + 1 if sleeps else 0
         assert self._asleep[consumer] < SOME_TIME, f"callers wait, and there are {hand_off.queued} messages for them"
 

@@ -8,10 +8,12 @@ comes in time.
 
 from typing import Final
 
+from pulsar_actors.broker.log import LOG
 from pulsar_actors.broker.model.refusal import Refusal
 from pulsar_actors.broker.session.session import Session
 from pulsar_actors.broker.session.surroundings import Handlers
 from pulsar_actors.broker.tokens import Identity, TokenRefused
+from pulsar_actors.wire.excerpt import excerpt
 from pulsar_actors.wire.PulsarApi_pb2 import (
     AuthData,
     CommandAuthChallenge,
@@ -55,6 +57,7 @@ def on_connect(session: Session, connect: CommandConnect, _: memoryview) -> None
     session.accepted = True
     session.version = connect.client_version
     session.features.CopyFrom(connect.feature_flags)
+    LOG.info("%s is accepted: %s", session, excerpt(connect.client_version))
     session.send(
         CommandConnected(
             server_version=SERVER_VERSION,

@@ -6,7 +6,7 @@ from typing import TypeAlias
 
 from google.protobuf.message import Message
 
-from pulsar_actors.broker.session.interference import Action, Seen, Side
+from pulsar_actors.broker.session.fault_actions import Action, Seen, Side
 from pulsar_actors.broker.session.reception import Reception
 from pulsar_actors.exceptions import InvalidArgument, Timeout
 from pulsar_actors.wire.excerpt import excerpt

@@ -8,18 +8,19 @@ and for a bug of ours, which is logged.
 A command passes two gates at which scripted faults may meet it, one on its way in and one on its way out.
 """
 
-import logging
 from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
 from google.protobuf.message import Message
 
+from pulsar_actors.broker.log import LOG
 from pulsar_actors.broker.model.consumer import Consumer
 from pulsar_actors.broker.model.producer import Producer
 from pulsar_actors.broker.model.refusal import Refusal
 from pulsar_actors.broker.session.answers import refusal_of
 from pulsar_actors.broker.session.directory import Node
-from pulsar_actors.broker.session.interference import Gate, Side
+from pulsar_actors.broker.session.fault_actions import Side
+from pulsar_actors.broker.session.gate import Gate
 from pulsar_actors.broker.session.outgoing import Outgoing
 from pulsar_actors.broker.session.surroundings import Handler, Surroundings
 from pulsar_actors.broker.tokens import Identity
@@ -39,7 +40,6 @@ from pulsar_actors.wire.PulsarApi_pb2 import (
 
 __all__ = ["Attached", "Session"]
 
-_LOG = logging.getLogger("pulsar_actors.broker")
 _FIRST = frozenset({CommandConnect, CommandAuthResponse, CommandPing, CommandPong})
 """What a client may say before it is accepted."""
 
@@ -100,6 +100,9 @@ class Session:
         self._awaits_sign = False
         here.loop.later(here.keepalive, self._keep_alive, None)
 
+    def __str__(self) -> str:
+        return f"connection {self.number} from {self.peer}"
+
     def at_end(self, function: Callable[["Session"], object]) -> None:
         """Call it when the connection has ended."""
         self._on_end.append(function)
@@ -147,6 +150,8 @@ class Session:
 
     def refuse(self, command: Message, refusal: Refusal) -> None:
         """Answer a command with a refusal, in the form that it has for this command."""
+        code = ServerError.Name(refusal.code)
+        LOG.info("a %s of %s is refused with %s: %s", type(command).__name__, self, code, refusal.reason)
         answer = refusal_of(command, refusal.code, refusal.reason)
         if answer is not None:
             self.send(answer)
@@ -207,7 +212,7 @@ class Session:
         except InvalidTopicName as fault:
             self.refuse(command, Refusal(ServerError.InvalidTopicName, str(fault)))
         except Exception:  # noqa: BLE001 - a bug, whatever it is, costs the connection that met it and no other
-            _LOG.exception("the broker cannot handle a %s", type(command).__name__)
+            LOG.exception("the broker cannot handle a %s of %s", type(command).__name__, self)
             self.close("a bug of the broker")
 
     def _put(self, command: Message, entry: Sequence[Buffer]) -> None:
@@ -242,7 +247,7 @@ class Session:
         if self.closed:
             return
         self.closed = True
-        _LOG.debug("connection %d of %s has ended: %s", self.number, self.peer, reason)
+        LOG.info("%s has ended: %s", self, reason)
         producers, consumers = list(self.producers.values()), list(self.consumers.values())
         self.producers.clear()
         self.consumers.clear()

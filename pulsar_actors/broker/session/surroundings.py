@@ -7,7 +7,7 @@ from google.protobuf.message import Message
 
 from pulsar_actors.broker.model.cluster import Cluster
 from pulsar_actors.broker.session.directory import Directory
-from pulsar_actors.broker.session.interference import Judge
+from pulsar_actors.broker.session.gate import Judge
 from pulsar_actors.broker.tokens import Identity
 from pulsar_actors.runtime.loop import Loop
 

@@ -7,9 +7,9 @@
 header did not come), and says why the token is refused, or None if it is not. Everything is behind it, as in Pulsar.
 """
 
-import logging
 from collections.abc import Callable
 
+from pulsar_actors.broker.log import LOG
 from pulsar_actors.broker.model.refusal import Busy, Conflict, Missing, Refusal
 from pulsar_actors.broker.web.brokers import BROKER_ROUTES
 from pulsar_actors.broker.web.calls import Call, Site
@@ -21,7 +21,7 @@ from pulsar_actors.broker.web.partitions import PARTITION_ROUTES
 from pulsar_actors.broker.web.policies import POLICY_ROUTES
 from pulsar_actors.broker.web.refusals import HttpRefusal
 from pulsar_actors.broker.web.requests import Request
-from pulsar_actors.broker.web.responses import Response, refused
+from pulsar_actors.broker.web.responses import Headers, Response, refused
 from pulsar_actors.broker.web.routes import Router, read_query
 from pulsar_actors.broker.web.schemas import SCHEMA_ROUTES
 from pulsar_actors.broker.web.subscriptions import SUBSCRIPTION_ROUTES
@@ -34,7 +34,6 @@ __all__ = ["CheckToken", "WebServer"]
 
 CheckToken = Callable[[str], str | None]
 
-_LOG = logging.getLogger("pulsar_actors")
 _BEARER = "bearer "
 _ROUTES = (
     *BROKER_ROUTES,
@@ -84,11 +83,11 @@ class WebServer:
         try:
             return self._dispatch(request)
         except HttpRefusal as refusal:
-            return refused(refusal.status, refusal.reason, refusal.headers)
+            return _refuse(request, refusal.status, refusal.reason, refusal.headers)
         except Refusal as refusal:
-            return refused(_status_of(refusal), refusal.reason)
+            return _refuse(request, _status_of(refusal), refusal.reason)
         except Exception as bug:  # noqa: BLE001 - the one that asked shall hear of it, and the others be served
-            _LOG.exception("%s %s failed", request.method, request.target)
+            LOG.exception("%s %s failed", request.method, request.target)
             return refused(500, f"a bug of the embedded broker, please report it: {type(bug).__name__}: {bug}")
 
     def _dispatch(self, request: Request) -> Response:
@@ -105,6 +104,11 @@ class WebServer:
         reason = self._check_token(token)
         if reason is not None:
             raise HttpRefusal(401, reason, (("WWW-Authenticate", "Bearer"),))
+
+
+def _refuse(request: Request, status: int, reason: str, headers: Headers = ()) -> Response:
+    LOG.info("%s %s is refused with %d: %s", request.method, request.target, status, reason)
+    return refused(status, reason, headers)
 
 
 def _status_of(refusal: Refusal) -> int:

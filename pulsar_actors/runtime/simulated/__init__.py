@@ -15,6 +15,7 @@ long as what happens in it, a race is an order of steps, and the same seed gives
     simulated_loop.py  `Loop` on the agenda and the network
     caller.py      code that blocks, in a thread of its own that runs only when it is its turn
     world.py       puts these together and makes the steps
+    engine.py      `Engine` in a world; worker.py: its workers; switch.py: its locks and checkpoints
     log.py         what the package logs, for the history
     explore.py     one scenario, many seeds; a failing one runs alone with one command
     errors.py      how a run can fail

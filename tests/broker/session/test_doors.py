@@ -1,7 +1,7 @@
 import pytest
 from session_bench import Bench, connect_command
 
-from pulsar_actors.broker.session.interference import Side
+from pulsar_actors.broker.session.fault_actions import Side
 from pulsar_actors.wire.commands import encode_command
 from pulsar_actors.wire.PulsarApi_pb2 import (
     CommandError,

@@ -123,6 +123,13 @@ def test_what_the_model_refuses_has_a_status_of_its_own(web: Any, refusal: Refus
     assert web.refusal("GET", "/admin/v2/persistent/public/default") == (status, refusal.reason)
 
 
+def test_a_call_that_is_refused_is_in_the_brokers_log(web: Any, caplog: pytest.LogCaptureFixture) -> None:
+    with caplog.at_level(logging.INFO, "pulsar_actors.broker"):
+        _, reason = web.refusal("GET", "/admin/v2/persistent/public/nowhere")
+    (line,) = caplog.records
+    assert line.getMessage() == f"GET /admin/v2/persistent/public/nowhere is refused with 404: {reason}"
+
+
 def test_a_bug_is_reported_to_the_one_who_asked_and_to_the_log(web: Any, caplog: pytest.LogCaptureFixture) -> None:
     def break_down(*_: object) -> None:
         raise ZeroDivisionError("planted")

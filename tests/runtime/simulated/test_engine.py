@@ -1,12 +1,10 @@
 """The engine of a client in a simulated world."""
 
-import threading
-
 import pytest
 
 from pulsar_actors.exceptions import OperationNotSupported, Timeout
 from pulsar_actors.runtime.future import SlimFuture
-from pulsar_actors.runtime.simulated.engine import SimulatedEngine, SimulatedLock
+from pulsar_actors.runtime.simulated.engine import SimulatedEngine
 from pulsar_actors.runtime.simulated.world import World
 
 
@@ -62,23 +60,6 @@ def test_what_would_wait_is_refused_on_a_loop() -> None:
         assert len(refused) == 1
 
 
-def test_a_worker_does_its_tasks_in_their_order_and_they_may_block() -> None:
-    with World(seed=1) as world:
-        worker = SimulatedEngine(world).workers[0]
-        done: list[float] = []
-
-        def rest() -> None:
-            world.block(lambda: False, 1.0)
-            done.append(world.now)
-
-        worker.submit(rest)
-        worker.submit(rest)
-        world.run()
-        worker.submit(rest)
-        world.run()
-        assert done == [1.0, 2.0, 3.0]
-
-
 def test_stopping_ends_loops_and_workers_after_the_tasks_that_are_there() -> None:
     with World(seed=1) as world:
         engine = SimulatedEngine(world)
@@ -127,36 +108,3 @@ def test_nothing_is_to_be_forgotten_because_nobody_forks_a_simulated_world() -> 
         engine = SimulatedEngine(world)
         engine.forget_everything()
         assert engine._loops[0].is_running
-
-
-def test_a_lock_keeps_others_out_though_whoever_holds_it_lets_them_go_first() -> None:
-    overlaps = 0
-    waited = 0
-    for seed in range(20):
-        with World(seed=seed) as world:
-            engine = SimulatedEngine(world)
-            lock = engine.interleaving.lock()
-            inside: list[str] = []
-
-            def enter(name: str, world: World = world, lock: object = lock, inside: list[str] = inside) -> None:
-                nonlocal overlaps, waited
-                waited += bool(inside)
-                with lock:  # type: ignore[attr-defined]
-                    overlaps += bool(inside)
-                    inside.append(name)
-                    world.checkpoint()
-                    world.checkpoint()
-                    inside.remove(name)
-
-            for name in "abc":
-                world.spawn(lambda name=name: enter(name))  # type: ignore[misc]
-            engine.loops[0].post(lambda _: enter("loop"), None)
-            world.run()
-    assert overlaps == 0
-    assert waited > 0
-
-
-def test_a_lock_of_the_simulation_is_not_one_of_the_system() -> None:
-    with World(seed=1) as world:
-        assert isinstance(SimulatedEngine(world).interleaving.lock(), SimulatedLock)
-        assert threading.active_count() >= 1

@@ -4,20 +4,20 @@ import pytest
 from bench_loop import BenchLoop
 from google.protobuf.message import Message
 
-from pulsar_actors.broker.session.interference import (
+from pulsar_actors.broker.session.fault_actions import (
     Action,
     Answer,
     CloseConnection,
     Delay,
     Drop,
     Duplicate,
-    Gate,
     Refuse,
     Reorder,
     Seen,
     Side,
     Stall,
 )
+from pulsar_actors.broker.session.gate import Gate
 from pulsar_actors.wire.PulsarApi_pb2 import (
     CommandAck,
     CommandFlow,

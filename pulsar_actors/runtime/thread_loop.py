@@ -5,8 +5,9 @@ which the interpreter makes atomic; only if the loop sleeps is there something t
 sockets does that. The loop says that it is about to sleep and *then* looks whether something was posted, the poster
 appends and *then* looks whether the loop sleeps: whichever is second sees the other.
 
-A function that raises is logged and never stops the loop. The thread is a daemon: an interpreter that ends does not
-wait for it.
+A function that raises is logged and never stops the loop. It runs until whoever made it stops it: the engine of a
+client, or an embedded broker. Then it does what was posted before, and its own thread closes every socket it has. The
+thread is a daemon: an interpreter that ends does not wait for it.
 """
 
 import heapq

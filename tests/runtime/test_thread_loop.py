@@ -5,7 +5,7 @@ import threading
 
 import pytest
 
-from pulsar_actors.runtime.threads import ThreadLoop
+from pulsar_actors.runtime.thread_loop import ThreadLoop
 
 PATIENCE = 20.0
 
