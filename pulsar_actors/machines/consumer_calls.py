@@ -1,0 +1,168 @@
+"""What a consumer's user asks of the broker and waits for: to seek, and to unsubscribe.
+
+To seek in a stored topic a broker closes its consumers. Where to subscribe again depends on whether the seek succeeds,
+so its answer is awaited first; the seek is done when the consumer is bound again. Acknowledgements are sent before
+SEEK and held after it: one that overtook it would skip messages of the new place. If the connection ends before the
+answer, nobody knows whether the seek took effect; the call fails saying so, and the consumer lives on, rather than seek
+again by itself and move a subscription that others may have moved since. An unsubscribe is treated alike.
+
+The rows that name these guards and actions stand in `consumer.py`.
+"""
+
+from abc import abstractmethod
+
+from pulsar_actors.exceptions import ConnectError, ConnectionLost, InvalidArgument, OutcomeUnknown, PulsarException
+from pulsar_actors.machines.binding import Binding
+from pulsar_actors.machines.binding_events import BrokerClosed, Detach, Detached, Fail, Migrated
+from pulsar_actors.machines.chart import Effects
+from pulsar_actors.machines.consumer_events import (
+    AskToSeek,
+    AskToUnsubscribe,
+    Done,
+    Seek,
+    SeekAnswered,
+    SeekFailed,
+    Unsubscribe,
+    UnsubscribeAnswered,
+    UnsubscribeFailed,
+)
+from pulsar_actors.machines.deliveries import Deliveries
+from pulsar_actors.machines.ledgers.backoff import Backoff
+from pulsar_actors.machines.ledgers.seek_command import impossible, seek_command
+from pulsar_actors.wire.message_id import MessageId
+from pulsar_actors.wire.PulsarApi_pb2 import CommandSubscribe, CommandUnsubscribe
+
+
+class Calls(Binding):
+    """The guards and actions for calls, in the order of the consumer's chart."""
+
+    __slots__ = ("_call", "_consumer_id", "deliveries")
+
+    def __init__(
+        self,
+        command: CommandSubscribe,
+        deliveries: Deliveries,
+        backoff: Backoff,
+        operation_timeout: float,
+        *,
+        tls: bool,
+    ) -> None:
+        super().__init__(command.topic, backoff, operation_timeout, tls=tls)
+        self.deliveries = deliveries
+        self._consumer_id = command.consumer_id
+        self._call: Seek | Unsubscribe | None = None
+
+    @abstractmethod
+    def watch_anew(self, now: float) -> Effects:
+        """Set the timers that may have passed unheard while there was no use for them."""
+
+    def fail_calls(self, error: PulsarException) -> Effects:
+        """Fail a seek or unsubscribe that is on its way: it is not waited for."""
+        return self._call_failed(OutcomeUnknown(self._unknown(str(error))))
+
+    # Seek.
+
+    def names_no_place(self, event: Seek, now: float) -> bool:
+        """Hold for a target that no topic has."""
+        return impossible(event.target) is not None
+
+    def refuse_place(self, event: Seek, now: float) -> Effects:
+        """Say what is wrong with it."""
+        problem = impossible(event.target)
+        assert problem is not None  # noqa: S101 - the guard has looked
+        return [Fail(event.token, problem)]
+
+    def ask_to_seek(self, event: Seek, now: float) -> Effects:
+        """Send the acknowledgements that are held, then SEEK."""
+        command = seek_command(self._consumer_id, event.target, self.deliveries.ledgers.acks.largest_batch)
+        acks = self.deliveries.send_acks()
+        self._call = event
+        return [*acks, AskToSeek(self._next_attempt(), command, self._operation_timeout)]
+
+    def finish_seek(self, event: SeekAnswered, now: float) -> Effects:
+        """Begin anew on the same binding: this broker closed nothing."""
+        return [*self.deliveries.sought_while_bound(self._target()), *self._call_done(), *self.watch_anew(now)]
+
+    def fail_call(self, event: SeekFailed | UnsubscribeFailed, now: float) -> Effects:
+        """Go on as if nothing had been asked. Subscribing again would bring back what an unsubscribe has deleted."""
+        return [*self._call_failed(event.error), *self.watch_anew(now)]
+
+    def await_seek(self, event: BrokerClosed, now: float) -> Effects:
+        """Remember where to go once the seek is answered."""
+        self.unbound(now)
+        return self.note_broker(event, now)
+
+    def attach_sought(self, event: SeekAnswered, now: float) -> Effects:
+        """Subscribe again at the new place, at the broker that was named."""
+        return [*self.deliveries.sought(self._target()), *self.attach_assigned(event, now)]
+
+    def look_up_sought(self, event: SeekAnswered, now: float) -> Effects:
+        """Subscribe again at the new place."""
+        return [*self.deliveries.sought(self._target()), Detach(self.connection), self._look_up()]
+
+    def fail_seek_unbound(self, event: SeekFailed, now: float) -> Effects:
+        """Subscribe again at the old place."""
+        return [*self._call_failed(event.error), Detach(self.connection), self._pause(now)]
+
+    def lose_call_and_migrate(self, event: Migrated, now: float) -> Effects:
+        """Do not wait for an answer: the old cluster's means nothing in the new one."""
+        return [*self._call_lost("the topic migrated to another cluster"), *self.migrate(event, now)]
+
+    def lose_call(self, event: Detached, now: float) -> Effects:
+        """Tell the caller that nobody knows, and go on."""
+        return [*self._call_lost(str(event.error)), self._pause(now)]
+
+    def refuse_second_call(self, event: Seek | Unsubscribe, now: float) -> Effects:
+        """Have one done before the next."""
+        running = type(self._call).__name__.lower()
+        return [Fail(event.token, InvalidArgument(f"a running {running} has to end first: wait for it"))]
+
+    def seek_awaits_binding(self, event: Seek | Unsubscribe, now: float) -> bool:
+        """Hold while a seek has succeeded and the consumer is not bound again yet."""
+        return self._call is not None
+
+    def refuse_unbound_call(self, event: Seek | Unsubscribe, now: float) -> Effects:
+        """Say that there is nobody to ask now."""
+        what = type(event).__name__.lower()
+        return [Fail(event.token, ConnectError(f"the {what} was not sent: the consumer is {self.state.name}"))]
+
+    # Unsubscribe.
+
+    def ask_to_unsubscribe(self, event: Unsubscribe, now: float) -> Effects:
+        """Send the acknowledgements that are held, then UNSUBSCRIBE."""
+        command = CommandUnsubscribe(consumer_id=self._consumer_id, force=event.force)
+        acks = self.deliveries.send_acks()
+        self._call = event
+        return [*acks, AskToUnsubscribe(self._next_attempt(), command, self._operation_timeout)]
+
+    def end_unsubscribed(self, event: UnsubscribeAnswered, now: float) -> Effects:
+        """End: without its subscription a consumer is nothing."""
+        return [*self._call_done(), *self._end(None)]
+
+    def lose_call_and_let_go(self, event: BrokerClosed, now: float) -> Effects:
+        """Tell the caller that nobody knows, and go on."""
+        return [*self._call_lost("the broker closed the consumer"), *self.let_go(event, now)]
+
+    # The end.
+
+    def turn_away(self, event: Seek | Unsubscribe, now: float) -> Effects:
+        """Say that it is too late."""
+        return [Fail(event.token, self._over)]
+
+    def _target(self) -> MessageId | int:
+        assert isinstance(self._call, Seek)  # noqa: S101 - the states that come here hold a seek
+        return self._call.target
+
+    def _call_done(self) -> Effects:
+        call, self._call = self._call, None
+        return [] if call is None else [Done(call.token)]
+
+    def _call_failed(self, error: PulsarException) -> Effects:
+        call, self._call = self._call, None
+        return [] if call is None else [Fail(call.token, error)]
+
+    def _call_lost(self, why: str) -> Effects:
+        return self._call_failed(ConnectionLost(self._unknown(why)))
+
+    def _unknown(self, why: str) -> str:
+        return f"the {type(self._call).__name__.lower()} may have taken effect, or not: {why}"
