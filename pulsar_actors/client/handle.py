@@ -12,11 +12,10 @@ from pulsar_actors.client.receiving import Receiving
 from pulsar_actors.client.stats import ConsumerStats, RateMeter
 from pulsar_actors.exceptions import InvalidArgument, ProcessForked
 from pulsar_actors.machines.consumer import Consumer as Machine
-from pulsar_actors.machines.consumer_events import Seek
+from pulsar_actors.machines.consumer_events import AskForLast, LastMessage, Seek
 from pulsar_actors.runtime.ack_box import AckBox
 from pulsar_actors.runtime.actor import Address, tell
 from pulsar_actors.runtime.binding_actor import CloseHandle, Ties
-from pulsar_actors.runtime.consumer_actor import AskForLast, LastMessage
 from pulsar_actors.runtime.debts import anew, settle
 from pulsar_actors.runtime.engine import Engine
 from pulsar_actors.runtime.future import SlimFuture

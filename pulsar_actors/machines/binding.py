@@ -275,6 +275,7 @@ class Binding(StateMachine, ABC):
     def _accepted(self) -> bool:
         """Begin a binding, and tell whether the user waits to hear of it."""
         awaited, self._awaited, self._was_bound = self._awaited, False, True
+        self._last_error = None
         self.timers.stop(CreationTimedOut)
         return awaited
 
@@ -297,9 +298,11 @@ class Binding(StateMachine, ABC):
         return address_of_our_kind(command.brokerServiceUrl, command.brokerServiceUrlTls, tls=self._tls)
 
     def _creation_timeout(self) -> Timeout:
-        seconds, state = self._operation_timeout, self.state.name
-        last = f"; the last failure was: {self._last_error}" if self._last_error else ""
-        return Timeout(f"the {self.kind} could not be created within {seconds:g} s: still {state}{last}")
+        seconds, stage = self._operation_timeout, f"still {self.state.name}{self._last_failure()}"
+        return Timeout(f"the {self.kind} could not be created within {seconds:g} s: {stage}")
+
+    def _last_failure(self) -> str:
+        return f"; the last failure was: {self._last_error}" if self._last_error else ""
 
     def _close_timeout(self) -> Timeout:
         return Timeout(f"the broker has not answered in time to the close of the {self.kind}")

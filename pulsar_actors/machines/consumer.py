@@ -11,7 +11,7 @@ connection it hears which entry was opened last: a reader goes on after that one
 SUBSCRIBE knows of no permits; it gets those for the whole queue, once. Acknowledgements made without a binding wait for
 the next one.
 
-What becomes of a seek and of an unsubscribe is told in `consumer_calls.py`, likewise with the actions for it.
+What becomes of a seek, an unsubscribe and a question is told in `consumer_calls.py`, likewise with the actions for it.
 """
 
 from enum import Enum, unique
@@ -41,6 +41,7 @@ from pulsar_actors.machines.consumer_events import (
     AcksDue,
     ActiveChange,
     ActiveChanged,
+    AskForLast,
     AskToSubscribe,
     Attached,
     Await,
@@ -49,9 +50,12 @@ from pulsar_actors.machines.consumer_events import (
     EndReached,
     GiveUp,
     HandedOut,
+    LastNotTold,
+    LastTold,
     MarkEnd,
     MessagesArrived,
     Opened,
+    QuestionsDue,
     Redeliver,
     Refuse,
     Returned,
@@ -187,6 +191,13 @@ ROWS: Final = (
     Row(Unsubscribe,         REBINDING,       INTERNAL,        "seek_awaits_binding", "refuse_second_call"),
     Row(Unsubscribe,         REBINDING,       INTERNAL,        None,                  "refuse_unbound_call"),
 
+    # Which message is the last.
+    Row(AskForLast,          BOUND,           INTERNAL,        None,                  "put_question"),
+    Row(LastTold,            BOUND,           INTERNAL,        None,                  "answer_question"),
+    Row(LastNotTold,         BOUND,           INTERNAL,        None,                  "fail_question"),
+    Row(AskForLast,          UNBOUND,         INTERNAL,        None,                  "note_question"),
+    Row(QuestionsDue,        LIVE,            INTERNAL,        None,                  "fail_late_questions"),
+
     # Whether bound or not.
     Row(Acknowledge,         LIVE,            INTERNAL,        None,                  "mark"),
     Row(AcknowledgeUpTo,     LIVE,            INTERNAL,        None,                  "mark_up_to"),
@@ -213,6 +224,7 @@ ROWS: Final = (
     Row(AcknowledgeUpTo,     ENDING,          INTERNAL,        None,                  "turn_ack_away"),
     Row(Seek,                ENDING,          INTERNAL,        None,                  "turn_away"),
     Row(Unsubscribe,         ENDING,          INTERNAL,        None,                  "turn_away"),
+    Row(AskForLast,          ENDING,          INTERNAL,        None,                  "turn_away"),
     Row(Close,               ENDING,          INTERNAL),
 
     # Nothing comes of these without a binding: the next one brings everything unacknowledged again.
@@ -239,6 +251,8 @@ ROWS: Final = (
     Row(SeekFailed,          (IDLE, *REBINDING, READY, UNSUBSCRIBING, *ENDING),                    INTERNAL),
     Row(UnsubscribeAnswered, (IDLE, *UNBOUND, READY, SEEKING, *ENDING),                            INTERNAL),
     Row(UnsubscribeFailed,   (IDLE, *UNBOUND, READY, SEEKING, *ENDING),                            INTERNAL),
+    Row(LastTold,            (IDLE, *UNBOUND, *ENDING),                                            INTERNAL),
+    Row(LastNotTold,         (IDLE, *UNBOUND, *ENDING),                                            INTERNAL),
     Row(BrokerClosed,        (IDLE, *SEARCHING, *ENDING),                                          INTERNAL),
     Row(Migrated,            tuple(State),                                                         INTERNAL),
     Row(MessagesArrived,     (IDLE, *UNBOUND, *ENDING),                                            INTERNAL),
@@ -248,14 +262,15 @@ ROWS: Final = (
     Row(DeadLetterSent,      (IDLE, *ENDING),                                                      INTERNAL),
     Row(DeadLetterFailed,    (IDLE, *ENDING),                                                      INTERNAL),
     Row(CreationTimedOut,    (IDLE, READY, *ASKING, *ENDING),                                      INTERNAL),
+    Row(QuestionsDue,        (IDLE, *ENDING),                                                      INTERNAL),
     Row(AcksDue,             (IDLE, *UNBOUND, SEEKING, *ENDING),                                   INTERNAL),
     Row(SweepDue,            (IDLE, *UNBOUND, *ENDING),                                            INTERNAL),
 )
 # fmt: on
 
 OURS: Final = (
-    Open, Seek, Unsubscribe, Close, Acknowledge, AcknowledgeUpTo, Refuse, Redeliver, HandedOut, Returned, Spoiled,
-    Await, GiveUp,
+    Open, Seek, Unsubscribe, AskForLast, Close, Acknowledge, AcknowledgeUpTo, Refuse, Redeliver, HandedOut, Returned,
+    Spoiled, Await, GiveUp,
 )  # fmt: skip
 
 CHART: Final = Chart("consumer", states=State, initial=IDLE, final=OVER, ours=OURS, rows=ROWS)
@@ -293,6 +308,7 @@ class Consumer(Calls, chart=CHART):
     def unbound(self, now: float) -> None:
         """Hold again what was not answered."""
         self.deliveries.unbound(now)
+        self._questions.unbind()
 
     def close_request(self) -> CommandCloseConsumer:
         """Close by id."""
@@ -327,10 +343,11 @@ class Consumer(Calls, chart=CHART):
         return [self.deliveries.tell_epoch(), *self.begin(event, now)]
 
     def begin(self, event: Subscribed, now: float) -> Effects:
-        """Tell the user, end a seek that waited for this, and let messages come."""
+        """Tell the user, end a seek that waited for this, let messages come, and ask what waits to be asked."""
         opened = [Opened()] if self._accepted() else []
         self._backoff.reset()
-        return [*opened, *self._call_done(), *self.deliveries.subscribed(), *self.watch_anew(now)]
+        granted = self.deliveries.subscribed()
+        return [*opened, *self._call_done(), *granted, *self.ask_all(now), *self.watch_anew(now)]
 
     # Bound.
 

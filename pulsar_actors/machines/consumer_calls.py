@@ -1,4 +1,4 @@
-"""What a consumer's user asks of the broker and waits for: to seek, and to unsubscribe.
+"""What a consumer's user asks of the broker and waits for: to seek, to unsubscribe, and which message is the last.
 
 To seek in a stored topic a broker closes its consumers. Where to subscribe again depends on whether the seek succeeds,
 so its answer is awaited first; the seek is done when the consumer is bound again. Acknowledgements are sent before
@@ -6,19 +6,35 @@ SEEK and held after it: one that overtook it would skip messages of the new plac
 answer, nobody knows whether the seek took effect; the call fails saying so, and the consumer lives on, rather than seek
 again by itself and move a subscription that others may have moved since. An unsubscribe is treated alike.
 
+A question for the last message changes nothing at a broker. It waits for a binding, and is asked again on the next one
+if it loses its own, until its time is up.
+
 The rows that name these guards and actions stand in `consumer.py`.
 """
 
 from abc import abstractmethod
 
-from pulsar_actors.exceptions import ConnectError, ConnectionLost, InvalidArgument, OutcomeUnknown, PulsarException
+from pulsar_actors.exceptions import (
+    ConnectError,
+    ConnectionLost,
+    InvalidArgument,
+    OutcomeUnknown,
+    PulsarException,
+    Timeout,
+)
 from pulsar_actors.machines.binding import Binding
 from pulsar_actors.machines.binding_events import BrokerClosed, Detach, Detached, Fail, Migrated
 from pulsar_actors.machines.chart import Effects
 from pulsar_actors.machines.consumer_events import (
+    AskForLast,
     AskToSeek,
+    AskToTellLast,
     AskToUnsubscribe,
     Done,
+    LastMessage,
+    LastNotTold,
+    LastTold,
+    QuestionsDue,
     Seek,
     SeekAnswered,
     SeekFailed,
@@ -28,15 +44,16 @@ from pulsar_actors.machines.consumer_events import (
 )
 from pulsar_actors.machines.deliveries import Deliveries
 from pulsar_actors.machines.ledgers.backoff import Backoff
+from pulsar_actors.machines.ledgers.questions import Questions
 from pulsar_actors.machines.ledgers.seek_command import impossible, seek_command
 from pulsar_actors.wire.message_id import MessageId
-from pulsar_actors.wire.PulsarApi_pb2 import CommandSubscribe, CommandUnsubscribe
+from pulsar_actors.wire.PulsarApi_pb2 import CommandGetLastMessageId, CommandSubscribe, CommandUnsubscribe
 
 
 class Calls(Binding):
     """The guards and actions for calls, in the order of the consumer's chart."""
 
-    __slots__ = ("_call", "_consumer_id", "deliveries")
+    __slots__ = ("_call", "_consumer_id", "_questions", "_questions_at", "deliveries")
 
     def __init__(
         self,
@@ -51,14 +68,17 @@ class Calls(Binding):
         self.deliveries = deliveries
         self._consumer_id = command.consumer_id
         self._call: Seek | Unsubscribe | None = None
+        self._questions: Questions[object] = Questions()
+        self._questions_at: float | None = None
 
     @abstractmethod
     def watch_anew(self, now: float) -> Effects:
         """Set the timers that may have passed unheard while there was no use for them."""
 
     def fail_calls(self, error: PulsarException) -> Effects:
-        """Fail a seek or unsubscribe that is on its way: it is not waited for."""
-        return self._call_failed(OutcomeUnknown(self._unknown(str(error))))
+        """Fail a seek or unsubscribe that is on its way, which is not waited for, and all questions."""
+        unanswered = [Fail(token, error) for token in self._questions.drain()]
+        return [*self._call_failed(OutcomeUnknown(self._unknown(str(error)))), *unanswered]
 
     # Seek.
 
@@ -110,7 +130,7 @@ class Calls(Binding):
 
     def lose_call(self, event: Detached, now: float) -> Effects:
         """Tell the caller that nobody knows, and go on."""
-        return [*self._call_lost(str(event.error)), self._pause(now)]
+        return [*self._call_lost(str(event.error)), *self.back_off(event, now)]
 
     def refuse_second_call(self, event: Seek | Unsubscribe, now: float) -> Effects:
         """Have one done before the next."""
@@ -143,11 +163,58 @@ class Calls(Binding):
         """Tell the caller that nobody knows, and go on."""
         return [*self._call_lost("the broker closed the consumer"), *self.let_go(event, now)]
 
+    # Which message is the last.
+
+    def put_question(self, event: AskForLast, now: float) -> Effects:
+        """Ask at once."""
+        return [*self.note_question(event, now), *self.ask_all(now)]
+
+    def answer_question(self, event: LastTold, now: float) -> Effects:
+        """Give the answer to whoever asked."""
+        command, acknowledged = event.command, None
+        if command.HasField("consumer_mark_delete_position"):
+            acknowledged = MessageId.from_data(command.consumer_mark_delete_position)
+        last = LastMessage(MessageId.from_data(command.last_message_id), acknowledged)
+        token = self._questions.answered(event.question)
+        return [] if token is None else [Done(token, last)]
+
+    def fail_question(self, event: LastNotTold, now: float) -> Effects:
+        """Pass the error on."""
+        token = self._questions.answered(event.question)
+        return [] if token is None else [Fail(token, event.error)]
+
+    def note_question(self, event: AskForLast, now: float) -> Effects:
+        """Keep it for the next binding; its time runs."""
+        self._questions.add(event.token, event.deadline)
+        return self._watch_questions(now)
+
+    def fail_late_questions(self, event: QuestionsDue, now: float) -> Effects:
+        """Say what there was instead of an answer."""
+        what = f"which message of {self.topic} is the last was not told in time"
+        error = Timeout(f"{what}: the consumer is {self.state.name}{self._last_failure()}")
+        late = [Fail(token, error) for token in self._questions.expire(now)]
+        self._questions_at = None
+        return [*late, *self._watch_questions(now)]
+
     # The end.
 
-    def turn_away(self, event: Seek | Unsubscribe, now: float) -> Effects:
+    def turn_away(self, event: Seek | Unsubscribe | AskForLast, now: float) -> Effects:
         """Say that it is too late."""
         return [Fail(event.token, self._over)]
+
+    def ask_all(self, now: float) -> Effects:
+        """Put the questions that wait to the broker."""
+        command = CommandGetLastMessageId(consumer_id=self._consumer_id, request_id=0)
+        askings = self._questions.take_unasked()
+        return [AskToTellLast(one.number, command, max(0.0, one.deadline - now)) for one in askings]
+
+    def _watch_questions(self, now: float) -> Effects:
+        """Set the timer for the question that is due first, unless it comes early enough already."""
+        deadline = self._questions.next_deadline()
+        if deadline is None or (self._questions_at is not None and self._questions_at <= deadline):
+            return []
+        self._questions_at = deadline
+        return [self.timers.start(QuestionsDue, max(0.0, deadline - now))]
 
     def _target(self) -> MessageId | int:
         assert isinstance(self._call, Seek)  # noqa: S101 - the states that come here hold a seek

@@ -8,6 +8,7 @@ from consumer_bench import (
     MOVE,
     NOT_READY,
     NOW_MS,
+    Subscriber,
     acked,
     acknowledge,
     entries,
@@ -19,10 +20,12 @@ from consumer_bench import (
 )
 
 from pulsar_actors.exceptions import (
+    AlreadyClosed,
     ConnectError,
     ConnectionLost,
     InvalidArgument,
     OutcomeUnknown,
+    Timeout,
 )
 from pulsar_actors.machines.binding_events import (
     Attach,
@@ -41,10 +44,16 @@ from pulsar_actors.machines.consumer_events import (
     Acked,
     Acknowledge,
     AcksDue,
+    AskForLast,
     AskToSeek,
+    AskToTellLast,
     AskToUnsubscribe,
     ClearQueue,
     Done,
+    LastMessage,
+    LastNotTold,
+    LastTold,
+    QuestionsDue,
     Seek,
     SeekAnswered,
     SeekFailed,
@@ -54,10 +63,9 @@ from pulsar_actors.machines.consumer_events import (
     UnsubscribeFailed,
 )
 from pulsar_actors.machines.ledgers.start_position import StartPosition
+from pulsar_actors.machines.timers import StartTimer
 from pulsar_actors.wire.message_id import EARLIEST, MessageId
-from pulsar_actors.wire.PulsarApi_pb2 import (
-    CommandAck,
-)
+from pulsar_actors.wire.PulsarApi_pb2 import CommandAck, CommandGetLastMessageIdResponse, MessageIdData
 
 # Seek.
 
@@ -234,7 +242,117 @@ def test_an_unsubscribe_waits_for_a_seek_to_be_bound_again() -> None:
     assert isinstance(failed.error, InvalidArgument)
 
 
+# Which message is the last.
+
+
+LAST = CommandGetLastMessageIdResponse(last_message_id=MessageIdData(ledgerId=3, entryId=9), request_id=1)
+
+
+def asked(driven: Subscriber) -> AskToTellLast:
+    (ask,) = driven.did(AskToTellLast)
+    assert isinstance(ask, AskToTellLast)
+    return ask
+
+
+def test_the_last_message_is_asked_for_and_told_with_what_was_acknowledged_if_the_broker_says() -> None:
+    driven = ready()
+    driven.tell(AskForLast("first", driven.now + 30.0), AskForLast("second", driven.now + 20.0))
+    ask = asked(driven)
+    assert (ask.question, ask.command.consumer_id, ask.timeout) == (2, 7, 20.0)
+    assert driven.tell(LastTold(1, LAST)) == [Done("first", LastMessage(MessageId(3, 9), None))]
+    told = CommandGetLastMessageIdResponse()
+    told.CopyFrom(LAST)
+    told.consumer_mark_delete_position.CopyFrom(MessageIdData(ledgerId=3, entryId=4))
+    assert driven.tell(LastTold(2, told)) == [Done("second", LastMessage(MessageId(3, 9), MessageId(3, 4)))]
+    assert driven.tell(LastTold(2, told)) == []
+
+
+def test_a_refusal_to_tell_the_last_message_is_passed_on() -> None:
+    driven = ready()
+    driven.tell(AskForLast("x", driven.now + 30.0))
+    assert driven.tell(LastNotTold(1, NOT_READY)) == [Fail("x", NOT_READY)]
+    assert driven.tell(LastNotTold(1, NOT_READY)) == []
+
+
+@pytest.mark.parametrize("event", [Detached(1, LOST), Migrated(1, MIGRATE), BrokerClosed(1, CLOSE)])
+def test_a_question_that_loses_its_broker_is_asked_again_as_soon_as_there_is_another(event: Any) -> None:
+    driven = ready()
+    driven.tell(AskForLast("x", driven.now + 30.0), event)
+    assert driven.did(Fail) == []
+    if driven.machine.state is State.WAITING:
+        driven.fire(RetryDue)
+    driven.now += 5.0
+    left = 130.0 - driven.now
+    driven.subscribe()
+    ask = asked(driven)
+    assert (ask.question, ask.timeout) == (2, left)
+    assert driven.tell(LastTold(1, LAST), LastNotTold(1, NOT_READY)) == []
+    assert driven.tell(LastTold(2, LAST)) == [Done("x", LastMessage(MessageId(3, 9), None))]
+
+
+def test_a_question_may_be_asked_while_a_seek_runs_and_waits_where_that_has_closed_the_consumer() -> None:
+    driven = seeking()
+    driven.tell(AskForLast("first", driven.now + 30.0))
+    assert asked(driven).question == 1
+    driven.tell(BrokerClosed(1, CLOSE), AskForLast("second", driven.now + 30.0))
+    assert driven.did(AskToTellLast) == []
+    driven.tell(SeekAnswered(driven.attempt))
+    driven.subscribe()
+    assert [ask.question for ask in driven.did(AskToTellLast)] == [2, 3]
+
+
+def test_questions_fail_when_their_time_is_up_and_name_the_topic_and_the_last_failure() -> None:
+    driven = ready()
+    driven.tell(AskForLast("first", driven.now + 30.0), Detached(1, LOST), AskForLast("second", driven.now + 40.0))
+    assert driven.effects == []
+    driven.fire(QuestionsDue)
+    (failed,) = driven.did(Fail)
+    assert (failed.token, type(failed.error)) == ("first", Timeout)
+    assert str(failed.error) == (
+        "which message of t is the last was not told in time: the consumer is WAITING; the last failure was: reset"
+    )
+    driven.fire(QuestionsDue)
+    assert [fail.token for fail in driven.did(Fail)] == ["second"]
+    assert driven.now == 140.0
+    driven.fire(RetryDue)
+    driven.subscribe()
+    assert driven.did(AskToTellLast) == []
+
+
+def test_a_failure_from_before_the_binding_is_not_blamed_for_a_question_without_an_answer() -> None:
+    driven = ready()
+    driven.tell(Detached(1, LOST))
+    driven.fire(RetryDue)
+    driven.subscribe()
+    driven.tell(AskForLast("x", driven.now + 30.0))
+    driven.fire(QuestionsDue)
+    (failed,) = driven.did(Fail)
+    assert str(failed.error).endswith("the consumer is READY")
+
+
+def test_one_timer_serves_all_questions() -> None:
+    driven = ready()
+    driven.tell(AskForLast("first", driven.now + 30.0))
+    assert driven.did(StartTimer)
+    driven.tell(LastTold(1, LAST), AskForLast("second", driven.now + 30.0))
+    assert driven.did(StartTimer) == []
+    driven.tell(AskForLast("sooner", driven.now + 1.0))
+    assert driven.did(StartTimer)
+
+
 # The end.
+
+
+@pytest.mark.parametrize("bound", [True, False])
+def test_an_open_question_ends_with_the_consumer(bound: bool) -> None:  # noqa: FBT001 - a case
+    driven = ready()
+    if not bound:
+        driven.tell(Detached(1, LOST))
+    driven.tell(AskForLast("x", driven.now + 30.0), Close())
+    (failed,) = driven.did(Fail)
+    assert (failed.token, type(failed.error)) == ("x", AlreadyClosed)
+    (late,) = driven.tell(AskForLast("late", driven.now + 30.0))
+    assert (late.token, type(late.error)) == ("late", AlreadyClosed)
 
 
 @pytest.mark.parametrize("call", [Seek("token", plain(0)), Unsubscribe("token")])

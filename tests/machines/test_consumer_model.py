@@ -47,15 +47,19 @@ from pulsar_actors.machines.consumer_events import (
     AcknowledgeUpTo,
     AcksAnswered,
     AcksDue,
+    AskForLast,
     AskToAck,
     AskToSeek,
     AskToSubscribe,
+    AskToTellLast,
     AskToUnsubscribe,
     Attached,
     ClearQueue,
     Done,
     HandedOut,
     HandOver,
+    LastNotTold,
+    LastTold,
     MessagesArrived,
     Opened,
     Redeliver,
@@ -83,8 +87,10 @@ from pulsar_actors.wire.PulsarApi_pb2 import (
     CommandAck,
     CommandCloseConsumer,
     CommandFlow,
+    CommandGetLastMessageIdResponse,
     CommandRedeliverUnacknowledgedMessages,
     CommandTopicMigrated,
+    MessageIdData,
 )
 
 QUEUE = 4
@@ -100,6 +106,7 @@ CLOSES = [
 MIGRATION = CommandTopicMigrated(
     resource_id=7, resource_type=CommandTopicMigrated.Consumer, brokerServiceUrl="pulsar://c"
 )
+LAST = CommandGetLastMessageIdResponse(last_message_id=MessageIdData(ledgerId=1, entryId=8), request_id=1)
 SELDOM = st.sampled_from([False, False, True])  # or a consumer would hardly live long enough to do wrong
 AGES = st.sampled_from([0, 0, 0, 1])
 Place = tuple[int, int]  # entry, index in its batch
@@ -158,6 +165,8 @@ class AnyConsumer(RuleBasedStateMachine):
         self.seen: list[Seen] = []
         self.acknowledged: set[Place] = set()
         self.unanswered_acks: list[int] = []
+        self.questions: list[int] = []  # the calls that ask for the last message
+        self.unanswered: list[int] = []  # the questions that the broker has now
         self.epoch = self.brokers_epoch = 0
         self.in_the_middle = False
         self.asked: type | None = None
@@ -204,7 +213,7 @@ class AnyConsumer(RuleBasedStateMachine):
                 self.bound = False
             case DropConnection():
                 self.bound = self.may_be_bound = False
-            case AskToSubscribe() | AskToSeek() | AskToAck() | Tell():
+            case AskToSubscribe() | AskToSeek() | AskToAck() | AskToTellLast() | Tell():
                 self.hear(effect)
             case _:
                 self.count_end(effect)
@@ -236,6 +245,8 @@ class AnyConsumer(RuleBasedStateMachine):
             self.seek_is_open = True
         if isinstance(effect, AskToAck):
             self.unanswered_acks.append(effect.ack)
+        if isinstance(effect, AskToTellLast):
+            self.unanswered.append(effect.question)
         self.obey(effect.command)
 
     def obey(self, command: Any) -> None:
@@ -303,7 +314,7 @@ class AnyConsumer(RuleBasedStateMachine):
             if isinstance(event, SeekAnswered):
                 self.acknowledged = set()
         if state is State.SUBSCRIBING and isinstance(event, Subscribed):
-            self.bound, self.permits, self.flows = True, 0, []
+            self.bound, self.permits, self.flows, self.unanswered = True, 0, [], []
         self.tell(event)
         if state is State.SUBSCRIBING and isinstance(event, Subscribed):
             assert self.flows == [QUEUE], "not granted exactly once after subscribing"
@@ -384,6 +395,12 @@ class AnyConsumer(RuleBasedStateMachine):
     def answer_acks(self, *, refused: bool) -> None:
         self.tell(AcksAnswered(self.unanswered_acks.pop(0), NOT_READY if refused else None))
 
+    @precondition(lambda self: self.unanswered)
+    @rule(refused=st.booleans())
+    def tell_last(self, *, refused: bool) -> None:
+        question = self.unanswered.pop(0)
+        self.tell(LastNotTold(question, NOT_READY) if refused else LastTold(question, LAST))
+
     @precondition(lambda self: self.timers)
     @rule(data=st.data())
     def time_passes(self, data: st.DataObject) -> None:
@@ -453,6 +470,13 @@ class AnyConsumer(RuleBasedStateMachine):
         self.tell(Seek(self.new_call(), MessageId(1, entry)))
 
     @precondition(lambda self: self.opened)
+    @rule(patience=st.sampled_from([1.0, 30.0]))
+    def ask_for_last(self, patience: float) -> None:
+        call = self.new_call()
+        self.questions.append(call)
+        self.tell(AskForLast(call, self.now + patience))
+
+    @precondition(lambda self: self.opened)
     @rule(really=st.sampled_from([False, False, True]))
     def unsubscribe(self, *, really: bool) -> None:
         if really:
@@ -483,6 +507,12 @@ class AnyConsumer(RuleBasedStateMachine):
     @invariant()
     def whoever_waits_has_asked(self) -> None:
         assert OWED.get(self.state, self.asked) is self.asked, "waits for nothing"
+
+    @invariant()
+    def a_bound_consumer_has_asked_all_it_was_asked(self) -> None:
+        if self.bound and self.state in BOUND:
+            waiting = sum(call not in self.ends for call in self.questions)
+            assert waiting <= len(self.unanswered), "a question was not asked"
 
     @invariant()
     def the_broker_knows_the_epoch(self) -> None:
@@ -523,6 +553,10 @@ def grant_twice(self: Consumer, event: Subscribed, now: float) -> list[Any]:
     return [*self.begin(event, now), Tell(self.connection, CommandFlow(consumer_id=7, messagePermits=QUEUE))]
 
 
+def begin_without_asking(self: Consumer, event: Subscribed, now: float) -> list[Any]:
+    return [effect for effect in self.begin(event, now) if not isinstance(effect, AskToTellLast)]
+
+
 def mark_another(self: Consumer, event: Acknowledge, now: float) -> list[Any]:
     other = tuple(message_id._replace(entry_id=message_id.entry_id + 3) for message_id in event.message_ids)
     return [*self.mark(event._replace(message_ids=other), now)]
@@ -552,8 +586,8 @@ def finish_twice(self: Consumer, event: SeekAnswered, now: float) -> list[Any]:
 FURTHER: dict[str, Callable[..., Any]] = {
     method.__name__: method
     for method in (
-        grant_too_much, grant_twice, mark_another, mark_up_to_another, subscribe_in_an_old_epoch, finish_silently,
-        finish_twice,
+        grant_too_much, grant_twice, begin_without_asking, mark_another, mark_up_to_another, subscribe_in_an_old_epoch,
+        finish_silently, finish_twice,
     )
 }  # fmt: skip
 
@@ -602,6 +636,14 @@ FAULTS = [
           "a call ended twice", "seek", "go_on"),
     fault(Seek, State.WAITING, "refuse_unbound_call", {"does": None},
           "a call did not end", "seek", "lose_connection"),
+    fault(AskForLast, State.READY, "put_question", {"does": "note_question"},
+          "a question was not asked", "ask_for_last"),
+    fault(Subscribed, State.SUBSCRIBING, "begin", {"does": "begin_without_asking"},
+          "a question was not asked", "ask_for_last", "lose_connection", "go_on"),
+    fault(LastTold, State.READY, "answer_question", {"does": None},
+          "a question was not asked", "ask_for_last", "tell_last"),
+    fault(AskForLast, State.WAITING, "note_question", {"does": None},
+          "a call did not end", "ask_for_last", "lose_connection"),
     fault(Close, State.READY, "finish", {"dest": State.CLOSED},
           "against what was said", "close"),
 ]
