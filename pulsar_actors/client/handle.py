@@ -85,7 +85,8 @@ class Handle:
         """Go to a message, or to the first one published at a time (milliseconds since 1970) or later.
 
         What was received before counts for nothing any longer: acknowledgements of it that are still on their way are
-        void, and what is in the queue is dropped.
+        void, and what is in the queue is dropped. Without a connection to a broker it waits for one, for as long as
+        `operation_timeout_seconds` allows.
         """
         target = _seek_target(messageid)
         self._parts.engine.refuse_inside("seek()", "another thread")

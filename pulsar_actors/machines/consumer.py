@@ -45,6 +45,7 @@ from pulsar_actors.machines.consumer_events import (
     AskToSubscribe,
     Attached,
     Await,
+    CallTimedOut,
     DeadLetterFailed,
     DeadLetterSent,
     EndReached,
@@ -128,6 +129,8 @@ ROWS: Final = (
     Row(Attached,            CONNECTING,      SUBSCRIBING,     None,                  "ask_to_subscribe"),
     Row(Detached,            CONNECTING,      FAILED,          "is_final",            "end_refused"),
     Row(Detached,            CONNECTING,      WAITING,         None,                  "back_off"),
+    Row(Subscribed,          SUBSCRIBING,     SEEKING,         "seek_waits",          "begin_to_seek"),
+    Row(Subscribed,          SUBSCRIBING,     UNSUBSCRIBING,   "unsubscribe_waits",   "begin_to_unsubscribe"),
     Row(Subscribed,          SUBSCRIBING,     READY,           "epoch_has_moved",     "begin_in_new_epoch"),
     Row(Subscribed,          SUBSCRIBING,     READY,           None,                  "begin"),
     Row(SubscribeRefused,    SUBSCRIBING,     FAILED,          "is_final",            "end_refused"),
@@ -165,7 +168,7 @@ ROWS: Final = (
     Row(Detached,            READY,           WAITING,         None,                  "back_off"),
 
     # Seek.
-    Row(Seek,                READY,           INTERNAL,        "names_no_place",      "refuse_place"),
+    Row(Seek,                (READY, *REBINDING), INTERNAL,    "names_no_place",      "refuse_place"),
     Row(Seek,                READY,           SEEKING,         None,                  "ask_to_seek"),
     Row(SeekAnswered,        SEEKING,         READY,           None,                  "finish_seek"),
     Row(SeekFailed,          SEEKING,         READY,           None,                  "fail_call"),
@@ -177,8 +180,9 @@ ROWS: Final = (
     Row(Migrated,            SOUGHT,          LOOKING_UP,      "tells_a_cluster",     "lose_call_and_migrate"),
     Row(Detached,            SOUGHT,          WAITING,         None,                  "lose_call"),
     Row(Seek,                ASKING,          INTERNAL,        None,                  "refuse_second_call"),
-    Row(Seek,                REBINDING,       INTERNAL,        "seek_awaits_binding", "refuse_second_call"),
-    Row(Seek,                REBINDING,       INTERNAL,        None,                  "refuse_unbound_call"),
+    Row(Seek,                REBINDING,       INTERNAL,        "a_call_waits",        "refuse_second_call"),
+    Row(Seek,                REBINDING,       INTERNAL,        None,                  "keep_call"),
+    Row(CallTimedOut,        REBINDING,       INTERNAL,        None,                  "fail_late_call"),
 
     # Unsubscribe.
     Row(Unsubscribe,         READY,           UNSUBSCRIBING,   None,                  "ask_to_unsubscribe"),
@@ -188,8 +192,8 @@ ROWS: Final = (
     Row(Migrated,            UNSUBSCRIBING,   LOOKING_UP,      "tells_a_cluster",     "lose_call_and_migrate"),
     Row(Detached,            UNSUBSCRIBING,   WAITING,         None,                  "lose_call"),
     Row(Unsubscribe,         ASKING,          INTERNAL,        None,                  "refuse_second_call"),
-    Row(Unsubscribe,         REBINDING,       INTERNAL,        "seek_awaits_binding", "refuse_second_call"),
-    Row(Unsubscribe,         REBINDING,       INTERNAL,        None,                  "refuse_unbound_call"),
+    Row(Unsubscribe,         REBINDING,       INTERNAL,        "a_call_waits",        "refuse_second_call"),
+    Row(Unsubscribe,         REBINDING,       INTERNAL,        None,                  "keep_call"),
 
     # Which message is the last.
     Row(AskForLast,          BOUND,           INTERNAL,        None,                  "put_question"),
@@ -262,6 +266,7 @@ ROWS: Final = (
     Row(DeadLetterSent,      (IDLE, *ENDING),                                                      INTERNAL),
     Row(DeadLetterFailed,    (IDLE, *ENDING),                                                      INTERNAL),
     Row(CreationTimedOut,    (IDLE, READY, *ASKING, *ENDING),                                      INTERNAL),
+    Row(CallTimedOut,        (IDLE, READY, *ASKING, *ENDING),                                      INTERNAL),
     Row(QuestionsDue,        (IDLE, *ENDING),                                                      INTERNAL),
     Row(AcksDue,             (IDLE, *UNBOUND, SEEKING, *ENDING),                                   INTERNAL),
     Row(SweepDue,            (IDLE, *UNBOUND, *ENDING),                                            INTERNAL),
@@ -334,6 +339,23 @@ class Consumer(Calls, chart=CHART):
         self._epoch_said = command.consumer_epoch
         return [AskToSubscribe(self._next_attempt(), command, self._operation_timeout)]
 
+    def seek_waits(self, event: Subscribed, now: float) -> bool:
+        """Hold when the user has asked for one meanwhile."""
+        return isinstance(self.waiting_call(), Seek)
+
+    def begin_to_seek(self, event: Subscribed, now: float) -> Effects:
+        """Begin as without it, and send it at once."""
+        begin = self.begin_in_new_epoch if self.epoch_has_moved(event, now) else self.begin
+        return [*begin(event, now), *self.send_waiting(now)]
+
+    def unsubscribe_waits(self, event: Subscribed, now: float) -> bool:
+        """Hold when the user has asked for one meanwhile."""
+        return isinstance(self.waiting_call(), Unsubscribe)
+
+    def begin_to_unsubscribe(self, event: Subscribed, now: float) -> Effects:
+        """Likewise."""
+        return self.begin_to_seek(event, now)
+
     def epoch_has_moved(self, event: Subscribed, now: float) -> bool:
         """Hold when everything was asked for again after SUBSCRIBE had left, which names the epoch before."""
         return self._epoch_said != self.deliveries.generation.epoch
@@ -347,7 +369,7 @@ class Consumer(Calls, chart=CHART):
         opened = [Opened()] if self._accepted() else []
         self._backoff.reset()
         granted = self.deliveries.subscribed()
-        return [*opened, *self._call_done(), *granted, *self.ask_all(now), *self.watch_anew(now)]
+        return [*opened, *self.end_sought(), *granted, *self.ask_all(now), *self.watch_anew(now)]
 
     # Bound.
 

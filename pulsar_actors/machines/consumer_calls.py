@@ -6,6 +6,9 @@ SEEK and held after it: one that overtook it would skip messages of the new plac
 answer, nobody knows whether the seek took effect; the call fails saying so, and the consumer lives on, rather than seek
 again by itself and move a subscription that others may have moved since. An unsubscribe is treated alike.
 
+A call that finds no binding waits for the next one and is sent then. It fails when it has waited for as long as the
+user has agreed to, and so does a seek that is done but for the binding.
+
 A question for the last message changes nothing at a broker. It waits for a binding, and is asked again on the next one
 if it loses its own, until its time is up.
 
@@ -13,9 +16,9 @@ The rows that name these guards and actions stand in `consumer.py`.
 """
 
 from abc import abstractmethod
+from typing import NamedTuple
 
 from pulsar_actors.exceptions import (
-    ConnectError,
     ConnectionLost,
     InvalidArgument,
     OutcomeUnknown,
@@ -30,6 +33,7 @@ from pulsar_actors.machines.consumer_events import (
     AskToSeek,
     AskToTellLast,
     AskToUnsubscribe,
+    CallTimedOut,
     Done,
     LastMessage,
     LastNotTold,
@@ -50,6 +54,14 @@ from pulsar_actors.wire.message_id import MessageId
 from pulsar_actors.wire.PulsarApi_pb2 import CommandGetLastMessageId, CommandSubscribe, CommandUnsubscribe
 
 
+class Call(NamedTuple):
+    """A seek or an unsubscribe on its way, and when its time is up; it waits until it is sent."""
+
+    request: Seek | Unsubscribe
+    deadline: float
+    is_sent: bool
+
+
 class Calls(Binding):
     """The guards and actions for calls, in the order of the consumer's chart."""
 
@@ -67,7 +79,7 @@ class Calls(Binding):
         super().__init__(command.topic, backoff, operation_timeout, tls=tls)
         self.deliveries = deliveries
         self._consumer_id = command.consumer_id
-        self._call: Seek | Unsubscribe | None = None
+        self._call: Call | None = None
         self._questions: Questions[object] = Questions()
         self._questions_at: float | None = None
 
@@ -76,9 +88,10 @@ class Calls(Binding):
         """Set the timers that may have passed unheard while there was no use for them."""
 
     def fail_calls(self, error: PulsarException) -> Effects:
-        """Fail a seek or unsubscribe that is on its way, which is not waited for, and all questions."""
+        """Fail a seek or unsubscribe, whose answer is not waited for if it is on its way, and all questions."""
         unanswered = [Fail(token, error) for token in self._questions.drain()]
-        return [*self._call_failed(OutcomeUnknown(self._unknown(str(error)))), *unanswered]
+        waits = self.waiting_call() is not None
+        return [*self._call_failed(error if waits else OutcomeUnknown(self._unknown(str(error)))), *unanswered]
 
     # Seek.
 
@@ -94,10 +107,7 @@ class Calls(Binding):
 
     def ask_to_seek(self, event: Seek, now: float) -> Effects:
         """Send the acknowledgements that are held, then SEEK."""
-        command = seek_command(self._consumer_id, event.target, self.deliveries.ledgers.acks.largest_batch)
-        acks = self.deliveries.send_acks()
-        self._call = event
-        return [*acks, AskToSeek(self._next_attempt(), command, self._operation_timeout)]
+        return self._send_seek(event, now + self._operation_timeout, now)
 
     def finish_seek(self, event: SeekAnswered, now: float) -> Effects:
         """Begin anew on the same binding: this broker closed nothing."""
@@ -114,11 +124,12 @@ class Calls(Binding):
 
     def attach_sought(self, event: SeekAnswered, now: float) -> Effects:
         """Subscribe again at the new place, at the broker that was named."""
-        return [*self.deliveries.sought(self._target()), *self.attach_assigned(event, now)]
+        return [*self.deliveries.sought(self._target()), *self.attach_assigned(event, now), *self._watch_call(now)]
 
     def look_up_sought(self, event: SeekAnswered, now: float) -> Effects:
         """Subscribe again at the new place."""
-        return [*self.deliveries.sought(self._target()), Detach(self.connection), self._look_up()]
+        sought = self.deliveries.sought(self._target())
+        return [*sought, Detach(self.connection), self._look_up(), *self._watch_call(now)]
 
     def fail_seek_unbound(self, event: SeekFailed, now: float) -> Effects:
         """Subscribe again at the old place."""
@@ -134,26 +145,29 @@ class Calls(Binding):
 
     def refuse_second_call(self, event: Seek | Unsubscribe, now: float) -> Effects:
         """Have one done before the next."""
-        running = type(self._call).__name__.lower()
-        return [Fail(event.token, InvalidArgument(f"a running {running} has to end first: wait for it"))]
+        return [Fail(event.token, InvalidArgument(f"a running {self._name()} has to end first: wait for it"))]
 
-    def seek_awaits_binding(self, event: Seek | Unsubscribe, now: float) -> bool:
-        """Hold while a seek has succeeded and the consumer is not bound again yet."""
+    def a_call_waits(self, event: Seek | Unsubscribe, now: float) -> bool:
+        """Hold while one waits to be sent, or a seek has succeeded and the consumer is not bound again yet."""
         return self._call is not None
 
-    def refuse_unbound_call(self, event: Seek | Unsubscribe, now: float) -> Effects:
-        """Say that there is nobody to ask now."""
-        what = type(event).__name__.lower()
-        return [Fail(event.token, ConnectError(f"the {what} was not sent: the consumer is {self.state.name}"))]
+    def keep_call(self, event: Seek | Unsubscribe, now: float) -> Effects:
+        """Have it wait for the next binding."""
+        self._call = Call(event, now + self._operation_timeout, is_sent=False)
+        return self._watch_call(now)
+
+    def fail_late_call(self, event: CallTimedOut, now: float) -> Effects:
+        """Say how far it came, and what there was instead of a binding."""
+        waits = self.waiting_call() is not None
+        came = "was not sent in time" if waits else "is done, but there was no new subscription in time"
+        where = f"the consumer is {self.state.name}{self._last_failure()}"
+        return self._call_failed(Timeout(f"the {self._name()} of {self.topic} {came}: {where}"))
 
     # Unsubscribe.
 
     def ask_to_unsubscribe(self, event: Unsubscribe, now: float) -> Effects:
         """Send the acknowledgements that are held, then UNSUBSCRIBE."""
-        command = CommandUnsubscribe(consumer_id=self._consumer_id, force=event.force)
-        acks = self.deliveries.send_acks()
-        self._call = event
-        return [*acks, AskToUnsubscribe(self._next_attempt(), command, self._operation_timeout)]
+        return self._send_unsubscribe(event, now + self._operation_timeout, now)
 
     def end_unsubscribed(self, event: UnsubscribeAnswered, now: float) -> Effects:
         """End: without its subscription a consumer is nothing."""
@@ -202,6 +216,23 @@ class Calls(Binding):
         """Say that it is too late."""
         return [Fail(event.token, self._over)]
 
+    def waiting_call(self) -> Seek | Unsubscribe | None:
+        """Give the call that waits for a binding, if one does."""
+        return None if self._call is None or self._call.is_sent else self._call.request
+
+    def send_waiting(self, now: float) -> Effects:
+        """Send it, now that there is a binding."""
+        assert self._call is not None  # noqa: S101 - the guard has looked
+        request, deadline, _ = self._call
+        if isinstance(request, Seek):
+            return self._send_seek(request, deadline, now)
+        return self._send_unsubscribe(request, deadline, now)
+
+    def end_sought(self) -> Effects:
+        """End a seek that waited to be bound again."""
+        self.timers.stop(CallTimedOut)
+        return [] if self.waiting_call() is not None else self._call_done()
+
     def ask_all(self, now: float) -> Effects:
         """Put the questions that wait to the broker."""
         command = CommandGetLastMessageId(consumer_id=self._consumer_id, request_id=0)
@@ -216,20 +247,44 @@ class Calls(Binding):
         self._questions_at = deadline
         return [self.timers.start(QuestionsDue, max(0.0, deadline - now))]
 
+    def _send_seek(self, seek: Seek, deadline: float, now: float) -> Effects:
+        command = seek_command(self._consumer_id, seek.target, self.deliveries.ledgers.acks.largest_batch)
+        acks = self.deliveries.send_acks()
+        self._call = Call(seek, deadline, is_sent=True)
+        return [*acks, AskToSeek(self._next_attempt(), command, max(0.0, deadline - now))]
+
+    def _send_unsubscribe(self, unsubscribe: Unsubscribe, deadline: float, now: float) -> Effects:
+        command = CommandUnsubscribe(consumer_id=self._consumer_id, force=unsubscribe.force)
+        acks = self.deliveries.send_acks()
+        self._call = Call(unsubscribe, deadline, is_sent=True)
+        return [*acks, AskToUnsubscribe(self._next_attempt(), command, max(0.0, deadline - now))]
+
+    def _watch_call(self, now: float) -> Effects:
+        """Set the timer that ends the waiting for a binding."""
+        assert self._call is not None  # noqa: S101 - it has just been made, or answered
+        return [self.timers.start(CallTimedOut, max(0.0, self._call.deadline - now))]
+
     def _target(self) -> MessageId | int:
-        assert isinstance(self._call, Seek)  # noqa: S101 - the states that come here hold a seek
-        return self._call.target
+        request = self._request()
+        assert isinstance(request, Seek)  # noqa: S101 - the states that come here hold a seek
+        return request.target
+
+    def _request(self) -> Seek | Unsubscribe | None:
+        return None if self._call is None else self._call.request
+
+    def _name(self) -> str:
+        return type(self._request()).__name__.lower()
 
     def _call_done(self) -> Effects:
         call, self._call = self._call, None
-        return [] if call is None else [Done(call.token)]
+        return [] if call is None else [Done(call.request.token)]
 
     def _call_failed(self, error: PulsarException) -> Effects:
         call, self._call = self._call, None
-        return [] if call is None else [Fail(call.token, error)]
+        return [] if call is None else [Fail(call.request.token, error)]
 
     def _call_lost(self, why: str) -> Effects:
         return self._call_failed(ConnectionLost(self._unknown(why)))
 
     def _unknown(self, why: str) -> str:
-        return f"the {type(self._call).__name__.lower()} may have taken effect, or not: {why}"
+        return f"the {self._name()} may have taken effect, or not: {why}"

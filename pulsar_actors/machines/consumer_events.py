@@ -233,6 +233,12 @@ class SubscribeTimedOut(NamedTuple):
     attempt: int
 
 
+class CallTimedOut(NamedTuple):
+    """A seek or unsubscribe has waited for a binding as long as was agreed."""
+
+    generation: int
+
+
 class QuestionsDue(NamedTuple):
     """The time of a question for the last message may be up."""
 

@@ -21,7 +21,6 @@ from consumer_bench import (
 
 from pulsar_actors.exceptions import (
     AlreadyClosed,
-    ConnectError,
     ConnectionLost,
     InvalidArgument,
     OutcomeUnknown,
@@ -31,11 +30,13 @@ from pulsar_actors.machines.binding_events import (
     Attach,
     BrokerClosed,
     Close,
+    CloseAnswered,
     Detach,
     Detached,
     Ended,
     Fail,
     LookUp,
+    LookupFailed,
     Migrated,
     RetryDue,
 )
@@ -48,16 +49,19 @@ from pulsar_actors.machines.consumer_events import (
     AskToSeek,
     AskToTellLast,
     AskToUnsubscribe,
+    CallTimedOut,
     ClearQueue,
     Done,
     LastMessage,
     LastNotTold,
     LastTold,
     QuestionsDue,
+    Redeliver,
     Seek,
     SeekAnswered,
     SeekFailed,
     Subscribed,
+    SubscribeTimedOut,
     Unsubscribe,
     UnsubscribeAnswered,
     UnsubscribeFailed,
@@ -65,7 +69,15 @@ from pulsar_actors.machines.consumer_events import (
 from pulsar_actors.machines.ledgers.start_position import StartPosition
 from pulsar_actors.machines.timers import StartTimer
 from pulsar_actors.wire.message_id import EARLIEST, MessageId
-from pulsar_actors.wire.PulsarApi_pb2 import CommandAck, CommandGetLastMessageIdResponse, MessageIdData
+from pulsar_actors.wire.PulsarApi_pb2 import (
+    CommandAck,
+    CommandCloseConsumer,
+    CommandFlow,
+    CommandGetLastMessageIdResponse,
+    CommandRedeliverUnacknowledgedMessages,
+    CommandSeek,
+    MessageIdData,
+)
 
 # Seek.
 
@@ -158,13 +170,118 @@ def test_a_second_seek_is_refused_while_one_runs() -> None:
     assert failed.token == "second"
 
 
-def test_a_seek_without_a_binding_is_refused_and_says_so() -> None:
+CALLS = [(Seek("x", plain(4)), AskToSeek, SeekAnswered), (Unsubscribe("x"), AskToUnsubscribe, UnsubscribeAnswered)]
+
+
+def rebinding(state: State) -> Subscriber:
+    """Make a consumer that has lost its binding and is on its way to the next."""
     driven = ready()
     driven.tell(Detached(1, LOST))
-    for call in (Seek("x", plain(4)), Unsubscribe("x")):
-        (failed,) = driven.tell(call)
-        assert isinstance(failed.error, ConnectError)
-        assert "WAITING" in str(failed.error)
+    if state is State.WAITING:
+        return driven
+    driven.fire(RetryDue)
+    if state is not State.LOOKING_UP:
+        driven.attach()
+    if state is State.CLOSE_PENDING:
+        driven.tell(SubscribeTimedOut(driven.attempt))
+    assert driven.machine.state is state
+    return driven
+
+
+def bind(driven: Subscriber) -> None:
+    """Let all go well from wherever it is."""
+    if driven.machine.state is State.CLOSE_PENDING:
+        driven.tell(CloseAnswered(driven.attempt))
+    if driven.machine.state is State.WAITING:
+        driven.fire(RetryDue)
+    if driven.machine.state is State.LOOKING_UP:
+        driven.attach()
+    driven.tell(Subscribed(driven.attempt))
+
+
+@pytest.mark.parametrize("state", [State.WAITING, State.LOOKING_UP, State.SUBSCRIBING, State.CLOSE_PENDING])
+@pytest.mark.parametrize(("call", "ask", "answer"), CALLS)
+def test_a_call_without_a_binding_waits_for_the_next_and_leaves_with_it(
+    call: Any, ask: Any, answer: Any, state: State
+) -> None:
+    driven = rebinding(state)
+    driven.tell(call)
+    assert driven.did(Fail) == []
+    driven.now += 5.0
+    deadline = driven.now + 25.0
+    bind(driven)
+    assert flows(driven) == [4]
+    assert [sent.timeout for sent in driven.did(ask)] == [deadline - driven.now]
+    driven.tell(answer(driven.attempt))
+    assert driven.did(Done) == [Done("x")]
+
+
+@pytest.mark.parametrize(("call", "what"), [(Seek("x", plain(4)), "seek"), (Unsubscribe("x"), "unsubscribe")])
+def test_a_call_that_finds_no_binding_in_time_fails_and_says_why(call: Any, what: str) -> None:
+    driven = rebinding(State.LOOKING_UP)
+    deadline = driven.now + 30.0
+    driven.tell(call)
+    driven.tell(LookupFailed(driven.attempt, NOT_READY))
+    driven.fire(CallTimedOut)
+    (failed,) = driven.did(Fail)
+    assert (failed.token, type(failed.error), driven.now) == ("x", Timeout, deadline)
+    assert str(failed.error) == (
+        f"the {what} of t was not sent in time: the consumer is WAITING;"
+        " the last failure was: ServiceNotReady: starting"
+    )
+    bind(driven)
+    assert driven.machine.state is State.READY
+    assert driven.did(AskToSeek) == driven.did(AskToUnsubscribe) == []
+
+
+@pytest.mark.parametrize("close", [CLOSE, MOVE])
+def test_a_seek_that_is_done_but_for_the_binding_does_not_wait_for_that_longer_than_was_agreed(
+    close: CommandCloseConsumer,
+) -> None:
+    driven = seeking()
+    driven.now += 10.0
+    driven.tell(BrokerClosed(1, close), SeekAnswered(driven.attempt))
+    driven.tell(LookupFailed(driven.attempt, LOST) if close is CLOSE else Detached(2, LOST))
+    driven.fire(CallTimedOut)
+    (failed,) = driven.did(Fail)
+    assert (failed.token, type(failed.error), driven.now) == ("seek", Timeout, 130.0)
+    assert "the seek of t is done, but" in str(failed.error)
+    assert "the last failure was: reset" in str(failed.error)
+    bind(driven)
+    assert driven.did(Done) == []
+
+
+def test_a_call_that_was_sent_is_timed_by_its_request_alone() -> None:
+    driven = rebinding(State.SUBSCRIBING)
+    driven.tell(Seek("x", plain(4)))
+    bind(driven)
+    assert driven.fire(CallTimedOut) == []
+    driven.tell(SeekAnswered(driven.attempt))
+    assert driven.did(Done) == [Done("x")]
+
+
+def test_a_second_call_is_refused_while_one_waits_for_a_binding() -> None:
+    driven = rebinding(State.WAITING)
+    driven.tell(Unsubscribe("x"))
+    for second in (Seek("second", plain(4)), Unsubscribe("second")):
+        (failed,) = driven.tell(second)
+        assert (failed.token, str(failed.error)) == ("second", "a running unsubscribe has to end first: wait for it")
+
+
+def test_a_call_that_waits_for_a_binding_was_not_sent_when_the_consumer_ends() -> None:
+    driven = rebinding(State.WAITING)
+    driven.tell(Unsubscribe("x"), Close())
+    (failed,) = driven.did(Fail)
+    assert (failed.token, type(failed.error)) == ("x", AlreadyClosed)
+
+
+def test_a_seek_that_waited_is_sent_after_the_epoch_of_a_redelivery_meanwhile() -> None:
+    driven = rebinding(State.SUBSCRIBING)
+    driven.tell(Redeliver(), Seek("x", plain(4)))
+    bind(driven)
+    kinds = [type(getattr(effect, "command", None)) for effect in driven.effects]
+    epoch, seek = kinds.index(CommandRedeliverUnacknowledgedMessages), kinds.index(CommandSeek)
+    assert epoch < kinds.index(CommandFlow) < seek
 
 
 def test_a_seek_goes_to_a_time_into_a_batch_or_to_the_first_chunk() -> None:
@@ -193,11 +310,11 @@ def test_receipts_that_a_seek_makes_void_end_their_callers() -> None:
 
 
 @pytest.mark.parametrize("target", [-1, 2**64, MessageId(2**63, 0)])
-def test_a_seek_to_a_place_that_can_not_be_is_refused(target: MessageId | int) -> None:
-    driven = ready()
+@pytest.mark.parametrize("bound", [True, False])
+def test_a_seek_to_a_place_that_can_not_be_is_refused(target: MessageId | int, bound: bool) -> None:  # noqa: FBT001 - a case
+    driven = ready() if bound else rebinding(State.WAITING)
     (failed,) = driven.tell(Seek("token", target))
     assert (failed.token, type(failed.error)) == ("token", InvalidArgument)
-    assert driven.machine.state is State.READY
 
 
 # Unsubscribe.

@@ -557,6 +557,10 @@ def begin_without_asking(self: Consumer, event: Subscribed, now: float) -> list[
     return [effect for effect in self.begin(event, now) if not isinstance(effect, AskToTellLast)]
 
 
+def end_forgetting_the_call(self: Consumer, event: Close, now: float) -> list[Any]:
+    return [effect for effect in self.end_unbound(event, now) if not isinstance(effect, Fail)]
+
+
 def mark_another(self: Consumer, event: Acknowledge, now: float) -> list[Any]:
     other = tuple(message_id._replace(entry_id=message_id.entry_id + 3) for message_id in event.message_ids)
     return [*self.mark(event._replace(message_ids=other), now)]
@@ -587,7 +591,7 @@ FURTHER: dict[str, Callable[..., Any]] = {
     method.__name__: method
     for method in (
         grant_too_much, grant_twice, begin_without_asking, mark_another, mark_up_to_another, subscribe_in_an_old_epoch,
-        finish_silently, finish_twice,
+        finish_silently, finish_twice, end_forgetting_the_call,
     )
 }  # fmt: skip
 
@@ -634,8 +638,12 @@ FAULTS = [
           "a call did not end", "seek", "go_on"),
     fault(SeekAnswered, State.SEEKING, "finish_seek", {"does": "finish_twice"},
           "a call ended twice", "seek", "go_on"),
-    fault(Seek, State.WAITING, "refuse_unbound_call", {"does": None},
+    fault(Seek, State.WAITING, "keep_call", {"does": None},
           "a call did not end", "seek", "lose_connection"),
+    fault(Subscribed, State.SUBSCRIBING, "begin_to_seek", {"does": "begin"},
+          "waits for nothing", "seek", "lose_connection", "go_on"),
+    fault(Close, State.WAITING, "end_unbound", {"does": "end_forgetting_the_call"},
+          "a call did not end", "seek", "lose_connection", "close"),
     fault(AskForLast, State.READY, "put_question", {"does": "note_question"},
           "a question was not asked", "ask_for_last"),
     fault(Subscribed, State.SUBSCRIBING, "begin", {"does": "begin_without_asking"},
