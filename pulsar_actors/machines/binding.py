@@ -22,6 +22,7 @@ from pulsar_actors.exceptions import (
     AlreadyClosed,
     BrokerRefusal,
     ConnectError,
+    ConnectionLost,
     OutcomeUnknown,
     PulsarException,
     Timeout,
@@ -44,6 +45,7 @@ from pulsar_actors.machines.binding_events import (
     LookUp,
     LookupFailed,
     Migrated,
+    Misanswered,
     Open,
     RetryDue,
 )
@@ -225,6 +227,14 @@ class Binding(StateMachine, ABC):
         self.unbound(now)
         return [Detach(self.connection), self._look_up()]
 
+    # Whether bound or not.
+
+    def drop_misanswering(self, event: Misanswered, now: float) -> Effects:
+        """End the connection: who can tell what else the broker mixes up."""
+        question, answer = event.question.__name__, type(event.answer).__name__
+        error = ConnectionLost(f"the broker broke the protocol: it answered {question} with {answer}")
+        return [DropConnection(self.connection, error)]
+
     # The end.
 
     def stop_trying(self, event: CreationTimedOut, now: float) -> Effects:
@@ -275,7 +285,6 @@ class Binding(StateMachine, ABC):
     def _accepted(self) -> bool:
         """Begin a binding, and tell whether the user waits to hear of it."""
         awaited, self._awaited, self._was_bound = self._awaited, False, True
-        self._last_error = None
         self.timers.stop(CreationTimedOut)
         return awaited
 

@@ -28,6 +28,7 @@ from pulsar_actors.machines.binding_events import (
     LookedUp,
     LookupFailed,
     Migrated,
+    Misanswered,
     Open,
     RetryDue,
 )
@@ -212,6 +213,7 @@ ROWS: Final = (
     Row(Redeliver,           UNBOUND,         INTERNAL,        None,                  "begin_epoch"),
     Row(Await,               UNBOUND,         INTERNAL,        None,                  "note_waiting"),
     Row(DeadLetterFailed,    UNBOUND,         INTERNAL,        None,                  "forget_dead_letter"),
+    Row(Misanswered,         (*FOUND, CLOSING), INTERNAL,      None,                  "drop_misanswering"),
     Row(CreationTimedOut,    SEARCHING,       FAILED,          None,                  "stop_trying"),
     Row(CreationTimedOut,    SUBSCRIBING,     CLOSING,         None,                  "give_up_asking"),
     Row(CreationTimedOut,    CLOSE_PENDING,   CLOSING,         None,                  "give_up_waiting"),
@@ -249,6 +251,7 @@ ROWS: Final = (
     Row(Subscribed,          (IDLE, *SEARCHING, CLOSE_PENDING, READY, *ASKING, *ENDING),           INTERNAL),
     Row(SubscribeRefused,    (IDLE, *SEARCHING, CLOSE_PENDING, READY, *ASKING, *ENDING),           INTERNAL),
     Row(SubscribeTimedOut,   (IDLE, *SEARCHING, CLOSE_PENDING, READY, *ASKING, *ENDING),           INTERNAL),
+    Row(Misanswered,         (IDLE, *SEARCHING, *OVER),                                            INTERNAL),
     Row(CloseAnswered,       (IDLE, *SEARCHING, SUBSCRIBING, READY, *ASKING, *OVER),               INTERNAL),
     Row(CloseTimedOut,       (IDLE, *SEARCHING, SUBSCRIBING, READY, *ASKING, *OVER),               INTERNAL),
     Row(SeekAnswered,        (IDLE, *REBINDING, READY, UNSUBSCRIBING, *ENDING),                    INTERNAL),
@@ -368,6 +371,7 @@ class Consumer(Calls, chart=CHART):
         """Tell the user, end a seek that waited for this, let messages come, and ask what waits to be asked."""
         opened = [Opened()] if self._accepted() else []
         self._backoff.reset()
+        self.forget_failures()
         granted = self.deliveries.subscribed()
         return [*opened, *self.end_sought(), *granted, *self.ask_all(now), *self.watch_anew(now)]
 

@@ -233,6 +233,11 @@ class Calls(Binding):
         self.timers.stop(CallTimedOut)
         return [] if self.waiting_call() is not None else self._call_done()
 
+    def forget_failures(self) -> None:
+        """Blame what went wrong before this binding for nothing, unless a question has waited since then."""
+        if self._questions.next_deadline() is None:
+            self._last_error = None
+
     def ask_all(self, now: float) -> Effects:
         """Put the questions that wait to the broker."""
         command = CommandGetLastMessageId(consumer_id=self._consumer_id, request_id=0)

@@ -447,6 +447,16 @@ def test_a_failure_from_before_the_binding_is_not_blamed_for_a_question_without_
     assert str(failed.error).endswith("the consumer is READY")
 
 
+def test_a_failure_since_the_question_was_asked_is_named_though_there_is_a_binding_again() -> None:
+    driven = ready()
+    driven.tell(AskForLast("x", driven.now + 30.0), Detached(1, LOST))
+    driven.fire(RetryDue)
+    driven.subscribe()
+    driven.fire(QuestionsDue)
+    (failed,) = driven.did(Fail)
+    assert str(failed.error).endswith("the consumer is READY; the last failure was: reset")
+
+
 def test_one_timer_serves_all_questions() -> None:
     driven = ready()
     driven.tell(AskForLast("first", driven.now + 30.0))

@@ -36,11 +36,12 @@ from pulsar_actors.machines.binding_events import (
     LookUp,
     LookupFailed,
     Migrated,
+    Misanswered,
     Open,
     RetryDue,
 )
 from pulsar_actors.machines.chart import INTERNAL
-from pulsar_actors.machines.consumer import BOUND, CHART, OVER, Consumer, State
+from pulsar_actors.machines.consumer import BOUND, CHART, FOUND, OVER, Consumer, State
 from pulsar_actors.machines.consumer_events import (
     Acked,
     Acknowledge,
@@ -88,6 +89,7 @@ from pulsar_actors.wire.PulsarApi_pb2 import (
     CommandCloseConsumer,
     CommandFlow,
     CommandGetLastMessageIdResponse,
+    CommandProducerSuccess,
     CommandRedeliverUnacknowledgedMessages,
     CommandTopicMigrated,
     MessageIdData,
@@ -352,6 +354,17 @@ class AnyConsumer(RuleBasedStateMachine):
     def lose_connection(self, *, happens: bool, age: int) -> None:
         if happens or self.unlucky:
             self.meet_aged(Detached(self.connection - age, LOST), age)
+
+    @precondition(lambda self: self.state in {*FOUND, State.CLOSING})
+    @rule(happens=SELDOM)
+    def broker_mixes_up(self, *, happens: bool) -> None:
+        """Give the answer to another question; the end of the connection follows."""
+        if happens or self.unlucky:
+            effects = self.tell(Misanswered(AskToSubscribe, CommandProducerSuccess(request_id=1, producer_name="p")))
+            assert any(isinstance(effect, DropConnection) for effect in effects), (
+                "went on with one that mixes things up"
+            )
+            self.meet(Detached(self.connection, LOST))
 
     @rule(happens=SELDOM, command=st.sampled_from(CLOSES), age=AGES)
     def broker_closes(self, *, happens: bool, command: CommandCloseConsumer, age: int) -> None:
@@ -644,6 +657,8 @@ FAULTS = [
           "waits for nothing", "seek", "lose_connection", "go_on"),
     fault(Close, State.WAITING, "end_unbound", {"does": "end_forgetting_the_call"},
           "a call did not end", "seek", "lose_connection", "close"),
+    fault(Misanswered, State.READY, "drop_misanswering", {"does": None},
+          "mixes things up", "broker_mixes_up"),
     fault(AskForLast, State.READY, "put_question", {"does": "note_question"},
           "a question was not asked", "ask_for_last"),
     fault(Subscribed, State.SUBSCRIBING, "begin", {"does": "begin_without_asking"},
