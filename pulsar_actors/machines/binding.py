@@ -21,6 +21,7 @@ from typing import Protocol
 from pulsar_actors.exceptions import (
     AlreadyClosed,
     BrokerRefusal,
+    CertificateRefused,
     ConnectError,
     ConnectionLost,
     OutcomeUnknown,
@@ -141,6 +142,8 @@ class Binding(StateMachine, ABC):
     def is_final(self, event: Failure, now: float) -> bool:
         """Hold for errors that trying again would not cure: many for a first creation, few after it."""
         error, looked_up = event.error, isinstance(event, LookupFailed)
+        if isinstance(error, CertificateRefused):
+            return not self._was_bound
         if not isinstance(error, BrokerRefusal):
             return looked_up and not self._was_bound and not isinstance(error, (OutcomeUnknown, ConnectError))
         meaning = meaning_of(error)

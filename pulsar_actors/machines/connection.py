@@ -19,6 +19,7 @@ from typing import Any, Final, NamedTuple
 from pulsar_actors.exceptions import (
     AlreadyClosed,
     AuthenticationError,
+    CertificateRefused,
     ConnectError,
     ConnectionLost,
     ErrorGettingAuthenticationData,
@@ -121,6 +122,7 @@ ROWS: Final = (
     Row(TcpOpened,          DIALING,          AUTHENTICATING,  None,                      "fetch_credentials"),
     Row(TlsAgreed,          SECURING,         AUTHENTICATING,  None,                      "fetch_credentials"),
     Row(SocketLost,         REACHING,         DIALING,         "has_another_host",        "dial_next"),
+    Row(SocketLost,         SECURING,         CLOSED,          "no_host_is_trusted",      "give_up_distrusting"),
     Row(SocketLost,         HANDSHAKE,        CLOSED,          None,                      "give_up_dialling"),
     Row(CredentialsFetched, AUTHENTICATING,   CONNECTING,      None,                      "introduce"),
     Row(CredentialsFailed,  AUTHENTICATING,   CLOSED,          None,                      "end_without_credentials"),
@@ -234,13 +236,15 @@ class Connection(StateMachine, chart=CHART):
     """The guards and actions of the chart, in its order."""
 
     __slots__ = (
-        "_connected", "_held", "_joining", "_members", "_next_host", "_over", "_pong_owed", "_requests", "_settings",
+        "_all_distrusted", "_connected", "_held", "_joining", "_members", "_next_host", "_over", "_pong_owed",
+        "_requests", "_settings",
     )  # fmt: skip
 
     def __init__(self, settings: ConnectionSettings) -> None:
         super().__init__()
         self._settings = settings
         self._next_host = 0
+        self._all_distrusted = True  # the hosts that were tried and left
         self._held: list[Any] = []  # commands with a request_id each, that wait for the broker to accept us
         self._members: list[object] = []  # producers and consumers that use it
         self._joining: list[object] = []  # those among them that wait until it can be used
@@ -278,16 +282,25 @@ class Connection(StateMachine, chart=CHART):
 
     def dial_next(self, event: SocketLost, now: float) -> Effects:
         """Try the host after the one that failed."""
+        self._all_distrusted = self._all_distrusted and event.is_distrusted
         return self._dial()
 
     def dial_instead(self, event: HandshakeTimedOut, now: float) -> Effects:
         """Leave a host that does not answer, and try the one after it."""
+        self._all_distrusted = False
         return [CloseSocket(flush=False), *self._dial()]
+
+    def no_host_is_trusted(self, event: SocketLost, now: float) -> bool:
+        """Hold when every host showed a certificate that was refused. One that was away may yet show a good one."""
+        return self._all_distrusted and event.is_distrusted
+
+    def give_up_distrusting(self, event: SocketLost, now: float) -> Effects:
+        """Say which hosts were tried: dialling again would not help."""
+        return self._end(CertificateRefused(f"no connection to {self._hosts()}: {event.reason}"))
 
     def give_up_dialling(self, event: SocketLost, now: float) -> Effects:
         """Say which hosts were tried, and what the last one answered."""
-        hosts = ", ".join(f"{host}:{port}" for host, port in self._settings.hosts)
-        return self._end(ConnectError(f"no connection to {hosts}: {event.reason}"))
+        return self._end(ConnectError(f"no connection to {self._hosts()}: {event.reason}"))
 
     def introduce(self, event: CredentialsFetched, now: float) -> Effects:
         """Send CONNECT."""
@@ -509,6 +522,9 @@ class Connection(StateMachine, chart=CHART):
         host, port = self._settings.hosts[self._next_host]
         self._next_host += 1
         return [self.timers.start(HandshakeTimedOut, self._settings.handshake_timeout), OpenSocket(host, port)]
+
+    def _hosts(self) -> str:
+        return ", ".join(f"{host}:{port}" for host, port in self._settings.hosts)
 
     def _keepalive(self) -> StartTimer:
         return self.timers.start(KeepaliveDue, self._settings.keepalive_interval)

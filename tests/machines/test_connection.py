@@ -7,6 +7,7 @@ from pulsar_actors.exceptions import (
     AlreadyClosed,
     AuthenticationError,
     BrokerRefusal,
+    CertificateRefused,
     ConnectError,
     ConnectionLost,
     Timeout,
@@ -161,6 +162,37 @@ def test_when_no_host_is_left_the_error_names_all_of_them_and_the_last_reason(ev
     (lost,) = driven.did(Lost)
     assert isinstance(lost.error, ConnectError)
     assert str(lost.error) == "no connection to a:6650, b:6651: refused"
+
+
+DISTRUSTED = SocketLost("expired", is_distrusted=True)
+
+
+def test_when_no_host_shows_a_certificate_to_be_trusted_the_error_says_so_of_all_of_them() -> None:
+    driven = made(TWO_HOSTS._replace(tls=True), *OPENING, Join("member"), DISTRUSTED, TcpOpened(), DISTRUSTED)
+    (lost,), (turned_away,) = driven.did(Lost), driven.did(TurnAway)
+    assert type(lost.error) is type(turned_away.error) is CertificateRefused
+    assert str(lost.error) == "no connection to a:6650, b:6651: expired"
+
+
+@pytest.mark.parametrize(
+    "events",
+    [
+        (Dial(), SocketLost("refused"), TcpOpened(), DISTRUSTED),
+        (Dial(), TcpOpened(), DISTRUSTED, SocketLost("refused")),
+        (Dial(), TcpOpened(), DISTRUSTED, TcpOpened(), SocketLost("reset")),
+    ],
+)
+def test_a_host_that_was_away_may_yet_show_a_good_certificate(events: Any) -> None:
+    (lost,) = made(TWO_HOSTS._replace(tls=True), *events).did(Lost)
+    assert type(lost.error) is ConnectError
+
+
+def test_a_host_that_was_too_slow_may_yet_show_a_good_certificate() -> None:
+    driven = made(TWO_HOSTS._replace(tls=True), Dial())
+    driven.fire(HandshakeTimedOut)
+    driven.tell(TcpOpened(), DISTRUSTED)
+    (lost,) = driven.did(Lost)
+    assert type(lost.error) is ConnectError
 
 
 def test_tls_is_agreed_with_the_host_that_was_dialled() -> None:

@@ -23,6 +23,7 @@ from pulsar_actors.exceptions import (
     AlreadyClosed,
     AuthenticationError,
     BrokerRefusal,
+    CertificateRefused,
     InvalidUrl,
     Timeout,
 )
@@ -90,6 +91,7 @@ from pulsar_actors.wire.PulsarApi_pb2 import (
     CommandTopicMigrated,
 )
 
+EXPIRED = CertificateRefused("expired")
 BUSY = BrokerRefusal("ConsumerBusy", "taken")
 GONE = BrokerRefusal("TopicNotFound", "gone")
 NOWHERE = CommandTopicMigrated(resource_id=7, resource_type=CommandTopicMigrated.Consumer)
@@ -124,7 +126,13 @@ def test_what_a_retry_can_not_cure_fails_the_first_subscribe_at_once(error: Brok
 
 @pytest.mark.parametrize(
     ("error", "state"),
-    [(GONE, State.FAILED), (InvalidUrl("?"), State.FAILED), (Timeout(""), State.WAITING), (NOT_READY, State.WAITING)],
+    [
+        (GONE, State.FAILED),
+        (InvalidUrl("?"), State.FAILED),
+        (EXPIRED, State.FAILED),
+        (Timeout(""), State.WAITING),
+        (NOT_READY, State.WAITING),
+    ],
 )
 def test_a_failed_lookup_ends_a_first_subscribe_unless_it_may_pass(error: Any, state: State) -> None:
     driven = Subscriber(Open())
@@ -141,6 +149,22 @@ def test_refused_credentials_fail_the_first_subscribe_at_once(where: State) -> N
     driven.tell(Detached(1, AuthenticationError("AuthenticationError", "who?")))
     assert driven.machine.state is State.FAILED
     assert driven.did(CreationFailed)
+
+
+def test_a_refused_certificate_fails_the_first_subscribe_and_is_waited_out_by_one_that_had_a_binding() -> None:
+    driven = Subscriber(Open())
+    driven.tell(LookedUp(driven.attempt, "broker"), Detached(1, EXPIRED))
+    assert driven.effects == [CreationFailed(EXPIRED), Detach(1), Ended(EXPIRED)]
+    driven = ready()
+    driven.tell(Detached(1, LOST))
+    driven.fire(RetryDue)
+    driven.tell(LookupFailed(driven.attempt, EXPIRED))
+    driven.fire(RetryDue)
+    driven.tell(LookedUp(driven.attempt, "broker"), Detached(2, EXPIRED))
+    assert driven.machine.state is State.WAITING
+    driven.fire(RetryDue)
+    driven.subscribe()
+    assert driven.machine.state is State.READY
 
 
 def test_what_may_pass_is_retried_until_the_operation_timeout() -> None:
