@@ -12,8 +12,8 @@ from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
 from pulsar_actors.exceptions import AlreadyClosed, InternalError, PulsarException
-from pulsar_actors.machines.connection import ConnectionSettings
 from pulsar_actors.machines.connection_events import Close, Dial, Join, Retire
+from pulsar_actors.machines.connection_settings import ConnectionSettings
 from pulsar_actors.machines.ledgers.broker_address import Way, way_to
 from pulsar_actors.machines.ledgers.connection_pool import ConnectionPool
 from pulsar_actors.machines.lookup_events import Target
