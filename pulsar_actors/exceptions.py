@@ -16,6 +16,7 @@ PulsarException
 ├── OperationNotSupported   this client or this kind of handle cannot do it: nothing was done
 ├── CryptoError             keys are missing, or do not fit the message
 ├── ConnectError            no broker was reached: nothing was done, trying later may help
+│   ├── CertificateRefused  the broker's certificate is not to be trusted: renew it, or say what to trust
 │   └── NotConnected
 ├── LookupError             it was not found who serves the topic: nothing was done, trying later may help
 │   └── Misdirected
@@ -139,6 +140,13 @@ class CryptoError(PulsarException):
 
 class ConnectError(PulsarException):
     """No connection could be made."""
+
+
+class CertificateRefused(ConnectError):
+    """No host showed a certificate that is to be trusted; the text says what is wrong with it, and what can be done.
+
+    Trying again helps when that was done. What was connected before goes on trying, since certificates are renewed.
+    """
 
 
 class NotConnected(ConnectError):

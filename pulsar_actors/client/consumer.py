@@ -96,7 +96,10 @@ class Consumer(ReceivingHandle):
         return MessageId.wrap(self._ask_for_last().message_id, self._topic)
 
     def unsubscribe(self) -> None:
-        """Delete the subscription, and end the consumer. It fails while others use the subscription."""
+        """Delete the subscription, and end the consumer. It fails while others use the subscription.
+
+        Without a connection to a broker it waits for one, for as long as `operation_timeout_seconds` allows.
+        """
         self._parts.engine.refuse_inside("unsubscribe()", "another thread")
         self._refuse_if_closed()
         self._call(Unsubscribe, f"unsubscribe() of {self._what}")

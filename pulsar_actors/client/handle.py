@@ -41,8 +41,8 @@ class Handle(Closeable, Generic[P]):
 
     @property
     def is_open(self) -> bool:
-        """Tell whether messages may still be had from it: it has not been closed, and has not failed for good."""
-        return self._parts.hand_off.closed is None
+        """Tell whether it can be used: it has not been closed, and has not failed for good."""
+        return self._parts.closed is None
 
     def is_connected(self) -> bool:
         """Tell whether a broker serves it now. If none does, it is trying to find one."""

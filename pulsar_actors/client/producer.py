@@ -46,11 +46,6 @@ class Producer(Handle[ProducerParts]):
         """Return the highest sequence id that the broker has stored, under this producer's name; -1 for none."""
         return self._parts.machine.sequence_ids.last_published
 
-    @property
-    def is_open(self) -> bool:
-        """Tell whether it takes messages: it has not been closed, and has not failed for good."""
-        return self._outbox.closed is None
-
     def send(
         self,
         content: object,

@@ -9,8 +9,7 @@ from pulsar_actors.client.message_id import MessageId
 from pulsar_actors.client.receiving import Receiving
 from pulsar_actors.client.stats import ConsumerStats
 from pulsar_actors.exceptions import InvalidArgument
-from pulsar_actors.machines.consumer_events import Seek
-from pulsar_actors.runtime.consumer_actor import AskForLast, LastMessage
+from pulsar_actors.machines.consumer_events import AskForLast, LastMessage, Seek
 
 
 class ReceivingHandle(Handle[ConsumerParts]):
@@ -27,7 +26,8 @@ class ReceivingHandle(Handle[ConsumerParts]):
         """Go to a message, or to the first one published at a time (milliseconds since 1970) or later.
 
         What was received before counts for nothing any longer: acknowledgements of it that are still on their way are
-        void, and what is in the queue is dropped.
+        void, and what is in the queue is dropped. Without a connection to a broker it waits for one, for as long as
+        `operation_timeout_seconds` allows.
         """
         target = _seek_target(messageid)
         self._parts.engine.refuse_inside("seek()", "another thread")

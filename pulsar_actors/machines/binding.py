@@ -21,7 +21,9 @@ from typing import Protocol
 from pulsar_actors.exceptions import (
     AlreadyClosed,
     BrokerRefusal,
+    CertificateRefused,
     ConnectError,
+    ConnectionLost,
     OutcomeUnknown,
     PulsarException,
     Timeout,
@@ -44,6 +46,7 @@ from pulsar_actors.machines.binding_events import (
     LookUp,
     LookupFailed,
     Migrated,
+    Misanswered,
     Open,
     RetryDue,
 )
@@ -139,6 +142,8 @@ class Binding(StateMachine, ABC):
     def is_final(self, event: Failure, now: float) -> bool:
         """Hold for errors that trying again would not cure: many for a first creation, few after it."""
         error, looked_up = event.error, isinstance(event, LookupFailed)
+        if isinstance(error, CertificateRefused):
+            return not self._was_bound
         if not isinstance(error, BrokerRefusal):
             return looked_up and not self._was_bound and not isinstance(error, (OutcomeUnknown, ConnectError))
         meaning = meaning_of(error)
@@ -225,6 +230,14 @@ class Binding(StateMachine, ABC):
         self.unbound(now)
         return [Detach(self.connection), self._look_up()]
 
+    # Whether bound or not.
+
+    def drop_misanswering(self, event: Misanswered, now: float) -> Effects:
+        """End the connection: who can tell what else the broker mixes up."""
+        question, answer = event.question.__name__, type(event.answer).__name__
+        error = ConnectionLost(f"the broker broke the protocol: it answered {question} with {answer}")
+        return [DropConnection(self.connection, error)]
+
     # The end.
 
     def stop_trying(self, event: CreationTimedOut, now: float) -> Effects:
@@ -297,9 +310,11 @@ class Binding(StateMachine, ABC):
         return address_of_our_kind(command.brokerServiceUrl, command.brokerServiceUrlTls, tls=self._tls)
 
     def _creation_timeout(self) -> Timeout:
-        seconds, state = self._operation_timeout, self.state.name
-        last = f"; the last failure was: {self._last_error}" if self._last_error else ""
-        return Timeout(f"the {self.kind} could not be created within {seconds:g} s: still {state}{last}")
+        seconds, stage = self._operation_timeout, f"still {self.state.name}{self._last_failure()}"
+        return Timeout(f"the {self.kind} could not be created within {seconds:g} s: {stage}")
+
+    def _last_failure(self) -> str:
+        return f"; the last failure was: {self._last_error}" if self._last_error else ""
 
     def _close_timeout(self) -> Timeout:
         return Timeout(f"the broker has not answered in time to the close of the {self.kind}")

@@ -8,6 +8,8 @@ carries the same number. A `connection` is one attachment to a connection, and w
 
 from typing import NamedTuple
 
+from google.protobuf.message import Message
+
 from pulsar_actors.exceptions import PulsarException
 from pulsar_actors.wire.PulsarApi_pb2 import CommandCloseConsumer, CommandCloseProducer, CommandTopicMigrated
 
@@ -69,6 +71,13 @@ class Migrated(NamedTuple):
 
     connection: int
     command: CommandTopicMigrated
+
+
+class Misanswered(NamedTuple):
+    """A command that does not answer the question that it claims to answer."""
+
+    question: type
+    answer: Message
 
 
 # Events of time.

@@ -7,23 +7,19 @@ them, and the meaning of everything between producers, consumers and the broker 
 A connection lives once. When it ends, it fails what was asked of it, says `Lost`, and is thrown away; reconnecting
 makes a new one. Nothing can therefore be left over from an earlier life: no request id, no owed close, no timer.
 
-A request is anything that has an answer. The connection gives it its id, because ids are unique per connection, and
-hands the answer, the broker's error, a timeout or the loss of the connection to the token that came with it: exactly
-one of these, exactly once. Only a producer that has to queue for its topic hears twice: first that it waits, then how
-it ended.
+How it comes to be accepted is told in `connection_handshake.py`, and what becomes of a request in
+`connection_requests.py`, with the actions for it.
 """
 
 from enum import Enum, unique
-from typing import Any, Final, NamedTuple
+from typing import Final
 
 from pulsar_actors.exceptions import (
     AlreadyClosed,
     AuthenticationError,
     ConnectError,
     ConnectionLost,
-    ErrorGettingAuthenticationData,
     PulsarException,
-    Timeout,
 )
 from pulsar_actors.machines.chart import INTERNAL, Chart, Effects, Row
 from pulsar_actors.machines.connection_events import (
@@ -39,24 +35,20 @@ from pulsar_actors.machines.connection_events import (
     CredentialsFetched,
     Dial,
     Drop,
-    FetchCredentials,
     FlushTimedOut,
     HandshakeTimedOut,
     Join,
     KeepaliveDue,
     Leave,
     Lost,
-    OpenSocket,
     Pinged,
     Ponged,
     Refused,
-    Reply,
     RequestsDue,
     Retire,
     Route,
     Ship,
     SocketLost,
-    StartTls,
     StillUsed,
     StreamBroken,
     TcpOpened,
@@ -67,23 +59,15 @@ from pulsar_actors.machines.connection_events import (
     Write,
     WriteParcels,
 )
-from pulsar_actors.machines.ledgers.request_ids import RequestIds
-from pulsar_actors.machines.ledgers.server_errors import refusal
-from pulsar_actors.machines.machine import StateMachine
+from pulsar_actors.machines.connection_handshake import Handshake
+from pulsar_actors.machines.connection_settings import ConnectionSettings
 from pulsar_actors.machines.timers import StartTimer
 from pulsar_actors.wire.frames import frame_limit
 from pulsar_actors.wire.PulsarApi_pb2 import (
-    AuthData,
-    CommandAuthResponse,
-    CommandConnect,
     CommandConnected,
     CommandPing,
     CommandPong,
-    CommandProducerSuccess,
-    FeatureFlags,
 )
-
-PROTOCOL_VERSION: Final = 21
 
 
 @unique
@@ -121,15 +105,16 @@ ROWS: Final = (
     Row(TcpOpened,          DIALING,          AUTHENTICATING,  None,                      "fetch_credentials"),
     Row(TlsAgreed,          SECURING,         AUTHENTICATING,  None,                      "fetch_credentials"),
     Row(SocketLost,         REACHING,         DIALING,         "has_another_host",        "dial_next"),
+    Row(SocketLost,         SECURING,         CLOSED,          "no_host_is_trusted",      "give_up_distrusting"),
     Row(SocketLost,         HANDSHAKE,        CLOSED,          None,                      "give_up_dialling"),
     Row(CredentialsFetched, AUTHENTICATING,   CONNECTING,      None,                      "introduce"),
     Row(CredentialsFailed,  AUTHENTICATING,   CLOSED,          None,                      "end_without_credentials"),
     Row(Connected,          CONNECTING,       READY,           None,                      "begin"),
     Row(Challenged,         CONNECTING,       CHALLENGED,      None,                      "fetch_for_challenge"),
-    Row(Refused,             CONNECTING,       CLOSED,          None,                      "end_refused"),
+    Row(Refused,            CONNECTING,       CLOSED,          None,                      "end_refused"),
     Row(CredentialsFetched, CHALLENGED,       CONNECTING,      None,                      "answer_challenge"),
     Row(CredentialsFailed,  CHALLENGED,       CLOSED,          None,                      "end_without_credentials"),
-    Row(Refused,             CHALLENGED,       CLOSED,          None,                      "end_refused"),
+    Row(Refused,            CHALLENGED,       CLOSED,          None,                      "end_refused"),
     Row(HandshakeTimedOut,  REACHING,         DIALING,         "has_another_host",        "dial_instead"),
     Row(HandshakeTimedOut,  HANDSHAKE,        CLOSED,          None,                      "end_slow_handshake"),
 
@@ -152,8 +137,8 @@ ROWS: Final = (
     Row(Answered,           READY,            INTERNAL,        "means_queued",            "give_interim_answer"),
     Row(Answered,           READY,            INTERNAL,        "is_awaited",              "give_answer"),
     Row(Answered,           READY,            INTERNAL),
-    Row(Refused,             READY,            INTERNAL,        "is_awaited",              "give_refusal"),
-    Row(Refused,             READY,            INTERNAL),
+    Row(Refused,            READY,            INTERNAL,        "is_awaited",              "give_refusal"),
+    Row(Refused,            READY,            INTERNAL),
     Row(RequestsDue,        READY,            INTERNAL,        None,                      "expire_requests"),
     Row(Challenged,         READY,            INTERNAL,        None,                      "fetch_for_challenge"),
     Row(CredentialsFetched, READY,            INTERNAL,        None,                      "answer_challenge"),
@@ -176,7 +161,7 @@ ROWS: Final = (
     # Out of turn: a broker that speaks before its time cannot be trusted.
     Row(Connected,          (SECURING, AUTHENTICATING, CHALLENGED, READY), CLOSED,   None, "end_out_of_turn"),
     Row(Challenged,         (SECURING, AUTHENTICATING, CHALLENGED),        CLOSED,   None, "end_out_of_turn"),
-    Row(Refused,             (SECURING, AUTHENTICATING),                    CLOSED,   None, "end_refused"),
+    Row(Refused,            (SECURING, AUTHENTICATING),                    CLOSED,   None, "end_refused"),
     Row(Answered,           UNEXPECTED,                                    CLOSED,   None, "end_out_of_turn"),
     Row(Arrived,            UNEXPECTED,                                    CLOSED,   None, "end_out_of_turn"),
     Row(Pinged,             SECURING,                                      CLOSED,   None, "end_out_of_turn"),
@@ -205,7 +190,7 @@ ROWS: Final = (
     Row(FlushTimedOut,      (IDLE, *HANDSHAKE, READY, CLOSED),     INTERNAL),
     Row(Connected,          SHUT,                                  INTERNAL),
     Row(Challenged,         SHUT,                                  INTERNAL),
-    Row(Refused,             SHUT,                                  INTERNAL),
+    Row(Refused,            SHUT,                                  INTERNAL),
     Row(Answered,           SHUT,                                  INTERNAL),
     Row(Arrived,            SHUT,                                  INTERNAL),
     Row(Pinged,             SHUT,                                  INTERNAL),
@@ -218,137 +203,33 @@ OURS: Final = (Dial, Ask, Tell, Ship, Join, Leave, Retire, Close, Drop)
 CHART: Final = Chart("connection", states=State, initial=IDLE, final=[CLOSED], ours=OURS, rows=ROWS)
 
 
-class ConnectionSettings(NamedTuple):
-    """What a connection is told when it is made."""
-
-    hosts: tuple[tuple[str, int], ...]
-    client_version: str
-    tls: bool = False
-    proxy_to_broker_url: str | None = None
-    handshake_timeout: float = 10.0
-    keepalive_interval: float = 30.0
-    flush_timeout: float = 1.0
-
-
-class Connection(StateMachine, chart=CHART):
+class Connection(Handshake, chart=CHART):
     """The guards and actions of the chart, in its order."""
 
-    __slots__ = (
-        "_connected", "_held", "_joining", "_members", "_next_host", "_over", "_pong_owed", "_requests", "_settings",
-    )  # fmt: skip
+    __slots__ = ("_connected", "_joining", "_members", "_pong_owed")
 
     def __init__(self, settings: ConnectionSettings) -> None:
-        super().__init__()
-        self._settings = settings
-        self._next_host = 0
-        self._held: list[Any] = []  # commands with a request_id each, that wait for the broker to accept us
+        super().__init__(settings)
         self._members: list[object] = []  # producers and consumers that use it
         self._joining: list[object] = []  # those among them that wait until it can be used
         self._connected = CommandConnected()
-        self._requests: RequestIds[object] = RequestIds()
         self._pong_owed = False
-        self._over: PulsarException = AlreadyClosed("the connection is closed")
 
     def abandon(self) -> tuple[list[object], list[object]]:
         """Give the tokens and the members that still wait, when a bug has ended what carries this machine out."""
         joining, self._joining = self._joining, []
         return self._requests.drain(), joining
 
-    # Handshake.
-
-    def dial_first(self, event: Dial, now: float) -> Effects:
-        """Try the first host."""
-        return self._dial()
-
-    def uses_tls(self, event: TcpOpened, now: float) -> bool:
-        """Hold for pulsar+ssl."""
-        return self._settings.tls
-
-    def start_tls(self, event: TcpOpened, now: float) -> Effects:
-        """Agree on TLS with the host that was dialled, whose name the certificate must carry."""
-        return [StartTls(self._settings.hosts[self._next_host - 1][0])]
-
-    def fetch_credentials(self, event: TcpOpened | TlsAgreed, now: float) -> Effects:
-        """Ask for the credentials that CONNECT carries."""
-        return [FetchCredentials(None)]
-
-    def has_another_host(self, event: SocketLost | HandshakeTimedOut, now: float) -> bool:
-        """Hold while a host of the service URL has not been tried."""
-        return self._next_host < len(self._settings.hosts)
-
-    def dial_next(self, event: SocketLost, now: float) -> Effects:
-        """Try the host after the one that failed."""
-        return self._dial()
-
-    def dial_instead(self, event: HandshakeTimedOut, now: float) -> Effects:
-        """Leave a host that does not answer, and try the one after it."""
-        return [CloseSocket(flush=False), *self._dial()]
-
-    def give_up_dialling(self, event: SocketLost, now: float) -> Effects:
-        """Say which hosts were tried, and what the last one answered."""
-        hosts = ", ".join(f"{host}:{port}" for host, port in self._settings.hosts)
-        return self._end(ConnectError(f"no connection to {hosts}: {event.reason}"))
-
-    def introduce(self, event: CredentialsFetched, now: float) -> Effects:
-        """Send CONNECT."""
-        connect = CommandConnect(
-            client_version=self._settings.client_version,
-            auth_method_name=event.method,
-            auth_data=event.data,
-            protocol_version=PROTOCOL_VERSION,
-            feature_flags=FeatureFlags(
-                supports_auth_refresh=True,
-                supports_broker_entry_metadata=True,
-                supports_partial_producer=True,
-            ),
-        )
-        if self._settings.proxy_to_broker_url is not None:
-            connect.proxy_to_broker_url = self._settings.proxy_to_broker_url
-        return [Write(connect)]
-
-    def end_without_credentials(self, event: CredentialsFailed, now: float) -> Effects:
-        """Do not go on as nobody."""
-        return self._end(ErrorGettingAuthenticationData("AuthenticationError", event.reason))
+    # Accepted.
 
     def begin(self, event: Connected, now: float) -> Effects:
         """Adopt the broker's limit, start the keepalive, and send what was asked meanwhile."""
         limit = frame_limit(event.command.max_message_size)
         self.timers.stop(HandshakeTimedOut)
-        held, self._held = self._held, []
         joining, self._joining = self._joining, []
         self._connected = event.command
-        asked = [Write(command) for command in held if command.request_id in self._requests]
         welcomed = [Welcome(member, event.command) for member in joining]
-        return [AllowFrames(limit), *welcomed, self._keepalive(), *asked]
-
-    def fetch_for_challenge(self, event: Challenged, now: float) -> Effects:
-        """Ask for fresh credentials."""
-        return [FetchCredentials(event.command.challenge.auth_data)]
-
-    def end_refused(self, event: Refused, now: float) -> Effects:
-        """Pass the broker's refusal on: dialling again would not help."""
-        return self._end(refusal(event.command.error, event.command.message))
-
-    def answer_challenge(self, event: CredentialsFetched, now: float) -> Effects:
-        """Send AUTH_RESPONSE."""
-        response = AuthData(auth_method_name=event.method, auth_data=event.data)
-        client = self._settings.client_version
-        return [Write(CommandAuthResponse(client_version=client, response=response, protocol_version=PROTOCOL_VERSION))]
-
-    def end_slow_handshake(self, event: HandshakeTimedOut, now: float) -> Effects:
-        """Say how far it came."""
-        seconds, stage = self._settings.handshake_timeout, self.state.name
-        return self._end(ConnectError(f"no connection within {seconds:g} s: still {stage}"))
-
-    def hold(self, event: Ask, now: float) -> Effects:
-        """Keep the request until the broker accepts us; its time runs already."""
-        command, watch = self._register(event, now)
-        self._held.append(command)
-        return watch
-
-    def expire_held(self, event: RequestsDue, now: float) -> Effects:
-        """Fail requests that never left."""
-        return self._expire(ConnectError(f"it was not sent: still {self.state.name}"), now)
+        return [AllowFrames(limit), *welcomed, self._keepalive(), *self.send_held()]
 
     def have_wait(self, event: Join, now: float) -> Effects:
         """Have a producer or consumer wait until the broker accepts us."""
@@ -368,11 +249,6 @@ class Connection(StateMachine, chart=CHART):
         return [StillUsed()]
 
     # In use.
-
-    def request(self, event: Ask, now: float) -> Effects:
-        """Give the request its id and send it."""
-        command, watch = self._register(event, now)
-        return [Write(command), *watch]
 
     def write(self, event: Tell, now: float) -> Effects:
         """Send it."""
@@ -395,43 +271,10 @@ class Connection(StateMachine, chart=CHART):
         """Hand them on."""
         return [Route(event.frames)]
 
-    def means_queued(self, event: Answered, now: float) -> bool:
-        """Hold for a producer that waits its turn: the same request is answered again when the turn comes."""
-        command = event.command
-        return (
-            isinstance(command, CommandProducerSuccess)
-            and not command.producer_ready
-            and command.request_id in self._requests
-        )
-
-    def give_interim_answer(self, event: Answered, now: float) -> Effects:
-        """Pass the word on, and await the final answer for as long as it takes."""
-        return [Reply(self._requests.queued(event.command.request_id), event.command)]
-
-    def is_awaited(self, event: Answered | Refused, now: float) -> bool:
-        """Hold unless the request timed out before its answer came."""
-        return event.command.request_id in self._requests
-
-    def give_answer(self, event: Answered, now: float) -> Effects:
-        """Match the answer with its request."""
-        return [Reply(self._requests.answered(event.command.request_id), event.command)]
-
-    def give_refusal(self, event: Refused, now: float) -> Effects:
-        """Match the error with its request."""
-        return [
-            Reply(
-                self._requests.answered(event.command.request_id), refusal(event.command.error, event.command.message)
-            )
-        ]
-
-    def expire_requests(self, event: RequestsDue, now: float) -> Effects:
-        """Fail the requests whose time is up, and look again when the next one's is."""
-        return self._expire(Timeout("the broker has not answered in time; it may still do what was asked"), now)
-
     def end_with_old_credentials(self, event: CredentialsFailed, now: float) -> Effects:
         """Do not go on as somebody who may be somebody else by now. What was asked had been accepted."""
         error = AuthenticationError("AuthenticationError", event.reason)
-        return self._end(error, ConnectionLost(f"the credentials could not be renewed: {event.reason}"))
+        return self.end(error, ConnectionLost(f"the credentials could not be renewed: {event.reason}"))
 
     def peer_is_silent(self, event: KeepaliveDue, now: float) -> bool:
         """Hold when the last PING got no PONG; other traffic proves nothing about who reads ours."""
@@ -439,7 +282,7 @@ class Connection(StateMachine, chart=CHART):
 
     def end_silent(self, event: KeepaliveDue, now: float) -> Effects:
         """End a connection that looks open and is not."""
-        return self._end(ConnectionLost(f"no PONG for {self._settings.keepalive_interval:g} s"))
+        return self.end(ConnectionLost(f"no PONG for {self._settings.keepalive_interval:g} s"))
 
     def ping(self, event: KeepaliveDue, now: float) -> Effects:
         """Ask for a sign of life."""
@@ -465,7 +308,7 @@ class Connection(StateMachine, chart=CHART):
 
     def end_on_request(self, event: Close, now: float) -> Effects:
         """End in the middle of the handshake."""
-        return self._end(AlreadyClosed("the connection was closed while it was being opened"))
+        return self.end(AlreadyClosed("the connection was closed while it was being opened"))
 
     def finish(self, event: Close | Retire, now: float) -> Effects:
         """Fail what is still unanswered and let the last writes leave."""
@@ -478,15 +321,15 @@ class Connection(StateMachine, chart=CHART):
 
     def end_distrusted(self, event: Drop, now: float) -> Effects:
         """End for everybody, as if the network had: those who are left connect again."""
-        return self._end(ConnectionLost(f"the connection was dropped: {event.error}"))
+        return self.end(ConnectionLost(f"the connection was dropped: {event.error}"))
 
     def end_cut_off(self, event: SocketLost, now: float) -> Effects:
         """End because the other side, or the network, did."""
-        return self._end(ConnectionLost(event.reason))
+        return self.end(ConnectionLost(event.reason))
 
     def end_broken(self, event: StreamBroken, now: float) -> Effects:
         """End because the bytes make no sense any more."""
-        return self._end(self._lost(f"the broker broke the protocol: {event.error}"))
+        return self.end(self._lost(f"the broker broke the protocol: {event.error}"))
 
     def end_unflushed(self, event: FlushTimedOut, now: float) -> Effects:
         """Stop waiting for a peer that does not read."""
@@ -495,49 +338,26 @@ class Connection(StateMachine, chart=CHART):
     def end_out_of_turn(self, event: object, now: float) -> Effects:
         """End because the command belongs to another state."""
         what = type(event).__name__.lower()
-        return self._end(self._lost(f"the broker broke the protocol: {what} while {self.state.name}"))
-
-    def refuse(self, event: Ask, now: float) -> Effects:
-        """Answer a request that came after the end."""
-        return [Reply(event.token, self._over)]
+        return self.end(self._lost(f"the broker broke the protocol: {what} while {self.state.name}"))
 
     def turn_away(self, event: Join, now: float) -> Effects:
         """Answer a producer or consumer that came after the end."""
         return [TurnAway(event.member, self._over)]
 
-    def _dial(self) -> Effects:
-        host, port = self._settings.hosts[self._next_host]
-        self._next_host += 1
-        return [self.timers.start(HandshakeTimedOut, self._settings.handshake_timeout), OpenSocket(host, port)]
-
     def _keepalive(self) -> StartTimer:
         return self.timers.start(KeepaliveDue, self._settings.keepalive_interval)
-
-    def _register(self, event: Ask, now: float) -> tuple[Any, Effects]:
-        command = type(event.command)()
-        command.CopyFrom(event.command)
-        deadline, first_deadline = now + event.timeout, self._requests.next_deadline()
-        command.request_id = self._requests.ask(event.token, deadline)
-        return command, [] if first_deadline is not None and first_deadline <= deadline else self._watch_requests(now)
-
-    def _expire(self, error: PulsarException, now: float) -> Effects:
-        return [*(Reply(token, error) for token in self._requests.expire(now)), *self._watch_requests(now)]
-
-    def _watch_requests(self, now: float) -> Effects:
-        deadline = self._requests.next_deadline()
-        return [] if deadline is None else [self.timers.start(RequestsDue, max(0.0, deadline - now))]
 
     def _lost(self, why: str) -> PulsarException:
         """Nothing that was asked has left before the broker has accepted."""
         return ConnectionLost(why) if self.state is READY else ConnectError(why)
 
-    def _end(self, error: PulsarException, answer: PulsarException | None = None) -> Effects:
+    def end(self, error: PulsarException, answer: PulsarException | None = None) -> Effects:
+        """End, with another answer for what was asked if one is given."""
         if not isinstance(error, AlreadyClosed):
             self._over = ConnectError(f"it was not sent: {error}")
         return [CloseSocket(flush=False), *self._fail_all(error, answer or error)]
 
     def _fail_all(self, error: PulsarException, answer: PulsarException) -> Effects:
-        self._held = []
         joining, self._joining = self._joining, []
         turned_away = [TurnAway(member, error) for member in joining]
-        return [*(Reply(token, answer) for token in self._requests.drain()), *turned_away, Lost(error)]
+        return [*self.fail_requests(answer), *turned_away, Lost(error)]

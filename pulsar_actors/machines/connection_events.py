@@ -75,9 +75,10 @@ class TlsAgreed(NamedTuple):
 
 
 class SocketLost(NamedTuple):
-    """The socket could not be opened, or is gone."""
+    """The socket could not be opened, or is gone; `is_distrusted` if the peer's certificate is the reason."""
 
     reason: str
+    is_distrusted: bool = False
 
 
 class StreamBroken(NamedTuple):

@@ -11,34 +11,29 @@ connection it hears which entry was opened last: a reader goes on after that one
 SUBSCRIBE knows of no permits; it gets those for the whole queue, once. Acknowledgements made without a binding wait for
 the next one.
 
-To seek in a stored topic a broker closes its consumers. Where to subscribe again depends on whether the seek succeeds,
-so its answer is awaited first; the seek is done when the consumer is bound again. Acknowledgements are sent before
-SEEK and held after it: one that overtook it would skip messages of the new place. If the connection ends before the
-answer, nobody knows whether the seek took effect; the call fails saying so, and the consumer lives on, rather than seek
-again by itself and move a subscription that others may have moved since. An unsubscribe is treated alike.
+What becomes of a seek, an unsubscribe and a question is told in `consumer_calls.py`, likewise with the actions for it.
 """
 
 from enum import Enum, unique
 from typing import Final, NamedTuple
 
-from pulsar_actors.exceptions import ConnectError, ConnectionLost, InvalidArgument, OutcomeUnknown, PulsarException
-from pulsar_actors.machines.binding import Binding
+from pulsar_actors.exceptions import PulsarException
 from pulsar_actors.machines.binding_events import (
     BrokerClosed,
     Close,
     CloseAnswered,
     CloseTimedOut,
     CreationTimedOut,
-    Detach,
     Detached,
-    Fail,
     LookedUp,
     LookupFailed,
     Migrated,
+    Misanswered,
     Open,
     RetryDue,
 )
 from pulsar_actors.machines.chart import INTERNAL, Chart, Effect, Effects, Row
+from pulsar_actors.machines.consumer_calls import Calls
 from pulsar_actors.machines.consumer_events import (
     Acked,
     Acknowledge,
@@ -47,20 +42,22 @@ from pulsar_actors.machines.consumer_events import (
     AcksDue,
     ActiveChange,
     ActiveChanged,
-    AskToSeek,
+    AskForLast,
     AskToSubscribe,
-    AskToUnsubscribe,
     Attached,
     Await,
+    CallTimedOut,
     DeadLetterFailed,
     DeadLetterSent,
-    Done,
     EndReached,
     GiveUp,
     HandedOut,
+    LastNotTold,
+    LastTold,
     MarkEnd,
     MessagesArrived,
     Opened,
+    QuestionsDue,
     Redeliver,
     Refuse,
     Returned,
@@ -78,12 +75,9 @@ from pulsar_actors.machines.consumer_events import (
 )
 from pulsar_actors.machines.deliveries import Deliveries
 from pulsar_actors.machines.ledgers.backoff import Backoff
-from pulsar_actors.machines.ledgers.seek_command import impossible, seek_command
-from pulsar_actors.wire.message_id import MessageId
 from pulsar_actors.wire.PulsarApi_pb2 import (
     CommandCloseConsumer,
     CommandSubscribe,
-    CommandUnsubscribe,
 )
 
 
@@ -136,6 +130,8 @@ ROWS: Final = (
     Row(Attached,            CONNECTING,      SUBSCRIBING,     None,                  "ask_to_subscribe"),
     Row(Detached,            CONNECTING,      FAILED,          "is_final",            "end_refused"),
     Row(Detached,            CONNECTING,      WAITING,         None,                  "back_off"),
+    Row(Subscribed,          SUBSCRIBING,     SEEKING,         "seek_waits",          "begin_to_seek"),
+    Row(Subscribed,          SUBSCRIBING,     UNSUBSCRIBING,   "unsubscribe_waits",   "begin_to_unsubscribe"),
     Row(Subscribed,          SUBSCRIBING,     READY,           "epoch_has_moved",     "begin_in_new_epoch"),
     Row(Subscribed,          SUBSCRIBING,     READY,           None,                  "begin"),
     Row(SubscribeRefused,    SUBSCRIBING,     FAILED,          "is_final",            "end_refused"),
@@ -173,7 +169,7 @@ ROWS: Final = (
     Row(Detached,            READY,           WAITING,         None,                  "back_off"),
 
     # Seek.
-    Row(Seek,                READY,           INTERNAL,        "names_no_place",      "refuse_place"),
+    Row(Seek,                (READY, *REBINDING), INTERNAL,    "names_no_place",      "refuse_place"),
     Row(Seek,                READY,           SEEKING,         None,                  "ask_to_seek"),
     Row(SeekAnswered,        SEEKING,         READY,           None,                  "finish_seek"),
     Row(SeekFailed,          SEEKING,         READY,           None,                  "fail_call"),
@@ -185,8 +181,9 @@ ROWS: Final = (
     Row(Migrated,            SOUGHT,          LOOKING_UP,      "tells_a_cluster",     "lose_call_and_migrate"),
     Row(Detached,            SOUGHT,          WAITING,         None,                  "lose_call"),
     Row(Seek,                ASKING,          INTERNAL,        None,                  "refuse_second_call"),
-    Row(Seek,                REBINDING,       INTERNAL,        "seek_awaits_binding", "refuse_second_call"),
-    Row(Seek,                REBINDING,       INTERNAL,        None,                  "refuse_unbound_call"),
+    Row(Seek,                REBINDING,       INTERNAL,        "a_call_waits",        "refuse_second_call"),
+    Row(Seek,                REBINDING,       INTERNAL,        None,                  "keep_call"),
+    Row(CallTimedOut,        REBINDING,       INTERNAL,        None,                  "fail_late_call"),
 
     # Unsubscribe.
     Row(Unsubscribe,         READY,           UNSUBSCRIBING,   None,                  "ask_to_unsubscribe"),
@@ -196,8 +193,15 @@ ROWS: Final = (
     Row(Migrated,            UNSUBSCRIBING,   LOOKING_UP,      "tells_a_cluster",     "lose_call_and_migrate"),
     Row(Detached,            UNSUBSCRIBING,   WAITING,         None,                  "lose_call"),
     Row(Unsubscribe,         ASKING,          INTERNAL,        None,                  "refuse_second_call"),
-    Row(Unsubscribe,         REBINDING,       INTERNAL,        "seek_awaits_binding", "refuse_second_call"),
-    Row(Unsubscribe,         REBINDING,       INTERNAL,        None,                  "refuse_unbound_call"),
+    Row(Unsubscribe,         REBINDING,       INTERNAL,        "a_call_waits",        "refuse_second_call"),
+    Row(Unsubscribe,         REBINDING,       INTERNAL,        None,                  "keep_call"),
+
+    # Which message is the last.
+    Row(AskForLast,          BOUND,           INTERNAL,        None,                  "put_question"),
+    Row(LastTold,            BOUND,           INTERNAL,        None,                  "answer_question"),
+    Row(LastNotTold,         BOUND,           INTERNAL,        None,                  "fail_question"),
+    Row(AskForLast,          UNBOUND,         INTERNAL,        None,                  "note_question"),
+    Row(QuestionsDue,        LIVE,            INTERNAL,        None,                  "fail_late_questions"),
 
     # Whether bound or not.
     Row(Acknowledge,         LIVE,            INTERNAL,        None,                  "mark"),
@@ -209,6 +213,7 @@ ROWS: Final = (
     Row(Redeliver,           UNBOUND,         INTERNAL,        None,                  "begin_epoch"),
     Row(Await,               UNBOUND,         INTERNAL,        None,                  "note_waiting"),
     Row(DeadLetterFailed,    UNBOUND,         INTERNAL,        None,                  "forget_dead_letter"),
+    Row(Misanswered,         (*FOUND, CLOSING), INTERNAL,      None,                  "drop_misanswering"),
     Row(CreationTimedOut,    SEARCHING,       FAILED,          None,                  "stop_trying"),
     Row(CreationTimedOut,    SUBSCRIBING,     CLOSING,         None,                  "give_up_asking"),
     Row(CreationTimedOut,    CLOSE_PENDING,   CLOSING,         None,                  "give_up_waiting"),
@@ -225,6 +230,7 @@ ROWS: Final = (
     Row(AcknowledgeUpTo,     ENDING,          INTERNAL,        None,                  "turn_ack_away"),
     Row(Seek,                ENDING,          INTERNAL,        None,                  "turn_away"),
     Row(Unsubscribe,         ENDING,          INTERNAL,        None,                  "turn_away"),
+    Row(AskForLast,          ENDING,          INTERNAL,        None,                  "turn_away"),
     Row(Close,               ENDING,          INTERNAL),
 
     # Nothing comes of these without a binding: the next one brings everything unacknowledged again.
@@ -245,12 +251,15 @@ ROWS: Final = (
     Row(Subscribed,          (IDLE, *SEARCHING, CLOSE_PENDING, READY, *ASKING, *ENDING),           INTERNAL),
     Row(SubscribeRefused,    (IDLE, *SEARCHING, CLOSE_PENDING, READY, *ASKING, *ENDING),           INTERNAL),
     Row(SubscribeTimedOut,   (IDLE, *SEARCHING, CLOSE_PENDING, READY, *ASKING, *ENDING),           INTERNAL),
+    Row(Misanswered,         (IDLE, *SEARCHING, *OVER),                                            INTERNAL),
     Row(CloseAnswered,       (IDLE, *SEARCHING, SUBSCRIBING, READY, *ASKING, *OVER),               INTERNAL),
     Row(CloseTimedOut,       (IDLE, *SEARCHING, SUBSCRIBING, READY, *ASKING, *OVER),               INTERNAL),
     Row(SeekAnswered,        (IDLE, *REBINDING, READY, UNSUBSCRIBING, *ENDING),                    INTERNAL),
     Row(SeekFailed,          (IDLE, *REBINDING, READY, UNSUBSCRIBING, *ENDING),                    INTERNAL),
     Row(UnsubscribeAnswered, (IDLE, *UNBOUND, READY, SEEKING, *ENDING),                            INTERNAL),
     Row(UnsubscribeFailed,   (IDLE, *UNBOUND, READY, SEEKING, *ENDING),                            INTERNAL),
+    Row(LastTold,            (IDLE, *UNBOUND, *ENDING),                                            INTERNAL),
+    Row(LastNotTold,         (IDLE, *UNBOUND, *ENDING),                                            INTERNAL),
     Row(BrokerClosed,        (IDLE, *SEARCHING, *ENDING),                                          INTERNAL),
     Row(Migrated,            tuple(State),                                                         INTERNAL),
     Row(MessagesArrived,     (IDLE, *UNBOUND, *ENDING),                                            INTERNAL),
@@ -260,14 +269,16 @@ ROWS: Final = (
     Row(DeadLetterSent,      (IDLE, *ENDING),                                                      INTERNAL),
     Row(DeadLetterFailed,    (IDLE, *ENDING),                                                      INTERNAL),
     Row(CreationTimedOut,    (IDLE, READY, *ASKING, *ENDING),                                      INTERNAL),
+    Row(CallTimedOut,        (IDLE, READY, *ASKING, *ENDING),                                      INTERNAL),
+    Row(QuestionsDue,        (IDLE, *ENDING),                                                      INTERNAL),
     Row(AcksDue,             (IDLE, *UNBOUND, SEEKING, *ENDING),                                   INTERNAL),
     Row(SweepDue,            (IDLE, *UNBOUND, *ENDING),                                            INTERNAL),
 )
 # fmt: on
 
 OURS: Final = (
-    Open, Seek, Unsubscribe, Close, Acknowledge, AcknowledgeUpTo, Refuse, Redeliver, HandedOut, Returned, Spoiled,
-    Await, GiveUp,
+    Open, Seek, Unsubscribe, AskForLast, Close, Acknowledge, AcknowledgeUpTo, Refuse, Redeliver, HandedOut, Returned,
+    Spoiled, Await, GiveUp,
 )  # fmt: skip
 
 CHART: Final = Chart("consumer", states=State, initial=IDLE, final=OVER, ours=OURS, rows=ROWS)
@@ -281,16 +292,14 @@ class ConsumerSettings(NamedTuple):
     tls: bool = False
 
 
-class Consumer(Binding, chart=CHART):
+class Consumer(Calls, chart=CHART):
     """The guards and actions that only consumers have, in the chart's order."""
 
-    __slots__ = ("_acks_at", "_call", "_command", "_epoch_said", "_sweep_at", "deliveries")
+    __slots__ = ("_acks_at", "_command", "_epoch_said", "_sweep_at")
 
     def __init__(self, settings: ConsumerSettings, deliveries: Deliveries, backoff: Backoff) -> None:
-        super().__init__(settings.command.topic, backoff, settings.operation_timeout, tls=settings.tls)
-        self.deliveries = deliveries
+        super().__init__(settings.command, deliveries, backoff, settings.operation_timeout, tls=settings.tls)
         self._command = settings.command
-        self._call: Seek | Unsubscribe | None = None
         self._epoch_said = 0
         self._acks_at: float | None = None
         self._sweep_at: float | None = None
@@ -307,14 +316,11 @@ class Consumer(Binding, chart=CHART):
     def unbound(self, now: float) -> None:
         """Hold again what was not answered."""
         self.deliveries.unbound(now)
+        self._questions.unbind()
 
     def close_request(self) -> CommandCloseConsumer:
         """Close by id."""
         return CommandCloseConsumer(consumer_id=self._command.consumer_id)
-
-    def fail_calls(self, error: PulsarException) -> Effects:
-        """Fail a seek or unsubscribe that is on its way: it is not waited for."""
-        return self._call_failed(OutcomeUnknown(self._unknown(str(error))))
 
     def fail_leftovers(self, error: PulsarException) -> Effects:
         """Fail the acknowledgements that will have no answer."""
@@ -336,6 +342,23 @@ class Consumer(Binding, chart=CHART):
         self._epoch_said = command.consumer_epoch
         return [AskToSubscribe(self._next_attempt(), command, self._operation_timeout)]
 
+    def seek_waits(self, event: Subscribed, now: float) -> bool:
+        """Hold when the user has asked for one meanwhile."""
+        return isinstance(self.waiting_call(), Seek)
+
+    def begin_to_seek(self, event: Subscribed, now: float) -> Effects:
+        """Begin as without it, and send it at once."""
+        begin = self.begin_in_new_epoch if self.epoch_has_moved(event, now) else self.begin
+        return [*begin(event, now), *self.send_waiting(now)]
+
+    def unsubscribe_waits(self, event: Subscribed, now: float) -> bool:
+        """Hold when the user has asked for one meanwhile."""
+        return isinstance(self.waiting_call(), Unsubscribe)
+
+    def begin_to_unsubscribe(self, event: Subscribed, now: float) -> Effects:
+        """Likewise."""
+        return self.begin_to_seek(event, now)
+
     def epoch_has_moved(self, event: Subscribed, now: float) -> bool:
         """Hold when everything was asked for again after SUBSCRIBE had left, which names the epoch before."""
         return self._epoch_said != self.deliveries.generation.epoch
@@ -345,10 +368,12 @@ class Consumer(Binding, chart=CHART):
         return [self.deliveries.tell_epoch(), *self.begin(event, now)]
 
     def begin(self, event: Subscribed, now: float) -> Effects:
-        """Tell the user, end a seek that waited for this, and let messages come."""
+        """Tell the user, end a seek that waited for this, let messages come, and ask what waits to be asked."""
         opened = [Opened()] if self._accepted() else []
         self._backoff.reset()
-        return [*opened, *self._call_done(), *self.deliveries.subscribed(), *self._watch_anew(now)]
+        self.forget_failures()
+        granted = self.deliveries.subscribed()
+        return [*opened, *self.end_sought(), *granted, *self.ask_all(now), *self.watch_anew(now)]
 
     # Bound.
 
@@ -402,89 +427,6 @@ class Consumer(Binding, chart=CHART):
     def pass_activity_on(self, event: ActiveChanged, now: float) -> Effects:
         """Tell the listener."""
         return [ActiveChange(event.is_active)]
-
-    # Seek.
-
-    def names_no_place(self, event: Seek, now: float) -> bool:
-        """Hold for a target that no topic has."""
-        return impossible(event.target) is not None
-
-    def refuse_place(self, event: Seek, now: float) -> Effects:
-        """Say what is wrong with it."""
-        problem = impossible(event.target)
-        assert problem is not None  # noqa: S101 - the guard has looked
-        return [Fail(event.token, problem)]
-
-    def ask_to_seek(self, event: Seek, now: float) -> Effects:
-        """Send the acknowledgements that are held, then SEEK."""
-        command = seek_command(self._command.consumer_id, event.target, self.deliveries.ledgers.acks.largest_batch)
-        acks = self.deliveries.send_acks()
-        self._call = event
-        return [*acks, AskToSeek(self._next_attempt(), command, self._operation_timeout)]
-
-    def finish_seek(self, event: SeekAnswered, now: float) -> Effects:
-        """Begin anew on the same binding: this broker closed nothing."""
-        return [*self.deliveries.sought_while_bound(self._target()), *self._call_done(), *self._watch_anew(now)]
-
-    def fail_call(self, event: SeekFailed | UnsubscribeFailed, now: float) -> Effects:
-        """Go on as if nothing had been asked. Subscribing again would bring back what an unsubscribe has deleted."""
-        return [*self._call_failed(event.error), *self._watch_anew(now)]
-
-    def await_seek(self, event: BrokerClosed, now: float) -> Effects:
-        """Remember where to go once the seek is answered."""
-        self.unbound(now)
-        return self.note_broker(event, now)
-
-    def attach_sought(self, event: SeekAnswered, now: float) -> Effects:
-        """Subscribe again at the new place, at the broker that was named."""
-        return [*self.deliveries.sought(self._target()), *self.attach_assigned(event, now)]
-
-    def look_up_sought(self, event: SeekAnswered, now: float) -> Effects:
-        """Subscribe again at the new place."""
-        return [*self.deliveries.sought(self._target()), Detach(self.connection), self._look_up()]
-
-    def fail_seek_unbound(self, event: SeekFailed, now: float) -> Effects:
-        """Subscribe again at the old place."""
-        return [*self._call_failed(event.error), Detach(self.connection), self._pause(now)]
-
-    def lose_call_and_migrate(self, event: Migrated, now: float) -> Effects:
-        """Do not wait for an answer: the old cluster's means nothing in the new one."""
-        return [*self._call_lost("the topic migrated to another cluster"), *self.migrate(event, now)]
-
-    def lose_call(self, event: Detached, now: float) -> Effects:
-        """Tell the caller that nobody knows, and go on."""
-        return [*self._call_lost(str(event.error)), self._pause(now)]
-
-    def refuse_second_call(self, event: Seek | Unsubscribe, now: float) -> Effects:
-        """Have one done before the next."""
-        running = type(self._call).__name__.lower()
-        return [Fail(event.token, InvalidArgument(f"a running {running} has to end first: wait for it"))]
-
-    def seek_awaits_binding(self, event: Seek | Unsubscribe, now: float) -> bool:
-        """Hold while a seek has succeeded and the consumer is not bound again yet."""
-        return self._call is not None
-
-    def refuse_unbound_call(self, event: Seek | Unsubscribe, now: float) -> Effects:
-        """Say that there is nobody to ask now."""
-        what = type(event).__name__.lower()
-        return [Fail(event.token, ConnectError(f"the {what} was not sent: the consumer is {self.state.name}"))]
-
-    # Unsubscribe.
-
-    def ask_to_unsubscribe(self, event: Unsubscribe, now: float) -> Effects:
-        """Send the acknowledgements that are held, then UNSUBSCRIBE."""
-        command = CommandUnsubscribe(consumer_id=self._command.consumer_id, force=event.force)
-        acks = self.deliveries.send_acks()
-        self._call = event
-        return [*acks, AskToUnsubscribe(self._next_attempt(), command, self._operation_timeout)]
-
-    def end_unsubscribed(self, event: UnsubscribeAnswered, now: float) -> Effects:
-        """End: without its subscription a consumer is nothing."""
-        return [*self._call_done(), *self._end(None)]
-
-    def lose_call_and_let_go(self, event: BrokerClosed, now: float) -> Effects:
-        """Tell the caller that nobody knows, and go on."""
-        return [*self._call_lost("the broker closed the consumer"), *self.let_go(event, now)]
 
     # Whether bound or not.
 
@@ -542,10 +484,6 @@ class Consumer(Binding, chart=CHART):
         """Say that it is too late."""
         return [] if event.token is None else [Acked((event.token,), self._over)]
 
-    def turn_away(self, event: Seek | Unsubscribe, now: float) -> Effects:
-        """Say that it is too late."""
-        return [Fail(event.token, self._over)]
-
     def _watch(self, now: float) -> Effects:
         """Set the timers for what the ledgers wait for, unless they are set for that already."""
         started: list[Effect] = []
@@ -561,25 +499,7 @@ class Consumer(Binding, chart=CHART):
             started += [] if sweep_at is None else [self.timers.start(SweepDue, max(0.0, sweep_at - now))]
         return started
 
-    def _watch_anew(self, now: float) -> Effects:
+    def watch_anew(self, now: float) -> Effects:
         """Set the timers that may have passed unheard while there was no use for them."""
         self._acks_at = self._sweep_at = None
         return self._watch(now)
-
-    def _target(self) -> MessageId | int:
-        assert isinstance(self._call, Seek)  # noqa: S101 - the states that come here hold a seek
-        return self._call.target
-
-    def _call_done(self) -> Effects:
-        call, self._call = self._call, None
-        return [] if call is None else [Done(call.token)]
-
-    def _call_failed(self, error: PulsarException) -> Effects:
-        call, self._call = self._call, None
-        return [] if call is None else [Fail(call.token, error)]
-
-    def _call_lost(self, why: str) -> Effects:
-        return self._call_failed(ConnectionLost(self._unknown(why)))
-
-    def _unknown(self, why: str) -> str:
-        return f"the {type(self._call).__name__.lower()} may have taken effect, or not: {why}"

@@ -14,6 +14,8 @@ from pulsar_actors.machines.ledgers.generations import Generation
 from pulsar_actors.wire.message_id import MessageId
 from pulsar_actors.wire.PulsarApi_pb2 import (
     CommandAck,
+    CommandGetLastMessageId,
+    CommandGetLastMessageIdResponse,
     CommandSeek,
     CommandSubscribe,
     CommandUnsubscribe,
@@ -34,6 +36,20 @@ class Unsubscribe(NamedTuple):
 
     token: object
     force: bool = False
+
+
+class AskForLast(NamedTuple):
+    """Ask for the last message of the topic, until `deadline` (monotonic seconds)."""
+
+    token: object
+    deadline: float
+
+
+class LastMessage(NamedTuple):
+    """The answer: the last message, and how far its subscription has acknowledged without a gap, if the broker says."""
+
+    message_id: MessageId
+    acknowledged: MessageId | None
 
 
 class Acknowledge(NamedTuple):
@@ -166,6 +182,20 @@ class UnsubscribeFailed(NamedTuple):
     error: PulsarException
 
 
+class LastTold(NamedTuple):
+    """GET_LAST_MESSAGE_ID_RESPONSE."""
+
+    question: int
+    command: CommandGetLastMessageIdResponse
+
+
+class LastNotTold(NamedTuple):
+    """ERROR, in answer to GET_LAST_MESSAGE_ID, or none in time."""
+
+    question: int
+    error: PulsarException
+
+
 class AcksAnswered(NamedTuple):
     """ACK_RESPONSE, or none in time; `error` if the acknowledgements do not count."""
 
@@ -201,6 +231,18 @@ class SubscribeTimedOut(NamedTuple):
     """SUBSCRIBE got no answer; the broker may still act on it."""
 
     attempt: int
+
+
+class CallTimedOut(NamedTuple):
+    """A seek or unsubscribe has waited for a binding as long as was agreed."""
+
+    generation: int
+
+
+class QuestionsDue(NamedTuple):
+    """The time of a question for the last message may be up."""
+
+    generation: int
 
 
 class AcksDue(NamedTuple):
@@ -239,6 +281,14 @@ class AskToUnsubscribe(NamedTuple):
 
     attempt: int
     command: CommandUnsubscribe
+    timeout: float
+
+
+class AskToTellLast(NamedTuple):
+    """Send GET_LAST_MESSAGE_ID; answer with one of the Last events."""
+
+    question: int
+    command: CommandGetLastMessageId
     timeout: float
 
 
@@ -300,6 +350,7 @@ class Opened(NamedTuple):
 
 
 class Done(NamedTuple):
-    """Tell whoever holds the token that it is done."""
+    """Tell whoever holds the token that it is done, and what was asked for, if it was a question."""
 
     token: object
+    answer: LastMessage | None = None

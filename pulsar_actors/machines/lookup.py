@@ -20,6 +20,7 @@ from google.protobuf.message import Message
 from pulsar_actors.exceptions import (
     AlreadyClosed,
     BrokerRefusal,
+    CertificateRefused,
     ConnectError,
     Misdirected,
     OutcomeUnknown,
@@ -295,7 +296,7 @@ class Lookup(StateMachine, chart=CHART):
 def _may_pass(error: PulsarException) -> bool:
     if isinstance(error, BrokerRefusal):
         return meaning_of(error).lookup is Verdict.RETRY
-    return isinstance(error, (ConnectError, OutcomeUnknown))
+    return isinstance(error, (ConnectError, OutcomeUnknown)) and not isinstance(error, CertificateRefused)
 
 
 def _refusal(answer: Any) -> BrokerRefusal | None:  # noqa: ANN401 - any of the answers

@@ -30,6 +30,7 @@ from pulsar_actors.machines.binding_events import (
     LookedUp,
     LookupFailed,
     Migrated,
+    Misanswered,
     Open,
     RetryDue,
 )
@@ -86,6 +87,7 @@ class State(Enum):
 
 SEARCHING: Final = (LOOKING_UP, CONNECTING, WAITING)
 ASKED: Final = (CREATING, QUEUED)
+FOUND: Final = (*ASKED, CLOSE_PENDING, READY)
 UNBOUND: Final = (*SEARCHING, *ASKED, CLOSE_PENDING)
 LIVE: Final = (*UNBOUND, READY, CLOSING)
 OVER: Final = (CLOSED, FENCED, TERMINATED, FAILED)
@@ -144,7 +146,8 @@ ROWS: Final = (
     Row(Flush,            LIVE,          INTERNAL,      None,                  "mark"),
     Row(SendsDue,         LIVE,          INTERNAL,      "a_send_is_late",      "fail_late"),
     Row(SendsDue,         LIVE,          INTERNAL,      None,                  "watch_again"),
-    Row(CreationTimedOut, SEARCHING,       FAILED,        None,                  "stop_trying"),
+    Row(Misanswered,      (*FOUND, CLOSING), INTERNAL,  None,                  "drop_misanswering"),
+    Row(CreationTimedOut, SEARCHING,     FAILED,        None,                  "stop_trying"),
     Row(CreationTimedOut, CREATING,      CLOSING,       None,                  "give_up_asking"),
     Row(CreationTimedOut, CLOSE_PENDING, CLOSING,       None,                  "give_up_waiting"),
 
@@ -164,22 +167,23 @@ ROWS: Final = (
     Row(Close,            ENDING,        INTERNAL),
 
     # Too late, or too early to mean anything.
-    Row(LookedUp,         (IDLE, CONNECTING, WAITING, *ASKED, CLOSE_PENDING, READY, CLOSING, *OVER), INTERNAL),
-    Row(LookupFailed,     (IDLE, CONNECTING, WAITING, *ASKED, CLOSE_PENDING, READY, CLOSING, *OVER), INTERNAL),
-    Row(Attached,         (IDLE, LOOKING_UP, WAITING, *ASKED, CLOSE_PENDING, READY, CLOSING, *OVER), INTERNAL),
-    Row(Detached,         (IDLE, LOOKING_UP, WAITING, *OVER),                       INTERNAL),
-    Row(Created,          (IDLE, *SEARCHING, CLOSE_PENDING, READY, CLOSING, *OVER),   INTERNAL),
-    Row(CreateRefused,    (IDLE, *SEARCHING, CLOSE_PENDING, READY, CLOSING, *OVER),   INTERNAL),
-    Row(CreateTimedOut,   (IDLE, *SEARCHING, QUEUED, CLOSE_PENDING, READY, CLOSING, *OVER), INTERNAL),
-    Row(CloseAnswered,    (IDLE, *SEARCHING, *ASKED, READY, *OVER),                   INTERNAL),
-    Row(CloseTimedOut,    (IDLE, *SEARCHING, *ASKED, READY, *OVER),                   INTERNAL),
-    Row(BrokerClosed,     (IDLE, *SEARCHING, CLOSING, *OVER),                         INTERNAL),
-    Row(Migrated,         tuple(State),                                             INTERNAL),
-    Row(Persisted,        (IDLE, *UNBOUND, *OVER),                                  INTERNAL),
-    Row(SendRefused,      (IDLE, *UNBOUND, *OVER),                                  INTERNAL),
-    Row(CreationTimedOut, (IDLE, QUEUED, READY, CLOSING, *OVER),                    INTERNAL),
-    Row(RetryDue,         (IDLE, LOOKING_UP, CONNECTING, *ASKED, CLOSE_PENDING, READY, CLOSING, *OVER), INTERNAL),
-    Row(SendsDue,         (IDLE, *OVER),                                            INTERNAL),
+    Row(LookedUp,         (IDLE, CONNECTING, WAITING, *FOUND, *ENDING),                    INTERNAL),
+    Row(LookupFailed,     (IDLE, CONNECTING, WAITING, *FOUND, *ENDING),                    INTERNAL),
+    Row(Attached,         (IDLE, LOOKING_UP, WAITING, *FOUND, *ENDING),                    INTERNAL),
+    Row(Detached,         (IDLE, LOOKING_UP, WAITING, *OVER),                              INTERNAL),
+    Row(Misanswered,      (IDLE, *SEARCHING, *OVER),                                       INTERNAL),
+    Row(Created,          (IDLE, *SEARCHING, CLOSE_PENDING, READY, *ENDING),               INTERNAL),
+    Row(CreateRefused,    (IDLE, *SEARCHING, CLOSE_PENDING, READY, *ENDING),               INTERNAL),
+    Row(CreateTimedOut,   (IDLE, *SEARCHING, QUEUED, CLOSE_PENDING, READY, *ENDING),       INTERNAL),
+    Row(CloseAnswered,    (IDLE, *SEARCHING, *ASKED, READY, *OVER),                        INTERNAL),
+    Row(CloseTimedOut,    (IDLE, *SEARCHING, *ASKED, READY, *OVER),                        INTERNAL),
+    Row(BrokerClosed,     (IDLE, *SEARCHING, CLOSING, *OVER),                              INTERNAL),
+    Row(Migrated,         tuple(State),                                                    INTERNAL),
+    Row(Persisted,        (IDLE, *UNBOUND, *OVER),                                         INTERNAL),
+    Row(SendRefused,      (IDLE, *UNBOUND, *OVER),                                         INTERNAL),
+    Row(CreationTimedOut, (IDLE, QUEUED, READY, *ENDING),                                  INTERNAL),
+    Row(RetryDue,         (IDLE, LOOKING_UP, CONNECTING, *FOUND, *ENDING),                 INTERNAL),
+    Row(SendsDue,         (IDLE, *OVER),                                                   INTERNAL),
 )
 # fmt: on
 

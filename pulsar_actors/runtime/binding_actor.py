@@ -12,7 +12,7 @@ from typing import Any, ClassVar, TypeVar
 
 from google.protobuf.message import Message
 
-from pulsar_actors.exceptions import AlreadyClosed, BrokerRefusal, ConnectionLost, PulsarException, Timeout
+from pulsar_actors.exceptions import AlreadyClosed, BrokerRefusal, PulsarException, Timeout
 from pulsar_actors.machines.binding import Binding
 from pulsar_actors.machines.binding_events import (
     AskToClose,
@@ -31,6 +31,7 @@ from pulsar_actors.machines.binding_events import (
     LookUp,
     LookupFailed,
     Migrated,
+    Misanswered,
     Open,
 )
 from pulsar_actors.machines.connection_events import Ask, Drop, Leave
@@ -181,13 +182,7 @@ class BindingActor(MachineActor[B]):
         elif isinstance(answer, outcomes.answer):
             self.feed(outcomes.done(attempt, answer))
         elif not isinstance(answer, PulsarException):  # the end of a connection is told as `Unbound`
-            self.distrust(kind.__name__, answer)
-
-    def distrust(self, question: str, answer: Message) -> None:
-        """End the connection: who can tell what else the broker mixes up."""
-        error = ConnectionLost(f"the broker broke the protocol: it answered {question} with {type(answer).__name__}")
-        self.vitals.last_error = error
-        self.say(Drop(error))
+            self.feed(Misanswered(kind, answer))
 
     def _found(self, question: int, outcome: Target | PulsarException) -> None:
         if isinstance(outcome, PulsarException):

@@ -8,12 +8,12 @@ from collections.abc import Iterable
 from typing import Protocol
 
 from pulsar_actors.runtime.loop import Transport
-from pulsar_actors.runtime.tls import TlsFailed, TlsStream
+from pulsar_actors.runtime.tls import PeerDistrusted, TlsFailed, TlsStream
 from pulsar_actors.runtime.write_queue import Bytes, Parcel, WriteQueue
 
 
 class ChannelOwner(Protocol):
-    """Whoever reads and writes. None of these is called after `lost`, nor after `Channel.close`."""
+    """Whoever reads and writes. None of these is called after the end, nor after `Channel.close`."""
 
     def opened(self) -> None:
         """Hear that the transport is connected."""
@@ -29,6 +29,10 @@ class ChannelOwner(Protocol):
 
     def lost(self, reason: str) -> None:
         """Hear that it has ended; after `close_when_written` too."""
+        ...
+
+    def distrusted(self, reason: str) -> None:
+        """Hear likewise that it has ended, since the peer's certificate was refused."""
         ...
 
 
@@ -87,7 +91,7 @@ class Channel:
         try:
             output = self._tls.feed(data)
         except TlsFailed as failure:
-            self._fail(self._tls, str(failure))
+            self._fail(self._tls, failure)
             return
         self._put_on_wire(output.to_send)
         self._pump()
@@ -140,12 +144,17 @@ class Channel:
             self.transport.send([self._tls.close_notify()])
         self.lost("closed")
 
-    def _fail(self, tls: TlsStream, reason: str) -> None:
+    def _fail(self, tls: TlsStream, failure: TlsFailed) -> None:
         """Tell the peer why, if it still listens, and end."""
         alert = tls.alert()
         if alert:
             self.transport.send([alert])
-        self.lost(reason)
+        owner = self._owner
+        self.close()
+        if owner is not None and isinstance(failure, PeerDistrusted):
+            owner.distrusted(str(failure))
+        elif owner is not None:
+            owner.lost(str(failure))
 
     def _put_on_wire(self, data: bytes) -> None:
         if data:

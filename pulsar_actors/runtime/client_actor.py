@@ -12,8 +12,9 @@ from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
 from pulsar_actors.exceptions import AlreadyClosed, InternalError, PulsarException
-from pulsar_actors.machines.connection import ConnectionSettings
 from pulsar_actors.machines.connection_events import Close, Dial, Join, Retire
+from pulsar_actors.machines.connection_settings import ConnectionSettings
+from pulsar_actors.machines.ledgers.broker_address import Way, way_to
 from pulsar_actors.machines.ledgers.connection_pool import ConnectionPool
 from pulsar_actors.machines.lookup_events import Target
 from pulsar_actors.runtime.actor import Address, Died, LoopActor, tell
@@ -166,32 +167,24 @@ class ClientActor(LoopActor):
 
     def _connection_to(self, target: Target, cluster_url: str | None, slot: int) -> Address:
         service = self._settings.service_url if cluster_url is None else ServiceUrl.parse(cluster_url)
-        physical = service if target.physical is None else ServiceUrl.parse(target.physical)
-        behind = None
-        if target.logical is not None and target.physical is None:
-            logical = ServiceUrl.parse(target.logical)
-            host, port = logical.hosts[0]
-            if (host, port) in physical.hosts:  # a single broker is its own proxy
-                physical = logical
-            else:
-                behind = f"{host}:{port}"
-        key = (str(physical), behind or "", str(slot))
+        way = way_to(target.logical, target.physical, service)
+        key = (str(way.dial), way.behind or "", str(slot))
         found = self._pool.find(key, self.loop.now())
         if found is None:
-            found = self._dial(physical, behind)
+            found = self._dial(way)
             self._pool.add(key, found, self.loop.now())
         return found
 
-    def _dial(self, to: ServiceUrl, behind: str | None) -> Address:
+    def _dial(self, way: Way) -> Address:
         """Make a connection, which begins with another host each time."""
-        settings = self._settings
+        settings, hosts = self._settings, way.dial.hosts
         self._turn += 1
-        first = self._turn % len(to.hosts)
+        first = self._turn % len(hosts)
         connection = ConnectionSettings(
-            hosts=to.hosts[first:] + to.hosts[:first],
+            hosts=hosts[first:] + hosts[:first],
             client_version=settings.client_version,
-            tls=to.is_tls,
-            proxy_to_broker_url=behind,
+            tls=way.dial.is_tls,
+            proxy_to_broker_url=way.behind,
             handshake_timeout=settings.connection_timeout,
             keepalive_interval=settings.keepalive_interval,
         )

@@ -10,7 +10,7 @@ from typing import Any, ClassVar, NamedTuple
 from google.protobuf.message import Message
 
 from pulsar_actors.exceptions import AlreadyClosed, ConnectionLost, InternalError
-from pulsar_actors.machines.connection import Connection, ConnectionSettings
+from pulsar_actors.machines.connection import Connection
 from pulsar_actors.machines.connection_events import (
     AllowFrames,
     Answered,
@@ -39,6 +39,7 @@ from pulsar_actors.machines.connection_events import (
     Write,
     WriteParcels,
 )
+from pulsar_actors.machines.connection_settings import ConnectionSettings
 from pulsar_actors.runtime.actor import Address, Died, MachineActor, tell
 from pulsar_actors.runtime.log import LOG
 from pulsar_actors.runtime.loop import Loop

@@ -8,7 +8,7 @@ a seek or the end of a connection never overtakes it.
 from collections.abc import Callable, Sequence
 from typing import Any, ClassVar, NamedTuple
 
-from pulsar_actors.exceptions import ConnectError, OutcomeUnknown, PulsarException, Timeout
+from pulsar_actors.exceptions import PulsarException
 from pulsar_actors.machines.connection_events import Ask
 from pulsar_actors.machines.connection_events import Tell as Say
 from pulsar_actors.machines.consumer import Consumer
@@ -20,6 +20,7 @@ from pulsar_actors.machines.consumer_events import (
     AskToAck,
     AskToSeek,
     AskToSubscribe,
+    AskToTellLast,
     AskToUnsubscribe,
     Attached,
     ClearQueue,
@@ -28,6 +29,8 @@ from pulsar_actors.machines.consumer_events import (
     Done,
     EndReached,
     HandOver,
+    LastNotTold,
+    LastTold,
     MarkEnd,
     MessagesArrived,
     Opened,
@@ -48,7 +51,7 @@ from pulsar_actors.runtime.ack_box import MOMENT, AckBox, AcksLeft
 from pulsar_actors.runtime.actor import tell
 from pulsar_actors.runtime.binding_actor import BindingActor
 from pulsar_actors.runtime.binding_messages import Place
-from pulsar_actors.runtime.future import SlimFuture, is_promise, settle
+from pulsar_actors.runtime.future import is_promise, settle
 from pulsar_actors.runtime.hand_off import HandOff
 from pulsar_actors.runtime.loop import Loop
 from pulsar_actors.runtime.members import Bound, Token
@@ -59,31 +62,14 @@ from pulsar_actors.wire.message_id import MessageId
 from pulsar_actors.wire.PulsarApi_pb2 import (
     CommandAckResponse,
     CommandActiveConsumerChange,
-    CommandGetLastMessageId,
     CommandGetLastMessageIdResponse,
     CommandMessage,
     CommandReachedEndOfTopic,
 )
 
-ASK_AGAIN_AFTER = 0.1
-
 
 class Serve(NamedTuple):
     """Somebody waits for a message by a future."""
-
-
-class AskForLast(NamedTuple):
-    """Ask for the last message of the topic, until `deadline`."""
-
-    done: SlimFuture["LastMessage"]
-    deadline: float
-
-
-class LastMessage(NamedTuple):
-    """The last message of a topic, and how far its subscription has acknowledged without a gap, if the broker says."""
-
-    message_id: MessageId
-    acknowledged: MessageId | None
 
 
 DeadLetterBox = Callable[[Delivery, Generation, Callable[[Exception | None], None]], None]
@@ -130,8 +116,6 @@ class ConsumerActor(BindingActor[Consumer]):
         match message:
             case Serve():
                 self._hand_off.serve()
-            case AskForLast():
-                self._ask_for_last(message)
             case _:
                 self.feed(message)
 
@@ -186,43 +170,13 @@ class ConsumerActor(BindingActor[Consumer]):
             for event in self._acks.empty():
                 self.feed(event)
 
-    # The last message.
-
-    def _ask_for_last(self, question: AskForLast) -> None:
-        left = question.deadline - self.loop.now()
-        if left <= 0:
-            self.debts.fail(
-                question.done, Timeout(f"no broker could be asked in time; the last failure: {self.vitals.last_error}")
-            )
-        elif self._connection is None or not self.machine.is_bound:
-            self.loop.later(min(left, ASK_AGAIN_AFTER), self._ask_for_last_again, question)
-        else:
-            command = CommandGetLastMessageId(consumer_id=self._place.id, request_id=0)
-            tell(self._connection, Ask(command, Token(self.actor_ref, question), left))
-
-    def _ask_for_last_again(self, question: AskForLast) -> None:
-        self.guarded(self._ask_for_last, question)
-
-    def answered(self, question: Any, answer: Any) -> None:  # noqa: ANN401 - any question and its answer
-        """Take the last message's id, besides the answers that the machine waits for."""
-        if not isinstance(question, AskForLast):
-            super().answered(question, answer)
-        elif isinstance(answer, CommandGetLastMessageIdResponse):
-            marked = answer.consumer_mark_delete_position if answer.HasField("consumer_mark_delete_position") else None
-            acknowledged = None if marked is None else MessageId.from_data(marked)
-            self.debts.pay(question.done, LastMessage(MessageId.from_data(answer.last_message_id), acknowledged))
-        elif isinstance(answer, (ConnectError, OutcomeUnknown)):
-            self._ask_for_last(question)
-        elif isinstance(answer, PulsarException):
-            self.debts.fail(question.done, answer)
-        else:
-            self.distrust("a question for the last message", answer)
-            self._ask_for_last(question)
-
     # One method for each effect.
 
     def _ask_attempt(self, effect: AskToSubscribe | AskToSeek | AskToUnsubscribe) -> None:
         self.ask(effect, effect.command, effect.timeout)
+
+    def _ask_to_tell_last(self, effect: AskToTellLast) -> None:
+        self.say(Ask(effect.command, Token(self.actor_ref, (AskToTellLast, effect.question)), effect.timeout))
 
     def _ask_to_ack(self, effect: AskToAck) -> None:
         self.say(Ask(effect.command, Token(self.actor_ref, (AskToAck, effect.ack)), effect.timeout))
@@ -267,13 +221,14 @@ class ConsumerActor(BindingActor[Consumer]):
     def _done(self, effect: Done) -> None:
         done = effect.token
         assert is_promise(done)  # noqa: S101 - the token of a call
-        self.debts.pay(done, None)
+        self.debts.pay(done, effect.answer)
 
     OUTCOMES: ClassVar = {
         **BindingActor.OUTCOMES,
         AskToSubscribe: Outcomes(by_attempt(Subscribed), SubscribeRefused, by_attempt(SubscribeTimedOut)),
         AskToSeek: Outcomes(by_attempt(SeekAnswered), SeekFailed, SeekFailed),
         AskToUnsubscribe: Outcomes(by_attempt(UnsubscribeAnswered), UnsubscribeFailed, UnsubscribeFailed),
+        AskToTellLast: Outcomes(LastTold, LastNotTold, LastNotTold, CommandGetLastMessageIdResponse),
         AskToAck: Outcomes(_acks_answered, AcksAnswered, AcksAnswered, CommandAckResponse),
     }
     PERFORMS: ClassVar = {
@@ -281,6 +236,7 @@ class ConsumerActor(BindingActor[Consumer]):
         AskToSubscribe: _ask_attempt,
         AskToSeek: _ask_attempt,
         AskToUnsubscribe: _ask_attempt,
+        AskToTellLast: _ask_to_tell_last,
         AskToAck: _ask_to_ack,
         Tell: _tell_broker,
         ClearQueue: _clear_queue,

@@ -11,7 +11,7 @@ from typing import Any, ClassVar, NamedTuple
 from pulsar_actors.exceptions import AlreadyClosed, InvalidArgument, PulsarException
 from pulsar_actors.machines.binding_events import Fail
 from pulsar_actors.machines.connection_events import Ship
-from pulsar_actors.machines.ledgers.batching import Batch, plan_batches, plan_key_batches
+from pulsar_actors.machines.ledgers.batching import Batch, count_complete, plan_batches, plan_key_batches
 from pulsar_actors.machines.ledgers.pending_sends import Pending
 from pulsar_actors.machines.producer import Producer
 from pulsar_actors.machines.producer_events import (
@@ -89,7 +89,7 @@ class ProducerActor(BindingActor[Producer]):
         """Take what callers ask for."""
         match message:
             case News():
-                self._take(incomplete=self._outbox.limits is None)
+                self._take(incomplete=False)
             case TakeAll():
                 self._take(incomplete=True)
             case FlushAll(done):
@@ -140,26 +140,22 @@ class ProducerActor(BindingActor[Producer]):
     # From the outbox to the machine.
 
     def _take(self, *, incomplete: bool) -> None:
-        """Send full batches, or all that is there; the rest waits for the delay."""
+        """Send full batches, or all that is there and is not batched anyway; the rest waits for the delay."""
         if self._outbox.closed is not None:  # whoever still finds room in it sees that too, and fails what is there
             return
         messages = self._outbox.buffer[:]
-        count = len(messages) if incomplete else self._complete(messages)
+        limits = self._outbox.limits
+        if incomplete or limits is None:
+            count = len(messages)
+        else:
+            count = count_complete(_sizes(messages), limits, _alone(messages))
         if count:
             self._publish(messages[:count])
         if self._outbox.buffer:
             self._wait_for_more()
 
-    def _complete(self, messages: Sequence[Outgoing]) -> int:
-        """Count the messages that are in full batches."""
-        limits = self._outbox.limits
-        if limits is None or not messages:
-            return len(messages)
-        last = plan_batches(range(len(messages)), _sizes(messages), limits, _alone(messages))[-1].positions
-        full = limits.full(len(last), sum(len(messages[position][0]) for position in last))
-        return len(messages) if full or messages[-1][2] is not None else len(messages) - len(last)
-
     def _wait_for_more(self) -> None:
+        """Look again after the delay: by a timer of our own, for one of the machine's costs two events a batch."""
         limits = self._outbox.limits
         self._fill += 1
         if limits is None or not limits.delay:

@@ -95,6 +95,11 @@ class SocketActor(LoopActor):
         self._say(SocketLost(reason))
         self.finish()
 
+    def distrusted(self, reason: str) -> None:
+        """Say so likewise."""
+        self._say(SocketLost(reason, is_distrusted=True))
+        self.finish()
+
     def abandon(self, bug: Exception) -> None:
         """Close the socket; the connection hears of the bug as its guardian."""
         self._channel.close()

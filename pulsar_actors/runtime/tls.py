@@ -65,6 +65,10 @@ class TlsFailed(PulsarException):
     """The stream is broken, or was refused; its text says why, and what can be done."""
 
 
+class PeerDistrusted(TlsFailed):
+    """The peer's certificate was refused."""
+
+
 class TlsOutput(NamedTuple):
     """What came of some bytes of the peer's."""
 
@@ -104,6 +108,8 @@ class TlsStream:
         try:
             self.is_agreed = agreed_before or self._shake_hands()
             plaintext = self._read() if self.is_agreed else b""
+        except ssl.SSLCertVerificationError as error:
+            raise PeerDistrusted(self._reason(error)) from error
         except ssl.SSLError as error:
             raise TlsFailed(self._reason(error)) from error
         return TlsOutput(plaintext, self._outgoing.read(), self.is_agreed and not agreed_before, self._ended)

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from certificates import LONG_AGO, Authority
+from certificates import LONG_AGO, Authority, Files
 from life import SOON, FakeBroker, InThread, Relay, closed_port, full_backlog, nothing_left, until
 
 import pulsar_actors as pulsar
@@ -297,13 +297,38 @@ def test_a_certificate_that_is_refused_is_named_as_the_reason(authority: Authori
     files = authority.certify(**options)
     with (
         EmbeddedBroker(certificate_file=files.certificate, private_key_file=files.key) as broker,
-        client_of(broker.service_url_tls, operation_timeout_seconds=2, **trust) as client,
+        client_of(broker.service_url_tls, **trust) as client,
     ):
-        creating = InThread(lambda: client.create_producer("t"))
-        error = creating.error()
-        assert isinstance(error, pulsar.PulsarException)
-        assert reason in str(error)
-        assert creating.seconds < 3
+        host = broker.service_url_tls.rpartition("/")[2]
+        for make in (
+            lambda: client.create_producer("t"),
+            lambda: client.subscribe("t", "s"),
+            lambda: client.create_reader("t", pulsar.MessageId.earliest),
+            lambda: client.get_topic_partitions("t"),
+        ):
+            making = InThread(make)
+            error = making.error()
+            assert isinstance(error, pulsar.CertificateRefused)
+            assert str(error).startswith(f"no connection to {host}: the peer's certificate ")
+            assert reason in str(error)
+            assert making.seconds < 3
+
+
+def test_what_was_connected_waits_for_a_certificate_to_be_renewed(authority: Authority) -> None:
+    def broker_with(files: Files, port: int = 0) -> EmbeddedBroker:
+        return EmbeddedBroker(certificate_file=files.certificate, private_key_file=files.key, tls_port=port)
+
+    with contextlib.ExitStack() as stack:
+        with broker_with(authority.certify()) as broker:
+            url = broker.service_url_tls
+            client = stack.enter_context(client_of(url, tls_trust_certs_file_path=authority.file))
+            producer = client.create_producer("t")
+        port = int(url.rpartition(":")[2])
+        with broker_with(authority.certify(valid=LONG_AGO), port):
+            until(lambda: "expired" in (producer.stats().last_error or ""))
+        with broker_with(authority.certify(), port):
+            producer.send(b"after it was renewed")
+            client.close()
 
 
 def test_a_certificate_that_is_refused_is_taken_where_the_user_says_so(authority: Authority) -> None:

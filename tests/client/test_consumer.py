@@ -1,6 +1,7 @@
 import gc
 import threading
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor, wait
 from typing import Any
 
 import pytest
@@ -23,6 +24,7 @@ from pulsar_actors.exceptions import (
     ProcessForked,
     Timeout,
 )
+from pulsar_actors.wire.PulsarApi_pb2 import CommandSubscribe
 from pulsar_actors.wire.topic_name import TopicName
 
 PATIENCE = 20.0
@@ -196,6 +198,23 @@ def test_an_unsubscribe_deletes_the_subscription_and_ends_the_consumer(
         consumer.receive(0)
     with client.subscribe(topic, "s", initial_position=InitialPosition.Latest) as consumer:
         assert nothing_comes(consumer)
+
+
+@pytest.mark.parametrize("call", ["unsubscribe", "get_last_message_id", "seek"])
+def test_a_call_while_the_consumer_reconnects_waits_for_that_and_is_done(
+    client: Client, topic: str, broker: EmbeddedBroker, call: str
+) -> None:
+    consumer = client.subscribe(topic, "s")
+    calls = {"unsubscribe": consumer.unsubscribe, "get_last_message_id": consumer.get_last_message_id}
+    fault = broker.faults.on(CommandSubscribe).stall()
+    broker.cut_connections()
+    fault.wait()
+    assert not consumer.is_connected()
+    with ThreadPoolExecutor(1) as pool:
+        calling = pool.submit(calls.get(call, lambda: consumer.seek(MessageId.earliest)))
+        assert not wait([calling], 0.05).done
+        fault.release()
+        calling.result(PATIENCE)
 
 
 def test_others_messages_are_not_acknowledged_along(client: Client, topic: str) -> None:

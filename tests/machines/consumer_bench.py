@@ -4,9 +4,18 @@ from typing import Any
 
 from driven import Driven
 
+from pulsar_actors.exceptions import BrokerRefusal, ConnectionLost
 from pulsar_actors.machines.binding_events import LookedUp, Open
 from pulsar_actors.machines.consumer import Consumer, ConsumerSettings
-from pulsar_actors.machines.consumer_events import Attached, MessagesArrived, Subscribed, Tell
+from pulsar_actors.machines.consumer_events import (
+    Acknowledge,
+    Attached,
+    HandOver,
+    MessagesArrived,
+    Seek,
+    Subscribed,
+    Tell,
+)
 from pulsar_actors.machines.deliveries import Deliveries, Ledgers
 from pulsar_actors.machines.entry_intake import Delivery, Incoming
 from pulsar_actors.machines.ledgers.ack_groups import AckGroups
@@ -18,10 +27,32 @@ from pulsar_actors.machines.ledgers.permits import Permits
 from pulsar_actors.machines.ledgers.redelivery import Redelivery, RedeliveryDelay
 from pulsar_actors.machines.ledgers.start_position import StartPosition
 from pulsar_actors.wire.entries import encode_entry
-from pulsar_actors.wire.PulsarApi_pb2 import CommandMessage, CommandSubscribe, MessageIdData, MessageMetadata
+from pulsar_actors.wire.message_id import MessageId
+from pulsar_actors.wire.PulsarApi_pb2 import (
+    CommandAck,
+    CommandCloseConsumer,
+    CommandFlow,
+    CommandMessage,
+    CommandSubscribe,
+    CommandTopicMigrated,
+    MessageIdData,
+    MessageMetadata,
+)
 
 NOW_MS = 1_000_000
 MAX_MESSAGE_SIZE = 1000
+LOST = ConnectionLost("reset")
+NOT_READY = BrokerRefusal("ServiceNotReady", "starting")
+CLOSE = CommandCloseConsumer(consumer_id=7, request_id=2**64 - 1)
+MOVE = CommandCloseConsumer(
+    consumer_id=7,
+    request_id=2**64 - 1,
+    assignedBrokerServiceUrl="pulsar://b",
+    assignedBrokerServiceUrlTls="pulsar+ssl://b",
+)
+MIGRATE = CommandTopicMigrated(
+    resource_id=7, resource_type=CommandTopicMigrated.Consumer, brokerServiceUrl="pulsar://c"
+)
 SUBSCRIBE = CommandSubscribe(topic="t", subscription="s", subType=CommandSubscribe.Shared, consumer_id=7, request_id=0)
 
 
@@ -119,3 +150,31 @@ def ready(**options: Any) -> Subscriber:
     driven = Subscriber(Open(), **options)
     driven.subscribe()
     return driven
+
+
+def seeking(**options: Any) -> Subscriber:
+    driven = ready(**options)
+    driven.receive(incoming(5), incoming(6))
+    acknowledge(driven, plain(5))
+    driven.tell(Seek("seek", plain(3)))
+    return driven
+
+
+def plain(entry: int) -> MessageId:
+    return MessageId(1, entry)
+
+
+def flows(driven: Subscriber) -> list[int]:
+    return [flow.messagePermits for flow in driven.said(CommandFlow)]
+
+
+def entries(driven: Subscriber) -> list[int]:
+    return [one.message_id.entry_id for handed in driven.did(HandOver) for one in handed.entries]
+
+
+def acked(command: CommandAck) -> list[int]:
+    return [one.entryId for one in command.message_id]
+
+
+def acknowledge(driven: Subscriber, *ids: MessageId, token: object = None) -> list[Any]:
+    return driven.tell(Acknowledge(driven.generation, ids, None if token is None else (token,) * len(ids)))

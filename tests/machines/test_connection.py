@@ -1,48 +1,37 @@
 from typing import Any
 
 import pytest
-from driven import Driven
+from connection_bench import CREDENTIALS, LOOKUP, ONE_HOST, OPENING, READY, WELCOME, asked, made, ready
 
 from pulsar_actors.exceptions import (
     AlreadyClosed,
-    AuthenticationError,
-    BrokerRefusal,
     ConnectError,
     ConnectionLost,
     Timeout,
 )
-from pulsar_actors.machines.connection import Connection, ConnectionSettings, State
+from pulsar_actors.machines.connection import State
 from pulsar_actors.machines.connection_events import (
     AllowFrames,
     Answered,
     Arrived,
     Ask,
-    Challenged,
     Close,
     CloseSocket,
     Connected,
-    CredentialsFailed,
-    CredentialsFetched,
     Dial,
     Drop,
-    FetchCredentials,
     FlushTimedOut,
-    HandshakeTimedOut,
     Join,
     KeepaliveDue,
     Leave,
     Lost,
-    OpenSocket,
     Pinged,
     Ponged,
-    Refused,
     Reply,
-    RequestsDue,
     Retire,
     Route,
     Ship,
     SocketLost,
-    StartTls,
     StillUsed,
     StreamBroken,
     TcpOpened,
@@ -55,134 +44,12 @@ from pulsar_actors.machines.connection_events import (
 )
 from pulsar_actors.wire.errors import FrameTooLarge
 from pulsar_actors.wire.PulsarApi_pb2 import (
-    AuthData,
-    CommandAuthChallenge,
-    CommandAuthResponse,
-    CommandConnect,
     CommandConnected,
-    CommandError,
     CommandFlow,
-    CommandLookupTopic,
-    CommandLookupTopicResponse,
     CommandPing,
     CommandPong,
-    CommandProducer,
-    CommandProducerSuccess,
     CommandSuccess,
-    ServerError,
 )
-
-ONE_HOST = ConnectionSettings(hosts=(("a", 6650),), client_version="test")
-TWO_HOSTS = ONE_HOST._replace(hosts=(("a", 6650), ("b", 6651)))
-CREDENTIALS = CredentialsFetched("token", b"secret")
-WELCOME = Connected(CommandConnected(server_version="broker", max_message_size=1000))
-LOOKUP = CommandLookupTopic(topic="t", request_id=0)
-
-
-def made(settings: ConnectionSettings = ONE_HOST, *events: Any) -> Driven:
-    return Driven(Connection(settings), *events)
-
-
-OPENING = (Dial(), TcpOpened())
-READY = (*OPENING, CREDENTIALS, WELCOME)
-
-
-def ready(settings: ConnectionSettings = ONE_HOST) -> Driven:
-    driven = made(settings, *READY)
-    assert driven.machine.state is State.READY
-    return driven
-
-
-def asked(driven: Driven, token: object = "token", timeout: float = 30.0, command: Any = LOOKUP) -> int:
-    (write,) = [e for e in driven.tell(Ask(command, token, timeout)) if isinstance(e, Write)]
-    return int(write.command.request_id)
-
-
-def test_dialling_opens_a_socket_to_the_first_host() -> None:
-    assert made(TWO_HOSTS, Dial()).did(OpenSocket) == [OpenSocket("a", 6650)]
-
-
-def test_the_next_host_is_tried_when_one_does_not_answer() -> None:
-    driven = made(TWO_HOSTS, Dial(), SocketLost("refused"))
-    assert driven.did(OpenSocket) == [OpenSocket("b", 6651)]
-    assert driven.machine.state is State.DIALING
-
-
-def test_the_next_host_is_tried_when_tls_fails() -> None:
-    driven = made(TWO_HOSTS._replace(tls=True), *OPENING, SocketLost("bad certificate"))
-    assert driven.did(OpenSocket) == [OpenSocket("b", 6651)]
-
-
-@pytest.mark.parametrize("events", [(Dial(),), (*OPENING, CREDENTIALS)], ids=["tcp", "connect"])
-def test_a_host_that_does_not_answer_is_left_for_the_next_one_which_has_as_long(events: Any) -> None:
-    driven = made(TWO_HOSTS, *events)
-    driven.fire(HandshakeTimedOut)
-    assert driven.effects[0] == CloseSocket(flush=False)
-    assert driven.did(OpenSocket) == [OpenSocket("b", 6651)]
-    driven.tell(TcpOpened(), CREDENTIALS, WELCOME)
-    assert driven.machine.state is State.READY
-
-
-def test_a_host_that_hangs_up_on_connect_is_left_for_the_next_one() -> None:
-    driven = made(TWO_HOSTS, *OPENING, CREDENTIALS, SocketLost("reset"))
-    assert driven.did(OpenSocket) == [OpenSocket("b", 6651)]
-
-
-def test_what_was_never_sent_does_not_claim_to_be_unknown() -> None:
-    driven = made(ONE_HOST, Ask(LOOKUP, "token", 30.0), *OPENING, CREDENTIALS, SocketLost("reset"))
-    (reply,) = driven.did(Reply)
-    assert isinstance(reply.answer, ConnectError)
-
-
-def test_a_request_after_the_network_has_ended_the_connection_may_be_repeated_elsewhere() -> None:
-    driven = ready()
-    driven.tell(SocketLost("reset"))
-    (reply,) = driven.tell(Ask(LOOKUP, "token", 30.0))
-    assert (type(reply.answer), str(reply.answer)) == (ConnectError, "it was not sent: reset")
-
-
-def test_when_credentials_can_not_be_renewed_what_was_asked_is_unknown() -> None:
-    driven = ready()
-    asked(driven)
-    driven.tell(Challenged(CommandAuthChallenge()), CredentialsFailed("expired"))
-    (reply,), (lost,) = driven.did(Reply), driven.did(Lost)
-    assert (type(reply.answer), type(lost.error)) == (ConnectionLost, AuthenticationError)
-
-
-def test_no_secret_shows_in_an_event_or_an_effect() -> None:
-    driven = made(ONE_HOST, *OPENING, CREDENTIALS)
-    assert "secret" not in repr(CREDENTIALS) + repr(driven.effects)
-    assert repr(driven.effects) == "[Write(CommandConnect)]"
-
-
-@pytest.mark.parametrize("events", [(Dial(),), OPENING], ids=["tcp", "tls"])
-def test_when_no_host_is_left_the_error_names_all_of_them_and_the_last_reason(events: Any) -> None:
-    driven = made(TWO_HOSTS._replace(tls=True), Dial(), SocketLost("x"), *events[1:], SocketLost("refused"))
-    (lost,) = driven.did(Lost)
-    assert isinstance(lost.error, ConnectError)
-    assert str(lost.error) == "no connection to a:6650, b:6651: refused"
-
-
-def test_tls_is_agreed_with_the_host_that_was_dialled() -> None:
-    driven = made(TWO_HOSTS._replace(tls=True), Dial(), SocketLost("refused"), TcpOpened())
-    assert driven.effects == [StartTls("b")]
-    assert driven.tell(TlsAgreed()) == [FetchCredentials(None)]
-
-
-def test_connect_carries_the_credentials_and_what_this_client_can_do() -> None:
-    (write,) = made(ONE_HOST, *OPENING, CREDENTIALS).effects
-    connect = write.command
-    assert isinstance(connect, CommandConnect)
-    assert (connect.auth_method_name, connect.auth_data, connect.client_version) == ("token", b"secret", "test")
-    assert connect.protocol_version == 21
-    assert connect.feature_flags.supports_auth_refresh
-    assert connect.feature_flags.supports_partial_producer
-    assert not connect.HasField("proxy_to_broker_url")
-
-
-def test_through_a_proxy_connect_names_the_broker_behind_it() -> None:
-    (write,) = made(ONE_HOST._replace(proxy_to_broker_url="broker:6650"), *OPENING, CREDENTIALS).effects
-    assert write.command.proxy_to_broker_url == "broker:6650"
 
 
 @pytest.mark.parametrize(("announced", "limit"), [(1000, 1000 + 10240), (0, 5 * 1024 * 1024 + 10240)])
@@ -190,131 +57,6 @@ def test_the_frame_limit_is_what_the_broker_announces(announced: int, limit: int
     driven = made(ONE_HOST, *OPENING, CREDENTIALS)
     driven.tell(Connected(CommandConnected(server_version="broker", max_message_size=announced)))
     assert driven.did(AllowFrames) == [AllowFrames(limit)]
-
-
-def test_a_refused_connect_ends_the_connection_with_the_brokers_word_at_once() -> None:
-    driven = made(ONE_HOST, *OPENING, CREDENTIALS)
-    code = ServerError.AuthenticationError
-    driven.tell(Ask(LOOKUP, "token", 30.0), Refused(CommandError(request_id=2**64 - 1, error=code, message="no")))
-    assert driven.machine.state is State.CLOSED
-    (lost,) = driven.did(Lost)
-    assert isinstance(lost.error, AuthenticationError)
-    assert driven.did(Reply) == [Reply("token", lost.error)]
-    assert driven.did(CloseSocket) == [CloseSocket(flush=False)]
-
-
-def test_a_challenge_during_the_handshake_is_answered_with_fresh_credentials() -> None:
-    challenge = Challenged(CommandAuthChallenge(challenge=AuthData(auth_method_name="token", auth_data=b"again")))
-    driven = made(ONE_HOST, *OPENING, CREDENTIALS, challenge)
-    assert driven.effects == [FetchCredentials(b"again")]
-    (write,) = driven.tell(CREDENTIALS)
-    assert isinstance(write.command, CommandAuthResponse)
-    assert write.command.response.auth_data == b"secret"
-    driven.tell(WELCOME)
-    assert driven.machine.state is State.READY
-
-
-def test_a_challenge_later_is_answered_without_interrupting_anything() -> None:
-    driven = ready()
-    driven.tell(Challenged(CommandAuthChallenge()))
-    assert (driven.effects, driven.machine.state) == ([FetchCredentials(b"")], State.READY)
-    (write,) = driven.tell(CREDENTIALS)
-    assert isinstance(write.command, CommandAuthResponse)
-    assert driven.machine.state is State.READY
-
-
-@pytest.mark.parametrize("events", [OPENING, (*OPENING, CREDENTIALS, Challenged(CommandAuthChallenge())), READY])
-def test_without_credentials_the_connection_ends(events: Any) -> None:
-    driven = made(ONE_HOST, *events, CredentialsFailed("file not found"))
-    assert driven.machine.state is State.CLOSED
-    (lost,) = driven.did(Lost)
-    assert "file not found" in str(lost.error)
-
-
-@pytest.mark.parametrize("count", range(1, 5))
-def test_a_handshake_that_takes_too_long_ends_the_connection_wherever_it_is(count: int) -> None:
-    events = (Dial(), TcpOpened(), TlsAgreed(), CREDENTIALS)[:count]
-    driven = made(ONE_HOST._replace(tls=True), *events)
-    stage = driven.machine.state.name
-    driven.fire(HandshakeTimedOut)
-    (lost,) = driven.did(Lost)
-    assert str(lost.error) == f"no connection within 10 s: still {stage}"
-
-
-def test_the_handshake_timer_of_an_established_connection_means_nothing() -> None:
-    driven = ready()
-    assert driven.fire(HandshakeTimedOut) == []
-    assert driven.machine.state is State.READY
-
-
-def test_what_is_asked_before_the_connection_is_ready_is_sent_once_it_is() -> None:
-    driven = made(ONE_HOST, Ask(LOOKUP, "first", 30.0), *OPENING, CREDENTIALS, Ask(LOOKUP, "second", 30.0))
-    assert driven.effects == []
-    driven.tell(WELCOME)
-    assert [write.command.request_id for write in driven.did(Write)] == [0, 1]
-    (reply,) = driven.tell(Answered(CommandLookupTopicResponse(request_id=1)))
-    assert reply.token == "second"
-
-
-def test_each_request_has_an_id_of_its_own_and_its_answer_finds_it() -> None:
-    driven = ready()
-    first, second = asked(driven, "first"), asked(driven, "second")
-    assert first != second
-    answer = CommandLookupTopicResponse(request_id=first)
-    assert driven.tell(Answered(answer)) == [Reply("first", answer)]
-
-
-def test_the_callers_command_is_not_changed_by_being_sent() -> None:
-    driven = ready()
-    asked(driven)
-    asked(driven)
-    assert LOOKUP.request_id == 0
-
-
-def test_an_error_in_place_of_an_answer_reaches_the_request_with_the_brokers_words() -> None:
-    driven = ready()
-    error = CommandError(request_id=asked(driven), error=ServerError.TopicNotFound, message="no such topic")
-    (reply,) = driven.tell(Refused(error))
-    assert isinstance(reply.answer, BrokerRefusal)
-    assert str(reply.answer) == "TopicNotFound: no such topic"
-
-
-def test_a_request_is_answered_once() -> None:
-    driven = ready()
-    answer = Answered(CommandSuccess(request_id=asked(driven)))
-    assert driven.tell(answer) != []
-    assert driven.tell(answer) == []
-
-
-def test_a_request_without_an_answer_times_out_and_a_late_answer_is_dropped() -> None:
-    driven = ready()
-    first = asked(driven, "first", timeout=5.0)
-    asked(driven, "second", timeout=8.0)
-    (reply, timer) = driven.fire(RequestsDue)
-    assert (reply.token, type(reply.answer)) == ("first", Timeout)
-    assert timer.delay == pytest.approx(3.0)
-    assert driven.tell(Answered(CommandSuccess(request_id=first))) == []
-    error = CommandError(request_id=first, error=ServerError.UnknownError, message="")
-    assert driven.tell(Refused(error)) == []
-
-
-def test_the_time_of_a_request_runs_while_the_connection_is_being_made() -> None:
-    driven = made(ONE_HOST, Ask(LOOKUP, "token", 5.0), Dial())
-    driven.now += 4.0
-    driven.tell(TcpOpened(), CREDENTIALS, WELCOME)
-    assert driven.timers[RequestsDue].delay == 5.0
-    driven.now += 1.0
-    (reply,) = driven.tell(driven.timers[RequestsDue].event)
-    assert (reply.token, type(reply.answer)) == ("token", Timeout)
-
-
-def test_a_request_that_times_out_before_the_broker_accepts_is_never_sent() -> None:
-    driven = made(ONE_HOST, Ask(LOOKUP, "late", 1.0), Ask(LOOKUP, "patient", 30.0), Dial())
-    (reply, _) = driven.fire(RequestsDue)
-    assert (reply.token, type(reply.answer)) == ("late", ConnectError)
-    assert str(reply.answer) == "it was not sent: still DIALING"
-    driven.tell(TcpOpened(), CREDENTIALS, WELCOME)
-    assert len(driven.did(Write)) == 1
 
 
 def test_a_connection_that_is_not_trusted_ends_like_one_that_is_lost() -> None:
@@ -332,24 +74,6 @@ def test_a_connection_that_is_not_trusted_ends_like_one_that_is_lost() -> None:
 def test_nothing_can_have_been_said_before_tls_is_agreed(speech: Any) -> None:
     driven = made(ONE_HOST._replace(tls=True), *OPENING, speech)
     assert driven.machine.state is State.CLOSED
-
-
-def test_a_shorter_timeout_moves_the_timer_forward() -> None:
-    driven = ready()
-    asked(driven, "slow", timeout=30.0)
-    asked(driven, "quick", timeout=1.0)
-    assert [reply.token for reply in driven.fire(RequestsDue) if isinstance(reply, Reply)] == ["quick"]
-
-
-def test_a_producer_that_has_to_queue_waits_without_a_timeout_and_hears_the_end() -> None:
-    driven = ready()
-    producer = CommandProducer(topic="t", producer_id=1, request_id=0)
-    request_id = asked(driven, "creation", timeout=5.0, command=producer)
-    queued = CommandProducerSuccess(request_id=request_id, producer_name="p", producer_ready=False)
-    assert driven.tell(Answered(queued)) == [Reply("creation", queued)]
-    assert driven.fire(RequestsDue) == []
-    ready_now = CommandProducerSuccess(request_id=request_id, producer_name="p")
-    assert driven.tell(Answered(ready_now)) == [Reply("creation", ready_now)]
 
 
 def test_keepalive_pings_and_ends_a_connection_whose_peer_does_not_pong() -> None:
@@ -477,20 +201,6 @@ def test_closing_before_the_connection_is_ready_ends_it_and_what_waits_for_it(co
     assert driven.machine.state is State.CLOSED
     assert [type(reply.answer) for reply in driven.did(Reply)] == [AlreadyClosed]
     assert bool(driven.did(CloseSocket)) == bool(events)
-
-
-@pytest.mark.parametrize("ending", [(Close(),), (Close(), SocketLost("closed"))])
-def test_what_is_asked_after_the_end_is_refused_at_once(ending: Any) -> None:
-    driven = ready()
-    driven.tell(*ending)
-    (reply,) = driven.tell(Ask(LOOKUP, "late", 30.0))
-    assert (reply.token, type(reply.answer)) == ("late", AlreadyClosed)
-
-
-def test_the_secret_of_the_credentials_is_in_no_error_text() -> None:
-    driven = made(ONE_HOST, *OPENING, CREDENTIALS)
-    driven.tell(SocketLost("reset"))
-    assert "secret" not in str(driven.effects)
 
 
 def test_a_connection_that_is_used_says_so_when_it_is_asked_to_retire() -> None:

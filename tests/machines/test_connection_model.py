@@ -95,7 +95,12 @@ ARRIVED = Arrived(("one", "two"))
 FLOW = CommandFlow(consumer_id=1, messagePermits=1)
 NOTHING_ASKED = 99
 
-BLOWS = [SocketLost("reset"), StreamBroken(FrameTooSmall("a frame of no bytes", 0, 0)), CredentialsFailed("none")]
+BLOWS = [
+    SocketLost("reset"),
+    SocketLost("expired", is_distrusted=True),
+    StreamBroken(FrameTooSmall("a frame of no bytes", 0, 0)),
+    CredentialsFailed("none"),
+]
 OUT_OF_TURN = [TcpOpened(), TlsAgreed(), WELCOME]
 NEXT_STEP = {
     State.IDLE: Dial(),

@@ -1,17 +1,30 @@
 from typing import Any
 
 import pytest
-from consumer_bench import NOW_MS, Subscriber, incoming, ready
+from consumer_bench import (
+    CLOSE,
+    LOST,
+    MIGRATE,
+    MOVE,
+    NOT_READY,
+    NOW_MS,
+    Subscriber,
+    acked,
+    acknowledge,
+    entries,
+    flows,
+    incoming,
+    plain,
+    ready,
+    seeking,
+)
 
 from pulsar_actors.exceptions import (
     AlreadyClosed,
     AuthenticationError,
     BrokerRefusal,
-    ConnectError,
-    ConnectionLost,
-    InvalidArgument,
+    CertificateRefused,
     InvalidUrl,
-    OutcomeUnknown,
     Timeout,
 )
 from pulsar_actors.machines.binding_events import (
@@ -27,7 +40,6 @@ from pulsar_actors.machines.binding_events import (
     Detached,
     DropConnection,
     Ended,
-    Fail,
     LookedUp,
     LookUp,
     LookupFailed,
@@ -45,14 +57,11 @@ from pulsar_actors.machines.consumer_events import (
     ActiveChange,
     ActiveChanged,
     AskToAck,
-    AskToSeek,
     AskToSubscribe,
-    AskToUnsubscribe,
     Await,
     ClearQueue,
     DeadLetterFailed,
     DeadLetterSent,
-    Done,
     EndReached,
     GiveUp,
     HandedOut,
@@ -64,8 +73,6 @@ from pulsar_actors.machines.consumer_events import (
     Refuse,
     Returned,
     Seek,
-    SeekAnswered,
-    SeekFailed,
     SendToDeadLetters,
     Spoiled,
     Subscribed,
@@ -74,54 +81,20 @@ from pulsar_actors.machines.consumer_events import (
     SweepDue,
     Tell,
     Unsubscribe,
-    UnsubscribeAnswered,
-    UnsubscribeFailed,
 )
 from pulsar_actors.machines.ledgers.start_position import StartPosition
 from pulsar_actors.wire.message_id import EARLIEST, MessageId
 from pulsar_actors.wire.PulsarApi_pb2 import (
     CommandAck,
-    CommandCloseConsumer,
     CommandFlow,
     CommandRedeliverUnacknowledgedMessages,
     CommandTopicMigrated,
 )
 
-LOST = ConnectionLost("reset")
+EXPIRED = CertificateRefused("expired")
 BUSY = BrokerRefusal("ConsumerBusy", "taken")
-NOT_READY = BrokerRefusal("ServiceNotReady", "starting")
 GONE = BrokerRefusal("TopicNotFound", "gone")
-CLOSE = CommandCloseConsumer(consumer_id=7, request_id=2**64 - 1)
-MOVE = CommandCloseConsumer(
-    consumer_id=7,
-    request_id=2**64 - 1,
-    assignedBrokerServiceUrl="pulsar://b",
-    assignedBrokerServiceUrlTls="pulsar+ssl://b",
-)
-MIGRATE = CommandTopicMigrated(
-    resource_id=7, resource_type=CommandTopicMigrated.Consumer, brokerServiceUrl="pulsar://c"
-)
 NOWHERE = CommandTopicMigrated(resource_id=7, resource_type=CommandTopicMigrated.Consumer)
-
-
-def plain(entry: int) -> MessageId:
-    return MessageId(1, entry)
-
-
-def flows(driven: Subscriber) -> list[int]:
-    return [flow.messagePermits for flow in driven.said(CommandFlow)]
-
-
-def entries(driven: Subscriber) -> list[int]:
-    return [one.message_id.entry_id for handed in driven.did(HandOver) for one in handed.entries]
-
-
-def acked(command: CommandAck) -> list[int]:
-    return [one.entryId for one in command.message_id]
-
-
-def acknowledge(driven: Subscriber, *ids: MessageId, token: object = None) -> list[Any]:
-    return driven.tell(Acknowledge(driven.generation, ids, None if token is None else (token,) * len(ids)))
 
 
 # Getting bound.
@@ -153,7 +126,13 @@ def test_what_a_retry_can_not_cure_fails_the_first_subscribe_at_once(error: Brok
 
 @pytest.mark.parametrize(
     ("error", "state"),
-    [(GONE, State.FAILED), (InvalidUrl("?"), State.FAILED), (Timeout(""), State.WAITING), (NOT_READY, State.WAITING)],
+    [
+        (GONE, State.FAILED),
+        (InvalidUrl("?"), State.FAILED),
+        (EXPIRED, State.FAILED),
+        (Timeout(""), State.WAITING),
+        (NOT_READY, State.WAITING),
+    ],
 )
 def test_a_failed_lookup_ends_a_first_subscribe_unless_it_may_pass(error: Any, state: State) -> None:
     driven = Subscriber(Open())
@@ -170,6 +149,22 @@ def test_refused_credentials_fail_the_first_subscribe_at_once(where: State) -> N
     driven.tell(Detached(1, AuthenticationError("AuthenticationError", "who?")))
     assert driven.machine.state is State.FAILED
     assert driven.did(CreationFailed)
+
+
+def test_a_refused_certificate_fails_the_first_subscribe_and_is_waited_out_by_one_that_had_a_binding() -> None:
+    driven = Subscriber(Open())
+    driven.tell(LookedUp(driven.attempt, "broker"), Detached(1, EXPIRED))
+    assert driven.effects == [CreationFailed(EXPIRED), Detach(1), Ended(EXPIRED)]
+    driven = ready()
+    driven.tell(Detached(1, LOST))
+    driven.fire(RetryDue)
+    driven.tell(LookupFailed(driven.attempt, EXPIRED))
+    driven.fire(RetryDue)
+    driven.tell(LookedUp(driven.attempt, "broker"), Detached(2, EXPIRED))
+    assert driven.machine.state is State.WAITING
+    driven.fire(RetryDue)
+    driven.subscribe()
+    assert driven.machine.state is State.READY
 
 
 def test_what_may_pass_is_retried_until_the_operation_timeout() -> None:
@@ -584,181 +579,6 @@ def test_dead_letters_that_end_without_a_binding_are_acknowledged_later_or_come_
     assert driven.did(SendToDeadLetters)
 
 
-# Seek.
-
-
-def seeking(**options: Any) -> Subscriber:
-    driven = ready(**options)
-    driven.receive(incoming(5), incoming(6))
-    acknowledge(driven, plain(5))
-    driven.tell(Seek("seek", plain(3)))
-    return driven
-
-
-def test_acknowledgements_leave_before_a_seek_and_wait_after_it() -> None:
-    driven = seeking()
-    ack, ask = driven.effects
-    assert acked(ack.command) == [5]
-    assert isinstance(ask, AskToSeek)
-    assert MessageId.from_data(ask.command.message_id) == plain(3)
-    acknowledge(driven, plain(6))
-    assert driven.fire(AcksDue) == []
-
-
-def test_a_seek_of_a_consumer_that_stays_bound_is_done_with_its_answer() -> None:
-    driven = seeking(ack_timeout=10.0, max_redeliver_count=2)
-    before = driven.generation
-    driven.tell(SeekAnswered(driven.attempt))
-    assert driven.did(Done) == [Done("seek")]
-    assert driven.did(ClearQueue) == [ClearQueue(before.sought())]
-    assert flows(driven) == [2]
-    assert driven.tell(Acknowledge(before, (plain(6),), ("void",))) == [Acked(("void",), None)]
-
-
-def test_a_seek_that_closes_the_consumer_is_done_when_it_is_bound_again() -> None:
-    driven = seeking(start=StartPosition(EARLIEST, durable=False))
-    assert driven.tell(BrokerClosed(1, CLOSE)) == []
-    driven.tell(SeekAnswered(driven.attempt))
-    assert driven.did(Done) == []
-    assert driven.did(LookUp)
-    driven.tell(Seek("second", plain(4)))
-    (refused,) = driven.did(Fail)
-    assert isinstance(refused.error, InvalidArgument)
-    (ask,) = driven.attach()
-    assert MessageId.from_data(ask.command.start_message_id) == plain(3)
-    driven.tell(Subscribed(driven.attempt))
-    assert driven.did(Done) == [Done("seek")]
-    assert flows(driven) == [4]
-
-
-def test_a_seek_that_names_its_next_broker_goes_there() -> None:
-    driven = seeking()
-    driven.tell(BrokerClosed(1, CLOSE), BrokerClosed(1, MOVE), SeekAnswered(driven.attempt))
-    assert driven.did(Attach) == [Attach(2, "pulsar://b")]
-    driven.subscribe()
-
-
-@pytest.mark.parametrize("closed", [False, True])
-def test_a_failed_seek_fails_its_caller_and_leaves_the_place(closed: bool) -> None:  # noqa: FBT001 - a case
-    driven = seeking()
-    if closed:
-        driven.tell(BrokerClosed(1, CLOSE))
-    driven.tell(SeekFailed(driven.attempt, NOT_READY))
-    assert driven.did(Fail) == [Fail("seek", NOT_READY)]
-    assert driven.machine.state is (State.WAITING if closed else State.READY)
-    assert driven.did(ClearQueue) == []
-
-
-def test_acknowledgements_held_during_a_failed_seek_leave_after_it() -> None:
-    driven = seeking()
-    acknowledge(driven, plain(6))
-    driven.fire(AcksDue)
-    driven.tell(SeekFailed(driven.attempt, NOT_READY))
-    driven.fire(AcksDue)
-    assert [acked(ack) for ack in driven.said(CommandAck)] == [[6]]
-
-
-@pytest.mark.parametrize("closed", [False, True])
-@pytest.mark.parametrize("event", [Detached(1, LOST), Migrated(1, MIGRATE)])
-def test_a_seek_that_loses_its_broker_fails_as_unknown_and_the_consumer_lives_on(closed: bool, event: Any) -> None:  # noqa: FBT001 - a case
-    driven = seeking()
-    if closed:
-        driven.tell(BrokerClosed(1, CLOSE))
-    driven.tell(event)
-    (failed,) = driven.did(Fail)
-    assert isinstance(failed.error, ConnectionLost)
-    assert "may have taken effect" in str(failed.error)
-    if driven.machine.state is State.WAITING:
-        driven.fire(RetryDue)
-    driven.subscribe()
-    assert driven.did(Done) == []
-    assert driven.machine.state is State.READY
-
-
-def test_a_second_seek_is_refused_while_one_runs() -> None:
-    driven = seeking()
-    driven.tell(Seek("second", plain(4)))
-    (failed,) = driven.did(Fail)
-    assert str(failed.error) == "a running seek has to end first: wait for it"
-    assert failed.token == "second"
-
-
-def test_a_seek_without_a_binding_is_refused_and_says_so() -> None:
-    driven = ready()
-    driven.tell(Detached(1, LOST))
-    for call in (Seek("x", plain(4)), Unsubscribe("x")):
-        (failed,) = driven.tell(call)
-        assert isinstance(failed.error, ConnectError)
-        assert "WAITING" in str(failed.error)
-
-
-def test_a_seek_goes_to_a_time_into_a_batch_or_to_the_first_chunk() -> None:
-    (ask,) = ready().tell(Seek("x", 12345))
-    assert (ask.command.message_publish_time, ask.command.HasField("message_id")) == (12345, False)
-    (ask,) = ready().tell(Seek("x", MessageId(1, 2, -1, 1, 3)))
-    assert list(ask.command.message_id.ack_set) == [0b110]
-    assert ask.command.message_id.batch_index == -1
-    (ask,) = ready().tell(Seek("x", MessageId(1, 9, first_chunk=plain(7))))
-    assert ask.command.message_id.entryId == 7
-
-
-def test_a_seek_to_a_time_is_where_a_reader_subscribes_again() -> None:
-    driven = ready(start=StartPosition(EARLIEST, durable=False))
-    driven.tell(Seek("x", NOW_MS - 5000), BrokerClosed(1, CLOSE))
-    driven.tell(SeekAnswered(driven.attempt))
-    (ask,) = driven.attach()
-    assert ask.command.start_message_rollback_duration_sec == 5
-
-
-def test_receipts_that_a_seek_makes_void_end_their_callers() -> None:
-    driven = seeking(receipts=True)
-    acknowledge(driven, plain(6), token="void")
-    driven.tell(SeekAnswered(driven.attempt))
-    assert driven.did(Acked) == [Acked(("void",), None)]
-
-
-# Unsubscribe.
-
-
-def test_unsubscribing_sends_the_acknowledgements_and_ends_the_consumer() -> None:
-    driven = ready()
-    acknowledge(driven, plain(0))
-    driven.tell(Unsubscribe("call", force=True))
-    (ask,) = driven.did(AskToUnsubscribe)
-    assert ask.command.force
-    assert driven.said(CommandAck)
-    driven.tell(UnsubscribeAnswered(driven.attempt))
-    assert driven.effects == [Done("call"), Detach(1), Ended(None)]
-
-
-def test_a_refused_unsubscribe_changes_nothing() -> None:
-    driven = ready()
-    driven.tell(Unsubscribe("call"))
-    driven.receive(incoming(0))
-    assert entries(driven) == [0]
-    driven.tell(Unsubscribe("second"))
-    (failed,) = driven.did(Fail)
-    assert str(failed.error) == "a running unsubscribe has to end first: wait for it"
-    driven.tell(UnsubscribeFailed(driven.attempt, NOT_READY))
-    assert driven.effects == [Fail("call", NOT_READY)]
-    assert driven.machine.state is State.READY
-
-
-@pytest.mark.parametrize("event", [Detached(1, LOST), Migrated(1, MIGRATE), BrokerClosed(1, CLOSE)])
-def test_an_unsubscribe_that_loses_its_broker_fails_as_unknown(event: Any) -> None:
-    driven = ready()
-    driven.tell(Unsubscribe("call"), event)
-    (failed,) = driven.did(Fail)
-    assert isinstance(failed.error, ConnectionLost)
-
-
-def test_an_unsubscribe_waits_for_a_seek_to_be_bound_again() -> None:
-    driven = seeking()
-    driven.tell(BrokerClosed(1, CLOSE), SeekAnswered(driven.attempt), Unsubscribe("call"))
-    (failed,) = driven.did(Fail)
-    assert isinstance(failed.error, InvalidArgument)
-
-
 # The end.
 
 
@@ -829,14 +649,6 @@ def test_a_migration_without_an_address_is_left_to_the_close_that_follows() -> N
     assert driven.machine.state is State.READY
 
 
-@pytest.mark.parametrize("target", [-1, 2**64, MessageId(2**63, 0)])
-def test_a_seek_to_a_place_that_can_not_be_is_refused(target: MessageId | int) -> None:
-    driven = ready()
-    (failed,) = driven.tell(Seek("token", target))
-    assert (failed.token, type(failed.error)) == ("token", InvalidArgument)
-    assert driven.machine.state is State.READY
-
-
 def test_what_is_asked_for_again_while_subscribing_is_told_to_the_broker_before_it_may_send() -> None:
     driven = Subscriber(Open(), ordered=True)
     driven.attach()
@@ -860,12 +672,3 @@ def test_a_queue_of_size_0_asks_no_more_for_callers_who_were_served_from_an_earl
     driven.fire(RetryDue)
     driven.subscribe()
     assert flows(driven) == []
-
-
-@pytest.mark.parametrize("call", [Seek("token", plain(0)), Unsubscribe("token")])
-def test_closing_does_not_claim_to_know_what_became_of_a_call_on_its_way(call: Any) -> None:
-    driven = ready()
-    driven.tell(call)
-    driven.tell(Close())
-    (failed,) = driven.did(Fail)
-    assert (failed.token, type(failed.error)) == ("token", OutcomeUnknown)

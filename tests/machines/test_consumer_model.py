@@ -36,26 +36,31 @@ from pulsar_actors.machines.binding_events import (
     LookUp,
     LookupFailed,
     Migrated,
+    Misanswered,
     Open,
     RetryDue,
 )
 from pulsar_actors.machines.chart import INTERNAL
-from pulsar_actors.machines.consumer import BOUND, CHART, OVER, Consumer, State
+from pulsar_actors.machines.consumer import BOUND, CHART, FOUND, OVER, Consumer, State
 from pulsar_actors.machines.consumer_events import (
     Acked,
     Acknowledge,
     AcknowledgeUpTo,
     AcksAnswered,
     AcksDue,
+    AskForLast,
     AskToAck,
     AskToSeek,
     AskToSubscribe,
+    AskToTellLast,
     AskToUnsubscribe,
     Attached,
     ClearQueue,
     Done,
     HandedOut,
     HandOver,
+    LastNotTold,
+    LastTold,
     MessagesArrived,
     Opened,
     Redeliver,
@@ -83,8 +88,11 @@ from pulsar_actors.wire.PulsarApi_pb2 import (
     CommandAck,
     CommandCloseConsumer,
     CommandFlow,
+    CommandGetLastMessageIdResponse,
+    CommandProducerSuccess,
     CommandRedeliverUnacknowledgedMessages,
     CommandTopicMigrated,
+    MessageIdData,
 )
 
 QUEUE = 4
@@ -100,6 +108,7 @@ CLOSES = [
 MIGRATION = CommandTopicMigrated(
     resource_id=7, resource_type=CommandTopicMigrated.Consumer, brokerServiceUrl="pulsar://c"
 )
+LAST = CommandGetLastMessageIdResponse(last_message_id=MessageIdData(ledgerId=1, entryId=8), request_id=1)
 SELDOM = st.sampled_from([False, False, True])  # or a consumer would hardly live long enough to do wrong
 AGES = st.sampled_from([0, 0, 0, 1])
 Place = tuple[int, int]  # entry, index in its batch
@@ -158,6 +167,8 @@ class AnyConsumer(RuleBasedStateMachine):
         self.seen: list[Seen] = []
         self.acknowledged: set[Place] = set()
         self.unanswered_acks: list[int] = []
+        self.questions: list[int] = []  # the calls that ask for the last message
+        self.unanswered: list[int] = []  # the questions that the broker has now
         self.epoch = self.brokers_epoch = 0
         self.in_the_middle = False
         self.asked: type | None = None
@@ -204,7 +215,7 @@ class AnyConsumer(RuleBasedStateMachine):
                 self.bound = False
             case DropConnection():
                 self.bound = self.may_be_bound = False
-            case AskToSubscribe() | AskToSeek() | AskToAck() | Tell():
+            case AskToSubscribe() | AskToSeek() | AskToAck() | AskToTellLast() | Tell():
                 self.hear(effect)
             case _:
                 self.count_end(effect)
@@ -236,6 +247,8 @@ class AnyConsumer(RuleBasedStateMachine):
             self.seek_is_open = True
         if isinstance(effect, AskToAck):
             self.unanswered_acks.append(effect.ack)
+        if isinstance(effect, AskToTellLast):
+            self.unanswered.append(effect.question)
         self.obey(effect.command)
 
     def obey(self, command: Any) -> None:
@@ -303,7 +316,7 @@ class AnyConsumer(RuleBasedStateMachine):
             if isinstance(event, SeekAnswered):
                 self.acknowledged = set()
         if state is State.SUBSCRIBING and isinstance(event, Subscribed):
-            self.bound, self.permits, self.flows = True, 0, []
+            self.bound, self.permits, self.flows, self.unanswered = True, 0, [], []
         self.tell(event)
         if state is State.SUBSCRIBING and isinstance(event, Subscribed):
             assert self.flows == [QUEUE], "not granted exactly once after subscribing"
@@ -341,6 +354,17 @@ class AnyConsumer(RuleBasedStateMachine):
     def lose_connection(self, *, happens: bool, age: int) -> None:
         if happens or self.unlucky:
             self.meet_aged(Detached(self.connection - age, LOST), age)
+
+    @precondition(lambda self: self.state in {*FOUND, State.CLOSING})
+    @rule(happens=SELDOM)
+    def broker_mixes_up(self, *, happens: bool) -> None:
+        """Give the answer to another question; the end of the connection follows."""
+        if happens or self.unlucky:
+            effects = self.tell(Misanswered(AskToSubscribe, CommandProducerSuccess(request_id=1, producer_name="p")))
+            assert any(isinstance(effect, DropConnection) for effect in effects), (
+                "went on with one that mixes things up"
+            )
+            self.meet(Detached(self.connection, LOST))
 
     @rule(happens=SELDOM, command=st.sampled_from(CLOSES), age=AGES)
     def broker_closes(self, *, happens: bool, command: CommandCloseConsumer, age: int) -> None:
@@ -383,6 +407,12 @@ class AnyConsumer(RuleBasedStateMachine):
     @rule(refused=st.booleans())
     def answer_acks(self, *, refused: bool) -> None:
         self.tell(AcksAnswered(self.unanswered_acks.pop(0), NOT_READY if refused else None))
+
+    @precondition(lambda self: self.unanswered)
+    @rule(refused=st.booleans())
+    def tell_last(self, *, refused: bool) -> None:
+        question = self.unanswered.pop(0)
+        self.tell(LastNotTold(question, NOT_READY) if refused else LastTold(question, LAST))
 
     @precondition(lambda self: self.timers)
     @rule(data=st.data())
@@ -453,6 +483,13 @@ class AnyConsumer(RuleBasedStateMachine):
         self.tell(Seek(self.new_call(), MessageId(1, entry)))
 
     @precondition(lambda self: self.opened)
+    @rule(patience=st.sampled_from([1.0, 30.0]))
+    def ask_for_last(self, patience: float) -> None:
+        call = self.new_call()
+        self.questions.append(call)
+        self.tell(AskForLast(call, self.now + patience))
+
+    @precondition(lambda self: self.opened)
     @rule(really=st.sampled_from([False, False, True]))
     def unsubscribe(self, *, really: bool) -> None:
         if really:
@@ -483,6 +520,12 @@ class AnyConsumer(RuleBasedStateMachine):
     @invariant()
     def whoever_waits_has_asked(self) -> None:
         assert OWED.get(self.state, self.asked) is self.asked, "waits for nothing"
+
+    @invariant()
+    def a_bound_consumer_has_asked_all_it_was_asked(self) -> None:
+        if self.bound and self.state in BOUND:
+            waiting = sum(call not in self.ends for call in self.questions)
+            assert waiting <= len(self.unanswered), "a question was not asked"
 
     @invariant()
     def the_broker_knows_the_epoch(self) -> None:
@@ -523,6 +566,14 @@ def grant_twice(self: Consumer, event: Subscribed, now: float) -> list[Any]:
     return [*self.begin(event, now), Tell(self.connection, CommandFlow(consumer_id=7, messagePermits=QUEUE))]
 
 
+def begin_without_asking(self: Consumer, event: Subscribed, now: float) -> list[Any]:
+    return [effect for effect in self.begin(event, now) if not isinstance(effect, AskToTellLast)]
+
+
+def end_forgetting_the_call(self: Consumer, event: Close, now: float) -> list[Any]:
+    return [effect for effect in self.end_unbound(event, now) if not isinstance(effect, Fail)]
+
+
 def mark_another(self: Consumer, event: Acknowledge, now: float) -> list[Any]:
     other = tuple(message_id._replace(entry_id=message_id.entry_id + 3) for message_id in event.message_ids)
     return [*self.mark(event._replace(message_ids=other), now)]
@@ -552,8 +603,8 @@ def finish_twice(self: Consumer, event: SeekAnswered, now: float) -> list[Any]:
 FURTHER: dict[str, Callable[..., Any]] = {
     method.__name__: method
     for method in (
-        grant_too_much, grant_twice, mark_another, mark_up_to_another, subscribe_in_an_old_epoch, finish_silently,
-        finish_twice,
+        grant_too_much, grant_twice, begin_without_asking, mark_another, mark_up_to_another, subscribe_in_an_old_epoch,
+        finish_silently, finish_twice, end_forgetting_the_call,
     )
 }  # fmt: skip
 
@@ -600,8 +651,22 @@ FAULTS = [
           "a call did not end", "seek", "go_on"),
     fault(SeekAnswered, State.SEEKING, "finish_seek", {"does": "finish_twice"},
           "a call ended twice", "seek", "go_on"),
-    fault(Seek, State.WAITING, "refuse_unbound_call", {"does": None},
+    fault(Seek, State.WAITING, "keep_call", {"does": None},
           "a call did not end", "seek", "lose_connection"),
+    fault(Subscribed, State.SUBSCRIBING, "begin_to_seek", {"does": "begin"},
+          "waits for nothing", "seek", "lose_connection", "go_on"),
+    fault(Close, State.WAITING, "end_unbound", {"does": "end_forgetting_the_call"},
+          "a call did not end", "seek", "lose_connection", "close"),
+    fault(Misanswered, State.READY, "drop_misanswering", {"does": None},
+          "mixes things up", "broker_mixes_up"),
+    fault(AskForLast, State.READY, "put_question", {"does": "note_question"},
+          "a question was not asked", "ask_for_last"),
+    fault(Subscribed, State.SUBSCRIBING, "begin", {"does": "begin_without_asking"},
+          "a question was not asked", "ask_for_last", "lose_connection", "go_on"),
+    fault(LastTold, State.READY, "answer_question", {"does": None},
+          "a question was not asked", "ask_for_last", "tell_last"),
+    fault(AskForLast, State.WAITING, "note_question", {"does": None},
+          "a call did not end", "ask_for_last", "lose_connection"),
     fault(Close, State.READY, "finish", {"dest": State.CLOSED},
           "against what was said", "close"),
 ]

@@ -9,6 +9,7 @@ from pulsar_actors.exceptions import (
     AlreadyClosed,
     AuthenticationError,
     BrokerRefusal,
+    CertificateRefused,
     ConnectError,
     ConnectionLost,
     InvalidArgument,
@@ -421,6 +422,7 @@ def test_a_call_that_fails_during_a_pending_close_awaits_the_answer_to_that_clos
         (refusal("TopicNotFound"), State.FAILED),
         (refusal("InvalidTopicName"), State.FAILED),
         (InvalidArgument("20 redirects"), State.FAILED),
+        (CertificateRefused("expired"), State.FAILED),
         (refusal("ServiceNotReady"), State.WAITING),
         (Timeout("no answer"), State.WAITING),
         (ConnectError("down"), State.WAITING),
@@ -433,7 +435,10 @@ def test_a_first_lookup_fails_the_call_on_what_a_retry_would_not_cure(error: Pul
     assert (CreationFailed(error) in effects) == (end is State.FAILED)
 
 
-@pytest.mark.parametrize("error", [InvalidArgument("20 redirects"), refusal("InvalidTopicName"), Timeout("no answer")])
+@pytest.mark.parametrize(
+    "error",
+    [InvalidArgument("20 redirects"), refusal("InvalidTopicName"), Timeout("no answer"), CertificateRefused("expired")],
+)
 def test_a_later_lookup_is_repeated_for_ever(error: PulsarException) -> None:
     stage = waiting_again()
     stage.wait(RetryDue)

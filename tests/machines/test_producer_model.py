@@ -34,6 +34,7 @@ from pulsar_actors.machines.binding_events import (
     LookUp,
     LookupFailed,
     Migrated,
+    Misanswered,
     Open,
     RetryDue,
 )
@@ -42,7 +43,7 @@ from pulsar_actors.machines.ledgers.backoff import Backoff
 from pulsar_actors.machines.ledgers.pending_sends import Pending, PendingSends, Reservation
 from pulsar_actors.machines.ledgers.send_quota import SendQuota
 from pulsar_actors.machines.ledgers.sequence_ids import SequenceIds
-from pulsar_actors.machines.producer import CHART, OVER, Producer, ProducerSettings, State
+from pulsar_actors.machines.producer import CHART, FOUND, OVER, Producer, ProducerSettings, State
 from pulsar_actors.machines.producer_events import (
     AskToCreate,
     Attached,
@@ -65,6 +66,7 @@ from pulsar_actors.wire.PulsarApi_pb2 import (
     CommandProducerSuccess,
     CommandSendError,
     CommandSendReceipt,
+    CommandSuccess,
     CommandTopicMigrated,
     MessageIdData,
     ServerError,
@@ -323,6 +325,12 @@ class AnyProducer(RuleBasedStateMachine):
 
     # What brokers do.
 
+    @precondition(lambda self: self.machine.state in {*FOUND, State.CLOSING})
+    @rule()
+    def broker_mixes_up(self) -> None:
+        self.tell(Misanswered(AskToCreate, CommandSuccess(request_id=1)))
+        assert not self.wires[self.connection].alive, "went on with a broker that mixes answers up"
+
     @precondition(lambda self: any(wire.creates for wire in self.wires.values()))
     @rule(kind=st.sampled_from(CREATE_ANSWERS), data=st.data())
     def broker_answers_create(self, kind: str, data: st.DataObject) -> None:
@@ -494,6 +502,8 @@ FAULTS = [
           "a close is unanswered", "broker_closes", "broker_answers_close", "go_on"),
     fault(Attached, State.CONNECTING, "create", {"does": "create_in_an_old_epoch"},
           "epoch that does not grow", "lose_connection", "go_on"),
+    fault(Misanswered, State.READY, "drop_misanswering", {"does": None},
+          "mixes answers up", "broker_mixes_up"),
     fault(Flush, State.READY, "mark", {"does": None},
           "a flush was forgotten", "publish", "flush"),
     fault(Close, State.WAITING, "end_unbound", {"does": None},

@@ -236,6 +236,13 @@ def test_one_that_cannot_trust_its_connection_says_so_to_it(bench: ProducerBench
     assert drop.error is bench.ties.vitals.last_error
 
 
+def test_an_answer_to_another_question_ends_the_connection_and_is_what_stats_tell(bench: ProducerBench) -> None:
+    bench.reply(bench.attach(), CommandSuccess(request_id=1))
+    ((drop),) = of_kind(Drop, bench.to_connection())
+    assert drop.error is bench.ties.vitals.last_error
+    assert str(drop.error) == "the broker broke the protocol: it answered AskToCreate with CommandSuccess"
+
+
 def test_what_every_kind_has_to_say_for_itself(bench: ProducerBench) -> None:
     loop = LoopInHand()
     bare: Any = BindingActor(loop, Place("producer", 1, bench.guardian, 0), Ties())

@@ -34,6 +34,9 @@ class Hearer:
     def lost(self, reason: str) -> None:
         self._hear(("lost", reason))
 
+    def distrusted(self, reason: str) -> None:
+        self._hear(("distrusted", reason))
+
     def _hear(self, what: object) -> None:
         self.heard.append(what)
         if self.closes_on == what:
@@ -201,8 +204,9 @@ def test_a_bad_certificate_is_told_to_the_peer_and_ends_it_with_the_reason(encry
     encrypted.line.written.clear()
     encrypted.hearer.channel.received(encrypted.server.feed(hello).to_send)
     ((what, reason),) = encrypted.hearer.heard  # type: ignore[misc]
-    assert what == "lost"
+    assert what == "distrusted"
     assert "elsewhere.example" in reason
+    assert "does this port speak TLS" not in reason
     assert encrypted.line.written, "the alert"
     assert encrypted.line.closed
 

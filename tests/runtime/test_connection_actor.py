@@ -14,8 +14,8 @@ from pulsar_actors.exceptions import (
     TopicNotFound,
 )
 from pulsar_actors.machines import connection_events
-from pulsar_actors.machines.connection import ConnectionSettings
 from pulsar_actors.machines.connection_events import Ask, Close, Dial, Join, Leave, Retire, Ship, SocketLost, Tell
+from pulsar_actors.machines.connection_settings import ConnectionSettings
 from pulsar_actors.runtime.actor import Address, Died, tell
 from pulsar_actors.runtime.connection_actor import Buried, ConnectionActor, Entrance, Gone, Used
 from pulsar_actors.runtime.members import CONSUMER, PRODUCER, Bound, Heard, Member, Replied, Token

@@ -34,10 +34,6 @@ class BatchLimits(NamedTuple):
         """Whether a buffer with so much in it should be sent without waiting for more."""
         return messages >= self.messages or size >= self.size
 
-    def due(self, first_at: float) -> float:
-        """When a buffer is to be sent at the latest, that got its first message at `first_at`."""
-        return first_at + self.delay
-
 
 class Batch(NamedTuple):
     """Positions in the buffer, in order. A message that is not `batched` has no single-message metadata."""
@@ -62,6 +58,13 @@ def _runs(sizes: Sequence[int], alone: Collection[int], limits: BatchLimits) -> 
         if end < len(sizes):
             yield range(end, end + 1)
             start = end + 1
+
+
+def count_complete(sizes: Sequence[int], limits: BatchLimits, alone: Collection[int] = ()) -> int:
+    """Count the messages of a buffer that need not wait for more: all but those of a last batch that has room."""
+    last = [range(0), *_runs(sizes, alone, limits)][-1]
+    is_whole = last.start in alone or limits.full(len(last), sum(sizes[last.start : last.stop]))
+    return len(sizes) if is_whole else last.start
 
 
 def _span(ids: Sequence[int]) -> tuple[int, int]:

@@ -1,12 +1,39 @@
-"""Which addresses in a broker's answers lead to a broker.
+"""Which addresses in a broker's answers lead to a broker, and how one gets there.
 
 Brokers give their addresses twice, for plain connections and for TLS, and which of the two counts is the user's choice.
 An address of the other kind in its place is no address: a client that was told to encrypt is not led into the open by
 an answer, whoever has configured it so.
+
+A broker that is named without an address to dial is reached through the service URL. What answers there is a proxy,
+which has to be told the broker's name, unless the service URL names that broker itself.
 """
+
+from typing import NamedTuple
 
 from pulsar_actors.exceptions import InvalidUrl
 from pulsar_actors.wire.service_url import ServiceUrl
+
+
+class Way(NamedTuple):
+    """Whom to dial, with TLS or not as the scheme says, and which broker to ask a proxy for, as `host:port`."""
+
+    dial: ServiceUrl
+    behind: str | None
+
+
+def way_to(logical: str | None, physical: str | None, service: ServiceUrl) -> Way:
+    """Find the way to a broker by its name and its address; both may be missing, and then any host will do.
+
+    Raises InvalidUrl if what is there makes no sense.
+    """
+    if physical is not None:
+        return Way(ServiceUrl.parse(physical), None)
+    if logical is None:
+        return Way(service, None)
+    named = ServiceUrl.parse(logical)
+    if named.hosts[0] in service.hosts:
+        return Way(named, None)
+    return Way(service, str(named._replace(hosts=named.hosts[:1])).partition("://")[2])
 
 
 def leads_to_a_broker(address: str, *, tls: bool) -> bool:

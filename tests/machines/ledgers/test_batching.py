@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pulsar_actors.exceptions import InvalidArgument
-from pulsar_actors.machines.ledgers.batching import Batch, BatchLimits, plan_batches, plan_key_batches
+from pulsar_actors.machines.ledgers.batching import Batch, BatchLimits, count_complete, plan_batches, plan_key_batches
 
 SIZES = st.lists(st.integers(0, 12), max_size=40)
 LIMITS = st.builds(BatchLimits, st.integers(1, 8), st.integers(1, 20))
@@ -88,12 +88,27 @@ def test_key_batches_hold_one_key_in_order_and_are_sent_with_rising_ids(buffer: 
         assert [p for b in plan for p in b.positions if keys[p] == key] == [p for p, k in enumerate(keys) if k == key]
 
 
-def test_a_buffer_is_sent_when_full_or_when_its_first_message_has_waited_long_enough() -> None:
-    limits = BatchLimits(messages=10, size=100, delay=0.5)
+@given(buffers(), LIMITS)
+def test_only_a_last_batch_that_has_room_waits_for_more(buffer: Any, limits: BatchLimits) -> None:
+    sizes, _, alone = buffer
+    count = count_complete(sizes, limits, alone)
+    plan = plan_batches(range(len(sizes)), sizes, limits, alone)
+    complete = plan_batches(range(count), sizes[:count], limits, {place for place in alone if place < count})
+    waiting = plan[len(complete) :]
+    assert plan[: len(complete)] == complete
+    assert len(waiting) == (count < len(sizes))
+    if waiting:
+        assert waiting[0].batched
+        assert not limits.full(len(sizes) - count, sum(sizes[count:]))
+    elif plan and plan[-1].batched:
+        assert limits.full(len(plan[-1].positions), sum(sizes[place] for place in plan[-1].positions))
+
+
+def test_a_buffer_is_full_by_messages_or_by_bytes() -> None:
+    limits = BatchLimits(messages=10, size=100)
     assert not limits.full(9, 99)
     assert limits.full(10, 1)
     assert limits.full(1, 100)
-    assert limits.due(7.0) == 7.5
 
 
 @pytest.mark.parametrize("limits", [BatchLimits(messages=0), BatchLimits(size=0), BatchLimits(delay=-1.0)])

@@ -1,6 +1,8 @@
 import pytest
 
-from pulsar_actors.machines.ledgers.broker_address import address_of_our_kind, leads_to_a_broker
+from pulsar_actors.exceptions import InvalidUrl
+from pulsar_actors.machines.ledgers.broker_address import Way, address_of_our_kind, leads_to_a_broker, way_to
+from pulsar_actors.wire.service_url import ServiceUrl
 
 
 @pytest.mark.parametrize(
@@ -29,3 +31,27 @@ def test_of_two_addresses_the_one_of_our_kind_counts() -> None:
 def test_an_address_of_the_other_kind_in_its_place_is_none() -> None:
     assert address_of_our_kind("pulsar+ssl://b", "pulsar://b", tls=True) == ""
     assert address_of_our_kind("pulsar+ssl://b", "pulsar://b", tls=False) == ""
+
+
+SERVICE = ServiceUrl.parse("pulsar+ssl://a,b:7000")
+
+
+@pytest.mark.parametrize(
+    ("logical", "physical", "dial", "behind"),
+    [
+        pytest.param(None, None, "pulsar+ssl://a:6651,b:7000", None, id="any host of the service URL"),
+        pytest.param("pulsar://c", "pulsar://c", "pulsar://c:6650", None, id="the address"),
+        pytest.param("pulsar://c", "pulsar://d:1", "pulsar://d:1", None, id="the address and not the name"),
+        pytest.param("pulsar+ssl://c:9", None, "pulsar+ssl://a:6651,b:7000", "c:9", id="a proxy is told the name"),
+        pytest.param("pulsar+ssl://[::1]", None, "pulsar+ssl://a:6651,b:7000", "[::1]:6651", id="IPv6 in brackets"),
+        pytest.param("pulsar+ssl://b:7000", None, "pulsar+ssl://b:7000", None, id="a broker is its own proxy"),
+    ],
+)
+def test_the_way_to_a_broker(logical: str | None, physical: str | None, dial: str, behind: str | None) -> None:
+    assert way_to(logical, physical, SERVICE) == Way(ServiceUrl.parse(dial), behind)
+
+
+@pytest.mark.parametrize(("logical", "physical"), [("c:6650", None), ("pulsar://c", "c:6650")])
+def test_there_is_no_way_to_what_is_no_url(logical: str, physical: str | None) -> None:
+    with pytest.raises(InvalidUrl):
+        way_to(logical, physical, SERVICE)

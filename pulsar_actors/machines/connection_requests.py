@@ -1,0 +1,109 @@
+"""What is asked over a connection, until it is answered.
+
+A request is anything that has an answer. It gets its id here, because ids are unique per connection, and the answer,
+the broker's error, a timeout or the loss of the connection goes to the token that came with it: exactly one of these,
+exactly once. Only a producer that has to queue for its topic hears twice: first that it waits, then how it ended.
+
+The rows that name these guards and actions stand in `connection.py`.
+"""
+
+from typing import Any
+
+from pulsar_actors.exceptions import AlreadyClosed, ConnectError, PulsarException, Timeout
+from pulsar_actors.machines.chart import Effects
+from pulsar_actors.machines.connection_events import Answered, Ask, Refused, Reply, RequestsDue, Write
+from pulsar_actors.machines.ledgers.request_ids import RequestIds
+from pulsar_actors.machines.ledgers.server_errors import refusal
+from pulsar_actors.machines.machine import StateMachine
+from pulsar_actors.wire.PulsarApi_pb2 import CommandProducerSuccess
+
+
+class Requests(StateMachine):
+    """The guards and actions for requests, in the order of the connection's chart."""
+
+    __slots__ = ("_held", "_over", "_requests")
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._held: list[Any] = []  # commands with a request_id each, that wait for the broker to accept us
+        self._requests: RequestIds[object] = RequestIds()
+        self._over: PulsarException = AlreadyClosed("the connection is closed")
+
+    # Asked before it is ready.
+
+    def hold(self, event: Ask, now: float) -> Effects:
+        """Keep the request until the broker accepts us; its time runs already."""
+        command, watch = self._register(event, now)
+        self._held.append(command)
+        return watch
+
+    def expire_held(self, event: RequestsDue, now: float) -> Effects:
+        """Fail requests that never left."""
+        return self._expire(ConnectError(f"it was not sent: still {self.state.name}"), now)
+
+    # In use.
+
+    def request(self, event: Ask, now: float) -> Effects:
+        """Give the request its id and send it."""
+        command, watch = self._register(event, now)
+        return [Write(command), *watch]
+
+    def means_queued(self, event: Answered, now: float) -> bool:
+        """Hold for a producer that waits its turn: the same request is answered again when the turn comes."""
+        command = event.command
+        return (
+            isinstance(command, CommandProducerSuccess)
+            and not command.producer_ready
+            and command.request_id in self._requests
+        )
+
+    def give_interim_answer(self, event: Answered, now: float) -> Effects:
+        """Pass the word on, and await the final answer for as long as it takes."""
+        return [Reply(self._requests.queued(event.command.request_id), event.command)]
+
+    def is_awaited(self, event: Answered | Refused, now: float) -> bool:
+        """Hold unless the request timed out before its answer came."""
+        return event.command.request_id in self._requests
+
+    def give_answer(self, event: Answered, now: float) -> Effects:
+        """Match the answer with its request."""
+        return [Reply(self._requests.answered(event.command.request_id), event.command)]
+
+    def give_refusal(self, event: Refused, now: float) -> Effects:
+        """Match the error with its request."""
+        error = refusal(event.command.error, event.command.message)
+        return [Reply(self._requests.answered(event.command.request_id), error)]
+
+    def expire_requests(self, event: RequestsDue, now: float) -> Effects:
+        """Fail the requests whose time is up, and look again when the next one's is."""
+        return self._expire(Timeout("the broker has not answered in time; it may still do what was asked"), now)
+
+    # The end.
+
+    def refuse(self, event: Ask, now: float) -> Effects:
+        """Answer a request that came after the end."""
+        return [Reply(event.token, self._over)]
+
+    def send_held(self) -> Effects:
+        """Send what was asked before the broker accepted us, but for what has timed out."""
+        held, self._held = self._held, []
+        return [Write(command) for command in held if command.request_id in self._requests]
+
+    def fail_requests(self, answer: PulsarException) -> Effects:
+        """Give all that wait this answer."""
+        self._held = []
+        return [Reply(token, answer) for token in self._requests.drain()]
+
+    def _register(self, event: Ask, now: float) -> tuple[Any, Effects]:
+        command = type(event.command)()
+        command.CopyFrom(event.command)
+        deadline, first_deadline = now + event.timeout, self._requests.next_deadline()
+        command.request_id = self._requests.ask(event.token, deadline)
+        return command, [] if first_deadline is not None and first_deadline <= deadline else self._watch_requests(now)
+
+    def _expire(self, error: PulsarException, now: float) -> Effects:
+        return [*(Reply(token, error) for token in self._requests.expire(now)), *self._watch_requests(now)]
+
+    def _watch_requests(self, now: float) -> Effects:
+        deadline = self._requests.next_deadline()
+        return [] if deadline is None else [self.timers.start(RequestsDue, max(0.0, deadline - now))]

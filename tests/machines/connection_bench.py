@@ -1,0 +1,45 @@
+"""A connection on the bench: made for one host or two, led to where a test begins."""
+
+from typing import Any
+
+from driven import Driven
+
+from pulsar_actors.machines.connection import Connection, State
+from pulsar_actors.machines.connection_events import (
+    Ask,
+    Connected,
+    CredentialsFetched,
+    Dial,
+    TcpOpened,
+    Write,
+)
+from pulsar_actors.machines.connection_settings import ConnectionSettings
+from pulsar_actors.wire.PulsarApi_pb2 import (
+    CommandConnected,
+    CommandLookupTopic,
+)
+
+ONE_HOST = ConnectionSettings(hosts=(("a", 6650),), client_version="test")
+TWO_HOSTS = ONE_HOST._replace(hosts=(("a", 6650), ("b", 6651)))
+CREDENTIALS = CredentialsFetched("token", b"secret")
+WELCOME = Connected(CommandConnected(server_version="broker", max_message_size=1000))
+LOOKUP = CommandLookupTopic(topic="t", request_id=0)
+
+
+def made(settings: ConnectionSettings = ONE_HOST, *events: Any) -> Driven:
+    return Driven(Connection(settings), *events)
+
+
+OPENING = (Dial(), TcpOpened())
+READY = (*OPENING, CREDENTIALS, WELCOME)
+
+
+def ready(settings: ConnectionSettings = ONE_HOST) -> Driven:
+    driven = made(settings, *READY)
+    assert driven.machine.state is State.READY
+    return driven
+
+
+def asked(driven: Driven, token: object = "token", timeout: float = 30.0, command: Any = LOOKUP) -> int:
+    (write,) = [e for e in driven.tell(Ask(command, token, timeout)) if isinstance(e, Write)]
+    return int(write.command.request_id)

@@ -1,0 +1,56 @@
+from pulsar_actors.machines.ledgers.questions import Asking, Questions
+
+
+def two() -> Questions[str]:
+    questions: Questions[str] = Questions()
+    questions.add("first", 10.0)
+    questions.add("second", 20.0)
+    return questions
+
+
+def test_each_is_asked_once() -> None:
+    questions = two()
+    assert questions.take_unasked() == [Asking(1, 10.0), Asking(2, 20.0)]
+    assert questions.take_unasked() == []
+
+
+def test_an_answer_ends_the_one_that_was_asked_under_its_number() -> None:
+    questions = two()
+    questions.take_unasked()
+    assert questions.answered(2) == "second"
+    assert questions.answered(2) is None
+    assert questions.drain() == ["first"]
+
+
+def test_those_that_lost_their_broker_are_asked_again_first_and_their_earlier_answers_mean_nothing() -> None:
+    questions = two()
+    questions.take_unasked()
+    questions.add("third", 30.0)
+    questions.unbind()
+    assert questions.take_unasked() == [Asking(3, 10.0), Asking(4, 20.0), Asking(5, 30.0)]
+    assert questions.answered(1) is None
+    assert questions.answered(3) == "first"
+
+
+def test_those_whose_time_is_up_end_whether_they_were_asked_or_not() -> None:
+    questions: Questions[str] = Questions()
+    assert questions.next_deadline() is None
+    questions.add("asked", 10.0)
+    questions.add("asked later", 20.0)
+    questions.take_unasked()
+    questions.add("never asked", 10.0)
+    assert questions.next_deadline() == 10.0
+    assert questions.expire(9.9) == []
+    assert questions.expire(10.0) == ["asked", "never asked"]
+    assert questions.next_deadline() == 20.0
+    assert questions.answered(1) is None
+    assert questions.take_unasked() == []
+
+
+def test_draining_ends_all() -> None:
+    questions = two()
+    questions.take_unasked()
+    questions.add("third", 30.0)
+    assert questions.drain() == ["first", "second", "third"]
+    assert questions.drain() == []
+    assert questions.next_deadline() is None

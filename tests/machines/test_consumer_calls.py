@@ -1,0 +1,491 @@
+from typing import Any
+
+import pytest
+from consumer_bench import (
+    CLOSE,
+    LOST,
+    MIGRATE,
+    MOVE,
+    NOT_READY,
+    NOW_MS,
+    Subscriber,
+    acked,
+    acknowledge,
+    entries,
+    flows,
+    incoming,
+    plain,
+    ready,
+    seeking,
+)
+
+from pulsar_actors.exceptions import (
+    AlreadyClosed,
+    ConnectionLost,
+    InvalidArgument,
+    OutcomeUnknown,
+    Timeout,
+)
+from pulsar_actors.machines.binding_events import (
+    Attach,
+    BrokerClosed,
+    Close,
+    CloseAnswered,
+    Detach,
+    Detached,
+    Ended,
+    Fail,
+    LookUp,
+    LookupFailed,
+    Migrated,
+    RetryDue,
+)
+from pulsar_actors.machines.consumer import State
+from pulsar_actors.machines.consumer_events import (
+    Acked,
+    Acknowledge,
+    AcksDue,
+    AskForLast,
+    AskToSeek,
+    AskToTellLast,
+    AskToUnsubscribe,
+    CallTimedOut,
+    ClearQueue,
+    Done,
+    LastMessage,
+    LastNotTold,
+    LastTold,
+    QuestionsDue,
+    Redeliver,
+    Seek,
+    SeekAnswered,
+    SeekFailed,
+    Subscribed,
+    SubscribeTimedOut,
+    Unsubscribe,
+    UnsubscribeAnswered,
+    UnsubscribeFailed,
+)
+from pulsar_actors.machines.ledgers.start_position import StartPosition
+from pulsar_actors.machines.timers import StartTimer
+from pulsar_actors.wire.message_id import EARLIEST, MessageId
+from pulsar_actors.wire.PulsarApi_pb2 import (
+    CommandAck,
+    CommandCloseConsumer,
+    CommandFlow,
+    CommandGetLastMessageIdResponse,
+    CommandRedeliverUnacknowledgedMessages,
+    CommandSeek,
+    MessageIdData,
+)
+
+# Seek.
+
+
+def test_acknowledgements_leave_before_a_seek_and_wait_after_it() -> None:
+    driven = seeking()
+    ack, ask = driven.effects
+    assert acked(ack.command) == [5]
+    assert isinstance(ask, AskToSeek)
+    assert MessageId.from_data(ask.command.message_id) == plain(3)
+    acknowledge(driven, plain(6))
+    assert driven.fire(AcksDue) == []
+
+
+def test_a_seek_of_a_consumer_that_stays_bound_is_done_with_its_answer() -> None:
+    driven = seeking(ack_timeout=10.0, max_redeliver_count=2)
+    before = driven.generation
+    driven.tell(SeekAnswered(driven.attempt))
+    assert driven.did(Done) == [Done("seek")]
+    assert driven.did(ClearQueue) == [ClearQueue(before.sought())]
+    assert flows(driven) == [2]
+    assert driven.tell(Acknowledge(before, (plain(6),), ("void",))) == [Acked(("void",), None)]
+
+
+def test_a_seek_that_closes_the_consumer_is_done_when_it_is_bound_again() -> None:
+    driven = seeking(start=StartPosition(EARLIEST, durable=False))
+    assert driven.tell(BrokerClosed(1, CLOSE)) == []
+    driven.tell(SeekAnswered(driven.attempt))
+    assert driven.did(Done) == []
+    assert driven.did(LookUp)
+    driven.tell(Seek("second", plain(4)))
+    (refused,) = driven.did(Fail)
+    assert isinstance(refused.error, InvalidArgument)
+    (ask,) = driven.attach()
+    assert MessageId.from_data(ask.command.start_message_id) == plain(3)
+    driven.tell(Subscribed(driven.attempt))
+    assert driven.did(Done) == [Done("seek")]
+    assert flows(driven) == [4]
+
+
+def test_a_seek_that_names_its_next_broker_goes_there() -> None:
+    driven = seeking()
+    driven.tell(BrokerClosed(1, CLOSE), BrokerClosed(1, MOVE), SeekAnswered(driven.attempt))
+    assert driven.did(Attach) == [Attach(2, "pulsar://b")]
+    driven.subscribe()
+
+
+@pytest.mark.parametrize("closed", [False, True])
+def test_a_failed_seek_fails_its_caller_and_leaves_the_place(closed: bool) -> None:  # noqa: FBT001 - a case
+    driven = seeking()
+    if closed:
+        driven.tell(BrokerClosed(1, CLOSE))
+    driven.tell(SeekFailed(driven.attempt, NOT_READY))
+    assert driven.did(Fail) == [Fail("seek", NOT_READY)]
+    assert driven.machine.state is (State.WAITING if closed else State.READY)
+    assert driven.did(ClearQueue) == []
+
+
+def test_acknowledgements_held_during_a_failed_seek_leave_after_it() -> None:
+    driven = seeking()
+    acknowledge(driven, plain(6))
+    driven.fire(AcksDue)
+    driven.tell(SeekFailed(driven.attempt, NOT_READY))
+    driven.fire(AcksDue)
+    assert [acked(ack) for ack in driven.said(CommandAck)] == [[6]]
+
+
+@pytest.mark.parametrize("closed", [False, True])
+@pytest.mark.parametrize("event", [Detached(1, LOST), Migrated(1, MIGRATE)])
+def test_a_seek_that_loses_its_broker_fails_as_unknown_and_the_consumer_lives_on(closed: bool, event: Any) -> None:  # noqa: FBT001 - a case
+    driven = seeking()
+    if closed:
+        driven.tell(BrokerClosed(1, CLOSE))
+    driven.tell(event)
+    (failed,) = driven.did(Fail)
+    assert isinstance(failed.error, ConnectionLost)
+    assert "may have taken effect" in str(failed.error)
+    if driven.machine.state is State.WAITING:
+        driven.fire(RetryDue)
+    driven.subscribe()
+    assert driven.did(Done) == []
+    assert driven.machine.state is State.READY
+
+
+def test_a_second_seek_is_refused_while_one_runs() -> None:
+    driven = seeking()
+    driven.tell(Seek("second", plain(4)))
+    (failed,) = driven.did(Fail)
+    assert str(failed.error) == "a running seek has to end first: wait for it"
+    assert failed.token == "second"
+
+
+CALLS = [(Seek("x", plain(4)), AskToSeek, SeekAnswered), (Unsubscribe("x"), AskToUnsubscribe, UnsubscribeAnswered)]
+
+
+def rebinding(state: State) -> Subscriber:
+    """Make a consumer that has lost its binding and is on its way to the next."""
+    driven = ready()
+    driven.tell(Detached(1, LOST))
+    if state is State.WAITING:
+        return driven
+    driven.fire(RetryDue)
+    if state is not State.LOOKING_UP:
+        driven.attach()
+    if state is State.CLOSE_PENDING:
+        driven.tell(SubscribeTimedOut(driven.attempt))
+    assert driven.machine.state is state
+    return driven
+
+
+def bind(driven: Subscriber) -> None:
+    """Let all go well from wherever it is."""
+    if driven.machine.state is State.CLOSE_PENDING:
+        driven.tell(CloseAnswered(driven.attempt))
+    if driven.machine.state is State.WAITING:
+        driven.fire(RetryDue)
+    if driven.machine.state is State.LOOKING_UP:
+        driven.attach()
+    driven.tell(Subscribed(driven.attempt))
+
+
+@pytest.mark.parametrize("state", [State.WAITING, State.LOOKING_UP, State.SUBSCRIBING, State.CLOSE_PENDING])
+@pytest.mark.parametrize(("call", "ask", "answer"), CALLS)
+def test_a_call_without_a_binding_waits_for_the_next_and_leaves_with_it(
+    call: Any, ask: Any, answer: Any, state: State
+) -> None:
+    driven = rebinding(state)
+    driven.tell(call)
+    assert driven.did(Fail) == []
+    driven.now += 5.0
+    deadline = driven.now + 25.0
+    bind(driven)
+    assert flows(driven) == [4]
+    assert [sent.timeout for sent in driven.did(ask)] == [deadline - driven.now]
+    driven.tell(answer(driven.attempt))
+    assert driven.did(Done) == [Done("x")]
+
+
+@pytest.mark.parametrize(("call", "what"), [(Seek("x", plain(4)), "seek"), (Unsubscribe("x"), "unsubscribe")])
+def test_a_call_that_finds_no_binding_in_time_fails_and_says_why(call: Any, what: str) -> None:
+    driven = rebinding(State.LOOKING_UP)
+    deadline = driven.now + 30.0
+    driven.tell(call)
+    driven.tell(LookupFailed(driven.attempt, NOT_READY))
+    driven.fire(CallTimedOut)
+    (failed,) = driven.did(Fail)
+    assert (failed.token, type(failed.error), driven.now) == ("x", Timeout, deadline)
+    assert str(failed.error) == (
+        f"the {what} of t was not sent in time: the consumer is WAITING;"
+        " the last failure was: ServiceNotReady: starting"
+    )
+    bind(driven)
+    assert driven.machine.state is State.READY
+    assert driven.did(AskToSeek) == driven.did(AskToUnsubscribe) == []
+
+
+@pytest.mark.parametrize("close", [CLOSE, MOVE])
+def test_a_seek_that_is_done_but_for_the_binding_does_not_wait_for_that_longer_than_was_agreed(
+    close: CommandCloseConsumer,
+) -> None:
+    driven = seeking()
+    driven.now += 10.0
+    driven.tell(BrokerClosed(1, close), SeekAnswered(driven.attempt))
+    driven.tell(LookupFailed(driven.attempt, LOST) if close is CLOSE else Detached(2, LOST))
+    driven.fire(CallTimedOut)
+    (failed,) = driven.did(Fail)
+    assert (failed.token, type(failed.error), driven.now) == ("seek", Timeout, 130.0)
+    assert "the seek of t is done, but" in str(failed.error)
+    assert "the last failure was: reset" in str(failed.error)
+    bind(driven)
+    assert driven.did(Done) == []
+
+
+def test_a_call_that_was_sent_is_timed_by_its_request_alone() -> None:
+    driven = rebinding(State.SUBSCRIBING)
+    driven.tell(Seek("x", plain(4)))
+    bind(driven)
+    assert driven.fire(CallTimedOut) == []
+    driven.tell(SeekAnswered(driven.attempt))
+    assert driven.did(Done) == [Done("x")]
+
+
+def test_a_second_call_is_refused_while_one_waits_for_a_binding() -> None:
+    driven = rebinding(State.WAITING)
+    driven.tell(Unsubscribe("x"))
+    for second in (Seek("second", plain(4)), Unsubscribe("second")):
+        (failed,) = driven.tell(second)
+        assert (failed.token, str(failed.error)) == ("second", "a running unsubscribe has to end first: wait for it")
+
+
+def test_a_call_that_waits_for_a_binding_was_not_sent_when_the_consumer_ends() -> None:
+    driven = rebinding(State.WAITING)
+    driven.tell(Unsubscribe("x"), Close())
+    (failed,) = driven.did(Fail)
+    assert (failed.token, type(failed.error)) == ("x", AlreadyClosed)
+
+
+def test_a_seek_that_waited_is_sent_after_the_epoch_of_a_redelivery_meanwhile() -> None:
+    driven = rebinding(State.SUBSCRIBING)
+    driven.tell(Redeliver(), Seek("x", plain(4)))
+    bind(driven)
+    kinds = [type(getattr(effect, "command", None)) for effect in driven.effects]
+    epoch, seek = kinds.index(CommandRedeliverUnacknowledgedMessages), kinds.index(CommandSeek)
+    assert epoch < kinds.index(CommandFlow) < seek
+
+
+def test_a_seek_goes_to_a_time_into_a_batch_or_to_the_first_chunk() -> None:
+    (ask,) = ready().tell(Seek("x", 12345))
+    assert (ask.command.message_publish_time, ask.command.HasField("message_id")) == (12345, False)
+    (ask,) = ready().tell(Seek("x", MessageId(1, 2, -1, 1, 3)))
+    assert list(ask.command.message_id.ack_set) == [0b110]
+    assert ask.command.message_id.batch_index == -1
+    (ask,) = ready().tell(Seek("x", MessageId(1, 9, first_chunk=plain(7))))
+    assert ask.command.message_id.entryId == 7
+
+
+def test_a_seek_to_a_time_is_where_a_reader_subscribes_again() -> None:
+    driven = ready(start=StartPosition(EARLIEST, durable=False))
+    driven.tell(Seek("x", NOW_MS - 5000), BrokerClosed(1, CLOSE))
+    driven.tell(SeekAnswered(driven.attempt))
+    (ask,) = driven.attach()
+    assert ask.command.start_message_rollback_duration_sec == 5
+
+
+def test_receipts_that_a_seek_makes_void_end_their_callers() -> None:
+    driven = seeking(receipts=True)
+    acknowledge(driven, plain(6), token="void")
+    driven.tell(SeekAnswered(driven.attempt))
+    assert driven.did(Acked) == [Acked(("void",), None)]
+
+
+@pytest.mark.parametrize("target", [-1, 2**64, MessageId(2**63, 0)])
+@pytest.mark.parametrize("bound", [True, False])
+def test_a_seek_to_a_place_that_can_not_be_is_refused(target: MessageId | int, bound: bool) -> None:  # noqa: FBT001 - a case
+    driven = ready() if bound else rebinding(State.WAITING)
+    (failed,) = driven.tell(Seek("token", target))
+    assert (failed.token, type(failed.error)) == ("token", InvalidArgument)
+
+
+# Unsubscribe.
+
+
+def test_unsubscribing_sends_the_acknowledgements_and_ends_the_consumer() -> None:
+    driven = ready()
+    acknowledge(driven, plain(0))
+    driven.tell(Unsubscribe("call", force=True))
+    (ask,) = driven.did(AskToUnsubscribe)
+    assert ask.command.force
+    assert driven.said(CommandAck)
+    driven.tell(UnsubscribeAnswered(driven.attempt))
+    assert driven.effects == [Done("call"), Detach(1), Ended(None)]
+
+
+def test_a_refused_unsubscribe_changes_nothing() -> None:
+    driven = ready()
+    driven.tell(Unsubscribe("call"))
+    driven.receive(incoming(0))
+    assert entries(driven) == [0]
+    driven.tell(Unsubscribe("second"))
+    (failed,) = driven.did(Fail)
+    assert str(failed.error) == "a running unsubscribe has to end first: wait for it"
+    driven.tell(UnsubscribeFailed(driven.attempt, NOT_READY))
+    assert driven.effects == [Fail("call", NOT_READY)]
+    assert driven.machine.state is State.READY
+
+
+@pytest.mark.parametrize("event", [Detached(1, LOST), Migrated(1, MIGRATE), BrokerClosed(1, CLOSE)])
+def test_an_unsubscribe_that_loses_its_broker_fails_as_unknown(event: Any) -> None:
+    driven = ready()
+    driven.tell(Unsubscribe("call"), event)
+    (failed,) = driven.did(Fail)
+    assert isinstance(failed.error, ConnectionLost)
+
+
+def test_an_unsubscribe_waits_for_a_seek_to_be_bound_again() -> None:
+    driven = seeking()
+    driven.tell(BrokerClosed(1, CLOSE), SeekAnswered(driven.attempt), Unsubscribe("call"))
+    (failed,) = driven.did(Fail)
+    assert isinstance(failed.error, InvalidArgument)
+
+
+# Which message is the last.
+
+
+LAST = CommandGetLastMessageIdResponse(last_message_id=MessageIdData(ledgerId=3, entryId=9), request_id=1)
+
+
+def asked(driven: Subscriber) -> AskToTellLast:
+    (ask,) = driven.did(AskToTellLast)
+    assert isinstance(ask, AskToTellLast)
+    return ask
+
+
+def test_the_last_message_is_asked_for_and_told_with_what_was_acknowledged_if_the_broker_says() -> None:
+    driven = ready()
+    driven.tell(AskForLast("first", driven.now + 30.0), AskForLast("second", driven.now + 20.0))
+    ask = asked(driven)
+    assert (ask.question, ask.command.consumer_id, ask.timeout) == (2, 7, 20.0)
+    assert driven.tell(LastTold(1, LAST)) == [Done("first", LastMessage(MessageId(3, 9), None))]
+    told = CommandGetLastMessageIdResponse()
+    told.CopyFrom(LAST)
+    told.consumer_mark_delete_position.CopyFrom(MessageIdData(ledgerId=3, entryId=4))
+    assert driven.tell(LastTold(2, told)) == [Done("second", LastMessage(MessageId(3, 9), MessageId(3, 4)))]
+    assert driven.tell(LastTold(2, told)) == []
+
+
+def test_a_refusal_to_tell_the_last_message_is_passed_on() -> None:
+    driven = ready()
+    driven.tell(AskForLast("x", driven.now + 30.0))
+    assert driven.tell(LastNotTold(1, NOT_READY)) == [Fail("x", NOT_READY)]
+    assert driven.tell(LastNotTold(1, NOT_READY)) == []
+
+
+@pytest.mark.parametrize("event", [Detached(1, LOST), Migrated(1, MIGRATE), BrokerClosed(1, CLOSE)])
+def test_a_question_that_loses_its_broker_is_asked_again_as_soon_as_there_is_another(event: Any) -> None:
+    driven = ready()
+    driven.tell(AskForLast("x", driven.now + 30.0), event)
+    assert driven.did(Fail) == []
+    if driven.machine.state is State.WAITING:
+        driven.fire(RetryDue)
+    driven.now += 5.0
+    left = 130.0 - driven.now
+    driven.subscribe()
+    ask = asked(driven)
+    assert (ask.question, ask.timeout) == (2, left)
+    assert driven.tell(LastTold(1, LAST), LastNotTold(1, NOT_READY)) == []
+    assert driven.tell(LastTold(2, LAST)) == [Done("x", LastMessage(MessageId(3, 9), None))]
+
+
+def test_a_question_may_be_asked_while_a_seek_runs_and_waits_where_that_has_closed_the_consumer() -> None:
+    driven = seeking()
+    driven.tell(AskForLast("first", driven.now + 30.0))
+    assert asked(driven).question == 1
+    driven.tell(BrokerClosed(1, CLOSE), AskForLast("second", driven.now + 30.0))
+    assert driven.did(AskToTellLast) == []
+    driven.tell(SeekAnswered(driven.attempt))
+    driven.subscribe()
+    assert [ask.question for ask in driven.did(AskToTellLast)] == [2, 3]
+
+
+def test_questions_fail_when_their_time_is_up_and_name_the_topic_and_the_last_failure() -> None:
+    driven = ready()
+    driven.tell(AskForLast("first", driven.now + 30.0), Detached(1, LOST), AskForLast("second", driven.now + 40.0))
+    assert driven.effects == []
+    driven.fire(QuestionsDue)
+    (failed,) = driven.did(Fail)
+    assert (failed.token, type(failed.error)) == ("first", Timeout)
+    assert str(failed.error) == (
+        "which message of t is the last was not told in time: the consumer is WAITING; the last failure was: reset"
+    )
+    driven.fire(QuestionsDue)
+    assert [fail.token for fail in driven.did(Fail)] == ["second"]
+    assert driven.now == 140.0
+    driven.fire(RetryDue)
+    driven.subscribe()
+    assert driven.did(AskToTellLast) == []
+
+
+def test_a_failure_from_before_the_binding_is_not_blamed_for_a_question_without_an_answer() -> None:
+    driven = ready()
+    driven.tell(Detached(1, LOST))
+    driven.fire(RetryDue)
+    driven.subscribe()
+    driven.tell(AskForLast("x", driven.now + 30.0))
+    driven.fire(QuestionsDue)
+    (failed,) = driven.did(Fail)
+    assert str(failed.error).endswith("the consumer is READY")
+
+
+def test_a_failure_since_the_question_was_asked_is_named_though_there_is_a_binding_again() -> None:
+    driven = ready()
+    driven.tell(AskForLast("x", driven.now + 30.0), Detached(1, LOST))
+    driven.fire(RetryDue)
+    driven.subscribe()
+    driven.fire(QuestionsDue)
+    (failed,) = driven.did(Fail)
+    assert str(failed.error).endswith("the consumer is READY; the last failure was: reset")
+
+
+def test_one_timer_serves_all_questions() -> None:
+    driven = ready()
+    driven.tell(AskForLast("first", driven.now + 30.0))
+    assert driven.did(StartTimer)
+    driven.tell(LastTold(1, LAST), AskForLast("second", driven.now + 30.0))
+    assert driven.did(StartTimer) == []
+    driven.tell(AskForLast("sooner", driven.now + 1.0))
+    assert driven.did(StartTimer)
+
+
+# The end.
+
+
+@pytest.mark.parametrize("bound", [True, False])
+def test_an_open_question_ends_with_the_consumer(bound: bool) -> None:  # noqa: FBT001 - a case
+    driven = ready()
+    if not bound:
+        driven.tell(Detached(1, LOST))
+    driven.tell(AskForLast("x", driven.now + 30.0), Close())
+    (failed,) = driven.did(Fail)
+    assert (failed.token, type(failed.error)) == ("x", AlreadyClosed)
+    (late,) = driven.tell(AskForLast("late", driven.now + 30.0))
+    assert (late.token, type(late.error)) == ("late", AlreadyClosed)
+
+
+@pytest.mark.parametrize("call", [Seek("token", plain(0)), Unsubscribe("token")])
+def test_closing_does_not_claim_to_know_what_became_of_a_call_on_its_way(call: Any) -> None:
+    driven = ready()
+    driven.tell(call)
+    driven.tell(Close())
+    (failed,) = driven.did(Fail)
+    assert (failed.token, type(failed.error)) == ("token", OutcomeUnknown)
