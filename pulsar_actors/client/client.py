@@ -267,8 +267,9 @@ class Client:
             message_router=message_router,
         )
         self._closing.refuse("create_producer()")
-        refuse_partitioned(self._workshop, topic)
-        parts = self._workshop.wait(self._workshop.producer(options), f"creating a producer on {topic}")
+        what = f"creating a producer on {topic}"
+        refuse_partitioned(self._workshop, topic, what)
+        parts = self._workshop.wait(self._workshop.producer(options), what)
         producer = Producer(parts, options, self)
         self._roll.producers.add(producer)
         return producer
@@ -375,8 +376,9 @@ class Client:
             crypto_failure_action=crypto_failure_action,
         )
         self._closing.refuse("subscribe()")
-        refuse_several(self._workshop, options)
-        parts = self._consumer_parts(options, None, message_listener)
+        what = f"subscribing to {', '.join(options.topics)}"
+        refuse_several(self._workshop, options, what)
+        parts = self._consumer_parts(options, None, message_listener, what)
         consumer = self._roll.enter(Consumer(parts, self))
         self._begin_listening(consumer, parts)
         return consumer
@@ -414,7 +416,8 @@ class Client:
             crypto_failure_action=crypto_failure_action,
         )
         self._closing.refuse("create_reader()")
-        refuse_partitioned(self._workshop, topic)
+        what = f"creating a reader on {topic}"
+        refuse_partitioned(self._workshop, topic, what)
         prefix = f"{subscription_role_prefix}-" if subscription_role_prefix else ""
         consumer = ConsumerOptions(
             topic=topic,
@@ -426,7 +429,7 @@ class Client:
             start_message_id_inclusive=start_message_id_inclusive,
         )
         start = Start(options.start_message_id.wire, start_message_id_inclusive)
-        parts = self._consumer_parts(consumer, start, reader_listener)
+        parts = self._consumer_parts(consumer, start, reader_listener, what)
         reader = self._roll.enter(Reader(parts, self))
         if start.inclusive and start.message_id == LATEST:
             try:
@@ -442,7 +445,7 @@ class Client:
         check_topic("topic", topic)
         self._closing.refuse("get_topic_partitions()")
         name = TopicName.parse(topic)
-        count = partitions_of(self._workshop, name)
+        count = partitions_of(self._workshop, name, f"asking for the partitions of {topic}")
         return [str(name.partition(index)) for index in range(count)] if count else [str(name)]
 
     def stats(self) -> ClientStats:
@@ -487,12 +490,12 @@ class Client:
     # How things are made.
 
     def _consumer_parts(
-        self, options: ConsumerOptions, start: Start | None, listener: ListensTo | None
+        self, options: ConsumerOptions, start: Start | None, listener: ListensTo | None, what: str
     ) -> ConsumerParts:
         policy = options.dead_letter_policy
         sender = None if policy is None else dead_letter_sender(policy, options, self._workshop, self._roll)
         made = self._workshop.consumer(options, start, listener, sender)
-        return self._workshop.wait(made, f"subscribing to {options.topics[0]}")
+        return self._workshop.wait(made, what)
 
     def _begin_listening(self, handle: Consumer | Reader, parts: ConsumerParts) -> None:
         if parts.pump is not None:
