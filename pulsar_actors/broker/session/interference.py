@@ -16,7 +16,10 @@ from typing import Any, NamedTuple, Protocol, TypeAlias
 from google.protobuf.message import Message
 
 from pulsar_actors.broker.session.answers import Error, refusal_of
+from pulsar_actors.exceptions import InvalidArgument
 from pulsar_actors.runtime.loop import Buffer, Loop
+from pulsar_actors.wire.excerpt import excerpt
+from pulsar_actors.wire.PulsarApi_pb2 import ServerError
 
 __all__ = [
     "Action",
@@ -96,6 +99,13 @@ class Refuse:
 
     error: Error
     text: str
+
+    def __post_init__(self) -> None:
+        if self.error not in ServerError.values():
+            labels = ", ".join(ServerError.keys())
+            raise InvalidArgument(f"a refusal takes a label of ServerError, not {excerpt(self.error)}: {labels}")
+        if not isinstance(self.text, str):  # pyright: ignore[reportUnnecessaryIsInstance] # callers need not be typed
+            raise TypeError(f"the text of a refusal is a str, not {type(self.text).__name__}")
 
 
 @dataclass(frozen=True, slots=True)
