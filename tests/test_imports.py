@@ -26,7 +26,7 @@ BELOW: dict[str, set[str]] = {
     "broker": {"exceptions", "wire", "machines", "machines.ledgers", "runtime"},  # never the client: it serves any
     "spark": {"exceptions", "wire", "machines", "machines.ledgers", "runtime", "client"},
     "cli": {"exceptions", "wire", "machines", "machines.ledgers", "runtime", "client", "broker", "spark"},
-    "__main__": {"cli"},
+    "__main__": {"cli", "version"},
     "schema": {"client"},
     "version": set(),
     "__init__": {"exceptions", "client", "schema", "version"},
