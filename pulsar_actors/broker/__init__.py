@@ -16,5 +16,6 @@ one thing after the other, so the model needs no locks and gives its answers at 
 """
 
 from pulsar_actors.broker.embedded import EmbeddedBroker
+from pulsar_actors.broker.model.settings import Settings
 
-__all__ = ["EmbeddedBroker"]
+__all__ = ["EmbeddedBroker", "Settings"]
