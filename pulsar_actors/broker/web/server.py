@@ -34,7 +34,7 @@ __all__ = ["CheckToken", "WebServer"]
 
 CheckToken = Callable[[str], str | None]
 
-_LOG = logging.getLogger("pulsar_actors")
+_LOG = logging.getLogger("pulsar_actors.broker")
 _BEARER = "bearer "
 _ROUTES = (
     *BROKER_ROUTES,
