@@ -21,7 +21,7 @@ import pytest
 
 import pulsar_actors as pulsar
 from pulsar_actors.broker import EmbeddedBroker
-from pulsar_actors.wire.PulsarApi_pb2 import CommandSend, ServerError
+from pulsar_actors.wire.PulsarApi_pb2 import CommandSend, CommandSubscribe, ServerError
 
 EXAMPLES = Path(__file__).resolve().parents[1] / "examples"
 NOT_RUN_BY_ITSELF = {"own_service", "where.py", "gunicorn.conf.py", "wsgi_visits.py"}
@@ -161,7 +161,8 @@ def test_a_users_own_service_is_tested_on_the_embedded_broker(tmp_path: Path) ->
     assert "9 passed" in done.stdout, done.stdout + done.stderr
 
 
-def test_the_service_itself_runs_until_ctrl_c(broker: EmbeddedBroker) -> None:
+def test_the_service_itself_serves_once_it_has_subscribed_and_until_ctrl_c(broker: EmbeddedBroker) -> None:
+    broker.faults.on(CommandSubscribe).delay(0.5)
     with subprocess.Popen(  # noqa: S603 - our own words
         [sys.executable, "invoices.py", broker.service_url],
         cwd=EXAMPLES / "own_service",
@@ -169,17 +170,21 @@ def test_the_service_itself_runs_until_ctrl_c(broker: EmbeddedBroker) -> None:
         stderr=subprocess.PIPE,
         text=True,
     ) as service:
-        assert service.stdout is not None
-        assert service.stdout.readline() == "serving\n"
-        with urlopen(f"{broker.web_url}/admin/v2/persistent/public/default/orders/subscriptions") as answer:  # noqa: S310 - our own broker
-            assert json.load(answer) == ["invoices"]
-        with pulsar.Client(broker.service_url) as client:
-            reader = client.create_reader("invoices", pulsar.MessageId.earliest)
-            orders = client.create_producer("orders")
-            orders.send(b'{"id": 1, "item": "pear", "count": 2}')
-            assert reader.read_next(30_000).data() == b'{"order": 1, "cents": 90}'
-        service.send_signal(signal.SIGINT)
-        out, errors = service.communicate(timeout=30)
+        try:
+            assert service.stdout is not None
+            assert service.stdout.readline() == "serving\n"
+            asked = f"{broker.web_url}/admin/v2/persistent/public/default/orders/subscriptions"
+            with urlopen(asked, timeout=30) as answer:  # noqa: S310 - our own broker
+                assert json.load(answer) == ["invoices"]
+            with pulsar.Client(broker.service_url) as client:
+                reader = client.create_reader("invoices", pulsar.MessageId.earliest)
+                orders = client.create_producer("orders")
+                orders.send(b'{"id": 1, "item": "pear", "count": 2}')
+                assert reader.read_next(30_000).data() == b'{"order": 1, "cents": 90}'
+            service.send_signal(signal.SIGINT)
+            out, errors = service.communicate(timeout=30)
+        finally:
+            service.kill()
     assert (service.returncode, out, errors) == (0, "stopped\n", "")
 
 

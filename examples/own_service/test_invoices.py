@@ -1,7 +1,6 @@
 """The service is tested as it is, against a broker that runs in the test: no mocks, no installation, no ports to agree.
 
-Each test has a broker of its own, which begins empty and, as the service's own broker should, stores only once what a
-producer has to send twice. Run it with `python -m pytest` in this folder.
+Each test has a broker of its own, which begins empty. Run it with `python -m pytest` in this folder.
 """
 # ruff: noqa: D103 - a test's name is the sentence that it proves
 
@@ -13,13 +12,13 @@ import pytest
 from invoices import Invoices
 
 import pulsar_actors as pulsar
-from pulsar_actors.broker import EmbeddedBroker, Settings
+from pulsar_actors.broker import EmbeddedBroker
 from pulsar_actors.wire.PulsarApi_pb2 import CommandSendReceipt
 
 
 @pytest.fixture
 def broker() -> Iterator[EmbeddedBroker]:
-    with EmbeddedBroker(settings=Settings(deduplication=True)) as running:
+    with EmbeddedBroker() as running:
         yield running
 
 
@@ -80,12 +79,14 @@ def test_an_order_is_served_even_if_the_connection_fails_in_the_middle_of_it(
 ) -> None:
     order(client, "pear")
     first_of(client, "invoices")  # the service is at work
-    # Of the next two receipts, the order's and its invoice's, the second is lost, and the connection with it: the
-    # invoice is stored, but the service has not heard so, and sends it again.
+    # Of the next two receipts, the order's and its invoice's, the second is lost, and the connection with it: nobody
+    # hears that the invoice is stored, nor that the order is done. So either may come again, and none may be missing.
     fault = broker.faults.on(CommandSendReceipt, nth=2).close_connection()
     order(client, "apple")
     fault.wait(timeout=10)
+    order(client, "apple", count=2)
+    expected, bills = [45, 30, 60], list[int]()
     with client.create_reader("invoices", pulsar.MessageId.earliest) as invoices:
-        bills = [json.loads(invoices.read_next(timeout_millis=10_000).data())["cents"] for _ in range(2)]
-        assert bills == [45, 30]
-        assert not invoices.has_message_available()
+        while expected[-1] not in bills:
+            bills.append(json.loads(invoices.read_next(timeout_millis=10_000).data())["cents"])
+    assert list(dict.fromkeys(bills)) == expected
