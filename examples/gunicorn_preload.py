@@ -3,7 +3,8 @@
 With `preload_app`, gunicorn imports the application once and forks its workers off that process. A client that was made
 during the import belongs to the parent: its threads are not in the child, and its connections are the parent's. In the
 child it refuses every call with ProcessForked, at once, and the parent's connections stay as they are. So each worker
-makes a client of its own, after the fork: `gunicorn.conf.py` beside this file does so, in the hook for it.
+makes a client of its own, after the fork: for the application in `wsgi_visits.py`, `gunicorn.conf.py` beside it has the
+hook that does so.
 
 This runs without gunicorn: it forks by itself. It needs a system that can fork, so it does not run on Windows.
 """

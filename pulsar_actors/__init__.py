@@ -7,6 +7,8 @@
 The names, arguments and defaults are those of the official Python client.
 """
 
+from typing import TYPE_CHECKING
+
 from pulsar_actors import schema
 from pulsar_actors.client.authentication import (
     Authentication,
@@ -34,6 +36,7 @@ from pulsar_actors.client.loggers import ConsoleLogger, FileLogger
 from pulsar_actors.client.message import Message
 from pulsar_actors.client.message_batch import MessageBatch
 from pulsar_actors.client.message_id import MessageId
+from pulsar_actors.client.not_yet import missing
 from pulsar_actors.client.policies import ConsumerBatchReceivePolicy, ConsumerDeadLetterPolicy, ConsumerKeySharedPolicy
 from pulsar_actors.client.producer import Producer
 from pulsar_actors.client.reader import Reader
@@ -200,3 +203,9 @@ __all__ = [
     "__version__",
     "schema",
 ]
+
+if not TYPE_CHECKING:  # which would take it for a promise that every name is there
+
+    def __getattr__(name: str) -> object:
+        """Say that a name is not there, and of the official client's that they are not there yet."""
+        raise missing(__name__, name)

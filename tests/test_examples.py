@@ -3,6 +3,7 @@
 Each runs on the broker that it starts itself, and on one that it is given.
 """
 
+import json
 import os
 import re
 import runpy
@@ -10,17 +11,20 @@ import shutil
 import signal
 import subprocess
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from types import SimpleNamespace
+from urllib.request import urlopen
+from wsgiref.util import setup_testing_defaults
 
 import pytest
 
 import pulsar_actors as pulsar
 from pulsar_actors.broker import EmbeddedBroker
+from pulsar_actors.wire.PulsarApi_pb2 import CommandSend, CommandSubscribe, ServerError
 
 EXAMPLES = Path(__file__).resolve().parents[1] / "examples"
-NOT_RUN_BY_ITSELF = {"own_service", "where.py", "gunicorn.conf.py"}
+NOT_RUN_BY_ITSELF = {"own_service", "where.py", "gunicorn.conf.py", "wsgi_visits.py"}
 """What is no program by itself."""
 
 Run = Callable[[str], list[str]]
@@ -90,19 +94,57 @@ def test_a_forked_worker_needs_a_client_of_its_own_and_the_parent_goes_on(run: R
     ]
 
 
-def test_the_hooks_for_gunicorn_make_a_client_in_the_worker_and_close_it(
+class PreloadedServer:
+    """What gunicorn does with its hooks: an application loaded before workers are forked off, which serve it."""
+
+    def __init__(self) -> None:
+        self.hooks = runpy.run_path(str(EXAMPLES / "gunicorn.conf.py"))
+        assert self.hooks["preload_app"] is True
+        application = runpy.run_path(str(EXAMPLES / "wsgi_visits.py"))["application"]
+        self.worker = SimpleNamespace(app=SimpleNamespace(wsgi=lambda: application))
+
+    def work(self, paths: Sequence[str]) -> list[str]:
+        """Serve some requests, as a worker does, and give the answers."""
+        self.hooks["post_fork"](None, self.worker)
+        answers = [self.get(path) for path in paths]
+        self.hooks["worker_exit"](None, self.worker)
+        return answers
+
+    def get(self, path: str) -> str:
+        environ: dict[str, object] = {"PATH_INFO": path}
+        setup_testing_defaults(environ)
+        said: list[str] = []
+        body = self.worker.app.wsgi()(environ, lambda status, _: said.append(status))
+        return f"{said[0]}: {b''.join(body).decode()}"
+
+
+def test_an_application_under_gunicorn_has_a_client_in_each_forked_worker(
     broker: EmbeddedBroker, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("PULSAR_URL", broker.service_url)
-    hooks = runpy.run_path(str(EXAMPLES / "gunicorn.conf.py"))
-    assert hooks["preload_app"] is True
-    worker = SimpleNamespace(app=SimpleNamespace())
-    hooks["post_fork"](None, worker)
-    producer = worker.app.pulsar.create_producer("t")
-    producer.send(b"hello")
-    hooks["worker_exit"](None, worker)
-    with pytest.raises(pulsar.AlreadyClosed):
-        producer.send(b"too late")
+    server = PreloadedServer()
+    with pulsar.Client(broker.service_url) as client:  # the parent has one as well
+        for path in ("/apples", "/pears"):
+            child = os.fork()
+            if child == 0:
+                os._exit(server.work([path]) != [f"200 OK: counted: {path}\n"])
+            assert os.waitpid(child, 0)[1] == 0
+        with client.create_reader("visits", pulsar.MessageId.earliest) as visits:
+            assert [visits.read_next(30_000).data() for _ in range(2)] == [b"/apples", b"/pears"]
+
+
+def test_a_visit_that_cannot_be_counted_is_a_503(broker: EmbeddedBroker, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PULSAR_URL", broker.service_url)
+    server = PreloadedServer()
+    broker.faults.on(CommandSend).refuse(ServerError.TopicTerminatedError, "it is over")
+    assert server.work(["/"]) == ["503 Service Unavailable: not counted: TopicTerminated\n"]
+
+
+def test_a_worker_that_ends_has_closed_its_client(broker: EmbeddedBroker, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PULSAR_URL", broker.service_url)
+    server = PreloadedServer()
+    assert server.work(["/"]) == ["200 OK: counted: /\n"]
+    assert server.get("/") == "503 Service Unavailable: not counted: AlreadyClosed\n"
 
 
 def test_a_users_own_service_is_tested_on_the_embedded_broker(tmp_path: Path) -> None:
@@ -116,10 +158,11 @@ def test_a_users_own_service_is_tested_on_the_embedded_broker(tmp_path: Path) ->
         timeout=120,
         check=False,
     )
-    assert "3 passed" in done.stdout, done.stdout + done.stderr
+    assert "9 passed" in done.stdout, done.stdout + done.stderr
 
 
-def test_the_service_itself_runs_until_ctrl_c(broker: EmbeddedBroker) -> None:
+def test_the_service_itself_serves_once_it_has_subscribed_and_until_ctrl_c(broker: EmbeddedBroker) -> None:
+    broker.faults.on(CommandSubscribe).delay(0.5)
     with subprocess.Popen(  # noqa: S603 - our own words
         [sys.executable, "invoices.py", broker.service_url],
         cwd=EXAMPLES / "own_service",
@@ -127,14 +170,22 @@ def test_the_service_itself_runs_until_ctrl_c(broker: EmbeddedBroker) -> None:
         stderr=subprocess.PIPE,
         text=True,
     ) as service:
-        with pulsar.Client(broker.service_url) as client:
-            reader = client.create_reader("invoices", pulsar.MessageId.earliest)
-            orders = client.create_producer("orders")
-            orders.send(b'{"id": 1, "item": "pear", "count": 2}')
-            assert reader.read_next(30_000).data() == b'{"order": 1, "cents": 90}'
-        service.send_signal(signal.SIGINT)
-        out, errors = service.communicate(timeout=30)
-    assert (service.returncode, out, errors) == (0, "serving\nstopped\n", "")
+        try:
+            assert service.stdout is not None
+            assert service.stdout.readline() == "serving\n"
+            asked = f"{broker.web_url}/admin/v2/persistent/public/default/orders/subscriptions"
+            with urlopen(asked, timeout=30) as answer:  # noqa: S310 - our own broker
+                assert json.load(answer) == ["invoices"]
+            with pulsar.Client(broker.service_url) as client:
+                reader = client.create_reader("invoices", pulsar.MessageId.earliest)
+                orders = client.create_producer("orders")
+                orders.send(b'{"id": 1, "item": "pear", "count": 2}')
+                assert reader.read_next(30_000).data() == b'{"order": 1, "cents": 90}'
+            service.send_signal(signal.SIGINT)
+            out, errors = service.communicate(timeout=30)
+        finally:
+            service.kill()
+    assert (service.returncode, out, errors) == (0, "stopped\n", "")
 
 
 def test_every_example_is_run_here() -> None:

@@ -1,9 +1,11 @@
 """The README is run from top to bottom: what a newcomer copies works, and prints what is said of it.
 
-The blocks of Python share their names, as in one session. Of the two one-liners at the top, the part that runs the demo
-is run here; `.ci/leg` runs both of them whole, installing included.
+The blocks of Python share their names, as in one session; those below the quick start run alone as well, each in a
+process of its own. Of the two one-liners at the top, the part that runs the demo is run here; `.ci/leg` runs both of
+them whole, installing included.
 """
 
+import logging
 import re
 import shlex
 import subprocess
@@ -11,16 +13,21 @@ import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
+from urllib.request import Request, urlopen
 
 import pytest
 
 import pulsar_actors as pulsar
+from pulsar_actors.broker import EmbeddedBroker
+from pulsar_actors.client.not_yet import NOT_YET
+from pulsar_actors.wire.PulsarApi_pb2 import CommandSendReceipt
 
 ROOT = Path(__file__).resolve().parents[1]
 README = ROOT / "README.md"
 TEXT = README.read_text()
 PYTHON = re.findall(r"```python\n(.*?)```", TEXT, re.DOTALL)
 SHELL = re.findall(r"```sh\n(.*?)```", TEXT, re.DOTALL)
+ALONE = [block for block in PYTHON if TEXT.index(block) > TEXT.index("## A broker for development")]
 
 Run = Callable[[str], str]
 
@@ -28,7 +35,10 @@ Run = Callable[[str], str]
 @pytest.fixture(scope="module")
 def names() -> Iterator[dict[str, Any]]:
     names: dict[str, Any] = {"__name__": "readme"}
+    logger = logging.getLogger("pulsar_actors")
+    level = logger.level
     yield names
+    logger.setLevel(level)
     names["client"].close()
     names["broker"].stop()
 
@@ -65,7 +75,7 @@ def test_iterating_gives_what_came_next(output: Run) -> None:
 
 
 def test_a_reader_reads_the_whole_topic(output: Run) -> None:
-    assert output("create_reader").splitlines() == ["b'3 apples'", "b'2 pears'", "b'1 plum'"]
+    assert output("with client.create_reader").splitlines() == ["b'3 apples'", "b'2 pears'", "b'1 plum'"]
 
 
 def test_a_listener_hears_what_is_sent_from_then_on(output: Run) -> None:
@@ -82,7 +92,57 @@ def test_all_of_the_many_messages_are_stored(output: Run) -> None:
 
 
 def test_the_fault_of_the_broker_has_happened_and_cost_one_connection(output: Run) -> None:
-    assert output("close_connection()") == "1 1"
+    assert output("on(CommandSend).close_connection()") == "1 1"
+
+
+def test_a_receipt_that_is_lost_stores_a_message_twice_unless_there_is_deduplication(output: Run) -> None:
+    said = output("Settings(deduplication=True)").splitlines()
+    assert said == ["False b'3 apples'", "False b'3 apples'", "True b'3 apples'"]
+
+
+def run_alone(block: str) -> "subprocess.CompletedProcess[str]":
+    command = [sys.executable, "-W", "error", "-c", block]
+    return subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=60, check=False)  # noqa: S603 - our own text
+
+
+@pytest.mark.parametrize("block", ALONE, ids=lambda block: block.splitlines()[-1].strip())
+def test_a_block_below_the_quick_start_runs_alone(block: str) -> None:
+    done = run_alone(block)
+    assert done.returncode == 0, done.stderr
+
+
+def test_the_log_tells_of_a_connection_that_is_made_and_one_that_is_closed() -> None:
+    (block,) = [block for block in ALONE if "logging.basicConfig" in block]
+    assert re.fullmatch(
+        r"INFO:pulsar_actors:connected to 127\.0\.0\.1:\d+\n"
+        r"INFO:pulsar_actors:the producer 1 on persistent://public/default/orders has a connection to its broker\n"
+        r"INFO:pulsar_actors:the connection to 127\.0\.0\.1:\d+ is closed\n",
+        run_alone(block).stderr,
+    )
+
+
+def test_the_calls_that_switch_deduplication_on_do_so() -> None:
+    (calls,) = [block for block in SHELL if "curl" in block]
+    posts = re.findall(r"^curl -X POST -H 'Content-Type: application/json' -d true \$web(/\S+)$", calls, re.MULTILINE)
+    assert len(posts) == 2
+    for path in posts:
+        with EmbeddedBroker() as broker, pulsar.Client(broker.service_url) as client:
+            producer = client.create_producer("orders")
+            headers = {"Content-Type": "application/json"}
+            urlopen(Request(f"{broker.web_url}/admin/v2{path}", b"true", headers), timeout=10).close()  # noqa: S310 - our own broker
+            broker.faults.on(CommandSendReceipt).close_connection()
+            producer.send(b"3 apples")
+            reader = client.create_reader("orders", pulsar.MessageId.earliest)
+            assert reader.read_next(10_000).data() == b"3 apples"
+            assert not reader.has_message_available()
+
+
+def test_the_names_that_it_says_are_missing_are_those_that_are() -> None:
+    (line,) = re.findall(r"say so when they are asked for:(.*?), and in `schema`", TEXT, re.DOTALL)
+    inside_modules = {"tableview", "Context", "Function", "IdentitySerDe", "PickleSerDe", "SerDe"}
+    assert set(re.findall(r"`(\w+)`", line)) == NOT_YET["pulsar_actors"] - inside_modules
+    (schemas,) = re.findall(r"in `schema` all but (.*?)\.\n", TEXT)
+    assert set(re.findall(r"`(\w+)`", schemas)) == set(pulsar.schema.__all__)
 
 
 def test_a_wrong_argument_is_explained(output: Run) -> None:

@@ -13,10 +13,13 @@ PRICES = {"apple": 30, "pear": 45}
 
 def invoice(order: bytes) -> bytes:
     """Write the invoice for an order; ValueError says what is wrong with the order."""
-    wanted = json.loads(order)
-    if wanted["item"] not in PRICES:
-        raise ValueError(f"nobody here sells a {wanted['item']}")
-    return json.dumps({"order": wanted["id"], "cents": PRICES[wanted["item"]] * wanted["count"]}).encode()
+    match json.loads(order):
+        case {"id": int(number), "item": str(item), "count": int(count)} if item in PRICES:
+            return json.dumps({"order": number, "cents": PRICES[item] * count}).encode()
+        case {"id": int(), "item": str(item), "count": int()}:
+            raise ValueError(f"nobody here sells a {item}")
+        case _:
+            raise ValueError("an order is a JSON object with a number as id, a text as item and a number as count")
 
 
 class Invoices:
@@ -34,7 +37,7 @@ class Invoices:
         for order in self._orders:
             try:
                 self._invoices.send(invoice(order.data()))
-            except (ValueError, KeyError) as fault:
+            except ValueError as fault:
                 self._rejected.send(order.data(), properties={"why": str(fault)})
             try:
                 self._orders.acknowledge(order)
@@ -49,8 +52,9 @@ class Invoices:
 def main(service_url: str) -> None:
     """Serve until Ctrl-C."""
     with pulsar.Client(service_url) as client:
+        service = Invoices(client)
         print("serving", flush=True)
-        Invoices(client).run()
+        service.run()
 
 
 if __name__ == "__main__":

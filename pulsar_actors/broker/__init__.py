@@ -17,5 +17,6 @@ makes and checks tokens, `faults.py` takes what the broker shall do wrong, and `
 """
 
 from pulsar_actors.broker.embedded import EmbeddedBroker
+from pulsar_actors.broker.model.settings import Settings
 
-__all__ = ["EmbeddedBroker"]
+__all__ = ["EmbeddedBroker", "Settings"]

@@ -65,7 +65,8 @@ class EmbeddedBroker:
         :param tls_port: for the binary protocol over TLS; 0 takes a free one.
         :param web_tls_port: for HTTPS; 0 takes a free one.
         :param tokens: with these, only clients with a token of theirs are let in.
-        :param settings: limits and defaults, as in a broker's configuration file.
+        :param settings: limits and defaults, as in a broker's configuration file: `Settings(deduplication=True)` stores
+            only once what a producer sends twice.
         :param broker_entry_metadata: whether clients that can read it get the broker's own time and index with each
             entry.
         :param keepalive_seconds: how long a client may be silent before it gets a PING, and then until it is given up.

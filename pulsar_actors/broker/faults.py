@@ -1,7 +1,7 @@
 """Scripted faults: what the broker does wrong, when told to.
 
     broker.faults.on(CommandSend, nth=3).drop()                      # the third message is lost
-    broker.faults.on(CommandSendReceipt).close_connection()          # it is stored, and the client never hears of it
+    broker.faults.on(CommandSendReceipt).close_connection()          # it is stored, and sent again: nobody heard of it
     broker.faults.on(CommandLookupTopic, times=None).refuse(ServerError.ServiceNotReady, "busy")
     broker.faults.on_accept(times=2).hang_up()                       # two connections end as they begin
     fault = broker.faults.on(CommandPing).stall(); ...; fault.wait(); ...; fault.release()

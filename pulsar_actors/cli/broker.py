@@ -6,24 +6,26 @@ from argparse import ArgumentParser, Namespace
 from typing import Final
 
 from pulsar_actors.broker.embedded import EmbeddedBroker
+from pulsar_actors.broker.model.settings import Settings
 from pulsar_actors.cli.command import Command
-from pulsar_actors.exceptions import InvalidArgument
+from pulsar_actors.cli.whole_number import whole_number
 
 PORT: Final = 6650
 WEB_PORT: Final = 8080
+_LAST_PORT = 65_535
 
 
 def run(arguments: Namespace) -> int:
     """Serve until Ctrl-C; a port that cannot be had is status 1."""
     try:
-        broker = EmbeddedBroker(arguments.host, arguments.port, arguments.web_port)
-        with broker:
+        settings = Settings(deduplication=arguments.deduplication)
+        with EmbeddedBroker(arguments.host, arguments.port, arguments.web_port, settings=settings) as broker:
             print(f"service URL  {broker.service_url}")
             print(f"web URL      {broker.web_url}")
             print("ready; everything is kept in memory, and Ctrl-C ends it", flush=True)
             wait_for_ever()
-    except (OSError, InvalidArgument) as fault:
-        print(fault.strerror if isinstance(fault, OSError) else fault, file=sys.stderr)
+    except OSError as fault:
+        print(fault.strerror, file=sys.stderr)
         return 1
     except KeyboardInterrupt:
         print("stopped")
@@ -38,12 +40,20 @@ def wait_for_ever() -> None:
 def configure(parser: ArgumentParser) -> None:
     """Declare the arguments."""
     parser.add_argument("--host", default="127.0.0.1", help="the address to listen on (default: %(default)s)")
-    parser.add_argument("--port", type=int, default=PORT, help="for clients (default: %(default)s; 0 takes a free one)")
+    port = whole_number(0, _LAST_PORT)
+    parser.add_argument(
+        "--port", type=port, default=PORT, help="for clients (default: %(default)s; 0 takes a free one)"
+    )
     parser.add_argument(
         "--web-port",
-        type=int,
+        type=port,
         default=WEB_PORT,
         help="for HTTP lookups and the admin calls (default: %(default)s; 0 takes a free one)",
+    )
+    parser.add_argument(
+        "--deduplication",
+        action="store_true",
+        help="store only once what a producer sends twice (default: as set over HTTP, by namespace or topic)",
     )
 
 

@@ -1,4 +1,4 @@
-"""`demo`: send and receive, cut every connection half-way, and see that nothing is lost.
+"""`demo`: send and receive, cut the client's connections half-way, and see that nothing is lost.
 
 The broker is the embedded one, in a process of its own, or one of the user's. Every figure that is printed was measured
 in this run; what was not measured is not mentioned.
@@ -6,8 +6,7 @@ in this run; what was not measured is not mentioned.
 
 import secrets
 import sys
-from argparse import ArgumentParser, ArgumentTypeError, Namespace
-from collections.abc import Callable
+from argparse import ArgumentParser, Namespace
 from typing import Final
 
 from pulsar_actors.cli.broker_process import BrokerProcess
@@ -16,6 +15,7 @@ from pulsar_actors.cli.cuttable import CuttableEngine
 from pulsar_actors.cli.progress import Progress
 from pulsar_actors.cli.traffic import Traffic
 from pulsar_actors.cli.verification import SMALLEST
+from pulsar_actors.cli.whole_number import whole_number
 from pulsar_actors.client.client import Client
 from pulsar_actors.client.client_options import ClientOptions
 from pulsar_actors.exceptions import PulsarException
@@ -94,10 +94,9 @@ def _live(traffic: Traffic) -> str:
 
 
 def _the_cut(traffic: Traffic) -> str:
-    return (
-        f"cut {_count(traffic.connections_cut, 'connection')}, with {_count(traffic.pending_at_cut, 'message')} "
-        "on the way that the broker had not acknowledged"
-    )
+    cut = traffic.connections_cut
+    which = "connection to the broker" if cut == 1 else f"{cut} connections to its brokers"
+    return f"cut the client's {which}: {_count(traffic.pending_at_cut, 'message')} sent, and not yet acknowledged"
 
 
 def summary(traffic: Traffic) -> list[str]:
@@ -136,22 +135,13 @@ def _count(number: int, noun: str) -> str:
     return f"{number:,} {noun}{'' if number == 1 else 's'}"
 
 
-def _whole_number(least: int, most: int) -> Callable[[str], int]:
-    def parse(text: str) -> int:
-        if not text.isdecimal() or not least <= int(text) <= most:
-            raise ArgumentTypeError(f"takes a whole number from {least:,} to {most:,}, got {text!r}")
-        return int(text)
-
-    return parse
-
-
 def configure(parser: ArgumentParser) -> None:
     """Declare the arguments."""
     parser.add_argument(
-        "--messages", type=_whole_number(2, 10**9), default=MESSAGES, help="how many (default: %(default)s)"
+        "--messages", type=whole_number(2, 10**9), default=MESSAGES, help="how many (default: %(default)s)"
     )
     parser.add_argument(
-        "--size", type=_whole_number(SMALLEST, _LARGEST), default=SIZE, help="bytes of each (default: %(default)s)"
+        "--size", type=whole_number(SMALLEST, _LARGEST), default=SIZE, help="bytes of each (default: %(default)s)"
     )
     parser.add_argument(
         "--service-url", help="a broker of yours, such as pulsar://localhost:6650 (default: one in memory)"
@@ -160,7 +150,7 @@ def configure(parser: ArgumentParser) -> None:
 
 DEMO: Final = Command(
     name="demo",
-    summary="Send and receive, cut every connection half-way, and verify that nothing is lost.",
+    summary="Send and receive, cut the client's connections half-way, and verify that nothing is lost.",
     configure=configure,
     run=run,
 )

@@ -14,6 +14,7 @@ from typing import Final
 
 from pulsar_actors import machines
 from pulsar_actors.cli.command import Command
+from pulsar_actors.cli.mermaid import mermaid
 from pulsar_actors.cli.page import page
 from pulsar_actors.cli.picture import picture
 from pulsar_actors.machines.chart import Chart
@@ -32,7 +33,7 @@ def drawings(charts: list[tuple[Chart, ModuleType]]) -> dict[str, bytes]:
     """Give the content of every file, by its name."""
     texts = {"README.md": page(charts)}
     for chart, _ in charts:
-        texts[f"{chart.name}.mmd"] = chart.mermaid()
+        texts[f"{chart.name}.mmd"] = mermaid(chart)
         texts[f"{chart.name}.svg"] = str(picture(chart))
     return {name: text.encode() for name, text in texts.items()}
 

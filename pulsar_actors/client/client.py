@@ -86,48 +86,52 @@ class Client(Closeable):
         initial_backoff_interval_ms: int = 100,
         max_backoff_interval_ms: int = 60000,
     ) -> None:
-        """Make a client; no connection is made before it is needed.
+        """Make a client; no connection is made before it is needed. Seconds may have a fraction.
 
         service_url
             `pulsar://host:6650`, or `pulsar+ssl://host:6651` for an encrypted connection; several hosts are separated
             by commas and tried in turn.
-        authentication
+        authentication = None
             Who the client is: `AuthenticationToken`, `AuthenticationTLS`, `AuthenticationBasic` or your own.
-        operation_timeout_seconds
-            How long creating, closing, seeking and the like may take, retries included.
-        io_threads
+        operation_timeout_seconds = 30
+            How many seconds creating, closing, seeking and the like may take, retries included.
+        io_threads = 1
             Threads that talk to brokers. One is enough for almost everything.
-        message_listener_threads
+        message_listener_threads = 1
             Threads that call message listeners; each consumer keeps to one.
-        concurrent_lookup_requests
+        concurrent_lookup_requests = 50000
             How many lookups are on their way at once; the others wait.
-        log_conf_file_path, use_tls
+        log_conf_file_path = None
             Without effect, as in the official client.
-        stats_interval_in_seconds
-            Accepted; see `stats()`, which tells at any time.
-        tls_trust_certs_file_path
-            A file of certificates to trust, instead of the usual ones.
-        tls_allow_insecure_connection
+        stats_interval_in_seconds = 600
+            Without effect: nothing is logged regularly, and `stats()` tells at any time.
+        use_tls = False
+            Without effect, for the scheme of the URL decides; True is refused where that does not encrypt.
+        tls_trust_certs_file_path = None
+            A file of certificates (PEM) to trust, instead of the usual ones.
+        tls_allow_insecure_connection = False
             Accept any certificate. Anybody on the way can read along.
-        tls_validate_hostname
+        tls_validate_hostname = True
             Demand that the certificate is the host's. On by default, other than in the official client.
-        logger
+        logger = None
             Where log lines go: a `logging.Logger`, a `ConsoleLogger` or a `FileLogger`. By default to the logger
             `pulsar_actors`, which is silent unless your program sets up logging.
-        connection_timeout_ms
-            How long opening a connection may take, for each host.
-        listener_name
+        connection_timeout_ms = 10000
+            How many milliseconds opening a connection may take, for each host.
+        listener_name = None
             Which of the brokers' advertised listeners this client can reach.
-        tls_private_key_file_path, tls_certificate_file_path
-            The certificate that the client shows.
-        connections_per_broker
+        tls_private_key_file_path = None
+        tls_certificate_file_path = None
+            Files (PEM) with the certificate that the client shows, and its key: both or neither.
+        connections_per_broker = 1
             How many connections producers and consumers share to one broker.
-        keep_alive_interval_seconds
-            How often a silent connection is tried; after two intervals without an answer it counts as lost.
-        connection_max_idle_seconds
-            How long a connection that nobody uses is kept; 0: for ever.
-        initial_backoff_interval_ms, max_backoff_interval_ms
-            The first and the longest pause before trying again.
+        keep_alive_interval_seconds = 30
+            After how many seconds a silent connection is tried; after two intervals without an answer it is lost.
+        connection_max_idle_seconds = 60
+            For how many seconds a connection that nobody uses is kept; 0: for ever.
+        initial_backoff_interval_ms = 100
+        max_backoff_interval_ms = 60000
+            The first and the longest pause before trying again, in milliseconds.
         """
         options = ClientOptions(
             service_url=service_url,
@@ -209,35 +213,45 @@ class Client(Closeable):
 
         topic
             `orders`, `tenant/namespace/orders`, or the complete name.
-        producer_name
+        producer_name = None
             A name that no other producer of the topic has; by default the broker chooses one.
-        schema
+        schema = BytesSchema()
             What turns the content of messages into bytes.
-        initial_sequence_id
+        initial_sequence_id = None
             The sequence id that counts as used; the first message gets the next one.
-        send_timeout_millis
-            How long a message may be pending before it fails, and all after it; 0: for ever.
-        compression_type
+        send_timeout_millis = 30000
+            How many milliseconds a message may be pending before it fails, and all after it; 0: any number.
+        compression_type = CompressionType.NONE
             LZ4, ZLib, ZSTD or SNAPPY.
-        max_pending_messages, max_pending_messages_across_partitions
-            How many messages may be pending; 0: any number. More raise ProducerQueueIsFull, or wait for room with
-        block_if_queue_full.
-        batching_enabled
-            Messages of `send_async` travel together: up to `batching_max_messages` or
-            `batching_max_allowed_size_in_bytes`, or what comes within `batching_max_publish_delay_ms`. It is how many
-            messages are sent in little time.
-        batching_type
+        max_pending_messages = 1000
+            How many messages may be pending; 0: any number. One more raises ProducerQueueIsFull, or waits for room:
+            see `block_if_queue_full`.
+        max_pending_messages_across_partitions = 50000
+            Of partitioned topics, which this version does not have.
+        block_if_queue_full = False
+            Whether `send` and `send_async` wait for room in the queue instead of raising ProducerQueueIsFull.
+        batching_enabled = False
+            Messages of `send_async` travel together, which is how many are sent in little time. A batch leaves with so
+            many messages or bytes, or so many milliseconds after its first message, as the next three say.
+        batching_max_messages = 1000
+        batching_max_allowed_size_in_bytes = 131072
+        batching_max_publish_delay_ms = 10
+        chunking_enabled = False
+            A message that is too large for the broker travels in several pieces. Not with batching.
+        message_routing_mode = PartitionsRoutingMode.RoundRobinDistribution
+        lazy_start_partitioned_producers = False
+            Of partitioned topics, which this version does not have.
+        properties = None
+            What the broker tells others about the producer: a dict of str.
+        batching_type = BatchingType.Default
             With KeyBased, the messages of a batch share their key, as KeyShared subscriptions need it.
-        chunking_enabled
-            A message that is too large for the broker travels in several pieces.
-        message_routing_mode, message_router, lazy_start_partitioned_producers
-            Of partitioned topics.
-        properties
-            What the broker tells others about the producer.
-        encryption_key, crypto_key_reader
+        encryption_key = None
+        crypto_key_reader = None
             Of end-to-end encryption, which this version does not have.
-        access_mode
+        access_mode = ProducerAccessMode.Shared
             Whether others may publish to the topic as well.
+        message_router = None
+            Of partitioned topics, which this version does not have.
         """
         options = ProducerOptions(
             topic=topic,
@@ -264,8 +278,9 @@ class Client(Closeable):
             message_router=message_router,
         )
         self._closing.refuse("create_producer()")
-        refuse_partitioned(self._workshop, topic)
-        parts = self._workshop.wait(self._workshop.producer(options), f"creating a producer on {topic}")
+        what = f"creating a producer on {topic}"
+        refuse_partitioned(self._workshop, topic, what)
+        parts = self._workshop.wait(self._workshop.producer(options), what)
         producer = Producer(parts, options, self)
         self._roll.producers.add(producer)
         return producer
@@ -302,45 +317,58 @@ class Client(Closeable):
         """Subscribe to a topic; the subscription, and the topic if that is allowed, are created if need be.
 
         topic
-            `orders`, `tenant/namespace/orders`, or the complete name.
+            `orders`, `tenant/namespace/orders`, or the complete name. This version takes no list and no pattern.
         subscription_name
             What the broker remembers under this name is what was acknowledged.
-        consumer_type
+        consumer_type = ConsumerType.Exclusive
             Exclusive: one consumer. Failover: one at a time. Shared: messages are shared out among all. KeyShared: the
             messages of one key go to one consumer.
-        schema
+        schema = BytesSchema()
             What turns the bytes of messages into `Message.value()`.
-        message_listener
+        message_listener = None
             Called with the consumer and each message, on a listener thread; then there is nothing to `receive`.
-        receiver_queue_size
+        receiver_queue_size = 1000
             How many messages wait here for `receive`. 0: they are asked for one at a time.
-        consumer_name
+        max_total_receiver_queue_size_across_partitions = 50000
+            Of several topics, which this version does not have.
+        consumer_name = None
             What the broker tells others.
-        unacked_messages_timeout_ms
-            A message that is not acknowledged for so long is delivered again.
-        negative_ack_redelivery_delay_ms
-            How long a message rests that was negatively acknowledged.
-        is_read_compacted
-            Read the compacted version of the topic.
-        initial_position
+        unacked_messages_timeout_ms = None
+            A message that is not acknowledged for so many milliseconds is delivered again; None or 0: it is not, while
+            the consumer is there.
+        broker_consumer_stats_cache_time_ms = 30000
+            Without effect in this version.
+        negative_ack_redelivery_delay_ms = 60000
+            How many milliseconds a message rests that was negatively acknowledged.
+        is_read_compacted = False
+            Read the compacted version of the topic: the last message of each key.
+        properties = None
+            What the broker tells others about the consumer: a dict of str.
+        pattern_auto_discovery_period = 60
+            Of patterns, which this version does not have.
+        initial_position = InitialPosition.Latest
             Where a new subscription starts: Latest, or Earliest for all that the topic still has.
-        start_message_id_inclusive
+        crypto_key_reader = None
+            Of end-to-end encryption, which this version does not have.
+        replicate_subscription_state_enabled = False
+            Have the brokers keep the subscription in step between clusters.
+        max_pending_chunked_message = 10
+            How many messages in pieces are put together at once; 0: any number.
+        auto_ack_oldest_chunked_message_on_queue_full = False
+            Of more than those, the oldest is acknowledged unread; otherwise it is delivered again, later.
+        start_message_id_inclusive = False
             Whether a `seek` to a message leads to that one or to the one after it.
-        max_pending_chunked_message, auto_ack_oldest_chunked_message_on_queue_full
-            How many messages in pieces are put together at once, and what becomes of the oldest when there are more.
-        batch_receive_policy
-            When `batch_receive` returns.
-        key_shared_policy
-            How a KeyShared consumer gets its keys.
-        batch_index_ack_enabled
+        batch_receive_policy = None
+            When `batch_receive` returns; by default with 10 MiB, or what comes within 100 milliseconds.
+        key_shared_policy = None
+            How a KeyShared consumer gets its keys; by default the broker divides them.
+        batch_index_ack_enabled = False
             Messages inside a batch are acknowledged one by one, if the broker does so too.
-        dead_letter_policy
+        regex_subscription_mode = RegexSubscriptionMode.PersistentOnly
+            Of patterns, which this version does not have.
+        dead_letter_policy = None
             Where messages go that have failed too often; of Shared and KeyShared subscriptions.
-        max_total_receiver_queue_size_across_partitions, pattern_auto_discovery_period, regex_subscription_mode
-            Of several topics.
-        broker_consumer_stats_cache_time_ms, replicate_subscription_state_enabled, properties
-            As in the official client.
-        crypto_key_reader, crypto_failure_action
+        crypto_failure_action = ConsumerCryptoFailureAction.FAIL
             Of end-to-end encryption, which this version does not have.
         """
         options = ConsumerOptions(
@@ -372,8 +400,9 @@ class Client(Closeable):
             crypto_failure_action=crypto_failure_action,
         )
         self._closing.refuse("subscribe()")
-        refuse_several(self._workshop, options)
-        parts = self._consumer_parts(options, None, message_listener)
+        what = f"subscribing to {', '.join(options.topics)}"
+        refuse_several(self._workshop, options, what)
+        parts = self._consumer_parts(options, None, message_listener, what)
         consumer = self._roll.enter(Consumer(parts, self))
         self._begin_listening(consumer, parts)
         return consumer
@@ -392,10 +421,30 @@ class Client(Closeable):
         start_message_id_inclusive: bool = False,
         crypto_failure_action: ConsumerCryptoFailureAction = ConsumerCryptoFailureAction.FAIL,
     ) -> Reader:
-        """Make a reader of a topic, from a message on: `MessageId.earliest`, `MessageId.latest`, or any other.
+        """Make a reader of a topic, from a message on. It leaves no subscription behind.
 
-        It starts after that message, or at it with `start_message_id_inclusive`. With a `reader_listener`, that is
-        called with the reader and each message, on a listener thread. All else is as in `subscribe`.
+        topic
+            `orders`, `tenant/namespace/orders`, or the complete name.
+        start_message_id
+            `MessageId.earliest`, `MessageId.latest`, or any other: reading begins after it.
+        schema = BytesSchema()
+            What turns the bytes of messages into `Message.value()`.
+        reader_listener = None
+            Called with the reader and each message, on a listener thread; then there is nothing to `read_next`.
+        receiver_queue_size = 1000
+            How many messages wait here for `read_next`. 0: they are asked for one at a time.
+        reader_name = None
+            What the broker tells others.
+        subscription_role_prefix = None
+            What the name begins with under which the broker lists the reader.
+        is_read_compacted = False
+            Read the compacted version of the topic: the last message of each key.
+        crypto_key_reader = None
+            Of end-to-end encryption, which this version does not have.
+        start_message_id_inclusive = False
+            Begin with the `start_message_id` itself, and a `seek` likewise.
+        crypto_failure_action = ConsumerCryptoFailureAction.FAIL
+            Of end-to-end encryption, which this version does not have.
         """
         options = ReaderOptions(
             topic=topic,
@@ -411,9 +460,10 @@ class Client(Closeable):
             crypto_failure_action=crypto_failure_action,
         )
         self._closing.refuse("create_reader()")
-        refuse_partitioned(self._workshop, topic)
+        what = f"creating a reader on {topic}"
+        refuse_partitioned(self._workshop, topic, what)
         start = start_of(options)
-        parts = self._consumer_parts(as_consumer(options), start, reader_listener)
+        parts = self._consumer_parts(as_consumer(options), start, reader_listener, what)
         reader = self._roll.enter(Reader(parts, self))
         if start.is_last:
             try:
@@ -461,12 +511,12 @@ class Client(Closeable):
     # How things are made.
 
     def _consumer_parts(
-        self, options: ConsumerOptions, start: Start | None, listener: ListensTo | None
+        self, options: ConsumerOptions, start: Start | None, listener: ListensTo | None, what: str
     ) -> ConsumerParts:
         policy = options.dead_letter_policy
         sender = None if policy is None else dead_letter_sender(policy, options, self._workshop, self._roll)
         made = self._workshop.consumer(options, start, listener, sender)
-        return self._workshop.wait(made, f"subscribing to {options.topics[0]}")
+        return self._workshop.wait(made, what)
 
     def _begin_listening(self, handle: Consumer | Reader, parts: ConsumerParts) -> None:
         if parts.pump is not None:

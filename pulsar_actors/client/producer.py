@@ -61,10 +61,26 @@ class Producer(Handle[ProducerParts]):
     ) -> MessageId:
         """Publish a message, and return where it is once it is stored.
 
-        `content` is bytes, what the producer's schema takes, or None for a message that deletes its key on a compacted
-        topic. `partition_key` chooses the partition and the consumer of a KeyShared subscription; an `ordering_key`
-        chooses only the latter. Times are in milliseconds since 1970. A message with `deliver_at` or `deliver_after` is
-        held back by the broker until then, for Shared and KeyShared subscriptions.
+        content
+            bytes, what the producer's schema takes, or None for a message that deletes its key on a compacted topic.
+        properties = None
+            What goes with it: a dict of str.
+        partition_key = None
+            The message's key. It chooses the partition, and the consumer of a KeyShared subscription.
+        ordering_key = None
+            Chooses the consumer of a KeyShared subscription, instead of the key.
+        sequence_id = None
+            Its number, for deduplication at the broker; by default the one after the last.
+        replication_clusters = None
+            The clusters it goes to, of those that the namespace replicates to; None: all.
+        disable_replication = False
+            Keep it in this cluster.
+        event_timestamp = None
+            When it happened, in milliseconds since 1970; for those who read it.
+        deliver_at = None
+            Shared and KeyShared subscriptions get it no sooner, in milliseconds since 1970.
+        deliver_after = None
+            The same as a `timedelta` from now.
 
         What has been batched so far leaves with it: nobody waits for the batching delay. An OutcomeUnknown says that
         the message may be stored, or not.

@@ -20,7 +20,7 @@ from pulsar_actors.client.living import Living
 from pulsar_actors.client.producer_options import ProducerOptions
 from pulsar_actors.client.producer_parts import ProducerParts
 from pulsar_actors.client.reports import Reports
-from pulsar_actors.exceptions import Interrupted, PulsarException
+from pulsar_actors.exceptions import Interrupted, PulsarException, Timeout
 from pulsar_actors.runtime.ack_box import AckBox
 from pulsar_actors.runtime.actor import Address, tell
 from pulsar_actors.runtime.binding_messages import CloseHandle, Place
@@ -42,6 +42,7 @@ NEVER = 10.0**9
 """Seconds."""
 
 P = TypeVar("P", ProducerParts, ConsumerParts)
+T = TypeVar("T")
 
 
 class Workshop:
@@ -124,10 +125,17 @@ class Workshop:
     def wait(self, made: SlimFuture[P], what: str) -> P:
         """Wait until it is there; if nobody waits to the end, let it go as soon as it is."""
         try:
-            return self.engine.block(made, None, what)
+            return self.wait_for(made, what)
         except Interrupted:
             made.add_done_callback(_close_unwanted)
             raise
+
+    def wait_for(self, future: Future[T], what: str) -> T:
+        """Wait, for as long as it takes; what was not done in time is named."""
+        try:
+            return self.engine.block(future, None, what)
+        except Timeout as error:
+            raise Timeout(f"{what}: {error}") from None
 
     def _admit(self, kind: str, parts: P, make: Callable[[Loop, Place], Address]) -> SlimFuture[P]:
         """Ask the guardian; the parts are whole once the broker has accepted."""

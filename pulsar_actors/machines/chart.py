@@ -15,8 +15,8 @@ be ignored there. The chart refuses to exist otherwise.
 An action runs before the state changes. If it raises, the state stays, its effects are dropped, and the error names
 the row. An action therefore computes first and changes its ledger last.
 
-This is the only module that knows the `transitions` library. One `transitions` machine serves all models of a chart:
-binding each model to a machine of its own would cost a hundred microseconds and twenty kilobytes apiece.
+Only this module and `cli/mermaid.py`, which draws, know the `transitions` library. One `transitions` machine serves
+all models of a chart: binding each to a machine of its own would cost a hundred microseconds and twenty kilobytes.
 """
 
 import re
@@ -26,7 +26,6 @@ from enum import Enum
 from typing import Any, Final, NamedTuple
 
 from transitions import EventData, Machine, MachineError
-from transitions.extensions import GraphMachine
 
 from pulsar_actors.exceptions import InternalError
 
@@ -113,28 +112,6 @@ class Chart:
     def legal(self, state: Enum) -> frozenset[type]:
         """Give the events that may come in the state."""
         return frozenset(trigger for source, trigger in self._by_pair if source is state)
-
-    def mermaid(self) -> str:
-        """Draw what changes state, has an effect or depends; what is always ignored is left to the table."""
-        machine: Any = GraphMachine(
-            model=None,
-            states=[state.name for state in self.states],
-            initial=self.initial.name,
-            auto_transitions=False,
-            graph_engine="mermaid",
-            title=f"title: {self.name}",  # the engine puts it into a front matter, whose keys it leaves to us
-        )
-        for row in self.rows:
-            if row.dest is INTERNAL and row.does is None and row.guard is None:
-                continue
-            guard = f" [{row.guard}]" if row.guard else ""
-            does = f" / {row.does}" if row.does else ""
-            for source in row.sources:
-                dest = row.dest.name if row.dest else None
-                machine.add_transition(f"{trigger_name(row.trigger)}{guard}{does}", source.name, dest)
-        ends = "".join(f"  {state.name} --> [*]\n" for state in self.states if state in self.final)
-        lines = str(machine.graph_cls(machine).get_graph().source).splitlines()
-        return "".join(f"{line.rstrip()}\n" for line in lines) + ends
 
     def _problems(self) -> Iterator[str]:
         known = set(self.states)

@@ -48,7 +48,8 @@ class ServiceUrl(NamedTuple):
             )
         scheme = scheme.lower()
         if not separator or scheme not in _PORTS:
-            raise InvalidUrl(f"a service URL begins with one of {', '.join(f'{name}://' for name in _PORTS)}")
+            meant = "" if separator else _with_a_scheme(text)
+            raise InvalidUrl(f"a service URL begins with one of {', '.join(f'{name}://' for name in _PORTS)}{meant}")
         authority = re.split(r"[/?#]", rest, maxsplit=1)[0]
         hosts = tuple(_parse_host(part, _PORTS[scheme]) for part in authority.split(","))
         if rest[len(authority) :] not in {"", "/"}:
@@ -68,6 +69,16 @@ class ServiceUrl(NamedTuple):
     def __str__(self) -> str:
         hosts = ",".join(f"[{host}]:{port}" if ":" in host else f"{host}:{port}" for host, port in self.hosts)
         return f"{self.scheme}://{hosts}"
+
+
+def _with_a_scheme(text: str) -> str:
+    """Say what was meant by mere hosts, if each has a port, as in `localhost:6650`: a lone word may be a secret."""
+    if not all(":" in host for host in text.split(",")):
+        return ""
+    try:
+        return f"; write {excerpt(str(ServiceUrl.parse(f'pulsar://{text}')))}"
+    except InvalidUrl:
+        return ""
 
 
 def _parse_host(text: str, default_port: int) -> tuple[str, int]:

@@ -212,8 +212,28 @@ def test_waiting_ends_when_the_fault_has_happened_so_often(faults: Faults) -> No
 
 def test_waiting_ends_with_an_error_when_it_does_not_happen(faults: Faults) -> None:
     fault = faults.on(CommandSend).drop()
-    with pytest.raises(Timeout, match=r"happened 0 times in 0\.01 s, and not 1"):
+    with pytest.raises(Timeout, match=r"in 0\.01 s it did not happen 1 times: <Fault on\(CommandSend.* 0 times>$"):
         fault.wait(timeout=0.01)
+
+
+def test_a_fault_says_what_it_waits_for_and_how_often_it_has_happened(faults: Faults) -> None:
+    fault = faults.on(CommandSend, nth=2, times=None).delay(0.5)
+    said = "<Fault on(CommandSend, nth=2, times=None, sent_by=Side.CLIENT).do(Delay(seconds=0.5)): happened"
+    assert repr(fault) == f"{said} 0 times>"
+    faults.judge(sent())
+    faults.judge(sent())
+    assert repr(fault) == f"{said} once>"
+    assert repr(faults.on(CommandPing, when=bool).drop()) == (
+        "<Fault on(CommandPing, nth=1, times=1, sent_by=Side.CLIENT, when=<class 'bool'>).do(Drop()): happened 0 times>"
+    )
+
+
+def test_a_fault_of_connections_and_a_control_function_say_so_too(faults: Faults) -> None:
+    assert repr(faults.on_accept(times=2).cut_after(sent=7)) == (
+        "<Fault on_accept(nth=1, times=2), Reception(hang_up=False, silent=False, received=None, sent=7): "
+        "happened 0 times>"
+    )
+    assert repr(faults.control(print)) == "<Fault control(<built-in function print>): happened 0 times>"
 
 
 WRONG: list[Any] = [
@@ -228,6 +248,11 @@ WRONG: list[Any] = [
     (lambda faults: faults.on(CommandSend).answer(MessageMetadata()), "an answer is a command"),
     (lambda faults: faults.on(CommandFlow).refuse(ServerError.UnknownError, ""), "CommandFlow cannot be refused"),
     (lambda faults: faults.on_accept().cut_after(sent=-1), "from 0 on, not -1"),
+    (
+        lambda faults: faults.on(CommandSend).refuse(99, ""),
+        "label of ServerError, not 99: UnknownError, ",
+    ),
+    (lambda faults: faults.on(CommandSend).refuse("ServiceNotReady", ""), "ServerError, not 'ServiceNotReady': Unkn"),
 ]
 
 
@@ -236,3 +261,9 @@ def test_what_cannot_work_is_refused_at_once(faults: Faults, call: Callable[[Fau
     with pytest.raises(InvalidArgument, match=text):
         call(faults)
     assert not faults.active
+
+
+def test_a_refusal_without_a_text_is_refused_at_once(faults: Faults) -> None:
+    text: Any = None
+    with pytest.raises(TypeError, match="the text of a refusal is a str, not NoneType"):
+        faults.on(CommandSend).refuse(ServerError.UnknownError, text)

@@ -14,6 +14,8 @@ import pytest
 from pulsar_actors.__main__ import main
 from pulsar_actors.cli import broker
 from pulsar_actors.cli.broker import BROKER
+from pulsar_actors.client.client import Client
+from pulsar_actors.client.message_id import MessageId
 
 FREE = ("--port", "0", "--web-port", "0")
 
@@ -61,9 +63,31 @@ def test_a_port_that_is_in_use_is_a_sentence_and_status_1(capsys: pytest.Capture
             assert said.out == ""
 
 
-def test_a_port_that_is_none_is_a_sentence_and_status_1(capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["broker", "--port", "70000"]) == 1
-    assert capsys.readouterr().err == "port is a port from 0 (any free one) to 65535, not 70000\n"
+@pytest.mark.parametrize("port", ["65536", "-1", "http"])
+@pytest.mark.parametrize("which", ["--port", "--web-port"])
+def test_a_port_that_is_none_is_refused_with_the_range(
+    which: str, port: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with pytest.raises(SystemExit):
+        main(["broker", f"{which}={port}"])
+    said = capsys.readouterr().err
+    assert said.startswith("usage: python -m pulsar_actors broker ")
+    assert f"argument {which}: takes a whole number from 0 to 65,535, got '{port}'" in said
+
+
+@pytest.mark.parametrize(("option", "stored"), [((), 2), (("--deduplication",), 1)])
+def test_what_is_sent_again_is_stored_once_if_that_is_asked_for(option: tuple[str, ...], stored: int) -> None:
+    with running(*FREE, *option) as process:
+        (url,) = re.findall(r"pulsar://\S+", lines_until_ready(process))
+        with Client(url) as client:
+            for _ in range(2):
+                with client.create_producer("t", producer_name="till-3") as producer:
+                    producer.send(b"3 apples", sequence_id=7)
+            with client.create_reader("t", MessageId.earliest) as reader:
+                assert [reader.read_next(10_000).data() for _ in range(stored)] == [b"3 apples"] * stored
+                assert not reader.has_message_available()
+        process.send_signal(signal.SIGINT)
+        process.communicate(timeout=20)
 
 
 def test_pulsars_own_ports_are_the_usual_ones() -> None:

@@ -29,6 +29,7 @@ from pulsar_actors.exceptions import (
     OperationNotSupported,
     OutcomeUnknown,
     ProcessForked,
+    Timeout,
 )
 from pulsar_actors.runtime.actor import tell
 from pulsar_actors.runtime.client_actor import ShutDown
@@ -209,6 +210,18 @@ def test_where_nobody_listens_the_call_fails_when_its_time_is_up_and_says_what_w
         with pytest.raises((ConnectError, OutcomeUnknown)) as caught:
             client.create_producer("t")
         assert "refused" in str(caught.value)
+
+
+def test_a_timeout_says_what_was_not_done_in_time_and_for_which_topic() -> None:
+    with closed_port() as url, Client(url, operation_timeout_seconds=0.3) as client:
+        for call, what in (
+            (lambda: client.create_producer("fruit"), "creating a producer on fruit"),
+            (lambda: client.subscribe("fruit", "s"), "subscribing to fruit"),
+            (lambda: client.create_reader("fruit", MessageId.earliest), "creating a reader on fruit"),
+            (lambda: client.get_topic_partitions("fruit"), "asking for the partitions of fruit"),
+        ):
+            with pytest.raises(Timeout, match=f"^{what}: .*: no connection to 127"):
+                call()
 
 
 def test_a_token_lets_in_and_none_does_not(topic: str) -> None:

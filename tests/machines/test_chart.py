@@ -174,10 +174,3 @@ def test_an_attribute_that_hides_an_event_is_refused() -> None:
 
         class Hidden(DoorMachine, chart=chart()):
             brick_up = None
-
-
-def test_the_diagram_shows_what_changes_state_or_has_an_effect_and_nothing_else() -> None:
-    drawn = chart().mermaid()
-    for shown in ("OPEN --> SHUT: push / slam", "SHUT --> OPEN: push [is_strong] / creak", "OPEN --> GONE: brick_up"):
-        assert shown in drawn
-    assert "wind" not in drawn

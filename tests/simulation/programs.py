@@ -1,8 +1,10 @@
 """Programs that scenarios have in common."""
 
+from collections.abc import Callable
 from typing import Any
 
-from scene import TOPIC, Scene
+from scene import PATIENCE, TOPIC, Scene
+from troubles import Troubles
 
 from pulsar_actors.client.client import Client
 from pulsar_actors.exceptions import PulsarException
@@ -45,3 +47,16 @@ class Publisher:
             producer.close()
         except PulsarException as error:
             scene.world.note(f"the publisher's close: {error!r}")
+
+
+def in_troubles(scene: Scene, publisher: Publisher, program: Callable[[], object], name: str) -> None:
+    """Have a program run beside a publisher, through troubles and the calm after them, until both come to their end."""
+    world = scene.world
+    troubles = Troubles(scene)
+    caller = world.spawn(program, name)
+    calm = troubles.until + 5.0
+    world.after(calm, scene.calm)
+    world.run(until=lambda: caller.ended, limit=calm + PATIENCE)
+    caller.result()
+    publisher.caller.result()
+    scene.end()

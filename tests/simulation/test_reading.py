@@ -2,10 +2,9 @@
 
 from typing import Any
 
-from programs import Publisher
+from programs import Publisher, in_troubles
 from received import place_of
-from scene import PATIENCE, TOPIC, Place, Scene, play
-from troubles import Troubles
+from scene import TOPIC, Place, Scene, play
 
 from pulsar_actors.client.client import Client
 from pulsar_actors.client.message_id import MessageId
@@ -137,16 +136,9 @@ class Reading:
 
 
 def reading(scene: Scene) -> None:
-    world = scene.world
     client = scene.client()
     publisher = Publisher(scene, client)
-    troubles = Troubles(scene)
-    caller = world.spawn(lambda: Reading(scene, client, publisher).run(), "reader")
-    world.after(troubles.until + 5.0, scene.calm)
-    world.run(until=lambda: caller.ended, limit=troubles.until + 5.0 + PATIENCE)
-    caller.result()
-    publisher.caller.result()
-    scene.end()
+    in_troubles(scene, publisher, lambda: Reading(scene, client, publisher).run(), "reader")
 
 
 def test_a_reader_reads_every_message_once_and_in_order() -> None:

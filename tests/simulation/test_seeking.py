@@ -2,10 +2,9 @@
 
 from typing import NamedTuple
 
-from programs import Publisher
+from programs import Publisher, in_troubles
 from received import place_of
-from scene import PATIENCE, TOPIC, Place, Scene, play
-from troubles import Troubles
+from scene import TOPIC, Place, Scene, play
 
 from pulsar_actors.client.client import Client
 from pulsar_actors.client.consumer import Consumer
@@ -122,16 +121,9 @@ class Seeking:
 
 
 def seeking(scene: Scene) -> None:
-    world = scene.world
     client = scene.client()
     publisher = Publisher(scene, client, most=20)
-    troubles = Troubles(scene)
-    caller = world.spawn(lambda: Seeking(scene, client, publisher).run(), "seeker")
-    world.after(troubles.until + 5.0, scene.calm)
-    world.run(until=lambda: caller.ended, limit=troubles.until + 5.0 + PATIENCE)
-    caller.result()
-    publisher.caller.result()
-    scene.end()
+    in_troubles(scene, publisher, lambda: Seeking(scene, client, publisher).run(), "seeker")
 
 
 def test_after_a_seek_the_first_message_is_the_one_that_was_sought() -> None:

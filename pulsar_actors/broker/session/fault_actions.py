@@ -8,7 +8,10 @@ from typing import NamedTuple, TypeAlias
 from google.protobuf.message import Message
 
 from pulsar_actors.broker.session.answers import Error
+from pulsar_actors.exceptions import InvalidArgument
 from pulsar_actors.runtime.loop import Buffer
+from pulsar_actors.wire.excerpt import excerpt
+from pulsar_actors.wire.PulsarApi_pb2 import ServerError
 
 __all__ = [
     "Action",
@@ -88,6 +91,13 @@ class Refuse:
 
     error: Error
     text: str
+
+    def __post_init__(self) -> None:
+        if self.error not in ServerError.values():
+            labels = ", ".join(ServerError.keys())
+            raise InvalidArgument(f"a refusal takes a label of ServerError, not {excerpt(self.error)}: {labels}")
+        if not isinstance(self.text, str):  # pyright: ignore[reportUnnecessaryIsInstance] # callers need not be typed
+            raise TypeError(f"the text of a refusal is a str, not {type(self.text).__name__}")
 
 
 @dataclass(frozen=True, slots=True)

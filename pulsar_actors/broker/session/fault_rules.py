@@ -20,13 +20,14 @@ Control: TypeAlias = Callable[[Seen], Action | None]
 class Count:
     """Which of the things that come are meant: the `nth`, and as many from there on as `times` says."""
 
-    __slots__ = ("_first", "_last", "_seen")
+    __slots__ = ("_first", "_last", "_said", "_seen")
 
     def __init__(self, nth: int, times: int | None) -> None:
         if nth < 1:
             raise InvalidArgument(f"nth counts from 1, and is {excerpt(nth)}")
         if times is not None and times < 1:
             raise InvalidArgument(f"times is how often, at least once, or None for always; it is {excerpt(times)}")
+        self._said = f"nth={nth}, times={times}"
         self._first = nth
         self._last = None if times is None else nth + times - 1
         self._seen = 0
@@ -35,6 +36,9 @@ class Count:
         """Count one more, and tell whether it is meant."""
         self._seen += 1
         return self._seen >= self._first and (self._last is None or self._seen <= self._last)
+
+    def __str__(self) -> str:
+        return self._said
 
 
 class Fault:
@@ -50,7 +54,7 @@ class Fault:
         """Wait until it has happened so often; raises Timeout if it does not within so many seconds."""
         with self._changed:
             if not self._changed.wait_for(lambda: self.happened >= count, timeout):
-                raise Timeout(f"the fault happened {self.happened} times in {timeout} s, and not {count} times")
+                raise Timeout(f"in {timeout} s it did not happen {count} times: {self!r}")
 
     def remove(self) -> None:
         """Let it happen no more. What stalled stays so until `release`."""
@@ -66,6 +70,14 @@ class Fault:
         with self._changed:
             self.happened += 1
             self._changed.notify_all()
+
+    def __repr__(self) -> str:
+        times = "once" if self.happened == 1 else f"{self.happened} times"
+        return f"<Fault {self._script()}: happened {times}>"
+
+    def _script(self) -> str:
+        """Tell what it waits for and what happens then, in the words that set it."""
+        raise NotImplementedError
 
 
 class CommandRule(Fault):
@@ -91,6 +103,10 @@ class CommandRule(Fault):
             and self._which.meets()
         )
 
+    def _script(self) -> str:
+        when = "" if self._when is None else f", when={self._when!r}"
+        return f"on({self._kind.__name__}, {self._which}, sent_by={self._side}{when}).do({self.action!r})"
+
 
 class ControlRule(Fault):
     """Asks a function."""
@@ -98,6 +114,9 @@ class ControlRule(Fault):
     def __init__(self, remove: Callable[[Fault], None], release: Callable[[], None], function: Control) -> None:
         super().__init__(remove, release)
         self.function = function
+
+    def _script(self) -> str:
+        return f"control({self.function!r})"
 
 
 class AcceptRule(Fault):
@@ -109,3 +128,6 @@ class AcceptRule(Fault):
         super().__init__(remove, release)
         self.which = which
         self.reception = reception
+
+    def _script(self) -> str:
+        return f"on_accept({self.which}), {self.reception!r}"

@@ -1,0 +1,45 @@
+import re
+
+import pytest
+
+import pulsar_actors
+from pulsar_actors.__main__ import COMMANDS, main
+
+
+def test_without_a_command_it_says_which_there_are(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main([]) == 0
+    said = capsys.readouterr().out
+    assert all(re.search(rf"^    {command.name} ", said, re.MULTILINE) for command in COMMANDS)
+
+
+def test_it_says_its_version(capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit) as ended:
+        main(["--version"])
+    assert (ended.value.code, capsys.readouterr().out) == (0, f"pulsar_actors {pulsar_actors.__version__}\n")
+
+
+@pytest.mark.parametrize("name", [command.name for command in COMMANDS])
+def test_each_command_has_a_help_of_its_own(name: str, capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit) as ended:
+        main([name, "--help"])
+    assert ended.value.code == 0
+    assert capsys.readouterr().out.startswith(f"usage: python -m pulsar_actors {name} ")
+
+
+@pytest.mark.parametrize("name", [command.name for command in COMMANDS])
+def test_an_argument_that_a_command_does_not_have_is_refused_with_its_usage(
+    name: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with pytest.raises(SystemExit) as ended:
+        main([name, "--nonsense", "1"])
+    said = capsys.readouterr().err
+    assert ended.value.code == 2
+    assert said.startswith(f"usage: python -m pulsar_actors {name} ")
+    assert said.endswith("unrecognized arguments: --nonsense 1\n")
+
+
+def test_an_argument_of_no_command_is_refused(capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit) as ended:
+        main(["--nonsense"])
+    assert ended.value.code == 2
+    assert capsys.readouterr().err.startswith("usage: python -m pulsar_actors [-h]")
