@@ -31,7 +31,7 @@ class Handle(Closeable, Generic[P]):
         self._client = client
         self._address = parts.address
         self._topic = str(TopicName.parse(topic))
-        self._meter = RateMeter(parts.engine.loops[0].now())
+        self._meter = RateMeter(parts.engine.now())
         self._finalizer = weakref.finalize(self, tell, self._address, CloseHandle())
         self._finalizer.atexit = False
 

@@ -155,7 +155,7 @@ class Producer(Handle[ProducerParts]):
         parts = self._parts
         pending, pending_bytes = parts.machine.pending.used
         sent, sent_bytes = parts.reports.sent, parts.reports.sent_bytes
-        error = parts.ties.vitals.last_error
+        vitals = parts.ties.vitals
         return ProducerStats(
             topic=self._topic,
             producer_name=self.producer_name(),
@@ -166,9 +166,9 @@ class Producer(Handle[ProducerParts]):
             sent=sent,
             sent_bytes=sent_bytes,
             failed=parts.reports.failed,
-            rates=self._meter.rates(sent, sent_bytes, parts.engine.loops[0].now()),
-            reconnects=max(0, parts.ties.vitals.attachments - 1),
-            last_error=None if error is None else str(error),
+            rates=self._meter.rates(sent, sent_bytes, parts.engine.now()),
+            reconnects=vitals.reconnects,
+            last_error=vitals.last_error_text,
         )
 
     def __repr__(self) -> str:
@@ -178,7 +178,7 @@ class Producer(Handle[ProducerParts]):
         return outgoing(self._options.schema, content, extras, reply, self._now_ms)
 
     def _now_ms(self) -> int:
-        return self._parts.engine.loops[0].wall_clock_ms()
+        return self._parts.engine.wall_clock_ms()
 
     def _leave(self, message: Outgoing) -> None:
         """Put it into the outbox, waiting for room if that is wanted."""

@@ -30,7 +30,7 @@ class Receiving:
         self._tell: Callable[[object], None] = lambda message: tell(actor, message)
         self._what = what
         self._has_listener = has_listener
-        self._now = engine.loops[0].now
+        self._now = engine.now
         self._kept: deque[Message] = deque()  # from a batch whose receiver was interrupted
 
     def receive(self, timeout_millis: int | None) -> Message:

@@ -40,7 +40,7 @@ class ReceivingHandle(Handle[ConsumerParts]):
         parts, hand_off = self._parts, self._hand_off
         queued, opened = hand_off.queued, hand_off.opened_messages
         received = max(0, opened - hand_off.left_open)
-        error = parts.ties.vitals.last_error
+        vitals = parts.ties.vitals
         return ConsumerStats(
             topic=self._topic,
             subscription_name=parts.options.subscription_name,
@@ -52,16 +52,16 @@ class ReceivingHandle(Handle[ConsumerParts]):
             received_bytes=hand_off.opened_bytes,
             acknowledged=parts.acks.emptied,
             refused=self._refused,
-            rates=self._meter.rates(received, hand_off.opened_bytes, parts.engine.loops[0].now()),
-            reconnects=max(0, parts.ties.vitals.attachments - 1),
-            last_error=None if error is None else str(error),
+            rates=self._meter.rates(received, hand_off.opened_bytes, parts.engine.now()),
+            reconnects=vitals.reconnects,
+            last_error=vitals.last_error_text,
         )
 
     def _ask_for_last(self) -> LastMessage:
         parts = self._parts
         parts.engine.refuse_inside("asking for the last message", "another thread")
         self._refuse_if_closed()
-        deadline = parts.engine.loops[0].now() + parts.operation_timeout
+        deadline = parts.engine.now() + parts.operation_timeout
         return self._call(lambda done: AskForLast(done, deadline), f"asking {self._what} for the last message")
 
     def _refuse_if_closed(self) -> None:

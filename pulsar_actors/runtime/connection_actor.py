@@ -5,7 +5,7 @@ one read in one message each. The machine decides everything else.
 """
 
 from collections.abc import Callable, Iterator
-from typing import Any, ClassVar, NamedTuple
+from typing import ClassVar, NamedTuple
 
 from google.protobuf.message import Message
 
@@ -16,9 +16,7 @@ from pulsar_actors.machines.connection_events import (
     Answered,
     Arrived,
     Ask,
-    Challenged,
     CloseSocket,
-    Connected,
     CredentialsFailed,
     CredentialsFetched,
     FetchCredentials,
@@ -26,9 +24,6 @@ from pulsar_actors.machines.connection_events import (
     Leave,
     Lost,
     OpenSocket,
-    Pinged,
-    Ponged,
-    Refused,
     Reply,
     Route,
     SocketLost,
@@ -41,71 +36,18 @@ from pulsar_actors.machines.connection_events import (
 )
 from pulsar_actors.machines.connection_settings import ConnectionSettings
 from pulsar_actors.runtime.actor import Address, Died, MachineActor, tell
+from pulsar_actors.runtime.addressees import ANSWERS, CONTROL, TO_MEMBERS, addressee
 from pulsar_actors.runtime.log import LOG
 from pulsar_actors.runtime.loop import Loop
-from pulsar_actors.runtime.members import CONSUMER, PRODUCER, Bound, Heard, Member, Replied, Token, Unbound
+from pulsar_actors.runtime.members import Bound, Heard, Member, Replied, Token, Unbound
 from pulsar_actors.runtime.socket_actor import Frames, FromSocket, MakeContext, SocketActor, WriteOut
 from pulsar_actors.runtime.write_queue import Bytes
 from pulsar_actors.wire.commands import decode_command, encode_command
 from pulsar_actors.wire.errors import BadCommand, UnknownEnumValue
 from pulsar_actors.wire.frames import Frame
-from pulsar_actors.wire.PulsarApi_pb2 import (
-    CommandAckResponse,
-    CommandActiveConsumerChange,
-    CommandAuthChallenge,
-    CommandCloseConsumer,
-    CommandCloseProducer,
-    CommandConnected,
-    CommandConsumerStatsResponse,
-    CommandError,
-    CommandGetLastMessageIdResponse,
-    CommandGetOrCreateSchemaResponse,
-    CommandGetSchemaResponse,
-    CommandGetTopicsOfNamespaceResponse,
-    CommandLookupTopicResponse,
-    CommandMessage,
-    CommandPartitionedTopicMetadataResponse,
-    CommandPing,
-    CommandPong,
-    CommandProducerSuccess,
-    CommandReachedEndOfTopic,
-    CommandSendError,
-    CommandSendReceipt,
-    CommandSuccess,
-    CommandTopicMigrated,
-)
 
 Credentials = tuple[str, bytes]
 FetchFrom = Callable[[bytes | None], Credentials]
-
-CONTROL: dict[type[Message], Callable[[Any], object]] = {
-    CommandConnected: Connected,
-    CommandAuthChallenge: Challenged,
-    CommandError: Refused,
-    CommandPing: lambda _: Pinged(),
-    CommandPong: lambda _: Ponged(),
-}
-"""The commands that the connection itself understands, and the event that each is."""
-
-ANSWERS = frozenset(
-    {
-        CommandAckResponse,
-        CommandConsumerStatsResponse,
-        CommandGetLastMessageIdResponse,
-        CommandGetOrCreateSchemaResponse,
-        CommandGetSchemaResponse,
-        CommandGetTopicsOfNamespaceResponse,
-        CommandLookupTopicResponse,
-        CommandPartitionedTopicMetadataResponse,
-        CommandProducerSuccess,
-        CommandSuccess,
-    }
-)
-"""Those that answer a request, whose id they carry."""
-
-TO_PRODUCERS = frozenset({CommandSendReceipt, CommandSendError, CommandCloseProducer})
-TO_CONSUMERS = frozenset({CommandMessage, CommandCloseConsumer, CommandActiveConsumerChange, CommandReachedEndOfTopic})
-TO_MEMBERS = TO_PRODUCERS | TO_CONSUMERS | {CommandTopicMigrated}
 
 
 class Entrance(NamedTuple):
@@ -279,7 +221,7 @@ class ConnectionActor(MachineActor[Connection]):
     def _route(self, effect: Route) -> None:
         heard: dict[Member, list[tuple[Message, memoryview]]] = {}
         for command, rest in effect.frames:
-            member = self._members.get(_addressee(command))
+            member = self._members.get(addressee(command))
             if member is not None:
                 heard.setdefault(member, []).append((command, rest))
         for member, commands in heard.items():
@@ -325,12 +267,3 @@ def _commands(frames: list[Frame]) -> Iterator[tuple[Message, memoryview]]:
             yield newer.command, frame.rest
         except BadCommand as bad:
             LOG.warning("a command was ignored: %s", bad)
-
-
-def _addressee(command: Any) -> tuple[str, int]:  # noqa: ANN401 - any command to a member
-    if type(command) in TO_PRODUCERS:
-        return PRODUCER, command.producer_id
-    if type(command) in TO_CONSUMERS:
-        return CONSUMER, command.consumer_id
-    is_producer = command.resource_type == CommandTopicMigrated.Producer
-    return (PRODUCER if is_producer else CONSUMER), command.resource_id

@@ -50,6 +50,14 @@ class Engine(ABC):
     def is_inside(self) -> bool:
         """Tell whether the caller is on one of the loops, where nothing may wait."""
 
+    def now(self) -> float:
+        """Read the monotonic clock, in seconds; all its loops have the same."""
+        return self.loops[0].now()
+
+    def wall_clock_ms(self) -> int:
+        """Read the calendar's clock, in milliseconds since 1970."""
+        return self.loops[0].wall_clock_ms()
+
     def refuse_inside(self, what: str, instead: str) -> None:
         """Refuse to wait on a loop: it would wait for itself."""
         if self.is_inside():

@@ -18,6 +18,16 @@ class Vitals:
         self.attachments = 0
         self.last_error: Exception | None = None
 
+    @property
+    def reconnects(self) -> int:
+        """How often it has come back to a broker."""
+        return max(0, self.attachments - 1)
+
+    @property
+    def last_error_text(self) -> str | None:
+        """What went wrong last, in words."""
+        return None if self.last_error is None else str(self.last_error)
+
 
 class Ties:
     """The ties of one. `created` ends when it is there, or with the reason why not; `ended` ends well in any case."""

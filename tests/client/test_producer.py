@@ -202,7 +202,7 @@ def test_a_close_wakes_who_waits_for_room(client: Client, topic: str, broker: Em
     thread = threading.Thread(target=send, daemon=True)
     thread.start()
     fault.wait(1, PATIENCE)
-    until(lambda: producer._outbox._waiting, "somebody waits for room")
+    until(lambda: producer._outbox.waiting, "somebody waits for room")
     producer._parts.outbox.end(AlreadyClosed("closed"))
     thread.join(PATIENCE)
     assert len(errors) == 1
