@@ -3,6 +3,7 @@
 import gc
 import signal
 
+import pytest
 from hypothesis import settings
 
 # A deadline measures the machine and whatever else runs on it. A failing example prints what reproduces it.
@@ -14,7 +15,8 @@ if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
     signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
-def pytest_collection_finish() -> None:
-    """Keep ten thousand collected tests out of the garbage collector's way: many tests ask it what is left alive."""
+@pytest.fixture(scope="module", autouse=True)
+def _out_of_the_way() -> None:
+    """Keep what a session accumulates from the garbage collector: many tests have it look for what is left alive."""
     gc.collect()
     gc.freeze()
