@@ -1,6 +1,5 @@
 """A consumer, as users hold it."""
 
-from collections.abc import Iterator
 from concurrent.futures import Future
 
 from pulsar_actors.client.consumer_parts import ConsumerParts
@@ -11,10 +10,8 @@ from pulsar_actors.client.message_id import MessageId
 from pulsar_actors.client.receiving import AT_ONCE
 from pulsar_actors.client.receiving_handle import ReceivingHandle
 from pulsar_actors.exceptions import (
-    AlreadyClosed,
     CumulativeAcknowledgementNotAllowedError,
     InvalidConfiguration,
-    TopicTerminated,
 )
 from pulsar_actors.machines.consumer_events import Redeliver, Refuse, Unsubscribe
 from pulsar_actors.machines.ledgers.generations import Generation
@@ -111,13 +108,6 @@ class Consumer(ReceivingHandle):
     def resume_message_listener(self) -> None:
         """Call the listener again."""
         self._listener_pump().resume()
-
-    def __iter__(self) -> Iterator[Message]:
-        while True:
-            try:
-                yield self.receive()
-            except (AlreadyClosed, TopicTerminated):
-                return
 
     def _place(self, message: object) -> tuple[WireMessageId, Generation]:
         self._refuse_if_closed()

@@ -1,13 +1,11 @@
 """A reader, as users hold it."""
 
-from collections.abc import Iterator
 from concurrent.futures import Future
 
 from pulsar_actors.client.consumer_parts import ConsumerParts
 from pulsar_actors.client.message import Message
 from pulsar_actors.client.message_id import MessageId
 from pulsar_actors.client.receiving_handle import ReceivingHandle
-from pulsar_actors.exceptions import AlreadyClosed, TopicTerminated
 
 
 class Reader(ReceivingHandle):
@@ -41,10 +39,3 @@ class Reader(ReceivingHandle):
         last = self._ask_for_last().message_id
         if last.entry_id >= 0:
             self.seek(MessageId.wrap(last, self._topic))
-
-    def __iter__(self) -> Iterator[Message]:
-        while True:
-            try:
-                yield self.read_next()
-            except (AlreadyClosed, TopicTerminated):
-                return

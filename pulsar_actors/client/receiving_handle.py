@@ -1,14 +1,16 @@
 """What consumers and readers are alike in, as users hold them: they receive, they seek, and tell how that goes."""
 
+from collections.abc import Iterator
 from typing import Any
 
 from pulsar_actors.client.anew import anew
 from pulsar_actors.client.consumer_parts import ConsumerParts
 from pulsar_actors.client.handle import Handle
+from pulsar_actors.client.message import Message
 from pulsar_actors.client.message_id import MessageId
 from pulsar_actors.client.receiving import Receiving
 from pulsar_actors.client.stats import ConsumerStats
-from pulsar_actors.exceptions import InvalidArgument
+from pulsar_actors.exceptions import AlreadyClosed, InvalidArgument, TopicTerminated
 from pulsar_actors.machines.consumer_events import AskForLast, LastMessage, Seek
 
 
@@ -56,6 +58,13 @@ class ReceivingHandle(Handle[ConsumerParts]):
             reconnects=vitals.reconnects,
             last_error=vitals.last_error_text,
         )
+
+    def __iter__(self) -> Iterator[Message]:
+        while True:
+            try:
+                yield self._receiving.receive(None)
+            except (AlreadyClosed, TopicTerminated):
+                return
 
     def _ask_for_last(self) -> LastMessage:
         parts = self._parts
