@@ -9,7 +9,7 @@ from pulsar_actors.__main__ import COMMANDS, main
 def test_without_a_command_it_says_which_there_are(capsys: pytest.CaptureFixture[str]) -> None:
     assert main([]) == 0
     said = capsys.readouterr().out
-    assert all(re.search(rf"^    {command.name} ", said, re.MULTILINE) for command in COMMANDS)
+    assert all(re.search(rf"^    {command.name}\b", said, re.MULTILINE) for command in COMMANDS)
 
 
 def test_it_says_its_version(capsys: pytest.CaptureFixture[str]) -> None:
