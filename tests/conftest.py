@@ -3,7 +3,6 @@
 import gc
 import signal
 
-import pytest
 from hypothesis import settings
 
 # A deadline measures the machine and whatever else runs on it. A failing example prints what reproduces it.
@@ -15,8 +14,7 @@ if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
     signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
-@pytest.fixture(scope="module", autouse=True)
-def _out_of_the_way() -> None:
-    """Keep what a session accumulates from the garbage collector: many tests have it look for what is left alive."""
+def pytest_collection_finish() -> None:
+    """Keep ten thousand collected tests out of the garbage collector's way: many tests have it look for leftovers."""
     gc.collect()
     gc.freeze()

@@ -9,6 +9,7 @@ import sys
 import textwrap
 import threading
 import time
+from collections import Counter
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -79,6 +80,15 @@ class Alive(NamedTuple):
     actors: tuple[str, ...]
     files: int
 
+    def beyond(self, before: "Alive") -> "Alive":
+        """Give what is here and was not there before. What is gone since then was on its way out."""
+        actors = Counter(self.actors) - Counter(before.actors)
+        files = max(0, self.files - before.files)
+        return Alive(self.threads - before.threads, tuple(actors.elements()), files)
+
+
+NOTHING = Alive(frozenset(), (), 0)
+
 
 def alive() -> Alive:
     """Take stock."""
@@ -97,10 +107,10 @@ def nothing_left() -> Iterator[None]:
     before = alive()
     yield
     deadline = time.monotonic() + SOON
-    while (after := alive()) != before and time.monotonic() < deadline:
+    while (left := alive().beyond(before)) != NOTHING:
+        assert time.monotonic() < deadline, left
         gc.collect()
         time.sleep(0.01)
-    assert after == before
 
 
 class FakeBroker:

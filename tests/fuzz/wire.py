@@ -6,6 +6,7 @@ break it; the kept corpus is only read (`corpus.py` says how it is renewed). Nee
 
 import argparse
 import importlib
+import resource
 import sys
 import tempfile
 import time
@@ -54,7 +55,9 @@ def main() -> None:
     with atheris.instrument_imports(include=["pulsar_actors.wire"]):
         check = importlib.import_module("invariant").check
     limits = [f"-max_total_time={told.seconds}", f"-runs={told.runs}", f"-seed={told.seed}"]
-    limits += ["-max_len=8192", "-timeout=5", "-rss_limit_mb=1024", f"-artifact_prefix={found}/broken-"]
+    inherited = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss // 1024  # the peak of whatever started this counts
+    limits += ["-max_len=8192", "-timeout=5", f"-rss_limit_mb={inherited + 1024}"]
+    limits += [f"-artifact_prefix={found}/broken-"]
     quiet = ["-verbosity=1", "-print_final_stats=1"]
     atheris.Setup([sys.argv[0], *limits, *quiet, str(found), str(HERE / "corpus")], Slowest(check, found / "slowest"))
     sys.stderr.write(f"new inputs go to {found}\n")
