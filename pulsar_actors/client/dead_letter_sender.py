@@ -1,8 +1,8 @@
 """The way of a message that has failed too often: to the dead letter topic, as a message of its own.
 
-The producer for it is made when the first one comes, and ends with the consumer, which has its only reference. Only
-when the dead letter topic has all messages of an entry is the original acknowledged; if anything goes wrong on the way,
-the broker delivers it again, later.
+The producer for it is made when the first one comes, and anew if it ended for good; it ends with the consumer, which has
+its only reference. Only when the dead letter topic has all messages of an entry is the original acknowledged; if
+anything goes wrong on the way, the broker delivers it again, later.
 """
 
 from collections.abc import Callable
@@ -52,7 +52,7 @@ class DeadLetterSender:
         except EntryError as fault:
             report(fault)
             return
-        if self._producer is None or (self._producer.done() and self._producer.exception() is not None):
+        if self._producer is None or _has_ended(self._producer):
             self._producer = self._make_producer()
         self._producer.add_done_callback(lambda made: _send_with(made, messages, self._origin, report))
 
@@ -85,6 +85,11 @@ def dead_letter_sender(
         return made
 
     return DeadLetterSender(make_producer, topic, subscription, DEFAULT_MAX_MESSAGE_SIZE)
+
+
+def _has_ended(made: "Future[Producer]") -> bool:
+    """Tell whether there will be no producer, or is none any longer: its topic was deleted or fenced, for example."""
+    return made.done() and (made.exception() is not None or not made.result().is_open)
 
 
 def _send_with(

@@ -198,6 +198,7 @@ ROWS: Final = (
 
     # Which message is the last.
     Row(AskForLast,          BOUND,           INTERNAL,        None,                  "put_question"),
+    Row(LastTold,            BOUND,           INTERNAL,        "tells_the_start",     "note_start"),
     Row(LastTold,            BOUND,           INTERNAL,        None,                  "answer_question"),
     Row(LastNotTold,         BOUND,           INTERNAL,        None,                  "fail_question"),
     Row(AskForLast,          UNBOUND,         INTERNAL,        None,                  "note_question"),
@@ -373,7 +374,8 @@ class Consumer(Calls, chart=CHART):
         self._backoff.reset()
         self.forget_failures()
         granted = self.deliveries.subscribed()
-        return [*opened, *self.end_sought(), *granted, *self.ask_all(now), *self.watch_anew(now)]
+        asked = [*self.ask_where_it_began(), *self.ask_all(now)]
+        return [*opened, *self.end_sought(), *granted, *asked, *self.watch_anew(now)]
 
     # Bound.
 

@@ -10,13 +10,14 @@ A call that finds no binding waits for the next one and is sent then. It fails w
 user has agreed to, and so does a seek that is done but for the binding.
 
 A question for the last message changes nothing at a broker. It waits for a binding, and is asked again on the next one
-if it loses its own, until its time is up.
+if it loses its own, until its time is up. A reader that starts at the end of its topic asks one of its own, once bound:
+the answer names the entry behind which it began.
 
 The rows that name these guards and actions stand in `consumer.py`.
 """
 
 from abc import abstractmethod
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
 from pulsar_actors.exceptions import (
     ConnectionLost,
@@ -52,6 +53,9 @@ from pulsar_actors.machines.ledgers.questions import Questions
 from pulsar_actors.machines.ledgers.seek_command import impossible, seek_command
 from pulsar_actors.wire.message_id import MessageId
 from pulsar_actors.wire.PulsarApi_pb2 import CommandGetLastMessageId, CommandSubscribe, CommandUnsubscribe
+
+OWN_QUESTION: Final = 0
+"""Those of callers are counted from 1."""
 
 
 class Call(NamedTuple):
@@ -111,7 +115,8 @@ class Calls(Binding):
 
     def finish_seek(self, event: SeekAnswered, now: float) -> Effects:
         """Begin anew on the same binding: this broker closed nothing."""
-        return [*self.deliveries.sought_while_bound(self._target()), *self._call_done(), *self.watch_anew(now)]
+        sought = self.deliveries.sought_while_bound(self._target())
+        return [*sought, *self._call_done(), *self.ask_where_it_began(), *self.watch_anew(now)]
 
     def fail_call(self, event: SeekFailed | UnsubscribeFailed, now: float) -> Effects:
         """Go on as if nothing had been asked. Subscribing again would bring back what an unsubscribe has deleted."""
@@ -183,6 +188,15 @@ class Calls(Binding):
         """Ask at once."""
         return [*self.note_question(event, now), *self.ask_all(now)]
 
+    def tells_the_start(self, event: LastTold, now: float) -> bool:
+        """Hold for the answer to our own question, if the broker says as much."""
+        return event.question == OWN_QUESTION and event.command.HasField("consumer_mark_delete_position")
+
+    def note_start(self, event: LastTold, now: float) -> Effects:
+        """Go on from there on the next binding, unless something is opened until then."""
+        self.deliveries.ledgers.start.moor(MessageId.from_data(event.command.consumer_mark_delete_position))
+        return []
+
     def answer_question(self, event: LastTold, now: float) -> Effects:
         """Give the answer to whoever asked."""
         command, acknowledged = event.command, None
@@ -238,11 +252,19 @@ class Calls(Binding):
         if self._questions.next_deadline() is None:
             self._last_error = None
 
+    def ask_where_it_began(self) -> Effects:
+        """Put the question of a reader that has just begun at the end of its topic."""
+        if not self.deliveries.starts_adrift:
+            return []
+        return [AskToTellLast(OWN_QUESTION, self._question(), self._operation_timeout)]
+
     def ask_all(self, now: float) -> Effects:
         """Put the questions that wait to the broker."""
-        command = CommandGetLastMessageId(consumer_id=self._consumer_id, request_id=0)
         askings = self._questions.take_unasked()
-        return [AskToTellLast(one.number, command, max(0.0, one.deadline - now)) for one in askings]
+        return [AskToTellLast(one.number, self._question(), max(0.0, one.deadline - now)) for one in askings]
+
+    def _question(self) -> CommandGetLastMessageId:
+        return CommandGetLastMessageId(consumer_id=self._consumer_id, request_id=0)
 
     def _watch_questions(self, now: float) -> Effects:
         """Set the timer for the question that is due first, unless it comes early enough already."""

@@ -111,6 +111,11 @@ class Deliveries:
         """Believe in no batch that could not have been sent to this broker."""
         self.ledgers.acks.largest_batch = ack_set.largest_batch(message_limit(max_message_size))
 
+    @property
+    def starts_adrift(self) -> bool:
+        """Hold where the start is the end of a stored topic, and nobody knows which entry that was."""
+        return self._stored and self.ledgers.start.is_adrift
+
     def start_at(self, opened: MessageId | None, now_ms: int) -> StartAt:
         """Give the place to subscribe from, after the last entry that was opened."""
         if opened is not None and self._stored:

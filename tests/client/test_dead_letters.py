@@ -20,6 +20,7 @@ class Bench:
     """The producer of the dead letter topic, played by a test."""
 
     def __init__(self) -> None:
+        self.is_open = True
         self.made: list[SlimFuture[Any]] = []
         self.forwarded: list[tuple[bytes, dict[str, str], Any]] = []
         self.reports: list[Exception | None] = []
@@ -101,6 +102,14 @@ def test_a_producer_that_cannot_be_made_is_tried_again_with_the_next_letter(benc
     bench.made[0].set_exception(failure)
     assert bench.reports == [failure]
     bench.bury(single(2))
+    assert len(bench.made) == 2
+
+
+def test_a_producer_that_ended_for_good_is_made_anew_with_the_next_letter(bench: Bench) -> None:
+    bench.bury(single(1, b"a"))
+    bench.made[0].set_result(bench)
+    bench.is_open = False
+    bench.bury(single(2, b"b"))
     assert len(bench.made) == 2
 
 

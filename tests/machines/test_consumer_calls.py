@@ -47,6 +47,7 @@ from pulsar_actors.machines.consumer_events import (
     AcksDue,
     AskForLast,
     AskToSeek,
+    AskToSubscribe,
     AskToTellLast,
     AskToUnsubscribe,
     CallTimedOut,
@@ -68,7 +69,7 @@ from pulsar_actors.machines.consumer_events import (
 )
 from pulsar_actors.machines.ledgers.start_position import StartPosition
 from pulsar_actors.machines.timers import StartTimer
-from pulsar_actors.wire.message_id import EARLIEST, MessageId
+from pulsar_actors.wire.message_id import EARLIEST, LATEST, MessageId
 from pulsar_actors.wire.PulsarApi_pb2 import (
     CommandAck,
     CommandCloseConsumer,
@@ -382,6 +383,72 @@ def test_the_last_message_is_asked_for_and_told_with_what_was_acknowledged_if_th
     told.consumer_mark_delete_position.CopyFrom(MessageIdData(ledgerId=3, entryId=4))
     assert driven.tell(LastTold(2, told)) == [Done("second", LastMessage(MessageId(3, 9), MessageId(3, 4)))]
     assert driven.tell(LastTold(2, told)) == []
+
+
+def at_the_end(**options: Any) -> Subscriber:
+    return ready(start=StartPosition(LATEST, durable=False), **options)
+
+
+def start_of_the_next(driven: Subscriber, opened: MessageId | None = None) -> MessageId:
+    """Have it lose its connection, and see where it subscribes then."""
+    driven.tell(Detached(driven.connection, LOST))
+    driven.fire(RetryDue)
+    driven.attach(opened)
+    (ask,) = driven.did(AskToSubscribe)
+    return MessageId.from_data(ask.command.start_message_id)
+
+
+BEGAN_AFTER_4 = CommandGetLastMessageIdResponse(
+    last_message_id=MessageIdData(ledgerId=1, entryId=9),
+    request_id=1,
+    consumer_mark_delete_position=MessageIdData(ledgerId=1, entryId=4),
+)
+
+
+def test_a_reader_that_began_at_the_end_goes_on_from_there_on_its_next_binding() -> None:
+    driven = at_the_end()
+    ask = asked(driven)
+    assert (ask.question, ask.timeout) == (0, 30.0)
+    assert driven.tell(LastTold(0, BEGAN_AFTER_4)) == []
+    assert start_of_the_next(driven) == plain(4)
+    driven.tell(Subscribed(driven.attempt))
+    assert driven.did(AskToTellLast) == []
+
+
+def test_it_goes_on_from_what_it_opened_if_there_is_such() -> None:
+    driven = at_the_end()
+    driven.tell(LastTold(0, BEGAN_AFTER_4))
+    assert start_of_the_next(driven, plain(6)) == plain(6)
+
+
+@pytest.mark.parametrize("answer", [LastTold(0, LAST), LastNotTold(0, NOT_READY)], ids=["unsaid", "refused"])
+def test_a_broker_that_does_not_say_where_the_reader_began_is_asked_again_on_the_next_binding(answer: Any) -> None:
+    driven = at_the_end()
+    assert driven.tell(answer) == []
+    assert start_of_the_next(driven) == LATEST
+    driven.tell(Subscribed(driven.attempt))
+    assert asked(driven).question == 0
+
+
+def test_a_reader_that_has_sought_the_end_asks_which_that_is_whether_the_broker_closed_it_or_not() -> None:
+    driven = ready(start=StartPosition(EARLIEST, durable=False))
+    assert driven.did(AskToTellLast) == []
+    driven.tell(Seek("seek", LATEST), SeekAnswered(driven.attempt + 1))
+    assert asked(driven).question == 0
+    driven.tell(Seek("seek", LATEST), BrokerClosed(1, CLOSE), SeekAnswered(driven.attempt + 1))
+    driven.subscribe()
+    assert asked(driven).question == 0
+
+
+def test_what_was_told_of_the_end_counts_no_longer_once_another_place_was_sought() -> None:
+    driven = at_the_end()
+    driven.tell(Seek("seek", plain(3)), SeekAnswered(driven.attempt + 1), LastTold(0, BEGAN_AFTER_4))
+    assert start_of_the_next(driven) == plain(3)
+
+
+def test_nobody_asks_a_topic_that_is_not_stored_or_a_broker_that_keeps_the_place() -> None:
+    assert at_the_end(stored=False).did(AskToTellLast) == []
+    assert ready(start=StartPosition(LATEST)).did(AskToTellLast) == []
 
 
 def test_a_refusal_to_tell_the_last_message_is_passed_on() -> None:

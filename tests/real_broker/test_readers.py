@@ -102,6 +102,19 @@ def test_a_reader_leaves_nothing_behind(pulsar: Any, client: Any, topic: str, ad
     until(lambda: not admin.stats(topic)["subscriptions"])
 
 
+def test_a_reader_at_the_end_misses_nothing_when_the_topic_moves(
+    pulsar: Any, client: Any, topic: str, admin: Admin
+) -> None:
+    producer = client.create_producer(topic)
+    producer.send(b"before")
+    reader = client.create_reader(topic, pulsar.MessageId.latest)
+    send_all(producer, LETTERS)
+    assert until(reader.has_message_available)
+    admin.unload(topic)
+    producer.send(b"after")
+    assert contents([reader.read_next(SOON) for _ in range(6)]) == [*LETTERS, b"after"]
+
+
 def test_a_reader_may_be_named(pulsar: Any, client: Any, topic: str, admin: Admin) -> None:
     reader = client.create_reader(topic, pulsar.MessageId.earliest, reader_name="me", subscription_role_prefix="role")
     ((subscription, state),) = admin.stats(topic)["subscriptions"].items()

@@ -13,7 +13,9 @@ here. An entry that is no batch is one message, and so is an entry to a start th
 Only that entry is looked at. Should one from before it come, then the subscription was moved back, by an administrator
 or by a seek whose answer was lost: all that this brings is delivered, that entry included.
 
-The two ends of a topic are positions too, and nothing is before them.
+The two ends of a topic are positions too, and nothing is before them. But the last one moves: who subscribed there
+again after a reconnect would miss what came meanwhile. So the broker is asked behind which entry it began to send, and
+that is the start from then on.
 """
 
 import math
@@ -84,6 +86,17 @@ class StartPosition:
         """Start at the first message published at a time or later."""
         self._set(None)
         self._time_ms = publish_time_ms
+
+    @property
+    def is_adrift(self) -> bool:
+        """Hold for the end of the topic, while nobody knows which entry that was."""
+        return not self.durable and self._message_id == LATEST
+
+    def moor(self, last_before: MessageId) -> None:
+        """Start after this entry, the last one that the broker passed over, unless something has moved the start."""
+        if self.is_adrift:
+            self._message_id = MessageId(last_before.ledger_id, last_before.entry_id, last_before.partition)
+            self._inclusive = False
 
     def subscribe(self, now_ms: int) -> StartAt:
         """Give what SUBSCRIBE says now, and filter by it from now on."""

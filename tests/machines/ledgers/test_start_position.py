@@ -53,6 +53,30 @@ def test_nothing_is_before_an_end_of_the_topic(end: MessageId) -> None:
     assert not position.is_before((1, 0))
 
 
+@pytest.mark.parametrize("inclusive", [False, True])
+def test_the_end_of_a_topic_stays_where_it_was_once_that_is_known(*, inclusive: bool) -> None:
+    position = reader(LATEST, inclusive=inclusive)
+    assert position.is_adrift
+    position.moor(at(4))
+    position.moor(at(9))
+    assert not position.is_adrift
+    assert position.subscribe(0) == StartAt(at(4))
+    assert [position.is_before((1, entry)) for entry in (3, 4, 5)] == [False, True, False]
+    position.sought(LATEST)
+    assert position.is_adrift
+    position.sought_time(0)
+    assert not position.is_adrift
+
+
+def test_a_start_that_is_known_is_not_moved() -> None:
+    position, durable = reader(at(2)), StartPosition(LATEST)
+    for each in (position, durable):
+        assert not each.is_adrift
+        each.moor(at(9))
+    assert position.subscribe(0) == StartAt(at(2))
+    assert durable.subscribe(0) == StartAt(None)
+
+
 def test_a_reader_resumes_after_the_last_entry_it_opened() -> None:
     position = reader(at(5, 3), inclusive=True)
     position.opened(at(5, 3))
