@@ -34,8 +34,6 @@ NOWHERE = -1
 A_MOMENT = 0.1
 """Virtual seconds in which a caller hears of what was decided."""
 
-NOT_SENT = "was not sent in time"
-
 
 class Moving:
     """The consumer, and the marks that its subscription may have."""
@@ -113,7 +111,7 @@ class Moving:
             timed(self.scene, what, ask)
         except OutcomeUnknown as error:
             self.scene.world.note(f"{what}, perhaps: {error!r}")
-            return self.marks if NOT_SENT in str(error) else self.marks | set(outcomes)
+            return self.marks | set(outcomes)
         except PulsarException as error:
             self.scene.world.note(f"{what}, not done: {error!r}")
             if isinstance(error, AlreadyClosed):
