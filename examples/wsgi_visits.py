@@ -31,15 +31,15 @@ class Visits:
 
     def __call__(self, environ: dict[str, Any], start_response: StartResponse) -> list[bytes]:
         """Answer one request. Any number of the worker's threads may do so at once."""
-        path = environ.get("PATH_INFO", "/")
+        path = environ.get("PATH_INFO", "/").encode("latin-1")  # in WSGI each character of it stands for a byte
         try:
-            self._visits.send(path.encode())
+            self._visits.send(path)
         except pulsar.PulsarException as error:
-            status, text = "503 Service Unavailable", f"not counted: {type(error).__name__}\n"
+            status, text = "503 Service Unavailable", f"not counted: {type(error).__name__}\n".encode()
         else:
-            status, text = "200 OK", f"counted: {path}\n"
+            status, text = "200 OK", b"counted: %b\n" % path
         start_response(status, [("Content-Type", "text/plain; charset=utf-8")])
-        return [text.encode()]
+        return [text]
 
 
 application = Visits()

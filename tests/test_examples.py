@@ -111,7 +111,7 @@ class PreloadedServer:
         return answers
 
     def get(self, path: str) -> str:
-        environ: dict[str, object] = {"PATH_INFO": path}
+        environ: dict[str, object] = {"PATH_INFO": path.encode().decode("latin-1")}  # as WSGI has it
         setup_testing_defaults(environ)
         said: list[str] = []
         body = self.worker.app.wsgi()(environ, lambda status, _: said.append(status))
@@ -124,13 +124,13 @@ def test_an_application_under_gunicorn_has_a_client_in_each_forked_worker(
     monkeypatch.setenv("PULSAR_URL", broker.service_url)
     server = PreloadedServer()
     with pulsar.Client(broker.service_url) as client:  # the parent has one as well
-        for path in ("/apples", "/pears"):
+        for path in ("/apples", "/crêpes"):
             child = os.fork()
             if child == 0:
                 os._exit(server.work([path]) != [f"200 OK: counted: {path}\n"])
             assert os.waitpid(child, 0)[1] == 0
         with client.create_reader("visits", pulsar.MessageId.earliest) as visits:
-            assert [visits.read_next(30_000).data() for _ in range(2)] == [b"/apples", b"/pears"]
+            assert [visits.read_next(30_000).data() for _ in range(2)] == [b"/apples", "/crêpes".encode()]
 
 
 def test_a_visit_that_cannot_be_counted_is_a_503(broker: EmbeddedBroker, monkeypatch: pytest.MonkeyPatch) -> None:

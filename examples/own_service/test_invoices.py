@@ -57,12 +57,16 @@ def test_an_order_gets_an_invoice(client: pulsar.Client) -> None:
 @pytest.mark.usefixtures("service")
 def test_an_order_for_what_is_not_sold_is_rejected_with_the_reason(client: pulsar.Client) -> None:
     order(client, "melon")
-    assert first_of(client, "rejected").properties() == {"why": "nobody here sells a melon"}
+    assert first_of(client, "rejected").properties() == {"why": "nobody here sells 'melon'"}
 
 
 @pytest.mark.usefixtures("service")
 @pytest.mark.parametrize(
-    "order", [b"no JSON", b"\xff", b"[1]", b"7", b"{}", b'{"id": 1, "item": ["pear"], "count": 2}']
+    "order",
+    [
+        *(b"no JSON", b"\xff", b"[1]", b"7", b"{}", b'{"id": 1, "item": ["pear"], "count": 2}'),
+        *(b'{"id": 1, "item": "\\ud800", "count": 2}', b"[" * 100_000),
+    ],
 )
 def test_what_is_no_order_is_rejected_and_the_next_one_served(client: pulsar.Client, order: bytes) -> None:
     with client.create_producer("orders") as orders:

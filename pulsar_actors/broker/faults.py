@@ -19,7 +19,7 @@ wait. `Fault.wait` is for tests: it ends when the fault has happened, so that no
 
 import threading
 from collections.abc import Callable
-from typing import Final
+from typing import Final, get_args
 
 from google.protobuf.message import Message
 
@@ -112,8 +112,12 @@ class Faults:
         sent_by: Side | None = None,
     ) -> "Trigger":
         """Say when something goes wrong; what it is, a method of the result says."""
-        if getattr(kind, "DESCRIPTOR", None) not in _COMMANDS:
+        if not _is_command(kind):
             raise InvalidArgument(f"a fault is set on the class of a command, such as CommandSend, not {excerpt(kind)}")
+        if sent_by not in {None, *Side}:
+            raise InvalidArgument(f"sent_by is Side.CLIENT or Side.BROKER, not {excerpt(sent_by)}")
+        if when is not None:
+            _check_function("a predicate", when)
         return Trigger(self, (kind, sent_by or _sender(kind), Count(nth, times), when))
 
     def on_accept(self, *, nth: int = 1, times: int | None = 1) -> "AcceptTrigger":
@@ -122,6 +126,7 @@ class Faults:
 
     def control(self, function: Control) -> Fault:
         """Give a function every command first: it returns what shall happen to it, or None to let it pass."""
+        _check_function("a control function", function)
         rule = ControlRule(self._remove, self._release, function)
         with self._lock:
             self._controls = (*self._controls, rule)
@@ -211,7 +216,7 @@ class Trigger:
     def answer(self, *commands: Message) -> Fault:
         """Lose it, and send the client these instead; ids that they leave unset are those of the lost command."""
         for command in commands:
-            if getattr(command, "DESCRIPTOR", None) not in _COMMANDS:
+            if not _is_command(type(command)):
                 raise InvalidArgument(f"an answer is a command, such as CommandSuccess(), not {excerpt(command)}")
         return self.do(Answer(commands))
 
@@ -228,6 +233,9 @@ class Trigger:
 
     def do(self, action: Action) -> Fault:
         """Set it, with the action as a value."""
+        if type(action) not in get_args(Action):
+            actions = ", ".join(each.__name__ for each in get_args(Action))
+            raise TypeError(f"an action is one of {actions}, not {type(action).__name__}")
         return self._faults.add(self._what, action)
 
 
@@ -248,10 +256,22 @@ class AcceptTrigger:
 
     def cut_after(self, *, received: int | None = None, sent: int | None = None) -> Fault:
         """End it when so many bytes have come from the client, or have gone to it: in mid-frame, if that is there."""
+        if received is None and sent is None:
+            raise InvalidArgument("a connection is cut after received or sent, a number of bytes, and neither is given")
         for size in (received, sent):
             if size is not None and size < 0:
                 raise InvalidArgument(f"a connection is cut after a number of bytes from 0 on, not {excerpt(size)}")
         return self._faults.add_reception(self._which, Reception(received=received, sent=sent))
+
+
+def _is_command(kind: object) -> bool:
+    return isinstance(kind, type) and getattr(kind, "DESCRIPTOR", None) in _COMMANDS
+
+
+def _check_function(what: str, given: object) -> None:
+    """Refuse what cannot be called: the broker would find out on its loop, where nobody sees it."""
+    if not callable(given):
+        raise TypeError(f"{what} is a function, not {type(given).__name__}")
 
 
 def _sender(kind: type[Message]) -> Side:

@@ -29,6 +29,8 @@ class BrokerOptions:
     keepalive_seconds: float = 30.0
 
     def __post_init__(self) -> None:
+        if not self.host:  # which a socket takes for every address there is
+            raise InvalidArgument(f"host is the address to listen on, such as 127.0.0.1, not {excerpt(self.host)}")
         for name in ("port", "web_port", "tls_port", "web_tls_port"):
             port = getattr(self, name)
             if not 0 <= port <= _LAST_PORT:

@@ -9,6 +9,7 @@ from pulsar_actors.broker.embedded import EmbeddedBroker
 from pulsar_actors.broker.model.settings import Settings
 from pulsar_actors.cli.command import Command
 from pulsar_actors.cli.whole_number import whole_number
+from pulsar_actors.exceptions import InvalidArgument
 
 PORT: Final = 6650
 WEB_PORT: Final = 8080
@@ -16,7 +17,7 @@ _LAST_PORT = 65_535
 
 
 def run(arguments: Namespace) -> int:
-    """Serve until Ctrl-C; a port that cannot be had is status 1."""
+    """Serve until Ctrl-C; an address or a port that cannot be had is status 1."""
     try:
         settings = Settings(deduplication=arguments.deduplication)
         with EmbeddedBroker(arguments.host, arguments.port, arguments.web_port, settings=settings) as broker:
@@ -24,8 +25,8 @@ def run(arguments: Namespace) -> int:
             print(f"web URL      {broker.web_url}")
             print("ready; everything is kept in memory, and Ctrl-C ends it", flush=True)
             wait_for_ever()
-    except OSError as fault:
-        print(fault.strerror, file=sys.stderr)
+    except (OSError, InvalidArgument) as fault:
+        print(getattr(fault, "strerror", fault), file=sys.stderr)
         return 1
     except KeyboardInterrupt:
         print("stopped")

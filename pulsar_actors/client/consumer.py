@@ -95,7 +95,8 @@ class Consumer(ReceivingHandle):
     def unsubscribe(self) -> None:
         """Delete the subscription, and end the consumer. It fails while others use the subscription.
 
-        Without a connection to a broker it waits for one, for as long as `operation_timeout_seconds` allows.
+        Without a connection to a broker it waits for one, for as long as `operation_timeout_seconds` allows; then
+        ConnectError says that nothing was done.
         """
         self._parts.engine.refuse_inside("unsubscribe()", "another thread")
         self._refuse_if_closed()

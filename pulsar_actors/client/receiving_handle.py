@@ -29,7 +29,7 @@ class ReceivingHandle(Handle[ConsumerParts]):
 
         What was received before counts for nothing any longer: acknowledgements of it that are still on their way are
         void, and what is in the queue is dropped. Without a connection to a broker it waits for one, for as long as
-        `operation_timeout_seconds` allows.
+        `operation_timeout_seconds` allows; then ConnectError says that nothing was done.
         """
         target = _seek_target(messageid)
         self._parts.engine.refuse_inside("seek()", "another thread")

@@ -270,8 +270,12 @@ class Binding(StateMachine, ABC):
         return self._end(None)
 
     def end_unanswered(self, event: CloseTimedOut, now: float) -> Effects:
-        """End, though the broker may keep the binding until the connection ends."""
-        return self._end(self._close_timeout())
+        """End, though the broker may keep the binding until the connection ends: what waited for it is told so.
+
+        Whoever comes later is told that it is closed. A Timeout would have a loop of `receive` go on for ever.
+        """
+        late = self._close_timeout()
+        return [*self.fail_calls(late), *self.fail_leftovers(late), *self._end(None)]
 
     def _next_attempt(self) -> int:
         self._attempt += 1

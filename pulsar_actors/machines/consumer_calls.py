@@ -7,7 +7,8 @@ answer, nobody knows whether the seek took effect; the call fails saying so, and
 again by itself and move a subscription that others may have moved since. An unsubscribe is treated alike.
 
 A call that finds no binding waits for the next one and is sent then. It fails when it has waited for as long as the
-user has agreed to, and so does a seek that is done but for the binding.
+user has agreed to, and so does a seek that is done but for the binding. What was never sent fails with a ConnectError,
+for it was not done and may be repeated.
 
 A question for the last message changes nothing at a broker. It waits for a binding, and is asked again on the next one
 if it loses its own, until its time is up. A reader that starts at the end of its topic asks one of its own, once bound:
@@ -20,6 +21,7 @@ from abc import abstractmethod
 from typing import Final, NamedTuple
 
 from pulsar_actors.exceptions import (
+    ConnectError,
     ConnectionLost,
     InvalidArgument,
     OutcomeUnknown,
@@ -163,10 +165,11 @@ class Calls(Binding):
 
     def fail_late_call(self, event: CallTimedOut, now: float) -> Effects:
         """Say how far it came, and what there was instead of a binding."""
-        waits = self.waiting_call() is not None
-        came = "was not sent in time" if waits else "is done, but there was no new subscription in time"
+        what = f"the {self._name()} of {self.topic}"
         where = f"the consumer is {self.state.name}{self._last_failure()}"
-        return self._call_failed(Timeout(f"the {self._name()} of {self.topic} {came}: {where}"))
+        if self.waiting_call() is not None:
+            return self._call_failed(ConnectError(f"{what} was not sent in time: {where}"))
+        return self._call_failed(Timeout(f"{what} is done, but there was no new subscription in time: {where}"))
 
     # Unsubscribe.
 

@@ -87,7 +87,7 @@ class HandOff:
         self._handed_of = self.generation
         self._handed_ids: list[MessageId] = []
         self._waiting = WaitingLine()
-        self._promises = Promises()
+        self._promises = Promises(lambda: None if terms.queue_size else tell(GiveUp()))
 
     # The actor's side.
 
@@ -180,8 +180,7 @@ class HandOff:
 
     def promise(self) -> Future[Any]:
         """Give a future of a message; the actor is to `serve` it. It can be cancelled, and costs no message then."""
-        future: Future[Any] = Future()
-        self._promises.line.append(future)
+        future = self._promises.make()
         self.checkpoint()
         if not self.asks_by_itself:
             self._tell(Await())

@@ -3,9 +3,14 @@
 A future may be cancelled until there is something for it. Then it is claimed, which nobody can undo, and *then* the
 message is taken: so none is taken for a future that does not want it. If the message turns out to be corrupt, the
 future stays claimed, and gets the next one.
+
+A future that is cancelled leaves the line at once: a program that waits for a second at a time, by `asyncio.wait_for`,
+makes a hundred thousand of them a day. Whoever takes it out of the line, its owner or the loop that was faster, says
+that it gave up.
 """
 
 from collections import deque
+from collections.abc import Callable
 from concurrent.futures import Future
 from typing import Any, Protocol
 
@@ -29,14 +34,48 @@ class Source(Protocol):
         ...
 
 
+class Promise(Future[Any]):
+    """A future of a message, which tells those it stands among that it was cancelled."""
+
+    def __init__(self, others: "Promises") -> None:
+        super().__init__()
+        self._others = others
+
+    def cancel(self) -> bool:
+        """Want no message any longer; False if one is being fetched, or is there."""
+        is_cancelled = super().cancel()
+        if is_cancelled:
+            self._others.leave(self)
+        return is_cancelled
+
+
 class Promises:
-    """The futures of one queue that are not done. `line` has those that can still be cancelled; `claimed` cannot."""
+    """The futures of one queue that are not done. `line` has those that can still be cancelled; `claimed` cannot.
 
-    __slots__ = ("claimed", "line")
+    `gave_up` is called for each that was cancelled.
+    """
 
-    def __init__(self) -> None:
-        self.line: deque[Future[Any]] = deque()
-        self.claimed: Future[Any] | None = None
+    __slots__ = ("_gave_up", "claimed", "line")
+
+    def __init__(self, gave_up: Callable[[], object]) -> None:
+        self._gave_up = gave_up
+        self.line: deque[Promise] = deque()
+        self.claimed: Promise | None = None
+
+    def make(self) -> Promise:
+        """Put one more into the line."""
+        promise = Promise(self)
+        self.line.append(promise)
+        return promise
+
+    def leave(self, promise: Promise) -> None:
+        """Let one go that was cancelled, unless it has left the line before."""
+        try:
+            self.line.remove(promise)
+        except ValueError:
+            return
+        promise.set_running_or_notify_cancel()  # or else `concurrent.futures.wait` would not hear of it
+        self._gave_up()
 
     def serve(self, source: Source) -> None:
         """Give them messages; if there will be none, an error."""
@@ -50,7 +89,7 @@ class Promises:
             if future is not None:
                 settle(future, outcome)
 
-    def take_back(self, future: Future[Any], error: Exception) -> None:
+    def take_back(self, future: Promise, error: Exception) -> None:
         """Fail one, unless it is being served: then it is no longer in the line, and ends there."""
         try:
             self.line.remove(future)
@@ -61,7 +100,12 @@ class Promises:
     def _claim(self, source: Source) -> bool:
         """Find the future that gets the next message, once there is one for it."""
         while self.claimed is None and self.line and source.is_due():
-            future = self.line.popleft()
-            if future.set_running_or_notify_cancel():
-                self.claimed = future
+            try:
+                promise = self.line.popleft()
+            except IndexError:  # it has just left
+                break
+            if promise.set_running_or_notify_cancel():
+                self.claimed = promise
+            else:
+                self._gave_up()
         return self.claimed is not None

@@ -240,14 +240,18 @@ WRONG: list[Any] = [
     (lambda faults: faults.on(MessageMetadata), "class of a command"),
     (lambda faults: faults.on(BaseCommand), "class of a command"),
     (lambda faults: faults.on("CommandSend"), "class of a command"),
+    (lambda faults: faults.on(CommandSend()), "class of a command"),
+    (lambda faults: faults.on(CommandPing, sent_by="broker"), "Side.CLIENT or Side.BROKER, not 'broker'"),
     (lambda faults: faults.on(CommandSend, nth=0), "nth counts from 1, and is 0"),
     (lambda faults: faults.on(CommandSend, times=0), "at least once"),
     (lambda faults: faults.on_accept(nth=-1), "nth counts from 1"),
     (lambda faults: faults.on(CommandSend).delay(-1), "number of seconds from 0 on, not -1"),
     (lambda faults: faults.on(CommandSend).delay(float("nan")), "not nan"),
     (lambda faults: faults.on(CommandSend).answer(MessageMetadata()), "an answer is a command"),
+    (lambda faults: faults.on(CommandSend).answer(CommandSuccess), r"CommandSuccess\(\), not <class"),
     (lambda faults: faults.on(CommandFlow).refuse(ServerError.UnknownError, ""), "CommandFlow cannot be refused"),
     (lambda faults: faults.on_accept().cut_after(sent=-1), "from 0 on, not -1"),
+    (lambda faults: faults.on_accept().cut_after(), "received or sent"),
     (
         lambda faults: faults.on(CommandSend).refuse(99, ""),
         "label of ServerError, not 99: UnknownError, ",
@@ -259,6 +263,22 @@ WRONG: list[Any] = [
 @pytest.mark.parametrize(("call", "text"), WRONG)
 def test_what_cannot_work_is_refused_at_once(faults: Faults, call: Callable[[Faults], object], text: str) -> None:
     with pytest.raises(InvalidArgument, match=text):
+        call(faults)
+    assert not faults.active
+
+
+@pytest.mark.parametrize(
+    ("call", "text"),
+    [
+        (lambda faults: faults.on(CommandSend, when="x"), "a predicate is a function, not str"),
+        (lambda faults: faults.control(None), "a control function is a function, not NoneType"),
+        (lambda faults: faults.on(CommandSend).do("drop"), r"an action is one of .*Drop.*, not str"),
+    ],
+)
+def test_what_the_broker_could_not_call_or_do_is_refused_at_once(
+    faults: Faults, call: Callable[[Any], object], text: str
+) -> None:
+    with pytest.raises(TypeError, match=text):
         call(faults)
     assert not faults.active
 

@@ -9,6 +9,7 @@ from pulsar_actors.exceptions import InvalidArgument
 @pytest.mark.parametrize(
     ("options", "text"),
     [
+        ({"host": ""}, "host is the address to listen on, such as 127.0.0.1, not ''"),
         ({"port": -1}, "port is a port from 0"),
         ({"web_port": 65_536}, "web_port is a port from 0"),
         ({"tls_port": 70_000}, "tls_port is a port from 0"),

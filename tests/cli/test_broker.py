@@ -63,6 +63,13 @@ def test_a_port_that_is_in_use_is_a_sentence_and_status_1(capsys: pytest.Capture
             assert said.out == ""
 
 
+def test_an_address_that_is_none_is_said_in_one_line(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["broker", "--host", "", *FREE]) == 1
+    said = capsys.readouterr()
+    assert said.err == "host is the address to listen on, such as 127.0.0.1, not ''\n"
+    assert said.out == ""
+
+
 @pytest.mark.parametrize("port", ["65536", "-1", "http"])
 @pytest.mark.parametrize("which", ["--port", "--web-port"])
 def test_a_port_that_is_none_is_refused_with_the_range(

@@ -298,6 +298,22 @@ def test_closing_a_handle_takes_no_longer_than_the_operation_timeout(where: str)
         scene.client.shutdown()
 
 
+def test_after_a_close_without_an_answer_everything_says_that_it_is_closed() -> None:
+    with deaf_to_closes() as scene:
+        producer, consumer, reader = (scene.things[what] for what in HANDLES)
+        waiting = InThread(consumer.receive)
+        until(waiting.waits)
+        for handle in (producer, consumer, reader):
+            handle.close()
+        calls = (
+            waiting.result, lambda: consumer.receive(0), lambda: consumer.seek(0), consumer.get_last_message_id,
+            consumer.unsubscribe, reader.has_message_available, lambda: producer.send(b"x"), producer.flush,
+        )  # fmt: skip
+        assert [type(InThread(call).error()) for call in calls] == len(calls) * [pulsar.AlreadyClosed]
+        assert list(consumer) == []
+        scene.client.close()
+
+
 def test_closing_waits_for_no_name_server(monkeypatch: pytest.MonkeyPatch) -> None:
     with unresolvable(monkeypatch) as scene:
         assert timed("client.close()", "a name is being resolved", scene.client.close) < SLACK

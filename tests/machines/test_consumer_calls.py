@@ -21,6 +21,7 @@ from consumer_bench import (
 
 from pulsar_actors.exceptions import (
     AlreadyClosed,
+    ConnectError,
     ConnectionLost,
     InvalidArgument,
     OutcomeUnknown,
@@ -218,14 +219,14 @@ def test_a_call_without_a_binding_waits_for_the_next_and_leaves_with_it(
 
 
 @pytest.mark.parametrize(("call", "what"), [(Seek("x", plain(4)), "seek"), (Unsubscribe("x"), "unsubscribe")])
-def test_a_call_that_finds_no_binding_in_time_fails_and_says_why(call: Any, what: str) -> None:
+def test_a_call_that_finds_no_binding_in_time_fails_as_not_done_and_says_why(call: Any, what: str) -> None:
     driven = rebinding(State.LOOKING_UP)
     deadline = driven.now + 30.0
     driven.tell(call)
     driven.tell(LookupFailed(driven.attempt, NOT_READY))
     driven.fire(CallTimedOut)
     (failed,) = driven.did(Fail)
-    assert (failed.token, type(failed.error), driven.now) == ("x", Timeout, deadline)
+    assert (failed.token, type(failed.error), driven.now) == ("x", ConnectError, deadline)
     assert str(failed.error) == (
         f"the {what} of t was not sent in time: the consumer is WAITING;"
         " the last failure was: ServiceNotReady: starting"

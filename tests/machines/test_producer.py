@@ -844,9 +844,14 @@ def test_receipts_still_count_while_a_close_is_awaited() -> None:
     assert stage.quota.used == 0
 
 
-def test_a_close_without_an_answer_says_so() -> None:
-    stage = closing()
-    assert isinstance(stage.tell(CloseTimedOut(stage.attempt))[-1].error, Timeout)
+def test_a_close_without_an_answer_says_so_to_what_waited_for_it_alone() -> None:
+    stage = ready()
+    stage.publish("a")
+    stage.tell(Close())
+    effects = stage.tell(CloseTimedOut(stage.attempt))
+    assert errors(effects) == [Timeout]
+    assert effects[-1] == Ended(None)
+    assert errors(stage.publish("late")) == [AlreadyClosed]
     assert stage.state is State.CLOSED
 
 

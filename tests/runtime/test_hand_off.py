@@ -1,5 +1,7 @@
 import threading
+import weakref
 from collections.abc import Callable
+from concurrent.futures import Future, wait
 from typing import Any
 
 import pytest
@@ -350,6 +352,30 @@ def test_a_future_that_was_cancelled_costs_no_message() -> None:
     assert first.cancel()
     bench.queue.add([single(1, b"a")])
     assert second.result(0) == "a"
+
+
+def test_a_future_that_was_cancelled_is_kept_no_longer_and_whoever_waits_for_it_hears_of_it() -> None:
+    bench = Bench()
+    kept = bench.queue.promise()
+    cancelled = [bench.queue.promise() for _ in range(3)]
+    assert [future.cancel() for future in (*cancelled, *cancelled)] == 6 * [True]
+    assert wait(cancelled, 0).not_done == set()
+    references = [weakref.ref(future) for future in cancelled]
+    cancelled.clear()
+    assert [reference() for reference in references] == 3 * [None]
+    assert kept.cancel()
+
+
+def test_a_future_that_was_cancelled_asks_no_more_however_it_leaves_the_line() -> None:
+    bench = Bench(queue_size=0)
+    future = bench.queue.promise()
+    assert future.cancel()
+    assert future.cancel()
+    assert bench.told == [Await(), GiveUp()]
+    Future.cancel(late := bench.queue.promise())  # as far as one comes that the actor is faster than
+    bench.queue.add([single(1, b"a")])
+    assert late.cancel()
+    assert bench.told[2:] == [Await(), GiveUp()]
 
 
 def test_a_future_whose_message_turns_out_corrupt_gets_the_next_one() -> None:

@@ -1,3 +1,4 @@
+from collections.abc import Callable
 from concurrent.futures import Future
 from typing import Any
 
@@ -13,8 +14,10 @@ class Basket:
     def __init__(self, *messages: str | None, over: Exception | None = None) -> None:
         self.messages = list(messages)
         self.over = over
+        self.meanwhile: Callable[[], object] = lambda: None
 
     def is_due(self) -> bool:
+        self.meanwhile()
         return bool(self.messages) or self.over is not None
 
     def take(self) -> str | None:
@@ -22,10 +25,8 @@ class Basket:
 
 
 def promised(count: int) -> tuple[Promises, list[Future[Any]]]:
-    promises = Promises()
-    futures: list[Future[Any]] = [Future() for _ in range(count)]
-    promises.line.extend(futures)
-    return promises, futures
+    promises = Promises(lambda: None)
+    return promises, [promises.make() for _ in range(count)]
 
 
 def test_messages_go_to_those_who_asked_first() -> None:
@@ -41,6 +42,15 @@ def test_no_message_is_taken_for_one_that_was_cancelled() -> None:
     basket = Basket("a", "b")
     promises.serve(basket)
     assert (second.result(0), basket.messages) == ("a", ["b"])
+
+
+def test_one_that_leaves_while_it_is_looked_whether_there_is_a_message_costs_none() -> None:
+    promises, (future,) = promised(1)
+    basket = Basket("a")
+    basket.meanwhile = lambda: promises.take_back(future, CLOSED)
+    promises.serve(basket)
+    assert future.exception(0) is CLOSED
+    assert basket.messages == ["a"]
 
 
 def test_who_was_to_get_a_corrupt_message_gets_the_next_and_cannot_be_cancelled_meanwhile() -> None:

@@ -2,6 +2,17 @@
 
 from dataclasses import dataclass
 
+from pulsar_actors.exceptions import InvalidArgument
+from pulsar_actors.wire.excerpt import excerpt
+
+_LEAST = {
+    "max_message_size": 1,
+    "max_unacked_per_consumer": 0,
+    "max_unacked_per_subscription": 0,
+    "failover_delay": 0,
+    "kept_bytes": 0,
+}
+
 
 @dataclass(slots=True)
 class Settings:
@@ -19,3 +30,10 @@ class Settings:
     kept_bytes: int = 512 * 1024 * 1024
     """How much a topic keeps of what no subscription needs. A real broker keeps it on disk, and for a few minutes at
     least; here it takes memory, so there is an end to it."""
+
+    def __post_init__(self) -> None:
+        """Refuse what no broker could work with."""
+        for name, least in _LEAST.items():
+            given = getattr(self, name)
+            if not given >= least:
+                raise InvalidArgument(f"{name} is {least} or more, not {excerpt(given)}")
