@@ -12,7 +12,7 @@ from typing import Any, ClassVar, TypeVar
 
 from google.protobuf.message import Message
 
-from pulsar_actors.exceptions import AlreadyClosed, BrokerRefusal, PulsarException, Timeout
+from pulsar_actors.exceptions import AlreadyClosed, BrokerRefusal, InternalError, PulsarException, Timeout
 from pulsar_actors.machines.binding import Binding
 from pulsar_actors.machines.binding_events import (
     AskToClose,
@@ -25,6 +25,7 @@ from pulsar_actors.machines.binding_events import (
     Detach,
     Detached,
     DropConnection,
+    EndAtOnce,
     Ended,
     Fail,
     LookedUp,
@@ -38,7 +39,6 @@ from pulsar_actors.machines.connection_events import Ask, Drop, Leave
 from pulsar_actors.machines.lookup_events import Target
 from pulsar_actors.runtime.actor import Address, MachineActor, tell
 from pulsar_actors.runtime.binding_messages import (
-    Abandon,
     AttachMember,
     BrokerFound,
     CloseHandle,
@@ -111,9 +111,10 @@ class BindingActor(MachineActor[B]):
             case Unbound(number, error):
                 self._unbound(number, error)
             case CloseHandle():
-                self._close()
-            case Abandon(error):
-                self.abandon(error)
+                self.before_closing()
+                self._end_by(Close())
+            case EndAtOnce():
+                self._end_by(message)
             case _:
                 self.call(message)
 
@@ -136,10 +137,9 @@ class BindingActor(MachineActor[B]):
         """Fail what callers have handed over; more of it is refused from now on."""
         self.debts.end(error)
 
-    def abandon(self, bug: PulsarException) -> None:
-        """Fail everything, and go. After a bug the connection goes on, so the broker is told."""
-        if self.bug is not None:
-            self._say_goodbye()
+    def abandon(self, bug: InternalError) -> None:
+        """Fail everything, and go. The connection goes on, so the broker is told."""
+        self._say_goodbye()
         self.end(bug)
         settle(self.created, bug)
         self._leave()
@@ -205,13 +205,12 @@ class BindingActor(MachineActor[B]):
             LOG.info("%s has no connection to its broker: %s", self, error)
             self.feed(Detached(number, error))
 
-    def _close(self) -> None:
+    def _end_by(self, event: Close | EndAtOnce) -> None:
         self._unwanted = True
         if self._over:
             self._retire()
         else:
-            self.before_closing()
-            self.feed(Close())
+            self.feed(event)
 
     def _retire(self) -> None:
         """Answer whoever waits for the end, and go."""

@@ -8,7 +8,7 @@ a seek or the end of a connection never overtakes it.
 from collections.abc import Callable, Sequence
 from typing import Any, ClassVar, NamedTuple
 
-from pulsar_actors.exceptions import PulsarException
+from pulsar_actors.exceptions import InternalError, PulsarException
 from pulsar_actors.machines.connection_events import Ask
 from pulsar_actors.machines.connection_events import Tell as Say
 from pulsar_actors.machines.consumer import Consumer
@@ -143,7 +143,7 @@ class ConsumerActor(BindingActor[Consumer]):
         self._hand_off.end(error)
         self._wiring.arrived()
 
-    def abandon(self, bug: PulsarException) -> None:
+    def abandon(self, bug: InternalError) -> None:
         """Fail the acknowledgements that wait for an answer, too."""
         try:
             for token in self.machine.deliveries.ledgers.acks.abandon():
