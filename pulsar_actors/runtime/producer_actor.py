@@ -241,9 +241,6 @@ class ProducerActor(BindingActor[Producer]):
 
     # One method for each effect.
 
-    def _ask_to_create(self, effect: AskToCreate) -> None:
-        self.ask(effect, effect.command, effect.timeout)
-
     def _send(self, effect: Send) -> None:
         self.say(Ship(tuple(PackedParcel(item.token, item.next_frame) for item in effect.items)))
 
@@ -274,7 +271,7 @@ class ProducerActor(BindingActor[Producer]):
     }
     PERFORMS: ClassVar = {
         **BindingActor.PERFORMS,
-        AskToCreate: _ask_to_create,
+        AskToCreate: BindingActor[Producer].ask_attempt,
         Send: _send,
         Opened: _opened,
         Complete: _complete_batch,
