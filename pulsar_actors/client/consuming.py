@@ -2,7 +2,7 @@
 
 from typing import NamedTuple, cast
 
-from pulsar_actors.client.consumer_options import ConsumerOptions
+from pulsar_actors.client.consumer_options import IN_ORDER, ConsumerOptions
 from pulsar_actors.client.enums import ConsumerType, KeySharedMode
 from pulsar_actors.client.message import Message
 from pulsar_actors.client.producing import Common
@@ -37,7 +37,6 @@ _KEY_SHARED_MODES = {
     KeySharedMode.AutoSplit: WireKeySharedMode.AUTO_SPLIT,
     KeySharedMode.Sticky: WireKeySharedMode.STICKY,
 }
-IN_ORDER = (ConsumerType.Exclusive, ConsumerType.Failover)
 
 
 class Start(NamedTuple):
