@@ -7,7 +7,8 @@ from pulsar_actors.client.enums import ConsumerType, KeySharedMode
 from pulsar_actors.client.message import Message
 from pulsar_actors.client.producing import Common
 from pulsar_actors.machines.consumer import Consumer, ConsumerSettings
-from pulsar_actors.machines.deliveries import Deliveries, Ledgers
+from pulsar_actors.machines.consumer_ledgers import Ledgers
+from pulsar_actors.machines.deliveries import Deliveries
 from pulsar_actors.machines.entry_intake import Delivery
 from pulsar_actors.machines.ledgers.ack_groups import AckGroups
 from pulsar_actors.machines.ledgers.ack_timeouts import AckTimeouts

@@ -10,7 +10,7 @@ from pulsar_actors.client.policies import ConsumerDeadLetterPolicy, ConsumerKeyS
 from pulsar_actors.client.producing import Common
 from pulsar_actors.client.schema import StringSchema
 from pulsar_actors.machines.consumer import Consumer
-from pulsar_actors.machines.deliveries import Ledgers
+from pulsar_actors.machines.consumer_ledgers import Ledgers
 from pulsar_actors.wire import PulsarApi_pb2 as pb
 from pulsar_actors.wire.message_id import EARLIEST, MessageId
 
