@@ -2,10 +2,10 @@
 
 from typing import NamedTuple, cast
 
+from pulsar_actors.client.common import Common
 from pulsar_actors.client.consumer_options import IN_ORDER, ConsumerOptions
 from pulsar_actors.client.enums import ConsumerType, KeySharedMode
 from pulsar_actors.client.message import Message
-from pulsar_actors.client.producing import Common
 from pulsar_actors.machines.consumer import Consumer, ConsumerSettings
 from pulsar_actors.machines.consumer_ledgers import Ledgers
 from pulsar_actors.machines.deliveries import Deliveries
