@@ -62,8 +62,8 @@ PulsarException
 
 A name that `pulsar.exceptions` of the official Python client has means here what it means there. That client's errors
 all lie side by side below `PulsarException`; the places in the tree are our own. Three things that a handler wants to
-know can be read off the branch: whether anything was done (only OutcomeUnknown and Interrupted leave that open),
-whether trying again can help, and whose turn it is to change something.
+know can be read off the branch: whether anything was done (only OutcomeUnknown, Interrupted and InternalError leave
+that open), whether trying again can help, and whose turn it is to change something.
 
 All of them survive pickling: an error raised in a Spark worker is read on the driver.
 """

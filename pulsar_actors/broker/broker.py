@@ -37,10 +37,16 @@ class Broker:
         self.cluster = Cluster(loop, self._options.settings)
         self.directory = Directory(self.cluster)
         self.faults = Faults(self._release_stalls)
-        here = Surroundings(loop, self.cluster, self.directory, self.faults, HANDLERS)
-        here.tokens = self._options.tokens
-        here.keepalive = self._options.keepalive_seconds
-        here.broker_entry_metadata = self._options.broker_entry_metadata
+        here = Surroundings(
+            loop=loop,
+            cluster=self.cluster,
+            directory=self.directory,
+            faults=self.faults,
+            handlers=HANDLERS,
+            tokens=self._options.tokens,
+            keepalive=self._options.keepalive_seconds,
+            broker_entry_metadata=self._options.broker_entry_metadata,
+        )
         self._doors = Doors(here, self.faults)
         self._web = WebDoor(here)
         self._listeners: list[Listener] = []

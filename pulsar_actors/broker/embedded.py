@@ -27,7 +27,7 @@ from pulsar_actors.broker.session.directory import Node
 from pulsar_actors.broker.tokens import Tokens
 from pulsar_actors.exceptions import AlreadyClosed, InvalidArgument
 from pulsar_actors.runtime.thread_loop import ThreadLoop
-from pulsar_actors.runtime.tls import server_context
+from pulsar_actors.runtime.tls_contexts import server_context
 
 __all__ = ["EmbeddedBroker"]
 

@@ -100,7 +100,7 @@ class Client(Closeable):
         message_listener_threads = 1
             Threads that call message listeners; each consumer keeps to one.
         concurrent_lookup_requests = 50000
-            How many lookups are on their way at once; the others wait.
+            How many lookups are on their way at once. Others wait, up to 50,000 together, and the rest fail at once.
         log_conf_file_path = None
             Without effect, as in the official client.
         stats_interval_in_seconds = 600
@@ -126,7 +126,7 @@ class Client(Closeable):
         connections_per_broker = 1
             How many connections producers and consumers share to one broker.
         keep_alive_interval_seconds = 30
-            After how many seconds a silent connection is tried; after two intervals without an answer it is lost.
+            Each connection is tried every so many seconds, and lost if it has not answered by the next time.
         connection_max_idle_seconds = 60
             For how many seconds a connection that nobody uses is kept; 0: for ever.
         initial_backoff_interval_ms = 100

@@ -5,7 +5,7 @@ import threading
 
 from pulsar_actors.client.client_options import ClientOptions
 from pulsar_actors.runtime.connection_actor import Entrance
-from pulsar_actors.runtime.tls import client_context
+from pulsar_actors.runtime.tls_contexts import client_context
 
 
 def entrance(options: ClientOptions) -> Entrance:

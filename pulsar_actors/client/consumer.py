@@ -2,12 +2,12 @@
 
 from concurrent.futures import Future
 
+from pulsar_actors.client.consumer_options import IN_ORDER
 from pulsar_actors.client.consumer_parts import ConsumerParts
-from pulsar_actors.client.consuming import IN_ORDER
 from pulsar_actors.client.listener import Pump
 from pulsar_actors.client.message import Message, place_of
 from pulsar_actors.client.message_id import MessageId
-from pulsar_actors.client.receiving import AT_ONCE
+from pulsar_actors.client.receiving import USUAL_POLICY
 from pulsar_actors.client.receiving_handle import ReceivingHandle
 from pulsar_actors.exceptions import (
     CumulativeAcknowledgementNotAllowedError,
@@ -57,7 +57,7 @@ class Consumer(ReceivingHandle):
 
         Without a policy: up to 10 MiB, or what comes within 100 ms.
         """
-        return self._receiving.receive_batch(self._parts.options.batch_receive_policy or AT_ONCE)
+        return self._receiving.receive_batch(self._parts.options.batch_receive_policy or USUAL_POLICY)
 
     def acknowledge(self, message: Message | MessageId) -> None:
         """Acknowledge a message: it is not delivered again. Acknowledgements leave together, a tenth of a second later.

@@ -27,9 +27,10 @@ from pulsar_actors.client.schema import BYTES, Schema
 from pulsar_actors.exceptions import InvalidConfiguration
 from pulsar_actors.wire.topic_name import TopicName
 
-__all__ = ["ConsumerOptions"]
+__all__ = ["IN_ORDER", "ConsumerOptions"]
 
-_IN_ORDER = {ConsumerType.Exclusive, ConsumerType.Failover}
+IN_ORDER = (ConsumerType.Exclusive, ConsumerType.Failover)
+"""The types of which one consumer at a time gets everything."""
 
 
 def _topics(name: str, value: object) -> object:
@@ -118,7 +119,7 @@ class ConsumerOptions:
         several = not isinstance(self.topic, str)
         if several and self.receiver_queue_size == 0:
             raise InvalidConfiguration("receiver_queue_size=0 asks for one message at a time: for a single topic only")
-        if self.is_read_compacted and self.consumer_type not in _IN_ORDER:
+        if self.is_read_compacted and self.consumer_type not in IN_ORDER:
             raise InvalidConfiguration(
                 f"is_read_compacted goes with an Exclusive or a Failover consumer, not with {self.consumer_type}"
             )

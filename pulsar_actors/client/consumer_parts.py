@@ -3,6 +3,7 @@
 from pulsar_actors.client.consumer_options import ConsumerOptions
 from pulsar_actors.client.listener import Pump
 from pulsar_actors.client.parts import Parts
+from pulsar_actors.exceptions import PulsarException
 from pulsar_actors.machines.consumer import Consumer
 from pulsar_actors.runtime.ack_box import AckBox
 from pulsar_actors.runtime.engine import Engine
@@ -28,7 +29,7 @@ class ConsumerParts(Parts[Consumer]):
         """Tell why nothing is handed out any longer, if that is so."""
         return self.hand_off.closed
 
-    def end(self, error: Exception) -> None:
+    def end(self, error: PulsarException) -> None:
         """Hand out nothing from now on."""
         self.hand_off.end(error)
         super().end(error)

@@ -2,12 +2,13 @@
 
 from typing import NamedTuple, cast
 
-from pulsar_actors.client.consumer_options import ConsumerOptions
+from pulsar_actors.client.common import Common
+from pulsar_actors.client.consumer_options import IN_ORDER, ConsumerOptions
 from pulsar_actors.client.enums import ConsumerType, KeySharedMode
 from pulsar_actors.client.message import Message
-from pulsar_actors.client.producing import Common
 from pulsar_actors.machines.consumer import Consumer, ConsumerSettings
-from pulsar_actors.machines.deliveries import Deliveries, Ledgers
+from pulsar_actors.machines.consumer_ledgers import Ledgers
+from pulsar_actors.machines.deliveries import Deliveries
 from pulsar_actors.machines.entry_intake import Delivery
 from pulsar_actors.machines.ledgers.ack_groups import AckGroups
 from pulsar_actors.machines.ledgers.ack_timeouts import AckTimeouts
@@ -37,7 +38,6 @@ _KEY_SHARED_MODES = {
     KeySharedMode.AutoSplit: WireKeySharedMode.AUTO_SPLIT,
     KeySharedMode.Sticky: WireKeySharedMode.STICKY,
 }
-IN_ORDER = (ConsumerType.Exclusive, ConsumerType.Failover)
 
 
 class Start(NamedTuple):

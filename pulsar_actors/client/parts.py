@@ -7,6 +7,7 @@ with that. Parts know of no handle: they outlive it while the actor closes, and 
 from abc import ABC, abstractmethod
 from typing import Generic, TypeVar
 
+from pulsar_actors.exceptions import PulsarException
 from pulsar_actors.machines.consumer import Consumer
 from pulsar_actors.machines.producer import Producer
 from pulsar_actors.runtime.actor import Address
@@ -34,7 +35,7 @@ class Parts(ABC, Generic[M]):
     def closed(self) -> Exception | None:
         """Tell why it is of no use any longer, if that is so."""
 
-    def end(self, error: Exception) -> None:
+    def end(self, error: PulsarException) -> None:
         """End everything, where there is no actor any longer to do so."""
         self.ties.debts.end(error)
         settle(self.ties.ended, None)

@@ -2,7 +2,7 @@
 
 from pulsar_actors.client.parts import Parts
 from pulsar_actors.client.reports import Reports
-from pulsar_actors.exceptions import OutcomeUnknown
+from pulsar_actors.exceptions import PulsarException
 from pulsar_actors.machines.producer import Producer
 from pulsar_actors.runtime.engine import Engine
 from pulsar_actors.runtime.outbox import Outbox
@@ -24,15 +24,14 @@ class ProducerParts(Parts[Producer]):
         """Tell why no message is taken any longer, if that is so."""
         return self.outbox.closed
 
-    def end(self, error: Exception) -> None:
+    def end(self, error: PulsarException) -> None:
         """Fail what is pending, and refuse everything from now on."""
         self.outbox.end(error)
         for failed in self.outbox.pending.fail_all():
             packed = failed.token
             assert isinstance(packed, Packed)  # noqa: S101 - the token of a pending send
             packed.release()
-            unknown = OutcomeUnknown(f"it was sent and no receipt came before the end: {error}")
-            self.reports(packed.messages, unknown if failed.may_be_stored else error)
+            self.reports(packed.messages, failed.told(error))
         super().end(error)
 
     def forget(self, error: Exception) -> None:

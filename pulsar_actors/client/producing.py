@@ -1,10 +1,10 @@
 """What a producer is made of: options into the command, the ledgers and the machine of a new producer."""
 
-from typing import NamedTuple, cast
+from typing import cast
 
+from pulsar_actors.client.common import Common
 from pulsar_actors.client.enums import BatchingType
 from pulsar_actors.client.producer_options import ProducerOptions
-from pulsar_actors.machines.ledgers.backoff import Backoff
 from pulsar_actors.machines.ledgers.batching import BatchLimits
 from pulsar_actors.machines.ledgers.pending_sends import PendingSends
 from pulsar_actors.machines.ledgers.send_quota import SendQuota
@@ -15,19 +15,6 @@ from pulsar_actors.runtime.packing import Packed
 from pulsar_actors.runtime.producer_actor import Manner
 from pulsar_actors.wire.PulsarApi_pb2 import CommandProducer, CompressionType, KeyValue, ProducerAccessMode
 from pulsar_actors.wire.topic_name import TopicName
-
-
-class Common(NamedTuple):
-    """What all producers and consumers of a client are told. Times are in seconds."""
-
-    operation_timeout: float
-    tls: bool
-    first_backoff: float
-    longest_backoff: float
-
-    def backoff(self, loop: Loop) -> Backoff:
-        """Make the pauses of one producer or consumer."""
-        return Backoff(loop.chance, self.first_backoff, self.longest_backoff)
 
 
 def command_of(options: ProducerOptions, producer_id: int, initial_subscription: str) -> CommandProducer:

@@ -16,7 +16,8 @@ from pulsar_actors.runtime.future import SlimFuture
 from pulsar_actors.runtime.hand_off import HandOff
 
 _timeout = optional(whole_number(-LONGEST_MS, LONGEST_MS))
-AT_ONCE = ConsumerBatchReceivePolicy(-1, 10 * 1024 * 1024, 100)
+USUAL_POLICY = ConsumerBatchReceivePolicy(-1, -1, 100)
+"""Where none was given: what comes within a tenth of a second, up to the limit that time alone has."""
 
 
 class Receiving:

@@ -12,6 +12,7 @@ from google.protobuf.message import Message as Command
 
 from pulsar_actors.client import consuming, producing
 from pulsar_actors.client.client_options import ClientOptions
+from pulsar_actors.client.common import Common
 from pulsar_actors.client.connecting import entrance
 from pulsar_actors.client.consumer_options import ConsumerOptions
 from pulsar_actors.client.consumer_parts import ConsumerParts
@@ -56,7 +57,7 @@ class Workshop:
         url = ServiceUrl.parse(options.service_url)
         timeout = float(options.operation_timeout_seconds)
         first, longest = options.initial_backoff_interval_ms / 1000, options.max_backoff_interval_ms / 1000
-        self._common = producing.Common(timeout, url.is_tls, first, longest)
+        self._common = Common(timeout, url.is_tls, first, longest)
         self._serial = 0
         self.guardian: Address = ClientActor.start(engine.loops, _settings(options, url, version, self.tally))
 

@@ -41,6 +41,7 @@ from pulsar_actors.machines.binding_events import (
     Detach,
     Detached,
     DropConnection,
+    EndAtOnce,
     Ended,
     LookedUp,
     LookUp,
@@ -264,6 +265,10 @@ class Binding(StateMachine, ABC):
     def await_close(self, event: Close, now: float) -> Effects:
         """Wait: the close is on its way already."""
         return self._fail_everything()
+
+    def end_without_goodbye(self, event: EndAtOnce, now: float) -> Effects:
+        """Leave the broker to find out; what it was asked, it may have done."""
+        return self._end(event.error)
 
     def end_closed(self, event: CloseAnswered | Detached, now: float) -> Effects:
         """End, now that the broker has let go; a binding ends with its connection, too."""

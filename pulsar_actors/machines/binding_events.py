@@ -26,6 +26,12 @@ class Close(NamedTuple):
     """End it."""
 
 
+class EndAtOnce(NamedTuple):
+    """End it without a word to the broker, and fail with this error whatever waits: the client ends, or has died."""
+
+    error: PulsarException
+
+
 # Events of the lookup and of the connection.
 
 

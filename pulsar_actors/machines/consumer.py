@@ -25,6 +25,7 @@ from pulsar_actors.machines.binding_events import (
     CloseTimedOut,
     CreationTimedOut,
     Detached,
+    EndAtOnce,
     LookedUp,
     LookupFailed,
     Migrated,
@@ -227,12 +228,14 @@ ROWS: Final = (
     Row(CloseAnswered,       CLOSING,         CLOSED,          None,                  "end_closed"),
     Row(CloseTimedOut,       CLOSING,         CLOSED,          None,                  "end_unanswered"),
     Row(Detached,            CLOSING,         CLOSED,          None,                  "end_closed"),
+    Row(EndAtOnce,           (IDLE, *LIVE, CLOSING), CLOSED,   None,                  "end_without_goodbye"),
     Row(Acknowledge,         ENDING,          INTERNAL,        None,                  "turn_acks_away"),
     Row(AcknowledgeUpTo,     ENDING,          INTERNAL,        None,                  "turn_ack_away"),
     Row(Seek,                ENDING,          INTERNAL,        None,                  "turn_away"),
     Row(Unsubscribe,         ENDING,          INTERNAL,        None,                  "turn_away"),
     Row(AskForLast,          ENDING,          INTERNAL,        None,                  "turn_away"),
     Row(Close,               ENDING,          INTERNAL),
+    Row(EndAtOnce,           OVER,            INTERNAL),
 
     # Nothing comes of these without a binding: the next one brings everything unacknowledged again.
     Row(HandedOut,           ENDING,                                   INTERNAL),
@@ -278,8 +281,8 @@ ROWS: Final = (
 # fmt: on
 
 OURS: Final = (
-    Open, Seek, Unsubscribe, AskForLast, Close, Acknowledge, AcknowledgeUpTo, Refuse, Redeliver, HandedOut, Returned,
-    Spoiled, Await, GiveUp,
+    Open, Seek, Unsubscribe, AskForLast, Close, EndAtOnce, Acknowledge, AcknowledgeUpTo, Refuse, Redeliver, HandedOut,
+    Returned, Spoiled, Await, GiveUp,
 )  # fmt: skip
 
 CHART: Final = Chart("consumer", states=State, initial=IDLE, final=OVER, ours=OURS, rows=ROWS)
@@ -495,7 +498,7 @@ class Consumer(Calls, chart=CHART):
         if acks_at != self._acks_at:
             self._acks_at = acks_at
             started += [] if acks_at is None else [self.timers.start(AcksDue, acks_at - now)]
-        sweep_at = self.deliveries.next_sweep()
+        sweep_at = self.deliveries.ledgers.next_sweep()
         if sweep_at != self._sweep_at:
             self._sweep_at = sweep_at
             started += [] if sweep_at is None else [self.timers.start(SweepDue, max(0.0, sweep_at - now))]

@@ -1,8 +1,8 @@
 """What one consumer was given, and what it owes the broker for it.
 
-Here the ledgers of a consumer meet: permits, acknowledgements, redelivery, timeouts, chunks, dead letters and the start
-position. A message that is acknowledged is no longer refused, late or on its last try; a seek makes all of them begin
-anew; and so on. Each method is one thing that happened, and gives the effects that follow from it.
+Here the ledgers of a consumer (`consumer_ledgers.py`) are told what happens, and what they say becomes effects: grants
+of permits, acknowledgements, requests for redelivery, dead letters. Each method is one thing that happened, and gives
+what follows from it.
 
 Whether anything can be said to the broker at the moment is the chart's knowledge. A method whose effects go to the
 broker is called while there is a binding; what happens without one has methods of its own, which only take notes.
@@ -16,7 +16,6 @@ from. There an acknowledgement ends at once, and nothing is ever taken for a mes
 """
 
 from collections.abc import Iterable, Iterator, Sequence
-from typing import NamedTuple
 
 from google.protobuf.message import Message
 
@@ -39,19 +38,16 @@ from pulsar_actors.machines.consumer_events import (
     Spoiled,
     Tell,
 )
+from pulsar_actors.machines.consumer_ledgers import Ledgers
 from pulsar_actors.machines.entry_intake import Delivery, EntryIntake, Intake
 from pulsar_actors.machines.ledgers import ack_set
 from pulsar_actors.machines.ledgers.ack_command import AckGroup, corrupt
-from pulsar_actors.machines.ledgers.ack_groups import AckGroups
 from pulsar_actors.machines.ledgers.ack_outcome import Outcome
-from pulsar_actors.machines.ledgers.ack_timeouts import AckTimeouts
-from pulsar_actors.machines.ledgers.chunks import ChunkAssembly
-from pulsar_actors.machines.ledgers.dead_letters import DeadLetters
 from pulsar_actors.machines.ledgers.entry_key import EntryKey, is_real
 from pulsar_actors.machines.ledgers.generations import Generation
-from pulsar_actors.machines.ledgers.permits import MOST_PERMITS, Permits
-from pulsar_actors.machines.ledgers.redelivery import RedeliverAll, Redelivery
-from pulsar_actors.machines.ledgers.start_position import StartAt, StartPosition
+from pulsar_actors.machines.ledgers.permits import MOST_PERMITS
+from pulsar_actors.machines.ledgers.redelivery import RedeliverAll
+from pulsar_actors.machines.ledgers.start_position import StartAt
 from pulsar_actors.wire.batch import is_batch
 from pulsar_actors.wire.frames import message_limit
 from pulsar_actors.wire.ids import unsigned
@@ -62,18 +58,6 @@ from pulsar_actors.wire.PulsarApi_pb2 import (
     CommandRedeliverUnacknowledgedMessages,
     MessageIdData,
 )
-
-
-class Ledgers(NamedTuple):
-    """The ledgers of one consumer."""
-
-    permits: Permits
-    acks: AckGroups
-    redelivery: Redelivery
-    chunks: ChunkAssembly
-    start: StartPosition
-    timeouts: AckTimeouts | None = None
-    dead: DeadLetters[Delivery] | None = None
 
 
 class Deliveries:
@@ -129,14 +113,8 @@ class Deliveries:
         return [*self.send_acks(), *self._flow(self.ledgers.permits.subscribed(self.generation))]
 
     def unbound(self, now: float) -> None:
-        """Hold unanswered acknowledgements; all the rest comes again by itself with the next binding."""
-        self.ledgers.acks.disconnected(now)
-        self.ledgers.redelivery.clear()
-        self.ledgers.chunks.drop_unfinished()
-        if self.ledgers.timeouts is not None:
-            self.ledgers.timeouts.clear()
-        if self.ledgers.dead is not None:
-            self.ledgers.dead.clear()
+        """Expect again what was on its way."""
+        self.ledgers.unbound(now)
 
     # Messages come in.
 
@@ -199,20 +177,7 @@ class Deliveries:
         return self._settle(self.ledgers.acks.acknowledge_up_to(event.message_id, event.generation, now, event.token))
 
     def _settle(self, outcome: Outcome) -> Effects:
-        ledgers = self.ledgers
-        for entry in outcome.entries:
-            ledgers.redelivery.acknowledged(entry)
-            if ledgers.timeouts is not None:
-                ledgers.timeouts.acknowledged(entry)
-            if ledgers.dead is not None:
-                ledgers.dead.acknowledged(entry)
-        if outcome.up_to is not None:
-            ledgers.redelivery.acknowledged_up_to(outcome.up_to)
-            ledgers.chunks.acknowledged_up_to(outcome.up_to)
-            if ledgers.timeouts is not None:
-                ledgers.timeouts.acknowledged_up_to(outcome.up_to)
-            if ledgers.dead is not None:
-                ledgers.dead.acknowledged_up_to(outcome.up_to)
+        self.ledgers.acknowledged(outcome)
         failed = [Acked((token,), fault) for token, fault in outcome.faults if token is not None]
         return [*([Acked(outcome.tokens, None)] if outcome.tokens else []), *failed]
 
@@ -335,31 +300,12 @@ class Deliveries:
     def sought(self, target: MessageId | int) -> Effects:
         """Begin anew elsewhere: everything known of earlier messages is void."""
         self.generation = self.generation.sought()
-        ledgers = self.ledgers
-        if isinstance(target, int):
-            ledgers.start.sought_time(target)
-        else:
-            ledgers.start.sought(target)
-        ledgers.redelivery.clear()
-        ledgers.chunks.clear()
-        if ledgers.timeouts is not None:
-            ledgers.timeouts.clear()
-        if ledgers.dead is not None:
-            ledgers.dead.clear()
-        void = ledgers.acks.sought(self.generation)
+        void = self.ledgers.sought(target, self.generation)
         return [ClearQueue(self.generation), *([Acked(void, None)] if void else [])]
 
     def sought_while_bound(self, target: MessageId | int) -> Effects:
         """Begin anew, on the same binding."""
         return [*self.sought(target), *self._flow(self.ledgers.permits.cleared(self.generation))]
-
-    def next_sweep(self) -> float | None:
-        """Give the time at which something is due."""
-        ledgers = self.ledgers
-        times = [ledgers.redelivery.next_due(), ledgers.chunks.next_expiry()]
-        if ledgers.timeouts is not None:
-            times.append(ledgers.timeouts.next_due())
-        return min((time for time in times if time is not None), default=None)
 
     def _entries(self, message_ids: Iterable[MessageId]) -> Iterator[EntryKey]:
         return (entry for one in message_ids for entry in self.ledgers.chunks.chunks_of(one))

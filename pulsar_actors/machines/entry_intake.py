@@ -104,7 +104,7 @@ class EntryIntake:
         self._dead_letters = dead
 
     @property
-    def _acks_count(self) -> bool:
+    def _leaves_out_acknowledged(self) -> bool:
         """Tell whether what was acknowledged is left out.
 
         A reader acknowledges by itself and goes on behind what it has opened. It meets that again only if it was sent
@@ -136,7 +136,9 @@ class EntryIntake:
         delivery = Delivery(message_id, entry, entry.payload, sent, command.redelivery_count)
         intake.arrived += delivery.messages
         epoch = command.consumer_epoch if command.HasField("consumer_epoch") else None
-        if self._redelivery.is_stale(epoch) or (self._acks_count and self._ack_groups.is_acknowledged(message_id)):
+        if self._redelivery.is_stale(epoch) or (
+            self._leaves_out_acknowledged and self._ack_groups.is_acknowledged(message_id)
+        ):
             intake.returned += delivery.messages
             return
         self._start.met(message_id.position)
@@ -174,7 +176,7 @@ class EntryIntake:
 
     def _wanted_of_batch(self, delivery: Delivery, intake: Intake) -> int:
         entry, sent, size = delivery.message_id.position, delivery.wanted, delivery.entry.metadata.num_messages_in_batch
-        left = self._ack_groups.left_of(entry, sent) if self._acks_count else sent
+        left = self._ack_groups.left_of(entry, sent) if self._leaves_out_acknowledged else sent
         if not left:  # the broker knows of some, only we of the others: nobody else can tell that this is all
             intake.acknowledge.append(delivery.message_id)
         elif sent < ack_set.full(size):

@@ -17,7 +17,7 @@ from collections.abc import Callable
 from enum import Enum, unique
 from typing import Any, Final, NamedTuple
 
-from pulsar_actors.exceptions import ConnectError, ConnectionLost, OutcomeUnknown, PulsarException, Timeout
+from pulsar_actors.exceptions import ConnectionLost, PulsarException, Timeout
 from pulsar_actors.machines.binding import Binding
 from pulsar_actors.machines.binding_events import (
     BrokerClosed,
@@ -26,6 +26,7 @@ from pulsar_actors.machines.binding_events import (
     CloseTimedOut,
     CreationTimedOut,
     Detached,
+    EndAtOnce,
     Fail,
     LookedUp,
     LookupFailed,
@@ -162,9 +163,11 @@ ROWS: Final = (
     Row(CloseAnswered,    CLOSING,       CLOSED,        None,                  "end_closed"),
     Row(CloseTimedOut,    CLOSING,       CLOSED,        None,                  "end_unanswered"),
     Row(Detached,         CLOSING,       CLOSED,        None,                  "end_closed"),
+    Row(EndAtOnce,        (IDLE, *LIVE), CLOSED,        None,                  "end_without_goodbye"),
     Row(Publish,          ENDING,        INTERNAL,      None,                  "turn_away"),
     Row(Flush,            OVER,          INTERNAL,      None,                  "turn_flush_away"),
     Row(Close,            ENDING,        INTERNAL),
+    Row(EndAtOnce,        OVER,          INTERNAL),
 
     # Too late, or too early to mean anything.
     Row(LookedUp,         (IDLE, CONNECTING, WAITING, *FOUND, *ENDING),                    INTERNAL),
@@ -187,7 +190,9 @@ ROWS: Final = (
 )
 # fmt: on
 
-CHART: Final = Chart("producer", states=State, initial=IDLE, final=OVER, ours=[Open, Publish, Flush, Close], rows=ROWS)
+OURS: Final = (Open, Publish, Flush, Close, EndAtOnce)
+
+CHART: Final = Chart("producer", states=State, initial=IDLE, final=OVER, ours=OURS, rows=ROWS)
 
 
 class ProducerSettings(NamedTuple):
@@ -330,7 +335,7 @@ class Producer(Binding, chart=CHART):
         item = self._refused(event)
         assert item is not None  # noqa: S101 - the guard has looked
         failed = self.pending.fail(item)
-        return [_failure(failed, event.error), *self._finished_flushes()]
+        return [Fail(failed.token, failed.told(event.error)), *self._finished_flushes()]
 
     # Whether bound or not.
 
@@ -392,17 +397,8 @@ class Producer(Binding, chart=CHART):
 
     def _fail_pending(self, error: PulsarException, refused: object = None) -> Effects:
         failed = self.pending.fail_all()
-        sends = [Fail(one.token, error) if one.token is refused else _failure(one, error) for one in failed]
+        sends = [Fail(one.token, error if one.token is refused else one.told(error)) for one in failed]
         return [*sends, *self._finished_flushes()]
-
-
-def _failure(failed: Failed[Any], error: PulsarException) -> Fail:
-    """Tell apart what may be stored and what never left."""
-    if failed.may_be_stored and not isinstance(error, OutcomeUnknown):
-        return Fail(failed.token, OutcomeUnknown(f"it was sent and no receipt came before the end: {error}"))
-    if not failed.may_be_stored and isinstance(error, OutcomeUnknown):
-        return Fail(failed.token, ConnectError(f"it was not sent: {error}"))
-    return Fail(failed.token, error)
 
 
 def _late(failed: Failed[Any]) -> Timeout:

@@ -109,6 +109,11 @@ class LoopActor(pykka.Actor):
         """End well: nothing more is received."""
         self._stop()
 
+    def tell_guardian(self, message: object) -> None:
+        """Tell the guardian, unless this is the guardian."""
+        if self.guardian is not None:
+            tell(self.guardian, message)
+
     def take(self, envelope: Any) -> None:  # noqa: ANN401 - pykka's type is its own
         """Receive the next message."""
         if self.actor_stopped.is_set():
@@ -155,8 +160,7 @@ class LoopActor(pykka.Actor):
             self.abandon(bug)
         except Exception:  # noqa: BLE001 - it is not ours, or it is a bug, and is told
             LOG.exception("%s could not even end what it owed", type(self).__name__)
-        if self.guardian is not None:
-            tell(self.guardian, Died(self.actor_ref, bug))
+        self.tell_guardian(Died(self.actor_ref, bug))
 
     def _create_actor_inbox(self) -> LoopInbox:  # type: ignore[override] # pykka calls it on the instance
         return LoopInbox(self)

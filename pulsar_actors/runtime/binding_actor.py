@@ -1,8 +1,8 @@
 """What the actors of producers and consumers share: how they carry out what binds them to a broker.
 
-The machine says look up, attach, ask; this asks the lookup's actor, the guardian and the connection, and turns what
-they answer into the machine's events. What belongs to an earlier attachment is dropped here, by its number; what
-answers an earlier question, by the machine.
+The machine says look up, attach, ask; this asks the guardian and the connection, and turns what they answer into the
+machine's events. What belongs to an earlier attachment is dropped here, by its number; what answers an earlier
+question, by the machine.
 
 An actor stays after its machine's end until its handle is let go of, for somebody may still close it: it goes when it
 is both over and unwanted.
@@ -10,9 +10,7 @@ is both over and unwanted.
 
 from typing import Any, ClassVar, TypeVar
 
-from google.protobuf.message import Message
-
-from pulsar_actors.exceptions import AlreadyClosed, BrokerRefusal, PulsarException, Timeout
+from pulsar_actors.exceptions import AlreadyClosed, BrokerRefusal, InternalError, PulsarException, Timeout
 from pulsar_actors.machines.binding import Binding
 from pulsar_actors.machines.binding_events import (
     AskToClose,
@@ -25,6 +23,7 @@ from pulsar_actors.machines.binding_events import (
     Detach,
     Detached,
     DropConnection,
+    EndAtOnce,
     Ended,
     Fail,
     LookedUp,
@@ -38,7 +37,6 @@ from pulsar_actors.machines.connection_events import Ask, Drop, Leave
 from pulsar_actors.machines.lookup_events import Target
 from pulsar_actors.runtime.actor import Address, MachineActor, tell
 from pulsar_actors.runtime.binding_messages import (
-    Abandon,
     AttachMember,
     BrokerFound,
     CloseHandle,
@@ -111,9 +109,10 @@ class BindingActor(MachineActor[B]):
             case Unbound(number, error):
                 self._unbound(number, error)
             case CloseHandle():
-                self._close()
-            case Abandon(error):
-                self.abandon(error)
+                self.before_closing()
+                self._end_by(Close())
+            case EndAtOnce():
+                self._end_by(message)
             case _:
                 self.call(message)
 
@@ -136,10 +135,9 @@ class BindingActor(MachineActor[B]):
         """Fail what callers have handed over; more of it is refused from now on."""
         self.debts.end(error)
 
-    def abandon(self, bug: PulsarException) -> None:
-        """Fail everything, and go. After a bug the connection goes on, so the broker is told."""
-        if self.bug is not None:
-            self._say_goodbye()
+    def abandon(self, bug: InternalError) -> None:
+        """Fail everything, and go. The connection goes on, so the broker is told."""
+        self._say_goodbye()
         self.end(bug)
         settle(self.created, bug)
         self._leave()
@@ -150,11 +148,9 @@ class BindingActor(MachineActor[B]):
         if isinstance(message, Joining):
             tell(message.connection, Leave(self._member(message.number)))
 
-    def ask(self, effect: Any, command: Message, timeout: float) -> None:  # noqa: ANN401 - one of the Ask effects
-        """Ask the broker; the answer becomes an event by the effect's class."""
-        if self._connection is not None:
-            token = Token(self.actor_ref, (type(effect), effect.attempt))
-            tell(self._connection, Ask(command, token, timeout))
+    def ask(self, effect: Any, number: int) -> None:  # noqa: ANN401 - one of the Ask effects
+        """Ask the broker; the answer becomes an event by the effect's class, and carries the number."""
+        self.say(Ask(effect.command, Token(self.actor_ref, (type(effect), number)), effect.timeout))
 
     def say(self, message: object) -> None:
         """Tell the connection something, if there is one."""
@@ -171,16 +167,16 @@ class BindingActor(MachineActor[B]):
 
     def answered(self, question: Any, answer: Any) -> None:  # noqa: ANN401 - any question and its answer
         """Make it the event that the machine waits for."""
-        kind, attempt = question
+        kind, number = question
         outcomes = self.OUTCOMES[kind]
         if isinstance(answer, BrokerRefusal):
             self.vitals.last_error = answer
-            self.feed(outcomes.refused(attempt, answer))
+            self.feed(outcomes.refused(number, answer))
         elif isinstance(answer, Timeout):
             self.vitals.last_error = answer
-            self.feed(outcomes.timed_out(attempt, answer))
+            self.feed(outcomes.timed_out(number, answer))
         elif isinstance(answer, outcomes.answer):
-            self.feed(outcomes.done(attempt, answer))
+            self.feed(outcomes.done(number, answer))
         elif not isinstance(answer, PulsarException):  # the end of a connection is told as `Unbound`
             self.feed(Misanswered(kind, answer))
 
@@ -205,18 +201,17 @@ class BindingActor(MachineActor[B]):
             LOG.info("%s has no connection to its broker: %s", self, error)
             self.feed(Detached(number, error))
 
-    def _close(self) -> None:
+    def _end_by(self, event: Close | EndAtOnce) -> None:
         self._unwanted = True
         if self._over:
             self._retire()
         else:
-            self.before_closing()
-            self.feed(Close())
+            self.feed(event)
 
     def _retire(self) -> None:
         """Answer whoever waits for the end, and go."""
         settle(self.ended, None)
-        tell(self._place.guardian, Retired(self.actor_ref))
+        self.tell_guardian(Retired(self.actor_ref))
         self.finish()
 
     def _member(self, number: int) -> Member:
@@ -237,13 +232,13 @@ class BindingActor(MachineActor[B]):
 
     def _look_up(self, effect: LookUp) -> None:
         asker = Token(self.actor_ref, effect.attempt)
-        tell(self._place.guardian, FindBroker(effect.topic, effect.cluster_url, asker))
+        self.tell_guardian(FindBroker(effect.topic, effect.cluster_url, asker))
 
     def _attach(self, effect: Attach) -> None:
         broker = effect.broker
         assert isinstance(broker, (Target, str))  # noqa: S101 - what lookups and brokers give
         self._attaching = effect.connection
-        tell(self._place.guardian, AttachMember(broker, self._place.slot, self._member(effect.connection)))
+        self.tell_guardian(AttachMember(broker, self._place.slot, self._member(effect.connection)))
 
     def _detach(self, effect: Detach) -> None:
         self._leave()
@@ -252,8 +247,9 @@ class BindingActor(MachineActor[B]):
         self.vitals.last_error = effect.error
         self.say(Drop(effect.error))
 
-    def _ask_to_close(self, effect: AskToClose) -> None:
-        self.ask(effect, effect.command, effect.timeout)
+    def ask_attempt(self, effect: Any) -> None:  # noqa: ANN401 - one of the Ask effects that have an attempt
+        """Ask, by the number of the attempt."""
+        self.ask(effect, effect.attempt)
 
     def _fail_creation(self, effect: CreationFailed) -> None:
         self._unwanted = True
@@ -274,7 +270,7 @@ class BindingActor(MachineActor[B]):
         Attach: _attach,
         Detach: _detach,
         DropConnection: _drop,
-        AskToClose: _ask_to_close,
+        AskToClose: ask_attempt,
         CreationFailed: _fail_creation,
         Fail: _fail,
         Ended: _ended,

@@ -59,9 +59,3 @@ class Retired(NamedTuple):
 
 class CloseHandle(NamedTuple):
     """End the producer or consumer; `Ties.ended` tells when that is done."""
-
-
-class Abandon(NamedTuple):
-    """From the guardian: end at once, with this error."""
-
-    error: PulsarException

@@ -12,6 +12,7 @@ from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
 from pulsar_actors.exceptions import AlreadyClosed, InternalError, PulsarException
+from pulsar_actors.machines.binding_events import EndAtOnce
 from pulsar_actors.machines.connection_events import Close, Dial, Join, Retire
 from pulsar_actors.machines.connection_settings import ConnectionSettings
 from pulsar_actors.machines.ledgers.broker_address import Way, way_to
@@ -19,7 +20,6 @@ from pulsar_actors.machines.ledgers.connection_pool import ConnectionPool
 from pulsar_actors.machines.lookup_events import Target
 from pulsar_actors.runtime.actor import Address, Died, LoopActor, tell
 from pulsar_actors.runtime.binding_messages import (
-    Abandon,
     AttachMember,
     BrokerFound,
     CloseHandle,
@@ -256,7 +256,7 @@ class ClientActor(LoopActor):
 
     def _abandon_all(self, error: PulsarException) -> None:
         for handle in self._handles:
-            tell(handle, Abandon(error))
+            tell(handle, EndAtOnce(error))
 
     def _close_on(self) -> None:
         """Take the next step when everybody has taken the last."""

@@ -127,7 +127,7 @@ class ConnectionActor(MachineActor[Connection]):
     def over(self) -> None:
         """Go: nothing is left to do."""
         if not self.actor_stopped.is_set():
-            tell(self._guardian, Buried(self.actor_ref))
+            self.tell_guardian(Buried(self.actor_ref))
             self.finish()
 
     def _hear(self, event: object) -> None:
@@ -159,11 +159,6 @@ class ConnectionActor(MachineActor[Connection]):
         if self._members.get((member.kind, member.id)) == member:
             del self._members[member.kind, member.id]
         self.feed(Leave(member))
-
-    @property
-    def _guardian(self) -> Address:
-        assert self.guardian is not None  # noqa: S101 - a connection is never the guardian
-        return self.guardian
 
     # One method for each effect.
 
@@ -235,10 +230,10 @@ class ConnectionActor(MachineActor[Connection]):
         members, self._members = self._members, {}
         for member in members.values():
             tell(member.address, Unbound(member.number, effect.error))
-        tell(self._guardian, Gone(self.actor_ref))
+        self.tell_guardian(Gone(self.actor_ref))
 
     def _say_used(self, effect: StillUsed) -> None:
-        tell(self._guardian, Used(self.actor_ref))
+        self.tell_guardian(Used(self.actor_ref))
 
     PERFORMS: ClassVar = {
         OpenSocket: _open_socket,

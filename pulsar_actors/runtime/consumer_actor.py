@@ -8,8 +8,7 @@ a seek or the end of a connection never overtakes it.
 from collections.abc import Callable, Sequence
 from typing import Any, ClassVar, NamedTuple
 
-from pulsar_actors.exceptions import PulsarException
-from pulsar_actors.machines.connection_events import Ask
+from pulsar_actors.exceptions import InternalError, PulsarException
 from pulsar_actors.machines.connection_events import Tell as Say
 from pulsar_actors.machines.consumer import Consumer
 from pulsar_actors.machines.consumer_events import (
@@ -54,7 +53,7 @@ from pulsar_actors.runtime.binding_messages import Place
 from pulsar_actors.runtime.future import is_promise, settle
 from pulsar_actors.runtime.hand_off import HandOff
 from pulsar_actors.runtime.loop import Loop
-from pulsar_actors.runtime.members import Bound, Token
+from pulsar_actors.runtime.members import Bound
 from pulsar_actors.runtime.outcomes import Outcomes, by_attempt
 from pulsar_actors.runtime.ties import Ties
 from pulsar_actors.wire.frames import message_limit
@@ -143,7 +142,7 @@ class ConsumerActor(BindingActor[Consumer]):
         self._hand_off.end(error)
         self._wiring.arrived()
 
-    def abandon(self, bug: PulsarException) -> None:
+    def abandon(self, bug: InternalError) -> None:
         """Fail the acknowledgements that wait for an answer, too."""
         try:
             for token in self.machine.deliveries.ledgers.acks.abandon():
@@ -172,14 +171,11 @@ class ConsumerActor(BindingActor[Consumer]):
 
     # One method for each effect.
 
-    def _ask_attempt(self, effect: AskToSubscribe | AskToSeek | AskToUnsubscribe) -> None:
-        self.ask(effect, effect.command, effect.timeout)
-
     def _ask_to_tell_last(self, effect: AskToTellLast) -> None:
-        self.say(Ask(effect.command, Token(self.actor_ref, (AskToTellLast, effect.question)), effect.timeout))
+        self.ask(effect, effect.question)
 
     def _ask_to_ack(self, effect: AskToAck) -> None:
-        self.say(Ask(effect.command, Token(self.actor_ref, (AskToAck, effect.ack)), effect.timeout))
+        self.ask(effect, effect.ack)
 
     def _tell_broker(self, effect: Tell) -> None:
         self.say(Say(effect.command))
@@ -233,9 +229,9 @@ class ConsumerActor(BindingActor[Consumer]):
     }
     PERFORMS: ClassVar = {
         **BindingActor.PERFORMS,
-        AskToSubscribe: _ask_attempt,
-        AskToSeek: _ask_attempt,
-        AskToUnsubscribe: _ask_attempt,
+        AskToSubscribe: BindingActor[Consumer].ask_attempt,
+        AskToSeek: BindingActor[Consumer].ask_attempt,
+        AskToUnsubscribe: BindingActor[Consumer].ask_attempt,
         AskToTellLast: _ask_to_tell_last,
         AskToAck: _ask_to_ack,
         Tell: _tell_broker,

@@ -1,7 +1,7 @@
 """What carries one client: its loops, the threads of its listeners, and the way in which callers wait.
 
 Callers' threads and the loops meet here and in the hand-over queues, nowhere else. An engine starts its loops and its
-workers, and it alone stops them: a client has all of it run by one `stop`, when it ends. Like the loop, it has two
+workers, and it alone stops them: a client that ends calls `stop`, once, for all of it. Like the loop, it has two
 implementations: `thread_engine.py`, and the simulation's.
 """
 

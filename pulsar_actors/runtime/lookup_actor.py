@@ -206,8 +206,7 @@ class LookupActor(LoopActor):
             self._feed(following, Begin())
 
     def _reach(self, target: Target, question: int, inquiry: Inquiry) -> None:
-        assert self.guardian is not None  # noqa: S101 - it has one
-        tell(self.guardian, Reach(target, inquiry.cluster_url, Token(self.actor_ref, question)))
+        self.tell_guardian(Reach(target, inquiry.cluster_url, Token(self.actor_ref, question)))
 
     def _inquire(self, question: Ask, inquiry: Inquiry) -> None:
         assert inquiry.connection is not None  # noqa: S101 - the machine has heard that it is there

@@ -15,6 +15,9 @@ from typing import Any, Protocol, TypeAlias, TypeVar
 
 Buffer: TypeAlias = bytes | bytearray | memoryview
 
+MOST_BUFFERS = 512
+"""For one `Transport.send`: fewer than any system's limit."""
+
 T = TypeVar("T")
 
 
@@ -44,6 +47,8 @@ class Transport(ABC):
     @abstractmethod
     def send(self, buffers: Sequence[Buffer]) -> int:
         """Write as much as fits now, from the first buffer on, and tell how many bytes that was.
+
+        Of more than `MOST_BUFFERS` the rest may be left for the next time.
 
         An error is not raised: the owner hears of it as `lost`, later.
         """

@@ -80,7 +80,7 @@ def open_entry(delivery: Delivery, opened: Opened, make: Make, limit: int, *, co
     return Contents(messages, indexes, delivery.messages - len(indexes), sum([len(single.payload) for single in left]))
 
 
-def _inflated(delivery: Delivery, limit: int) -> bytes | bytearray | memoryview:
+def _inflated(delivery: Delivery, limit: int) -> Octets:
     metadata = delivery.entry.metadata
     if metadata.num_chunks_from_msg <= 1:  # chunks were verified when they were put together
         delivery.entry.verify()

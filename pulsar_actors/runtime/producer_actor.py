@@ -8,7 +8,7 @@ delay, unless somebody flushes: a blocking send does, for there is nothing to wa
 from collections.abc import Sequence
 from typing import Any, ClassVar, NamedTuple
 
-from pulsar_actors.exceptions import AlreadyClosed, InvalidArgument, PulsarException
+from pulsar_actors.exceptions import AlreadyClosed, InternalError, InvalidArgument, PulsarException
 from pulsar_actors.machines.binding_events import Fail
 from pulsar_actors.machines.connection_events import Ship
 from pulsar_actors.machines.ledgers.batching import Batch, count_complete, plan_batches, plan_key_batches
@@ -124,7 +124,7 @@ class ProducerActor(BindingActor[Producer]):
         self._outbox.end(error)
         super().end(error)
 
-    def abandon(self, bug: PulsarException) -> None:
+    def abandon(self, bug: InternalError) -> None:
         """Fail what is pending, too, and what a bug has kept from being so."""
         pending = self.machine.pending
         try:
@@ -241,9 +241,6 @@ class ProducerActor(BindingActor[Producer]):
 
     # One method for each effect.
 
-    def _ask_to_create(self, effect: AskToCreate) -> None:
-        self.ask(effect, effect.command, effect.timeout)
-
     def _send(self, effect: Send) -> None:
         self.say(Ship(tuple(PackedParcel(item.token, item.next_frame) for item in effect.items)))
 
@@ -274,7 +271,7 @@ class ProducerActor(BindingActor[Producer]):
     }
     PERFORMS: ClassVar = {
         **BindingActor.PERFORMS,
-        AskToCreate: _ask_to_create,
+        AskToCreate: BindingActor[Producer].ask_attempt,
         Send: _send,
         Opened: _opened,
         Complete: _complete_batch,

@@ -19,7 +19,7 @@ from pulsar_actors.machines.connection_events import (
     TcpOpened,
     TlsAgreed,
 )
-from pulsar_actors.runtime.actor import Address, LoopActor, tell
+from pulsar_actors.runtime.actor import Address, LoopActor
 from pulsar_actors.runtime.channel import Channel
 from pulsar_actors.runtime.loop import Loop
 from pulsar_actors.runtime.tls import TlsStream
@@ -122,5 +122,4 @@ class SocketActor(LoopActor):
             self._channel.secure(TlsStream(made, host))
 
     def _say(self, event: object) -> None:
-        assert self.guardian is not None  # noqa: S101 - its connection is
-        tell(self.guardian, FromSocket(self._serial, event))
+        self.tell_guardian(FromSocket(self._serial, event))

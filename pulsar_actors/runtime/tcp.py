@@ -12,12 +12,9 @@ import socket
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from pulsar_actors.runtime.loop import Buffer, Listener, Loop, Owner, Transport
+from pulsar_actors.runtime.loop import MOST_BUFFERS, Buffer, Listener, Loop, Owner, Transport
 
 READ_SIZE = 256 * 1024
-MOST_BUFFERS = 512
-"""In one write: fewer than any system's limit."""
-
 BACKLOG = 128
 RESOLVE_TIMEOUT = 30.0
 _GATHERS = hasattr(socket.socket, "sendmsg")  # not on Windows

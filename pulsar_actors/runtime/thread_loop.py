@@ -111,11 +111,7 @@ class ThreadLoop(Loop):
         Nothing is sent, and nothing is taken out of the selector one by one, for the parent has the same one.
         """
         self._running = False
-        for key in list(_registered(self._selector)):
-            if isinstance(key.fileobj, socket.socket):
-                key.fileobj.close()
-        self._selector.close()
-        self._waker.close()
+        self._close_sockets()
 
     def _run(self) -> None:
         while self._running:
@@ -126,7 +122,8 @@ class ThreadLoop(Loop):
             for key, mask in events:
                 self._call(key.data, mask)
             self._run_due()
-        self._close_all()
+        self._close_sockets()
+        self._helper.stop()
 
     def _run_ready(self) -> None:
         ready = self._ready
@@ -165,13 +162,12 @@ class ThreadLoop(Loop):
     def _end(self, _: None) -> None:
         self._running = False
 
-    def _close_all(self) -> None:
+    def _close_sockets(self) -> None:
         for key in list(_registered(self._selector)):
             if isinstance(key.fileobj, socket.socket):
                 key.fileobj.close()
         self._selector.close()
         self._waker.close()
-        self._helper.stop()
 
 
 def _registered(selector: selectors.BaseSelector) -> list[selectors.SelectorKey]:

@@ -7,26 +7,7 @@ an actor may go on closing after the last reference to its handle.
 from pulsar_actors.runtime.debts import Debts
 from pulsar_actors.runtime.future import SlimFuture
 from pulsar_actors.runtime.interleaving import THREADS, Interleaving
-
-
-class Vitals:
-    """How a producer or consumer has fared: what `stats` tells."""
-
-    __slots__ = ("attachments", "last_error")
-
-    def __init__(self) -> None:
-        self.attachments = 0
-        self.last_error: Exception | None = None
-
-    @property
-    def reconnects(self) -> int:
-        """How often it has come back to a broker."""
-        return max(0, self.attachments - 1)
-
-    @property
-    def last_error_text(self) -> str | None:
-        """What went wrong last, in words."""
-        return None if self.last_error is None else str(self.last_error)
+from pulsar_actors.runtime.vitals import Vitals
 
 
 class Ties:

@@ -7,18 +7,16 @@ hand over slices as the socket takes them, and nothing piles up here.
 TLS 1.2 and 1.3 are spoken, without renegotiation. Once agreed, a stream still has to listen before it can be sure:
 with TLS 1.3 a client is done first, and hears only afterwards that its certificate was refused.
 
-A failure says what is wrong and what can be done about it, in the words of the options of the client. Contexts say how
-certificates are checked; to make one reads files, which may block.
+A failure says what is wrong and what can be done about it, in the words of the options of the client. How certificates
+are checked is in the context that a stream is given: `tls_contexts.py` makes these.
 """
 
 import contextlib
 import ssl
-from collections.abc import Callable, Sequence
-from importlib import import_module
+from collections.abc import Sequence
 from typing import Final, NamedTuple
 
 from pulsar_actors.exceptions import InternalError, InvalidArgument, PulsarException
-from pulsar_actors.runtime.log import LOG
 from pulsar_actors.runtime.loop import Buffer
 from pulsar_actors.wire.excerpt import excerpt
 
@@ -185,92 +183,6 @@ class TlsStream:
         fault = error.reason or ""
         known = _FAULTS.get(fault) or _ALERTS.get(fault.partition("ALERT_")[2])
         return known or f"TLS broke: {fault.replace('_', ' ').lower() or error}"
-
-
-def client_context(
-    trust_certs_file: str | None = None,
-    *,
-    allow_insecure: bool = False,
-    validate_hostname: bool = True,
-    certificate_file: str | None = None,
-    private_key_file: str | None = None,
-) -> ssl.SSLContext:
-    """Make what a client's streams share.
-
-    Without a file of authorities to trust, those of certifi are taken if it is installed, the system's if it is not.
-    """
-    context = _restricted(ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT))
-    context.check_hostname = validate_hostname and not allow_insecure
-    if allow_insecure:
-        LOG.warning("tls_allow_insecure_connection is on: whoever answers is taken for the broker")
-        context.verify_mode = ssl.CERT_NONE
-    elif trust_certs_file is not None:
-        _trust(context, "tls_trust_certs_file_path", trust_certs_file)
-    else:
-        _trust_the_usual(context)
-    if certificate_file is not None:
-        option = "tls_certificate_file_path"
-        _show(context, (option, certificate_file), ("tls_private_key_file_path", private_key_file))
-    elif private_key_file is not None:
-        raise InvalidArgument("tls_private_key_file_path takes effect with tls_certificate_file_path only")
-    return context
-
-
-def server_context(
-    certificate_file: str, private_key_file: str, *, trust_certs_file: str | None = None
-) -> ssl.SSLContext:
-    """Make what a server's streams share; with a file of authorities to trust, clients have to show a certificate."""
-    context = _restricted(ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER))
-    _show(context, ("certificate_file", certificate_file), ("private_key_file", private_key_file))
-    if trust_certs_file is not None:
-        _trust(context, "trust_certs_file", trust_certs_file)
-        context.verify_mode = ssl.CERT_REQUIRED
-    return context
-
-
-def _restricted(context: ssl.SSLContext) -> ssl.SSLContext:
-    context.minimum_version = ssl.TLSVersion.TLSv1_2
-    context.options |= ssl.OP_NO_RENEGOTIATION
-    return context
-
-
-def _trust(context: ssl.SSLContext, option: str, file: str) -> None:
-    try:
-        context.load_verify_locations(cafile=file)
-    except OSError as fault:
-        raise _bad_file(option, file, "certificates in PEM", fault) from fault
-
-
-def _trust_the_usual(context: ssl.SSLContext) -> None:
-    try:
-        where: Callable[[], str] = import_module("certifi").where
-    except ImportError:
-        context.load_default_certs()
-    else:
-        context.load_verify_locations(cafile=where())
-
-
-def _show(context: ssl.SSLContext, certificate: tuple[str, str], key: tuple[str, str | None]) -> None:
-    """Load a certificate and its key; which of the files is at fault is found out by reading the first on its own."""
-    (option, file), (key_option, key_file) = certificate, key
-
-    def refuse_to_ask() -> str:
-        """Stand in for OpenSSL, which would ask at the terminal."""
-        raise InvalidArgument(f"{key_option} takes a key that is not encrypted, got {excerpt(key_file or file)}")
-
-    try:
-        ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT).load_verify_locations(cafile=file)
-    except OSError as fault:
-        raise _bad_file(option, file, "a certificate in PEM", fault) from fault
-    try:
-        context.load_cert_chain(file, key_file, password=refuse_to_ask)
-    except OSError as fault:
-        raise _bad_file(key_option, key_file or file, "the certificate's key in PEM", fault) from fault
-
-
-def _bad_file(option: str, file: str, takes: str, fault: OSError) -> InvalidArgument:
-    why = fault.reason if isinstance(fault, ssl.SSLError) else fault.strerror
-    return InvalidArgument(f"{option} takes the path of a file with {takes}, got {excerpt(file)}: {why or fault}")
 
 
 def _is_plain(opening: bytes) -> bool:

@@ -10,9 +10,8 @@ from collections import deque
 from collections.abc import Iterable, Sequence
 from typing import Protocol
 
-from pulsar_actors.runtime.loop import Buffer
+from pulsar_actors.runtime.loop import MOST_BUFFERS, Buffer
 
-MOST_BUFFERS = 512
 ENOUGH_BYTES = 512 * 1024
 """To be made ready at once: more than a socket takes."""
 

@@ -22,15 +22,14 @@ both are `DecompressionFailed` there.
 import struct
 import zlib
 from collections.abc import Callable
-from typing import Any, TypeAlias, cast
+from typing import Any, cast
 
 import cramjam
 import lz4.block
 
 from pulsar_actors.wire.errors import DecompressionFailed, EncodeError, UncompressedSizeCorruption
+from pulsar_actors.wire.octets import Octets
 from pulsar_actors.wire.PulsarApi_pb2 import CompressionType
-
-Buffer: TypeAlias = bytes | bytearray | memoryview
 
 # Neither library is typed well enough to be checked; the functions below are.
 _lz4 = cast("Any", lz4.block)
@@ -49,7 +48,7 @@ _ZSTD_MOST_EMPTY = 1_000
 _ZSTD_MIN_WINDOW_LIMIT = 8 << 20  # what the format's specification asks every decoder to bear
 
 
-def compress(codec: "CompressionType.ValueType", payload: Buffer) -> Buffer:
+def compress(codec: "CompressionType.ValueType", payload: Octets) -> Octets:
     """Squeeze a payload; with `NONE` it comes back as it is, not copied."""
     if codec == CompressionType.NONE:
         return payload
@@ -59,7 +58,7 @@ def compress(codec: "CompressionType.ValueType", payload: Buffer) -> Buffer:
     return squeeze(payload)
 
 
-def decompress(codec: "CompressionType.ValueType", payload: Buffer, uncompressed_size: int, limit: int) -> Buffer:
+def decompress(codec: "CompressionType.ValueType", payload: Octets, uncompressed_size: int, limit: int) -> Octets:
     """Give back what was squeezed, which must be `uncompressed_size` bytes and no more than `limit`.
 
     With `NONE` the payload comes back as it is, and as in every other client the declared size means nothing.
@@ -80,25 +79,25 @@ def decompress(codec: "CompressionType.ValueType", payload: Buffer, uncompressed
     return inflated
 
 
-def _check_size(actual: int, declared: int, payload: Buffer) -> None:
+def _check_size(actual: int, declared: int, payload: Octets) -> None:
     if actual != declared:
         raise UncompressedSizeCorruption(
             f"the payload declares {declared:,} bytes uncompressed, but holds {actual:,}", 0, len(payload)
         )
 
 
-def _squeeze_lz4(payload: Buffer) -> Buffer:
+def _squeeze_lz4(payload: Octets) -> Octets:
     return cast("bytes", _lz4.compress(payload, store_size=False))
 
 
-def _inflate_lz4(payload: Buffer, size: int) -> Buffer:
+def _inflate_lz4(payload: Octets, size: int) -> Octets:
     try:
         return cast("bytes", _lz4.decompress(payload, uncompressed_size=size))
     except (_lz4.LZ4BlockError, OverflowError) as error:  # the library cannot count past 2^31 - 1
         raise DecompressionFailed(f"LZ4 cannot read the payload as {size:,} bytes: {error}", 0, len(payload)) from error
 
 
-def _inflate_zlib(payload: Buffer, size: int) -> Buffer:
+def _inflate_zlib(payload: Octets, size: int) -> Octets:
     stream = zlib.decompressobj()
     try:
         inflated = stream.decompress(payload, size + 1)  # the byte too many shows that there is more
@@ -117,11 +116,11 @@ def _inflate_zlib(payload: Buffer, size: int) -> Buffer:
     return inflated
 
 
-def _squeeze_zstd(payload: Buffer) -> Buffer:
+def _squeeze_zstd(payload: Octets) -> Octets:
     return memoryview(_zstd.compress(payload, level=_ZSTD_LEVEL))
 
 
-def _inflate_zstd(payload: Buffer, size: int) -> Buffer:
+def _inflate_zstd(payload: Octets, size: int) -> Octets:
     _check_zstd_frame(payload, size)
     inflated = bytearray(size)
     try:
@@ -134,7 +133,7 @@ def _inflate_zstd(payload: Buffer, size: int) -> Buffer:
     return inflated
 
 
-def _check_zstd_frame(payload: Buffer, size: int) -> None:
+def _check_zstd_frame(payload: Octets, size: int) -> None:
     """Refuse what would make the decoder take memory of its own, and anything but a single frame."""
     if len(payload) < _ZSTD_LEAST_FRAME or _little_endian(payload, 0, 4) != _ZSTD_MAGIC:
         raise DecompressionFailed(
@@ -163,7 +162,7 @@ def _zstd_window(descriptor: int) -> int:
     return base + base // 8 * (descriptor & 7)
 
 
-def _zstd_end_of_blocks(payload: Buffer, at: int) -> int:
+def _zstd_end_of_blocks(payload: Octets, at: int) -> int:
     empty = 0
     while at <= len(payload) - _ZSTD_BLOCK.size:
         low, high = _ZSTD_BLOCK.unpack_from(payload, at)
@@ -177,15 +176,15 @@ def _zstd_end_of_blocks(payload: Buffer, at: int) -> int:
     return at
 
 
-def _little_endian(payload: Buffer, at: int, width: int) -> int:
+def _little_endian(payload: Octets, at: int, width: int) -> int:
     return int.from_bytes(payload[at : at + width], "little")
 
 
-def _squeeze_snappy(payload: Buffer) -> Buffer:
+def _squeeze_snappy(payload: Octets) -> Octets:
     return memoryview(_snappy.compress_raw(payload))
 
 
-def _inflate_snappy(payload: Buffer, size: int) -> Buffer:
+def _inflate_snappy(payload: Octets, size: int) -> Octets:
     try:
         _check_size(_snappy.decompress_raw_len(payload), size, payload)
         inflated = bytearray(size)
@@ -195,13 +194,13 @@ def _inflate_snappy(payload: Buffer, size: int) -> Buffer:
     return inflated
 
 
-_SQUEEZE: dict["CompressionType.ValueType", Callable[[Buffer], Buffer]] = {
+_SQUEEZE: dict["CompressionType.ValueType", Callable[[Octets], Octets]] = {
     CompressionType.LZ4: _squeeze_lz4,
     CompressionType.ZLIB: zlib.compress,
     CompressionType.ZSTD: _squeeze_zstd,
     CompressionType.SNAPPY: _squeeze_snappy,
 }
-_INFLATE: dict["CompressionType.ValueType", Callable[[Buffer, int], Buffer]] = {
+_INFLATE: dict["CompressionType.ValueType", Callable[[Octets, int], Octets]] = {
     CompressionType.LZ4: _inflate_lz4,
     CompressionType.ZLIB: _inflate_zlib,
     CompressionType.ZSTD: _inflate_zstd,

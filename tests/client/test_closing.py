@@ -15,7 +15,9 @@ from pulsar_actors.wire.PulsarApi_pb2 import (
     CommandLookupTopic,
     CommandPartitionedTopicMetadata,
     CommandProducer,
+    CommandSeek,
     CommandSend,
+    CommandSendReceipt,
 )
 
 OPERATION = 1.0
@@ -500,6 +502,21 @@ def test_no_send_is_forgotten_when_the_client_closes_beneath_it(how: str) -> Non
             sending.result()
             for future in futures:
                 assert isinstance(future.exception(SOON), (type(None), pulsar.AlreadyClosed, pulsar.OutcomeUnknown))
+
+
+def test_a_shutdown_says_of_what_was_sent_already_that_it_may_have_been_done() -> None:
+    with EmbeddedBroker() as broker:
+        client = pulsar.Client(broker.service_url)
+        producer, consumer = client.create_producer("t"), client.subscribe("t", "s")
+        losses = [broker.faults.on(kind).drop() for kind in (CommandSendReceipt, CommandSeek)]
+        sent = producer.send_async(b"x")
+        assert sent is not None
+        seeking = InThread(lambda: consumer.seek(0))
+        for loss in losses:
+            loss.wait()
+        client.shutdown()
+        assert isinstance(sent.exception(SOON), pulsar.OutcomeUnknown)
+        assert isinstance(seeking.error(), pulsar.OutcomeUnknown)
 
 
 def test_a_closed_client_answers_everything_at_once() -> None:

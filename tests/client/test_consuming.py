@@ -4,13 +4,13 @@ import pytest
 from loop_in_hand import LoopInHand
 
 from pulsar_actors.client import consuming
+from pulsar_actors.client.common import Common
 from pulsar_actors.client.consumer_options import ConsumerOptions
 from pulsar_actors.client.enums import ConsumerType, InitialPosition, KeySharedMode
 from pulsar_actors.client.policies import ConsumerDeadLetterPolicy, ConsumerKeySharedPolicy
-from pulsar_actors.client.producing import Common
 from pulsar_actors.client.schema import StringSchema
 from pulsar_actors.machines.consumer import Consumer
-from pulsar_actors.machines.deliveries import Ledgers
+from pulsar_actors.machines.consumer_ledgers import Ledgers
 from pulsar_actors.wire import PulsarApi_pb2 as pb
 from pulsar_actors.wire.message_id import EARLIEST, MessageId
 

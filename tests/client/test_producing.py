@@ -4,6 +4,7 @@ import pytest
 from loop_in_hand import LoopInHand
 
 from pulsar_actors.client import producing
+from pulsar_actors.client.common import Common
 from pulsar_actors.client.enums import BatchingType, CompressionType, ProducerAccessMode
 from pulsar_actors.client.producer_options import ProducerOptions
 from pulsar_actors.client.schema import StringSchema
@@ -12,7 +13,7 @@ from pulsar_actors.machines.ledgers.pending_sends import Reservation
 from pulsar_actors.runtime.producer_actor import Manner
 from pulsar_actors.wire import PulsarApi_pb2 as pb
 
-COMMON = producing.Common(20.0, tls=True, first_backoff=0.5, longest_backoff=4.0)
+COMMON = Common(20.0, tls=True, first_backoff=0.5, longest_backoff=4.0)
 
 
 def options(**given: Any) -> ProducerOptions:

@@ -8,7 +8,7 @@ from loop_in_hand import Confidants, LoopInHand
 
 from pulsar_actors.client.message import Message
 from pulsar_actors.client.policies import ConsumerBatchReceivePolicy
-from pulsar_actors.client.receiving import AT_ONCE, Receiving
+from pulsar_actors.client.receiving import USUAL_POLICY, Receiving
 from pulsar_actors.exceptions import (
     AlreadyClosed,
     InternalError,
@@ -231,7 +231,7 @@ def test_a_batch_without_a_time_waits_for_its_number(bench: Bench) -> None:
 
 def test_without_a_policy_a_batch_is_what_comes_in_a_tenth_of_a_second(bench: Bench) -> None:
     bench.arrive(b"a")
-    assert [message.data() for message in bench.receiving.receive_batch(AT_ONCE)] == [b"a"]
+    assert [message.data() for message in bench.receiving.receive_batch(USUAL_POLICY)] == [b"a"]
     assert bench.loop.time == 100.1
 
 

@@ -16,7 +16,8 @@ from pulsar_actors.machines.consumer_events import (
     Subscribed,
     Tell,
 )
-from pulsar_actors.machines.deliveries import Deliveries, Ledgers
+from pulsar_actors.machines.consumer_ledgers import Ledgers
+from pulsar_actors.machines.deliveries import Deliveries
 from pulsar_actors.machines.entry_intake import Delivery, Incoming
 from pulsar_actors.machines.ledgers.ack_groups import AckGroups
 from pulsar_actors.machines.ledgers.ack_timeouts import AckTimeouts

@@ -39,6 +39,7 @@ from pulsar_actors.machines.binding_events import (
     Detach,
     Detached,
     DropConnection,
+    EndAtOnce,
     Ended,
     Fail,
     LookedUp,
@@ -615,6 +616,14 @@ def test_closing_while_a_seek_is_unbound_has_nothing_to_close() -> None:
     driven.tell(BrokerClosed(1, CLOSE), Close())
     assert driven.did(AskToClose) == []
     assert driven.did(Ended) == [Ended(None)]
+
+
+def test_an_end_at_once_says_nothing_to_the_broker_and_forgets_no_token() -> None:
+    driven = ready(receipts=True)
+    acknowledge(driven, plain(0), token="kept")
+    end = EndAtOnce(AlreadyClosed("shut down"))
+    assert driven.tell(end) == [Acked(("kept",), end.error), Detach(1), Ended(end.error)]
+    assert driven.tell(end) == []
 
 
 @pytest.mark.parametrize("state", [State.IDLE, State.LOOKING_UP, State.SUBSCRIBING, State.CLOSE_PENDING])

@@ -34,6 +34,7 @@ from pulsar_actors.machines.binding_events import (
     CloseAnswered,
     Detach,
     Detached,
+    EndAtOnce,
     Ended,
     Fail,
     LookUp,
@@ -551,9 +552,10 @@ def test_an_open_question_ends_with_the_consumer(bound: bool) -> None:  # noqa: 
 
 
 @pytest.mark.parametrize("call", [Seek("token", plain(0)), Unsubscribe("token")])
-def test_closing_does_not_claim_to_know_what_became_of_a_call_on_its_way(call: Any) -> None:
+@pytest.mark.parametrize("end", [Close(), EndAtOnce(AlreadyClosed("shut down"))])
+def test_closing_does_not_claim_to_know_what_became_of_a_call_on_its_way(end: Any, call: Any) -> None:
     driven = ready()
     driven.tell(call)
-    driven.tell(Close())
+    driven.tell(end)
     (failed,) = driven.did(Fail)
     assert (failed.token, type(failed.error)) == ("token", OutcomeUnknown)

@@ -18,7 +18,7 @@ from hypothesis.stateful import (
 )
 from mutants import Fault, Hunt, fault, hunting
 
-from pulsar_actors.exceptions import BrokerRefusal, ConnectionLost, Timeout
+from pulsar_actors.exceptions import AlreadyClosed, BrokerRefusal, ConnectionLost, Timeout
 from pulsar_actors.machines.binding_events import (
     AskToClose,
     Attach,
@@ -30,6 +30,7 @@ from pulsar_actors.machines.binding_events import (
     Detach,
     Detached,
     DropConnection,
+    EndAtOnce,
     Ended,
     Fail,
     LookedUp,
@@ -500,6 +501,11 @@ class AnyConsumer(RuleBasedStateMachine):
         if really:
             self.tell(Close())
 
+    @rule(really=st.sampled_from([False] * 9 + [True]))
+    def end_at_once(self, *, really: bool) -> None:
+        if really:
+            self.tell(EndAtOnce(AlreadyClosed("shut down")))
+
     def new_call(self) -> int:
         self.calls += 1
         return self.calls
@@ -657,6 +663,8 @@ FAULTS = [
           "waits for nothing", "seek", "lose_connection", "go_on"),
     fault(Close, State.WAITING, "end_unbound", {"does": "end_forgetting_the_call"},
           "a call did not end", "seek", "lose_connection", "close"),
+    fault(EndAtOnce, State.READY, "end_without_goodbye", {"does": None},
+          "against what was said", "end_at_once"),
     fault(Misanswered, State.READY, "drop_misanswering", {"does": None},
           "mixes things up", "broker_mixes_up"),
     fault(AskForLast, State.READY, "put_question", {"does": "note_question"},

@@ -183,7 +183,7 @@ def test_an_acknowledgement_that_counts_starts_no_wait() -> None:
     (ask,) = driven.did(AskToAck)
     driven.tell(AcksAnswered(ask.ack, None))
     driven.tell(HandedOut(driven.generation, 1, (MessageId(1, 0),)))
-    assert driven.machine.deliveries.next_sweep() is None
+    assert driven.machine.deliveries.ledgers.next_sweep() is None
 
 
 def test_a_dead_letter_that_can_not_be_sent_rests_before_each_new_try() -> None:

@@ -5,7 +5,7 @@ from consumer_bench import NOW_MS, incoming, ledgers
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pulsar_actors.machines.deliveries import Ledgers
+from pulsar_actors.machines.consumer_ledgers import Ledgers
 from pulsar_actors.machines.entry_intake import EntryIntake, Incoming, Intake
 from pulsar_actors.machines.ledgers.ack_set import to_words
 from pulsar_actors.machines.ledgers.generations import Generation

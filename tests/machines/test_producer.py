@@ -29,6 +29,7 @@ from pulsar_actors.machines.binding_events import (
     Detach,
     Detached,
     DropConnection,
+    EndAtOnce,
     Ended,
     Fail,
     LookedUp,
@@ -862,6 +863,26 @@ def test_a_connection_that_is_lost_while_closing_closes() -> None:
     effects = stage.lose()
     assert errors(effects) == [OutcomeUnknown]
     assert effects[-1] == Ended(None)
+
+
+@pytest.mark.parametrize("stand", [Stage, opened, waiting, connecting, creating, queued, close_pending, ready, closing])
+def test_an_end_at_once_says_nothing_to_the_broker_and_comes_once(stand: Callable[[], Stage]) -> None:
+    stage, end = stand(), EndAtOnce(AlreadyClosed("shut down"))
+    effects = stage.tell(end)
+    assert effects[-2:] == [Detach(stage.connection), Ended(end.error)]
+    assert AskToClose not in map(type, effects)
+    assert stage.state is State.CLOSED
+    assert stage.tell(end) == []
+
+
+def test_an_end_at_once_keeps_apart_what_may_be_stored_and_what_never_left() -> None:
+    stage = ready()
+    stage.publish("a")
+    stage.lose()
+    stage.publish("b")
+    effects = stage.tell(EndAtOnce(AlreadyClosed("shut down")))
+    assert tokens(effects) == ["a", "b"]
+    assert errors(effects) == [OutcomeUnknown, AlreadyClosed]
 
 
 def test_a_broker_that_closes_while_we_close_changes_nothing() -> None:

@@ -17,7 +17,7 @@ from hypothesis.stateful import (
 )
 from mutants import Fault, Hunt, fault, hunting
 
-from pulsar_actors.exceptions import BrokerRefusal, ConnectError, ConnectionLost
+from pulsar_actors.exceptions import AlreadyClosed, BrokerRefusal, ConnectError, ConnectionLost
 from pulsar_actors.machines.binding_events import (
     AskToClose,
     Attach,
@@ -28,6 +28,7 @@ from pulsar_actors.machines.binding_events import (
     CreationFailed,
     Detached,
     DropConnection,
+    EndAtOnce,
     Ended,
     Fail,
     LookedUp,
@@ -290,6 +291,11 @@ class AnyProducer(RuleBasedStateMachine):
     def close(self) -> None:
         self.tell(Close())
 
+    @precondition(lambda self: len(self.items) > 5)
+    @rule()
+    def end_at_once(self) -> None:
+        self.tell(EndAtOnce(AlreadyClosed("shut down")))
+
     @precondition(lambda self: self.timers)
     @rule(data=st.data())
     def time_passes(self, data: st.DataObject) -> None:
@@ -508,6 +514,8 @@ FAULTS = [
           "a flush was forgotten", "publish", "flush"),
     fault(Close, State.WAITING, "end_unbound", {"does": None},
           "against what was said", "lose_connection"),
+    fault(EndAtOnce, State.READY, "end_without_goodbye", {"does": None},
+          "against what was said", "publish", "end_at_once"),
     fault(Close, State.CREATING, "abandon", {"dest": State.CLOSED},
           "against what was said", "flush"),
 ]

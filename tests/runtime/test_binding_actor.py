@@ -9,10 +9,10 @@ from producer_bench import ProducerBench
 
 from pulsar_actors.exceptions import AlreadyClosed, ConnectError, ProducerBusy, Timeout, TopicNotFound
 from pulsar_actors.machines import binding_events
+from pulsar_actors.machines.binding_events import EndAtOnce
 from pulsar_actors.machines.connection_events import Drop, Leave
 from pulsar_actors.runtime.binding_actor import BindingActor
 from pulsar_actors.runtime.binding_messages import (
-    Abandon,
     AttachMember,
     BrokerFound,
     CloseHandle,
@@ -143,7 +143,7 @@ def test_a_connection_that_comes_when_it_is_not_wanted_any_longer_is_left(bench:
 def test_a_connection_that_comes_after_the_end_is_left(bench: ProducerBench) -> None:
     bench.find()
     ((attach),) = of_kind(AttachMember, bench.to_guardian())
-    bench.tell(Abandon(LOST), Joining(attach.member.number, bench.connection))
+    bench.tell(EndAtOnce(LOST), Joining(attach.member.number, bench.connection))
     assert bench.to_connection() == [Leave(attach.member)]
 
 
@@ -218,15 +218,26 @@ def test_one_that_the_broker_has_ended_stays_until_it_is_closed(bench: ProducerB
     assert not bench.actor.is_alive()
 
 
-def test_one_that_is_abandoned_fails_everything_and_leaves(bench: ProducerBench) -> None:
+def test_one_that_ends_at_once_fails_everything_and_leaves(bench: ProducerBench) -> None:
     bench.create()
     owed: Any = bench.ties.debts.owe(type(bench.ties.created)())
     shut_down = AlreadyClosed("the client is shut down")
-    bench.tell(Abandon(shut_down))
+    bench.tell(EndAtOnce(shut_down))
     assert owed.exception(0) is shut_down
     assert bench.to_connection() == [Leave(bench.member())]
     assert bench.to_guardian() == [Retired(bench.actor)]
     assert bench.ties.ended.done()
+
+
+def test_one_that_was_over_already_goes_when_the_client_ends(bench: ProducerBench) -> None:
+    bench.create()
+    bench.lose()
+    bench.loop.pass_time(1.0)
+    bench.reply(bench.attach(), TopicNotFound("TopicTerminatedError", "terminated"))
+    assert bench.actor.is_alive()
+    bench.tell(EndAtOnce(AlreadyClosed("the client is shut down")))
+    assert bench.ties.ended.done()
+    assert not bench.actor.is_alive()
 
 
 def test_one_that_cannot_trust_its_connection_says_so_to_it(bench: ProducerBench) -> None:

@@ -5,7 +5,8 @@ from certificates import Authority
 from loop_in_hand import Line
 
 from pulsar_actors.runtime.channel import Channel
-from pulsar_actors.runtime.tls import TlsStream, client_context, server_context
+from pulsar_actors.runtime.tls import TlsStream
+from pulsar_actors.runtime.tls_contexts import client_context, server_context
 from pulsar_actors.runtime.write_queue import Bytes
 
 

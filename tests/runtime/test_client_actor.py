@@ -5,10 +5,10 @@ import pytest
 from loop_in_hand import Confidants, Line, LoopInHand, actor_of, of_kind
 
 from pulsar_actors.exceptions import AlreadyClosed, InternalError, InvalidUrl
+from pulsar_actors.machines.binding_events import EndAtOnce
 from pulsar_actors.machines.lookup_events import Target
 from pulsar_actors.runtime.actor import Address, tell
 from pulsar_actors.runtime.binding_messages import (
-    Abandon,
     AttachMember,
     BrokerFound,
     CloseHandle,
@@ -305,13 +305,13 @@ def test_everybody_who_closes_hears_of_the_end_and_handles_are_told_once(bench: 
     assert bench.close(ShutDown).result(0) is None
 
 
-def test_a_shutdown_abandons_the_handles_and_lets_connections_go(bench: Bench) -> None:
+def test_a_shutdown_ends_the_handles_at_once_and_lets_connections_go(bench: Bench) -> None:
     handle, _, _ = bench.admit()
     bench.attach()
     done = bench.close(ShutDown)
-    abandon, _ = bench.heard(handle)
-    assert isinstance(abandon, Abandon)
-    assert isinstance(abandon.error, AlreadyClosed)
+    end, _ = bench.heard(handle)
+    assert isinstance(end, EndAtOnce)
+    assert isinstance(end.error, AlreadyClosed)
     bench.tell(Retired(handle))
     assert done.done()
 
@@ -320,7 +320,7 @@ def test_a_shutdown_hurries_a_close_that_is_under_way(bench: Bench) -> None:
     handle, _, _ = bench.admit()
     first = bench.close()
     bench.close(ShutDown)
-    assert len(of_kind(Abandon, bench.heard(handle))) == 1
+    assert len(of_kind(EndAtOnce, bench.heard(handle))) == 1
     bench.tell(Retired(handle))
     assert first.done()
 
@@ -383,8 +383,8 @@ def test_without_its_guardian_a_client_ends_and_every_error_names_the_bug(bench:
     done = bench.close()
     bench.tell("not a message for it")
     assert isinstance(done.exception(0), InternalError)
-    abandon = of_kind(Abandon, bench.heard(handle))[0]
-    assert isinstance(abandon.error, InternalError)
+    end = of_kind(EndAtOnce, bench.heard(handle))[0]
+    assert isinstance(end.error, InternalError)
     assert len(answers) == 1
     assert all(line.closed for line in bench.lines)
     refusals: list[Any] = []

@@ -19,7 +19,8 @@ from pulsar_actors.machines.connection_events import (
 )
 from pulsar_actors.runtime.actor import Died, tell
 from pulsar_actors.runtime.socket_actor import Frames, FromSocket, SocketActor, WriteOut
-from pulsar_actors.runtime.tls import TlsStream, client_context, server_context
+from pulsar_actors.runtime.tls import TlsStream
+from pulsar_actors.runtime.tls_contexts import client_context, server_context
 from pulsar_actors.runtime.write_queue import Bytes
 from pulsar_actors.wire.commands import encode_command
 from pulsar_actors.wire.frames import FrameReader

@@ -3,8 +3,8 @@ from collections.abc import Sequence
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pulsar_actors.runtime.loop import Buffer
-from pulsar_actors.runtime.write_queue import ENOUGH_BYTES, MOST_BUFFERS, Bytes, WriteQueue
+from pulsar_actors.runtime.loop import MOST_BUFFERS, Buffer
+from pulsar_actors.runtime.write_queue import ENOUGH_BYTES, Bytes, WriteQueue
 
 
 class Late:

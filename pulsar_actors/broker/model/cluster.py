@@ -21,7 +21,7 @@ from pulsar_actors.broker.model.clock import Clock
 from pulsar_actors.broker.model.links import Address
 from pulsar_actors.broker.model.namespace import Namespace
 from pulsar_actors.broker.model.ownership import Ownership
-from pulsar_actors.broker.model.policies import first_of
+from pulsar_actors.broker.model.policies import decided
 from pulsar_actors.broker.model.position import EARLIEST
 from pulsar_actors.broker.model.refusal import Busy, Conflict, Missing, Refusal
 from pulsar_actors.broker.model.schemas import Schemas
@@ -194,7 +194,7 @@ class Cluster:
         return partitioned_stats(stats, self.namespace(name.namespace_name).partitioned[str(name)])
 
     def _may_create(self, namespace: Namespace) -> bool:
-        return first_of(namespace.policies.allow_auto_topic_creation, self.settings.allow_auto_topic_creation)
+        return decided(namespace.policies.allow_auto_topic_creation, self.settings.allow_auto_topic_creation)
 
     def _check_partition(self, namespace: Namespace, name: TopicName) -> None:
         """Refuse a partition of nothing, and a partitioned topic in place of its partitions."""

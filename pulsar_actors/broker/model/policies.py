@@ -4,6 +4,9 @@ Its fields may be set at any time. What is said of consumers and subscriptions c
 """
 
 from dataclasses import dataclass
+from typing import TypeVar
+
+T = TypeVar("T")
 
 
 @dataclass(slots=True)
@@ -21,6 +24,6 @@ class Policies:
     schema_validation_enforced: bool = False
 
 
-def first_of(*choices: bool | None) -> bool:
-    """Give the first that was decided; the last one always is."""
-    return next(bool(choice) for choice in choices if choice is not None)
+def decided(choice: T | None, otherwise: T) -> T:
+    """Give what was decided, or what counts otherwise."""
+    return otherwise if choice is None else choice

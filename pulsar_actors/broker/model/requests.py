@@ -14,7 +14,6 @@ class ProducerRequest:
     connection: object
     producer_id: int
     name: str | None = None
-    user_provided_name: bool = True
     epoch: int = 0
     access_mode: "ProducerAccessMode.ValueType" = ProducerAccessMode.Shared
     topic_epoch: int | None = None
@@ -33,8 +32,7 @@ class SubscribeRequest:
 
     A new subscription begins at the `earliest` entry or after the last one; one that is not durable at the `start`, if
     there is one: at that entry, also for a message inside a batch. The client passes over the messages before it, or
-    over the message itself, as it was told. `properties` are the subscription's,
-    `metadata` is the consumer's.
+    over the message itself, as it was told. `properties` are the subscription's, `metadata` is the consumer's.
     """
 
     connection: object

@@ -20,7 +20,7 @@ from pulsar_actors.broker.model.deduplication import Deduplication
 from pulsar_actors.broker.model.entry import StoredEntry
 from pulsar_actors.broker.model.links import Address, ConsumerLink, ProducerLink
 from pulsar_actors.broker.model.log import Log
-from pulsar_actors.broker.model.policies import Policies, first_of
+from pulsar_actors.broker.model.policies import Policies, decided
 from pulsar_actors.broker.model.position import EARLIEST, LATEST, Position
 from pulsar_actors.broker.model.producer import Producer
 from pulsar_actors.broker.model.producer_stats import producer_stats
@@ -106,12 +106,8 @@ class Topic:
     @property
     def deduplicates(self) -> bool:
         """Whether duplicates are dropped."""
-        decided = self.deduplication
-        if decided is None:
-            decided = self._policies.deduplication
-        if decided is None:
-            decided = self._settings.deduplication
-        return decided and self._is_stored
+        of_namespace = decided(self._policies.deduplication, self._settings.deduplication)
+        return decided(self.deduplication, of_namespace) and self._is_stored
 
     def now_ms(self) -> int:
         """Read the clock."""
@@ -188,8 +184,7 @@ class Topic:
         is_idle = not self.is_in_use() and not self.log.size
         check_of_consumer(self.schemas, request.schema, is_idle=is_idle, now_ms=self.now_ms())
         subscription = self._make_subscription(request) if there is None else there
-        limit = self._policies.max_unacked_per_consumer
-        most_unacked = self._settings.max_unacked_per_consumer if limit is None else limit
+        most_unacked = decided(self._policies.max_unacked_per_consumer, self._settings.max_unacked_per_consumer)
         consumer = Consumer(request, link, subscription, most_unacked if request.durable else 0, self.now_ms())
         subscription.attach(consumer)
         self.subscriptions[request.subscription] = subscription
@@ -270,9 +265,7 @@ class Topic:
         self.log.trim(min([*durable, self.log.end]), self._settings.kept_bytes)
 
     def _may_make_subscriptions(self) -> bool:
-        return first_of(
-            self._policies.allow_auto_subscription_creation, self._settings.allow_auto_subscription_creation
-        )
+        return decided(self._policies.allow_auto_subscription_creation, self._settings.allow_auto_subscription_creation)
 
     def _make_subscription(self, request: SubscribeRequest) -> Subscription:
         durable = request.durable and self._is_stored
@@ -285,14 +278,14 @@ class Topic:
         return self._new_subscription(request.subscription, offset, durable=durable, properties=request.properties)
 
     def _new_subscription(self, name: str, offset: int, *, durable: bool, properties: dict[str, str]) -> Subscription:
-        limit = self._policies.max_unacked_per_subscription
+        most_unacked = decided(self._policies.max_unacked_per_subscription, self._settings.max_unacked_per_subscription)
         return Subscription(
             name,
             self.name,
             Cursor(self.log, offset),
             self._clock,
             durable=durable,
-            most_unacked=self._settings.max_unacked_per_subscription if limit is None else limit,
+            most_unacked=most_unacked,
             failover_delay=self._settings.failover_delay,
             properties=properties,
             is_over=lambda: self.terminated,

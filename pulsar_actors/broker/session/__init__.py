@@ -7,5 +7,5 @@ one file for each family of them: `connect.py`, `lookup.py`, `topics.py`, `schem
 
 Faults meet a connection in `reception.py`, `deaf.py` and `cut_transport.py`, and a command in `gate.py`, which carries
 out `fault_actions.py`; `fault_rules.py` says when. `directory.py` and `serving.py` know which of several brokers has a
-topic, and `web_door.py` lets in what speaks HTTP.
+topic, `places.py` reads and writes places in one, and `web_door.py` lets in what speaks HTTP.
 """

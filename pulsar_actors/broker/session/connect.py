@@ -13,6 +13,7 @@ from pulsar_actors.broker.model.refusal import Refusal
 from pulsar_actors.broker.session.session import Session
 from pulsar_actors.broker.session.surroundings import Handlers
 from pulsar_actors.broker.tokens import Identity, TokenRefused
+from pulsar_actors.broker.web.brokers import VERSION
 from pulsar_actors.wire.excerpt import excerpt
 from pulsar_actors.wire.PulsarApi_pb2 import (
     AuthData,
@@ -29,7 +30,7 @@ from pulsar_actors.wire.PulsarApi_pb2 import (
 
 __all__ = ["HANDLERS", "REFRESH_SECONDS"]
 
-SERVER_VERSION: Final = "pulsar_actors, as Pulsar Server4.2.4"
+SERVER_VERSION: Final = f"pulsar_actors, as Pulsar Server{VERSION}"
 PROTOCOL_VERSION: Final = ProtocolVersion.v21
 REFRESH_SECONDS: Final = 60.0
 """How long a client has for fresh credentials; a broker looks that often."""

@@ -145,7 +145,6 @@ def _request(session: Session, asked: CommandProducer) -> ProducerRequest:
         connection=session,
         producer_id=asked.producer_id,
         name=asked.producer_name or None,
-        user_provided_name=asked.user_provided_producer_name,
         epoch=signed(asked.epoch),
         access_mode=asked.producer_access_mode,
         topic_epoch=signed(asked.topic_epoch) if asked.HasField("topic_epoch") else None,

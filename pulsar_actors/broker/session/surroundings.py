@@ -1,7 +1,8 @@
 """What all the connections of a broker have in common."""
 
 from collections.abc import Callable, Mapping
-from typing import Any, Final, Protocol, TypeAlias
+from dataclasses import dataclass
+from typing import Any, Protocol, TypeAlias
 
 from google.protobuf.message import Message
 
@@ -27,36 +28,15 @@ class TokenCheck(Protocol):
         ...
 
 
+@dataclass(frozen=True, slots=True)
 class Surroundings:
-    """One for each broker. `tokens` is None where everybody is welcome."""
+    """One for each broker. `tokens` is None where everybody is welcome; `keepalive` is in seconds."""
 
-    __slots__ = (
-        "broker_entry_metadata",
-        "cluster",
-        "directory",
-        "faults",
-        "handlers",
-        "keepalive",
-        "loop",
-        "tokens",
-    )
-
-    def __init__(
-        self,
-        loop: Loop,
-        cluster: Cluster,
-        directory: Directory,
-        faults: Judge,
-        handlers: Handlers,
-    ) -> None:
-        self.loop = loop
-        self.cluster = cluster
-        self.directory = directory
-        self.faults = faults
-        self.handlers = handlers
-        self.tokens: TokenCheck | None = None
-        self.keepalive = KEEPALIVE_SECONDS
-        self.broker_entry_metadata = False
-
-
-KEEPALIVE_SECONDS: Final = 30.0
+    loop: Loop
+    cluster: Cluster
+    directory: Directory
+    faults: Judge
+    handlers: Handlers
+    tokens: TokenCheck | None
+    keepalive: float
+    broker_entry_metadata: bool

@@ -1,11 +1,14 @@
 """What JSON may turn out to be: each of these takes a value for one thing, or refuses it with the words for another."""
 
-from typing import Any, cast
+from typing import Any, Final, cast
 
 from pulsar_actors.broker.web.refusals import HttpRefusal
 from pulsar_actors.wire.excerpt import excerpt
 
-__all__ = ["as_count", "as_flag", "as_number", "as_object", "as_strings"]
+__all__ = ["MOST_PARTITIONS", "as_count", "as_flag", "as_number", "as_object", "as_strings"]
+
+MOST_PARTITIONS: Final = 100_000
+"""More than anybody needs: the partitions are made at once, and each of them takes memory."""
 
 
 def as_object(value: object, what: str) -> dict[str, Any]:

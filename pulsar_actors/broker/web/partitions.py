@@ -2,7 +2,7 @@
 
 from typing import Final
 
-from pulsar_actors.broker.web.bodies import as_number, as_object
+from pulsar_actors.broker.web.bodies import MOST_PARTITIONS, as_number, as_object
 from pulsar_actors.broker.web.calls import Call
 from pulsar_actors.broker.web.refusals import HttpRefusal
 from pulsar_actors.broker.web.responses import DONE, Response, as_json
@@ -10,9 +10,6 @@ from pulsar_actors.broker.web.routes import Route
 from pulsar_actors.broker.web.topics import described, message_id, refuse_existing, refuse_in_use
 
 __all__ = ["PARTITION_ROUTES"]
-
-_MOST = 100_000
-"""More than anybody needs: the partitions are made at once, and each of them takes memory."""
 
 
 def _list_partitioned(call: Call) -> Response:
@@ -40,8 +37,8 @@ def _wanted(call: Call) -> int:
         value if isinstance(value, int) else as_object(value, "what is not a number of partitions").get("partitions")
     )
     count = as_number(number, "the number of partitions")
-    if count > _MOST:
-        raise HttpRefusal(406, f"Number of partitions should be less than or equal to {_MOST}")
+    if count > MOST_PARTITIONS:
+        raise HttpRefusal(406, f"Number of partitions should be less than or equal to {MOST_PARTITIONS}")
     return count
 
 

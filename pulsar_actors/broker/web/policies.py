@@ -10,7 +10,7 @@ from functools import partial
 from typing import Any, Final, NamedTuple
 
 from pulsar_actors.broker.model.policies import Policies
-from pulsar_actors.broker.web.bodies import as_count, as_flag, as_object
+from pulsar_actors.broker.web.bodies import MOST_PARTITIONS, as_count, as_flag, as_object
 from pulsar_actors.broker.web.calls import Call
 from pulsar_actors.broker.web.refusals import HttpRefusal
 from pulsar_actors.broker.web.responses import DONE, EMPTY, Response, as_json
@@ -18,8 +18,6 @@ from pulsar_actors.broker.web.routes import Route
 from pulsar_actors.wire.excerpt import excerpt
 
 __all__ = ["POLICIES", "POLICY_ROUTES", "Policy"]
-
-_MAX_PARTITIONS = 100_000
 
 
 class Policy(NamedTuple):
@@ -48,8 +46,8 @@ def _check_topic_creation(value: object) -> None:
     kind, count = given.get("topicType"), given.get("defaultNumPartitions")
     if kind not in ("partitioned", "non-partitioned"):
         raise HttpRefusal(412, f"topicType is partitioned or non-partitioned, not {excerpt(kind)}")
-    if kind == "partitioned" and not (type(count) is int and 0 < count <= _MAX_PARTITIONS):
-        raise HttpRefusal(412, f"defaultNumPartitions is a number from 1 to {_MAX_PARTITIONS}, not {excerpt(count)}")
+    if kind == "partitioned" and not (type(count) is int and 0 < count <= MOST_PARTITIONS):
+        raise HttpRefusal(412, f"defaultNumPartitions is a number from 1 to {MOST_PARTITIONS}, not {excerpt(count)}")
 
 
 def _get_topic_creation(policies: Policies) -> dict[str, object] | None:

@@ -1,7 +1,7 @@
 """A request that is refused: the HTTP status that says so, and why in words.
 
-Whoever finds a reason to refuse raises it, from the first byte of the request to the last look into the model; it
-becomes the answer in one place (`connection.py`).
+Whoever finds a reason to refuse raises it, from the first byte of the request to the last look into the model. It
+becomes the answer in `server.py`, or in `connection.py` where there is no whole request to be answered.
 """
 
 __all__ = ["HttpRefusal"]

@@ -22,11 +22,6 @@ class ConnectionPool(Generic[C]):
         self._by_key: dict[Key, C] = {}
         self._known: dict[C, tuple[Key, float]] = {}  # and when it was last asked for
 
-    @property
-    def all(self) -> list[C]:
-        """List every connection that has not ended."""
-        return list(self._known)
-
     def find(self, key: Key, now: float) -> C | None:
         """Find a connection, to send somebody to it."""
         found = self._by_key.get(key)

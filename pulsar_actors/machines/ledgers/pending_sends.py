@@ -19,7 +19,7 @@ from dataclasses import dataclass
 from enum import Enum
 from typing import Generic, TypeVar
 
-from pulsar_actors.exceptions import InternalError
+from pulsar_actors.exceptions import ConnectError, InternalError, OutcomeUnknown, PulsarException
 from pulsar_actors.machines.ledgers.send_quota import SendQuota
 
 T = TypeVar("T")
@@ -82,6 +82,14 @@ class Failed(Generic[T]):
 
     token: T
     may_be_stored: bool
+
+    def told(self, error: PulsarException) -> PulsarException:
+        """Say with an error no more than is known of the item."""
+        if self.may_be_stored and not isinstance(error, (OutcomeUnknown, InternalError)):  # these leave it open
+            return OutcomeUnknown(f"it was sent and no receipt came before the end: {error}")
+        if not self.may_be_stored and isinstance(error, OutcomeUnknown):
+            return ConnectError(f"it was not sent: {error}")
+        return error
 
 
 class PendingSends(Generic[T]):

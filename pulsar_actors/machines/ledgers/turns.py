@@ -13,7 +13,6 @@ from pulsar_actors.exceptions import InvalidArgument
 
 T = TypeVar("T")
 
-MAX_ON_THE_WAY = 5_000
 MAX_TOGETHER = 50_000
 
 
@@ -30,7 +29,7 @@ class Turns(Generic[T]):
 
     __slots__ = ("_limit", "_line", "_on_the_way", "_together")
 
-    def __init__(self, limit: int = MAX_ON_THE_WAY, together: int | None = None) -> None:
+    def __init__(self, limit: int, together: int | None = None) -> None:
         together = max(limit, MAX_TOGETHER) if together is None else together
         if not 0 < limit <= together:
             raise InvalidArgument(f"from 1 to {together} lookups may be on their way at once, not {limit}")

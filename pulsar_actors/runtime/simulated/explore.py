@@ -1,11 +1,11 @@
 """One scenario under many seeds.
 
-    def test_nothing_is_lost():
+    def test_every_send_ends_once():
         explore(300, scenario, ROUGH)
 
 Where a seed fails, the error names it, shows how it ended, and gives the one command that runs it alone:
 
-    PULSAR_SIMULATION_SEED=17 python -m pytest 'tests/simulation/test_sends.py::test_nothing_is_lost'
+    PULSAR_SIMULATION_SEED=17 python -m pytest 'tests/simulation/test_sending.py::test_every_send_ends_once'
 
 With that variable every `explore` runs this seed and no other, and an error then has the whole history.
 """

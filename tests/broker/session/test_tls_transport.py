@@ -6,7 +6,7 @@ from bench_loop import BenchLoop, Wire
 from certificates import Authority
 
 from pulsar_actors.broker.session.tls_transport import TlsTransport
-from pulsar_actors.runtime.tls import server_context
+from pulsar_actors.runtime.tls_contexts import server_context
 
 
 @pytest.fixture(scope="module")

@@ -20,7 +20,7 @@ def test_one_that_has_ended_is_not_found() -> None:
     pool = pool_with_one()
     pool.remove("first")
     assert pool.find(KEY, 1.0) is None
-    assert pool.all == []
+    assert pool.take_idle(IDLE_AFTER) == []
 
 
 def test_removing_one_that_was_replaced_keeps_its_successor() -> None:
@@ -34,7 +34,7 @@ def test_removing_one_that_was_replaced_keeps_its_successor() -> None:
 def test_removing_what_nobody_knows_does_nothing() -> None:
     pool = pool_with_one()
     pool.remove("stranger")
-    assert pool.all == ["first"]
+    assert pool.find(KEY, 1.0) == "first"
 
 
 def test_one_that_nobody_asked_for_in_a_while_is_idle_and_not_found_again() -> None:
@@ -42,7 +42,7 @@ def test_one_that_nobody_asked_for_in_a_while_is_idle_and_not_found_again() -> N
     assert pool.take_idle(IDLE_AFTER - 1) == []
     assert pool.take_idle(IDLE_AFTER) == ["first"]
     assert pool.find(KEY, IDLE_AFTER) is None
-    assert pool.all == ["first"]
+    assert pool.take_idle(2 * IDLE_AFTER) == ["first"], "until it has ended"
 
 
 def test_being_asked_for_keeps_it_from_being_idle() -> None:

@@ -2,7 +2,14 @@ from typing import Any
 
 import pytest
 
-from pulsar_actors.exceptions import InternalError
+from pulsar_actors.exceptions import (
+    AlreadyClosed,
+    ConnectError,
+    ConnectionLost,
+    InternalError,
+    OutcomeUnknown,
+    PulsarException,
+)
 from pulsar_actors.machines.ledgers.pending_sends import Failed, Pending, PendingSends, Receipt, Reservation, Stored
 from pulsar_actors.machines.ledgers.send_quota import SendQuota
 
@@ -195,3 +202,27 @@ def test_there_is_room_as_long_as_it_could_be_taken() -> None:
     pending.try_reserve(1, 8)
     assert pending.used == (1, 8)
     assert (pending.has_room(1, 2), pending.has_room(2, 2), pending.has_room(1, 3)) == (True, False, False)
+
+
+CLOSED, UNKNOWN, BUG = AlreadyClosed("closed"), ConnectionLost("lost"), InternalError("a bug")
+
+
+@pytest.mark.parametrize(
+    ("error", "may_be_stored", "told"),
+    [
+        (CLOSED, False, CLOSED),
+        (CLOSED, True, OutcomeUnknown("it was sent and no receipt came before the end: closed")),
+        (UNKNOWN, False, ConnectError("it was not sent: lost")),
+        (UNKNOWN, True, UNKNOWN),
+        (BUG, False, BUG),
+        (BUG, True, BUG),
+    ],
+    ids=repr,
+)
+def test_an_error_claims_to_know_of_an_item_what_is_known(
+    error: PulsarException,
+    may_be_stored: bool,  # noqa: FBT001 - a case
+    told: PulsarException,
+) -> None:
+    found = Failed("token", may_be_stored).told(error)
+    assert (type(found), str(found)) == (type(told), str(told))

@@ -1,7 +1,7 @@
 import pytest
 
 from pulsar_actors.exceptions import ConnectionLost
-from pulsar_actors.runtime.ties import Vitals
+from pulsar_actors.runtime.vitals import Vitals
 
 
 @pytest.mark.parametrize(("attachments", "reconnects"), [(0, 0), (1, 0), (2, 1), (5, 4)])
