@@ -158,7 +158,7 @@ def test_a_users_own_service_is_tested_on_the_embedded_broker(tmp_path: Path) ->
         timeout=120,
         check=False,
     )
-    assert "9 passed" in done.stdout, done.stdout + done.stderr
+    assert "11 passed" in done.stdout, done.stdout + done.stderr
 
 
 def test_the_service_itself_serves_once_it_has_subscribed_and_until_ctrl_c(broker: EmbeddedBroker) -> None:
