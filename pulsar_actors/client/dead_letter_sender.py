@@ -1,7 +1,7 @@
 """The way of a message that has failed too often: to the dead letter topic, as a message of its own.
 
-The producer for it is made when the first one comes, and anew if it ended for good; it ends with the consumer, which has
-its only reference. Only when the dead letter topic has all messages of an entry is the original acknowledged; if
+The producer for it is made when the first one comes, and anew if it ended for good; it ends with the consumer, which
+has its only reference. Only when the dead letter topic has all messages of an entry is the original acknowledged; if
 anything goes wrong on the way, the broker delivers it again, later.
 """
 
