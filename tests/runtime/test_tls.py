@@ -23,31 +23,6 @@ from pulsar_actors.runtime.tls_contexts import client_context, server_context
 PATIENCE = 10.0
 
 
-@pytest.fixture(scope="module")
-def authority(tmp_path_factory: pytest.TempPathFactory) -> Authority:
-    return Authority(tmp_path_factory.mktemp("authority"))
-
-
-@pytest.fixture(scope="module")
-def stranger(tmp_path_factory: pytest.TempPathFactory) -> Authority:
-    return Authority(tmp_path_factory.mktemp("stranger"), "a stranger")
-
-
-@pytest.fixture(scope="module")
-def good(authority: Authority) -> Files:
-    return authority.certify()
-
-
-@pytest.fixture(scope="module")
-def trusting(authority: Authority) -> ssl.SSLContext:
-    return client_context(trust_certs_file=authority.file)
-
-
-@pytest.fixture(scope="module")
-def serving(good: Files) -> ssl.SSLContext:
-    return server_context(*good)
-
-
 @pytest.fixture
 def pair(trusting: ssl.SSLContext, serving: ssl.SSLContext) -> Pair:
     return agree(trusting, serving)

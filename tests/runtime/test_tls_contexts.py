@@ -14,31 +14,6 @@ from pulsar_actors.exceptions import InvalidArgument
 from pulsar_actors.runtime.tls_contexts import client_context, server_context
 
 
-@pytest.fixture(scope="module")
-def authority(tmp_path_factory: pytest.TempPathFactory) -> Authority:
-    return Authority(tmp_path_factory.mktemp("authority"))
-
-
-@pytest.fixture(scope="module")
-def stranger(tmp_path_factory: pytest.TempPathFactory) -> Authority:
-    return Authority(tmp_path_factory.mktemp("stranger"), "a stranger")
-
-
-@pytest.fixture(scope="module")
-def good(authority: Authority) -> Files:
-    return authority.certify()
-
-
-@pytest.fixture(scope="module")
-def trusting(authority: Authority) -> ssl.SSLContext:
-    return client_context(trust_certs_file=authority.file)
-
-
-@pytest.fixture(scope="module")
-def serving(good: Files) -> ssl.SSLContext:
-    return server_context(*good)
-
-
 def test_without_validation_of_the_host_any_name_will_do_but_not_any_authority(
     authority: Authority, stranger: Authority, serving: ssl.SSLContext
 ) -> None:
