@@ -1,24 +1,44 @@
-"""Where the examples find a broker: at the `--service-url` they are given, or in memory, started for the occasion."""
+"""Where the examples find a broker: at the addresses they are given, or in memory, started for the occasion."""
 
 import secrets
 from argparse import ArgumentParser
 from collections.abc import Iterator
 from contextlib import contextmanager
+from urllib.request import Request, urlopen
 
 from pulsar_actors.broker import EmbeddedBroker
+from pulsar_actors.broker.tokens import Tokens
+
+
+@contextmanager
+def addresses(description: str | None, tokens: Tokens | None = None) -> Iterator[tuple[str, str]]:
+    """Read the command line, and give the service URL and the web URL; a broker that is started ends with the block.
+
+    With tokens, a broker that is started here lets nobody in without one of them.
+    """
+    parser = ArgumentParser(description=description)
+    parser.add_argument("--service-url", help="a broker of yours (default: one in memory)")
+    parser.add_argument("--web-url", default="http://localhost:8080", help="the same broker's, for its administration")
+    given = parser.parse_args()
+    if given.service_url:
+        yield given.service_url, given.web_url
+    else:
+        with EmbeddedBroker(tokens=tokens) as broker:
+            yield broker.service_url, broker.web_url
 
 
 @contextmanager
 def service_url(description: str | None) -> Iterator[str]:
-    """Read the command line; a broker that is started here ends with the block."""
-    parser = ArgumentParser(description=description)
-    parser.add_argument("--service-url", help="a broker of yours (default: one in memory)")
-    given = parser.parse_args().service_url
-    if given:
-        yield given
-    else:
-        with EmbeddedBroker() as broker:
-            yield broker.service_url
+    """Likewise, for those who need no administration."""
+    with addresses(description) as (url, _):
+        yield url
+
+
+def make_partitioned(web_url: str, topic: str, partitions: int) -> None:
+    """Make a topic of several partitions: a client cannot, for this is an administrator's to do."""
+    question = f"{web_url}/admin/v2/persistent/public/default/{topic}/partitions"
+    headers = {"Content-Type": "application/json"}
+    urlopen(Request(question, str(partitions).encode(), headers, method="PUT"), timeout=30).close()  # noqa: S310 - the user's own address
 
 
 def fresh(name: str) -> str:

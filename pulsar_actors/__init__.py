@@ -13,17 +13,22 @@ from pulsar_actors import schema
 from pulsar_actors.client.authentication import (
     Authentication,
     AuthenticationBasic,
+    AuthenticationOauth2,
     AuthenticationTLS,
     AuthenticationToken,
 )
 from pulsar_actors.client.client import Client
-from pulsar_actors.client.consumer import Consumer
+from pulsar_actors.client.consuming.consumer import Consumer
+from pulsar_actors.client.consuming.consumer_event_listener import ConsumerEventListener
+from pulsar_actors.client.consuming.consumer_interceptor import ConsumerInterceptor, ReaderInterceptor
+from pulsar_actors.client.consuming.reader import Reader
 from pulsar_actors.client.encryption_context import EncryptionContext
 from pulsar_actors.client.enums import (
     BatchingType,
     CompressionType,
     ConsumerCryptoFailureAction,
     ConsumerType,
+    HashingScheme,
     InitialPosition,
     KeySharedMode,
     LoggerLevel,
@@ -31,17 +36,24 @@ from pulsar_actors.client.enums import (
     ProducerAccessMode,
     RegexSubscriptionMode,
     Result,
+    SubscriptionMode,
 )
 from pulsar_actors.client.loggers import ConsoleLogger, FileLogger
 from pulsar_actors.client.message import Message
 from pulsar_actors.client.message_batch import MessageBatch
 from pulsar_actors.client.message_id import MessageId
 from pulsar_actors.client.not_yet import missing
-from pulsar_actors.client.policies import ConsumerBatchReceivePolicy, ConsumerDeadLetterPolicy, ConsumerKeySharedPolicy
-from pulsar_actors.client.producer import Producer
-from pulsar_actors.client.reader import Reader
+from pulsar_actors.client.policies import (
+    ConsumerBatchReceivePolicy,
+    ConsumerDeadLetterPolicy,
+    ConsumerKeySharedPolicy,
+    MultiplierRedeliveryBackoff,
+)
+from pulsar_actors.client.producing.producer import Producer
+from pulsar_actors.client.producing.producer_interceptor import MessageToSend, ProducerInterceptor
 from pulsar_actors.client.schema import BytesSchema, Schema, StringSchema
-from pulsar_actors.client.stats import ClientStats, ConsumerStats, ProducerStats, Rates
+from pulsar_actors.client.service_info import AutoClusterFailover, ServiceInfo, ServiceInfoProvider
+from pulsar_actors.client.stats import BrokerConsumerStats, ClientStats, ConsumerStats, ProducerStats, Rates
 from pulsar_actors.exceptions import (
     AlreadyClosed,
     AuthenticationError,
@@ -84,6 +96,7 @@ from pulsar_actors.exceptions import (
     ProducerBlockedQuotaExceededException,
     ProducerBusy,
     ProducerFenced,
+    ProducerFencedBeforeReceipt,
     ProducerNotInitialized,
     ProducerQueueIsFull,
     PulsarException,
@@ -94,7 +107,9 @@ from pulsar_actors.exceptions import (
     TooManyLookupRequestException,
     TopicNameRefused,
     TopicNotFound,
+    TopicNotFoundBeforeReceipt,
     TopicTerminated,
+    TopicTerminatedBeforeReceipt,
     TransactionConflict,
     TransactionCoordinatorNotFoundError,
     TransactionNotFound,
@@ -110,10 +125,13 @@ __all__ = [
     "Authentication",
     "AuthenticationBasic",
     "AuthenticationError",
+    "AuthenticationOauth2",
     "AuthenticationTLS",
     "AuthenticationToken",
     "AuthorizationError",
+    "AutoClusterFailover",
     "BatchingType",
+    "BrokerConsumerStats",
     "BrokerMetadataError",
     "BrokerPersistenceError",
     "BrokerRefusal",
@@ -132,6 +150,8 @@ __all__ = [
     "ConsumerBusy",
     "ConsumerCryptoFailureAction",
     "ConsumerDeadLetterPolicy",
+    "ConsumerEventListener",
+    "ConsumerInterceptor",
     "ConsumerKeySharedPolicy",
     "ConsumerNotFound",
     "ConsumerNotInitialized",
@@ -142,6 +162,7 @@ __all__ = [
     "EncryptionContext",
     "ErrorGettingAuthenticationData",
     "FileLogger",
+    "HashingScheme",
     "IncompatibleSchema",
     "InitialPosition",
     "InternalError",
@@ -161,8 +182,10 @@ __all__ = [
     "Message",
     "MessageBatch",
     "MessageId",
+    "MessageToSend",
     "MessageTooBig",
     "Misdirected",
+    "MultiplierRedeliveryBackoff",
     "NotAllowedError",
     "NotConnected",
     "OperationNotSupported",
@@ -175,6 +198,8 @@ __all__ = [
     "ProducerBlockedQuotaExceededException",
     "ProducerBusy",
     "ProducerFenced",
+    "ProducerFencedBeforeReceipt",
+    "ProducerInterceptor",
     "ProducerNotInitialized",
     "ProducerQueueIsFull",
     "ProducerStats",
@@ -182,17 +207,23 @@ __all__ = [
     "Rates",
     "ReadError",
     "Reader",
+    "ReaderInterceptor",
     "RegexSubscriptionMode",
     "Result",
     "Schema",
+    "ServiceInfo",
+    "ServiceInfoProvider",
     "ServiceUnitNotReady",
     "StringSchema",
+    "SubscriptionMode",
     "SubscriptionNotFound",
     "Timeout",
     "TooManyLookupRequestException",
     "TopicNameRefused",
     "TopicNotFound",
+    "TopicNotFoundBeforeReceipt",
     "TopicTerminated",
+    "TopicTerminatedBeforeReceipt",
     "TransactionConflict",
     "TransactionCoordinatorNotFoundError",
     "TransactionNotFound",

@@ -29,14 +29,17 @@ PulsarException
 │   │   └── ErrorGettingAuthenticationData
 │   ├── AuthorizationError
 │   ├── TopicNotFound
+│   │   └── TopicNotFoundBeforeReceipt      is OutcomeUnknown as well, and so are
 │   ├── TopicNameRefused
 │   ├── TopicTerminated
+│   │   └── TopicTerminatedBeforeReceipt    this one
 │   ├── SubscriptionNotFound
 │   ├── ConsumerNotFound
 │   ├── ConsumerBusy
 │   ├── ConsumerAssignError
 │   ├── ProducerBusy
 │   ├── ProducerFenced
+│   │   └── ProducerFencedBeforeReceipt     and this one
 │   ├── ProducerBlockedQuotaExceededError
 │   ├── ProducerBlockedQuotaExceededException
 │   ├── NotAllowedError
@@ -331,6 +334,21 @@ class ReadError(OutcomeUnknown):
 
 class ConnectionLost(ReadError):
     """The connection ended before the answer came."""
+
+
+class TopicNotFoundBeforeReceipt(TopicNotFound, OutcomeUnknown):
+    """The topic was deleted when a message had left and its receipt had not come: it may have been stored before."""
+
+
+class TopicTerminatedBeforeReceipt(TopicTerminated, OutcomeUnknown):
+    """The topic was terminated when a message had left and its receipt had not come: it may be stored all the same.
+
+    Brokers were seen to store such messages, and not to answer them: a reader of the topic knows.
+    """
+
+
+class ProducerFencedBeforeReceipt(ProducerFenced, OutcomeUnknown):
+    """Another producer took the topic when a message had left and its receipt had not come: it may be stored."""
 
 
 class Interrupted(PulsarException, KeyboardInterrupt):

@@ -1,6 +1,7 @@
 """Settings that every test shares."""
 
 import gc
+import os
 import signal
 
 from hypothesis import settings
@@ -8,6 +9,9 @@ from hypothesis import settings
 # A deadline measures the machine and whatever else runs on it. A failing example prints what reproduces it.
 settings.register_profile("shared", deadline=None, print_blob=True)
 settings.load_profile("shared")
+
+# What this run was given is not for those that some tests start.
+os.environ.pop("PYTEST_ADDOPTS", None)
 
 # A shell gives what it starts in the background no Ctrl-C. Some tests need it, in this process or in one they start.
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:

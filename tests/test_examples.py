@@ -39,7 +39,8 @@ def broker() -> Iterator[EmbeddedBroker]:
 @pytest.fixture(params=["its own broker", "a given broker"])
 def run(request: pytest.FixtureRequest, broker: EmbeddedBroker) -> Run:
     """Run an example, and give the lines that it says."""
-    options = ["--service-url", broker.service_url] if request.param == "a given broker" else []
+    given = ["--service-url", broker.service_url, "--web-url", broker.web_url]
+    options = given if request.param == "a given broker" else []
 
     def run_and_read(name: str) -> list[str]:
         done = subprocess.run(  # noqa: S603 - our own words
@@ -79,6 +80,32 @@ def test_a_request_queue_answers_what_it_can_and_gives_up_on_the_rest(run: Run) 
     assert sorted(lines[-2:]) == [
         "given up: not even JSON (request 2)",
         'given up: {"a": 1, "b": 0} (request 1)',
+    ]
+
+
+def test_the_bookings_of_an_account_stay_in_order_and_with_one_worker(run: Run) -> None:
+    first, *workers = run("accounts.py")
+    assert first == "600 bookings on 4 partitions"
+    shares = [re.fullmatch(r"a worker had (\d+) accounts, all in order", worker) for worker in workers]
+    assert [share is not None for share in shares] == [True, True]
+    assert sum(int(share[1]) for share in shares if share) == 20
+
+
+def test_a_collector_has_what_a_sensor_sent_that_was_put_in_later(run: Run) -> None:
+    assert run("sensors.py") == ["kitchen: 19.5", "cellar: 19.5", "attic: 19.5"]
+
+
+def test_a_token_that_is_renewed_in_its_file_costs_no_connection(run: Run) -> None:
+    assert run("renewed_token.py") == ["30 messages sent, 0 times reconnected"]
+
+
+def test_deliveries_are_put_off_until_somebody_is_in_or_given_up(run: Run) -> None:
+    lines = run("retries.py")
+    assert "delivered: apples, after 0 retries" in lines
+    assert "delivered: pears, after 2 retries" in lines
+    assert [line for line in lines if "plums" in line] == [
+        *(f"nobody is in to take plums: again in {100 * 2**retries} ms" for retries in range(4)),
+        "given up: plums, for nobody is in to take plums",
     ]
 
 
@@ -152,7 +179,6 @@ def test_a_users_own_service_is_tested_on_the_embedded_broker(tmp_path: Path) ->
     done = subprocess.run(
         [sys.executable, "-W", "error", "-m", "pytest", "-q"],
         cwd=folder,
-        env={name: value for name, value in os.environ.items() if name != "PYTEST_ADDOPTS"},
         capture_output=True,
         text=True,
         timeout=120,

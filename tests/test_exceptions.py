@@ -7,6 +7,7 @@ import pulsar
 import pytest
 
 from pulsar_actors import exceptions
+from pulsar_actors.client.enums import Result
 from pulsar_actors.exceptions import PulsarException
 from pulsar_actors.wire import errors
 
@@ -74,6 +75,16 @@ def test_a_stand_in_for_a_broker_raises_any_of_them_as_it_does_the_official_ones
 def test_a_program_that_expects_the_errors_of_python_gets_them() -> None:
     assert issubclass(exceptions.InvalidArgument, ValueError)
     assert issubclass(exceptions.Interrupted, KeyboardInterrupt)
+
+
+@pytest.mark.parametrize("ended", [exceptions.TopicTerminated, exceptions.ProducerFenced, exceptions.TopicNotFound])
+def test_who_handles_the_end_of_a_producer_handles_it_for_a_message_that_may_be_stored(
+    ended: type[exceptions.BrokerRefusal],
+) -> None:
+    unknown = getattr(exceptions, f"{ended.__name__}BeforeReceipt")
+    assert issubclass(unknown, ended)
+    assert issubclass(unknown, exceptions.OutcomeUnknown)
+    assert Result.of(unknown("Code", "reason")) is Result[ended.__name__]
 
 
 @pytest.mark.parametrize(

@@ -11,6 +11,7 @@ import shlex
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
+from inspect import signature
 from pathlib import Path
 from typing import Any
 from urllib.request import Request, urlopen
@@ -27,7 +28,7 @@ README = ROOT / "README.md"
 TEXT = README.read_text()
 PYTHON = re.findall(r"```python\n(.*?)```", TEXT, re.DOTALL)
 SHELL = re.findall(r"```sh\n(.*?)```", TEXT, re.DOTALL)
-ALONE = [block for block in PYTHON if TEXT.index(block) > TEXT.index("## A broker for development")]
+ALONE = [block for block in PYTHON if TEXT.index(block) > TEXT.index("## Where to, and as whom")]
 
 Run = Callable[[str], str]
 
@@ -91,6 +92,32 @@ def test_all_of_the_many_messages_are_stored(output: Run) -> None:
     assert re.fullmatch(r"10000 0 \d+", output("fast.stats().sent"))
 
 
+def test_the_call_that_makes_a_partitioned_topic_does_so() -> None:
+    (call,) = [block for block in SHELL if "/partitions" in block]
+    put = r"^curl -X PUT -H 'Content-Type: application/json' -d (\d+) \$web(/persistent/\S+/payments/partitions)$"
+    (found,) = re.finditer(put, call, re.MULTILINE)
+    with EmbeddedBroker() as broker, pulsar.Client(broker.service_url) as client:
+        url = f"{broker.web_url}/admin/v2{found[2]}"
+        headers = {"Content-Type": "application/json"}
+        urlopen(Request(url, found[1].encode(), headers, method="PUT"), timeout=10).close()  # noqa: S310 - our own broker
+        assert len(client.get_topic_partitions("payments")) == int(found[1])
+
+
+def test_who_has_a_token_is_let_in_and_who_has_none_is_told_so(output: Run) -> None:
+    stored, refused = output("authentication=alice").splitlines()
+    assert re.fullmatch(r"stored at \(\d+,0,-1,-1\)", stored)
+    assert refused.endswith("this broker wants a token, and the client came with nothing")
+
+
+def test_every_name_in_the_table_of_what_else_there_is_can_be_used() -> None:
+    table = TEXT.split("| to | there is |")[1].split("\n\n")[0]
+    calls = (pulsar.Client, pulsar.Client.subscribe, pulsar.Client.create_producer, pulsar.Producer.send)
+    known = {*dir(pulsar.Consumer), *(name for call in calls for name in signature(call).parameters)}
+    named = set(re.findall(r"`(\w+)`", table))
+    assert {"deliver_after", "access_mode", "seek"} <= named
+    assert named - known == set()
+
+
 def test_the_fault_of_the_broker_has_happened_and_cost_one_connection(output: Run) -> None:
     assert output("on(CommandSend).close_connection()") == "1 1"
 
@@ -121,7 +148,7 @@ def test_the_log_tells_of_a_connection_that_is_made_and_one_that_is_closed() -> 
 
 
 def test_the_calls_that_switch_deduplication_on_do_so() -> None:
-    (calls,) = [block for block in SHELL if "curl" in block]
+    (calls,) = [block for block in SHELL if "eduplication" in block]
     posts = re.findall(r"^curl -X POST -H 'Content-Type: application/json' -d true \$web(/\S+)$", calls, re.MULTILINE)
     assert len(posts) == 2
     for path in posts:

@@ -11,6 +11,7 @@ from functools import partial
 from pulsar_actors.broker.faults import Faults
 from pulsar_actors.broker.log import LOG
 from pulsar_actors.broker.model.cluster import Cluster
+from pulsar_actors.broker.model.links import Address
 from pulsar_actors.broker.options import BrokerOptions
 from pulsar_actors.broker.session.directory import Directory, Node
 from pulsar_actors.broker.session.doors import Doors
@@ -44,6 +45,8 @@ class Broker:
             faults=self.faults,
             handlers=HANDLERS,
             tokens=self._options.tokens,
+            passwords=self._options.passwords,
+            certificates=self._options.trust_certs_file is not None,
             keepalive=self._options.keepalive_seconds,
             broker_entry_metadata=self._options.broker_entry_metadata,
         )
@@ -81,6 +84,17 @@ class Broker:
             for name, loaded in list(namespace.topics.items()):
                 if name.startswith(prefix):
                     loaded.unload(node.address)
+
+    def advertise(self, listener: str, address: Address) -> None:
+        """Name another way to the first broker."""
+        self.nodes[0].advertised[listener] = address
+
+    def migrate(self, topic: str, service_url: str, service_url_tls: str = "") -> None:
+        """Send a topic, with its partitions and all whose names begin like it, to another cluster for good.
+
+        Producers go at once, consumers when they have acknowledged what is left here.
+        """
+        self.cluster.migrations.begin(str(TopicName.parse(topic)), service_url, service_url_tls)
 
     def cut_connections(self) -> None:
         """End every connection of a client, as a network that fails does."""

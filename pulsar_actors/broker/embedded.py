@@ -14,13 +14,14 @@ another thread:
 """
 
 import ssl
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from concurrent.futures import Future
 from types import TracebackType
 from typing import TypeVar
 
 from pulsar_actors.broker.broker import Broker
 from pulsar_actors.broker.faults import Faults
+from pulsar_actors.broker.model.links import Address
 from pulsar_actors.broker.model.settings import Settings
 from pulsar_actors.broker.options import BrokerOptions
 from pulsar_actors.broker.session.directory import Node
@@ -50,7 +51,9 @@ class EmbeddedBroker:
         private_key_file: str | None = None,
         tls_port: int = 0,
         web_tls_port: int = 0,
+        trust_certs_file: str | None = None,
         tokens: Tokens | None = None,
+        passwords: Mapping[str, str] | None = None,
         settings: Settings | None = None,
         broker_entry_metadata: bool = False,
         keepalive_seconds: float = 30.0,
@@ -64,7 +67,11 @@ class EmbeddedBroker:
         :param private_key_file: in PEM.
         :param tls_port: for the binary protocol over TLS; 0 takes a free one.
         :param web_tls_port: for HTTPS; 0 takes a free one.
-        :param tokens: with these, only clients with a token of theirs are let in.
+        :param trust_certs_file: in PEM, certificates of authorities: with these, clients are let in that show a
+            certificate signed by one of them, as whom it names.
+        :param tokens: with these, clients with a token of theirs are let in.
+        :param passwords: with these, clients are let in that come with a name and its password. If none of the three is
+            given everybody is let in; if several are, whoever has one of them.
         :param settings: limits and defaults, as in a broker's configuration file: `Settings(deduplication=True)` stores
             only once what a producer sends twice.
         :param broker_entry_metadata: whether clients that can read it get the broker's own time and index with each
@@ -79,7 +86,9 @@ class EmbeddedBroker:
             web_tls_port=web_tls_port,
             certificate_file=certificate_file,
             private_key_file=private_key_file,
+            trust_certs_file=trust_certs_file,
             tokens=tokens,
+            passwords=passwords,
             settings=settings or Settings(),
             broker_entry_metadata=broker_entry_metadata,
             keepalive_seconds=keepalive_seconds,
@@ -153,6 +162,14 @@ class EmbeddedBroker:
         """Give a topic to the broker behind an address; whoever is connected to it is sent there."""
         self.call(lambda inside: inside.assign(topic, node))
 
+    def advertise(self, listener: str, service_url: str, service_url_tls: str = "") -> None:
+        """Name another way to the broker, for clients that ask for it (`listener_name`): lookups tell its address."""
+        self.call(lambda inside: inside.advertise(listener, Address(service_url, service_url_tls)))
+
+    def migrate(self, topic: str, service_url: str, service_url_tls: str = "") -> None:
+        """Send a topic to another cluster for good: producers at once, consumers when nothing is left for them."""
+        self.call(lambda inside: inside.migrate(topic, service_url, service_url_tls))
+
     def cut_connections(self) -> None:
         """End every connection of a client, as a network that fails does. The ports stay open."""
         self.call(lambda inside: inside.cut_connections())
@@ -189,4 +206,8 @@ class EmbeddedBroker:
 def _context(options: BrokerOptions) -> ssl.SSLContext | None:
     if options.certificate_file is None or options.private_key_file is None:
         return None
-    return server_context(options.certificate_file, options.private_key_file)
+    trusted = options.trust_certs_file
+    context = server_context(options.certificate_file, options.private_key_file, trust_certs_file=trusted)
+    if trusted is not None:
+        context.verify_mode = ssl.CERT_OPTIONAL  # who shows none may have a token
+    return context

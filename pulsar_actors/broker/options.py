@@ -1,5 +1,6 @@
 """How a broker is set up. `EmbeddedBroker` takes these as arguments, one by one, and explains them."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from pulsar_actors.broker.model.settings import Settings
@@ -23,7 +24,9 @@ class BrokerOptions:
     web_tls_port: int = 0
     certificate_file: str | None = None
     private_key_file: str | None = None
+    trust_certs_file: str | None = None
     tokens: Tokens | None = None
+    passwords: Mapping[str, str] | None = field(default=None, repr=False)
     settings: Settings = field(default_factory=Settings)
     broker_entry_metadata: bool = False
     keepalive_seconds: float = 30.0
@@ -37,5 +40,7 @@ class BrokerOptions:
                 raise InvalidArgument(f"{name} is a port from 0 (any free one) to {_LAST_PORT}, not {excerpt(port)}")
         if (self.certificate_file is None) != (self.private_key_file is None):
             raise InvalidArgument("TLS takes both certificate_file and private_key_file, and only one of them is given")
+        if self.trust_certs_file is not None and self.certificate_file is None:
+            raise InvalidArgument("trust_certs_file is for clients that come over TLS, which takes a certificate_file")
         if not self.keepalive_seconds > 0:
             raise InvalidArgument(f"keepalive_seconds is above 0, not {excerpt(self.keepalive_seconds)}")

@@ -70,10 +70,10 @@ class CuttableLoop(ThreadLoop):
         self.has_opened = False
         """Whether there has been a new connection since the last cut."""
 
-    def connect(self, host: str, port: int, owner: Owner) -> Transport:
+    def connect(self, host: str, port: int, owner: Owner, *, no_delay: bool = True) -> Transport:
         """Open a connection, over a cable."""
         cable = Cable(owner, self)
-        cable.transport = super().connect(host, port, cable)
+        cable.transport = super().connect(host, port, cable, no_delay=no_delay)
         return cable
 
     def cut(self) -> int:

@@ -1,4 +1,8 @@
-"""The page beside the pictures, in Markdown: what each machine decides, and what each of its states is for."""
+"""The page beside the pictures, in Markdown: what each machine decides, and what its states and its words are for.
+
+The words of a table are names of classes and methods. What they mean is said once, in the sentence that each has in the
+code.
+"""
 
 import inspect
 from collections.abc import Iterable, Iterator
@@ -6,6 +10,7 @@ from types import ModuleType
 
 from pulsar_actors.cli.outline import matters
 from pulsar_actors.machines.chart import Chart, Row, trigger_name
+from pulsar_actors.machines.machine import StateMachine
 
 INTRODUCTION = """\
 # State charts
@@ -34,6 +39,7 @@ def _section(chart: Chart, module: ModuleType) -> Iterator[str]:
     yield f"![The state chart of {chart.name}: its states and what leads from one to the next]({chart.name}.svg)\n"
     yield from _states(chart)
     yield from _rows(chart)
+    yield from _words(chart, module)
 
 
 def _states(chart: Chart) -> Iterator[str]:
@@ -61,3 +67,26 @@ def _cells(row: Row) -> Iterator[str]:
     yield f"`{row.guard}`" if row.guard else ""
     yield f"`{row.does}`" if row.does else ""
     yield row.dest.name if row.dest else "stays"
+
+
+def _words(chart: Chart, module: ModuleType) -> Iterator[str]:
+    rows, machine = [row for row in chart.rows if matters(row)], _machine(chart, module)
+    events = {trigger_name(row.trigger): row.trigger for row in rows}
+    methods = dict.fromkeys(name for row in rows for name in (row.guard, row.does) if name)
+    yield "<details><summary>What its words mean</summary>\n"
+    yield "| event, guard or action | what it says |"
+    yield "|---|---|"
+    yield from (f"| `{name}` | {_sentence(event)} |" for name, event in events.items())
+    yield from (f"| `{name}` | {_sentence(getattr(machine, name))} |" for name in methods)
+    yield "\n</details>\n"
+
+
+def _machine(chart: Chart, module: ModuleType) -> type[StateMachine]:
+    machines = (one for one in vars(module).values() if isinstance(one, type) and issubclass(one, StateMachine))
+    return next(one for one in machines if hasattr(one, "running") and one.running.chart is chart)
+
+
+def _sentence(documented: object) -> str:
+    """Give the first paragraph of what it says of itself, in one line."""
+    text = inspect.getdoc(documented) or ""
+    return " ".join(text.partition("\n\n")[0].split())

@@ -9,29 +9,34 @@ of a frozen dataclass, so that options that exist are options that are right, an
 have a fraction.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from enum import Enum
 from typing import TypeAlias, cast
 
 from pulsar_actors.exceptions import InvalidArgument, OperationNotSupported
 from pulsar_actors.wire.excerpt import excerpt
+from pulsar_actors.wire.frames import DEFAULT_MAX_MESSAGE_SIZE
 from pulsar_actors.wire.topic_name import TopicName
 
 __all__ = [
     "LARGEST_COUNT",
+    "LARGEST_TEXTS",
     "LONGEST_MS",
     "LONGEST_SECONDS",
     "Check",
     "callback",
     "check_fields",
+    "check_size",
     "flag",
     "instance_of",
     "is_text",
     "not_yet",
     "optional",
+    "path",
     "properties",
     "refusal_of",
     "seconds",
+    "several_of",
     "text",
     "topic",
     "whole_number",
@@ -45,13 +50,17 @@ LONGEST_SECONDS = 10**9
 """Some thirty years: as long as the timers of this package can wait."""
 LONGEST_MS = LONGEST_SECONDS * 1000
 
+LARGEST_TEXTS = DEFAULT_MAX_MESSAGE_SIZE
+"""Of one command together, in bytes: brokers take 5 MiB and a little more, unless they are set up otherwise."""
+_PAIR = 16
+"""What a property takes besides its two texts, at most."""
+
 _SHOWN = (bool, int, float, str, bytes, Enum, type(None))
 
 
 def refusal_of(name: str, got: object, takes: str) -> InvalidArgument:
     """Make the error for a wrong argument. It repeats plain values only; of others it names the type."""
-    shown = excerpt(got) if isinstance(got, _SHOWN) else f"an object of type {type(got).__name__}"
-    return InvalidArgument(f"{name} takes {takes}, got {shown}")
+    return InvalidArgument(f"{name} takes {takes}, got {_shown(got)}")
 
 
 def check_fields(options: object, checks: Mapping[str, Check]) -> None:
@@ -61,6 +70,21 @@ def check_fields(options: object, checks: Mapping[str, Check]) -> None:
         kept = check(name, given)
         if kept is not given:
             object.__setattr__(options, name, kept)  # in `__post_init__` a frozen object is not finished yet
+
+
+def check_size(options: object, *names: str) -> None:
+    """Refuse texts that no broker takes: these travel in one command, which has to fit a frame.
+
+    Of several topics each has a command of its own. A broker that takes less than usual says so when it is there.
+    """
+    sizes = {name: _size(getattr(options, name)) for name in names}
+    together = sum(sizes.values())
+    if together > LARGEST_TEXTS:
+        largest = max(sizes, key=lambda name: sizes[name])
+        others = f", {together:,} together with the others" if together != sizes[largest] else ""
+        raise InvalidArgument(
+            f"{largest} takes no more than {LARGEST_TEXTS:,} bytes as UTF-8, got {sizes[largest]:,}{others}"
+        )
 
 
 def is_text(value: object) -> bool:
@@ -81,12 +105,30 @@ def text(name: str, value: object) -> object:
     return value
 
 
+def path(name: str, value: object) -> object:
+    """Take the name of a file, which need not exist yet; a NUL character is in none, and Python would say so late."""
+    if not is_text(value) or not value or "\0" in cast("str", value):
+        raise refusal_of(name, value, "the path of a file, a str without NUL characters")
+    return value
+
+
 def topic(name: str, value: object) -> object:
     """Take the name of a topic, in any of its forms."""
     if not isinstance(value, str):
         raise refusal_of(name, value, "a topic's name, a str")
     TopicName.parse(value)
     return value
+
+
+def topics(name: str, value: object, takes: str = "a topic's name, or a list of at least one") -> object:
+    """Take the name of a topic, or a list of them, in which each counts once."""
+    if isinstance(value, str):
+        return topic(name, value)
+    listed = _listed(value)
+    if not listed:
+        raise refusal_of(name, value, takes)
+    names = [cast("str", topic(f"{name}[{at}]", one)) for at, one in enumerate(listed)]
+    return tuple({TopicName.parse(one): one for one in reversed(names)}.values())[::-1]
 
 
 def flag(name: str, value: object) -> object:
@@ -96,12 +138,13 @@ def flag(name: str, value: object) -> object:
     return value
 
 
-def whole_number(least: int, most: int = LARGEST_COUNT) -> Check:
-    """Take an int within limits, which belong to it."""
+def whole_number(least: int, most: int = LARGEST_COUNT, of: str = "") -> Check:
+    """Take an int within limits, which belong to it; the text of the error says what it counts, if that is told."""
+    takes = f"a whole number {of and f'of {of}, '}from {least:,} to {most:,}"
 
     def check(name: str, value: object) -> object:
         if not isinstance(value, int) or isinstance(value, (bool, Enum)) or not least <= value <= most:
-            raise refusal_of(name, value, f"a whole number from {least:,} to {most:,}")
+            raise refusal_of(name, value, takes)
         return value
 
     return check
@@ -131,6 +174,21 @@ def instance_of(kind: type) -> Check:
     return check
 
 
+def several_of(kind: type) -> Check:
+    """Take a list or a tuple of objects of a class, and keep a tuple."""
+    takes = f"a list of objects, each {_article(kind.__name__)} {kind.__name__}"
+
+    def check(name: str, value: object) -> object:
+        if not isinstance(value, (list, tuple)):
+            raise refusal_of(name, value, takes)
+        for at, one in enumerate(cast("Sequence[object]", value)):
+            if not isinstance(one, kind):
+                raise refusal_of(f"{name}[{at}]", one, f"{_article(kind.__name__)} {kind.__name__}")
+        return tuple(cast("Sequence[object]", value))
+
+    return check
+
+
 def callback(arguments: str) -> Check:
     """Take something that can be called."""
 
@@ -144,7 +202,7 @@ def callback(arguments: str) -> Check:
 
 def optional(check: Check) -> Check:
     """Take None as well; and an empty text as None, where it is a text that is asked for."""
-    is_of_text = check in (text, topic)
+    is_of_text = check in (text, path, topic)
 
     def check_if_given(name: str, value: object) -> object:
         is_left_out = value is None or (is_of_text and not _given(value))
@@ -176,6 +234,29 @@ def not_yet(feature: str) -> Check:
             raise OperationNotSupported(f"{name}: this version has no {feature}; leave the argument out")
 
     return check
+
+
+def _shown(got: object) -> str:
+    if isinstance(got, _SHOWN):
+        return excerpt(got)
+    return f"the class {got.__name__}" if isinstance(got, type) else f"an object of type {type(got).__name__}"
+
+
+def _size(value: object) -> int:
+    match value:
+        case str():
+            return len(value.encode())
+        case tuple():
+            return max((_size(one) for one in cast("tuple[object, ...]", value)), default=0)
+        case dict():
+            pairs = cast("dict[str, str]", value).items()
+            return sum(len(key.encode()) + len(item.encode()) + _PAIR for key, item in pairs)
+        case _:
+            return 0
+
+
+def _listed(value: object) -> Sequence[object]:
+    return cast("Sequence[object]", value) if isinstance(value, (list, tuple)) else ()
 
 
 def _given(value: object) -> bool:

@@ -6,62 +6,89 @@ on a loop, so it may read files and call services. To bring a method of your own
 
 Secrets are in what `fetch` gives and nowhere else: in no `repr`, no text of an error, no log. Pickling takes along what
 the object was made of: a path, the name of a variable or an importable callable stays a reference; only a literal
-token, or a literal password, is in its own pickle.
+token, password or key is in its own pickle.
 """
 
-import json
-import os
 from collections.abc import Callable
-from dataclasses import dataclass
-from pathlib import Path
 from typing import cast
-from urllib.parse import unquote, urlsplit
 
-from pulsar_actors.client.arguments import is_text
-from pulsar_actors.exceptions import ErrorGettingAuthenticationData, InvalidArgument, OperationNotSupported
+from pulsar_actors.client.credentials.basic import basic, basic_named
+from pulsar_actors.client.credentials.certificate import CertificateProvider
+from pulsar_actors.client.credentials.named import provider_named
+from pulsar_actors.client.credentials.oauth2 import oauth2_named
+from pulsar_actors.client.credentials.provider import Keeper, Provider
+from pulsar_actors.client.credentials.secret_arguments import secret_path, secret_text
+from pulsar_actors.client.credentials.token import TokenProvider
+from pulsar_actors.exceptions import InvalidArgument
 
-__all__ = ["Authentication", "AuthenticationBasic", "AuthenticationTLS", "AuthenticationToken"]
-
-_JAVA = "org.apache.pulsar.client.impl.auth.authentication"
+__all__ = [
+    "Authentication",
+    "AuthenticationBasic",
+    "AuthenticationOauth2",
+    "AuthenticationTLS",
+    "AuthenticationToken",
+]
 
 
 class Authentication:
     """Credentials by the name of their method, or the base of your own.
 
-    `Authentication("token", "token:eyJh...")` is what configuration files of Pulsar say; `tls` and `basic` work as
-    well, and so do the names of the Java client's classes.
+    `Authentication("token", "token:eyJh...")` is what configuration files of Pulsar say. The names are `token` (also
+    `file:///path` and `env:VARIABLE`, which are read whenever a token is needed), `tls`
+    (`tlsCertFile:/path,tlsKeyFile:/path`), `basic` and `oauth2token` (JSON, as their own classes take it), and the Java
+    client's names of classes, in capital or small letters.
+
+    A subclass needs a `fetch`, and need not call this class's `__init__`. What its `fetch` raises ends the connection;
+    the text of that is told to whoever waits, and logged, so let no secret be in it.
     """
 
     def __init__(self, dynamicLibPath: str, authParamsString: str) -> None:  # noqa: N803 - the official names
-        self._named = _named(_secret_text("dynamicLibPath", dynamicLibPath), authParamsString)
+        """Choose the method by its name; the second argument is what that method takes."""
+        self._provider: Provider = provider_named(dynamicLibPath, authParamsString)
 
     def fetch(self, challenge: bytes | None = None) -> tuple[str, bytes]:
         """Give the method's name and its data; `challenge` is what the broker sent, None at first. It may block."""
-        return self._named.fetch(challenge)
+        return self._provider.fetch(challenge)
+
+    def judged(self, *, accepted: bool) -> None:
+        """Hear whether a broker has accepted what `fetch` gave, on a loop: it must not block.
+
+        Who keeps credentials may have others fetched then, for the next connection.
+        """
+        provider = self._provider_if_any()
+        if isinstance(provider, Keeper):
+            provider.judged(accepted=accepted)
 
     @property
     def tls_certificate(self) -> tuple[str, str] | None:
         """The paths of the certificate and the key that connections show, if they show one."""
-        named: Authentication | None = getattr(self, "_named", None)  # a subclass may have none
-        return named.tls_certificate if named else None
+        provider = self._provider_if_any()
+        return provider.tls_certificate if provider else None
+
+    def _provider_if_any(self) -> Provider | None:
+        """Give it; a subclass may have none."""
+        return cast("Provider | None", getattr(self, "_provider", None))
 
     def __repr__(self) -> str:
         return f"<{type(self).__name__}>"
 
 
 class AuthenticationToken(Authentication):
-    """A token: the text of it, or a callable that gives it, which is asked anew for each connection."""
+    """A token."""
 
     def __init__(self, token: str | Callable[[], str]) -> None:
-        self._token = token if callable(token) else _secret_text("token", token)
+        """Take the text of a token, or a callable that gives it.
 
-    def fetch(self, challenge: bytes | None = None) -> tuple[str, bytes]:  # noqa: ARG002 - a token answers any
-        """Give the token as it is now."""
-        return "token", _token_data(self._token() if callable(self._token) else self._token)
+        A callable is asked anew for each connection, and whenever a broker says that the token is over. It may block:
+        others do not wait for it. For a token in a file or a variable, see `Authentication`.
+        """
+        if not (callable(token) or isinstance(cast("object", token), str)):
+            raise InvalidArgument(f"token takes a str, or a callable that gives one, got {type(token).__name__}")
+        self._provider = TokenProvider(token if callable(token) else secret_text("token", token))
 
 
 class AuthenticationBasic(Authentication):
-    """A user name and a password; or both, and the method's name, as JSON."""
+    """A user name and a password."""
 
     def __init__(
         self,
@@ -70,132 +97,52 @@ class AuthenticationBasic(Authentication):
         method: str = "basic",
         auth_params_string: str | None = None,
     ) -> None:
-        if auth_params_string is not None:
-            fields = _json("auth_params_string", auth_params_string)
-            username, password, method = fields.get("username"), fields.get("password"), fields.get("method", "basic")
-        self._username = _secret_text("username", username)
-        self._password = _secret_text("password", password)
-        self._method = _secret_text("method", method)
-        if ":" in self._username:
-            raise InvalidArgument("username takes no ':', for that is where the password begins")
+        """Take the name and the password, and the method's name if the brokers call it otherwise.
 
-    def fetch(self, challenge: bytes | None = None) -> tuple[str, bytes]:  # noqa: ARG002 - a password answers any
-        """Give the name and the password."""
-        return self._method, f"{self._username}:{self._password}".encode()
+        Or take all of them as `auth_params_string`, the JSON of `username`, `password` and `method`: then the other
+        arguments count for nothing.
+        """
+        if auth_params_string is not None:
+            self._provider = basic_named("auth_params_string", auth_params_string)
+        else:
+            self._provider = basic(username, password, method)
 
 
 class AuthenticationTLS(Authentication):
-    """A certificate, which the connection itself shows while it is made: nothing follows it in CONNECT."""
+    """A certificate."""
 
     def __init__(self, certificate_path: str, private_key_path: str) -> None:
-        self._paths = (
-            _secret_text("certificate_path", certificate_path),
-            _secret_text("private_key_path", private_key_path),
-        )
+        """Take the paths of two files in PEM: the certificate to show, and its key, which is not encrypted.
 
-    def fetch(self, challenge: bytes | None = None) -> tuple[str, bytes]:  # noqa: ARG002 - there is nothing to add
-        """Give the method's name alone."""
-        return "tls", b""
-
-    @property
-    def tls_certificate(self) -> tuple[str, str]:
-        """The paths of the certificate and its key."""
-        return self._paths
+        Brokers see it while the connection is made, and that takes a service URL of `pulsar+ssl` or `https`.
+        """
+        certificate = secret_path("certificate_path", certificate_path)
+        self._provider = CertificateProvider((certificate, secret_path("private_key_path", private_key_path)))
 
 
-@dataclass(frozen=True, slots=True)
-class _FromFile:
-    """A token that is read anew each time, for whoever put it there may put another one."""
+class AuthenticationOauth2(Authentication):
+    """Tokens of an OAuth2 issuer, for the client's own id and secret."""
 
-    path: str
+    def __init__(self, auth_params_string: str) -> None:
+        """Take the settings as JSON: `'{"issuer_url": "https://...", "private_key": "/path/of/key.json"}'`.
 
-    def __call__(self) -> str:
-        try:
-            return Path(self.path).read_text(encoding="utf-8")
-        except OSError as fault:
-            why = fault.strerror
-        except UnicodeDecodeError:
-            why = "it is not text"
-        raise _none_had(
-            f"the token's file {self.path!r}: {why}"
-        )  # out here, for that error holds what it could not read
+        issuer_url
+            The issuer of tokens; `/.well-known/openid-configuration` below it says where it gives them.
+        private_key
+            Where `client_id` and `client_secret` are, as JSON: `/a/path`, `file:///a/path`, or the JSON itself as
+            `data:application/json;base64,...`. A file is read whenever a token is needed.
+        client_id, client_secret
+            The two as they are, in the place of `private_key`.
+        audience, scope
+            What the token is for, if the issuer wants to know.
+        tokenEndpointAuthMethod
+            `client_secret_post`; or `tls_client_auth`, for an issuer that knows the client by a certificate. Then no
+            secret is needed or sent.
+        tls_cert_file, tls_key_file
+            The certificate (PEM) to show to the issuer, and its key.
 
-
-@dataclass(frozen=True, slots=True)
-class _FromEnvironment:
-    name: str
-
-    def __call__(self) -> str:
-        token = os.environ.get(self.name)
-        if token is None:
-            raise _none_had(f"the token's variable {self.name!r} is not set")
-        return token
-
-
-def _token_data(token: object) -> bytes:
-    if not isinstance(token, str):
-        raise _none_had(f"asked for a token, the callable gave an object of type {type(token).__name__}")
-    if not token.strip() or not is_text(token):
-        raise _none_had("asked for a token, the callable gave text that is blank or not Unicode")
-    return token.strip().encode()
-
-
-def _none_had(why: str) -> ErrorGettingAuthenticationData:
-    return ErrorGettingAuthenticationData("AuthenticationError", why)
-
-
-def _secret_text(name: str, value: object) -> str:
-    """Take text that is not empty, and never repeat it."""
-    if not isinstance(value, str):
-        raise InvalidArgument(f"{name} takes a str, got an object of type {type(value).__name__}")
-    if not value.strip() or not is_text(value):
-        raise InvalidArgument(f"{name} takes Unicode text that is not blank (what it got is not repeated here)")
-    return value
-
-
-def _named(method: str, parameters: str) -> Authentication:
-    """Make the authentication that a configuration file names."""
-    name = method.lower().removeprefix(_JAVA)
-    maker = _NAMED.get(name)
-    if maker is not None:
-        return maker(_secret_text("authParamsString", parameters))
-    if name in _LATER:
-        raise OperationNotSupported(f"this version has no authentication by {name}")
-    raise InvalidArgument(f"dynamicLibPath takes one of {', '.join(_NAMED)}; what it got may be the secret")
-
-
-def _token(parameters: str) -> AuthenticationToken:
-    kind, _, rest = parameters.partition(":")
-    if kind == "file":
-        return AuthenticationToken(_FromFile(unquote(urlsplit(parameters).path)))
-    if kind == "env":
-        return AuthenticationToken(_FromEnvironment(rest))
-    return AuthenticationToken(rest if kind == "token" else parameters)
-
-
-def _tls(parameters: str) -> AuthenticationTLS:
-    """Read `tlsCertFile:PATH,tlsKeyFile:PATH`, or the same as JSON."""
-    if parameters.lstrip().startswith("{"):
-        fields = _json("authParamsString", parameters)
-    else:
-        parts = [part.strip().partition(":") for part in parameters.split(",")]
-        fields = {name: value for name, _, value in parts}
-    return AuthenticationTLS(fields.get("tlsCertFile", ""), fields.get("tlsKeyFile", ""))
-
-
-def _basic(parameters: str) -> AuthenticationBasic:
-    return AuthenticationBasic(auth_params_string=parameters)
-
-
-def _json(name: str, given: object) -> dict[str, str]:
-    try:
-        fields: object = json.loads(_secret_text(name, given))
-    except json.JSONDecodeError:
-        fields = None
-    if not isinstance(fields, dict):
-        raise InvalidArgument(f"{name} takes a JSON object (what it got is not repeated here)") from None
-    return cast("dict[str, str]", fields)
-
-
-_NAMED: dict[str, Callable[[str], Authentication]] = {"token": _token, "tls": _tls, "basic": _basic}
-_LATER = ("oauth2", "oauth2token", "athenz")
+        A token is kept for nine tenths of its life. One that a broker refuses is asked for anew, once, for the next
+        connection. The issuer's certificate is checked by the client's
+        `tls_trust_certs_file_path`, and always.
+        """
+        self._provider = oauth2_named("auth_params_string", auth_params_string)

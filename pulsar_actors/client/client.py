@@ -1,12 +1,13 @@
 """The client: what producers, consumers and readers are made with.
 
 Most of it is the official client's arguments, each with what it is for. They become options, which check them; the
-workshop makes something of them; the roll has what was made; and how a client ends is a file of its own.
+maker makes a handle of these; the roll has what was made; and how a client ends is a file of its own.
 """
 
 import re
 import weakref
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from contextlib import ExitStack
 from typing import Any
 
 from pulsar_actors.client import log_outlet
@@ -15,33 +16,42 @@ from pulsar_actors.client.authentication import Authentication
 from pulsar_actors.client.client_options import ClientOptions
 from pulsar_actors.client.closeable import Closeable
 from pulsar_actors.client.closing import JOIN, Closing, let_go
-from pulsar_actors.client.consumer import Consumer
-from pulsar_actors.client.consumer_options import ConsumerOptions
-from pulsar_actors.client.consumer_parts import ConsumerParts
-from pulsar_actors.client.consuming import Start
-from pulsar_actors.client.dead_letter_sender import dead_letter_sender
+from pulsar_actors.client.consuming.consumer import Consumer
+from pulsar_actors.client.consuming.consumer_event_listener import ConsumerEventListener
+from pulsar_actors.client.consuming.consumer_interceptor import ConsumerInterceptor, ReaderInterceptor
+from pulsar_actors.client.consuming.consumer_options import ConsumerOptions
+from pulsar_actors.client.consuming.reader import Reader
+from pulsar_actors.client.consuming.reader_options import ReaderOptions
 from pulsar_actors.client.enums import (
     BatchingType,
     CompressionType,
     ConsumerCryptoFailureAction,
     ConsumerType,
+    HashingScheme,
     InitialPosition,
     PartitionsRoutingMode,
     ProducerAccessMode,
     RegexSubscriptionMode,
+    SubscriptionMode,
 )
 from pulsar_actors.client.loggers import LoggerOption
+from pulsar_actors.client.maker import Maker
 from pulsar_actors.client.message import Message
 from pulsar_actors.client.message_id import MessageId
-from pulsar_actors.client.partitions import partition_names, refuse_partitioned, refuse_several
-from pulsar_actors.client.policies import ConsumerBatchReceivePolicy, ConsumerDeadLetterPolicy, ConsumerKeySharedPolicy
-from pulsar_actors.client.producer import Producer
-from pulsar_actors.client.producer_options import ProducerOptions
-from pulsar_actors.client.reader import Reader
-from pulsar_actors.client.reader_options import ReaderOptions
-from pulsar_actors.client.reading import as_consumer, start_of
+from pulsar_actors.client.partitions import partition_names
+from pulsar_actors.client.policies import (
+    ConsumerBatchReceivePolicy,
+    ConsumerDeadLetterPolicy,
+    ConsumerKeySharedPolicy,
+    MultiplierRedeliveryBackoff,
+)
+from pulsar_actors.client.producing.producer import Producer
+from pulsar_actors.client.producing.producer_interceptor import ProducerInterceptor
+from pulsar_actors.client.producing.producer_options import ProducerOptions
 from pulsar_actors.client.roll import Roll
 from pulsar_actors.client.schema import BYTES, Schema
+from pulsar_actors.client.service_info import AutoClusterFailover, ServiceInfo, ServiceInfoProvider
+from pulsar_actors.client.service_link import ServiceLink
 from pulsar_actors.client.stats import ClientStats
 from pulsar_actors.client.workshop import Workshop
 from pulsar_actors.runtime.engine import Engine
@@ -62,7 +72,7 @@ class Client(Closeable):
 
     def __init__(
         self,
-        service_url: str,
+        service_url: str | AutoClusterFailover | ServiceInfoProvider,
         authentication: Authentication | None = None,
         operation_timeout_seconds: float = 30,
         io_threads: int = 1,
@@ -83,16 +93,22 @@ class Client(Closeable):
         connections_per_broker: int = 1,
         keep_alive_interval_seconds: float = 30,
         connection_max_idle_seconds: float = 60,
+        tcp_no_delay: bool = True,
         initial_backoff_interval_ms: int = 100,
         max_backoff_interval_ms: int = 60000,
+        memory_limit_bytes: int = 0,
+        partitions_update_interval: float = 60,
     ) -> None:
         """Make a client; no connection is made before it is needed. Seconds may have a fraction.
 
         service_url
             `pulsar://host:6650`, or `pulsar+ssl://host:6651` for an encrypted connection; several hosts are separated
-            by commas and tried in turn.
+            by commas and tried in turn. `http://host:8080` or `https://host:8443` for lookups over HTTP, at the web
+            port: credentials go to the hosts that are named here, and follow no redirect to others. Or an
+            `AutoClusterFailover` or a `ServiceInfoProvider`: then the cluster can change while the client runs.
         authentication = None
-            Who the client is: `AuthenticationToken`, `AuthenticationTLS`, `AuthenticationBasic` or your own.
+            Who the client is: `AuthenticationToken`, `AuthenticationTLS`, `AuthenticationBasic`, `AuthenticationOauth2`
+            or your own.
         operation_timeout_seconds = 30
             How many seconds creating, closing, seeking and the like may take, retries included.
         io_threads = 1
@@ -108,7 +124,8 @@ class Client(Closeable):
         use_tls = False
             Without effect, for the scheme of the URL decides; True is refused where that does not encrypt.
         tls_trust_certs_file_path = None
-            A file of certificates (PEM) to trust, instead of the usual ones.
+            A file of certificates (PEM) to trust, instead of the usual ones; the issuer of OAuth2 tokens is trusted by
+            it too. This file and the two below are read anew when they have changed, by whatever connects after that.
         tls_allow_insecure_connection = False
             Accept any certificate. Anybody on the way can read along.
         tls_validate_hostname = True
@@ -122,16 +139,27 @@ class Client(Closeable):
             Which of the brokers' advertised listeners this client can reach.
         tls_private_key_file_path = None
         tls_certificate_file_path = None
-            Files (PEM) with the certificate that the client shows, and its key: both or neither.
+            Files (PEM) with the certificate that the client shows, and its key, which is not encrypted; without a file
+            of its own, the key is in the certificate's. Brokers that go by it for who the client is want an
+            `AuthenticationTLS` instead.
         connections_per_broker = 1
             How many connections producers and consumers share to one broker.
         keep_alive_interval_seconds = 30
             Each connection is tried every so many seconds, and lost if it has not answered by the next time.
         connection_max_idle_seconds = 60
             For how many seconds a connection that nobody uses is kept; 0: for ever.
+        tcp_no_delay = True
+            Whether what is small leaves at once. Otherwise it may wait a little, to travel with what comes after it.
         initial_backoff_interval_ms = 100
         max_backoff_interval_ms = 60000
             The first and the longest pause before trying again, in milliseconds.
+        memory_limit_bytes = 0
+            How many bytes of messages all producers together may have pending; 0: any number. A message that comes when
+            they have so many raises MemoryBufferIsFull, or waits, where its producer has `block_if_queue_full`. What
+            consumers hold does not count: their queues have limits of their own.
+        partitions_update_interval = 60
+            Every so many seconds, producers, consumers and readers of partitioned topics look whether there are more
+            partitions; 0: never.
         """
         options = ClientOptions(
             service_url=service_url,
@@ -154,8 +182,11 @@ class Client(Closeable):
             connections_per_broker=connections_per_broker,
             keep_alive_interval_seconds=keep_alive_interval_seconds,
             connection_max_idle_seconds=connection_max_idle_seconds,
+            tcp_no_delay=tcp_no_delay,
             initial_backoff_interval_ms=initial_backoff_interval_ms,
             max_backoff_interval_ms=max_backoff_interval_ms,
+            memory_limit_bytes=memory_limit_bytes,
+            partitions_update_interval=partitions_update_interval,
         )
         engine = ThreadEngine(options.io_threads, options.message_listener_threads)
         try:
@@ -174,13 +205,24 @@ class Client(Closeable):
     def _begin(self, options: ClientOptions, engine: Engine) -> None:
         self._options = options
         self._engine = engine
-        log = log_outlet.attach(options.logger)
-        self._workshop = Workshop(engine, options, f"pulsar_actors-{__version__}")
+        with ExitStack() as undo:
+            self._link = ServiceLink(options)
+            undo.callback(self._link.close)
+            log = log_outlet.attach(options.logger)
+            undo.callback(log.detach)
+            self._workshop = Workshop(engine, self._link.options, f"pulsar_actors-{__version__}")
+            undo.pop_all()
         self._roll = Roll()
+        self._maker = Maker(self._workshop, self._roll)
         self._closing = Closing(engine, self._workshop, self._roll, log, float(options.operation_timeout_seconds))
-        self._finalizer = weakref.finalize(self, let_go, self._workshop.guardian, engine, log)
+        self._finalizer = weakref.finalize(self, let_go, self._workshop.guardian, engine, log, self._link)
         self._finalizer.atexit = False
         watch(self)
+        try:
+            self._link.begin(self._workshop.guardian)
+        except BaseException:
+            self.shutdown()
+            raise
 
     # What is made with it.
 
@@ -208,6 +250,10 @@ class Client(Closeable):
         crypto_key_reader: object = None,
         access_mode: ProducerAccessMode = ProducerAccessMode.Shared,
         message_router: Callable[[Message, int], int] | None = None,
+        *,
+        hashing_scheme: HashingScheme = HashingScheme.BoostHash,
+        chunk_max_message_size: int = -1,
+        interceptors: Sequence[ProducerInterceptor] = (),
     ) -> Producer:
         """Make a producer on a topic, which is created if the cluster allows that.
 
@@ -227,9 +273,10 @@ class Client(Closeable):
             How many messages may be pending; 0: any number. One more raises ProducerQueueIsFull, or waits for room:
             see `block_if_queue_full`.
         max_pending_messages_across_partitions = 50000
-            Of partitioned topics, which this version does not have.
+            Of a partitioned topic, so many may be pending on all partitions together; each gets its share of them, if
+            that is less than `max_pending_messages`. 0: any number.
         block_if_queue_full = False
-            Whether `send` and `send_async` wait for room in the queue instead of raising ProducerQueueIsFull.
+            Whether `send` and `send_async` wait for room instead of raising ProducerQueueIsFull, or MemoryBufferIsFull.
         batching_enabled = False
             Messages of `send_async` travel together, which is how many are sent in little time. A batch leaves with so
             many messages or bytes, or so many milliseconds after its first message, as the next three say.
@@ -239,8 +286,12 @@ class Client(Closeable):
         chunking_enabled = False
             A message that is too large for the broker travels in several pieces. Not with batching.
         message_routing_mode = PartitionsRoutingMode.RoundRobinDistribution
+            Which partition a message without a key goes to: one after the other, a batch at a time; or always the same
+            one, with UseSinglePartition; or as `message_router` says, with CustomPartition. Messages of one key always
+            go to one partition.
         lazy_start_partitioned_producers = False
-            Of partitioned topics, which this version does not have.
+            Begin with the producer of one partition; the others start with the first message for them. It counts with
+            ProducerAccessMode.Shared only.
         properties = None
             What the broker tells others about the producer: a dict of str.
         batching_type = BatchingType.Default
@@ -249,9 +300,19 @@ class Client(Closeable):
         crypto_key_reader = None
             Of end-to-end encryption, which this version does not have.
         access_mode = ProducerAccessMode.Shared
-            Whether others may publish to the topic as well.
+            Shared: others may publish to the topic as well. Exclusive: nobody else may, and if somebody does already,
+            ProducerFenced is raised. WaitForExclusive: likewise, but `create_producer` waits until nobody does, for as
+            long as it takes. ExclusiveWithFencing: likewise, but those who do are thrown out.
         message_router = None
-            Of partitioned topics, which this version does not have.
+            Called with each message, as a `Message`, and the number of partitions; gives the number of the partition,
+            from 0 on, also for messages with a key. In the thread that sends.
+        hashing_scheme = HashingScheme.BoostHash
+            What turns a key into a partition. All producers of a topic have to choose alike: BoostHash is what official
+            Python and C++ clients do by themselves, JavaStringHash what Java clients do.
+        chunk_max_message_size = -1
+            With chunking, how many bytes a piece holds at most; 0 or less: as many as the broker takes.
+        interceptors = ()
+            See `ProducerInterceptor`: what watches, or changes, the messages that are sent.
         """
         options = ProducerOptions(
             topic=topic,
@@ -276,14 +337,12 @@ class Client(Closeable):
             crypto_key_reader=crypto_key_reader,
             access_mode=access_mode,
             message_router=message_router,
+            hashing_scheme=hashing_scheme,
+            chunk_max_message_size=chunk_max_message_size,
+            interceptors=interceptors,
         )
         self._closing.refuse("create_producer()")
-        what = f"creating a producer on {topic}"
-        refuse_partitioned(self._workshop, topic, what)
-        parts = self._workshop.wait(self._workshop.producer(options), what)
-        producer = Producer(parts, options, self)
-        self._roll.producers.add(producer)
-        return producer
+        return self._maker.producer(options, self)
 
     def subscribe(
         self,
@@ -313,11 +372,28 @@ class Client(Closeable):
         regex_subscription_mode: RegexSubscriptionMode = RegexSubscriptionMode.PersistentOnly,
         dead_letter_policy: ConsumerDeadLetterPolicy | None = None,
         crypto_failure_action: ConsumerCryptoFailureAction = ConsumerCryptoFailureAction.FAIL,
+        *,
+        ack_receipt_enabled: bool = False,
+        ack_grouping_time_ms: int = 100,
+        ack_grouping_max_size: int = 1000,
+        negative_ack_redelivery_backoff: MultiplierRedeliveryBackoff | None = None,
+        ack_timeout_redelivery_backoff: MultiplierRedeliveryBackoff | None = None,
+        expire_time_of_incomplete_chunked_message_ms: int = 60000,
+        priority_level: int = 0,
+        subscription_mode: SubscriptionMode = SubscriptionMode.Durable,
+        subscription_properties: dict[str, str] | None = None,
+        start_paused: bool = False,
+        consumer_event_listener: ConsumerEventListener | None = None,
+        interceptors: Sequence[ConsumerInterceptor] = (),
+        enable_retry: bool = False,
     ) -> Consumer:
         """Subscribe to a topic; the subscription, and the topic if that is allowed, are created if need be.
 
         topic
-            `orders`, `tenant/namespace/orders`, or the complete name. This version takes no list and no pattern.
+            `orders`, `tenant/namespace/orders`, or the complete name; a list of topics; or a compiled pattern, which is
+            written like a name, and which the whole name has to match: `re.compile("public/default/orders-.*")`. A str
+            is always the name of one topic. The partitions of a topic count as that topic. Topics of a pattern may come
+            and go. Each message, and the id of each, has its `topic_name()`.
         subscription_name
             What the broker remembers under this name is what was acknowledged.
         consumer_type = ConsumerType.Exclusive
@@ -328,16 +404,17 @@ class Client(Closeable):
         message_listener = None
             Called with the consumer and each message, on a listener thread; then there is nothing to `receive`.
         receiver_queue_size = 1000
-            How many messages wait here for `receive`. 0: they are asked for one at a time.
+            How many messages wait here for `receive`. 0: they are asked for one at a time; of a single topic only.
         max_total_receiver_queue_size_across_partitions = 50000
-            Of several topics, which this version does not have.
+            Of several topics or partitions, so many wait here for all of them together; each has its share of them, if
+            that is less than `receiver_queue_size`.
         consumer_name = None
             What the broker tells others.
         unacked_messages_timeout_ms = None
             A message that is not acknowledged for so many milliseconds is delivered again; None or 0: it is not, while
             the consumer is there.
         broker_consumer_stats_cache_time_ms = 30000
-            Without effect in this version.
+            For how many milliseconds `get_broker_consumer_stats()` gives what the broker said last.
         negative_ack_redelivery_delay_ms = 60000
             How many milliseconds a message rests that was negatively acknowledged.
         is_read_compacted = False
@@ -345,9 +422,10 @@ class Client(Closeable):
         properties = None
             What the broker tells others about the consumer: a dict of str.
         pattern_auto_discovery_period = 60
-            Of patterns, which this version does not have.
+            Every so many seconds, a consumer of a pattern looks which topics match.
         initial_position = InitialPosition.Latest
-            Where a new subscription starts: Latest, or Earliest for all that the topic still has.
+            Where a new subscription starts: Latest, or Earliest for all that the topic still has. It counts for topics
+            of a pattern that come later, too: with Latest, what they got before they were noticed is passed over.
         crypto_key_reader = None
             Of end-to-end encryption, which this version does not have.
         replicate_subscription_state_enabled = False
@@ -355,7 +433,7 @@ class Client(Closeable):
         max_pending_chunked_message = 10
             How many messages in pieces are put together at once; 0: any number.
         auto_ack_oldest_chunked_message_on_queue_full = False
-            Of more than those, the oldest is acknowledged unread; otherwise it is delivered again, later.
+            Of more than those, the oldest is acknowledged unread; otherwise the newest waits, and is delivered again.
         start_message_id_inclusive = False
             Whether a `seek` to a message leads to that one or to the one after it.
         batch_receive_policy = None
@@ -365,11 +443,44 @@ class Client(Closeable):
         batch_index_ack_enabled = False
             Messages inside a batch are acknowledged one by one, if the broker does so too.
         regex_subscription_mode = RegexSubscriptionMode.PersistentOnly
-            Of patterns, which this version does not have.
+            Whether a pattern means persistent topics, non-persistent ones, or all.
         dead_letter_policy = None
-            Where messages go that have failed too often; of Shared and KeyShared subscriptions.
+            Where messages go that have failed too often; of Shared and KeyShared subscriptions. And where those go that
+            are put off, with `enable_retry`.
         crypto_failure_action = ConsumerCryptoFailureAction.FAIL
             Of end-to-end encryption, which this version does not have.
+        ack_receipt_enabled = False
+            Have the broker confirm each acknowledgement. `acknowledge` and `acknowledge_cumulative` then wait for that,
+            and raise if it refuses; `acknowledge_async` and `acknowledge_cumulative_async` return futures of it.
+        ack_grouping_time_ms = 100
+            For how many milliseconds acknowledgements are held back, to leave together; 0: not at all.
+        ack_grouping_max_size = 1000
+            How many of them are held back at most.
+        negative_ack_redelivery_backoff = None
+            How long a message rests that was negatively acknowledged, by the number of times that it came; instead of
+            `negative_ack_redelivery_delay_ms`.
+        ack_timeout_redelivery_backoff = None
+            How much longer than `unacked_messages_timeout_ms` a message may stay unacknowledged, likewise.
+        expire_time_of_incomplete_chunked_message_ms = 60000
+            After how many milliseconds the pieces of a message that is not whole yet are acknowledged unread; 0: never.
+        priority_level = 0
+            Consumers of the lowest level come first: in Shared they get messages while they take any, in Failover one
+            of them is served.
+        subscription_mode = SubscriptionMode.Durable
+            NonDurable: the broker forgets the subscription with its last consumer. Without a subscription this one
+            begins at `initial_position`, and after a lost connection behind what it has received.
+        subscription_properties = None
+            What the broker tells others about the subscription, if it is new: a dict of str.
+        start_paused = False
+            Do not call the listener before `resume_message_listener()`.
+        consumer_event_listener = None
+            Told whether this is the consumer of a Failover subscription that is served.
+        interceptors = ()
+            Objects that see, and may change, what passes between the consumer and its user.
+        enable_retry = False
+            Whether messages can be put off: see `Consumer.reconsume_later`. The consumer then has a retry topic beside
+            its own, and gives up on a message as its `dead_letter_policy` says, or when it was put off 16 times. Of
+            Shared and KeyShared subscriptions; with a pattern, the policy has to name both topics.
         """
         options = ConsumerOptions(
             topic=topic,
@@ -398,18 +509,26 @@ class Client(Closeable):
             regex_subscription_mode=regex_subscription_mode,
             dead_letter_policy=dead_letter_policy,
             crypto_failure_action=crypto_failure_action,
+            ack_receipt_enabled=ack_receipt_enabled,
+            ack_grouping_time_ms=ack_grouping_time_ms,
+            ack_grouping_max_size=ack_grouping_max_size,
+            negative_ack_redelivery_backoff=negative_ack_redelivery_backoff,
+            ack_timeout_redelivery_backoff=ack_timeout_redelivery_backoff,
+            expire_time_of_incomplete_chunked_message_ms=expire_time_of_incomplete_chunked_message_ms,
+            priority_level=priority_level,
+            subscription_mode=subscription_mode,
+            subscription_properties=subscription_properties,
+            start_paused=start_paused,
+            consumer_event_listener=consumer_event_listener,
+            interceptors=interceptors,
+            enable_retry=enable_retry,
         )
         self._closing.refuse("subscribe()")
-        what = f"subscribing to {', '.join(options.topics)}"
-        refuse_several(self._workshop, options, what)
-        parts = self._consumer_parts(options, None, message_listener, what)
-        consumer = self._roll.enter(Consumer(parts, self))
-        self._begin_listening(consumer, parts)
-        return consumer
+        return self._maker.consumer(options, self)
 
     def create_reader(
         self,
-        topic: str,
+        topic: str | list[str],
         start_message_id: MessageId,
         schema: Schema = BYTES,
         reader_listener: ListensTo | None = None,
@@ -420,13 +539,17 @@ class Client(Closeable):
         crypto_key_reader: object = None,
         start_message_id_inclusive: bool = False,
         crypto_failure_action: ConsumerCryptoFailureAction = ConsumerCryptoFailureAction.FAIL,
+        *,
+        interceptors: Sequence[ReaderInterceptor] = (),
     ) -> Reader:
         """Make a reader of a topic, from a message on. It leaves no subscription behind.
 
         topic
-            `orders`, `tenant/namespace/orders`, or the complete name.
+            `orders`, `tenant/namespace/orders`, or the complete name; or a list of topics.
         start_message_id
-            `MessageId.earliest`, `MessageId.latest`, or any other: reading begins after it.
+            `MessageId.earliest`, `MessageId.latest`, or any other: reading begins after it. With several topics or
+            partitions, all of them begin there, as in the official client; but the id of a message says little of where
+            that is in others: give one of the two, and then `seek`.
         schema = BytesSchema()
             What turns the bytes of messages into `Message.value()`.
         reader_listener = None
@@ -445,6 +568,8 @@ class Client(Closeable):
             Begin with the `start_message_id` itself, and a `seek` likewise.
         crypto_failure_action = ConsumerCryptoFailureAction.FAIL
             Of end-to-end encryption, which this version does not have.
+        interceptors = ()
+            Objects that see, and may change, what is read.
         """
         options = ReaderOptions(
             topic=topic,
@@ -458,27 +583,20 @@ class Client(Closeable):
             crypto_key_reader=crypto_key_reader,
             start_message_id_inclusive=start_message_id_inclusive,
             crypto_failure_action=crypto_failure_action,
+            interceptors=interceptors,
         )
         self._closing.refuse("create_reader()")
-        what = f"creating a reader on {topic}"
-        refuse_partitioned(self._workshop, topic, what)
-        start = start_of(options)
-        parts = self._consumer_parts(as_consumer(options), start, reader_listener, what)
-        reader = self._roll.enter(Reader(parts, self))
-        if start.is_last:
-            try:
-                reader.go_to_last()
-            except BaseException:
-                reader.close_soon()
-                raise
-        self._begin_listening(reader, parts)
-        return reader
+        return self._maker.reader(options, self)
 
     def get_topic_partitions(self, topic: str) -> list[str]:
         """Return the names of a topic's partitions; of a topic that has none, its own name."""
         check_topic("topic", topic)
         self._closing.refuse("get_topic_partitions()")
         return partition_names(self._workshop, topic)
+
+    def get_service_info(self) -> ServiceInfo:
+        """Return which cluster the client is with at the moment."""
+        return self._link.info
 
     def stats(self) -> ClientStats:
         """Return how things stand: connections, lookups, and every producer, consumer and reader that is open."""
@@ -492,33 +610,25 @@ class Client(Closeable):
 
         It takes no longer than the operation timeout, whatever brokers do. In a callback it begins, and does not wait.
         """
-        self._closing.close()
-        self._finalizer.detach()
+        try:
+            self._link.close()
+        finally:
+            self._closing.close()
+            self._finalizer.detach()
 
     def shutdown(self) -> None:
         """Close everything at once, without waiting for any broker; what is pending fails."""
-        self._closing.shut_down()
-        self._finalizer.detach()
+        try:
+            self._link.close()
+        finally:
+            self._closing.shut_down()
+            self._finalizer.detach()
 
     def __repr__(self) -> str:
-        return f"<Client of {self._options.service_url}>"
+        return f"<Client of {self._link.info.service_url}>"
 
     def forget_everything(self) -> None:
         """Become useless, in a forked child."""
         self._finalizer.detach()
+        self._link.forget_everything()
         self._closing.forget_everything()
-
-    # How things are made.
-
-    def _consumer_parts(
-        self, options: ConsumerOptions, start: Start | None, listener: ListensTo | None, what: str
-    ) -> ConsumerParts:
-        policy = options.dead_letter_policy
-        sender = None if policy is None else dead_letter_sender(policy, options, self._workshop, self._roll)
-        made = self._workshop.consumer(options, start, listener, sender)
-        return self._workshop.wait(made, what)
-
-    def _begin_listening(self, handle: Consumer | Reader, parts: ConsumerParts) -> None:
-        if parts.pump is not None:
-            self._roll.keep(handle, parts.ties.ended)
-            parts.pump.begin(handle)

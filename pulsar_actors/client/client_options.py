@@ -5,16 +5,17 @@ otherwise as good as the broker's. And `use_tls`, which never did anything there
 connection is encrypted and the service URL says that it is not.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from logging import Logger
 
 from pulsar_actors.client.arguments import (
     LONGEST_MS,
     LONGEST_SECONDS,
     check_fields,
+    check_size,
     flag,
-    instance_of,
     optional,
+    path,
     refusal_of,
     seconds,
     text,
@@ -22,7 +23,8 @@ from pulsar_actors.client.arguments import (
 )
 from pulsar_actors.client.authentication import Authentication
 from pulsar_actors.client.loggers import ConsoleLogger, FileLogger
-from pulsar_actors.exceptions import InvalidConfiguration, OperationNotSupported
+from pulsar_actors.client.service_info import AutoClusterFailover, ServiceInfoProvider, service_url
+from pulsar_actors.exceptions import InvalidArgument, InvalidConfiguration, InvalidUrl
 from pulsar_actors.wire.service_url import ServiceUrl
 
 __all__ = ["ClientOptions"]
@@ -32,9 +34,20 @@ _SHORTEST = 0.001
 """In seconds: none at all would be over before it began."""
 
 
-def _service_url(_: str, value: object) -> object:
-    """Take a service URL; what is wrong with it is for InvalidUrl to say, which repeats no secret."""
-    ServiceUrl.parse(value)  # type: ignore[arg-type]
+def _service(name: str, value: object) -> object:
+    """Take a service URL, or who says which one."""
+    if isinstance(value, (AutoClusterFailover, ServiceInfoProvider)):
+        return value
+    if not isinstance(value, str):
+        takes = "a str, an AutoClusterFailover or a ServiceInfoProvider"
+        raise InvalidUrl(f"a service URL is {takes}, not {type(value).__name__}")
+    return service_url(name, value)
+
+
+def _authentication(name: str, value: object) -> object:
+    """Take an Authentication; what comes in its place may be a secret, and is not repeated."""
+    if value is not None and not isinstance(value, Authentication):
+        raise InvalidArgument(f"{name} takes an Authentication or None, got an object of type {type(value).__name__}")
     return value
 
 
@@ -45,28 +58,31 @@ def _logger(name: str, value: object) -> object:
 
 
 _CHECKS = {
-    "service_url": _service_url,
-    "authentication": optional(instance_of(Authentication)),
+    "service_url": _service,
+    "authentication": _authentication,
     "operation_timeout_seconds": seconds(_SHORTEST),
     "io_threads": whole_number(1, _MOST_THREADS),
     "message_listener_threads": whole_number(1, _MOST_THREADS),
     "concurrent_lookup_requests": whole_number(1),
-    "log_conf_file_path": optional(text),
+    "log_conf_file_path": optional(path),
     "stats_interval_in_seconds": whole_number(0, LONGEST_SECONDS),
     "use_tls": flag,
-    "tls_trust_certs_file_path": optional(text),
+    "tls_trust_certs_file_path": optional(path),
     "tls_allow_insecure_connection": flag,
     "tls_validate_hostname": flag,
     "logger": _logger,
     "connection_timeout_ms": whole_number(1, LONGEST_MS),
     "listener_name": optional(text),
-    "tls_private_key_file_path": optional(text),
-    "tls_certificate_file_path": optional(text),
+    "tls_private_key_file_path": optional(path),
+    "tls_certificate_file_path": optional(path),
     "connections_per_broker": whole_number(1, _MOST_THREADS),
     "keep_alive_interval_seconds": seconds(_SHORTEST),
     "connection_max_idle_seconds": seconds(0),
+    "tcp_no_delay": flag,
     "initial_backoff_interval_ms": whole_number(1, LONGEST_MS),
     "max_backoff_interval_ms": whole_number(1, LONGEST_MS),
+    "memory_limit_bytes": whole_number(0, 2**63 - 1),
+    "partitions_update_interval": seconds(0),
 }
 
 
@@ -74,8 +90,8 @@ _CHECKS = {
 class ClientOptions:
     """The options of one client. They pickle if the authentication does, and the logger, which goes by its name."""
 
-    service_url: str
-    authentication: Authentication | None = None
+    service_url: str | AutoClusterFailover | ServiceInfoProvider
+    authentication: Authentication | None = field(default=None, repr=False)
     operation_timeout_seconds: float = 30
     io_threads: int = 1
     message_listener_threads: int = 1
@@ -97,15 +113,21 @@ class ClientOptions:
     keep_alive_interval_seconds: float = 30
     connection_max_idle_seconds: float = 60
     """0: idle connections stay."""
+    tcp_no_delay: bool = True
     initial_backoff_interval_ms: int = 100
     max_backoff_interval_ms: int = 60_000
+    memory_limit_bytes: int = 0
+    """0: none."""
+    partitions_update_interval: float = 60
+    """0: new partitions are not looked for."""
 
     def __post_init__(self) -> None:
         check_fields(self, _CHECKS)
-        if ServiceUrl.parse(self.service_url).is_http:
-            raise OperationNotSupported("lookups over HTTP are not there yet: write pulsar:// in service_url")
-        if self.use_tls and not ServiceUrl.parse(self.service_url).is_tls:
-            raise InvalidConfiguration("use_tls=True encrypts nothing: write pulsar+ssl:// in service_url")
+        check_size(self, "listener_name")
+        if not isinstance(self.service_url, str):
+            self._refuse_what_belongs_to_each_service()
+        elif self.use_tls and not ServiceUrl.parse(self.service_url).is_tls:
+            raise InvalidConfiguration("use_tls=True encrypts nothing: write pulsar+ssl:// or https:// in service_url")
         if self.tls_private_key_file_path and not self.tls_certificate_file_path:
             raise InvalidConfiguration("tls_private_key_file_path needs its tls_certificate_file_path as well")
         if self.initial_backoff_interval_ms > self.max_backoff_interval_ms:
@@ -113,3 +135,10 @@ class ClientOptions:
                 f"initial_backoff_interval_ms={self.initial_backoff_interval_ms:,} is more than "
                 f"max_backoff_interval_ms={self.max_backoff_interval_ms:,}"
             )
+
+    def _refuse_what_belongs_to_each_service(self) -> None:
+        """Refuse what would hold for whichever cluster comes, where each has its own."""
+        for name in ("authentication", "tls_trust_certs_file_path"):
+            if getattr(self, name) is not None:
+                kind = type(self.service_url).__name__
+                raise InvalidConfiguration(f"{name} does not go with {kind}: give each ServiceInfo its own")

@@ -12,6 +12,7 @@ from pulsar_actors.client.anew import anew
 from pulsar_actors.client.left_open import OPEN
 from pulsar_actors.client.log_outlet import Attachment
 from pulsar_actors.client.roll import Roll
+from pulsar_actors.client.service_link import ServiceLink
 from pulsar_actors.client.workshop import Workshop
 from pulsar_actors.exceptions import AlreadyClosed, ProcessForked, Timeout
 from pulsar_actors.runtime.actor import Address, forget_actors_on, tell
@@ -107,8 +108,9 @@ class Closing:
         settle(ended, None)
 
 
-def let_go(guardian: Address, engine: Engine, log: Attachment) -> None:
+def let_go(guardian: Address, engine: Engine, log: Attachment, link: ServiceLink) -> None:
     """End what a client has left that nobody holds any longer. The garbage collector calls this, in any thread."""
+    link.let_go()
     done: SlimFuture[None] = SlimFuture()
     tell(guardian, ShutDown(done))
 

@@ -14,6 +14,7 @@ __all__ = [
     "CompressionType",
     "ConsumerCryptoFailureAction",
     "ConsumerType",
+    "HashingScheme",
     "InitialPosition",
     "KeySharedMode",
     "LoggerLevel",
@@ -21,6 +22,7 @@ __all__ = [
     "ProducerAccessMode",
     "RegexSubscriptionMode",
     "Result",
+    "SubscriptionMode",
 ]
 
 
@@ -64,6 +66,15 @@ class InitialPosition(_Choice):
     Earliest = 1
 
 
+class SubscriptionMode(_Choice):
+    """Whether a subscription outlives its consumers. The official client has no such choice, the Java client has."""
+
+    Durable = 0
+    """The broker remembers what was acknowledged, until the subscription is deleted."""
+    NonDurable = 1
+    """It ends with its last consumer, as that of a reader does."""
+
+
 class PartitionsRoutingMode(_Choice):
     """Which partition a message without a key goes to."""
 
@@ -71,6 +82,17 @@ class PartitionsRoutingMode(_Choice):
     RoundRobinDistribution = 1
     CustomPartition = 2
     """As `message_router` says; that argument alone is enough."""
+
+
+class HashingScheme(_Choice):
+    """What turns a key into the partition that it belongs to. All producers of a topic have to choose alike.
+
+    The official Python and C++ clients use BoostHash unless told otherwise, the Java client JavaStringHash.
+    """
+
+    Murmur3_32Hash = 0
+    BoostHash = 1
+    JavaStringHash = 2
 
 
 class BatchingType(_Choice):

@@ -4,6 +4,7 @@ An actor ends with its handle: once nobody holds that any longer, it is told to 
 a program may hold nothing but a producer.
 """
 
+import sys
 import weakref
 from collections.abc import Callable
 from typing import Any, Generic, TypeVar
@@ -16,21 +17,20 @@ from pulsar_actors.exceptions import ProcessForked
 from pulsar_actors.runtime.actor import tell
 from pulsar_actors.runtime.binding_messages import CloseHandle
 from pulsar_actors.runtime.future import SlimFuture
-from pulsar_actors.wire.topic_name import TopicName
 
 P = TypeVar("P", bound=Parts[Any])
 T = TypeVar("T")
 
 
 class Handle(Closeable, Generic[P]):
-    """The base of Producer, Consumer and Reader. `what` names it in errors."""
+    """The base of Producer, Consumer and Reader. `topic` is a complete name, and `what` names the handle in errors."""
 
     def __init__(self, parts: P, topic: str, what: str, client: object) -> None:
         self._parts = parts
         self._what = what
         self._client = client
         self._address = parts.address
-        self._topic = str(TopicName.parse(topic))
+        self._topic = sys.intern(topic)  # as that of its messages, to be compared in no time
         self._meter = RateMeter(parts.engine.now())
         self._finalizer = weakref.finalize(self, tell, self._address, CloseHandle())
         self._finalizer.atexit = False

@@ -4,7 +4,7 @@ import logging
 from dataclasses import dataclass
 from typing import TypeAlias
 
-from pulsar_actors.client.arguments import instance_of, text
+from pulsar_actors.client.arguments import instance_of, path
 from pulsar_actors.client.enums import LoggerLevel
 
 __all__ = ["ConsoleLogger", "FileLogger", "LoggerOption"]
@@ -31,7 +31,7 @@ class FileLogger:
 
     def __post_init__(self) -> None:
         _level("log_level", self.log_level)
-        text("log_file", self.log_file)
+        path("log_file", self.log_file)
 
 
 LoggerOption: TypeAlias = logging.Logger | ConsoleLogger | FileLogger | None

@@ -18,10 +18,10 @@ from pulsar_actors.machines.ledgers.generations import Generation
 from pulsar_actors.wire.excerpt import excerpt
 from pulsar_actors.wire.message_id import MessageId as WireMessageId
 from pulsar_actors.wire.octets import Octets
-from pulsar_actors.wire.PulsarApi_pb2 import MessageMetadata, SingleMessageMetadata
+from pulsar_actors.wire.PulsarApi_pb2 import BrokerEntryMetadata, MessageMetadata, SingleMessageMetadata
 from pulsar_actors.wire.strings import parse, readable
 
-__all__ = ["Message", "OpenedEntry", "place_of"]
+__all__ = ["Message", "OpenedEntry", "place_of", "traits_of"]
 
 
 class OpenedEntry(Protocol):
@@ -35,6 +35,11 @@ class OpenedEntry(Protocol):
     @property
     def metadata(self) -> MessageMetadata:
         """What the producer wrote about the entry."""
+        ...
+
+    @property
+    def broker_metadata(self) -> BrokerEntryMetadata | None:
+        """What the broker wrote about it, if it tells."""
         ...
 
     @property
@@ -145,6 +150,25 @@ class Message:
         metadata = self._opened.metadata
         return EncryptionContext(metadata) if metadata.encryption_keys else None
 
+    def broker_publish_timestamp(self) -> int | None:
+        """Return when the broker got it, in milliseconds since 1970 by the broker's clock; None if it does not tell.
+
+        Brokers tell this, and the index, if they are set up to expose their entry metadata.
+        """
+        broker = self._opened.broker_metadata
+        return broker.broker_timestamp if broker is not None and broker.HasField("broker_timestamp") else None
+
+    def index(self) -> int | None:
+        """Return how many messages the topic had before this one; None if the broker does not tell."""
+        broker = self._opened.broker_metadata
+        if broker is None or not broker.HasField("index"):
+            return None
+        return broker.index if self._stored is None else broker.index - self._opened.size + self._index + 1
+
+    def replicated_from(self) -> str:
+        """Return the cluster that it was published in, if it came from another one; otherwise an empty name."""
+        return readable(self._opened.metadata).replicated_from
+
     def __repr__(self) -> str:
         return f"<Message {self.message_id()} of {self.topic_name()}: {len(self._payload):,} bytes {self._excerpt()}>"
 
@@ -162,10 +186,28 @@ class Message:
 _SHOWN = 40  # bytes of the payload
 
 
-def place_of(message: Message) -> tuple[WireMessageId, Generation]:
-    """Give what acknowledging goes by: the id, and the past that the message belongs to."""
+def place_of(message: Message) -> tuple[WireMessageId, Generation, str]:
+    """Give what acknowledging goes by: the id, the past that the message belongs to, and the topic."""
     # It is a function because users are to find nothing in the class that the official one lacks.
     opened, index = message._opened, message._index  # noqa: SLF001  # pyright: ignore[reportPrivateUsage]
     if message._stored is None:  # noqa: SLF001  # pyright: ignore[reportPrivateUsage]
-        return opened.message_id, opened.generation
-    return opened.message_id._replace(batch_index=index, batch_size=opened.size), opened.generation
+        return opened.message_id, opened.generation, opened.topic
+    return opened.message_id._replace(batch_index=index, batch_size=opened.size), opened.generation, opened.topic
+
+
+def traits_of(message: Message) -> SingleMessageMetadata:
+    """Give what a message keeps that is sent on, as its producer wrote it: its keys, its time, and whether it is null.
+
+    Keys are bytes by nature, of which `partition_key` and `ordering_key` give no more than can be read.
+    """
+    own = readable(message._own())  # noqa: SLF001  # pyright: ignore[reportPrivateUsage]
+    traits = SingleMessageMetadata()
+    if own.HasField("partition_key"):
+        traits.partition_key = own.partition_key
+        traits.partition_key_b64_encoded = own.partition_key_b64_encoded
+    if own.HasField("ordering_key"):
+        traits.ordering_key = own.ordering_key
+    if own.HasField("event_time"):
+        traits.event_time = own.event_time
+    traits.null_value = own.null_value
+    return traits

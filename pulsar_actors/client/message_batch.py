@@ -26,6 +26,7 @@ class _Entry:
     size: int
     topic: str
     metadata = MessageMetadata()
+    broker_metadata = None
     redelivery_count = 0
     generation = Generation()
     decode = staticmethod(BYTES.decode)

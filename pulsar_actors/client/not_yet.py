@@ -4,6 +4,7 @@ A module of ours asks here for what it does not have. What is raised is an Attri
 `hasattr` and `getattr` with a default keep their meaning, and so does what programs write around an import.
 """
 
+import sys
 from typing import Final
 
 __all__ = ["NOT_YET", "missing"]
@@ -11,8 +12,7 @@ __all__ = ["NOT_YET", "missing"]
 NOT_YET: Final = {
     "pulsar_actors": frozenset(
         {
-            *("AuthenticationAthenz", "AuthenticationOauth2", "AutoClusterFailover", "ServiceInfo"),
-            *("ServiceInfoProvider", "CryptoKeyReader", "EncryptionKey", "TableView", "tableview", "asyncio"),
+            *("AuthenticationAthenz", "CryptoKeyReader", "EncryptionKey", "TableView", "tableview", "asyncio"),
             *("functions", "Context", "Function", "IdentitySerDe", "PickleSerDe", "SerDe"),
         }
     ),
@@ -27,7 +27,8 @@ NOT_YET: Final = {
 
 
 def missing(module: str, name: str) -> AttributeError:
-    """Make the error for a name that a module does not have."""
+    """Make the error for a name that a module does not have; with the module, Python says what may be meant."""
+    said = f"module {module!r} has no attribute {name!r}"
     if name in NOT_YET[module]:
-        return AttributeError(f"{name}, which the official client has, is not there yet in {module}", name=name)
-    return AttributeError(f"module {module!r} has no attribute {name!r}", name=name)
+        said = f"{name}, which the official client has, is not there yet in {module}"
+    return AttributeError(said, name=name, obj=sys.modules[module])

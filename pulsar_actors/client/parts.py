@@ -10,16 +10,17 @@ from typing import Generic, TypeVar
 from pulsar_actors.exceptions import PulsarException
 from pulsar_actors.machines.consumer import Consumer
 from pulsar_actors.machines.producer import Producer
+from pulsar_actors.machines.topic_set import TopicSet
 from pulsar_actors.runtime.actor import Address
 from pulsar_actors.runtime.engine import Engine
 from pulsar_actors.runtime.future import settle
 from pulsar_actors.runtime.ties import Ties
 
-M = TypeVar("M", Producer, Consumer)
+M = TypeVar("M", Producer, Consumer, TopicSet)
 
 
 class Parts(ABC, Generic[M]):
-    """The parts of a producer, a consumer or a reader."""
+    """The parts of a producer, a consumer, a reader, or a set of them."""
 
     __slots__ = ("__weakref__", "address", "engine", "machine", "ties")
 

@@ -1,16 +1,16 @@
-"""Policies of a consumer: when to give up on a message, how much to receive at once, how to share keys.
+"""Policies of a consumer: when to give up on a message, how much to receive at once, how to share keys, when to retry.
 
-Each is a value that is checked when it is made, with the arguments and properties of the official client's class of
-that name.
+Each is a value that is checked when it is made. Those that the official client has have its arguments and properties.
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from itertools import pairwise
 from typing import cast
 
 from pulsar_actors.client.arguments import (
     LONGEST_MS,
+    check_size,
     flag,
     instance_of,
     optional,
@@ -22,7 +22,12 @@ from pulsar_actors.client.arguments import (
 from pulsar_actors.client.enums import KeySharedMode
 from pulsar_actors.exceptions import InvalidArgument
 
-__all__ = ["ConsumerBatchReceivePolicy", "ConsumerDeadLetterPolicy", "ConsumerKeySharedPolicy"]
+__all__ = [
+    "ConsumerBatchReceivePolicy",
+    "ConsumerDeadLetterPolicy",
+    "ConsumerKeySharedPolicy",
+    "MultiplierRedeliveryBackoff",
+]
 
 _LAST_HASH = 2**16 - 1
 _TAKES = f"a list of pairs of hashes (first, last), from 0 to {_LAST_HASH:,}"
@@ -31,6 +36,7 @@ _count = whole_number(1)
 _topic = optional(topic)
 _text = optional(text)
 _any_number = whole_number(-(2**63), 2**63 - 1)
+_ms = whole_number(0, LONGEST_MS)
 _any_ms = whole_number(-LONGEST_MS, LONGEST_MS)
 _mode = instance_of(KeySharedMode)
 _hash = whole_number(0, _LAST_HASH)
@@ -43,6 +49,10 @@ class ConsumerDeadLetterPolicy:
     A message that was redelivered `max_redeliver_count` times and fails again goes to `dead_letter_topic`, by default
     the consumer's topic and subscription with `-DLQ`. With an `initial_subscription_name` that topic is given a
     subscription as well, so that it keeps what comes.
+
+    Where the consumer has `enable_retry`, so does a message that was put off so many times and is put off again; until
+    then it goes to `retry_letter_topic`, by default the topic and subscription with `-RETRY`. Such a consumer has one
+    of either for all its topics and partitions, named after what it subscribed to, or the first of these by name.
     """
 
     max_redeliver_count: int
@@ -50,13 +60,18 @@ class ConsumerDeadLetterPolicy:
     """Empty where the default counts."""
     initial_subscription_name: str | None = None
     """Empty where there is to be none."""
+    retry_letter_topic: str | None = field(default=None, kw_only=True)
+    """Empty where the default counts."""
 
     def __post_init__(self) -> None:
         _count("max_redeliver_count", self.max_redeliver_count)
         _topic("dead_letter_topic", self.dead_letter_topic)
+        _topic("retry_letter_topic", self.retry_letter_topic)
         _text("initial_subscription_name", self.initial_subscription_name)
         object.__setattr__(self, "dead_letter_topic", self.dead_letter_topic or "")
         object.__setattr__(self, "initial_subscription_name", self.initial_subscription_name or "")
+        object.__setattr__(self, "retry_letter_topic", self.retry_letter_topic or "")
+        check_size(self, "dead_letter_topic", "initial_subscription_name")
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,6 +95,34 @@ class ConsumerBatchReceivePolicy:
         if max(self.max_num_message, self.max_num_bytes) <= 0:
             object.__setattr__(self, "max_num_message", -1)
             object.__setattr__(self, "max_num_bytes", _MOST_BYTES)
+
+    def is_filled_by(self, messages: int, size: int) -> bool:
+        """Tell whether so many messages, of so many bytes together, are enough."""
+        return 0 < self.max_num_message <= messages or 0 < self.max_num_bytes <= size
+
+
+@dataclass(frozen=True, slots=True)
+class MultiplierRedeliveryBackoff:
+    """A time to rest that grows with each redelivery of a message, as the Java client's class of that name has it.
+
+    `min_delay_ms` the first time, and `multiplier` times longer each time, up to `max_delay_ms`. Brokers count
+    redeliveries for Shared and KeyShared subscriptions only: in others it is always the first time.
+    """
+
+    min_delay_ms: int = 10_000
+    max_delay_ms: int = 600_000
+    multiplier: float = 2.0
+
+    def __post_init__(self) -> None:
+        _ms("min_delay_ms", self.min_delay_ms)
+        _ms("max_delay_ms", self.max_delay_ms)
+        factor = cast("object", self.multiplier)
+        is_number = isinstance(factor, (int, float)) and not isinstance(factor, bool)
+        if not is_number or not 1 < self.multiplier <= LONGEST_MS:
+            raise refusal_of("multiplier", self.multiplier, f"a number greater than 1 and up to {LONGEST_MS:,}")
+        if self.max_delay_ms < self.min_delay_ms:
+            takes = f"at least min_delay_ms, which is {self.min_delay_ms:,}"
+            raise refusal_of("max_delay_ms", self.max_delay_ms, takes)
 
 
 @dataclass(frozen=True, slots=True)

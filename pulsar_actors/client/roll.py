@@ -9,10 +9,10 @@ from collections.abc import Callable
 from concurrent.futures import Future
 from typing import TypeVar
 
-from pulsar_actors.client.consumer import Consumer
+from pulsar_actors.client.consuming.consumer import Consumer
+from pulsar_actors.client.consuming.reader import Reader
 from pulsar_actors.client.living import Living
-from pulsar_actors.client.producer import Producer
-from pulsar_actors.client.reader import Reader
+from pulsar_actors.client.producing.producer import Producer
 from pulsar_actors.client.stats import ClientStats
 from pulsar_actors.runtime.tally import Tally
 

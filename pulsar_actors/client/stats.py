@@ -6,11 +6,28 @@ somebody asks. `RateMeter` keeps the earlier one, and keeps it for a while, so t
 much the same answer and not the noise of the milliseconds between them. `now` is in monotonic seconds.
 """
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
-__all__ = ["ClientStats", "ConsumerStats", "ProducerStats", "RateMeter", "Rates"]
+from pulsar_actors.client.enums import ConsumerType
+from pulsar_actors.wire.ids import signed
+from pulsar_actors.wire.PulsarApi_pb2 import CommandConsumerStatsResponse
+
+__all__ = ["BrokerConsumerStats", "ClientStats", "ConsumerStats", "ProducerStats", "RateMeter", "Rates"]
+
+_TYPES = {
+    "Exclusive": ConsumerType.Exclusive,
+    "Shared": ConsumerType.Shared,
+    "Failover": ConsumerType.Failover,
+    "Key_Shared": ConsumerType.KeyShared,
+}
+
+_ADDED_UP = (
+    "msg_rate_out", "msg_throughput_out", "msg_rate_redeliver", "msg_rate_expired", "message_ack_rate",
+    "available_permits", "unacked_messages", "msg_backlog",
+)  # fmt: skip
+_LISTED = ("consumer_name", "address", "connected_since")
 
 _SPAN = 1.0
 """A rate is over so many seconds at least, once they have passed."""
@@ -51,7 +68,7 @@ class RateMeter:
 
 @dataclass(frozen=True, slots=True)
 class ProducerStats:
-    """A producer of one topic, or one partition."""
+    """A producer; of a topic with partitions, all of them together."""
 
     topic: str
     producer_name: str
@@ -72,7 +89,7 @@ class ProducerStats:
 
 @dataclass(frozen=True, slots=True)
 class ConsumerStats:
-    """A consumer, or a reader, of one topic or one partition."""
+    """A consumer, or a reader; of several topics, all of them together."""
 
     topic: str
     subscription_name: str
@@ -91,6 +108,60 @@ class ConsumerStats:
     rates: Rates
     reconnects: int
     last_error: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class BrokerConsumerStats:
+    """What the broker counts of a consumer, as `Consumer.get_broker_consumer_stats` gives it. Rates are per second."""
+
+    consumer_name: str
+    consumer_type: ConsumerType
+    address: str
+    """Of the client, as the broker sees it."""
+    connected_since: str
+    msg_rate_out: float
+    msg_throughput_out: float
+    """In bytes."""
+    msg_rate_redeliver: float
+    msg_rate_expired: float
+    """Of the subscription, as is the backlog."""
+    message_ack_rate: float
+    available_permits: int
+    unacked_messages: int
+    is_blocked_consumer_on_unacked_msgs: bool
+    """Whether it gets nothing until it has acknowledged some of what it has."""
+    msg_backlog: int
+
+    @classmethod
+    def of_all(cls, each: Sequence["BrokerConsumerStats"]) -> "BrokerConsumerStats":
+        """Add up those of a consumer's topics; what cannot be added is listed."""
+        numbers: dict[str, Any] = {name: sum(getattr(one, name) for one in each) for name in _ADDED_UP}
+        words: dict[str, Any] = {name: "; ".join({getattr(one, name): None for one in each}) for name in _LISTED}
+        return cls(
+            consumer_type=each[0].consumer_type if each else ConsumerType.Exclusive,
+            is_blocked_consumer_on_unacked_msgs=any(one.is_blocked_consumer_on_unacked_msgs for one in each),
+            **numbers,
+            **words,
+        )
+
+    @classmethod
+    def of(cls, answer: CommandConsumerStatsResponse) -> "BrokerConsumerStats":
+        """Read a broker's answer."""
+        return cls(
+            consumer_name=answer.consumerName,
+            consumer_type=_TYPES.get(answer.type, ConsumerType.Exclusive),
+            address=answer.address,
+            connected_since=answer.connectedSince,
+            msg_rate_out=answer.msgRateOut,
+            msg_throughput_out=answer.msgThroughputOut,
+            msg_rate_redeliver=answer.msgRateRedeliver,
+            msg_rate_expired=answer.msgRateExpired,
+            message_ack_rate=answer.messageAckRate,
+            available_permits=signed(answer.availablePermits),
+            unacked_messages=answer.unackedMessages,
+            is_blocked_consumer_on_unacked_msgs=answer.blockedConsumerOnUnackedMsgs,
+            msg_backlog=answer.msgBacklog,
+        )
 
 
 @dataclass(frozen=True, slots=True)

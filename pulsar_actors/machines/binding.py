@@ -10,6 +10,8 @@ the one that is about to be closed, so a close goes first and its answer is awai
 A broker that gives a topic away closes what is bound to it, and may say who has the topic now: then no lookup is
 needed. A topic that has moved to another cluster is looked up there, from then on.
 
+Whoever waits for a binding in vain is told what went wrong last, and not only that time is up.
+
 Answers to questions asked earlier, and whatever comes over a connection that was given up, never reach the chart.
 
 The rows that name these guards and actions stand in `producer.py` and `consumer.py`, for the states differ.
@@ -24,6 +26,7 @@ from pulsar_actors.exceptions import (
     CertificateRefused,
     ConnectError,
     ConnectionLost,
+    InvalidArgument,
     OutcomeUnknown,
     PulsarException,
     Timeout,
@@ -46,6 +49,7 @@ from pulsar_actors.machines.binding_events import (
     LookedUp,
     LookUp,
     LookupFailed,
+    LookupStumbled,
     Migrated,
     Misanswered,
     Open,
@@ -54,6 +58,7 @@ from pulsar_actors.machines.binding_events import (
 from pulsar_actors.machines.chart import Effect, Effects, Event
 from pulsar_actors.machines.ledgers.backoff import Backoff
 from pulsar_actors.machines.ledgers.broker_address import address_of_our_kind
+from pulsar_actors.machines.ledgers.last_failure import after
 from pulsar_actors.machines.ledgers.server_errors import Verdict, meaning_of
 from pulsar_actors.machines.machine import StateMachine
 from pulsar_actors.wire.PulsarApi_pb2 import CommandTopicMigrated
@@ -97,6 +102,11 @@ class Binding(StateMachine, ABC):
         return self.running.chart.name
 
     @property
+    def ending(self) -> PulsarException:
+        """Tell what it ends with, or will, as far as is known."""
+        return self._over
+
+    @property
     @abstractmethod
     def is_bound(self) -> bool:
         """Tell whether the broker has accepted it, on a connection that stands."""
@@ -129,6 +139,10 @@ class Binding(StateMachine, ABC):
             return []
         return super().handle(event, now)
 
+    def blame(self, error: PulsarException) -> None:
+        """Remember what went wrong, for whoever waits and may do so in vain."""
+        self._last_error = error
+
     # Getting bound.
 
     def start(self, event: Open, now: float) -> Effects:
@@ -146,11 +160,17 @@ class Binding(StateMachine, ABC):
         if isinstance(error, CertificateRefused):
             return not self._was_bound
         if not isinstance(error, BrokerRefusal):
-            return looked_up and not self._was_bound and not isinstance(error, (OutcomeUnknown, ConnectError))
+            may_be = looked_up or isinstance(error, InvalidArgument)
+            return may_be and not self._was_bound and not isinstance(error, (OutcomeUnknown, ConnectError))
         meaning = meaning_of(error)
         if self._was_bound:
             return meaning.once_created is Verdict.FAIL
         return (meaning.lookup if looked_up else meaning.first_creation) is Verdict.FAIL
+
+    def note_failure(self, event: LookupStumbled, now: float) -> Effects:
+        """Have something to say if time is up before the lookup has ended."""
+        self.blame(event.error)
+        return []
 
     def end_refused(self, event: Failure, now: float) -> Effects:
         """Pass the error on to everybody who waits."""
@@ -158,7 +178,7 @@ class Binding(StateMachine, ABC):
 
     def back_off(self, event: Failure, now: float) -> Effects:
         """Pause before looking up again."""
-        self._last_error = event.error
+        self.blame(event.error)
         return [self._pause(now)]
 
     def let_go_refused(self, event: Failure, now: float) -> Effects:
@@ -173,14 +193,21 @@ class Binding(StateMachine, ABC):
         """Keep the connection for others, and pause before looking up again."""
         return [Detach(self.connection), self._pause(now)]
 
+    def let_go_closed(self, event: BrokerClosed, now: float) -> Effects:
+        """Likewise."""
+        self.blame(self._closed_by_broker())
+        return self.let_go(event, now)
+
     # A request that was given up.
 
     def close_first(self, event: Event, now: float) -> Effects:
         """Have the broker forget what it may yet do."""
+        self.blame(Timeout(f"the broker has not answered in time to the creation of the {self.kind}"))
         return [self._ask_to_close()]
 
     def close_first_then_move(self, event: BrokerClosed, now: float) -> Effects:
         """Close too: our own request is still unanswered. The assigned broker comes after."""
+        self.blame(self._closed_by_broker())
         return [*self.note_broker(event, now), self._ask_to_close()]
 
     def close_first_then_migrate(self, event: Migrated, now: float) -> Effects:
@@ -222,6 +249,7 @@ class Binding(StateMachine, ABC):
 
     def move(self, event: BrokerClosed, now: float) -> Effects:
         """Go there without a lookup."""
+        self.blame(self._closed_by_broker())
         self.unbound(now)
         return [Detach(self.connection), *self._attach(self._broker_in(event.command))]
 
@@ -237,6 +265,7 @@ class Binding(StateMachine, ABC):
         """End the connection: who can tell what else the broker mixes up."""
         question, answer = event.question.__name__, type(event.answer).__name__
         error = ConnectionLost(f"the broker broke the protocol: it answered {question} with {answer}")
+        self.blame(error)
         return [DropConnection(self.connection, error)]
 
     # The end.
@@ -306,6 +335,7 @@ class Binding(StateMachine, ABC):
         return self.timers.start(RetryDue, self._backoff.next_delay())
 
     def _drop(self, error: PulsarException, now: float) -> Effects:
+        self.blame(error)
         return [DropConnection(self.connection, error), self._pause(now)]
 
     def _ask_to_close(self) -> AskToClose:
@@ -319,11 +349,11 @@ class Binding(StateMachine, ABC):
         return address_of_our_kind(command.brokerServiceUrl, command.brokerServiceUrlTls, tls=self._tls)
 
     def _creation_timeout(self) -> Timeout:
-        seconds, stage = self._operation_timeout, f"still {self.state.name}{self._last_failure()}"
+        seconds, stage = self._operation_timeout, f"still {self.state.name}{after(self._last_error)}"
         return Timeout(f"the {self.kind} could not be created within {seconds:g} s: {stage}")
 
-    def _last_failure(self) -> str:
-        return f"; the last failure was: {self._last_error}" if self._last_error else ""
+    def _closed_by_broker(self) -> ConnectionLost:
+        return ConnectionLost(f"the broker closed the {self.kind}")
 
     def _close_timeout(self) -> Timeout:
         return Timeout(f"the broker has not answered in time to the close of the {self.kind}")

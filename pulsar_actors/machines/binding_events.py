@@ -49,6 +49,13 @@ class LookupFailed(NamedTuple):
     error: PulsarException
 
 
+class LookupStumbled(NamedTuple):
+    """The lookup goes on, but something that is worth repeating has failed."""
+
+    attempt: int
+    error: PulsarException
+
+
 class Detached(NamedTuple):
     """There is no connection to the broker, or no longer. Requests that end with it are not reported one by one."""
 

@@ -33,6 +33,7 @@ from pulsar_actors.machines.connection_events import (
     Connected,
     CredentialsFailed,
     CredentialsFetched,
+    CredentialsJudged,
     Dial,
     Drop,
     FlushTimedOut,
@@ -61,13 +62,14 @@ from pulsar_actors.machines.connection_events import (
 )
 from pulsar_actors.machines.connection_handshake import Handshake
 from pulsar_actors.machines.connection_settings import ConnectionSettings
+from pulsar_actors.machines.ledgers.server_errors import refusal
 from pulsar_actors.machines.timers import StartTimer
 from pulsar_actors.wire.frames import frame_limit
-from pulsar_actors.wire.PulsarApi_pb2 import (
-    CommandConnected,
-    CommandPing,
-    CommandPong,
-)
+from pulsar_actors.wire.ids import signed
+from pulsar_actors.wire.PulsarApi_pb2 import CommandConnected, CommandPing, CommandPong, ServerError
+
+NOBODY: Final = -1
+"""The request that an error answers which is about the connection itself."""
 
 
 @unique
@@ -111,9 +113,11 @@ ROWS: Final = (
     Row(CredentialsFailed,  AUTHENTICATING,   CLOSED,          None,                      "end_without_credentials"),
     Row(Connected,          CONNECTING,       READY,           None,                      "begin"),
     Row(Challenged,         CONNECTING,       CHALLENGED,      None,                      "fetch_for_challenge"),
+    Row(Refused,            CONNECTING,       CLOSED,          "is_about_credentials",    "end_unaccepted"),
     Row(Refused,            CONNECTING,       CLOSED,          None,                      "end_refused"),
     Row(CredentialsFetched, CHALLENGED,       CONNECTING,      None,                      "answer_challenge"),
     Row(CredentialsFailed,  CHALLENGED,       CLOSED,          None,                      "end_without_credentials"),
+    Row(Refused,            CHALLENGED,       CLOSED,          "is_about_credentials",    "end_unaccepted"),
     Row(Refused,            CHALLENGED,       CLOSED,          None,                      "end_refused"),
     Row(HandshakeTimedOut,  REACHING,         DIALING,         "has_another_host",        "dial_instead"),
     Row(HandshakeTimedOut,  HANDSHAKE,        CLOSED,          None,                      "end_slow_handshake"),
@@ -126,6 +130,7 @@ ROWS: Final = (
     Row(Retire,             OPENING,          INTERNAL,        None,                      "say_used"),
 
     # In use.
+    Row(Ask,                READY,            INTERNAL,        "is_beyond_broker",        "refuse_beyond_broker"),
     Row(Ask,                READY,            INTERNAL,        None,                      "request"),
     Row(Tell,               READY,            INTERNAL,        None,                      "write"),
     Row(Ship,               READY,            INTERNAL,        None,                      "write_packed"),
@@ -136,11 +141,14 @@ ROWS: Final = (
     Row(Arrived,            READY,            INTERNAL,        None,                      "route"),
     Row(Answered,           READY,            INTERNAL,        "means_queued",            "give_interim_answer"),
     Row(Answered,           READY,            INTERNAL,        "is_awaited",              "give_answer"),
-    Row(Answered,           READY,            INTERNAL),
+    Row(Answered,           READY,            INTERNAL,        None,                      "note_unawaited"),
     Row(Refused,            READY,            INTERNAL,        "is_awaited",              "give_refusal"),
-    Row(Refused,            READY,            INTERNAL),
+    Row(Refused,            READY,            CLOSED,          "is_meant_for_us",         "end_disowned"),
+    Row(Refused,            READY,            INTERNAL,        None,                      "note_unawaited"),
     Row(RequestsDue,        READY,            INTERNAL,        None,                      "expire_requests"),
+    Row(Challenged,         READY,            INTERNAL,        "is_fetching",             "note_challenge"),
     Row(Challenged,         READY,            INTERNAL,        None,                      "fetch_for_challenge"),
+    Row(CredentialsFetched, READY,            INTERNAL,        "was_challenged_again",    "answer_and_fetch_again"),
     Row(CredentialsFetched, READY,            INTERNAL,        None,                      "answer_challenge"),
     Row(CredentialsFailed,  READY,            CLOSED,          None,                      "end_with_old_credentials"),
     Row(KeepaliveDue,       READY,            CLOSED,          "peer_is_silent",          "end_silent"),
@@ -152,7 +160,7 @@ ROWS: Final = (
     Row(Close,              IDLE,             CLOSED,          None,                      "end_unused"),
     Row(Close,              HANDSHAKE,        CLOSED,          None,                      "end_on_request"),
     Row(Close,              READY,            CLOSING,         None,                      "finish"),
-    Row(Drop,               READY,            CLOSED,          None,                      "end_distrusted"),
+    Row(Drop,               (*HANDSHAKE, READY), CLOSED,       None,                      "end_distrusted"),
     Row(SocketLost,         READY,            CLOSED,          None,                      "end_cut_off"),
     Row(StreamBroken,       HEARD,            CLOSED,          None,                      "end_broken"),
     Row(SocketLost,         CLOSING,          CLOSED),
@@ -223,13 +231,15 @@ class Connection(Handshake, chart=CHART):
     # Accepted.
 
     def begin(self, event: Connected, now: float) -> Effects:
-        """Adopt the broker's limit, start the keepalive, and send what was asked meanwhile."""
-        limit = frame_limit(event.command.max_message_size)
+        """Adopt the broker's limit and version, start the keepalive, and send what was asked meanwhile."""
+        accepted = CredentialsJudged(accepted=True)
+        limit = self._frame_limit = frame_limit(event.command.max_message_size)
         self.timers.stop(HandshakeTimedOut)
         joining, self._joining = self._joining, []
         self._connected = event.command
+        self._spoken = event.command.protocol_version
         welcomed = [Welcome(member, event.command) for member in joining]
-        return [AllowFrames(limit), *welcomed, self._keepalive(), *self.send_held()]
+        return [accepted, AllowFrames(limit), *welcomed, self._keepalive(), *self.send_held()]
 
     def have_wait(self, event: Join, now: float) -> Effects:
         """Have a producer or consumer wait until the broker accepts us."""
@@ -270,6 +280,17 @@ class Connection(Handshake, chart=CHART):
     def route(self, event: Arrived, now: float) -> Effects:
         """Hand them on."""
         return [Route(event.frames)]
+
+    def is_meant_for_us(self, event: Refused, now: float) -> bool:
+        """Hold when the broker does not take us for who we were any longer; that answers no request."""
+        command = event.command
+        return signed(command.request_id) == NOBODY and command.error == ServerError.AuthenticationError
+
+    def end_disowned(self, event: Refused, now: float) -> Effects:
+        """End with the reason, before the broker does so without one. What was asked may have been done."""
+        error = refusal(event.command.error, event.command.message)
+        lost = ConnectionLost(f"the credentials were not accepted any longer: {error}")
+        return [CredentialsJudged(accepted=False), *self.end(error, lost)]
 
     def end_with_old_credentials(self, event: CredentialsFailed, now: float) -> Effects:
         """Do not go on as somebody who may be somebody else by now. What was asked had been accepted."""
@@ -321,7 +342,7 @@ class Connection(Handshake, chart=CHART):
 
     def end_distrusted(self, event: Drop, now: float) -> Effects:
         """End for everybody, as if the network had: those who are left connect again."""
-        return self.end(ConnectionLost(f"the connection was dropped: {event.error}"))
+        return self.end(self._lost(f"the connection was dropped: {event.error}"))
 
     def end_cut_off(self, event: SocketLost, now: float) -> Effects:
         """End because the other side, or the network, did."""

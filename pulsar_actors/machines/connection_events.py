@@ -58,7 +58,7 @@ class Close(NamedTuple):
 
 
 class Drop(NamedTuple):
-    """End at once: what a producer or consumer met shows that the connection cannot be trusted."""
+    """End at once: what a producer or consumer met shows that it cannot be trusted, or the client goes elsewhere."""
 
     error: PulsarException
 
@@ -173,10 +173,15 @@ class Ponged(NamedTuple):
 
 
 class OpenSocket(NamedTuple):
-    """Open TCP; answer with `TcpOpened` or `SocketLost`."""
+    """Open TCP, over which TLS is to be agreed if `tls`; answer with `TcpOpened` or `SocketLost`.
+
+    With `no_delay` small writes do not wait for larger ones.
+    """
 
     host: str
     port: int
+    no_delay: bool = True
+    tls: bool = False
 
 
 class StartTls(NamedTuple):
@@ -189,6 +194,12 @@ class FetchCredentials(NamedTuple):
     """Fetch credentials, for the broker's challenge if there is one; answer with one of the Credentials events."""
 
     challenge: bytes | None
+
+
+class CredentialsJudged(NamedTuple):
+    """Tell whoever keeps credentials whether the broker has accepted those of this connection."""
+
+    accepted: bool
 
 
 class Write(NamedTuple):
@@ -232,6 +243,12 @@ class Reply(NamedTuple):
 
     token: object
     answer: Any  # a sub-command, or a PulsarException
+
+
+class Unawaited(NamedTuple):
+    """Note an answer, or an error, that nobody waits for: it comes twice, too late, or unasked."""
+
+    command: Any
 
 
 class Route(NamedTuple):

@@ -13,3 +13,4 @@ class ConnectionSettings(NamedTuple):
     handshake_timeout: float = 10.0
     keepalive_interval: float = 30.0
     flush_timeout: float = 1.0
+    tcp_no_delay: bool = True

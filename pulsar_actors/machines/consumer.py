@@ -11,7 +11,8 @@ connection it hears which entry was opened last: a reader goes on after that one
 SUBSCRIBE knows of no permits; it gets those for the whole queue, once. Acknowledgements made without a binding wait for
 the next one.
 
-What becomes of a seek, an unsubscribe and a question is told in `consumer_calls.py`, likewise with the actions for it.
+What becomes of a seek and an unsubscribe is told in `consumer_calls.py`, and what of a question in
+`consumer_questions.py`, likewise with the actions for it.
 """
 
 from enum import Enum, unique
@@ -28,6 +29,7 @@ from pulsar_actors.machines.binding_events import (
     EndAtOnce,
     LookedUp,
     LookupFailed,
+    LookupStumbled,
     Migrated,
     Misanswered,
     Open,
@@ -44,6 +46,7 @@ from pulsar_actors.machines.consumer_events import (
     ActiveChange,
     ActiveChanged,
     AskForLast,
+    AskForStats,
     AskToSubscribe,
     Attached,
     Await,
@@ -53,12 +56,12 @@ from pulsar_actors.machines.consumer_events import (
     EndReached,
     GiveUp,
     HandedOut,
-    LastNotTold,
     LastTold,
     MarkEnd,
     MessagesArrived,
-    Opened,
+    NotTold,
     QuestionsDue,
+    ReceiptsDue,
     Redeliver,
     Refuse,
     Returned,
@@ -66,6 +69,7 @@ from pulsar_actors.machines.consumer_events import (
     SeekAnswered,
     SeekFailed,
     Spoiled,
+    StatsTold,
     Subscribed,
     SubscribeRefused,
     SubscribeTimedOut,
@@ -76,6 +80,7 @@ from pulsar_actors.machines.consumer_events import (
 )
 from pulsar_actors.machines.deliveries import Deliveries
 from pulsar_actors.machines.ledgers.backoff import Backoff
+from pulsar_actors.machines.ledgers.last_failure import after
 from pulsar_actors.wire.PulsarApi_pb2 import (
     CommandCloseConsumer,
     CommandSubscribe,
@@ -125,6 +130,7 @@ ROWS: Final = (
     #   trigger              source           dest             guard                  does
     Row(Open,                IDLE,            LOOKING_UP,      None,                  "start"),
     Row(LookedUp,            LOOKING_UP,      CONNECTING,      None,                  "attach_looked_up"),
+    Row(LookupStumbled,      LOOKING_UP,      INTERNAL,        None,                  "note_failure"),
     Row(LookupFailed,        LOOKING_UP,      FAILED,          "is_final",            "end_refused"),
     Row(LookupFailed,        LOOKING_UP,      WAITING,         None,                  "back_off"),
     Row(RetryDue,            WAITING,         LOOKING_UP,      None,                  "look_up_again"),
@@ -134,6 +140,7 @@ ROWS: Final = (
     Row(Subscribed,          SUBSCRIBING,     SEEKING,         "seek_waits",          "begin_to_seek"),
     Row(Subscribed,          SUBSCRIBING,     UNSUBSCRIBING,   "unsubscribe_waits",   "begin_to_unsubscribe"),
     Row(Subscribed,          SUBSCRIBING,     READY,           "epoch_has_moved",     "begin_in_new_epoch"),
+    Row(Subscribed,          SUBSCRIBING,     READY,           "begins_adrift",       "begin_unannounced"),
     Row(Subscribed,          SUBSCRIBING,     READY,           None,                  "begin"),
     Row(SubscribeRefused,    SUBSCRIBING,     FAILED,          "is_final",            "end_refused"),
     Row(SubscribeRefused,    SUBSCRIBING,     WAITING,         None,                  "let_go_refused"),
@@ -165,7 +172,7 @@ ROWS: Final = (
     Row(EndReached,          BOUND,           INTERNAL,        None,                  "mark_end"),
     Row(ActiveChanged,       (SUBSCRIBING, *BOUND), INTERNAL,  None,                  "pass_activity_on"),
     Row(BrokerClosed,        READY,           CONNECTING,      "tells_a_broker",      "move"),
-    Row(BrokerClosed,        READY,           WAITING,         None,                  "let_go"),
+    Row(BrokerClosed,        READY,           WAITING,         None,                  "let_go_closed"),
     Row(Migrated,            READY,           LOOKING_UP,      "tells_a_cluster",     "migrate"),
     Row(Detached,            READY,           WAITING,         None,                  "back_off"),
 
@@ -173,11 +180,13 @@ ROWS: Final = (
     Row(Seek,                (READY, *REBINDING), INTERNAL,    "names_no_place",      "refuse_place"),
     Row(Seek,                READY,           SEEKING,         None,                  "ask_to_seek"),
     Row(SeekAnswered,        SEEKING,         READY,           None,                  "finish_seek"),
+    Row(SeekFailed,          SEEKING,         WAITING,         "has_lost_us",         "try_again_when_bound"),
     Row(SeekFailed,          SEEKING,         READY,           None,                  "fail_call"),
     Row(BrokerClosed,        SEEKING,         SEEKING_UNBOUND, None,                  "await_seek"),
     Row(BrokerClosed,        SEEKING_UNBOUND, INTERNAL,        None,                  "note_broker"),
     Row(SeekAnswered,        SEEKING_UNBOUND, CONNECTING,      "was_told_a_broker",   "attach_sought"),
     Row(SeekAnswered,        SEEKING_UNBOUND, LOOKING_UP,      None,                  "look_up_sought"),
+    Row(SeekFailed,          SEEKING_UNBOUND, WAITING,         "has_lost_us",         "try_again_when_bound"),
     Row(SeekFailed,          SEEKING_UNBOUND, WAITING,         None,                  "fail_seek_unbound"),
     Row(Migrated,            SOUGHT,          LOOKING_UP,      "tells_a_cluster",     "lose_call_and_migrate"),
     Row(Detached,            SOUGHT,          WAITING,         None,                  "lose_call"),
@@ -189,26 +198,38 @@ ROWS: Final = (
     # Unsubscribe.
     Row(Unsubscribe,         READY,           UNSUBSCRIBING,   None,                  "ask_to_unsubscribe"),
     Row(UnsubscribeAnswered, UNSUBSCRIBING,   CLOSED,          None,                  "end_unsubscribed"),
+    Row(UnsubscribeFailed,   UNSUBSCRIBING,   WAITING,         "has_lost_us",         "try_again_when_bound"),
     Row(UnsubscribeFailed,   UNSUBSCRIBING,   READY,           None,                  "fail_call"),
+    Row(CallTimedOut,        UNSUBSCRIBING,   INTERNAL,        None,                  "fail_unanswered_call"),
     Row(BrokerClosed,        UNSUBSCRIBING,   WAITING,         None,                  "lose_call_and_let_go"),
     Row(Migrated,            UNSUBSCRIBING,   LOOKING_UP,      "tells_a_cluster",     "lose_call_and_migrate"),
     Row(Detached,            UNSUBSCRIBING,   WAITING,         None,                  "lose_call"),
-    Row(Unsubscribe,         ASKING,          INTERNAL,        None,                  "refuse_second_call"),
+    Row(Unsubscribe,         SOUGHT,          INTERNAL,        None,                  "refuse_second_call"),
+    Row(Unsubscribe,         UNSUBSCRIBING,   INTERNAL,        "a_call_waits",        "refuse_second_call"),
+    Row(Unsubscribe,         UNSUBSCRIBING,   INTERNAL,        None,                  "await_answer"),
     Row(Unsubscribe,         REBINDING,       INTERNAL,        "a_call_waits",        "refuse_second_call"),
     Row(Unsubscribe,         REBINDING,       INTERNAL,        None,                  "keep_call"),
 
-    # Which message is the last.
+    # Which message is the last, and what the broker counts.
     Row(AskForLast,          BOUND,           INTERNAL,        None,                  "put_question"),
+    Row(AskForStats,         BOUND,           INTERNAL,        None,                  "put_question"),
     Row(LastTold,            BOUND,           INTERNAL,        "tells_the_start",     "note_start"),
+    Row(LastTold,            BOUND,           INTERNAL,        "is_our_own",          "announce"),
     Row(LastTold,            BOUND,           INTERNAL,        None,                  "answer_question"),
-    Row(LastNotTold,         BOUND,           INTERNAL,        None,                  "fail_question"),
+    Row(StatsTold,           BOUND,           INTERNAL,        None,                  "pass_stats_on"),
+    Row(NotTold,             BOUND,           INTERNAL,        "has_lost_us",         "ask_again_when_bound"),
+    Row(NotTold,             BOUND,           INTERNAL,        "is_our_own",          "announce"),
+    Row(NotTold,             BOUND,           INTERNAL,        "is_out_of_time",      "fail_late_question"),
+    Row(NotTold,             BOUND,           INTERNAL,        None,                  "fail_question"),
     Row(AskForLast,          UNBOUND,         INTERNAL,        None,                  "note_question"),
+    Row(AskForStats,         UNBOUND,         INTERNAL,        None,                  "note_question"),
     Row(QuestionsDue,        LIVE,            INTERNAL,        None,                  "fail_late_questions"),
 
     # Whether bound or not.
     Row(Acknowledge,         LIVE,            INTERNAL,        None,                  "mark"),
     Row(AcknowledgeUpTo,     LIVE,            INTERNAL,        None,                  "mark_up_to"),
     Row(AcksAnswered,        (*BOUND, *UNBOUND, CLOSING), INTERNAL, None,             "end_acks"),
+    Row(ReceiptsDue,         LIVE,            INTERNAL,        None,                  "fail_late_receipts"),
     Row(DeadLetterSent,      LIVE,            INTERNAL,        None,                  "mark_dead_letter"),
     Row(GiveUp,              LIVE,            INTERNAL,        None,                  "note_giving_up"),
     Row(HandedOut,           UNBOUND,         INTERNAL,        None,                  "note_served"),
@@ -217,7 +238,7 @@ ROWS: Final = (
     Row(DeadLetterFailed,    UNBOUND,         INTERNAL,        None,                  "forget_dead_letter"),
     Row(Misanswered,         (*FOUND, CLOSING), INTERNAL,      None,                  "drop_misanswering"),
     Row(CreationTimedOut,    SEARCHING,       FAILED,          None,                  "stop_trying"),
-    Row(CreationTimedOut,    SUBSCRIBING,     CLOSING,         None,                  "give_up_asking"),
+    Row(CreationTimedOut,    (SUBSCRIBING, READY), CLOSING,    None,                  "give_up_asking"),
     Row(CreationTimedOut,    CLOSE_PENDING,   CLOSING,         None,                  "give_up_waiting"),
 
     # The end.
@@ -234,6 +255,7 @@ ROWS: Final = (
     Row(Seek,                ENDING,          INTERNAL,        None,                  "turn_away"),
     Row(Unsubscribe,         ENDING,          INTERNAL,        None,                  "turn_away"),
     Row(AskForLast,          ENDING,          INTERNAL,        None,                  "turn_away"),
+    Row(AskForStats,         ENDING,          INTERNAL,        None,                  "turn_away"),
     Row(Close,               ENDING,          INTERNAL),
     Row(EndAtOnce,           OVER,            INTERNAL),
 
@@ -248,6 +270,7 @@ ROWS: Final = (
 
     # Too late, or too early to mean anything.
     Row(LookedUp,            (IDLE, CONNECTING, WAITING, *FOUND, *ENDING),                         INTERNAL),
+    Row(LookupStumbled,      (IDLE, CONNECTING, WAITING, *FOUND, *ENDING),                         INTERNAL),
     Row(LookupFailed,        (IDLE, CONNECTING, WAITING, *FOUND, *ENDING),                         INTERNAL),
     Row(Attached,            (IDLE, LOOKING_UP, WAITING, *FOUND, *ENDING),                         INTERNAL),
     Row(RetryDue,            (IDLE, LOOKING_UP, CONNECTING, *FOUND, *ENDING),                      INTERNAL),
@@ -263,7 +286,8 @@ ROWS: Final = (
     Row(UnsubscribeAnswered, (IDLE, *UNBOUND, READY, SEEKING, *ENDING),                            INTERNAL),
     Row(UnsubscribeFailed,   (IDLE, *UNBOUND, READY, SEEKING, *ENDING),                            INTERNAL),
     Row(LastTold,            (IDLE, *UNBOUND, *ENDING),                                            INTERNAL),
-    Row(LastNotTold,         (IDLE, *UNBOUND, *ENDING),                                            INTERNAL),
+    Row(StatsTold,           (IDLE, *UNBOUND, *ENDING),                                            INTERNAL),
+    Row(NotTold,             (IDLE, *UNBOUND, *ENDING),                                            INTERNAL),
     Row(BrokerClosed,        (IDLE, *SEARCHING, *ENDING),                                          INTERNAL),
     Row(Migrated,            tuple(State),                                                         INTERNAL),
     Row(MessagesArrived,     (IDLE, *UNBOUND, *ENDING),                                            INTERNAL),
@@ -272,17 +296,18 @@ ROWS: Final = (
     Row(AcksAnswered,        (IDLE, *OVER),                                                        INTERNAL),
     Row(DeadLetterSent,      (IDLE, *ENDING),                                                      INTERNAL),
     Row(DeadLetterFailed,    (IDLE, *ENDING),                                                      INTERNAL),
-    Row(CreationTimedOut,    (IDLE, READY, *ASKING, *ENDING),                                      INTERNAL),
-    Row(CallTimedOut,        (IDLE, READY, *ASKING, *ENDING),                                      INTERNAL),
+    Row(CreationTimedOut,    (IDLE, *ASKING, *ENDING),                                             INTERNAL),
+    Row(CallTimedOut,        (IDLE, READY, *SOUGHT, *ENDING),                                      INTERNAL),
     Row(QuestionsDue,        (IDLE, *ENDING),                                                      INTERNAL),
     Row(AcksDue,             (IDLE, *UNBOUND, SEEKING, *ENDING),                                   INTERNAL),
+    Row(ReceiptsDue,         (IDLE, *ENDING),                                                      INTERNAL),
     Row(SweepDue,            (IDLE, *UNBOUND, *ENDING),                                            INTERNAL),
 )
 # fmt: on
 
 OURS: Final = (
-    Open, Seek, Unsubscribe, AskForLast, Close, EndAtOnce, Acknowledge, AcknowledgeUpTo, Refuse, Redeliver, HandedOut,
-    Returned, Spoiled, Await, GiveUp,
+    Open, Seek, Unsubscribe, AskForLast, AskForStats, Close, EndAtOnce, Acknowledge, AcknowledgeUpTo, Refuse, Redeliver,
+    HandedOut, Returned, Spoiled, Await, GiveUp,
 )  # fmt: skip
 
 CHART: Final = Chart("consumer", states=State, initial=IDLE, final=OVER, ours=OURS, rows=ROWS)
@@ -299,7 +324,7 @@ class ConsumerSettings(NamedTuple):
 class Consumer(Calls, chart=CHART):
     """The guards and actions that only consumers have, in the chart's order."""
 
-    __slots__ = ("_acks_at", "_command", "_epoch_said", "_sweep_at")
+    __slots__ = ("_acks_at", "_command", "_epoch_said", "_receipts_at", "_sweep_at")
 
     def __init__(self, settings: ConsumerSettings, deliveries: Deliveries, backoff: Backoff) -> None:
         super().__init__(settings.command, deliveries, backoff, settings.operation_timeout, tls=settings.tls)
@@ -307,6 +332,7 @@ class Consumer(Calls, chart=CHART):
         self._epoch_said = 0
         self._acks_at: float | None = None
         self._sweep_at: float | None = None
+        self._receipts_at: float | None = None
 
     @property
     def is_bound(self) -> bool:
@@ -347,20 +373,20 @@ class Consumer(Calls, chart=CHART):
         return [AskToSubscribe(self._next_attempt(), command, self._operation_timeout)]
 
     def seek_waits(self, event: Subscribed, now: float) -> bool:
-        """Hold when the user has asked for one meanwhile."""
+        """Hold when the user has asked for a seek meanwhile."""
         return isinstance(self.waiting_call(), Seek)
 
     def begin_to_seek(self, event: Subscribed, now: float) -> Effects:
-        """Begin as without it, and send it at once."""
+        """Begin, and send the seek at once."""
         begin = self.begin_in_new_epoch if self.epoch_has_moved(event, now) else self.begin
         return [*begin(event, now), *self.send_waiting(now)]
 
     def unsubscribe_waits(self, event: Subscribed, now: float) -> bool:
-        """Hold when the user has asked for one meanwhile."""
+        """Hold when the user has asked to unsubscribe meanwhile."""
         return isinstance(self.waiting_call(), Unsubscribe)
 
     def begin_to_unsubscribe(self, event: Subscribed, now: float) -> Effects:
-        """Likewise."""
+        """Begin, and send the unsubscribe at once."""
         return self.begin_to_seek(event, now)
 
     def epoch_has_moved(self, event: Subscribed, now: float) -> bool:
@@ -371,14 +397,24 @@ class Consumer(Calls, chart=CHART):
         """Tell the broker of the epoch first, or all that it sends is taken for older."""
         return [self.deliveries.tell_epoch(), *self.begin(event, now)]
 
+    def begins_adrift(self, event: Subscribed, now: float) -> bool:
+        """Hold for a new reader at the end of its topic, until the broker has said which entry that is."""
+        return self._awaited and self.deliveries.starts_adrift
+
+    def begin_unannounced(self, event: Subscribed, now: float) -> Effects:
+        """Begin, and tell the user once a lost connection cannot lose what has come since."""
+        return self._begin(now)
+
     def begin(self, event: Subscribed, now: float) -> Effects:
         """Tell the user, end a seek that waited for this, let messages come, and ask what waits to be asked."""
-        opened = [Opened()] if self._accepted() else []
+        return [*self.announced(), *self._begin(now)]
+
+    def _begin(self, now: float) -> Effects:
         self._backoff.reset()
         self.forget_failures()
         granted = self.deliveries.subscribed()
         asked = [*self.ask_where_it_began(), *self.ask_all(now)]
-        return [*opened, *self.end_sought(), *granted, *asked, *self.watch_anew(now)]
+        return [*self.end_sought(), *granted, *asked, *self.watch_anew(now)]
 
     # Bound.
 
@@ -437,15 +473,24 @@ class Consumer(Calls, chart=CHART):
 
     def mark(self, event: Acknowledge, now: float) -> Effects:
         """Hold acknowledgements until a command of them is worth sending."""
-        return [*self.deliveries.acknowledged(event, now), *self._watch(now)]
+        return [*self.deliveries.acknowledged(event, now), *self._watch_receipts(now), *self._watch(now)]
 
     def mark_up_to(self, event: AcknowledgeUpTo, now: float) -> Effects:
         """Hold a cumulative one likewise."""
-        return [*self.deliveries.acknowledged_up_to(event, now), *self._watch(now)]
+        return [*self.deliveries.acknowledged_up_to(event, now), *self._watch_receipts(now), *self._watch(now)]
 
     def end_acks(self, event: AcksAnswered, now: float) -> Effects:
         """Tell those who wait for the receipt."""
-        return [*self.deliveries.answered(event, now), *self._watch(now)]
+        answered = self.deliveries.answered(event, now)
+        if self.is_bound:
+            self.forget_failures()
+        return [*answered, *self._watch(now)]
+
+    def fail_late_receipts(self, event: ReceiptsDue, now: float) -> Effects:
+        """Say what there was instead of a receipt."""
+        why = f"the consumer of {self.topic} is {self.state.name}{after(self._last_error)}"
+        self._receipts_at = None
+        return [*self.deliveries.late_receipts(why, now), *self._watch_receipts(now)]
 
     def mark_dead_letter(self, event: DeadLetterSent, now: float) -> Effects:
         """Acknowledge the original, now that nothing can be lost."""
@@ -503,6 +548,14 @@ class Consumer(Calls, chart=CHART):
             self._sweep_at = sweep_at
             started += [] if sweep_at is None else [self.timers.start(SweepDue, max(0.0, sweep_at - now))]
         return started
+
+    def _watch_receipts(self, now: float) -> Effects:
+        """Set the timer for who has waited longest, unless it is set; it may come too early."""
+        deadline = self.deliveries.receipts.next_deadline()
+        if deadline is None or self._receipts_at is not None:
+            return []
+        self._receipts_at = deadline
+        return [self.timers.start(ReceiptsDue, max(0.0, deadline - now))]
 
     def watch_anew(self, now: float) -> Effects:
         """Set the timers that may have passed unheard while there was no use for them."""

@@ -1,24 +1,25 @@
-"""What a consumer's user asks of the broker and waits for: to seek, to unsubscribe, and which message is the last.
+"""What a consumer's user asks of the broker to do, and waits for: to seek, and to unsubscribe.
 
 To seek in a stored topic a broker closes its consumers. Where to subscribe again depends on whether the seek succeeds,
 so its answer is awaited first; the seek is done when the consumer is bound again. Acknowledgements are sent before
 SEEK and held after it: one that overtook it would skip messages of the new place. If the connection ends before the
 answer, nobody knows whether the seek took effect; the call fails saying so, and the consumer lives on, rather than seek
-again by itself and move a subscription that others may have moved since. An unsubscribe is treated alike.
+again by itself and move a subscription that others may have moved since. An unsubscribe is treated alike, but for an
+answer that is late: its caller is told that nobody knows, and the answer is awaited all the same. A consumer whose
+subscription is gone gets nothing any longer, and has to hear of that.
+
+A broker that is about to give the topic away may have forgotten the consumer already, and says that it finds none. Then
+nothing was done, and the call is made again with the next binding.
 
 A call that finds no binding waits for the next one and is sent then. It fails when it has waited for as long as the
 user has agreed to, and so does a seek that is done but for the binding. What was never sent fails with a ConnectError,
-for it was not done and may be repeated.
-
-A question for the last message changes nothing at a broker. It waits for a binding, and is asked again on the next one
-if it loses its own, until its time is up. A reader that starts at the end of its topic asks one of its own, once bound:
-the answer names the entry behind which it began.
+for it was not done and may be repeated. However time runs out, the caller is told what went wrong last meanwhile.
 
 The rows that name these guards and actions stand in `consumer.py`.
 """
 
 from abc import abstractmethod
-from typing import Final, NamedTuple
+from typing import NamedTuple
 
 from pulsar_actors.exceptions import (
     ConnectError,
@@ -28,20 +29,13 @@ from pulsar_actors.exceptions import (
     PulsarException,
     Timeout,
 )
-from pulsar_actors.machines.binding import Binding
 from pulsar_actors.machines.binding_events import BrokerClosed, Detach, Detached, Fail, Migrated
 from pulsar_actors.machines.chart import Effects
 from pulsar_actors.machines.consumer_events import (
-    AskForLast,
     AskToSeek,
-    AskToTellLast,
     AskToUnsubscribe,
     CallTimedOut,
     Done,
-    LastMessage,
-    LastNotTold,
-    LastTold,
-    QuestionsDue,
     Seek,
     SeekAnswered,
     SeekFailed,
@@ -49,29 +43,35 @@ from pulsar_actors.machines.consumer_events import (
     UnsubscribeAnswered,
     UnsubscribeFailed,
 )
+from pulsar_actors.machines.consumer_questions import Queries, Query
 from pulsar_actors.machines.deliveries import Deliveries
 from pulsar_actors.machines.ledgers.backoff import Backoff
-from pulsar_actors.machines.ledgers.questions import Questions
+from pulsar_actors.machines.ledgers.deadlines import LONGEST
+from pulsar_actors.machines.ledgers.last_failure import after
 from pulsar_actors.machines.ledgers.seek_command import impossible, seek_command
 from pulsar_actors.wire.message_id import MessageId
-from pulsar_actors.wire.PulsarApi_pb2 import CommandGetLastMessageId, CommandSubscribe, CommandUnsubscribe
-
-OWN_QUESTION: Final = 0
-"""Those of callers are counted from 1."""
+from pulsar_actors.wire.PulsarApi_pb2 import (
+    CommandSubscribe,
+    CommandUnsubscribe,
+)
 
 
 class Call(NamedTuple):
-    """A seek or an unsubscribe on its way, and when its time is up; it waits until it is sent."""
+    """A seek or an unsubscribe on its way, and when its time is up; it waits until it is sent.
+
+    `failure` is what went wrong last since it was made, or kept it from being sent.
+    """
 
     request: Seek | Unsubscribe
     deadline: float
     is_sent: bool
+    failure: PulsarException | None = None
 
 
-class Calls(Binding):
+class Calls(Queries):
     """The guards and actions for calls, in the order of the consumer's chart."""
 
-    __slots__ = ("_call", "_consumer_id", "_questions", "_questions_at", "deliveries")
+    __slots__ = ("_call",)
 
     def __init__(
         self,
@@ -82,20 +82,21 @@ class Calls(Binding):
         *,
         tls: bool,
     ) -> None:
-        super().__init__(command.topic, backoff, operation_timeout, tls=tls)
-        self.deliveries = deliveries
-        self._consumer_id = command.consumer_id
+        super().__init__(command, deliveries, backoff, operation_timeout, tls=tls)
         self._call: Call | None = None
-        self._questions: Questions[object] = Questions()
-        self._questions_at: float | None = None
 
     @abstractmethod
     def watch_anew(self, now: float) -> Effects:
         """Set the timers that may have passed unheard while there was no use for them."""
 
+    def blame(self, error: PulsarException) -> None:
+        """Remember it for a call as well."""
+        super().blame(error)
+        self._call = None if self._call is None else self._call._replace(failure=error)
+
     def fail_calls(self, error: PulsarException) -> Effects:
         """Fail a seek or unsubscribe, whose answer is not waited for if it is on its way, and all questions."""
-        unanswered = [Fail(token, error) for token in self._questions.drain()]
+        unanswered = [Fail(query.token, error) for query in self._questions.drain()]
         waits = self.waiting_call() is not None
         return [*self._call_failed(error if waits else OutcomeUnknown(self._unknown(str(error)))), *unanswered]
 
@@ -120,9 +121,14 @@ class Calls(Binding):
         sought = self.deliveries.sought_while_bound(self._target())
         return [*sought, *self._call_done(), *self.ask_where_it_began(), *self.watch_anew(now)]
 
+    def try_again_when_bound(self, event: SeekFailed | UnsubscribeFailed, now: float) -> Effects:
+        """Bind anew, and make the call there if its caller still waits."""
+        self._call = None if self._call is None else self._call._replace(is_sent=False)
+        return [*self.let_go_refused(event, now), *([] if self._call is None else self._watch_call(now))]
+
     def fail_call(self, event: SeekFailed | UnsubscribeFailed, now: float) -> Effects:
         """Go on as if nothing had been asked. Subscribing again would bring back what an unsubscribe has deleted."""
-        return [*self._call_failed(event.error), *self.watch_anew(now)]
+        return [*self._call_failed(self._and_before(event.error)), *self.watch_anew(now)]
 
     def await_seek(self, event: BrokerClosed, now: float) -> Effects:
         """Remember where to go once the seek is answered."""
@@ -140,7 +146,7 @@ class Calls(Binding):
 
     def fail_seek_unbound(self, event: SeekFailed, now: float) -> Effects:
         """Subscribe again at the old place."""
-        return [*self._call_failed(event.error), Detach(self.connection), self._pause(now)]
+        return [*self._call_failed(self._and_before(event.error)), *self.let_go_refused(event, now)]
 
     def lose_call_and_migrate(self, event: Migrated, now: float) -> Effects:
         """Do not wait for an answer: the old cluster's means nothing in the new one."""
@@ -160,18 +166,27 @@ class Calls(Binding):
 
     def keep_call(self, event: Seek | Unsubscribe, now: float) -> Effects:
         """Have it wait for the next binding."""
-        self._call = Call(event, now + self._operation_timeout, is_sent=False)
+        self._call = Call(event, now + self._operation_timeout, is_sent=False, failure=self._last_error)
         return self._watch_call(now)
 
     def fail_late_call(self, event: CallTimedOut, now: float) -> Effects:
         """Say how far it came, and what there was instead of a binding."""
         what = f"the {self._name()} of {self.topic}"
-        where = f"the consumer is {self.state.name}{self._last_failure()}"
+        where = f"the consumer is {self.state.name}{self._before()}"
         if self.waiting_call() is not None:
             return self._call_failed(ConnectError(f"{what} was not sent in time: {where}"))
         return self._call_failed(Timeout(f"{what} is done, but there was no new subscription in time: {where}"))
 
     # Unsubscribe.
+
+    def fail_unanswered_call(self, event: CallTimedOut, now: float) -> Effects:
+        """Tell the caller that nobody knows. The answer may still come, and is heeded then."""
+        return self._call_failed(Timeout(self._unknown(f"the broker has not answered in time{self._before()}")))
+
+    def await_answer(self, event: Unsubscribe, now: float) -> Effects:
+        """Wait for the answer for which the last caller has not waited to the end."""
+        self._call = Call(event, now + self._operation_timeout, is_sent=True)
+        return self._watch_call(now)
 
     def ask_to_unsubscribe(self, event: Unsubscribe, now: float) -> Effects:
         """Send the acknowledgements that are held, then UNSUBSCRIBE."""
@@ -183,53 +198,11 @@ class Calls(Binding):
 
     def lose_call_and_let_go(self, event: BrokerClosed, now: float) -> Effects:
         """Tell the caller that nobody knows, and go on."""
-        return [*self._call_lost("the broker closed the consumer"), *self.let_go(event, now)]
-
-    # Which message is the last.
-
-    def put_question(self, event: AskForLast, now: float) -> Effects:
-        """Ask at once."""
-        return [*self.note_question(event, now), *self.ask_all(now)]
-
-    def tells_the_start(self, event: LastTold, now: float) -> bool:
-        """Hold for the answer to our own question, if the broker says as much."""
-        return event.question == OWN_QUESTION and event.command.HasField("consumer_mark_delete_position")
-
-    def note_start(self, event: LastTold, now: float) -> Effects:
-        """Go on from there on the next binding, unless something is opened until then."""
-        self.deliveries.ledgers.start.moor(MessageId.from_data(event.command.consumer_mark_delete_position))
-        return []
-
-    def answer_question(self, event: LastTold, now: float) -> Effects:
-        """Give the answer to whoever asked."""
-        command, acknowledged = event.command, None
-        if command.HasField("consumer_mark_delete_position"):
-            acknowledged = MessageId.from_data(command.consumer_mark_delete_position)
-        last = LastMessage(MessageId.from_data(command.last_message_id), acknowledged)
-        token = self._questions.answered(event.question)
-        return [] if token is None else [Done(token, last)]
-
-    def fail_question(self, event: LastNotTold, now: float) -> Effects:
-        """Pass the error on."""
-        token = self._questions.answered(event.question)
-        return [] if token is None else [Fail(token, event.error)]
-
-    def note_question(self, event: AskForLast, now: float) -> Effects:
-        """Keep it for the next binding; its time runs."""
-        self._questions.add(event.token, event.deadline)
-        return self._watch_questions(now)
-
-    def fail_late_questions(self, event: QuestionsDue, now: float) -> Effects:
-        """Say what there was instead of an answer."""
-        what = f"which message of {self.topic} is the last was not told in time"
-        error = Timeout(f"{what}: the consumer is {self.state.name}{self._last_failure()}")
-        late = [Fail(token, error) for token in self._questions.expire(now)]
-        self._questions_at = None
-        return [*late, *self._watch_questions(now)]
+        return [*self._call_lost("the broker closed the consumer"), *self.let_go_closed(event, now)]
 
     # The end.
 
-    def turn_away(self, event: Seek | Unsubscribe | AskForLast, now: float) -> Effects:
+    def turn_away(self, event: Seek | Unsubscribe | Query, now: float) -> Effects:
         """Say that it is too late."""
         return [Fail(event.token, self._over)]
 
@@ -240,7 +213,7 @@ class Calls(Binding):
     def send_waiting(self, now: float) -> Effects:
         """Send it, now that there is a binding."""
         assert self._call is not None  # noqa: S101 - the guard has looked
-        request, deadline, _ = self._call
+        request, deadline = self._call.request, self._call.deadline
         if isinstance(request, Seek):
             return self._send_seek(request, deadline, now)
         return self._send_unsubscribe(request, deadline, now)
@@ -250,47 +223,20 @@ class Calls(Binding):
         self.timers.stop(CallTimedOut)
         return [] if self.waiting_call() is not None else self._call_done()
 
-    def forget_failures(self) -> None:
-        """Blame what went wrong before this binding for nothing, unless a question has waited since then."""
-        if self._questions.next_deadline() is None:
-            self._last_error = None
-
-    def ask_where_it_began(self) -> Effects:
-        """Put the question of a reader that has just begun at the end of its topic."""
-        if not self.deliveries.starts_adrift:
-            return []
-        return [AskToTellLast(OWN_QUESTION, self._question(), self._operation_timeout)]
-
-    def ask_all(self, now: float) -> Effects:
-        """Put the questions that wait to the broker."""
-        askings = self._questions.take_unasked()
-        return [AskToTellLast(one.number, self._question(), max(0.0, one.deadline - now)) for one in askings]
-
-    def _question(self) -> CommandGetLastMessageId:
-        return CommandGetLastMessageId(consumer_id=self._consumer_id, request_id=0)
-
-    def _watch_questions(self, now: float) -> Effects:
-        """Set the timer for the question that is due first, unless it comes early enough already."""
-        deadline = self._questions.next_deadline()
-        if deadline is None or (self._questions_at is not None and self._questions_at <= deadline):
-            return []
-        self._questions_at = deadline
-        return [self.timers.start(QuestionsDue, max(0.0, deadline - now))]
-
     def _send_seek(self, seek: Seek, deadline: float, now: float) -> Effects:
         command = seek_command(self._consumer_id, seek.target, self.deliveries.ledgers.acks.largest_batch)
         acks = self.deliveries.send_acks()
-        self._call = Call(seek, deadline, is_sent=True)
+        self._call = Call(seek, deadline, is_sent=True, failure=self._failure())
         return [*acks, AskToSeek(self._next_attempt(), command, max(0.0, deadline - now))]
 
     def _send_unsubscribe(self, unsubscribe: Unsubscribe, deadline: float, now: float) -> Effects:
         command = CommandUnsubscribe(consumer_id=self._consumer_id, force=unsubscribe.force)
         acks = self.deliveries.send_acks()
-        self._call = Call(unsubscribe, deadline, is_sent=True)
-        return [*acks, AskToUnsubscribe(self._next_attempt(), command, max(0.0, deadline - now))]
+        self._call = Call(unsubscribe, deadline, is_sent=True, failure=self._failure())
+        return [*acks, AskToUnsubscribe(self._next_attempt(), command, LONGEST), *self._watch_call(now)]
 
     def _watch_call(self, now: float) -> Effects:
-        """Set the timer that ends the waiting for a binding."""
+        """Set the timer that ends the caller's waiting."""
         assert self._call is not None  # noqa: S101 - it has just been made, or answered
         return [self.timers.start(CallTimedOut, max(0.0, self._call.deadline - now))]
 
@@ -302,14 +248,28 @@ class Calls(Binding):
     def _request(self) -> Seek | Unsubscribe | None:
         return None if self._call is None else self._call.request
 
+    def _failure(self) -> PulsarException | None:
+        return None if self._call is None else self._call.failure
+
+    def _before(self) -> str:
+        return after(self._failure())
+
+    def _and_before(self, error: PulsarException) -> PulsarException:
+        """Add to silence what there was before it; a refusal speaks for itself."""
+        before = self._before()
+        return Timeout(f"{error}{before}") if before and isinstance(error, Timeout) else error
+
     def _name(self) -> str:
-        return type(self._request()).__name__.lower()
+        """Name the call; only an unsubscribe goes on without its caller."""
+        return type(self._request() or Unsubscribe(None)).__name__.lower()
 
     def _call_done(self) -> Effects:
+        self.timers.stop(CallTimedOut)
         call, self._call = self._call, None
         return [] if call is None else [Done(call.request.token)]
 
     def _call_failed(self, error: PulsarException) -> Effects:
+        self.timers.stop(CallTimedOut)
         call, self._call = self._call, None
         return [] if call is None else [Fail(call.request.token, error)]
 

@@ -6,7 +6,7 @@ Those that it shares with a producer, and what `attempt` and `connection` mean, 
 
 from typing import Any, NamedTuple
 
-from pulsar_actors.exceptions import BrokerRefusal, PulsarException
+from pulsar_actors.exceptions import BrokerRefusal, InvalidArgument, PulsarException
 from pulsar_actors.machines.entry_intake import Delivery, Incoming
 from pulsar_actors.machines.ledgers.ack_command import Token
 from pulsar_actors.machines.ledgers.entry_key import EntryKey
@@ -14,6 +14,8 @@ from pulsar_actors.machines.ledgers.generations import Generation
 from pulsar_actors.wire.message_id import MessageId
 from pulsar_actors.wire.PulsarApi_pb2 import (
     CommandAck,
+    CommandConsumerStats,
+    CommandConsumerStatsResponse,
     CommandGetLastMessageId,
     CommandGetLastMessageIdResponse,
     CommandSeek,
@@ -45,6 +47,13 @@ class AskForLast(NamedTuple):
     deadline: float
 
 
+class AskForStats(NamedTuple):
+    """Ask what the broker counts of this consumer, until `deadline`."""
+
+    token: object
+    deadline: float
+
+
 class LastMessage(NamedTuple):
     """The answer: the last message, and how far its subscription has acknowledged without a gap, if the broker says."""
 
@@ -53,11 +62,12 @@ class LastMessage(NamedTuple):
 
 
 class Acknowledge(NamedTuple):
-    """Acknowledge messages one by one; `tokens`, if given, is one for each."""
+    """Acknowledge messages one by one; `tokens`, if given, is one for each. `at_once` if a caller waits for it."""
 
     generation: Generation
     message_ids: tuple[MessageId, ...]
     tokens: tuple[Token, ...] | None = None
+    at_once: bool = False
 
 
 class AcknowledgeUpTo(NamedTuple):
@@ -66,6 +76,7 @@ class AcknowledgeUpTo(NamedTuple):
     generation: Generation
     message_id: MessageId
     token: Token | None = None
+    at_once: bool = False
 
 
 class Refuse(NamedTuple):
@@ -80,11 +91,15 @@ class Redeliver(NamedTuple):
 
 
 class HandedOut(NamedTuple):
-    """So many messages went to the user; `message_ids` has the last of each entry they came from, in order."""
+    """So many messages went to the user; `message_ids` has the last of each entry they came from, in order.
+
+    Or none has yet, and `message_ids` has the entry whose are next. `counts` says how often each was redelivered.
+    """
 
     generation: Generation
     messages: int
     message_ids: tuple[MessageId, ...] = ()
+    counts: tuple[int, ...] = ()
 
 
 class Returned(NamedTuple):
@@ -150,10 +165,10 @@ class Subscribed(NamedTuple):
 
 
 class SubscribeRefused(NamedTuple):
-    """ERROR, in answer to SUBSCRIBE."""
+    """ERROR, in answer to SUBSCRIBE; or it is too large for the broker."""
 
     attempt: int
-    error: BrokerRefusal
+    error: BrokerRefusal | InvalidArgument
 
 
 class SeekAnswered(NamedTuple):
@@ -176,7 +191,7 @@ class UnsubscribeAnswered(NamedTuple):
 
 
 class UnsubscribeFailed(NamedTuple):
-    """ERROR, in answer to UNSUBSCRIBE, or none in time."""
+    """ERROR, in answer to UNSUBSCRIBE."""
 
     attempt: int
     error: PulsarException
@@ -189,8 +204,15 @@ class LastTold(NamedTuple):
     command: CommandGetLastMessageIdResponse
 
 
-class LastNotTold(NamedTuple):
-    """ERROR, in answer to GET_LAST_MESSAGE_ID, or none in time."""
+class StatsTold(NamedTuple):
+    """CONSUMER_STATS_RESPONSE."""
+
+    question: int
+    command: CommandConsumerStatsResponse
+
+
+class NotTold(NamedTuple):
+    """A refusal to answer GET_LAST_MESSAGE_ID or CONSUMER_STATS, or no answer in time."""
 
     question: int
     error: PulsarException
@@ -234,7 +256,7 @@ class SubscribeTimedOut(NamedTuple):
 
 
 class CallTimedOut(NamedTuple):
-    """A seek or unsubscribe has waited for a binding as long as was agreed."""
+    """A seek has waited for a binding, or an unsubscribe for that or its answer, as long as was agreed."""
 
     generation: int
 
@@ -247,6 +269,12 @@ class QuestionsDue(NamedTuple):
 
 class AcksDue(NamedTuple):
     """Acknowledgements have been held for long enough."""
+
+    generation: int
+
+
+class ReceiptsDue(NamedTuple):
+    """Somebody has waited for a receipt as long as was agreed."""
 
     generation: int
 
@@ -285,10 +313,18 @@ class AskToUnsubscribe(NamedTuple):
 
 
 class AskToTellLast(NamedTuple):
-    """Send GET_LAST_MESSAGE_ID; answer with one of the Last events."""
+    """Send GET_LAST_MESSAGE_ID; answer `LastTold` or `NotTold`."""
 
     question: int
     command: CommandGetLastMessageId
+    timeout: float
+
+
+class AskToTellStats(NamedTuple):
+    """Send CONSUMER_STATS; answer `StatsTold` or `NotTold`."""
+
+    question: int
+    command: CommandConsumerStats
     timeout: float
 
 
@@ -332,6 +368,13 @@ class ActiveChange(NamedTuple):
     is_active: bool
 
 
+class WantedAgain(NamedTuple):
+    """Tell who listens which entries were asked for again: those refused, and those not acknowledged in time."""
+
+    refused: tuple[EntryKey, ...]
+    late: tuple[EntryKey, ...]
+
+
 class SendToDeadLetters(NamedTuple):
     """Send entries to the dead letter topic; answer with a DeadLetter event for each."""
 
@@ -353,4 +396,4 @@ class Done(NamedTuple):
     """Tell whoever holds the token that it is done, and what was asked for, if it was a question."""
 
     token: object
-    answer: LastMessage | None = None
+    answer: LastMessage | CommandConsumerStatsResponse | None = None

@@ -1,8 +1,8 @@
 """What one consumer was given, and what it owes the broker for it.
 
 Here the ledgers of a consumer (`consumer_ledgers.py`) are told what happens, and what they say becomes effects: grants
-of permits, acknowledgements, requests for redelivery, dead letters. Each method is one thing that happened, and gives
-what follows from it.
+of permits, requests for redelivery, dead letters. Each method is one thing that happened, and gives what follows from
+it. How acknowledgements leave is told in `acknowledging.py`.
 
 Whether anything can be said to the broker at the moment is the chart's knowledge. A method whose effects go to the
 broker is called while there is a binding; what happens without one has methods of its own, which only take notes.
@@ -11,22 +11,19 @@ Without a binding nothing needs to be asked for again: a broker redelivers what 
 
 A reader acknowledges what it has handed out by itself, and all before it: nobody else would.
 
-A topic that is not stored gives all its messages the id (0, 0), keeps no acknowledgement, and has no place to go on
-from. There an acknowledgement ends at once, and nothing is ever taken for a message that came before.
+A topic that is not stored gives all its messages the id (0, 0) and has no place to go on from. There nothing is ever
+taken for a message that came before.
 """
 
 from collections.abc import Iterable, Iterator, Sequence
 
 from google.protobuf.message import Message
 
-from pulsar_actors.exceptions import PulsarException
+from pulsar_actors.machines.acknowledging import Acknowledging
 from pulsar_actors.machines.chart import Effects
 from pulsar_actors.machines.consumer_events import (
-    Acked,
     Acknowledge,
     AcknowledgeUpTo,
-    AcksAnswered,
-    AskToAck,
     ClearQueue,
     DeadLetterSent,
     HandedOut,
@@ -37,14 +34,13 @@ from pulsar_actors.machines.consumer_events import (
     SendToDeadLetters,
     Spoiled,
     Tell,
+    WantedAgain,
 )
 from pulsar_actors.machines.consumer_ledgers import Ledgers
 from pulsar_actors.machines.entry_intake import Delivery, EntryIntake, Intake
 from pulsar_actors.machines.ledgers import ack_set
-from pulsar_actors.machines.ledgers.ack_command import AckGroup, corrupt
-from pulsar_actors.machines.ledgers.ack_outcome import Outcome
+from pulsar_actors.machines.ledgers.ack_command import corrupt
 from pulsar_actors.machines.ledgers.entry_key import EntryKey, is_real
-from pulsar_actors.machines.ledgers.generations import Generation
 from pulsar_actors.machines.ledgers.permits import MOST_PERMITS
 from pulsar_actors.machines.ledgers.redelivery import RedeliverAll
 from pulsar_actors.machines.ledgers.start_position import StartAt
@@ -60,22 +56,17 @@ from pulsar_actors.wire.PulsarApi_pb2 import (
 )
 
 
-class Deliveries:
+class Deliveries(Acknowledging):
     """The ledgers of one consumer, together. Times are monotonic seconds."""
 
-    __slots__ = ("_acks_sent", "_consumer_id", "_intake", "_reads", "_stored", "_timeout", "generation", "ledgers")
+    __slots__ = ("_intake", "_reads")
 
     def __init__(
         self, consumer_id: int, ledgers: Ledgers, *, timeout: float, stored: bool = True, reads: bool = False
     ) -> None:
-        self.generation = Generation()
-        self.ledgers = ledgers
+        super().__init__(consumer_id, ledgers, timeout=timeout, stored=stored)
         ledgers.acks.chunks_of = ledgers.chunks.take_chunks_of
-        self._consumer_id = consumer_id
-        self._timeout = timeout
-        self._stored = stored
         self._reads = reads
-        self._acks_sent = 0
         self._intake = EntryIntake(
             redelivery=ledgers.redelivery,
             ack_groups=ledgers.acks,
@@ -83,6 +74,7 @@ class Deliveries:
             chunks=ledgers.chunks,
             dead=ledgers.dead,
         )
+        self._intake.leaves_out_acknowledged = not reads
 
     # A binding comes and goes.
 
@@ -133,14 +125,18 @@ class Deliveries:
         faults: dict[CommandAck.ValidationError.ValueType, list[EntryKey]] = {}
         for entry, fault in intake.corrupt:
             faults.setdefault(fault, []).append(entry)
-        refused = [self._ack(corrupt(entries, fault)) for fault, entries in faults.items()]
+        refused = [self.ack(corrupt(entries, fault)) for fault, entries in faults.items()]
         acked = self.acknowledged(Acknowledge(self.generation, tuple(intake.acknowledge)), now)
         return [*refused, *acked]
 
     def handed_out(self, event: HandedOut, now: float) -> Effects:
         """Free places, and wait for the acknowledgements."""
         if self.ledgers.timeouts is not None and event.generation.still_delivers(self.generation):
-            self.ledgers.timeouts.handed_out(self._entries(event.message_ids), now)
+            counts = event.counts or (0,) * len(event.message_ids)
+            handed = zip(event.message_ids, counts, strict=True)
+            self.ledgers.timeouts.handed_out(
+                [(entry, count) for one, count in handed for entry in self.ledgers.chunks.chunks_of(one)], now
+            )
         read: Effects = []
         if self._reads and event.message_ids:
             read = self.acknowledged_up_to(AcknowledgeUpTo(event.generation, event.message_ids[-1]), now)
@@ -155,55 +151,11 @@ class Deliveries:
         if not event.generation.still_acknowledges(self.generation):
             return []
         flow = self._flow(self.ledgers.permits.returned(event.generation, event.messages))
-        return [self._ack(corrupt([event.entry], event.validation_error)), *flow]
+        return [self.ack(corrupt([event.entry], event.validation_error)), *flow]
 
     def awaited(self) -> Effects:
         """Ask for a message, if the queue has no places of its own."""
         return self._flow(self.ledgers.permits.awaited())
-
-    # Acknowledgements go out.
-
-    def acknowledged(self, event: Acknowledge, now: float) -> Effects:
-        """Mark messages; nothing of them is late or refused any longer."""
-        if not self._stored:
-            return self._settle(Outcome([one.position for one in event.message_ids], tokens=event.tokens or ()))
-        return self._settle(self.ledgers.acks.acknowledge(event.message_ids, event.generation, now, event.tokens))
-
-    def acknowledged_up_to(self, event: AcknowledgeUpTo, now: float) -> Effects:
-        """Mark a message and all before it."""
-        if not self._stored:
-            tokens = None if event.token is None else (event.token,)
-            return self.acknowledged(Acknowledge(event.generation, (event.message_id,), tokens), now)
-        return self._settle(self.ledgers.acks.acknowledge_up_to(event.message_id, event.generation, now, event.token))
-
-    def _settle(self, outcome: Outcome) -> Effects:
-        self.ledgers.acknowledged(outcome)
-        failed = [Acked((token,), fault) for token, fault in outcome.faults if token is not None]
-        return [*([Acked(outcome.tokens, None)] if outcome.tokens else []), *failed]
-
-    def send_acks(self) -> Effects:
-        """Send all that is held."""
-        return [self._ack(group) for group in self.ledgers.acks.drain()]
-
-    def _ack(self, group: AckGroup) -> AskToAck | Tell:
-        command = group.command(self._consumer_id)
-        if not self.ledgers.acks.receipts or group.validation_error is not None:
-            return Tell(self.generation.connection, command)
-        self._acks_sent += 1
-        self.ledgers.acks.awaits(self._acks_sent, group)
-        return AskToAck(self._acks_sent, command, self._timeout)
-
-    def answered(self, event: AcksAnswered, now: float) -> Effects:
-        """End the acknowledgements of one command; if they do not count, they are waited for anew."""
-        tokens, refused = self.ledgers.acks.answered(event.ack, failed=event.error is not None)
-        if refused and self.ledgers.timeouts is not None:
-            self.ledgers.timeouts.refused(refused, now)
-        return [Acked(tokens, event.error)] if tokens else []
-
-    def abandon_acks(self, error: PulsarException) -> Effects:
-        """Fail what will have no answer."""
-        tokens = self.ledgers.acks.abandon()
-        return [Acked(tokens, error)] if tokens else []
 
     # Messages are asked for again.
 
@@ -220,15 +172,16 @@ class Deliveries:
 
     def sweep(self, now: float) -> Effects:
         """Ask again for what is due, and give up chunks whose message will not be finished."""
-        due = self.ledgers.redelivery.take_due(now)
-        if self.ledgers.timeouts is not None:
-            due += self.ledgers.timeouts.take_due(now)
+        refused = self.ledgers.redelivery.take_due(now)
+        late = [] if self.ledgers.timeouts is None else self.ledgers.timeouts.take_due(now)
+        due = [*refused, *late]
         expired = self.ledgers.chunks.expire(now)
         acked = self.acknowledged(Acknowledge(self.generation, tuple(expired)), now)
         dead = self._dead_among(due)
         given_up = set(self._entries(one.message_id for one in dead))
         again = self._ask_again([entry for entry in due if entry not in given_up])
-        return [*([SendToDeadLetters(dead)] if dead else []), *acked, *again]
+        told = [WantedAgain(tuple(refused), tuple(late))] if due else []
+        return [*([SendToDeadLetters(dead)] if dead else []), *acked, *again, *told]
 
     def _dead_among(self, entries: Iterable[EntryKey]) -> tuple[Delivery, ...]:
         """Give those that have failed their last try, without what of them was acknowledged."""
@@ -301,7 +254,7 @@ class Deliveries:
         """Begin anew elsewhere: everything known of earlier messages is void."""
         self.generation = self.generation.sought()
         void = self.ledgers.sought(target, self.generation)
-        return [ClearQueue(self.generation), *([Acked(void, None)] if void else [])]
+        return [ClearQueue(self.generation), *self.acked(void, None)]
 
     def sought_while_bound(self, target: MessageId | int) -> Effects:
         """Begin anew, on the same binding."""

@@ -86,7 +86,7 @@ class Intake:
 class EntryIntake:
     """The door of one consumer, and the ledgers it asks. `now` is monotonic seconds, `now_ms` wall-clock ms."""
 
-    __slots__ = ("_ack_groups", "_chunks", "_dead_letters", "_redelivery", "_start")
+    __slots__ = ("_ack_groups", "_chunks", "_dead_letters", "_redelivery", "_start", "leaves_out_acknowledged")
 
     def __init__(
         self,
@@ -102,15 +102,9 @@ class EntryIntake:
         self._start = start
         self._chunks = chunks
         self._dead_letters = dead
-
-    @property
-    def _leaves_out_acknowledged(self) -> bool:
-        """Tell whether what was acknowledged is left out.
-
-        A reader acknowledges by itself and goes on behind what it has opened. It meets that again only if it was sent
-        back, and then wants it again.
-        """
-        return self._start.durable
+        # Not so for a reader: it acknowledges by itself and goes on behind what it has opened. It meets that again only
+        # if it was sent back, and then wants it again.
+        self.leaves_out_acknowledged = True
 
     def take(self, messages: Sequence[Incoming], now: float, now_ms: int) -> Intake:
         """Judge the entries of one read, in their order."""
@@ -137,7 +131,7 @@ class EntryIntake:
         intake.arrived += delivery.messages
         epoch = command.consumer_epoch if command.HasField("consumer_epoch") else None
         if self._redelivery.is_stale(epoch) or (
-            self._leaves_out_acknowledged and self._ack_groups.is_acknowledged(message_id)
+            self.leaves_out_acknowledged and self._ack_groups.is_acknowledged(message_id)
         ):
             intake.returned += delivery.messages
             return
@@ -176,7 +170,7 @@ class EntryIntake:
 
     def _wanted_of_batch(self, delivery: Delivery, intake: Intake) -> int:
         entry, sent, size = delivery.message_id.position, delivery.wanted, delivery.entry.metadata.num_messages_in_batch
-        left = self._ack_groups.left_of(entry, sent) if self._leaves_out_acknowledged else sent
+        left = self._ack_groups.left_of(entry, sent) if self.leaves_out_acknowledged else sent
         if not left:  # the broker knows of some, only we of the others: nobody else can tell that this is all
             intake.acknowledge.append(delivery.message_id)
         elif sent < ack_set.full(size):

@@ -3,11 +3,14 @@
 A broker that does not serve the topic may send the asker on to another, and that one on to a third. Each redirect says
 whether the broker it names has the last word, and the next question repeats that flag as it came. More than twenty
 redirects in a row are taken for a circle and end the lookup. Anything that may pass (a broker that is starting, a
-broken connection) is asked again after a while, from the service URL on, as long as the operation timeout allows.
+broken connection) is asked again after a while, from the service URL on, as long as the operation timeout allows. Each
+such failure is told at once, for whoever wants to know may give up earlier than this does.
 
-Other questions are never redirected; all else holds for them too. Whether the question travels in the binary protocol
-or over HTTP is the actor's business. How many may be on their way at once is a ledger's (`turns.py`): a lookup waits
-for its turn.
+In the binary protocol other questions are never redirected; all else holds for them too. Whether the question travels
+in that or over HTTP is the actor's business. A redirect over HTTP is an address that has the flag in it. How many may
+be on their way at once is a ledger's (`turns.py`): a lookup waits for its turn.
+
+If the service URL changes meanwhile, the walk begins again at the new one: whatever the old cluster says is of no use.
 """
 
 import math
@@ -30,7 +33,8 @@ from pulsar_actors.exceptions import (
 )
 from pulsar_actors.machines.chart import INTERNAL, Chart, Effects, Row
 from pulsar_actors.machines.ledgers.backoff import Backoff
-from pulsar_actors.machines.ledgers.broker_address import leads_to_a_broker
+from pulsar_actors.machines.ledgers.broker_address import leads_to_a_broker, names_a_broker
+from pulsar_actors.machines.ledgers.last_failure import after
 from pulsar_actors.machines.ledgers.server_errors import Verdict, meaning_of, refusal
 from pulsar_actors.machines.lookup_events import (
     Answered,
@@ -46,12 +50,16 @@ from pulsar_actors.machines.lookup_events import (
     NotFound,
     OperationTimedOut,
     Queue,
+    Redirected,
     Refused,
+    ServiceChanged,
+    Stumbled,
     TakeTurn,
     Target,
     TurnAway,
 )
 from pulsar_actors.machines.machine import StateMachine
+from pulsar_actors.wire.excerpt import excerpt
 from pulsar_actors.wire.PulsarApi_pb2 import (
     CommandGetSchema,
     CommandGetSchemaResponse,
@@ -64,6 +72,10 @@ from pulsar_actors.wire.PulsarApi_pb2 import (
 )
 
 MAX_REDIRECTS: Final = 20
+LAST_MOMENT: Final = 0.001
+"""What fails within so many seconds of the end has failed for want of time."""
+MOST_PARTITIONS: Final = 100_000
+"""Far beyond what a cluster has use for. A broker that claims more, up to 2^32, would have as many members made."""
 SERVICE_URL: Final = Target(None, None)
 
 ANSWERS: Final[dict[type[Message], type[Message]]] = {
@@ -106,12 +118,18 @@ ROWS: Final = (
     Row(Answered,          ASKING,     WAITING,    "is_refusal_that_may_pass",   "pause_after_refusal"),
     Row(Answered,          ASKING,     FAILED,     "is_refusal",                 "give_up_after_refusal"),
     Row(Answered,          ASKING,     FAILED,     "names_no_broker",            "reject_nameless"),
+    Row(Answered,          ASKING,     FAILED,     "claims_too_many_partitions", "reject_claim"),
     Row(Answered,          ASKING,     FAILED,     "is_one_redirect_too_many",   "stop_walking"),
     Row(Answered,          ASKING,     ATTACHING,  "is_redirect",                "follow_redirect"),
     Row(Answered,          ASKING,     DONE,       None,                         "finish"),
+    Row(Redirected,        ASKING,     FAILED,     "leads_astray",               "reject_address"),
+    Row(Redirected,        ASKING,     FAILED,     "has_walked_enough",          "stop_walking"),
+    Row(Redirected,        ASKING,     ATTACHING,  None,                         "follow_address"),
     Row(Refused,           ASKING,     WAITING,    "may_pass",                   "pause"),
     Row(Refused,           ASKING,     FAILED,     None,                         "give_up"),
     Row(BackoffOver,       WAITING,    ATTACHING,  None,                         "start_walk"),
+    Row(ServiceChanged,    UNBEGUN,    INTERNAL,   None,                         "note_service"),
+    Row(ServiceChanged,    BUSY,       ATTACHING,  None,                         "start_over"),
 
     # The end.
     Row(OperationTimedOut, QUEUED,     FAILED,     None,                         "time_out_in_line"),
@@ -125,13 +143,15 @@ ROWS: Final = (
     Row(Attached,          (IDLE, QUEUED, ASKING, WAITING, *ENDED),    INTERNAL),
     Row(AttachFailed,      (IDLE, QUEUED, ASKING, WAITING, *ENDED),    INTERNAL),
     Row(Answered,          (IDLE, QUEUED, ATTACHING, WAITING, *ENDED), INTERNAL),
+    Row(Redirected,        (IDLE, QUEUED, ATTACHING, WAITING, *ENDED), INTERNAL),
     Row(Refused,           (IDLE, QUEUED, ATTACHING, WAITING, *ENDED), INTERNAL),
+    Row(ServiceChanged,    ENDED,                              INTERNAL),
     Row(BackoffOver,       (IDLE, QUEUED, ATTACHING, ASKING, *ENDED),  INTERNAL),
     Row(OperationTimedOut, (IDLE, *ENDED),                             INTERNAL),
 )
 # fmt: on
 
-OURS: Final = (Queue, Begin, TurnAway, Cancel)
+OURS: Final = (Queue, Begin, TurnAway, Cancel, ServiceChanged)
 
 CHART: Final = Chart("lookup", states=State, initial=IDLE, final=ENDED, ours=OURS, rows=ROWS)
 
@@ -166,7 +186,7 @@ class Lookup(StateMachine, chart=CHART):
         self._deadline = now + self._timeout
         return [self.timers.start(OperationTimedOut, self._timeout), TakeTurn()]
 
-    def start_walk(self, event: Begin | BackoffOver, now: float) -> Effects:
+    def start_walk(self, event: Begin | BackoffOver | ServiceChanged, now: float) -> Effects:
         """Ask whoever the service URL leads to, which need not have the last word."""
         self._authoritative, self._redirects = False, 0
         return [AttachTo(SERVICE_URL)]
@@ -189,15 +209,16 @@ class Lookup(StateMachine, chart=CHART):
 
     def pause(self, event: AttachFailed | Refused, now: float) -> Effects:
         """Wait a little longer than the last time."""
-        return self._pause(event.error)
+        return self._pause(event.error, now)
 
     def give_up(self, event: AttachFailed | Refused, now: float) -> Effects:
         """Pass the error on."""
         return [GiveTurn(), NotFound(event.error)]
 
     def is_another_answer(self, event: Answered, now: float) -> bool:
-        """Hold when the broker answers a question of another kind."""
-        return type(event.command) is not ANSWERS[type(self._question)]
+        """Hold when the broker answers a question of another kind. A proxy refuses all kinds as if they were one."""
+        is_ours = type(event.command) is ANSWERS[type(self._question)]
+        return not is_ours and _refusal(event.command) is None
 
     def reject_answer(self, event: Answered, now: float) -> Effects:
         """Fail: a broker that mixes questions up will do so again."""
@@ -211,7 +232,9 @@ class Lookup(StateMachine, chart=CHART):
 
     def pause_after_refusal(self, event: Answered, now: float) -> Effects:
         """Wait a little longer than the last time."""
-        return self._pause(_refusal(event.command))
+        refused = _refusal(event.command)
+        assert refused is not None  # noqa: S101 - the guard has looked
+        return self._pause(refused, now)
 
     def is_refusal(self, event: Answered, now: float) -> bool:
         """Hold for an answer that carries an error."""
@@ -225,8 +248,13 @@ class Lookup(StateMachine, chart=CHART):
 
     def names_no_broker(self, event: Answered, now: float) -> bool:
         """Hold for a topic's answer without a usable address of our kind."""
-        is_topic = isinstance(event.command, CommandLookupTopicResponse)
-        return is_topic and not leads_to_a_broker(self._broker(event.command), tls=self._tls)
+        command = event.command
+        if not isinstance(command, CommandLookupTopicResponse):
+            return False
+        broker = self._broker(command)
+        if command.proxy_through_service_url:
+            return not names_a_broker(broker)
+        return not leads_to_a_broker(broker, tls=self._tls)
 
     def reject_nameless(self, event: Answered, now: float) -> Effects:
         """Say which address was missing."""
@@ -234,11 +262,21 @@ class Lookup(StateMachine, chart=CHART):
         name = self._broker(event.command)
         return [GiveTurn(), NotFound(Misdirected(f"the broker's answer names no broker: {kind} is {name!r}"))]
 
+    def claims_too_many_partitions(self, event: Answered, now: float) -> bool:
+        """Hold for a number that cannot be meant."""
+        is_count = isinstance(event.command, CommandPartitionedTopicMetadataResponse)
+        return is_count and event.command.partitions > MOST_PARTITIONS
+
+    def reject_claim(self, event: Answered, now: float) -> Effects:
+        """Say what was claimed."""
+        claim = f"{event.command.partitions:,} partitions, which is more than {MOST_PARTITIONS:,}"
+        return [GiveTurn(), NotFound(Misdirected(f"the broker says that the topic has {claim}"))]
+
     def is_one_redirect_too_many(self, event: Answered, now: float) -> bool:
         """Hold for the twenty-first redirect of a walk."""
         return self.is_redirect(event, now) and self._redirects >= MAX_REDIRECTS
 
-    def stop_walking(self, event: Answered, now: float) -> Effects:
+    def stop_walking(self, event: Answered | Redirected, now: float) -> Effects:
         """Fail without another try: brokers that disagree about a topic's owner go on disagreeing."""
         return [GiveTurn(), NotFound(Misdirected(f"redirected more than {MAX_REDIRECTS} times: the brokers disagree"))]
 
@@ -259,14 +297,42 @@ class Lookup(StateMachine, chart=CHART):
         is_topic = isinstance(event.command, CommandLookupTopicResponse)
         return [GiveTurn(), Found(event.command, self._named(event.command) if is_topic else None)]
 
+    def leads_astray(self, event: Redirected, now: float) -> bool:
+        """Hold for an address that is none of HTTP, or leads from an encrypted connection into the open."""
+        return not event.url.startswith("https://" if self._tls else ("https://", "http://"))
+
+    def reject_address(self, event: Redirected, now: float) -> Effects:
+        """Say where it leads, as far as that is no secret."""
+        scheme, kind = event.url.partition(":")[0], "https" if self._tls else "http"
+        return [GiveTurn(), NotFound(Misdirected(f"a redirect leads from {kind} to {excerpt(scheme)}: not followed"))]
+
+    def has_walked_enough(self, event: Redirected, now: float) -> bool:
+        """Hold for the twenty-first redirect of a walk."""
+        return self._redirects >= MAX_REDIRECTS
+
+    def follow_address(self, event: Redirected, now: float) -> Effects:
+        """Ask there."""
+        self._redirects += 1
+        return [AttachTo(Target(event.url, event.url))]
+
+    def note_service(self, event: ServiceChanged, now: float) -> Effects:
+        """Remember which kind of address counts, for when its turn comes."""
+        self._tls = event.tls
+        return []
+
+    def start_over(self, event: ServiceChanged, now: float) -> Effects:
+        """Ask again at once: nothing has failed."""
+        self._tls = event.tls
+        self.timers.stop(BackoffOver)
+        return self.start_walk(event, now)
+
     def time_out_in_line(self, event: OperationTimedOut, now: float) -> Effects:
         """Fail without having asked anybody."""
         return [NotFound(Timeout("its turn did not come in time: too many lookups are on their way"))]
 
     def time_out(self, event: OperationTimedOut, now: float) -> Effects:
         """Fail with the last thing that went wrong, which tells more than that time is up."""
-        last = f"; the last failure was: {self._last_error}" if self._last_error else ""
-        return [GiveTurn(), NotFound(Timeout(f"no broker has answered in time{last}"))]
+        return [GiveTurn(), NotFound(Timeout(f"no broker has answered in time{after(self._last_error)}"))]
 
     def cancel_unbegun(self, event: Cancel, now: float) -> Effects:
         """End without having asked anybody."""
@@ -280,10 +346,11 @@ class Lookup(StateMachine, chart=CHART):
         """Do nothing with a turn that came too late, but do not keep it."""
         return [GiveTurn()]
 
-    def _pause(self, error: PulsarException | None) -> Effects:
+    def _pause(self, error: PulsarException, now: float) -> Effects:
         timer = self.timers.start(BackoffOver, self._backoff.next_delay())
-        self._last_error = error
-        return [timer]
+        if self._last_error is None or now < self._deadline - LAST_MOMENT:
+            self._last_error = error
+        return [timer, Stumbled(self._last_error)]
 
     def _broker(self, command: CommandLookupTopicResponse) -> str:
         return command.brokerServiceUrlTls if self._tls else command.brokerServiceUrl

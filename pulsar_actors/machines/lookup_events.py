@@ -42,6 +42,18 @@ class Answered(NamedTuple):
     command: Any  # one of the answers that `lookup.ANSWERS` names
 
 
+class Redirected(NamedTuple):
+    """Over HTTP: another server is to be asked, at this address. In the binary protocol a redirect is an answer."""
+
+    url: str
+
+
+class ServiceChanged(NamedTuple):
+    """The service URL leads elsewhere from now on; what was asked so far was asked in the wrong place."""
+
+    tls: bool
+
+
 class Refused(NamedTuple):
     """The broker refused, did not answer in time, or is gone."""
 
@@ -72,10 +84,15 @@ class GiveTurn(NamedTuple):
 
 
 class Target(NamedTuple):
-    """Whom to ask, or where a topic is served: `None` stands for the service URL."""
+    """Whom to ask, or where a topic is served: `None` stands for the service URL, of the `service` with that number.
+
+    `cluster` is the service URL instead, where the topic has moved to another cluster.
+    """
 
     logical: str | None
     physical: str | None
+    service: int = 0
+    cluster: str | None = None
 
 
 class AttachTo(NamedTuple):
@@ -89,6 +106,12 @@ class Inquire(NamedTuple):
 
     command: Any
     timeout: float
+
+
+class Stumbled(NamedTuple):
+    """Something has failed and is tried again after a pause: whoever gives up meanwhile can say what it was."""
+
+    error: PulsarException
 
 
 class Found(NamedTuple):

@@ -17,7 +17,7 @@ from collections.abc import Callable
 from enum import Enum, unique
 from typing import Any, Final, NamedTuple
 
-from pulsar_actors.exceptions import ConnectionLost, PulsarException, Timeout
+from pulsar_actors.exceptions import BrokerRefusal, ConnectionLost, PulsarException, Timeout
 from pulsar_actors.machines.binding import Binding
 from pulsar_actors.machines.binding_events import (
     BrokerClosed,
@@ -30,6 +30,7 @@ from pulsar_actors.machines.binding_events import (
     Fail,
     LookedUp,
     LookupFailed,
+    LookupStumbled,
     Migrated,
     Misanswered,
     Open,
@@ -38,7 +39,8 @@ from pulsar_actors.machines.binding_events import (
 from pulsar_actors.machines.chart import INTERNAL, Chart, Effects, Row
 from pulsar_actors.machines.ledgers.backoff import Backoff
 from pulsar_actors.machines.ledgers.flushes import Flushes
-from pulsar_actors.machines.ledgers.pending_sends import Failed, Pending, PendingSends, Receipt
+from pulsar_actors.machines.ledgers.last_failure import after
+from pulsar_actors.machines.ledgers.pending_sends import Failed, Pending, PendingSends, Receipt, unsent
 from pulsar_actors.machines.ledgers.producer_identity import ProducerIdentity
 from pulsar_actors.machines.ledgers.sequence_ids import SequenceIds
 from pulsar_actors.machines.ledgers.server_errors import MEANINGS, SendVerdict
@@ -101,6 +103,7 @@ ROWS: Final = (
     #   trigger           source         dest           guard                  does
     Row(Open,             IDLE,          LOOKING_UP,    None,                  "start"),
     Row(LookedUp,         LOOKING_UP,    CONNECTING,    None,                  "attach_looked_up"),
+    Row(LookupStumbled,   LOOKING_UP,    INTERNAL,      None,                  "note_failure"),
     Row(LookupFailed,     LOOKING_UP,    FAILED,        "is_final",            "end_refused"),
     Row(LookupFailed,     LOOKING_UP,    WAITING,       None,                  "back_off"),
     Row(RetryDue,         WAITING,       LOOKING_UP,    None,                  "look_up_again"),
@@ -138,7 +141,7 @@ ROWS: Final = (
     Row(SendRefused,      READY,         INTERNAL,      "names_nothing"),
     Row(SendRefused,      READY,         INTERNAL,      None,                  "fail_one"),
     Row(BrokerClosed,     READY,         CONNECTING,    "tells_a_broker",      "move"),
-    Row(BrokerClosed,     READY,         WAITING,       None,                  "let_go"),
+    Row(BrokerClosed,     READY,         WAITING,       None,                  "let_go_closed"),
     Row(Migrated,         READY,         LOOKING_UP,    "tells_a_cluster",     "migrate"),
     Row(Detached,         READY,         WAITING,       None,                  "back_off"),
 
@@ -171,6 +174,7 @@ ROWS: Final = (
 
     # Too late, or too early to mean anything.
     Row(LookedUp,         (IDLE, CONNECTING, WAITING, *FOUND, *ENDING),                    INTERNAL),
+    Row(LookupStumbled,   (IDLE, CONNECTING, WAITING, *FOUND, *ENDING),                    INTERNAL),
     Row(LookupFailed,     (IDLE, CONNECTING, WAITING, *FOUND, *ENDING),                    INTERNAL),
     Row(Attached,         (IDLE, LOOKING_UP, WAITING, *FOUND, *ENDING),                    INTERNAL),
     Row(Detached,         (IDLE, LOOKING_UP, WAITING, *OVER),                              INTERNAL),
@@ -270,16 +274,16 @@ class Producer(Binding, chart=CHART):
         self.sequence_ids.created(event.command.last_sequence_id)
         self.pending.bind(self.connection)
         if not len(self.pending):
-            self._backoff.reset()  # with something pending, a binding is only good once the broker stores
+            self._forget_trouble()  # with something pending, a binding is only good once the broker stores
         return [*opened, *self._write()]
 
     def is_fenced(self, event: CreateRefused | SendRefused, now: float) -> bool:
         """Hold when another producer has taken over."""
-        return event.error.code == "ProducerFenced"
+        return _code(event) == "ProducerFenced"
 
     def is_terminated(self, event: CreateRefused | SendRefused, now: float) -> bool:
         """Hold when the topic was ended for good."""
-        return event.error.code == "TopicTerminatedError"
+        return _code(event) == "TopicTerminatedError"
 
     # Bound.
 
@@ -303,7 +307,7 @@ class Producer(Binding, chart=CHART):
         stored = self.pending.receipt(event.connection, sequence_id, where)
         if isinstance(stored, Receipt):
             return []
-        self._backoff.reset()
+        self._forget_trouble()
         self.sequence_ids.published(stored.last)
         self._flushes.head_ended()
         return [Complete(stored.token, stored.message_ids, stored.duplicate), *self._finished_flushes()]
@@ -356,7 +360,8 @@ class Producer(Binding, chart=CHART):
 
     def fail_late(self, event: SendsDue, now: float) -> Effects:
         """Fail everything, in order, for nothing may overtake what failed."""
-        late = [Fail(one.token, _late(one)) for one in self.pending.fail_all()]
+        failure = after(self._last_error)
+        late = [Fail(one.token, _late(one, failure)) for one in self.pending.fail_all()]
         self._watching = False
         return [*late, *self._finished_flushes()]
 
@@ -374,11 +379,15 @@ class Producer(Binding, chart=CHART):
         """Fail what came after the end, and free its room."""
         for item in event.items:
             self.pending.give_back(item.messages, item.size)
-        return [Fail(item.token, self._over) for item in event.items]
+        return [Fail(item.token, unsent(self._over)) for item in event.items]
 
     def turn_flush_away(self, event: Flush, now: float) -> Effects:
         """Say why there is nothing to flush."""
         return [Fail(event.token, self._over)]
+
+    def _forget_trouble(self) -> None:
+        self._backoff.reset()
+        self._last_error = None
 
     def _refused(self, event: SendRefused) -> Pending[Any] | None:
         return self.pending.find(event.connection, signed(event.command.sequence_id))
@@ -401,8 +410,12 @@ class Producer(Binding, chart=CHART):
         return [*sends, *self._finished_flushes()]
 
 
-def _late(failed: Failed[Any]) -> Timeout:
+def _code(event: CreateRefused | SendRefused) -> str:
+    return event.error.code if isinstance(event.error, BrokerRefusal) else ""
+
+
+def _late(failed: Failed[Any], failure: str) -> Timeout:
     """Say the same in the same class, as callers of a send with a timeout expect, but say what is known."""
     if failed.may_be_stored:
-        return Timeout("no receipt came in time: it may be stored all the same")
-    return Timeout("no broker took it in time: it is not stored")
+        return Timeout(f"no receipt came in time: it may be stored all the same{failure}")
+    return Timeout(f"no broker took it in time: it is not stored{failure}")

@@ -5,7 +5,7 @@ Those that it shares with a consumer, and what `attempt` and `connection` mean, 
 
 from typing import Any, NamedTuple
 
-from pulsar_actors.exceptions import BrokerRefusal
+from pulsar_actors.exceptions import BrokerRefusal, InvalidArgument
 from pulsar_actors.machines.ledgers.pending_sends import Pending
 from pulsar_actors.machines.ledgers.server_errors import refusal
 from pulsar_actors.wire.PulsarApi_pb2 import (
@@ -50,10 +50,10 @@ class Created(NamedTuple):
 
 
 class CreateRefused(NamedTuple):
-    """ERROR, in answer to PRODUCER."""
+    """ERROR, in answer to PRODUCER; or it is too large for the broker."""
 
     attempt: int
-    error: BrokerRefusal
+    error: BrokerRefusal | InvalidArgument
 
 
 class Persisted(NamedTuple):

@@ -18,6 +18,7 @@ and lock, which a forked child has to have anew.
 
 import logging
 import threading
+import weakref
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, ClassVar, Generic, NamedTuple, TypeVar
 
@@ -136,9 +137,11 @@ class LoopActor(pykka.Actor):
         """Do something after so many seconds, in the actor's name."""
         self.loop.later(delay, self._due, (function, argument))
 
-    def off_loop(self, work: Callable[[], T], done: Callable[[T | Exception], object], *, timeout: float) -> None:
+    def off_loop(
+        self, work: Callable[[], T], done: Callable[[T | Exception], object], *, timeout: float, helper: str = "helper"
+    ) -> None:
         """Do what may block elsewhere; `done` gets the outcome in the actor's name. See `Loop.off_loop`."""
-        self.loop.off_loop(work, lambda outcome: self.guarded(done, outcome), timeout=timeout)
+        self.loop.off_loop(work, lambda outcome: self.guarded(done, outcome), timeout=timeout, helper=helper)
 
     def _due(self, planned: tuple[Callable[[Any], object], Any]) -> None:
         self.guarded(*planned)
@@ -199,7 +202,15 @@ class MachineActor(LoopActor, Generic[M]):
 
     def _start_timer(self, effect: Effect) -> None:
         assert isinstance(effect, StartTimer)  # noqa: S101 - the caller has looked
-        self.later(effect.delay, self.feed, effect.event)
+        self.loop.later(effect.delay, _feed_if_alive, (weakref.ref(self), effect.event))
+
+
+def _feed_if_alive(timer: tuple["weakref.ref[MachineActor[Any]]", Event]) -> None:
+    """Feed a machine with a timer's event. The timer, which may be for an hour, keeps no actor that has ended."""
+    whose, event = timer
+    actor = whose()
+    if actor is not None:
+        actor.guarded(actor.feed, event)
 
 
 def tell(address: Address, message: Any) -> None:  # noqa: ANN401 - whatever the actor takes

@@ -3,14 +3,11 @@
 The machine says look up, attach, ask; this asks the guardian and the connection, and turns what they answer into the
 machine's events. What belongs to an earlier attachment is dropped here, by its number; what answers an earlier
 question, by the machine.
-
-An actor stays after its machine's end until its handle is let go of, for somebody may still close it: it goes when it
-is both over and unwanted.
 """
 
 from typing import Any, ClassVar, TypeVar
 
-from pulsar_actors.exceptions import AlreadyClosed, BrokerRefusal, InternalError, PulsarException, Timeout
+from pulsar_actors.exceptions import BrokerRefusal, InternalError, InvalidArgument, PulsarException, Timeout
 from pulsar_actors.machines.binding import Binding
 from pulsar_actors.machines.binding_events import (
     AskToClose,
@@ -19,23 +16,20 @@ from pulsar_actors.machines.binding_events import (
     Close,
     CloseAnswered,
     CloseTimedOut,
-    CreationFailed,
     Detach,
     Detached,
     DropConnection,
     EndAtOnce,
-    Ended,
-    Fail,
     LookedUp,
     LookUp,
     LookupFailed,
+    LookupStumbled,
     Migrated,
     Misanswered,
-    Open,
 )
 from pulsar_actors.machines.connection_events import Ask, Drop, Leave
 from pulsar_actors.machines.lookup_events import Target
-from pulsar_actors.runtime.actor import Address, MachineActor, tell
+from pulsar_actors.runtime.actor import Address, tell
 from pulsar_actors.runtime.binding_messages import (
     AttachMember,
     BrokerFound,
@@ -43,9 +37,9 @@ from pulsar_actors.runtime.binding_messages import (
     FindBroker,
     Joining,
     Place,
-    Retired,
+    StillLooking,
 )
-from pulsar_actors.runtime.future import is_promise, settle
+from pulsar_actors.runtime.held_actor import HeldActor
 from pulsar_actors.runtime.log import LOG
 from pulsar_actors.runtime.loop import Loop
 from pulsar_actors.runtime.members import Bound, Heard, Member, Replied, Token, Unbound
@@ -63,7 +57,7 @@ GOODBYE = 30.0
 B = TypeVar("B", bound=Binding)
 
 
-class BindingActor(MachineActor[B]):
+class BindingActor(HeldActor[B]):
     """A producer or a consumer."""
 
     OUTCOMES: ClassVar[dict[type, Outcomes]] = {
@@ -71,23 +65,19 @@ class BindingActor(MachineActor[B]):
     }
 
     def __init__(self, loop: Loop, place: Place, ties: Ties) -> None:
-        super().__init__(loop, place.guardian)
-        self.debts = ties.debts
+        super().__init__(loop, place, ties)
         self.vitals = ties.vitals
-        self.created = ties.created
-        self.ended = ties.ended
         self._place = place
         self._connection: Address | None = None
         self._attaching: int | None = None
-        self._unwanted = False
-        self._over = False
 
     def __str__(self) -> str:
         return f"the {self._place.kind} {self._place.id} on {self.machine.topic}"
 
-    def on_start(self) -> None:
-        """Begin."""
-        self.feed(Open())
+    @property
+    def called(self) -> str:
+        """What it is, in errors."""
+        return f"the {self._place.kind}"
 
     def receive(self, message: object) -> None:  # noqa: C901 - one line for each message
         """Take what the others say."""
@@ -97,6 +87,9 @@ class BindingActor(MachineActor[B]):
                     self.hear(commands)
             case Replied(question, answer):
                 self.answered(question, answer)
+            case StillLooking(question, error):
+                self.vitals.last_error = error
+                self.feed(LookupStumbled(question, error))
             case BrokerFound(question, outcome):
                 self._found(question, outcome)
             case Joining(number, connection):
@@ -110,9 +103,9 @@ class BindingActor(MachineActor[B]):
                 self._unbound(number, error)
             case CloseHandle():
                 self.before_closing()
-                self._end_by(Close())
+                self.end_by(Close())
             case EndAtOnce():
-                self._end_by(message)
+                self.end_by(message)
             case _:
                 self.call(message)
 
@@ -131,17 +124,11 @@ class BindingActor(MachineActor[B]):
     def before_closing(self) -> None:
         """Hand the machine what callers have left here."""
 
-    def end(self, error: PulsarException) -> None:
-        """Fail what callers have handed over; more of it is refused from now on."""
-        self.debts.end(error)
-
     def abandon(self, bug: InternalError) -> None:
         """Fail everything, and go. The connection goes on, so the broker is told."""
         self._say_goodbye()
-        self.end(bug)
-        settle(self.created, bug)
         self._leave()
-        self._retire()
+        super().abandon(bug)
 
     def missed(self, message: object) -> None:
         """Leave a connection that was found too late."""
@@ -169,7 +156,7 @@ class BindingActor(MachineActor[B]):
         """Make it the event that the machine waits for."""
         kind, number = question
         outcomes = self.OUTCOMES[kind]
-        if isinstance(answer, BrokerRefusal):
+        if isinstance(answer, (BrokerRefusal, InvalidArgument)):  # by the broker, or for being too large for it
             self.vitals.last_error = answer
             self.feed(outcomes.refused(number, answer))
         elif isinstance(answer, Timeout):
@@ -200,19 +187,6 @@ class BindingActor(MachineActor[B]):
             self.vitals.last_error = error
             LOG.info("%s has no connection to its broker: %s", self, error)
             self.feed(Detached(number, error))
-
-    def _end_by(self, event: Close | EndAtOnce) -> None:
-        self._unwanted = True
-        if self._over:
-            self._retire()
-        else:
-            self.feed(event)
-
-    def _retire(self) -> None:
-        """Answer whoever waits for the end, and go."""
-        settle(self.ended, None)
-        self.tell_guardian(Retired(self.actor_ref))
-        self.finish()
 
     def _member(self, number: int) -> Member:
         return Member(self._place.kind, self._place.id, self.actor_ref, number)
@@ -251,27 +225,11 @@ class BindingActor(MachineActor[B]):
         """Ask, by the number of the attempt."""
         self.ask(effect, effect.attempt)
 
-    def _fail_creation(self, effect: CreationFailed) -> None:
-        self._unwanted = True
-        settle(self.created, effect.error)
-
-    def _fail(self, effect: Fail) -> None:
-        assert is_promise(effect.token)  # noqa: S101 - the token of a call
-        self.debts.fail(effect.token, effect.error)
-
-    def _ended(self, effect: Ended) -> None:
-        self._over = True
-        self.end(effect.error or AlreadyClosed(f"the {self._place.kind} is closed"))
-        if self._unwanted:
-            self._retire()
-
     PERFORMS: ClassVar = {
+        **HeldActor.PERFORMS,
         LookUp: _look_up,
         Attach: _attach,
         Detach: _detach,
         DropConnection: _drop,
         AskToClose: ask_attempt,
-        CreationFailed: _fail_creation,
-        Fail: _fail,
-        Ended: _ended,
     }

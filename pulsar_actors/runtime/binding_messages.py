@@ -29,6 +29,13 @@ class FindBroker(NamedTuple):
     asker: Token
 
 
+class StillLooking(NamedTuple):
+    """No answer yet: this has failed, and is tried again."""
+
+    question: int
+    error: PulsarException
+
+
 class BrokerFound(NamedTuple):
     """The answer."""
 

@@ -2,14 +2,18 @@
 
 Its owner writes parcels and hears of plain bytes; whether they travel encrypted is settled here. With TLS, parcels are
 encrypted a slice at a time, as the socket takes them, so that no more lies here encrypted than a socket is busy with.
+
+What comes before TLS has begun is not taken for plain bytes where TLS is to come: it is kept, and TLS judges it.
 """
 
 from collections.abc import Iterable
-from typing import Protocol
+from typing import Final, Protocol
 
 from pulsar_actors.runtime.loop import Transport
 from pulsar_actors.runtime.tls import PeerDistrusted, TlsFailed, TlsStream
 from pulsar_actors.runtime.write_queue import Bytes, Parcel, WriteQueue
+
+_MOST_EARLY: Final = 4096  # bytes: no peer has anything to say before TLS has begun
 
 
 class ChannelOwner(Protocol):
@@ -39,16 +43,17 @@ class ChannelOwner(Protocol):
 class Channel:
     """One connection's bytes, in both directions. It is the transport's owner; the transport is set right after."""
 
-    __slots__ = ("_ending", "_owner", "_plain", "_tls", "_wire", "transport")
+    __slots__ = ("_early", "_ending", "_owner", "_plain", "_tls", "_wire", "transport")
 
     transport: Transport
 
-    def __init__(self, owner: ChannelOwner) -> None:
+    def __init__(self, owner: ChannelOwner, *, tls_follows: bool = False) -> None:
         self._owner: ChannelOwner | None = owner
         self._plain = WriteQueue()
         self._wire = self._plain  # another queue where TLS comes between
         self._tls: TlsStream | None = None
         self._ending = False
+        self._early: bytes | None = b"" if tls_follows else None
 
     def secure(self, tls: TlsStream) -> None:
         """Agree on TLS; everything after this is encrypted."""
@@ -56,6 +61,9 @@ class Channel:
         self._wire = WriteQueue()
         self._put_on_wire(tls.start())
         self._pump()
+        early, self._early = self._early, None
+        if early:
+            self.received(early)
 
     def write(self, parcels: Iterable[Parcel]) -> None:
         """Write them, as soon as there is room."""
@@ -84,6 +92,9 @@ class Channel:
 
     def received(self, data: bytes) -> None:
         """Decrypt what came, if it is encrypted, and pass it on."""
+        if self._early is not None:
+            self._early = (self._early + data)[:_MOST_EARLY]
+            return
         if self._tls is None:
             if self._owner is not None:
                 self._owner.received(data)

@@ -11,12 +11,13 @@ brokers, connections write what is left, and then everybody has gone.
 from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
-from pulsar_actors.exceptions import AlreadyClosed, InternalError, PulsarException
+from pulsar_actors.exceptions import (
+    AlreadyClosed,
+    InternalError,
+    PulsarException,
+)
 from pulsar_actors.machines.binding_events import EndAtOnce
-from pulsar_actors.machines.connection_events import Close, Dial, Join, Retire
-from pulsar_actors.machines.connection_settings import ConnectionSettings
-from pulsar_actors.machines.ledgers.broker_address import Way, way_to
-from pulsar_actors.machines.ledgers.connection_pool import ConnectionPool
+from pulsar_actors.machines.connection_events import Join
 from pulsar_actors.machines.lookup_events import Target
 from pulsar_actors.runtime.actor import Address, Died, LoopActor, tell
 from pulsar_actors.runtime.binding_messages import (
@@ -28,11 +29,21 @@ from pulsar_actors.runtime.binding_messages import (
     Place,
     Retired,
 )
-from pulsar_actors.runtime.connection_actor import Buried, ConnectionActor, Entrance, Gone, Used
+from pulsar_actors.runtime.connection_actor import Buried, Entrance, Gone, Used
+from pulsar_actors.runtime.connections import Connections, Manner
 from pulsar_actors.runtime.future import SlimFuture, settle
-from pulsar_actors.runtime.lookup_actor import EndLookups, LookupActor, LookupSettings, Question, Reach, Reached
+from pulsar_actors.runtime.lookup_actor import (
+    ChangeService,
+    EndLookups,
+    LookupActor,
+    LookupSettings,
+    Question,
+    Reach,
+    Reached,
+)
 from pulsar_actors.runtime.loop import Loop
 from pulsar_actors.runtime.members import Member, Unbound
+from pulsar_actors.runtime.service import Service
 from pulsar_actors.runtime.tally import Tally
 from pulsar_actors.wire.service_url import ServiceUrl
 
@@ -41,17 +52,14 @@ IDLE_CHECKS = 4
 
 
 class ClientSettings(NamedTuple):
-    """What a client is told when it is made. Times are in seconds."""
+    """What a client is told when it is made."""
 
     service_url: ServiceUrl
-    client_version: str
     lookup: LookupSettings
+    manner: Manner
     entrance: Entrance
     tally: Tally
-    connection_timeout: float = 10.0
-    keepalive_interval: float = 30.0
     connections_per_broker: int = 1
-    idle_after: float = 60.0
 
 
 class Admit(NamedTuple):
@@ -60,6 +68,13 @@ class Admit(NamedTuple):
     kind: str
     make: Callable[[Loop, Place], Address]
     refuse: Callable[[PulsarException], None]
+
+
+class UseService(NamedTuple):
+    """Go to another cluster, or to the same one as somebody else: connections end, and all begins anew there."""
+
+    url: ServiceUrl
+    entrance: Entrance
 
 
 class CloseAll(NamedTuple):
@@ -81,35 +96,37 @@ class ClientActor(LoopActor):
         super().__init__(loops[0], None)
         self._loops = loops
         self._settings = settings
-        self._pool: ConnectionPool[Address] = ConnectionPool(settings.idle_after)
-        self._connections: dict[Address, None] = {}  # until they are buried
+        service = Service(settings.service_url, settings.entrance)
+        self._connections = Connections(self.actor_ref, loops, settings.manner, service, settings.tally)
         self._lookup: Address | None = None
         self._handles: dict[Address, None] = {}
         self._closers: list[SlimFuture[None]] = []
         self._serial = 0
-        self._turn = 0
 
     def on_start(self) -> None:
         """Begin to look for idle connections."""
         self._look_again()
 
-    def receive(self, message: object) -> None:
+    def receive(self, message: object) -> None:  # noqa: C901 - one line for each message
         """Take what the others say."""
         match message:
             case AttachMember(broker, slot, member):
                 self._attach(broker, slot, member)
             case Reach(target, cluster_url, asker):
-                tell(asker.address, Reached(asker.question, self._reach(target, cluster_url)))
+                found = self._connections.to_or_why_not(target, cluster_url, self.loop.now())
+                tell(asker.address, Reached(asker.question, found))
             case FindBroker() | Question():
                 self._look_up(message)
             case Admit():
                 self._admit(message)
             case Used(connection):
-                self._pool.put_back(connection)
+                self._connections.put_back(connection)
             case Gone(connection):
-                self._pool.remove(connection)
+                self._connections.remove(connection)
             case Buried(who) | Died(who) | Retired(who):
                 self._forget(who)
+            case UseService(url, entrance):
+                self._use(url, entrance)
             case CloseAll(done):
                 self._close(done)
             case ShutDown(done):
@@ -123,8 +140,7 @@ class ClientActor(LoopActor):
         if self._lookup is not None:
             tell(self._lookup, EndLookups())
         self._abandon_all(bug)
-        for connection in self._connections:
-            tell(connection, Close())
+        self._connections.close()
         for done in self._closers:
             settle(done, bug)
 
@@ -149,61 +165,28 @@ class ClientActor(LoopActor):
 
     # Connections.
 
+    def _use(self, url: ServiceUrl, entrance: Entrance) -> None:
+        service = self._connections.move(url, entrance)
+        if self._lookup is not None:
+            tell(self._lookup, ChangeService(service))
+
     def _attach(self, broker: Target | str, slot: int, member: Member) -> None:
-        target = Target(broker, broker) if isinstance(broker, str) else broker
+        number = self._connections.service.number
+        target = Target(broker, broker, number) if isinstance(broker, str) else broker
         try:
-            connection = self._connection_to(target, None, slot)
+            connection = self._connections.to(target, target.cluster, slot, self.loop.now())
         except PulsarException as error:
             tell(member.address, Unbound(member.number, error))
         else:
             tell(member.address, Joining(member.number, connection))
             tell(connection, Join(member))
 
-    def _reach(self, target: Target, cluster_url: str | None) -> Address | PulsarException:
-        try:
-            return self._connection_to(target, cluster_url, 0)
-        except PulsarException as error:
-            return error
-
-    def _connection_to(self, target: Target, cluster_url: str | None, slot: int) -> Address:
-        service = self._settings.service_url if cluster_url is None else ServiceUrl.parse(cluster_url)
-        way = way_to(target.logical, target.physical, service)
-        key = (str(way.dial), way.behind or "", str(slot))
-        found = self._pool.find(key, self.loop.now())
-        if found is None:
-            found = self._dial(way)
-            self._pool.add(key, found, self.loop.now())
-        return found
-
-    def _dial(self, way: Way) -> Address:
-        """Make a connection, which begins with another host each time."""
-        settings, hosts = self._settings, way.dial.hosts
-        self._turn += 1
-        first = self._turn % len(hosts)
-        connection = ConnectionSettings(
-            hosts=hosts[first:] + hosts[:first],
-            client_version=settings.client_version,
-            tls=way.dial.is_tls,
-            proxy_to_broker_url=way.behind,
-            handshake_timeout=settings.connection_timeout,
-            keepalive_interval=settings.keepalive_interval,
-        )
-        made = ConnectionActor.start(self._next_loop(), self.actor_ref, connection, settings.entrance)
-        self._connections[made] = None
-        settings.tally.connections += 1
-        tell(made, Dial())
-        return made
-
-    def _next_loop(self) -> Loop:
-        return self._loops[self._turn % len(self._loops)]
-
     def _look_for_idle(self, _: None) -> None:
-        for connection in self._pool.take_idle(self.loop.now()):
-            tell(connection, Retire())
+        self._connections.retire_idle(self.loop.now())
         self._look_again()
 
     def _look_again(self) -> None:
-        self.later(self._settings.idle_after / IDLE_CHECKS, self._look_for_idle, None)
+        self.later(self._settings.manner.idle_after / IDLE_CHECKS, self._look_for_idle, None)
 
     # Producers, consumers and lookups.
 
@@ -213,7 +196,9 @@ class ClientActor(LoopActor):
             return
         if self._lookup is None:
             settings = self._settings
-            self._lookup = LookupActor.start(self.loop, self.actor_ref, settings.lookup, settings.tally)
+            self._lookup = LookupActor.start(
+                self.loop, self.actor_ref, settings.lookup, self._connections.service, settings.tally
+            )
         tell(self._lookup, question)
 
     def _admit(self, candidate: Admit) -> None:
@@ -233,10 +218,7 @@ class ClientActor(LoopActor):
 
     def _forget(self, who: Address) -> None:
         self._handles.pop(who, None)
-        if who in self._connections:
-            del self._connections[who]
-            self._settings.tally.connections -= 1
-        self._pool.remove(who)
+        self._connections.bury(who)
         if who is self._lookup:
             self._lookup = None
         if self._closers:
@@ -262,8 +244,7 @@ class ClientActor(LoopActor):
         """Take the next step when everybody has taken the last."""
         if self._handles:
             return
-        for connection in self._connections:
-            tell(connection, Close())
+        self._connections.close()
         if not self._connections:
             self.finish()
             for done in self._closers:

@@ -4,12 +4,12 @@ It reads commands and turns them into the machine's events; it routes what is me
 one read in one message each. The machine decides everything else.
 """
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import ClassVar, NamedTuple
 
 from google.protobuf.message import Message
 
-from pulsar_actors.exceptions import AlreadyClosed, ConnectionLost, InternalError
+from pulsar_actors.exceptions import AlreadyClosed, BrokerRefusal, ConnectionLost, InternalError, PulsarException
 from pulsar_actors.machines.connection import Connection
 from pulsar_actors.machines.connection_events import (
     AllowFrames,
@@ -19,6 +19,7 @@ from pulsar_actors.machines.connection_events import (
     CloseSocket,
     CredentialsFailed,
     CredentialsFetched,
+    CredentialsJudged,
     FetchCredentials,
     Join,
     Leave,
@@ -30,6 +31,7 @@ from pulsar_actors.machines.connection_events import (
     StartTls,
     StillUsed,
     TurnAway,
+    Unawaited,
     Welcome,
     Write,
     WriteParcels,
@@ -37,24 +39,30 @@ from pulsar_actors.machines.connection_events import (
 from pulsar_actors.machines.connection_settings import ConnectionSettings
 from pulsar_actors.runtime.actor import Address, Died, MachineActor, tell
 from pulsar_actors.runtime.addressees import ANSWERS, CONTROL, TO_MEMBERS, addressee
+from pulsar_actors.runtime.http import Http
 from pulsar_actors.runtime.log import LOG
 from pulsar_actors.runtime.loop import Loop
 from pulsar_actors.runtime.members import Bound, Heard, Member, Replied, Token, Unbound
+from pulsar_actors.runtime.oddities import Oddities
 from pulsar_actors.runtime.socket_actor import Frames, FromSocket, MakeContext, SocketActor, WriteOut
 from pulsar_actors.runtime.write_queue import Bytes
-from pulsar_actors.wire.commands import decode_command, encode_command
-from pulsar_actors.wire.errors import BadCommand, UnknownEnumValue
-from pulsar_actors.wire.frames import Frame
+from pulsar_actors.wire.commands import encode_command
 
 Credentials = tuple[str, bytes]
 FetchFrom = Callable[[bytes | None], Credentials]
+Judge = Callable[[bool], object]
 
 
 class Entrance(NamedTuple):
-    """What a connection needs of the world: credentials and TLS."""
+    """What a connection needs of the world: credentials, TLS, and HTTP for those who ask about topics that way.
+
+    `judge` is told whether credentials were accepted. It is called on a loop, or off it.
+    """
 
     fetch_credentials: FetchFrom
     make_context: MakeContext
+    http: Http
+    judge: Judge = lambda _: None
 
 
 class Used(NamedTuple):
@@ -85,6 +93,7 @@ class ConnectionActor(MachineActor[Connection]):
         self._entrance = entrance
         self._sockets = 0
         self._peer = "no host yet"
+        self._oddities = Oddities()
         self._socket: Address | None = None
         self._members: dict[tuple[str, int], Member] = {}
 
@@ -135,7 +144,7 @@ class ConnectionActor(MachineActor[Connection]):
             self.feed(event)
             return
         spoken: list[tuple[Message, memoryview]] = []
-        for command, rest in _commands(event.frames):
+        for command, rest in self._oddities.commands(event.frames, self._peer):
             if type(command) in TO_MEMBERS:
                 spoken.append((command, rest))
                 continue
@@ -153,7 +162,7 @@ class ConnectionActor(MachineActor[Connection]):
         elif kind in ANSWERS:
             self.feed(Answered(command))
         else:
-            LOG.warning("a command that no broker sends was ignored: %s", kind.__name__)
+            self._oddities.unexpected(command, self._peer)
 
     def _part_with(self, member: Member) -> None:
         if self._members.get((member.kind, member.id)) == member:
@@ -189,19 +198,25 @@ class ConnectionActor(MachineActor[Connection]):
 
     def _fetch_credentials(self, effect: FetchCredentials) -> None:
         fetch = self._entrance.fetch_credentials
-        self.off_loop(lambda: fetch(effect.challenge), self._fetched, timeout=self._settings.handshake_timeout)
+        timeout = self._settings.handshake_timeout
+        self.off_loop(lambda: fetch(effect.challenge), self._fetched, timeout=timeout, helper="credentials")
 
     def _fetched(self, fetched: Credentials | Exception) -> None:
         if isinstance(fetched, Exception):
-            self.feed(CredentialsFailed(f"no credentials could be had: {fetched}"))
+            self.feed(CredentialsFailed(f"no credentials could be had: {_why(fetched)}"))
         else:
             self.feed(CredentialsFetched(*fetched))
+
+    def _judge_credentials(self, effect: CredentialsJudged) -> None:
+        self._entrance.judge(effect.accepted)
 
     def _welcome(self, effect: Welcome) -> None:
         member = effect.member
         assert isinstance(member, Member)  # noqa: S101 - nobody else joins
         self._members[member.kind, member.id] = member
-        tell(member.address, Bound(member.number, self.actor_ref, effect.command.max_message_size))
+        connected = effect.command
+        can_watch = connected.feature_flags.supports_topic_watchers
+        tell(member.address, Bound(member.number, self.actor_ref, connected.max_message_size, can_watch))
 
     def _turn_away(self, effect: TurnAway) -> None:
         member = effect.member
@@ -219,6 +234,8 @@ class ConnectionActor(MachineActor[Connection]):
             member = self._members.get(addressee(command))
             if member is not None:
                 heard.setdefault(member, []).append((command, rest))
+            else:
+                self._oddities.unaddressed(command, self._peer)
         for member, commands in heard.items():
             tell(member.address, Heard(member.number, tuple(commands)))
 
@@ -235,6 +252,9 @@ class ConnectionActor(MachineActor[Connection]):
     def _say_used(self, effect: StillUsed) -> None:
         self.tell_guardian(Used(self.actor_ref))
 
+    def _note_unawaited(self, effect: Unawaited) -> None:
+        self._oddities.unawaited(effect.command, self._peer)
+
     PERFORMS: ClassVar = {
         OpenSocket: _open_socket,
         StartTls: _to_socket,
@@ -243,22 +263,20 @@ class ConnectionActor(MachineActor[Connection]):
         Write: _write,
         WriteParcels: _write_parcels,
         FetchCredentials: _fetch_credentials,
+        CredentialsJudged: _judge_credentials,
         Welcome: _welcome,
         TurnAway: _turn_away,
         Reply: _reply,
         Route: _route,
         StillUsed: _say_used,
+        Unawaited: _note_unawaited,
         Lost: _lose,
     }
 
 
-def _commands(frames: list[Frame]) -> Iterator[tuple[Message, memoryview]]:
-    """Read the commands; one that makes no sense costs itself and nothing else."""
-    for frame in frames:
-        try:
-            yield decode_command(frame.command), frame.rest
-        except UnknownEnumValue as newer:
-            LOG.warning("a command of a newer protocol was read as far as possible: %s", newer)
-            yield newer.command, frame.rest
-        except BadCommand as bad:
-            LOG.warning("a command was ignored: %s", bad)
+def _why(fault: Exception) -> str:
+    """Say what came in the place of credentials; whose code raised it knows it by its class as well."""
+    if isinstance(fault, BrokerRefusal):
+        return fault.reason or fault.code
+    is_ours = isinstance(fault, (PulsarException, TimeoutError))
+    return str(fault) if is_ours else f"{type(fault).__name__}: {fault}"

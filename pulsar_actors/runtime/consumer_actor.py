@@ -20,6 +20,7 @@ from pulsar_actors.machines.consumer_events import (
     AskToSeek,
     AskToSubscribe,
     AskToTellLast,
+    AskToTellStats,
     AskToUnsubscribe,
     Attached,
     ClearQueue,
@@ -28,25 +29,27 @@ from pulsar_actors.machines.consumer_events import (
     Done,
     EndReached,
     HandOver,
-    LastNotTold,
     LastTold,
     MarkEnd,
     MessagesArrived,
+    NotTold,
     Opened,
     SeekAnswered,
     SeekFailed,
     SendToDeadLetters,
+    StatsTold,
     Subscribed,
     SubscribeRefused,
     SubscribeTimedOut,
     Tell,
     UnsubscribeAnswered,
     UnsubscribeFailed,
+    WantedAgain,
 )
 from pulsar_actors.machines.entry_intake import Delivery, Incoming
 from pulsar_actors.machines.ledgers.generations import Generation
 from pulsar_actors.machines.ledgers.server_errors import refusal
-from pulsar_actors.runtime.ack_box import MOMENT, AckBox, AcksLeft
+from pulsar_actors.runtime.ack_box import AckBox, AcksLeft
 from pulsar_actors.runtime.actor import tell
 from pulsar_actors.runtime.binding_actor import BindingActor
 from pulsar_actors.runtime.binding_messages import Place
@@ -61,6 +64,7 @@ from pulsar_actors.wire.message_id import MessageId
 from pulsar_actors.wire.PulsarApi_pb2 import (
     CommandAckResponse,
     CommandActiveConsumerChange,
+    CommandConsumerStatsResponse,
     CommandGetLastMessageIdResponse,
     CommandMessage,
     CommandReachedEndOfTopic,
@@ -69,6 +73,13 @@ from pulsar_actors.wire.PulsarApi_pb2 import (
 
 class Serve(NamedTuple):
     """Somebody waits for a message by a future."""
+
+
+class After(NamedTuple):
+    """Somebody has a future that is to end after so many seconds, on this loop, with what there is."""
+
+    seconds: float
+    end: Callable[[], object]
 
 
 DeadLetterBox = Callable[[Delivery, Generation, Callable[[Exception | None], None]], None]
@@ -83,6 +94,13 @@ class Wiring(NamedTuple):
     dead_letters: DeadLetterBox | None
     active_change: Callable[[bool], None]
     arrived: Callable[[], None]  # there is something for a listener
+    wanted_again: Callable[[WantedAgain], None] = lambda _: None
+
+
+def _stats_answered(question: int, answer: CommandConsumerStatsResponse) -> StatsTold | NotTold:
+    if answer.HasField("error_code"):
+        return NotTold(question, refusal(answer.error_code, answer.error_message))
+    return StatsTold(question, answer)
 
 
 def _acks_answered(ack: int, answer: CommandAckResponse) -> AcksAnswered:
@@ -102,10 +120,10 @@ class ConsumerActor(BindingActor[Consumer]):
     def receive(self, message: object) -> None:
         """Take first what callers have acknowledged, but for the news that they have."""
         if isinstance(message, AcksLeft):
-            if message.full:
-                self._empty_acks(None)
+            if message.delay:
+                self.later(message.delay, self._empty_acks, None)
             else:
-                self.later(MOMENT, self._empty_acks, None)
+                self._empty_acks(None)
             return
         self._empty_acks(None)
         super().receive(message)
@@ -115,6 +133,8 @@ class ConsumerActor(BindingActor[Consumer]):
         match message:
             case Serve():
                 self._hand_off.serve()
+            case After(seconds, end):
+                self.later(seconds, lambda _: end(), None)
             case _:
                 self.feed(message)
 
@@ -171,7 +191,7 @@ class ConsumerActor(BindingActor[Consumer]):
 
     # One method for each effect.
 
-    def _ask_to_tell_last(self, effect: AskToTellLast) -> None:
+    def _put_question(self, effect: AskToTellLast | AskToTellStats) -> None:
         self.ask(effect, effect.question)
 
     def _ask_to_ack(self, effect: AskToAck) -> None:
@@ -194,6 +214,9 @@ class ConsumerActor(BindingActor[Consumer]):
     def _change_activity(self, effect: ActiveChange) -> None:
         self._wiring.active_change(effect.is_active)
 
+    def _tell_what_is_wanted_again(self, effect: WantedAgain) -> None:
+        self._wiring.wanted_again(effect)
+
     def _send_to_dead_letters(self, effect: SendToDeadLetters) -> None:
         send = self._wiring.dead_letters
         assert send is not None  # noqa: S101 - only a consumer with a policy has dead letters
@@ -209,7 +232,10 @@ class ConsumerActor(BindingActor[Consumer]):
 
     def _acked(self, effect: Acked) -> None:
         for token in effect.tokens:
-            settle(token, effect.error)
+            if effect.error is None:
+                self.debts.pay(token, None)
+            else:
+                self.debts.fail(token, effect.error)
 
     def _opened(self, effect: Opened) -> None:
         settle(self.created, None)
@@ -224,7 +250,8 @@ class ConsumerActor(BindingActor[Consumer]):
         AskToSubscribe: Outcomes(by_attempt(Subscribed), SubscribeRefused, by_attempt(SubscribeTimedOut)),
         AskToSeek: Outcomes(by_attempt(SeekAnswered), SeekFailed, SeekFailed),
         AskToUnsubscribe: Outcomes(by_attempt(UnsubscribeAnswered), UnsubscribeFailed, UnsubscribeFailed),
-        AskToTellLast: Outcomes(LastTold, LastNotTold, LastNotTold, CommandGetLastMessageIdResponse),
+        AskToTellLast: Outcomes(LastTold, NotTold, NotTold, CommandGetLastMessageIdResponse),
+        AskToTellStats: Outcomes(_stats_answered, NotTold, NotTold, CommandConsumerStatsResponse),
         AskToAck: Outcomes(_acks_answered, AcksAnswered, AcksAnswered, CommandAckResponse),
     }
     PERFORMS: ClassVar = {
@@ -232,13 +259,15 @@ class ConsumerActor(BindingActor[Consumer]):
         AskToSubscribe: BindingActor[Consumer].ask_attempt,
         AskToSeek: BindingActor[Consumer].ask_attempt,
         AskToUnsubscribe: BindingActor[Consumer].ask_attempt,
-        AskToTellLast: _ask_to_tell_last,
+        AskToTellLast: _put_question,
+        AskToTellStats: _put_question,
         AskToAck: _ask_to_ack,
         Tell: _tell_broker,
         ClearQueue: _clear_queue,
         HandOver: _hand_over,
         MarkEnd: _mark_end,
         ActiveChange: _change_activity,
+        WantedAgain: _tell_what_is_wanted_again,
         SendToDeadLetters: _send_to_dead_letters,
         Acked: _acked,
         Opened: _opened,

@@ -2,7 +2,8 @@
 
 A forked child has copies of everything and the threads of nothing: loops that nobody runs, locks that nobody will
 release, and sockets that the parent goes on using. So in the child every client is told, before anything else runs:
-it closes its copies of the sockets, sends nothing, and refuses every call from then on. Then a new client can be made.
+it closes its copies of the sockets, sends nothing, and refuses every call from then on. Futures that were pending
+refuse to be waited for. Then a new client can be made.
 
 The list is a plain dict, whose changes are one step each for the interpreter: there is no lock that a fork could catch
 in the wrong hands.
@@ -13,6 +14,7 @@ import weakref
 from typing import Protocol
 
 from pulsar_actors.runtime.actor import forget_all_actors
+from pulsar_actors.runtime.future import give_up_pending
 
 
 class Forkable(Protocol):
@@ -34,6 +36,7 @@ def watch(client: Forkable) -> None:
 
 def _in_child() -> None:
     forget_all_actors()
+    give_up_pending()
     for reference in list(_ALIVE.values()):
         client = reference()
         if client is not None:

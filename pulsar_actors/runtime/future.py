@@ -23,6 +23,10 @@ every future: `_condition`, `_waiters`, `_state` with its words RUNNING and FINI
 `_done_callbacks` with `_invoke_callbacks`.
 
 Several may want to end the same future, an answer and the end of a client, say. They all `settle` it.
+
+In a forked child nobody ends what was pending in the parent, and whoever waits for it there is told so. What tells
+futures of the parent from those of the child is the word for running, which is another object from then on: one that
+remembered its process would cost more, for each message.
 """
 
 import threading
@@ -32,13 +36,21 @@ from concurrent.futures import Future, InvalidStateError
 from types import TracebackType
 from typing import Any, Final, TypeGuard, TypeVar
 
+from pulsar_actors.exceptions import ProcessForked
 from pulsar_actors.runtime.interrupts import is_ctrl_c
 from pulsar_actors.runtime.log import LOG
 
 T = TypeVar("T")
 
-_RUNNING: Final = "RUNNING"
-_FINISHED: Final = "FINISHED"
+FINISHED: Final = "FINISHED"
+ORPHANED: Final = "the process was forked while this was pending, in the parent: make a new Client in the child"
+_running = "RUNNING"
+
+
+def give_up_pending() -> None:
+    """In a forked child: have all that is not done refuse to be waited for."""
+    global _running  # noqa: PLW0603 - it belongs to the process
+    _running = "".join(_running)  # an equal one
 
 
 class SlimFuture(Future[T]):
@@ -55,7 +67,7 @@ class SlimFuture(Future[T]):
 
     def __init__(self) -> None:
         self._lock = RLock()
-        self._state = _RUNNING
+        self._state = _running
         self._result = None
 
     @property
@@ -81,11 +93,11 @@ class SlimFuture(Future[T]):
 
     def running(self) -> bool:
         """Tell whether the outcome is still open."""
-        return self._state != _FINISHED
+        return self._state != FINISHED
 
     def done(self) -> bool:
         """Tell whether there is a result or an error."""
-        return self._state == _FINISHED
+        return self._state == FINISHED
 
     def result(self, timeout: float | None = None) -> T:
         """Wait for the result and return it, or raise the error; a TimeoutError of `concurrent.futures` after so long.
@@ -103,12 +115,17 @@ class SlimFuture(Future[T]):
 
     def exception(self, timeout: float | None = None) -> BaseException | None:
         """Wait for the outcome, and return the error or None."""
-        return self._exception if self._state == _FINISHED else super().exception(timeout)
+        state = self._state
+        if state == FINISHED:
+            return self._exception
+        if state is not _running:
+            raise ProcessForked(ORPHANED)
+        return super().exception(timeout)
 
     def add_done_callback(self, fn: Callable[[Future[T]], object]) -> None:
         """Call it with this future when it is done, on the thread that completes it; at once if it is done already."""
         with self._lock:
-            if self._state != _FINISHED:
+            if self._state != FINISHED:
                 if not self._has_callbacks:
                     self._has_callbacks = True
                     self._done_callbacks = []
@@ -119,10 +136,10 @@ class SlimFuture(Future[T]):
     def set_result(self, result: T) -> None:
         """End it with a result."""
         with self._lock:
-            unwatched = self._made is None and self._state == _RUNNING
+            unwatched = self._made is None and self._state == _running
             if unwatched:
                 self._result = result
-                self._state = _FINISHED
+                self._state = FINISHED
         if not unwatched:
             super().set_result(result)
         elif self._has_callbacks:
@@ -131,7 +148,7 @@ class SlimFuture(Future[T]):
     def set_exception(self, exception: BaseException | None) -> None:
         """End it with an error."""
         with self._lock:
-            if exception is not None and self._state == _RUNNING:
+            if exception is not None and self._state == _running:
                 self._raised_at = exception.__traceback__
         super().set_exception(exception)
 

@@ -3,35 +3,28 @@
 The actor puts entries here as they came. A caller that finds no message opens the next ones and sets up a list of
 messages, which all callers then take from without a lock, each with one call of an iterator. So almost all messages
 cost their caller nothing but that. The lists are slices of at most half a queue, because the end of a list is where
-somebody notices that permits are due.
+somebody notices that permits are due: the next caller, or, of a list of one message, whoever sets it up.
 
 What was opened is handed out, whatever becomes of the connection: a reader resumes after the last entry opened. A seek
 or a redelivery of everything voids it, for it comes again. Emptying the list also stops those who are just taking from
 it. What was handed out is reported by generation, so that the actor can tell what is still worth counting.
 
-Who waits, waits on a future. A caller adds it and *then* looks again; entries are added and *then* waiters are woken.
-A woken caller may find that another was faster, and waits again; one that leaves without having needed its wake-up
-passes it on (`waiting_line.py`). Futures that want a message, rather than a caller to wake, are served on the loop
-(`promises.py`).
+How callers wait is told in `supply.py`.
 """
 
 import operator
 import threading
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
-from concurrent.futures import Future
 from typing import Any, Final, NamedTuple
 
-from pulsar_actors.exceptions import TopicTerminated
 from pulsar_actors.machines.consumer_events import Await, GiveUp, HandedOut, Returned, Spoiled
 from pulsar_actors.machines.entry_intake import Delivery
 from pulsar_actors.machines.ledgers.generations import Generation
-from pulsar_actors.runtime.future import SlimFuture
 from pulsar_actors.runtime.interleaving import THREADS, Interleaving
 from pulsar_actors.runtime.interrupts import PutOff
 from pulsar_actors.runtime.opened import Decode, Make, Opened, open_entry
-from pulsar_actors.runtime.promises import Promises
-from pulsar_actors.runtime.waiting_line import WaitingLine
+from pulsar_actors.runtime.supply import Supply
 from pulsar_actors.wire.errors import EntryError
 from pulsar_actors.wire.frames import DEFAULT_MAX_MESSAGE_SIZE
 from pulsar_actors.wire.message_id import MessageId
@@ -43,7 +36,8 @@ MOST_AT_ONCE: Final = 100
 class Terms(NamedTuple):
     """What a consumer's queue is told when it is made.
 
-    `reports_ids` asks for the ids of what was handed out, which readers and acknowledgement timeouts go by.
+    `reports_ids` asks for the ids of what was handed out, for readers; `reports_entries` for those of what is about to
+    be, for acknowledgement timeouts: whoever gets it may never come back.
     """
 
     queue_size: int
@@ -52,19 +46,20 @@ class Terms(NamedTuple):
     decode: Decode
     reports_ids: bool = False
     compacted: bool = False
+    reports_entries: bool = False
 
 
-class HandOff:
-    """The queue of one consumer. `tell` gives the actor reports."""
+class HandOff(Supply):
+    """The queue of one consumer. `tell` gives the actor reports; `at_hand` has what callers take next."""
 
     __slots__ = (
-        "_entries", "_handed", "_handed_ids", "_handed_of", "_indexes", "_lock", "_messages", "_next", "_open",
-        "_open_entry", "_promises", "_slice", "_step", "_tell", "_terms", "_waiting", "checkpoint", "closed", "ended",
-        "generation", "max_message_size", "opened", "opened_bytes", "opened_messages",
+        "_entries", "_handed", "_handed_ids", "_handed_of", "_indexes", "_lock", "_messages", "_next",
+        "_open_entry", "_slice", "_step", "_tell", "_terms", "at_hand", "ended", "generation", "max_message_size",
+        "opened", "opened_bytes", "opened_messages",
     )  # fmt: skip
 
     def __init__(self, terms: Terms, tell: Callable[[object], object], interleaving: Interleaving = THREADS) -> None:
-        self.closed: Exception | None = None
+        super().__init__(interleaving)
         self.ended = False
         self.generation = Generation()
         self.opened: MessageId | None = None
@@ -73,7 +68,6 @@ class HandOff:
         self.max_message_size = DEFAULT_MAX_MESSAGE_SIZE
         self._terms = terms
         self._tell = tell
-        self.checkpoint = interleaving.checkpoint
         self._step = max(1, terms.queue_size // 2)
         self._lock = interleaving.lock()
         self._entries: deque[Delivery] = deque()
@@ -82,12 +76,10 @@ class HandOff:
         self._open_entry: Opened | None = None  # whose messages they are, where ids are reported
         self._next = 0  # the first of them that is in no slice yet
         self._slice: list[Any] = []
-        self._open: Iterator[Any] = iter(self._slice)
+        self.at_hand: Iterator[Any] = iter(self._slice)
         self._handed = 0  # and not reported yet
         self._handed_of = self.generation
         self._handed_ids: list[MessageId] = []
-        self._waiting = WaitingLine()
-        self._promises = Promises(lambda: None if terms.queue_size else tell(GiveUp()))
 
     # The actor's side.
 
@@ -111,19 +103,13 @@ class HandOff:
         messages = sum(entry.messages for entry in entries)
         self._entries.extend(entries)
         self.checkpoint()
-        self._waiting.wake(messages)
-        self.serve()
-
-    def serve(self) -> None:
-        """Give messages to the futures that want one; if there will be none, an error. On the loop only."""
-        self._promises.serve(self)
+        self.announce(messages)
 
     def mark_end(self) -> None:
         """Note that nothing comes after what is queued."""
         self.ended = True
         self.checkpoint()
-        self._waiting.wake_all()
-        self.serve()
+        self.announce_all()
 
     def end(self, error: Exception) -> None:
         """Hand out nothing more."""
@@ -133,8 +119,7 @@ class HandOff:
             self._entries.clear()
             self.checkpoint()
             self._void()
-        self._waiting.wake_all()
-        self.serve()
+        self.announce_all()
 
     def forget(self, error: Exception) -> None:
         """Hand out nothing, in a forked child, where a thread that is not there may have the lock."""
@@ -142,51 +127,28 @@ class HandOff:
         self.closed = error
         self._entries.clear()
         self._messages, self._indexes, self._next = [], [], 0
-        self._open = iter(())
+        self.at_hand = iter(())
 
     # The callers' side.
 
     def take(self) -> Any:  # noqa: ANN401 - a message, as `make` makes it
         """Take the next message, or None if there is none now."""
-        message = next(self._open, None)
+        message = next(self.at_hand, None)
         return self._refill() if message is None else message
 
-    @property
-    def over(self) -> Exception | None:
-        """Tell why no message will come, if none will."""
-        if self.closed is None and self.ended:
-            reason = "the topic was terminated, and all its messages have been received"
-            return TopicTerminated("TopicTerminatedError", reason)
-        return self.closed
-
-    def wait(self, waiter: SlimFuture[None]) -> None:
-        """Have a future end when it is worth looking again. Look once more before waiting for it."""
-        self.checkpoint()
-        self._waiting.append(waiter)
-        self.checkpoint()
+    def await_one(self) -> None:
+        """Ask for a message, where they come one at a time."""
         if not self.asks_by_itself:
             self._tell(Await())
 
-    def leave(self, waiter: SlimFuture[None], *, empty_handed: bool) -> None:
-        """Wait no longer. A wake-up that came, and led to no message, is somebody else's."""
-        try:
-            self._waiting.remove(waiter)
-        except ValueError:
-            self.checkpoint()
-            if empty_handed and self.queued:
-                self._waiting.wake(1)
-        if empty_handed and not self.asks_by_itself:
+    def give_up_one(self) -> None:
+        """Ask for one less."""
+        if not self.asks_by_itself:
             self._tell(GiveUp())
 
-    def promise(self) -> Future[Any]:
-        """Give a future of a message; the actor is to `serve` it. It can be cancelled, and costs no message then."""
-        future = self._promises.make()
-        self.checkpoint()
-        if not self.asks_by_itself:
-            self._tell(Await())
-        if self.closed is not None:  # perhaps before there was a future to fail
-            self._promises.take_back(future, self.closed)
-        return future
+    def still_delivers(self, topic: str, generation: Generation) -> bool:
+        """Tell whether a message that was opened in a generation may still be handed out."""
+        return generation.still_delivers(self.generation)
 
     @property
     def asks_by_itself(self) -> bool:
@@ -201,7 +163,11 @@ class HandOff:
     @property
     def left_open(self) -> int:
         """Count those of them that are opened."""
-        return len(self._messages) - self._next + operator.length_hint(self._open)
+        return len(self._messages) - self._next + operator.length_hint(self.at_hand)
+
+    def is_at_its_end(self) -> bool:
+        """Tell whether the topic was terminated, and said so."""
+        return self.ended
 
     def is_due(self) -> bool:
         """Tell whether there is a message, or will be none: then whoever asks next gets its answer at once.
@@ -219,9 +185,9 @@ class HandOff:
 
     def _refill(self) -> Any:  # noqa: ANN401 - a message
         with PutOff(), self._lock:
-            message = next(self._open, None)
+            message = next(self.at_hand, None)
             while message is None and self._next_slice():
-                message = next(self._open, None)
+                message = next(self.at_hand, None)
         return message
 
     def _next_slice(self) -> bool:
@@ -233,12 +199,14 @@ class HandOff:
         stop = min(self._next + self._step, len(self._messages))
         self._slice = self._messages[self._next : stop]
         self._next = stop
-        if self._handed >= self._step:
-            self._report()
         self.checkpoint()
-        self._open = iter(self._slice)
-        if not self.asks_by_itself:  # others may be waiting for the permit
+        entry = self._open_entry
+        if self._terms.reports_entries and entry is not None:
+            self._tell(HandedOut(self.generation, 0, (entry.message_id,), (entry.redelivery_count,)))
+        self.at_hand = iter(self._slice)
+        if len(self._slice) == 1:  # it is taken before the lock is let go of
             self._count()
+        if self._handed >= self._step:
             self._report()
         return True
 
@@ -249,7 +217,8 @@ class HandOff:
         if self._handed_of != self.generation:
             self._report()
             self._handed_of = self.generation
-        most = 1 if self._terms.reports_ids or not self.asks_by_itself else min(self._step, MOST_AT_ONCE)
+        are_told = self._terms.reports_ids or self._terms.reports_entries
+        most = 1 if are_told or not self.asks_by_itself else min(self._step, MOST_AT_ONCE)
         while self._entries and len(self._messages) < most and self.closed is None:
             self._open_one(self._entries.popleft())
         return bool(self._messages)
@@ -289,7 +258,7 @@ class HandOff:
 
     def _void(self) -> None:
         """Drop what is opened. Those who are about to take from the list find it empty."""
-        left = operator.length_hint(self._open)
+        left = operator.length_hint(self.at_hand)
         self._handed += len(self._slice) - left
         self._slice.clear()
         self._messages, self._indexes, self._next = [], [], 0

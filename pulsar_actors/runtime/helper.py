@@ -7,7 +7,8 @@ itself knows of nothing but the job in hand, and there is nothing to lock.
 Time is kept by the loop as well. A job that is not done at its deadline is answered with a TimeoutError then, whether
 it has begun or still waits for its turn. If it was the one in hand, nobody can tell when its thread will be back, so
 that thread is given up: it ends when the job does, what comes of it is thrown away, and the next job gets a new thread.
-A name server that hangs delays others for one deadline, then.
+A name server that hangs delays others for one deadline, then. What may be slow by somebody else's doing, such as a
+user's way of having credentials, has a helper of its own, and delays nothing but the like.
 
 The threads are daemons and nobody ever waits for them, neither `stop` nor the end of the interpreter.
 """
@@ -45,7 +46,7 @@ _Inbox: TypeAlias = "SimpleQueue[_Job | None]"
 
 
 class HelperThread:
-    """One loop's helper. There is no thread before the first job. Used on the loop only."""
+    """A helper of one loop. There is no thread before the first job. Used on the loop only."""
 
     __slots__ = ("_in_hand", "_inbox", "_name", "_stopped", "_waiting")
 
@@ -114,7 +115,7 @@ class HelperThread:
         if job is self._in_hand:
             self._give_up_thread()
             self._hand_out()
-        job.answer(TimeoutError(f"it was not done within {job.timeout:g} seconds"))
+        job.answer(TimeoutError(f"it was not done within {round(job.timeout, 2):g} seconds"))
 
 
 def _serve(inbox: _Inbox, take_back: Callable[[tuple[_Job, object]], object]) -> None:

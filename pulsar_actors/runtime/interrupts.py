@@ -18,6 +18,11 @@ def is_ctrl_c(error: BaseException) -> bool:
     return isinstance(error, KeyboardInterrupt) and threading.get_ident() == threading.main_thread().ident
 
 
+def is_for_main(error: BaseException) -> bool:
+    """Tell what is to end the main thread: Ctrl-C, or sys.exit(), which may come from the handler of a signal."""
+    return not isinstance(error, Exception) and threading.get_ident() == threading.main_thread().ident
+
+
 class PutOff:
     """A `with` block that Ctrl-C ends only at its end."""
 

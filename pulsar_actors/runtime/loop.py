@@ -103,15 +103,18 @@ class Loop(ABC):
         """Call it after so many seconds. It cannot be taken back: whoever sets a timer recognises a stale one."""
 
     @abstractmethod
-    def off_loop(self, work: Callable[[], T], done: Callable[[T | Exception], object], *, timeout: float) -> None:
+    def off_loop(
+        self, work: Callable[[], T], done: Callable[[T | Exception], object], *, timeout: float, helper: str = "helper"
+    ) -> None:
         """Do what may block elsewhere, and give the result or the error to `done` on the loop, in time.
 
-        After so many seconds `done` gets a TimeoutError, and what comes of the work then is thrown away.
+        After so many seconds `done` gets a TimeoutError, and what comes of the work then is thrown away. A helper does
+        one piece of work after the other, so what may take its time has one of another name.
         """
 
     @abstractmethod
-    def connect(self, host: str, port: int, owner: Owner) -> Transport:
-        """Open a connection; the owner hears `opened` or `lost`."""
+    def connect(self, host: str, port: int, owner: Owner, *, no_delay: bool = True) -> Transport:
+        """Open a connection; the owner hears `opened` or `lost`. Without `no_delay` small writes may wait."""
 
     @abstractmethod
     def listen(self, host: str, port: int, accept: Callable[[Transport, str], Owner]) -> Listener:

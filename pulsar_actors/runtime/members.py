@@ -1,6 +1,6 @@
-"""What a connection says to the producers and consumers that use it, and what they ask of it.
+"""What a connection says to the producers, consumers and watches of topics that use it, and what they ask of it.
 
-A member is one producer's or consumer's use of one connection. Its `number` counts such uses, so that what is said of
+A member is one such use of one connection. Its `number` counts such uses, so that what is said of
 an earlier one is told apart from what is said now.
 """
 
@@ -11,6 +11,7 @@ from pulsar_actors.runtime.actor import Address
 
 PRODUCER = "producer"
 CONSUMER = "consumer"
+WATCHER = "watcher"
 
 
 class Member(NamedTuple):
@@ -35,6 +36,7 @@ class Bound(NamedTuple):
     number: int
     connection: Address
     max_message_size: int
+    can_watch: bool = False
 
 
 class Unbound(NamedTuple):

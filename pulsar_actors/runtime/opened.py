@@ -31,13 +31,14 @@ class Opened:
     """What the messages of one entry have in common. `size` is that of the batch, 0 if it is none."""
 
     __slots__ = (
-        "_decode", "generation", "message_id", "metadata", "redelivery_count", "size", "topic",
+        "_decode", "broker_metadata", "generation", "message_id", "metadata", "redelivery_count", "size", "topic",
     )  # fmt: skip
 
     def __init__(self, delivery: Delivery, generation: Generation, topic: str, decode: Decode) -> None:
         entry = delivery.entry
         self.message_id: MessageId = delivery.message_id
         self.metadata: MessageMetadata = entry.metadata
+        self.broker_metadata = entry.broker_metadata
         self.redelivery_count = delivery.redelivery_count
         self.size = entry.metadata.num_messages_in_batch if is_batch(entry.metadata) else 0
         self.generation = generation

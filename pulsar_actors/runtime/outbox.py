@@ -8,9 +8,9 @@ is counted by all of them; the actor never takes it, and only ever frees room.
 import threading
 from typing import Any
 
-from pulsar_actors.exceptions import LimitReached, MemoryBufferIsFull, ProducerQueueIsFull
+from pulsar_actors.exceptions import ProducerQueueIsFull
 from pulsar_actors.machines.ledgers.batching import BatchLimits
-from pulsar_actors.machines.ledgers.pending_sends import PendingSends, Reservation
+from pulsar_actors.machines.ledgers.pending_sends import PendingSends
 from pulsar_actors.runtime.future import SlimFuture
 from pulsar_actors.runtime.interleaving import THREADS, Interleaving
 from pulsar_actors.runtime.outgoing import Outgoing, Report
@@ -55,28 +55,38 @@ class Outbox:
         """Leave a message; tell whether the actor has to hear of it. Raises LimitReached where there is no room."""
         size = len(message[0])
         with self._lock:
-            reservation = None
+            reserved = False
             try:
-                reservation = self.pending.try_reserve(1, size)
-                if reservation is not Reservation.GRANTED:
-                    raise _full(reservation)
+                reserved = self.pending.try_reserve(1, size)
+                if not reserved:
+                    raise ProducerQueueIsFull(
+                        "max_pending_messages are pending already: wait, or use block_if_queue_full=True"
+                    )
                 self.buffer.append(message)
                 self._bytes += size
                 is_news = len(self.buffer) == 1 or self._fills()
             except KeyboardInterrupt:
-                if reservation is Reservation.GRANTED and message not in self.buffer:
+                if reserved and message not in self.buffer:
                     self.pending.take_back(1, size)
                 raise
         if self.closed is not None:
             self.end(self.closed)
         return is_news
 
-    def room_for(self, size: int) -> SlimFuture[None]:
+    def line_up(self, future: SlimFuture[None]) -> None:
+        """Have a future end when there may be room."""
+        self.waiting.append(future)
+
+    def has_room(self) -> bool:
+        """Tell whether a message could be left now."""
+        return self.pending.has_room(1)
+
+    def room(self) -> SlimFuture[None]:
         """Give a future that ends when there may be room for a message."""
         future: SlimFuture[None] = SlimFuture()
-        self.waiting.append(future)
+        self.line_up(future)
         self._checkpoint()
-        if self.closed is not None or self.pending.has_room(1, size):
+        if self.closed is not None or self.has_room():
             self.waiting.wake_all()
         return future
 
@@ -112,9 +122,3 @@ class Outbox:
         if left:
             self.report(left, error)
         self.waiting.wake_all()
-
-
-def _full(reservation: Reservation) -> LimitReached:
-    if reservation is Reservation.MEMORY_FULL:
-        return MemoryBufferIsFull("the client's memory for pending messages is full: wait for some to be stored")
-    return ProducerQueueIsFull("max_pending_messages are pending already: wait, or use block_if_queue_full=True")

@@ -5,7 +5,7 @@ from typing import Any, NamedTuple
 
 from google.protobuf.message import Message
 
-from pulsar_actors.exceptions import BrokerRefusal, Timeout
+from pulsar_actors.exceptions import BrokerRefusal, InvalidArgument, Timeout
 from pulsar_actors.wire.PulsarApi_pb2 import CommandSuccess
 
 
@@ -16,7 +16,7 @@ class Outcomes(NamedTuple):
     """
 
     done: Callable[[int, Any], object]
-    refused: Callable[[int, BrokerRefusal], object]
+    refused: Callable[[int, BrokerRefusal | InvalidArgument], object]
     timed_out: Callable[[int, Timeout], object]
     answer: type[Message] = CommandSuccess
 

@@ -105,12 +105,18 @@ def pack_alone(message: Outgoing, sequence_id: int, sender: Sender, now_ms: int,
     return packed
 
 
-def pack_chunks(message: Outgoing, sequence_id: int, sender: Sender, now_ms: int, largest: int) -> Packed:
-    """Pack a message into as many entries as it takes; into one, if that will do."""
+def pack_chunks(message: Outgoing, sequence_id: int, sender: Sender, now_ms: int, limits: tuple[int, int]) -> Packed:
+    """Pack a message into as many entries as it takes; into one, if that will do.
+
+    `limits` are those of an entry, and of the payload of each.
+    """
+    largest, largest_payload = limits
     payload = message[0]
     metadata = _alone_metadata(message, sequence_id, sender, now_ms)
     squeezed = _squeeze(metadata, payload, sender)
-    room = largest - len(metadata.SerializePartialToString()) - CHUNK_OVERHEAD
+    room = min(largest - len(metadata.SerializePartialToString()) - CHUNK_OVERHEAD, largest_payload)
+    if room < 1:
+        raise MessageTooBig(f"keys and properties leave no room for content in the broker's limit of {largest:,}")
     if len(squeezed) <= room:
         return pack_alone(message, sequence_id, sender, now_ms, largest)
     packed = Packed((message,), batched=False)

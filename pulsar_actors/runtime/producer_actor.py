@@ -8,11 +8,11 @@ delay, unless somebody flushes: a blocking send does, for there is nothing to wa
 from collections.abc import Sequence
 from typing import Any, ClassVar, NamedTuple
 
-from pulsar_actors.exceptions import AlreadyClosed, InternalError, InvalidArgument, PulsarException
+from pulsar_actors.exceptions import InternalError, InvalidArgument, MessageTooBig, PulsarException
 from pulsar_actors.machines.binding_events import Fail
 from pulsar_actors.machines.connection_events import Ship
-from pulsar_actors.machines.ledgers.batching import Batch, count_complete, plan_batches, plan_key_batches
-from pulsar_actors.machines.ledgers.pending_sends import Pending
+from pulsar_actors.machines.ledgers.batching import Batch, count_complete, halves, plan_batches, plan_key_batches
+from pulsar_actors.machines.ledgers.pending_sends import Pending, unsent
 from pulsar_actors.machines.producer import Producer
 from pulsar_actors.machines.producer_events import (
     AskToCreate,
@@ -48,7 +48,7 @@ from pulsar_actors.wire.PulsarApi_pb2 import (
 )
 
 
-class News(NamedTuple):
+class MessagesLeft(NamedTuple):
     """There is a first message in the outbox, or a full batch."""
 
 
@@ -63,12 +63,16 @@ class FlushAll(NamedTuple):
 
 
 class Manner(NamedTuple):
-    """How a producer sends. `send_timeout` is in seconds, None for never."""
+    """How a producer sends.
+
+    `send_timeout` is in seconds, None for never. `largest_chunk` is 0 for as much as the broker takes.
+    """
 
     codec: "CompressionType.ValueType"
     send_timeout: float | None
     by_key: bool
     in_chunks: bool
+    largest_chunk: int = 0
 
 
 class ProducerActor(BindingActor[Producer]):
@@ -88,7 +92,7 @@ class ProducerActor(BindingActor[Producer]):
     def call(self, message: object) -> None:
         """Take what callers ask for."""
         match message:
-            case News():
+            case MessagesLeft():
                 self._take(incomplete=False)
             case TakeAll():
                 self._take(incomplete=True)
@@ -117,11 +121,11 @@ class ProducerActor(BindingActor[Producer]):
     def before_closing(self) -> None:
         """Send what is in the outbox, and refuse more: somebody who goes on sending would keep this busy for ever."""
         self._take(incomplete=True)
-        self._outbox.end(AlreadyClosed("the producer is closed"))
+        self._outbox.end(unsent(self.machine.ending))
 
     def end(self, error: PulsarException) -> None:
         """Fail what is in the outbox, and refuse more of it."""
-        self._outbox.end(error)
+        self._outbox.end(unsent(error))
         super().end(error)
 
     def abandon(self, bug: InternalError) -> None:
@@ -177,10 +181,7 @@ class ProducerActor(BindingActor[Producer]):
         items: list[Pending[Packed]] = []
         refused: list[tuple[Batch, PulsarException]] = []
         for batch in self._plan(messages, ids):
-            try:
-                items.append(self._pack(batch, messages))
-            except PulsarException as error:
-                refused.append((batch, error))
+            self._pack_or_split(batch, messages, ids, items, refused)
         self._outbox.take(len(messages))
         for batch, reason in refused:
             self._refuse([messages[position] for position in batch.positions], reason)
@@ -214,6 +215,24 @@ class ProducerActor(BindingActor[Producer]):
             return plan_key_batches(ids, _sizes(messages), keys, limits, _alone(messages))
         return plan_batches(ids, _sizes(messages), limits, _alone(messages))
 
+    def _pack_or_split(
+        self,
+        batch: Batch,
+        messages: Sequence[Outgoing],
+        ids: Sequence[int],
+        items: list[Pending[Packed]],
+        refused: list[tuple[Batch, PulsarException]],
+    ) -> None:
+        """Pack a batch; of one that is too large, what is not."""
+        try:
+            items.append(self._pack(batch, messages))
+        except PulsarException as error:
+            parts = halves(batch, ids) if isinstance(error, MessageTooBig) else ()
+            if not parts:
+                refused.append((batch, error))
+            for part in parts:
+                self._pack_or_split(part, messages, ids, items, refused)
+
     def _pack(self, batch: Batch, messages: Sequence[Outgoing]) -> Pending[Packed]:
         """Pack a batch."""
         members = [messages[position] for position in batch.positions]
@@ -223,12 +242,17 @@ class ProducerActor(BindingActor[Producer]):
             numbers = (batch.sequence_id, batch.highest_sequence_id)
             packed = pack_batch(members, numbers, sender, now_ms, self._largest)
         else:
-            pack = pack_chunks if self._manner.in_chunks else pack_alone
-            packed = pack(members[0], batch.sequence_id, sender, now_ms, self._largest)
+            packed = self._pack_alone(members[0], batch.sequence_id, sender, now_ms)
         last = batch.sequence_id if batch.highest_sequence_id is None else batch.highest_sequence_id
         timeout = self._manner.send_timeout
         deadline = None if timeout is None else self.loop.now() + timeout
         return Pending(packed, batch.sequence_id, last, len(members), size, deadline, len(packed.frames))
+
+    def _pack_alone(self, message: Outgoing, sequence_id: int, sender: Sender, now_ms: int) -> Packed:
+        manner, largest = self._manner, self._largest
+        if not manner.in_chunks:
+            return pack_alone(message, sequence_id, sender, now_ms, largest)
+        return pack_chunks(message, sequence_id, sender, now_ms, (largest, manner.largest_chunk or largest))
 
     def _sender(self) -> Sender:
         identity = self.machine.identity

@@ -11,10 +11,10 @@ that it gave up.
 
 from collections import deque
 from collections.abc import Callable
-from concurrent.futures import Future
 from typing import Any, Protocol
 
 from pulsar_actors.runtime.future import settle
+from pulsar_actors.runtime.owned_future import OwnedFuture
 
 
 class Source(Protocol):
@@ -34,7 +34,7 @@ class Source(Protocol):
         ...
 
 
-class Promise(Future[Any]):
+class Promise(OwnedFuture[Any]):
     """A future of a message, which tells those it stands among that it was cancelled."""
 
     def __init__(self, others: "Promises") -> None:
@@ -62,10 +62,13 @@ class Promises:
         self.line: deque[Promise] = deque()
         self.claimed: Promise | None = None
 
-    def make(self) -> Promise:
-        """Put one more into the line."""
+    def make(self, *, ahead: bool = False) -> Promise:
+        """Put one more into the line, or ahead of it."""
         promise = Promise(self)
-        self.line.append(promise)
+        if ahead:
+            self.line.appendleft(promise)
+        else:
+            self.line.append(promise)
         return promise
 
     def leave(self, promise: Promise) -> None:

@@ -58,8 +58,8 @@ class SocketActor(LoopActor):
         self._serial = serial
         self._make_context = make_context
         self._reader = FrameReader()
-        self._channel = Channel(self)
-        self._channel.transport = loop.connect(to.host, to.port, self._channel)
+        self._channel = Channel(self, tls_follows=to.tls)
+        self._channel.transport = loop.connect(to.host, to.port, self._channel, no_delay=to.no_delay)
 
     def receive(self, message: object) -> None:
         """Do what the connection says."""

@@ -32,6 +32,7 @@ class TcpTransport(Transport):
         "_is_open",
         "_loop",
         "_mask",
+        "_no_delay",
         "_owner",
         "_problem",
         "_selector",
@@ -39,8 +40,9 @@ class TcpTransport(Transport):
         "_wants_room",
     )
 
-    def __init__(self, loop: Loop, selector: selectors.BaseSelector) -> None:
+    def __init__(self, loop: Loop, selector: selectors.BaseSelector, *, no_delay: bool = True) -> None:
         self._loop = loop
+        self._no_delay = no_delay
         self._selector = selector
         self._owner: Owner | None = None
         self._socket: socket.socket | None = None
@@ -61,7 +63,7 @@ class TcpTransport(Transport):
 
     def adopt(self, accepted: socket.socket) -> None:
         """Take a socket that is connected; its owner is named with `own`, in the same turn."""
-        self._socket = _prepared(accepted)
+        self._socket = _prepared(accepted, no_delay=self._no_delay)
         self._is_open = True
         self._watch(selectors.EVENT_READ)
 
@@ -111,7 +113,7 @@ class TcpTransport(Transport):
             return
         family, address = self._addresses.pop(0)
         try:
-            self._socket = _prepared(socket.socket(family, socket.SOCK_STREAM))
+            self._socket = _prepared(socket.socket(family, socket.SOCK_STREAM), no_delay=self._no_delay)
             problem = self._socket.connect_ex(address)
         except OSError as error:
             self._failed(_reason(error))
@@ -238,10 +240,10 @@ class TcpListener(Listener):
             raise
 
 
-def _prepared(made: socket.socket) -> socket.socket:
-    """Have nothing wait: neither a call of ours, nor small writes for larger ones."""
+def _prepared(made: socket.socket, *, no_delay: bool) -> socket.socket:
+    """Have no call of ours wait, nor, with `no_delay`, small writes for larger ones."""
     made.settimeout(0)
-    made.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+    made.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, no_delay)
     made.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
     return made
 

@@ -44,7 +44,8 @@ class ThreadLoop(Loop):
         self._asleep = False
         self._running = True
         self._random = random.Random()  # noqa: S311 - it spreads retries, and keeps no secret
-        self._helper = HelperThread(f"{name}-helper")
+        self._name = name
+        self._helpers: dict[str, HelperThread] = {}
         self._woken, self._waker = socket.socketpair()
         for end in (self._woken, self._waker):
             end.settimeout(0)
@@ -91,13 +92,17 @@ class ThreadLoop(Loop):
         """Put it on the heap of timers."""
         heapq.heappush(self._timers, (time.monotonic() + delay, next(self._serial), function, argument))
 
-    def off_loop(self, work: Callable[[], T], done: Callable[[T | Exception], object], *, timeout: float) -> None:
-        """Have the helper do it."""
-        self._helper.submit(self, work, done, timeout)
+    def off_loop(
+        self, work: Callable[[], T], done: Callable[[T | Exception], object], *, timeout: float, helper: str = "helper"
+    ) -> None:
+        """Have the helper of that name do it."""
+        if helper not in self._helpers:
+            self._helpers[helper] = HelperThread(f"{self._name}-{helper}")
+        self._helpers[helper].submit(self, work, done, timeout)
 
-    def connect(self, host: str, port: int, owner: Owner) -> Transport:
+    def connect(self, host: str, port: int, owner: Owner, *, no_delay: bool = True) -> Transport:
         """Open a TCP connection."""
-        transport = TcpTransport(self, self._selector)
+        transport = TcpTransport(self, self._selector, no_delay=no_delay)
         transport.dial(host, port, owner)
         return transport
 
@@ -123,7 +128,8 @@ class ThreadLoop(Loop):
                 self._call(key.data, mask)
             self._run_due()
         self._close_sockets()
-        self._helper.stop()
+        for helper in self._helpers.values():
+            helper.stop()
 
     def _run_ready(self) -> None:
         ready = self._ready

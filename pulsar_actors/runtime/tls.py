@@ -13,8 +13,8 @@ are checked is in the context that a stream is given: `tls_contexts.py` makes th
 
 import contextlib
 import ssl
-from collections.abc import Sequence
-from typing import Final, NamedTuple
+from collections.abc import Iterable, Sequence
+from typing import Final, NamedTuple, cast
 
 from pulsar_actors.exceptions import InternalError, InvalidArgument, PulsarException
 from pulsar_actors.runtime.loop import Buffer
@@ -125,6 +125,13 @@ class TlsStream:
         encrypted = self._outgoing.read()
         return [encrypted] if encrypted else []
 
+    def peer_name(self) -> str | None:
+        """Give the common name in the peer's certificate, if it has shown one that was checked."""
+        shown = self._tls.getpeercert() or {}
+        fields = cast("Iterable[Iterable[tuple[str, str]]]", shown.get("subject", ()))
+        names = [value for parts in fields for name, value in parts if name == "commonName"]
+        return names[0] if names else None
+
     def close_notify(self) -> bytes:
         """Say goodbye; nothing can be encrypted after it. The peer's own goodbye need not be awaited."""
         with contextlib.suppress(ssl.SSLError):  # it wants to read the peer's, or there is nobody to say it to yet
@@ -176,13 +183,18 @@ class TlsStream:
     def _reason(self, error: ssl.SSLError) -> str:
         if _is_plain(self._opening):
             return f"the peer does not speak TLS; it says {excerpt(self._opening[:_OPENING])}"
-        if isinstance(error, ssl.SSLCertVerificationError):
-            wrong, remedy = _CERTIFICATE_FAULTS.get(error.verify_code, (f"is refused: {error.verify_message}", ""))
-            wrong = f"the peer's certificate {wrong.format(host=excerpt(self._host))}"
-            return wrong if self._is_server or not remedy else f"{wrong}: {remedy}"
-        fault = error.reason or ""
-        known = _FAULTS.get(fault) or _ALERTS.get(fault.partition("ALERT_")[2])
-        return known or f"TLS broke: {fault.replace('_', ' ').lower() or error}"
+        return fault_of(error, self._host, with_remedy=not self._is_server)
+
+
+def fault_of(error: ssl.SSLError, host: str | None, *, with_remedy: bool = True) -> str:
+    """Say what is wrong with a peer, and what a client can do about it."""
+    if isinstance(error, ssl.SSLCertVerificationError):
+        wrong, remedy = _CERTIFICATE_FAULTS.get(error.verify_code, (f"is refused: {error.verify_message}", ""))
+        wrong = f"the peer's certificate {wrong.format(host=excerpt(host))}"
+        return f"{wrong}: {remedy}" if with_remedy and remedy else wrong
+    fault = error.reason or ""
+    known = _FAULTS.get(fault) or _ALERTS.get(fault.partition("ALERT_")[2])
+    return known or f"TLS broke: {fault.replace('_', ' ').lower() or error}"
 
 
 def _is_plain(opening: bytes) -> bool:

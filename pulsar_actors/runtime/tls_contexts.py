@@ -6,10 +6,23 @@ To make a context reads files, which may block. A file that is of no use is refu
 import ssl
 from collections.abc import Callable
 from importlib import import_module
+from typing import NamedTuple
 
 from pulsar_actors.exceptions import InvalidArgument
 from pulsar_actors.runtime.log import LOG
 from pulsar_actors.wire.excerpt import excerpt
+
+
+class Certificate(NamedTuple):
+    """What is shown to the other side: the paths of a certificate and its key, and the names of the options for them.
+
+    Without a path for it, the key is in the certificate's file.
+    """
+
+    file: str
+    key_file: str | None
+    option: str = "tls_certificate_file_path"
+    key_option: str = "tls_private_key_file_path"
 
 
 def client_context(
@@ -17,8 +30,7 @@ def client_context(
     *,
     allow_insecure: bool = False,
     validate_hostname: bool = True,
-    certificate_file: str | None = None,
-    private_key_file: str | None = None,
+    show: Certificate | None = None,
 ) -> ssl.SSLContext:
     """Make what a client's streams share.
 
@@ -27,17 +39,17 @@ def client_context(
     context = _restricted(ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT))
     context.check_hostname = validate_hostname and not allow_insecure
     if allow_insecure:
-        LOG.warning("tls_allow_insecure_connection is on: whoever answers is taken for the broker")
+        LOG.warning(
+            "tls_allow_insecure_connection is on: whoever answers is taken for the broker, and can read and change all "
+            "that is sent, credentials included; name a file of certificates as tls_trust_certs_file_path instead"
+        )
         context.verify_mode = ssl.CERT_NONE
     elif trust_certs_file is not None:
         _trust(context, "tls_trust_certs_file_path", trust_certs_file)
     else:
         _trust_the_usual(context)
-    if certificate_file is not None:
-        option = "tls_certificate_file_path"
-        _show(context, (option, certificate_file), ("tls_private_key_file_path", private_key_file))
-    elif private_key_file is not None:
-        raise InvalidArgument("tls_private_key_file_path takes effect with tls_certificate_file_path only")
+    if show is not None:
+        _show(context, show)
     return context
 
 
@@ -46,7 +58,7 @@ def server_context(
 ) -> ssl.SSLContext:
     """Make what a server's streams share; with a file of authorities to trust, clients have to show a certificate."""
     context = _restricted(ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER))
-    _show(context, ("certificate_file", certificate_file), ("private_key_file", private_key_file))
+    _show(context, Certificate(certificate_file, private_key_file, "certificate_file", "private_key_file"))
     if trust_certs_file is not None:
         _trust(context, "trust_certs_file", trust_certs_file)
         context.verify_mode = ssl.CERT_REQUIRED
@@ -75,24 +87,28 @@ def _trust_the_usual(context: ssl.SSLContext) -> None:
         context.load_verify_locations(cafile=where())
 
 
-def _show(context: ssl.SSLContext, certificate: tuple[str, str], key: tuple[str, str | None]) -> None:
+def _show(context: ssl.SSLContext, shown: Certificate) -> None:
     """Load a certificate and its key; which of the files is at fault is found out by reading the first on its own."""
-    (option, file), (key_option, key_file) = certificate, key
+    key_file = shown.key_file or shown.file
 
     def refuse_to_ask() -> str:
         """Stand in for OpenSSL, which would ask at the terminal."""
-        raise InvalidArgument(f"{key_option} takes a key that is not encrypted, got {excerpt(key_file or file)}")
+        raise InvalidArgument(f"{shown.key_option} takes a key that is not encrypted, got {excerpt(key_file)}")
 
     try:
-        ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT).load_verify_locations(cafile=file)
+        ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT).load_verify_locations(cafile=shown.file)
     except OSError as fault:
-        raise _bad_file(option, file, "a certificate in PEM", fault) from fault
+        raise _bad_file(shown.option, shown.file, "a certificate in PEM", fault) from fault
     try:
-        context.load_cert_chain(file, key_file, password=refuse_to_ask)
+        context.load_cert_chain(shown.file, shown.key_file, password=refuse_to_ask)
     except OSError as fault:
-        raise _bad_file(key_option, key_file or file, "the certificate's key in PEM", fault) from fault
+        raise _bad_file(shown.key_option, key_file, "the certificate's key in PEM", fault) from fault
 
 
 def _bad_file(option: str, file: str, takes: str, fault: OSError) -> InvalidArgument:
-    why = fault.reason if isinstance(fault, ssl.SSLError) else fault.strerror
-    return InvalidArgument(f"{option} takes the path of a file with {takes}, got {excerpt(file)}: {why or fault}")
+    why = (fault.reason if isinstance(fault, ssl.SSLError) else fault.strerror) or str(fault)
+    if why == "KEY_VALUES_MISMATCH":
+        why = "it is the key of another certificate"
+    elif "PEM lib" in why:
+        why = "no key could be read from it"
+    return InvalidArgument(f"{option} takes the path of a file with {takes}, got {excerpt(file)}: {why}")

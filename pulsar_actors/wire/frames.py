@@ -34,6 +34,7 @@ DEFAULT_MAX_MESSAGE_SIZE = 5 * 1024 * 1024
 _PADDING = 10 * 1024
 _SIZES = struct.Struct(">II")
 _TOTAL = struct.Struct(">I")
+_HTTP = int.from_bytes(b"HTTP", "big")
 _LARGEST_TOTAL = 2**32 - 1
 _NOTHING = memoryview(b"")
 
@@ -148,6 +149,8 @@ class FrameReader:
             raise FrameTooSmall(what, self._passed, total)
         if total > self.limit:
             what = f"a frame of {total:,} bytes is over the limit of {self.limit:,}"
+            if total == _HTTP and not self._passed:
+                what = "the answer is one of HTTP: this port is for the web, and pulsar:// takes the one for clients"
             raise FrameTooLarge(what, self._passed, total)
         if len(start) < _SIZES.size:
             return _SIZES.size

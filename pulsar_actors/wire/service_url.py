@@ -50,6 +50,8 @@ class ServiceUrl(NamedTuple):
         if not separator or scheme not in _PORTS:
             meant = "" if separator else _with_a_scheme(text)
             raise InvalidUrl(f"a service URL begins with one of {', '.join(f'{name}://' for name in _PORTS)}{meant}")
+        if "://" in rest:
+            raise InvalidUrl(f"a service URL has its scheme once, before the first of its hosts: {scheme}://a:1,b:1")
         authority = re.split(r"[/?#]", rest, maxsplit=1)[0]
         hosts = tuple(_parse_host(part, _PORTS[scheme]) for part in authority.split(","))
         if rest[len(authority) :] not in {"", "/"}:

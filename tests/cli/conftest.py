@@ -6,7 +6,8 @@ from typing import NamedTuple
 
 import pytest
 
-from pulsar_actors.machines.chart import INTERNAL, Chart, Row
+from pulsar_actors.machines.chart import INTERNAL, Chart, Effects, Event, Row
+from pulsar_actors.machines.machine import StateMachine
 
 
 @unique
@@ -53,12 +54,38 @@ def kettle_chart(*more: Row) -> Chart:
     return Chart("kettle", states=Kettle, initial=COLD, final=[BROKEN], ours=[SwitchOn], rows=(*more, *ROWS))
 
 
+def kettle_module(chart: Chart) -> ModuleType:
+    class Pot(StateMachine, chart=chart):
+        """What the rows say."""
+
+        def is_hot(self, event: ThermostatRead, now: float) -> bool:
+            """Hold at a hundred degrees,
+            or nearly.
+
+            The rest depends on how high the kitchen is.
+            """
+            return bool(event or now)
+
+        is_cool = is_hot
+
+        def close_the_circuit(self, event: Event, now: float) -> Effects:
+            """Let it begin."""
+            return [event, now]
+
+        sing_a_little_song = show_the_temperature = keep_singing = apologise = ring = wonder = close_the_circuit
+
+    module = ModuleType("kettle", "It boils water.\n\nNothing else.")
+    vars(module)["Pot"] = Pot
+    return module
+
+
 @pytest.fixture
 def kettle() -> tuple[Chart, ModuleType]:
-    return kettle_chart(), ModuleType("kettle", "It boils water.\n\nNothing else.")
+    chart = kettle_chart()
+    return chart, kettle_module(chart)
 
 
 @pytest.fixture
 def altered_kettle() -> tuple[Chart, ModuleType]:
-    row = Row(ThermostatRead, COLD, HEATING, "is_hot", "wonder")
-    return kettle_chart(row), ModuleType("kettle", "It boils water.\n\nNothing else.")
+    chart = kettle_chart(Row(ThermostatRead, COLD, HEATING, "is_hot", "wonder"))
+    return chart, kettle_module(chart)

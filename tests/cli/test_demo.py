@@ -93,8 +93,8 @@ def test_on_a_broker_of_ones_own_it_does_the_same(broker: EmbeddedBroker, capsys
 def test_a_broker_that_loses_a_message_is_status_1_and_said(
     broker: EmbeddedBroker, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    entry = 1  # there are three at least, however the demo batches
-    lost = broker.faults.on(CommandMessage, times=None, when=lambda sent: sent.message_id.entryId == entry).drop()
+    first = 0  # there may be no other, for a busy machine makes large batches
+    lost = broker.faults.on(CommandMessage, times=None, when=lambda sent: sent.message_id.entryId == first).drop()
     assert on(broker) == 1
     assert lost.happened
     said = capsys.readouterr()

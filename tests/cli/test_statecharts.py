@@ -144,6 +144,16 @@ def test_the_page_says_what_a_machine_decides_and_lists_what_is_not_ignored(kett
     assert "| `dropped` | BROKEN |" not in page
 
 
+def test_the_page_says_what_the_words_of_the_table_mean_in_the_sentences_that_they_have_in_the_code(
+    kettle: tuple[Chart, ModuleType],
+) -> None:
+    page = drawings([kettle])["README.md"].decode()
+    assert "| `thermostat_read` | The water has a temperature. |" in page
+    assert "| `is_hot` | Hold at a hundred degrees, or nearly. |" in page
+    assert "| `close_the_circuit` | Let it begin. |" in page
+    assert page.count("| `apologise` | Let it begin. |") == 1
+
+
 def test_the_mermaid_source_is_a_titled_diagram_of_the_states(kettle: tuple[Chart, ModuleType]) -> None:
     source = drawings([kettle])["kettle.mmd"].decode()
     assert source.startswith("---\ntitle: kettle\n---\nstateDiagram-v2\n")

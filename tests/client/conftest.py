@@ -1,12 +1,18 @@
-"""An embedded broker and a client of it, for all tests of one file, and a topic for each test."""
+"""An embedded broker and a client of it, for all tests of one file; a topic for each test, and who sends and receives.
+
+A file whose tests must leave nothing behind uses `clean`, and starts its brokers itself.
+"""
 
 from collections.abc import Iterator
 from itertools import count
 
 import pytest
+from life import nothing_left
 
 from pulsar_actors.broker.embedded import EmbeddedBroker
 from pulsar_actors.client.client import Client
+from pulsar_actors.client.consuming.consumer import Consumer
+from pulsar_actors.client.producing.producer import Producer
 
 _NUMBERS = count()
 
@@ -26,3 +32,21 @@ def client(broker: EmbeddedBroker) -> Iterator[Client]:
 @pytest.fixture
 def topic() -> str:
     return f"persistent://public/default/topic-{next(_NUMBERS)}"
+
+
+@pytest.fixture
+def producer(client: Client, topic: str) -> Iterator[Producer]:
+    with client.create_producer(topic) as producer:
+        yield producer
+
+
+@pytest.fixture
+def consumer(client: Client, topic: str) -> Iterator[Consumer]:
+    with client.subscribe(topic, "s") as consumer:
+        yield consumer
+
+
+@pytest.fixture
+def clean() -> Iterator[None]:
+    with nothing_left():
+        yield

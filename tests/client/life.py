@@ -16,8 +16,11 @@ from typing import Any, NamedTuple
 
 import pykka
 
+import pulsar_actors as pulsar
+
 SOON = 10.0
 """Seconds within which whatever will happen has happened."""
+MILLISECONDS = int(1000 * SOON)
 
 ROOT = Path(__file__).parents[2]
 TLS_HELLO = 0x16
@@ -30,6 +33,21 @@ def until(true: Callable[[], Any], what: str = "it") -> Any:
         assert time.monotonic() < deadline, f"{what} did not happen in time"
         time.sleep(0.005)
     return found
+
+
+@contextlib.contextmanager
+def client_of(service_url: str, **options: Any) -> Iterator[pulsar.Client]:
+    """Make a client, and close it."""
+    with contextlib.closing(pulsar.Client(service_url, **options)) as client:
+        yield client
+
+
+def works(client: pulsar.Client, topic: str = "t") -> None:
+    """Send a message and receive it."""
+    with contextlib.closing(client.subscribe(topic, "s")) as consumer:
+        with contextlib.closing(client.create_producer(topic)) as producer:
+            producer.send(b"x")
+        assert consumer.receive(MILLISECONDS).data() == b"x"
 
 
 class InThread:

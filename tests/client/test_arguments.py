@@ -4,9 +4,11 @@ from typing import Any
 import pytest
 
 from pulsar_actors.client.arguments import (
+    LARGEST_TEXTS,
     Check,
     callback,
     check_fields,
+    check_size,
     flag,
     instance_of,
     not_yet,
@@ -64,9 +66,10 @@ def test_a_check_refuses_what_is_wrong_and_says_what_it_takes(
         (b"x" * 10**6, "b'xxx"),
         (ConsumerType.Shared, "ConsumerType.Shared"),
         (object(), "an object of type object"),
+        (dict, "the class dict"),
         (["secret"], "an object of type list"),
     ],
-    ids=range(7),  # pytest would write the number out
+    ids=range(8),  # pytest would write the number out
 )
 def test_an_error_shows_plain_values_shortly_and_of_others_the_type(value: Any, shown: str) -> None:
     with pytest.raises(InvalidArgument) as refused:
@@ -120,6 +123,36 @@ def test_properties_are_a_copy_and_none_is_an_empty_one() -> None:
     given["a"] = "changed"
     assert kept == {"a": "b"}
     assert properties("properties", None) == {}
+
+
+@dataclass(frozen=True, slots=True)
+class Texts:
+    name: object = None
+    names: object = ()
+    pairs: object = None
+
+
+@pytest.mark.parametrize(
+    ("given", "wrong"),
+    [
+        (Texts("x" * LARGEST_TEXTS), ""),
+        (Texts(names=("x" * LARGEST_TEXTS,) * 3, pairs={}), ""),
+        (Texts("x" * (LARGEST_TEXTS + 1)), "name takes no more than 5,242,880 bytes as UTF-8, got 5,242,881"),
+        (
+            Texts("x", ("x", "yy" * 9), {"x" * 600: "y" * (LARGEST_TEXTS - 600)}),
+            "pairs takes no more than 5,242,880 bytes as UTF-8, got 5,242,896, 5,242,915 together with the others",
+        ),
+    ],
+    ids=["one", "each of several", "too long", "too long together"],
+)
+def test_texts_that_no_broker_takes_are_refused_by_the_name_of_the_longest(given: Texts, wrong: str) -> None:
+    names = ("name", "names", "pairs")
+    if not wrong:
+        check_size(given, *names)
+        return
+    with pytest.raises(InvalidArgument) as refused:
+        check_size(given, *names)
+    assert str(refused.value) == wrong
 
 
 @dataclass(frozen=True, slots=True)

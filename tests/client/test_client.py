@@ -1,7 +1,6 @@
 import gc
 import logging
 import pickle
-import re
 import threading
 import weakref
 from collections.abc import Iterator
@@ -20,6 +19,7 @@ from pulsar_actors.client.client_options import ClientOptions
 from pulsar_actors.client.connecting import entrance
 from pulsar_actors.client.left_open import warn_of_open_producers
 from pulsar_actors.client.message_id import MessageId
+from pulsar_actors.client.service_info import ServiceInfo, ServiceInfoProvider
 from pulsar_actors.exceptions import (
     AlreadyClosed,
     AuthenticationError,
@@ -86,18 +86,10 @@ def test_the_partitions_of_a_topic_are_named_and_one_without_any_is_itself(
     assert client.get_topic_partitions(f"{topic}-p") == [f"{topic}-p-partition-0", f"{topic}-p-partition-1"]
 
 
-def test_what_is_not_there_yet_says_so_and_what_to_use(client: Client, topic: str, broker: EmbeddedBroker) -> None:
+def test_a_partition_is_a_topic_of_its_own_under_its_own_name(
+    client: Client, topic: str, broker: EmbeddedBroker
+) -> None:
     partitioned(broker, topic, 2)
-    for make in (
-        lambda: client.create_producer(topic),
-        lambda: client.subscribe(topic, "s"),
-        lambda: client.create_reader(topic, MessageId.earliest),
-    ):
-        with pytest.raises(OperationNotSupported, match="get_topic_partitions"):
-            make()
-    for several in ([topic, f"{topic}-2"], re.compile("persistent://public/default/.*")):
-        with pytest.raises(OperationNotSupported):
-            client.subscribe(several, "s")
     with client.create_producer(f"{topic}-partition-1") as producer:
         assert producer.send(b"to one partition").partition() == 1
 
@@ -279,6 +271,21 @@ def test_a_logger_gets_what_happens_until_the_client_is_closed(broker: EmbeddedB
     with Client(broker.service_url, logger=logger) as client, client.create_producer(topic) as producer:
         producer.send_async(b"1", broken)
         until(lambda: any("a send callback" in record.getMessage() for record in records), "the record")
+
+
+def test_a_client_that_cannot_be_made_has_its_provider_closed(tmp_path: Path) -> None:
+    closed: list[bool] = []
+
+    class Provider(ServiceInfoProvider):
+        def initial_service_info(self) -> ServiceInfo:
+            return ServiceInfo("pulsar+ssl://h", tls_trust_certs_file_path=str(tmp_path / "no such file"))
+
+        def close(self) -> None:
+            closed.append(True)
+
+    with pytest.raises(InvalidArgument):
+        Client(Provider())
+    assert closed == [True]
 
 
 def test_a_client_that_nobody_holds_is_ended(broker: EmbeddedBroker, topic: str) -> None:

@@ -19,7 +19,7 @@ WRONG: list[tuple[str, Any]] = [
     *(("tls_trust_certs_file_path", b"a"), ("tls_allow_insecure_connection", None), ("tls_validate_hostname", 0)),
     *(("logger", "pulsar"), ("logger", LoggerLevel.Info), ("connection_timeout_ms", 0), ("listener_name", 5)),
     *(("tls_private_key_file_path", 5), ("tls_certificate_file_path", 5), ("connections_per_broker", 0)),
-    *(("keep_alive_interval_seconds", 0), ("connection_max_idle_seconds", -1)),
+    *(("tcp_no_delay", 1), ("keep_alive_interval_seconds", 0), ("connection_max_idle_seconds", -1)),
     *(("initial_backoff_interval_ms", 0), ("max_backoff_interval_ms", 0)),
 ]
 
@@ -34,6 +34,11 @@ def test_a_wrong_argument_is_refused_by_name(name: str, value: Any) -> None:
 def test_a_wrong_service_url_is_refused_as_that(url: Any) -> None:
     with pytest.raises(InvalidUrl):
         ClientOptions(url)
+
+
+def test_what_is_no_service_is_told_all_that_is_one() -> None:
+    with pytest.raises(InvalidUrl, match="a str, an AutoClusterFailover or a ServiceInfoProvider, not int"):
+        ClientOptions(5)  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize(

@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 import pytest
-from life import SOON, FakeBroker, InThread, Relay, closed_port, full_backlog, nothing_left, until
+from life import SOON, FakeBroker, InThread, Relay, closed_port, full_backlog, until
 
 import pulsar_actors as pulsar
 from pulsar_actors.broker.embedded import EmbeddedBroker
@@ -19,6 +19,8 @@ from pulsar_actors.wire.PulsarApi_pb2 import (
     CommandSend,
     CommandSendReceipt,
 )
+
+pytestmark = pytest.mark.usefixtures("clean")
 
 OPERATION = 1.0
 """The operation timeout of the clients here, so that it does not take long to see it pass."""
@@ -250,12 +252,6 @@ UNBOUND: dict[str, Callable[[], Any]] = {
     "broker accepts and says nothing": silent,
     "the same, in the TLS handshake": silent_in_tls_handshake,
 }
-
-
-@pytest.fixture(autouse=True)
-def clean() -> Iterator[None]:
-    with nothing_left():
-        yield
 
 
 @pytest.fixture(scope="module", autouse=True)

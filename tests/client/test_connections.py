@@ -1,4 +1,5 @@
 import contextlib
+import gc
 import logging
 import socket
 import threading
@@ -10,11 +11,23 @@ from typing import Any
 
 import pytest
 from certificates import LONG_AGO, Authority, Files
-from life import SOON, FakeBroker, InThread, Relay, closed_port, full_backlog, nothing_left, until
+from life import (
+    MILLISECONDS,
+    SOON,
+    FakeBroker,
+    InThread,
+    Relay,
+    client_of,
+    closed_port,
+    full_backlog,
+    until,
+    works,
+)
 
 import pulsar_actors as pulsar
 from pulsar_actors.broker.embedded import EmbeddedBroker
 from pulsar_actors.broker.tokens import Tokens
+from pulsar_actors.runtime.tcp import TcpTransport
 from pulsar_actors.wire.PulsarApi_pb2 import (
     CommandAuthResponse,
     CommandConnect,
@@ -26,26 +39,15 @@ from pulsar_actors.wire.PulsarApi_pb2 import (
     CommandSubscribe,
 )
 
-MILLISECONDS = int(1000 * SOON)
+pytestmark = pytest.mark.usefixtures("clean")
+
 SECRET = b"a secret of the tests"
-
-
-@pytest.fixture(autouse=True)
-def clean() -> Iterator[None]:
-    with nothing_left():
-        yield
 
 
 @pytest.fixture
 def broker(clean: None) -> Iterator[EmbeddedBroker]:
     with EmbeddedBroker() as broker:
         yield broker
-
-
-@contextlib.contextmanager
-def client_of(service_url: str, **options: Any) -> Iterator[pulsar.Client]:
-    with contextlib.closing(pulsar.Client(service_url, **options)) as client:
-        yield client
 
 
 @contextlib.contextmanager
@@ -56,16 +58,10 @@ def relayed(broker: EmbeddedBroker) -> Iterator[Relay]:
         yield relay
 
 
-def works(client: pulsar.Client, topic: str = "t") -> None:
-    with contextlib.closing(client.subscribe(topic, "s")) as consumer:
-        with contextlib.closing(client.create_producer(topic)) as producer:
-            producer.send(b"x")
-        assert consumer.receive(MILLISECONDS).data() == b"x"
-
-
 # How many there are.
 
 
+@pytest.mark.shows("Connection sharing")
 def test_producers_and_consumers_share_one_connection(broker: EmbeddedBroker) -> None:
     with relayed(broker) as relay, client_of(relay.service_url) as client:
         kept = [client.create_producer(f"t{number}") for number in range(5)]
@@ -74,6 +70,7 @@ def test_producers_and_consumers_share_one_connection(broker: EmbeddedBroker) ->
         assert relay.connections == client.stats().connections == 1
 
 
+@pytest.mark.shows("ClientConfiguration", "connectionsPerBroker")
 @pytest.mark.parametrize("io_threads", [1, 3])
 def test_there_are_as_many_connections_as_asked_for(broker: EmbeddedBroker, io_threads: int) -> None:
     with (
@@ -107,6 +104,18 @@ def test_idle_connections_stay_if_that_is_wanted(broker: EmbeddedBroker) -> None
         assert not threading.Event().wait(0.5)
         assert client.stats().connections == 1
         works(client)
+
+
+@pytest.mark.shows("ClientConfiguration", "useTcpNoDelay")
+@pytest.mark.parametrize("no_delay", [True, False])
+def test_small_writes_wait_for_others_only_if_that_is_wanted(broker: EmbeddedBroker, *, no_delay: bool) -> None:
+    port = int(broker.service_url.rpartition(":")[2])
+    with client_of(broker.service_url, tcp_no_delay=no_delay) as client:
+        works(client)
+        opened = [each._socket for each in gc.get_objects() if type(each) is TcpTransport]
+        sockets = [each for each in opened if isinstance(each, socket.socket) and each.fileno() >= 0]
+        (ours,) = (each for each in sockets if each.getpeername()[1] == port)
+        assert bool(ours.getsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY)) == no_delay
 
 
 # Which host.
@@ -150,6 +159,8 @@ def test_that_nobody_listens_is_said_with_the_address() -> None:
 # How long things take.
 
 
+@pytest.mark.shows("Keep alive")
+@pytest.mark.shows("Keep alive", "Ping")
 def test_a_broker_that_answers_no_ping_is_left_after_two_intervals(broker: EmbeddedBroker) -> None:
     with relayed(broker) as relay, client_of(relay.service_url, keep_alive_interval_seconds=0.3) as client:
         producer = client.create_producer("t")
@@ -165,6 +176,8 @@ def test_a_broker_that_answers_no_ping_is_left_after_two_intervals(broker: Embed
         assert "PONG" in error
 
 
+@pytest.mark.shows("Keep alive")
+@pytest.mark.shows("Keep alive", "Ping", "Pong")
 def test_a_broker_that_answers_pings_is_kept(broker: EmbeddedBroker) -> None:
     with client_of(broker.service_url, keep_alive_interval_seconds=0.1) as client:
         producer = client.create_producer("t")
@@ -207,6 +220,7 @@ def test_a_request_without_an_answer_fails_when_its_time_is_up(broker: EmbeddedB
         assert 0.4 < asking.seconds < 1.5
 
 
+@pytest.mark.shows("Client library", "backoff")
 def test_pauses_between_attempts_grow() -> None:
     times: list[float] = []
 
@@ -248,6 +262,37 @@ def test_many_producers_come_back_after_a_cut(broker: EmbeddedBroker) -> None:
         for producer in producers:
             producer.send(b"x")
         assert client.stats().connections == 1
+
+
+def test_while_one_producer_reconnects_and_waits_for_a_name_server_others_of_its_loop_go_on(
+    broker: EmbeddedBroker, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked, answer, resolve = threading.Event(), threading.Event(), socket.getaddrinfo
+
+    def answers_late(host: Any, *rest: Any, **more: Any) -> Any:
+        if host != "slow.example":
+            return resolve(host, *rest, **more)
+        if more.get("flags"):
+            raise socket.gaierror
+        asked.set()
+        answer.wait(SOON)
+        return resolve("127.0.0.1", *rest, **more)
+
+    monkeypatch.setattr(socket, "getaddrinfo", answers_late)
+    second = broker.add_listener()
+    far = second.service_url.replace("127.0.0.1", "slow.example")
+    broker.call(lambda _: setattr(second, "service_url", far))
+    with client_of(broker.service_url, io_threads=1) as client:
+        stays, moves = client.create_producer("stays"), client.create_producer("moves")
+        broker.assign("moves", second)
+        assert asked.wait(SOON)
+        began = time.monotonic()
+        for _ in range(20):
+            stays.send(b"x")
+        assert time.monotonic() - began < 2.0
+        assert not moves.is_connected()
+        answer.set()
+        moves.send(b"x")
 
 
 # TLS.
@@ -355,17 +400,6 @@ def test_a_port_that_does_not_speak_tls_is_said_not_to(broker: EmbeddedBroker) -
         client.create_producer("t")
 
 
-def test_a_file_of_certificates_that_is_not_there_is_named(authority: Authority) -> None:
-    with (
-        tls_broker(authority) as broker,
-        client_of(
-            broker.service_url_tls, operation_timeout_seconds=1, tls_trust_certs_file_path="/nowhere/ca.pem"
-        ) as client,
-        pytest.raises(pulsar.PulsarException, match=r"tls_trust_certs_file_path.*/nowhere/ca\.pem"),
-    ):
-        client.create_producer("t")
-
-
 # Tokens.
 
 
@@ -374,6 +408,7 @@ def tokens() -> Tokens:
     return Tokens(SECRET)
 
 
+@pytest.mark.shows("Connection establishment", "auth_method_name", "auth_data")
 def test_a_good_token_lets_in_and_a_bad_one_is_refused_at_once(tokens: Tokens) -> None:
     with EmbeddedBroker(tokens=tokens) as broker:
         with client_of(broker.service_url, authentication=pulsar.AuthenticationToken(tokens.issue("me"))) as client:
@@ -400,11 +435,13 @@ def test_a_token_that_cannot_be_had_is_said_so_at_once(tokens: Tokens) -> None:
         client.create_producer("t")
 
 
+@pytest.mark.shows("Command AuthChallenge")
+@pytest.mark.shows("Command AuthResponse")
 def test_a_token_that_runs_out_is_fetched_anew_without_losing_the_connection(tokens: Tokens) -> None:
     issued: list[str] = []
 
     def fetch() -> str:
-        issued.append(tokens.issue("me", lifetime_seconds=1 if not issued else 60))
+        issued.append(tokens.issue("me", lifetime_seconds=2 if not issued else 60))
         return issued[-1]
 
     with (

@@ -9,7 +9,10 @@ from pulsar_actors.client import enums
 from pulsar_actors.client.enums import CompressionType, ConsumerType, LoggerLevel, Result
 from pulsar_actors.wire import PulsarApi_pb2 as wire
 
-NAMES = enums.__all__
+OURS_ALONE = {"SubscriptionMode", "HashingScheme"}
+"""Of these the C++ client has the second, and the Java client both."""
+
+NAMES = [name for name in enums.__all__ if name not in OURS_ALONE]
 MEMBERS = [(name, member) for name in NAMES for member in getattr(_pulsar, name).__members__]
 
 # The protocol's own enums, and their members in the order of the numbers.
@@ -30,6 +33,14 @@ def test_members_and_numbers_are_those_of_the_official_client(name: str) -> None
     assert {one.name: one.value for one in getattr(enums, name)} == official
 
 
+def test_hashing_schemes_have_the_names_and_numbers_of_the_official_cpp_client() -> None:
+    assert {one.name: one.value for one in enums.HashingScheme} == {
+        "Murmur3_32Hash": 0,
+        "BoostHash": 1,
+        "JavaStringHash": 2,
+    }
+
+
 @pytest.mark.parametrize(("name", "member"), MEMBERS)
 @pytest.mark.parametrize("ask", [str, repr, hash, int, "{}".format, "{:>40}".format], ids=repr)
 def test_a_member_prints_hashes_and_counts_like_the_official_one(name: str, member: str, ask: Any) -> None:
@@ -47,6 +58,12 @@ def test_the_protocol_has_the_same_numbers_for_the_same_choices(name: str) -> No
 
     protocol = {plain(word): number for word, number in ON_THE_WIRE[name].items()}
     assert {plain(one.name): one.value for one in getattr(enums, name)} == protocol
+
+
+@pytest.mark.parametrize("name", sorted(OURS_ALONE))
+def test_what_is_ours_alone_is_not_in_the_official_client_and_prints_in_the_same_way(name: str) -> None:
+    assert not hasattr(_pulsar, name)
+    assert [str(one) for one in getattr(enums, name)] == [f"{name}.{one.name}" for one in getattr(enums, name)]
 
 
 def test_a_member_can_be_made_of_its_number_compared_with_it_and_pickled() -> None:

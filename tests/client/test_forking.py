@@ -143,6 +143,34 @@ def test_in_a_child_everything_of_the_parents_says_what_to_do_and_the_parent_goe
     run(broker, "end_well(in_child(refused)); parent_goes_on()")
 
 
+def test_in_a_child_nobody_waits_for_what_was_pending_and_in_the_parent_it_comes(broker: EmbeddedBroker) -> None:
+    run(
+        broker,
+        """
+seen = client.subscribe("t", "s2", interceptors=[pulsar.ConsumerInterceptor()])
+promised = [consumer.receive_async(), reader.read_next_async(), seen.receive_async(), seen.batch_receive_async()]
+promised[1].result(SOON)
+promised[1] = reader.read_next_async()
+
+
+def forsaken():
+    for future in promised:
+        refuses(future.result)
+        refuses(lambda: future.exception(SOON))
+
+
+end_well(in_child(forsaken))
+sent = producer.send_async(b"sent")
+sent.result(SOON)
+end_well(in_child(sent.result))
+assert [future.result(SOON).data() for future in promised[:3]] == [b"sent"] * 3
+producer.send(b"more")
+assert [message.data() for message in promised[3].result(SOON)] == [b"more"]
+parent_goes_on()
+""",
+    )
+
+
 def test_a_child_says_nothing_to_the_parents_broker(broker: EmbeddedBroker) -> None:
     spoken: list[str] = []
 
@@ -299,7 +327,7 @@ parent_goes_on()
 LOCKS = {
     "the registry of actors": "__import__('pykka').ActorRegistry._actor_refs_lock",
     "the client": "client._closing._lock",
-    "the outbox": "producer._outbox._lock",
+    "the outbox": "producer._parts.outbox._lock",
     "the hand-off queue": "consumer._hand_off._lock",
     "the reader's queue": "reader._parts.hand_off._lock",
     "a call's future": "producer._parts.ties.ended._lock",

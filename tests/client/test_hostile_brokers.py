@@ -10,16 +10,18 @@ from typing import Any
 import pytest
 from google.protobuf.message import Message
 from life import FakeBroker, InThread
+from pretender import Attack, Broker
 
 import pulsar_actors as pulsar
-from pulsar_actors.wire.commands import decode_command, encode_command
-from pulsar_actors.wire.frames import FrameReader, encode_payload_command
+from pulsar_actors.wire.commands import encode_command
+from pulsar_actors.wire.frames import encode_payload_command
 from pulsar_actors.wire.PulsarApi_pb2 import (
     CommandAckResponse,
+    CommandActiveConsumerChange,
     CommandCloseConsumer,
     CommandCloseProducer,
     CommandConnect,
-    CommandConnected,
+    CommandError,
     CommandFlow,
     CommandGetLastMessageId,
     CommandGetLastMessageIdResponse,
@@ -27,17 +29,22 @@ from pulsar_actors.wire.PulsarApi_pb2 import (
     CommandLookupTopicResponse,
     CommandMessage,
     CommandPartitionedTopicMetadata,
-    CommandPartitionedTopicMetadataResponse,
     CommandPing,
+    CommandPong,
     CommandProducer,
     CommandProducerSuccess,
+    CommandReachedEndOfTopic,
     CommandSeek,
     CommandSend,
+    CommandSendError,
     CommandSendReceipt,
     CommandSubscribe,
     CommandSuccess,
+    CommandTopicMigrated,
     CommandUnsubscribe,
+    CommandWatchTopicUpdate,
     MessageIdData,
+    ServerError,
 )
 
 PATIENCE = 0.4
@@ -46,56 +53,6 @@ PATIENCE = 0.4
 LATE = 4.0
 """Seconds beyond that within which a call has ended, on a machine that is busy."""
 
-Attack = Callable[[Any], bytes]
-
-
-class Broker:
-    """Answers rightly, but for one kind of command, to which it answers what the attack makes of it."""
-
-    def __init__(self, kind: type[Message] | None = None, attack: Attack = lambda _: b"") -> None:
-        self._kind = kind
-        self._attack = attack
-
-    def serve(self, client: socket.socket) -> None:
-        reader = FrameReader()
-        try:
-            while data := client.recv(65536):
-                for frame in reader.feed(data):
-                    client.sendall(self._answer(client, decode_command(frame.command)))
-        except OSError:
-            return
-
-    def _answer(self, client: socket.socket, command: Any) -> bytes:
-        if type(command) is self._kind:
-            return self._attack(command)
-        answer = self._right_answer(client, command)
-        return b"" if answer is None else encode_command(answer)
-
-    def _right_answer(self, client: socket.socket, command: Any) -> Message | None:
-        number = getattr(command, "request_id", 0)
-        answer: Message | None = CommandSuccess(request_id=number) if number else None
-        match command:
-            case CommandConnect():
-                answer = CommandConnected(server_version="fake", protocol_version=21)
-            case CommandPartitionedTopicMetadata():
-                done = CommandPartitionedTopicMetadataResponse.Success
-                answer = CommandPartitionedTopicMetadataResponse(partitions=0, response=done, request_id=number)
-            case CommandLookupTopic():
-                url = f"pulsar://127.0.0.1:{client.getsockname()[1]}"
-                connect = CommandLookupTopicResponse.Connect
-                answer = CommandLookupTopicResponse(brokerServiceUrl=url, response=connect, request_id=number)
-            case CommandProducer():
-                answer = CommandProducerSuccess(request_id=number, producer_name="fake")
-            case CommandSend():
-                place = MessageIdData(ledgerId=1, entryId=command.sequence_id)
-                answer = CommandSendReceipt(
-                    producer_id=command.producer_id, sequence_id=command.sequence_id, message_id=place
-                )
-            case CommandGetLastMessageId():
-                last = MessageIdData(ledgerId=1, entryId=1)
-                answer = CommandGetLastMessageIdResponse(last_message_id=last, request_id=number)
-        return answer
-
 
 @pytest.fixture(autouse=True)
 def no_bugs(caplog: pytest.LogCaptureFixture) -> Iterator[None]:
@@ -103,20 +60,22 @@ def no_bugs(caplog: pytest.LogCaptureFixture) -> Iterator[None]:
     assert [line.getMessage() for line in caplog.records if line.levelno >= logging.ERROR] == []
 
 
-def run(broker: Broker) -> dict[str, BaseException | None]:
+def run(broker: Broker, patience: float = PATIENCE) -> dict[str, BaseException | None]:
     """Do what programs do, and give what each call raised; none may take longer than it may."""
     raised: dict[str, BaseException | None] = {}
 
     def attempt(name: str, call: Callable[[], Any]) -> Any:
         results: list[Any] = []
         began = time.monotonic()
-        raised[name] = InThread(lambda: results.append(call())).error(2 * PATIENCE + LATE)
-        assert time.monotonic() - began < 2 * PATIENCE + LATE
+        raised[name] = InThread(lambda: results.append(call())).error(2 * patience + LATE)
+        assert time.monotonic() - began < 2 * patience + LATE
         return results[0] if results else None
 
     with FakeBroker(broker.serve) as fake:
-        client = pulsar.Client(fake.service_url, operation_timeout_seconds=PATIENCE, initial_backoff_interval_ms=20)
-        producer = attempt("create_producer", lambda: client.create_producer("t", send_timeout_millis=400))
+        client = pulsar.Client(fake.service_url, operation_timeout_seconds=patience, initial_backoff_interval_ms=20)
+        producer = attempt(
+            "create_producer", lambda: client.create_producer("t", send_timeout_millis=int(1000 * patience))
+        )
         if producer is not None:
             attempt("send", lambda: producer.send(b"x"))
         consumer = attempt("subscribe", lambda: client.subscribe("t", "s"))
@@ -223,6 +182,107 @@ def test_an_answer_to_another_question_ends_the_connection_and_the_error_says_so
     assert isinstance(error, (pulsar.Timeout, pulsar.ConnectionLost))
     assert "broke the protocol" in str(error)
     assert answer in str(error)
+
+
+def test_a_broker_that_never_gets_ready_to_serve_the_topic_is_quoted_when_time_is_up() -> None:
+    def not_ready(command: Any) -> bytes:
+        failed = CommandLookupTopicResponse.Failed
+        error = ServerError.ServiceNotReady
+        return encode_command(
+            CommandLookupTopicResponse(request_id=command.request_id, response=failed, error=error, message="starting")
+        )
+
+    raised = run(Broker(CommandLookupTopic, not_ready))
+    for call in ("create_producer", "subscribe"):
+        assert isinstance(raised[call], pulsar.Timeout)
+        assert "still LOOKING_UP; the last failure was: ServiceNotReady: starting" in str(raised[call])
+
+
+def test_a_broker_that_first_answers_wrongly_and_then_not_at_all_is_charged_with_the_wrong_answer() -> None:
+    answers = iter([success])
+
+    def only_once(command: Any) -> bytes:
+        return next(answers, lambda _: b"")(command)
+
+    error = run(Broker(CommandGetLastMessageId, only_once))["get_last_message_id"]
+    assert isinstance(error, pulsar.Timeout)
+    assert "the last failure was" in str(error)
+    assert "it answered AskToTellLast with CommandSuccess" in str(error)
+
+
+# A thousand of each, in every state of a connection, a producer and a consumer.
+
+THOUSAND = 1000
+
+
+def each_a_thousand_times() -> bytes:
+    """All that a broker can say that leads to nothing, to whoever is there: ids count from 1 in every client."""
+    answers = [
+        CommandSuccess(request_id=999_999),
+        CommandProducerSuccess(request_id=999_998, producer_name="nobody"),
+        CommandGetLastMessageIdResponse(request_id=999_995, last_message_id=MessageIdData(ledgerId=1, entryId=1)),
+        CommandAckResponse(request_id=2**64 - 1, consumer_id=2),
+        CommandError(request_id=999_997, error=ServerError.UnknownError, message="to nobody"),
+        CommandLookupTopicResponse(request_id=999_996, brokerServiceUrl="nonsense://\0", response=1),
+    ]
+    strangers = [
+        CommandSendReceipt(producer_id=777, sequence_id=1),
+        CommandSendError(producer_id=777, sequence_id=1, error=ServerError.UnknownError, message=""),
+        CommandCloseProducer(producer_id=777, request_id=2**64 - 1),
+        CommandCloseConsumer(consumer_id=777, request_id=2**64 - 1),
+        CommandReachedEndOfTopic(consumer_id=777),
+        CommandActiveConsumerChange(consumer_id=777, is_active=True),
+        CommandTopicMigrated(resource_id=777, resource_type=CommandTopicMigrated.Producer, brokerServiceUrl="no://"),
+        CommandWatchTopicUpdate(watcher_id=777, topics_hash="x"),
+        CommandConnect(client_version="a client's"),
+        CommandFlow(consumer_id=1, messagePermits=1),
+        CommandPong(),
+    ]
+    unknown = struct.pack(">II", 7, 3) + b"\x08\xff\x01"
+    half = struct.pack(">II", 6, 2) + b"\x08\x11"
+    return (b"".join(map(encode_command, [*answers, *strangers])) + unknown + half) * THOUSAND
+
+
+EXPECTED_KINDS = 6 + 8 + 2 + 2
+"""Answers, words to members who are not here, words of clients, and commands that cannot be read."""
+
+
+@pytest.mark.parametrize("stage", [each for each in STAGES if each is not CommandConnect])
+def test_a_thousand_of_each_in_any_state_are_survived_and_have_a_line_each(
+    stage: type[Message], caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level(logging.INFO, logger="pulsar_actors")
+    flood = each_a_thousand_times()
+
+    class Flooding(Broker):
+        """Says all that once before its right answer, on one connection."""
+
+        flooded = False
+
+        def _answer(self, client: socket.socket, command: Any) -> bytes:
+            right = super()._answer(client, command)
+            if type(command) is not stage or self.flooded:
+                return right
+            self.flooded = True
+            return flood + right
+
+    raised = run(Flooding(), patience=20.0)
+    assert isinstance(raised.pop("receive"), pulsar.Timeout)
+    assert set(raised.values()) == {None}
+    odd = [line.getMessage() for line in caplog.records if "nothing more is said" in line.getMessage()]
+    assert len(odd) == len(set(odd)) == EXPECTED_KINDS
+    assert len([line for line in caplog.records if line.name.startswith("pulsar_actors")]) < EXPECTED_KINDS + 20
+
+
+@pytest.mark.parametrize("too_early", [CommandSuccess(request_id=1), CommandSendReceipt(producer_id=1, sequence_id=0)])
+def test_a_thousand_before_the_broker_has_accepted_end_the_connection_with_one_line(
+    too_early: Message, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level(logging.INFO, logger="pulsar_actors")
+    raised = run(Broker(CommandConnect, lambda _: encode_command(too_early) * THOUSAND))
+    assert all(isinstance(error, pulsar.PulsarException) for name, error in raised.items() if name != "close")
+    lost = [line.getMessage() for line in caplog.records if "broke the protocol" in line.getMessage()]
+    assert 0 < len(lost) < 40  # one for each connection, of which there are some in the time that each call has
 
 
 def test_a_broker_that_says_that_all_sequence_ids_are_used_has_sends_refused() -> None:

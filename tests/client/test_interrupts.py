@@ -7,7 +7,7 @@ from types import FrameType
 from typing import Any
 
 import pytest
-from life import SOON, InThread, nothing_left, run_program, until
+from life import SOON, InThread, run_program, until
 
 import pulsar_actors as pulsar
 from pulsar_actors.broker.broker import Broker
@@ -25,11 +25,7 @@ from pulsar_actors.wire.PulsarApi_pb2 import (
 )
 from pulsar_actors.wire.topic_name import TopicName
 
-
-@pytest.fixture(autouse=True)
-def clean() -> Iterator[None]:
-    with nothing_left():
-        yield
+pytestmark = pytest.mark.usefixtures("clean")
 
 
 @pytest.fixture

@@ -12,10 +12,11 @@ import pytest
 
 import pulsar_actors
 from pulsar_actors.client import log_outlet
+from pulsar_actors.client.client import Client
 from pulsar_actors.client.enums import LoggerLevel
 from pulsar_actors.client.log_outlet import Attachment
 from pulsar_actors.client.loggers import ConsoleLogger, FileLogger, LoggerOption
-from pulsar_actors.exceptions import InvalidConfiguration
+from pulsar_actors.exceptions import InvalidArgument, InvalidConfiguration
 
 Attach = Callable[[LoggerOption], Attachment]
 OURS = logging.getLogger("pulsar_actors")
@@ -339,3 +340,11 @@ def test_whatever_a_client_runs_logs_to_the_one_logger_and_to_no_child_of_it() -
     }
     assert named == {"pulsar_actors"}
     assert not any("getLogger(__name__)" in path.read_text() for path in PACKAGE.rglob("*.py"))
+
+
+def test_a_client_that_cannot_be_made_leaves_the_lines_to_others(root: Lines, tmp_path: Path, attach: Attach) -> None:
+    with pytest.raises(InvalidArgument):
+        Client("pulsar+ssl://h", tls_trust_certs_file_path=str(tmp_path / "no such file"))
+    attach(FileLogger(LoggerLevel.Info, str(tmp_path / "a.log")))
+    say("error")
+    assert root.lines == []

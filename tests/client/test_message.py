@@ -10,7 +10,7 @@ import pulsar
 import pytest
 
 from pulsar_actors.client.encryption_context import EncryptionContext
-from pulsar_actors.client.message import Message, place_of
+from pulsar_actors.client.message import Message, place_of, traits_of
 from pulsar_actors.client.message_id import MessageId
 from pulsar_actors.client.schema import StringSchema
 from pulsar_actors.machines.ledgers.generations import Generation
@@ -21,6 +21,7 @@ from pulsar_actors.wire.entries import decode_entry, encode_entry
 from pulsar_actors.wire.frames import DEFAULT_MAX_MESSAGE_SIZE, FrameReader, encode_payload_command
 from pulsar_actors.wire.message_id import MessageId as WireMessageId
 from pulsar_actors.wire.PulsarApi_pb2 import (
+    BrokerEntryMetadata,
     CommandConnect,
     CommandConnected,
     CommandFlow,
@@ -52,6 +53,7 @@ class Opened(NamedTuple):
     topic: str = TOPIC
     decode: Any = bytes
     generation: Generation = Generation(1, 2, 3)
+    broker_metadata: BrokerEntryMetadata | None = None
 
 
 class Delivered(NamedTuple):
@@ -206,11 +208,14 @@ def test_the_id_of_a_message_is_that_of_the_official_one(ask: str, official: lis
     assert ids(OURS) == ids(official)
 
 
-def test_a_message_has_the_methods_of_the_official_one_and_no_others() -> None:
+OF_OURS = {"broker_publish_timestamp", "index", "replicated_from"}
+
+
+def test_a_message_has_the_methods_of_the_official_one_and_three_more() -> None:
     def methods(kind: type) -> set[str]:
         return {name for name in vars(kind) if not name.startswith("_")}
 
-    assert methods(Message) == methods(pulsar.Message)
+    assert methods(Message) == methods(pulsar.Message) | OF_OURS
 
 
 def message(payload: bytes | memoryview = b"payload", **metadata: Any) -> Message:
@@ -233,11 +238,12 @@ def test_the_id_leads_to_the_topic_that_the_message_came_from() -> None:
     assert message().message_id().topic_name() == TOPIC
 
 
-def test_the_place_of_a_message_is_its_id_and_the_past_that_it_belongs_to() -> None:
+def test_the_place_of_a_message_is_its_id_the_past_that_it_belongs_to_and_its_topic() -> None:
     for one in OURS:
-        place, past = place_of(one)
+        place, past, topic = place_of(one)
         assert tuple(place) == tuple(one.message_id().wire)
         assert past == Generation(1, 2, 3)
+        assert topic == one.topic_name()
 
 
 def test_the_id_of_a_message_in_chunks_keeps_its_first_chunk() -> None:
@@ -314,3 +320,39 @@ def test_an_encrypted_message_says_how_it_was_encrypted() -> None:
 def test_what_is_not_compressed_has_no_size_before_and_what_is_no_batch_none_of_that() -> None:
     context = EncryptionContext(MessageMetadata(uncompressed_size=12))
     assert (context.uncompressed_message_size(), context.batch_size()) == (0, -1)
+
+
+@pytest.mark.shows("Message metadata", "replicated_from")
+def test_a_message_says_which_cluster_it_was_published_in() -> None:
+    assert message(replicated_from="west").replicated_from() == "west"
+    assert message().replicated_from() == ""
+
+
+def test_a_broker_that_tells_nothing_leaves_the_index_and_its_time_open() -> None:
+    for broker in (None, BrokerEntryMetadata()):
+        told = Message(b"", None, Opened(WireMessageId(1, 2), MessageMetadata(), broker_metadata=broker), -1)
+        assert (told.index(), told.broker_publish_timestamp()) == (None, None)
+
+
+def test_the_first_message_of_a_topic_has_the_index_0() -> None:
+    broker = BrokerEntryMetadata(index=0, broker_timestamp=0)
+    told = Message(b"", None, Opened(WireMessageId(1, 0), MessageMetadata(), broker_metadata=broker), -1)
+    assert (told.index(), told.broker_publish_timestamp()) == (0, 0)
+
+
+def test_the_broker_counts_a_batch_by_its_last_message() -> None:
+    entry = Opened(WireMessageId(1, 2), MessageMetadata(), size=3, broker_metadata=BrokerEntryMetadata(index=12))
+    assert [Message(b"", b"", entry, index).index() for index in range(3)] == [10, 11, 12]
+
+
+# What is sent on.
+
+
+@pytest.mark.parametrize("in_a_batch", [False, True])
+def test_what_is_sent_on_keeps_keys_to_the_byte_and_leaves_out_what_was_not_said(*, in_a_batch: bool) -> None:
+    said = {"partition_key": "a2V5", "partition_key_b64_encoded": True, "ordering_key": b"\xff\x00", "event_time": 0}
+    for given in (said, {"null_value": True}, {}):
+        own = SingleMessageMetadata(payload_size=0, **given)
+        whole = MessageMetadata(producer_name="p", sequence_id=0, publish_time=1, **({} if in_a_batch else given))
+        message = Message(b"", own if in_a_batch else None, Opened(WireMessageId(1, 2), whole), 0)
+        assert traits_of(message) == SingleMessageMetadata(**{"null_value": False, **given})

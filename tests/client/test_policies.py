@@ -9,6 +9,7 @@ from pulsar_actors.client.policies import (
     ConsumerBatchReceivePolicy,
     ConsumerDeadLetterPolicy,
     ConsumerKeySharedPolicy,
+    MultiplierRedeliveryBackoff,
 )
 from pulsar_actors.exceptions import InvalidArgument
 
@@ -91,7 +92,7 @@ def test_what_could_never_work_is_refused_though_the_official_client_takes_it(
 @pytest.mark.parametrize(
     ("policy", "field"),
     [
-        (ConsumerDeadLetterPolicy(3, "dead"), "dead_letter_topic"),
+        (ConsumerDeadLetterPolicy(3, "dead", retry_letter_topic="again"), "dead_letter_topic"),
         (ConsumerBatchReceivePolicy(1, 2, 3), "timeout_ms"),
         (ConsumerKeySharedPolicy(Sticky, sticky_ranges=[(0, 1)]), "sticky_ranges"),
     ],
@@ -100,3 +101,38 @@ def test_a_policy_can_be_pickled_and_not_be_changed(policy: Any, field: str) -> 
     assert pickle.loads(pickle.dumps(policy)) == policy  # noqa: S301 - our own pickle
     with pytest.raises(AttributeError):
         setattr(policy, field, 5)
+
+
+def test_a_retry_topic_is_checked_as_a_dead_letter_topic_is() -> None:
+    with pytest.raises(InvalidArgument, match="a/b"):
+        ConsumerDeadLetterPolicy(1, retry_letter_topic="a/b")
+    assert ConsumerDeadLetterPolicy(1, retry_letter_topic="").retry_letter_topic == ""
+    assert ConsumerDeadLetterPolicy(1) == ConsumerDeadLetterPolicy(1, retry_letter_topic=None)
+
+
+def test_a_backoff_has_the_java_clients_defaults_and_is_a_value() -> None:
+    backoff = MultiplierRedeliveryBackoff()
+    assert (backoff.min_delay_ms, backoff.max_delay_ms, backoff.multiplier) == (10_000, 600_000, 2.0)
+    assert backoff == MultiplierRedeliveryBackoff(10_000, multiplier=2)
+    assert pickle.loads(pickle.dumps(backoff)) == backoff  # noqa: S301 - our own pickle
+
+
+@pytest.mark.parametrize(
+    ("given", "name"),
+    [
+        ((-1,), "min_delay_ms"),
+        ((True,), "min_delay_ms"),
+        ((0.5,), "min_delay_ms"),
+        ((10, 9), "max_delay_ms"),
+        ((10, None), "max_delay_ms"),
+        ((10, 10**18), "max_delay_ms"),
+        ((10, 20, 1), "multiplier"),
+        ((10, 20, True), "multiplier"),
+        ((10, 20, float("nan")), "multiplier"),
+        ((10, 20, float("inf")), "multiplier"),
+        ((10, 20, "2"), "multiplier"),
+    ],
+)
+def test_a_backoff_that_does_not_grow_or_has_no_end_is_refused(given: tuple[Any, ...], name: str) -> None:
+    with pytest.raises(InvalidArgument, match=rf"^{name} takes "):
+        MultiplierRedeliveryBackoff(*given)

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from life import SOON, Alive, alive, nothing_left, until
+from life import MILLISECONDS, SOON, Alive, alive, until
 
 import pulsar_actors as pulsar
 from pulsar_actors.broker.broker import Broker
@@ -17,13 +17,7 @@ from pulsar_actors.broker.embedded import EmbeddedBroker
 from pulsar_actors.wire.PulsarApi_pb2 import CommandLookupTopic, CommandProducer, CommandSubscribe, ServerError
 from pulsar_actors.wire.topic_name import TopicName
 
-MILLISECONDS = int(1000 * SOON)
-
-
-@pytest.fixture(autouse=True)
-def clean() -> Iterator[None]:
-    with nothing_left():
-        yield
+pytestmark = pytest.mark.usefixtures("clean")
 
 
 @pytest.fixture
@@ -174,13 +168,14 @@ def test_any_number_of_producers_and_consumers_share_the_threads_there_are(broke
     with contextlib.closing(pulsar.Client(broker.service_url)) as client:
         first = client.create_producer("t")
         threads = alive().threads
-        assert threads - before == {"pulsar-io-0", "pulsar-io-0-helper"}
+        assert threads - before == {"pulsar-io-0", "pulsar-io-0-credentials"}
         others = [client.create_producer("t") for _ in range(100)]
         others += [client.subscribe(f"t{number}", "s") for number in range(20)]  # type: ignore[misc]
         assert alive().threads == threads
         first.send(b"x")
 
 
+@pytest.mark.shows("ClientConfiguration", "ioThreads")
 def test_producers_are_spread_over_the_io_threads(broker: EmbeddedBroker) -> None:
     with contextlib.closing(pulsar.Client(broker.service_url, io_threads=3)) as client:
         names: list[str] = []
@@ -209,6 +204,7 @@ def test_a_consumer_is_always_called_on_one_thread_and_several_share_out_the_thr
         del consumers
 
 
+@pytest.mark.shows("ClientConfiguration", "listenerThreads")
 def test_two_slow_listeners_on_two_threads_run_side_by_side(broker: EmbeddedBroker) -> None:
     with contextlib.closing(pulsar.Client(broker.service_url, message_listener_threads=2)) as client:
         both = threading.Barrier(3)
@@ -293,7 +289,9 @@ def test_what_would_block_an_io_thread_raises_at_once_and_says_what_to_use(
         if how == "callback":
             made["producer"].send_async(b"x", callback)
         else:
-            made["producer"].send_async(b"x").add_done_callback(callback)
+            coming = client.subscribe("t", "s").receive_async()  # held by its future until then
+            coming.add_done_callback(callback)
+            made["producer"].send_async(b"x")
         (error,) = until(lambda: raised)
         assert isinstance(error, pulsar.OperationNotSupported)
         assert instead in str(error)

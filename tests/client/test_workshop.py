@@ -5,9 +5,9 @@ import pytest
 from pulsar_actors.broker.broker import Broker
 from pulsar_actors.broker.options import BrokerOptions
 from pulsar_actors.client.client_options import ClientOptions
-from pulsar_actors.client.consumer_options import ConsumerOptions
-from pulsar_actors.client.consuming import Start
-from pulsar_actors.client.producer_options import ProducerOptions
+from pulsar_actors.client.consuming.consumer_machine import Start
+from pulsar_actors.client.consuming.consumer_options import ConsumerOptions
+from pulsar_actors.client.producing.producer_options import ProducerOptions
 from pulsar_actors.client.workshop import NEVER, Workshop, _settings
 from pulsar_actors.exceptions import AlreadyClosed, BrokerRefusal, ConsumerBusy
 from pulsar_actors.runtime.actor import tell
@@ -64,12 +64,9 @@ def test_a_producer_is_whole_once_the_broker_has_accepted_it(stage: Stage) -> No
 
 
 def test_a_consumer_and_a_reader_are_made_of_the_same_parts(stage: Stage) -> None:
-    one = stage.wait(stage.shop.consumer(consumer(), None, None, None))
-    other = stage.wait(
-        stage.shop.consumer(
-            ConsumerOptions(topic=TOPIC, subscription_name="r"), Start(EARLIEST, inclusive=False), None, None
-        )
-    )
+    one = stage.wait(stage.shop.consumer(consumer(), None, None))
+    options = ConsumerOptions(topic=TOPIC, subscription_name="r")
+    other = stage.wait(stage.shop.consumer(options, Start(EARLIEST, inclusive=False), None))
     assert one.machine.is_bound
     assert other.machine.is_bound
     assert (one.pump, other.pump) == (None, None)
@@ -77,16 +74,16 @@ def test_a_consumer_and_a_reader_are_made_of_the_same_parts(stage: Stage) -> Non
 
 
 def test_a_creation_that_the_broker_refuses_ends_with_its_word(stage: Stage) -> None:
-    stage.wait(stage.shop.consumer(consumer(), None, None, None))
+    stage.wait(stage.shop.consumer(consumer(), None, None))
     with pytest.raises(ConsumerBusy):
-        stage.wait(stage.shop.consumer(consumer(), None, None, None))
+        stage.wait(stage.shop.consumer(consumer(), None, None))
 
 
 def test_listeners_take_turns_on_the_workers(stage: Stage) -> None:
-    parts = [
-        stage.wait(stage.shop.consumer(ConsumerOptions(topic=TOPIC, subscription_name=str(number)), None, print, None))
-        for number in range(4)
+    listening = [
+        ConsumerOptions(topic=TOPIC, subscription_name=str(number), message_listener=print) for number in range(4)
     ]
+    parts = [stage.wait(stage.shop.consumer(options, None, None)) for options in listening]
     assert len({id(one.pump._worker) for one in parts}) == 2
 
 
@@ -104,7 +101,7 @@ def test_after_the_end_of_the_client_nothing_is_made(stage: Stage) -> None:
     stage.wait(done)
     for made in (
         stage.shop.producer(ProducerOptions(TOPIC)),
-        stage.shop.consumer(consumer(), None, None, None),
+        stage.shop.consumer(consumer(), None, None),
         stage.shop.ask(CommandPartitionedTopicMetadata(topic=TOPIC, request_id=0)),
     ):
         with pytest.raises(AlreadyClosed):
@@ -121,5 +118,5 @@ def test_a_connection_counts_as_idle_no_sooner_than_a_question_may_take(
         "pulsar://h", connection_max_idle_seconds=seconds, operation_timeout_seconds=timeout, listener_name="outside"
     )
     settings = _settings(options, ServiceUrl.parse("pulsar+ssl://h"), "v", Tally())
-    assert settings.idle_after == idle_after
-    assert (settings.lookup.timeout, settings.lookup.tls, settings.lookup.listener_name) == (timeout, True, "outside")
+    assert settings.manner.idle_after == idle_after
+    assert (settings.lookup.timeout, settings.lookup.listener_name) == (timeout, "outside")

@@ -22,7 +22,7 @@ from pulsar_actors.wire.PulsarApi_pb2 import (
 ONE_HOST = ConnectionSettings(hosts=(("a", 6650),), client_version="test")
 TWO_HOSTS = ONE_HOST._replace(hosts=(("a", 6650), ("b", 6651)))
 CREDENTIALS = CredentialsFetched("token", b"secret")
-WELCOME = Connected(CommandConnected(server_version="broker", max_message_size=1000))
+WELCOME = Connected(CommandConnected(server_version="broker", protocol_version=21, max_message_size=1000))
 LOOKUP = CommandLookupTopic(topic="t", request_id=0)
 
 

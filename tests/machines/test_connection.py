@@ -70,12 +70,19 @@ def test_a_connection_that_is_not_trusted_ends_like_one_that_is_lost() -> None:
     assert driven.tell(Drop(Timeout("again"))) == []
 
 
+def test_a_connection_that_is_dropped_before_it_is_ready_has_done_nothing() -> None:
+    driven = made(ONE_HOST, *OPENING, Drop(ConnectionLost("the client has gone elsewhere")))
+    (lost,) = driven.did(Lost)
+    assert type(lost.error) is ConnectError
+
+
 @pytest.mark.parametrize("speech", [Pinged(), Ponged()])
 def test_nothing_can_have_been_said_before_tls_is_agreed(speech: Any) -> None:
     driven = made(ONE_HOST._replace(tls=True), *OPENING, speech)
     assert driven.machine.state is State.CLOSED
 
 
+@pytest.mark.shows("Keep alive", "Ping")
 def test_keepalive_pings_and_ends_a_connection_whose_peer_does_not_pong() -> None:
     driven = ready()
     assert [write.command for write in driven.fire(KeepaliveDue) if isinstance(write, Write)] == [CommandPing()]
@@ -101,6 +108,7 @@ def test_other_traffic_and_the_peers_own_pings_do_not_count_as_a_pong() -> None:
     assert driven.machine.state is State.CLOSED
 
 
+@pytest.mark.shows("Keep alive", "Pong")
 @pytest.mark.parametrize("events", [(*OPENING, CREDENTIALS), READY])
 def test_every_ping_is_answered_even_during_the_handshake(events: Any) -> None:
     assert made(ONE_HOST, *events, Pinged()).effects == [Write(CommandPong())]

@@ -1,12 +1,13 @@
 from typing import Any
 
 import pytest
-from connection_bench import CREDENTIALS, LOOKUP, ONE_HOST, OPENING, READY, TWO_HOSTS, WELCOME, made, ready
+from connection_bench import CREDENTIALS, LOOKUP, ONE_HOST, OPENING, READY, TWO_HOSTS, WELCOME, asked, made, ready
 
 from pulsar_actors.exceptions import (
     AuthenticationError,
     CertificateRefused,
     ConnectError,
+    ConnectionLost,
 )
 from pulsar_actors.machines.connection import State
 from pulsar_actors.machines.connection_events import (
@@ -14,6 +15,7 @@ from pulsar_actors.machines.connection_events import (
     Challenged,
     CloseSocket,
     CredentialsFailed,
+    CredentialsJudged,
     Dial,
     FetchCredentials,
     HandshakeTimedOut,
@@ -27,6 +29,7 @@ from pulsar_actors.machines.connection_events import (
     TcpOpened,
     TlsAgreed,
     TurnAway,
+    Unawaited,
 )
 from pulsar_actors.wire.PulsarApi_pb2 import (
     AuthData,
@@ -50,7 +53,7 @@ def test_the_next_host_is_tried_when_one_does_not_answer() -> None:
 
 def test_the_next_host_is_tried_when_tls_fails() -> None:
     driven = made(TWO_HOSTS._replace(tls=True), *OPENING, SocketLost("bad certificate"))
-    assert driven.did(OpenSocket) == [OpenSocket("b", 6651)]
+    assert driven.did(OpenSocket) == [OpenSocket("b", 6651, tls=True)]
 
 
 @pytest.mark.parametrize("events", [(Dial(),), (*OPENING, CREDENTIALS)], ids=["tcp", "connect"])
@@ -127,9 +130,11 @@ def test_connect_carries_the_credentials_and_what_this_client_can_do() -> None:
     assert connect.protocol_version == 21
     assert connect.feature_flags.supports_auth_refresh
     assert connect.feature_flags.supports_partial_producer
+    assert connect.feature_flags.supports_topic_watchers
     assert not connect.HasField("proxy_to_broker_url")
 
 
+@pytest.mark.shows("Command Connect", "proxy_to_broker_url")
 def test_through_a_proxy_connect_names_the_broker_behind_it() -> None:
     (write,) = made(ONE_HOST._replace(proxy_to_broker_url="broker:6650"), *OPENING, CREDENTIALS).effects
     assert write.command.proxy_to_broker_url == "broker:6650"
@@ -144,6 +149,20 @@ def test_a_refused_connect_ends_the_connection_with_the_brokers_word_at_once() -
     assert isinstance(lost.error, AuthenticationError)
     assert driven.did(Reply) == [Reply("token", lost.error)]
     assert driven.did(CloseSocket) == [CloseSocket(flush=False)]
+
+
+def test_whoever_keeps_credentials_hears_whether_they_were_accepted() -> None:
+    driven = made(ONE_HOST, *OPENING, CREDENTIALS)
+    assert CredentialsJudged(accepted=True) in driven.tell(WELCOME)
+    no = Refused(CommandError(request_id=2**64 - 1, error=ServerError.AuthenticationError, message="no"))
+    assert driven.tell(no)[0] == CredentialsJudged(accepted=False)
+    for events in ((), (Challenged(CommandAuthChallenge()),)):
+        driven = made(ONE_HOST, *OPENING, CREDENTIALS, *events)
+        assert driven.tell(no)[0] == CredentialsJudged(accepted=False)
+        driven = made(ONE_HOST, *OPENING, CREDENTIALS, *events)
+        driven.tell(Refused(CommandError(request_id=2**64 - 1, error=ServerError.ServiceNotReady, message="later")))
+        assert driven.did(CredentialsJudged) == []
+        assert driven.did(Lost)
 
 
 def test_a_challenge_during_the_handshake_is_answered_with_fresh_credentials() -> None:
@@ -163,6 +182,41 @@ def test_a_challenge_later_is_answered_without_interrupting_anything() -> None:
     assert (driven.effects, driven.machine.state) == ([FetchCredentials(b"")], State.READY)
     (write,) = driven.tell(CREDENTIALS)
     assert isinstance(write.command, CommandAuthResponse)
+    assert driven.machine.state is State.READY
+
+
+def test_of_challenges_that_come_while_one_is_seen_to_the_last_is_answered() -> None:
+    driven = ready()
+    challenges = [Challenged(CommandAuthChallenge(challenge=AuthData(auth_data=data))) for data in (b"a", b"b", b"c")]
+    assert [driven.tell(one) for one in challenges] == [[FetchCredentials(b"a")], [], []]
+    write, fetch = driven.tell(CREDENTIALS)
+    assert (type(write.command), fetch) == (CommandAuthResponse, FetchCredentials(b"c"))
+    (write,) = driven.tell(CREDENTIALS)
+    assert isinstance(write.command, CommandAuthResponse)
+    assert driven.tell(Challenged(CommandAuthChallenge())) == [FetchCredentials(b"")]
+
+
+def test_a_broker_that_does_not_accept_the_fresh_credentials_ends_the_connection_with_its_word() -> None:
+    driven = ready()
+    asked(driven)
+    driven.tell(Challenged(CommandAuthChallenge()), CREDENTIALS)
+    code = ServerError.AuthenticationError
+    driven.tell(Refused(CommandError(request_id=2**64 - 1, error=code, message="somebody else's")))
+    assert driven.machine.state is State.CLOSED
+    (lost,) = driven.did(Lost)
+    assert str(lost.error) == "AuthenticationError: somebody else's"
+    (reply,) = driven.did(Reply)
+    assert isinstance(reply.answer, ConnectionLost)  # it was asked while the credentials were good
+    assert "somebody else's" in str(reply.answer)
+
+
+@pytest.mark.parametrize(
+    ("request_id", "code"), [(2**64 - 1, ServerError.UnknownError), (77, ServerError.AuthenticationError)]
+)
+def test_an_error_that_answers_nothing_and_disowns_nobody_is_noted(request_id: int, code: Any) -> None:
+    driven = ready()
+    error = CommandError(request_id=request_id, error=code, message="no")
+    assert driven.tell(Refused(error)) == [Unawaited(error)]
     assert driven.machine.state is State.READY
 
 

@@ -65,6 +65,7 @@ from pulsar_actors.machines.connection_events import (
     Tell,
     TlsAgreed,
     TurnAway,
+    Unawaited,
     Welcome,
     Write,
     WriteParcels,
@@ -89,7 +90,7 @@ from pulsar_actors.wire.PulsarApi_pb2 import (
 
 SETTINGS = ConnectionSettings(hosts=(("a", 1), ("b", 2)), client_version="test")
 CREDENTIALS = CredentialsFetched("token", b"x")
-WELCOME = Connected(CommandConnected(server_version="broker"))
+WELCOME = Connected(CommandConnected(server_version="broker", protocol_version=21))
 CHALLENGE = Challenged(CommandAuthChallenge())
 ARRIVED = Arrived(("one", "two"))
 FLOW = CommandFlow(consumer_id=1, messagePermits=1)
@@ -102,6 +103,7 @@ BLOWS = [
     CredentialsFailed("none"),
 ]
 OUT_OF_TURN = [TcpOpened(), TlsAgreed(), WELCOME]
+NOBODY = 2**64 - 1
 NEXT_STEP = {
     State.IDLE: Dial(),
     State.DIALING: TcpOpened(),
@@ -117,7 +119,7 @@ ENDS: dict[Any, tuple[type, ...]] = {  # besides what ends a connection anywhere
     State.AUTHENTICATING: (*SPEECH_OF_STRANGERS, Connected, Challenged, SocketLost, CredentialsFailed),
     State.CONNECTING: SPEECH_OF_STRANGERS,
     State.CHALLENGED: (*SPEECH_OF_STRANGERS, Connected, Challenged, SocketLost, CredentialsFailed),
-    State.READY: (StreamBroken, Connected, SocketLost, CredentialsFailed, Drop),
+    State.READY: (StreamBroken, Connected, SocketLost, CredentialsFailed),
 }
 
 
@@ -150,6 +152,7 @@ class AnyConnection(RuleBasedStateMachine):
         self.tls = self.agreeing = self.secured = self.has_socket = False
         self.introduced = self.accepted = self.pong_owed = False
         self.fetching = self.lost = 0
+        self.challenged_again = False
         self.since = 0.0  # when the handshake, the last interval of the keepalive, or the flush began
 
     @initialize(data=st.data(), tls=st.sampled_from([True, True, False]))
@@ -190,7 +193,7 @@ class AnyConnection(RuleBasedStateMachine):
 
     def must_end(self, event: Any) -> bool:
         match event:
-            case Close():
+            case Close() | Drop():
                 return not self.lost
             case HandshakeTimedOut():
                 return event == self.clock and self.state in HANDSHAKE and not self.may_try_another()
@@ -198,6 +201,8 @@ class AnyConnection(RuleBasedStateMachine):
                 return self.ready and self.pong_owed
             case SocketLost() if self.state in REACHING:
                 return not self.may_try_another()
+            case Refused(command) if command.request_id == NOBODY and self.state is State.READY:
+                return True
             case _:
                 return isinstance(event, ENDS.get(self.state, ()))
 
@@ -220,6 +225,7 @@ class AnyConnection(RuleBasedStateMachine):
                 self.clock = timer if isinstance(timer, HandshakeTimedOut) else self.clock
             case FetchCredentials():
                 self.fetching += 1
+                assert self.fetching == 1 or self.state is not State.READY, "a broker heaps up work"
             case Route(frames):
                 assert self.accepted, "handed on what a stranger said"
                 assert frames == ARRIVED.frames
@@ -318,10 +324,12 @@ class AnyConnection(RuleBasedStateMachine):
             self.meet(event)
 
     def meet(self, event: Any) -> None:
-        expected = [] if self.lost else [Write]
-        effects = self.tell(event)
+        expected = [] if self.lost else [Write, *([FetchCredentials] if self.challenged_again else [])]
         if isinstance(event, CredentialsFetched):
             self.fetching -= 1
+            self.challenged_again = False
+        effects = self.tell(event)
+        if isinstance(event, CredentialsFetched):
             assert [type(effect) for effect in effects] == expected, "a challenge without an answer"
 
     @precondition(lambda self: self.state in {State.DIALING, State.SECURING})
@@ -384,7 +392,7 @@ class AnyConnection(RuleBasedStateMachine):
         if really:
             self.tell(Close())
 
-    @precondition(lambda self: self.ready or self.lost)
+    @precondition(lambda self: self.state is not State.IDLE)
     @rule(really=st.sampled_from([False, False, False, True]))
     def drop(self, *, really: bool) -> None:
         if really:
@@ -433,7 +441,9 @@ class AnyConnection(RuleBasedStateMachine):
 
     @rule()
     def challenge(self) -> None:
-        fetching = self.fetching + (self.state in {State.CONNECTING, State.READY})
+        is_another = self.ready and self.fetching > 0
+        fetching = self.fetching + (self.state in {State.CONNECTING, State.READY} and not is_another)
+        self.challenged_again = self.challenged_again or is_another
         self.tell(CHALLENGE)
         assert self.fetching == fetching, "a challenge without an answer"
 
@@ -443,11 +453,19 @@ class AnyConnection(RuleBasedStateMachine):
         known = [request for request in reversed(self.requests) if request.request_id is not None]
         awaited = [request for request in known if not request.ended]
         request = data.draw(st.sampled_from([*awaited, *known, Request(None, None, NOTHING_ASKED, ended=True)]))
-        found = (0 if request.ended else 1) if self.ready else None
+        kind = (Unawaited if request.ended else Reply) if self.ready else None
         command = CommandError(request_id=request.request_id, error=ServerError.UnknownError, message="")
         event = Refused(command) if how == "refused" else Answered(answer_to(request, queued=how == "queued"))
         effects = self.tell(event)
-        assert found is None or len(effects) == found, "an answer was lost, or came too late and was not dropped"
+        assert kind is None or [type(effect) for effect in effects] == [kind], (
+            "an answer was lost, or came too late and was not dropped"
+        )
+
+    @rule(luck=st.integers(0, 3))
+    def disown(self, luck: int) -> None:
+        """Be a broker that takes the client for nobody, though not often once in use."""
+        if not (luck and self.ready):
+            self.tell(Refused(CommandError(request_id=NOBODY, error=ServerError.AuthenticationError, message="")))
 
     # What holds all the time.
 
@@ -584,6 +602,8 @@ FAULTS = [
           "went on where it had to end", "suffer"),
     fault(Refused, State.READY, "give_refusal", {"does": "end_refused"},
           "ended where it had to go on", "ask", "answer"),
+    fault(Refused, State.READY, "end_disowned", {"dest": INTERNAL, "does": None},
+          "went on where it had to end", "disown"),
     fault(Drop, State.READY, "end_distrusted", {"dest": INTERNAL, "does": None},
           "went on where it had to end", "drop"),
     fault(StreamBroken, State.READY, "end_broken", {"dest": INTERNAL, "does": None},
@@ -621,6 +641,10 @@ FAULTS = [
           "went on where it had to end", "challenge", "credentials_come"),
     fault(Challenged, State.READY, "fetch_for_challenge", {"does": None},
           "a challenge without an answer", "challenge"),
+    fault(Challenged, State.READY, "note_challenge", {"does": "fetch_for_challenge"},
+          "a broker heaps up work", "challenge", "challenge"),
+    fault(CredentialsFetched, State.READY, "answer_and_fetch_again", {"does": "answer_challenge"},
+          "a challenge without an answer", "challenge", "challenge", "credentials_come"),
     fault(Arrived, State.CONNECTING, "end_out_of_turn", {"does": "route_and_end"},
           "what a stranger said", "send_frames"),
     fault(Arrived, State.DIALING, None, {"does": "route"},

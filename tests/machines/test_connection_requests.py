@@ -9,13 +9,17 @@ from pulsar_actors.exceptions import (
     BrokerRefusal,
     ConnectError,
     ConnectionLost,
+    InvalidArgument,
     Timeout,
+    UnsupportedVersionError,
 )
+from pulsar_actors.machines.connection import State
 from pulsar_actors.machines.connection_events import (
     Answered,
     Ask,
     Challenged,
     Close,
+    Connected,
     CredentialsFailed,
     Dial,
     Lost,
@@ -24,11 +28,17 @@ from pulsar_actors.machines.connection_events import (
     RequestsDue,
     SocketLost,
     TcpOpened,
+    Unawaited,
     Write,
 )
+from pulsar_actors.wire.commands import encode_command
+from pulsar_actors.wire.frames import frame_limit
 from pulsar_actors.wire.PulsarApi_pb2 import (
     CommandAuthChallenge,
+    CommandConnected,
     CommandError,
+    CommandGetLastMessageId,
+    CommandLookupTopic,
     CommandLookupTopicResponse,
     CommandProducer,
     CommandProducerSuccess,
@@ -41,6 +51,51 @@ def test_what_was_never_sent_does_not_claim_to_be_unknown() -> None:
     driven = made(ONE_HOST, Ask(LOOKUP, "token", 30.0), *OPENING, CREDENTIALS, SocketLost("reset"))
     (reply,) = driven.did(Reply)
     assert isinstance(reply.answer, ConnectError)
+
+
+SMALL_BROKER = Connected(CommandConnected(server_version="x", max_message_size=1000))
+ROOM = 1000 + 10 * 1024 - 64
+
+
+def lookup_of(size: int) -> CommandLookupTopic:
+    """Make a command of this size."""
+    empty = CommandLookupTopic(topic="x" * 1000, request_id=0).ByteSize() - 1000
+    return CommandLookupTopic(topic="x" * (size - empty), request_id=0)
+
+
+@pytest.mark.parametrize("early", [False, True])
+def test_a_command_that_the_broker_does_not_take_is_refused_and_costs_nobody_the_connection(early: bool) -> None:  # noqa: FBT001 - a case
+    asks = [Ask(lookup_of(ROOM + 1), "large", 30.0), Ask(lookup_of(ROOM), "fits", 30.0)]
+    driven = made(ONE_HOST, *OPENING, CREDENTIALS)
+    driven.tell(*asks, SMALL_BROKER) if early else driven.tell(SMALL_BROKER)
+    effects = driven.effects if early else [effect for ask in asks for effect in driven.tell(ask)]
+    (reply,) = [effect for effect in effects if isinstance(effect, Reply)]
+    assert (reply.token, type(reply.answer)) == ("large", InvalidArgument)
+    assert str(reply.answer) == (
+        "CommandLookupTopic takes 11,177 bytes, and the broker takes 11,176 at most: names and properties have to be"
+        " shorter"
+    )
+    (written,) = [effect for effect in effects if isinstance(effect, Write)]
+    frame_size = len(encode_command(written.command))
+    assert ROOM < frame_size <= frame_limit(1000)
+    assert driven.machine.state is State.READY
+
+
+@pytest.mark.parametrize("early", [False, True])
+def test_a_command_that_the_broker_is_too_old_for_is_refused_with_both_versions(early: bool) -> None:  # noqa: FBT001 - a case
+    last = CommandGetLastMessageId(consumer_id=1, request_id=0)
+    asks = [Ask(last, "last", 30.0), Ask(LOOKUP, "lookup", 30.0)]
+    old = Connected(CommandConnected(server_version="x", protocol_version=11))
+    driven = made(ONE_HOST, *OPENING, CREDENTIALS)
+    driven.tell(*asks, old) if early else driven.tell(old)
+    effects = driven.effects if early else [effect for ask in asks for effect in driven.tell(ask)]
+    (reply,) = [effect for effect in effects if isinstance(effect, Reply)]
+    assert (reply.token, type(reply.answer)) == ("last", UnsupportedVersionError)
+    assert reply.answer.reason == (
+        "CommandGetLastMessageId came with version 12 of the protocol, and the broker speaks version 11"
+    )
+    (written,) = [effect for effect in effects if isinstance(effect, Write)]
+    assert isinstance(written.command, CommandLookupTopic)
 
 
 def test_a_request_after_the_network_has_ended_the_connection_may_be_repeated_elsewhere() -> None:
@@ -93,8 +148,8 @@ def test_an_error_in_place_of_an_answer_reaches_the_request_with_the_brokers_wor
 def test_a_request_is_answered_once() -> None:
     driven = ready()
     answer = Answered(CommandSuccess(request_id=asked(driven)))
-    assert driven.tell(answer) != []
-    assert driven.tell(answer) == []
+    assert [type(effect) for effect in driven.tell(answer)] == [Reply]
+    assert driven.tell(answer) == [Unawaited(answer.command)]
 
 
 def test_a_request_without_an_answer_times_out_and_a_late_answer_is_dropped() -> None:
@@ -104,9 +159,10 @@ def test_a_request_without_an_answer_times_out_and_a_late_answer_is_dropped() ->
     (reply, timer) = driven.fire(RequestsDue)
     assert (reply.token, type(reply.answer)) == ("first", Timeout)
     assert timer.delay == pytest.approx(3.0)
-    assert driven.tell(Answered(CommandSuccess(request_id=first))) == []
+    late = CommandSuccess(request_id=first)
+    assert driven.tell(Answered(late)) == [Unawaited(late)]
     error = CommandError(request_id=first, error=ServerError.UnknownError, message="")
-    assert driven.tell(Refused(error)) == []
+    assert driven.tell(Refused(error)) == [Unawaited(error)]
 
 
 def test_the_time_of_a_request_runs_while_the_connection_is_being_made() -> None:

@@ -223,6 +223,7 @@ def timed_out() -> Subscriber:
     return driven
 
 
+@pytest.mark.shows("Consumer", "close before creating again")
 def test_an_unanswered_subscribe_is_closed_before_the_next() -> None:
     driven = timed_out()
     (ask,) = driven.effects
@@ -298,6 +299,7 @@ def test_a_broker_sent_close_keeps_the_connection_is_not_answered_and_looks_up_a
     assert driven.did(LookUp)
 
 
+@pytest.mark.shows("Command CloseConsumer", "assignedBrokerServiceUrl")
 @pytest.mark.parametrize(("tls", "url"), [(False, "pulsar://b"), (True, "pulsar+ssl://b")])
 def test_an_assigned_broker_is_gone_to_at_once(tls: bool, url: str) -> None:  # noqa: FBT001 - a case
     driven = ready(tls=tls)
@@ -305,6 +307,7 @@ def test_an_assigned_broker_is_gone_to_at_once(tls: bool, url: str) -> None:  # 
     assert driven.effects == [Detach(1), ClearQueue(driven.generation), Attach(2, url)]
 
 
+@pytest.mark.shows("Command TopicMigrated")
 def test_a_migrated_topic_is_looked_up_in_its_new_cluster_from_then_on() -> None:
     driven = ready()
     driven.tell(Migrated(1, MIGRATE))
@@ -350,6 +353,7 @@ def test_a_reader_goes_on_after_the_last_entry_that_was_opened() -> None:
 # Messages.
 
 
+@pytest.mark.shows("Flow control", "half of the queue")
 def test_entries_are_handed_over_and_permits_come_back_by_the_half_queue() -> None:
     driven = ready()
     driven.receive(incoming(0), incoming(1, batch=3))
@@ -375,6 +379,7 @@ def test_a_queue_of_size_0_asks_for_one_message_while_somebody_waits() -> None:
     assert flows(driven) == [1]
 
 
+@pytest.mark.shows("Command Ack", "validation_error")
 def test_a_corrupt_entry_is_acknowledged_with_its_fault_and_its_permits_return() -> None:
     driven = ready()
     driven.receive(incoming(0, batch=3))
@@ -496,6 +501,8 @@ def test_what_is_not_acknowledged_in_time_comes_again() -> None:
     assert [one.entryId for one in command.message_ids] == [2]
 
 
+@pytest.mark.shows("Command Subscribe", "consumer_epoch")
+@pytest.mark.shows("Command Message", "consumer_epoch")
 def test_in_order_everything_comes_again_in_a_new_epoch_and_what_is_here_goes() -> None:
     driven = ready(ordered=True, ack_timeout=10.0)
     before = driven.generation

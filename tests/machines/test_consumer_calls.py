@@ -21,17 +21,22 @@ from consumer_bench import (
 
 from pulsar_actors.exceptions import (
     AlreadyClosed,
+    BrokerRefusal,
     ConnectError,
     ConnectionLost,
+    ConsumerNotFound,
     InvalidArgument,
     OutcomeUnknown,
     Timeout,
 )
 from pulsar_actors.machines.binding_events import (
+    AskToClose,
     Attach,
     BrokerClosed,
     Close,
     CloseAnswered,
+    CreationFailed,
+    CreationTimedOut,
     Detach,
     Detached,
     EndAtOnce,
@@ -39,6 +44,7 @@ from pulsar_actors.machines.binding_events import (
     Fail,
     LookUp,
     LookupFailed,
+    LookupStumbled,
     Migrated,
     RetryDue,
 )
@@ -48,21 +54,25 @@ from pulsar_actors.machines.consumer_events import (
     Acknowledge,
     AcksDue,
     AskForLast,
+    AskForStats,
     AskToSeek,
     AskToSubscribe,
     AskToTellLast,
+    AskToTellStats,
     AskToUnsubscribe,
     CallTimedOut,
     ClearQueue,
     Done,
     LastMessage,
-    LastNotTold,
     LastTold,
+    NotTold,
+    Opened,
     QuestionsDue,
     Redeliver,
     Seek,
     SeekAnswered,
     SeekFailed,
+    StatsTold,
     Subscribed,
     SubscribeTimedOut,
     Unsubscribe,
@@ -75,12 +85,15 @@ from pulsar_actors.wire.message_id import EARLIEST, LATEST, MessageId
 from pulsar_actors.wire.PulsarApi_pb2 import (
     CommandAck,
     CommandCloseConsumer,
+    CommandConsumerStatsResponse,
     CommandFlow,
     CommandGetLastMessageIdResponse,
     CommandRedeliverUnacknowledgedMessages,
     CommandSeek,
     MessageIdData,
 )
+
+NOT_FOUND = BrokerRefusal("MetadataError", "Consumer not found")
 
 # Seek.
 
@@ -176,6 +189,12 @@ def test_a_second_seek_is_refused_while_one_runs() -> None:
 CALLS = [(Seek("x", plain(4)), AskToSeek, SeekAnswered), (Unsubscribe("x"), AskToUnsubscribe, UnsubscribeAnswered)]
 
 
+def time_left(driven: Subscriber, ask: type) -> float:
+    """For how long somebody waits for the call: for a seek the connection, for an unsubscribe the machine."""
+    (sent,) = driven.did(ask)
+    return driven.timers[CallTimedOut].delay if ask is AskToUnsubscribe else sent.timeout
+
+
 def rebinding(state: State) -> Subscriber:
     """Make a consumer that has lost its binding and is on its way to the next."""
     driven = ready()
@@ -214,7 +233,7 @@ def test_a_call_without_a_binding_waits_for_the_next_and_leaves_with_it(
     deadline = driven.now + 25.0
     bind(driven)
     assert flows(driven) == [4]
-    assert [sent.timeout for sent in driven.did(ask)] == [deadline - driven.now]
+    assert time_left(driven, ask) == deadline - driven.now
     driven.tell(answer(driven.attempt))
     assert driven.did(Done) == [Done("x")]
 
@@ -254,7 +273,7 @@ def test_a_seek_that_is_done_but_for_the_binding_does_not_wait_for_that_longer_t
     assert driven.did(Done) == []
 
 
-def test_a_call_that_was_sent_is_timed_by_its_request_alone() -> None:
+def test_a_seek_that_was_sent_is_timed_by_its_request_alone() -> None:
     driven = rebinding(State.SUBSCRIBING)
     driven.tell(Seek("x", plain(4)))
     bind(driven)
@@ -334,6 +353,74 @@ def test_unsubscribing_sends_the_acknowledgements_and_ends_the_consumer() -> Non
     assert driven.effects == [Done("call"), Detach(1), Ended(None)]
 
 
+def test_an_unsubscribe_that_is_answered_late_fails_as_unknown_and_ends_the_consumer_all_the_same() -> None:
+    driven = ready()
+    driven.tell(Unsubscribe("call"))
+    attempt = driven.attempt
+    driven.fire(CallTimedOut)
+    (failed,) = driven.did(Fail)
+    assert (failed.token, type(failed.error)) == ("call", Timeout)
+    assert str(failed.error) == "the unsubscribe may have taken effect, or not: the broker has not answered in time"
+    driven.receive(incoming(0))
+    assert entries(driven) == [0]
+    driven.tell(UnsubscribeAnswered(attempt))
+    assert driven.effects == [Detach(1), Ended(None)]
+
+
+def test_an_unsubscribe_that_is_asked_for_again_waits_for_the_answer_that_is_still_to_come() -> None:
+    driven = ready()
+    driven.tell(Unsubscribe("call"))
+    driven.fire(CallTimedOut)
+    driven.tell(Unsubscribe("again"))
+    assert not driven.did(AskToUnsubscribe)
+    driven.tell(Seek("seek", plain(3)))
+    assert [one.token for one in driven.did(Fail)] == ["seek"]
+    driven.tell(UnsubscribeAnswered(driven.attempt))
+    assert driven.did(Done) == [Done("again")]
+
+
+@pytest.mark.parametrize("refusal", [BrokerRefusal("MetadataError", "Consumer not found"), ConsumerNotFound("x", "y")])
+@pytest.mark.parametrize("closed", [False, True])
+def test_a_seek_that_a_broker_refuses_because_it_has_given_the_topic_away_is_made_at_the_next(
+    refusal: BrokerRefusal,
+    closed: bool,  # noqa: FBT001 - a case
+) -> None:
+    driven = ready()
+    driven.tell(Seek("seek", plain(3)))
+    if closed:
+        driven.tell(BrokerClosed(1, CLOSE))
+    driven.tell(SeekFailed(driven.attempt, refusal))
+    assert driven.did(Detach) == [Detach(1)]
+    assert not driven.did(Fail)
+    driven.fire(RetryDue)
+    driven.subscribe()
+    (ask,) = driven.did(AskToSeek)
+    assert ask.command.message_id.entryId == 3
+    driven.tell(SeekAnswered(driven.attempt))
+    assert driven.did(Done) == [Done("seek")]
+
+
+def test_a_seek_that_is_made_again_does_not_wait_longer_than_was_agreed() -> None:
+    driven = ready()
+    driven.tell(Seek("seek", plain(3)))
+    driven.now += 29
+    driven.tell(SeekFailed(driven.attempt, NOT_FOUND))
+    assert driven.timers[CallTimedOut].delay == 1.0
+    driven.fire(CallTimedOut)
+    (failed,) = driven.did(Fail)
+    assert isinstance(failed.error, ConnectError)
+
+
+def test_an_unsubscribe_that_a_broker_refuses_because_it_has_given_the_topic_away_is_made_at_the_next() -> None:
+    driven = ready()
+    driven.tell(Unsubscribe("call"), UnsubscribeFailed(driven.attempt + 1, NOT_FOUND))
+    driven.fire(RetryDue)
+    driven.subscribe()
+    assert driven.did(AskToUnsubscribe)
+    driven.tell(UnsubscribeAnswered(driven.attempt))
+    assert driven.did(Done) == [Done("call")]
+
+
 def test_a_refused_unsubscribe_changes_nothing() -> None:
     driven = ready()
     driven.tell(Unsubscribe("call"))
@@ -362,9 +449,10 @@ def test_an_unsubscribe_waits_for_a_seek_to_be_bound_again() -> None:
     assert isinstance(failed.error, InvalidArgument)
 
 
-# Which message is the last.
+# Questions.
 
 
+STATS = CommandConsumerStatsResponse(request_id=1, msgBacklog=3)
 LAST = CommandGetLastMessageIdResponse(last_message_id=MessageIdData(ledgerId=3, entryId=9), request_id=1)
 
 
@@ -411,7 +499,7 @@ def test_a_reader_that_began_at_the_end_goes_on_from_there_on_its_next_binding()
     driven = at_the_end()
     ask = asked(driven)
     assert (ask.question, ask.timeout) == (0, 30.0)
-    assert driven.tell(LastTold(0, BEGAN_AFTER_4)) == []
+    assert driven.tell(LastTold(0, BEGAN_AFTER_4)) == [Opened()]
     assert start_of_the_next(driven) == plain(4)
     driven.tell(Subscribed(driven.attempt))
     assert driven.did(AskToTellLast) == []
@@ -423,13 +511,31 @@ def test_it_goes_on_from_what_it_opened_if_there_is_such() -> None:
     assert start_of_the_next(driven, plain(6)) == plain(6)
 
 
-@pytest.mark.parametrize("answer", [LastTold(0, LAST), LastNotTold(0, NOT_READY)], ids=["unsaid", "refused"])
+@pytest.mark.parametrize("answer", [LastTold(0, LAST), NotTold(0, NOT_READY)], ids=["unsaid", "refused"])
 def test_a_broker_that_does_not_say_where_the_reader_began_is_asked_again_on_the_next_binding(answer: Any) -> None:
     driven = at_the_end()
-    assert driven.tell(answer) == []
+    assert driven.tell(answer) == [Opened()]
     assert start_of_the_next(driven) == LATEST
     driven.tell(Subscribed(driven.attempt))
     assert asked(driven).question == 0
+
+
+def test_nobody_is_told_of_a_reader_at_the_end_before_the_broker_has_said_where_that_is() -> None:
+    driven = at_the_end()
+    assert driven.did(Opened) == []
+    assert start_of_the_next(driven) == LATEST
+    driven.tell(Subscribed(driven.attempt))
+    assert driven.did(Opened) == []
+    assert driven.tell(LastTold(0, BEGAN_AFTER_4)) == [Opened()]
+
+
+def test_a_reader_that_is_never_told_where_it_began_fails_in_time_and_leaves_nothing_behind() -> None:
+    driven = at_the_end()
+    driven.fire(CreationTimedOut)
+    assert driven.machine.state is State.CLOSING
+    (failed,) = driven.did(CreationFailed)
+    assert isinstance(failed.error, Timeout)
+    assert driven.did(AskToClose)
 
 
 def test_a_reader_that_has_sought_the_end_asks_which_that_is_whether_the_broker_closed_it_or_not() -> None:
@@ -456,8 +562,8 @@ def test_nobody_asks_a_topic_that_is_not_stored_or_a_broker_that_keeps_the_place
 def test_a_refusal_to_tell_the_last_message_is_passed_on() -> None:
     driven = ready()
     driven.tell(AskForLast("x", driven.now + 30.0))
-    assert driven.tell(LastNotTold(1, NOT_READY)) == [Fail("x", NOT_READY)]
-    assert driven.tell(LastNotTold(1, NOT_READY)) == []
+    assert driven.tell(NotTold(1, NOT_READY)) == [Fail("x", NOT_READY)]
+    assert driven.tell(NotTold(1, NOT_READY)) == []
 
 
 @pytest.mark.parametrize("event", [Detached(1, LOST), Migrated(1, MIGRATE), BrokerClosed(1, CLOSE)])
@@ -472,7 +578,7 @@ def test_a_question_that_loses_its_broker_is_asked_again_as_soon_as_there_is_ano
     driven.subscribe()
     ask = asked(driven)
     assert (ask.question, ask.timeout) == (2, left)
-    assert driven.tell(LastTold(1, LAST), LastNotTold(1, NOT_READY)) == []
+    assert driven.tell(LastTold(1, LAST), NotTold(1, NOT_READY)) == []
     assert driven.tell(LastTold(2, LAST)) == [Done("x", LastMessage(MessageId(3, 9), None))]
 
 
@@ -526,6 +632,94 @@ def test_a_failure_since_the_question_was_asked_is_named_though_there_is_a_bindi
     assert str(failed.error).endswith("the consumer is READY; the last failure was: reset")
 
 
+def test_an_asking_without_an_answer_names_what_the_one_before_has_met() -> None:
+    driven = ready()
+    driven.tell(AskForLast("x", driven.now + 30.0), Detached(1, LOST))
+    driven.fire(RetryDue)
+    driven.subscribe()
+    driven.tell(NotTold(asked(driven).question, Timeout("the broker has not answered in time")))
+    (failed,) = driven.did(Fail)
+    assert (failed.token, type(failed.error)) == ("x", Timeout)
+    assert str(failed.error) == (
+        "which message of t is the last was not told in time: the consumer is READY; the last failure was: reset"
+    )
+
+
+def test_an_asking_that_the_broker_did_not_know_the_consumer_for_is_named_too() -> None:
+    driven = ready()
+    driven.tell(AskForStats("x", driven.now + 30.0), NotTold(1, NOT_FOUND))
+    driven.fire(QuestionsDue)
+    (failed,) = driven.did(Fail)
+    assert str(failed.error).endswith("; the last failure was: MetadataError: Consumer not found")
+
+
+def test_a_question_is_not_told_of_failures_from_before_it_was_asked_however_many_others_they_met() -> None:
+    driven = ready()
+    driven.tell(AskForLast("first", driven.now + 30.0), Detached(1, LOST))
+    driven.fire(RetryDue)
+    driven.subscribe()
+    driven.tell(AskForLast("second", driven.now + 30.0))
+    driven.tell(NotTold(asked(driven).question, Timeout("late")))
+    (failed,) = driven.did(Fail)
+    assert failed.token == "second"
+    assert str(failed.error).endswith("the consumer is READY")
+
+
+def test_a_question_asked_while_bound_is_not_told_of_what_a_receipt_has_waited_through() -> None:
+    driven = ready(receipts=True)
+    acknowledge(driven, plain(0), token="waits")
+    driven.tell(Detached(1, LOST))
+    driven.fire(RetryDue)
+    driven.subscribe()
+    driven.tell(AskForLast("x", driven.now + 1.0))
+    driven.fire(QuestionsDue)
+    (failed,) = driven.did(Fail)
+    assert str(failed.error).endswith("the consumer is READY")
+
+
+def test_what_an_unfinished_lookup_has_met_is_named_by_a_call_and_a_question_that_wait_for_it() -> None:
+    driven = rebinding(State.LOOKING_UP)
+    driven.tell(Seek("seek", plain(3)), AskForLast("last", driven.now + 30.0))
+    driven.tell(LookupStumbled(driven.attempt - 1, ConnectError("before")), LookupStumbled(driven.attempt, NOT_READY))
+    driven.fire(CallTimedOut)
+    driven.fire(QuestionsDue)
+    (last,) = driven.did(Fail)
+    assert str(last.error).endswith("the consumer is LOOKING_UP; the last failure was: ServiceNotReady: starting")
+
+
+def test_a_seek_that_is_made_again_and_has_no_answer_names_what_the_first_has_met() -> None:
+    driven = ready()
+    driven.tell(Seek("seek", plain(3)), SeekFailed(driven.attempt + 1, NOT_FOUND))
+    driven.fire(RetryDue)
+    driven.subscribe()
+    driven.tell(SeekFailed(driven.attempt, Timeout("the broker has not answered in time")))
+    (failed,) = driven.did(Fail)
+    assert str(failed.error) == (
+        "the broker has not answered in time; the last failure was: MetadataError: Consumer not found"
+    )
+
+
+def test_an_unsubscribe_that_waited_and_has_no_answer_names_why_it_had_to_wait() -> None:
+    driven = rebinding(State.WAITING)
+    driven.tell(Unsubscribe("call"))
+    bind(driven)
+    driven.fire(CallTimedOut)
+    (failed,) = driven.did(Fail)
+    assert str(failed.error) == (
+        "the unsubscribe may have taken effect, or not: the broker has not answered in time;"
+        " the last failure was: reset"
+    )
+
+
+def test_a_call_made_while_all_is_well_blames_nothing() -> None:
+    driven = rebinding(State.WAITING)
+    bind(driven)
+    driven.tell(Unsubscribe("call"))
+    driven.fire(CallTimedOut)
+    (failed,) = driven.did(Fail)
+    assert str(failed.error).endswith("the broker has not answered in time")
+
+
 def test_one_timer_serves_all_questions() -> None:
     driven = ready()
     driven.tell(AskForLast("first", driven.now + 30.0))
@@ -559,3 +753,33 @@ def test_closing_does_not_claim_to_know_what_became_of_a_call_on_its_way(end: An
     driven.tell(end)
     (failed,) = driven.did(Fail)
     assert (failed.token, type(failed.error)) == ("token", OutcomeUnknown)
+
+
+def test_what_the_broker_counts_is_asked_for_and_told() -> None:
+    driven = ready()
+    driven.tell(AskForStats("call", 130.0))
+    (ask,) = driven.did(AskToTellStats)
+    assert (ask.command.consumer_id, ask.timeout) == (7, 30.0)
+    driven.tell(StatsTold(ask.question, STATS))
+    assert driven.effects == [Done("call", STATS)]
+
+
+def test_a_question_about_a_consumer_that_the_broker_has_forgotten_is_put_to_the_next() -> None:
+    driven = ready()
+    driven.tell(AskForStats("call", 130.0))
+    driven.tell(NotTold(driven.did(AskToTellStats)[0].question, ConsumerNotFound("ConsumerNotFound", "x")))
+    assert driven.effects == []
+    driven.tell(BrokerClosed(1, CLOSE))
+    driven.fire(RetryDue)
+    driven.subscribe()
+    (ask,) = driven.did(AskToTellStats)
+    driven.tell(StatsTold(ask.question, STATS))
+    assert driven.did(Done) == [Done("call", STATS)]
+
+
+def test_what_the_broker_counts_and_does_not_tell_in_time_is_named() -> None:
+    driven = ready()
+    driven.tell(AskForStats("call", 101.0))
+    driven.fire(QuestionsDue)
+    (failed,) = driven.did(Fail)
+    assert str(failed.error) == "what the broker counts of a consumer of t was not told in time: the consumer is READY"

@@ -22,7 +22,7 @@ def busy() -> Ledgers:
     for entry in (FIRST, SECOND):
         made.redelivery.refused(entry, 0, 0.0)
         made.dead.arrived(entry, 1, (delivery,))
-    made.timeouts.handed_out([FIRST, SECOND], 0.0)
+    made.timeouts.handed_out([(FIRST, 0), (SECOND, 0)], 0.0)
     return made
 
 

@@ -18,7 +18,7 @@ from hypothesis.stateful import (
 )
 from mutants import Fault, Hunt, fault, hunting
 
-from pulsar_actors.exceptions import AlreadyClosed, BrokerRefusal, ConnectionLost, Timeout
+from pulsar_actors.exceptions import AlreadyClosed, BrokerRefusal, ConnectError, ConnectionLost, Timeout
 from pulsar_actors.machines.binding_events import (
     AskToClose,
     Attach,
@@ -36,6 +36,7 @@ from pulsar_actors.machines.binding_events import (
     LookedUp,
     LookUp,
     LookupFailed,
+    LookupStumbled,
     Migrated,
     Misanswered,
     Open,
@@ -50,20 +51,24 @@ from pulsar_actors.machines.consumer_events import (
     AcksAnswered,
     AcksDue,
     AskForLast,
+    AskForStats,
     AskToAck,
     AskToSeek,
     AskToSubscribe,
     AskToTellLast,
+    AskToTellStats,
     AskToUnsubscribe,
     Attached,
+    CallTimedOut,
     ClearQueue,
     Done,
     HandedOut,
     HandOver,
-    LastNotTold,
     LastTold,
     MessagesArrived,
+    NotTold,
     Opened,
+    ReceiptsDue,
     Redeliver,
     Refuse,
     Returned,
@@ -71,6 +76,7 @@ from pulsar_actors.machines.consumer_events import (
     SeekAnswered,
     SeekFailed,
     Spoiled,
+    StatsTold,
     Subscribed,
     SubscribeRefused,
     SubscribeTimedOut,
@@ -88,6 +94,7 @@ from pulsar_actors.wire.message_id import MessageId
 from pulsar_actors.wire.PulsarApi_pb2 import (
     CommandAck,
     CommandCloseConsumer,
+    CommandConsumerStatsResponse,
     CommandFlow,
     CommandGetLastMessageIdResponse,
     CommandProducerSuccess,
@@ -100,7 +107,9 @@ QUEUE = 4
 ENTRIES = 9
 LOST = ConnectionLost("reset")
 NOT_READY = BrokerRefusal("ServiceNotReady", "starting")
+NOT_FOUND = BrokerRefusal("MetadataError", "Consumer not found")
 GONE = BrokerRefusal("TopicNotFound", "gone")
+NO_ANSWER = Timeout("no answer in time")
 NO_ID = 2**64 - 1
 CLOSES = [
     CommandCloseConsumer(consumer_id=7, request_id=NO_ID),
@@ -109,10 +118,16 @@ CLOSES = [
 MIGRATION = CommandTopicMigrated(
     resource_id=7, resource_type=CommandTopicMigrated.Consumer, brokerServiceUrl="pulsar://c"
 )
+STATS = CommandConsumerStatsResponse(request_id=1, msgBacklog=3)
 LAST = CommandGetLastMessageIdResponse(last_message_id=MessageIdData(ledgerId=1, entryId=8), request_id=1)
 SELDOM = st.sampled_from([False, False, True])  # or a consumer would hardly live long enough to do wrong
 AGES = st.sampled_from([0, 0, 0, 1])
 Place = tuple[int, int]  # entry, index in its batch
+CREATION = -1
+RAISES_DOUBT = (  # what may be the last failure from then on, or may have ended what failed
+    LookupFailed, Detached, SubscribeRefused, SubscribeTimedOut, CloseTimedOut, BrokerClosed, Misanswered, SeekFailed,
+    UnsubscribeFailed, NotTold, Migrated,
+)  # fmt: skip
 
 
 OWED: dict[State, type] = {  # what was asked for last, in each state that waits for an answer
@@ -169,15 +184,17 @@ class AnyConsumer(RuleBasedStateMachine):
         self.acknowledged: set[Place] = set()
         self.unanswered_acks: list[int] = []
         self.questions: list[int] = []  # the calls that ask for the last message
-        self.unanswered: list[int] = []  # the questions that the broker has now
+        self.unanswered: list[AskToTellLast | AskToTellStats] = []  # the questions that the broker has now
         self.epoch = self.brokers_epoch = 0
         self.in_the_middle = False
         self.asked: type | None = None
         self.bound = False
         self.may_be_bound = False  # a SUBSCRIBE was given up, and neither its close nor its connection ended it
-        self.seek_is_open = False
+        self.seek_is_open = self.seek_is_done = self.unsubscribe_is_open = False
+        self.seeks: set[int] = set()
         self.flows: list[int] = []
-        self.calls = 0
+        self.calls = self.stumbles = 0
+        self.failures: dict[object, str] = {}  # by call: the last one that there is no doubt about
         self.ends: Counter[object] = Counter()
         self.opened = self.failed = self.ended = 0
 
@@ -193,6 +210,8 @@ class AnyConsumer(RuleBasedStateMachine):
 
     def tell(self, event: Any) -> list[Any]:
         self.in_the_middle = True
+        if isinstance(event, RAISES_DOUBT) and getattr(event, "error", None) is not NO_ANSWER:
+            self.failures = {}
         effects = self.machine.handle(event, self.now)
         for effect in effects:
             self.perform(effect)
@@ -213,10 +232,12 @@ class AnyConsumer(RuleBasedStateMachine):
             case HandOver(entries):
                 self.queue += entries
             case Detach():
-                self.bound = False
+                self.bound = self.unsubscribe_is_open = False
             case DropConnection():
                 self.bound = self.may_be_bound = False
-            case AskToSubscribe() | AskToSeek() | AskToAck() | AskToTellLast() | Tell():
+            case AskToUnsubscribe():
+                self.unsubscribe_is_open = True
+            case AskToSubscribe() | AskToSeek() | AskToAck() | AskToTellLast() | AskToTellStats() | Tell():
                 self.hear(effect)
             case _:
                 self.count_end(effect)
@@ -225,16 +246,24 @@ class AnyConsumer(RuleBasedStateMachine):
         match effect:
             case Opened():
                 self.opened += 1
-            case CreationFailed():
+            case CreationFailed(error):
                 self.failed += 1
+                self.hear_why(CREATION, error)
             case Ended():
                 self.ended += 1
             case Done(token) | Fail(token, _):
                 self.ends[token] += 1
+                self.hear_why(token, getattr(effect, "error", None))
+                assert self.seek_is_done or token not in self.seeks or isinstance(effect, Fail), "a seek was not done"
             case Acked(tokens, _):
                 self.ends.update(tokens)
             case _:
                 pass
+
+    def hear_why(self, call: object, error: Exception | None) -> None:
+        """Be whoever has waited."""
+        if isinstance(error, Timeout | ConnectError):
+            assert self.failures.get(call, "") in str(error), "not told what went wrong last"
 
     def hear(self, effect: Any) -> None:
         """Be the broker."""
@@ -245,11 +274,11 @@ class AnyConsumer(RuleBasedStateMachine):
             return
         assert self.bound, "spoke without a binding"
         if isinstance(effect, AskToSeek):
-            self.seek_is_open = True
+            self.seek_is_open, self.seek_is_done = True, False
         if isinstance(effect, AskToAck):
             self.unanswered_acks.append(effect.ack)
-        if isinstance(effect, AskToTellLast):
-            self.unanswered.append(effect.question)
+        if isinstance(effect, AskToTellLast | AskToTellStats):
+            self.unanswered.append(effect)
         self.obey(effect.command)
 
     def obey(self, command: Any) -> None:
@@ -312,10 +341,13 @@ class AnyConsumer(RuleBasedStateMachine):
             self.may_be_bound = False
         if isinstance(event, BrokerClosed | Detached | Migrated):
             self.bound = False
+        if isinstance(event, UnsubscribeFailed | Detached):  # nobody is left to say that it was done
+            self.unsubscribe_is_open = False
         if isinstance(event, Detached | Migrated) or (seek and self.seek_is_open):
             self.seek_is_open = False
             if isinstance(event, SeekAnswered):
                 self.acknowledged = set()
+                self.seek_is_done = True
         if state is State.SUBSCRIBING and isinstance(event, Subscribed):
             self.bound, self.permits, self.flows, self.unanswered = True, 0, [], []
         self.tell(event)
@@ -330,7 +362,7 @@ class AnyConsumer(RuleBasedStateMachine):
     def connection(self) -> int:
         return self.machine.deliveries.generation.connection
 
-    @rule(happens=SELDOM, error=st.sampled_from([NOT_READY, NOT_READY, GONE]), age=AGES)
+    @rule(happens=SELDOM, error=st.sampled_from([NOT_READY, NOT_FOUND, NOT_READY, GONE]), age=AGES)
     def question_fails(self, *, happens: bool, error: BrokerRefusal, age: int) -> None:
         """Fail what was asked last: a lookup, a subscribe, a seek or an unsubscribe."""
         kinds = {
@@ -351,10 +383,23 @@ class AnyConsumer(RuleBasedStateMachine):
         if happens or self.unlucky:
             self.meet_aged(events.get(self.state, SubscribeTimedOut(attempt)), age)
 
+    @precondition(lambda self: self.state is State.LOOKING_UP)
+    @rule(age=AGES)
+    def lookup_stumbles(self, age: int) -> None:
+        """Have the lookup that goes on meet something; all who wait are to hear of it, should they wait in vain."""
+        self.stumbles += 1
+        failure = f"stumble {self.stumbles}."
+        self.tell(LookupStumbled(self.attempt - age, ConnectError(failure)))
+        if not age:
+            self.failures = dict.fromkeys((CREATION, *range(1, self.calls + 1)), failure)
+
     @rule(happens=SELDOM, age=AGES)
     def lose_connection(self, *, happens: bool, age: int) -> None:
         if happens or self.unlucky:
+            was_bound = self.state in BOUND
             self.meet_aged(Detached(self.connection - age, LOST), age)
+            if was_bound and not age:
+                self.failures = dict.fromkeys(range(1, self.calls + 1), str(LOST))
 
     @precondition(lambda self: self.state in {*FOUND, State.CLOSING})
     @rule(happens=SELDOM)
@@ -385,8 +430,9 @@ class AnyConsumer(RuleBasedStateMachine):
 
     @rule(happens=SELDOM)
     def unsubscribe_succeeds(self, *, happens: bool) -> None:
-        if (happens or self.unlucky) and self.state is State.UNSUBSCRIBING:
+        if (happens or self.unlucky) and self.unsubscribe_is_open and self.state is not State.CLOSING:
             self.meet(UnsubscribeAnswered(self.attempt))
+            assert self.state in OVER, "lives on without its subscription"
 
     @precondition(lambda self: self.bound and self.state in BOUND and self.permits > 0)
     @rule(data=st.data())
@@ -410,10 +456,23 @@ class AnyConsumer(RuleBasedStateMachine):
         self.tell(AcksAnswered(self.unanswered_acks.pop(0), NOT_READY if refused else None))
 
     @precondition(lambda self: self.unanswered)
-    @rule(refused=st.booleans())
-    def tell_last(self, *, refused: bool) -> None:
-        question = self.unanswered.pop(0)
-        self.tell(LastNotTold(question, NOT_READY) if refused else LastTold(question, LAST))
+    @rule(refusal=st.sampled_from([None, None, NOT_READY, NOT_FOUND]))
+    def answer_question(self, refusal: BrokerRefusal | None) -> None:
+        asked = self.unanswered.pop(0)
+        if refusal is not None:
+            self.tell(NotTold(asked.question, refusal))
+            if refusal is NOT_FOUND:  # it has given the consumer up, and says so next
+                self.meet(BrokerClosed(self.connection, CLOSES[0]))
+        elif isinstance(asked, AskToTellLast):
+            self.tell(LastTold(asked.question, LAST))
+        else:
+            self.tell(StatsTold(asked.question, STATS))
+
+    @precondition(lambda self: self.unanswered)
+    @rule(happens=SELDOM)
+    def question_has_no_answer(self, *, happens: bool) -> None:
+        if happens or self.unlucky:
+            self.tell(NotTold(self.unanswered.pop(0).question, NO_ANSWER))
 
     @precondition(lambda self: self.timers)
     @rule(data=st.data())
@@ -481,14 +540,16 @@ class AnyConsumer(RuleBasedStateMachine):
     @precondition(lambda self: self.opened)
     @rule(entry=st.integers(0, ENTRIES - 1))
     def seek(self, entry: int) -> None:
-        self.tell(Seek(self.new_call(), MessageId(1, entry)))
+        call = self.new_call()
+        self.seeks.add(call)
+        self.tell(Seek(call, MessageId(1, entry)))
 
     @precondition(lambda self: self.opened)
-    @rule(patience=st.sampled_from([1.0, 30.0]))
-    def ask_for_last(self, patience: float) -> None:
+    @rule(patience=st.sampled_from([1.0, 30.0]), ask=st.sampled_from([AskForLast, AskForStats]))
+    def put_question(self, patience: float, ask: type) -> None:
         call = self.new_call()
         self.questions.append(call)
-        self.tell(AskForLast(call, self.now + patience))
+        self.tell(ask(call, self.now + patience))
 
     @precondition(lambda self: self.opened)
     @rule(really=st.sampled_from([False, False, True]))
@@ -573,7 +634,7 @@ def grant_twice(self: Consumer, event: Subscribed, now: float) -> list[Any]:
 
 
 def begin_without_asking(self: Consumer, event: Subscribed, now: float) -> list[Any]:
-    return [effect for effect in self.begin(event, now) if not isinstance(effect, AskToTellLast)]
+    return [effect for effect in self.begin(event, now) if not isinstance(effect, AskToTellLast | AskToTellStats)]
 
 
 def end_forgetting_the_call(self: Consumer, event: Close, now: float) -> list[Any]:
@@ -606,11 +667,16 @@ def finish_twice(self: Consumer, event: SeekAnswered, now: float) -> list[Any]:
     return [*effects, *(effect for effect in effects if isinstance(effect, Done))]
 
 
+def fail_receipts_twice(self: Consumer, event: ReceiptsDue, now: float) -> list[Any]:
+    effects = [*self.fail_late_receipts(event, now)]
+    return [*effects, *(effect for effect in effects if isinstance(effect, Acked))]
+
+
 FURTHER: dict[str, Callable[..., Any]] = {
     method.__name__: method
     for method in (
         grant_too_much, grant_twice, begin_without_asking, mark_another, mark_up_to_another, subscribe_in_an_old_epoch,
-        finish_silently, finish_twice, end_forgetting_the_call,
+        finish_silently, finish_twice, end_forgetting_the_call, fail_receipts_twice,
     )
 }  # fmt: skip
 
@@ -641,9 +707,9 @@ FAULTS = [
           "subscribed while a close was owed", "broker_closes", "go_on"),
     fault(CloseTimedOut, State.CLOSE_PENDING, "drop_unanswering", {"does": "let_go"},
           "subscribed while a close was owed", "nobody_answers", "go_on"),
-    fault(BrokerClosed, State.READY, "let_go", {"dest": State.SUBSCRIBING},
+    fault(BrokerClosed, State.READY, "let_go_closed", {"dest": State.SUBSCRIBING},
           "waits for nothing", "broker_closes"),
-    fault(BrokerClosed, State.READY, "let_go", {"dest": INTERNAL, "does": None},
+    fault(BrokerClosed, State.READY, "let_go_closed", {"dest": INTERNAL, "does": None},
           "spoke without a binding", "broker_closes", "redeliver"),
     fault(Redeliver, State.READY, "redeliver_all", {"does": None},
           "no new epoch", "redeliver"),
@@ -668,13 +734,25 @@ FAULTS = [
     fault(Misanswered, State.READY, "drop_misanswering", {"does": None},
           "mixes things up", "broker_mixes_up"),
     fault(AskForLast, State.READY, "put_question", {"does": "note_question"},
-          "a question was not asked", "ask_for_last"),
+          "a question was not asked", "put_question"),
     fault(Subscribed, State.SUBSCRIBING, "begin", {"does": "begin_without_asking"},
-          "a question was not asked", "ask_for_last", "lose_connection", "go_on"),
+          "a question was not asked", "put_question", "lose_connection", "go_on"),
     fault(LastTold, State.READY, "answer_question", {"does": None},
-          "a question was not asked", "ask_for_last", "tell_last"),
+          "a question was not asked", "put_question", "answer_question"),
+    fault(StatsTold, State.READY, "pass_stats_on", {"does": None},
+          "a question was not asked", "put_question", "answer_question"),
+    fault(ReceiptsDue, State.READY, "fail_late_receipts", {"does": "fail_receipts_twice"},
+          "a call ended twice", "send", "open_entry", "acknowledge", "time_passes"),
+    fault(SeekFailed, State.SEEKING, "try_again_when_bound", {"does": "let_go"},
+          "was not done", "seek", "question_fails", "go_on"),
+    fault(CallTimedOut, State.UNSUBSCRIBING, "fail_unanswered_call", {"dest": State.READY},
+          "without its subscription", "unsubscribe", "time_passes", "unsubscribe_succeeds"),
     fault(AskForLast, State.WAITING, "note_question", {"does": None},
-          "a call did not end", "ask_for_last", "lose_connection"),
+          "a call did not end", "put_question", "lose_connection"),
+    fault(LookupStumbled, State.LOOKING_UP, "note_failure", {"does": None},
+          "not told what went wrong last", "lookup_stumbles", "time_passes", "go_on"),
+    fault(NotTold, State.READY, "fail_late_question", {"does": "fail_question"},
+          "not told what went wrong last", "put_question", "lose_connection", "go_on", "question_has_no_answer"),
     fault(Close, State.READY, "finish", {"dest": State.CLOSED},
           "against what was said", "close"),
 ]
@@ -689,5 +767,5 @@ class UnluckyConsumer(AnyConsumer):
 
 @pytest.mark.parametrize("fault", FAULTS, ids=str)
 def test_a_chart_that_breaks_a_promise_is_found_out(fault: Fault) -> None:
-    steps = {State.CONNECTING: 2, State.SUBSCRIBING: 3, State.CLOSE_PENDING: 3}.get(fault.state, 4)
+    steps = {State.LOOKING_UP: 1, State.CONNECTING: 2, State.SUBSCRIBING: 3, State.CLOSE_PENDING: 3}.get(fault.state, 4)
     Hunt(CHART, Consumer, UnluckyConsumer, FURTHER, HUNT).find_out(fault, steps)

@@ -17,7 +17,7 @@ from pulsar_actors.wire.PulsarApi_pb2 import CommandAck, CommandMessage, Compres
 Fault = CommandAck.ValidationError
 
 
-def take(held: Ledgers, *messages: Incoming) -> Intake:
+def take(held: Ledgers, *messages: Incoming, reads: bool = False) -> Intake:
     held.acks.largest_batch = 166
     intake = EntryIntake(
         redelivery=held.redelivery,
@@ -26,6 +26,7 @@ def take(held: Ledgers, *messages: Incoming) -> Intake:
         chunks=held.chunks,
         dead=held.dead,
     )
+    intake.leaves_out_acknowledged = not reads
     return intake.take(messages, 0.0, NOW_MS)
 
 
@@ -223,9 +224,17 @@ def test_a_reader_that_was_sent_back_gets_again_what_it_has_read_and_so_acknowle
     held.start.opened(MessageId(1, 2))
     held.start.subscribe(0)
     held.acks.acknowledge([MessageId(1, 0), *(MessageId(1, 1, -1, index, 3) for index in (0, 1))], Generation(), 0.0)
-    intake = take(held, incoming(0), batch(1, 3), batch(2, 2))
+    intake = take(held, incoming(0), batch(1, 3), batch(2, 2), reads=True)
     assert wanted(intake) == [1, 0b111, 0b11]
     assert intake.returned == 0
+
+
+def test_a_consumer_whose_subscription_is_not_durable_does_not_get_again_what_it_has_acknowledged() -> None:
+    held = ledgers(start=StartPosition(MessageId(1, 2), durable=False))
+    held.acks.acknowledge([MessageId(1, 3), MessageId(1, 4, -1, 1, 3)], Generation(), 0.0)
+    intake = take(held, incoming(3), batch(4, 3))
+    assert wanted(intake) == [0b101]
+    assert intake.returned == 2
 
 
 @pytest.mark.parametrize(

@@ -6,12 +6,14 @@ from driven import Driven
 from pulsar_actors.exceptions import (
     AlreadyClosed,
     AuthenticationError,
+    AuthorizationError,
     BrokerRefusal,
     CertificateRefused,
     ConnectError,
     ConnectionLost,
     InvalidArgument,
     LimitReached,
+    Misdirected,
     Timeout,
 )
 from pulsar_actors.machines.lookup import MAX_REDIRECTS, Lookup, State
@@ -29,7 +31,10 @@ from pulsar_actors.machines.lookup_events import (
     NotFound,
     OperationTimedOut,
     Queue,
+    Redirected,
     Refused,
+    ServiceChanged,
+    Stumbled,
     TakeTurn,
     Target,
     TurnAway,
@@ -88,16 +93,27 @@ def test_the_brokers_answer_ends_it_and_gives_the_turn_to_the_next() -> None:
     assert driven.machine.state is State.DONE
 
 
+@pytest.mark.shows("Command LookupTopicResponse", "proxy_through_service_url")
 def test_behind_a_proxy_the_logical_broker_is_reached_at_the_service_url() -> None:
     _, found = Asked().tell(answer("Connect", proxy_through_service_url=True))
     assert found.target == Target(logical="pulsar://b:6650", physical=None)
 
 
+def test_a_proxy_that_speaks_tls_may_know_its_brokers_by_their_plain_addresses() -> None:
+    """They are dialled by the proxy alone; the client goes to the service URL."""
+    plain = "pulsar://b:6650"
+    _, found = Asked(tls=True).tell(answer("Connect", brokerServiceUrlTls=plain, proxy_through_service_url=True))
+    assert found.target == Target(logical=plain, physical=None)
+
+
+@pytest.mark.shows("Command LookupTopicResponse", "brokerServiceUrlTls")
 def test_with_tls_the_tls_address_counts() -> None:
     _, found = Asked(tls=True).tell(answer("Connect", brokerServiceUrlTls="pulsar+ssl://b:6651"))
     assert found.target.physical == "pulsar+ssl://b:6651"
 
 
+@pytest.mark.shows("Topic lookup", "authoritative")
+@pytest.mark.shows("Command LookupTopicResponse", "Redirect", "authoritative")
 @pytest.mark.parametrize("authoritative", [False, True])
 def test_a_redirect_is_followed_with_the_flag_that_it_carries(*, authoritative: bool) -> None:
     driven = Asked()
@@ -238,6 +254,13 @@ def test_an_answer_that_names_no_broker_fails_and_says_so(kind: str, broker: str
     assert f"brokerServiceUrl is {broker!r}" in str(driven.error())
 
 
+def test_a_number_of_partitions_that_cannot_be_meant_fails_and_says_so() -> None:
+    driven = Asked(PARTITIONS)
+    driven.tell(Answered(CommandPartitionedTopicMetadataResponse(request_id=0, partitions=2**32 - 1)))
+    assert isinstance(driven.error(), Misdirected)
+    assert "4,294,967,295 partitions" in str(driven.error())
+
+
 def test_an_answer_without_a_tls_address_fails_a_lookup_that_needs_one() -> None:
     driven = Asked(tls=True)
     driven.tell(answer("Connect"))
@@ -263,6 +286,12 @@ def test_an_answer_to_another_question_fails_it() -> None:
     assert "CommandPartitionedTopicMetadata with CommandLookupTopicResponse" in str(driven.error())
 
 
+def test_a_proxy_that_refuses_any_question_as_if_a_topic_was_asked_for_is_understood() -> None:
+    driven = Asked(PARTITIONS)
+    driven.tell(answer("Failed", error=ServerError.AuthorizationError, message="no"))
+    assert isinstance(driven.error(), AuthorizationError)
+
+
 def test_the_operation_timeout_counts_from_the_call_and_covers_retries() -> None:
     driven = Asked()
     driven.now += 20.0
@@ -285,6 +314,32 @@ def test_when_time_is_up_the_error_says_what_went_wrong_last(events: Any, last: 
     assert GiveTurn() in driven.effects
 
 
+@pytest.mark.parametrize("at_the_end", [Timeout("no answer in time"), ConnectError("it was not sent: still DIALING")])
+@pytest.mark.parametrize("left", [0.0, 0.0005])
+def test_what_fails_for_want_of_time_does_not_hide_what_went_wrong_before(at_the_end: Exception, left: float) -> None:
+    driven = Asked()
+    driven.tell(Refused(BrokerRefusal("ServiceNotReady", "starting")))
+    driven.fire(BackoffOver)
+    driven.tell(Attached())
+    driven.now = 130.0 - left
+    driven.tell(Refused(at_the_end))
+    driven.tell(driven.timers[OperationTimedOut].event)
+    assert str(driven.error()) == "no broker has answered in time; the last failure was: ServiceNotReady: starting"
+
+
+def test_each_failure_that_is_tried_again_is_told_at_once() -> None:
+    lost, refused = ConnectionLost("reset"), ConnectError("refused")
+    driven = Asked()
+    driven.tell(Refused(lost))
+    assert driven.did(Stumbled) == [Stumbled(lost)]
+    driven.fire(BackoffOver)
+    driven.tell(AttachFailed(refused))
+    assert driven.did(Stumbled) == [Stumbled(refused)]
+    driven.fire(BackoffOver)
+    driven.tell(Attached(), answer("Failed", error=ServerError.ServiceNotReady, message="later"))
+    assert [str(one.error) for one in driven.did(Stumbled)] == ["ServiceNotReady: later"]
+
+
 def test_time_can_run_out_in_the_queue_and_a_turn_that_comes_later_is_passed_on() -> None:
     driven = Asked(began=False)
     driven.fire(OperationTimedOut)
@@ -300,3 +355,44 @@ def test_a_cancelled_lookup_ends_once_and_gives_back_the_turn_it_had(*, began: b
     assert isinstance(driven.error(), AlreadyClosed)
     assert (GiveTurn() in driven.effects) == began
     assert driven.tell(Cancel()) == []
+
+
+def test_a_redirect_over_http_is_followed_to_the_very_address() -> None:
+    address = "http://b:8080/lookup/v2/topic/persistent/public/default/t?authoritative=true"
+    assert Asked(PARTITIONS).tell(Redirected(address)) == [AttachTo(Target(address, address))]
+
+
+def test_the_twenty_first_redirect_over_http_ends_the_lookup() -> None:
+    driven = Asked(PARTITIONS)
+    for _ in range(MAX_REDIRECTS):
+        driven.tell(Redirected("http://b/"), Attached())
+    driven.tell(Redirected("http://b/"))
+    assert "more than 20 times" in str(driven.error())
+
+
+@pytest.mark.parametrize(
+    ("tls", "url"),
+    [(True, "http://b/"), (False, "pulsar://b"), (False, "file:///etc/passwd"), (True, "//b/"), (False, "")],
+)
+def test_a_redirect_leads_neither_into_the_open_nor_out_of_http(url: str, *, tls: bool) -> None:
+    driven = Asked(PARTITIONS, tls=tls)
+    driven.tell(Redirected(url))
+    assert "not followed" in str(driven.error())
+
+
+def test_when_the_service_url_changes_the_walk_begins_again_there_with_its_kind_of_address() -> None:
+    driven = Asked()
+    driven.tell(answer("Redirect", authoritative=True))
+    assert driven.tell(ServiceChanged(tls=True)) == [AttachTo(SERVICE_URL)]
+    (asked,) = driven.tell(Attached())
+    assert not asked.command.authoritative
+    driven.tell(answer("Connect", broker="pulsar://b:6650", brokerServiceUrlTls="pulsar+ssl://b:6651"))
+    (found,) = driven.did(Found)
+    assert found.target == Target("pulsar+ssl://b:6651", "pulsar+ssl://b:6651")
+
+
+def test_a_pause_ends_when_the_service_url_changes() -> None:
+    driven = Asked()
+    driven.tell(Refused(ConnectError("down")))
+    assert driven.tell(ServiceChanged(tls=False)) == [AttachTo(SERVICE_URL)]
+    assert driven.fire(BackoffOver) == []

@@ -26,7 +26,7 @@ from pulsar_actors.exceptions import (
     Timeout,
 )
 from pulsar_actors.machines.chart import INTERNAL
-from pulsar_actors.machines.lookup import CHART, ENDED, SERVICE_URL, Lookup, State
+from pulsar_actors.machines.lookup import CHART, ENDED, MOST_PARTITIONS, SERVICE_URL, Lookup, State
 from pulsar_actors.machines.lookup_events import (
     Answered,
     Attached,
@@ -41,7 +41,10 @@ from pulsar_actors.machines.lookup_events import (
     NotFound,
     OperationTimedOut,
     Queue,
+    Redirected,
     Refused,
+    ServiceChanged,
+    Stumbled,
     TakeTurn,
     Target,
 )
@@ -79,7 +82,14 @@ WILL_NOT_PASS = [
 ]
 PASSING_CODES = [ServerError.ServiceNotReady, ServerError.TooManyRequests, ServerError.MetadataError]
 LASTING_CODES = [ServerError.TopicNotFound, ServerError.AuthorizationError]
-LATE = [Attached(), AttachFailed(WILL_PASS[0]), Refused(WILL_PASS[1]), BackoffOver(0), OperationTimedOut(0)]
+LATE = [
+    Attached(),
+    AttachFailed(WILL_PASS[0]),
+    Refused(WILL_PASS[1]),
+    BackoffOver(0),
+    OperationTimedOut(0),
+    Redirected("http://b/"),
+]
 
 
 class Outcome(NamedTuple):
@@ -90,7 +100,7 @@ class Outcome(NamedTuple):
 
 
 FOLLOW = Outcome("follow", frozenset({AttachTo}))
-PAUSE = Outcome("pause", frozenset({StartTimer}))
+PAUSE = Outcome("pause", frozenset({StartTimer, Stumbled}))
 FAIL = Outcome("fail", frozenset({GiveTurn, NotFound}))
 FIND = Outcome("find", frozenset({GiveTurn, Found}))
 ASK = Outcome("ask", frozenset({Inquire}))
@@ -145,7 +155,7 @@ class AnyLookup(RuleBasedStateMachine):
         self.in_line = self.begun = self.attaching = self.asked = False
         self.turns = self.ended = self.redirects = 0
         self.way: tuple[Target, bool] = (SERVICE_URL, False)  # whom to ask next, and whether it has the last word
-        self.failure = ""
+        self.failure = self.told_of = ""
         self.pausing: BackoffOver | None = None
         self.pause = 0.0
 
@@ -196,6 +206,8 @@ class AnyLookup(RuleBasedStateMachine):
             case StartTimer(timer, delay):
                 self.timers.append((self.now + delay, timer))
                 self.note_pause(timer, delay)
+            case Stumbled(error):
+                self.told_of = str(error)
             case Found() | NotFound():
                 assert not self.ended, "ended twice"
                 self.ended = 1
@@ -314,8 +326,10 @@ class AnyLookup(RuleBasedStateMachine):
             self.go_wrong(AttachFailed(error), str(error), passes=error in WILL_PASS)
 
     def go_wrong(self, event: Any, failure: str, *, passes: bool) -> None:
+        if not self.failure or self.now < self.deadline:  # or it is want of time, which says less than what was before
+            self.failure = failure
         self.meet(event, PAUSE if passes else FAIL)
-        self.failure = failure
+        assert self.ended or self.told_of == self.failure, "did not tell what went wrong last"
 
     @precondition(lambda self: self.asked and self.question is TOPIC)
     @rule(broker=st.sampled_from("abc"), authoritative=st.booleans(), proxy=st.booleans(), reached=st.booleans())
@@ -340,6 +354,34 @@ class AnyLookup(RuleBasedStateMachine):
                 self.answer_attach(None)
 
     @precondition(lambda self: self.asked)
+    @rule(scheme=st.sampled_from(["http", "https", "pulsar", ""]), times=st.sampled_from([1, 1, 1, 22]))
+    def redirect_over_http(self, scheme: str, times: int) -> None:
+        for _ in range(times):
+            if self.asked and not self.ended:
+                self.follow_address(f"{scheme}://b:8080/lookup?authoritative=true")
+            if self.attaching:
+                self.answer_attach(None)
+
+    def follow_address(self, url: str) -> None:
+        self.asked = False
+        self.way = (Target(url, url), self.way[1])
+        allowed = ("https:",) if self.tls else ("http:", "https:")
+        follows = url.startswith(allowed) and self.redirects < 20
+        self.redirects += follows
+        self.meet(Redirected(url), FOLLOW if follows else FAIL)
+
+    @rule(tls=st.booleans())
+    def move(self, *, tls: bool) -> None:
+        """Have the service URL lead elsewhere."""
+        self.tls = tls
+        self.attaching = self.asked = False
+        self.pausing = None
+        self.way, self.redirects = (SERVICE_URL, False), 0
+        effects = self.tell(ServiceChanged(tls))
+        busy = self.begun and not self.ended
+        assert [type(effect) for effect in effects] == ([AttachTo] if busy else []), "did not start over"
+
+    @precondition(lambda self: self.asked)
     @rule(proxy=st.booleans())
     def answer(self, *, proxy: bool) -> None:
         self.asked = False
@@ -358,6 +400,13 @@ class AnyLookup(RuleBasedStateMachine):
         self.go_wrong(Refused(error), str(error), passes=error in WILL_PASS)
 
     @precondition(lambda self: self.asked)
+    @rule(code=st.sampled_from([*PASSING_CODES, *LASTING_CODES]))
+    def refuse_as_a_proxy_does(self, code: "ServerError.ValueType") -> None:
+        """Refuse whatever it is as if a topic had been asked for."""
+        self.asked = False
+        self.go_wrong(refusal(TOPIC, code), f"{ServerError.Name(code)}: no", passes=code in PASSING_CODES)
+
+    @precondition(lambda self: self.asked)
     @rule(kind=st.sampled_from(["Connect", "Redirect", "another"]))
     def answer_nonsense(self, kind: str) -> None:
         """Answer another question, or send the asker to a broker without an address."""
@@ -366,10 +415,16 @@ class AnyLookup(RuleBasedStateMachine):
         nameless = self.question is TOPIC and kind != "another"
         self.meet(Answered(topic_answer(kind, "") if nameless else another), FAIL)
 
+    @precondition(lambda self: self.asked and self.question is PARTITIONS)
+    @rule(too_many=st.integers(MOST_PARTITIONS + 1, 2**32 - 1))
+    def claim_partitions(self, too_many: int) -> None:
+        self.asked = False
+        self.meet(Answered(CommandPartitionedTopicMetadataResponse(request_id=0, partitions=too_many)), FAIL)
+
     @rule(event=st.sampled_from([*LATE, Answered(good_answer(TOPIC))]))
     def speak_unasked(self, event: Any) -> None:
         is_waited_for = (self.attaching and isinstance(event, Attached | AttachFailed)) or (
-            self.asked and isinstance(event, Answered | Refused)
+            self.asked and isinstance(event, Answered | Refused | Redirected)
         )
         if not is_waited_for:
             assert self.tell(event) == [], "listened to what it had not asked for"
@@ -423,6 +478,16 @@ def pause_as_before(self: Any, event: Refused, now: float) -> list[Any]:
     return [*self.pause(event, now)]
 
 
+def pause_and_forget(self: Any, event: Refused, now: float) -> list[Any]:
+    effects = self.pause(event, now)
+    self._last_error = event.error
+    return [*effects]
+
+
+def pause_silently(self: Any, event: Refused, now: float) -> list[Any]:
+    return [effect for effect in self.pause(event, now) if not isinstance(effect, Stumbled)]
+
+
 def ask_without_authority(self: Any, event: Attached, now: float) -> list[Any]:
     self._authoritative = False
     return [*self.inquire(event, now)]
@@ -441,16 +506,23 @@ def resume_walk(self: Any, event: BackoffOver, now: float) -> list[Any]:
     return [AttachTo(Target("pulsar://elsewhere:6650", "pulsar://elsewhere:6650"))]
 
 
+def start_over_there(self: Any, event: Redirected, now: float) -> list[Any]:
+    return [AttachTo(SERVICE_URL)]
+
+
 FURTHER: dict[str, Callable[..., Any]] = {
     method.__name__: method
     for method in (
         find_twice,
         wait_without_a_clock,
         pause_as_before,
+        pause_and_forget,
+        pause_silently,
         ask_without_authority,
         ask_with_authority,
         ask_with_all_the_time,
         resume_walk,
+        start_over_there,
     )
 }
 
@@ -484,10 +556,23 @@ FAULTS = [
           "went to another broker", "redirect"),
     fault(Answered, State.ASKING, "reject_nameless", {"dest": State.ATTACHING, "does": "follow_redirect"},
           "went to another broker|had to fail", "answer_nonsense"),
+    fault(Answered, State.ASKING, "reject_claim", {"dest": State.DONE, "does": "finish"},
+          "had to fail", "claim_partitions"),
     fault(Attached, State.ATTACHING, "inquire", {"does": "ask_without_authority"},
           "another flag than the broker's", "redirect", "attach"),
     fault(Attached, State.ATTACHING, "inquire", {"does": "ask_with_authority"},
           "another flag than the broker's", "attach"),
+    fault(Redirected, State.ASKING, "stop_walking", {"dest": State.ATTACHING, "does": "follow_address"},
+          "had to fail", "redirect_over_http"),
+    fault(Redirected, State.ASKING, "reject_address", {"dest": State.ATTACHING, "does": "follow_address"},
+          "had to fail", "redirect_over_http", "move"),
+    fault(Redirected, State.ASKING, "follow_address", {"does": "start_over_there"},
+          "went to another broker", "redirect_over_http"),
+    # The service URL leads elsewhere.
+    fault(ServiceChanged, State.ASKING, "start_over", {"dest": INTERNAL, "does": "note_service"},
+          "did not start over", "move"),
+    fault(ServiceChanged, State.QUEUED, "note_service", {"does": None},
+          "another broker than was named|had to", "move", "answer", "redirect_over_http"),
     # What may pass.
     fault(AttachFailed, State.ATTACHING, "pause", {"dest": State.FAILED, "does": "give_up"},
           "had to pause", "attach"),
@@ -495,6 +580,10 @@ FAULTS = [
           "had to pause", "give_no_answer"),
     fault(Refused, State.ASKING, "pause", {"does": "pause_as_before"},
           "pauses that do not grow", "give_no_answer"),
+    fault(Refused, State.ASKING, "pause", {"does": "pause_silently"},
+          "had to pause", "give_no_answer"),
+    fault(Refused, State.ASKING, "pause", {"does": "pause_and_forget"},
+          "forgot what went wrong", "give_no_answer", "time_passes"),
     fault(BackoffOver, State.WAITING, "start_walk", {"does": "resume_walk"},
           "went to another broker", "redirect", "give_no_answer"),
     fault(BackoffOver, State.WAITING, "start_walk", {"does": None},

@@ -14,8 +14,11 @@ from pulsar_actors.exceptions import (
     ConnectionLost,
     InvalidArgument,
     OutcomeUnknown,
+    ProducerFencedBeforeReceipt,
     PulsarException,
     Timeout,
+    TopicNotFoundBeforeReceipt,
+    TopicTerminatedBeforeReceipt,
 )
 from pulsar_actors.machines.binding_events import (
     AskToClose,
@@ -35,13 +38,15 @@ from pulsar_actors.machines.binding_events import (
     LookedUp,
     LookUp,
     LookupFailed,
+    LookupStumbled,
     Migrated,
+    Misanswered,
     Open,
     RetryDue,
 )
 from pulsar_actors.machines.chart import IllegalEvent
 from pulsar_actors.machines.ledgers.backoff import Backoff
-from pulsar_actors.machines.ledgers.pending_sends import Pending, PendingSends, Reservation
+from pulsar_actors.machines.ledgers.pending_sends import Pending, PendingSends
 from pulsar_actors.machines.ledgers.send_quota import SendQuota
 from pulsar_actors.machines.ledgers.sequence_ids import SequenceIds
 from pulsar_actors.machines.ledgers.server_errors import REFUSALS
@@ -69,6 +74,7 @@ from pulsar_actors.wire.PulsarApi_pb2 import (
     CommandProducerSuccess,
     CommandSendError,
     CommandSendReceipt,
+    CommandSuccess,
     CommandTopicMigrated,
     MessageIdData,
     ServerError,
@@ -133,7 +139,7 @@ class Stage:
     def publish(self, *tokens: str, count: int = 1, patience: float | None = 30.0) -> list[Any]:
         items: list[Pending[Any]] = []
         for token in tokens:
-            assert self.machine.pending.try_reserve(count, 10) is Reservation.GRANTED
+            assert self.machine.pending.try_reserve(count, 10)
             first = self.machine.sequence_ids.take(count)
             deadline = None if patience is None else self.now + patience
             items.append(Pending(token, first, first + count - 1, count, 10, deadline))
@@ -279,6 +285,8 @@ def test_a_name_from_the_user_is_said_to_be_the_users() -> None:
     assert stage.created[0].producer_name == "mine"
 
 
+@pytest.mark.shows("Command Producer", "topic_epoch")
+@pytest.mark.shows("Command ProducerSuccess", "topic_epoch")
 def test_the_topic_epoch_is_echoed() -> None:
     stage = creating()
     stage.success(topic_epoch=4)
@@ -316,6 +324,7 @@ FATAL_AT_FIRST = [
 FATAL_ALWAYS = ["TopicNotFound", "SubscriptionNotFound"]
 
 
+@pytest.mark.shows("Authentication and authorisation", "authorisation")
 @pytest.mark.parametrize("code", FATAL_AT_FIRST)
 @pytest.mark.parametrize("stand", [creating, queued])
 def test_a_first_creation_fails_at_once_on_what_a_retry_would_not_cure(stand: Callable[[], Stage], code: str) -> None:
@@ -402,6 +411,81 @@ def test_a_first_creation_that_takes_too_long_fails_the_call(stand: Callable[[],
     assert stage.state is State.FAILED
 
 
+def stumbling() -> Stage:
+    stage = opened()
+    stage.tell(LookupStumbled(stage.attempt, refusal("ServiceNotReady")))
+    return stage
+
+
+def unanswered() -> Stage:
+    stage = close_pending()
+    stage.tell(CloseAnswered(stage.attempt))
+    return stage
+
+
+def given_away() -> Stage:
+    stage = creating()
+    stage.broker_closes()
+    return stage
+
+
+def mixed_up() -> Stage:
+    stage = creating()
+    stage.tell(Misanswered(AskToCreate, CommandSuccess(request_id=1)))
+    return stage
+
+
+@pytest.mark.parametrize(
+    ("stand", "last"),
+    [
+        (stumbling, "ServiceNotReady: no"),
+        (unanswered, "the broker has not answered in time to the creation of the producer"),
+        (given_away, "the broker closed the producer"),
+        (mixed_up, "the broker broke the protocol: it answered AskToCreate with CommandSuccess"),
+    ],
+    ids=lambda one: getattr(one, "__name__", ""),
+)
+def test_whatever_an_attempt_ended_in_is_named_when_the_creation_takes_too_long(
+    stand: Callable[[], Stage], last: str
+) -> None:
+    failed, *_ = stand().wait(CreationTimedOut)
+    assert str(failed.error).endswith(f"; the last failure was: {last}")
+
+
+def test_what_an_earlier_lookup_has_met_is_not_taken_for_the_last_failure() -> None:
+    stage = waiting()
+    stage.wait(RetryDue)
+    stage.tell(LookupStumbled(stage.attempt - 1, refusal("ServiceNotReady")))
+    failed, *_ = stage.wait(CreationTimedOut)
+    assert str(failed.error).endswith("; the last failure was: down")
+
+
+def test_a_send_that_times_out_names_what_went_wrong_last() -> None:
+    stage = waiting_again()
+    stage.publish("never written", patience=5.0)
+    (late,) = stage.wait(SendsDue)
+    assert str(late.error) == "no broker took it in time: it is not stored; the last failure was: reset"
+    stage.publish("written", patience=5.0)
+    rebind(stage)
+    (late,) = stage.wait(SendsDue)
+    assert str(late.error) == ("no receipt came in time: it may be stored all the same; the last failure was: reset")
+
+
+def test_what_went_wrong_before_all_was_well_again_is_not_named() -> None:
+    stage = waiting_again()
+    stage.publish("stored", patience=5.0)
+    rebind(stage)
+    stage.receipt(0)
+    stage.publish("lost", patience=5.0)
+    (late,) = stage.wait(SendsDue)
+    assert str(late.error) == "no receipt came in time: it may be stored all the same"
+    stage.lose()
+    rebind(stage)
+    stage.publish("lost as well", patience=5.0)
+    (late,) = stage.wait(SendsDue)
+    assert str(late.error) == "no receipt came in time: it may be stored all the same"
+
+
 def test_a_create_that_takes_too_long_fails_the_call_and_is_closed() -> None:
     stage = creating()
     failed, ask = stage.wait(CreationTimedOut)
@@ -484,6 +568,7 @@ def test_a_producer_that_had_to_queue_is_no_longer_bound_by_the_operation_timeou
 # A create that was given up.
 
 
+@pytest.mark.shows("Producer", "close before creating again")
 def test_a_create_without_an_answer_is_closed_before_the_next_one() -> None:
     stage = creating()
     late = stage.attempt
@@ -613,6 +698,7 @@ def test_a_corrupt_message_fails_alone_and_the_rest_goes_on() -> None:
     assert tokens(stage.receipt(1)) == ["b"]
 
 
+@pytest.mark.shows("Command SendError", "ChecksumError")
 def test_an_intact_message_with_a_wrong_checksum_is_sent_again_on_a_new_connection() -> None:
     stage = ready()
     stage.publish("a")
@@ -622,6 +708,7 @@ def test_an_intact_message_with_a_wrong_checksum_is_sent_again_on_a_new_connecti
     assert [item.token for item in send.items] == ["a"]
 
 
+@pytest.mark.shows("Command SendError", "NotAllowedError")
 def test_a_message_that_is_not_allowed_fails_alone() -> None:
     stage = ready()
     stage.publish("a", "b")
@@ -645,6 +732,7 @@ def test_a_refusal_of_what_has_ended_already_is_ignored(error: "ServerError.Valu
     assert stage.state is State.READY
 
 
+@pytest.mark.shows("Command SendError", "TopicTerminatedError")
 @pytest.mark.parametrize(
     ("error", "end"),
     [(ServerError.ProducerFenced, State.FENCED), (ServerError.TopicTerminatedError, State.TERMINATED)],
@@ -654,11 +742,38 @@ def test_fenced_or_terminated_fails_everything_in_order_and_stops(error: "Server
     stage.publish("a", "b")
     effects = stage.send_error(0, error)
     assert tokens(effects) == ["a", "b"]
-    assert errors(effects) == [REFUSALS[error], OutcomeUnknown]  # b was written too, and nothing was said about it
+    refused, unanswered = errors(effects)
+    assert refused is REFUSALS[error]
+    assert issubclass(unanswered, REFUSALS[error])
+    assert issubclass(unanswered, OutcomeUnknown)  # b was written too, and nothing was said about it
     assert effects[2:3] == [Detach(1)]
     assert effects[3].error.code == ServerError.Name(error)
     assert stage.state is end
     assert errors(stage.publish("c")) == [REFUSALS[error]]
+
+
+@pytest.mark.parametrize(
+    ("error", "of_written"),
+    [
+        (ServerError.ProducerFenced, ProducerFencedBeforeReceipt),
+        (ServerError.TopicTerminatedError, TopicTerminatedBeforeReceipt),
+        (ServerError.TopicNotFound, TopicNotFoundBeforeReceipt),
+    ],
+)
+def test_who_may_not_come_back_fails_everything_as_what_keeps_it_out_and_says_what_may_be_stored(
+    error: "ServerError.ValueType", of_written: type[PulsarException]
+) -> None:
+    stage = ready()
+    stage.publish("written")
+    stage.broker_closes()
+    stage.publish("kept")
+    stage.wait(RetryDue)
+    stage.tell(LookedUp(stage.attempt, "broker-a"))
+    stage.tell(Attached(stage.connection))
+    *failed, _, ended = stage.tell(CreateRefused(stage.attempt, REFUSALS[error](ServerError.Name(error), "no")))
+    assert errors(failed) == [of_written, REFUSALS[error]]
+    assert type(ended.error) is REFUSALS[error]
+    assert errors(stage.publish("late")) == [REFUSALS[error]]
 
 
 def test_any_other_refusal_drops_the_connection_and_all_is_sent_again() -> None:
@@ -676,6 +791,7 @@ def test_a_broker_that_closes_keeps_its_connection_and_gets_no_answer() -> None:
     assert stage.wait(RetryDue) == [LookUp(stage.attempt, "persistent://t/n/orders", None)]
 
 
+@pytest.mark.shows("Command CloseProducer", "assignedBrokerServiceUrl")
 @pytest.mark.parametrize(("tls", "url"), [(False, "pulsar://b:6650"), (True, "pulsar+ssl://b:6651")])
 def test_a_broker_that_assigns_another_is_believed_without_a_lookup(*, tls: bool, url: str) -> None:
     stage = Stage(tls=tls)
@@ -691,6 +807,7 @@ def test_a_broker_that_assigns_another_is_believed_without_a_lookup(*, tls: bool
     assert [item.token for item in send.items] == ["a"]
 
 
+@pytest.mark.shows("Command TopicMigrated")
 @pytest.mark.parametrize(("tls", "url"), [(False, "pulsar://new:6650"), (True, "pulsar+ssl://new:6651")])
 def test_lookups_go_to_the_new_cluster_once_a_topic_has_migrated(*, tls: bool, url: str) -> None:
     stage = Stage(tls=tls)

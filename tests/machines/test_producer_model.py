@@ -17,7 +17,7 @@ from hypothesis.stateful import (
 )
 from mutants import Fault, Hunt, fault, hunting
 
-from pulsar_actors.exceptions import AlreadyClosed, BrokerRefusal, ConnectError, ConnectionLost
+from pulsar_actors.exceptions import AlreadyClosed, BrokerRefusal, ConnectError, ConnectionLost, Timeout
 from pulsar_actors.machines.binding_events import (
     AskToClose,
     Attach,
@@ -34,6 +34,7 @@ from pulsar_actors.machines.binding_events import (
     LookedUp,
     LookUp,
     LookupFailed,
+    LookupStumbled,
     Migrated,
     Misanswered,
     Open,
@@ -41,7 +42,7 @@ from pulsar_actors.machines.binding_events import (
 )
 from pulsar_actors.machines.chart import INTERNAL
 from pulsar_actors.machines.ledgers.backoff import Backoff
-from pulsar_actors.machines.ledgers.pending_sends import Pending, PendingSends, Reservation
+from pulsar_actors.machines.ledgers.pending_sends import Pending, PendingSends
 from pulsar_actors.machines.ledgers.send_quota import SendQuota
 from pulsar_actors.machines.ledgers.sequence_ids import SequenceIds
 from pulsar_actors.machines.producer import CHART, FOUND, OVER, Producer, ProducerSettings, State
@@ -83,6 +84,12 @@ SEND_ERRORS = [
     ServerError.TopicTerminatedError,
     ServerError.ProducerFenced,
 ]
+
+
+RAISES_DOUBT = (  # what may be the last failure from then on, or may have ended what failed
+    LookupFailed, Detached, CreateRefused, CreateTimedOut, CloseTimedOut, BrokerClosed, Misanswered, SendRefused,
+    Created, Persisted,
+)  # fmt: skip
 
 
 OWED: dict[State, type] = {  # what was asked for last, in each state that waits for an answer
@@ -143,6 +150,8 @@ class AnyProducer(RuleBasedStateMachine):
         self.flushes_asked: list[int] = []
         self.flushes_ended: list[object] = []
         self.told: list[type] = []
+        self.failure = ""  # the last one that there is no doubt about
+        self.stumbles = 0
         self.asked: type | None = None
 
     @property
@@ -158,6 +167,8 @@ class AnyProducer(RuleBasedStateMachine):
     def tell(self, event: Any, *, alone: bool = False) -> None:
         self.out_of_turn_allowed = alone
         self.in_the_middle = True
+        if isinstance(event, RAISES_DOUBT):
+            self.failure = ""
         for effect in self.machine.handle(event, self.now):
             self.perform(effect)
         self.in_the_middle = False
@@ -181,11 +192,18 @@ class AnyProducer(RuleBasedStateMachine):
             case Send(connection, items):
                 self.write(connection, [item.token for item in items])
             case Complete() | Fail() | Flushed():
+                self.hear(getattr(effect, "error", None))
                 self.answer(effect)
             case Opened() | CreationFailed() | Ended():
+                self.hear(getattr(effect, "error", None))
                 self.told.append(type(effect))
             case _:
                 pass
+
+    def hear(self, error: Exception | None) -> None:
+        """Be whoever has waited."""
+        if isinstance(error, Timeout) and "to the close" not in str(error):
+            assert self.failure in str(error), "not told what went wrong last"
 
     def answer(self, effect: Any) -> None:
         if effect.token in self.flushes_asked:
@@ -272,7 +290,7 @@ class AnyProducer(RuleBasedStateMachine):
     def publish(self, batches: list[int], patience: float | None) -> None:
         items: list[Pending[Any]] = []
         for count in batches:
-            assert self.machine.pending.try_reserve(count, 1) is Reservation.GRANTED
+            assert self.machine.pending.try_reserve(count, 1)
             first = self.machine.sequence_ids.take(count)
             deadline = None if patience is None else self.now + patience
             items.append(Pending(len(self.items) + len(items), first, first + count - 1, count, 1, deadline))
@@ -311,6 +329,17 @@ class AnyProducer(RuleBasedStateMachine):
         attempt, cluster = self.lookups.pop(data.draw(st.integers(0, len(self.lookups) - 1)))
         failed = LookupFailed(attempt, ConnectError("down"))
         self.tell(LookedUp(attempt, cluster + answer) if answer else failed)
+
+    @precondition(lambda self: self.lookups)
+    @rule(age=st.sampled_from([0, 0, 0, 1]))
+    def lookup_stumbles(self, age: int) -> None:
+        """Have the lookup that goes on meet something, or an earlier one."""
+        self.stumbles += 1
+        failure = f"stumble {self.stumbles}."
+        attempt = max(number for number, _ in self.lookups)
+        self.tell(LookupStumbled(attempt - age, ConnectError(failure)))
+        if self.machine.state is State.LOOKING_UP and not age:
+            self.failure = failure
 
     @precondition(lambda self: self.attaching)
     @rule(data=st.data())
@@ -496,9 +525,9 @@ FAULTS = [
           "bound, and yet not written", "publish"),
     fault(Created, State.CREATING, "begin", {"does": "write_newest_first"},
           "written out of order", "publish", "go_on"),
-    fault(BrokerClosed, State.READY, "let_go", {"dest": INTERNAL, "does": None},
+    fault(BrokerClosed, State.READY, "let_go_closed", {"dest": INTERNAL, "does": None},
           "written without a binding", "publish", "broker_closes"),
-    fault(BrokerClosed, State.READY, "let_go", {"dest": State.CREATING},
+    fault(BrokerClosed, State.READY, "let_go_closed", {"dest": State.CREATING},
           "waits for nothing", "broker_closes"),
     fault(CreateTimedOut, State.CREATING, "close_first", {"dest": State.WAITING, "does": "let_go"},
           "another is unanswered", "broker_answers_create", "go_on"),
@@ -516,6 +545,8 @@ FAULTS = [
           "against what was said", "lose_connection"),
     fault(EndAtOnce, State.READY, "end_without_goodbye", {"does": None},
           "against what was said", "publish", "end_at_once"),
+    fault(LookupStumbled, State.LOOKING_UP, "note_failure", {"does": None},
+          "not told what went wrong last", "lookup_stumbles", "time_passes", "go_on"),
     fault(Close, State.CREATING, "abandon", {"dest": State.CLOSED},
           "against what was said", "flush"),
 ]
@@ -524,5 +555,7 @@ FAULTS = [
 
 @pytest.mark.parametrize("fault", FAULTS, ids=str)
 def test_a_chart_that_breaks_a_promise_is_found_out(fault: Fault) -> None:
-    steps = {State.CONNECTING: 1, State.CREATING: 2, State.CLOSE_PENDING: 2, State.CLOSED: 0}.get(fault.state, 3)
+    steps = {State.LOOKING_UP: 0, State.CONNECTING: 1, State.CREATING: 2, State.CLOSE_PENDING: 2, State.CLOSED: 0}.get(
+        fault.state, 3
+    )
     Hunt(CHART, Producer, AnyProducer, FURTHER, HUNT).find_out(fault, steps)

@@ -67,6 +67,7 @@ def differences(known: list[str], ours: list[str]) -> list[str]:
     return missing + [f"extra: {entry}" for entry in ours if entry not in set(known)]
 
 
+@pytest.mark.shows("Protobuf interface")
 def test_the_descriptor_has_every_entry_of_the_protocol_and_no_other() -> None:
     known, ours = entries(FACTS), compiled()
     assert differences(known, ours) == []

@@ -24,16 +24,17 @@ def path_of(topic: str) -> str:
 
 
 class Admin:
-    """One broker's admin interface; topics are given by their full names."""
+    """One broker's admin interface, with a token if it wants one; topics are given by their full names."""
 
-    def __init__(self, web_url: str) -> None:
+    def __init__(self, web_url: str, token: str | None = None) -> None:
         self.web_url = web_url
+        self._credentials = {} if token is None else {"Authorization": f"Bearer {token}"}
         self._root = f"{web_url}/admin/v2"
 
     def call(self, method: str, path: str, body: object = None) -> bytes:
         """Make one call, such as `PUT persistent/public/default/t/unload`."""
         data = None if body is None else json.dumps(body).encode()
-        headers = {"Content-Type": "application/json"}
+        headers = {"Content-Type": "application/json", **self._credentials}
         request = urllib.request.Request(  # noqa: S310 -- an http URL that the test made
             f"{self._root}/{path}", data, headers, method=method
         )
@@ -65,6 +66,14 @@ class Admin:
         """Make a topic of so many partitions."""
         self.call("PUT", f"{path_of(topic)}/partitions", partitions)
 
+    def grow(self, topic: str, partitions: int) -> None:
+        """Give a topic more partitions: so many in all."""
+        self.call("POST", f"{path_of(topic)}/partitions", partitions)
+
+    def delete(self, topic: str) -> None:
+        """Delete a topic that somebody may be using."""
+        self.call("DELETE", f"{path_of(topic)}?force=true")
+
     def unload(self, topic: str) -> None:
         """Let the broker close all producers and consumers of a topic, and load it again."""
         self.call("PUT", f"{path_of(topic)}/unload")
@@ -86,9 +95,25 @@ class Admin:
         """Tell what a topic's `/stats` say."""
         return self.json("GET", f"{path_of(topic)}/stats")
 
+    def keeps_acknowledgements(self, topic: str, subscription: str) -> bool:
+        """Whether all is acknowledged, and would still be after an unload: a broker counts them before it stores them.
+
+        The first entry of a cursor's ledger says where the cursor began, so what was acknowledged comes after it. A
+        broker without such ledgers has none at all.
+        """
+        stats = self.json("GET", f"{path_of(topic)}/internalStats")
+        cursor = stats["cursors"][subscription]
+        is_stored = cursor["state"] == "Open" and cursor["cursorLedgerLastEntry"] != 0
+        return bool(is_stored and cursor["markDeletePosition"] == stats["lastConfirmedEntry"])
+
     def create_namespace(self, namespace: str) -> None:
         """Make a namespace, such as `public/mine`."""
         self.call("PUT", f"namespaces/{namespace}", {})
+
+    def set_longest_delay(self, namespace: str, milliseconds: int) -> None:
+        """Have messages refused that are to be delivered later than that."""
+        wanted = {"active": True, "tickTime": 1000, "maxDeliveryDelayInMillis": milliseconds}
+        self.call("POST", f"namespaces/{namespace}/delayedDelivery", wanted)
 
     def set_deduplication(self, topic: str, *, on: bool) -> None:
         """Switch deduplication by sequence id on or off for one topic."""

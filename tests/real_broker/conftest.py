@@ -4,20 +4,46 @@ import itertools
 import os
 import uuid
 from collections.abc import Callable, Iterator
-from typing import Any
+from typing import Any, NamedTuple
 
 import pytest
 from admin import Admin
+from certificates import Authority
+from guards import Guarded, GuardedProxy, admin_of, embedded_guard, guard, guard_of_proxy
 from jars import Unavailable
+from matrix import cell_of, table
+from proxy import Proxy
 from standalone import Standalone
-from subjects import BROKERS, CLIENTS, USERS_ADMIN_URL, USERS_URL, Broker, client_module, opened_clients
+from subjects import BROKERS, CLIENTS, GUARDED, USERS_ADMIN_URL, USERS_URL, Broker, client_module, opened_clients
 
 from pulsar_actors.broker.embedded import EmbeddedBroker
 
 MISSING = pytest.StashKey[str]()
+BOTH_WAYS = [("official", "ours"), ("ours", "official")]
+
+EXPOSING = """
+keepAliveIntervalSeconds=1
+exposingBrokerEntryMetadataToClientEnabled=true
+brokerEntryMetadataInterceptors=\
+org.apache.pulsar.common.intercept.AppendIndexMetadataInterceptor,\
+org.apache.pulsar.common.intercept.AppendBrokerTimestampMetadataInterceptor
+"""
 
 _numbers = itertools.count()
 _run = uuid.uuid4().hex[:8]  # a broker of the user's remembers earlier runs
+
+
+class Exposing(NamedTuple):
+    """Where to reach a broker that is set up to say more than others do."""
+
+    service_url: str
+    web_url: str
+
+
+LISTENERS = """
+advertisedListeners=inside:pulsar://127.0.0.1:{port},outside:pulsar://localhost:{port}
+internalListenerName=inside
+"""
 
 
 @pytest.fixture(scope="session")
@@ -30,10 +56,10 @@ def java(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactor
     return make
 
 
-def start_or_skip(standalone: Standalone, request: pytest.FixtureRequest) -> None:
+def start_or_skip(process: Standalone | Proxy, request: pytest.FixtureRequest) -> None:
     """Without Java there is nothing to test, which must not go unseen, and must not happen in CI."""
     try:
-        standalone.start()
+        process.start()
     except Unavailable as error:
         if os.environ.get("CI"):
             pytest.fail(f"CI is set, and there is no real broker: {error}", pytrace=False)
@@ -54,18 +80,85 @@ def real_broker(request: pytest.FixtureRequest, java: Callable[..., Standalone])
 
 
 @pytest.fixture(scope="session")
+def proxy(request: pytest.FixtureRequest, broker: Broker, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Proxy]:
+    """A Pulsar proxy in front of a broker; tests may stop it and start it again."""
+    proxy = Proxy(tmp_path_factory.mktemp("proxy"), broker.service_url, broker.admin.web_url)
+    start_or_skip(proxy, request)
+    yield proxy
+    proxy.kill()
+
+
+@pytest.fixture(scope="session")
 def embedded_broker() -> Iterator[Broker]:
     with EmbeddedBroker() as broker:
         yield Broker(broker.service_url, Admin(broker.web_url))
 
 
 @pytest.fixture(scope="session")
+def authority(tmp_path_factory: pytest.TempPathFactory) -> Authority:
+    """Whom brokers and clients trust."""
+    return Authority(tmp_path_factory.mktemp("authority"))
+
+
+@pytest.fixture(scope="session")
+def guarded_apache(
+    request: pytest.FixtureRequest, java: Callable[..., Standalone], authority: Authority
+) -> Iterator[Guarded]:
+    """One that wants credentials, for all tests of these; it is never the user's."""
+    standalone = java()
+    service_url_tls = guard(standalone, authority)
+    start_or_skip(standalone, request)
+    yield Guarded(standalone.service_url, service_url_tls, standalone.admin, authority)
+    standalone.kill()
+
+
+@pytest.fixture(scope="session")
+def guarded_proxy(
+    request: pytest.FixtureRequest, guarded_apache: Guarded, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[GuardedProxy]:
+    """A proxy in front of that one, to which clients say who they are, and it to the broker."""
+    settings, service_url_tls = guard_of_proxy(guarded_apache.authority)
+    web = guarded_apache.admin.web_url
+    proxy = Proxy(tmp_path_factory.mktemp("proxy"), guarded_apache.service_url, web, settings)
+    start_or_skip(proxy, request)
+    yield GuardedProxy(proxy.service_url, service_url_tls, proxy.web_url)
+    proxy.kill()
+
+
+@pytest.fixture(scope="session")
+def guarded_embedded(authority: Authority) -> Iterator[Guarded]:
+    with embedded_guard(authority) as broker:
+        yield Guarded(broker.service_url, broker.service_url_tls, admin_of(broker.web_url), authority)
+
+
+@pytest.fixture(scope="session", params=GUARDED)
+def guarded(request: pytest.FixtureRequest) -> Any:
+    """A broker that wants credentials."""
+    return request.getfixturevalue(GUARDED[request.param])
+
+
+@pytest.fixture(scope="session")
 def crashing(request: pytest.FixtureRequest, java: Callable[..., Standalone]) -> Iterator[Standalone]:
     """A broker for tests that `kill` and `start` it; it is never the user's."""
     standalone = java(durable=True)
+    standalone.configure(EXPOSING + LISTENERS.format(port=standalone.service_url.rpartition(":")[2]))
     start_or_skip(standalone, request)
     yield standalone
     standalone.kill()
+
+
+@pytest.fixture(scope="session")
+def exposing_embedded_broker() -> Iterator[EmbeddedBroker]:
+    with EmbeddedBroker(broker_entry_metadata=True, keepalive_seconds=1) as broker:
+        broker.advertise("outside", broker.service_url.replace("127.0.0.1", "localhost"))
+        yield broker
+
+
+@pytest.fixture(params=BROKERS)
+def exposing(request: pytest.FixtureRequest) -> Exposing:
+    """A broker that tells what it knows of entries, pings, and advertises an `outside` listener."""
+    broker = request.getfixturevalue("crashing" if request.param == "apache" else "exposing_embedded_broker")
+    return Exposing(broker.service_url, broker.web_url)
 
 
 @pytest.fixture(scope="session", params=BROKERS)
@@ -82,6 +175,19 @@ def admin(broker: Broker) -> Admin:
 def pulsar(request: pytest.FixtureRequest) -> Any:
     """The client under test, as a module."""
     return client_module(request.param)
+
+
+@pytest.fixture(params=CLIENTS)
+def sender(request: pytest.FixtureRequest) -> Any:
+    """The module whose client sends."""
+    return client_module(request.param)
+
+
+@pytest.fixture(params=BOTH_WAYS, ids="-to-".join)
+def from_to(request: pytest.FixtureRequest) -> tuple[Any, Any]:
+    """The module that has something, and the one that is given it."""
+    giving, taking = request.param
+    return client_module(giving), client_module(taking)
 
 
 @pytest.fixture
@@ -136,7 +242,29 @@ def partitioned(topic: str, admin: Admin) -> str:
     return topic
 
 
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    for item in items:
+        if isinstance(item, pytest.Function) and item.path.name.startswith("test_interop"):
+            parameters = item.callspec.params if hasattr(item, "callspec") else {}
+            item.user_properties.append(("matrix", cell_of(item.originalname, parameters)))
+
+
+def matrix_of(reporter: pytest.TerminalReporter) -> str:
+    """The table of what has run."""
+    ended = [
+        (report, outcome) for outcome in ("passed", "failed", "error") for report in reporter.stats.get(outcome, [])
+    ]
+    return table(
+        (cell, outcome == "passed")
+        for report, outcome in ended
+        for name, cell in report.user_properties
+        if name == "matrix"
+    )
+
+
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
+    if os.environ.get("PULSAR_TEST_MATRIX"):
+        terminalreporter.write_line(matrix_of(terminalreporter))
     missing = terminalreporter.config.stash.get(MISSING, None)
     if missing:
         terminalreporter.write_line(f"!!! NO REAL BROKER, none of its tests ran: {missing}", red=True, bold=True)

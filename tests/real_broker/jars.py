@@ -1,4 +1,4 @@
-"""The jars of Apache Pulsar, fetched once by Maven into `~/.cache/pulsar_actors/<version>/lib`.
+"""The jars of Apache Pulsar, fetched once by Maven into `~/.cache/pulsar_actors/<version>/lib`, and those of its proxy.
 
 They are not part of the checkout: every checkout and every environment of a machine shares them. The folder appears
 under its name when it is complete. Two test runs that find nothing there do not fetch side by side, as Maven's own
@@ -32,6 +32,31 @@ POM = f"""<project xmlns="http://maven.apache.org/POM/4.0.0">
 </project>
 """
 
+PROXY_VERSION = "4.0.8"
+PROXY_CACHE = Path.home() / ".cache" / "pulsar_actors" / f"proxy-{PROXY_VERSION}"
+
+# Two of its parts were never published with this version: one it does without, the other is taken from the one before.
+PROXY_POM = f"""<project xmlns="http://maven.apache.org/POM/4.0.0">
+  <modelVersion>4.0.0</modelVersion>
+  <groupId>pulsar.actors</groupId>
+  <artifactId>proxy-under-test</artifactId>
+  <version>1</version>
+  <dependencyManagement><dependencies><dependency>
+    <groupId>org.apache.pulsar</groupId><artifactId>pulsar</artifactId><version>{PROXY_VERSION}</version>
+    <type>pom</type><scope>import</scope>
+  </dependency></dependencies></dependencyManagement>
+  <dependencies><dependency>
+    <groupId>org.apache.pulsar</groupId><artifactId>pulsar-proxy</artifactId><version>{PROXY_VERSION}</version>
+    <exclusions>
+      <exclusion><groupId>org.apache.pulsar</groupId><artifactId>jetcd-core-shaded</artifactId></exclusion>
+      <exclusion><groupId>org.apache.pulsar</groupId><artifactId>pulsar-opentelemetry</artifactId></exclusion>
+    </exclusions>
+  </dependency><dependency>
+    <groupId>org.apache.pulsar</groupId><artifactId>pulsar-opentelemetry</artifactId><version>4.0.7</version>
+  </dependency></dependencies>
+</project>
+"""
+
 
 class Unavailable(Exception):
     """A real broker cannot be had on this machine; the text says what is missing."""
@@ -44,14 +69,14 @@ def tool(name: str) -> str:
     return found
 
 
-def jars(cache: Path = CACHE) -> Path:
-    """The folder of the broker's jars, fetched when it is not there yet."""
+def jars(cache: Path = CACHE, pom: str = POM) -> Path:
+    """The folder of the broker's jars, or of those that another pom asks for, fetched when it is not there yet."""
     lib = cache / "lib"
     if not lib.exists():
         cache.mkdir(parents=True, exist_ok=True)
         with alone(cache / "lock"):
             if not lib.exists():
-                fetch(cache).rename(lib)
+                fetch(cache, pom).rename(lib)
     return lib
 
 
@@ -63,11 +88,11 @@ def alone(lock: Path) -> Generator[None, None, None]:
         yield
 
 
-def fetch(cache: Path) -> Path:
+def fetch(cache: Path, pom: str) -> Path:
     """Have Maven copy the jars into a folder beside the final one."""
     partial = cache / "partial"
     shutil.rmtree(partial, ignore_errors=True)
-    (cache / "pom.xml").write_text(POM)
+    (cache / "pom.xml").write_text(pom)
     goal = ["dependency:copy-dependencies", "-DincludeScope=runtime", f"-DoutputDirectory={partial}"]
     command = [tool("mvn"), "-q", "-B", "-f", str(cache / "pom.xml"), *goal]
     done = subprocess.run(  # noqa: S603 -- our own words

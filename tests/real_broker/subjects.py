@@ -14,8 +14,8 @@ from typing import Any, NamedTuple
 from admin import Admin
 
 CLIENTS = {"official": "pulsar", "ours": "pulsar_actors"}
-OF_SEVERAL_TOPICS = ["official"]  # the clients whose handles can be of several topics, or of all parts of one
 BROKERS = {"apache": "real_broker", "embedded": "embedded_broker"}  # and the fixtures that start them
+GUARDED = {"apache": "guarded_apache", "embedded": "guarded_embedded"}  # likewise, for those that want credentials
 
 OPERATION_SECONDS = 20  # of each client: long enough for a busy machine, short enough to wait for
 USERS_URL = os.environ.get("PULSAR_TEST_URL")
@@ -39,7 +39,7 @@ def opened_clients() -> Generator[Callable[..., Any], None, None]:
     """Give a function that makes silent clients, and close them at the end.
 
     The official client's close fails when one of its consumers is just coming back after an unload: it closes a
-    consumer that the broker does not know yet.
+    consumer that the broker does not know yet. So it does when a producer has lost its broker.
     """
     silent = logging.getLogger("silent-client")
     silent.setLevel(logging.CRITICAL + 1)
@@ -55,5 +55,5 @@ def opened_clients() -> Generator[Callable[..., Any], None, None]:
         yield connect_to
     finally:
         for module, client in reversed(opened):
-            with contextlib.suppress(module.AlreadyClosed, module.BrokerMetadataError):
+            with contextlib.suppress(module.AlreadyClosed, module.BrokerMetadataError, module.NotConnected):
                 client.close()

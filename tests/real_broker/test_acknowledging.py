@@ -26,6 +26,7 @@ def again(pulsar: Any, client: Any, topic: str) -> Callable[[Any], list[bytes]]:
     return take
 
 
+@pytest.mark.shows("Consuming", "individual")
 def test_only_what_was_not_acknowledged_comes_again(client: Any, topic: str, consumer: Any, again: Any) -> None:
     send_all(client.create_producer(topic), LETTERS)
     messages = receive(consumer, 5)
@@ -43,12 +44,15 @@ def test_everything_acknowledged_leaves_nothing(
     assert admin.stats(topic)["subscriptions"]["s"]["msgBacklog"] == 0
 
 
+@pytest.mark.shows("Consuming", "cumulative")
+@pytest.mark.shows("Cumulative acknowledgement")
 def test_a_cumulative_acknowledgement_takes_in_all_before(client: Any, topic: str, consumer: Any, again: Any) -> None:
     send_all(client.create_producer(topic), LETTERS)
     consumer.acknowledge_cumulative(receive(consumer, 3)[2])
     assert again(consumer) == [b"d", b"e"]
 
 
+@pytest.mark.shows("Cumulative acknowledgement", "not on a shared subscription")
 @pytest.mark.parametrize("kind", ["Shared", "KeyShared"])
 def test_where_others_consume_too_there_is_no_cumulative_acknowledgement(
     pulsar: Any, client: Any, topic: str, kind: str
@@ -93,6 +97,7 @@ def test_a_batch_comes_again_whole_unless_all_of_it_was_acknowledged(
     assert again(consumer) == LETTERS
 
 
+@pytest.mark.shows("Command Message", "ack_set")
 def test_with_batch_index_acknowledgement_only_the_rest_of_a_batch_comes_again(
     pulsar: Any, client: Any, topic: str, again: Any
 ) -> None:
@@ -109,6 +114,21 @@ def test_a_cumulative_acknowledgement_inside_a_batch_reaches_to_the_batch_before
     client.create_producer(topic).send(b"before")
     send_batch(pulsar, client, topic, LETTERS)
     consumer.acknowledge_cumulative(receive(consumer, 6)[3])
+    assert again(consumer) == LETTERS
+
+
+def test_a_cumulative_acknowledgement_inside_the_first_batch_of_a_ledger_reaches_to_the_ledger_before(
+    pulsar: Any, client: Any, consumer: Any, again: Any, admin: Admin
+) -> None:
+    """The entry before that batch has a number that no entry has: -1."""
+    topic = consumer.topic()
+    client.create_producer(topic).send(b"before")
+    admin.unload(topic)
+    send_batch(pulsar, client, topic, LETTERS)
+    message = consumer.receive(SOON)
+    while message.data() != LETTERS[3]:  # what was not acknowledged before the unload comes again
+        message = consumer.receive(SOON)
+    consumer.acknowledge_cumulative(message)
     assert again(consumer) == LETTERS
 
 

@@ -14,6 +14,7 @@ from subjects import opened_clients
 
 BEFORE, AFTER = 500, 1500
 TAKEN = 50
+IN_PARTS = 300
 PATIENCE_SECONDS = 120  # a broker starts within this, beside others
 
 
@@ -21,6 +22,8 @@ class Crashed(NamedTuple):
     """What the tests look at."""
 
     late: Outcomes  # of the sends that were on their way
+    in_parts: Outcomes  # likewise, to a partitioned topic
+    next_in_parts: Callable[[], Any]
     stored: list[int]
     next_number: Callable[[], int]  # that the consumer is given
 
@@ -37,15 +40,24 @@ def crashed(pulsar: Any, crashing: Standalone) -> Iterator[Crashed]:
         send_all(producer, [b"%d" % number for number in range(BEFORE)])
         for message in receive(consumer, TAKEN):
             consumer.acknowledge(message)
-        late = Outcomes()
+        parts = f"{topic}-parts"
+        crashing.admin.create_partitioned(parts, 3)
+        parts_consumer = client.subscribe(parts, "s")
+        parts_producer = client.create_producer(parts, send_timeout_millis=PATIENCE_SECONDS * 1000)
+        late, in_parts = Outcomes(), Outcomes()
         for number in range(BEFORE, BEFORE + AFTER):
             producer.send_async(b"%d" % number, late)
+        for number in range(IN_PARTS):
+            parts_producer.send_async(b"%d" % number, in_parts)
         late.wait(1)
         crashing.kill()
         crashing.start()
         producer.flush()
+        parts_producer.flush()
         found = [int(each) for each in stored(pulsar, client, topic)]
-        yield Crashed(late, found, lambda: int(consumer.receive(SOON).data()))
+        yield Crashed(
+            late, in_parts, lambda: parts_consumer.receive(SOON), found, lambda: int(consumer.receive(SOON).data())
+        )
 
 
 def in_order_of_first_appearance(numbers: list[int]) -> list[int]:
@@ -53,6 +65,8 @@ def in_order_of_first_appearance(numbers: list[int]) -> list[int]:
     return list(dict.fromkeys(numbers))
 
 
+@pytest.mark.shows("Persistence")
+@pytest.mark.shows("Persistence", "persistent")
 def test_what_was_acknowledged_is_there(crashed: Crashed) -> None:
     assert crashed.stored[:BEFORE] == list(range(BEFORE))
 
@@ -69,3 +83,14 @@ def test_a_consumer_goes_on(crashed: Crashed) -> None:
     while last not in taken:
         taken.add(crashed.next_number())
     assert taken >= set(range(TAKEN, BEFORE + AFTER))
+
+
+def test_a_partitioned_topic_goes_on_in_all_its_parts(pulsar: Any, crashed: Crashed) -> None:
+    assert crashed.in_parts.results(IN_PARTS) == [pulsar.Result.Ok] * IN_PARTS
+    found: dict[str, list[int]] = {}
+    while sum(len(set(numbers)) for numbers in found.values()) < IN_PARTS:
+        message = crashed.next_in_parts()
+        found.setdefault(message.topic_name(), []).append(int(message.data()))
+    assert len(found) == 3
+    for numbers in found.values():
+        assert in_order_of_first_appearance(numbers) == sorted(set(numbers))

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 import pytest
-from admin import Admin
+from admin import Admin, AdminError
 
 SECONDS = 1  # of operation timeout, where a test waits for it
 
@@ -45,6 +45,17 @@ def closed_namespace(namespace: str, admin: Admin) -> str:
     """A namespace in which no topic comes into being by being asked for."""
     admin.set_auto_creation(namespace, on=False)
     return namespace
+
+
+@pytest.mark.shows("Topic", "created by use")
+@pytest.mark.parametrize("opening", ["create_producer", "subscribe"])
+def test_a_topic_comes_into_being_when_somebody_publishes_or_consumes(
+    pulsar: Any, client: Any, topic: str, admin: Admin, opening: str
+) -> None:
+    with pytest.raises(AdminError, match="404"):
+        admin.stats(topic)
+    OPENINGS[opening](pulsar, client, topic)
+    assert admin.stats(topic)["msgInCounter"] == 0
 
 
 def test_a_topic_that_does_not_come_into_being_is_not_found(
@@ -93,6 +104,8 @@ def test_where_nobody_listens_a_call_ends_in_time(
     assert time.monotonic() - before < SECONDS + 2
 
 
+@pytest.mark.shows("ClientConfiguration")
+@pytest.mark.shows("ClientConfiguration", "operationTimeout")
 def test_where_nobody_answers_a_call_ends_in_time(
     pulsar: Any, connect_to: Callable[..., Any], silent_port: int
 ) -> None:
@@ -122,6 +135,7 @@ def test_the_next_host_of_a_url_is_tried(
     assert client.create_producer(topic).send(b"x")
 
 
+@pytest.mark.shows("Topic lookup", "HTTP")
 @pytest.mark.parametrize("pulsar", ["official"], indirect=True)
 def test_topics_may_be_looked_up_over_http(
     pulsar: Any, connect_to: Callable[..., Any], broker: Any, topic: str

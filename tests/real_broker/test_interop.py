@@ -2,31 +2,31 @@
 
 import datetime as dt
 import os
+import time
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import pytest
 from admin import Admin
-from exchange import SOON, Outcomes, contents, place, read_rest, receive, rest, send_all, send_batch, stored, until
+from exchange import (
+    SOON,
+    InThread,
+    Outcomes,
+    contents,
+    place,
+    read_rest,
+    receive,
+    rest,
+    send_all,
+    send_batch,
+    stored,
+    until,
+)
 from subjects import CLIENTS, client_module
 
 LARGE = 4_999_999
 TEXT = b"one client writes what another reads " * 30
 LETTERS = [b"a", b"b", b"c", b"d", b"e"]
-BOTH_WAYS = [("official", "ours"), ("ours", "official")]
-
-
-@pytest.fixture(params=CLIENTS)
-def sender(request: pytest.FixtureRequest) -> Any:
-    """The module whose client sends."""
-    return client_module(request.param)
-
-
-@pytest.fixture(params=BOTH_WAYS, ids="-to-".join)
-def from_to(request: pytest.FixtureRequest) -> tuple[Any, Any]:
-    """The module that has something, and the one that is given it."""
-    giving, taking = request.param
-    return client_module(giving), client_module(taking)
 
 
 class Sent(NamedTuple):
@@ -166,6 +166,7 @@ def test_payloads(reading: Reading, sending: Callable[..., list[Any]], payload: 
     reading.check(messages, sending(messages, batched=batched))
 
 
+@pytest.mark.shows("Message metadata", "null_value")
 @batched_or_not
 def test_null_and_empty_values_are_told_apart(
     reading: Reading, sending: Callable[..., list[Any]], *, batched: bool
@@ -177,6 +178,9 @@ def test_null_and_empty_values_are_told_apart(
 CODECS = ["NONE", "LZ4", "ZLib", "ZSTD", "SNAPPY"]
 
 
+@pytest.mark.shows("Compression")
+@pytest.mark.shows("Compression", "LZ4", "ZLIB")
+@pytest.mark.shows("ProducerConfiguration", "compressionType")
 @batched_or_not
 @pytest.mark.parametrize("codec", CODECS)
 def test_codecs(sender: Any, reading: Reading, sending: Callable[..., list[Any]], codec: str, *, batched: bool) -> None:
@@ -287,10 +291,11 @@ def test_a_consumer_acknowledges_an_id_of_the_other_client(
 
 
 # Only this way round: the official client takes a deserialised id out of a batch for the whole batch.
+@pytest.mark.parametrize("from_to", [("official", "ours")], indirect=True, ids="-to-".join)
 def test_our_consumer_acknowledges_what_the_other_client_received_in_a_batch(
-    connect: Callable[..., Any], topic: str
+    from_to: tuple[Any, Any], connect: Callable[..., Any], topic: str
 ) -> None:
-    giving, taking = client_module("official"), client_module("ours")
+    giving, taking = from_to
     client = connect(taking)
     consumer = client.subscribe(topic, "s", batch_index_ack_enabled=True)
     received = connect(giving).subscribe(topic, "other", batch_index_ack_enabled=True)
@@ -410,3 +415,151 @@ def test_dead_letters_of_one_are_read_by_the_other(
     assert told.items() <= letter.properties().items()
     # The official client may crash when it is closed on its way to a dead letter.
     until(lambda: admin.stats(topic)["subscriptions"]["s"]["msgBacklog"] == 0)
+
+
+# What producers and consumers of both clients do to one another.
+
+
+def test_each_key_goes_to_one_consumer_in_order_whoever_that_is(
+    sender: Any, connect: Callable[..., Any], topic: str
+) -> None:
+    modules = [client_module(each) for each in CLIENTS]
+    consumers = [
+        connect(each).subscribe(topic, "s", consumer_type=each.ConsumerType.KeyShared, receiver_queue_size=5)
+        for each in modules
+    ]
+    producer = connect(sender).create_producer(
+        topic, batching_enabled=True, batching_type=sender.BatchingType.KeyBased, block_if_queue_full=True
+    )
+    for number in range(200):
+        producer.send_async(b"%d" % number, Outcomes(), partition_key=f"key-{number % 20}")
+    producer.flush()
+    found: list[dict[str, list[int]]] = [{}, {}]
+    while sum(len(numbers) for keys in found for numbers in keys.values()) < 200:
+        for module, consumer, keys in zip(modules, consumers, found, strict=True):
+            try:
+                message = consumer.receive(50)
+            except module.Timeout:
+                continue
+            consumer.acknowledge(message)
+            keys.setdefault(message.partition_key(), []).append(int(message.data()))
+    assert all(found)
+    assert not set(found[0]) & set(found[1])
+    for keys in found:
+        assert all(numbers == sorted(numbers) and len(numbers) == 10 for numbers in keys.values())
+
+
+def test_a_delivery_time_of_one_is_kept_for_the_other(
+    from_to: tuple[Any, Any], connect: Callable[..., Any], topic: str
+) -> None:
+    giving, taking = from_to
+    consumer = connect(taking).subscribe(topic, "s", consumer_type=taking.ConsumerType.Shared)
+    producer = connect(giving).create_producer(topic)
+    began = time.monotonic()
+    producer.send(b"late", deliver_after=dt.timedelta(milliseconds=1500))
+    producer.send(b"prompt")
+    assert contents(receive(consumer, 2)) == [b"prompt", b"late"]
+    assert time.monotonic() - began > 0.5  # the broker may be early by a tick of a second
+
+
+def test_what_one_refuses_the_other_is_given_again_and_told_how_often(
+    from_to: tuple[Any, Any], connect: Callable[..., Any], topic: str
+) -> None:
+    giving, taking = from_to
+    first = connect(giving)
+    consumer = first.subscribe(
+        topic, "s", consumer_type=giving.ConsumerType.Shared, negative_ack_redelivery_delay_ms=100
+    )
+    send_all(first.create_producer(topic), [b"x"])
+    consumer.negative_acknowledge(consumer.receive(SOON))
+    assert consumer.receive(SOON).redelivery_count() == 1
+    successor = connect(taking).subscribe(topic, "s", consumer_type=taking.ConsumerType.Shared)
+    first.close()
+    message = successor.receive(SOON)
+    assert (message.data(), message.redelivery_count() >= 1) == (b"x", True)
+
+
+def test_one_keeps_the_other_out_of_a_topic_that_it_has_alone(
+    from_to: tuple[Any, Any], connect: Callable[..., Any], topic: str
+) -> None:
+    giving, taking = from_to
+    holder = connect(giving).create_producer(topic, access_mode=giving.ProducerAccessMode.Exclusive)
+    client = connect(taking)
+    with pytest.raises(taking.ProducerBusy):
+        client.create_producer(topic)
+    with pytest.raises(taking.ProducerFenced):
+        client.create_producer(topic, access_mode=taking.ProducerAccessMode.Exclusive)
+    assert holder.send(b"x")
+
+
+def test_one_waits_for_the_topic_that_the_other_has_alone(
+    from_to: tuple[Any, Any], connect: Callable[..., Any], topic: str, admin: Admin
+) -> None:
+    giving, taking = from_to
+    holder = connect(giving).create_producer(topic, access_mode=giving.ProducerAccessMode.Exclusive)
+    client = connect(taking)
+    waiting = InThread(lambda: client.create_producer(topic, access_mode=taking.ProducerAccessMode.WaitForExclusive))
+    until(lambda: admin.stats(topic)["waitingPublishers"] == 1)
+    holder.send(b"a")
+    holder.close()
+    waiting.result().send(b"b")
+    assert stored(taking, client, topic) == [b"a", b"b"]
+
+
+def test_one_takes_the_topic_from_the_other(from_to: tuple[Any, Any], connect: Callable[..., Any], topic: str) -> None:
+    giving, taking = from_to
+    old = connect(giving).create_producer(topic, access_mode=giving.ProducerAccessMode.Exclusive)
+    new = connect(taking).create_producer(topic, access_mode=taking.ProducerAccessMode.ExclusiveWithFencing)
+    new.send(b"x")
+    with pytest.raises(giving.ProducerFenced):
+        old.send(b"y")
+    assert stored(taking, connect(taking), topic) == [b"x"]
+
+
+def test_a_name_that_one_has_is_refused_to_the_other(
+    from_to: tuple[Any, Any], connect: Callable[..., Any], topic: str
+) -> None:
+    giving, taking = from_to
+    holder = connect(giving).create_producer(topic, producer_name="mine")
+    with pytest.raises(taking.ProducerBusy):
+        connect(taking).create_producer(topic, producer_name="mine")
+    assert holder.send(b"x")
+
+
+def test_an_exclusive_subscription_of_one_is_refused_to_the_other(
+    from_to: tuple[Any, Any], connect: Callable[..., Any], topic: str
+) -> None:
+    giving, taking = from_to
+    holder = connect(giving).subscribe(topic, "s")
+    with pytest.raises(taking.ConsumerBusy):
+        connect(taking).subscribe(topic, "s")
+    assert holder.is_connected()
+
+
+def test_the_one_that_stands_by_takes_over_from_the_other(
+    from_to: tuple[Any, Any], connect: Callable[..., Any], topic: str
+) -> None:
+    giving, taking = from_to
+    first = connect(giving)
+    active = first.subscribe(topic, "s", consumer_type=giving.ConsumerType.Failover, consumer_name="a")
+    send_all(connect(taking).create_producer(topic), LETTERS)
+    messages = receive(active, 5)
+    active.acknowledge_cumulative(messages[1])
+    # The broker's choice among the two depends on names; the second gets the rest, now or when the first has gone.
+    standby = connect(taking).subscribe(topic, "s", consumer_type=taking.ConsumerType.Failover, consumer_name="b")
+    first.close()
+    assert contents(receive(standby, 3)) == LETTERS[2:]
+
+
+@pytest.mark.parametrize("broker", ["apache"], indirect=True)  # the embedded one does not compact
+def test_the_compacted_version_of_what_one_wrote_is_read_by_the_other(
+    from_to: tuple[Any, Any], connect: Callable[..., Any], topic: str, admin: Admin
+) -> None:
+    giving, taking = from_to
+    producer = connect(giving).create_producer(topic)
+    for key, content in [("a", b"1"), ("b", b"2"), ("a", b"3"), ("c", b"4"), ("b", None)]:
+        producer.send(content, partition_key=key)
+    admin.compact(topic)
+    client = connect(taking)
+    reader = client.create_reader(topic, taking.MessageId.earliest, is_read_compacted=True)
+    assert read_rest(reader) == [b"3", b"4"]

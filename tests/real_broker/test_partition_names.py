@@ -2,6 +2,7 @@
 
 from typing import Any
 
+import pytest
 from exchange import SOON
 
 
@@ -29,3 +30,11 @@ def test_a_part_may_be_used_alone(client: Any, partitioned: str) -> None:
     assert message.data() == b"x"
     assert message.topic_name() == parts(partitioned)[1]
     assert message.message_id().partition() == 1
+
+
+def test_a_part_beyond_those_there_are_is_not_found(pulsar: Any, client: Any, partitioned: str) -> None:
+    beyond = f"{partitioned}-partition-7"
+    with pytest.raises(pulsar.TopicNotFound):
+        client.subscribe(beyond, "s")
+    with pytest.raises(pulsar.TopicNotFound):
+        client.create_producer(beyond)

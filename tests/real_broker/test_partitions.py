@@ -1,19 +1,16 @@
 """Topics in parts, which look like one."""
 
 from collections import defaultdict
+from collections.abc import Callable
 from typing import Any
 
 import pytest
 from admin import Admin
 from exchange import SOON, Outcomes, acknowledged_all, contents, nothing_comes, read_rest, receive, send_all, until
-from subjects import OF_SEVERAL_TOPICS, client_module
+
+import pulsar_actors
 
 NUMBERS = [b"%d" % number for number in range(60)]
-
-
-@pytest.fixture(scope="session", params=OF_SEVERAL_TOPICS)
-def pulsar(request: pytest.FixtureRequest) -> Any:
-    return client_module(request.param)
 
 
 def parts(topic: str) -> list[str]:
@@ -33,6 +30,7 @@ def test_all_that_is_sent_to_a_partitioned_topic_arrives(
     assert nothing_comes(pulsar, client.subscribe(partitioned, "s"))
 
 
+@pytest.mark.shows("Partitioned topic", "round robin distribution")
 def test_messages_say_in_which_part_they_were(client: Any, partitioned: str) -> None:
     consumer = client.subscribe(partitioned, "s")
     sent = send_all(client.create_producer(partitioned), NUMBERS[:6])
@@ -42,6 +40,9 @@ def test_messages_say_in_which_part_they_were(client: Any, partitioned: str) -> 
         assert message.message_id() in sent
 
 
+@pytest.mark.shows("Partitioned topic")
+@pytest.mark.shows("Partitioned topic", "key hash")
+@pytest.mark.shows("Message metadata", "partition_key")
 def test_a_key_stays_in_one_part_and_in_order(client: Any, partitioned: str) -> None:
     consumer = client.subscribe(partitioned, "s")
     producer = client.create_producer(partitioned)
@@ -63,12 +64,16 @@ def test_every_client_finds_the_same_part_for_a_key(client: Any, topic: str, adm
     assert {key: producer.send(b"x", partition_key=key).partition() for key in expected} == expected
 
 
+@pytest.mark.shows("Partitioned topic", "single default partition")
+@pytest.mark.shows("ProducerConfiguration", "messageRoutingMode")
 def test_a_producer_may_stay_with_one_part(pulsar: Any, client: Any, partitioned: str) -> None:
     mode = pulsar.PartitionsRoutingMode.UseSinglePartition
     sent = send_all(client.create_producer(partitioned, message_routing_mode=mode), NUMBERS[:9])
     assert len({each.partition() for each in sent}) == 1
 
 
+@pytest.mark.shows("Partitioned topic", "custom routing policy")
+@pytest.mark.shows("ProducerConfiguration", "messageRouter")
 def test_a_program_may_choose_the_part(pulsar: Any, client: Any, partitioned: str) -> None:
     seen: list[tuple[str, int]] = []
 
@@ -170,3 +175,23 @@ def test_an_unload_of_a_part_costs_nothing(client: Any, partitioned: str, admin:
     while len(found) < 60:  # what was not acknowledged in time comes again
         found.add(consumer.receive(SOON).data())
     assert found == set(NUMBERS)
+
+
+def test_new_parts_are_used_by_whoever_is_there(connect: Callable[..., Any], partitioned: str, admin: Admin) -> None:
+    """The official client looks for them once a minute, and takes no other interval."""
+    client = connect(pulsar_actors, partitions_update_interval=0.2)
+    earliest = pulsar_actors.InitialPosition.Earliest
+    consumer = client.subscribe(partitioned, "s", initial_position=earliest)
+    producer = client.create_producer(partitioned)
+    reader = client.create_reader(partitioned, pulsar_actors.MessageId.earliest)
+    admin.grow(partitioned, 5)
+    sent: dict[int, bytes] = {}
+
+    def send_further() -> bool:
+        number = len(sent)
+        sent[number] = b"%d" % number
+        return bool(producer.send(sent[number]).partition() == 4)
+
+    until(send_further)
+    assert sorted(contents(receive(consumer, len(sent))), key=int) == list(sent.values())
+    assert sorted((reader.read_next(SOON).data() for _ in sent), key=int) == list(sent.values())

@@ -23,6 +23,7 @@ def test_a_reader_may_begin_with_what_is_to_come(pulsar: Any, client: Any, topic
     assert reader.read_next(SOON).data() == b"after"
 
 
+@pytest.mark.shows("Command Subscribe", "start_message_id")
 @pytest.mark.parametrize("batched", [False, True], ids=["one by one", "batched"])
 def test_a_reader_may_begin_at_a_message(pulsar: Any, client: Any, topic: str, *, batched: bool) -> None:
     ids = send_batch(pulsar, client, topic, LETTERS) if batched else send_all(client.create_producer(topic), LETTERS)
@@ -94,6 +95,7 @@ def test_readers_do_not_share(pulsar: Any, client: Any, topic: str) -> None:
     assert [read_rest(each) for each in readers] == [LETTERS] * 2
 
 
+@pytest.mark.shows("Command Subscribe", "durable")
 def test_a_reader_leaves_nothing_behind(pulsar: Any, client: Any, topic: str, admin: Admin) -> None:
     client.create_producer(topic).send(b"x")
     reader = client.create_reader(topic, pulsar.MessageId.earliest)
@@ -143,6 +145,7 @@ def test_a_reader_reads_a_terminated_topic_to_its_end(pulsar: Any, client: Any, 
     assert read_rest(client.create_reader(topic, pulsar.MessageId.earliest)) == LETTERS
 
 
+@pytest.mark.shows("Command Subscribe", "read_compacted")
 @pytest.mark.parametrize("broker", ["apache"], indirect=True)  # the embedded one does not compact
 def test_a_reader_may_read_what_compaction_has_left(pulsar: Any, client: Any, topic: str, admin: Admin) -> None:
     producer = client.create_producer(topic)
@@ -151,6 +154,58 @@ def test_a_reader_may_read_what_compaction_has_left(pulsar: Any, client: Any, to
     admin.compact(topic)
     reader = client.create_reader(topic, pulsar.MessageId.earliest, is_read_compacted=True)
     assert read_rest(reader) == [b"a", b"new"]
+
+
+@pytest.mark.shows("Persistence", "non-persistent")
+def test_a_reader_of_a_topic_that_is_not_stored_reads_what_comes(pulsar: Any, client: Any, topic: str) -> None:
+    unstored = topic.replace("persistent", "non-persistent", 1)
+    reader = client.create_reader(unstored, pulsar.MessageId.earliest)
+    client.create_producer(unstored).send(b"a")
+    assert reader.read_next(SOON).data() == b"a"
+
+
+@pytest.mark.parametrize("pulsar", ["ours"], indirect=True)  # the official one may miss what comes right after its seek
+def test_a_reader_of_a_topic_that_is_not_stored_reads_on_wherever_it_was_sent(
+    pulsar: Any, client: Any, topic: str
+) -> None:
+    unstored = topic.replace("persistent", "non-persistent", 1)
+    reader = client.create_reader(unstored, pulsar.MessageId.earliest)
+    producer = client.create_producer(unstored)
+    sent = producer.send(b"a")
+    assert until(reader.has_message_available)
+    assert reader.read_next(SOON).data() == b"a"
+    for start in (pulsar.MessageId.earliest, 1000, sent, pulsar.MessageId.latest):
+        reader.seek(start)
+        producer.send(b"b")
+        assert reader.read_next(SOON).data() == b"b"
+
+
+@pytest.mark.parametrize("pulsar", ["ours"], indirect=True)  # the official one raises what the broker says to that
+def test_nothing_is_available_of_a_topic_that_is_not_stored_but_what_has_come(
+    pulsar: Any, client: Any, topic: str
+) -> None:
+    unstored = topic.replace("persistent", "non-persistent", 1)
+    for topics in (unstored, [unstored, f"{unstored}-too"]):
+        with client.create_reader(topics, pulsar.MessageId.earliest) as reader:
+            assert not reader.has_message_available()
+
+
+@pytest.mark.parametrize("pulsar", ["ours"], indirect=True)  # the official one reads one topic
+def test_of_several_topics_only_those_that_are_stored_are_asked_for_their_last_message(
+    client: Any, pulsar: Any, topic: str
+) -> None:
+    unstored = topic.replace("persistent", "non-persistent", 1)
+    with client.create_reader([topic, unstored], pulsar.MessageId.earliest, start_message_id_inclusive=True) as reader:
+        assert not reader.has_message_available()
+        send_all(client.create_producer(topic), [b"a", b"b"])
+        assert reader.has_message_available()
+        assert [reader.read_next(SOON).data() for _ in range(2)] == [b"a", b"b"]
+        assert not reader.has_message_available()
+        reader.go_to_last()
+        assert reader.read_next(SOON).data() == b"b"
+        client.create_producer(unstored).send(b"c")
+        assert until(reader.has_message_available)
+        assert reader.read_next(SOON).data() == b"c"
 
 
 @pytest.mark.parametrize("start", [None, 5, "x", b"x"], ids=repr)

@@ -32,7 +32,7 @@ def test_only_the_refused_message_comes_again(pulsar: Any, client: Any, topic: s
     consumer = client.subscribe(topic, "s", consumer_type=pulsar.ConsumerType.Shared, **SOON_AGAIN)
     send_all(client.create_producer(topic), LETTERS)
     messages = receive(consumer, 3)
-    acknowledged_all(consumer, [messages[0], messages[2]])
+    consumer.acknowledge(messages[0])
     consumer.negative_acknowledge(messages[1])
     assert consumer.receive(SOON).data() == b"b"
     assert nothing_comes(pulsar, consumer)
@@ -57,15 +57,33 @@ def test_a_message_acknowledged_after_its_refusal_does_not_come_again(pulsar: An
         consumer.receive(2000)
 
 
-def test_a_message_refused_by_one_may_go_to_another(pulsar: Any, client: Any, topic: str) -> None:
-    refusing = client.subscribe(topic, "s", consumer_type=pulsar.ConsumerType.Shared, **SOON_AGAIN)
+def test_a_message_refused_by_one_may_go_to_another(pulsar: Any, client: Any, topic: str, admin: Admin) -> None:
+    shared = pulsar.ConsumerType.Shared
+    refusing = client.subscribe(topic, "s", consumer_type=shared, receiver_queue_size=1, **SOON_AGAIN)
     producer = client.create_producer(topic)
     producer.send(b"x")
     message = refusing.receive(SOON)
-    other = client.subscribe(topic, "s", consumer_type=pulsar.ConsumerType.Shared)
+    producer.send(b"in the way")
+    until(lambda: admin.stats(topic)["subscriptions"]["s"]["unackedMessages"] == 2)  # the one who refuses is full
+    other = client.subscribe(topic, "s", consumer_type=shared)
     refusing.negative_acknowledge(message)
-    refusing.close()
     assert other.receive(SOON).data() == b"x"
+
+
+@pytest.mark.shows("Command RedeliverUnacknowledgedMessages", "spread across the consumers")
+def test_what_one_consumer_asks_for_again_is_spread_across_all_of_a_shared_subscription(
+    pulsar: Any, client: Any, topic: str
+) -> None:
+    shared = pulsar.ConsumerType.Shared
+    asking = client.subscribe(topic, "s", consumer_type=shared)
+    sent = [b"%d" % number for number in range(100)]
+    send_all(client.create_producer(topic), sent)
+    receive(asking, 100)
+    other = client.subscribe(topic, "s", consumer_type=shared)
+    asking.redeliver_unacknowledged_messages()
+    shares = [rest(pulsar, asking), rest(pulsar, other)]
+    assert all(shares)
+    assert sorted(shares[0] + shares[1], key=int) == sent
 
 
 # All is received before it is asked for again: the official client mixes what it still holds with what comes again.
@@ -93,7 +111,7 @@ def test_a_batch_in_which_one_was_refused_comes_again(pulsar: Any, client: Any, 
     send_batch(pulsar, client, topic, LETTERS)
     messages = receive(consumer, 3)
     consumer.negative_acknowledge(messages[1])
-    assert b"b" in rest(pulsar, consumer)
+    assert rest(pulsar, consumer) == LETTERS
 
 
 def test_a_message_refused_too_often_becomes_a_dead_letter(
@@ -108,18 +126,36 @@ def test_a_message_refused_too_often_becomes_a_dead_letter(
         message = consumer.receive(SOON)
         assert message.redelivery_count() == count
         consumer.negative_acknowledge(message)
+    all_done()
     letter = client.subscribe(f"{topic}-s-DLQ", "kept").receive(SOON)
     assert letter.data() == b"x"
     assert letter.partition_key() == "k"
     assert letter.properties()["a"] == "b"
     assert letter.properties()["REAL_TOPIC"] == topic
-    all_done()
     assert nothing_comes(pulsar, consumer)
 
 
+@pytest.mark.shows("Command Producer", "initial_subscription_name")
 def test_dead_letters_go_where_they_were_told_to(
     pulsar: Any, client: Any, topic: str, all_done: Callable[[], None]
 ) -> None:
+    graveyard = client.subscribe(f"{topic}-graveyard", "s")
+    policy = pulsar.ConsumerDeadLetterPolicy(1, f"{topic}-graveyard")
+    consumer = client.subscribe(
+        topic, "s", consumer_type=pulsar.ConsumerType.Shared, dead_letter_policy=policy, **SOON_AGAIN
+    )
+    send_all(client.create_producer(topic), LETTERS)
+    for _ in range(2):
+        for message in receive(consumer, 3):
+            consumer.negative_acknowledge(message)
+    assert sorted(contents(receive(graveyard, 3))) == LETTERS
+    all_done()
+
+
+def test_a_dead_letter_topic_may_be_in_parts(
+    pulsar: Any, client: Any, topic: str, admin: Any, all_done: Callable[[], None]
+) -> None:
+    admin.create_partitioned(f"{topic}-graveyard", 2)
     graveyard = client.subscribe(f"{topic}-graveyard", "s")
     policy = pulsar.ConsumerDeadLetterPolicy(1, f"{topic}-graveyard")
     consumer = client.subscribe(

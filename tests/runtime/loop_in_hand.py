@@ -78,10 +78,12 @@ class LoopInHand(Loop):
     def later(self, delay: float, function: Callable[[Any], object], argument: Any) -> None:
         heapq.heappush(self.timers, (self.time + delay, next(self._serial), function, argument))
 
-    def off_loop(self, work: Callable[[], Any], done: Callable[[Any], object], *, timeout: float) -> None:
+    def off_loop(
+        self, work: Callable[[], Any], done: Callable[[Any], object], *, timeout: float, helper: str = "helper"
+    ) -> None:
         self.errands.append((work, done, timeout))
 
-    def connect(self, host: str, port: int, owner: Owner) -> Line:
+    def connect(self, host: str, port: int, owner: Owner, *, no_delay: bool = True) -> Line:
         line = Line(host, port, owner)
         self.lines.append(line)
         return line

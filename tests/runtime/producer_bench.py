@@ -18,7 +18,7 @@ from pulsar_actors.runtime.members import Member
 from pulsar_actors.runtime.outbox import Outbox
 from pulsar_actors.runtime.outgoing import Alone, Outgoing, SentTo
 from pulsar_actors.runtime.packing import Packed
-from pulsar_actors.runtime.producer_actor import Manner, News, ProducerActor
+from pulsar_actors.runtime.producer_actor import Manner, MessagesLeft, ProducerActor
 from pulsar_actors.wire.commands import decode_command
 from pulsar_actors.wire.entries import Entry, decode_entry
 from pulsar_actors.wire.frames import FrameReader
@@ -73,7 +73,7 @@ class ProducerBench(BindingBench):
         """Leave a message as a caller does."""
         single = SingleMessageMetadata(payload_size=len(payload), **said) if said else None
         if self.outbox.put((payload, single, alone, None)):
-            tell(self.actor, News())
+            tell(self.actor, MessagesLeft())
 
     def send(self, *payloads: bytes) -> None:
         for payload in payloads:

@@ -5,7 +5,7 @@ from loop_in_hand import Interloper
 from pulsar_actors.machines.consumer_events import Acknowledge, AcknowledgeUpTo
 from pulsar_actors.machines.ledgers.ack_groups import MAX_ENTRIES
 from pulsar_actors.machines.ledgers.generations import Generation
-from pulsar_actors.runtime.ack_box import AckBox, AcksLeft
+from pulsar_actors.runtime.ack_box import MOMENT, AckBox, AcksLeft, Receipt
 from pulsar_actors.wire.message_id import MessageId
 
 NOW = Generation(1)
@@ -20,10 +20,10 @@ def test_the_first_acknowledgement_in_an_empty_box_tells_the_actor_and_the_next_
     box.acknowledge(FIRST, NOW)
     box.acknowledge(SECOND, NOW)
     assert box
-    assert told == [AcksLeft(full=False)]
+    assert told == [AcksLeft(MOMENT)]
     box.empty()
     box.acknowledge(THIRD, NOW)
-    assert told == [AcksLeft(full=False)] * 2
+    assert told == [AcksLeft(MOMENT)] * 2
 
 
 def test_the_one_that_makes_a_commands_worth_tells_the_actor_that_the_box_is_full() -> None:
@@ -31,7 +31,7 @@ def test_the_one_that_makes_a_commands_worth_tells_the_actor_that_the_box_is_ful
     box = AckBox(told.append)
     for entry in range(MAX_ENTRIES + 5):
         box.acknowledge(MessageId(1, entry), NOW)
-    assert told == [AcksLeft(full=False), AcksLeft(full=True)]
+    assert told == [AcksLeft(MOMENT), AcksLeft(0.0)]
 
 
 def test_acknowledgements_come_out_in_their_order_those_of_a_kind_and_generation_together() -> None:
@@ -69,7 +69,7 @@ def test_who_acknowledges_while_the_box_is_being_emptied_tells_the_actor_again_o
     told.clear()
     interloper.at(0, lambda: box.acknowledge(SECOND, NOW))
     assert box.empty() == [Acknowledge(NOW, (FIRST, SECOND))]
-    assert told == [AcksLeft(full=False)]
+    assert told == [AcksLeft(MOMENT)]
 
 
 def test_who_has_appended_and_not_told_yet_is_told_of_though_the_box_was_emptied_in_between() -> None:
@@ -82,3 +82,25 @@ def test_who_has_appended_and_not_told_yet_is_told_of_though_the_box_was_emptied
     box.acknowledge(SECOND, NOW)
     assert told, "nobody would ever look at the second"
     assert box.empty() == [Acknowledge(NOW, (SECOND,))]
+
+
+def test_the_actor_is_told_at_once_of_an_acknowledgement_that_somebody_waits_for() -> None:
+    told: list[Any] = []
+    box = AckBox(told.append)
+    box.acknowledge(FIRST, NOW, Receipt("a", at_once=False))
+    assert told == [AcksLeft(MOMENT)]
+    box.acknowledge(SECOND, NOW, Receipt("b", at_once=True))
+    box.acknowledge_up_to(THIRD, NOW, Receipt("c", at_once=False))
+    assert told == [AcksLeft(MOMENT), AcksLeft(0.0)]
+    assert box.empty() == [
+        Acknowledge(NOW, (FIRST, SECOND), ("a", "b"), at_once=True),
+        AcknowledgeUpTo(NOW, THIRD, "c"),
+    ]
+
+
+def test_a_box_is_full_and_emptied_as_early_as_it_was_told() -> None:
+    told: list[Any] = []
+    box = AckBox(told.append, full=2, moment=0.0)
+    box.acknowledge(FIRST, NOW)
+    box.acknowledge(SECOND, NOW)
+    assert told == [AcksLeft(0.0)] * 2

@@ -1,3 +1,5 @@
+import gc
+import weakref
 from typing import Any, ClassVar, NamedTuple
 
 import pykka
@@ -308,6 +310,20 @@ def test_a_timer_that_is_due_after_the_end_is_nobodys(loop: LoopInHand, seen: li
     tell(Ended.start(loop, None, seen), Go())
     loop.pass_time(3.0)
     assert seen.count("over") == 1, "the first actor's"
+
+
+def test_a_timer_keeps_no_actor_that_has_ended(loop: LoopInHand, seen: list[Any]) -> None:
+    class Ended(ToyActor):
+        def receive(self, message: Any) -> None:
+            super().receive(message)
+            self.finish()
+            seen.append(weakref.ref(self))
+
+    tell(Ended.start(loop, None, seen), Go())
+    loop.run()
+    gc.collect()
+    assert seen[-1]() is None
+    loop.pass_time(3.0)
 
 
 def test_an_effect_that_nobody_performs_is_a_bug(loop: LoopInHand, seen: list[Any]) -> None:

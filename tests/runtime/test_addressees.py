@@ -12,6 +12,7 @@ from pulsar_actors.wire.PulsarApi_pb2 import (
     CommandSendError,
     CommandSendReceipt,
     CommandTopicMigrated,
+    CommandWatchTopicUpdate,
 )
 
 TOLD: list[tuple[Any, tuple[str, int]]] = [
@@ -20,6 +21,7 @@ TOLD: list[tuple[Any, tuple[str, int]]] = [
     *((kind(consumer_id=5), ("consumer", 5)) for kind in (CommandActiveConsumerChange, CommandReachedEndOfTopic)),
     (CommandTopicMigrated(resource_type=CommandTopicMigrated.Producer, resource_id=6), ("producer", 6)),
     (CommandTopicMigrated(resource_type=CommandTopicMigrated.Consumer, resource_id=7), ("consumer", 7)),
+    (CommandWatchTopicUpdate(watcher_id=8), ("watcher", 8)),
 ]
 
 

@@ -20,6 +20,7 @@ from pulsar_actors.runtime.binding_messages import (
     Joining,
     Place,
     Retired,
+    StillLooking,
 )
 from pulsar_actors.runtime.members import Bound, Unbound
 from pulsar_actors.runtime.ties import Ties
@@ -73,6 +74,17 @@ def test_a_lookup_that_may_work_later_is_made_again(bench: ProducerBench) -> Non
     bench.tell(BrokerFound(find.asker.question, ConnectError("nobody listens")))
     bench.loop.pass_time(1.0)
     assert of_kind(FindBroker, bench.to_guardian())
+
+
+def test_what_an_unfinished_lookup_has_met_is_told_when_time_is_up(bench: ProducerBench) -> None:
+    ((find),) = of_kind(FindBroker, bench.to_guardian())
+    down = ConnectError("nobody listens")
+    bench.tell(StillLooking(find.asker.question, down))
+    assert bench.ties.vitals.last_error is down
+    bench.loop.pass_time(30.1)
+    error = bench.ties.created.exception(0)
+    assert isinstance(error, Timeout)
+    assert str(error).endswith("still LOOKING_UP; the last failure was: nobody listens")
 
 
 def test_an_answer_to_an_earlier_question_is_ignored(bench: ProducerBench) -> None:

@@ -13,9 +13,9 @@ from pulsar_actors.runtime.write_queue import Bytes
 class Hearer:
     """An owner that writes down what it hears, and may act on it."""
 
-    def __init__(self) -> None:
+    def __init__(self, *, tls_follows: bool = False) -> None:
         self.heard: list[object] = []
-        self.channel = Channel(self)
+        self.channel = Channel(self, tls_follows=tls_follows)
         self.line = Line(owner=self.channel)
         self.channel.transport = self.line
         self.closes_on: str | None = None
@@ -103,6 +103,19 @@ def test_after_a_close_the_owner_hears_nothing_more_and_nothing_is_written(heare
     hearer.channel.close_when_written()
     assert hearer.heard == []
     assert hearer.line.written == b""
+
+
+@pytest.mark.parametrize("size", [1, 5, 100_000])
+def test_what_comes_before_tls_has_begun_is_for_tls_to_judge(size: int) -> None:
+    hearer = Hearer(tls_follows=True)
+    words = b"220 mail.example ready\r\n" * 10_000
+    for start in range(0, size * 10, size):
+        hearer.channel.received(words[start : start + size])
+    assert hearer.heard == []
+    hearer.channel.secure(TlsStream(client_context(allow_insecure=True), "localhost"))
+    ((lost, reason),) = hearer.heard  # type: ignore[misc]
+    assert lost == "lost"
+    assert "the peer does not speak TLS; it says b'220 mail" in reason
 
 
 class Encrypted:

@@ -4,8 +4,16 @@ from typing import Any
 import pytest
 from loop_in_hand import Confidants, Line, LoopInHand, actor_of, of_kind
 
-from pulsar_actors.exceptions import AlreadyClosed, InternalError, InvalidUrl
+from pulsar_actors.exceptions import (
+    AlreadyClosed,
+    ConnectError,
+    ConnectionLost,
+    InternalError,
+    InvalidUrl,
+    OperationNotSupported,
+)
 from pulsar_actors.machines.binding_events import EndAtOnce
+from pulsar_actors.machines.lookup import SERVICE_URL
 from pulsar_actors.machines.lookup_events import Target
 from pulsar_actors.runtime.actor import Address, tell
 from pulsar_actors.runtime.binding_messages import (
@@ -17,9 +25,11 @@ from pulsar_actors.runtime.binding_messages import (
     Place,
     Retired,
 )
-from pulsar_actors.runtime.client_actor import Admit, ClientActor, ClientSettings, CloseAll, ShutDown
+from pulsar_actors.runtime.client_actor import Admit, ClientActor, ClientSettings, CloseAll, ShutDown, UseService
 from pulsar_actors.runtime.connection_actor import Entrance
+from pulsar_actors.runtime.connections import Manner
 from pulsar_actors.runtime.future import SlimFuture
+from pulsar_actors.runtime.http import Http
 from pulsar_actors.runtime.lookup_actor import LookupActor, LookupSettings, Question, Reach, Reached
 from pulsar_actors.runtime.loop import Loop
 from pulsar_actors.runtime.members import PRODUCER, Bound, Member, Token, Unbound
@@ -29,6 +39,7 @@ from pulsar_actors.wire.frames import FrameReader
 from pulsar_actors.wire.PulsarApi_pb2 import CommandConnected, CommandPartitionedTopicMetadata, CommandPong
 from pulsar_actors.wire.service_url import ServiceUrl
 
+NO_CONTEXT: Any = None
 HOW_MANY = CommandPartitionedTopicMetadata(topic="t", request_id=0)
 BROKER = Target("pulsar://b:6650", "pulsar://b:6650")
 BEHIND_PROXY = Target("pulsar://b:6650", None)
@@ -44,9 +55,9 @@ class Bench:
         self.tally = Tally()
         made = {
             "service_url": ServiceUrl.parse("pulsar://a:6650,a2:6651"),
-            "client_version": "test",
-            "lookup": LookupSettings(30.0, tls=False, listener_name=None, at_once=10),
-            "entrance": Entrance(lambda _: ("none", b""), lambda: (_ for _ in ()).throw(AssertionError)),
+            "manner": Manner("test"),
+            "lookup": LookupSettings(30.0, listener_name=None, at_once=10),
+            "entrance": Entrance(lambda _: ("none", b""), NO_CONTEXT, Http(NO_CONTEXT)),
             "tally": self.tally,
         }
         self.actor = ClientActor.start(self.loops, ClientSettings(**{**made, **settings}))
@@ -103,7 +114,9 @@ class Bench:
         (frame,) = FrameReader().feed(bytes(line.written))
         line.written.clear()
         connect: Any = decode_command(frame.command)
-        line.owner.received(encode_command(CommandConnected(server_version="b", max_message_size=1000)))
+        line.owner.received(
+            encode_command(CommandConnected(server_version="b", protocol_version=21, max_message_size=1000))
+        )
         self.run()
         return str(connect.proxy_to_broker_url)
 
@@ -397,3 +410,66 @@ def test_a_guardian_that_dies_without_lookups_or_connections_has_nobody_to_end(b
     bench.tell("not a message for it")
     assert not bench.actor.is_alive()
     assert bench.close().done(), "and closing the client still works"
+
+
+# Another cluster.
+
+
+def moved(url: str) -> UseService:
+    return UseService(ServiceUrl.parse(url), Entrance(lambda _: ("none", b""), NO_CONTEXT, Http(NO_CONTEXT)))
+
+
+def test_when_the_client_goes_elsewhere_connections_end_as_if_lost_and_new_ones_lead_there(bench: Bench) -> None:
+    connection = bench.reach(SERVICE_URL)
+    member = bench.member()
+    bench.tell(AttachMember(SERVICE_URL, 0, member))
+    bench.connect(bench.lines[0])
+    bench.tell(moved("pulsar://n:7000"))
+    (unbound,) = of_kind(Unbound, bench.heard(member))
+    assert isinstance(unbound.error, ConnectionLost)
+    assert bench.reach(SERVICE_URL) != connection
+    assert (bench.lines[-1].host, bench.lines[-1].port) == ("n", 7000)
+
+
+def test_a_connection_in_the_making_ends_as_well(bench: Bench) -> None:
+    member = bench.member()
+    bench.tell(AttachMember(SERVICE_URL, 0, member), moved("pulsar://n:7000"))
+    (unbound,) = of_kind(Unbound, bench.heard(member))
+    assert isinstance(unbound.error, ConnectError)
+
+
+def test_what_was_found_before_leads_nowhere_after(bench: Bench) -> None:
+    bench.tell(moved("pulsar://n:7000"))
+    member = bench.member()
+    bench.tell(AttachMember(BROKER, 0, member))
+    (unbound,) = of_kind(Unbound, bench.heard(member))
+    assert "another cluster" in str(unbound.error)
+    assert bench.attach(BROKER._replace(service=1))
+
+
+@pytest.mark.parametrize(("url", "broker"), [("pulsar://n", "pulsar+ssl://b"), ("pulsar+ssl://n", "pulsar://b")])
+def test_a_broker_is_encrypted_as_the_service_url_is(bench: Bench, url: str, broker: str) -> None:
+    bench.tell(moved(url))
+    member = bench.member()
+    bench.tell(AttachMember(broker, 0, member))
+    (unbound,) = of_kind(Unbound, bench.heard(member))
+    assert "encrypted, unlike the service URL" in str(unbound.error)
+
+
+def test_lookups_hear_of_it(bench: Bench) -> None:
+    bench.tell(Question(HOW_MANY, lambda _: None))
+    bench.tell(moved("pulsar://n:7000"))
+    assert bench.lines[-1].host == "n"
+
+
+def test_where_topics_are_looked_up_over_http_nobody_is_connected_to() -> None:
+    bench = Bench(service_url=ServiceUrl.parse("http://a:8080"))
+    assert isinstance(bench.reach(SERVICE_URL), OperationNotSupported)
+    assert bench.attach()
+
+
+def test_a_broker_of_another_cluster_that_names_itself_alone_is_reached_by_the_url_of_that_cluster(
+    bench: Bench,
+) -> None:
+    bench.attach(Target("pulsar://n:7000", None, cluster="pulsar://n:7000"))
+    assert (bench.lines[-1].host, bench.lines[-1].port) == ("n", 7000)

@@ -18,6 +18,7 @@ from pulsar_actors.machines.connection_events import Ask, Close, Dial, Join, Lea
 from pulsar_actors.machines.connection_settings import ConnectionSettings
 from pulsar_actors.runtime.actor import Address, Died, tell
 from pulsar_actors.runtime.connection_actor import Buried, ConnectionActor, Entrance, Gone, Used
+from pulsar_actors.runtime.http import Http
 from pulsar_actors.runtime.members import CONSUMER, PRODUCER, Bound, Heard, Member, Replied, Token
 from pulsar_actors.runtime.socket_actor import FromSocket
 from pulsar_actors.runtime.write_queue import Bytes
@@ -48,7 +49,8 @@ from pulsar_actors.wire.PulsarApi_pb2 import (
 )
 
 SETTINGS = ConnectionSettings(hosts=(("a", 6650), ("b", 6651)), client_version="test")
-CONNECTED = CommandConnected(server_version="broker", max_message_size=1000)
+NO_CONTEXT: Any = None
+CONNECTED = CommandConnected(server_version="broker", protocol_version=21, max_message_size=1000)
 LOOKUP = CommandLookupTopic(topic="t", request_id=0)
 
 
@@ -60,7 +62,7 @@ class Bench:
         self.confidants = Confidants(self.loop)
         self.guardian = self.confidants.make()
         self.challenges: list[bytes | None] = []
-        entrance = Entrance(self.fetch, lambda: (_ for _ in ()).throw(AssertionError))
+        entrance = Entrance(self.fetch, NO_CONTEXT, Http(NO_CONTEXT))
         self.credentials: Any = ("token", b"secret")
         self.actor = ConnectionActor.start(self.loop, self.guardian, settings, entrance)
         self.reader = FrameReader()

@@ -1,3 +1,4 @@
+import concurrent.futures
 import gc
 import os
 from typing import Any
@@ -6,7 +7,9 @@ import pykka
 import pytest
 from loop_in_hand import Confidants, LoopInHand
 
+from pulsar_actors.exceptions import ProcessForked
 from pulsar_actors.runtime import forks
+from pulsar_actors.runtime.future import SlimFuture
 
 
 class Client:
@@ -17,6 +20,14 @@ class Client:
 
     def forget_everything(self) -> None:
         self.told += 1
+
+
+def is_refused(future: SlimFuture[int]) -> bool:
+    try:
+        future.result(0)
+    except ProcessForked:
+        return True
+    return False
 
 
 @pytest.fixture(autouse=True)
@@ -49,6 +60,23 @@ def test_a_child_of_the_child_does_not_tell_again_what_the_child_was_told() -> N
     client = Client()
     forks.watch(client)
     assert in_child(lambda: in_child(lambda: client.told)) == 1
+
+
+@pytest.mark.filterwarnings("ignore:.*multi-threaded.*:DeprecationWarning")
+def test_in_a_child_only_futures_of_its_own_are_waited_for() -> None:
+    pending: SlimFuture[int] = SlimFuture()
+    done: SlimFuture[int] = SlimFuture()
+    done.set_result(1)
+
+    def work() -> int:
+        own: SlimFuture[int] = SlimFuture()
+        orphans = is_refused(pending) * 10 + in_child(lambda: is_refused(own))
+        own.set_result(100)
+        return own.result() + orphans + done.result()
+
+    assert in_child(work) == 112
+    with pytest.raises(concurrent.futures.TimeoutError):
+        pending.result(0.001)
 
 
 @pytest.mark.filterwarnings("ignore:.*multi-threaded.*:DeprecationWarning")

@@ -81,6 +81,15 @@ def test_half_a_queue_is_reported_as_soon_as_it_was_handed_out() -> None:
     assert bench.told == [HandedOut(FIRST, 4)]
 
 
+@pytest.mark.parametrize(("places", "step"), [(1, 1), (2, 1), (3, 1), (4, 2), (10, 5)])
+def test_what_comes_one_by_one_is_reported_with_the_message_that_makes_half_a_queue(places: int, step: int) -> None:
+    bench = Bench(queue_size=places)
+    for number in range(3 * step):
+        bench.queue.add([single(number, b"x")])
+        assert bench.take(1) == ["x"]
+        assert bench.handed_out() == (number + 1) // step * step
+
+
 def test_single_messages_are_reported_together() -> None:
     bench = Bench(queue_size=8)
     bench.queue.add([single(number, b"x") for number in range(8)])
@@ -94,6 +103,17 @@ def test_who_wants_ids_gets_that_of_the_last_message_of_each_entry() -> None:
     bench.take(6)
     ids = [message_id for report in bench.told for message_id in report.message_ids]
     assert ids == [MessageId(1, 1), MessageId(1, 2, -1, 1, 2), MessageId(1, 3, -1, 1, 3)]
+
+
+def test_who_times_entries_hears_of_each_before_anybody_has_a_message_of_it_and_again_with_each_slice() -> None:
+    bench = Bench(queue_size=4, reports_entries=True)
+    bench.queue.add([single(1, b"a"), letters(2, "bcde")])
+    bench.take(1)
+    assert bench.told == [HandedOut(FIRST, 0, (MessageId(1, 1),), (2,))]
+    bench.take(5)
+    timed = [report for report in bench.told if not report.messages]
+    assert [report.message_ids for report in timed] == [(MessageId(1, 1),), (MessageId(1, 2),), (MessageId(1, 2),)]
+    assert bench.handed_out() == 5
 
 
 def test_messages_that_nobody_wants_to_see_give_back_their_permits() -> None:
@@ -194,7 +214,7 @@ def test_a_seek_between_the_opening_of_an_entry_and_the_taking_from_it_voids_it(
     bench = Bench(queue_size=4, interleaving=interloper.interleaving)
     bench.queue.add([letters(1, "abcd")])
     bench.take(1)
-    iterator = bench.queue._open  # a caller stands just before its `next`
+    iterator = bench.queue.at_hand  # a caller stands just before its `next`
     bench.queue.clear(SOUGHT)
     assert next(iterator, None) is None
 

@@ -143,7 +143,7 @@ def test_a_job_that_hangs_is_answered_at_its_deadline_and_the_next_has_another_t
 ) -> None:
     answers: list[object] = []
     hanging = Hanging()
-    helper.submit(loop, hanging, answers.append, 3.0)
+    helper.submit(loop, hanging, answers.append, 2.999871)
     helper.submit(loop, threading.current_thread, answers.append, 10.0)
     assert hanging.begun.wait(PATIENCE)
     loop.advance(2.9)

@@ -8,6 +8,7 @@ from pulsar_actors.exceptions import (
     ConnectError,
     ConnectionLost,
     InternalError,
+    Misdirected,
     Timeout,
     TopicNotFound,
 )
@@ -16,9 +17,21 @@ from pulsar_actors.machines.connection_events import Ask
 from pulsar_actors.machines.lookup_events import Target
 from pulsar_actors.machines.timers import StartTimer
 from pulsar_actors.runtime.actor import Died, tell
-from pulsar_actors.runtime.binding_messages import BrokerFound, FindBroker
-from pulsar_actors.runtime.lookup_actor import EndLookups, LookupActor, LookupSettings, Question, Reached
+from pulsar_actors.runtime.binding_messages import BrokerFound, FindBroker, StillLooking
+from pulsar_actors.runtime.connection_actor import Entrance
+from pulsar_actors.runtime.http import Answer, Http
+from pulsar_actors.runtime.http import Question as HttpQuestion
+from pulsar_actors.runtime.lookup_actor import (
+    Asked,
+    ChangeService,
+    EndLookups,
+    LookupActor,
+    LookupSettings,
+    Question,
+    Reached,
+)
 from pulsar_actors.runtime.members import Replied, Token
+from pulsar_actors.runtime.service import Service
 from pulsar_actors.runtime.tally import Tally
 from pulsar_actors.wire.PulsarApi_pb2 import (
     CommandLookupTopic,
@@ -26,9 +39,14 @@ from pulsar_actors.wire.PulsarApi_pb2 import (
     CommandPartitionedTopicMetadata,
     CommandPartitionedTopicMetadataResponse,
 )
+from pulsar_actors.wire.service_url import ServiceUrl
 
-SETTINGS = LookupSettings(timeout=30.0, tls=False, listener_name=None, at_once=2)
+SETTINGS = LookupSettings(timeout=30.0, listener_name=None, at_once=2)
 SERVICE_URL = Target(None, None)
+NO_CONTEXT: Any = None
+HTTP = Http(NO_CONTEXT)
+ENTRANCE = Entrance(lambda _: ("token", b"secret"), NO_CONTEXT, HTTP)
+SERVICE = Service(ServiceUrl.parse("pulsar://a:6650"), ENTRANCE)
 HOW_MANY = CommandPartitionedTopicMetadata(topic="t", request_id=0)
 LOST = ConnectionLost("reset")
 
@@ -40,13 +58,13 @@ def found(url: str = "pulsar://b:6650", **more: Any) -> CommandLookupTopicRespon
 
 
 class Bench:
-    def __init__(self, settings: LookupSettings = SETTINGS) -> None:
+    def __init__(self, settings: LookupSettings = SETTINGS, service: Service = SERVICE) -> None:
         self.loop = LoopInHand()
         self.confidants = Confidants(self.loop)
         self.guardian, self.asker = self.confidants.make(), self.confidants.make()
         self.connection = self.confidants.make()
         self.tally = Tally()
-        self.actor = LookupActor.start(self.loop, self.guardian, settings, self.tally)
+        self.actor = LookupActor.start(self.loop, self.guardian, settings, service, self.tally)
         self.answers: list[Any] = []
         self._asked = 0
 
@@ -163,9 +181,12 @@ def test_what_may_pass_is_asked_again_after_a_pause() -> None:
     bench.find()
     bench.reply(bench.connect()[0], LOST)
     assert bench.reaches() == []
+    assert bench.told() == [StillLooking(1, LOST)]
     bench.loop.pass_time(1.0)
     (reach,) = bench.reaches()
-    bench.tell(Reached(reach.asker.question, ConnectError("nobody listens")))
+    nobody = ConnectError("nobody listens")
+    bench.tell(Reached(reach.asker.question, nobody))
+    assert bench.told() == [StillLooking(1, nobody)]
     bench.loop.pass_time(1.0)
     bench.reply(bench.connect()[0], found())
     assert isinstance(bench.told()[0].outcome, Target)
@@ -276,7 +297,7 @@ def test_a_question_that_comes_after_the_end_is_answered() -> None:
     bench.tell(EndLookups())
     bench.find()
     bench.ask()
-    bench.tell(Replied(1, found()))
+    bench.tell(Replied(Asked(1, 1), found()))
     ((told),) = bench.told()
     assert (told.question, type(told.outcome)) == (1, AlreadyClosed)
     assert isinstance(bench.answers[0], AlreadyClosed)
@@ -300,3 +321,111 @@ def test_questions_on_their_way_are_counted() -> None:
     bench.tell(Question("no command", bench.answers.append))  # type: ignore[arg-type]
     bench.connect()
     assert bench.tally.lookups == 0
+
+
+# Over HTTP.
+
+ELSEWHERE = "http://c:8080/lookup/v2/topic/persistent/public/default/t?authoritative=true"
+
+
+class Web(Http):
+    """Answers what it is told to, and remembers the questions."""
+
+    def __init__(self, *answers: Answer) -> None:
+        super().__init__(NO_CONTEXT)
+        self.answers = list(answers)
+        self.asked: list[str] = []
+
+    def ask(self, question: HttpQuestion) -> Answer:
+        self.asked.append(question.url)
+        return self.answers.pop(0)
+
+
+def over_http(*answers: Answer, url: str = "http://a:8080,b:8081") -> tuple[Bench, Web]:
+    web = Web(*answers)
+    return Bench(service=Service(ServiceUrl.parse(url), ENTRANCE._replace(http=web))), web
+
+
+FOUND = Answer(200, {}, b'{"brokerUrl": "pulsar://b:6650"}')
+
+
+def test_over_http_no_connection_is_asked_for_and_each_question_begins_with_another_host() -> None:
+    bench, web = over_http(FOUND, FOUND)
+    for _ in range(2):
+        bench.find("persistent://public/default/t")
+        bench.loop.do_errands()
+    assert bench.reaches() == []
+    assert [each.outcome for each in bench.told()] == [Target("pulsar://b:6650", "pulsar://b:6650")] * 2
+    assert [url.split("/")[2] for url in web.asked] == ["b:8081", "a:8080"]
+
+
+def test_a_redirect_over_http_is_followed_to_its_address() -> None:
+    bench, web = over_http(Answer(307, {"location": ELSEWHERE}, b""), FOUND)
+    bench.find("persistent://public/default/t")
+    bench.loop.do_errands()
+    bench.loop.do_errands()
+    assert web.asked[1] == ELSEWHERE
+    assert isinstance(bench.told()[0].outcome, Target)
+
+
+def test_an_answer_over_http_that_is_none_fails_the_question() -> None:
+    bench, _ = over_http(Answer(200, {}, b"<html>"))
+    bench.find("persistent://public/default/t")
+    bench.loop.do_errands()
+    assert isinstance(bench.told()[0].outcome, Misdirected)
+
+
+def test_a_topic_that_has_moved_to_another_cluster_is_asked_for_at_its_broker() -> None:
+    bench, _ = over_http()
+    bench.find(cluster="pulsar://other:6650")
+    assert bench.reaches()[0].cluster_url == "pulsar://other:6650"
+
+
+def test_time_that_runs_out_on_the_helpers_thread_may_be_better_spent_later() -> None:
+    bench, _ = over_http()
+    bench.find("persistent://public/default/t")
+    ((_, done, _),) = bench.loop.errands
+    done(TimeoutError("slow"))
+    bench.loop.run()
+    assert [str(told.error) for told in bench.told()] == ["nobody has answered over HTTP: slow"]
+    bench.loop.pass_time(30.1)
+    assert "slow" in str(bench.told()[0].outcome)
+
+
+# When the client goes elsewhere.
+
+
+def moved(url: str, number: int = 1) -> ChangeService:
+    return ChangeService(Service(ServiceUrl.parse(url), ENTRANCE, number))
+
+
+def test_a_question_on_its_way_is_asked_again_at_the_new_place_and_the_old_answer_is_nobodys() -> None:
+    bench = Bench()
+    bench.find()
+    (old,) = bench.connect()
+    bench.tell(moved("pulsar+ssl://n:6651"))
+    (new,) = bench.connect()
+    bench.reply(old, found("pulsar://old:6650"))
+    assert bench.told() == []
+    bench.reply(new, found("pulsar://new:6650", brokerServiceUrlTls="pulsar+ssl://new:6651"))
+    assert bench.told()[0].outcome == Target("pulsar+ssl://new:6651", "pulsar+ssl://new:6651", service=1)
+
+
+def test_a_redirect_after_that_names_the_new_place() -> None:
+    bench = Bench()
+    bench.tell(moved("pulsar://n:6650"))
+    bench.find()
+    redirect = found("pulsar://c:6650")
+    redirect.response = CommandLookupTopicResponse.Redirect
+    bench.reply(bench.connect()[0], redirect)
+    assert bench.reaches()[0].target == Target("pulsar://c:6650", "pulsar://c:6650", service=1)
+
+
+def test_a_question_can_change_from_one_protocol_to_the_other() -> None:
+    bench, web = over_http(FOUND)
+    bench.find("persistent://public/default/t")
+    bench.tell(moved("pulsar://n:6650"))
+    bench.loop.do_errands()
+    assert web.asked  # nobody can take it back, and nobody hears of it
+    bench.reply(bench.connect()[0], found("pulsar://new:6650"))
+    assert [each.outcome.logical for each in bench.told()] == ["pulsar://new:6650"]

@@ -365,6 +365,26 @@ def test_work_that_is_late_is_answered_with_a_timeout_once(stage: Stage, loop: L
     assert off_loop(stage, loop, lambda: "the next work is done") == "the next work is done"
 
 
+def test_a_helper_that_is_held_up_holds_up_no_other(stage: Stage, loop: Loop) -> None:
+    release = threading.Event()
+    answers: list[str] = []
+
+    def held() -> str:
+        if isinstance(stage, ThreadStage):
+            assert release.wait(PATIENCE)
+        return "held"
+
+    def done(answer: object) -> None:
+        answers.append(str(answer))
+        stage.changed()
+
+    on(stage, loop, lambda: loop.off_loop(held, done, timeout=PATIENCE, helper="slow"))
+    assert off_loop(stage, loop, lambda: "quick") == "quick"
+    release.set()
+    stage.wait(lambda: answers)
+    assert answers == ["held"]
+
+
 # Connections
 
 

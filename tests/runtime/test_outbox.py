@@ -3,7 +3,7 @@ from collections.abc import Sequence
 import pytest
 from loop_in_hand import Interloper
 
-from pulsar_actors.exceptions import AlreadyClosed, MemoryBufferIsFull, ProcessForked, ProducerQueueIsFull
+from pulsar_actors.exceptions import AlreadyClosed, ProcessForked, ProducerQueueIsFull
 from pulsar_actors.machines.ledgers.batching import BatchLimits
 from pulsar_actors.machines.ledgers.pending_sends import PendingSends
 from pulsar_actors.machines.ledgers.send_quota import SendQuota
@@ -25,10 +25,10 @@ class Reported:
 
 
 def outbox(
-    places: int = 0, memory: int = 0, limits: BatchLimits | None = None, interleaving: Interleaving = THREADS
+    places: int = 0, limits: BatchLimits | None = None, interleaving: Interleaving = THREADS
 ) -> tuple[Outbox, Reported]:
     reported = Reported()
-    return Outbox(PendingSends(SendQuota(places), SendQuota(memory)), limits, reported, interleaving), reported
+    return Outbox(PendingSends(SendQuota(places), SendQuota(0)), limits, reported, interleaving), reported
 
 
 def message(payload: bytes = b"payload") -> Outgoing:
@@ -63,13 +63,6 @@ def test_too_many_messages_are_refused_and_leave_no_trace() -> None:
         box.put(message())
     assert len(box.buffer) == 2
     assert box.pending.used == (2, 14)
-
-
-def test_too_many_bytes_are_refused() -> None:
-    box, _ = outbox(memory=10)
-    box.put(message())
-    with pytest.raises(MemoryBufferIsFull):
-        box.put(message())
 
 
 def test_what_the_actor_has_seen_to_goes_and_what_came_meanwhile_stays() -> None:
@@ -111,7 +104,7 @@ def test_a_message_that_comes_after_the_end_fails_by_itself_with_its_reason() ->
 def test_who_waits_for_room_is_woken_when_some_is_freed() -> None:
     box, _ = outbox(places=1)
     box.put(message())
-    first, second = box.room_for(7), box.room_for(7)
+    first, second = box.room(), box.room()
     assert not first.done()
     box.take(1)
     box.pending.give_back(1, 7)
@@ -122,7 +115,7 @@ def test_who_waits_for_room_is_woken_when_some_is_freed() -> None:
 
 def test_who_finds_room_need_not_wait() -> None:
     box, _ = outbox(places=1)
-    assert box.room_for(7).done()
+    assert box.room().done()
 
 
 def test_room_that_is_freed_between_the_wish_and_the_look_is_seen() -> None:
@@ -130,17 +123,17 @@ def test_room_that_is_freed_between_the_wish_and_the_look_is_seen() -> None:
     box, _ = outbox(places=1, interleaving=interloper.interleaving)
     box.put(message())
     interloper.at(0, lambda: box.pending.give_back(1, 7))
-    assert box.room_for(7).done()
+    assert box.room().done()
 
 
 def test_who_waits_for_room_hears_of_the_end_whether_it_comes_before_or_after() -> None:
     box, _ = outbox(places=1)
     box.put(message())
-    before = box.room_for(7)
+    before = box.room()
     box.end(CLOSED)
     box.pending.try_reserve(1, 7)
     assert before.done()
-    assert box.room_for(7).done()
+    assert box.room().done()
 
 
 def test_in_a_forked_child_everything_is_refused_even_if_another_thread_had_the_lock() -> None:

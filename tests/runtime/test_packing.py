@@ -116,16 +116,24 @@ def test_an_entry_over_the_brokers_limit_is_refused_with_both_sizes() -> None:
 
 
 def test_a_message_that_fits_is_not_cut_into_chunks() -> None:
-    ((command, entry),) = read(pack_chunks(plain(bytes(500)), 5, PLAIN, NOW_MS, 1000))
+    ((command, entry),) = read(pack_chunks(plain(bytes(500)), 5, PLAIN, NOW_MS, (1000, 1000)))
     assert not command.is_chunk
     assert not entry.metadata.HasField("chunk_id")
+
+
+def test_a_chunk_is_no_larger_than_was_asked_for_even_if_the_broker_took_more() -> None:
+    found = read(pack_chunks(plain(bytes(500)), 5, PLAIN, NOW_MS, (1000, 200)))
+    assert [len(entry.payload) for _, entry in found] == [200, 200, 100]
+    assert {entry.metadata.total_chunk_msg_size for _, entry in found} == {500}
+    ((_, entry),) = read(pack_chunks(plain(bytes(200)), 5, PLAIN, NOW_MS, (1000, 200)))
+    assert not entry.metadata.uuid
 
 
 @pytest.mark.parametrize("sender", [PLAIN, SQUEEZING], ids=["plain", "squeezed"])
 def test_a_message_that_does_not_fit_goes_in_chunks_that_share_a_sequence_id_and_a_uuid(sender: Sender) -> None:
     payload = bytes(number * number // 7 % 251 for number in range(20_000))
     message = said(payload, partition_key="k")
-    found = read(pack_chunks(message, 5, sender, NOW_MS, 1000))
+    found = read(pack_chunks(message, 5, sender, NOW_MS, (1000, 1000)))
     assert len(found) > 1
     whole = b"".join(bytes(entry.payload) for _, entry in found)
     for number, (command, entry) in enumerate(found):
@@ -140,7 +148,7 @@ def test_a_message_that_does_not_fit_goes_in_chunks_that_share_a_sequence_id_and
 
 
 def test_from_a_frame_on_only_the_rest_is_written() -> None:
-    packed = pack_chunks(plain(bytes(3000)), 5, PLAIN, NOW_MS, 1000)
+    packed = pack_chunks(plain(bytes(3000)), 5, PLAIN, NOW_MS, (1000, 1000))
     whole = b"".join(PackedParcel(packed, 0).buffers())
     rest = b"".join(PackedParcel(packed, 1).buffers())
     assert whole.endswith(rest)

@@ -20,7 +20,7 @@ from pulsar_actors.runtime.actor import Died, tell
 from pulsar_actors.runtime.binding_messages import CloseHandle
 from pulsar_actors.runtime.future import SlimFuture
 from pulsar_actors.runtime.outgoing import Alone, SentTo
-from pulsar_actors.runtime.producer_actor import FlushAll, News, ProducerActor, TakeAll
+from pulsar_actors.runtime.producer_actor import FlushAll, MessagesLeft, ProducerActor, TakeAll
 from pulsar_actors.wire.batch import split_batch
 from pulsar_actors.wire.PulsarApi_pb2 import CommandSendError, CommandSendReceipt, MessageIdData, ServerError
 
@@ -141,7 +141,7 @@ def test_a_message_that_travels_alone_cuts_the_batch_off_and_nobody_waits() -> N
 
 def test_news_of_what_has_left_already_is_no_harm() -> None:
     bench = created(LIMITS)
-    bench.tell(News(), TakeAll())
+    bench.tell(MessagesLeft(), TakeAll())
     assert bench.to_connection() == []
 
 
@@ -205,7 +205,7 @@ def test_a_large_message_goes_in_chunks_if_that_is_wanted() -> None:
 def test_a_receipt_tells_the_senders_where_their_messages_are_and_frees_their_room() -> None:
     bench = created(LIMITS, places=3)
     bench.send(b"a", b"b", b"c")
-    waiting = bench.outbox.room_for(1)
+    waiting = bench.outbox.room()
     assert bench.machine.pending.used == (3, 3)
     bench.hears(bench.receipt(0, 5))
     where = SentTo(((1, 5),), batched=True)
@@ -224,7 +224,7 @@ def test_what_has_been_stored_keeps_no_bytes() -> None:
 
 def test_a_message_over_the_limit_fails_alone_and_frees_its_room() -> None:
     bench = created(places=5)
-    waiting = bench.outbox.room_for(1)
+    waiting = bench.outbox.room()
     bench.put(b"before")
     bench.put(bytes(20_000))
     bench.send(b"after")

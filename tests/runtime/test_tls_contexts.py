@@ -5,13 +5,14 @@ import sys
 from collections.abc import Callable
 from pathlib import Path
 from types import SimpleNamespace
+from typing import Any
 
 import pytest
 from certificates import LONG_AGO, Authority, Files, encrypt_key
 from tls_pair import agree, carry, meet, refusal
 
 from pulsar_actors.exceptions import InvalidArgument
-from pulsar_actors.runtime.tls_contexts import client_context, server_context
+from pulsar_actors.runtime.tls_contexts import Certificate, client_context, server_context
 
 
 def test_without_validation_of_the_host_any_name_will_do_but_not_any_authority(
@@ -37,9 +38,7 @@ def test_a_server_that_trusts_an_authority_wants_a_certificate_of_it(
     authority: Authority, stranger: Authority, good: Files
 ) -> None:
     strict = server_context(*good, trust_certs_file=authority.file)
-    known = client_context(
-        trust_certs_file=authority.file, certificate_file=good.certificate, private_key_file=good.key
-    )
+    known = client_context(trust_certs_file=authority.file, show=Certificate(good.certificate, good.key))
     client, server = agree(known, strict)
     assert carry(client, server, b"it is me") == b"it is me"
 
@@ -48,9 +47,7 @@ def test_a_server_that_trusts_an_authority_wants_a_certificate_of_it(
     assert failures["client"].startswith("the peer wants a certificate; tls_certificate_file_path")
 
     other = stranger.certify()
-    unknown = client_context(
-        trust_certs_file=authority.file, certificate_file=other.certificate, private_key_file=other.key
-    )
+    unknown = client_context(trust_certs_file=authority.file, show=Certificate(other.certificate, other.key))
     _, failures = meet(unknown, strict)
     assert failures["server"] == "the peer's certificate was signed by an unknown authority"
     assert failures["client"].startswith("the peer does not know the authority")
@@ -107,7 +104,7 @@ def odd_files(tmp_path_factory: pytest.TempPathFactory, authority: Authority) ->
     }
 
 
-def make_client(**options: str) -> Callable[[], ssl.SSLContext]:
+def make_client(**options: Any) -> Callable[[], ssl.SSLContext]:
     return lambda: client_context(**options)
 
 
@@ -120,11 +117,11 @@ def test_a_file_that_is_of_no_use_is_refused_by_the_name_of_its_option(
     clients, servers = {
         "trust": (make_client(trust_certs_file=path), lambda: server_context(*good, trust_certs_file=path)),
         "certificate": (
-            make_client(certificate_file=path, private_key_file=good.key),
+            make_client(show=Certificate(path, good.key)),
             lambda: server_context(path, good.key),
         ),
         "key": (
-            make_client(certificate_file=good.certificate, private_key_file=path),
+            make_client(show=Certificate(good.certificate, path)),
             lambda: server_context(good.certificate, path),
         ),
     }[option]
@@ -144,13 +141,20 @@ def test_a_missing_file_is_called_missing(odd_files: dict[str, str]) -> None:
 
 
 def test_a_key_of_another_certificate_is_refused(odd_files: dict[str, str], good: Files) -> None:
-    with pytest.raises(InvalidArgument, match=r"^private_key_file takes .* key .*KEY_VALUES_MISMATCH$"):
+    with pytest.raises(
+        InvalidArgument, match=r"^private_key_file takes .* key .*it is the key of another certificate$"
+    ):
         server_context(good.certificate, odd_files["other key"])
+
+
+def test_a_certificate_that_holds_no_key_cannot_stand_alone(good: Files) -> None:
+    with pytest.raises(InvalidArgument, match=r"^tls_private_key_file_path takes .*: no key could be read from it$"):
+        client_context(show=Certificate(good.certificate, None))
 
 
 def test_an_encrypted_key_is_refused_and_nobody_is_asked_for_its_password(odd_files: dict[str, str]) -> None:
     with pytest.raises(InvalidArgument, match=r"^tls_private_key_file_path takes a key that is not encrypted"):
-        client_context(certificate_file=odd_files["encrypted certificate"], private_key_file=odd_files["encrypted"])
+        client_context(show=Certificate(odd_files["encrypted certificate"], odd_files["encrypted"]))
 
 
 def test_a_key_may_be_in_the_file_of_its_certificate(
@@ -158,12 +162,7 @@ def test_a_key_may_be_in_the_file_of_its_certificate(
 ) -> None:
     both = tmp_path / "both.pem"
     both.write_text(Path(good.certificate).read_text() + Path(good.key).read_text())
-    shown = client_context(trust_certs_file=authority.file, certificate_file=str(both))
+    shown = client_context(trust_certs_file=authority.file, show=Certificate(str(both), None))
     agree(shown, server_context(*good, trust_certs_file=authority.file))
     with pytest.raises(InvalidArgument, match=r"^tls_private_key_file_path takes .*the certificate's key"):
-        client_context(certificate_file=good.certificate)
-
-
-def test_a_key_without_a_certificate_is_refused(good: Files) -> None:
-    with pytest.raises(InvalidArgument, match="tls_private_key_file_path takes effect with tls_certificate_file_path"):
-        client_context(private_key_file=good.key)
+        client_context(show=Certificate(good.certificate, None))

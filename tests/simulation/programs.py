@@ -13,12 +13,16 @@ from pulsar_actors.runtime.simulated.dice import Dice
 
 
 class Publisher:
-    """Publishes so many messages, each until it is stored. The broker must drop duplicates."""
+    """Publishes so many messages, each until it is stored. The broker must drop duplicates.
 
-    def __init__(self, scene: Scene, client: Client, most: int = 40, topic: str = TOPIC) -> None:
+    If it is to reach a partition, it goes on until one of them is there.
+    """
+
+    def __init__(self, scene: Scene, client: Client, most: int = 40, topic: str = TOPIC, reach: str = "") -> None:
         self._scene = scene
         self._client = client
         self._topic = topic
+        self._reach = reach
         self._dice = Dice(scene.world.seed, "publisher")
         self.count = 1 + self._dice.below(most)
         self.caller: Caller = scene.world.spawn(self._run, "publisher")
@@ -40,6 +44,9 @@ class Publisher:
             futures.append(producer.send_async(str(number).encode()))
             if dice.happens(0.2):
                 scene.sleep(10.0 ** (dice.chance() * 3 - 3))
+        while self._reach and not scene.stored(self._reach):
+            futures.append(producer.send_async(str(len(futures)).encode()))
+            scene.sleep(0.2)
         for future in futures:
             scene.world.block(future)
         assert all(future.exception() is None for future in futures)

@@ -38,7 +38,8 @@ PATIENCE = 4 * (2 * KEEPALIVE + OPERATION_TIMEOUT + LONGEST_BACKOFF)
 after two intervals, unanswered closes after the operation timeout, and some of it may have to happen in turn."""
 
 CLOSING = OPERATION_TIMEOUT + 2.0
-TOPIC = "persistent://public/default/topic"
+NAMESPACE = "public/default"
+TOPIC = f"persistent://{NAMESPACE}/topic"
 
 TEMPORARY = (
     exceptions.ConnectError,
@@ -144,6 +145,17 @@ class Scene:
     def on_broker(self, action: Callable[[Broker], object]) -> None:
         """Do something on the broker's loop, soon."""
         self.loop.post(action, self.broker)
+
+    def have_broker(self, action: Callable[[Broker], object]) -> None:
+        """Do something on the broker's loop, and wait until it is done."""
+        done: list[object] = []
+        self.on_broker(lambda broker: done.append(action(broker)))
+        self.world.block(lambda: bool(done))
+
+    def topics(self) -> list[str]:
+        """Name the topics that the broker has, partitions among them."""
+        assert self.broker is not None
+        return self.broker.cluster.topics_of(NAMESPACE)
 
     def calm(self) -> None:
         """Let nothing go wrong any more."""

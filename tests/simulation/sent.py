@@ -1,8 +1,9 @@
 """What was sent, what became of it, and what must be true of the two."""
 
 from collections import Counter
+from collections.abc import Callable, Sequence
 
-from scene import Scene, Stored
+from scene import TOPIC, Scene, Stored
 
 from pulsar_actors.client.enums import Result
 from pulsar_actors.client.message_id import MessageId
@@ -31,9 +32,17 @@ class Sent:
         """Note what became of it."""
         self.outcomes[content].append(outcome)
 
-    def check(self, scene: Scene, *, once: bool) -> None:
-        """Hold it against what the broker has; `once` where it drops duplicates."""
-        stored = scene.stored()
+    def check(
+        self,
+        scene: Scene,
+        *,
+        once: bool,
+        topics: Sequence[str] = (TOPIC,),
+        key: Callable[[bytes], object] = lambda _: None,
+    ) -> None:
+        """Hold it against what the broker has; `once` where it drops duplicates. Messages of a `key` have an order."""
+        of_each = [scene.stored(topic) for topic in topics]
+        stored = [message for messages in of_each for message in messages]
         times = Counter(message.content for message in stored)
         by_place = {message.place: message.content for message in stored}
         unknown = set(times) - set(self.outcomes)
@@ -45,7 +54,9 @@ class Sent:
             repeated = {content for content, number in times.items() if number > 1}
             assert not repeated, f"stored more than once: {repeated}"
         for contents in self.lines.values():
-            _check_order(contents, stored)
+            for some in {key(content) for content in contents}:
+                for messages in of_each:
+                    _check_order([content for content in contents if key(content) == some], messages)
 
 
 def _check_outcome(content: bytes, outcome: Outcome, times: int, by_place: dict[tuple[int, int, int], bytes]) -> None:

@@ -14,7 +14,7 @@ from scene import CLOSING, OPERATION_TIMEOUT, TOPIC, Scene, play
 from pulsar_actors.broker.broker import Broker
 from pulsar_actors.broker.session.fault_rules import Fault
 from pulsar_actors.client.client import Client
-from pulsar_actors.client.consumer import Consumer
+from pulsar_actors.client.consuming.consumer import Consumer
 from pulsar_actors.client.enums import ConsumerType, InitialPosition
 from pulsar_actors.client.message_id import MessageId
 from pulsar_actors.exceptions import AlreadyClosed, OutcomeUnknown, PulsarException

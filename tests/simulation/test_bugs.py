@@ -8,7 +8,7 @@ from senders import Sender
 from sent import Sent
 
 from pulsar_actors.client.client import Client
-from pulsar_actors.client.consumer import Consumer
+from pulsar_actors.client.consuming.consumer import Consumer
 from pulsar_actors.client.enums import InitialPosition
 from pulsar_actors.exceptions import AlreadyClosed, InternalError, Timeout
 from pulsar_actors.runtime.actor import LoopActor
@@ -107,7 +107,7 @@ class Player:
             )
             if producer is None:
                 return
-            while not self.scene.is_calm and producer._outbox.closed is None:
+            while not self.scene.is_calm and producer._parts.outbox.closed is None:
                 sender.do(producer)
             sender.flush(producer)
             producer.close()

@@ -11,7 +11,7 @@ from scene import PATIENCE, TOPIC, Scene, play
 from troubles import Troubles
 
 from pulsar_actors.client.client import Client
-from pulsar_actors.client.consumer import Consumer
+from pulsar_actors.client.consuming.consumer import Consumer
 from pulsar_actors.client.enums import ConsumerType, InitialPosition
 from pulsar_actors.client.message import Message
 from pulsar_actors.client.policies import ConsumerBatchReceivePolicy

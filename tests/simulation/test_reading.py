@@ -7,8 +7,8 @@ from received import place_of
 from scene import TOPIC, Place, Scene, play
 
 from pulsar_actors.client.client import Client
+from pulsar_actors.client.consuming.reader import Reader
 from pulsar_actors.client.message_id import MessageId
-from pulsar_actors.client.reader import Reader
 from pulsar_actors.exceptions import BrokerRefusal, ConnectError, OutcomeUnknown, PulsarException, Timeout
 from pulsar_actors.runtime.simulated.dice import Dice
 

@@ -7,7 +7,7 @@ from received import place_of
 from scene import TOPIC, Place, Scene, play
 
 from pulsar_actors.client.client import Client
-from pulsar_actors.client.consumer import Consumer
+from pulsar_actors.client.consuming.consumer import Consumer
 from pulsar_actors.client.enums import ConsumerType, InitialPosition
 from pulsar_actors.client.message import Message
 from pulsar_actors.client.message_id import MessageId

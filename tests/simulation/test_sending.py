@@ -31,9 +31,9 @@ def a_producer(scene: Scene, client: Client, dice: Dice, name: str | None = None
     )
 
 
-def sending(scene: Scene) -> None:
+def sending(scene: Scene, **options: Any) -> Client:
     world, sent = scene.world, Sent()
-    client = scene.client()
+    client = scene.client(**options)
     troubles = Troubles(scene, loses_receipts=True)
     once = bool(scene.topic_deduplicates)
 
@@ -62,6 +62,14 @@ def sending(scene: Scene) -> None:
         caller.result()
     scene.end()
     sent.check(scene, once=once)
+    return client
+
+
+def sending_with_little_memory(scene: Scene) -> None:
+    client = sending(scene, memory_limit_bytes=10)
+    gate = client._workshop._gate
+    assert gate is not None
+    assert gate.used == 0, "all has ended, and the limit is not as it was"
 
 
 def test_every_send_ends_once_and_says_the_truth() -> None:
@@ -70,3 +78,7 @@ def test_every_send_ends_once_and_says_the_truth() -> None:
 
 def test_with_deduplication_every_message_is_stored_at_most_once() -> None:
     play(60, sending, deduplication=True)
+
+
+def test_where_memory_is_scarce_every_send_ends_as_well_and_gives_back_what_it_took() -> None:
+    play(20, sending_with_little_memory)

@@ -3,7 +3,7 @@
 from collections.abc import Callable, Sequence
 
 from google.protobuf.message import Message
-from scene import TOPIC, Scene
+from scene import NAMESPACE, Scene
 
 from pulsar_actors.broker.broker import Broker
 from pulsar_actors.runtime.simulated.dice import Dice
@@ -26,7 +26,6 @@ from pulsar_actors.wire.PulsarApi_pb2 import (
     CommandSuccess,
     ServerError,
 )
-from pulsar_actors.wire.topic_name import TopicName
 
 ANSWERS: Sequence[type[Message]] = (
     CommandConnected, CommandSuccess, CommandProducerSuccess, CommandLookupTopicResponse, CommandAckResponse,
@@ -60,8 +59,8 @@ class Troubles:
             "deafen": lambda: scene.world.faults.stall("broker"),
             "spike": lambda: scene.world.faults.spike("broker", LONGEST * self._dice.chance()),
             "refuse connects": lambda: scene.world.faults.refuse("broker", 1 + self._dice.below(3)),
-            "unload": lambda: scene.on_broker(_unload),
-            "unload ": lambda: scene.on_broker(_unload),
+            "unload": lambda: scene.on_broker(self._unload),
+            "unload ": lambda: scene.on_broker(self._unload),
             "lose an answer": lambda: self._disturb(answers_to_lose, "drop"),
             "repeat an answer": lambda: self._disturb(ANSWERS, "duplicate"),
             "reorder answers": lambda: self._disturb(ANSWERS, "reorder"),
@@ -101,8 +100,7 @@ class Troubles:
     def _refuse(self) -> None:
         self._trigger(REFUSED).refuse(ServerError.ServiceNotReady, "not now")  # type: ignore[attr-defined]
 
-
-def _unload(broker: Broker) -> None:
-    topic = broker.cluster.find_topic(TopicName.parse(TOPIC))
-    if topic is not None:
-        topic.unload()
+    def _unload(self, broker: Broker) -> None:
+        topics = list(broker.cluster.namespace(NAMESPACE).topics.values())
+        if topics:
+            topics[self._dice.below(len(topics))].unload()

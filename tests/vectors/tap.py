@@ -1,13 +1,15 @@
-"""A recorder between a client and a broker: it forwards every byte both ways and keeps each whole frame.
+"""A recorder between a client and a broker: it forwards every frame both ways and keeps it.
 
 It cuts the stream at the four-byte sizes itself: what it keeps does not depend on the code that is tested with it.
+`alter` may put another frame in the place of one that passes; what is kept is the one that came.
 """
 
+import contextlib
 import itertools
 import socket
 import struct
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import NamedTuple
 
 CHUNK = 1 << 16
@@ -23,9 +25,10 @@ class Recorded(NamedTuple):
 class Tap:
     """Forward `port` to `self.target`, which may be set after the port is known."""
 
-    def __init__(self) -> None:
+    def __init__(self, alter: Callable[[bytes], bytes] = bytes) -> None:
         self.step = ""
         self.target = 0
+        self._alter = alter
         self._frames: list[Recorded] = []
         self._open: set[socket.socket] = set()
         self._quiet = threading.Condition()
@@ -40,39 +43,55 @@ class Tap:
             frames, self._frames = self._frames, []
         return frames
 
+    def passed(self) -> list[Recorded]:
+        """Give what was recorded so far, and keep it."""
+        with self._quiet:
+            return list(self._frames)
+
+    def close(self) -> None:
+        """Take no more connections, and end those there are."""
+        with contextlib.suppress(OSError):  # a Mac shuts no listener down
+            self._listener.shutdown(socket.SHUT_RDWR)  # for whoever is accepting does not notice a close
+        self._listener.close()
+        with self._quiet:
+            for each in self._open:
+                with contextlib.suppress(OSError):
+                    each.shutdown(socket.SHUT_RDWR)
+        self.taken()
+
     def _accept(self) -> None:
-        for connection in itertools.count():
-            client, _ = self._listener.accept()
-            broker = socket.create_connection(("127.0.0.1", self.target))
+        with contextlib.suppress(OSError):  # closed
+            for connection in itertools.count():
+                client, _ = self._listener.accept()
+                threading.Thread(target=self._connect, args=(connection, client), daemon=True).start()
+
+    def _connect(self, connection: int, client: socket.socket) -> None:
+        with client, socket.create_connection(("127.0.0.1", self.target)) as broker:
             with self._quiet:
                 self._open |= {client, broker}
-            for sender, source, sink in (("client", client, broker), ("broker", broker, client)):
-                threading.Thread(target=self._pump, args=(connection, sender, source, sink), daemon=True).start()
+            answers = threading.Thread(target=self._pump, args=(connection, "broker", broker, client))
+            answers.start()
+            self._pump(connection, "client", client, broker)
+            answers.join()
+            with self._quiet:
+                self._open -= {client, broker}
+                self._quiet.notify_all()
 
     def _pump(self, connection: int, sender: str, source: socket.socket, sink: socket.socket) -> None:
-        keep = self._cutter(connection, sender)
-        try:
-            while data := source.recv(CHUNK):
-                keep(data)
-                sink.sendall(data)
-            sink.shutdown(socket.SHUT_WR)
-        except OSError:
-            sink.close()
-        with self._quiet:
-            self._open.discard(source)
-            self._quiet.notify_all()
-
-    def _cutter(self, connection: int, sender: str) -> Callable[[bytes], None]:
-        rest = bytearray()
-
-        def keep(data: bytes) -> None:
-            rest.extend(data)
-            while len(rest) >= 4:
-                size = 4 + struct.unpack_from(">I", rest)[0]
-                if len(rest) < size:
-                    return
+        with contextlib.suppress(OSError):
+            for frame in _frames_of(source):
                 with self._quiet:
-                    self._frames.append(Recorded(connection, sender, self.step, bytes(rest[:size])))
-                del rest[:size]
+                    self._frames.append(Recorded(connection, sender, self.step, frame))
+                sink.sendall(self._alter(frame))
+        for end in (source, sink):  # whoever hangs up hears no more
+            with contextlib.suppress(OSError):
+                end.shutdown(socket.SHUT_RDWR if end is sink else socket.SHUT_RD)
 
-        return keep
+
+def _frames_of(source: socket.socket) -> Iterator[bytes]:
+    rest = bytearray()
+    while data := source.recv(CHUNK):
+        rest.extend(data)
+        while len(rest) >= 4 and len(rest) >= (size := 4 + struct.unpack_from(">I", rest)[0]):
+            yield bytes(rest[:size])
+            del rest[:size]

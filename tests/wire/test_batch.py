@@ -87,6 +87,7 @@ def test_a_message_without_metadata_has_nothing_but_its_size(payloads: list[byte
     ]
 
 
+@pytest.mark.shows("Batch messages", "metadataSizeN", "metadataN", "payloadN", "payload_size")
 def test_a_message_is_its_metadata_size_its_metadata_and_its_payload() -> None:
     keyed = SingleMessageMetadata(partition_key="key", payload_size=0)
     assert encode_batch([(None, b"one"), (keyed, b"")]) == TWO

@@ -11,6 +11,7 @@ ISCSI_READ = bytes.fromhex(
 )
 
 
+@pytest.mark.shows("Payload commands", "checksum")
 @pytest.mark.parametrize(
     ("data", "expected"),
     [

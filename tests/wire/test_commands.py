@@ -94,6 +94,8 @@ def test_a_type_and_its_field_have_the_same_number_and_every_class_is_used_once(
     assert len({field.message_type.full_name for field in FIELDS if field.message_type}) == len(FIELDS)
 
 
+@pytest.mark.shows("Command Ack", "properties", "txnid_most_bits", "txnid_least_bits")
+@pytest.mark.shows("Protobuf interface")
 @pytest.mark.parametrize("field", COMMANDS)
 @settings(max_examples=8, deadline=None)
 @given(data=st.data())
@@ -105,6 +107,8 @@ def test_every_command_is_written_as_protobuf_writes_it_and_read_back_whole(fiel
     assert decode_command(memoryview(written)) == command
 
 
+@pytest.mark.shows("Simple commands")
+@pytest.mark.shows("Simple commands", "totalSize", "commandSize", "message")
 def test_a_simple_frame_is_its_size_the_command_size_and_the_command() -> None:
     # BaseCommand: field 1 (type) = 18, field 18 (ping) = an empty message.
     assert encode_command(CommandPing()) == bytes.fromhex("00000009 00000005 08 12 9201 00")

@@ -56,6 +56,8 @@ broker_metadata = st.none() | st.builds(
 )
 
 
+@pytest.mark.shows("Payload commands")
+@pytest.mark.shows("Payload commands", "magicNumber", "checksum", "metadataSize", "metadata", "payload")
 def test_an_entry_is_magic_checksum_metadata_size_metadata_and_payload() -> None:
     head, payload = encode_entry(METADATA, b"payload")
     assert payload == b"payload"
@@ -79,6 +81,9 @@ def test_a_payload_is_neither_copied_when_written_nor_when_read() -> None:
     assert entry.stored.obj is rest.obj
 
 
+@pytest.mark.shows(
+    "Payload commands", "magicNumberOfBrokerEntryMetadata", "brokerEntryMetadataSize", "brokerEntryMetadata"
+)
 def test_broker_metadata_is_magic_size_and_metadata() -> None:
     assert encode_broker_metadata(BrokerEntryMetadata(index=5)) == bytes.fromhex("0e02 00000002 1005")
 
@@ -116,6 +121,7 @@ def test_opening_leaves_the_payload_unverified_until_it_is_asked() -> None:
         decode_entry(rest)
 
 
+@pytest.mark.shows("Payload commands", "checksum")
 @given(st.data())
 def test_any_flipped_bit_from_the_checksum_on_is_a_checksum_mismatch(data: st.DataObject) -> None:
     rest = bytearray(joined(METADATA, b"payload"))

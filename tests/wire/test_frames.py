@@ -38,6 +38,8 @@ def contents(frames: list[Frame]) -> list[tuple[bytes, bytes]]:
 FRAMES = st.lists(st.tuples(st.binary(max_size=20), st.binary(max_size=40)), max_size=6)
 
 
+@pytest.mark.shows("Framing")
+@pytest.mark.shows("Payload commands", "totalSize", "commandSize")
 def test_a_payload_frame_is_two_sizes_the_command_and_the_entry() -> None:
     buffers = encode_payload_command(SEND, b"head", memoryview(b"payload"))
     # BaseCommand: type 6 (SEND), field 6 of 4 bytes: producer 1, sequence id 2.
@@ -113,6 +115,7 @@ SENSELESS: list[tuple[bytes, type[FrameError]]] = [
 ]
 
 
+@pytest.mark.shows("Framing", "maximum frame size")
 @pytest.mark.parametrize(("head", "kind"), SENSELESS)
 @pytest.mark.parametrize("before", [b"", layout(b"good", b"frame")])
 def test_a_senseless_size_is_refused_as_soon_as_it_is_there(before: bytes, head: bytes, kind: type[FrameError]) -> None:
@@ -138,6 +141,14 @@ def test_the_text_of_a_fault_says_what_where_and_how_many_bytes() -> None:
         FrameTooLarge, match=r"a frame of 5,000 bytes is over the limit of 100 \(at byte 11, 5,000 bytes\)"
     ):
         reader.feed(struct.pack(">I", 5000))
+
+
+def test_an_answer_in_http_is_said_to_be_that_if_it_is_the_first_thing_that_comes() -> None:
+    answer = b"HTTP/1.1 400 Bad Request\r\n\r\n"
+    with pytest.raises(FrameTooLarge, match="is one of HTTP: this port is for the web"):
+        FrameReader().feed(answer)
+    with pytest.raises(FrameTooLarge, match=r"a frame of 1,213,486,160 bytes is over the limit"):
+        FrameReader().feed(layout(b"abc") + answer)
 
 
 def test_the_position_of_a_fault_counts_frames_that_came_in_pieces() -> None:
@@ -174,6 +185,7 @@ def test_a_peer_that_feeds_on_after_a_fault_gets_each_frame_once() -> None:
     assert contents(frames) == [(b"one", b""), (b"two", b"")]
 
 
+@pytest.mark.shows("Framing", "maximum frame size")
 def test_the_limit_is_a_message_of_five_megabytes_and_ten_kilobytes_until_it_is_changed() -> None:
     assert FrameReader().limit == DEFAULT_FRAME_LIMIT == frame_limit(5 * 1024 * 1024) == 5 * 1024 * 1024 + 10 * 1024
     assert FrameReader().feed(struct.pack(">I", DEFAULT_FRAME_LIMIT)) == []

@@ -89,6 +89,7 @@ def test_the_scheme_says_whether_it_is_encrypted_and_whether_it_is_http(
         ("pulsar://:6650", "'' is not a host name"),
         ("pulsar://a b", "'a b' is not a host name"),
         ("pulsar://a, b", "' b' is not a host name"),
+        ("pulsar+ssl://a:1,pulsar+ssl://b:2", r"has its scheme once, .*: pulsar\+ssl://a:1,b:1"),
         ("pulsar://a;b", "'a;b' is not a host name"),
         ("pulsar://a..b", "'a..b' is not a host name"),
         ("pulsar://m\xfcnchen.de", "is not a host name"),

@@ -128,6 +128,7 @@ REFUSED_BY_ONE = [
 ]
 
 
+@pytest.mark.shows("Property and namespace", "cluster")
 @pytest.mark.parametrize(("text", "parts", "partition"), ACCEPTED_BY_BOTH)
 def test_a_name_that_both_clients_accept_has_the_parts_that_java_gives(
     text: str, parts: tuple[str | None, ...], partition: int

@@ -19,6 +19,7 @@ from typing import Any
 
 from pulsar_actors.broker.model.clock import Clock
 from pulsar_actors.broker.model.links import Address
+from pulsar_actors.broker.model.migrations import Migrations
 from pulsar_actors.broker.model.namespace import Namespace
 from pulsar_actors.broker.model.ownership import Ownership
 from pulsar_actors.broker.model.policies import decided
@@ -47,6 +48,7 @@ class Cluster:
         ownership = Ownership()
         self.assign = ownership.assign
         self.owner_of: Callable[[TopicName], str | None] = ownership.owner_of
+        self.migrations = Migrations(clock, self.namespaces)
         self._schemas: dict[str, Schemas] = {}
         self._ledgers = count(1)
         self._producers = count(1)
@@ -99,6 +101,8 @@ class Cluster:
         namespace = self.namespace(name.namespace_name)
         topic = namespace.topics.get(str(name))
         if topic is None:
+            if self._is_beyond(namespace, name) or (not create and str(name.base) not in namespace.partitioned):
+                raise _no_topic(name)
             self._check_partition(namespace, name)
             if name.partition_index < 0 and not (create and self._may_create(namespace)):
                 raise _no_topic(name)
@@ -196,6 +200,10 @@ class Cluster:
     def _may_create(self, namespace: Namespace) -> bool:
         return decided(namespace.policies.allow_auto_topic_creation, self.settings.allow_auto_topic_creation)
 
+    def _is_beyond(self, namespace: Namespace, name: TopicName) -> bool:
+        """Tell whether a partitioned topic has too few partitions for this to be one of them."""
+        return 0 < namespace.partitioned.get(str(name.base), 0) <= name.partition_index
+
     def _check_partition(self, namespace: Namespace, name: TopicName) -> None:
         """Refuse a partition of nothing, and a partitioned topic in place of its partitions."""
         count_of_base = namespace.partitioned.get(str(name.base), 0)
@@ -204,7 +212,7 @@ class Cluster:
                 raise _not_allowed(f"Found partitioned metadata for non-partitioned topic: {name}")
         elif not count_of_base:
             raise _not_allowed(f"Partition metadata not found for the partitioned topic: {name}")
-        elif name.partition_index >= count_of_base:
+        elif self._is_beyond(namespace, name):
             raise _not_allowed(f"Illegal topic partition name {name} with max allowed {count_of_base} partitions")
 
     def _make(self, name: TopicName) -> Topic:

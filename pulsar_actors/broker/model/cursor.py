@@ -18,7 +18,7 @@ from pulsar_actors.machines.ledgers.ack_set import full
 class Cursor:
     """One subscription's place in a log."""
 
-    __slots__ = ("_done", "log", "mark", "partial", "read")
+    __slots__ = ("_done", "log", "mark", "partial", "read", "replicated")
 
     def __init__(self, log: Log, read: int) -> None:
         self.log = log
@@ -26,6 +26,7 @@ class Cursor:
         self.mark = read - 1
         self._done: set[int] = set()
         self.partial: dict[int, int] = {}
+        self.replicated = False  # whether its consumers want its state in other clusters, of which there are none
 
     @property
     def mark_position(self) -> Position:
@@ -90,6 +91,20 @@ class Cursor:
         self.mark = offset - 1
         self.read = max(self.read, offset)
         self._advance()
+
+    def acknowledge_up_to(self, position: Position, mask: int | None) -> bool:
+        """Acknowledge every entry up to a position, of this as the mask says, and tell whether there was any to.
+
+        Clients name entries that are not there: what would be before the first of a ledger has -1 for its place.
+        """
+        offset = self.log.first_from(position)
+        if offset <= self.mark or offset >= self.log.end:
+            return False
+        self.acknowledge_before(offset)
+        entry = self.log.entry(offset)
+        if entry.position == position:
+            self.acknowledge(entry, mask)
+        return True
 
     def reset(self, offset: int, mask: int | None = None) -> None:
         """Acknowledge what is before an offset and nothing else, except in its entry what the mask does not have."""

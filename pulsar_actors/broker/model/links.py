@@ -12,10 +12,11 @@ from pulsar_actors.broker.model.refusal import Refusal
 
 
 class Address(NamedTuple):
-    """The broker that has the topic now; either may be empty."""
+    """The broker, or the other cluster, that has the topic now; either URL may be empty."""
 
     service_url: str
     service_url_tls: str = ""
+    is_cluster: bool = False
 
 
 class Delivery(NamedTuple):

@@ -20,6 +20,8 @@ class Policies:
     """Topics that are made by themselves have so many partitions; 0: none."""
     max_unacked_per_consumer: int | None = None
     max_unacked_per_subscription: int | None = None
+    longest_delay_ms: int = 0
+    """A message that is to be delivered later than that is refused; 0: none is."""
     encryption_required: bool = False
     schema_validation_enforced: bool = False
 

@@ -11,6 +11,7 @@ takes its own place.
 
 from collections import deque
 
+from pulsar_actors.broker.model.links import Address
 from pulsar_actors.broker.model.producer import Producer
 from pulsar_actors.broker.model.refusal import Refusal
 from pulsar_actors.wire.PulsarApi_pb2 import ProducerAccessMode, ServerError
@@ -59,6 +60,11 @@ class Producers:
             self._make_exclusive(successor)
             successor.link.ready()
 
+    def dismiss_connected(self, moved_to: Address | None = None) -> None:
+        """Let everybody go who is connected now, and tell them."""
+        for producer in list(self.connected.values()):
+            producer.dismiss(moved_to)
+
     def dismiss_waiting(self, refusal: Refusal) -> None:
         """End the wait of everybody in line."""
         waiting = list(self.waiting)
@@ -100,8 +106,7 @@ class Producers:
 
     def _send_everybody_away(self) -> None:
         self.dismiss_waiting(Refusal(ServerError.ProducerFenced, "Fenced out"))
-        for producer in list(self.connected.values()):
-            producer.dismiss(None)
+        self.dismiss_connected()
 
     def _make_exclusive(self, producer: Producer) -> None:
         asked = producer.request.topic_epoch

@@ -46,6 +46,7 @@ class SubscribeRequest:
     start: Position | None = None
     rollback_seconds: int = 0
     read_compacted: bool = False
+    replicated: bool | None = None
     schema: SchemaData | None = None
     key_shared_mode: "KeySharedMode.ValueType" = KeySharedMode.AUTO_SPLIT
     hash_ranges: list[tuple[int, int]] = field(default_factory=list[tuple[int, int]])

@@ -16,7 +16,24 @@ _LEAST = {
 
 @dataclass(slots=True)
 class Settings:
-    """The limits and defaults of a whole cluster."""
+    """The limits and defaults of a whole cluster.
+
+    cluster_name
+        What the cluster is called; the names that it gives to producers begin with it.
+    max_message_size
+        In bytes: what is larger is refused, unless it comes in chunks.
+    max_unacked_per_consumer, max_unacked_per_subscription
+        Of a Shared subscription: with so many messages unacknowledged, no more are delivered; 0: any number.
+    allow_auto_topic_creation, allow_auto_subscription_creation
+        Whether producers and consumers may use what nobody has made.
+    deduplication
+        Whether a message that a producer sends twice is stored once.
+    failover_delay
+        How many seconds a Failover subscription waits before its new active consumer is served.
+    kept_bytes
+        How much a topic keeps of what no subscription needs. A real broker keeps it on disk, and for a few minutes at
+        least; here it takes memory, so there is an end to it.
+    """
 
     cluster_name: str = "standalone"
     max_message_size: int = 5 * 1024 * 1024
@@ -26,10 +43,7 @@ class Settings:
     allow_auto_subscription_creation: bool = True
     deduplication: bool = False
     failover_delay: float = 1.0
-    """How long, in seconds, a Failover subscription waits before its new active consumer is served."""
     kept_bytes: int = 512 * 1024 * 1024
-    """How much a topic keeps of what no subscription needs. A real broker keeps it on disk, and for a few minutes at
-    least; here it takes memory, so there is an end to it."""
 
     def __post_init__(self) -> None:
         """Refuse what no broker could work with."""

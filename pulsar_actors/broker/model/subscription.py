@@ -133,6 +133,8 @@ class Subscription:
             check_mixing(dispatcher.consumers[0].request, consumer.request)
         dispatcher.attach(consumer)
         self.dispatcher = dispatcher
+        wish = consumer.request.replicated
+        self.cursor.replicated = self.cursor.replicated if wish is None else wish
 
     def detach(self, consumer: Consumer) -> None:
         """Let a consumer go. A subscription that is not durable goes with its last one."""
@@ -187,12 +189,8 @@ class Subscription:
         if not isinstance(self.dispatcher, SingleDispatcher):
             return
         mark = self.cursor.mark
-        offset = self.cursor.log.find(acknowledged.position)
-        if offset is None or offset <= mark:
-            return
-        self.cursor.acknowledge_before(offset)
-        self.cursor.acknowledge(self.cursor.log.entry(offset), acknowledged.ack_set)
-        self._acknowledged(mark)
+        if self.cursor.acknowledge_up_to(*acknowledged):
+            self._acknowledged(mark)
 
     def redeliver(self, consumer: Consumer, positions: Sequence[Position], epoch: int) -> None:
         """Deliver these again, or with none given all that the consumer has not acknowledged."""

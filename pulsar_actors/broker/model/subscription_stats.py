@@ -17,8 +17,6 @@ from pulsar_actors.wire.PulsarApi_pb2 import CommandSubscribe, KeySharedMode
 
 _NEVER_ANYTHING: dict[str, Any] = {
     "msgRateExpired": 0.0,
-    "isReplicated": False,
-    "replicated": False,
     "consumersAfterMarkDeletePosition": {},
     "drainingHashesCount": 0,
     "drainingHashesClearedTotal": 0,
@@ -75,6 +73,8 @@ def subscription_stats(subscription: Subscription) -> dict[str, Any]:
         "consumers": consumers,
         "isDurable": subscription.durable,
         "durable": subscription.durable,
+        "isReplicated": subscription.cursor.replicated,
+        "replicated": subscription.cursor.replicated,
         "allowOutOfOrderDelivery": any(consumer.request.allow_out_of_order for consumer in subscription.consumers),
         "nonContiguousDeletedMessagesRanges": len(subscription.cursor.ranges()),
         "subscriptionProperties": subscription.properties,

@@ -116,7 +116,7 @@ class Topic:
     def add_producer(self, request: ProducerRequest, link: ProducerLink) -> Producer:
         """Connect a producer, or put it in the queue (`Producer.ready`); Refusal says why not."""
         if self.terminated:
-            raise Refusal(ServerError.TopicTerminatedError, "Topic was already terminated")
+            raise _terminated()
         if self._policies.encryption_required and not request.encrypted:
             raise Refusal(ServerError.MetadataError, f"Encryption is required in {self.name}")
         check_of_producer(self.schemas, request.schema, enforced=self._policies.schema_validation_enforced)
@@ -157,11 +157,12 @@ class Topic:
         """Store an entry and dispatch it; EARLIEST if the topic has it already."""
         if not producer.connected or not producer.ready:
             raise Refusal(ServerError.PersistenceError, "Producer is closed")
-        if self.terminated:
-            raise Refusal(ServerError.TopicTerminatedError, "Topic was already terminated")
         if self._policies.encryption_required and not metadata.encryption_keys:
             raise Refusal(ServerError.MetadataError, "Messages must be encrypted")
         now_ms = self._clock.wall_clock_ms()
+        longest = self._policies.longest_delay_ms
+        if self._is_stored and longest and metadata.deliver_at_time > now_ms + longest:
+            raise Refusal(ServerError.NotAllowedError, f"Exceeds max allowed delivery delay of {longest} milliseconds")
         entry = StoredEntry(data, metadata, producer.name, now_ms)
         self._count(producer, entry)
         if not self._is_stored:
@@ -218,8 +219,10 @@ class Topic:
         return self.log.entry(offset)
 
     def terminate(self) -> Position:
-        """Take no more entries; gives the last position."""
+        """Take no more entries, and let the producers go: coming back they learn why. Gives the last position."""
         self.terminated = True
+        self._producers.dismiss_waiting(_terminated())
+        self._producers.dismiss_connected()
         for subscription in list(self.subscriptions.values()):
             subscription.check_end()
         return self.last_position()
@@ -234,8 +237,7 @@ class Topic:
     def dismiss_all(self, moved_to: Address | None = None) -> None:
         """Let every producer and consumer go, and tell them."""
         self._producers.dismiss_waiting(Refusal(ServerError.ServiceNotReady, "Topic is temporarily unavailable"))
-        for producer in list(self.producers.values()):
-            producer.dismiss(moved_to)
+        self._producers.dismiss_connected(moved_to)
         for subscription in list(self.subscriptions.values()):
             subscription.dismiss_all(moved_to)
 
@@ -297,3 +299,7 @@ class Topic:
             del self.subscriptions[subscription.name]
             self.counters.messages_out += subscription.counters.messages_out
             self.counters.bytes_out += subscription.counters.bytes_out
+
+
+def _terminated() -> Refusal:
+    return Refusal(ServerError.TopicTerminatedError, "Topic was already terminated")

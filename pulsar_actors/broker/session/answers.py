@@ -15,6 +15,8 @@ from pulsar_actors.wire.PulsarApi_pb2 import (
     CommandAckResponse,
     CommandConnect,
     CommandConnected,
+    CommandConsumerStats,
+    CommandConsumerStatsResponse,
     CommandError,
     CommandGetOrCreateSchema,
     CommandGetOrCreateSchemaResponse,
@@ -97,6 +99,10 @@ def _create_schema(
     return CommandGetOrCreateSchemaResponse(request_id=asked.request_id, error_code=error, error_message=text)
 
 
+def _statistics(asked: CommandConsumerStats | CommandConsumerStatsResponse, error: Error, text: str) -> Message:
+    return CommandConsumerStatsResponse(request_id=asked.request_id, error_code=error, error_message=text)
+
+
 _REFUSALS: Mapping[type[Message], Callable[[Any, Error, str], Message | None]] = MappingProxyType(
     {
         CommandConnect: _connect,
@@ -113,5 +119,7 @@ _REFUSALS: Mapping[type[Message], Callable[[Any, Error, str], Message | None]] =
         CommandGetSchemaResponse: _get_schema,
         CommandGetOrCreateSchema: _create_schema,
         CommandGetOrCreateSchemaResponse: _create_schema,
+        CommandConsumerStats: _statistics,
+        CommandConsumerStatsResponse: _statistics,
     }
 )

@@ -6,12 +6,14 @@ a fresh one, if it has said that it can be; the connection ends if it cannot, if
 comes in time.
 """
 
+import hmac
+from collections.abc import Mapping
 from typing import Final
 
 from pulsar_actors.broker.log import LOG
 from pulsar_actors.broker.model.refusal import Refusal
 from pulsar_actors.broker.session.session import Session
-from pulsar_actors.broker.session.surroundings import Handlers
+from pulsar_actors.broker.session.surroundings import Handlers, Surroundings
 from pulsar_actors.broker.tokens import Identity, TokenRefused
 from pulsar_actors.broker.web.brokers import VERSION
 from pulsar_actors.wire.excerpt import excerpt
@@ -99,12 +101,40 @@ def on_pong(_: Session, __: CommandPong, ___: memoryview) -> None:
 
 def _identify(session: Session, method: str, data: bytes) -> Identity | None:
     """Tell whose the credentials are; None where the broker asks for none."""
-    tokens = session.here.tokens
-    if tokens is None:
+    here = session.here
+    if here.tokens is None and here.passwords is None and not here.certificates:
         return None
-    if method != _METHOD:
-        raise TokenRefused(f"this broker wants a token, and the client came with {method or 'nothing'}")
-    return tokens.check(data.decode(errors="replace"), session.here.loop.wall_clock_ms())
+    if method == "basic" and here.passwords is not None:
+        return _of_password(here.passwords, data)
+    if method == "tls" and here.certificates:
+        return _of_certificate(session)
+    if here.tokens is None or method != _METHOD:
+        came_with = "nothing" if method in {"", "none"} else method
+        raise TokenRefused(f"this broker wants {_wanted(here)}, and the client came with {came_with}")
+    return here.tokens.check(data.decode(errors="replace"), here.loop.wall_clock_ms())
+
+
+def _wanted(here: Surroundings) -> str:
+    known = (
+        ("a token", here.tokens is not None),
+        ("a password", here.passwords is not None),
+        ("a certificate", here.certificates),
+    )
+    return " or ".join(what for what, is_known in known if is_known)
+
+
+def _of_password(passwords: Mapping[str, str], data: bytes) -> Identity:
+    name, _, password = data.decode(errors="replace").partition(":")
+    if not hmac.compare_digest(passwords.get(name, "").encode(), password.encode()) or name not in passwords:
+        raise TokenRefused("there is no such name, or it has another password")
+    return Identity(name, None)
+
+
+def _of_certificate(session: Session) -> Identity:
+    name = session.certified_as()
+    if name is None:
+        raise TokenRefused("the client showed no certificate that names it")
+    return Identity(name, None)
 
 
 def _turn_away(session: Session, connect: CommandConnect, fault: TokenRefused) -> None:

@@ -27,9 +27,12 @@ class Ownership(Protocol):
 
 
 class Node:
-    """One broker of the cluster, as clients see it: its name and its addresses, those without TLS first."""
+    """One broker of the cluster, as clients see it: its name and its addresses, those without TLS first.
 
-    __slots__ = ("name", "service_url", "service_url_tls", "web_url", "web_url_tls")
+    It may advertise other addresses, each under a name, for clients that reach it by another way.
+    """
+
+    __slots__ = ("advertised", "name", "service_url", "service_url_tls", "web_url", "web_url_tls")
 
     def __init__(self, name: str) -> None:
         self.name = name
@@ -37,11 +40,21 @@ class Node:
         self.service_url_tls = ""
         self.web_url = ""
         self.web_url_tls = ""
+        self.advertised: dict[str, Address] = {}
 
     @property
     def address(self) -> Address:
         """Where the binary protocol is spoken."""
         return Address(self.service_url, self.service_url_tls)
+
+    def address_for(self, listener: str) -> Address:
+        """Give the address that is advertised under a name, or its own for an empty one; Refusal if there is none."""
+        if not listener:
+            return self.address
+        found = self.advertised.get(listener)
+        if found is None:
+            raise Refusal(ServerError.ServiceNotReady, f"the broker do not have {listener} listener")
+        return found
 
 
 class Way(NamedTuple):

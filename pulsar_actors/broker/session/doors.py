@@ -64,7 +64,9 @@ class Doors:
         if context is None:
             return self._session(node, transport, peer)
         encrypted = TlsTransport(self._here.loop, transport, context)
-        encrypted.own(self._session(node, encrypted, peer))
+        session = self._session(node, encrypted, peer)
+        session.certified_as = encrypted.peer_name
+        encrypted.own(session)
         return encrypted
 
     def _session(self, node: Node, transport: Transport, peer: str) -> Session:

@@ -25,13 +25,14 @@ def on_lookup(session: Session, asked: CommandLookupTopic, _: memoryview) -> Non
     here = session.here
     here.cluster.namespace(topic.namespace_name)
     way = here.directory.way_to(topic, session.node, authoritative=asked.authoritative)
+    address = way.node.address_for(asked.advertised_listener_name)
     answer = CommandLookupTopicResponse
     session.send(
         CommandLookupTopicResponse(
             request_id=asked.request_id,
             response=answer.Redirect if way.redirect else answer.Connect,
-            brokerServiceUrl=way.node.service_url or None,
-            brokerServiceUrlTls=way.node.service_url_tls or None,
+            brokerServiceUrl=address.service_url or None,
+            brokerServiceUrlTls=address.service_url_tls or None,
             authoritative=way.authoritative,
             proxy_through_service_url=len(here.directory.nodes) == 1,
         )

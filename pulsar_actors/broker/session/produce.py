@@ -6,7 +6,7 @@ from pulsar_actors.broker.model.links import Address
 from pulsar_actors.broker.model.producer import Producer
 from pulsar_actors.broker.model.refusal import Refusal
 from pulsar_actors.broker.model.requests import ProducerRequest
-from pulsar_actors.broker.session.answers import BROKERS_REQUEST
+from pulsar_actors.broker.session.farewells import close_producer
 from pulsar_actors.broker.session.places import message_id_of
 from pulsar_actors.broker.session.schemas import schema_of
 from pulsar_actors.broker.session.serving import served_here
@@ -54,25 +54,23 @@ class SessionProducer:
         producer_id = self._command.producer_id
         self._session.producers.pop(producer_id, None)
         self._session.closed_producers.add(producer_id)
-        self._session.send(
-            CommandCloseProducer(
-                producer_id=producer_id,
-                request_id=BROKERS_REQUEST,
-                assignedBrokerServiceUrl=moved_to.service_url or None if moved_to else None,
-                assignedBrokerServiceUrlTls=moved_to.service_url_tls or None if moved_to else None,
-            )
-        )
+        close_producer(self._session, producer_id, moved_to)
 
 
 def on_producer(session: Session, asked: CommandProducer, _: memoryview) -> None:
-    """Create it, or say again that it is there."""
+    """Create it, or say again that it is there. Of a topic that goes to another cluster there is no other answer."""
     known = session.producers.get(asked.producer_id)
     if known is not None:
         if not known.ready:
             raise Refusal(ServerError.ServiceNotReady, "Producer is already present on the connection")
         _confirm(session, asked.request_id, known)
         return
-    topic = session.here.cluster.open_topic(served_here(session, asked.topic))
+    name = served_here(session, asked.topic)
+    migrating = session.here.cluster.migrations.target_of(name)
+    if migrating is not None:
+        close_producer(session, asked.producer_id, migrating)
+        return
+    topic = session.here.cluster.open_topic(name)
     producer = topic.add_producer(_request(session, asked), SessionProducer(session, asked))
     session.closed_producers.discard(asked.producer_id)
     session.producers[asked.producer_id] = producer

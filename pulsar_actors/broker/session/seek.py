@@ -8,6 +8,7 @@ from pulsar_actors.broker.session.session import Session
 from pulsar_actors.broker.session.subscribe import attached
 from pulsar_actors.broker.session.surroundings import Handlers
 from pulsar_actors.machines.ledgers.ack_set import from_words
+from pulsar_actors.wire.ids import unsigned
 from pulsar_actors.wire.PulsarApi_pb2 import (
     CommandConsumerStats,
     CommandConsumerStatsResponse,
@@ -55,7 +56,6 @@ _STATISTICS: Final = (
     "msgThroughputOut",
     "msgRateRedeliver",
     "consumerName",
-    "availablePermits",
     "unackedMessages",
     "blockedConsumerOnUnackedMsgs",
     "address",
@@ -77,6 +77,7 @@ def on_consumer_stats(session: Session, asked: CommandConsumerStats, _: memoryvi
         for name in _STATISTICS:
             setattr(answer, name, statistics[name])
         answer.type = CommandSubscribe.SubType.Name(found.consumer.request.kind)
+        answer.availablePermits = unsigned(statistics["availablePermits"])  # less than none, if a batch overdrew them
         answer.msgBacklog = found.consumer.subscription.backlog()
     session.send(answer)
 

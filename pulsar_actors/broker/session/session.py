@@ -62,6 +62,7 @@ class Session:
         "_out",
         "_reader",
         "accepted",
+        "certified_as",
         "closed",
         "closed_producers",
         "consumers",
@@ -77,11 +78,15 @@ class Session:
         "watchers",
     )
 
+    certified_as: Callable[[], str | None]
+    """Gives the name in the certificate that the client has shown, if it is to be trusted."""
+
     def __init__(self, here: Surroundings, node: Node, transport: Transport, number: int, peer: str) -> None:
         self.here = here
         self.node = node
         self.number = number
         self.peer = peer
+        self.certified_as = _nobody
         self.accepted = False
         self.closed = False
         self.version = ""  # what the client calls itself
@@ -259,3 +264,7 @@ class Session:
             stop()
         for function in self._on_end:
             function(self)
+
+
+def _nobody() -> None:
+    """Answer for a client whose connection shows no certificate."""

@@ -6,7 +6,7 @@ from typing import Final
 from pulsar_actors.broker.model.links import Address, Delivery
 from pulsar_actors.broker.model.refusal import Refusal
 from pulsar_actors.broker.model.requests import SubscribeRequest
-from pulsar_actors.broker.session.answers import BROKERS_REQUEST
+from pulsar_actors.broker.session.farewells import close_consumer
 from pulsar_actors.broker.session.places import position_of
 from pulsar_actors.broker.session.schemas import schema_of
 from pulsar_actors.broker.session.serving import served_here
@@ -88,14 +88,7 @@ class SessionConsumer:
     def closed(self, moved_to: Address | None) -> None:
         """Say that it is gone, and perhaps where to."""
         self._session.consumers.pop(self._consumer_id, None)
-        self._session.send(
-            CommandCloseConsumer(
-                consumer_id=self._consumer_id,
-                request_id=BROKERS_REQUEST,
-                assignedBrokerServiceUrl=moved_to.service_url or None if moved_to else None,
-                assignedBrokerServiceUrlTls=moved_to.service_url_tls or None if moved_to else None,
-            )
-        )
+        close_consumer(self._session, self._consumer_id, moved_to)
 
     def _say(self, command: CommandActiveConsumerChange | CommandReachedEndOfTopic) -> None:
         if self._early is not None:
@@ -113,9 +106,13 @@ def attached(session: Session, consumer_id: int) -> Attached:
 
 
 def on_subscribe(session: Session, asked: CommandSubscribe, _: memoryview) -> None:
-    """Attach it, or say again that it is attached."""
+    """Attach it, or say again that it is attached; or send it on to another cluster, without an answer."""
     if asked.consumer_id not in session.consumers:
         name = served_here(session, asked.topic)
+        migrating = session.here.cluster.migrations.target_of(name, asked.subscription)
+        if migrating is not None:
+            close_consumer(session, asked.consumer_id, migrating)
+            return
         topic = session.here.cluster.open_topic(name, create=asked.force_topic_creation)
         link = SessionConsumer(session, asked.consumer_id, name.partition_index)
         consumer = topic.subscribe(_request(session, asked), link)
@@ -162,6 +159,7 @@ def _request(session: Session, asked: CommandSubscribe) -> SubscribeRequest:
         start=position_of(asked.start_message_id) if asked.HasField("start_message_id") else None,
         rollback_seconds=asked.start_message_rollback_duration_sec,
         read_compacted=asked.read_compacted,
+        replicated=asked.replicate_subscription_state if asked.HasField("replicate_subscription_state") else None,
         schema=schema_of(asked.schema) if asked.HasField("schema") else None,
         key_shared_mode=key_shared.keySharedMode,
         hash_ranges=[(each.start, each.end) for each in key_shared.hashRanges],

@@ -1,7 +1,7 @@
 """What all the connections of a broker have in common."""
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Protocol, TypeAlias
 
 from google.protobuf.message import Message
@@ -30,7 +30,11 @@ class TokenCheck(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Surroundings:
-    """One for each broker. `tokens` is None where everybody is welcome; `keepalive` is in seconds."""
+    """One for each broker; `keepalive` is in seconds.
+
+    Everybody is welcome where there are no `tokens`, no `passwords` and no `certificates`: the latter says that clients
+    may be known by the certificates that they show.
+    """
 
     loop: Loop
     cluster: Cluster
@@ -38,5 +42,7 @@ class Surroundings:
     faults: Judge
     handlers: Handlers
     tokens: TokenCheck | None
+    passwords: Mapping[str, str] | None = field(repr=False)
+    certificates: bool
     keepalive: float
     broker_entry_metadata: bool

@@ -32,6 +32,10 @@ class TlsTransport(Transport):
         self._owner: Owner | None = None
         self._put(self._stream.start())
 
+    def peer_name(self) -> str | None:
+        """Give the name in the peer's certificate."""
+        return self._stream.peer_name()
+
     def own(self, owner: Owner) -> None:
         """Name whoever is above."""
         self._owner = owner

@@ -5,10 +5,11 @@ the CRC32-C of the sorted names joined by commas, as eight hexadecimal digits of
 """
 
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Final
 
 from pulsar_actors.broker.model.cluster import Cluster
+from pulsar_actors.broker.model.namespace import Namespace
 from pulsar_actors.broker.model.refusal import Refusal
 from pulsar_actors.broker.session.session import Session
 from pulsar_actors.broker.session.surroundings import Handlers
@@ -69,7 +70,7 @@ def on_watch(session: Session, asked: CommandWatchTopicList, _: memoryview) -> N
         earlier()
     namespace = session.here.cluster.namespaces.get(asked.namespace)
     if namespace is not None:
-        session.watchers[asked.watcher_id] = namespace.watch(watch.changed)
+        session.watchers[asked.watcher_id] = watch.begin(namespace)
     topics = watch.topics()
     digest = _hash(topics)
     known = asked.HasField("topics_hash") and asked.topics_hash == digest
@@ -92,27 +93,54 @@ def on_close_watch(session: Session, asked: CommandWatchTopicListClose, _: memor
 
 
 class TopicWatch:
-    """One watch of a client."""
+    """One watch of a client.
 
-    __slots__ = ("_namespace", "_pattern", "_session", "_watcher_id")
+    What comes or goes in one turn of the loop is told together, for the hash that comes with it is that of all topics;
+    but a topic that goes and comes again is told of twice.
+    """
+
+    __slots__ = ("_came", "_namespace", "_pattern", "_session", "_watcher_id", "_went")
 
     def __init__(self, session: Session, asked: CommandWatchTopicList) -> None:
         self._session = session
         self._watcher_id = asked.watcher_id
         self._namespace = asked.namespace
         self._pattern = _compiled(asked.topics_pattern)
+        self._came: dict[str, None] = {}
+        self._went: dict[str, None] = {}
+
+    def begin(self, namespace: Namespace) -> Callable[[], None]:
+        """Tell from now on; gives the function that ends it."""
+        stop_hearing = namespace.watch(self.changed)
+
+        def stop() -> None:
+            stop_hearing()
+            self._came, self._went = {}, {}
+
+        return stop
 
     def topics(self) -> list[str]:
         """Give the topics that match now."""
         return _matching(_topics_of(self._session.here.cluster, self._namespace, "persistent"), self._pattern)
 
     def changed(self, came: Sequence[str], went: Sequence[str]) -> None:
-        """Tell the client, if any of it is its business."""
-        new, gone = (self._mine(names) for names in (came, went))
-        if new or gone:
+        """Tell the client in the next turn, if any of it is its business."""
+        new, gone = (dict.fromkeys(self._mine(names)) for names in (came, went))
+        if not self._went.keys().isdisjoint(new) or not self._came.keys().isdisjoint(gone):
+            self._tell(None)
+        is_first = not (self._came or self._went)
+        self._came |= new
+        self._went |= gone
+        if is_first and (new or gone):
+            self._session.here.loop.post(self._tell, None)
+
+    def _tell(self, _: None) -> None:
+        came, self._came = self._came, {}
+        went, self._went = self._went, {}
+        if came or went:
             self._session.send(
                 CommandWatchTopicUpdate(
-                    watcher_id=self._watcher_id, new_topics=new, deleted_topics=gone, topics_hash=_hash(self.topics())
+                    watcher_id=self._watcher_id, new_topics=came, deleted_topics=went, topics_hash=_hash(self.topics())
                 )
             )
 

@@ -7,11 +7,13 @@ first, each with the refusal that Pulsar gives.
 
 import json
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from types import MappingProxyType
 from typing import Any, NamedTuple
 
 from pulsar_actors.broker.model.cluster import Cluster
+from pulsar_actors.broker.model.links import Address
 from pulsar_actors.broker.model.namespace import Namespace
 from pulsar_actors.broker.model.refusal import Missing
 from pulsar_actors.broker.model.topic import Topic
@@ -28,12 +30,13 @@ _NUMBER = re.compile("-?[0-9]{1,18}")  # all of these are below 2^63
 
 
 class BrokerUrls(NamedTuple):
-    """Where one broker is reached; what it does not offer is empty."""
+    """Where one broker is reached; what it does not offer is empty. `advertised` has the addresses of its listeners."""
 
     service_url: str = ""
     service_url_tls: str = ""
     web_url: str = ""
     web_url_tls: str = ""
+    advertised: Mapping[str, Address] = MappingProxyType({})
 
 
 @dataclass(slots=True)
@@ -45,6 +48,8 @@ class Site:
     name: str
     """Of the broker that is asked, as `Cluster.owner_of` names brokers."""
     urls_of: Callable[[str], BrokerUrls]
+    encrypted: bool = False
+    """Whether requests come over TLS."""
 
     @property
     def urls(self) -> BrokerUrls:

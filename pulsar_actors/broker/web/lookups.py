@@ -4,12 +4,17 @@ A broker that does not serve the topic redirects to the one that does, with the 
 whose word is the last. A topic that does not exist is served by whoever is asked, if it may be made by itself; it is
 not made by being looked up.
 
+Whoever comes by another way than the broker's own names the listener that stands for it, in the query or, if that says
+nothing, in a header; and goes on naming it where the question is sent on.
+
 Clients ask for topics with names of the older form, which have a cluster in them, on paths of their own. Pulsar 4 has
 those paths no more. Here they exist, so that the namespace is what is missing.
 """
 
 from typing import Final
+from urllib.parse import quote_plus
 
+from pulsar_actors.broker.model.links import Address
 from pulsar_actors.broker.model.refusal import Missing
 from pulsar_actors.broker.web.calls import BrokerUrls, Call
 from pulsar_actors.broker.web.refusals import HttpRefusal
@@ -27,20 +32,36 @@ def _look_up(call: Call) -> Response:
         return _redirect(call, call.site.urls_of(owner))
     _check_existence(call, name)
     urls = call.site.urls
+    address = _address(urls, _listener(call))
     return as_json(
         {
-            "brokerUrl": urls.service_url,
+            "brokerUrl": address.service_url,
             "httpUrl": urls.web_url,
-            "nativeUrl": urls.service_url,
-            "brokerUrlSsl": urls.service_url_tls,
+            "nativeUrl": address.service_url,
+            "brokerUrlSsl": address.service_url_tls,
         }
     )
+
+
+def _listener(call: Call) -> str:
+    return call.query.get("listenerName") or call.headers.get("x-pulsar-listenername", "")
+
+
+def _address(urls: BrokerUrls, listener: str) -> Address:
+    """Choose the address that a listener stands for; Pulsar takes one that it does not have for its own fault."""
+    if not listener:
+        return Address(urls.service_url, urls.service_url_tls)
+    if listener not in urls.advertised:
+        raise HttpRefusal(500, f"the broker do not have {listener} listener")
+    return urls.advertised[listener]
 
 
 def _redirect(call: Call, urls: BrokerUrls) -> Response:
     path, _, query = call.target.partition("?")
     kept = [pair for pair in query.split("&") if pair and not pair.startswith("authoritative=")]
-    base = urls.web_url or urls.web_url_tls
+    if not call.query.get("listenerName") and (listener := _listener(call)):
+        kept.append(f"listenerName={quote_plus(listener)}")
+    base = urls.web_url_tls if call.site.encrypted else urls.web_url or urls.web_url_tls
     return Response(307, headers=(("Location", f"{base}{path}?{'&'.join(['authoritative=true', *kept])}"),))
 
 

@@ -83,6 +83,22 @@ def _set_subscription_creation(policies: Policies, value: dict[str, Any] | None)
     policies.allow_auto_subscription_creation = allowed
 
 
+def _check_delays(value: object) -> None:
+    given = as_object(value, "delayedDelivery")
+    if not as_flag(given.get("active", False), "active"):
+        raise HttpRefusal(412, "active is true: this broker always heeds delivery times")
+    as_count(given.get("maxDeliveryDelayInMillis", 0), "maxDeliveryDelayInMillis")
+
+
+def _get_delays(policies: Policies) -> dict[str, object] | None:
+    longest = policies.longest_delay_ms
+    return {"active": True, "tickTime": 1, "maxDeliveryDelayInMillis": longest} if longest else None
+
+
+def _set_delays(policies: Policies, value: dict[str, Any] | None) -> None:
+    policies.longest_delay_ms = (value or {}).get("maxDeliveryDelayInMillis", 0)
+
+
 def _field(leaf: str, document: str, name: str, check: Callable[[object], None], *, removable: bool = True) -> Policy:
     """Make a policy that is one field of the model's."""
 
@@ -109,6 +125,7 @@ POLICIES: Final = (
            _check_topic_creation, _get_topic_creation, _set_topic_creation),
     Policy("autoSubscriptionCreation", "autoSubscriptionCreationOverride",
            _check_subscription_creation, _get_subscription_creation, _set_subscription_creation),
+    Policy("delayedDelivery", "delayed_delivery_policies", _check_delays, _get_delays, _set_delays),
 )
 # fmt: on
 

@@ -8,9 +8,10 @@ goes out as a plain entry, with or without this.
 A cumulative acknowledgement says "this and everything before it". In the middle of a batch it is sent with the missing
 set, or else for the entry before, which is all that a broker without sets can be told without losing messages.
 
-Everything is held for `group_time` or until `MAX_ENTRIES` entries are held. What is held, or sent and not yet answered,
-is not lost with a connection: it goes out again on the next. What was sent without asking for a receipt counts as done.
-What was refused counts as never acknowledged. A seek makes acknowledgements of earlier messages void.
+Everything is held for `group_time` or until `group_size` entries are held, or no longer if somebody waits for it. What
+is held, or sent and not yet answered, is not lost with a connection: it goes out again on the next. What was sent
+without asking for a receipt counts as done. What was refused counts as never acknowledged. A seek makes
+acknowledgements of earlier messages void.
 
 What is missing of a batch is kept for as long as somebody asks for it: what a whole binding did not touch is dropped at
 the next, for its entries may be another consumer's by now. A set that is held outlives that, and what is said of its
@@ -33,6 +34,8 @@ from pulsar_actors.wire.frames import DEFAULT_MAX_MESSAGE_SIZE
 from pulsar_actors.wire.message_id import MessageId
 
 MAX_ENTRIES = 1000
+"""In one command."""
+
 GROUP_TIME = 0.1
 
 
@@ -41,17 +44,24 @@ class AckGroups:
 
     __slots__ = (
         "_confirmed", "_cumulative", "_cumulative_receipts", "_floor", "_held", "_missing", "_receipts", "_unanswered",
-        "batch_index_acks", "chunks_of", "due_at", "generation", "group_time", "largest_batch", "receipts",
+        "batch_index_acks", "chunks_of", "due_at", "generation", "group_size", "group_time", "largest_batch",
+        "receipts",
     )  # fmt: skip
 
     def __init__(
-        self, *, batch_index_acks: bool = False, receipts: bool = False, group_time: float = GROUP_TIME
+        self,
+        *,
+        batch_index_acks: bool = False,
+        receipts: bool = False,
+        group_time: float = GROUP_TIME,
+        group_size: int = MAX_ENTRIES,
     ) -> None:
         self.chunks_of: Callable[[MessageId], Iterable[EntryKey]] = ends  # until somebody knows those between
         self.largest_batch = ack_set.largest_batch(DEFAULT_MAX_MESSAGE_SIZE)  # until a broker says otherwise
         self.batch_index_acks = batch_index_acks
         self.receipts = receipts
         self.group_time = group_time
+        self.group_size = group_size
         self.generation = Generation()
         self.due_at: float | None = None
         self._missing: EntryMap[int] = EntryMap()  # 0: complete, but the broker may still refuse that
@@ -192,9 +202,13 @@ class AckGroups:
         if self.due_at is None and (self._held or self._cumulative):
             self.due_at = now + self.group_time
 
+    def hurry(self, now: float) -> None:
+        """Hold what is held no longer."""
+        self.due_at = None if self.due_at is None else min(now, self.due_at)
+
     def is_due(self, now: float) -> bool:
         """Tell whether what is held should go out now."""
-        return self.due_at is not None and (now >= self.due_at or len(self._held) >= MAX_ENTRIES)
+        return self.due_at is not None and (now >= self.due_at or len(self._held) >= self.group_size)
 
     def drain(self) -> list[AckGroup]:
         """Take out all that is held, to be sent on a connection that is there."""

@@ -2,12 +2,13 @@
 
 A consumer may ask that what it has not acknowledged within a time be delivered again. The unit is the entry: the broker
 redelivers whole entries, and one key for a batch of a thousand keeps this cheap. An entry counts from the last time
-that something of it was handed out, since nobody can acknowledge the rest before.
+that something of it was handed out, since nobody can acknowledge the rest before. The time may be longer for what was
+redelivered often, so that what always takes long is not asked for over and over: `further` is added to it.
 
-Hand-outs are reported once for many messages, and acknowledgements sooner, so an entry may be acknowledged before its
-hand-out is heard of. Such acknowledgements are remembered until the next report, which is of everything that was handed
-out before them; an entry of it that is remembered is not waited for. If more than `MOST_REMEMBERED` come between two
-reports, the first are forgotten, and the worst that comes of that is one redelivery too many.
+Who acknowledges on another thread may be faster than the report of the hand-out, so an entry may be acknowledged before
+its hand-out is heard of. Such acknowledgements are remembered until the next report, which is of everything that was
+handed out before them; an entry of it that is remembered is not waited for. If more than `MOST_REMEMBERED` come between
+two reports, the first are forgotten, and the worst that comes of that is one redelivery too many.
 
 An acknowledgement that the broker refuses counts as never made, and so its entry is waited for again.
 """
@@ -17,6 +18,7 @@ from collections.abc import Iterable
 from pulsar_actors.exceptions import InvalidArgument
 from pulsar_actors.machines.ledgers.deadlines import LONGEST, Deadlines
 from pulsar_actors.machines.ledgers.entry_key import EntryKey
+from pulsar_actors.machines.ledgers.redelivery import RedeliveryDelay
 
 STEPS = 10
 """An entry is due at most a tenth of the timeout late."""
@@ -32,21 +34,25 @@ MOST_REMEMBERED = 50_000
 class AckTimeouts:
     """The unacknowledged entries of one consumer. Entries are (ledger id, entry id); times are monotonic seconds."""
 
-    __slots__ = ("_acknowledged", "_deadlines", "_up_to", "timeout")
+    __slots__ = ("_acknowledged", "_deadlines", "_up_to", "further", "timeout")
 
-    def __init__(self, timeout: float) -> None:
+    def __init__(self, timeout: float, further: RedeliveryDelay | None = None) -> None:
         if not SHORTEST <= timeout <= LONGEST:
             raise InvalidArgument(f"an acknowledgement timeout is {SHORTEST} to {LONGEST:,.0f} seconds, not {timeout}")
         self.timeout = timeout
+        self.further = further or RedeliveryDelay(0.0)
         self._deadlines = Deadlines(timeout / STEPS)
         self._acknowledged: dict[EntryKey, None] = {}
         self._up_to = NONE
 
-    def handed_out(self, entries: Iterable[EntryKey], now: float) -> None:
-        """Begin, or begin anew, to wait for the acknowledgement of all that was handed out since the last report."""
-        for entry in entries:
+    def handed_out(self, entries: Iterable[tuple[EntryKey, int]], now: float) -> None:
+        """Begin, or begin anew, to wait for the acknowledgement of all that was handed out since the last report.
+
+        With each entry comes how often it was redelivered.
+        """
+        for entry, count in entries:
             if entry not in self._acknowledged and entry > self._up_to:
-                self._deadlines.put(entry, now + self.timeout)
+                self._deadlines.put(entry, now + self.timeout + self.further.after(count))
         self._forget_acknowledged()
 
     def acknowledged(self, entry: EntryKey) -> None:

@@ -105,3 +105,15 @@ def plan_key_batches(
         together = [Batch(members, ids[members[-1]], None, batched=True) for members in by_key.values()]
         batches.extend(sorted(together, key=lambda batch: batch.sequence_id))
     return batches
+
+
+def halves(batch: Batch, ids: Sequence[int]) -> tuple[Batch, ...]:
+    """Split a batch that turned out too large: what goes with the payloads is not counted before it is packed.
+
+    One message is not to be split, nor those of a key: the ids of these would no longer rise from batch to batch.
+    """
+    middle = len(batch.positions) // 2
+    if not middle or batch.highest_sequence_id is None:
+        return ()
+    parts = (batch.positions[:middle], batch.positions[middle:])
+    return tuple(Batch(part, *_span([ids[position] for position in part]), batched=True) for part in parts)

@@ -5,7 +5,9 @@ An address of the other kind in its place is no address: a client that was told 
 an answer, whoever has configured it so.
 
 A broker that is named without an address to dial is reached through the service URL. What answers there is a proxy,
-which has to be told the broker's name, unless the service URL names that broker itself.
+which has to be told the broker's name, unless the service URL names that broker itself. Whether the way there is
+encrypted is up to the service URL alone: how the proxy goes on from there is its own affair, and one that speaks TLS
+with its clients and none with its brokers names these by their plain addresses.
 """
 
 from typing import NamedTuple
@@ -32,7 +34,7 @@ def way_to(logical: str | None, physical: str | None, service: ServiceUrl) -> Wa
         return Way(service, None)
     named = ServiceUrl.parse(logical)
     if named.hosts[0] in service.hosts:
-        return Way(named, None)
+        return Way(ServiceUrl(service.scheme, named.hosts), None)
     return Way(service, str(named._replace(hosts=named.hosts[:1])).partition("://")[2])
 
 
@@ -42,6 +44,11 @@ def leads_to_a_broker(address: str, *, tls: bool) -> bool:
         return ServiceUrl.parse(address).scheme == ("pulsar+ssl" if tls else "pulsar")
     except InvalidUrl:
         return False
+
+
+def names_a_broker(name: str) -> bool:
+    """Tell whether it is a URL of the binary protocol, encrypted or not, by which a proxy knows a broker."""
+    return leads_to_a_broker(name, tls=False) or leads_to_a_broker(name, tls=True)
 
 
 def address_of_our_kind(plain: str, encrypted: str, *, tls: bool) -> str:

@@ -15,24 +15,41 @@ whoever ended it does.
 """
 
 from collections import deque
+from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import Enum
+from types import MappingProxyType
 from typing import Generic, TypeVar
 
-from pulsar_actors.exceptions import ConnectError, InternalError, OutcomeUnknown, PulsarException
+from pulsar_actors.exceptions import (
+    BrokerRefusal,
+    ConnectError,
+    InternalError,
+    OutcomeUnknown,
+    ProducerFenced,
+    ProducerFencedBeforeReceipt,
+    PulsarException,
+    TopicNotFound,
+    TopicNotFoundBeforeReceipt,
+    TopicTerminated,
+    TopicTerminatedBeforeReceipt,
+)
 from pulsar_actors.machines.ledgers.send_quota import SendQuota
 
 T = TypeVar("T")
 
 DROPPED = (-1, -1)
 
-
-class Reservation(Enum):
-    """The answer to somebody who wants to send."""
-
-    GRANTED = "granted"
-    QUEUE_FULL = "as many messages are pending as may be"
-    MEMORY_FULL = "as many bytes are pending as may be"
+NO_RECEIPT = "it was sent and no receipt came before the end"
+BEFORE_RECEIPT: Mapping[type[BrokerRefusal], type[BrokerRefusal]] = MappingProxyType(
+    {
+        TopicNotFound: TopicNotFoundBeforeReceipt,
+        TopicTerminated: TopicTerminatedBeforeReceipt,
+        ProducerFenced: ProducerFencedBeforeReceipt,
+    }
+)
+"""What ends a living producer, and the same for a message that it may have stored before: whoever catches the first
+catches the second."""
 
 
 class Receipt(Enum):
@@ -85,15 +102,23 @@ class Failed(Generic[T]):
 
     def told(self, error: PulsarException) -> PulsarException:
         """Say with an error no more than is known of the item."""
+        if self.may_be_stored and isinstance(error, BrokerRefusal) and type(error) in BEFORE_RECEIPT:
+            return BEFORE_RECEIPT[type(error)](error.code, f"{NO_RECEIPT}: {error.reason}")
         if self.may_be_stored and not isinstance(error, (OutcomeUnknown, InternalError)):  # these leave it open
-            return OutcomeUnknown(f"it was sent and no receipt came before the end: {error}")
-        if not self.may_be_stored and isinstance(error, OutcomeUnknown):
-            return ConnectError(f"it was not sent: {error}")
-        return error
+            return OutcomeUnknown(f"{NO_RECEIPT}: {error}")
+        return error if self.may_be_stored else unsent(error)
+
+
+def unsent(error: PulsarException) -> PulsarException:
+    """Say with an error that a message was not sent, whatever the error leaves open of the producer."""
+    return ConnectError(f"it was not sent: {error}") if isinstance(error, OutcomeUnknown) else error
 
 
 class PendingSends(Generic[T]):
-    """The queue of one producer. Written items belong to the connection that they were written on."""
+    """The queue of one producer. Written items belong to the connection that they were written on.
+
+    There is a limit to its messages; `memory` counts their bytes, and says so to whoever keeps a limit of those.
+    """
 
     __slots__ = ("_connection", "_memory", "_messages", "_waiting", "_written")
 
@@ -107,15 +132,13 @@ class PendingSends(Generic[T]):
     def __len__(self) -> int:
         return len(self._written) + len(self._waiting)
 
-    def try_reserve(self, messages: int, size: int) -> Reservation:
-        """Take room for messages that are about to be sent: all of it, or nothing."""
+    def try_reserve(self, messages: int, size: int) -> bool:
+        """Take places for messages that are about to be sent: all of them, or none."""
         if not self._messages.fits(messages):
-            return Reservation.QUEUE_FULL
-        if not self._memory.fits(size):
-            return Reservation.MEMORY_FULL
+            return False
         self._messages.take(messages)
         self._memory.take(size)
-        return Reservation.GRANTED
+        return True
 
     def take_back(self, messages: int, size: int) -> None:
         """Undo `try_reserve`, where the message came to nothing before anybody else knew of it."""
@@ -124,12 +147,12 @@ class PendingSends(Generic[T]):
 
     @property
     def used(self) -> tuple[int, int]:
-        """Give the messages and the bytes for which room is taken."""
+        """Give the messages that have places, and their bytes."""
         return self._messages.used, self._memory.used
 
-    def has_room(self, messages: int, size: int) -> bool:
-        """Tell whether room for messages could be taken now."""
-        return self._messages.fits(messages) and self._memory.fits(size)
+    def has_room(self, messages: int) -> bool:
+        """Tell whether places for messages could be taken now."""
+        return self._messages.fits(messages)
 
     def give_back(self, messages: int, size: int) -> None:
         """Free what was reserved for messages that never got here: too large, or impossible to encode."""

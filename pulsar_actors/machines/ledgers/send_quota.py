@@ -1,4 +1,4 @@
-"""How much may be on its way at once: messages of a producer, or bytes of a client.
+"""How much of one producer may be on its way at once: its messages, or with a limit of 0 their bytes, to be counted.
 
 Two running totals instead of one balance: senders only ever raise `taken`, whoever ends a message only ever raises
 `freed`, so the two sides of a hand-over never write the same number. Where several threads share one side, they need a

@@ -16,6 +16,9 @@ or by a seek whose answer was lost: all that this brings is delivered, that entr
 The two ends of a topic are positions too, and nothing is before them. But the last one moves: who subscribed there
 again after a reconnect would miss what came meanwhile. So the broker is asked behind which entry it began to send, and
 that is the start from then on.
+
+A topic that is not stored has no place to go to, and all its messages have one id: whatever message is named, the start
+is the end.
 """
 
 import math
@@ -47,10 +50,19 @@ class StartPosition:
 
     __slots__ = (
         "_inclusive", "_message_id", "_moved_back", "_opened", "_time_ms", "_unread_from", "durable", "inclusive",
+        "stored",
     )  # fmt: skip
 
-    def __init__(self, message_id: MessageId | None = None, *, inclusive: bool = False, durable: bool = True) -> None:
+    def __init__(
+        self,
+        message_id: MessageId | None = None,
+        *,
+        inclusive: bool = False,
+        durable: bool = True,
+        stored: bool = True,
+    ) -> None:
         self.durable = durable
+        self.stored = stored
         self.inclusive = inclusive
         self._time_ms: int | None = None
         self._opened: MessageId | None = None
@@ -63,6 +75,8 @@ class StartPosition:
         """Start at a message; at a chunked one, its first chunk is needed too if it is to be delivered."""
         if message_id is not None and message_id.first_chunk is not None and self.inclusive:
             message_id = message_id.first_chunk
+        if message_id is not None and not self.stored:
+            message_id = LATEST
         self._message_id = message_id
         self._moved_back = False
         self._inclusive = self.inclusive

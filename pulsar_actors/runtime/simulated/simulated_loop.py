@@ -71,7 +71,9 @@ class SimulatedLoop(Loop):
         self._check("later")
         self._agenda.at(self._agenda.now + delay, self._timers, function, argument)
 
-    def off_loop(self, work: Callable[[], T], done: Callable[[T | Exception], object], *, timeout: float) -> None:
+    def off_loop(
+        self, work: Callable[[], T], done: Callable[[T | Exception], object], *, timeout: float, helper: str = "helper"
+    ) -> None:
         """Do it after a while, on no loop, whether or not it is in time."""
         self._check("off_loop")
         helper_latency = self._network.setting.weather.helper_latency
@@ -80,7 +82,7 @@ class SimulatedLoop(Loop):
         self._agenda.at(now + helper_latency * self._dice.chance(), self._elsewhere, errand.run, None)
         self._agenda.at(now + timeout, self._timers, errand.give_up, timeout)
 
-    def connect(self, host: str, port: int, owner: Owner) -> Transport:
+    def connect(self, host: str, port: int, owner: Owner, *, no_delay: bool = True) -> Transport:
         """Open a connection within the world."""
         self._check("connect")
         return self._network.connect(self._site, host, port, owner)

@@ -102,12 +102,24 @@ def test_a_partitioned_topic_is_not_used_in_place_of_its_partitions(cluster: Any
     cluster.create_partitioned(T, 2)
     for name, complaint in [
         (T, "Found partitioned metadata for non-partitioned topic: persistent://public/default/t"),
-        (T.partition(2), "Illegal topic partition name persistent://public/default/t-partition-2 with max allowed 2"),
         (TopicName.parse("u-partition-0"), "Partition metadata not found for the partitioned topic"),
     ]:
         with pytest.raises(Refusal, match=complaint) as refusal:
             cluster.open_topic(name)
         assert refusal.value.code == ServerError.NotAllowedError
+
+
+def test_a_partition_beyond_those_there_are_is_not_found_and_not_made(cluster: Any) -> None:
+    cluster.create_partitioned(T, 2)
+    with pytest.raises(Missing):
+        cluster.open_topic(T.partition(2))
+    with pytest.raises(Refusal, match="t-partition-2 with max allowed 2"):
+        cluster.create_topic(T.partition(2))
+
+
+def test_a_partition_of_nothing_is_not_found_by_those_who_may_not_make_it(cluster: Any) -> None:
+    with pytest.raises(Missing):
+        cluster.open_topic(T.partition(0), create=False)
 
 
 def test_a_partition_that_was_deleted_is_made_again(cluster: Any) -> None:
@@ -181,7 +193,7 @@ def test_an_unload_reaches_every_partition(world: Any, cluster: Any) -> None:
     cluster.create_partitioned(T, 2)
     consumers = [world.consumer(f"t-partition-{index}") for index in range(2)]
     cluster.unload(T, Address("pulsar://b:1"))
-    assert all(each.heard == [("closed", ("pulsar://b:1", ""))] for each in consumers)
+    assert all(each.heard == [("closed", Address("pulsar://b:1"))] for each in consumers)
     with pytest.raises(Missing):
         cluster.unload(TopicName.parse("u"))
 

@@ -5,7 +5,7 @@ import pytest
 from pulsar_actors.broker.model.links import Address
 from pulsar_actors.broker.model.position import EARLIEST, LATEST, Position
 from pulsar_actors.broker.model.refusal import Conflict, Missing, Refusal
-from pulsar_actors.wire.PulsarApi_pb2 import CommandSubscribe, ServerError
+from pulsar_actors.wire.PulsarApi_pb2 import CommandSubscribe, ProducerAccessMode
 
 NUMBERS = [b"%d" % number for number in range(5)]
 
@@ -67,14 +67,15 @@ def test_a_subscription_may_begin_some_time_ago(world: Any, durable: bool) -> No
     assert world.consumer(durable=durable, rollback_seconds=30).got == NUMBERS[2:]
 
 
-def test_nothing_is_published_to_a_terminated_topic(world: Any) -> None:
-    producer = world.producer()
+def test_the_end_of_a_topic_lets_its_producers_go_and_no_other_comes(world: Any) -> None:
+    producer = world.producer(access_mode=ProducerAccessMode.Exclusive)
+    waiting = world.producer(access_mode=ProducerAccessMode.WaitForExclusive)
     position = producer.send(b"0")
     assert world.topic().terminate() == position
-    for attempt in (producer.send, world.producer):
-        with pytest.raises(Refusal) as refusal:
-            attempt()
-        assert refusal.value.code == ServerError.TopicTerminatedError
+    assert [str(each) for each in waiting.heard] == ["TopicTerminatedError: Topic was already terminated"]
+    assert (producer.made.connected, waiting.made.connected) == (False, False)
+    with pytest.raises(Refusal, match="TopicTerminatedError"):
+        world.producer()
 
 
 def test_a_producer_that_has_gone_publishes_nothing(world: Any) -> None:

@@ -1,13 +1,18 @@
+import logging
 from datetime import timedelta
 from typing import Any
 
 import pytest
 from official_client import WAIT_MS, Official, contents, data, nothing_comes, pulsar, receive, send_all, topic
 
+import pulsar_actors
 from pulsar_actors.broker.embedded import EmbeddedBroker
+from pulsar_actors.wire.entries import decode_entry
 from pulsar_actors.wire.topic_name import TopicName
 
 CODECS = ["NONE", "LZ4", "ZLib", "ZSTD", "SNAPPY"]
+SILENT = logging.getLogger("silent-client")
+SILENT.setLevel(logging.CRITICAL + 1)
 PLAIN: dict[str, Any] = {}
 BATCHED: dict[str, Any] = {"batching_enabled": True, "batching_max_publish_delay_ms": 50}
 BY_KEY: dict[str, Any] = {**BATCHED, "batching_type": pulsar.BatchingType.KeyBased}
@@ -138,6 +143,27 @@ def test_what_was_sent_before_is_dropped_where_that_is_switched_on(official: Off
     assert again.last_sequence_id() == 3
     again.send(b"4")
     assert consumer.receive(WAIT_MS).data() == b"4"
+
+
+@pytest.mark.parametrize("module", [pulsar, pulsar_actors], ids=lambda module: module.__name__)
+@pytest.mark.parametrize(
+    ("fields", "written"),
+    [
+        ({}, []),
+        ({"replication_clusters": ["here", "there"]}, ["here", "there"]),
+        ({"disable_replication": True}, ["__local__"]),
+    ],
+    ids=["all", "some", "none"],
+)
+def test_where_a_message_is_to_be_replicated_is_written_with_it(
+    broker: EmbeddedBroker, module: Any, fields: dict[str, Any], written: list[str]
+) -> None:
+    name = topic()
+    client = module.Client(broker.service_url, logger=SILENT)
+    client.create_producer(name).send(b"x", **fields)
+    client.close()
+    data = broker.call(lambda inside: inside.cluster.find_topic(TopicName.parse(name)).log.entry(0).data)
+    assert list(decode_entry(memoryview(data)).metadata.replicate_to) == written
 
 
 def test_a_terminated_topic_takes_nothing_more_and_gives_what_it_has(

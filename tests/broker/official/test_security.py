@@ -80,7 +80,7 @@ def test_a_client_whose_token_ends_gives_a_fresh_one_and_stays(official: Officia
 
     def supply() -> str:
         asked.release()
-        return TOKENS.issue("me", lifetime_seconds=1.5)
+        return TOKENS.issue("me", lifetime_seconds=2)
 
     answers: list[Any] = []
     watching = guarded.faults.control(

@@ -52,7 +52,9 @@ class BenchLoop(Loop):
     def later(self, delay: float, function: Callable[[Any], object], argument: Any) -> None:
         heapq.heappush(self._timers, (self.time + delay, next(self._serial), function, argument))
 
-    def off_loop(self, work: Callable[[], Any], done: Callable[[Any], object], *, timeout: float) -> None:
+    def off_loop(
+        self, work: Callable[[], Any], done: Callable[[Any], object], *, timeout: float, helper: str = "helper"
+    ) -> None:
         raise NotImplementedError
 
     def connect(self, host: str, port: int, owner: Owner) -> Transport:

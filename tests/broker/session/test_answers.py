@@ -9,6 +9,8 @@ from pulsar_actors.wire.PulsarApi_pb2 import (
     CommandCloseConsumer,
     CommandConnect,
     CommandConnected,
+    CommandConsumerStats,
+    CommandConsumerStatsResponse,
     CommandError,
     CommandFlow,
     CommandGetOrCreateSchema,
@@ -93,6 +95,10 @@ def error(request_id: int) -> CommandError:
         (
             CommandGetSchema(topic="t", request_id=10),
             CommandGetSchemaResponse(request_id=10, error_code=WHY, error_message="why"),
+        ),
+        (
+            CommandConsumerStats(consumer_id=3, request_id=12),
+            CommandConsumerStatsResponse(request_id=12, error_code=WHY, error_message="why"),
         ),
         (
             CommandGetSchemaResponse(request_id=10),

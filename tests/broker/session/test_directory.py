@@ -1,5 +1,6 @@
 import pytest
 
+from pulsar_actors.broker.model.links import Address
 from pulsar_actors.broker.model.refusal import Refusal
 from pulsar_actors.broker.session.directory import Directory, Node, Way
 from pulsar_actors.wire.PulsarApi_pb2 import ServerError
@@ -84,4 +85,4 @@ def test_a_topic_that_was_given_to_nobody_that_is_there_is_not_ready() -> None:
 def test_a_node_has_one_address_with_and_one_without_tls() -> None:
     node = Node("n")
     node.service_url, node.service_url_tls = "pulsar://h:1", "pulsar+ssl://h:2"
-    assert node.address == ("pulsar://h:1", "pulsar+ssl://h:2")
+    assert node.address == Address("pulsar://h:1", "pulsar+ssl://h:2")

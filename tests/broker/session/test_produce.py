@@ -1,7 +1,6 @@
 from typing import Any
 
 import pytest
-from google.protobuf.message import Message
 from session_bench import NOBODY, TOPIC, Bench, Caller, frame_of, only, receipts
 
 from pulsar_actors.broker.model.links import Address
@@ -215,18 +214,20 @@ def test_who_waits_hears_of_the_end_of_the_topic(bench: Bench, caller: Caller) -
     assert topic is not None
     topic.terminate()
     unload(bench)
-    heard: list[Message] = waiting.heard()
-    assert len(heard) == 1
-    assert isinstance(heard[0], CommandError | CommandCloseProducer)
+    (refused,) = only(waiting.heard(), CommandError)
+    assert (refused.error, refused.request_id) == (ServerError.TopicTerminatedError, 7)
 
 
-def test_a_terminated_topic_takes_no_messages(bench: Bench, caller: Caller) -> None:
+def test_the_end_of_a_topic_closes_its_producers_who_may_not_come_back(bench: Bench, caller: Caller) -> None:
     caller.produce()
     topic = bench.broker.cluster.find_topic(TopicName.parse(TOPIC))
     assert topic is not None
     topic.terminate()
-    (error,) = only(caller.send(send(3, highest_sequence_id=7)), CommandSendError)
-    assert (error.error, error.sequence_id) == (ServerError.TopicTerminatedError, 7)
+    bench.loop.run()
+    assert [type(each) for each in caller.heard()] == [CommandCloseProducer]
+    assert caller.send(send(3)) == []
+    (refused,) = only(caller.say(producer(request_id=2)), CommandError)
+    assert refused.error == ServerError.TopicTerminatedError
 
 
 def test_a_duplicate_has_a_receipt_that_says_so(bench: Bench, caller: Caller) -> None:

@@ -141,6 +141,20 @@ def test_a_watch_tells_of_topics_that_come_and_go(bench: Bench) -> None:
     assert went.topics_hash == began.topics_hash != came.topics_hash
 
 
+def test_topics_that_come_together_are_told_together_and_one_that_goes_and_comes_again_is_told_of_twice(
+    bench: Bench,
+) -> None:
+    caller = bench.client()
+    caller.say(watch())
+    cluster = bench.broker.cluster
+    for name in (f"{P}c", f"{P}x", f"{P}y"):
+        cluster.create_topic(TopicName.parse(name))
+    cluster.delete_topic(TopicName.parse(f"{P}a"))
+    delete(bench, f"{P}c")
+    told = [(list(each.new_topics), list(each.deleted_topics)) for each in caller.heard()]
+    assert told == [([f"{P}c"], [f"{P}a"]), ([], [f"{P}c"])]
+
+
 def test_what_does_not_match_and_what_is_not_kept_is_not_told(bench: Bench) -> None:
     caller = bench.client()
     caller.say(watch())

@@ -63,6 +63,10 @@ def test_a_broker_that_wants_tokens_wants_them_over_http_too(headers: dict[str, 
     assert Browser(bench).get(LOOKUP, **headers)[0] == status
 
 
+def test_who_asks_over_http_without_a_token_is_told_that_one_is_wanted() -> None:
+    assert b"wants a token, and the request came with none" in Browser(Bench(tokens=TOKENS)).get(LOOKUP)[2]
+
+
 def test_closing_the_broker_ends_the_connections() -> None:
     bench = Bench()
     browser = Browser(bench)

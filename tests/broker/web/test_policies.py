@@ -37,6 +37,8 @@ def test_a_policy_that_always_has_a_value_is_not_set_to_null(web: Any) -> None:
             {"allowAutoTopicCreation": True, "topicType": "partitioned", "defaultNumPartitions": True},
         ),
         (400, "autoSubscriptionCreation", {"allowAutoSubscriptionCreation": None}),
+        (412, "delayedDelivery", {"active": False}),
+        (412, "delayedDelivery", {"active": True, "maxDeliveryDelayInMillis": -1}),
     ],
 )
 def test_a_value_that_makes_no_sense_changes_nothing(web: Any, status: int, leaf: str, body: object) -> None:
@@ -59,3 +61,11 @@ def test_a_policy_that_this_broker_does_not_have_is_not_taken(web: Any) -> None:
     status, reason = web.refusal("POST", f"{NAMESPACE}/retention", {"retentionTimeInMinutes": 1})
     assert status == 404
     assert "not implemented" in reason
+
+
+def test_the_longest_delay_of_a_message_is_told_and_taken_back(web: Any) -> None:
+    wanted = {"active": True, "tickTime": 1, "maxDeliveryDelayInMillis": 5000}
+    assert web.ask("POST", f"{NAMESPACE}/delayedDelivery", wanted).status == 204
+    assert web.told("GET", f"{NAMESPACE}/delayedDelivery") == wanted
+    assert web.ask("DELETE", f"{NAMESPACE}/delayedDelivery").status == 204
+    assert web.cluster.namespace("public/default").policies.longest_delay_ms == 0

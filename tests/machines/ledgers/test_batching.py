@@ -6,7 +6,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pulsar_actors.exceptions import InvalidArgument
-from pulsar_actors.machines.ledgers.batching import Batch, BatchLimits, count_complete, plan_batches, plan_key_batches
+from pulsar_actors.machines.ledgers.batching import (
+    Batch,
+    BatchLimits,
+    count_complete,
+    halves,
+    plan_batches,
+    plan_key_batches,
+)
 
 SIZES = st.lists(st.integers(0, 12), max_size=40)
 LIMITS = st.builds(BatchLimits, st.integers(1, 8), st.integers(1, 20))
@@ -119,3 +126,19 @@ def test_limits_under_which_nothing_is_ever_sent_are_refused(limits: BatchLimits
 
 def test_limits_that_make_sense_pass() -> None:
     BatchLimits().check()
+
+
+@given(st.permutations(range(9)), st.integers(1, 9))
+def test_halves_keep_every_message_in_order_with_the_ids_that_they_have(ids: list[int], count: int) -> None:
+    (batch,) = plan_batches(ids[:count], [1] * count, BatchLimits())
+    parts = halves(batch, ids)
+    assert [place for part in parts for place in part.positions] == (list(range(count)) if count > 1 else [])
+    for part in parts:
+        spanned = [ids[place] for place in part.positions]
+        assert (part.sequence_id, part.highest_sequence_id) == (min(spanned), max(spanned))
+        assert part.batched
+
+
+def test_messages_of_a_key_and_those_that_travel_alone_are_not_split() -> None:
+    for batch in plan_key_batches(range(3), [1] * 3, ["a", "a", None], BatchLimits(), alone={2}):
+        assert halves(batch, range(3)) == ()

@@ -1,7 +1,13 @@
 import pytest
 
 from pulsar_actors.exceptions import InvalidUrl
-from pulsar_actors.machines.ledgers.broker_address import Way, address_of_our_kind, leads_to_a_broker, way_to
+from pulsar_actors.machines.ledgers.broker_address import (
+    Way,
+    address_of_our_kind,
+    leads_to_a_broker,
+    names_a_broker,
+    way_to,
+)
 from pulsar_actors.wire.service_url import ServiceUrl
 
 
@@ -21,6 +27,11 @@ from pulsar_actors.wire.service_url import ServiceUrl
 def test_only_the_scheme_that_was_asked_for_leads_to_a_broker(address: str, in_plain: bool, with_tls: bool) -> None:  # noqa: FBT001 - columns
     assert leads_to_a_broker(address, tls=False) == in_plain
     assert leads_to_a_broker(address, tls=True) == with_tls
+
+
+def test_a_proxy_may_name_a_broker_by_either_scheme_but_no_other() -> None:
+    named = ("pulsar://b", "pulsar+ssl://b", "http://b", "b:6650", "")
+    assert [names_a_broker(each) for each in named] == [True, True, False, False, False]
 
 
 def test_of_two_addresses_the_one_of_our_kind_counts() -> None:
@@ -45,6 +56,8 @@ SERVICE = ServiceUrl.parse("pulsar+ssl://a,b:7000")
         pytest.param("pulsar+ssl://c:9", None, "pulsar+ssl://a:6651,b:7000", "c:9", id="a proxy is told the name"),
         pytest.param("pulsar+ssl://[::1]", None, "pulsar+ssl://a:6651,b:7000", "[::1]:6651", id="IPv6 in brackets"),
         pytest.param("pulsar+ssl://b:7000", None, "pulsar+ssl://b:7000", None, id="a broker is its own proxy"),
+        pytest.param("pulsar://b:7000", None, "pulsar+ssl://b:7000", None, id="encrypted as the service URL says"),
+        pytest.param("pulsar://c:9", None, "pulsar+ssl://a:6651,b:7000", "c:9", id="on the whole way to a proxy"),
     ],
 )
 def test_the_way_to_a_broker(logical: str | None, physical: str | None, dial: str, behind: str | None) -> None:

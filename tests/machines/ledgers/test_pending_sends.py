@@ -8,20 +8,23 @@ from pulsar_actors.exceptions import (
     ConnectionLost,
     InternalError,
     OutcomeUnknown,
+    ProducerBusy,
     PulsarException,
+    TopicTerminated,
+    TopicTerminatedBeforeReceipt,
 )
-from pulsar_actors.machines.ledgers.pending_sends import Failed, Pending, PendingSends, Receipt, Reservation, Stored
+from pulsar_actors.machines.ledgers.pending_sends import Failed, Pending, PendingSends, Receipt, Stored
 from pulsar_actors.machines.ledgers.send_quota import SendQuota
 
 
-def _queue(messages: int = 0, memory: int = 0) -> PendingSends[str]:
-    return PendingSends(SendQuota(messages), SendQuota(memory))
+def _queue(messages: int = 0) -> PendingSends[str]:
+    return PendingSends(SendQuota(messages), SendQuota(0))
 
 
 def _add(queue: PendingSends[str], token: str, first: int, last: int | None = None, **more: Any) -> Pending[str]:
     last = first if last is None else last
     item = Pending(token, first, last, last - first + 1, 10, more.pop("deadline", 30.0), **more)
-    assert queue.try_reserve(item.messages, item.size) is Reservation.GRANTED
+    assert queue.try_reserve(item.messages, item.size)
     queue.add(item)
     return item
 
@@ -180,14 +183,13 @@ def test_ending_an_item_twice_is_an_error_and_frees_nothing() -> None:
 
 
 def test_a_reservation_takes_both_or_neither() -> None:
-    messages, memory = SendQuota(3), SendQuota(100)
+    messages, memory = SendQuota(3), SendQuota(0)
     queue = PendingSends[str](messages, memory)
-    assert queue.try_reserve(2, 90) is Reservation.GRANTED
-    assert queue.try_reserve(2, 1) is Reservation.QUEUE_FULL
-    assert queue.try_reserve(1, 11) is Reservation.MEMORY_FULL
+    assert queue.try_reserve(2, 90)
+    assert not queue.try_reserve(2, 1)
     assert (messages.used, memory.used) == (2, 90)
     queue.give_back(2, 90)
-    assert queue.try_reserve(3, 100) is Reservation.GRANTED
+    assert queue.try_reserve(3, 100)
 
 
 @pytest.mark.parametrize(("first", "last"), [(-1, 0), (5, 4)])
@@ -197,14 +199,15 @@ def test_a_range_of_ids_that_runs_backwards_is_refused(first: int, last: int) ->
 
 
 def test_there_is_room_as_long_as_it_could_be_taken() -> None:
-    pending: PendingSends[str] = PendingSends(SendQuota(2), SendQuota(10))
-    assert pending.has_room(2, 10)
+    pending = _queue(2)
+    assert pending.has_room(2)
     pending.try_reserve(1, 8)
     assert pending.used == (1, 8)
-    assert (pending.has_room(1, 2), pending.has_room(2, 2), pending.has_room(1, 3)) == (True, False, False)
+    assert (pending.has_room(1), pending.has_room(2)) == (True, False)
 
 
 CLOSED, UNKNOWN, BUG = AlreadyClosed("closed"), ConnectionLost("lost"), InternalError("a bug")
+TERMINATED, BUSY = TopicTerminated("Over", "no"), ProducerBusy("Busy", "no")
 
 
 @pytest.mark.parametrize(
@@ -216,6 +219,9 @@ CLOSED, UNKNOWN, BUG = AlreadyClosed("closed"), ConnectionLost("lost"), Internal
         (UNKNOWN, True, UNKNOWN),
         (BUG, False, BUG),
         (BUG, True, BUG),
+        (TERMINATED, False, TERMINATED),
+        (TERMINATED, True, TopicTerminatedBeforeReceipt("Over", "it was sent and no receipt came before the end: no")),
+        (BUSY, True, OutcomeUnknown("it was sent and no receipt came before the end: Busy: no")),
     ],
     ids=repr,
 )

@@ -1,4 +1,7 @@
-from pulsar_actors.machines.ledgers.questions import Asking, Questions
+from pulsar_actors.exceptions import ConnectionLost
+from pulsar_actors.machines.ledgers.questions import Asking, Late, Questions
+
+LOST = ConnectionLost("reset")
 
 
 def two() -> Questions[str]:
@@ -10,7 +13,7 @@ def two() -> Questions[str]:
 
 def test_each_is_asked_once() -> None:
     questions = two()
-    assert questions.take_unasked() == [Asking(1, 10.0), Asking(2, 20.0)]
+    assert questions.take_unasked() == [Asking(1, "first", 10.0), Asking(2, "second", 20.0)]
     assert questions.take_unasked() == []
 
 
@@ -27,9 +30,18 @@ def test_those_that_lost_their_broker_are_asked_again_first_and_their_earlier_an
     questions.take_unasked()
     questions.add("third", 30.0)
     questions.unbind()
-    assert questions.take_unasked() == [Asking(3, 10.0), Asking(4, 20.0), Asking(5, 30.0)]
+    assert questions.take_unasked() == [Asking(3, "first", 10.0), Asking(4, "second", 20.0), Asking(5, "third", 30.0)]
     assert questions.answered(1) is None
     assert questions.answered(3) == "first"
+
+
+def test_one_that_is_put_off_is_asked_again_and_its_answer_from_before_means_nothing() -> None:
+    questions = two()
+    questions.take_unasked()
+    questions.put_off(2, LOST)
+    questions.put_off(7, LOST)
+    assert questions.answered(2) is None
+    assert questions.take_unasked() == [Asking(3, "second", 20.0)]
 
 
 def test_those_whose_time_is_up_end_whether_they_were_asked_or_not() -> None:
@@ -41,10 +53,33 @@ def test_those_whose_time_is_up_end_whether_they_were_asked_or_not() -> None:
     questions.add("never asked", 10.0)
     assert questions.next_deadline() == 10.0
     assert questions.expire(9.9) == []
-    assert questions.expire(10.0) == ["asked", "never asked"]
+    assert questions.expire(10.0) == [Late("asked", None), Late("never asked", None)]
     assert questions.next_deadline() == 20.0
     assert questions.answered(1) is None
     assert questions.take_unasked() == []
+
+
+def test_each_remembers_what_went_wrong_last_while_it_was_open_however_often_it_is_asked_since() -> None:
+    questions = two()
+    questions.take_unasked()
+    questions.note_failure(ConnectionLost("refused"))
+    questions.unbind()
+    questions.note_failure(LOST)
+    questions.take_unasked()
+    questions.add("third", 30.0)
+    assert questions.late(3) == Late("first", LOST)
+    assert questions.late(3) is None
+    assert questions.expire(30.0) == [Late("second", LOST), Late("third", None)]
+
+
+def test_one_that_can_not_be_asked_at_once_or_is_put_off_remembers_why() -> None:
+    questions: Questions[str] = Questions()
+    questions.add("unbound", 10.0, LOST)
+    questions.add("put off", 10.0)
+    questions.take_unasked()
+    forgotten = ConnectionLost("forgotten")
+    questions.put_off(2, forgotten)
+    assert questions.expire(10.0) == [Late("unbound", LOST), Late("put off", forgotten)]
 
 
 def test_draining_ends_all() -> None:

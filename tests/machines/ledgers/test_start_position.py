@@ -215,3 +215,14 @@ def test_from_a_time_or_the_end_on_the_broker_says_where_it_began(
     if start is None:
         position.sought_time(1)
     assert position.leaves(at(5), None, acknowledged) is left
+
+
+def test_a_topic_that_is_not_stored_has_no_place_to_start_at_but_its_end() -> None:
+    """All its messages have the id (0, 0), that of a seek as well as those to come."""
+    start = StartPosition(EARLIEST, durable=False, stored=False)
+    assert start.subscribe(0) == StartAt(LATEST)
+    start.sought(MessageId(0, 0))
+    assert start.subscribe(0) == StartAt(LATEST)
+    start.met((0, 0))
+    assert not start.is_before((0, 0))
+    assert start.first_wanted((0, 0), 3) == 0

@@ -1,0 +1,85 @@
+"""What became of sends: the callbacks and futures of a whole batch, one after the other, and how many there were.
+
+They are called on an I/O thread, where a callback that takes its time holds up everybody; so that is said once.
+"""
+
+import time
+from collections.abc import Callable, Sequence
+from typing import TypeAlias
+
+from pulsar_actors.client.enums import Result
+from pulsar_actors.client.message_id import MessageId
+from pulsar_actors.runtime.future import is_promise, settle
+from pulsar_actors.runtime.interrupts import is_ctrl_c
+from pulsar_actors.runtime.log import LOG
+from pulsar_actors.runtime.outgoing import Outgoing, SentTo
+from pulsar_actors.wire.message_id import MessageId as WireMessageId
+
+Callback: TypeAlias = Callable[[Result, MessageId], object]
+SLOW = 0.1
+NOWHERE = MessageId()
+
+
+class Reports:
+    """The reports of one producer on one topic partition."""
+
+    __slots__ = ("_said_slow", "failed", "partition", "sent", "sent_bytes", "topic")
+
+    def __init__(self, topic: str, partition: int) -> None:
+        self.sent = 0
+        self.sent_bytes = 0
+        self.failed = 0
+        self.topic = topic
+        self.partition = partition
+        self._said_slow = False
+
+    def __call__(self, messages: Sequence[Outgoing], outcome: SentTo | Exception) -> None:
+        """Tell the senders of some messages what became of them."""
+        began = time.monotonic()
+        if isinstance(outcome, Exception):
+            self.failed += len(messages)
+            for message in messages:
+                self.fail(message[3], outcome)
+        else:
+            self.sent += len(messages)
+            self.sent_bytes += sum([len(message[0]) for message in messages])
+            self._succeed(messages, outcome)
+        took = time.monotonic() - began
+        if took > SLOW and not self._said_slow:
+            self._said_slow = True
+            LOG.warning("the send callbacks of %s took %.1f s, for which nothing else was done", self.topic, took)
+
+    def fail(self, reply: object, error: Exception) -> None:
+        """Tell one sender that it went wrong."""
+        if is_promise(reply):
+            settle(reply, error)
+        elif reply is not None:
+            self.call(reply, Result.of(error), NOWHERE)
+
+    def _succeed(self, messages: Sequence[Outgoing], where: SentTo) -> None:
+        ledger_id, entry_id = where.positions[-1]
+        if not where.batched:
+            first = None if len(where.positions) == 1 else WireMessageId(*where.positions[0], self.partition)
+            place = WireMessageId(ledger_id, entry_id, self.partition, first_chunk=first)
+            self._tell(messages[0][3], place)
+            return
+        for index, message in enumerate(messages):
+            reply = message[3]
+            if reply is not None:
+                self._tell(reply, WireMessageId(ledger_id, entry_id, self.partition, index, len(messages)))
+
+    def _tell(self, reply: object, place: WireMessageId) -> None:
+        message_id = MessageId.wrap(place, self.topic)
+        if is_promise(reply):
+            settle(reply, message_id)
+        elif reply is not None:
+            self.call(reply, Result.Ok, message_id)
+
+    def call(self, callback: object, result: Result, message_id: MessageId) -> None:
+        """Call a callback; what it raises is logged."""
+        try:
+            callback(result, message_id)  # type: ignore[operator]
+        except BaseException as raised:  # it is not ours, and must not keep others from their reports
+            if is_ctrl_c(raised):
+                raise
+            LOG.exception("a send callback of %s raised", self.topic)

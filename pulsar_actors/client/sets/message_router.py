@@ -1,0 +1,73 @@
+"""Which partition a message goes to: a producer's options into a router, and messages as a user's router sees them."""
+
+from collections.abc import Callable
+from typing import TypeAlias
+
+from pulsar_actors.client.enums import HashingScheme, PartitionsRoutingMode
+from pulsar_actors.client.message import Message
+from pulsar_actors.client.producing.producer_machine import limits_of
+from pulsar_actors.client.producing.producer_options import ProducerOptions
+from pulsar_actors.machines.ledgers import hashing
+from pulsar_actors.machines.ledgers.generations import Generation
+from pulsar_actors.machines.ledgers.routing import CustomRouting, RoundRobin, SinglePartition
+from pulsar_actors.runtime.outgoing import Outgoing
+from pulsar_actors.wire.message_id import MessageId
+from pulsar_actors.wire.PulsarApi_pb2 import BrokerEntryMetadata, MessageMetadata, SingleMessageMetadata
+
+Router: TypeAlias = Callable[[Outgoing, int], int]
+"""Give the partition of a message, among so many."""
+
+_NOTHING = SingleMessageMetadata()
+_SCHEMES = {
+    HashingScheme.Murmur3_32Hash: hashing.HashingScheme.MURMUR3_32,
+    HashingScheme.BoostHash: hashing.HashingScheme.BOOST,
+    HashingScheme.JavaStringHash: hashing.HashingScheme.JAVA_STRING,
+}
+
+
+class Unsent:
+    """The entry of a message that has none yet."""
+
+    __slots__ = ("broker_metadata", "generation", "message_id", "metadata", "redelivery_count", "size", "topic")
+
+    def __init__(self, topic: str) -> None:
+        self.topic = topic
+        self.message_id = MessageId(-1, -1)
+        self.metadata = MessageMetadata()
+        self.broker_metadata: BrokerEntryMetadata | None = None
+        self.redelivery_count = 0
+        self.size = 0
+        self.generation = Generation()
+
+    def decode(self, payload: bytes) -> object:
+        """Give the payload: there is no consumer with a schema."""
+        return payload
+
+
+def router_of(options: ProducerOptions, chance: Callable[[], float], now: Callable[[], float], topic: str) -> Router:
+    """Make the router that the options ask for. A user's own has the last word, also over keys."""
+    if options.message_router is not None:
+        return _custom(options.message_router, topic)
+    key_hash = hashing.HASHES[_SCHEMES[options.hashing_scheme]]
+    if options.message_routing_mode is PartitionsRoutingMode.UseSinglePartition:
+        route = SinglePartition(key_hash, chance).route
+    else:
+        route = RoundRobin(key_hash, chance, limits_of(options)).route
+
+    def choose(message: Outgoing, partitions: int) -> int:
+        single = message[1]
+        key = single.partition_key if single is not None and single.HasField("partition_key") else None
+        return route(key, len(message[0]), partitions, now())
+
+    return choose
+
+
+def _custom(choose: Callable[[Message, int], int], topic: str) -> Router:
+    routing = CustomRouting(choose)
+    unsent = Unsent(topic)
+
+    def ask(message: Outgoing, partitions: int) -> int:
+        payload, single, _, _ = message
+        return routing.route(Message(payload, single or _NOTHING, unsent, -1), partitions)
+
+    return ask

@@ -1,0 +1,221 @@
+"""Whatever kind of actor dies of a bug: what it owed ends, with an error that names the bug, and the client goes on."""
+
+import logging
+from typing import Any
+
+import pytest
+from life import MILLISECONDS, SOON, InThread, until, works
+from planted import BUG, Bug, names_the_bug
+
+import pulsar_actors as pulsar
+from pulsar_actors.broker.embedded import EmbeddedBroker
+from pulsar_actors.runtime.client_actor import ClientActor
+from pulsar_actors.runtime.connection_actor import ConnectionActor
+from pulsar_actors.runtime.consumer_actor import ConsumerActor
+from pulsar_actors.runtime.lookup_actor import LookupActor
+from pulsar_actors.runtime.producer_actor import ProducerActor
+from pulsar_actors.runtime.socket_actor import SocketActor
+from pulsar_actors.wire.PulsarApi_pb2 import CommandSendReceipt
+
+
+def test_a_producer_that_dies_fails_all_that_it_owed(
+    broker: EmbeddedBroker, client: pulsar.Client, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    bug = Bug(monkeypatch, ProducerActor, "receive")
+    other, producer = client.create_producer("other"), client.create_producer("t", block_if_queue_full=True)
+    fault = broker.faults.on(CommandSendReceipt, times=None).drop()
+    results: list[Any] = []
+    producer.send_async(b"x", lambda result, _: results.append(result))
+    futures = [producer.send_async(b"x") for _ in range(3)]
+    flushing = InThread(producer.flush)
+    fault.wait(4, SOON)
+    until(flushing.waits)
+    fault.remove()
+    bug.strike(lambda actor: actor.machine is producer._parts.machine)
+    names_the_bug(lambda: producer.send(b"y"), ProducerActor)
+    for future in futures:
+        assert future is not None
+        names_the_bug(future.result, ProducerActor)
+    names_the_bug(flushing.result, ProducerActor)
+    assert results == [pulsar.Result.UnknownError]
+    names_the_bug(lambda: producer.send(b"y"), ProducerActor)
+    names_the_bug(producer.flush, ProducerActor)
+    producer.close()
+    other.send(b"x")
+    works(client, "t")
+
+
+def test_a_producer_that_dies_while_it_is_made_says_so(client: pulsar.Client, monkeypatch: pytest.MonkeyPatch) -> None:
+    for method in ("on_start", "receive"):
+        Bug(monkeypatch, ProducerActor, method).strike()
+        names_the_bug(lambda: client.create_producer("t"), ProducerActor)
+    works(client, "t")
+
+
+def test_a_consumer_that_dies_fails_all_that_it_owed(client: pulsar.Client, monkeypatch: pytest.MonkeyPatch) -> None:
+    bug = Bug(monkeypatch, ConsumerActor, "hear")
+    other, consumer = client.subscribe("other", "s"), client.subscribe("t", "s")
+    waiting = [InThread(consumer.receive) for _ in range(3)]
+    promised = consumer.receive_async()
+    for each in waiting:
+        until(each.waits)
+    bug.strike(lambda actor: actor.machine is consumer._parts.machine)
+    client.create_producer("t").send(b"x")
+    for each in waiting:
+        names_the_bug(each.result, ConsumerActor)
+    names_the_bug(promised.result, ConsumerActor)
+    for call in (consumer.receive, consumer.get_last_message_id, lambda: consumer.seek(0), consumer.unsubscribe):
+        names_the_bug(call, ConsumerActor)
+    consumer.close()
+    client.create_producer("other").send(b"x")
+    assert other.receive(MILLISECONDS).data() == b"x"
+    assert client.subscribe("t", "s").receive(MILLISECONDS).data() == b"x"
+
+
+def test_a_consumer_that_dies_while_it_is_made_says_so(client: pulsar.Client, monkeypatch: pytest.MonkeyPatch) -> None:
+    for method in ("on_start", "receive"):
+        Bug(monkeypatch, ConsumerActor, method).strike()
+        names_the_bug(lambda: client.subscribe("t", "s"), ConsumerActor)
+    works(client, "t")
+
+
+@pytest.mark.parametrize("kind", [ConnectionActor, SocketActor])
+@pytest.mark.parametrize("method", ["receive", "finish"])
+def test_a_connection_that_dies_is_a_connection_that_was_lost(
+    broker: EmbeddedBroker, client: pulsar.Client, monkeypatch: pytest.MonkeyPatch, kind: type, method: str
+) -> None:
+    bug = Bug(monkeypatch, kind, method)
+    producer, consumer = client.create_producer("t"), client.subscribe("t", "s")
+    fault = broker.faults.on(CommandSendReceipt).drop()
+    pending = producer.send_async(b"pending")
+    assert pending is not None
+    fault.wait(1, SOON)
+    bug.strike()
+    if method == "finish":
+        broker.cut_connections()
+    else:
+        producer.send_async(b"x")
+    assert bug.happened.wait(SOON)
+    pending.result(SOON)
+    producer.send(b"last")
+    while consumer.receive(MILLISECONDS).data() != b"last":
+        continue
+    if method == "receive":
+        until(lambda: producer.stats().reconnects == 1)
+    works(client, "works")
+
+
+@pytest.mark.parametrize("kind", [ConnectionActor, SocketActor])
+@pytest.mark.parametrize("method", ["receive", "on_start"])
+def test_a_connection_that_dies_in_the_making_is_made_anew(
+    client: pulsar.Client, monkeypatch: pytest.MonkeyPatch, kind: type, method: str
+) -> None:
+    Bug(monkeypatch, kind, method).strike()
+    works(client, "works")
+
+
+def test_lookups_that_die_name_the_bug_and_the_next_are_made(
+    client: pulsar.Client, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    bug = Bug(monkeypatch, LookupActor, "receive")
+    kept = client.create_producer("kept")
+    bug.strike()
+    names_the_bug(lambda: client.get_topic_partitions("t"), LookupActor)
+    bug.strike()
+    names_the_bug(lambda: client.create_producer("t"), LookupActor)
+    kept.send(b"x")
+    works(client, "t")
+
+
+def test_a_producer_that_looks_up_when_lookups_die_looks_up_again(
+    broker: EmbeddedBroker, client: pulsar.Client, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    bug = Bug(monkeypatch, LookupActor, "receive")
+    producer = client.create_producer("t")
+    bug.strike()
+    broker.cut_connections()
+    assert bug.happened.wait(SOON)
+    producer.send(b"x")
+
+
+def test_a_guardian_that_dies_takes_the_client_along_and_says_why(
+    client: pulsar.Client, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    bug = Bug(monkeypatch, ClientActor, "receive")
+    producer, consumer = client.create_producer("t"), client.subscribe("t", "s")
+    receiving = InThread(consumer.receive)
+    until(receiving.waits)
+    bug.strike()
+    names_the_bug(lambda: client.create_producer("u"), ClientActor)
+    names_the_bug(receiving.result, ClientActor)
+    names_the_bug(lambda: producer.send(b"x"), ClientActor)
+    names_the_bug(lambda: client.subscribe("u", "s"), ClientActor)
+    names_the_bug(lambda: client.get_topic_partitions("u"), ClientActor)
+    producer.close()
+    consumer.close()
+    client.close()
+
+
+@pytest.mark.parametrize("kind", [ProducerActor, ConsumerActor, ConnectionActor, SocketActor, LookupActor, ClientActor])
+@pytest.mark.parametrize("how", ["close", "shutdown"])
+def test_a_bug_in_the_middle_of_closing_keeps_nothing_alive(
+    broker: EmbeddedBroker, monkeypatch: pytest.MonkeyPatch, kind: type, how: str
+) -> None:
+    client = pulsar.Client(broker.service_url, operation_timeout_seconds=1)
+    bug = Bug(monkeypatch, kind, "receive")
+    producer, consumer = client.create_producer("t"), client.subscribe("t", "s")
+    bug.strike()
+    closing = InThread(getattr(client, how))
+    closing.result()
+    assert closing.seconds < 4
+    producer.close()
+    consumer.close()
+
+
+def test_a_bug_is_logged_with_its_traceback(
+    client: pulsar.Client, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    producer = client.create_producer("t")
+    Bug(monkeypatch, ProducerActor, "receive").strike()
+    with pytest.raises(pulsar.InternalError):
+        producer.send(b"x")
+    (record,) = [record for record in caplog.records if record.levelno == logging.ERROR]
+    assert record.getMessage() == "ProducerActor has ended by a bug"
+    assert record.exc_info is not None
+    assert BUG in str(record.exc_info[1])
+
+
+@pytest.mark.parametrize("how", ["raise ZeroDivisionError", "sys.exit"])
+def test_a_callback_that_raises_keeps_no_other_from_its_result(
+    client: pulsar.Client, how: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    def bad(*_: object) -> None:
+        raise ZeroDivisionError if "Zero" in how else SystemExit
+
+    producer = client.create_producer("t", batching_enabled=True, batching_max_publish_delay_ms=60_000)
+    producer.send_async(b"a", bad)
+    future = producer.send_async(b"b")
+    assert future is not None
+    future.add_done_callback(bad)
+    last = producer.send_async(b"c")
+    assert last is not None
+    producer.flush()
+    assert last.result(SOON)
+    producer.send(b"d")
+    assert "raised" in caplog.text or "sys.exit" in caplog.text
+
+
+@pytest.mark.parametrize("error", [ZeroDivisionError, SystemExit, KeyboardInterrupt])
+def test_a_listener_that_raises_is_called_again(client: pulsar.Client, error: type[BaseException]) -> None:
+    heard: list[bytes] = []
+
+    def bad(_: Any, message: Any) -> None:
+        heard.append(message.data())
+        raise error
+
+    consumer = client.subscribe("t", "s", message_listener=bad)
+    producer = client.create_producer("t")
+    for data in (b"a", b"b"):
+        producer.send(data)
+    until(lambda: heard == [b"a", b"b"])
+    consumer.close()

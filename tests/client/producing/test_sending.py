@@ -1,0 +1,112 @@
+from datetime import timedelta
+from typing import Any
+
+import pytest
+
+from pulsar_actors.client.producing.sending import NOTHING, NOWHERE_ELSE, Extras, outgoing
+from pulsar_actors.client.schema import BYTES, StringSchema
+from pulsar_actors.exceptions import InvalidArgument, WrongContent
+from pulsar_actors.runtime.outgoing import Alone, Outgoing
+from pulsar_actors.wire.PulsarApi_pb2 import SingleMessageMetadata
+
+NOW_MS = 1_000_000
+
+
+def made(content: object = b"payload", **extras: Any) -> Outgoing:
+    return outgoing(BYTES, content, Extras(**extras), "reply", lambda: NOW_MS)
+
+
+def said(**extras: Any) -> SingleMessageMetadata:
+    single = made(**extras)[1]
+    assert single is not None
+    return single
+
+
+def test_a_message_of_which_nothing_is_said_is_its_payload_alone() -> None:
+    assert made() == (b"payload", None, None, "reply")
+    assert outgoing(BYTES, b"", NOTHING, None, lambda: NOW_MS) == (b"", None, None, None)
+
+
+def test_content_is_what_the_schema_takes() -> None:
+    assert outgoing(StringSchema(), "é", NOTHING, None, lambda: NOW_MS)[0] == "é".encode()
+    with pytest.raises(WrongContent):
+        made("text")
+
+
+def test_no_content_is_a_null_value_with_whatever_is_said_of_it() -> None:
+    payload, single, alone, _ = made(None, partition_key="k")
+    assert (payload, alone) == (b"", None)
+    assert single == SingleMessageMetadata(payload_size=0, null_value=True, partition_key="k")
+    assert made(None)[1] == SingleMessageMetadata(payload_size=0, null_value=True)
+
+
+def test_what_is_said_of_a_message_stands_in_its_metadata() -> None:
+    single = said(
+        properties={"a": "1", "b": "2"},
+        partition_key="key",
+        ordering_key="order",
+        sequence_id=0,
+        event_timestamp=0,
+    )
+    assert [(pair.key, pair.value) for pair in single.properties] == [("a", "1"), ("b", "2")]
+    assert (single.partition_key, single.ordering_key, single.payload_size) == ("key", b"order", 7)
+    assert single.HasField("sequence_id"), "0 is a sequence id like any other"
+    assert single.HasField("event_time"), "and a time"
+    assert not single.HasField("null_value")
+
+
+def test_what_is_not_said_is_not_there() -> None:
+    names = {field.name for field, _ in said(partition_key="k").ListFields()}
+    assert names == {"payload_size", "partition_key"}
+
+
+def test_an_empty_key_is_none() -> None:
+    assert not said(partition_key="", ordering_key="", event_timestamp=1).HasField("partition_key")
+    assert not said(partition_key="", ordering_key="", event_timestamp=1).HasField("ordering_key")
+
+
+@pytest.mark.parametrize(
+    ("extras", "alone"),
+    [
+        ({"deliver_at": 5}, Alone(5)),
+        ({"deliver_at": 0}, Alone(0)),
+        ({"deliver_after": timedelta(seconds=1.5)}, Alone(NOW_MS + 1500)),
+        ({"deliver_after": timedelta(days=-365)}, Alone(0)),
+        ({"deliver_at": 5, "deliver_after": timedelta(0)}, Alone(NOW_MS)),
+        ({"replication_clusters": ["here", "there"]}, Alone(None, ("here", "there"))),
+        ({"disable_replication": True}, Alone(None, (NOWHERE_ELSE,))),
+        ({"replication_clusters": ["here"], "disable_replication": True}, Alone(None, (NOWHERE_ELSE,))),
+        ({"replication_clusters": []}, None),
+        ({"partition_key": "k"}, None),
+    ],
+)
+def test_what_a_batch_has_no_place_for_makes_a_message_travel_alone(
+    extras: dict[str, Any], alone: Alone | None
+) -> None:
+    assert made(**extras)[2] == alone
+
+
+@pytest.mark.parametrize(
+    ("extras", "words"),
+    [
+        ({"properties": {"a": 1}}, "properties"),
+        ({"properties": ["a"]}, "properties"),
+        ({"partition_key": b"k"}, "partition_key"),
+        ({"partition_key": "\ud800"}, "partition_key"),
+        ({"ordering_key": 1}, "ordering_key"),
+        ({"sequence_id": -1}, "sequence_id"),
+        ({"sequence_id": 2**63}, "sequence_id"),
+        ({"sequence_id": "1"}, "sequence_id"),
+        ({"event_timestamp": -1}, "event_timestamp"),
+        ({"event_timestamp": 1.5}, "event_timestamp takes a whole number of milliseconds since 1970, from 0 to "),
+        ({"deliver_at": -1}, "deliver_at"),
+        ({"deliver_after": 5}, "deliver_after"),
+        ({"replication_clusters": "here"}, "replication_clusters"),
+        ({"replication_clusters": [""]}, "replication_clusters"),
+        ({"replication_clusters": [1]}, "replication_clusters"),
+        ({"disable_replication": 1}, "disable_replication"),
+    ],
+)
+def test_a_wrong_argument_is_refused_by_its_name(extras: dict[str, Any], words: str) -> None:
+    with pytest.raises(InvalidArgument, match=words):
+        made(**extras)

@@ -1,0 +1,429 @@
+"""Clients that go from one cluster to another, and take everything along."""
+
+import contextlib
+import gc
+import itertools
+import logging
+import pickle
+import re
+import socket
+import threading
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pulsar as official_client
+import pytest
+from certificates import Authority
+from life import MILLISECONDS, SOON, InThread, full_backlog, until
+
+import pulsar_actors as pulsar
+from pulsar_actors.broker.embedded import EmbeddedBroker
+from pulsar_actors.broker.tokens import Tokens
+from pulsar_actors.wire.PulsarApi_pb2 import CommandSend
+from pulsar_actors.wire.topic_name import TopicName
+
+pytestmark = pytest.mark.usefixtures("clean")
+
+QUICK: dict[str, int] = {"check_interval_ms": 50, "failover_threshold": 2, "switch_back_threshold": 2}
+
+
+@pytest.fixture
+def brokers(clean: None) -> Iterator[tuple[EmbeddedBroker, EmbeddedBroker]]:
+    with EmbeddedBroker() as one, EmbeddedBroker() as other:
+        yield one, other
+
+
+def provider_of(module: Any, begin: str) -> Any:
+    """Make a provider of a module's, that remembers what it is told."""
+
+    class Provider(module.ServiceInfoProvider):  # type: ignore[misc]
+        def __init__(self) -> None:
+            self.closed = 0
+            self.go_to: Callable[[Any], None] = lambda _: None
+
+        def initial_service_info(self) -> Any:
+            return module.ServiceInfo(begin)
+
+        def initialize(self, on_service_info_update: Callable[[Any], None]) -> None:
+            self.go_to = on_service_info_update
+
+        def close(self) -> None:
+            self.closed += 1
+
+    return Provider()
+
+
+QUIET = logging.getLogger("quiet")
+QUIET.setLevel(logging.CRITICAL + 1)
+
+both = pytest.mark.parametrize("module", [pulsar, official_client], ids=["ours", "official"])
+
+
+@both
+def test_an_update_takes_producers_and_consumers_along(
+    module: Any, brokers: tuple[EmbeddedBroker, EmbeddedBroker]
+) -> None:
+    one, other = brokers
+    provider = provider_of(module, one.service_url)
+    with contextlib.closing(module.Client(provider, logger=QUIET)) as client:
+        assert client.get_service_info().service_url == one.service_url
+        producer = client.create_producer("t")
+        consumer = client.subscribe("t", "s", initial_position=module.InitialPosition.Earliest)
+        producer.send(b"before")
+        assert consumer.receive(MILLISECONDS).data() == b"before"
+        provider.go_to(module.ServiceInfo(other.service_url))
+        assert client.get_service_info().service_url == other.service_url
+        until(lambda: one.call(lambda inside: inside.connections) == [])
+        producer.send(b"after")
+        assert consumer.receive(MILLISECONDS).data() == b"after"
+        assert one.call(lambda inside: inside.connections) == []
+        for wrong in ("x", None):
+            with pytest.raises((ValueError, RuntimeError, TypeError)):
+                provider.go_to(wrong)
+        assert client.get_service_info().service_url == other.service_url
+    assert provider.closed == 1
+
+
+def test_an_update_takes_partitions_and_patterns_along(brokers: tuple[EmbeddedBroker, EmbeddedBroker]) -> None:
+    """The new cluster has a partition more, which is found there, and a topic that a pattern means."""
+    one, other = brokers
+    name = TopicName.parse("t")
+    for number, broker in enumerate(brokers):
+        broker.call(lambda inside, parts=2 + number: inside.cluster.create_partitioned(name, parts))
+    provider = provider_of(pulsar, one.service_url)
+    earliest = pulsar.InitialPosition.Earliest
+    with contextlib.closing(pulsar.Client(provider, logger=QUIET, partitions_update_interval=0.05)) as client:
+        producer = client.create_producer("t")
+        consumer = client.subscribe("t", "s", initial_position=earliest)
+        pattern = client.subscribe(re.compile("t.*"), "p", initial_position=earliest, pattern_auto_discovery_period=1)
+        with contextlib.closing(pulsar.Client(other.service_url)) as there:
+            there.create_producer("t-more").send(b"more")
+        provider.go_to(pulsar.ServiceInfo(other.service_url))
+        until(lambda: producer.send(b"after").partition() == 2)
+        found: set[str] = set()
+        while "t-partition-2" not in {each.rpartition("/")[2] for each in found}:
+            found.add(consumer.receive(MILLISECONDS).topic_name())
+        seen: set[bytes] = set()
+        while seen != {b"after", b"more"}:
+            seen.add(pattern.receive(MILLISECONDS).data())
+        assert one.call(lambda inside: inside.connections) == []
+
+
+def test_what_is_pending_at_an_update_is_sent_to_the_new_cluster(
+    brokers: tuple[EmbeddedBroker, EmbeddedBroker],
+) -> None:
+    one, other = brokers
+    one.faults.on(CommandSend, times=None).drop()
+    provider = provider_of(pulsar, one.service_url)
+    with contextlib.closing(pulsar.Client(provider)) as client:
+        producer = client.create_producer("t")
+        pending = [producer.send_async(b"%d" % number) for number in range(100)]
+        provider.go_to(pulsar.ServiceInfo(other.service_url))
+        consumer = client.subscribe("t", "s", initial_position=pulsar.InitialPosition.Earliest)
+        assert [consumer.receive(MILLISECONDS).data() for _ in pending] == [b"%d" % number for number in range(100)]
+        for each in pending:
+            assert each is not None
+            each.result(SOON)
+
+
+def test_a_call_that_waits_for_the_old_cluster_is_answered_by_the_new_one(
+    brokers: tuple[EmbeddedBroker, EmbeddedBroker],
+) -> None:
+    _, other = brokers
+    with full_backlog() as silent:
+        provider = provider_of(pulsar, silent)
+        with contextlib.closing(pulsar.Client(provider)) as client:
+            creating = InThread(lambda: client.create_producer("t"))
+            provider.go_to(pulsar.ServiceInfo(other.service_url))
+            creating.result(SOON).send(b"x")
+
+
+def test_a_cluster_comes_with_its_credentials() -> None:
+    tokens = [Tokens(b"one secret of the tests"), Tokens(b"another secret of the tests")]
+    with EmbeddedBroker(tokens=tokens[0]) as one, EmbeddedBroker(tokens=tokens[1]) as other:
+        infos = [
+            pulsar.ServiceInfo(broker.service_url, pulsar.AuthenticationToken(each.issue("me")))
+            for broker, each in zip((one, other), tokens, strict=True)
+        ]
+        provider = provider_of(pulsar, one.service_url)
+        provider.initial_service_info = lambda: infos[0]
+        with contextlib.closing(pulsar.Client(provider)) as client:
+            producer = client.create_producer("t")
+            producer.send(b"x")
+            provider.go_to(infos[1])
+            producer.send(b"y")
+
+
+def test_many_updates_end_where_the_last_one_leads(brokers: tuple[EmbeddedBroker, EmbeddedBroker]) -> None:
+    infos = [pulsar.ServiceInfo(broker.service_url) for broker in brokers]
+    provider = provider_of(pulsar, brokers[0].service_url)
+    with contextlib.closing(pulsar.Client(provider, initial_backoff_interval_ms=10)) as client:
+        producer = client.create_producer("t")
+        for info in itertools.islice(itertools.cycle(infos), 21):
+            provider.go_to(info)
+        provider.go_to(infos[1])
+        producer.send(b"x")
+        reader = client.create_reader("t", pulsar.MessageId.earliest)
+        assert reader.read_next(MILLISECONDS).data() == b"x"
+        until(lambda: brokers[0].call(lambda inside: inside.connections) == [])
+
+
+def test_an_update_to_where_the_client_is_costs_no_connection(brokers: tuple[EmbeddedBroker, EmbeddedBroker]) -> None:
+    provider = provider_of(pulsar, brokers[0].service_url)
+    with contextlib.closing(pulsar.Client(provider)) as client:
+        producer = client.create_producer("t")
+        provider.go_to(pulsar.ServiceInfo(brokers[0].service_url))
+        producer.send(b"x")
+        assert producer.stats().reconnects == 0
+
+
+def test_an_update_within_initialize_counts(brokers: tuple[EmbeddedBroker, EmbeddedBroker]) -> None:
+    one, other = brokers
+    provider = provider_of(pulsar, one.service_url)
+    provider.initialize = lambda go_to: go_to(pulsar.ServiceInfo(other.service_url))
+    with contextlib.closing(pulsar.Client(provider)) as client:
+        assert client.get_service_info().service_url == other.service_url
+        client.create_producer("t").send(b"x")
+
+
+@both
+@pytest.mark.parametrize("method", ["initial_service_info", "initialize"])
+def test_what_a_provider_raises_is_raised_and_there_is_no_client(
+    module: Any, method: str, brokers: tuple[EmbeddedBroker, EmbeddedBroker]
+) -> None:
+    provider = provider_of(module, brokers[0].service_url)
+
+    def fail(*_: Any) -> Any:
+        raise ValueError("what the provider says")
+
+    setattr(provider, method, fail)
+    with pytest.raises(ValueError, match="what the provider says"):
+        module.Client(provider, logger=QUIET)
+
+
+@pytest.mark.parametrize("method", ["initial_service_info", "initialize"])
+def test_a_provider_without_one_of_its_methods_says_which(method: str) -> None:
+    methods = {"initial_service_info": lambda _: pulsar.ServiceInfo("pulsar://h"), "initialize": lambda *_: None}
+    half = type("Half", (pulsar.ServiceInfoProvider,), {name: each for name, each in methods.items() if name != method})
+    with pytest.raises(NotImplementedError, match=f"give it an {method}$"):
+        pulsar.Client(half())
+
+
+@both
+def test_a_provider_that_gives_anything_else_is_refused(module: Any) -> None:
+    provider = provider_of(module, "pulsar://h")
+    provider.initial_service_info = lambda: "pulsar://h"
+    with pytest.raises(ValueError, match="ServiceInfo"):
+        module.Client(provider, logger=QUIET)
+
+
+def test_a_provider_that_fails_to_close_is_logged(caplog: pytest.LogCaptureFixture) -> None:
+    provider = provider_of(pulsar, "pulsar://h")
+
+    def fail() -> None:
+        raise ValueError("what the provider says")
+
+    provider.close = fail
+    pulsar.Client(provider).close()
+    assert [record.getMessage() for record in caplog.records if record.levelno == logging.ERROR] == [
+        "the ServiceInfoProvider has failed to close"
+    ]
+
+
+def test_a_provider_that_would_exit_at_its_end_keeps_no_client_open(caplog: pytest.LogCaptureFixture) -> None:
+    provider = provider_of(pulsar, "pulsar://h")
+    clients = [pulsar.Client(provider) for _ in range(2)]
+
+    def fail() -> None:
+        raise SystemExit
+
+    provider.close = fail
+    with pytest.raises(SystemExit):  # on the main thread it may be the handler of a signal
+        clients[0].close()
+    InThread(clients[1].close).result()
+    assert "has failed to close" in caplog.text  # and nothing of either client is left, as everywhere here
+
+
+def test_an_update_that_fails_has_not_been_made(brokers: tuple[EmbeddedBroker, EmbeddedBroker]) -> None:
+    class Moody(pulsar.Authentication):
+        """Calls back while it is looked at, and raises the first time."""
+
+        def __init__(self) -> None:
+            self.faults = [RuntimeError("not now")]
+
+        def fetch(self, challenge: bytes | None) -> tuple[str, bytes]:
+            return "none", b""
+
+        @property
+        def tls_certificate(self) -> None:
+            provider.go_to(pulsar.ServiceInfo(one.service_url))
+            if self.faults:
+                raise self.faults.pop()
+
+    one, other = brokers
+    provider = provider_of(pulsar, one.service_url)
+    with contextlib.closing(pulsar.Client(provider)) as client:
+        there = pulsar.ServiceInfo(other.service_url, Moody())
+        assert isinstance(InThread(lambda: provider.go_to(there)).error(), RuntimeError)
+        assert client.get_service_info().service_url == one.service_url
+        InThread(lambda: provider.go_to(there)).result()
+        assert client.get_service_info() == there
+
+
+def test_after_the_end_an_update_does_nothing_and_the_provider_is_closed_once() -> None:
+    provider = provider_of(pulsar, "pulsar://h")
+    client = pulsar.Client(provider)
+    client.close()
+    client.shutdown()
+    provider.go_to(pulsar.ServiceInfo("pulsar://other"))
+    assert client.get_service_info().service_url == "pulsar://h"
+    assert provider.closed == 1
+
+
+def test_a_client_that_nobody_holds_lets_its_provider_go() -> None:
+    provider = provider_of(pulsar, "pulsar://h")
+    pulsar.Client(provider)
+    gc.collect()
+    until(lambda: provider.closed == 1)
+
+
+def test_a_url_is_a_service_too(tmp_path: Path) -> None:
+    trusted = Authority(tmp_path).file
+    with contextlib.closing(pulsar.Client("pulsar+ssl://h", tls_trust_certs_file_path=trusted)) as client:
+        info = client.get_service_info()
+        assert (info.service_url, info.use_tls, info.tls_trust_certs_file_path) == ("pulsar+ssl://h", True, trusted)
+
+
+# Failover.
+
+
+def free_port() -> int:
+    with socket.create_server(("127.0.0.1", 0)) as listening:
+        return int(listening.getsockname()[1])
+
+
+@both
+def test_a_cluster_that_stops_is_left_and_returned_to(module: Any) -> None:
+    port = free_port()
+    with EmbeddedBroker() as other:
+        urls = [f"pulsar://127.0.0.1:{port}", other.service_url]
+        primary, secondary = (module.ServiceInfo(url) for url in urls)
+        failover = module.AutoClusterFailover(primary, [secondary], **QUICK)
+        with EmbeddedBroker(port=port) as one:
+            client = module.Client(failover, logger=QUIET)
+            producer = client.create_producer("t")
+            producer.send(b"x")
+        until(lambda: client.get_service_info().service_url == urls[1])
+        producer.send(b"y")
+        with EmbeddedBroker(port=port) as one:
+            until(lambda: client.get_service_info().service_url == urls[0])
+            producer.send(b"z")
+            until(lambda: len(one.call(lambda inside: inside.connections)) >= 1)
+            client.close()
+
+
+def test_a_failover_that_begins_where_nobody_is_goes_on_at_once() -> None:
+    with EmbeddedBroker() as other:
+        failover = pulsar.AutoClusterFailover(
+            pulsar.ServiceInfo(f"pulsar://127.0.0.1:{free_port()}"), [pulsar.ServiceInfo(other.service_url)]
+        )
+        with contextlib.closing(pulsar.Client(failover)) as client:
+            client.create_producer("t").send(b"x")
+            assert client.get_service_info().service_url == other.service_url
+
+
+def test_a_host_that_is_silent_counts_as_gone_after_the_connection_timeout() -> None:
+    with full_backlog() as silent, EmbeddedBroker() as other:
+        failover = pulsar.AutoClusterFailover(pulsar.ServiceInfo(silent), [pulsar.ServiceInfo(other.service_url)])
+        with contextlib.closing(pulsar.Client(failover, connection_timeout_ms=200)) as client:
+            client.create_producer("t").send(b"x")
+
+
+def test_one_host_of_several_is_enough() -> None:
+    with EmbeddedBroker() as one, EmbeddedBroker() as other:
+        url = f"pulsar://127.0.0.1:{free_port()},{one.service_url.removeprefix('pulsar://')}"
+        failover = pulsar.AutoClusterFailover(pulsar.ServiceInfo(url), [pulsar.ServiceInfo(other.service_url)], **QUICK)
+        with contextlib.closing(pulsar.Client(failover)) as client:
+            assert not threading.Event().wait(0.5)  # several checks
+            assert client.get_service_info().service_url == url
+
+
+def test_a_client_that_nobody_holds_watches_over_nothing() -> None:
+    with EmbeddedBroker() as one:
+        info = pulsar.ServiceInfo(one.service_url)
+        pulsar.Client(pulsar.AutoClusterFailover(info, [info], **QUICK))
+        gc.collect()
+        until(lambda: not [each for each in threading.enumerate() if "pulsar_actors-io" in each.name])
+
+
+# What is refused.
+
+
+@both
+def test_what_belongs_to_each_service_is_refused_beside_them(module: Any) -> None:
+    info = module.ServiceInfo("pulsar://h")
+    for service in (module.AutoClusterFailover(info, [info]), provider_of(module, "pulsar://h")):
+        for option in (
+            {"authentication": module.AuthenticationToken("x")},
+            {"tls_trust_certs_file_path": "/x"},
+        ):
+            with pytest.raises(ValueError, match=next(iter(option))):
+                module.Client(service, **option)
+
+
+@both
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        *((5,), ("nonsense",), ("",), ("pulsar://h", "token"), ("pulsar://h", None, 5)),
+    ],
+)
+def test_a_service_that_is_none_is_refused(module: Any, arguments: tuple[Any, ...]) -> None:
+    with pytest.raises(ValueError):  # noqa: PT011 - the texts differ
+        module.ServiceInfo(*arguments)
+
+
+@both
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        *(("primary", "pulsar://h"), ("secondary", []), ("secondary", ()), ("secondary", [5]), ("secondary", None)),
+        *((name, value) for name in QUICK for value in (0, -1, 1.5, "1", None)),
+    ],
+)
+def test_a_failover_that_could_not_work_is_refused(module: Any, name: str, value: object) -> None:
+    info = module.ServiceInfo("pulsar://h")
+    arguments: dict[str, Any] = {"primary": info, "secondary": [info], name: value}
+    with pytest.raises(ValueError, match=name):
+        module.AutoClusterFailover(**arguments)
+
+
+@both
+@pytest.mark.parametrize("service", [5, None, b"pulsar://h"])
+def test_a_service_url_of_another_type_is_refused(module: Any, service: object) -> None:
+    with pytest.raises(ValueError):  # noqa: PT011 - the texts differ
+        module.Client(service)
+
+
+def test_they_look_the_same() -> None:
+    for module in (pulsar, official_client):
+        info = module.ServiceInfo("pulsar+ssl://h:1", None, "/x")
+        assert repr(info) == (
+            "ServiceInfo(service_url='pulsar+ssl://h:1', use_tls=True, tls_trust_certs_file_path='/x')"
+        )
+        assert repr(module.AutoClusterFailover(info, [info])) == (
+            f"AutoClusterFailover(primary={info}, secondary=[{info}], check_interval_ms=5000, failover_threshold=1, "
+            "switch_back_threshold=1)"
+        )
+
+
+def test_no_credentials_are_in_what_they_look_like() -> None:
+    info = pulsar.ServiceInfo("pulsar://h", pulsar.AuthenticationToken("canary"))
+    assert "canary" not in repr(info) + repr(pulsar.AutoClusterFailover(info, [info]))
+
+
+def test_they_pickle() -> None:
+    info = pulsar.ServiceInfo("pulsar://h", None, "/x")
+    failover = pulsar.AutoClusterFailover(info, [info])
+    assert pickle.loads(pickle.dumps(failover)) == failover  # noqa: S301 - our own pickle

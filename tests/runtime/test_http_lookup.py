@@ -1,0 +1,208 @@
+import json
+import socket
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+from web_server import Asked, Said, WebServer, web_server
+
+from pulsar_actors.exceptions import (
+    AuthenticationError,
+    AuthorizationError,
+    CertificateRefused,
+    ConnectError,
+    ErrorGettingAuthenticationData,
+    InvalidUrl,
+    Misdirected,
+    ServiceUnitNotReady,
+    TopicNotFound,
+)
+from pulsar_actors.machines.lookup_events import Answered, Redirected
+from pulsar_actors.runtime import http_lookup
+from pulsar_actors.runtime.connection_actor import Entrance
+from pulsar_actors.runtime.http import Answer, Http, Question
+from pulsar_actors.runtime.http_lookup import HttpLookup
+from pulsar_actors.wire.PulsarApi_pb2 import CommandLookupTopic
+from pulsar_actors.wire.service_url import ServiceUrl
+
+TOPIC = CommandLookupTopic(topic="persistent://public/default/t", request_id=0)
+PATH = "/lookup/v2/topic/persistent/public/default/t"
+FOUND = Said(body=json.dumps({"brokerUrl": "pulsar://b:6650"}).encode())
+NO_CONTEXT: Any = None
+
+
+@pytest.fixture
+def server() -> Iterator[WebServer]:
+    with web_server() as server:
+        yield server
+
+
+def entrance(method: str = "none", data: bytes = b"") -> Entrance:
+    return Entrance(lambda _: (method, data), NO_CONTEXT, Http(NO_CONTEXT))
+
+
+def ask(*urls: str, address: str | None = None, way_in: Entrance | None = None, timeout: float = 10.0) -> Any:
+    service = ServiceUrl.parse(urls[0] + "".join(f",{url.partition('://')[2]}" for url in urls[1:]))
+    used = way_in or entrance()
+    try:
+        return HttpLookup(TOPIC, service, address, timeout).ask(used)
+    finally:
+        used.http.close()
+
+
+def test_the_answer_is_that_of_the_binary_protocol(server: WebServer) -> None:
+    server.answer = lambda _: FOUND
+    answered = ask(server.url)
+    assert isinstance(answered, Answered)
+    assert answered.command.brokerServiceUrl == "pulsar://b:6650"
+    (asked,) = server.asked
+    assert (asked.method, asked.path) == ("GET", PATH)
+    assert "authorization" not in asked.headers
+
+
+@pytest.mark.parametrize(
+    ("method", "data", "header"),
+    [
+        ("token", b"abc", "Bearer abc"),
+        ("token", b"\xff\xfe", "Bearer \xff\xfe"),
+        ("basic", b"joe:secret", "Basic am9lOnNlY3JldA=="),
+    ],
+)
+def test_credentials_go_along_as_http_has_them(server: WebServer, method: str, data: bytes, header: str) -> None:
+    server.answer = lambda _: FOUND
+    ask(server.url, way_in=entrance(method, data))
+    assert server.asked[0].headers["authorization"] == header
+    assert server.asked[0].headers["x-pulsar-auth-method-name"] == method
+
+
+def test_a_certificate_needs_no_header(server: WebServer) -> None:
+    server.answer = lambda _: FOUND
+    ask(server.url, way_in=entrance("tls"))
+    assert "authorization" not in server.asked[0].headers
+
+
+@pytest.mark.parametrize("fault", [ValueError("no"), SystemExit()])
+def test_credentials_that_cannot_be_had_end_it_before_anybody_is_asked(server: WebServer, fault: BaseException) -> None:
+    def fail(_: bytes | None) -> Any:
+        raise fault
+
+    with pytest.raises(ErrorGettingAuthenticationData, match=r"could be had: (no|SystemExit)"):
+        ask(server.url, way_in=Entrance(fail, NO_CONTEXT, Http(NO_CONTEXT)))
+    assert server.asked == []
+
+
+def test_a_host_that_is_not_there_or_is_at_fault_leaves_it_to_the_next(server: WebServer) -> None:
+    server.answer = lambda _: FOUND
+    with web_server() as broken:
+        broken.answer = lambda _: Said(503)
+        assert isinstance(ask("http://127.0.0.1:1", broken.url, server.url), Answered)
+
+
+def test_a_host_that_is_silent_leaves_time_for_the_next(server: WebServer) -> None:
+    server.answer = lambda _: FOUND
+    with socket.create_server(("127.0.0.1", 0)) as silent:
+        assert isinstance(ask(f"http://127.0.0.1:{silent.getsockname()[1]}", server.url, timeout=1.0), Answered)
+
+
+def test_when_no_host_has_an_answer_the_last_failure_is_told(server: WebServer) -> None:
+    server.answer = lambda _: Said(503, b'{"reason": "starting"}')
+    with pytest.raises(ServiceUnitNotReady, match="starting"):
+        ask("http://127.0.0.1:1", server.url)
+    with pytest.raises(ConnectError, match=r"127\.0\.0\.1:1"):
+        ask(server.url, "http://127.0.0.1:1")
+
+
+@pytest.mark.parametrize(
+    ("status", "error"), [(401, AuthenticationError), (403, AuthorizationError), (404, TopicNotFound)]
+)
+def test_a_refusal_is_that_of_the_binary_protocol_with_the_hosts_words(
+    server: WebServer, status: int, error: type[Exception]
+) -> None:
+    server.answer = lambda _: Said(status, b'{"reason": "because"}')
+    with pytest.raises(error, match=rf"127.0.0.1:{server.port} answers {status}: 'because'"):
+        ask(server.url)
+
+
+def test_a_page_for_people_is_no_answer(server: WebServer) -> None:
+    server.answer = lambda _: Said(200, b"<html>")
+    with pytest.raises(Misdirected, match=f"127.0.0.1:{server.port}"):
+        ask(server.url)
+
+
+def test_a_redirect_is_told_with_its_whole_address(server: WebServer) -> None:
+    server.answer = lambda _: Said(307, headers=(("Location", "/elsewhere?authoritative=true"),))
+    assert ask(server.url) == Redirected(f"{server.url}/elsewhere?authoritative=true")
+
+
+@pytest.mark.parametrize("location", ["http://[b", "//[", "http://b]/"])
+def test_a_redirect_to_what_is_no_address_is_an_answer_of_nobodys(server: WebServer, location: str) -> None:
+    server.answer = lambda _: Said(307, headers=(("Location", location),))
+    with pytest.raises(Misdirected, match=f"127.0.0.1:{server.port} redirects to what is no address"):
+        ask(server.url)
+
+
+def test_a_redirect_without_an_address_is_a_refusal(server: WebServer) -> None:
+    server.answer = lambda _: Said(302)
+    with pytest.raises(Exception, match="answers 302"):
+        ask(server.url)
+
+
+def test_at_an_address_credentials_go_to_a_host_of_the_service_url_alone(server: WebServer) -> None:
+    server.answer = lambda _: FOUND
+    with web_server() as other:
+        other.answer = lambda _: FOUND
+        ask(other.url, address=f"{other.url}/there", way_in=entrance("token", b"abc"))
+        assert other.asked[0].path == "/there"
+        assert "authorization" in other.asked[0].headers
+        ask(other.url, address=f"{server.url}/there", way_in=entrance("token", b"abc"))
+        assert "authorization" not in server.asked[0].headers
+
+
+def test_who_is_refused_since_credentials_did_not_follow_is_told_what_to_do(server: WebServer) -> None:
+    server.answer = lambda _: Said(401)
+    with pytest.raises(AuthenticationError, match="put this host into the service URL"):
+        ask("http://127.0.0.1:1", address=f"{server.url}/there", way_in=entrance("token", b"abc"))
+
+
+def test_an_address_that_is_none_is_refused() -> None:
+    with pytest.raises(InvalidUrl):
+        ask("http://127.0.0.1:1", address="http://user:word@b/")
+
+
+class Fixed(Http):
+    """Gives each host its answer."""
+
+    def __init__(self, *faults: Exception) -> None:
+        super().__init__(NO_CONTEXT)
+        self.faults = list(faults)
+
+    def ask(self, question: Question) -> Answer:
+        raise self.faults.pop(0)
+
+
+def test_a_refused_certificate_is_final_only_if_every_host_showed_one() -> None:
+    refused, away = CertificateRefused("x"), ConnectError("away")
+    with pytest.raises(CertificateRefused):
+        ask("http://a", "http://b", way_in=Entrance(lambda _: ("none", b""), NO_CONTEXT, Fixed(refused, refused)))
+    with pytest.raises(ConnectError, match="away"):
+        ask("http://a", "http://b", way_in=Entrance(lambda _: ("none", b""), NO_CONTEXT, Fixed(away, refused)))
+
+
+def test_an_answer_has_a_size_that_is_enough_for_a_large_namespace(server: WebServer) -> None:
+    body = json.dumps({"brokerUrl": "pulsar://b:6650", "more": "x" * (4 << 20)}).encode()
+    server.answer = lambda _: Said(200, body)
+    assert isinstance(ask(server.url), Answered)
+    assert http_lookup.MOST_BYTES > 4 << 20
+
+
+def test_whoever_is_asked_in_vain_is_asked_once(server: WebServer) -> None:
+    seen: list[Asked] = []
+
+    def answer(asked: Asked) -> Said:
+        seen.append(asked)
+        return Said(500)
+
+    server.answer = answer
+    with pytest.raises(Exception, match="answers 500"):
+        ask(server.url)
+    assert len(seen) == 1
