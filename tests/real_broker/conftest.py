@@ -19,6 +19,8 @@ from subjects import BROKERS, CLIENTS, GUARDED, USERS_ADMIN_URL, USERS_URL, Brok
 from pulsar_actors.broker.embedded import EmbeddedBroker
 
 MISSING = pytest.StashKey[str]()
+BROKERS_STARTED = pytest.StashKey[list[Standalone]]()
+LOG_SIZES = pytest.StashKey[dict[Standalone, int]]()
 BOTH_WAYS = [("official", "ours"), ("ours", "official")]
 
 EXPOSING = """
@@ -51,7 +53,9 @@ def java(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactor
     """Make a broker process, not started yet; the arguments are those of `Standalone`."""
 
     def make(**options: Any) -> Standalone:
-        return Standalone(tmp_path_factory.mktemp("standalone"), **options)
+        standalone = Standalone(tmp_path_factory.mktemp("standalone"), **options)
+        request.config.stash.setdefault(BROKERS_STARTED, []).append(standalone)
+        return standalone
 
     return make
 
@@ -240,6 +244,23 @@ def partitioned(topic: str, admin: Admin) -> str:
     """A topic of three partitions."""
     admin.create_partitioned(topic, 3)
     return topic
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_runtest_setup(item: pytest.Item) -> None:
+    started = item.config.stash.get(BROKERS_STARTED, [])
+    item.stash[LOG_SIZES] = {each: each.log_size() for each in started}
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_makereport(item: pytest.Item) -> Iterator[Any]:
+    """Show what the brokers said meanwhile, if a test fails that may never fail again."""
+    report = yield
+    if report.failed:
+        sizes = item.stash.get(LOG_SIZES, {})
+        for each in item.config.stash.get(BROKERS_STARTED, []):
+            report.sections.append((f"log of {each.service_url}", each.said_since(sizes.get(each, 0))))
+    return report
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:

@@ -16,7 +16,7 @@ from admin import Admin
 from jars import jars, tool
 
 START_SECONDS = 120.0
-END_OF_LOG = 4000
+END_OF_LOG = 20_000  # bytes
 KEEPER = Path(__file__).with_name("keeper.py")
 
 # Entries near 5 MiB, every full chunk, pass the bookie's limit only if it is raised by some bytes.
@@ -101,8 +101,20 @@ class Standalone:
         while not self.admin.is_ready():
             if self._keeper.poll() is not None or time.monotonic() > deadline:
                 self.kill()
-                raise RuntimeError(f"the broker did not start:\n{self._log.read_text(errors='replace')[-END_OF_LOG:]}")
+                raise RuntimeError(f"the broker did not start:\n{self.said_since(0)}")
             time.sleep(0.2)
+
+    def log_size(self) -> int:
+        """Tell how much it has said so far, for `said_since`."""
+        return self._log.stat().st_size if self._log.exists() else 0
+
+    def said_since(self, log_size: int) -> str:
+        """Give what it has said since then, for whoever wonders why a test failed; the end of it, if that is long."""
+        if not self._log.exists():
+            return ""
+        with self._log.open("rb") as log:
+            log.seek(max(log_size, self.log_size() - END_OF_LOG))
+            return log.read().decode(errors="replace")
 
     def kill(self) -> None:
         """End the process with SIGKILL, and wait until it is gone."""

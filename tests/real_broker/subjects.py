@@ -36,17 +36,18 @@ def client_module(name: str) -> Any:
 
 @contextlib.contextmanager
 def opened_clients() -> Generator[Callable[..., Any], None, None]:
-    """Give a function that makes silent clients, and close them at the end.
+    """Give a function that makes clients, and close them at the end. What ours say is shown if a test fails.
 
     The official client's close fails when one of its consumers is just coming back after an unload: it closes a
     consumer that the broker does not know yet. So it does when a producer has lost its broker.
     """
-    silent = logging.getLogger("silent-client")
-    silent.setLevel(logging.CRITICAL + 1)
+    loggers = {name: logging.getLogger(f"client under test: {name}") for name in CLIENTS.values()}
+    loggers["pulsar"].setLevel(logging.CRITICAL + 1)  # its core would call into Python from threads of its own
+    loggers["pulsar_actors"].setLevel(logging.INFO)
     opened: list[tuple[Any, Any]] = []
 
     def connect_to(module: Any, service_url: str, **options: Any) -> Any:
-        usual = {"logger": silent, "operation_timeout_seconds": OPERATION_SECONDS}
+        usual = {"logger": loggers[module.__name__], "operation_timeout_seconds": OPERATION_SECONDS}
         client = module.Client(service_url, **{**usual, **options})
         opened.append((module, client))
         return client
