@@ -8,29 +8,29 @@ from typing import Final
 from pulsar_actors.cli.broker import BROKER
 from pulsar_actors.cli.command import Command
 from pulsar_actors.cli.demo import DEMO
+from pulsar_actors.cli.perf.perf import PERF
 from pulsar_actors.cli.statecharts import STATECHARTS
 from pulsar_actors.version import __version__
 
-COMMANDS: Final[tuple[Command, ...]] = (BROKER, DEMO, STATECHARTS)
+COMMANDS: Final[tuple[Command, ...]] = (BROKER, DEMO, PERF, STATECHARTS)
 
 
 def main(arguments: Sequence[str]) -> int:
     """Run one command and give its exit status; without a command, say which there are."""
     parser = ArgumentParser(prog="python -m pulsar_actors", description="Tools of the pulsar_actors package.")
     parser.add_argument("--version", action="version", version=f"pulsar_actors {__version__}")
-    group = parser.add_subparsers(title="commands", metavar="COMMAND", dest="command")
-    parsers: dict[str | None, ArgumentParser] = {None: parser}
+    group = parser.add_subparsers(title="commands", metavar="COMMAND")
+    parser.set_defaults(run=None, parser=parser)
     for command in COMMANDS:
-        parsers[command.name] = group.add_parser(command.name, help=command.summary, description=command.summary)
-        command.configure(parsers[command.name])
+        command.add_to(group)
     parsed, unknown = parser.parse_known_args(arguments)
     if unknown:  # by the parser whose usage helps
-        parsers[parsed.command].error(f"unrecognized arguments: {' '.join(unknown)}")
-    for command in COMMANDS:
-        if command.name == parsed.command:
-            return command.run(parsed)
-    parser.print_help()
-    return 0
+        parsed.parser.error(f"unrecognized arguments: {' '.join(unknown)}")
+    if parsed.run is None:
+        parsed.parser.print_help()
+        return 0
+    status: int = parsed.run(parsed)
+    return status
 
 
 if __name__ == "__main__":

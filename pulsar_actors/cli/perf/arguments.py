@@ -1,0 +1,227 @@
+"""The arguments of a measurement: pulsar-perf's names where it has them, and what they become.
+
+What pulsar-perf has no name for has a long one only. Where its default would measure something else than what a program
+of ours would do, ours is another: the help says each.
+"""
+
+from argparse import ArgumentParser, ArgumentTypeError, Namespace
+from pathlib import Path
+from typing import Any, Final
+
+from pulsar_actors.cli.perf.contents import Keys
+from pulsar_actors.cli.perf.watch import Times
+from pulsar_actors.cli.whole_number import whole_number
+from pulsar_actors.client.authentication import Authentication
+from pulsar_actors.client.client import Client
+from pulsar_actors.client.enums import CompressionType, ConsumerType, InitialPosition
+
+COMPRESSIONS: Final = {
+    "NONE": CompressionType.NONE,
+    "LZ4": CompressionType.LZ4,
+    "ZLIB": CompressionType.ZLib,
+    "ZSTD": CompressionType.ZSTD,
+    "SNAPPY": CompressionType.SNAPPY,
+}
+SUBSCRIPTION_TYPES: Final = {
+    "Exclusive": ConsumerType.Exclusive,
+    "Shared": ConsumerType.Shared,
+    "Failover": ConsumerType.Failover,
+    "Key_Shared": ConsumerType.KeyShared,
+}
+POSITIONS: Final = {"Latest": InitialPosition.Latest, "Earliest": InitialPosition.Earliest}
+
+_LARGEST: Final = 1 << 30
+_MANY: Final = 1_000_000
+_LONG: Final = 1e9
+
+_count = whole_number(1, _MANY)
+_any_count = whole_number(0, 10**12)
+
+
+def positive(text: str) -> float:
+    """Read a number that is 0 or more."""
+    try:
+        number = float(text)
+    except ValueError:
+        number = -1.0
+    if not 0 <= number <= _LONG:
+        raise ArgumentTypeError(f"takes a number from 0 to {_LONG:,.0f}, got {text!r}")
+    return number
+
+
+def named_value(text: str) -> tuple[str, str]:
+    """Read NAME=VALUE."""
+    name, equals, value = text.partition("=")
+    if not (name and equals):
+        raise ArgumentTypeError(f"takes NAME=VALUE, got {text!r}")
+    return name, value
+
+
+def connecting(parser: ArgumentParser, without_url: str) -> None:
+    """Declare where the broker is, and who asks."""
+    group = parser.add_argument_group("broker")
+    group.add_argument("-u", "--service-url", help=f"such as pulsar://localhost:6650 (default: {without_url})")
+    group.add_argument("--auth-plugin", default="", help="a method of authentication: its name, or its Java class")
+    group.add_argument("--auth-params", default="", help="what that method takes")
+    group.add_argument("--trust-cert-file", help="certificates to trust, in place of the system's")
+    group.add_argument("--tls-allow-insecure", action="store_true", help="take any certificate")
+    group.add_argument(
+        "-c", "--max-connections", type=_count, default=1, help="connections to each broker (default: %(default)s)"
+    )
+    group.add_argument(
+        "-ioThreads", "--num-io-threads", type=_count, default=1, help="threads for connections (default: %(default)s)"
+    )
+
+
+def topics(parser: ArgumentParser) -> None:
+    """Declare what is sent to, or received from."""
+    parser.add_argument("topic", help="of several, each has this name with -0, -1, ... after it")
+    parser.add_argument("-t", "--num-topics", type=_count, default=1, help="how many topics (default: %(default)s)")
+
+
+def running(parser: ArgumentParser) -> None:
+    """Declare how long it takes, and what is said."""
+    group = parser.add_argument_group("run")
+    group.add_argument(
+        "-m", "--num-messages", type=_any_count, default=0, help="how many in all (default: %(default)s, without end)"
+    )
+    group.add_argument(
+        "-time",
+        "--test-duration",
+        type=positive,
+        default=0.0,
+        help="seconds, the warm-up's included (default: %(default)s, until Ctrl-C)",
+    )
+    group.add_argument(
+        "--warmup-time", type=positive, default=1.0, help="seconds at first that do not count (default: %(default)s)"
+    )
+    group.add_argument(
+        "-i",
+        "--stats-interval-seconds",
+        type=positive,
+        default=1.0,
+        help="seconds from one line to the next; 0: no lines (default: %(default)s)",
+    )
+    group.add_argument("--histogram-file", type=Path, help="write the latencies to it, as HdrHistogram's plotters read")
+    group.add_argument("--json", action="store_true", help="say everything in JSON, an object on each line")
+
+
+def sending(parser: ArgumentParser, rate: float) -> None:
+    """Declare what is sent, and how."""
+    group = parser.add_argument_group("messages")
+    group.add_argument(
+        "-r",
+        "--rate",
+        type=positive,
+        default=rate,
+        help="messages a second in all; 0: as fast as they go (default: %(default)s)",
+    )
+    group.add_argument(
+        "-s", "--size", type=whole_number(0, _LARGEST), default=1024, help="bytes of each (default: %(default)s)"
+    )
+    group.add_argument(
+        "-f", "--payload-file", type=Path, help="take payloads from a file, in turn, and not random letters"
+    )
+    group.add_argument("-e", "--payload-delimiter", default="\\n", help=r"what is between them there (default: \n)")
+    group.add_argument(
+        "-mk",
+        "--message-key-generation-mode",
+        type=Keys,
+        choices=list(Keys),
+        default=Keys.none,
+        metavar="{none,random,autoIncrement}",
+        help="the keys of messages (default: none)",
+    )
+    group.add_argument(
+        "--property", type=named_value, action="append", default=[], metavar="NAME=VALUE", help="of each message"
+    )
+    group.add_argument(
+        "-z", "--compression", choices=COMPRESSIONS, default="NONE", help="of batches (default: %(default)s)"
+    )
+
+
+def producing(parser: ArgumentParser) -> None:
+    """Declare how producers work."""
+    group = parser.add_argument_group("producers")
+    group.add_argument(
+        "-o",
+        "--max-outstanding",
+        type=whole_number(0, 10**9),
+        default=10_000,
+        help="messages of a producer that may be pending; 0: any number (default: %(default)s)",
+    )
+    group.add_argument("-db", "--disable-batching", action="store_true", help="each message travels alone")
+    group.add_argument(
+        "-b", "--batch-time-window", type=_count, default=1, help="milliseconds a batch may wait (default: %(default)s)"
+    )
+    group.add_argument(
+        "-bm", "--batch-max-messages", type=_count, default=1000, help="in a batch (default: %(default)s)"
+    )
+    group.add_argument(
+        "-bb",
+        "--batch-max-bytes",
+        type=whole_number(1, _LARGEST),
+        default=128 * 1024,
+        help="of a batch (default: %(default)s)",
+    )
+    group.add_argument("-ch", "--chunking", action="store_true", help="large messages travel in pieces; needs -db")
+    group.add_argument(
+        "-st",
+        "--send-timeout",
+        type=whole_number(0, 2**31 - 1),
+        default=0,
+        help="milliseconds after which a message fails; 0: never (default: %(default)s)",
+    )
+
+
+def receiving(parser: ArgumentParser) -> None:
+    """Declare how consumers work."""
+    group = parser.add_argument_group("consumers")
+    group.add_argument(
+        "-q",
+        "--receiver-queue-size",
+        type=_any_count,
+        default=1000,
+        help="messages that a consumer has in store (default: %(default)s)",
+    )
+
+
+def made_client(arguments: Namespace, service_url: str) -> Client:
+    """Make the client that arguments ask for."""
+    plugin = arguments.auth_plugin
+    return Client(
+        service_url,
+        authentication=Authentication(plugin, arguments.auth_params) if plugin else None,
+        tls_trust_certs_file_path=arguments.trust_cert_file,
+        tls_allow_insecure_connection=arguments.tls_allow_insecure,
+        connections_per_broker=arguments.max_connections,
+        io_threads=arguments.num_io_threads,
+    )
+
+
+def producer_options(arguments: Namespace) -> dict[str, Any]:
+    """Give the arguments of `create_producer`."""
+    return {
+        "block_if_queue_full": True,
+        "max_pending_messages": arguments.max_outstanding,
+        "max_pending_messages_across_partitions": 0,
+        "compression_type": COMPRESSIONS[arguments.compression],
+        "batching_enabled": not arguments.disable_batching,
+        "batching_max_publish_delay_ms": arguments.batch_time_window,
+        "batching_max_messages": arguments.batch_max_messages,
+        "batching_max_allowed_size_in_bytes": arguments.batch_max_bytes,
+        "chunking_enabled": arguments.chunking,
+        "send_timeout_millis": arguments.send_timeout,
+    }
+
+
+def topic_names(arguments: Namespace) -> list[str]:
+    """Name the topics, as pulsar-perf does."""
+    if arguments.num_topics == 1:
+        return [arguments.topic]
+    return [f"{arguments.topic}-{number}" for number in range(arguments.num_topics)]
+
+
+def times(arguments: Namespace) -> Times:
+    """Give how long things take."""
+    return Times(arguments.warmup_time, arguments.test_duration, arguments.stats_interval_seconds)

@@ -1,0 +1,196 @@
+"""Whole measurements, on the embedded broker: what they say is held against what the broker has."""
+
+import json
+import signal
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+from urllib.request import urlopen
+
+import pytest
+
+import pulsar_actors
+from pulsar_actors.__main__ import main
+from pulsar_actors.broker import EmbeddedBroker
+from pulsar_actors.wire.PulsarApi_pb2 import CommandSend, ServerError
+
+Perf = Callable[..., dict[str, Any]]
+
+
+@pytest.fixture
+def broker() -> Iterator[EmbeddedBroker]:
+    with EmbeddedBroker() as running:
+        yield running
+
+
+@pytest.fixture
+def perf(broker: EmbeddedBroker, capsys: pytest.CaptureFixture[str]) -> Perf:
+    """Measure, and give the summary that it says in JSON."""
+
+    def measured(*words: str, status: int = 0) -> dict[str, Any]:
+        assert main(["perf", *words, "-u", broker.service_url, "--json", "--warmup-time", "0"]) == status
+        *_, summary = capsys.readouterr().out.splitlines()
+        found = json.loads(summary)
+        assert found["kind"] == "summary"
+        return found
+
+    return measured
+
+
+def stored(broker: EmbeddedBroker, topic: str) -> list[pulsar_actors.Message]:
+    with pulsar_actors.Client(broker.service_url) as client:
+        reader = client.create_reader(topic, pulsar_actors.MessageId.earliest)
+        found = []
+        while reader.has_message_available():
+            found.append(reader.read_next(10_000))
+        return found
+
+
+def subscriptions(broker: EmbeddedBroker, topic: str) -> list[str]:
+    with urlopen(f"{broker.web_url}/admin/v2/persistent/public/default/{topic}/subscriptions", timeout=10) as answer:  # noqa: S310 - our own broker
+        return json.load(answer)
+
+
+def test_produce_sends_what_it_says(broker: EmbeddedBroker, perf: Perf) -> None:
+    summary = perf("produce", "t", "-r", "0", "-m", "2500", "-s", "60", "--property", "a=b", "-mk", "autoIncrement")
+    assert (summary["messages"], summary["bytes"], summary["failed"]) == (2500, 150_000, 0)
+    assert summary["latency_ms"]["timed"] == 50
+    found = stored(broker, "t")
+    assert [message.partition_key() for message in found] == [str(number) for number in range(2500)]
+    assert {len(message.data()) for message in found} == {60}
+    assert {tuple(message.properties().items()) for message in found} == {(("a", "b"),)}
+
+
+def test_produce_spreads_over_topics_producers_and_threads(broker: EmbeddedBroker, perf: Perf) -> None:
+    summary = perf("produce", "t", "-r", "0", "-m", "1201", "-t", "3", "-n", "2", "-threads", "2")
+    assert summary["messages"] == 1201
+    assert sum(len(stored(broker, f"t-{number}")) for number in range(3)) == 1201
+
+
+def test_produce_keeps_its_rate_and_times_each_message(perf: Perf) -> None:
+    summary = perf("produce", "t", "-r", "400", "-time", "1")
+    assert 300 <= summary["messages"] <= 401
+    assert summary["latency_ms"]["timed"] == summary["messages"]
+
+
+def test_what_failed_is_counted_and_is_the_status(broker: EmbeddedBroker, perf: Perf) -> None:
+    broker.faults.on(CommandSend, times=None).refuse(ServerError.TopicTerminatedError, "it is over")
+    summary = perf("produce", "t", "-r", "0", "-m", "7", "-db", status=1)
+    assert (summary["messages"], summary["failed"]) == (0, 7)
+
+
+def test_payloads_come_from_a_file(broker: EmbeddedBroker, perf: Perf, tmp_path: Path) -> None:
+    file = tmp_path / "payloads"
+    file.write_text("one,two,three")
+    assert perf("produce", "t", "-r", "0", "-m", "4", "-f", str(file), "-e", ",")["messages"] == 4
+    assert [message.data() for message in stored(broker, "t")] == [b"one", b"two", b"three", b"one"]
+
+
+def test_consume_takes_as_many_as_it_is_told(broker: EmbeddedBroker, perf: Perf) -> None:
+    perf("produce", "t", "-r", "0", "-m", "1000", "-s", "10")
+    taken = ("-m", "600", "-sp", "Earliest", "-ss", "mine")
+    summary = perf("consume", "t", *taken)
+    assert (summary["messages"], summary["bytes"]) == (600, 6000)
+    assert summary["latency_ms"]["timed"] == 12
+    assert subscriptions(broker, "t") == ["mine"]
+
+
+def test_consumers_share_what_they_take_together(perf: Perf) -> None:
+    perf("produce", "t", "-r", "0", "-m", "500", "-t", "2")
+    shared = ("-st", "Shared", "-n", "3", "-ns", "2", "-t", "2", "-sp", "Earliest", "-q", "1")
+    assert perf("consume", "t", *shared, "-m", "1000")["messages"] == 1000
+
+
+def test_latency_times_from_end_to_end_and_leaves_no_subscription(broker: EmbeddedBroker, perf: Perf) -> None:
+    summary = perf("latency", "t", "-m", "200", "-r", "500", "-s", "100")
+    assert (summary["messages"], summary["bytes"], summary["latency_ms"]["timed"]) == (200, 20_000, 200)
+    assert 0 < summary["latency_ms"]["p50"] < 1000
+    assert 0.3 < summary["seconds"] < 10
+    assert subscriptions(broker, "t") == []
+
+
+def test_echo_waits_for_each_answer_and_leaves_no_subscription(broker: EmbeddedBroker, perf: Perf) -> None:
+    summary = perf("echo", "t", "-m", "50", "-s", "20")
+    assert (summary["messages"], summary["bytes"], summary["latency_ms"]["timed"]) == (50, 1000, 50)
+    assert len(stored(broker, "t")) == len(stored(broker, "t-echo")) == 50
+    assert summary["latency_ms"]["mean"] * 50 <= summary["seconds"] * 1000
+    assert subscriptions(broker, "t") == subscriptions(broker, "t-echo") == []
+
+
+def test_latencies_are_written_to_a_file(perf: Perf, tmp_path: Path) -> None:
+    file = tmp_path / "latency.hgrm"
+    perf("produce", "t", "-r", "1000", "-m", "30", "--histogram-file", str(file))
+    assert "Total count    =           30]" in file.read_text()
+
+
+def test_the_settings_are_in_the_summary_and_secrets_are_not(perf: Perf) -> None:
+    summary = perf("produce", "t", "-m", "1", "--auth-plugin", "token", "--auth-params", "token:canary")
+    assert summary["settings"]["num_messages"] == 1
+    assert summary["settings"]["message_key_generation_mode"] == "none"
+    assert "canary" not in json.dumps(summary)
+
+
+def test_by_itself_it_starts_a_broker_and_says_a_line_now_and_then() -> None:
+    arguments = ["-r", "1000", "-time", "1", "--warmup-time", "0.3", "-i", "0.2"]
+    done = subprocess.run(  # noqa: S603 - our own words
+        [sys.executable, "-W", "error", "-m", "pulsar_actors", "perf", "produce", "t", *arguments],
+        capture_output=True,
+        text=True,
+        timeout=120,
+        check=False,
+    )
+    assert (done.returncode, done.stderr) == (0, "")
+    lines = done.stdout.splitlines()
+    assert [" msg/s " in line for line in lines[:4]] == [True] * 4
+    assert [line.endswith("(warming up)") for line in lines[:4]] == [True, True, False, False]
+    assert [line.split()[0] for line in lines[-5:]] == ["sent", "failed", "CPU", "latency", "mean"]
+
+
+def test_ctrl_c_is_a_regular_end(broker: EmbeddedBroker) -> None:
+    process = subprocess.Popen(  # noqa: S603 - our own words
+        [sys.executable, "-m", "pulsar_actors", "perf", "produce", "t", "-u", broker.service_url, "-i", "0.1"],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+    assert process.stdout is not None
+    assert "msg/s" in process.stdout.readline()
+    process.send_signal(signal.SIGINT)
+    out, err = process.communicate(timeout=60)
+    assert (process.returncode, err) == (0, "")
+    assert "latency" in out
+
+
+@pytest.mark.parametrize(
+    ("words", "complaint"),
+    [
+        (["-r", "-1"], "takes a number from 0"),
+        (["-r", "fast"], "takes a number from 0"),
+        (["-s", "x"], "takes a whole number"),
+        (["-t", "0"], "takes a whole number from 1"),
+        (["-mk", "sometimes"], "invalid"),
+        (["-z", "GZIP"], "invalid choice"),
+        (["--property", "a"], "takes NAME=VALUE"),
+        (["--warmup-time", "nan"], "takes a number from 0"),
+    ],
+    ids=" ".join,
+)
+def test_a_bad_argument_is_refused(words: list[str], complaint: str, capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit) as left:
+        main(["perf", "produce", "t", *words])
+    assert left.value.code == 2
+    assert complaint in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("words", [["-ch"], ["-f", "no-such-file"], ["-u", "nowhere"]], ids=" ".join)
+def test_what_cannot_be_measured_says_why(words: list[str], capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["perf", "produce", "t", *words]) == 1
+    assert capsys.readouterr().err.startswith("failed: ")
+
+
+def test_without_a_measurement_it_says_which_there_are(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["perf"]) == 0
+    said = capsys.readouterr().out
+    assert all(name in said for name in ("produce", "consume", "latency", "echo"))
