@@ -45,11 +45,15 @@ class Acknowledging:
         if event.tokens:
             self.receipts.awaited(event.tokens, now)
         if not self._stored:
-            return self._settle(Outcome([one.position for one in event.message_ids], tokens=event.tokens or ()))
-        outcome = self.ledgers.acks.acknowledge(event.message_ids, event.generation, now, event.tokens)
+            ids = (*event.message_ids, *(entry for entry, _ in event.parts))
+            return self._settle(Outcome([one.position for one in ids], tokens=event.tokens or ()))
+        acks = self.ledgers.acks
+        settled = self._settle(acks.acknowledge(event.message_ids, event.generation, now, event.tokens))
+        if event.parts:
+            settled = [*settled, *self._settle(acks.acknowledge_parts(event.parts, event.generation, now))]
         if event.at_once:
-            self.ledgers.acks.hurry(now)
-        return self._settle(outcome)
+            acks.hurry(now)
+        return settled
 
     def acknowledged_up_to(self, event: AcknowledgeUpTo, now: float) -> Effects:
         """Mark a message and all before it."""

@@ -62,12 +62,16 @@ class LastMessage(NamedTuple):
 
 
 class Acknowledge(NamedTuple):
-    """Acknowledge messages one by one; `tokens`, if given, is one for each. `at_once` if a caller waits for it."""
+    """Acknowledge messages one by one; `tokens`, if given, is one for each. `at_once` if a caller waits for it.
+
+    `parts` are many at once: of entries that are batches, whose size their ids tell, sets of messages (`ack_set.py`).
+    """
 
     generation: Generation
     message_ids: tuple[MessageId, ...]
     tokens: tuple[Token, ...] | None = None
     at_once: bool = False
+    parts: tuple[tuple[MessageId, int], ...] = ()
 
 
 class AcknowledgeUpTo(NamedTuple):

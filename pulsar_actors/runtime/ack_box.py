@@ -1,6 +1,6 @@
 """Where callers leave their acknowledgements for a consumer's actor.
 
-Acknowledging is an append. The first one in an empty box tells the actor, and so does the one that makes a command's
+Acknowledging is an append, and makes nothing that lives on. The first one in an empty box tells the actor, and so does the one that makes a command's
 worth, and so does each that somebody waits for; the actor empties the box with whatever it hears next, or after a
 moment. Each acknowledgement carries the generation of its message, because a seek makes earlier ones void. Either all
 that are left in a box have a receipt, or none.
@@ -10,13 +10,14 @@ who append at once may both tell it; then it is to be emptied twice, or the next
 """
 
 from collections.abc import Callable
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from pulsar_actors.machines.consumer_events import Acknowledge, AcknowledgeUpTo
-from pulsar_actors.machines.ledgers.ack_command import Token
 from pulsar_actors.machines.ledgers.ack_groups import MAX_ENTRIES
 from pulsar_actors.machines.ledgers.generations import Generation
+from pulsar_actors.runtime.gathered_acks import Left, Receipt, gathered
 from pulsar_actors.runtime.interleaving import THREADS, Interleaving
+from pulsar_actors.runtime.opened import Opened
 from pulsar_actors.wire.message_id import MessageId
 
 MOMENT = 0.02
@@ -27,16 +28,6 @@ class AcksLeft(NamedTuple):
     """To the actor: there is something in the box, to be taken out after so many seconds."""
 
     delay: float
-
-
-class Receipt(NamedTuple):
-    """Whom to tell what the broker says of an acknowledgement, and whether that is waited for."""
-
-    token: Token
-    at_once: bool
-
-
-Left = tuple[Generation, MessageId, bool, Receipt | None]
 
 
 class AckBox:
@@ -52,9 +43,11 @@ class AckBox:
         full: int = MAX_ENTRIES,
         moment: float = MOMENT,
     ) -> None:
-        self._left: list[Left] = []
+        self._left: list[
+            Any
+        ] = []  # of two places each: a Left and -1, or an Opened and the index of one of its messages
         self._tell = tell
-        self._full = full
+        self._full = 2 * full
         self._moment = moment
         self._checkpoint = interleaving.checkpoint
         self._told = False
@@ -71,6 +64,13 @@ class AckBox:
         """Leave one for a message and all before it."""
         self._leave((generation, message_id, True, receipt))
 
+    def acknowledge_opened(self, opened: Opened, index: int) -> None:
+        """Leave one for a message of an entry, as most are: two appends in one, and nothing is made."""
+        left = self._left
+        left += (opened, index)
+        if not self._told or len(left) == self._full:
+            self._tell_of_it()
+
     def empty(self) -> list[Acknowledge | AcknowledgeUpTo]:
         """Take everything out, as events in the order in which it came."""
         self._told = False
@@ -78,44 +78,25 @@ class AckBox:
         count = len(self._left)
         left = self._left[:count]
         del self._left[:count]
-        self.emptied += count
-        events: list[Acknowledge | AcknowledgeUpTo] = []
-        start = 0
-        for place, (generation, message_id, up_to, receipt) in enumerate(left):
-            is_last = place + 1 == count
-            if up_to:
-                events.append(_up_to(generation, message_id, receipt))
-                start = place + 1
-            elif is_last or left[place + 1][2] or left[place + 1][0] != generation:
-                events.append(_each(generation, left[start : place + 1]))
-                start = place + 1
-        return events
+        self.emptied += count // 2
+        return gathered(left[::2], left[1::2])
 
     def _leave(self, one: Left) -> None:
-        self._left.append(one)
-        if not self._told:
-            self._checkpoint()
-            try:
-                self._told = True
-                self._tell(AcksLeft(self._moment))
-            except KeyboardInterrupt:  # nobody else will tell
-                self._tell(AcksLeft(self._moment))
-                raise
-        elif len(self._left) == self._full:
-            self._tell(AcksLeft(0.0))
+        left = self._left
+        left += (one, -1)
+        if not self._told or len(left) == self._full:
+            self._tell_of_it()
         if one[3] is not None and one[3].at_once:
             self._tell(AcksLeft(0.0))
 
-
-def _up_to(generation: Generation, message_id: MessageId, receipt: Receipt | None) -> AcknowledgeUpTo:
-    if receipt is None:
-        return AcknowledgeUpTo(generation, message_id)
-    return AcknowledgeUpTo(generation, message_id, receipt.token, receipt.at_once)
-
-
-def _each(generation: Generation, left: list[Left]) -> Acknowledge:
-    ids, receipts = tuple([one[1] for one in left]), [one[3] for one in left if one[3] is not None]
-    if not receipts:
-        return Acknowledge(generation, ids)
-    tokens = tuple(receipt.token for receipt in receipts)
-    return Acknowledge(generation, ids, tokens, any(receipt.at_once for receipt in receipts))
+    def _tell_of_it(self) -> None:
+        if self._told:
+            self._tell(AcksLeft(0.0))
+            return
+        self._checkpoint()
+        try:
+            self._told = True
+            self._tell(AcksLeft(self._moment))
+        except KeyboardInterrupt:  # nobody else will tell
+            self._tell(AcksLeft(self._moment))
+            raise

@@ -24,7 +24,11 @@ LARGEST = 2**30
 """In bytes. What is said to inflate to more is refused; so is what no codec can have squeezed so far."""
 
 Decode = Callable[[bytes], object]
-Make = Callable[[Octets, SingleMessageMetadata | bytes | None, "Opened", int], Any]
+Stored = tuple[SingleMessageMetadata | bytes | None, Octets]
+"""A message in its entry: its own metadata, where it came in a batch, and its payload."""
+
+Make = Callable[[Sequence[Stored], "Opened", Sequence[int]], list[Any]]
+"""Makes messages of one entry, whose places there it is told."""
 
 
 class Opened:
@@ -67,18 +71,18 @@ def open_entry(delivery: Delivery, opened: Opened, make: Make, limit: int, *, co
     """Make the messages of an entry; an EntryError says that it is corrupt, and then there are none."""
     payload = _inflated(delivery, limit)
     if not opened.size:
-        return Contents([make(payload, None, opened, 0)], [0], 0, len(payload))
+        return Contents(make([(None, payload)], opened, [0]), [0], 0, len(payload))
     singles = split_batch(payload, opened.size)
     wanted = delivery.wanted
     if wanted.bit_count() == opened.size and not compacted:
-        messages = [make(single[1], single[0], opened, index) for index, single in enumerate(singles)]
-        return Contents(messages, range(opened.size), 0, sum([len(single[1]) for single in singles]))
+        everyone = range(opened.size)
+        return Contents(make(singles, opened, everyone), everyone, 0, sum([len(payload) for _, payload in singles]))
     indexes = [index for index in range(opened.size) if wanted >> index & 1]
     if compacted:
         indexes = [index for index in indexes if not singles[index].metadata.compacted_out]
     left = [singles[index] for index in indexes]
-    messages = [make(single.payload, single.stored, opened, index) for single, index in zip(left, indexes, strict=True)]
-    return Contents(messages, indexes, delivery.messages - len(indexes), sum([len(single.payload) for single in left]))
+    size = sum([len(payload) for _, payload in left])
+    return Contents(make(left, opened, indexes), indexes, delivery.messages - len(indexes), size)
 
 
 def _inflated(delivery: Delivery, limit: int) -> Octets:

@@ -10,7 +10,7 @@ import pulsar
 import pytest
 
 from pulsar_actors.client.encryption_context import EncryptionContext
-from pulsar_actors.client.message import Message, place_of, traits_of
+from pulsar_actors.client.message import Message, messages_of, place_of, traits_of
 from pulsar_actors.client.message_id import MessageId
 from pulsar_actors.client.schema import StringSchema
 from pulsar_actors.machines.ledgers.generations import Generation
@@ -356,3 +356,20 @@ def test_what_is_sent_on_keeps_keys_to_the_byte_and_leaves_out_what_was_not_said
         whole = MessageMetadata(producer_name="p", sequence_id=0, publish_time=1, **({} if in_a_batch else given))
         message = Message(b"", own if in_a_batch else None, Opened(WireMessageId(1, 2), whole), 0)
         assert traits_of(message) == SingleMessageMetadata(**{"null_value": False, **given})
+
+
+def test_many_messages_of_an_entry_are_those_that_are_made_one_by_one() -> None:
+    shared = Opened(WireMessageId(1, 2), MessageMetadata(), size=3)
+    stored = [
+        (SingleMessageMetadata(payload_size=1, partition_key=f"key {number}"), b"%d" % number) for number in (0, 2)
+    ]
+    many = messages_of(stored, shared, [0, 2])
+    each = [
+        Message(payload, metadata, shared, index) for (metadata, payload), index in zip(stored, [0, 2], strict=True)
+    ]
+    for one, other in zip(many, each, strict=True):
+        assert (one.data(), one.partition_key(), one.message_id()) == (
+            other.data(),
+            other.partition_key(),
+            other.message_id(),
+        )

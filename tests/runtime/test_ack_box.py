@@ -5,7 +5,8 @@ from loop_in_hand import Interloper
 from pulsar_actors.machines.consumer_events import Acknowledge, AcknowledgeUpTo
 from pulsar_actors.machines.ledgers.ack_groups import MAX_ENTRIES
 from pulsar_actors.machines.ledgers.generations import Generation
-from pulsar_actors.runtime.ack_box import MOMENT, AckBox, AcksLeft, Receipt
+from pulsar_actors.runtime.ack_box import MOMENT, AckBox, AcksLeft
+from pulsar_actors.runtime.gathered_acks import Receipt
 from pulsar_actors.wire.message_id import MessageId
 
 NOW = Generation(1)

@@ -60,7 +60,9 @@ class ConsumerBench(BindingBench):
         super().__init__()
         deliveries = Deliveries(7, ledgers(queue_size=queue_size, **options), timeout=30.0)
         self.machine = Consumer(ConsumerSettings(SUBSCRIBE), deliveries, Backoff(self.loop.chance))
-        terms = Terms(queue_size, "t", lambda payload, _, opened, __: (bytes(payload), opened), bytes)
+        terms = Terms(
+            queue_size, "t", lambda stored, opened, _: [(bytes(payload), opened) for _, payload in stored], bytes
+        )
 
         def report(message: object) -> None:
             tell(self.actor, message)

@@ -19,8 +19,8 @@ FIRST = Generation(1)
 SOUGHT = FIRST.sought()
 
 
-def make(payload: Any, stored: Any, opened: Any, index: int) -> str:
-    return f"{opened.topic}{bytes(payload).decode()}"
+def make(stored: Any, opened: Any, indexes: Any) -> list[str]:
+    return [f"{opened.topic}{bytes(payload).decode()}" for _, payload in stored]
 
 
 class Bench:

@@ -24,8 +24,8 @@ REDELIVERED = RECONNECTED.redelivered_to(1)
 SOUGHT = REDELIVERED.sought()
 
 
-def make(payload: Any, stored: Any, opened: Any, index: int) -> str:
-    return bytes(payload).decode()
+def make(stored: Any, opened: Any, indexes: Any) -> list[str]:
+    return [bytes(payload).decode() for _, payload in stored]
 
 
 class Bench:

@@ -20,8 +20,8 @@ GENERATION = Generation(3, 2, 1)
 CODECS = [CompressionType.LZ4, CompressionType.ZLIB, CompressionType.ZSTD, CompressionType.SNAPPY]
 
 
-def make(payload: Any, stored: Any, opened: Opened, index: int) -> tuple[bytes, int, MessageId]:
-    return bytes(payload), index, opened.id_of(index)
+def make(stored: Any, opened: Opened, indexes: Any) -> list[tuple[bytes, int, MessageId]]:
+    return [(bytes(payload), index, opened.id_of(index)) for (_, payload), index in zip(stored, indexes, strict=True)]
 
 
 def shared(delivery: Delivery) -> Opened:

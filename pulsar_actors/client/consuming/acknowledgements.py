@@ -14,8 +14,8 @@ from pulsar_actors.client.consuming.consumer_parts import ConsumerParts
 from pulsar_actors.client.message import Message, place_of
 from pulsar_actors.client.message_id import MessageId
 from pulsar_actors.machines.ledgers.generations import Generation
-from pulsar_actors.runtime.ack_box import Receipt
 from pulsar_actors.runtime.future import SlimFuture, settle
+from pulsar_actors.runtime.gathered_acks import Receipt
 from pulsar_actors.wire.message_id import MessageId as WireMessageId
 
 

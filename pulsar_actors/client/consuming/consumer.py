@@ -12,7 +12,7 @@ from pulsar_actors.client.consuming.receiving import USUAL_POLICY
 from pulsar_actors.client.consuming.receiving_handle import ReceivingHandle
 from pulsar_actors.client.consuming.receiving_parts import AnyReceivingParts
 from pulsar_actors.client.consuming.retries import Retries
-from pulsar_actors.client.message import Message, place_of
+from pulsar_actors.client.message import Message, opened_of
 from pulsar_actors.client.message_id import MessageId
 from pulsar_actors.client.stats import BrokerConsumerStats
 from pulsar_actors.exceptions import (
@@ -22,6 +22,7 @@ from pulsar_actors.exceptions import (
 )
 from pulsar_actors.machines.consumer_events import AskForStats, Redeliver, Refuse, Unsubscribe
 from pulsar_actors.runtime.actor import tell
+from pulsar_actors.runtime.hand_off import HandOff
 from pulsar_actors.wire.message_id import MessageId as WireMessageId
 from pulsar_actors.wire.topic_name import TopicName
 
@@ -46,8 +47,11 @@ class Consumer(ReceivingHandle):
         options = parts.options
         what = f"the consumer of {options.subscription_name!r} on {topic or options.topics[0]}"
         super().__init__(parts, what, client, topic)
+        self._plain_queue: HandOff | None = None
         if isinstance(parts, ConsumerParts):
             self._acks = parts.acks
+            if parts.interceptors is None and parts.pump is None:
+                self._plain_queue = parts.hand_off
         self._acknowledging = Acknowledgements(parts.interceptors, receipts=options.ack_receipt_enabled)
         self._acks_are_plain = self._acknowledging.is_plain
         self._retries = retries
@@ -65,6 +69,11 @@ class Consumer(ReceivingHandle):
 
     def receive(self, timeout_millis: int | None = None) -> Message:
         """Receive a message. Waits for one as long as it takes, or so many milliseconds; then Timeout is raised."""
+        queue = self._plain_queue
+        if queue is not None and not self._receiving.kept and (timeout_millis is None or type(timeout_millis) is int):
+            message: Message | None = next(queue.at_hand, None)  # as most come; the rest, in a slower way, is below
+            if message is not None:
+                return message
         return self._receiving.receive(timeout_millis)
 
     def receive_async(self) -> "Future[Message]":
@@ -94,9 +103,9 @@ class Consumer(ReceivingHandle):
         batch counts once all of the batch is acknowledged, unless `batch_index_ack_enabled` is on.
         """
         if self._acks_are_plain and type(message) is Message and self._hand_off.closed is None:
-            message_id, generation, topic = place_of(message)
-            if topic == self._topic:
-                self._acks.acknowledge(message_id, generation)
+            opened, index = opened_of(message)
+            if opened.topic == self._topic:
+                self._acks.acknowledge_opened(opened, index)
                 return
         self._wait(self._hand_in(message, cumulative=False, waits=True))
 

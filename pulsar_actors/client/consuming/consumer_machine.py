@@ -6,7 +6,7 @@ from typing import NamedTuple, cast
 from pulsar_actors.client.common import Common
 from pulsar_actors.client.consuming.consumer_options import IN_ORDER, ConsumerOptions
 from pulsar_actors.client.enums import ConsumerType, InitialPosition, KeySharedMode, SubscriptionMode
-from pulsar_actors.client.message import Message
+from pulsar_actors.client.message import messages_of
 from pulsar_actors.client.policies import MultiplierRedeliveryBackoff
 from pulsar_actors.machines.consumer import Consumer, ConsumerSettings
 from pulsar_actors.machines.consumer_ledgers import Ledgers
@@ -85,7 +85,7 @@ def terms_of(options: ConsumerOptions, start: Start | None, topic: str) -> Terms
     return Terms(
         queue_size=options.receiver_queue_size,
         topic=topic,
-        make=Message,
+        make=messages_of,
         decode=options.schema.decode,
         reports_ids=start is not None,
         compacted=options.is_read_compacted,

@@ -11,7 +11,7 @@ from pulsar_actors.client.consuming.acknowledgements import all_of
 from pulsar_actors.client.consuming.consumer_options import ConsumerOptions
 from pulsar_actors.client.late_producer import LateProducer
 from pulsar_actors.client.living import Living
-from pulsar_actors.client.message import Message
+from pulsar_actors.client.message import Message, messages_of
 from pulsar_actors.client.policies import ConsumerDeadLetterPolicy
 from pulsar_actors.client.producing.producer import Producer
 from pulsar_actors.client.workshop import Workshop
@@ -41,7 +41,7 @@ class DeadLetterSender:
         """Send an entry, and report how that went."""
         opened = Opened(delivery, generation, self._topic, bytes)
         try:
-            messages: list[Message] = open_entry(delivery, opened, Message, self._limit, compacted=False).messages
+            messages: list[Message] = open_entry(delivery, opened, messages_of, self._limit, compacted=False).messages
         except EntryError as fault:
             report(fault)
             return

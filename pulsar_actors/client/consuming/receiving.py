@@ -24,7 +24,7 @@ USUAL_POLICY = ConsumerBatchReceivePolicy(-1, -1, 100)
 class Receiving:
     """The receiving side of one consumer or reader."""
 
-    __slots__ = ("_engine", "_hand_off", "_has_listener", "_kept", "_now", "_tell", "_what")
+    __slots__ = ("_engine", "_hand_off", "_has_listener", "_now", "_tell", "_what", "kept")
 
     def __init__(self, engine: Engine, hand_off: Supply, actor: Address, what: str, *, has_listener: bool) -> None:
         self._engine = engine
@@ -33,7 +33,7 @@ class Receiving:
         self._what = what
         self._has_listener = has_listener
         self._now = engine.now
-        self._kept: deque[Message] = deque()  # from a batch whose receiver was interrupted
+        self.kept: deque[Message] = deque()  # from a batch whose receiver was interrupted
 
     def receive(self, timeout_millis: int | None) -> Message:
         """Receive a message; wait for ever, or for so long. 0 or less does not wait."""
@@ -42,7 +42,7 @@ class Receiving:
             _timeout("timeout_millis", timeout_millis)
         if self._hand_off.closed is not None:
             raise anew(self._hand_off.closed)
-        message: Message | None = self._take_kept() if self._kept else self._hand_off.take()
+        message: Message | None = self._take_kept() if self.kept else self._hand_off.take()
         if message is not None:
             return message
         _timeout("timeout_millis", timeout_millis)
@@ -80,7 +80,7 @@ class Receiving:
             if not messages:  # where there are some, the next call says it
                 raise
         except KeyboardInterrupt:
-            self._kept.extendleft(reversed(messages))
+            self.kept.extendleft(reversed(messages))
             raise
         return messages
 
@@ -95,8 +95,8 @@ class Receiving:
 
     def _take_kept(self) -> Message | None:
         """Take the next message: first of those that an interrupted receiver left, unless a seek has voided them."""
-        while self._kept:
-            message = self._kept.popleft()
+        while self.kept:
+            message = self.kept.popleft()
             if self._hand_off.still_delivers(message.topic_name(), place_of(message)[1]):
                 return message
         later: Message | None = self._hand_off.take()

@@ -123,6 +123,16 @@ class AckGroups:
         self._start_waiting(now)
         return Outcome(done, tokens=tuple(ended), faults=tuple(faults))
 
+    def acknowledge_parts(self, parts: Iterable[tuple[MessageId, int]], generation: Generation, now: float) -> Outcome:
+        """Acknowledge sets of messages that were delivered in batches; nobody waits for receipts of these."""
+        done: list[EntryKey] = []
+        if generation.still_acknowledges(self.generation):
+            for entry, messages in parts:
+                if acknowledgeable.fault(entry, self.largest_batch) is None:
+                    self._mark_in_batch(entry, messages, done)
+            self._start_waiting(now)
+        return Outcome(done)
+
     def _mark(self, message_id: MessageId, done: list[EntryKey]) -> bool:
         """Mark one message, and tell whether something is to be sent for it."""
         key = message_id.position
@@ -133,16 +143,24 @@ class AckGroups:
                 done.append(chunk)
             return True
         if index >= 0:
-            if self._held.get(key) == 0:
-                return True
-            missing = self._missing_of(message_id)
-            missing ^= missing & 1 << index
-            if missing:
-                self._missing.put(key, missing)
-                if self.batch_index_acks:
-                    self._held[key] = missing
-                return self.batch_index_acks
-            self._complete(key)
+            return self._mark_in_batch(message_id, 1 << index, done)
+        self._held[key] = 0
+        done.append(key)
+        return True
+
+    def _mark_in_batch(self, entry: MessageId, messages: int, done: list[EntryKey]) -> bool:
+        """Mark a set of a batch's messages, and tell whether something is to be sent for it."""
+        key = entry.position
+        if self._held.get(key) == 0:
+            return True
+        missing = self._missing_of(entry)
+        missing ^= missing & messages
+        if missing:
+            self._missing.put(key, missing)
+            if self.batch_index_acks:
+                self._held[key] = missing
+            return self.batch_index_acks
+        self._complete(key)
         self._held[key] = 0
         done.append(key)
         return True

@@ -7,7 +7,7 @@ from entries_in_hand import batch, single
 from loop_in_hand import Confidants, LoopInHand
 
 from pulsar_actors.client.consuming.receiving import USUAL_POLICY, Receiving
-from pulsar_actors.client.message import Message
+from pulsar_actors.client.message import messages_of
 from pulsar_actors.client.policies import ConsumerBatchReceivePolicy
 from pulsar_actors.exceptions import (
     AlreadyClosed,
@@ -63,7 +63,7 @@ class Bench:
         self.confidants = Confidants(self.loop)
         self.actor = self.confidants.make()
         self.engine = Waiting(self.loop)
-        self.queue = HandOff(Terms(10, "t", Message, bytes), lambda _: None)
+        self.queue = HandOff(Terms(10, "t", messages_of, bytes), lambda _: None)
         self.receiving = Receiving(self.engine, self.queue, self.actor, WHAT, has_listener=has_listener)
 
     def arrive(self, *payloads: bytes) -> None:

@@ -1,5 +1,5 @@
 import pytest
-from hypothesis import settings
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
@@ -494,3 +494,21 @@ class AcksAgainstABroker(RuleBasedStateMachine):
 
 TestAcksAgainstABroker = AcksAgainstABroker.TestCase
 TestAcksAgainstABroker.settings = settings(max_examples=100, stateful_step_count=25, deadline=None)
+
+
+@given(st.lists(st.tuples(st.integers(1, 3), st.integers(1, 0b1111)), max_size=8), st.booleans())
+def test_sets_of_messages_are_acknowledged_as_they_are_one_by_one(sets: list[tuple[int, int]], indexed: object) -> None:
+    at_once, one_by_one = groups(batch_index_acks=bool(indexed)), groups(batch_index_acks=bool(indexed))
+    for entry, messages in sets:
+        ids = [batched(entry, index) for index in range(4) if messages >> index & 1]
+        whole = at_once.acknowledge_parts([(MessageId(1, entry, batch_size=4), messages)], NOW, 0)
+        assert whole == one_by_one.acknowledge(ids, NOW, 0)
+    assert drained(at_once) == drained(one_by_one)
+
+
+def test_sets_of_messages_from_before_a_seek_are_void_and_those_of_no_entry_count_for_nothing() -> None:
+    acks = groups()
+    assert acks.acknowledge_parts([(MessageId(-1, 5, batch_size=4), 0b1111)], NOW, 0) == Outcome([])
+    acks.sought(NOW.sought())
+    assert acks.acknowledge_parts([(MessageId(1, 5, batch_size=4), 0b1111)], NOW, 0) == Outcome([])
+    assert drained(acks) == []
