@@ -5,6 +5,7 @@ wire's: ledger, entry, batch index, partition. The topic says where to look and 
 official client. An id can be kept as bytes, which every Pulsar client reads, or pickled, topic included.
 """
 
+from collections.abc import Iterator
 from typing import ClassVar
 
 from pulsar_actors.client.arguments import optional, whole_number
@@ -15,7 +16,7 @@ from pulsar_actors.wire.message_id import EARLIEST, LATEST
 from pulsar_actors.wire.message_id import MessageId as WireMessageId
 from pulsar_actors.wire.octets import Octets
 
-__all__ = ["MessageId"]
+__all__ = ["MessageId", "ids_of_batch"]
 
 _index = whole_number(-1)
 _id = whole_number(-1, 2**63 - 1)
@@ -25,12 +26,15 @@ _topic = optional(topic_name)
 class MessageId:
     """The place of one message. -1 stands for none: no partition, no batch."""
 
-    __slots__ = ("_topic", "wire")
+    __slots__ = ("_batch", "_index", "_topic", "wire")
 
     earliest: ClassVar["MessageId"]
     """Before the first message of a topic."""
     latest: ClassVar["MessageId"]
     """After its last."""
+
+    _batch: WireMessageId
+    _index: int
 
     def __init__(self, partition: int = -1, ledger_id: int = -1, entry_id: int = -1, batch_index: int = -1) -> None:
         _index("partition", partition)
@@ -48,6 +52,13 @@ class MessageId:
         wrapped.wire = message_id
         wrapped._topic = topic  # noqa: SLF001 - it is this class's own
         return wrapped
+
+    def __getattr__(self, name: str) -> WireMessageId:
+        """Make `wire` when it is asked for: of a million messages sent in a second, few are."""
+        if name != "wire":
+            raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
+        self.wire = self._batch._replace(batch_index=self._index)
+        return self.wire
 
     def ledger_id(self) -> int:
         """Return the ledger that the message is stored in."""
@@ -110,3 +121,15 @@ class MessageId:
 
 MessageId.earliest = MessageId.wrap(EARLIEST)
 MessageId.latest = MessageId.wrap(LATEST)
+
+
+def ids_of_batch(entry: WireMessageId, topic: str) -> Iterator[MessageId]:
+    """Give the ids of the messages of an entry that is a batch of `batch_size`, one after the other."""
+    new = object.__new__
+    for index in range(entry.batch_size):
+        made = new(MessageId)
+        # It is no method of the class, for users are to find nothing there that the official one lacks.
+        made._topic = topic  # noqa: SLF001  # pyright: ignore[reportPrivateUsage]
+        made._batch = entry  # noqa: SLF001  # pyright: ignore[reportPrivateUsage]
+        made._index = index  # noqa: SLF001  # pyright: ignore[reportPrivateUsage]
+        yield made

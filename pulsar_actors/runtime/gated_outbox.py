@@ -4,6 +4,7 @@ A message takes its bytes at the client's gate, and then its place in the box. T
 one after the other; so the steps belong together, whatever comes between them: Ctrl-C waits until both are done.
 """
 
+from collections.abc import Sequence
 from typing import Any
 
 from pulsar_actors.exceptions import LimitReached, MemoryBufferIsFull
@@ -46,6 +47,10 @@ class GatedOutbox(Outbox):
             except LimitReached:
                 self._gate.free(size)
                 raise
+
+    def given_up(self, messages: Sequence[Outgoing]) -> None:
+        """Give back their bytes, which the producer has not counted yet."""
+        self._gate.free(sum(len(message[0]) for message in messages))
 
     def has_room(self) -> bool:
         """Tell whether a message could be left now."""

@@ -1,12 +1,19 @@
 """Where callers leave messages for a producer's actor, and where they learn that there is no room.
 
-The first message in an empty box and the one that fills it wake the actor; all others cost an append. The actor takes
-what is there, and then looks whether something is left that nobody will tell it of. Callers share a lock, because room
-is counted by all of them; the actor never takes it, and only ever frees room.
+The first message in an empty box and the one that fills it wake the actor; all others cost an append. There is no lock
+on this way, which costs more than all the rest of it: a message is appended, and *then* the caller looks whether the
+actor rests, and whether the box is closed. The actor takes what is there, says that it rests, and *then* looks whether
+something is left that nobody will tell it of. That it is told of something twice, does no harm.
+
+What is in the box and what the producer has pending counts, together, against its limit. Callers who come close to it
+take turns, by a lock, so that they do not pass it together; the actor takes the lock when it moves messages from the
+one to the other. More than `CLOSE` callers are not likely to meet between a look and an append.
 """
 
+import sys
 import threading
-from typing import Any
+from collections.abc import Sequence
+from typing import Any, Final
 
 from pulsar_actors.exceptions import ProducerQueueIsFull
 from pulsar_actors.machines.ledgers.batching import BatchLimits
@@ -16,6 +23,9 @@ from pulsar_actors.runtime.interleaving import THREADS, Interleaving
 from pulsar_actors.runtime.outgoing import Outgoing, Report
 from pulsar_actors.runtime.waiting_line import WaitingLine
 
+CLOSE: Final = 64
+"""Places to the limit, from which on callers take turns."""
+
 
 class Outbox:
     """The open buffer of one producer. `limits` is None where messages are not batched; `waiting` waits for room."""
@@ -23,7 +33,11 @@ class Outbox:
     __slots__ = (
         "_bytes",
         "_checkpoint",
+        "_full",
+        "_full_bytes",
         "_lock",
+        "_places",
+        "_rests",
         "_said_full",
         "buffer",
         "closed",
@@ -45,6 +59,9 @@ class Outbox:
         self.report = report
         self.buffer: list[Outgoing] = []
         self.closed: Exception | None = None
+        self._places = pending.messages
+        self._rests = True
+        self._full, self._full_bytes = (sys.maxsize, sys.maxsize) if limits is None else (limits.messages, limits.size)
         self._bytes = 0
         self._said_full = False
         self._lock = interleaving.lock()
@@ -53,25 +70,35 @@ class Outbox:
 
     def put(self, message: Outgoing) -> bool:
         """Leave a message; tell whether the actor has to hear of it. Raises LimitReached where there is no room."""
-        size = len(message[0])
-        with self._lock:
-            reserved = False
-            try:
-                reserved = self.pending.try_reserve(1, size)
-                if not reserved:
-                    raise ProducerQueueIsFull(
-                        "max_pending_messages are pending already: wait, or use block_if_queue_full=True"
-                    )
-                self.buffer.append(message)
-                self._bytes += size
-                is_news = len(self.buffer) == 1 or self._fills()
-            except KeyboardInterrupt:
-                if reserved and message not in self.buffer:
-                    self.pending.take_back(1, size)
-                raise
+        buffer, places = self.buffer, self._places
+        if places.limit and len(buffer) + places.used + CLOSE > places.limit:
+            self._put_in_turn(message)
+        else:
+            buffer.append(message)
+        self._bytes += len(message[0])
+        is_news = self._rests
+        if is_news:
+            self._rests = False
+        if (len(buffer) >= self._full or self._bytes >= self._full_bytes) and not self._said_full:
+            self._said_full = is_news = True
         if self.closed is not None:
             self.end(self.closed)
         return is_news
+
+    def _put_in_turn(self, message: Outgoing) -> None:
+        with self._lock:
+            if not self._places.has_place(len(self.buffer)):
+                raise ProducerQueueIsFull(
+                    "max_pending_messages are pending already: wait, or use block_if_queue_full=True"
+                )
+            self.buffer.append(message)
+
+    def used(self) -> tuple[int, int]:
+        """Give the messages that are on their way, and their bytes: those in the box, and those that are pending."""
+        with self._lock:
+            here = self.buffer[:]
+            messages, size = self.pending.used
+        return messages + len(here), size + sum(len(message[0]) for message in here)
 
     def line_up(self, future: SlimFuture[None]) -> None:
         """Have a future end when there may be room."""
@@ -79,7 +106,8 @@ class Outbox:
 
     def has_room(self) -> bool:
         """Tell whether a message could be left now."""
-        return self.pending.has_room(1)
+        with self._lock:
+            return self._places.has_place(len(self.buffer))
 
     def room(self) -> SlimFuture[None]:
         """Give a future that ends when there may be room for a message."""
@@ -90,20 +118,26 @@ class Outbox:
             self.waiting.wake_all()
         return future
 
-    def take(self, count: int) -> None:
-        """Remove the first so many, which the actor has seen to."""
+    def look(self) -> list[Outgoing]:
+        """Give what is there, to the actor, who then hears of it anew when there is a full batch."""
+        self._said_full = False
+        return self.buffer[:]
+
+    def take(self, count: int, size: int) -> None:
+        """Remove the first so many, of so many bytes, which the actor has seen to; they are pending from now on."""
         self._checkpoint()
-        del self.buffer[:count]
+        with self._lock:
+            self.pending.reserve(count, size)
+            del self.buffer[:count]
         self._checkpoint()
         self._bytes = 0  # where it should be a little more, a batch is filled a little later
-        self._said_full = False
 
-    def _fills(self) -> bool:
-        """Tell, once, that there is a full batch."""
-        if self._said_full or self.limits is None or not self.limits.full(len(self.buffer), self._bytes):
-            return False
-        self._said_full = True
-        return True
+    def has_more(self) -> bool:
+        """Tell the actor whether something is left; if not, it rests until it hears of more."""
+        self._rests = True
+        self._checkpoint()
+        self._rests = not self.buffer
+        return not self._rests
 
     def forget(self, error: Exception) -> None:
         """Refuse whatever comes, in a forked child, where a thread that is not there may have the lock."""
@@ -116,9 +150,12 @@ class Outbox:
         if self.closed is None:
             self.closed = error
         with self._lock:
-            left, self.buffer = self.buffer, []
-        for message in left:
-            self.pending.give_back(1, len(message[0]))
+            left = self.buffer[:]
+            del self.buffer[: len(left)]
         if left:
+            self.given_up(left)
             self.report(left, error)
         self.waiting.wake_all()
+
+    def given_up(self, messages: Sequence[Outgoing]) -> None:
+        """Hear of messages that go no further."""

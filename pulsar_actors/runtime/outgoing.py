@@ -4,7 +4,8 @@ It is a bare tuple, for there may be a million of them in a second, and most nee
 """
 
 from collections.abc import Callable, Sequence
-from typing import Any, NamedTuple, TypeAlias
+from operator import itemgetter
+from typing import Any, Final, NamedTuple, TypeAlias
 
 from pulsar_actors.wire.PulsarApi_pb2 import SingleMessageMetadata
 
@@ -20,6 +21,11 @@ Outgoing: TypeAlias = tuple[bytes, SingleMessageMetadata | None, Alone | None, A
 """The payload; what is said of it, if anything is; what makes it travel alone; and whatever the caller wants back.
 
 A sequence id that the user chose stands in the metadata."""
+
+
+SAID: Final = itemgetter(1)
+ALONE: Final = itemgetter(2)
+"""Whether there is any such thing among many messages: `any(map(SAID, messages))` does not leave C."""
 
 
 class SentTo(NamedTuple):

@@ -10,8 +10,8 @@ from typing import NamedTuple
 from pulsar_actors.exceptions import MessageTooBig
 from pulsar_actors.machines.ledgers.chunk_plan import plan_chunks
 from pulsar_actors.runtime.loop import Buffer
-from pulsar_actors.runtime.outgoing import Outgoing
-from pulsar_actors.wire.batch import encode_batch
+from pulsar_actors.runtime.outgoing import SAID, Outgoing
+from pulsar_actors.wire.batch import encode_batch, encode_plain_batch
 from pulsar_actors.wire.compression import compress
 from pulsar_actors.wire.entries import decode_entry, encode_entry
 from pulsar_actors.wire.errors import EntryError
@@ -82,7 +82,11 @@ def pack_batch(
     messages: Sequence[Outgoing], ids: tuple[int, int | None], sender: Sender, now_ms: int, largest: int
 ) -> Packed:
     """Pack messages into one entry, as a batch. `ids` are its lowest sequence id, and its highest if that is said."""
-    payload = encode_batch([(message[1], message[0]) for message in messages])
+    payload = (
+        encode_batch([(single, payload) for payload, single, _, _ in messages])
+        if any(map(SAID, messages))
+        else encode_plain_batch([message[0] for message in messages])
+    )
     sequence_id, highest = ids
     metadata = _metadata(sender, sequence_id, now_ms)
     metadata.num_messages_in_batch = len(messages)

@@ -5,7 +5,7 @@ decides when they are written and what each receipt ends. An incomplete batch wa
 delay, unless somebody flushes: a blocking send does, for there is nothing to wait for when its caller waits.
 """
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from typing import Any, ClassVar, NamedTuple
 
 from pulsar_actors.exceptions import InternalError, InvalidArgument, MessageTooBig, PulsarException
@@ -36,7 +36,7 @@ from pulsar_actors.runtime.loop import Loop
 from pulsar_actors.runtime.members import Bound
 from pulsar_actors.runtime.outbox import Outbox
 from pulsar_actors.runtime.outcomes import Outcomes, by_attempt
-from pulsar_actors.runtime.outgoing import Outgoing, SentTo
+from pulsar_actors.runtime.outgoing import ALONE, SAID, Outgoing, SentTo
 from pulsar_actors.runtime.packing import Packed, PackedParcel, Sender, pack_alone, pack_batch, pack_chunks
 from pulsar_actors.runtime.ties import Ties
 from pulsar_actors.wire.frames import DEFAULT_MAX_MESSAGE_SIZE, message_limit
@@ -147,15 +147,13 @@ class ProducerActor(BindingActor[Producer]):
         """Send full batches, or all that is there and is not batched anyway; the rest waits for the delay."""
         if self._outbox.closed is not None:  # whoever still finds room in it sees that too, and fails what is there
             return
-        messages = self._outbox.buffer[:]
+        messages = self._outbox.look()
         limits = self._outbox.limits
-        if incomplete or limits is None:
-            count = len(messages)
-        else:
-            count = count_complete(_sizes(messages), limits, _alone(messages))
+        sizes, alone = _sizes(messages), _alone(messages)
+        count = len(messages) if incomplete or limits is None else count_complete(sizes, limits, alone)
         if count:
-            self._publish(messages[:count])
-        if self._outbox.buffer:
+            self._publish(messages[:count], sizes[:count], alone)
+        if self._outbox.has_more():
             self._wait_for_more()
 
     def _wait_for_more(self) -> None:
@@ -171,18 +169,18 @@ class ProducerActor(BindingActor[Producer]):
         if fill == self._fill:
             self.guarded(lambda _: self._take(incomplete=True), None)
 
-    def _publish(self, messages: Sequence[Outgoing]) -> None:
+    def _publish(self, messages: Sequence[Outgoing], sizes: Sequence[int], alone: Collection[int]) -> None:
         try:
             ids = self._sequence_ids(messages)
         except InvalidArgument as error:  # there are no more of them
-            self._outbox.take(len(messages))
+            self._outbox.take(len(messages), sum(sizes))
             self._refuse(messages, error)
             return
         items: list[Pending[Packed]] = []
         refused: list[tuple[Batch, PulsarException]] = []
-        for batch in self._plan(messages, ids):
+        for batch in self._plan(messages, ids, sizes, alone):
             self._pack_or_split(batch, messages, ids, items, refused)
-        self._outbox.take(len(messages))
+        self._outbox.take(len(messages), sum(sizes))
         for batch, reason in refused:
             self._refuse([messages[position] for position in batch.positions], reason)
         self._publishing = tuple(items)
@@ -197,7 +195,8 @@ class ProducerActor(BindingActor[Producer]):
 
     def _sequence_ids(self, messages: Sequence[Outgoing]) -> Sequence[int]:
         source = self.machine.sequence_ids
-        chosen = [single is not None and single.HasField("sequence_id") for _, single, _, _ in messages]
+        said = any(map(SAID, messages))
+        chosen = [single is not None and single.HasField("sequence_id") for _, single, _, _ in messages] if said else ()
         if not any(chosen):
             first = source.take(len(messages))
             return range(first, first + len(messages))
@@ -206,14 +205,16 @@ class ProducerActor(BindingActor[Producer]):
             for (_, single, _, _), given in zip(messages, chosen, strict=True)
         ]
 
-    def _plan(self, messages: Sequence[Outgoing], ids: Sequence[int]) -> list[Batch]:
+    def _plan(
+        self, messages: Sequence[Outgoing], ids: Sequence[int], sizes: Sequence[int], alone: Collection[int]
+    ) -> list[Batch]:
         limits = self._outbox.limits
         if limits is None:
             return [Batch((place,), one, None, batched=False) for place, one in enumerate(ids)]
         if self._manner.by_key:
             keys = [_key(message) for message in messages]
-            return plan_key_batches(ids, _sizes(messages), keys, limits, _alone(messages))
-        return plan_batches(ids, _sizes(messages), limits, _alone(messages))
+            return plan_key_batches(ids, sizes, keys, limits, alone)
+        return plan_batches(ids, sizes, limits, alone)
 
     def _pack_or_split(
         self,
@@ -236,7 +237,7 @@ class ProducerActor(BindingActor[Producer]):
     def _pack(self, batch: Batch, messages: Sequence[Outgoing]) -> Pending[Packed]:
         """Pack a batch."""
         members = [messages[position] for position in batch.positions]
-        size = sum(len(member[0]) for member in members)
+        size = sum(_sizes(members))
         sender, now_ms = self._sender(), self.loop.wall_clock_ms()
         if batch.batched:
             numbers = (batch.sequence_id, batch.highest_sequence_id)
@@ -308,7 +309,9 @@ def _sizes(messages: Sequence[Outgoing]) -> list[int]:
     return [len(message[0]) for message in messages]
 
 
-def _alone(messages: Sequence[Outgoing]) -> set[int]:
+def _alone(messages: Sequence[Outgoing]) -> Collection[int]:
+    if not any(map(ALONE, messages)):
+        return ()
     return {place for place, message in enumerate(messages) if message[2] is not None}
 
 

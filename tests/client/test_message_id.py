@@ -9,7 +9,7 @@ from typing import Any
 import pulsar
 import pytest
 
-from pulsar_actors.client.message_id import MessageId
+from pulsar_actors.client.message_id import MessageId, ids_of_batch
 from pulsar_actors.exceptions import InvalidArgument
 from pulsar_actors.wire.message_id import MessageId as WireMessageId
 
@@ -107,3 +107,20 @@ def test_a_number_that_no_id_has_is_refused_by_name(argument: str, wrong: Any) -
 def test_a_topic_that_is_none_is_refused() -> None:
     with pytest.raises(InvalidArgument):
         MessageId.deserialize(MessageId(1, 2, 3, 4).serialize(), topic="a/b")
+
+
+@pytest.mark.parametrize("asked_first", ["wire", "batch_index", "__str__", "__hash__", "serialize"])
+def test_the_ids_of_a_batch_are_those_of_its_messages(asked_first: str) -> None:
+    made = list(ids_of_batch(WireMessageId(3, 5, 2, batch_size=3), TOPIC))
+    whole = [MessageId.wrap(WireMessageId(3, 5, 2, index, 3), TOPIC) for index in range(3)]
+    for one, other in zip(made, whole, strict=True):
+        asked = [getattr(each, asked_first) for each in (one, other)]
+        assert asked[0] == asked[1] or asked[0]() == asked[1]()
+    assert [(each, each.wire, each.topic_name()) for each in made] == [(each, each.wire, TOPIC) for each in whole]
+
+
+def test_an_id_of_a_batch_that_nobody_has_asked_yet_can_be_copied_and_pickled() -> None:
+    one, other = (next(ids_of_batch(WireMessageId(3, 5, 2, batch_size=3), TOPIC)) for _ in range(2))
+    assert pickle.loads(pickle.dumps(one)).wire == copy.copy(other).wire == WireMessageId(3, 5, 2, 0, 3)  # noqa: S301
+    with pytest.raises(AttributeError, match="no attribute 'wired'"):
+        _ = one.wired  # type: ignore[attr-defined]

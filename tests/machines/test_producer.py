@@ -139,7 +139,7 @@ class Stage:
     def publish(self, *tokens: str, count: int = 1, patience: float | None = 30.0) -> list[Any]:
         items: list[Pending[Any]] = []
         for token in tokens:
-            assert self.machine.pending.try_reserve(count, 10)
+            self.machine.pending.reserve(count, 10)
             first = self.machine.sequence_ids.take(count)
             deadline = None if patience is None else self.now + patience
             items.append(Pending(token, first, first + count - 1, count, 10, deadline))
@@ -652,7 +652,7 @@ def test_a_dropped_duplicate_is_told_apart() -> None:
 
 def test_a_chunked_message_completes_with_its_last_chunk() -> None:
     stage = ready()
-    stage.machine.pending.try_reserve(1, 10)
+    stage.machine.pending.reserve(1, 10)
     stage.tell(Publish((Pending("a", 0, 0, 1, 10, None, frames=2),)))
     assert stage.receipt(0, 1, 1) == []
     assert stage.receipt(0, 1, 2) == [Complete("a", ((1, 1), (1, 2)), duplicate=False)]

@@ -290,7 +290,7 @@ class AnyProducer(RuleBasedStateMachine):
     def publish(self, batches: list[int], patience: float | None) -> None:
         items: list[Pending[Any]] = []
         for count in batches:
-            assert self.machine.pending.try_reserve(count, 1)
+            self.machine.pending.reserve(count, 1)
             first = self.machine.sequence_ids.take(count)
             deadline = None if patience is None else self.now + patience
             items.append(Pending(len(self.items) + len(items), first, first + count - 1, count, 1, deadline))

@@ -23,6 +23,12 @@ def outbox(gate: MemoryGate, places: int = 0, interleaving: Interleaving = THREA
     return GatedOutbox(gate, pending, None, lambda messages, outcome: None, interleaving)
 
 
+def ended(box: GatedOutbox) -> None:
+    """Have its one message be stored."""
+    box.take(1, 7)
+    box.pending.give_back(1, 7)
+
+
 def test_the_messages_of_all_boxes_count() -> None:
     gate = MemoryGate(14)
     one, other = outbox(gate), outbox(gate)
@@ -30,7 +36,7 @@ def test_the_messages_of_all_boxes_count() -> None:
     other.put(MESSAGE)
     with pytest.raises(MemoryBufferIsFull, match="block_if_queue_full"):
         one.put(MESSAGE)
-    assert (one.pending.used, other.pending.used, gate.used) == ((1, 7), (1, 7), 14)
+    assert (one.used(), other.used(), gate.used) == ((1, 7), (1, 7), 14)
 
 
 def test_who_has_no_place_takes_no_memory() -> None:
@@ -58,7 +64,7 @@ def test_who_waits_is_woken_by_what_another_box_frees() -> None:
     one.put(MESSAGE)
     room = other.room()
     assert not room.done()
-    one.pending.give_back(1, 7)
+    ended(one)
     assert room.done()
 
 
@@ -73,14 +79,14 @@ def test_room_that_is_made_and_taken_between_the_wish_and_the_look_is_waited_for
     one.put(MESSAGE)
 
     def meanwhile() -> None:
-        one.pending.give_back(1, 7)
+        ended(one)
         one.put(MESSAGE)
 
     interloper.at(0, meanwhile)
     assert other.room().done(), "it was woken, and will look again"
     again = other.room()
     assert not again.done()
-    one.pending.give_back(1, 7)
+    ended(one)
     assert again.done()
 
 
@@ -106,4 +112,4 @@ def test_ctrl_c_comes_before_a_message_or_after_it() -> None:
     box = outbox(interrupted)
     with pytest.raises(KeyboardInterrupt):
         box.put(MESSAGE)
-    assert (len(box.buffer), box.pending.used, interrupted.used) == (1, (1, 7), 7)
+    assert (len(box.buffer), box.used(), interrupted.used) == (1, (1, 7), 7)

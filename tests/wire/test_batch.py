@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pulsar_actors.wire.batch import SingleMessage, encode_batch, is_batch, split_batch
+from pulsar_actors.wire.batch import SingleMessage, encode_batch, encode_plain_batch, is_batch, split_batch
 from pulsar_actors.wire.errors import EncodeError, MalformedBatch
 from pulsar_actors.wire.PulsarApi_pb2 import CommandAck, KeyValue, MessageMetadata, SingleMessageMetadata
 from pulsar_actors.wire.strings import readable
@@ -257,3 +257,8 @@ def test_nothing_but_malformed_batch_escapes_on_a_flipped_byte(batch: list[Messa
     written = bytearray(encode_batch(batch))
     written[data.draw(st.integers(0, len(written) - 1))] ^= data.draw(st.integers(1, 255))
     tolerate(bytes(written), len(batch) + data.draw(st.integers(-1, 1)))
+
+
+@given(st.lists(st.binary(max_size=300), min_size=1, max_size=20) | st.lists(st.just(b"the same"), min_size=1))
+def test_messages_of_which_nothing_is_said_are_written_alike_in_less_time(payloads: list[bytes]) -> None:
+    assert encode_plain_batch(payloads) == encode_batch([(None, payload) for payload in payloads])

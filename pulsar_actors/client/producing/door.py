@@ -14,6 +14,8 @@ from pulsar_actors.runtime.outbox import Outbox
 from pulsar_actors.runtime.outgoing import Outgoing
 from pulsar_actors.runtime.producer_actor import MessagesLeft, TakeAll
 
+_MESSAGES_LEFT = MessagesLeft()
+
 
 class Doorway(ABC):
     """A way into a producer. Any thread may use it."""
@@ -68,11 +70,21 @@ class Door(Doorway):
 
     def leave(self, message: Outgoing) -> None:
         """Leave a message, waiting for room if that is wanted."""
+        outbox = self._outbox
         try:
-            while not self._put(message):
+            while True:
+                if outbox.closed is not None:
+                    raise anew(outbox.closed)
+                try:
+                    if outbox.put(message):
+                        self.tell(_MESSAGES_LEFT)
+                except LimitReached:
+                    if not self._waits:
+                        raise
+                else:
+                    return
                 self._engine.refuse_inside("a full queue", "block_if_queue_full=False")
-                room = self._outbox.room()
-                self._engine.block(room, None, f"the full queue of {self._topic}")
+                self._engine.block(outbox.room(), None, f"the full queue of {self._topic}")
         except KeyboardInterrupt:  # it may be there, with nobody to tell the actor of it
             self.tell(TakeAll())
             raise
@@ -87,22 +99,7 @@ class Door(Doorway):
         if self._outbox.closed is not None:
             raise anew(self._outbox.closed)
         if self._outbox.put(message):
-            self.tell(MessagesLeft())
-
-    def _put(self, message: Outgoing) -> bool:
-        """Put it into the outbox, and tell whether there was room, if it may be waited for."""
-        outbox = self._outbox
-        if outbox.closed is not None:
-            raise anew(outbox.closed)
-        try:
-            is_news = outbox.put(message)
-        except LimitReached:
-            if not self._waits:
-                raise
-            return False
-        if is_news:
-            self.tell(MessagesLeft())
-        return True
+            self.tell(_MESSAGES_LEFT)
 
 
 def _nobody(_: object) -> None:

@@ -17,6 +17,7 @@ from pulsar_actors.client.producing.producer_parts import ProducerParts
 from pulsar_actors.client.producing.reports import Callback
 from pulsar_actors.client.producing.sending import Extras, outgoing, sent_on
 from pulsar_actors.client.producing.sending_parts import AnySendingParts
+from pulsar_actors.client.schema import BytesSchema
 from pulsar_actors.client.stats import ProducerStats
 from pulsar_actors.exceptions import AlreadyClosed, LimitReached, ProcessForked, PulsarException
 from pulsar_actors.runtime.future import SlimFuture, settle
@@ -41,6 +42,7 @@ class Producer(Handle[AnySendingParts]):
         self._options = options
         self._door = parts.door
         self._interceptors = interceptors = parts.interceptors
+        self._takes_bytes_as_they_are = interceptors is None and type(options.schema) is BytesSchema
         if interceptors is not None:
             parts.ties.ended.add_done_callback(lambda _: interceptors.close())
 
@@ -127,13 +129,25 @@ class Producer(Handle[AnySendingParts]):
         full or the producer closed. Without one, a `concurrent.futures.Future` of the id is returned, which holds the
         error itself.
         """
-        extras = Extras(
-            properties, partition_key, ordering_key, sequence_id, replication_clusters, disable_replication,
-            event_timestamp, deliver_at, deliver_after,
-        )  # fmt: skip
-        _callback("callback", callback)
-        done: SlimFuture[MessageId] | None = SlimFuture() if callback is None else None
-        message = self._message(content, extras, done or callback)
+        done: SlimFuture[MessageId] | None = None
+        reply: object = callback
+        if callback is None:
+            reply = done = SlimFuture()
+        elif not callable(callback):
+            _callback("callback", callback)  # type: ignore[unreachable] # which says what it takes
+        if (
+            type(content) is bytes and self._takes_bytes_as_they_are
+            and properties is None and partition_key is None and ordering_key is None and sequence_id is None
+            and replication_clusters is None and disable_replication is False
+            and event_timestamp is None and deliver_at is None and deliver_after is None
+        ):  # fmt: skip
+            message: Outgoing = (content, None, None, reply)  # what `outgoing` gives, in less time
+        else:
+            extras = Extras(
+                properties, partition_key, ordering_key, sequence_id, replication_clusters, disable_replication,
+                event_timestamp, deliver_at, deliver_after,
+            )  # fmt: skip
+            message = self._message(content, extras, reply)
         try:
             self._door.leave(message)
         except PulsarException as error:
@@ -160,7 +174,7 @@ class Producer(Handle[AnySendingParts]):
         """Return how things stand, over all partitions: what is pending, what went out, how fast, what went wrong."""
         self._refuse_if_forked()
         members = self._members()
-        pending = [parts.machine.pending.used for parts in members]
+        pending = [parts.outbox.used() for parts in members]
         sent = sum(parts.reports.sent for parts in members)
         sent_bytes = sum(parts.reports.sent_bytes for parts in members)
         reports = {self._reports, *(parts.reports for parts in members)}  # a set has its own, for what went nowhere
@@ -170,7 +184,7 @@ class Producer(Handle[AnySendingParts]):
             producer_name=self.producer_name(),
             connected=self.is_connected(),
             pending=sum(messages for messages, _ in pending),
-            in_flight=sum(map(_in_flight, members, pending)),
+            in_flight=sum(map(_in_flight, members)),
             pending_bytes=sum(size for _, size in pending),
             sent=sent,
             sent_bytes=sent_bytes,
@@ -216,7 +230,6 @@ class Producer(Handle[AnySendingParts]):
         return has_ended or isinstance(error, (LimitReached, AlreadyClosed))
 
 
-def _in_flight(parts: ProducerParts, pending: tuple[int, int]) -> int:
+def _in_flight(parts: ProducerParts) -> int:
     """Count what was written to a connection: nothing, without one."""
-    is_connected = parts.closed is None and parts.machine.is_bound
-    return max(0, pending[0] - len(parts.outbox.buffer)) if is_connected else 0
+    return parts.machine.pending.used[0] if parts.closed is None and parts.machine.is_bound else 0

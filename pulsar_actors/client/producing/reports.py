@@ -8,7 +8,7 @@ from collections.abc import Callable, Sequence
 from typing import TypeAlias
 
 from pulsar_actors.client.enums import Result
-from pulsar_actors.client.message_id import MessageId
+from pulsar_actors.client.message_id import MessageId, ids_of_batch
 from pulsar_actors.runtime.future import is_promise, settle
 from pulsar_actors.runtime.interrupts import is_ctrl_c
 from pulsar_actors.runtime.log import LOG
@@ -63,10 +63,18 @@ class Reports:
             place = WireMessageId(ledger_id, entry_id, self.partition, first_chunk=first)
             self._tell(messages[0][3], place)
             return
-        for index, message in enumerate(messages):
-            reply = message[3]
-            if reply is not None:
-                self._tell(reply, WireMessageId(ledger_id, entry_id, self.partition, index, len(messages)))
+        entry = WireMessageId(ledger_id, entry_id, self.partition, batch_size=len(messages))
+        ok = Result.Ok
+        for (_, _, _, reply), message_id in zip(messages, ids_of_batch(entry, self.topic), strict=True):
+            if reply is None:
+                continue
+            if is_promise(reply):
+                settle(reply, message_id)
+                continue
+            try:
+                reply(ok, message_id)
+            except BaseException as raised:  # noqa: BLE001 - as in `call`, which would cost more than it does
+                self._raised(raised)
 
     def _tell(self, reply: object, place: WireMessageId) -> None:
         message_id = MessageId.wrap(place, self.topic)
@@ -79,7 +87,10 @@ class Reports:
         """Call a callback; what it raises is logged."""
         try:
             callback(result, message_id)  # type: ignore[operator]
-        except BaseException as raised:  # it is not ours, and must not keep others from their reports
-            if is_ctrl_c(raised):
-                raise
-            LOG.exception("a send callback of %s raised", self.topic)
+        except BaseException as raised:  # noqa: BLE001 - it is not ours, and must not keep others from their reports
+            self._raised(raised)
+
+    def _raised(self, raised: BaseException) -> None:
+        if is_ctrl_c(raised):
+            raise raised
+        LOG.error("a send callback of %s raised", self.topic, exc_info=raised)

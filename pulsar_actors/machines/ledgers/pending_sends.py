@@ -120,10 +120,10 @@ class PendingSends(Generic[T]):
     There is a limit to its messages; `memory` counts their bytes, and says so to whoever keeps a limit of those.
     """
 
-    __slots__ = ("_connection", "_memory", "_messages", "_waiting", "_written")
+    __slots__ = ("_connection", "_memory", "_waiting", "_written", "messages")
 
     def __init__(self, messages: SendQuota, memory: SendQuota) -> None:
-        self._messages = messages
+        self.messages = messages
         self._memory = memory
         self._written: deque[Pending[T]] = deque()
         self._waiting: deque[Pending[T]] = deque()
@@ -132,31 +132,19 @@ class PendingSends(Generic[T]):
     def __len__(self) -> int:
         return len(self._written) + len(self._waiting)
 
-    def try_reserve(self, messages: int, size: int) -> bool:
-        """Take places for messages that are about to be sent: all of them, or none."""
-        if not self._messages.fits(messages):
-            return False
-        self._messages.take(messages)
+    def reserve(self, messages: int, size: int) -> None:
+        """Take places for messages that are about to be added."""
+        self.messages.take(messages)
         self._memory.take(size)
-        return True
-
-    def take_back(self, messages: int, size: int) -> None:
-        """Undo `try_reserve`, where the message came to nothing before anybody else knew of it."""
-        self._messages.take(-messages)
-        self._memory.take(-size)
 
     @property
     def used(self) -> tuple[int, int]:
         """Give the messages that have places, and their bytes."""
-        return self._messages.used, self._memory.used
-
-    def has_room(self, messages: int) -> bool:
-        """Tell whether places for messages could be taken now."""
-        return self._messages.fits(messages)
+        return self.messages.used, self._memory.used
 
     def give_back(self, messages: int, size: int) -> None:
         """Free what was reserved for messages that never got here: too large, or impossible to encode."""
-        self._messages.free(messages)
+        self.messages.free(messages)
         self._memory.free(size)
 
     def add(self, item: Pending[T]) -> None:

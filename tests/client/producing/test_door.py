@@ -52,7 +52,11 @@ def test_a_full_queue_is_an_error() -> None:
 
 def test_a_full_queue_is_waited_for_where_that_is_wanted() -> None:
     bench = Bench(waits=True)
-    bench.meanwhile = lambda: (bench.outbox.take(1), bench.outbox.pending.give_back(1, 1), bench.outbox.waiting.wake(1))
+    bench.meanwhile = lambda: (
+        bench.outbox.take(1, 1),
+        bench.outbox.pending.give_back(1, 1),
+        bench.outbox.waiting.wake(1),
+    )
     for _ in range(3):
         bench.door.leave(MESSAGE)
     assert len(bench.outbox.buffer) == 2

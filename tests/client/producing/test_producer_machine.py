@@ -61,8 +61,7 @@ def test_a_machine_has_the_clients_timeout_and_pauses_and_the_users_first_id() -
 @pytest.mark.parametrize(("limit", "granted"), [(2, 2), (0, 5)])
 def test_so_many_messages_may_be_pending(limit: int, granted: int) -> None:
     pending = producing.pending_of(options(max_pending_messages=limit), None)
-    found = [pending.try_reserve(1, 10) for _ in range(5)]
-    assert found.count(True) == granted
+    assert [pending.messages.has_place(waiting) for waiting in range(5)].count(True) == granted
 
 
 def test_batches_have_the_users_limits_and_without_batching_there_are_none() -> None:

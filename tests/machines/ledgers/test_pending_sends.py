@@ -24,7 +24,7 @@ def _queue(messages: int = 0) -> PendingSends[str]:
 def _add(queue: PendingSends[str], token: str, first: int, last: int | None = None, **more: Any) -> Pending[str]:
     last = first if last is None else last
     item = Pending(token, first, last, last - first + 1, 10, more.pop("deadline", 30.0), **more)
-    assert queue.try_reserve(item.messages, item.size)
+    queue.reserve(item.messages, item.size)
     queue.add(item)
     return item
 
@@ -182,28 +182,18 @@ def test_ending_an_item_twice_is_an_error_and_frees_nothing() -> None:
     assert (messages.used, memory.used) == (1, 10)
 
 
-def test_a_reservation_takes_both_or_neither() -> None:
-    messages, memory = SendQuota(3), SendQuota(0)
-    queue = PendingSends[str](messages, memory)
-    assert queue.try_reserve(2, 90)
-    assert not queue.try_reserve(2, 1)
-    assert (messages.used, memory.used) == (2, 90)
+def test_what_is_reserved_counts_until_it_is_given_back() -> None:
+    queue = _queue(3)
+    queue.reserve(2, 90)
+    assert queue.used == (2, 90)
     queue.give_back(2, 90)
-    assert queue.try_reserve(3, 100)
+    assert queue.used == (0, 0)
 
 
 @pytest.mark.parametrize(("first", "last"), [(-1, 0), (5, 4)])
 def test_a_range_of_ids_that_runs_backwards_is_refused(first: int, last: int) -> None:
     with pytest.raises(InternalError, match=f"{first} to {last}"):
         Pending("bad", first, last, 1, 1, None)
-
-
-def test_there_is_room_as_long_as_it_could_be_taken() -> None:
-    pending = _queue(2)
-    assert pending.has_room(2)
-    pending.try_reserve(1, 8)
-    assert pending.used == (1, 8)
-    assert (pending.has_room(1), pending.has_room(2)) == (True, False)
 
 
 CLOSED, UNKNOWN, BUG = AlreadyClosed("closed"), ConnectionLost("lost"), InternalError("a bug")
