@@ -1,9 +1,9 @@
 """Where callers leave their acknowledgements for a consumer's actor.
 
-Acknowledging is an append, and makes nothing that lives on. The first one in an empty box tells the actor, and so does the one that makes a command's
-worth, and so does each that somebody waits for; the actor empties the box with whatever it hears next, or after a
-moment. Each acknowledgement carries the generation of its message, because a seek makes earlier ones void. Either all
-that are left in a box have a receipt, or none.
+Acknowledging is an append, and makes nothing that lives on. The first one in an empty box tells the actor, and so does
+the one that makes a command's worth, and so does each that somebody waits for; the actor empties the box with whatever
+it hears next, or after a moment. Each acknowledgement carries the generation of its message, because a seek makes
+earlier ones void. Either all that are left in a box have a receipt, or none.
 
 The box says that it has been emptied and *then* gives what is in it: who appends after that, tells the actor again. Two
 who append at once may both tell it; then it is to be emptied twice, or the next ones would not tell it at all.
