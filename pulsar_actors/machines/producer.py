@@ -53,6 +53,7 @@ from pulsar_actors.machines.producer_events import (
     CreateTimedOut,
     Flush,
     Flushed,
+    HearRest,
     Opened,
     Persisted,
     Publish,
@@ -134,7 +135,7 @@ ROWS: Final = (
     # Bound.
     Row(Publish,          READY,         INTERNAL,      None,                  "write"),
     Row(Persisted,        READY,         WAITING,       "skips_the_head",      "drop_skipping"),
-    Row(Persisted,        READY,         INTERNAL,      None,                  "match_receipt"),
+    Row(Persisted,        READY,         INTERNAL,      None,                  "match_receipts"),
     Row(SendRefused,      READY,         FENCED,        "is_fenced",           "end_send_refused"),
     Row(SendRefused,      READY,         TERMINATED,    "is_terminated",       "end_send_refused"),
     Row(SendRefused,      READY,         WAITING,       "is_no_fault_of_it",   "drop_refusing"),
@@ -160,7 +161,7 @@ ROWS: Final = (
     Row(Close,            ASKED,         CLOSING,       None,                  "abandon"),
     Row(Close,            CLOSE_PENDING, CLOSING,       None,                  "await_close"),
     Row(Close,            READY,         CLOSING,       None,                  "finish"),
-    Row(Persisted,        CLOSING,       INTERNAL,      None,                  "match_receipt"),
+    Row(Persisted,        CLOSING,       INTERNAL,      None,                  "match_receipts"),
     Row(SendRefused,      CLOSING,       INTERNAL,      "names_nothing"),
     Row(SendRefused,      CLOSING,       INTERNAL,      None,                  "fail_one"),
     Row(CloseAnswered,    CLOSING,       CLOSED,        None,                  "end_closed"),
@@ -293,24 +294,31 @@ class Producer(Binding, chart=CHART):
 
     def skips_the_head(self, event: Persisted, now: float) -> bool:
         """Hold when what was written first got no receipt, and something behind it does."""
-        return self.pending.skips_head(event.connection, signed(event.command.sequence_id))
+        return self.pending.skips_head(event.connection, signed(event.commands[0].sequence_id))
 
     def drop_skipping(self, event: Persisted, now: float) -> Effects:
         """Send all again on a new connection, for this one has lost something."""
-        sequence_id = signed(event.command.sequence_id)
+        sequence_id = signed(event.commands[0].sequence_id)
         return self._drop(ConnectionLost(f"a receipt for {sequence_id} came out of order"), now)
 
-    def match_receipt(self, event: Persisted, now: float) -> Effects:
-        """End the head of the queue, if it is what the receipt is for."""
-        sequence_id, message_id = signed(event.command.sequence_id), event.command.message_id
-        where = (signed(message_id.ledgerId), signed(message_id.entryId))
-        stored = self.pending.receipt(event.connection, sequence_id, where)
-        if isinstance(stored, Receipt):
-            return []
-        self._forget_trouble()
-        self.sequence_ids.published(stored.last)
-        self._flushes.head_ended()
-        return [Complete(stored.token, stored.message_ids, stored.duplicate), *self._finished_flushes()]
+    def match_receipts(self, event: Persisted, now: float) -> Effects:
+        """End the head of the queue as often as a receipt is for it, up to one that skips it."""
+        ended: list[Complete] = []
+        rest: list[HearRest] = []
+        for place, command in enumerate(event.commands):
+            sequence_id, message_id = signed(command.sequence_id), command.message_id
+            if place and self.pending.skips_head(event.connection, sequence_id):
+                rest = [HearRest(event._replace(commands=event.commands[place:]))]
+                break
+            where = (signed(message_id.ledgerId), signed(message_id.entryId))
+            stored = self.pending.receipt(event.connection, sequence_id, where)
+            if not isinstance(stored, Receipt):
+                self.sequence_ids.published(stored.last)
+                self._flushes.head_ended()
+                ended.append(Complete(stored.token, stored.message_ids, stored.duplicate))
+        if ended:
+            self._forget_trouble()
+        return [*ended, *self._finished_flushes(), *rest]
 
     def end_send_refused(self, event: SendRefused, now: float) -> Effects:
         """Pass the error on to everybody who waits. Only the batch that it names is known not to be stored."""

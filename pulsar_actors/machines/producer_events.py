@@ -57,10 +57,10 @@ class CreateRefused(NamedTuple):
 
 
 class Persisted(NamedTuple):
-    """SEND_RECEIPT."""
+    """SEND_RECEIPTs, in the order in which they came: there may be many at once."""
 
     connection: int
-    command: CommandSendReceipt
+    commands: tuple[CommandSendReceipt, ...]
 
 
 class SendRefused(NamedTuple):
@@ -120,6 +120,12 @@ class Complete(NamedTuple):
     token: object
     message_ids: tuple[tuple[int, int], ...]
     duplicate: bool
+
+
+class HearRest(NamedTuple):
+    """Feed the machine with this: receipts of which the first has to be judged anew, after those before it."""
+
+    event: Persisted
 
 
 class Flushed(NamedTuple):

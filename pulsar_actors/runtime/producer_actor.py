@@ -6,6 +6,7 @@ delay, unless somebody flushes: a blocking send does, for there is nothing to wa
 """
 
 from collections.abc import Collection, Sequence
+from itertools import groupby
 from typing import Any, ClassVar, NamedTuple
 
 from pulsar_actors.exceptions import InternalError, InvalidArgument, MessageTooBig, PulsarException
@@ -23,6 +24,7 @@ from pulsar_actors.machines.producer_events import (
     CreateTimedOut,
     Flush,
     Flushed,
+    HearRest,
     Opened,
     Persisted,
     Publish,
@@ -108,15 +110,16 @@ class ProducerActor(BindingActor[Producer]):
         self.feed(Attached(message.number))
 
     def hear(self, commands: tuple[tuple[Any, memoryview], ...]) -> None:
-        """Take receipts and refusals, and the end of the binding."""
-        for command, _ in commands:
-            number = self.machine.connection
-            if isinstance(command, CommandSendReceipt):
-                self.feed(Persisted(number, command))
-            elif isinstance(command, CommandSendError):
-                self.feed(SendRefused(number, command))
-            else:
-                self.hear_closing(command)
+        """Take receipts, as many as come together, and refusals, and the end of the binding."""
+        for are_receipts, group in groupby(commands, _is_receipt):
+            if are_receipts:
+                self.feed(Persisted(self.machine.connection, tuple(command for command, _ in group)))
+                continue
+            for command, _ in group:
+                if isinstance(command, CommandSendError):
+                    self.feed(SendRefused(self.machine.connection, command))
+                else:
+                    self.hear_closing(command)
 
     def before_closing(self) -> None:
         """Send what is in the outbox, and refuse more: somebody who goes on sending would keep this busy for ever."""
@@ -285,6 +288,9 @@ class ProducerActor(BindingActor[Producer]):
         else:
             super()._fail(effect)
 
+    def _hear_rest(self, effect: HearRest) -> None:
+        self.feed(effect.event)
+
     def _flushed(self, effect: Flushed) -> None:
         done = effect.token
         assert is_promise(done)  # noqa: S101 - the token of a flush
@@ -301,6 +307,7 @@ class ProducerActor(BindingActor[Producer]):
         Opened: _opened,
         Complete: _complete_batch,
         Fail: _fail,
+        HearRest: _hear_rest,
         Flushed: _flushed,
     }
 
@@ -313,6 +320,10 @@ def _alone(messages: Sequence[Outgoing]) -> Collection[int]:
     if not any(map(ALONE, messages)):
         return ()
     return {place for place, message in enumerate(messages) if message[2] is not None}
+
+
+def _is_receipt(heard: tuple[Any, memoryview]) -> bool:
+    return isinstance(heard[0], CommandSendReceipt)
 
 
 def _key(message: Outgoing) -> object:

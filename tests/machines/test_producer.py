@@ -60,6 +60,7 @@ from pulsar_actors.machines.producer_events import (
     CreateTimedOut,
     Flush,
     Flushed,
+    HearRest,
     Opened,
     Persisted,
     Publish,
@@ -155,7 +156,12 @@ class Stage:
     def receipt(self, sequence_id: int, ledger: int = 5, entry: int = 9) -> list[Any]:
         where = MessageIdData(ledgerId=ledger, entryId=entry)
         command = CommandSendReceipt(producer_id=7, sequence_id=sequence_id, message_id=where)
-        return self.tell(Persisted(self.connection, command))
+        return self.tell(Persisted(self.connection, (command,)))
+
+    def receipts(self, *sequence_ids: int) -> list[Any]:
+        where = MessageIdData(ledgerId=5, entryId=9)
+        commands = [CommandSendReceipt(producer_id=7, sequence_id=one, message_id=where) for one in sequence_ids]
+        return self.tell(Persisted(self.connection, tuple(commands)))
 
     def send_error(self, sequence_id: int, error: "ServerError.ValueType") -> list[Any]:
         command = CommandSendError(producer_id=7, sequence_id=sequence_id, error=error, message="no")
@@ -658,6 +664,25 @@ def test_a_chunked_message_completes_with_its_last_chunk() -> None:
     assert stage.receipt(0, 1, 2) == [Complete("a", ((1, 1), (1, 2)), duplicate=False)]
 
 
+def test_receipts_that_come_together_end_what_each_is_for() -> None:
+    stage = ready()
+    stage.publish("a", "b", "c", "d")
+    stage.tell(Flush("flush"))
+    assert tokens(stage.receipts(0, 0, 1, 2)) == ["a", "b", "c"], "one is an echo"
+    assert stage.receipts(3) == [Complete("d", ((5, 9),), duplicate=False), Flushed("flush")]
+
+
+def test_of_receipts_that_come_together_those_before_one_that_skips_the_head_count_and_that_one_drops_it() -> None:
+    stage = ready()
+    stage.publish("a", "b", "c", "d")
+    *ended, rest = stage.receipts(0, 1, 3)
+    assert tokens(ended) == ["a", "b"]
+    assert isinstance(rest, HearRest)
+    assert [command.sequence_id for command in rest.event.commands] == [3]
+    assert isinstance(stage.tell(rest.event)[0], DropConnection)
+    assert stage.machine.state is State.WAITING
+
+
 def test_a_repeated_receipt_is_ignored() -> None:
     stage = ready()
     stage.publish("a", "b")
@@ -685,7 +710,7 @@ def test_a_receipt_over_an_earlier_connection_is_ignored() -> None:
     stage.lose()
     rebind(stage)
     late = CommandSendReceipt(producer_id=7, sequence_id=0, message_id=MessageIdData(ledgerId=1, entryId=1))
-    assert stage.tell(Persisted(1, late)) == []
+    assert stage.tell(Persisted(1, (late,))) == []
     assert tokens(stage.receipt(0)) == ["a"]
 
 

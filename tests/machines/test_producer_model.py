@@ -55,6 +55,7 @@ from pulsar_actors.machines.producer_events import (
     CreateTimedOut,
     Flush,
     Flushed,
+    HearRest,
     Opened,
     Persisted,
     Publish,
@@ -170,7 +171,10 @@ class AnyProducer(RuleBasedStateMachine):
         if isinstance(event, RAISES_DOUBT):
             self.failure = ""
         for effect in self.machine.handle(event, self.now):
-            self.perform(effect)
+            if isinstance(effect, HearRest):
+                self.tell(effect.event, alone=alone)
+            else:
+                self.perform(effect)
         self.in_the_middle = False
 
     def perform(self, effect: Any) -> None:
@@ -415,14 +419,18 @@ class AnyProducer(RuleBasedStateMachine):
         self.tell(Migrated(self.connection, command))
 
     @precondition(lambda self: self.written)
-    @rule(data=st.data(), place=st.sampled_from([0, 0, 0, 0, 1, -1]), last=st.booleans())
-    def broker_stores(self, data: st.DataObject, place: int, *, last: bool) -> None:
+    @rule(
+        data=st.data(),
+        places=st.sampled_from([[0], [0], [0], [1], [-1], [0, 1], [0, 1, 2], [0, 0, 1], [0, 2]]),
+        last=st.booleans(),
+    )
+    def broker_stores(self, data: st.DataObject, places: list[int], *, last: bool) -> None:
         connection = data.draw(st.sampled_from(sorted(self.written)))
-        item = self.written_item(connection, place)
         where = MessageIdData(ledgerId=1, entryId=2)
-        sequence_id = item.last if last else item.first
-        command = CommandSendReceipt(producer_id=1, sequence_id=sequence_id, message_id=where)
-        self.tell(Persisted(connection, command))
+        items = [self.written_item(connection, place) for place in places]
+        ids = [item.last if last else item.first for item in items]
+        commands = [CommandSendReceipt(producer_id=1, sequence_id=one, message_id=where) for one in ids]
+        self.tell(Persisted(connection, tuple(commands)))
 
     @precondition(lambda self: self.written)
     @rule(error=st.sampled_from(SEND_ERRORS), place=st.integers(-1, 1), corrupt=st.booleans())
@@ -493,7 +501,7 @@ def test_every_promise_of_a_producer_holds() -> None:
 
 
 def complete_twice(self: Producer, event: Persisted, now: float) -> list[Any]:
-    return [*self.match_receipt(event, now)] * 2
+    return [*self.match_receipts(event, now)] * 2
 
 
 def create_in_an_old_epoch(self: Producer, event: Attached, now: float) -> list[Any]:
@@ -515,7 +523,7 @@ FURTHER: dict[str, Callable[..., Any]] = {
 
 # fmt: off
 FAULTS = [
-    fault(Persisted, State.READY, "match_receipt", {"does": "complete_twice"},
+    fault(Persisted, State.READY, "match_receipts", {"does": "complete_twice"},
           "ended twice", "publish", "broker_stores"),
     fault(Publish, State.WAITING, "keep", {"does": "turn_away"},
           "ended out of turn", "publish", "lose_connection"),
