@@ -1,0 +1,70 @@
+"""A client under measurement, in a process of its own, that does what it is asked, one thing after the other."""
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+from types import TracebackType
+from typing import Any, Final
+
+from jars import Unavailable, jars, tool
+
+HERE: Final = Path(__file__).parent
+JAVA_VERSION: Final = "4.2.4"
+JAVA_CACHE: Final = Path.home() / ".cache" / "pulsar_actors" / f"client-{JAVA_VERSION}"
+JAVA_POM: Final = f"""<project xmlns="http://maven.apache.org/POM/4.0.0">
+  <modelVersion>4.0.0</modelVersion>
+  <groupId>pulsar.actors</groupId>
+  <artifactId>client-under-measurement</artifactId>
+  <version>1</version>
+  <dependencies><dependency>
+    <groupId>org.apache.pulsar</groupId><artifactId>pulsar-client</artifactId><version>{JAVA_VERSION}</version>
+  </dependency><dependency>
+    <groupId>org.slf4j</groupId><artifactId>slf4j-nop</artifactId><version>2.0.17</version>
+  </dependency></dependencies>
+</project>
+"""
+CLIENTS: Final = ("ours", "official", "java")
+
+
+def command(client: str) -> list[str]:
+    """Give the command of a client; Unavailable says what is missing."""
+    if client == "java":
+        classes = f"{jars(JAVA_CACHE, JAVA_POM)}/*"
+        return [tool("java"), "-Xms512m", "-Xmx2g", "-cp", classes, str(HERE / "workers" / "JavaWorker.java")]
+    module = {"ours": "pulsar_actors", "official": "pulsar"}[client]
+    return [sys.executable, str(HERE / "workers" / "python_worker.py"), module]
+
+
+class Worker:
+    """One client's process, as long as the `with` block; it ends when its standard input does."""
+
+    def __init__(self, client: str) -> None:
+        self.client = client
+        self._command = command(client)
+
+    def __enter__(self) -> "Worker":
+        self._process = subprocess.Popen(self._command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)  # noqa: S603 - our own words
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._process.communicate()
+
+    def ask(self, **request: Any) -> dict[str, Any]:
+        """Have it do something, and give its answer."""
+        assert self._process.stdin is not None
+        assert self._process.stdout is not None
+        self._process.stdin.write(json.dumps(request) + "\n")
+        self._process.stdin.flush()
+        line = self._process.stdout.readline()
+        if not line:
+            raise RuntimeError(
+                f"the {self.client} client ended in the middle of {request['do']}; what it said is above"
+            )
+        answer: dict[str, Any] = json.loads(line)
+        return answer
+
+
+__all__ = ["CLIENTS", "Unavailable", "Worker"]

@@ -1,0 +1,173 @@
+"""Compare this client with the official Python client and the Java client, side by side on one real broker.
+
+    python tests/benchmarks/compare.py [--alternations 7] [--only WORDS]
+
+It starts an Apache Pulsar and a process of each client, and lets them take turns, contest by contest, so that whatever
+else the machine does meets all of them. It writes `docs/benchmarks.md` and `docs/benchmarks.svg`; there is no figure in
+these that was not measured in the run. Java, Maven and `pulsar-client` have to be there; it takes about half an hour.
+"""
+
+import argparse
+import contextlib
+import os
+import platform
+import sys
+import tempfile
+import uuid
+from collections.abc import Iterator, Sequence
+from datetime import datetime, timezone
+from importlib.metadata import version
+from pathlib import Path
+from typing import Any
+
+ROOT = Path(__file__).resolve().parents[2]
+sys.path[:0] = [str(ROOT), str(ROOT / "tests" / "real_broker")]
+
+from client_process import CLIENTS, JAVA_VERSION, Worker  # noqa: E402
+from contests import CONTESTS, DEFAULTS, Contest  # noqa: E402
+from measured import Line, percentile  # noqa: E402
+from ratio_picture import picture  # noqa: E402
+from ratio_table import table  # noqa: E402
+from standalone import Standalone  # noqa: E402
+
+WARM_UP = 1
+"""Turns of each client before those that count."""
+
+
+def new_topic() -> str:
+    return f"persistent://public/default/measured-{uuid.uuid4().hex[:12]}"
+
+
+class Comparison:
+    """The workers, and what they are asked in turn."""
+
+    def __init__(self, workers: dict[str, Worker], alternations: int, *, defaults: bool) -> None:
+        self._workers = workers
+        self._alternations = alternations
+        self._defaults = defaults
+
+    def lines_of(self, contest: Contest) -> list[Line]:
+        """Let all clients take their turns, and give what came of it."""
+        clients = [name for name in self._workers if not (contest.python_only and name == "java")]
+        answers: dict[str, list[dict[str, Any]]] = {client: [] for client in clients}
+        for turn in range(WARM_UP + self._alternations):
+            for client in clients:
+                answer = self._turn(contest, client)
+                if turn >= WARM_UP:
+                    answers[client].append(answer)
+        if contest.unit == "ms":
+            return [self._line_of_times(contest, answers, percent) for percent in (50, 99)]
+        rates = {client: [one["messages"] / one["seconds"] for one in answers[client]] for client in clients}
+        cpu = {client: [one["cpu"] / one["messages"] * 1e6 for one in answers[client]] for client in clients}
+        return [Line(contest.name, contest.unit, rates, cpu, contest.targets)]
+
+    def _line_of_times(self, contest: Contest, answers: dict[str, list[dict[str, Any]]], percent: int) -> Line:
+        values = {client: [percentile(one["times"], percent) * 1e3 for one in each] for client, each in answers.items()}
+        return Line(f"{contest.name}, p{percent}", contest.unit, values, {}, contest.targets)
+
+    def _turn(self, contest: Contest, client: str) -> dict[str, Any]:
+        messages = int(contest.messages * (contest.slow if client == "official" else 1))
+        ask = dict(contest.ask)
+        if self._defaults and ask["do"] != "consume":
+            ask["options"] = DEFAULTS
+        if contest.fill is None and ask["do"] == "produce":
+            return self._workers[client].ask(
+                topics=[new_topic() for _ in range(contest.topics)], messages=messages, **ask
+            )
+        topic = new_topic()
+        if contest.fill is not None:
+            self._workers["ours"].ask(do="produce", topics=[topic], messages=messages, **contest.fill)
+        return self._workers[client].ask(topic=topic, messages=messages, **ask)
+
+
+@contextlib.contextmanager
+def broker() -> Iterator[str]:
+    """Start an Apache Pulsar."""
+    with tempfile.TemporaryDirectory() as folder:
+        standalone = Standalone(Path(folder))
+        standalone.start()
+        try:
+            yield standalone.service_url
+        finally:
+            standalone.kill()
+
+
+@contextlib.contextmanager
+def workers(service_url: str) -> Iterator[dict[str, Worker]]:
+    """Start all clients, connected."""
+    with contextlib.ExitStack() as stack:
+        running = {client: stack.enter_context(Worker(client)) for client in CLIENTS}
+        for worker in running.values():
+            worker.ask(do="connect", url=service_url)
+        yield running
+
+
+def machine() -> str:
+    """Describe where it was measured."""
+    processors = [
+        line.partition(":")[2].strip() for line in _lines_of("/proc/cpuinfo") if line.startswith("model name")
+    ]
+    kind = processors[0] if processors else platform.machine()
+    return (
+        f"{os.cpu_count()} x {kind}; {platform.system()} {platform.release()}; Python {platform.python_version()}; "
+        f"pulsar-client {version('pulsar-client')}; Java client and broker {JAVA_VERSION}"
+    )
+
+
+def _lines_of(path: str) -> Sequence[str]:
+    try:
+        return Path(path).read_text().splitlines()
+    except OSError:
+        return []
+
+
+def page(best: Sequence[Line], defaults: Sequence[Line], memory: dict[str, float], alternations: int) -> str:
+    """Write the page."""
+    peaks = ", ".join(f"{client} {size / 2**20:,.0f} MiB" for client, size in memory.items())
+    today = datetime.now(timezone.utc).date().isoformat()
+    return f"""# Measured, side by side
+
+Written on {today} by `python tests/benchmarks/compare.py`; the clients took turns on one broker: {machine()}.
+
+Medians of {alternations} turns each, with the least and the most of them. A ratio is above 1 where ours is better; what
+is wanted of it stands behind it. CPU is that of the client's whole process, for a message.
+
+![the ratios](benchmarks.svg)
+
+## The same settings for all, those with which each is at its best
+
+{table(best)}
+Peak memory of each process over all of this: {peaks}.
+
+## Each client's own defaults
+
+{table(defaults)}"""
+
+
+def main(arguments: Sequence[str]) -> int:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--alternations", type=int, default=7)
+    parser.add_argument("--only", default="", help="contests with these words in their names; writes no page")
+    given = parser.parse_args(arguments)
+    chosen = [contest for contest in CONTESTS if given.only in contest.name]
+    with broker() as service_url, workers(service_url) as running:
+        found: dict[bool, list[Line]] = {}
+        for defaults in (False, True):
+            comparison = Comparison(running, given.alternations, defaults=defaults)
+            found[defaults] = []
+            for contest in chosen:
+                if defaults and contest.ask["do"] == "produce" and contest is not CONTESTS[0]:
+                    continue  # their settings are what tells them apart
+                lines = comparison.lines_of(contest)
+                found[defaults] += lines
+                print("\n".join(table(lines).splitlines()[2:]), flush=True)
+        memory = {client: worker.ask(do="memory")["bytes"] for client, worker in running.items()}
+    if not given.only:
+        docs = ROOT / "docs"
+        (docs / "benchmarks.md").write_text(page(found[False], found[True], memory, given.alternations))
+        (docs / "benchmarks.svg").write_text(picture(found[False]))
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

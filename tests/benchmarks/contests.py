@@ -1,0 +1,110 @@
+"""What is compared: a table of contests, and what each asks of a client.
+
+All clients get the same settings, those with which each of them is at its best, and in a second run none at all, where
+each has its own defaults. The one setting that stays is that a full queue is waited for, as nothing can be measured
+otherwise. `targets` are the ratios that we hold ourselves to, against the official Python client and the Java client.
+"""
+
+import json
+from typing import Any, Final, NamedTuple
+
+BEST: Final[dict[str, Any]] = {
+    "batching_enabled": True,
+    "batching_max_publish_delay_ms": 1,
+    "batching_max_messages": 1000,
+    "max_pending_messages": 10_000,
+    "block_if_queue_full": True,
+}
+DEFAULTS: Final[dict[str, Any]] = {"block_if_queue_full": True}
+UNBATCHED: Final = {**BEST, "batching_enabled": False}
+
+HUNDRED: Final = "x" * 100
+TEXT: Final = json.dumps([{"id": at, "name": f"item {at}", "price": at * 1.25, "tags": ["a", "b"]} for at in range(40)])
+PROPERTIES: Final = {"region": "north", "attempt": "1", "trace": "5b0cd1f2"}
+
+
+class Contest(NamedTuple):
+    """One line of the table.
+
+    `ask` goes to a worker, with a topic and a number of messages. Of a `consume`, `fill` says what is there before. A
+    client that takes long for a message is asked for fewer: `slow` of `messages`.
+    """
+
+    name: str
+    unit: str
+    messages: int
+    slow: float
+    ask: dict[str, Any]
+    fill: dict[str, Any] | None = None
+    targets: tuple[float | None, float | None] = (None, None)
+    topics: int = 1
+    python_only: bool = False
+
+
+def _produce(  # noqa: PLR0913 - a line of the table
+    name: str,
+    messages: int,
+    targets: tuple[float | None, float | None],
+    *,
+    topics: int = 1,
+    python_only: bool = False,
+    slow: float = 0.1,
+    **ask: Any,
+) -> Contest:
+    whole = {"do": "produce", "payload": HUNDRED, "options": BEST, **ask}
+    return Contest(name, "msg/s", messages, slow, whole, None, targets, topics, python_only)
+
+
+def _consume(name: str, targets: tuple[float | None, float | None], mode: str = "receive", **fill: Any) -> Contest:
+    whole = {"payload": HUNDRED, "options": BEST, **fill}
+    return Contest(name, "msg/s", 200_000, 1.0, {"do": "consume", "mode": mode, "options": {}}, whole, targets)
+
+
+def _timed(
+    name: str, messages: int, targets: tuple[float | None, float | None], *, python_only: bool = False, **ask: Any
+) -> Contest:
+    whole = {"payload": HUNDRED, "options": UNBATCHED, **ask}
+    return Contest(name, "ms", messages, 1.0, whole, None, targets, python_only=python_only)
+
+
+def _squeezed(codec: str) -> dict[str, Any]:
+    return {"payload": TEXT[:1024], "options": {**BEST, "compression_type": codec}}
+
+
+CONTESTS: Final = (
+    _produce("produce, batched, callback", 500_000, (30, 1)),
+    _produce("produce, key and 3 properties", 200_000, (10, None), key="customer-4711", properties=PROPERTIES),
+    _produce("produce, batching off", 60_000, (6, None), slow=0.3, options=UNBATCHED),
+    _produce("produce, futures", 200_000, (12, None), mode="future", python_only=True),
+    _produce("produce, 1 KB", 200_000, (5, None), slow=0.2, payload="x" * 1024),
+    _produce(
+        "produce, 64 KB",
+        5000,
+        (1.6, None),
+        slow=1.0,
+        payload="x" * 65536,
+        options={**BEST, "max_pending_messages": 500},
+    ),
+    *(
+        _produce(f"produce, {codec}", 100_000, (3, None), slow=0.3, **_squeezed(codec))
+        for codec in ("LZ4", "ZLib", "ZSTD")
+    ),
+    _produce("produce, 8 threads", 400_000, (10, None), threads=8, python_only=True),
+    _produce("produce, 100 topics", 200_000, (10, None), topics=100),
+    _consume("receive, data, acknowledge", (4.5, 1)),
+    _consume("receive, batches of 10", (3, None), options={**BEST, "batching_max_messages": 10}),
+    _consume("receive, key and 3 properties", (3, None), key="customer-4711", properties=PROPERTIES),
+    _consume("listener", (2, None), mode="listener"),
+    *(_consume(f"receive, {codec}", (3, None), **_squeezed(codec)) for codec in ("LZ4", "ZLib", "ZSTD")),
+    _timed("sync send, batching off", 500, (1, 1), do="sync"),
+    _timed(
+        "sync send, batching on",
+        300,
+        (1, 1),
+        do="sync",
+        options={"batching_enabled": True, "batching_max_publish_delay_ms": 10},
+    ),
+    _timed("sync send beside a busy thread", 200, (1, None), do="sync", busy=True, python_only=True),
+    _timed("end to end, 1,000/s", 2000, (1, None), do="latency", rate=1000, options=BEST),
+    _timed("end to end, 10,000/s", 20_000, (1, None), do="latency", rate=10_000, options=BEST),
+)

@@ -1,0 +1,48 @@
+"""What was measured, and what it comes to: medians, spreads, and ratios between clients.
+
+A ratio is above 1 where ours is better: more messages a second, or less time.
+"""
+
+import statistics
+from collections.abc import Sequence
+from typing import Final, NamedTuple
+
+OURS: Final = "ours"
+HIGHER_IS_BETTER: Final = {"msg/s"}
+
+
+class Line(NamedTuple):
+    """One line of the table: the values of each client, one for each alternation, and its CPU time for a message.
+
+    `targets` are the ratios to the official client and the Java client that are wanted, None where none is.
+    """
+
+    name: str
+    unit: str
+    values: dict[str, list[float]]
+    cpu_microseconds: dict[str, list[float]]
+    targets: tuple[float | None, float | None] = (None, None)
+
+    def median(self, client: str) -> float | None:
+        """Give a client's median, if it was measured."""
+        return statistics.median(self.values[client]) if self.values.get(client) else None
+
+    def spread(self, client: str) -> tuple[float, float]:
+        """Give the least and the most."""
+        return min(self.values[client]), max(self.values[client])
+
+    def cpu(self, client: str) -> float | None:
+        """Give the median of the CPU time, if it was measured."""
+        return statistics.median(self.cpu_microseconds[client]) if self.cpu_microseconds.get(client) else None
+
+    def ratio(self, to: str) -> float | None:
+        """Tell how many times as good as another client ours is, by the medians."""
+        ours, other = self.median(OURS), self.median(to)
+        if ours is None or other is None:
+            return None
+        return ours / other if self.unit in HIGHER_IS_BETTER else other / ours
+
+
+def percentile(times: Sequence[float], percent: float) -> float:
+    """Give the time that so many of a hundred do not exceed."""
+    return sorted(times)[min(len(times) - 1, int(len(times) * percent / 100))]

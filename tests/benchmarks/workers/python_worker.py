@@ -1,0 +1,224 @@
+"""One Python client under measurement: `python python_worker.py pulsar_actors`, or `pulsar` for the official one.
+
+It reads a JSON object from each line of its standard input, does what that says, and answers with one. Both clients run
+the same lines: what is measured is what a program written for either of them gets. Times are seconds, and those of a
+whole run are from its first call to the last receipt or message.
+"""
+
+import gc
+import importlib
+import itertools
+import json
+import logging
+import resource
+import sys
+import threading
+import time
+from collections.abc import Callable
+from typing import Any
+
+PATIENCE_MS = 60_000
+
+
+class Measured:
+    """The wall and CPU seconds of a block."""
+
+    def __enter__(self) -> "Measured":
+        gc.collect()
+        self._cpu, self._wall = time.process_time(), time.perf_counter()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.seconds = time.perf_counter() - self._wall
+        self.cpu = time.process_time() - self._cpu
+
+
+class Worker:
+    """One client and what can be asked of it."""
+
+    def __init__(self, module: str) -> None:
+        self.pulsar = importlib.import_module(module)
+        silent = logging.getLogger("silent")
+        silent.setLevel(logging.CRITICAL + 1)
+        self._silent = silent
+        self.client: Any = None
+
+    def connect(self, ask: dict[str, Any]) -> dict[str, Any]:
+        self.client = self.pulsar.Client(ask["url"], logger=self._silent)
+        return {}
+
+    def produce(self, ask: dict[str, Any]) -> dict[str, Any]:
+        """Send so many messages to topics in turn; each thread sends its share."""
+        producers = [self._producer(topic, ask["options"]) for topic in ask["topics"]]
+        fields: dict[str, Any] = {}
+        if "key" in ask:
+            fields["partition_key"] = ask["key"]
+        if "properties" in ask:
+            fields["properties"] = ask["properties"]
+        send = {"callback": self._send_called_back, "future": self._send_futures}[ask.get("mode", "callback")]
+        threads = ask.get("threads", 1)
+        share = ask["messages"] // threads
+        given = (producers, share, ask["payload"].encode(), fields)
+        with Measured() as took:
+            if threads == 1:
+                send(*given)
+            else:
+                everybody = [threading.Thread(target=send, args=given) for _ in range(threads)]
+                for each in everybody:
+                    each.start()
+                for each in everybody:
+                    each.join()
+        for each in producers:
+            each.close()
+        return {"messages": share * threads, "seconds": took.seconds, "cpu": took.cpu}
+
+    def _send_called_back(self, producers: list[Any], messages: int, payload: bytes, fields: dict[str, Any]) -> None:
+        done, ok, failures = threading.Event(), self.pulsar.Result.Ok, list[Any]()
+        left = itertools.count(messages - 1, -1)
+
+        def stored(result: Any, _: Any) -> None:
+            if result != ok:
+                failures.append(result)
+            if not next(left):
+                done.set()
+
+        if len(producers) == 1:
+            send = producers[0].send_async
+            for _ in range(messages):
+                send(payload, stored, **fields)
+        else:
+            sends = itertools.cycle([producer.send_async for producer in producers])
+            for _ in range(messages):
+                next(sends)(payload, stored, **fields)
+        if not done.wait(PATIENCE_MS / 1e3):
+            raise TimeoutError("not all was stored")
+        if failures:
+            raise RuntimeError(f"{len(failures)} failed, the first with {failures[0]}")
+
+    def _send_futures(self, producers: list[Any], messages: int, payload: bytes, fields: dict[str, Any]) -> None:
+        """Have a future for each message: the client's own, or, where it has none, one that a callback completes."""
+        (producer,) = producers
+        if hasattr(self.pulsar.Producer, "send_async") and self.pulsar.__name__ == "pulsar_actors":
+            futures = [producer.send_async(payload, None, **fields) for _ in range(messages)]
+        else:
+            from concurrent.futures import Future  # noqa: PLC0415 - ours does not need it
+
+            futures = []
+            for _ in range(messages):
+                future: Future[Any] = Future()
+                futures.append(future)
+                producer.send_async(
+                    payload, lambda _, message_id, future=future: future.set_result(message_id), **fields
+                )
+        for each in futures:
+            each.result(PATIENCE_MS / 1e3)
+
+    def sync(self, ask: dict[str, Any]) -> dict[str, Any]:
+        """Send one after the other; beside a thread that computes all the time, if asked."""
+        producer, busy = self._producer(ask["topic"], ask["options"]), ask.get("busy", False)
+        over = threading.Event()
+
+        def compute() -> None:
+            while not over.is_set():
+                sum(range(1000))
+
+        other = threading.Thread(target=compute)
+        if busy:
+            other.start()
+        content, times = ask["payload"].encode(), []
+        for _ in range(ask["messages"]):
+            began = time.perf_counter()
+            producer.send(content)
+            times.append(time.perf_counter() - began)
+        over.set()
+        if busy:
+            other.join()
+        producer.close()
+        return {"times": times}
+
+    def consume(self, ask: dict[str, Any]) -> dict[str, Any]:
+        """Receive and acknowledge so many messages that are there."""
+        consume = {"receive": self._receive, "listener": self._listen}[ask.get("mode", "receive")]
+        with Measured() as took:
+            octets = consume(ask["topic"], ask["messages"], ask["options"])
+        return {"messages": ask["messages"], "seconds": took.seconds, "cpu": took.cpu, "octets": octets}
+
+    def _receive(self, topic: str, messages: int, options: dict[str, Any]) -> int:
+        consumer = self._consumer(topic, options)
+        receive, acknowledge, octets = consumer.receive, consumer.acknowledge, 0
+        for _ in range(messages):
+            message = receive(PATIENCE_MS)
+            octets += len(message.data())
+            acknowledge(message)
+        consumer.close()
+        return octets
+
+    def _listen(self, topic: str, messages: int, options: dict[str, Any]) -> int:
+        done, left, octets = threading.Event(), itertools.count(messages - 1, -1), [0]
+
+        def hear(consumer: Any, message: Any) -> None:
+            octets[0] += len(message.data())
+            consumer.acknowledge(message)
+            if not next(left):
+                done.set()
+
+        consumer = self._consumer(topic, options, message_listener=hear)
+        if not done.wait(PATIENCE_MS / 1e3):
+            raise TimeoutError("not all has come")
+        consumer.close()
+        return octets[0]
+
+    def latency(self, ask: dict[str, Any]) -> dict[str, Any]:
+        """Send at a rate and receive, and time each message from when it was due."""
+        messages, rate, payload = ask["messages"], ask["rate"], ask["payload"]
+        consumer = self._consumer(ask["topic"], {})
+        producer = self._producer(ask["topic"], ask["options"])
+        times: list[float] = []
+
+        def receive() -> None:
+            for _ in range(messages):
+                message = consumer.receive(PATIENCE_MS)
+                times.append(time.perf_counter() - float(message.data()[:20]))
+                consumer.acknowledge(message)
+
+        receiver = threading.Thread(target=receive)
+        receiver.start()
+        start = time.perf_counter() + 0.2
+        for number in range(messages):
+            due = start + number / rate
+            while (wait := due - time.perf_counter()) > 0:
+                time.sleep(wait)
+            producer.send_async((f"{due:.7f}".rjust(20) + payload[20:]).encode(), lambda *_: None)
+        receiver.join()
+        consumer.close()
+        producer.close()
+        return {"times": times}
+
+    def memory(self, _: dict[str, Any]) -> dict[str, Any]:
+        """Tell the most memory that the process has had, in bytes."""
+        return {"bytes": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024}
+
+    def _producer(self, topic: str, options: dict[str, Any]) -> Any:
+        return self.client.create_producer(topic, **self._named(options))
+
+    def _consumer(self, topic: str, options: dict[str, Any], **more: Any) -> Any:
+        earliest = self.pulsar.InitialPosition.Earliest
+        return self.client.subscribe(topic, "measured", initial_position=earliest, **self._named(options), **more)
+
+    def _named(self, options: dict[str, Any]) -> dict[str, Any]:
+        """Give options with their enums in place of names."""
+        if "compression_type" not in options:
+            return options
+        return {**options, "compression_type": getattr(self.pulsar.CompressionType, options["compression_type"])}
+
+
+def main(module: str) -> None:
+    worker = Worker(module)
+    for line in sys.stdin:
+        request = json.loads(line)
+        do: Callable[[dict[str, Any]], dict[str, Any]] = getattr(worker, request["do"])
+        print(json.dumps(do(request)), flush=True)
+
+
+if __name__ == "__main__":
+    main(sys.argv[1])
