@@ -53,7 +53,7 @@ def test_the_warm_up_does_not_count() -> None:
     assert warm[-1]
     assert watch.warm_up() == pytest.approx(0.05, abs=1)
     assert watch.interval().messages == len(report.said) - sum(
-        line.since_start <= watch.warm_up() for line in report.said
+        line.since_start < watch.warm_up() for line in report.said
     )
 
 
