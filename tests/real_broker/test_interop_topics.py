@@ -38,7 +38,8 @@ ways = pytest.mark.parametrize(
 @pytest.fixture
 def three(new_topic: Callable[..., str], namespace: str, admin: Admin) -> list[str]:
     """Topics in a namespace of their own."""
-    topics = [f"{new_topic(namespace)}-{letter}" for letter in "abc"]
+    name = new_topic(namespace)
+    topics = [f"{name}-{letter}" for letter in "abc"]  # in the order of the alphabet
     for each in topics:
         admin.create(each)
     return topics

@@ -14,7 +14,8 @@ import pulsar_actors
 @pytest.fixture
 def three(client: Any, new_topic: Callable[..., str], namespace: str) -> list[str]:
     """Topics that exist, in a namespace of their own."""
-    topics = [f"{new_topic(namespace)}-{letter}" for letter in "abc"]
+    name = new_topic(namespace)
+    topics = [f"{name}-{letter}" for letter in "abc"]  # in the order of the alphabet
     for each in topics:
         client.create_producer(each).close()
     return topics
