@@ -43,9 +43,7 @@ class AckBox:
         full: int = MAX_ENTRIES,
         moment: float = MOMENT,
     ) -> None:
-        self._left: list[
-            Any
-        ] = []  # of two places each: a Left and -1, or an Opened and the index of one of its messages
+        self._left: list[Any] = []  # two places each: a Left and -1, or an Opened and the index of a message
         self._tell = tell
         self._full = 2 * full
         self._moment = moment

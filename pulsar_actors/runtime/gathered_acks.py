@@ -43,30 +43,29 @@ class _Gathering:
 
 def gathered(owners: Sequence[Opened | Left], indexes: Sequence[int]) -> list[Acknowledge | AcknowledgeUpTo]:
     """Give the events: each owner is an entry, of which the index is acknowledged, or says all by itself."""
-    events: list[Acknowledge | AcknowledgeUpTo] = []
-    gathering: _Gathering | None = None
+    gatherings: list[_Gathering | AcknowledgeUpTo] = []
     start, count = 0, len(owners)
     while start < count:
         owner = owners[start]
         stop = start + 1
         while stop < count and owners[stop] is owner:
             stop += 1
-        generation = owner[0] if isinstance(owner, tuple) else owner.generation
-        if gathering is not None and gathering.generation != generation:
-            events.append(gathering.event())
-            gathering = None
         if isinstance(owner, tuple) and owner[2]:
-            if gathering is not None:
-                events.append(gathering.event())
-                gathering = None
-            events.append(_up_to(owner))
+            gatherings.append(_up_to(owner))
         else:
-            gathering = gathering or _Gathering(generation)
-            _gather(gathering, owner, indexes[start:stop])
+            _gather(_last_of(gatherings, owner), owner, indexes[start:stop])
         start = stop
-    if gathering is not None:
-        events.append(gathering.event())
-    return events
+    return [each.event() if isinstance(each, _Gathering) else each for each in gatherings]
+
+
+def _last_of(gatherings: list[_Gathering | AcknowledgeUpTo], owner: Opened | Left) -> _Gathering:
+    """Give the last gathering, if it is of the owner's generation; otherwise begin one."""
+    generation = owner[0] if isinstance(owner, tuple) else owner.generation
+    last = gatherings[-1] if gatherings else None
+    if not isinstance(last, _Gathering) or last.generation != generation:
+        last = _Gathering(generation)
+        gatherings.append(last)
+    return last
 
 
 def _gather(gathering: _Gathering, owner: Opened | Left, indexes: Sequence[int]) -> None:
