@@ -7,7 +7,8 @@ something is left that nobody will tell it of. That it is told of something twic
 
 What is in the box and what the producer has pending counts, together, against its limit. Callers who come close to it
 take turns, by a lock, so that they do not pass it together; the actor takes the lock when it moves messages from the
-one to the other. More than `CLOSE` callers are not likely to meet between a look and an append.
+one to the other. A caller who looks while there is room, and whom the system then holds up until others have filled the
+box, passes the limit: by its one message, as it looks again before the next.
 """
 
 import sys

@@ -201,7 +201,7 @@ def test_connections_meet_faults_by_their_number(faults: Faults) -> None:
 
 def test_waiting_ends_when_the_fault_has_happened_so_often(faults: Faults) -> None:
     fault = faults.on(CommandSend, times=None).drop()
-    threads = [threading.Thread(target=faults.judge, args=(sent(),)) for _ in range(3)]
+    threads = [threading.Thread(target=faults.judge, args=(sent(),), daemon=True) for _ in range(3)]
     for thread in threads:
         thread.start()
     fault.wait(3)

@@ -107,7 +107,7 @@ def test_pulsars_own_ports_are_the_usual_ones() -> None:
 
 
 def test_it_waits_until_it_is_interrupted(monkeypatch: pytest.MonkeyPatch) -> None:
-    interrupter = threading.Thread(target=signal.pthread_kill, args=(threading.get_ident(), signal.SIGINT))
+    interrupter = threading.Thread(target=signal.pthread_kill, args=(threading.get_ident(), signal.SIGINT), daemon=True)
 
     class Interrupted(threading.Event):
         def wait(self, timeout: float | None = None) -> bool:

@@ -102,7 +102,7 @@ def test_several_threads_may_make_things_at_once(client: Client, topic: str) -> 
             producer.send(b"1")
             made.append(producer.topic())
 
-    threads = [threading.Thread(target=make, args=(number,)) for number in range(8)]
+    threads = [threading.Thread(target=make, args=(number,), daemon=True) for number in range(8)]
     for thread in threads:
         thread.start()
     for thread in threads:

@@ -147,7 +147,7 @@ def test_a_topic_that_migrates_while_its_producers_come_and_go_loses_nobody(
             begun.wait(SOON)
             old.migrate("t", new.service_url)
 
-        migrating = threading.Thread(target=migrate)
+        migrating = threading.Thread(target=migrate, daemon=True)
         migrating.start()
         for number in range(40):
             producer = client.create_producer("t")

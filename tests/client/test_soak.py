@@ -93,8 +93,11 @@ def test_whatever_fails_all_that_was_stored_is_received_and_nothing_is_left() ->
             for kind in KINDS
         ]
         threads = [
-            *(threading.Thread(target=publish, args=(client, tally, number)) for number in range(2)),
-            *(threading.Thread(target=receive, args=(each, tally.received[kind], dice)) for kind, each in consumers),
+            *(threading.Thread(target=publish, args=(client, tally, number), daemon=True) for number in range(2)),
+            *(
+                threading.Thread(target=receive, args=(each, tally.received[kind], dice), daemon=True)
+                for kind, each in consumers
+            ),
         ]
         for thread in threads:
             thread.start()

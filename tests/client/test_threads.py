@@ -364,8 +364,8 @@ def test_many_threads_share_one_producer_and_one_consumer(broker: EmbeddedBroker
                     consumer.acknowledge(message)
                     got.append(message.data())
 
-        threads = [threading.Thread(target=send, args=(number,)) for number in range(4)]
-        threads += [threading.Thread(target=receive) for _ in range(4)]
+        threads = [threading.Thread(target=send, args=(number,), daemon=True) for number in range(4)]
+        threads += [threading.Thread(target=receive, daemon=True) for _ in range(4)]
         for thread in threads:
             thread.start()
         until(lambda: len(got) == 2000)

@@ -307,7 +307,7 @@ def test_a_seek_that_meets_an_unload_is_not_refused_for_want_of_its_consumer(
     refusals: list[str] = []
     for _ in range(5):
         assert contents(receive(consumer, 1)) == [b"a"]
-        unloading = threading.Thread(target=admin.unload, args=(topic,))
+        unloading = threading.Thread(target=admin.unload, args=(topic,), daemon=True)
         unloading.start()
         try:
             consumer.seek(pulsar_actors.MessageId.earliest)

@@ -80,7 +80,7 @@ def test_a_broker_that_is_not_ready_in_time_is_ended(
 def test_two_who_find_no_jars_fetch_them_once(tmp_path: Path, programs: Path) -> None:
     calls = tmp_path / "calls"
     put(programs / "mvn", f"echo called >> {calls}; sleep 0.2; mkdir {tmp_path}/cache/partial")
-    threads = [threading.Thread(target=jars.jars, args=(tmp_path / "cache",)) for _ in range(3)]
+    threads = [threading.Thread(target=jars.jars, args=(tmp_path / "cache",), daemon=True) for _ in range(3)]
     for each in threads:
         each.start()
     for each in threads:

@@ -459,12 +459,12 @@ def test_a_future_is_served_with_what_a_caller_leaves_who_is_just_opening_an_ent
 
     opener: threading.Thread | None = None
     bench = Bench(interleaving=Interleaving(threading.Lock, stop_inside))
-    opener = threading.Thread(target=bench.queue.take)
+    opener = threading.Thread(target=bench.queue.take, daemon=True)
     bench.queue.add([letters(1, "ab")])
     future = bench.queue.promise()
     opener.start()
     assert inside.wait(20)
-    server = threading.Thread(target=bench.queue.serve)
+    server = threading.Thread(target=bench.queue.serve, daemon=True)
     server.start()
     server.join(0.05)  # it has looked, or waits for the lock
     go_on.set()

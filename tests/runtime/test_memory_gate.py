@@ -65,7 +65,7 @@ def test_threads_that_take_and_free_at_once_leave_nothing_behind() -> None:
             if gate.take(7):
                 gate.free(7)
 
-    threads = [threading.Thread(target=work) for _ in range(4)]
+    threads = [threading.Thread(target=work, daemon=True) for _ in range(4)]
     for thread in threads:
         thread.start()
     for thread in threads:

@@ -317,7 +317,7 @@ def test_a_thread_that_the_world_did_not_start_is_refused() -> None:
                 world.block(lambda: True)
             refused.append(misuse.value)
 
-        thread = threading.Thread(target=intrude, name="intruder")
+        thread = threading.Thread(target=intrude, name="intruder", daemon=True)
         thread.start()
         thread.join()
     assert "intruder is a thread that this world did not start" in str(refused[0])
