@@ -10,19 +10,19 @@ the producer, the time of publishing and the schema are the entry's.
 """
 
 from collections.abc import Callable, Sequence
-from typing import Any, Protocol
+from typing import Protocol
 
 from pulsar_actors.client.encryption_context import EncryptionContext
 from pulsar_actors.client.message_id import MessageId
 from pulsar_actors.machines.ledgers.generations import Generation
-from pulsar_actors.runtime.opened import Stored
+from pulsar_actors.wire.batch import Stored, metadata_of
 from pulsar_actors.wire.excerpt import excerpt
 from pulsar_actors.wire.message_id import MessageId as WireMessageId
 from pulsar_actors.wire.octets import Octets
 from pulsar_actors.wire.PulsarApi_pb2 import BrokerEntryMetadata, MessageMetadata, SingleMessageMetadata
-from pulsar_actors.wire.strings import parse, readable
+from pulsar_actors.wire.strings import readable
 
-__all__ = ["Message", "OpenedEntry", "messages_of", "opened_of", "place_of", "traits_of"]
+__all__ = ["Message", "OpenedEntry", "messages_of", "place_of", "traits_of"]
 
 
 class OpenedEntry(Protocol):
@@ -77,7 +77,7 @@ class Message:
     def __init__(
         self,
         payload: Octets,
-        stored: SingleMessageMetadata | bytes | None,
+        stored: Stored | None,
         opened: OpenedEntry,
         index: int,
     ) -> None:
@@ -178,20 +178,19 @@ class Message:
 
     def _own(self) -> SingleMessageMetadata | MessageMetadata:
         """Give the metadata that is about this message alone."""
-        stored = self._stored
-        if stored is None:
-            return self._opened.metadata
-        return parse(SingleMessageMetadata, stored) if isinstance(stored, bytes) else stored
+        return self._opened.metadata if self._stored is None else metadata_of(self._stored)
 
 
 _SHOWN = 40  # bytes of the payload
 
 
-def messages_of(stored: Sequence[Stored], opened: OpenedEntry, indexes: Sequence[int]) -> list[Message]:
+def messages_of(
+    stored: Sequence[Stored | None], payloads: Sequence[Octets], opened: OpenedEntry, indexes: Sequence[int]
+) -> list[Message]:
     """Make messages of an entry, in less time than a call for each would take."""
     # A function, as those below are, for users are to find nothing in the class that the official one lacks.
     new, messages = object.__new__, list[Message]()
-    for (metadata, payload), index in zip(stored, indexes, strict=True):
+    for metadata, payload, index in zip(stored, payloads, indexes, strict=True):
         message = new(Message)
         message._payload = payload  # noqa: SLF001  # pyright: ignore[reportPrivateUsage]
         message._stored = metadata  # noqa: SLF001  # pyright: ignore[reportPrivateUsage]
@@ -199,11 +198,6 @@ def messages_of(stored: Sequence[Stored], opened: OpenedEntry, indexes: Sequence
         message._index = index  # noqa: SLF001  # pyright: ignore[reportPrivateUsage]
         messages.append(message)
     return messages
-
-
-def opened_of(message: Message) -> tuple[Any, int]:
-    """Give the entry that the message is of, and its place there: what is acknowledged goes by these."""
-    return message._opened, message._index  # noqa: SLF001  # pyright: ignore[reportPrivateUsage]
 
 
 def place_of(message: Message) -> tuple[WireMessageId, Generation, str]:

@@ -17,7 +17,6 @@ from pulsar_actors.machines.ledgers.ack_groups import MAX_ENTRIES
 from pulsar_actors.machines.ledgers.generations import Generation
 from pulsar_actors.runtime.gathered_acks import Left, Receipt, gathered
 from pulsar_actors.runtime.interleaving import THREADS, Interleaving
-from pulsar_actors.runtime.opened import Opened
 from pulsar_actors.wire.message_id import MessageId
 
 MOMENT = 0.02
@@ -62,10 +61,10 @@ class AckBox:
         """Leave one for a message and all before it."""
         self._leave((generation, message_id, True, receipt))
 
-    def acknowledge_opened(self, opened: Opened, index: int) -> None:
-        """Leave one for a message of an entry, as most are: two appends in one, and nothing is made."""
+    def acknowledge_opened(self, opened: object, index: int) -> None:
+        """Leave one for a message of an `Opened`, as most are: two appends in one, and nothing is made."""
         left = self._left
-        left += (opened, index)
+        left.extend((opened, index))
         if not self._told or len(left) == self._full:
             self._tell_of_it()
 
@@ -81,7 +80,7 @@ class AckBox:
 
     def _leave(self, one: Left) -> None:
         left = self._left
-        left += (one, -1)
+        left.extend((one, -1))
         if not self._told or len(left) == self._full:
             self._tell_of_it()
         if one[3] is not None and one[3].at_once:

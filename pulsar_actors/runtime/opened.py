@@ -8,11 +8,11 @@ from typing import Any, NamedTuple
 
 from pulsar_actors.machines.entry_intake import Delivery
 from pulsar_actors.machines.ledgers.generations import Generation
-from pulsar_actors.wire.batch import is_batch, split_batch
+from pulsar_actors.wire.batch import Stored, is_batch, metadata_of, split_columns
 from pulsar_actors.wire.compression import decompress
 from pulsar_actors.wire.message_id import MessageId
 from pulsar_actors.wire.octets import Octets
-from pulsar_actors.wire.PulsarApi_pb2 import CompressionType, MessageMetadata, SingleMessageMetadata
+from pulsar_actors.wire.PulsarApi_pb2 import CompressionType, MessageMetadata
 
 MOST_SQUEEZED = 1032
 """How far ZLIB squeezes at best, LZ4 and SNAPPY less..."""
@@ -24,11 +24,9 @@ LARGEST = 2**30
 """In bytes. What is said to inflate to more is refused; so is what no codec can have squeezed so far."""
 
 Decode = Callable[[bytes], object]
-Stored = tuple[SingleMessageMetadata | bytes | None, Octets]
-"""A message in its entry: its own metadata, where it came in a batch, and its payload."""
-
-Make = Callable[[Sequence[Stored], "Opened", Sequence[int]], list[Any]]
-"""Makes messages of one entry, whose places there it is told."""
+Make = Callable[[Sequence[Stored | None], Sequence[Octets], "Opened", Sequence[int]], list[Any]]
+"""Makes messages of one entry: of their own metadata, if they came in a batch, their payloads, what they share, and
+their places there."""
 
 
 class Opened:
@@ -71,18 +69,17 @@ def open_entry(delivery: Delivery, opened: Opened, make: Make, limit: int, *, co
     """Make the messages of an entry; an EntryError says that it is corrupt, and then there are none."""
     payload = _inflated(delivery, limit)
     if not opened.size:
-        return Contents(make([(None, payload)], opened, [0]), [0], 0, len(payload))
-    singles = split_batch(payload, opened.size)
+        return Contents(make([None], [payload], opened, [0]), [0], 0, len(payload))
+    stored, payloads = split_columns(payload, opened.size)
+    indexes: Sequence[int] = range(opened.size)
     wanted = delivery.wanted
-    if wanted.bit_count() == opened.size and not compacted:
-        everyone = range(opened.size)
-        return Contents(make(singles, opened, everyone), everyone, 0, sum([len(payload) for _, payload in singles]))
-    indexes = [index for index in range(opened.size) if wanted >> index & 1]
-    if compacted:
-        indexes = [index for index in indexes if not singles[index].metadata.compacted_out]
-    left = [singles[index] for index in indexes]
-    size = sum([len(payload) for _, payload in left])
-    return Contents(make(left, opened, indexes), indexes, delivery.messages - len(indexes), size)
+    if wanted.bit_count() != opened.size or compacted:
+        indexes = [index for index in indexes if wanted >> index & 1]
+        if compacted:
+            indexes = [index for index in indexes if not metadata_of(stored[index]).compacted_out]
+        stored, payloads = [stored[index] for index in indexes], [payloads[index] for index in indexes]
+    left_out = delivery.messages - len(indexes)
+    return Contents(make(stored, payloads, opened, indexes), indexes, left_out, sum(map(len, payloads)))
 
 
 def _inflated(delivery: Delivery, limit: int) -> Octets:

@@ -7,7 +7,7 @@ does not.
 
 Messages of one batch mostly have the same metadata (a size and nothing else, when they have no keys or properties), and
 protobuf is the larger part of the cost. So metadata is read once for all messages of a batch that begin with the same
-bytes, and a run of such messages is cut at equal distances.
+bytes, and a run of such messages is cut at equal distances, by `struct`, which is the fastest to do so.
 
 Half a kilobyte can inflate to a batch of a million messages, whose metadata as objects would take half a gigabyte. All
 of it is read before the first message is handed out, for a batch is whole or it is refused; but what has been read is
@@ -27,7 +27,17 @@ from pulsar_actors.wire.octets import Octets, octets
 from pulsar_actors.wire.PulsarApi_pb2 import MessageMetadata, SingleMessageMetadata
 from pulsar_actors.wire.strings import parse
 
-__all__ = ["SMALLEST_MESSAGE", "SingleMessage", "encode_batch", "encode_plain_batch", "is_batch", "split_batch"]
+__all__ = [
+    "SMALLEST_MESSAGE",
+    "SingleMessage",
+    "Singles",
+    "Stored",
+    "encode_batch",
+    "encode_plain_batch",
+    "is_batch",
+    "split_batch",
+    "split_columns",
+]
 
 _SIZE = struct.Struct(">I")
 SMALLEST_MESSAGE = _SIZE.size + 2
@@ -38,17 +48,32 @@ _MOST_KNOWN = 1_000  # metadata to remember in one batch
 _Known: TypeAlias = dict[bytes, SingleMessageMetadata]
 
 
-class SingleMessage(NamedTuple):
-    """One message of a batch: its metadata, read or as it was written, and its payload."""
+Stored: TypeAlias = SingleMessageMetadata | bytes
+"""The metadata of one message, read or as it was written."""
 
-    stored: SingleMessageMetadata | bytes
+
+class SingleMessage(NamedTuple):
+    """One message of a batch: its metadata, and its payload."""
+
+    stored: Stored
     payload: bytes
 
     @property
     def metadata(self) -> SingleMessageMetadata:
         """Give the metadata. Messages may share it: do not change it; and read its strings by way of `readable`."""
-        stored = self.stored
-        return parse(SingleMessageMetadata, stored) if isinstance(stored, bytes) else stored
+        return metadata_of(self.stored)
+
+
+class Singles(NamedTuple):
+    """All messages of a batch, as columns: no object is made for each."""
+
+    stored: list[Stored]
+    payloads: list[bytes]
+
+
+def metadata_of(stored: Stored) -> SingleMessageMetadata:
+    """Give what may have been kept as it was written."""
+    return parse(SingleMessageMetadata, stored) if isinstance(stored, bytes) else stored
 
 
 def is_batch(metadata: MessageMetadata) -> bool:
@@ -62,30 +87,39 @@ def split_batch(payload: Octets, count: int) -> list[SingleMessage]:
     It is all or nothing: MalformedBatch says that the bytes are not that many messages, no fewer and no more. A batch
     has at least one.
     """
+    return list(map(SingleMessage, *split_columns(payload, count)))
+
+
+def split_columns(payload: Octets, count: int) -> Singles:
+    """Do the same in less time: give all that is said of the messages, and all payloads."""
     data = octets(payload)
     if not 0 < count <= len(data) // SMALLEST_MESSAGE:
         what = f"a batch declares {count:,} messages, each of {SMALLEST_MESSAGE} bytes or more, in {len(data):,} bytes"
         raise MalformedBatch(what, 0, len(data))
-    messages: list[SingleMessage] = []
+    singles = Singles([], [])
     known: _Known = {}
     at = 0
-    while len(messages) < count:
+    while len(singles.payloads) < count:
         head, stored, size = _read_head(data, at, known)
-        start = at + len(head)
-        at = after_first = start + size
-        messages.append(SingleMessage(stored, data[start:at]))
-        stride = len(head) + size
-        last_end = at + stride * (count - len(messages))
+        start, stride = at, len(head) + size
+        at += stride
+        last_end = start + stride * (count - len(singles.payloads))
         while at < last_end and data.startswith(head, at):
             at += stride
-        if at > after_first:  # a run: its messages lie at equal distances
-            starts = range(after_first + len(head), at + len(head), stride)
-            messages += map(SingleMessage._make, zip(repeat(stored), [data[start : start + size] for start in starts]))
-    # A payload that is cut short shows here too.
+        if at > len(data):
+            raise MalformedBatch(f"a message ends at byte {at:,} of a batch of {len(data):,}", len(data), len(data))
+        singles.stored.extend(repeat(stored, (at - start) // stride))
+        singles.payloads.extend(chain.from_iterable(_cutter(len(head), size).iter_unpack(memoryview(data)[start:at])))
     if at != len(data):
         what = f"the {count:,} messages of a batch end at byte {at:,} of {len(data):,}"
         raise MalformedBatch(what, min(at, len(data)), len(data))
-    return messages
+    return singles
+
+
+@lru_cache(maxsize=1024)
+def _cutter(head_size: int, payload_size: int) -> struct.Struct:
+    """Give what cuts the payloads out of a run of messages."""
+    return struct.Struct(f"{head_size}x{payload_size}s")
 
 
 def _read_head(data: bytes, at: int, known: _Known) -> tuple[bytes, SingleMessageMetadata | bytes, int]:

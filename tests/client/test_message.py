@@ -360,13 +360,10 @@ def test_what_is_sent_on_keeps_keys_to_the_byte_and_leaves_out_what_was_not_said
 
 def test_many_messages_of_an_entry_are_those_that_are_made_one_by_one() -> None:
     shared = Opened(WireMessageId(1, 2), MessageMetadata(), size=3)
-    stored = [
-        (SingleMessageMetadata(payload_size=1, partition_key=f"key {number}"), b"%d" % number) for number in (0, 2)
-    ]
-    many = messages_of(stored, shared, [0, 2])
-    each = [
-        Message(payload, metadata, shared, index) for (metadata, payload), index in zip(stored, [0, 2], strict=True)
-    ]
+    stored = [SingleMessageMetadata(payload_size=1, partition_key=f"key {number}") for number in (0, 2)]
+    payloads = [b"0", b"2"]
+    many = messages_of(stored, payloads, shared, [0, 2])
+    each = [Message(payloads[place], stored[place], shared, index) for place, index in enumerate([0, 2])]
     for one, other in zip(many, each, strict=True):
         assert (one.data(), one.partition_key(), one.message_id()) == (
             other.data(),

@@ -19,8 +19,8 @@ FIRST = Generation(1)
 SOUGHT = FIRST.sought()
 
 
-def make(stored: Any, opened: Any, indexes: Any) -> list[str]:
-    return [f"{opened.topic}{bytes(payload).decode()}" for _, payload in stored]
+def make(_: Any, payloads: Any, opened: Any, __: Any) -> list[str]:
+    return [f"{opened.topic}{bytes(payload).decode()}" for payload in payloads]
 
 
 class Bench:

@@ -24,8 +24,8 @@ REDELIVERED = RECONNECTED.redelivered_to(1)
 SOUGHT = REDELIVERED.sought()
 
 
-def make(stored: Any, opened: Any, indexes: Any) -> list[str]:
-    return [bytes(payload).decode() for _, payload in stored]
+def make(_: Any, payloads: Any, opened: Any, __: Any) -> list[str]:
+    return [bytes(payload).decode() for payload in payloads]
 
 
 class Bench:

@@ -20,8 +20,9 @@ GENERATION = Generation(3, 2, 1)
 CODECS = [CompressionType.LZ4, CompressionType.ZLIB, CompressionType.ZSTD, CompressionType.SNAPPY]
 
 
-def make(stored: Any, opened: Opened, indexes: Any) -> list[tuple[bytes, int, MessageId]]:
-    return [(bytes(payload), index, opened.id_of(index)) for (_, payload), index in zip(stored, indexes, strict=True)]
+def make(stored: Any, payloads: Any, opened: Opened, indexes: Any) -> list[tuple[bytes, int, MessageId]]:
+    assert len(stored) == len(payloads)
+    return [(bytes(payload), index, opened.id_of(index)) for payload, index in zip(payloads, indexes, strict=True)]
 
 
 def shared(delivery: Delivery) -> Opened:

@@ -161,7 +161,7 @@ MALFORMED: list[tuple[str, bytes, int, str]] = [
     ("fewer than there are, all equal", by_hand(b"\x18\x00") * 3, 2, "the 2 messages of a batch end at byte 12 of 18"),
     ("one more than there are", TWO, 3, "ends before its last message"),
     ("a byte too many", TWO + b"x", 2, "end at byte 20 of 21"),
-    ("a byte too few", by_hand(b"\x18\x03", b"on"), 1, "end at byte 9 of 8"),
+    ("a byte too few", by_hand(b"\x18\x03", b"on"), 1, "a message ends at byte 9 of a batch of 8"),
     (
         "half a size",
         by_hand(b"\x18\x00") + bytes(3) + by_hand(b"\x18\x00")[:3],
@@ -174,8 +174,8 @@ MALFORMED: list[tuple[str, bytes, int, str]] = [
     ("no payload size", by_hand(KEY), 1, "without its required payload_size"),
     ("a property without a value", by_hand(bytes.fromhex("0a030a016b 1800")), 1, r"required properties\[0\]\.value"),
     ("a negative payload size", by_hand(b"\x18" + b"\xff" * 9 + b"\x01", b"x"), 1, "a payload of -1 bytes"),
-    ("a payload beyond the end", by_hand(b"\x18\xff\xff\xff\xff\x07") + bytes(20), 2, "ends before its last message"),
-    ("the last payload beyond the end", by_hand(b"\x18\xff\xff\xff\xff\x07"), 1, "end at byte 2,147,483,657 of 10"),
+    ("a payload beyond the end", by_hand(b"\x18\xff\xff\xff\xff\x07") + bytes(20), 2, "byte 2,147,483,657 of a batch of 30"),
+    ("the last payload beyond the end", by_hand(b"\x18\xff\xff\xff\xff\x07"), 1, "byte 2,147,483,657 of a batch of 10"),
 ]
 
 

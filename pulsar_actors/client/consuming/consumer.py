@@ -12,7 +12,7 @@ from pulsar_actors.client.consuming.receiving import USUAL_POLICY
 from pulsar_actors.client.consuming.receiving_handle import ReceivingHandle
 from pulsar_actors.client.consuming.receiving_parts import AnyReceivingParts
 from pulsar_actors.client.consuming.retries import Retries
-from pulsar_actors.client.message import Message, opened_of
+from pulsar_actors.client.message import Message
 from pulsar_actors.client.message_id import MessageId
 from pulsar_actors.client.stats import BrokerConsumerStats
 from pulsar_actors.exceptions import (
@@ -103,9 +103,9 @@ class Consumer(ReceivingHandle):
         batch counts once all of the batch is acknowledged, unless `batch_index_ack_enabled` is on.
         """
         if self._acks_are_plain and type(message) is Message and self._hand_off.closed is None:
-            opened, index = opened_of(message)
+            opened = message._opened  # noqa: SLF001  # pyright: ignore[reportPrivateUsage]
             if opened.topic == self._topic:
-                self._acks.acknowledge_opened(opened, index)
+                self._acks.acknowledge_opened(opened, message._index)  # noqa: SLF001  # pyright: ignore[reportPrivateUsage]
                 return
         self._wait(self._hand_in(message, cumulative=False, waits=True))
 

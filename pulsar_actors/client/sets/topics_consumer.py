@@ -7,7 +7,7 @@ from pulsar_actors.client.arguments import flag
 from pulsar_actors.client.consuming.consumer import Consumer, OneOrMore
 from pulsar_actors.client.consuming.consumer_parts import ConsumerParts
 from pulsar_actors.client.consuming.retries import Retries
-from pulsar_actors.client.message import Message, opened_of
+from pulsar_actors.client.message import Message
 from pulsar_actors.client.message_id import MessageId
 from pulsar_actors.client.sets.consumer_set_parts import ConsumerSetParts
 from pulsar_actors.client.sets.several_topics import SeveralTopics
@@ -31,10 +31,10 @@ class TopicsConsumer(SeveralTopics, Consumer):
         A message of a topic that has gone since it came needs no acknowledgement any longer, and gets none.
         """
         if self._acks_are_plain and type(message) is Message and self._hand_off.closed is None:
-            opened, index = opened_of(message)
+            opened = message._opened  # noqa: SLF001  # pyright: ignore[reportPrivateUsage]
             member = self._set.members.get(opened.topic)
             if member is not None:
-                member.acks.acknowledge_opened(opened, index)
+                member.acks.acknowledge_opened(opened, message._index)  # noqa: SLF001  # pyright: ignore[reportPrivateUsage]
                 return
         self._wait(self._hand_in(message, cumulative=False, waits=True))
 
