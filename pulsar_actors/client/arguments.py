@@ -91,6 +91,8 @@ def is_text(value: object) -> bool:
     """Tell whether it is a str that has a UTF-8 form, which one with half of a surrogate pair has not."""
     if not isinstance(value, str):
         return False
+    if value.isascii():
+        return True
     try:
         value.encode()
     except UnicodeEncodeError:

@@ -4,7 +4,6 @@ A message takes its bytes at the client's gate, and then its place in the box. T
 one after the other; so the steps belong together, whatever comes between them: Ctrl-C waits until both are done.
 """
 
-from collections.abc import Sequence
 from typing import Any
 
 from pulsar_actors.exceptions import LimitReached, MemoryBufferIsFull
@@ -15,7 +14,7 @@ from pulsar_actors.runtime.interleaving import THREADS, Interleaving
 from pulsar_actors.runtime.interrupts import PutOff
 from pulsar_actors.runtime.memory_gate import MemoryGate
 from pulsar_actors.runtime.outbox import Outbox
-from pulsar_actors.runtime.outgoing import Outgoing, Report
+from pulsar_actors.runtime.outgoing import Report
 
 
 class GatedOutbox(Outbox):
@@ -34,23 +33,23 @@ class GatedOutbox(Outbox):
         super().__init__(pending, limits, report, interleaving)
         self._gate = gate
 
-    def put(self, message: Outgoing) -> bool:
+    def put(self, payload: bytes, place: object) -> bool:
         """Leave a message, if the client has room for it, and this producer a place."""
         with PutOff():
-            size = len(message[0])
+            size = len(payload)
             if not self._gate.take(size):
                 raise MemoryBufferIsFull(
                     "memory_limit_bytes are pending already: wait, or use block_if_queue_full=True"
                 )
             try:
-                return super().put(message)
+                return super().put(payload, place)
             except LimitReached:
                 self._gate.free(size)
                 raise
 
-    def given_up(self, messages: Sequence[Outgoing]) -> None:
+    def given_up(self, size: int) -> None:
         """Give back their bytes, which the producer has not counted yet."""
-        self._gate.free(sum(len(message[0]) for message in messages))
+        self._gate.free(size)
 
     def has_room(self) -> bool:
         """Tell whether a message could be left now."""

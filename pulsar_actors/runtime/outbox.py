@@ -13,7 +13,6 @@ box, passes the limit: by its one message, as it looks again before the next.
 
 import sys
 import threading
-from collections.abc import Sequence
 from typing import Any, Final
 
 from pulsar_actors.exceptions import ProducerQueueIsFull
@@ -58,25 +57,27 @@ class Outbox:
         self.pending = pending
         self.limits = limits
         self.report = report
-        self.buffer: list[Outgoing] = []
+        self.buffer: list[Any] = []  # two places for each message: see `outgoing.py`
         self.closed: Exception | None = None
         self._places = pending.messages
         self._rests = True
-        self._full, self._full_bytes = (sys.maxsize, sys.maxsize) if limits is None else (limits.messages, limits.size)
+        self._full, self._full_bytes = (sys.maxsize, sys.maxsize)
+        if limits is not None:
+            self._full, self._full_bytes = 2 * limits.messages, limits.size
         self._bytes = 0
         self._said_full = False
         self._lock = interleaving.lock()
         self._checkpoint = interleaving.checkpoint
         self.waiting = WaitingLine()
 
-    def put(self, message: Outgoing) -> bool:
+    def put(self, payload: bytes, place: object) -> bool:
         """Leave a message; tell whether the actor has to hear of it. Raises LimitReached where there is no room."""
         buffer, places = self.buffer, self._places
-        if places.limit and len(buffer) + places.used + CLOSE > places.limit:
-            self._put_in_turn(message)
+        if places.limit and (len(buffer) >> 1) + places.used + CLOSE > places.limit:
+            self._put_in_turn(payload, place)
         else:
-            buffer.append(message)
-        self._bytes += len(message[0])
+            buffer.extend((payload, place))
+        self._bytes += len(payload)
         is_news = self._rests
         if is_news:
             self._rests = False
@@ -86,20 +87,20 @@ class Outbox:
             self.end(self.closed)
         return is_news
 
-    def _put_in_turn(self, message: Outgoing) -> None:
+    def _put_in_turn(self, payload: bytes, place: object) -> None:
         with self._lock:
-            if not self._places.has_place(len(self.buffer)):
+            if not self._places.has_place(len(self.buffer) >> 1):
                 raise ProducerQueueIsFull(
                     "max_pending_messages are pending already: wait, or use block_if_queue_full=True"
                 )
-            self.buffer.append(message)
+            self.buffer.extend((payload, place))
 
     def used(self) -> tuple[int, int]:
         """Give the messages that are on their way, and their bytes: those in the box, and those that are pending."""
         with self._lock:
-            here = self.buffer[:]
+            here = self.buffer[::2]
             messages, size = self.pending.used
-        return messages + len(here), size + sum(len(message[0]) for message in here)
+        return messages + len(here), size + sum(map(len, here))
 
     def line_up(self, future: SlimFuture[None]) -> None:
         """Have a future end when there may be room."""
@@ -108,7 +109,7 @@ class Outbox:
     def has_room(self) -> bool:
         """Tell whether a message could be left now."""
         with self._lock:
-            return self._places.has_place(len(self.buffer))
+            return self._places.has_place(len(self.buffer) >> 1)
 
     def room(self) -> SlimFuture[None]:
         """Give a future that ends when there may be room for a message."""
@@ -119,17 +120,17 @@ class Outbox:
             self.waiting.wake_all()
         return future
 
-    def look(self) -> list[Outgoing]:
+    def look(self) -> Outgoing:
         """Give what is there, to the actor, who then hears of it anew when there is a full batch."""
         self._said_full = False
-        return self.buffer[:]
+        return Outgoing.from_flat(self.buffer[:])
 
     def take(self, count: int, size: int) -> None:
         """Remove the first so many, of so many bytes, which the actor has seen to; they are pending from now on."""
         self._checkpoint()
         with self._lock:
             self.pending.reserve(count, size)
-            del self.buffer[:count]
+            del self.buffer[: 2 * count]
         self._checkpoint()
         self._bytes = 0  # where it should be a little more, a batch is filled a little later
 
@@ -154,9 +155,10 @@ class Outbox:
             left = self.buffer[:]
             del self.buffer[: len(left)]
         if left:
-            self.given_up(left)
-            self.report(left, error)
+            messages = Outgoing.from_flat(left)
+            self.given_up(messages.size)
+            self.report(messages.replies, error)
         self.waiting.wake_all()
 
-    def given_up(self, messages: Sequence[Outgoing]) -> None:
-        """Hear of messages that go no further."""
+    def given_up(self, size: int) -> None:
+        """Hear of messages that go no further, and have so many bytes."""

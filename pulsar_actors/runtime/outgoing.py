@@ -1,12 +1,15 @@
-"""One message on its way out, from the caller's thread to the producer's actor.
+"""Messages on their way out, from the caller's thread to the producer's actor.
 
-It is a bare tuple, for there may be a million of them in a second, and most need nothing but the payload.
+There may be a million of them in a second, and of most there is nothing but the payload, and the reply: whatever the
+caller wants back, a callback, a future or nothing. So these two are all that is kept of a message, side by side in a
+list: a tuple for each would keep the garbage collector busy. Of what more is said of a message, `Said` stands in the
+place of its reply, and has it.
 """
 
-from collections.abc import Callable, Sequence
-from operator import itemgetter
-from typing import Any, Final, NamedTuple, TypeAlias
+from collections.abc import Callable, Collection, Iterable, Sequence
+from typing import NamedTuple, TypeAlias
 
+from pulsar_actors.wire.fields import serialise
 from pulsar_actors.wire.PulsarApi_pb2 import SingleMessageMetadata
 
 
@@ -17,23 +20,96 @@ class Alone(NamedTuple):
     replicate_to: tuple[str, ...] = ()
 
 
-Outgoing: TypeAlias = tuple[bytes, SingleMessageMetadata | None, Alone | None, Any]
-"""The payload; what is said of it, if anything is; what makes it travel alone; and whatever the caller wants back.
+class Said(NamedTuple):
+    """What is said of a message: a SingleMessageMetadata, as it is written; what of that is looked at; and the rest.
 
-A sequence id that the user chose stands in the metadata."""
+    A `sequence_id` is one that the user chose.
+    """
+
+    metadata: bytes
+    partition_key: str | None
+    ordering_key: bytes | None
+    sequence_id: int | None
+    alone: Alone | None
+    reply: object
+
+    @classmethod
+    def of(cls, single: SingleMessageMetadata, alone: Alone | None, reply: object) -> "Said":
+        """Say what stands in a metadata object."""
+        return cls(
+            serialise(single),
+            single.partition_key if single.HasField("partition_key") else None,
+            single.ordering_key if single.HasField("ordering_key") else None,
+            single.sequence_id if single.HasField("sequence_id") else None,
+            alone,
+            reply,
+        )
 
 
-SAID: Final = itemgetter(1)
-ALONE: Final = itemgetter(2)
-"""Whether there is any such thing among many messages: `any(map(SAID, messages))` does not leave C."""
+def reply_of(place: object) -> object:
+    """Give the reply that a place has, or what is said there."""
+    return place.reply if type(place) is Said else place
+
+
+class Outgoing:
+    """Some messages in their order, as columns. Each of `places` has a reply, or a `Said`."""
+
+    __slots__ = ("payloads", "places")
+
+    def __init__(self, payloads: Sequence[bytes], places: Sequence[object]) -> None:
+        self.payloads = payloads
+        self.places = places
+
+    @classmethod
+    def from_flat(cls, flat: Sequence[object]) -> "Outgoing":
+        """Take what an outbox has: payloads and places in turn."""
+        return cls(flat[::2], flat[1::2])  # type: ignore[arg-type] # the list has both
+
+    def __len__(self) -> int:
+        return len(self.payloads)
+
+    def at(self, positions: Sequence[int]) -> "Outgoing":
+        """Give those at some positions."""
+        if isinstance(positions, range) and positions.step == 1:
+            part = slice(positions.start, positions.stop)
+            return Outgoing(self.payloads[part], self.places[part])
+        return Outgoing([self.payloads[one] for one in positions], [self.places[one] for one in positions])
+
+    @property
+    def size(self) -> int:
+        """All bytes of the payloads."""
+        return sum(map(len, self.payloads))
+
+    @property
+    def says(self) -> bool:
+        """Whether anything is said of any of them. This does not leave C."""
+        return Said in map(type, self.places)
+
+    @property
+    def said(self) -> Iterable[Said | None]:
+        """What is said of each."""
+        return (place if type(place) is Said else None for place in self.places)
+
+    @property
+    def alone(self) -> Collection[int]:
+        """The positions of those that travel alone."""
+        if not self.says:
+            return ()
+        return {position for position, one in enumerate(self.said) if one is not None and one.alone is not None}
+
+    @property
+    def replies(self) -> Sequence[object]:
+        """The replies alone."""
+        return list(map(reply_of, self.places)) if self.says else self.places
 
 
 class SentTo(NamedTuple):
-    """Where messages were stored: the (ledger, entry) of each frame, and whether they were a batch."""
+    """Where messages were stored: the (ledger, entry) of each frame, whether they were a batch, and all their bytes."""
 
     positions: tuple[tuple[int, int], ...]
     batched: bool
+    size: int
 
 
-Report: TypeAlias = Callable[[Sequence[Outgoing], SentTo | Exception], None]
-"""Tell the senders of some messages what became of them."""
+Report: TypeAlias = Callable[[Sequence[object], SentTo | Exception], None]
+"""Tell the senders of some messages, by their replies, what became of them."""

@@ -4,21 +4,23 @@ What is packed keeps its bytes until it is stored or has failed, for it may have
 them at once, even if it still waits to be written on a connection that stands still.
 """
 
+import sys
 from collections.abc import Sequence
 from typing import NamedTuple
 
 from pulsar_actors.exceptions import MessageTooBig
 from pulsar_actors.machines.ledgers.chunk_plan import plan_chunks
 from pulsar_actors.runtime.loop import Buffer
-from pulsar_actors.runtime.outgoing import SAID, Outgoing
+from pulsar_actors.runtime.outgoing import Outgoing, Said
 from pulsar_actors.wire.batch import encode_batch, encode_plain_batch
 from pulsar_actors.wire.compression import compress
 from pulsar_actors.wire.entries import decode_entry, encode_entry
 from pulsar_actors.wire.errors import EntryError
-from pulsar_actors.wire.frames import encode_payload_command
+from pulsar_actors.wire.frames import FrameReader, encode_payload_command
+from pulsar_actors.wire.plain_sends import PlainSends
 from pulsar_actors.wire.PulsarApi_pb2 import CommandSend, CompressionType, MessageMetadata, SingleMessageMetadata
 
-Entry = list[bytes | memoryview]
+Frame = list[bytes | memoryview]
 
 CHUNK_OVERHEAD = 128
 """Room for what a chunk's metadata says besides the message's: three numbers, and how it is framed."""
@@ -33,32 +35,35 @@ class Sender(NamedTuple):
     schema_version: bytes
 
 
+class Moment(NamedTuple):
+    """When it is packed: by the wall clock, and when it is late; and the largest entry that the broker takes."""
+
+    now_ms: int
+    deadline: float | None
+    largest: int
+
+
 class Packed:
-    """Some messages, as the frames that carry them. It is the token of a pending send."""
+    """Some messages, as the frames that carry them: the token of a pending send. `size` is that of all payloads."""
 
-    __slots__ = ("batched", "entries", "frames", "messages")
+    __slots__ = ("batched", "frames", "replies", "size")
 
-    def __init__(self, messages: Sequence[Outgoing], *, batched: bool) -> None:
-        self.messages = messages
+    def __init__(self, replies: Sequence[object], frames: list[Frame], size: int, *, batched: bool) -> None:
+        self.replies = replies
+        self.frames = frames
+        self.size = size
         self.batched = batched
-        self.entries: list[Entry] = []
-        self.frames: list[Entry] = []
-
-    def add(self, command: CommandSend, entry: Entry) -> None:
-        """Add an entry with its command."""
-        self.entries.append(entry)
-        self.frames.append(encode_payload_command(command, *entry))
 
     def release(self) -> None:
         """Let go of the bytes, and have nothing left to write."""
-        self.entries.clear()
         self.frames.clear()
 
     def is_intact(self) -> bool:
         """Tell whether the entries still agree with their checksums."""
         try:
-            for entry in self.entries:
-                decode_entry(memoryview(b"".join(entry)))
+            for frame in self.frames:
+                (whole,) = FrameReader(sys.maxsize).feed(b"".join(frame))
+                decode_entry(whole.rest)
         except EntryError:
             return False
         return True
@@ -78,79 +83,87 @@ class PackedParcel:
         return [buffer for frame in self._frames[self._first :] for buffer in frame]
 
 
-def pack_batch(
-    messages: Sequence[Outgoing], ids: tuple[int, int | None], sender: Sender, now_ms: int, largest: int
-) -> Packed:
+def pack_batch(messages: Outgoing, ids: tuple[int, int | None], sender: Sender, moment: Moment) -> Packed:
     """Pack messages into one entry, as a batch. `ids` are its lowest sequence id, and its highest if that is said."""
+    said = list(messages.said) if messages.says else []
     payload = (
-        encode_batch([(single, payload) for payload, single, _, _ in messages])
-        if any(map(SAID, messages))
-        else encode_plain_batch([message[0] for message in messages])
+        encode_batch(zip([one and one.metadata for one in said], messages.payloads, strict=True))
+        if said
+        else encode_plain_batch(messages.payloads)
     )
     sequence_id, highest = ids
-    metadata = _metadata(sender, sequence_id, now_ms)
+    metadata = _metadata(sender, sequence_id, moment)
     metadata.num_messages_in_batch = len(messages)
     command = CommandSend(producer_id=sender.producer_id, sequence_id=sequence_id, num_messages=len(messages))
     if highest is not None:
         metadata.highest_sequence_id = command.highest_sequence_id = highest
-    if highest is None and messages[0][1] is not None:
-        _say_keys(metadata, messages[0][1])  # a batch without a range is one of a single key
-    packed = Packed(messages, batched=True)
-    packed.add(command, _entry(metadata, _squeeze(metadata, payload, sender), largest))
-    return packed
+    if highest is None and said and said[0] is not None:
+        _say_keys(metadata, _single(said[0]))  # a batch without a range is one of a single key
+    frame = _frame(command, metadata, _squeeze(metadata, payload, sender), moment)
+    return Packed(messages.replies, [frame], messages.size, batched=True)
 
 
-def pack_alone(message: Outgoing, sequence_id: int, sender: Sender, now_ms: int, largest: int) -> Packed:
+def pack_alone(message: Outgoing, sequence_id: int, sender: Sender, moment: Moment) -> Packed:
     """Pack a message as an entry of its own."""
-    metadata = _alone_metadata(message, sequence_id, sender, now_ms)
-    packed = Packed((message,), batched=False)
+    ((payload,), (place,)) = message.payloads, message.places
+    metadata = _alone_metadata(place, sequence_id, sender, moment)
     command = CommandSend(producer_id=sender.producer_id, sequence_id=sequence_id)
-    packed.add(command, _entry(metadata, _squeeze(metadata, message[0], sender), largest))
+    frame = _frame(command, metadata, _squeeze(metadata, payload, sender), moment)
+    return Packed(message.replies, [frame], len(payload), batched=False)
+
+
+def pack_each(messages: Outgoing, ids: Sequence[int], sender: Sender, moment: Moment) -> list[tuple[Packed, int]]:
+    """Do the same with many that say nothing and are not squeezed, in less time; give the size of each entry too."""
+    sends = PlainSends(sender.producer_id, _metadata(sender, 0, moment))
+    packed: list[tuple[Packed, int]] = []
+    for payload, reply, sequence_id in zip(messages.payloads, messages.places, ids, strict=True):
+        frame, size = sends.frame(sequence_id, payload)
+        packed.append((Packed((reply,), [frame], len(payload), batched=False), size))
     return packed
 
 
-def pack_chunks(message: Outgoing, sequence_id: int, sender: Sender, now_ms: int, limits: tuple[int, int]) -> Packed:
-    """Pack a message into as many entries as it takes; into one, if that will do.
-
-    `limits` are those of an entry, and of the payload of each.
-    """
-    largest, largest_payload = limits
-    payload = message[0]
-    metadata = _alone_metadata(message, sequence_id, sender, now_ms)
+def pack_chunks(message: Outgoing, sequence_id: int, sender: Sender, moment: Moment, largest_payload: int) -> Packed:
+    """Pack a message into as many entries as it takes; into one, if that will do."""
+    ((payload,), (place,)) = message.payloads, message.places
+    metadata = _alone_metadata(place, sequence_id, sender, moment)
     squeezed = _squeeze(metadata, payload, sender)
-    room = min(largest - len(metadata.SerializePartialToString()) - CHUNK_OVERHEAD, largest_payload)
+    room = min(moment.largest - len(metadata.SerializePartialToString()) - CHUNK_OVERHEAD, largest_payload)
     if room < 1:
-        raise MessageTooBig(f"keys and properties leave no room for content in the broker's limit of {largest:,}")
+        what = "keys and properties leave no room for content in the broker's limit"
+        raise MessageTooBig(f"{what} of {moment.largest:,}")
     if len(squeezed) <= room:
-        return pack_alone(message, sequence_id, sender, now_ms, largest)
-    packed = Packed((message,), batched=False)
+        return pack_alone(message, sequence_id, sender, moment)
+    frames: list[Frame] = []
     for chunk in plan_chunks(len(squeezed), room, f"{sender.producer_name}-{sequence_id}"):
         part = MessageMetadata()
         part.CopyFrom(metadata)
         part.uuid, part.chunk_id = chunk.uuid, chunk.chunk_id
         part.num_chunks_from_msg, part.total_chunk_msg_size = chunk.num_chunks_from_msg, chunk.total_chunk_msg_size
         command = CommandSend(producer_id=sender.producer_id, sequence_id=sequence_id, is_chunk=True)
-        packed.add(command, _entry(part, memoryview(squeezed)[chunk.start : chunk.stop], largest))
-    return packed
+        frames.append(_frame(command, part, memoryview(squeezed)[chunk.start : chunk.stop], moment))
+    return Packed(message.replies, frames, len(payload), batched=False)
 
 
-def _metadata(sender: Sender, sequence_id: int, now_ms: int) -> MessageMetadata:
-    metadata = MessageMetadata(producer_name=sender.producer_name, sequence_id=sequence_id, publish_time=now_ms)
+def _metadata(sender: Sender, sequence_id: int, moment: Moment) -> MessageMetadata:
+    metadata = MessageMetadata(producer_name=sender.producer_name, sequence_id=sequence_id, publish_time=moment.now_ms)
     if sender.schema_version:
         metadata.schema_version = sender.schema_version
     return metadata
 
 
-def _alone_metadata(message: Outgoing, sequence_id: int, sender: Sender, now_ms: int) -> MessageMetadata:
-    metadata = _metadata(sender, sequence_id, now_ms)
-    _, single, alone, _ = message
-    if single is not None:
-        _say_of_entry(metadata, single)
-    if alone is not None:
-        if alone.deliver_at_ms is not None:
-            metadata.deliver_at_time = alone.deliver_at_ms
-        metadata.replicate_to.extend(alone.replicate_to)
+def _alone_metadata(place: object, sequence_id: int, sender: Sender, moment: Moment) -> MessageMetadata:
+    metadata = _metadata(sender, sequence_id, moment)
+    if type(place) is Said:
+        _say_of_entry(metadata, _single(place))
+        if place.alone is not None:
+            if place.alone.deliver_at_ms is not None:
+                metadata.deliver_at_time = place.alone.deliver_at_ms
+            metadata.replicate_to.extend(place.alone.replicate_to)
     return metadata
+
+
+def _single(said: Said) -> SingleMessageMetadata:
+    return SingleMessageMetadata.FromString(said.metadata)
 
 
 def _say_of_entry(metadata: MessageMetadata, single: SingleMessageMetadata) -> None:
@@ -179,9 +192,14 @@ def _squeeze(metadata: MessageMetadata, payload: bytes, sender: Sender) -> Buffe
     return compress(sender.codec, payload)
 
 
-def _entry(metadata: MessageMetadata, payload: Buffer, largest: int) -> Entry:
+def _frame(command: CommandSend, metadata: MessageMetadata, payload: Buffer, moment: Moment) -> Frame:
     entry = encode_entry(metadata, payload if isinstance(payload, bytes) else memoryview(payload))
     size = len(entry[0]) + len(entry[1])
-    if size > largest:
-        raise MessageTooBig(f"an entry of {size:,} bytes, metadata included, is over the broker's limit of {largest:,}")
-    return entry
+    if size > moment.largest:
+        raise refusal_of(size, moment.largest)
+    return encode_payload_command(command, *entry)
+
+
+def refusal_of(size: int, largest: int) -> MessageTooBig:
+    """Say that an entry has so many bytes, which is too many."""
+    return MessageTooBig(f"an entry of {size:,} bytes, metadata included, is over the broker's limit of {largest:,}")

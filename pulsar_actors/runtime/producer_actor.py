@@ -5,14 +5,14 @@ decides when they are written and what each receipt ends. An incomplete batch wa
 delay, unless somebody flushes: a blocking send does, for there is nothing to wait for when its caller waits.
 """
 
-from collections.abc import Collection, Sequence
+from collections.abc import Sequence
 from itertools import groupby
 from typing import Any, ClassVar, NamedTuple
 
-from pulsar_actors.exceptions import InternalError, InvalidArgument, MessageTooBig, PulsarException
+from pulsar_actors.exceptions import InternalError, InvalidArgument, PulsarException
 from pulsar_actors.machines.binding_events import Fail
 from pulsar_actors.machines.connection_events import Ship
-from pulsar_actors.machines.ledgers.batching import Batch, count_complete, halves, plan_batches, plan_key_batches
+from pulsar_actors.machines.ledgers.batching import count_complete
 from pulsar_actors.machines.ledgers.pending_sends import Pending, unsent
 from pulsar_actors.machines.producer import Producer
 from pulsar_actors.machines.producer_events import (
@@ -38,15 +38,15 @@ from pulsar_actors.runtime.loop import Loop
 from pulsar_actors.runtime.members import Bound
 from pulsar_actors.runtime.outbox import Outbox
 from pulsar_actors.runtime.outcomes import Outcomes, by_attempt
-from pulsar_actors.runtime.outgoing import ALONE, SAID, Outgoing, SentTo
-from pulsar_actors.runtime.packing import Packed, PackedParcel, Sender, pack_alone, pack_batch, pack_chunks
+from pulsar_actors.runtime.outgoing import Outgoing, SentTo
+from pulsar_actors.runtime.packing import Moment, Packed, PackedParcel, Sender
+from pulsar_actors.runtime.publication import Manner, Publication
 from pulsar_actors.runtime.ties import Ties
 from pulsar_actors.wire.frames import DEFAULT_MAX_MESSAGE_SIZE, message_limit
 from pulsar_actors.wire.PulsarApi_pb2 import (
     CommandProducerSuccess,
     CommandSendError,
     CommandSendReceipt,
-    CompressionType,
 )
 
 
@@ -62,19 +62,6 @@ class FlushAll(NamedTuple):
     """Likewise, and end the future when all of it has ended."""
 
     done: SlimFuture[None]
-
-
-class Manner(NamedTuple):
-    """How a producer sends.
-
-    `send_timeout` is in seconds, None for never. `largest_chunk` is 0 for as much as the broker takes.
-    """
-
-    codec: "CompressionType.ValueType"
-    send_timeout: float | None
-    by_key: bool
-    in_chunks: bool
-    largest_chunk: int = 0
 
 
 class ProducerActor(BindingActor[Producer]):
@@ -152,10 +139,11 @@ class ProducerActor(BindingActor[Producer]):
             return
         messages = self._outbox.look()
         limits = self._outbox.limits
-        sizes, alone = _sizes(messages), _alone(messages)
-        count = len(messages) if incomplete or limits is None else count_complete(sizes, limits, alone)
+        count = len(messages)
+        if limits is not None and not incomplete:
+            count = count_complete(list(map(len, messages.payloads)), limits, messages.alone)
         if count:
-            self._publish(messages[:count], sizes[:count], alone)
+            self._publish(messages if count == len(messages) else messages.at(range(count)))
         if self._outbox.has_more():
             self._wait_for_more()
 
@@ -172,99 +160,48 @@ class ProducerActor(BindingActor[Producer]):
         if fill == self._fill:
             self.guarded(lambda _: self._take(incomplete=True), None)
 
-    def _publish(self, messages: Sequence[Outgoing], sizes: Sequence[int], alone: Collection[int]) -> None:
+    def _publish(self, messages: Outgoing) -> None:
         try:
             ids = self._sequence_ids(messages)
         except InvalidArgument as error:  # there are no more of them
-            self._outbox.take(len(messages), sum(sizes))
+            self._outbox.take(len(messages), messages.size)
             self._refuse(messages, error)
             return
-        items: list[Pending[Packed]] = []
-        refused: list[tuple[Batch, PulsarException]] = []
-        for batch in self._plan(messages, ids, sizes, alone):
-            self._pack_or_split(batch, messages, ids, items, refused)
-        self._outbox.take(len(messages), sum(sizes))
-        for batch, reason in refused:
-            self._refuse([messages[position] for position in batch.positions], reason)
-        self._publishing = tuple(items)
+        moment = Moment(self.loop.wall_clock_ms(), self._deadline(), self._largest)
+        publication = Publication(messages, ids, self._sender(), self._manner, moment)
+        publication.pack(self._outbox.limits)
+        self._outbox.take(len(messages), messages.size)
+        for refused, reason in publication.refused:
+            self._refuse(refused, reason)
+        self._publishing = tuple(publication.items)
         self.feed(Publish(self._publishing))
         self._publishing = ()
 
-    def _refuse(self, messages: Sequence[Outgoing], error: PulsarException) -> None:
+    def _refuse(self, messages: Outgoing, error: PulsarException) -> None:
         """Fail messages that cannot be packed, and free their room."""
-        self.machine.pending.give_back(len(messages), sum(_sizes(messages)))
-        self._outbox.report(messages, error)
+        self.machine.pending.give_back(len(messages), messages.size)
+        self._outbox.report(messages.replies, error)
         self._outbox.waiting.wake_all()
 
-    def _sequence_ids(self, messages: Sequence[Outgoing]) -> Sequence[int]:
+    def _sequence_ids(self, messages: Outgoing) -> Sequence[int]:
         source = self.machine.sequence_ids
-        said = any(map(SAID, messages))
-        chosen = [single is not None and single.HasField("sequence_id") for _, single, _, _ in messages] if said else ()
-        if not any(chosen):
+        chosen = [None if one is None else one.sequence_id for one in messages.said] if messages.says else []
+        if chosen.count(None) == len(chosen):
             first = source.take(len(messages))
             return range(first, first + len(messages))
-        return [
-            source.take_given(single.sequence_id) if single is not None and given else source.take()
-            for (_, single, _, _), given in zip(messages, chosen, strict=True)
-        ]
-
-    def _plan(
-        self, messages: Sequence[Outgoing], ids: Sequence[int], sizes: Sequence[int], alone: Collection[int]
-    ) -> list[Batch]:
-        limits = self._outbox.limits
-        if limits is None:
-            return [Batch((place,), one, None, batched=False) for place, one in enumerate(ids)]
-        if self._manner.by_key:
-            keys = [_key(message) for message in messages]
-            return plan_key_batches(ids, sizes, keys, limits, alone)
-        return plan_batches(ids, sizes, limits, alone)
-
-    def _pack_or_split(
-        self,
-        batch: Batch,
-        messages: Sequence[Outgoing],
-        ids: Sequence[int],
-        items: list[Pending[Packed]],
-        refused: list[tuple[Batch, PulsarException]],
-    ) -> None:
-        """Pack a batch; of one that is too large, what is not."""
-        try:
-            items.append(self._pack(batch, messages))
-        except PulsarException as error:
-            parts = halves(batch, ids) if isinstance(error, MessageTooBig) else ()
-            if not parts:
-                refused.append((batch, error))
-            for part in parts:
-                self._pack_or_split(part, messages, ids, items, refused)
-
-    def _pack(self, batch: Batch, messages: Sequence[Outgoing]) -> Pending[Packed]:
-        """Pack a batch."""
-        members = [messages[position] for position in batch.positions]
-        size = sum(_sizes(members))
-        sender, now_ms = self._sender(), self.loop.wall_clock_ms()
-        if batch.batched:
-            numbers = (batch.sequence_id, batch.highest_sequence_id)
-            packed = pack_batch(members, numbers, sender, now_ms, self._largest)
-        else:
-            packed = self._pack_alone(members[0], batch.sequence_id, sender, now_ms)
-        last = batch.sequence_id if batch.highest_sequence_id is None else batch.highest_sequence_id
-        timeout = self._manner.send_timeout
-        deadline = None if timeout is None else self.loop.now() + timeout
-        return Pending(packed, batch.sequence_id, last, len(members), size, deadline, len(packed.frames))
-
-    def _pack_alone(self, message: Outgoing, sequence_id: int, sender: Sender, now_ms: int) -> Packed:
-        manner, largest = self._manner, self._largest
-        if not manner.in_chunks:
-            return pack_alone(message, sequence_id, sender, now_ms, largest)
-        return pack_chunks(message, sequence_id, sender, now_ms, (largest, manner.largest_chunk or largest))
+        return [source.take() if one is None else source.take_given(one) for one in chosen]
 
     def _sender(self) -> Sender:
         identity = self.machine.identity
         return Sender(self._place.id, identity.name, self._manner.codec, identity.schema_version)
 
+    def _deadline(self) -> float | None:
+        timeout = self._manner.send_timeout
+        return None if timeout is None else self.loop.now() + timeout
+
     def _report_failure(self, packed: Packed, error: Exception) -> None:
         packed.release()
-        self._outbox.report(packed.messages, error)
+        self._outbox.report(packed.replies, error)
         self._outbox.waiting.wake_all()
 
     # One method for each effect.
@@ -279,7 +216,7 @@ class ProducerActor(BindingActor[Producer]):
         packed = effect.token
         assert isinstance(packed, Packed)  # noqa: S101 - the token of a batch
         packed.release()
-        self._outbox.report(packed.messages, SentTo(effect.message_ids, packed.batched))
+        self._outbox.report(packed.replies, SentTo(effect.message_ids, packed.batched, packed.size))
         self._outbox.waiting.wake_all()
 
     def _fail(self, effect: Fail) -> None:
@@ -312,21 +249,5 @@ class ProducerActor(BindingActor[Producer]):
     }
 
 
-def _sizes(messages: Sequence[Outgoing]) -> list[int]:
-    return [len(message[0]) for message in messages]
-
-
-def _alone(messages: Sequence[Outgoing]) -> Collection[int]:
-    if not any(map(ALONE, messages)):
-        return ()
-    return {place for place, message in enumerate(messages) if message[2] is not None}
-
-
 def _is_receipt(heard: tuple[Any, memoryview]) -> bool:
     return isinstance(heard[0], CommandSendReceipt)
-
-
-def _key(message: Outgoing) -> object:
-    """Give what a key-based batch is of: the ordering key, or else the key."""
-    single = message[1]
-    return None if single is None else single.ordering_key or single.partition_key or None

@@ -147,10 +147,11 @@ def _read_head(data: bytes, at: int, known: _Known) -> tuple[bytes, SingleMessag
     return head, metadata, payload_size
 
 
-def encode_batch(messages: Iterable[tuple[SingleMessageMetadata | None, Octets]]) -> bytes:
+def encode_batch(messages: Iterable[tuple[Stored | None, Octets]]) -> bytes:
     """Write a batch of messages, each its metadata and payload. No metadata means none but the payload's size.
 
-    A metadata object that comes again and again is written once: it must not be changed while this runs.
+    Metadata that is written already is believed. An object that comes again and again is written once: it must not be
+    changed while this runs.
     """
     parts: list[bytes] = []
     previous: SingleMessageMetadata | None = None
@@ -159,6 +160,9 @@ def encode_batch(messages: Iterable[tuple[SingleMessageMetadata | None, Octets]]
         data = payload if type(payload) is bytes else _payload(payload)
         if metadata is None:
             parts += (_plain_head(len(data)), data)
+            continue
+        if isinstance(metadata, bytes):
+            parts += (_SIZE.pack(len(metadata)), metadata, data)
             continue
         if metadata is not previous:
             head, head_size, previous = _head(metadata), metadata.payload_size, metadata

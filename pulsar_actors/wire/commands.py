@@ -35,28 +35,19 @@ from pulsar_actors.wire.fields import (
 from pulsar_actors.wire.octets import Octets, octets
 from pulsar_actors.wire.PulsarApi_pb2 import BaseCommand, CommandMessage, CommandSend
 from pulsar_actors.wire.strings import undecoded_string
+from pulsar_actors.wire.varint import varint
 
-__all__ = ["CARRIERS", "decode_command", "encode_command", "serialise_command"]
+__all__ = ["CARRIERS", "decode_command", "encode_command", "serialise_command", "wrap_command"]
 
 CARRIERS = frozenset({CommandSend, CommandMessage})
 """The commands that are followed by an entry."""
 
 _SIZES = struct.Struct(">II")  # of the frame, not counting itself, and of the command
 _VARINT, _LENGTH_DELIMITED = 0, 2  # protobuf's wire types
-_SEVEN_BITS = 0x7F  # of a number, in each byte of a varint
+_SEVEN_BITS = 0x7F  # the largest size in one byte
 _FIRST_STRING = 4  # no string begins earlier: tags and sizes of two fields, one in the other, stand before it
 
 _M = TypeVar("_M", bound=Message)
-
-
-def _varint(value: int) -> bytes:
-    """Write a number as protobuf does: seven bits a byte, lowest first, the top bit saying that more follow."""
-    groups = bytearray()
-    while value > _SEVEN_BITS:
-        groups.append(value & _SEVEN_BITS | 0x80)
-        value >>= 7
-    groups.append(value)
-    return bytes(groups)
 
 
 _COMMANDS = [
@@ -70,9 +61,7 @@ _FIELDS = {number: name for number, name, _ in _COMMANDS}
 
 _HEADS = {
     GetMessageClass(message): (
-        _varint(BaseCommand.TYPE_FIELD_NUMBER << 3 | _VARINT)
-        + _varint(number)
-        + _varint(number << 3 | _LENGTH_DELIMITED)
+        varint(BaseCommand.TYPE_FIELD_NUMBER << 3 | _VARINT) + varint(number) + varint(number << 3 | _LENGTH_DELIMITED)
     )
     for number, _, message in _COMMANDS
 }
@@ -88,12 +77,15 @@ _SEARCHED = frozenset(kind for kind in _HEADS if any(_ENUMS[kind] + _STRINGS[kin
 
 def serialise_command(command: Message) -> bytes:
     """Write the command in its BaseCommand, as protobuf would; building that message costs three times as much."""
-    head = _HEADS.get(type(command))
-    if head is None:
+    if type(command) not in _HEADS:
         got = type(command).__name__
         raise EncodeError(f"a command is a message that BaseCommand has a field for, not {got}", 0, 0)
-    body = serialise(command)
-    return head + _varint(len(body)) + body
+    return wrap_command(type(command), serialise(command))
+
+
+def wrap_command(kind: type[Message], body: bytes) -> bytes:
+    """Write the BaseCommand of a command that is written already."""
+    return _HEADS[kind] + varint(len(body)) + body
 
 
 def encode_command(command: Message) -> bytes:

@@ -21,7 +21,7 @@ from pulsar_actors.wire.fields import serialise, unknown_enum
 from pulsar_actors.wire.metadata import read_metadata
 from pulsar_actors.wire.PulsarApi_pb2 import BrokerEntryMetadata, MessageMetadata
 
-__all__ = ["Entry", "decode_entry", "encode_broker_metadata", "encode_entry", "open_entry"]
+__all__ = ["Entry", "decode_entry", "encode_broker_metadata", "encode_entry", "open_entry", "wrap_entry"]
 
 _CHECKSUM_MAGIC = 0x0E01
 _BROKER_MAGIC = 0x0E02
@@ -81,8 +81,12 @@ def decode_entry(rest: memoryview) -> Entry:
 
 def encode_entry(metadata: MessageMetadata, payload: bytes | memoryview) -> list[bytes | memoryview]:
     """Write an entry with its checksum: buffers for one gathered write, of which the last is the payload itself."""
-    body = serialise(metadata)
-    sized = _SIZE.pack(len(body)) + body
+    return wrap_entry(serialise(metadata), payload)
+
+
+def wrap_entry(metadata: bytes, payload: bytes | memoryview) -> list[bytes | memoryview]:
+    """Write an entry whose metadata is written already."""
+    sized = _SIZE.pack(len(metadata)) + metadata
     return [_MAGIC_AND_CHECKSUM.pack(_CHECKSUM_MAGIC, checksum(sized, payload)) + sized, payload]
 
 

@@ -16,9 +16,10 @@ from pulsar_actors.runtime.actor import tell
 from pulsar_actors.runtime.interleaving import THREADS, Interleaving
 from pulsar_actors.runtime.members import Member
 from pulsar_actors.runtime.outbox import Outbox
-from pulsar_actors.runtime.outgoing import Alone, Outgoing, SentTo
+from pulsar_actors.runtime.outgoing import Alone, Said, SentTo
 from pulsar_actors.runtime.packing import Packed
-from pulsar_actors.runtime.producer_actor import Manner, MessagesLeft, ProducerActor
+from pulsar_actors.runtime.producer_actor import MessagesLeft, ProducerActor
+from pulsar_actors.runtime.publication import Manner
 from pulsar_actors.wire.commands import decode_command
 from pulsar_actors.wire.entries import Entry, decode_entry
 from pulsar_actors.wire.frames import FrameReader
@@ -57,8 +58,8 @@ class ProducerBench(BindingBench):
         self.actor = ProducerActor.start(self.loop, self.place, self.ties, self.machine, self.outbox, manner)
         self.loop.run()
 
-    def _report(self, messages: Sequence[Outgoing], outcome: SentTo | Exception) -> None:
-        self.told += [(message[0], outcome) for message in messages]
+    def _report(self, replies: Sequence[Any], outcome: SentTo | Exception) -> None:
+        self.told += [(reply, outcome) for reply in replies]
 
     def member(self) -> Member:
         return Member("producer", 7, self.actor, self.number)
@@ -70,9 +71,11 @@ class ProducerBench(BindingBench):
         self.reply(self.attach(), self.success())
 
     def put(self, payload: bytes = b"payload", alone: Alone | None = None, **said: Any) -> None:
-        """Leave a message as a caller does."""
-        single = SingleMessageMetadata(payload_size=len(payload), **said) if said else None
-        if self.outbox.put((payload, single, alone, None)):
+        """Leave a message as a caller does, who wants its payload back."""
+        place: object = payload
+        if said or alone:
+            place = Said.of(SingleMessageMetadata(payload_size=len(payload), **said), alone, payload)
+        if self.outbox.put(payload, place):
             tell(self.actor, MessagesLeft())
 
     def send(self, *payloads: bytes) -> None:

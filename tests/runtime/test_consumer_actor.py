@@ -61,7 +61,7 @@ class ConsumerBench(BindingBench):
         deliveries = Deliveries(7, ledgers(queue_size=queue_size, **options), timeout=30.0)
         self.machine = Consumer(ConsumerSettings(SUBSCRIBE), deliveries, Backoff(self.loop.chance))
         terms = Terms(
-            queue_size, "t", lambda stored, opened, _: [(bytes(payload), opened) for _, payload in stored], bytes
+            queue_size, "t", lambda _, payloads, opened, __: [(bytes(each), opened) for each in payloads], bytes
         )
 
         def report(message: object) -> None:

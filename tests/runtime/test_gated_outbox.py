@@ -11,11 +11,10 @@ from pulsar_actors.machines.ledgers.send_quota import SendQuota
 from pulsar_actors.runtime.gated_outbox import GatedOutbox
 from pulsar_actors.runtime.interleaving import THREADS, Interleaving
 from pulsar_actors.runtime.memory_gate import GatedQuota, MemoryGate
-from pulsar_actors.runtime.outgoing import Outgoing
 from pulsar_actors.runtime.waiting_line import WaitingLine
 
 CLOSED = AlreadyClosed("the producer is closed")
-MESSAGE: Outgoing = (b"payload", None, None, None)
+MESSAGE = (b"payload", None)
 
 
 def outbox(gate: MemoryGate, places: int = 0, interleaving: Interleaving = THREADS) -> GatedOutbox:
@@ -32,36 +31,36 @@ def ended(box: GatedOutbox) -> None:
 def test_the_messages_of_all_boxes_count() -> None:
     gate = MemoryGate(14)
     one, other = outbox(gate), outbox(gate)
-    one.put(MESSAGE)
-    other.put(MESSAGE)
+    one.put(*MESSAGE)
+    other.put(*MESSAGE)
     with pytest.raises(MemoryBufferIsFull, match="block_if_queue_full"):
-        one.put(MESSAGE)
+        one.put(*MESSAGE)
     assert (one.used(), other.used(), gate.used) == ((1, 7), (1, 7), 14)
 
 
 def test_who_has_no_place_takes_no_memory() -> None:
     gate = MemoryGate(100)
     box = outbox(gate, places=1)
-    box.put(MESSAGE)
+    box.put(*MESSAGE)
     with pytest.raises(ProducerQueueIsFull):
-        box.put(MESSAGE)
+        box.put(*MESSAGE)
     assert gate.used == 7
 
 
 def test_what_ends_gives_back_its_memory() -> None:
     gate = MemoryGate(100)
     box = outbox(gate)
-    box.put(MESSAGE)
+    box.put(*MESSAGE)
     box.end(CLOSED)
     assert gate.used == 0
-    box.put(MESSAGE)
+    box.put(*MESSAGE)
     assert gate.used == 0, "it came after the end"
 
 
 def test_who_waits_is_woken_by_what_another_box_frees() -> None:
     gate = MemoryGate(7)
     one, other = outbox(gate), outbox(gate)
-    one.put(MESSAGE)
+    one.put(*MESSAGE)
     room = other.room()
     assert not room.done()
     ended(one)
@@ -76,11 +75,11 @@ def test_room_that_is_made_and_taken_between_the_wish_and_the_look_is_waited_for
     interloper = Interloper()
     gate = MemoryGate(7)
     one, other = outbox(gate), outbox(gate, interleaving=interloper.interleaving)
-    one.put(MESSAGE)
+    one.put(*MESSAGE)
 
     def meanwhile() -> None:
         ended(one)
-        one.put(MESSAGE)
+        one.put(*MESSAGE)
 
     interloper.at(0, meanwhile)
     assert other.room().done(), "it was woken, and will look again"
@@ -111,5 +110,5 @@ def test_ctrl_c_comes_before_a_message_or_after_it() -> None:
     interrupted = Interrupting(100)
     box = outbox(interrupted)
     with pytest.raises(KeyboardInterrupt):
-        box.put(MESSAGE)
-    assert (len(box.buffer), box.used(), interrupted.used) == (1, (1, 7), 7)
+        box.put(*MESSAGE)
+    assert (len(box.look()), box.used(), interrupted.used) == (1, (1, 7), 7)

@@ -1,29 +1,46 @@
 from typing import Any
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from pulsar_actors.exceptions import MessageTooBig
-from pulsar_actors.runtime.outgoing import Alone, Outgoing
-from pulsar_actors.runtime.packing import Packed, PackedParcel, Sender, pack_alone, pack_batch, pack_chunks
+from pulsar_actors.runtime.outgoing import Alone, Outgoing, Said
+from pulsar_actors.runtime.packing import (
+    Moment,
+    Packed,
+    PackedParcel,
+    Sender,
+    pack_alone,
+    pack_batch,
+    pack_chunks,
+    pack_each,
+)
 from pulsar_actors.wire.batch import split_batch
 from pulsar_actors.wire.commands import decode_command
 from pulsar_actors.wire.compression import decompress
 from pulsar_actors.wire.entries import Entry, decode_entry
 from pulsar_actors.wire.frames import FrameReader
-from pulsar_actors.wire.PulsarApi_pb2 import CommandSend, CompressionType, SingleMessageMetadata
+from pulsar_actors.wire.PulsarApi_pb2 import CommandSend, CompressionType, KeyValue, SingleMessageMetadata
 
 PLAIN = Sender(7, "the producer", CompressionType.NONE, b"")
 SQUEEZING = Sender(7, "the producer", CompressionType.ZLIB, b"\x01")
 NOW_MS = 1_750_000_000_000
 LARGEST = 10_000
+NOW = Moment(NOW_MS, None, LARGEST)
+SMALL = Moment(NOW_MS, None, 1000)
 
 
-def plain(payload: bytes = b"payload") -> Outgoing:
-    return (payload, None, None, None)
+def plain(*payloads: bytes) -> Outgoing:
+    return Outgoing(payloads, ["reply"] * len(payloads))
 
 
 def said(payload: bytes = b"payload", alone: Alone | None = None, **said_of_it: Any) -> Outgoing:
-    return (payload, SingleMessageMetadata(payload_size=len(payload), **said_of_it), alone, None)
+    return Outgoing([payload], [Said.of(SingleMessageMetadata(payload_size=len(payload), **said_of_it), alone, None)])
+
+
+def together(*several: Outgoing) -> Outgoing:
+    return Outgoing(*zip(*((each.payloads[0], each.places[0]) for each in several), strict=True))
 
 
 def read(packed: Packed) -> list[tuple[CommandSend, Entry]]:
@@ -38,7 +55,7 @@ def read(packed: Packed) -> list[tuple[CommandSend, Entry]]:
 
 
 def test_a_message_alone_is_an_entry_that_is_no_batch() -> None:
-    ((command, entry),) = read(pack_alone(plain(), 5, PLAIN, NOW_MS, LARGEST))
+    ((command, entry),) = read(pack_alone(plain(b"payload"), 5, PLAIN, NOW))
     assert (command.producer_id, command.sequence_id, command.HasField("highest_sequence_id")) == (7, 5, False)
     assert bytes(entry.payload) == b"payload"
     metadata = entry.metadata
@@ -50,10 +67,9 @@ def test_a_message_alone_is_an_entry_that_is_no_batch() -> None:
 
 def test_an_entry_says_all_that_was_said_of_its_one_message() -> None:
     alone = Alone(deliver_at_ms=99, replicate_to=("here", "there"))
-    message = said(alone=alone, partition_key="k", ordering_key=b"o", event_time=3, null_value=True)
-    assert message[1] is not None
-    message[1].properties.add(key="a", value="b")
-    ((_, entry),) = read(pack_alone(message, 5, PLAIN, NOW_MS, LARGEST))
+    pair = KeyValue(key="a", value="b")
+    message = said(alone=alone, partition_key="k", ordering_key=b"o", event_time=3, null_value=True, properties=[pair])
+    ((_, entry),) = read(pack_alone(message, 5, PLAIN, NOW))
     metadata = entry.metadata
     assert (metadata.partition_key, metadata.ordering_key, metadata.event_time) == ("k", b"o", 3)
     assert (metadata.null_value, metadata.deliver_at_time) == (True, 99)
@@ -62,14 +78,14 @@ def test_an_entry_says_all_that_was_said_of_its_one_message() -> None:
 
 
 def test_what_was_not_said_of_a_message_is_not_said_of_its_entry() -> None:
-    ((_, entry),) = read(pack_alone(said(alone=Alone(replicate_to=("here",))), 5, PLAIN, NOW_MS, LARGEST))
+    ((_, entry),) = read(pack_alone(said(alone=Alone(replicate_to=("here",))), 5, PLAIN, NOW))
     names = {field.name for field, _ in entry.metadata.ListFields()}
     assert names == {"producer_name", "sequence_id", "publish_time", "replicate_to"}
 
 
 def test_a_batch_says_its_lowest_and_highest_id_in_both_places_and_keeps_what_is_said_of_each() -> None:
-    messages = [plain(b"a"), said(b"bc", partition_key="k"), plain(b"")]
-    ((command, entry),) = read(pack_batch(messages, (5, 7), PLAIN, NOW_MS, LARGEST))
+    messages = together(plain(b"a"), said(b"bc", partition_key="k"), plain(b""))
+    ((command, entry),) = read(pack_batch(messages, (5, 7), PLAIN, NOW))
     assert (command.sequence_id, command.highest_sequence_id, command.num_messages) == (5, 7, 3)
     metadata = entry.metadata
     assert (metadata.sequence_id, metadata.highest_sequence_id, metadata.num_messages_in_batch) == (5, 7, 3)
@@ -80,15 +96,17 @@ def test_a_batch_says_its_lowest_and_highest_id_in_both_places_and_keeps_what_is
 
 
 def test_a_batch_of_one_key_has_its_last_id_alone_and_says_the_key() -> None:
-    messages = [said(b"a", partition_key="k", ordering_key=b"o"), said(b"b", partition_key="k", ordering_key=b"o")]
-    ((command, entry),) = read(pack_batch(messages, (7, None), PLAIN, NOW_MS, LARGEST))
+    messages = together(
+        said(b"a", partition_key="k", ordering_key=b"o"), said(b"b", partition_key="k", ordering_key=b"o")
+    )
+    ((command, entry),) = read(pack_batch(messages, (7, None), PLAIN, NOW))
     assert (command.sequence_id, command.HasField("highest_sequence_id")) == (7, False)
     assert (entry.metadata.sequence_id, entry.metadata.HasField("highest_sequence_id")) == (7, False)
     assert (entry.metadata.partition_key, entry.metadata.ordering_key) == ("k", b"o")
 
 
 def test_a_batch_of_messages_without_a_key_says_none() -> None:
-    ((_, entry),) = read(pack_batch([plain(), plain()], (7, None), PLAIN, NOW_MS, LARGEST))
+    ((_, entry),) = read(pack_batch(plain(b"payload", b"payload"), (7, None), PLAIN, NOW))
     assert not entry.metadata.HasField("partition_key")
     assert not entry.metadata.HasField("ordering_key")
 
@@ -96,8 +114,8 @@ def test_a_batch_of_messages_without_a_key_says_none() -> None:
 def test_what_is_squeezed_says_how_and_how_large_it_was() -> None:
     payload = b"very much the same " * 20
     for packed in (
-        pack_alone(plain(payload), 5, SQUEEZING, NOW_MS, LARGEST),
-        pack_batch([plain(payload)], (5, 5), SQUEEZING, NOW_MS, LARGEST),
+        pack_alone(plain(payload), 5, SQUEEZING, NOW),
+        pack_batch(plain(payload), (5, 5), SQUEEZING, NOW),
     ):
         ((_, entry),) = read(packed)
         metadata = entry.metadata
@@ -110,22 +128,22 @@ def test_what_is_squeezed_says_how_and_how_large_it_was() -> None:
 
 def test_an_entry_over_the_brokers_limit_is_refused_with_both_sizes() -> None:
     with pytest.raises(MessageTooBig, match=r"entry of 2,0\d\d bytes.* limit of 1,000"):
-        pack_alone(plain(bytes(2000)), 5, PLAIN, NOW_MS, 1000)
+        pack_alone(plain(bytes(2000)), 5, PLAIN, SMALL)
     with pytest.raises(MessageTooBig):
-        pack_batch([plain(bytes(600)), plain(bytes(600))], (5, 6), PLAIN, NOW_MS, 1000)
+        pack_batch(plain(bytes(600), bytes(600)), (5, 6), PLAIN, SMALL)
 
 
 def test_a_message_that_fits_is_not_cut_into_chunks() -> None:
-    ((command, entry),) = read(pack_chunks(plain(bytes(500)), 5, PLAIN, NOW_MS, (1000, 1000)))
+    ((command, entry),) = read(pack_chunks(plain(bytes(500)), 5, PLAIN, SMALL, 1000))
     assert not command.is_chunk
     assert not entry.metadata.HasField("chunk_id")
 
 
 def test_a_chunk_is_no_larger_than_was_asked_for_even_if_the_broker_took_more() -> None:
-    found = read(pack_chunks(plain(bytes(500)), 5, PLAIN, NOW_MS, (1000, 200)))
+    found = read(pack_chunks(plain(bytes(500)), 5, PLAIN, SMALL, 200))
     assert [len(entry.payload) for _, entry in found] == [200, 200, 100]
     assert {entry.metadata.total_chunk_msg_size for _, entry in found} == {500}
-    ((_, entry),) = read(pack_chunks(plain(bytes(200)), 5, PLAIN, NOW_MS, (1000, 200)))
+    ((_, entry),) = read(pack_chunks(plain(bytes(200)), 5, PLAIN, SMALL, 200))
     assert not entry.metadata.uuid
 
 
@@ -133,7 +151,7 @@ def test_a_chunk_is_no_larger_than_was_asked_for_even_if_the_broker_took_more() 
 def test_a_message_that_does_not_fit_goes_in_chunks_that_share_a_sequence_id_and_a_uuid(sender: Sender) -> None:
     payload = bytes(number * number // 7 % 251 for number in range(20_000))
     message = said(payload, partition_key="k")
-    found = read(pack_chunks(message, 5, sender, NOW_MS, (1000, 1000)))
+    found = read(pack_chunks(message, 5, sender, SMALL, 1000))
     assert len(found) > 1
     whole = b"".join(bytes(entry.payload) for _, entry in found)
     for number, (command, entry) in enumerate(found):
@@ -148,7 +166,7 @@ def test_a_message_that_does_not_fit_goes_in_chunks_that_share_a_sequence_id_and
 
 
 def test_from_a_frame_on_only_the_rest_is_written() -> None:
-    packed = pack_chunks(plain(bytes(3000)), 5, PLAIN, NOW_MS, (1000, 1000))
+    packed = pack_chunks(plain(bytes(3000)), 5, PLAIN, SMALL, 1000)
     whole = b"".join(PackedParcel(packed, 0).buffers())
     rest = b"".join(PackedParcel(packed, 1).buffers())
     assert whole.endswith(rest)
@@ -156,16 +174,37 @@ def test_from_a_frame_on_only_the_rest_is_written() -> None:
 
 
 def test_what_has_ended_keeps_no_bytes_and_writes_nothing() -> None:
-    packed = pack_alone(plain(), 5, PLAIN, NOW_MS, LARGEST)
+    packed = pack_alone(plain(b"payload"), 5, PLAIN, NOW)
     parcel = PackedParcel(packed, 0)
     packed.release()
     assert parcel.buffers() == []
-    assert (packed.entries, packed.frames) == ([], [])
-    assert packed.messages == (plain(),)
+    assert packed.frames == []
+    assert (list(packed.replies), packed.size) == (["reply"], 7)
 
 
 def test_damage_in_memory_is_noticed() -> None:
-    packed = pack_alone(plain(b"payload"), 5, PLAIN, NOW_MS, LARGEST)
+    packed = pack_alone(plain(b"payload"), 5, PLAIN, NOW)
     assert packed.is_intact()
-    packed.entries[0][1] = b"pay1oad"
+    packed.frames[0][-1] = b"pay1oad"
     assert not packed.is_intact()
+
+
+sizes = st.integers(0, 5000) | st.just(100_000)
+
+
+@given(
+    ids=st.lists(st.integers(0, 2**63 - 1), min_size=1, max_size=4),
+    size=sizes,
+    name=st.text(min_size=1, max_size=200),
+    version=st.binary(max_size=9),
+)
+def test_what_is_written_by_hand_is_what_protobuf_writes(ids: list[int], size: int, name: str, version: bytes) -> None:
+    sender = Sender(2**40, name, CompressionType.NONE, version)
+    moment = Moment(NOW_MS, None, 2**30)
+    messages = plain(*[bytes(size)] * len(ids))
+    for (by_hand, entry_size), sequence_id in zip(pack_each(messages, ids, sender, moment), ids, strict=True):
+        twin = pack_alone(plain(bytes(size)), sequence_id, sender, moment)
+        (frame,) = twin.frames
+        assert [b"".join(each) for each in by_hand.frames] == [b"".join(frame)]
+        assert (by_hand.replies, by_hand.size, by_hand.batched) == (("reply",), size, False)
+        assert entry_size == len(frame[1]) + len(frame[2])

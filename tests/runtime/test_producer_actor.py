@@ -150,7 +150,7 @@ def test_a_message_that_comes_while_others_are_taken_is_taken_in_the_next_turn()
     bench = created(interleaving=interloper.interleaving)
     bench.put(b"first")
     announced: list[bool] = []
-    interloper.at(0, lambda: announced.append(bench.outbox.put((b"unannounced", None, None, None))))
+    interloper.at(0, lambda: announced.append(bench.outbox.put(b"unannounced", b"unannounced")))
     bench.loop.run()
     assert announced == [False]
     assert payloads(bench) == [[b"first"], [b"unannounced"]]
@@ -196,7 +196,7 @@ def test_a_large_message_goes_in_chunks_if_that_is_wanted() -> None:
     assert len(found) == 3
     assert all(command.is_chunk for command, _ in found)
     bench.hears(*[bench.receipt(0, number) for number in range(3)])
-    assert bench.told == [(bytes(25_000), SentTo(((1, 0), (1, 1), (1, 2)), batched=False))]
+    assert bench.told == [(bytes(25_000), SentTo(((1, 0), (1, 1), (1, 2)), batched=False, size=25_000))]
 
 
 # What becomes of it.
@@ -208,7 +208,7 @@ def test_a_receipt_tells_the_senders_where_their_messages_are_and_frees_their_ro
     waiting = bench.outbox.room()
     assert bench.machine.pending.used == (3, 3)
     bench.hears(bench.receipt(0, 5))
-    where = SentTo(((1, 5),), batched=True)
+    where = SentTo(((1, 5),), batched=True, size=3)
     assert bench.told == [(b"a", where), (b"b", where), (b"c", where)]
     assert bench.machine.pending.used == (0, 0)
     assert waiting.done()
@@ -300,7 +300,7 @@ def test_a_flush_before_the_end_ends_with_it() -> None:
 
 def test_a_message_that_is_left_in_the_very_moment_of_the_end_fails_once() -> None:
     bench = created()
-    bench.outbox.put((b"a", None, None, None))
+    bench.outbox.put(b"a", b"a")
     bench.outbox.closed = AlreadyClosed("closed")  # the actor has just said so; the caller is about to look
     bench.tell(TakeAll())
     assert bench.told == []
@@ -368,7 +368,7 @@ def test_a_bug_in_the_packing_tells_nobody_twice(monkeypatch: pytest.MonkeyPatch
     bench = created()
     bench.put(bytes(20_000))
     bench.put(b"breaks", event_time=1)
-    bench.outbox.buffer[1] = (b"breaks", "no metadata", None, None)  # type: ignore[call-overload]
+    bench.outbox.buffer[3] = bench.outbox.buffer[3]._replace(metadata="no metadata")
     monkeypatch.setattr(bench.inside, "_sequence_ids", lambda messages: range(len(messages)))
     bench.loop.run()
     assert [len(payload) for payload, _ in bench.told] == [20_000, 6]
@@ -405,4 +405,4 @@ def test_a_receipt_for_a_duplicate_says_that_it_has_no_place() -> None:
     bench.send(b"a")
     nowhere = MessageIdData(ledgerId=2**64 - 1, entryId=2**64 - 1)
     bench.hears(CommandSendReceipt(producer_id=7, sequence_id=0, message_id=nowhere))
-    assert bench.told == [(b"a", SentTo(((-1, -1),), batched=False))]
+    assert bench.told == [(b"a", SentTo(((-1, -1),), batched=False, size=1))]

@@ -174,7 +174,12 @@ MALFORMED: list[tuple[str, bytes, int, str]] = [
     ("no payload size", by_hand(KEY), 1, "without its required payload_size"),
     ("a property without a value", by_hand(bytes.fromhex("0a030a016b 1800")), 1, r"required properties\[0\]\.value"),
     ("a negative payload size", by_hand(b"\x18" + b"\xff" * 9 + b"\x01", b"x"), 1, "a payload of -1 bytes"),
-    ("a payload beyond the end", by_hand(b"\x18\xff\xff\xff\xff\x07") + bytes(20), 2, "byte 2,147,483,657 of a batch of 30"),
+    (
+        "a payload beyond the end",
+        by_hand(b"\x18\xff\xff\xff\xff\x07") + bytes(20),
+        2,
+        "byte 2,147,483,657 of a batch of 30",
+    ),
     ("the last payload beyond the end", by_hand(b"\x18\xff\xff\xff\xff\x07"), 1, "byte 2,147,483,657 of a batch of 10"),
 ]
 

@@ -1,7 +1,7 @@
 """Where callers leave messages for one producer, and wait for room if they want to.
 
 A producer of a partitioned topic has a door for each partition, and a switchboard in front of them; to callers either
-is the same kind of doorway.
+is the same kind of doorway. A message is its payload and what `outgoing.py` keeps beside it.
 """
 
 from abc import ABC, abstractmethod
@@ -11,7 +11,6 @@ from pulsar_actors.client.anew import anew
 from pulsar_actors.exceptions import LimitReached
 from pulsar_actors.runtime.engine import Engine
 from pulsar_actors.runtime.outbox import Outbox
-from pulsar_actors.runtime.outgoing import Outgoing
 from pulsar_actors.runtime.producer_actor import MessagesLeft, TakeAll
 
 _MESSAGES_LEFT = MessagesLeft()
@@ -32,15 +31,15 @@ class Doorway(ABC):
         """Tell whether an error is the end of the producer, or of a part of it."""
 
     @abstractmethod
-    def leave(self, message: Outgoing) -> None:
+    def leave(self, payload: bytes, place: object) -> None:
         """Leave a message, waiting for room if that is wanted."""
 
     @abstractmethod
-    def leave_now(self, message: Outgoing) -> None:
+    def leave_now(self, payload: bytes, place: object) -> None:
         """Likewise, and have it sent at once, with what has been batched so far."""
 
     @abstractmethod
-    def slip(self, message: Outgoing) -> None:
+    def slip(self, payload: bytes, place: object) -> None:
         """Leave a message without ever waiting: from anywhere, a loop included."""
 
 
@@ -68,7 +67,7 @@ class Door(Doorway):
         """Tell whether an error is the end of the producer."""
         return type(error) is type(self._outbox.closed)
 
-    def leave(self, message: Outgoing) -> None:
+    def leave(self, payload: bytes, place: object) -> None:
         """Leave a message, waiting for room if that is wanted."""
         outbox = self._outbox
         try:
@@ -76,7 +75,7 @@ class Door(Doorway):
                 if outbox.closed is not None:
                     raise anew(outbox.closed)
                 try:
-                    if outbox.put(message):
+                    if outbox.put(payload, place):
                         self.tell(_MESSAGES_LEFT)
                 except LimitReached:
                     if not self._waits:
@@ -89,16 +88,16 @@ class Door(Doorway):
             self.tell(TakeAll())
             raise
 
-    def leave_now(self, message: Outgoing) -> None:
+    def leave_now(self, payload: bytes, place: object) -> None:
         """Likewise, and have it sent at once, with what has been batched so far."""
-        self.leave(message)
+        self.leave(payload, place)
         self.tell(TakeAll())
 
-    def slip(self, message: Outgoing) -> None:
+    def slip(self, payload: bytes, place: object) -> None:
         """Leave a message without ever waiting: from anywhere, a loop included."""
         if self._outbox.closed is not None:
             raise anew(self._outbox.closed)
-        if self._outbox.put(message):
+        if self._outbox.put(payload, place):
             self.tell(_MESSAGES_LEFT)
 
 

@@ -21,7 +21,7 @@ from pulsar_actors.client.schema import BytesSchema
 from pulsar_actors.client.stats import ProducerStats
 from pulsar_actors.exceptions import AlreadyClosed, LimitReached, ProcessForked, PulsarException
 from pulsar_actors.runtime.future import SlimFuture, settle
-from pulsar_actors.runtime.outgoing import Outgoing
+from pulsar_actors.runtime.outgoing import reply_of
 from pulsar_actors.runtime.producer_actor import FlushAll
 from pulsar_actors.wire.topic_name import TopicName
 
@@ -100,11 +100,11 @@ class Producer(Handle[AnySendingParts]):
             event_timestamp, deliver_at, deliver_after,
         )  # fmt: skip
         done: SlimFuture[MessageId] = SlimFuture()
-        message = self._message(content, extras, done)
+        payload, place = self._message(content, extras, done)
         try:
-            self._door.leave_now(message)
+            self._door.leave_now(payload, place)
         except PulsarException as error:
-            self._reports.fail(message[3], error)  # whoever is told in place of the caller
+            self._reports.fail(reply_of(place), error)  # whoever is told in place of the caller
             raise
         return self._parts.engine.block(done, None, f"send() to {self._topic}")
 
@@ -141,19 +141,19 @@ class Producer(Handle[AnySendingParts]):
             and replication_clusters is None and disable_replication is False
             and event_timestamp is None and deliver_at is None and deliver_after is None
         ):  # fmt: skip
-            message: Outgoing = (content, None, None, reply)  # what `outgoing` gives, in less time
+            payload, place = content, reply  # what `outgoing` gives, in less time
         else:
             extras = Extras(
                 properties, partition_key, ordering_key, sequence_id, replication_clusters, disable_replication,
                 event_timestamp, deliver_at, deliver_after,
             )  # fmt: skip
-            message = self._message(content, extras, reply)
+            payload, place = self._message(content, extras, reply)
         try:
-            self._door.leave(message)
+            self._door.leave(payload, place)
         except PulsarException as error:
             if not self._is_outcome(error):
                 raise
-            self._reports.fail(message[3], error)
+            self._reports.fail(reply_of(place), error)
         return done
 
     def flush(self) -> None:
@@ -166,7 +166,7 @@ class Producer(Handle[AnySendingParts]):
     ) -> None:
         """Send a received message on, with other properties. From anywhere, a loop included."""
         try:
-            self._door.slip(sent_on(message, properties, deliver_at_ms, done))
+            self._door.slip(*sent_on(message, properties, deliver_at_ms, done))
         except PulsarException as error:
             self._reports.fail(done, error)
 
@@ -206,14 +206,14 @@ class Producer(Handle[AnySendingParts]):
         """Give the parts of all that is behind it."""
         return (self._one,)
 
-    def _message(self, content: object, extras: Extras, reply: object) -> Outgoing:
+    def _message(self, content: object, extras: Extras, reply: object) -> tuple[bytes, object]:
         if self._interceptors is not None:
             return self._intercepted(self._interceptors, content, extras, reply)
         return outgoing(self._options.schema, content, extras, reply, self._now_ms)
 
     def _intercepted(
         self, interceptors: ProducerInterceptors, content: object, extras: Extras, reply: object
-    ) -> Outgoing:
+    ) -> tuple[bytes, object]:
         message, done = interceptors.before(self, MessageToSend(content, *extras), reply)
         try:
             return outgoing(self._options.schema, message.content, Extras(*message[1:]), done, self._now_ms)

@@ -17,7 +17,7 @@ from pulsar_actors.runtime.memory_gate import GatedQuota, MemoryGate
 from pulsar_actors.runtime.outbox import Outbox
 from pulsar_actors.runtime.outgoing import Report
 from pulsar_actors.runtime.packing import Packed
-from pulsar_actors.runtime.producer_actor import Manner
+from pulsar_actors.runtime.publication import Manner
 from pulsar_actors.wire.PulsarApi_pb2 import CommandProducer, CompressionType, KeyValue, ProducerAccessMode
 from pulsar_actors.wire.topic_name import TopicName
 

@@ -12,7 +12,7 @@ from pulsar_actors.client.message_id import MessageId, ids_of_batch
 from pulsar_actors.runtime.future import is_promise, settle
 from pulsar_actors.runtime.interrupts import is_ctrl_c
 from pulsar_actors.runtime.log import LOG
-from pulsar_actors.runtime.outgoing import Outgoing, SentTo
+from pulsar_actors.runtime.outgoing import SentTo
 from pulsar_actors.wire.message_id import MessageId as WireMessageId
 
 Callback: TypeAlias = Callable[[Result, MessageId], object]
@@ -33,17 +33,17 @@ class Reports:
         self.partition = partition
         self._said_slow = False
 
-    def __call__(self, messages: Sequence[Outgoing], outcome: SentTo | Exception) -> None:
+    def __call__(self, replies: Sequence[object], outcome: SentTo | Exception) -> None:
         """Tell the senders of some messages what became of them."""
         began = time.monotonic()
         if isinstance(outcome, Exception):
-            self.failed += len(messages)
-            for message in messages:
-                self.fail(message[3], outcome)
+            self.failed += len(replies)
+            for reply in replies:
+                self.fail(reply, outcome)
         else:
-            self.sent += len(messages)
-            self.sent_bytes += sum([len(message[0]) for message in messages])
-            self._succeed(messages, outcome)
+            self.sent += len(replies)
+            self.sent_bytes += outcome.size
+            self._succeed(replies, outcome)
         took = time.monotonic() - began
         if took > SLOW and not self._said_slow:
             self._said_slow = True
@@ -56,23 +56,22 @@ class Reports:
         elif reply is not None:
             self.call(reply, Result.of(error), NOWHERE)
 
-    def _succeed(self, messages: Sequence[Outgoing], where: SentTo) -> None:
+    def _succeed(self, replies: Sequence[object], where: SentTo) -> None:
         ledger_id, entry_id = where.positions[-1]
         if not where.batched:
             first = None if len(where.positions) == 1 else WireMessageId(*where.positions[0], self.partition)
-            place = WireMessageId(ledger_id, entry_id, self.partition, first_chunk=first)
-            self._tell(messages[0][3], place)
+            self._tell(replies[0], WireMessageId(ledger_id, entry_id, self.partition, first_chunk=first))
             return
-        entry = WireMessageId(ledger_id, entry_id, self.partition, batch_size=len(messages))
+        entry = WireMessageId(ledger_id, entry_id, self.partition, batch_size=len(replies))
         ok = Result.Ok
-        for (_, _, _, reply), message_id in zip(messages, ids_of_batch(entry, self.topic), strict=True):
+        for reply, message_id in zip(replies, ids_of_batch(entry, self.topic), strict=True):
             if reply is None:
                 continue
             if is_promise(reply):
                 settle(reply, message_id)
                 continue
             try:
-                reply(ok, message_id)
+                reply(ok, message_id)  # type: ignore[operator]
             except BaseException as raised:  # noqa: BLE001 - as in `call`, which would cost more than it does
                 self._raised(raised)
 

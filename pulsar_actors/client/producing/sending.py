@@ -19,9 +19,9 @@ from pulsar_actors.client.arguments import (
 from pulsar_actors.client.message import Message, traits_of
 from pulsar_actors.client.schema import Schema
 from pulsar_actors.exceptions import WrongContent
-from pulsar_actors.runtime.outgoing import Alone, Outgoing
+from pulsar_actors.runtime.outgoing import Alone, Said
 from pulsar_actors.wire.octets import Octets, octets
-from pulsar_actors.wire.PulsarApi_pb2 import SingleMessageMetadata
+from pulsar_actors.wire.single_message import encode_single_message
 
 HIGHEST = 2**63 - 1
 NOWHERE_ELSE = "__local__"
@@ -49,27 +49,27 @@ class Extras(NamedTuple):
 NOTHING = Extras()
 
 
-def outgoing(schema: Schema, content: object, extras: Extras, reply: object, now_ms: Callable[[], int]) -> Outgoing:
+def outgoing(
+    schema: Schema, content: object, extras: Extras, reply: object, now_ms: Callable[[], int]
+) -> tuple[bytes, object]:
     """Make what an outbox takes. Most messages say nothing of themselves, and cost next to nothing here."""
     payload = b"" if content is None else schema.encode(content)
     if type(payload) is not bytes:  # a schema of the program's may give anything
         payload = _octets_of(payload, schema)
     if extras == NOTHING and content is not None:
-        return (payload, None, None, reply)
-    single = SingleMessageMetadata(payload_size=len(payload))
-    if content is None:
-        single.null_value = True
-    _say(single, extras)
-    return (payload, single, _alone(extras, now_ms), reply)
+        return payload, reply
+    return payload, _said(len(payload), extras, reply, now_ms, is_null=content is None)
 
 
-def sent_on(message: Message, marks: Mapping[str, str], deliver_at_ms: int | None, reply: object) -> Outgoing:
+def sent_on(
+    message: Message, marks: Mapping[str, str], deliver_at_ms: int | None, reply: object
+) -> tuple[bytes, object]:
     """Make the same of a received message, with other properties."""
     payload, single = message.data(), traits_of(message)
     single.payload_size = len(payload)
     for key, value in marks.items():
         single.properties.add(key=key, value=value)
-    return (payload, single, None if deliver_at_ms is None else Alone(deliver_at_ms), reply)
+    return payload, Said.of(single, None if deliver_at_ms is None else Alone(deliver_at_ms), reply)
 
 
 def _octets_of(payload: object, schema: Schema) -> bytes:
@@ -81,27 +81,23 @@ def _octets_of(payload: object, schema: Schema) -> bytes:
         ) from None
 
 
-def _say(single: SingleMessageMetadata, extras: Extras) -> None:
+def _said(size: int, extras: Extras, reply: object, now_ms: Callable[[], int], *, is_null: bool) -> Said:
     pairs = cast("dict[str, str]", properties("properties", extras.properties))
-    for key, value in pairs.items():
-        single.properties.add(key=key, value=value)
-    if _key("partition_key", extras.partition_key):
-        single.partition_key = cast("str", extras.partition_key)
-    if _key("ordering_key", extras.ordering_key):
-        single.ordering_key = cast("str", extras.ordering_key).encode()
-    _sequence_id("sequence_id", extras.sequence_id)
-    if extras.sequence_id is not None:
-        single.sequence_id = extras.sequence_id
-    _timestamp("event_timestamp", extras.event_timestamp)
-    if extras.event_timestamp is not None:
-        single.event_time = extras.event_timestamp
+    key = _key("partition_key", extras.partition_key)
+    order = _key("ordering_key", extras.ordering_key)
+    ordering_key = None if order is None else order.encode()
+    sequence_id, event_time = extras.sequence_id, extras.event_timestamp
+    _sequence_id("sequence_id", sequence_id)
+    _timestamp("event_timestamp", event_time)
+    metadata = encode_single_message(size, pairs, key, ordering_key, sequence_id, event_time, null_value=is_null)
+    return Said(metadata, key, ordering_key, sequence_id, _alone(extras, now_ms), reply)
 
 
-def _key(name: str, value: object) -> bool:
+def _key(name: str, value: object) -> str | None:
     """Check a key; an empty one is none, as in the official client."""
-    if value is not None and not is_text(value):
-        raise refusal_of(name, value, "a str of Unicode text, or None")
-    return bool(value)
+    if value is None or is_text(value):
+        return cast("str", value) or None
+    raise refusal_of(name, value, "a str of Unicode text, or None")
 
 
 def _alone(extras: Extras, now_ms: Callable[[], int]) -> Alone | None:

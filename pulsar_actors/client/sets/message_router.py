@@ -10,12 +10,12 @@ from pulsar_actors.client.producing.producer_options import ProducerOptions
 from pulsar_actors.machines.ledgers import hashing
 from pulsar_actors.machines.ledgers.generations import Generation
 from pulsar_actors.machines.ledgers.routing import CustomRouting, RoundRobin, SinglePartition
-from pulsar_actors.runtime.outgoing import Outgoing
+from pulsar_actors.runtime.outgoing import Said
 from pulsar_actors.wire.message_id import MessageId
 from pulsar_actors.wire.PulsarApi_pb2 import BrokerEntryMetadata, MessageMetadata, SingleMessageMetadata
 
-Router: TypeAlias = Callable[[Outgoing, int], int]
-"""Give the partition of a message, among so many."""
+Router: TypeAlias = Callable[[bytes, object, int], int]
+"""Give the partition of a message, which is its payload and what is kept beside it, among so many."""
 
 _NOTHING = SingleMessageMetadata()
 _SCHEMES = {
@@ -54,10 +54,9 @@ def router_of(options: ProducerOptions, chance: Callable[[], float], now: Callab
     else:
         route = RoundRobin(key_hash, chance, limits_of(options)).route
 
-    def choose(message: Outgoing, partitions: int) -> int:
-        single = message[1]
-        key = single.partition_key if single is not None and single.HasField("partition_key") else None
-        return route(key, len(message[0]), partitions, now())
+    def choose(payload: bytes, place: object, partitions: int) -> int:
+        key = place.partition_key if type(place) is Said else None
+        return route(key, len(payload), partitions, now())
 
     return choose
 
@@ -66,8 +65,8 @@ def _custom(choose: Callable[[Message, int], int], topic: str) -> Router:
     routing = CustomRouting(choose)
     unsent = Unsent(topic)
 
-    def ask(message: Outgoing, partitions: int) -> int:
-        payload, single, _, _ = message
-        return routing.route(Message(payload, single or _NOTHING, unsent, -1), partitions)
+    def ask(payload: bytes, place: object, partitions: int) -> int:
+        said = place.metadata if type(place) is Said else _NOTHING
+        return routing.route(Message(payload, said, unsent, -1), partitions)
 
     return ask

@@ -32,7 +32,6 @@ _MODES = {
     RegexSubscriptionMode.NonPersistentOnly: CommandGetTopicsOfNamespace.NON_PERSISTENT,
     RegexSubscriptionMode.AllTopics: CommandGetTopicsOfNamespace.ALL,
 }
-_EMPTY = (b"", None, None, None)
 """A message that says nothing of itself, for a router to choose the first partition by."""
 
 
@@ -49,7 +48,7 @@ def producer_set(
     crew.interceptors = parts.interceptors
     first = None
     if is_lazy or not options.producer_name:  # the others get the name that a broker chooses for the first
-        first = 0 if options.message_router is not None else route(_EMPTY, partitions)
+        first = 0 if options.message_router is not None else route(b"", None, partitions)
     settings = TopicSetSettings(
         what=f"the producer on {topic}",
         topics={topic: partitions},

@@ -9,7 +9,6 @@ from pulsar_actors.client.producing.door import Door, Doorway
 from pulsar_actors.client.sets.message_router import Router
 from pulsar_actors.client.sets.producer_crew import ProducerCrew
 from pulsar_actors.exceptions import PulsarException
-from pulsar_actors.runtime.outgoing import Outgoing
 
 
 class Switchboard(Doorway):
@@ -31,27 +30,27 @@ class Switchboard(Doorway):
         """Tell whether an error is the end of it, or of a partition."""
         return type(error) is type(self.closed) or type(error) in self._fates
 
-    def leave(self, message: Outgoing) -> None:
+    def leave(self, payload: bytes, place: object) -> None:
         """Leave a message with its partition."""
-        door = self._door(message)
+        door = self._door(payload, place)
         try:
-            door.leave(message)
+            door.leave(payload, place)
         except PulsarException as error:
             if door.has_ended_by(error):
                 self._fates.add(type(error))
             raise
 
-    def leave_now(self, message: Outgoing) -> None:
+    def leave_now(self, payload: bytes, place: object) -> None:
         """Likewise, and have it sent at once."""
-        self._door(message).leave_now(message)
+        self._door(payload, place).leave_now(payload, place)
 
-    def slip(self, message: Outgoing) -> None:
+    def slip(self, payload: bytes, place: object) -> None:
         """Leave a message without ever waiting."""
-        self._door(message).slip(message)
+        self._door(payload, place).slip(payload, place)
 
-    def _door(self, message: Outgoing) -> Door:
+    def _door(self, payload: bytes, place: object) -> Door:
         crew = self._crew
         if crew.closed is not None:
             raise anew(crew.closed)
         partitions = crew.partitions
-        return partitions[self._route(message, len(partitions))].door
+        return partitions[self._route(payload, place, len(partitions))].door

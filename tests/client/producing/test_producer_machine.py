@@ -9,7 +9,7 @@ from pulsar_actors.client.producing import producer_machine as producing
 from pulsar_actors.client.producing.producer_options import ProducerOptions
 from pulsar_actors.client.schema import StringSchema
 from pulsar_actors.machines.ledgers.batching import BatchLimits
-from pulsar_actors.runtime.producer_actor import Manner
+from pulsar_actors.runtime.publication import Manner
 from pulsar_actors.wire import PulsarApi_pb2 as pb
 
 COMMON = Common(20.0, tls=True, first_backoff=0.5, longest_backoff=4.0)

@@ -6,25 +6,28 @@ import pytest
 from pulsar_actors.client.producing.sending import NOTHING, NOWHERE_ELSE, Extras, outgoing
 from pulsar_actors.client.schema import BYTES, StringSchema
 from pulsar_actors.exceptions import InvalidArgument, WrongContent
-from pulsar_actors.runtime.outgoing import Alone, Outgoing
+from pulsar_actors.runtime.outgoing import Alone, Said
 from pulsar_actors.wire.PulsarApi_pb2 import SingleMessageMetadata
 
 NOW_MS = 1_000_000
 
 
-def made(content: object = b"payload", **extras: Any) -> Outgoing:
+def made(content: object = b"payload", **extras: Any) -> tuple[bytes, Any]:
     return outgoing(BYTES, content, Extras(**extras), "reply", lambda: NOW_MS)
 
 
+def metadata_of(place: Said) -> SingleMessageMetadata:
+    assert place.reply == "reply"
+    return SingleMessageMetadata.FromString(place.metadata)
+
+
 def said(**extras: Any) -> SingleMessageMetadata:
-    single = made(**extras)[1]
-    assert single is not None
-    return single
+    return metadata_of(made(**extras)[1])
 
 
 def test_a_message_of_which_nothing_is_said_is_its_payload_alone() -> None:
-    assert made() == (b"payload", None, None, "reply")
-    assert outgoing(BYTES, b"", NOTHING, None, lambda: NOW_MS) == (b"", None, None, None)
+    assert made() == (b"payload", "reply")
+    assert outgoing(BYTES, b"", NOTHING, None, lambda: NOW_MS) == (b"", None)
 
 
 def test_content_is_what_the_schema_takes() -> None:
@@ -34,10 +37,10 @@ def test_content_is_what_the_schema_takes() -> None:
 
 
 def test_no_content_is_a_null_value_with_whatever_is_said_of_it() -> None:
-    payload, single, alone, _ = made(None, partition_key="k")
-    assert (payload, alone) == (b"", None)
-    assert single == SingleMessageMetadata(payload_size=0, null_value=True, partition_key="k")
-    assert made(None)[1] == SingleMessageMetadata(payload_size=0, null_value=True)
+    payload, place = made(None, partition_key="k")
+    assert (payload, place.alone) == (b"", None)
+    assert metadata_of(place) == SingleMessageMetadata(payload_size=0, null_value=True, partition_key="k")
+    assert metadata_of(made(None)[1]) == SingleMessageMetadata(payload_size=0, null_value=True)
 
 
 def test_what_is_said_of_a_message_stands_in_its_metadata() -> None:
@@ -53,6 +56,13 @@ def test_what_is_said_of_a_message_stands_in_its_metadata() -> None:
     assert single.HasField("sequence_id"), "0 is a sequence id like any other"
     assert single.HasField("event_time"), "and a time"
     assert not single.HasField("null_value")
+
+
+def test_what_is_looked_at_need_not_be_read_from_the_metadata() -> None:
+    _, place = made(partition_key="key", ordering_key="order", sequence_id=0, deliver_at=5, properties={"a": "1"})
+    assert place == Said.of(metadata_of(place), Alone(5), "reply")
+    _, place = made(properties={"a": "1"}, partition_key="")
+    assert place == Said.of(metadata_of(place), None, "reply")
 
 
 def test_what_is_not_said_is_not_there() -> None:
@@ -83,7 +93,7 @@ def test_an_empty_key_is_none() -> None:
 def test_what_a_batch_has_no_place_for_makes_a_message_travel_alone(
     extras: dict[str, Any], alone: Alone | None
 ) -> None:
-    assert made(**extras)[2] == alone
+    assert made(**extras)[1].alone == alone
 
 
 @pytest.mark.parametrize(

@@ -1,0 +1,18 @@
+"""Numbers as protobuf writes them: seven bits a byte, lowest first, the top bit saying that more follow."""
+
+_MORE = 0x80
+_SEVEN_BITS = 0x7F
+
+_SHORT = [bytes((value,)) for value in range(_MORE)]
+
+
+def varint(value: int) -> bytes:
+    """Write a number that is not negative."""
+    if value < _MORE:
+        return _SHORT[value]
+    groups = bytearray()
+    while value > _SEVEN_BITS:
+        groups.append(value & _SEVEN_BITS | _MORE)
+        value >>= 7
+    groups.append(value)
+    return bytes(groups)
