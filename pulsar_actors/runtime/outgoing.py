@@ -7,6 +7,7 @@ place of its reply, and has it.
 """
 
 from collections.abc import Callable, Collection, Iterable, Sequence
+from functools import partial
 from typing import NamedTuple, TypeAlias
 
 from pulsar_actors.wire.fields import serialise
@@ -44,6 +45,12 @@ class Said(NamedTuple):
             alone,
             reply,
         )
+
+
+new_said: Callable[[tuple[bytes, str | None, bytes | None, int | None, Alone | None, object]], Said] = partial(
+    tuple.__new__, Said
+)
+"""Make one, in a third of the time."""
 
 
 def reply_of(place: object) -> object:

@@ -22,6 +22,10 @@ def _tag(number: int, wire_type: int) -> bytes:
 _PAIR: Final = _tag(SingleMessageMetadata.PROPERTIES_FIELD_NUMBER, _BYTES)
 _PAIR_KEY: Final = _tag(KeyValue.KEY_FIELD_NUMBER, _BYTES)
 _PAIR_VALUE: Final = _tag(KeyValue.VALUE_FIELD_NUMBER, _BYTES)
+_SHORT: Final = 127
+"""The largest size that is one byte; then all sizes inside are."""
+_SHORT_PAIR: Final = _PAIR + b"%c" + _PAIR_KEY + b"%c%b" + _PAIR_VALUE + b"%c%b"
+_PAIR_FRAMES: Final = len(_PAIR_KEY + _PAIR_VALUE) + 2
 _PARTITION_KEY: Final = _tag(SingleMessageMetadata.PARTITION_KEY_FIELD_NUMBER, _BYTES)
 _PAYLOAD_SIZE: Final = _tag(SingleMessageMetadata.PAYLOAD_SIZE_FIELD_NUMBER, _NUMBER)
 _EVENT_TIME: Final = _tag(SingleMessageMetadata.EVENT_TIME_FIELD_NUMBER, _NUMBER)
@@ -32,7 +36,7 @@ _NULL_VALUE: Final = _tag(SingleMessageMetadata.NULL_VALUE_FIELD_NUMBER, _NUMBER
 
 def encode_single_message(  # noqa: PLR0913 - the fields of a message
     payload_size: int,
-    properties: Mapping[str, str],
+    properties: Mapping[str, str] | None,
     partition_key: str | None = None,
     ordering_key: bytes | None = None,
     sequence_id: int | None = None,
@@ -42,9 +46,14 @@ def encode_single_message(  # noqa: PLR0913 - the fields of a message
 ) -> bytes:
     """Write a SingleMessageMetadata. None says nothing; 0 and "" say something."""
     written = b""
-    for key, value in properties.items():
-        pair = _sized(_PAIR_KEY, key.encode()) + _sized(_PAIR_VALUE, value.encode())
-        written += _sized(_PAIR, pair)
+    if properties is not None:
+        for name, text in properties.items():
+            key, value = name.encode(), text.encode()
+            size = len(key) + len(value) + _PAIR_FRAMES
+            if size <= _SHORT:
+                written += _SHORT_PAIR % (size, len(key), key, len(value), value)
+            else:
+                written += _sized(_PAIR, _sized(_PAIR_KEY, key) + _sized(_PAIR_VALUE, value))
     if partition_key is not None:
         written += _sized(_PARTITION_KEY, partition_key.encode())
     written += _PAYLOAD_SIZE + varint(payload_size)

@@ -95,7 +95,7 @@ class Producer(Handle[AnySendingParts]):
         id is of no place: its ledger and its entry are -1.
         """
         self._parts.engine.refuse_inside("send()", "send_async()")
-        extras = Extras(
+        extras = (
             properties, partition_key, ordering_key, sequence_id, replication_clusters, disable_replication,
             event_timestamp, deliver_at, deliver_after,
         )  # fmt: skip
@@ -143,7 +143,7 @@ class Producer(Handle[AnySendingParts]):
         ):  # fmt: skip
             payload, place = content, reply  # what `outgoing` gives, in less time
         else:
-            extras = Extras(
+            extras = (
                 properties, partition_key, ordering_key, sequence_id, replication_clusters, disable_replication,
                 event_timestamp, deliver_at, deliver_after,
             )  # fmt: skip
@@ -216,7 +216,7 @@ class Producer(Handle[AnySendingParts]):
     ) -> tuple[bytes, object]:
         message, done = interceptors.before(self, MessageToSend(content, *extras), reply)
         try:
-            return outgoing(self._options.schema, message.content, Extras(*message[1:]), done, self._now_ms)
+            return outgoing(self._options.schema, message.content, message[1:], done, self._now_ms)
         except Exception as error:  # the caller's mistake, an interceptor's, or one of the caller's schema
             settle(done, error)
             raise

@@ -5,7 +5,7 @@ A received message that is sent on keeps what it says of itself, but for its pro
 
 from collections.abc import Callable, Mapping, Sequence
 from datetime import timedelta
-from typing import Any, NamedTuple, cast
+from typing import Any, TypeAlias, cast
 
 from pulsar_actors.client.arguments import (
     flag,
@@ -19,7 +19,7 @@ from pulsar_actors.client.arguments import (
 from pulsar_actors.client.message import Message, traits_of
 from pulsar_actors.client.schema import Schema
 from pulsar_actors.exceptions import WrongContent
-from pulsar_actors.runtime.outgoing import Alone, Said
+from pulsar_actors.runtime.outgoing import Alone, Said, new_said
 from pulsar_actors.wire.octets import Octets, octets
 from pulsar_actors.wire.single_message import encode_single_message
 
@@ -32,21 +32,22 @@ _timestamp = optional(whole_number(0, HIGHEST, "milliseconds since 1970"))
 _delay = optional(instance_of(timedelta))
 
 
-class Extras(NamedTuple):
-    """What may be said of a message besides its content, as the official client names it."""
+Extras: TypeAlias = tuple[
+    dict[str, str] | None,  # properties
+    str | None,  # partition_key
+    str | None,  # ordering_key
+    int | None,  # sequence_id
+    list[str] | None,  # replication_clusters
+    bool,  # disable_replication
+    int | None,  # event_timestamp
+    int | None,  # deliver_at
+    timedelta | None,  # deliver_after
+]
+"""What may be said of a message besides its content, in the order of `send`. A named tuple takes five times as long."""
 
-    properties: dict[str, str] | None = None
-    partition_key: str | None = None
-    ordering_key: str | None = None
-    sequence_id: int | None = None
-    replication_clusters: list[str] | None = None
-    disable_replication: bool = False
-    event_timestamp: int | None = None
-    deliver_at: int | None = None
-    deliver_after: timedelta | None = None
-
-
-NOTHING = Extras()
+NOTHING: Extras = (None, None, None, None, None, False, None, None, None)
+_SELDOM = slice(3, None)
+_NOTHING_SELDOM = NOTHING[_SELDOM]
 
 
 def outgoing(
@@ -82,15 +83,21 @@ def _octets_of(payload: object, schema: Schema) -> bytes:
 
 
 def _said(size: int, extras: Extras, reply: object, now_ms: Callable[[], int], *, is_null: bool) -> Said:
-    pairs = cast("dict[str, str]", properties("properties", extras.properties))
-    key = _key("partition_key", extras.partition_key)
-    order = _key("ordering_key", extras.ordering_key)
+    pairs, given_key, given_order, sequence_id, _, _, event_time, _, _ = extras
+    key = _key("partition_key", given_key)
+    order = _key("ordering_key", given_order)
     ordering_key = None if order is None else order.encode()
-    sequence_id, event_time = extras.sequence_id, extras.event_timestamp
-    _sequence_id("sequence_id", sequence_id)
-    _timestamp("event_timestamp", event_time)
-    metadata = encode_single_message(size, pairs, key, ordering_key, sequence_id, event_time, null_value=is_null)
-    return Said(metadata, key, ordering_key, sequence_id, _alone(extras, now_ms), reply)
+    alone = None
+    if extras[_SELDOM] != _NOTHING_SELDOM:
+        _sequence_id("sequence_id", sequence_id)
+        _timestamp("event_timestamp", event_time)
+        alone = _alone(extras, now_ms)
+    try:
+        metadata = encode_single_message(size, pairs, key, ordering_key, sequence_id, event_time, null_value=is_null)
+    except (AttributeError, TypeError, UnicodeEncodeError):
+        properties("properties", pairs)  # says what is wrong; to ask it each time would take as long as to write them
+        raise
+    return new_said((metadata, key, ordering_key, sequence_id, alone, reply))
 
 
 def _key(name: str, value: object) -> str | None:
@@ -101,15 +108,15 @@ def _key(name: str, value: object) -> str | None:
 
 
 def _alone(extras: Extras, now_ms: Callable[[], int]) -> Alone | None:
-    flag("disable_replication", extras.disable_replication)
-    clusters = _clusters(extras.replication_clusters)
-    if extras.disable_replication:
+    _, _, _, _, replication_clusters, disable_replication, _, at, deliver_after = extras
+    flag("disable_replication", disable_replication)
+    clusters = _clusters(replication_clusters)
+    if disable_replication:
         clusters = (NOWHERE_ELSE,)
-    _timestamp("deliver_at", extras.deliver_at)
-    _delay("deliver_after", extras.deliver_after)
-    at = extras.deliver_at
-    if extras.deliver_after is not None:
-        at = max(0, now_ms() + int(extras.deliver_after.total_seconds() * 1000))
+    _timestamp("deliver_at", at)
+    _delay("deliver_after", deliver_after)
+    if deliver_after is not None:
+        at = max(0, now_ms() + int(deliver_after.total_seconds() * 1000))
     return None if at is None and not clusters else Alone(at, clusters)
 
 

@@ -3,7 +3,8 @@ from typing import Any
 
 import pytest
 
-from pulsar_actors.client.producing.sending import NOTHING, NOWHERE_ELSE, Extras, outgoing
+from pulsar_actors.client.producing.producer_interceptor import MessageToSend
+from pulsar_actors.client.producing.sending import NOTHING, NOWHERE_ELSE, outgoing
 from pulsar_actors.client.schema import BYTES, StringSchema
 from pulsar_actors.exceptions import InvalidArgument, WrongContent
 from pulsar_actors.runtime.outgoing import Alone, Said
@@ -13,7 +14,8 @@ NOW_MS = 1_000_000
 
 
 def made(content: object = b"payload", **extras: Any) -> tuple[bytes, Any]:
-    return outgoing(BYTES, content, Extras(**extras), "reply", lambda: NOW_MS)
+    given = MessageToSend(content, **extras)
+    return outgoing(BYTES, content, given[1:], "reply", lambda: NOW_MS)
 
 
 def metadata_of(place: Said) -> SingleMessageMetadata:
