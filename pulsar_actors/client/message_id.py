@@ -125,9 +125,9 @@ MessageId.latest = MessageId.wrap(LATEST)
 
 def ids_of_batch(entry: WireMessageId, topic: str) -> Iterator[MessageId]:
     """Give the ids of the messages of an entry that is a batch of `batch_size`, one after the other."""
-    new = object.__new__
+    new, kind = object.__new__, MessageId
     for index in range(entry.batch_size):
-        made = new(MessageId)
+        made = new(kind)
         # It is no method of the class, for users are to find nothing there that the official one lacks.
         made._topic = topic  # noqa: SLF001  # pyright: ignore[reportPrivateUsage]
         made._batch = entry  # noqa: SLF001  # pyright: ignore[reportPrivateUsage]

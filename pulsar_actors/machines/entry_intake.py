@@ -28,10 +28,11 @@ from pulsar_actors.machines.ledgers.entry_key import EntryKey, is_real
 from pulsar_actors.machines.ledgers.redelivery import Redelivery
 from pulsar_actors.machines.ledgers.start_position import StartPosition
 from pulsar_actors.wire.batch import is_batch
+from pulsar_actors.wire.compression import NONE
 from pulsar_actors.wire.entries import Entry, open_entry
 from pulsar_actors.wire.errors import EntryError
 from pulsar_actors.wire.message_id import MessageId
-from pulsar_actors.wire.PulsarApi_pb2 import CommandAck, CommandMessage, CompressionType, MessageMetadata
+from pulsar_actors.wire.PulsarApi_pb2 import CommandAck, CommandMessage, MessageMetadata
 from pulsar_actors.wire.strings import readable
 
 ValidationError = CommandAck.ValidationError
@@ -115,7 +116,7 @@ class EntryIntake:
 
     def _take_one(self, message: Incoming, intake: Intake, now: float, now_ms: int) -> None:
         command = message.command
-        message_id = MessageId.from_data(command.message_id).entry
+        message_id = MessageId.entry_of(command.message_id)
         try:
             entry = open_entry(message.entry)
         except EntryError as error:
@@ -153,7 +154,7 @@ class EntryIntake:
     def _is_possible_batch(self, entry: Entry) -> bool:
         """Tell whether so many messages can be in the entry. An empty payload inflates to nothing, whatever it says."""
         metadata, room = entry.metadata, len(entry.payload)
-        if room and metadata.compression != CompressionType.NONE:
+        if room and metadata.compression != NONE:
             room = metadata.uncompressed_size
         return 0 < metadata.num_messages_in_batch <= min(ack_set.largest_batch(room), self._ack_groups.largest_batch)
 
@@ -166,7 +167,7 @@ class EntryIntake:
             wanted = 0
         intake.returned += (sent ^ wanted).bit_count()
         if wanted:
-            self._hand_over(delivery._replace(wanted=wanted), intake)
+            self._hand_over(delivery if wanted == sent else delivery._replace(wanted=wanted), intake)
 
     def _wanted_of_batch(self, delivery: Delivery, intake: Intake) -> int:
         entry, sent, size = delivery.message_id.position, delivery.wanted, delivery.entry.metadata.num_messages_in_batch

@@ -9,10 +9,10 @@ from typing import Any, NamedTuple
 from pulsar_actors.machines.entry_intake import Delivery
 from pulsar_actors.machines.ledgers.generations import Generation
 from pulsar_actors.wire.batch import Stored, is_batch, metadata_of, split_columns
-from pulsar_actors.wire.compression import decompress
+from pulsar_actors.wire.compression import ZSTD, decompress
 from pulsar_actors.wire.message_id import MessageId
 from pulsar_actors.wire.octets import Octets
-from pulsar_actors.wire.PulsarApi_pb2 import CompressionType, MessageMetadata
+from pulsar_actors.wire.PulsarApi_pb2 import MessageMetadata
 
 MOST_SQUEEZED = 1032
 """How far ZLIB squeezes at best, LZ4 and SNAPPY less..."""
@@ -86,6 +86,6 @@ def _inflated(delivery: Delivery, limit: int) -> Octets:
     metadata = delivery.entry.metadata
     if metadata.num_chunks_from_msg <= 1:  # chunks were verified when they were put together
         delivery.entry.verify()
-    most = MOST_SQUEEZED_BY_ZSTD if metadata.compression == CompressionType.ZSTD else MOST_SQUEEZED
+    most = MOST_SQUEEZED_BY_ZSTD if metadata.compression == ZSTD else MOST_SQUEEZED
     limit = max(limit, min(LARGEST, most * len(delivery.payload)))  # brokers limit what is squeezed
     return decompress(metadata.compression, delivery.payload, metadata.uncompressed_size, limit)

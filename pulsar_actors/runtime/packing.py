@@ -13,7 +13,7 @@ from pulsar_actors.machines.ledgers.chunk_plan import plan_chunks
 from pulsar_actors.runtime.loop import Buffer
 from pulsar_actors.runtime.outgoing import Outgoing, Said
 from pulsar_actors.wire.batch import encode_batch, encode_plain_batch
-from pulsar_actors.wire.compression import compress
+from pulsar_actors.wire.compression import NONE, compress
 from pulsar_actors.wire.entries import decode_entry, encode_entry
 from pulsar_actors.wire.errors import EntryError
 from pulsar_actors.wire.frames import FrameReader, encode_payload_command
@@ -185,7 +185,7 @@ def _say_keys(metadata: MessageMetadata, single: SingleMessageMetadata) -> None:
 
 
 def _squeeze(metadata: MessageMetadata, payload: bytes, sender: Sender) -> Buffer:
-    if sender.codec == CompressionType.NONE:
+    if sender.codec == NONE:
         return payload
     metadata.compression = sender.codec
     metadata.uncompressed_size = len(payload)

@@ -141,9 +141,9 @@ class ProducerActor(BindingActor[Producer]):
         limits = self._outbox.limits
         count = len(messages)
         if limits is not None and not incomplete:
-            count = count_complete(list(map(len, messages.payloads)), limits, messages.alone)
+            count = count_complete(messages.sizes, limits, messages.alone)
         if count:
-            self._publish(messages if count == len(messages) else messages.at(range(count)))
+            self._publish(messages.at(range(count)))
         if self._outbox.has_more():
             self._wait_for_more()
 
@@ -181,7 +181,7 @@ class ProducerActor(BindingActor[Producer]):
         """Fail messages that cannot be packed, and free their room."""
         self.machine.pending.give_back(len(messages), messages.size)
         self._outbox.report(messages.replies, error)
-        self._outbox.waiting.wake_all()
+        self._outbox.freed()
 
     def _sequence_ids(self, messages: Outgoing) -> Sequence[int]:
         source = self.machine.sequence_ids
@@ -202,7 +202,7 @@ class ProducerActor(BindingActor[Producer]):
     def _report_failure(self, packed: Packed, error: Exception) -> None:
         packed.release()
         self._outbox.report(packed.replies, error)
-        self._outbox.waiting.wake_all()
+        self._outbox.freed()
 
     # One method for each effect.
 
@@ -217,7 +217,7 @@ class ProducerActor(BindingActor[Producer]):
         assert isinstance(packed, Packed)  # noqa: S101 - the token of a batch
         packed.release()
         self._outbox.report(packed.replies, SentTo(effect.message_ids, packed.batched, packed.size))
-        self._outbox.waiting.wake_all()
+        self._outbox.freed()
 
     def _fail(self, effect: Fail) -> None:
         if isinstance(effect.token, Packed):

@@ -20,6 +20,7 @@ from pulsar_actors.runtime.packing import (
     pack_each,
     refusal_of,
 )
+from pulsar_actors.wire.compression import NONE
 from pulsar_actors.wire.PulsarApi_pb2 import CompressionType
 
 
@@ -52,7 +53,7 @@ class Publication:
 
     def pack(self, limits: BatchLimits | None) -> None:
         """Pack all of it."""
-        is_plain = self._manner.codec == CompressionType.NONE and not self._manner.in_chunks
+        is_plain = self._manner.codec == NONE and not self._manner.in_chunks
         if limits is None and is_plain and not self._messages.says:
             self._pack_plain()
             return
@@ -73,10 +74,9 @@ class Publication:
         messages, ids = self._messages, self._ids
         if limits is None:
             return [Batch((place,), one, None, batched=False) for place, one in enumerate(ids)]
-        sizes = list(map(len, messages.payloads))
         if self._manner.by_key:
-            return plan_key_batches(ids, sizes, [_key(one) for one in messages.said], limits, messages.alone)
-        return plan_batches(ids, sizes, limits, messages.alone)
+            return plan_key_batches(ids, messages.sizes, list(map(_key, messages.said)), limits, messages.alone)
+        return plan_batches(ids, messages.sizes, limits, messages.alone)
 
     def _pack_or_split(self, batch: Batch) -> None:
         """Pack a batch; of one that is too large, what is not."""

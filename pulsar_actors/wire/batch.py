@@ -21,7 +21,7 @@ from itertools import chain, repeat
 from typing import NamedTuple, TypeAlias
 
 from pulsar_actors.wire.errors import EncodeError, MalformedBatch
-from pulsar_actors.wire.fields import serialise
+from pulsar_actors.wire.fields import UNREADABLE, serialise
 from pulsar_actors.wire.metadata import read_metadata
 from pulsar_actors.wire.octets import Octets, octets
 from pulsar_actors.wire.PulsarApi_pb2 import MessageMetadata, SingleMessageMetadata
@@ -43,6 +43,7 @@ _SIZE = struct.Struct(">I")
 SMALLEST_MESSAGE = _SIZE.size + 2
 """In bytes: its metadata has at least the payload's size, a tag and a digit."""
 _LARGEST_PAYLOAD = 2**31 - 1
+_PLAIN = 6  # bytes at most, of metadata that is a payload's size: a tag, and 31 bits
 _MOST_KNOWN = 1_000  # metadata to remember in one batch
 
 _Known: TypeAlias = dict[bytes, SingleMessageMetadata]
@@ -117,6 +118,16 @@ def split_columns(payload: Octets, count: int) -> Singles:
 
 
 @lru_cache(maxsize=1024)
+def _read_plain(written: bytes) -> SingleMessageMetadata | None:
+    """Read metadata that is a payload's size and nothing else, once for many batches; None of any other."""
+    try:
+        metadata = SingleMessageMetadata.FromString(written)
+    except UNREADABLE:
+        return None
+    return metadata if len(metadata.ListFields()) == 1 and metadata.IsInitialized() else None
+
+
+@lru_cache(maxsize=1024)
 def _cutter(head_size: int, payload_size: int) -> struct.Struct:
     """Give what cuts the payloads out of a run of messages."""
     return struct.Struct(f"{head_size}x{payload_size}s")
@@ -137,7 +148,9 @@ def _read_head(data: bytes, at: int, known: _Known) -> tuple[bytes, SingleMessag
     if metadata is not None:
         return head, metadata, metadata.payload_size
     written = data[start:end]
-    metadata = read_metadata(SingleMessageMetadata, written, start, MalformedBatch)
+    if size <= _PLAIN:
+        metadata = _read_plain(written)
+    metadata = metadata or read_metadata(SingleMessageMetadata, written, start, MalformedBatch)
     payload_size = metadata.payload_size
     if payload_size < 0:
         raise MalformedBatch(f"a message declares a payload of {payload_size:,} bytes", start, size)

@@ -54,6 +54,11 @@ class MessageId(NamedTuple):
             return message_id._replace(first_chunk=_plain_id(data.first_chunk_message_id))
         return message_id
 
+    @classmethod
+    def entry_of(cls, data: MessageIdData) -> "MessageId":
+        """Read no more than the entry, which is all that a delivery is about."""
+        return cls(signed(data.ledgerId), signed(data.entryId), data.partition)
+
     def to_data(self) -> MessageIdData:
         """Write the form that commands carry."""
         try:

@@ -5,9 +5,12 @@ only the sequence id differs from one message to the next; so the rest is writte
 same by way of protobuf, for messages of all kinds, and a test holds the two against each other.
 """
 
+import struct
+from typing import NamedTuple
+
+from pulsar_actors.wire.checksum import checksum
 from pulsar_actors.wire.commands import wrap_command
 from pulsar_actors.wire.entries import wrap_entry
-from pulsar_actors.wire.frames import wrap_frame
 from pulsar_actors.wire.PulsarApi_pb2 import CommandSend, MessageMetadata
 from pulsar_actors.wire.varint import varint
 
@@ -19,26 +22,57 @@ _SMALL = 4096
 _NO_ID = varint(0)
 """What stands where the sequence id will be; both messages are written in the order of their fields' numbers."""
 
+_SIZES = struct.Struct(">II")
+_CHECKSUM = struct.Struct(">I")
+_SIZE = 4  # bytes of the size of a command
+_MAGIC = 2  # bytes before the checksum
+
+
+class _Shape(NamedTuple):
+    """What frames have in common whose sequence ids take as many bytes."""
+
+    command_size: int
+    command_start: bytes
+    magic: bytes
+    metadata_start: bytes
+    head_size: int  # of the entry, without the payload
+
 
 class PlainSends:
     """Those of one producer, with metadata that is alike but for the sequence id."""
 
-    __slots__ = ("_command", "_metadata_after", "_metadata_before")
+    __slots__ = ("_after", "_before", "_command", "_shapes")
 
     def __init__(self, producer_id: int, metadata: MessageMetadata) -> None:
         command = CommandSend(producer_id=producer_id, sequence_id=0)
         self._command = command.SerializeToString().removesuffix(_NO_ID)
         before = MessageMetadata(producer_name=metadata.producer_name, sequence_id=0)
-        self._metadata_before = before.SerializePartialToString().removesuffix(_NO_ID)
+        self._before = before.SerializePartialToString().removesuffix(_NO_ID)
         after = MessageMetadata()
         after.CopyFrom(metadata)
         after.ClearField("producer_name")
         after.ClearField("sequence_id")
-        self._metadata_after = after.SerializePartialToString()
+        self._after = after.SerializePartialToString()
+        self._shapes: dict[int, _Shape] = {}
 
     def frame(self, sequence_id: int, payload: bytes) -> tuple[list[bytes | memoryview], int]:
         """Write one: give its buffers, and the size of the entry in it."""
         number = varint(sequence_id)
-        entry = wrap_entry(self._metadata_before + number + self._metadata_after, payload)
-        frame = wrap_frame(wrap_command(CommandSend, self._command + number), *entry)
-        return [b"".join(frame)] if len(payload) < _SMALL else frame, len(entry[0]) + len(payload)
+        shape = self._shapes.get(len(number)) or self._shape(number)
+        command_size, command_start, magic, metadata_start, entry_size = shape
+        entry_size += len(payload)
+        sized = metadata_start + number + self._after
+        sizes = _SIZES.pack(_SIZE + command_size + entry_size, command_size)
+        checked = _CHECKSUM.pack(checksum(sized, payload))
+        head = (sizes, command_start, number, magic, checked, sized)
+        return [b"".join((*head, payload))] if len(payload) < _SMALL else [b"".join(head), payload], entry_size
+
+    def _shape(self, number: bytes) -> _Shape:
+        """Find out how such frames look, by having one of them written by those who write all others."""
+        command = wrap_command(CommandSend, self._command + number)
+        head = bytes(wrap_entry(self._before + number + self._after, b"")[0])
+        magic, sized = head[:_MAGIC], head[_MAGIC + _CHECKSUM.size :]
+        start = sized.removesuffix(number + self._after)
+        shape = _Shape(len(command), command.removesuffix(number), magic, start, len(head))
+        self._shapes[len(number)] = shape
+        return shape

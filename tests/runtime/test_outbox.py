@@ -195,6 +195,18 @@ def test_in_a_forked_child_everything_is_refused_even_if_another_thread_had_the_
     assert reported.failed == [(b"new", forked)], "and not what the parent goes on sending"
 
 
+@pytest.mark.parametrize("moment", [0, 1])
+def test_a_box_that_is_closed_while_somebody_looks_into_it_refuses_the_next_message_too(moment: int) -> None:
+    interloper = Interloper()
+    box, reported = outbox(limits=BatchLimits(3, 1000, 1.0), interleaving=interloper.interleaving)
+    interloper.at(moment, lambda: box.end(CLOSED))
+    box.put(*message(b"first"))
+    box.look()
+    box.put(*message(b"second"))
+    assert reported.failed == [(b"first", CLOSED), (b"second", CLOSED)]
+    assert box.buffer == []
+
+
 def send_all(box: Outbox, sender: int, count: int, news: threading.Semaphore) -> None:
     """Do as a caller does that sends again whatever finds no room."""
     for number in range(count):

@@ -9,7 +9,7 @@ from typing import TypeAlias
 
 from pulsar_actors.client.enums import Result
 from pulsar_actors.client.message_id import MessageId, ids_of_batch
-from pulsar_actors.runtime.future import is_promise, settle
+from pulsar_actors.runtime.future import SlimFuture, is_promise, settle
 from pulsar_actors.runtime.interrupts import is_ctrl_c
 from pulsar_actors.runtime.log import LOG
 from pulsar_actors.runtime.outgoing import SentTo
@@ -65,15 +65,13 @@ class Reports:
         entry = WireMessageId(ledger_id, entry_id, self.partition, batch_size=len(replies))
         ok = Result.Ok
         for reply, message_id in zip(replies, ids_of_batch(entry, self.topic), strict=True):
-            if reply is None:
-                continue
-            if is_promise(reply):
+            if isinstance(reply, SlimFuture):
                 settle(reply, message_id)
-                continue
-            try:
-                reply(ok, message_id)  # type: ignore[operator]
-            except BaseException as raised:  # noqa: BLE001 - as in `call`, which would cost more than it does
-                self._raised(raised)
+            elif reply is not None:
+                try:
+                    reply(ok, message_id)  # type: ignore[operator]
+                except BaseException as raised:  # noqa: BLE001 - as in `call`, which would cost more than it does
+                    self._raised(raised)
 
     def _tell(self, reply: object, place: WireMessageId) -> None:
         message_id = MessageId.wrap(place, self.topic)

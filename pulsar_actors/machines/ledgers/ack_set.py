@@ -41,6 +41,8 @@ def starting_at(batch_size: int, index: int) -> int:
 
 def to_words(mask: int) -> list[int]:
     """Write a set for the wire; the empty set is no words, which acknowledges the whole entry."""
+    if not mask:
+        return []
     count = _words(mask.bit_length())
     return list(struct.unpack(f"<{count}q", mask.to_bytes(count * 8, "little")))
 
