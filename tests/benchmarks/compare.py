@@ -68,8 +68,8 @@ class Comparison:
     def _turn(self, contest: Contest, client: str) -> dict[str, Any]:
         messages = int(contest.messages * (contest.slow if client == "official" else 1))
         ask = dict(contest.ask)
-        if self._defaults and ask["do"] != "consume":
-            ask["options"] = DEFAULTS
+        if self._defaults:
+            ask["options"] = {} if ask["do"] == "consume" else DEFAULTS
         if contest.fill is None and ask["do"] == "produce":
             return self._workers[client].ask(
                 topics=[new_topic() for _ in range(contest.topics)], messages=messages, **ask

@@ -15,6 +15,7 @@ BEST: Final[dict[str, Any]] = {
     "max_pending_messages": 10_000,
     "block_if_queue_full": True,
 }
+BEST_CONSUMER: Final[dict[str, Any]] = {"receiver_queue_size": 10_000}
 DEFAULTS: Final[dict[str, Any]] = {"block_if_queue_full": True}
 UNBATCHED: Final = {**BEST, "batching_enabled": False}
 
@@ -57,7 +58,9 @@ def _produce(  # noqa: PLR0913 - a line of the table
 
 def _consume(name: str, targets: tuple[float | None, float | None], mode: str = "receive", **fill: Any) -> Contest:
     whole = {"payload": HUNDRED, "options": BEST, **fill}
-    return Contest(name, "msg/s", 200_000, 1.0, {"do": "consume", "mode": mode, "options": {}}, whole, targets)
+    return Contest(
+        name, "msg/s", 200_000, 1.0, {"do": "consume", "mode": mode, "options": BEST_CONSUMER}, whole, targets
+    )
 
 
 def _timed(

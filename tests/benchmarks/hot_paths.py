@@ -1,0 +1,203 @@
+"""Show where the microseconds of the two hot paths go: sending in batches, and receiving and acknowledging.
+
+    python tests/benchmarks/hot_paths.py [--service-url pulsar://...] [--messages 500000]
+
+A program sends, and then receives, against a broker: an Apache Pulsar that is started for it, unless one is named.
+What is called once for many messages carries a stopwatch of its thread's CPU time, which costs next to nothing there.
+What is called for each message carries none, and is what is left of its thread's time: the calls themselves, the
+program's loop, and the interpreter's own work. Times are for one message, and those of a step leave out the
+steps inside it.
+"""
+
+import argparse
+import contextlib
+import functools
+import sys
+import threading
+import time
+import uuid
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any, NamedTuple
+
+from compare import broker
+
+import pulsar_actors as pulsar
+from pulsar_actors.client.producing.reports import Reports
+from pulsar_actors.runtime import ack_box, hand_off, opened
+from pulsar_actors.runtime.channel import Channel
+from pulsar_actors.runtime.connection_actor import ConnectionActor
+from pulsar_actors.runtime.consumer_actor import ConsumerActor
+from pulsar_actors.runtime.hand_off import HandOff
+from pulsar_actors.runtime.outbox import Outbox
+from pulsar_actors.runtime.producer_actor import ProducerActor
+from pulsar_actors.runtime.publication import Publication
+from pulsar_actors.runtime.socket_actor import SocketActor
+
+PATIENCE_MS = 60_000
+
+
+class Step(NamedTuple):
+    """A function that is called once for many messages, and where it is found."""
+
+    what: str
+    owner: Any
+    name: str
+
+
+PRODUCING = (
+    Step("take messages out of the outbox", Outbox, "look"),
+    Step("plan batches and pack them", Publication, "pack"),
+    Step("chart, ledgers and effects of a publication", ProducerActor, "_publish"),
+    Step("write to the socket", Channel, "write"),
+    Step("read from the socket and cut frames", SocketActor, "received"),
+    Step("decode commands and find whose they are", ConnectionActor, "receive"),
+    Step("chart and ledgers of receipts", ProducerActor, "hear"),
+    Step("make ids and call callbacks, the program's included", Reports, "__call__"),
+)
+CONSUMING = (
+    Step("read from the socket and cut frames", SocketActor, "received"),
+    Step("decode commands and find whose they are", ConnectionActor, "receive"),
+    Step("chart and ledgers of entries", ConsumerActor, "hear"),
+    Step("hand entries over", HandOff, "add"),
+    Step("verify and inflate", opened, "_inflated"),
+    Step("split batches", opened, "split_columns"),
+    Step("make messages", hand_off, "open_entry"),
+    Step("set up what callers take", HandOff, "_refill"),
+    Step("gather acknowledgements", ack_box, "gathered"),
+    Step("chart and ledgers of acknowledgements", ConsumerActor, "_empty_acks"),
+    Step("write to the socket", Channel, "write"),
+)
+
+
+class Stopwatches:
+    """The CPU time of each step, by thread and without the steps inside it."""
+
+    def __init__(self) -> None:
+        self.times: dict[tuple[str, str], float] = {}
+        self._local = threading.local()
+
+    @contextlib.contextmanager
+    def on(self, steps: Sequence[Step]) -> Iterator[None]:
+        """Put one on each step, for as long as the block takes."""
+        with contextlib.ExitStack() as stack:
+            for what, owner, name in steps:
+                plain = getattr(owner, name)
+                setattr(owner, name, self._timed(what, plain))
+                stack.callback(setattr, owner, name, plain)
+            yield
+
+    def _timed(self, what: str, plain: Callable[..., Any]) -> Callable[..., Any]:
+        @functools.wraps(plain)
+        def call(*arguments: Any, **named: Any) -> Any:
+            inside = self._local.__dict__.setdefault("inside", [0.0])
+            inside.append(0.0)
+            began = time.thread_time()
+            try:
+                return plain(*arguments, **named)
+            finally:
+                took = time.thread_time() - began
+                place = (_kind(threading.current_thread()), what)
+                self.times[place] = self.times.get(place, 0.0) + took - inside.pop()
+                inside[-1] += took
+
+        return call
+
+
+def _kind(thread: threading.Thread) -> str:
+    return "the program's thread" if thread is threading.main_thread() else "the I/O thread"
+
+
+class Account:
+    """The times of one run: of each thread, of the steps in it, and of the wall clock."""
+
+    def __init__(self) -> None:
+        self.watches = Stopwatches()
+        (loop,) = [thread for thread in threading.enumerate() if thread.name == "pulsar-io-0"]
+        self._clocks = {
+            _kind(thread): time.pthread_getcpuclockid(thread.ident or 0) for thread in (threading.main_thread(), loop)
+        }
+
+    @contextlib.contextmanager
+    def of(self, steps: Sequence[Step]) -> Iterator[None]:
+        """Measure a block."""
+        with self.watches.on(steps):
+            wall, before = time.perf_counter(), self._read()
+            yield
+            self.wall = time.perf_counter() - wall
+            self.threads = {kind: now - before[kind] for kind, now in self._read().items()}
+
+    def _read(self) -> dict[str, float]:
+        return {kind: time.clock_gettime(clock) for kind, clock in self._clocks.items()}
+
+    def table(self, title: str, messages: int) -> str:
+        """Tell where the time went, in nanoseconds for one message."""
+        each = 1e9 / messages
+        lines = [f"{title}: {messages / self.wall:,.0f} messages a second, {self.wall * each:,.0f} ns for one", ""]
+        for kind, whole in self.threads.items():
+            steps = {what: spent for (where, what), spent in self.watches.times.items() if where == kind}
+            rest = whole - sum(steps.values())
+            lines.append(f"  {whole * each:7,.0f} ns  {kind}, of which")
+            lines += [f"  {spent * each:11,.0f}  {what}" for what, spent in sorted(steps.items(), key=lambda i: -i[1])]
+            lines += [
+                f"  {rest * each:11,.0f}  all that is called for every message, and what is between the steps",
+                "",
+            ]
+        waited = self.wall - sum(self.threads.values())
+        lines.append(f"  {waited * each:7,.0f} ns  neither thread at work")
+        return "\n".join(lines)
+
+
+def produce(client: Any, topic: str, messages: int) -> str:
+    """Send messages, and tell where the time went."""
+    producer = client.create_producer(
+        topic,
+        batching_enabled=True,
+        batching_max_publish_delay_ms=1,
+        batching_max_messages=1000,
+        max_pending_messages=10_000,
+        block_if_queue_full=True,
+    )
+    payload, account = b"x" * 100, Account()
+    with account.of(PRODUCING):
+        for _ in range(messages):
+            producer.send_async(payload, _ignore)
+        producer.flush()
+    producer.close()
+    return account.table("send_async with a callback, 100 B in batches of 1,000", messages)
+
+
+def consume(client: Any, topic: str, messages: int) -> str:
+    """Receive and acknowledge them, and tell where the time went."""
+    consumer = client.subscribe(
+        topic, "hot-paths", initial_position=pulsar.InitialPosition.Earliest, receiver_queue_size=10_000
+    )
+    account = Account()
+    with account.of(CONSUMING):
+        for _ in range(messages):
+            message = consumer.receive(PATIENCE_MS)
+            message.data()
+            consumer.acknowledge(message)
+        consumer.close()  # which sends what is left of the acknowledgements
+    return account.table("receive, data and acknowledge", messages)
+
+
+def _ignore(_: object, __: object) -> None:
+    """Do nothing: what is measured is the client."""
+
+
+def main(arguments: Sequence[str]) -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--service-url")
+    parser.add_argument("--messages", type=int, default=500_000)
+    given = parser.parse_args(arguments)
+    with contextlib.ExitStack() as stack:
+        service_url = given.service_url or stack.enter_context(broker())
+        client = stack.enter_context(contextlib.closing(pulsar.Client(service_url)))
+        topic = f"persistent://public/default/hot-paths-{uuid.uuid4().hex[:12]}"
+        produce(client, topic, given.messages // 10)  # what is slow the first time
+        for path in (produce, consume):
+            print(path(client, topic, given.messages), end="\n\n")
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:])

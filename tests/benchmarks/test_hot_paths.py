@@ -1,0 +1,25 @@
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import hot_paths
+
+from pulsar_actors.broker import EmbeddedBroker
+
+
+def test_every_step_is_found_and_takes_time() -> None:
+    with EmbeddedBroker() as broker:
+        told = subprocess.run(  # noqa: S603 - a program of ours
+            [sys.executable, hot_paths.__file__, "--service-url", broker.service_url, "--messages", "4000"],
+            cwd=Path(hot_paths.__file__).parent,
+            capture_output=True,
+            text=True,
+            timeout=120,
+            check=True,
+        ).stdout
+    produce, consume = told.split("receive, data and acknowledge:")
+    for part, steps in ((produce, hot_paths.PRODUCING), (consume, hot_paths.CONSUMING)):
+        for step in steps:
+            found = re.search(rf"[\d,]+  {re.escape(step.what)}$", part, re.MULTILINE)
+            assert found, f"{step.what} is no longer what {step.name} does, or not on this path"
