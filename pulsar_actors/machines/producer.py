@@ -40,7 +40,7 @@ from pulsar_actors.machines.chart import INTERNAL, Chart, Effects, Row
 from pulsar_actors.machines.ledgers.backoff import Backoff
 from pulsar_actors.machines.ledgers.flushes import Flushes
 from pulsar_actors.machines.ledgers.last_failure import after
-from pulsar_actors.machines.ledgers.pending_sends import Failed, Pending, PendingSends, Receipt, unsent
+from pulsar_actors.machines.ledgers.pending_sends import Failed, Pending, PendingSends, Receipt, Stored, unsent
 from pulsar_actors.machines.ledgers.producer_identity import ProducerIdentity
 from pulsar_actors.machines.ledgers.sequence_ids import SequenceIds
 from pulsar_actors.machines.ledgers.server_errors import MEANINGS, SendVerdict
@@ -303,7 +303,7 @@ class Producer(Binding, chart=CHART):
 
     def match_receipts(self, event: Persisted, now: float) -> Effects:
         """End the head of the queue as often as a receipt is for it, up to one that skips it."""
-        ended: list[Complete] = []
+        ended: list[Stored[Any]] = []
         rest: list[HearRest] = []
         for place, command in enumerate(event.commands):
             sequence_id, message_id = signed(command.sequence_id), command.message_id
@@ -315,10 +315,11 @@ class Producer(Binding, chart=CHART):
             if not isinstance(stored, Receipt):
                 self.sequence_ids.published(stored.last)
                 self._flushes.head_ended()
-                ended.append(Complete(stored.token, stored.message_ids, stored.duplicate))
-        if ended:
-            self._forget_trouble()
-        return [*ended, *self._finished_flushes(), *rest]
+                ended.append(stored)
+        if not ended:
+            return [*self._finished_flushes(), *rest]
+        self._forget_trouble()
+        return [Complete(tuple(ended)), *self._finished_flushes(), *rest]
 
     def end_send_refused(self, event: SendRefused, now: float) -> Effects:
         """Pass the error on to everybody who waits. Only the batch that it names is known not to be stored."""

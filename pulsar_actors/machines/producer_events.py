@@ -6,7 +6,7 @@ Those that it shares with a consumer, and what `attempt` and `connection` mean, 
 from typing import Any, NamedTuple
 
 from pulsar_actors.exceptions import BrokerRefusal, InvalidArgument
-from pulsar_actors.machines.ledgers.pending_sends import Pending
+from pulsar_actors.machines.ledgers.pending_sends import Pending, Stored
 from pulsar_actors.machines.ledgers.server_errors import refusal
 from pulsar_actors.wire.PulsarApi_pb2 import (
     CommandProducer,
@@ -115,11 +115,9 @@ class Opened(NamedTuple):
 
 
 class Complete(NamedTuple):
-    """Tell the senders of a batch that it is stored; `duplicate` if the broker had it already."""
+    """Tell the senders of some batches that they are stored."""
 
-    token: object
-    message_ids: tuple[tuple[int, int], ...]
-    duplicate: bool
+    items: tuple[Stored[Any], ...]
 
 
 class HearRest(NamedTuple):

@@ -186,7 +186,7 @@ class Outbox:
         if left:
             messages = Outgoing.from_flat(left)
             self.given_up(messages.size)
-            self.report(messages.replies, error)
+            self.report([(messages.replies, error)])
         self.waiting.wake_all()
 
     def given_up(self, size: int) -> None:

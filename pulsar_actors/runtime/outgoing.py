@@ -117,5 +117,8 @@ class SentTo(NamedTuple):
     size: int
 
 
-Report: TypeAlias = Callable[[Sequence[object], SentTo | Exception], None]
-"""Tell the senders of some messages, by their replies, what became of them."""
+Ended: TypeAlias = tuple[Sequence[object], SentTo | Exception]
+"""The replies of messages that travelled together, and what became of them."""
+
+Report: TypeAlias = Callable[[Sequence[Ended]], None]
+"""Tell senders."""

@@ -38,7 +38,7 @@ from pulsar_actors.runtime.loop import Loop
 from pulsar_actors.runtime.members import Bound
 from pulsar_actors.runtime.outbox import Outbox
 from pulsar_actors.runtime.outcomes import Outcomes, by_attempt
-from pulsar_actors.runtime.outgoing import Outgoing, SentTo
+from pulsar_actors.runtime.outgoing import Ended, Outgoing, SentTo
 from pulsar_actors.runtime.packing import Moment, Packed, PackedParcel, Sender
 from pulsar_actors.runtime.publication import Manner, Publication
 from pulsar_actors.runtime.ties import Ties
@@ -180,7 +180,7 @@ class ProducerActor(BindingActor[Producer]):
     def _refuse(self, messages: Outgoing, error: PulsarException) -> None:
         """Fail messages that cannot be packed, and free their room."""
         self.machine.pending.give_back(len(messages), messages.size)
-        self._outbox.report(messages.replies, error)
+        self._outbox.report([(messages.replies, error)])
         self._outbox.freed()
 
     def _sequence_ids(self, messages: Outgoing) -> Sequence[int]:
@@ -201,7 +201,7 @@ class ProducerActor(BindingActor[Producer]):
 
     def _report_failure(self, packed: Packed, error: Exception) -> None:
         packed.release()
-        self._outbox.report(packed.replies, error)
+        self._outbox.report([(packed.replies, error)])
         self._outbox.freed()
 
     # One method for each effect.
@@ -212,11 +212,13 @@ class ProducerActor(BindingActor[Producer]):
     def _opened(self, effect: Opened) -> None:
         settle(self.created, None)
 
-    def _complete_batch(self, effect: Complete) -> None:
-        packed = effect.token
-        assert isinstance(packed, Packed)  # noqa: S101 - the token of a batch
-        packed.release()
-        self._outbox.report(packed.replies, SentTo(effect.message_ids, packed.batched, packed.size))
+    def _complete_batches(self, effect: Complete) -> None:
+        ended: list[Ended] = []
+        for stored in effect.items:
+            packed: Packed = stored.token
+            packed.release()
+            ended.append((packed.replies, SentTo(stored.message_ids, packed.batched, packed.size)))
+        self._outbox.report(ended)
         self._outbox.freed()
 
     def _fail(self, effect: Fail) -> None:
@@ -242,7 +244,7 @@ class ProducerActor(BindingActor[Producer]):
         AskToCreate: BindingActor[Producer].ask_attempt,
         Send: _send,
         Opened: _opened,
-        Complete: _complete_batch,
+        Complete: _complete_batches,
         Fail: _fail,
         HearRest: _hear_rest,
         Flushed: _flushed,

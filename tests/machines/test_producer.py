@@ -46,7 +46,7 @@ from pulsar_actors.machines.binding_events import (
 )
 from pulsar_actors.machines.chart import IllegalEvent
 from pulsar_actors.machines.ledgers.backoff import Backoff
-from pulsar_actors.machines.ledgers.pending_sends import Pending, PendingSends
+from pulsar_actors.machines.ledgers.pending_sends import Pending, PendingSends, Stored
 from pulsar_actors.machines.ledgers.send_quota import SendQuota
 from pulsar_actors.machines.ledgers.sequence_ids import SequenceIds
 from pulsar_actors.machines.ledgers.server_errors import REFUSALS
@@ -241,7 +241,16 @@ def rebind(stage: Stage) -> list[Any]:
 
 
 def tokens(effects: list[Any]) -> list[object]:
-    return [effect.token for effect in effects if isinstance(effect, (Fail, Complete))]
+    ended = [effect.items if isinstance(effect, Complete) else (effect,) for effect in effects if is_end(effect)]
+    return [item.token for items in ended for item in items]
+
+
+def is_end(effect: Any) -> bool:
+    return isinstance(effect, (Fail, Complete))
+
+
+def complete(token: str, *message_ids: tuple[int, int], last: int = 0, duplicate: bool = False) -> Complete:
+    return Complete((Stored(token, message_ids, last, duplicate),))
 
 
 def errors(effects: list[Any]) -> list[type]:
@@ -645,7 +654,7 @@ def test_what_was_pending_is_written_before_anything_new_and_in_order() -> None:
 def test_a_receipt_for_the_first_or_the_last_id_completes_a_batch(acknowledged: int) -> None:
     stage = ready()
     stage.publish("a", count=10)
-    assert stage.receipt(acknowledged) == [Complete("a", ((5, 9),), duplicate=False)]
+    assert stage.receipt(acknowledged) == [complete("a", (5, 9), last=9)]
     assert stage.machine.sequence_ids.last_published == 9
     assert stage.quota.used == 0
 
@@ -653,7 +662,7 @@ def test_a_receipt_for_the_first_or_the_last_id_completes_a_batch(acknowledged: 
 def test_a_dropped_duplicate_is_told_apart() -> None:
     stage = ready()
     stage.publish("a")
-    assert stage.receipt(0, MINUS_ONE, MINUS_ONE) == [Complete("a", ((-1, -1),), duplicate=True)]
+    assert stage.receipt(0, MINUS_ONE, MINUS_ONE) == [complete("a", (-1, -1), duplicate=True)]
 
 
 def test_a_chunked_message_completes_with_its_last_chunk() -> None:
@@ -661,7 +670,7 @@ def test_a_chunked_message_completes_with_its_last_chunk() -> None:
     stage.machine.pending.reserve(1, 10)
     stage.tell(Publish((Pending("a", 0, 0, 1, 10, None, frames=2),)))
     assert stage.receipt(0, 1, 1) == []
-    assert stage.receipt(0, 1, 2) == [Complete("a", ((1, 1), (1, 2)), duplicate=False)]
+    assert stage.receipt(0, 1, 2) == [complete("a", (1, 1), (1, 2))]
 
 
 def test_receipts_that_come_together_end_what_each_is_for() -> None:
@@ -669,7 +678,7 @@ def test_receipts_that_come_together_end_what_each_is_for() -> None:
     stage.publish("a", "b", "c", "d")
     stage.tell(Flush("flush"))
     assert tokens(stage.receipts(0, 0, 1, 2)) == ["a", "b", "c"], "one is an echo"
-    assert stage.receipts(3) == [Complete("d", ((5, 9),), duplicate=False), Flushed("flush")]
+    assert stage.receipts(3) == [complete("d", (5, 9), last=3), Flushed("flush")]
 
 
 def test_of_receipts_that_come_together_those_before_one_that_skips_the_head_count_and_that_one_drops_it() -> None:

@@ -210,7 +210,10 @@ class AnyProducer(RuleBasedStateMachine):
             assert self.failure in str(error), "not told what went wrong last"
 
     def answer(self, effect: Any) -> None:
-        if effect.token in self.flushes_asked:
+        if isinstance(effect, Complete):
+            for stored in effect.items:
+                self.end(stored.token)
+        elif effect.token in self.flushes_asked:
             self.flushes_ended.append(effect.token)
         else:
             self.end(effect.token)

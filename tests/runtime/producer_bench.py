@@ -1,7 +1,7 @@
 """A producer's actor with everybody around it played by a test."""
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, cast
 
 from binding_bench import BindingBench
 from loop_in_hand import actor_of
@@ -16,7 +16,7 @@ from pulsar_actors.runtime.actor import tell
 from pulsar_actors.runtime.interleaving import THREADS, Interleaving
 from pulsar_actors.runtime.members import Member
 from pulsar_actors.runtime.outbox import Outbox
-from pulsar_actors.runtime.outgoing import Alone, Said, SentTo
+from pulsar_actors.runtime.outgoing import Alone, Ended, Said, SentTo
 from pulsar_actors.runtime.packing import Packed
 from pulsar_actors.runtime.producer_actor import MessagesLeft, ProducerActor
 from pulsar_actors.runtime.publication import Manner
@@ -58,8 +58,8 @@ class ProducerBench(BindingBench):
         self.actor = ProducerActor.start(self.loop, self.place, self.ties, self.machine, self.outbox, manner)
         self.loop.run()
 
-    def _report(self, replies: Sequence[Any], outcome: SentTo | Exception) -> None:
-        self.told += [(reply, outcome) for reply in replies]
+    def _report(self, ended: Sequence[Ended]) -> None:
+        self.told += [(cast("bytes", reply), outcome) for replies, outcome in ended for reply in replies]
 
     def member(self) -> Member:
         return Member("producer", 7, self.actor, self.number)

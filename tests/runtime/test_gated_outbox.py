@@ -19,7 +19,7 @@ MESSAGE = (b"payload", None)
 
 def outbox(gate: MemoryGate, places: int = 0, interleaving: Interleaving = THREADS) -> GatedOutbox:
     pending = PendingSends[object](SendQuota(places), GatedQuota(gate))
-    return GatedOutbox(gate, pending, None, lambda messages, outcome: None, interleaving)
+    return GatedOutbox(gate, pending, None, lambda _: None, interleaving)
 
 
 def ended(box: GatedOutbox) -> None:

@@ -32,8 +32,8 @@ class Reported:
     def __init__(self) -> None:
         self.failed: list[tuple[bytes, object]] = []
 
-    def __call__(self, replies: Sequence[Any], outcome: object) -> None:
-        self.failed += [(reply, outcome) for reply in replies]
+    def __call__(self, ended: Sequence[Any]) -> None:
+        self.failed += [(reply, outcome) for replies, outcome in ended for reply in replies]
 
 
 def outbox(

@@ -36,7 +36,7 @@ class ProducerParts(SendingParts[Producer]):
             packed = failed.token
             assert isinstance(packed, Packed)  # noqa: S101 - the token of a pending send
             packed.release()
-            self.reports(packed.replies, failed.told(error))
+            self.reports([(packed.replies, failed.told(error))])
         super().end(error)
 
     def placed(self, address: Address) -> None:

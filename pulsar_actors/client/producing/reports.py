@@ -12,7 +12,7 @@ from pulsar_actors.client.message_id import MessageId, ids_of_batch
 from pulsar_actors.runtime.future import SlimFuture, is_promise, settle
 from pulsar_actors.runtime.interrupts import is_ctrl_c
 from pulsar_actors.runtime.log import LOG
-from pulsar_actors.runtime.outgoing import SentTo
+from pulsar_actors.runtime.outgoing import Ended, SentTo
 from pulsar_actors.wire.message_id import MessageId as WireMessageId
 
 Callback: TypeAlias = Callable[[Result, MessageId], object]
@@ -33,17 +33,18 @@ class Reports:
         self.partition = partition
         self._said_slow = False
 
-    def __call__(self, replies: Sequence[object], outcome: SentTo | Exception) -> None:
+    def __call__(self, ended: Sequence[Ended]) -> None:
         """Tell the senders of some messages what became of them."""
         began = time.monotonic()
-        if isinstance(outcome, Exception):
-            self.failed += len(replies)
-            for reply in replies:
-                self.fail(reply, outcome)
-        else:
-            self.sent += len(replies)
-            self.sent_bytes += outcome.size
-            self._succeed(replies, outcome)
+        for replies, outcome in ended:
+            if isinstance(outcome, Exception):
+                self.failed += len(replies)
+                for reply in replies:
+                    self.fail(reply, outcome)
+            else:
+                self.sent += len(replies)
+                self.sent_bytes += outcome.size
+                self._succeed(replies, outcome)
         took = time.monotonic() - began
         if took > SLOW and not self._said_slow:
             self._said_slow = True

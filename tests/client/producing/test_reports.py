@@ -47,20 +47,20 @@ def in_batch(ledger_id: int, entry_id: int, size: int = 7) -> SentTo:
 
 
 def test_a_message_alone_is_where_its_entry_is(reports: Reports, heard: Heard) -> None:
-    reports([heard.callback], alone((3, 9)))
+    reports([([heard.callback], alone((3, 9)))])
     assert heard.calls[0][0] is Result.Ok
     assert heard.ids() == [(2, 3, 9, -1)]
     assert heard.calls[0][1].topic_name() == TOPIC
 
 
 def test_the_messages_of_a_batch_are_in_it_one_after_the_other(reports: Reports, heard: Heard) -> None:
-    reports([heard.callback, None, heard.callback], in_batch(3, 9))
+    reports([([heard.callback, None, heard.callback], in_batch(3, 9))])
     assert heard.ids() == [(2, 3, 9, 0), (2, 3, 9, 2)]
     assert [message_id.wire.batch_size for _, message_id in heard.calls] == [3, 3]
 
 
 def test_a_message_in_chunks_is_where_its_last_one_is_and_knows_its_first(reports: Reports, heard: Heard) -> None:
-    reports([heard.callback], alone((3, 7), (3, 8), (3, 9)))
+    reports([([heard.callback], alone((3, 7), (3, 8), (3, 9)))])
     assert heard.ids() == [(2, 3, 9, -1)]
     first = heard.calls[0][1].wire.first_chunk
     assert first is not None
@@ -70,15 +70,15 @@ def test_a_message_in_chunks_is_where_its_last_one_is_and_knows_its_first(report
 def test_a_future_gets_the_id_or_the_error(reports: Reports) -> None:
     stored: SlimFuture[MessageId] = SlimFuture()
     failed: SlimFuture[MessageId] = SlimFuture()
-    reports([stored], alone((3, 9)))
-    reports([failed], CLOSED)
+    reports([([stored], alone((3, 9)))])
+    reports([([failed], CLOSED)])
     assert stored.result(0).entry_id() == 9
     assert failed.exception(0) is CLOSED
 
 
 def test_who_wants_to_hear_nothing_hears_nothing(reports: Reports) -> None:
-    reports([None], alone((3, 9)))
-    reports([None], CLOSED)
+    reports([([None], alone((3, 9)))])
+    reports([([None], CLOSED)])
     assert (reports.sent, reports.failed) == (1, 1)
 
 
@@ -86,13 +86,13 @@ def test_who_wants_to_hear_nothing_hears_nothing(reports: Reports) -> None:
 def test_a_failure_is_called_by_its_result_with_an_id_of_nothing(
     reports: Reports, heard: Heard, error: Exception, result: Result
 ) -> None:
-    reports([heard.callback], error)
+    reports([([heard.callback], error)])
     assert heard.calls == [(result, MessageId())]
 
 
 def test_what_was_sent_and_what_failed_is_counted(reports: Reports, heard: Heard) -> None:
-    reports([heard.callback, heard.callback], in_batch(1, 1, size=5))
-    reports([heard.callback], CLOSED)
+    reports([([heard.callback, heard.callback], in_batch(1, 1, size=5))])
+    reports([([heard.callback], CLOSED)])
     assert (reports.sent, reports.sent_bytes, reports.failed) == (2, 5, 1)
 
 
@@ -103,8 +103,8 @@ def test_a_callback_that_raises_is_logged_and_the_others_are_called(
     def broken(result: Result, message_id: MessageId) -> None:
         raise bug
 
-    reports([broken, heard.callback], in_batch(1, 1))
-    reports([broken, heard.callback], CLOSED)
+    reports([([broken, heard.callback], in_batch(1, 1))])
+    reports([([broken, heard.callback], CLOSED)])
     assert len(heard.calls) == 2
     assert caplog.text.count(f"a send callback of {TOPIC} raised") == 2
 
@@ -119,8 +119,8 @@ def test_slow_callbacks_are_mentioned_once(
 ) -> None:
     monkeypatch.setattr(module.time, "monotonic", slow_clock(1.5))
     with caplog.at_level(logging.WARNING, "pulsar_actors"):
-        reports([heard.callback], CLOSED)
-        reports([heard.callback], CLOSED)
+        reports([([heard.callback], CLOSED)])
+        reports([([heard.callback], CLOSED)])
     assert caplog.text.count("took 1.5 s") == 1
 
 
@@ -129,7 +129,7 @@ def test_quick_callbacks_are_not(
 ) -> None:
     monkeypatch.setattr(module.time, "monotonic", slow_clock(0.09))
     with caplog.at_level(logging.WARNING, "pulsar_actors"):
-        reports([heard.callback], CLOSED)
+        reports([([heard.callback], CLOSED)])
     assert caplog.text == ""
 
 
