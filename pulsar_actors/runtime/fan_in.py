@@ -1,6 +1,6 @@
 """One queue for the messages of several consumers, each of which has a queue of its own: a lane.
 
-Callers take from one lane as they would from a single queue, by one call of an iterator for each message. When they
+Callers take from one lane as they would from a single queue, by one `pop` for each message. When they
 have taken what is opened there, they go on to the next lane that has something, so that no partition keeps another
 waiting. The messages of one partition stay in order, and permits are each lane's own. What a lane gets before its
 consumer is shown to callers waits there until then: nobody could acknowledge it.
@@ -127,8 +127,10 @@ class FanIn(Supply):
     def take(self) -> Any:  # noqa: ANN401 - a message
         """Take the next message, or None if there is none now."""
         current = self._current
-        message = None if current is None else next(current.at_hand, None)
-        return self._turn() if message is None else message
+        try:
+            return self._turn() if current is None else current.at_hand.pop()
+        except IndexError:
+            return self._turn()
 
     @property
     def queued(self) -> int:

@@ -1,9 +1,10 @@
 """The queue between a consumer's actor and its callers: entries go in, messages come out.
 
 The actor puts entries here as they came. A caller that finds no message opens the next ones and sets up a list of
-messages, which all callers then take from without a lock, each with one call of an iterator. So almost all messages
-cost their caller nothing but that. The lists are slices of at most half a queue, because the end of a list is where
-somebody notices that permits are due: the next caller, or, of a list of one message, whoever sets it up.
+messages, the next one last, which all callers then take from without a lock, each with one `pop`. So almost all
+messages cost their caller nothing but that, and a message that was taken is nobody else's to keep alive. The lists are
+slices of at most half a queue, because the end of a list is where somebody notices that permits are due: the next
+caller, or, of a list of one message, whoever sets it up.
 
 What was opened is handed out, whatever becomes of the connection: a reader resumes after the last entry opened. A seek
 or a redelivery of everything voids it, for it comes again. Emptying the list also stops those who are just taking from
@@ -12,10 +13,10 @@ it. What was handed out is reported by generation, so that the actor can tell wh
 How callers wait is told in `supply.py`.
 """
 
-import operator
 import threading
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable
+from contextlib import suppress
 from typing import Any, Final, NamedTuple
 
 from pulsar_actors.machines.consumer_events import Await, GiveUp, HandedOut, Returned, Spoiled
@@ -54,7 +55,7 @@ class HandOff(Supply):
 
     __slots__ = (
         "_entries", "_handed", "_handed_ids", "_handed_of", "_indexes", "_lock", "_messages", "_next",
-        "_open_entry", "_slice", "_step", "_tell", "_terms", "at_hand", "ended", "generation", "max_message_size",
+        "_open_entry", "_size", "_step", "_tell", "_terms", "at_hand", "ended", "generation", "max_message_size",
         "opened", "opened_bytes", "opened_messages",
     )  # fmt: skip
 
@@ -71,12 +72,12 @@ class HandOff(Supply):
         self._step = max(1, terms.queue_size // 2)
         self._lock = interleaving.lock()
         self._entries: deque[Delivery] = deque()
-        self._messages: list[Any] = []  # opened
+        self._messages: list[Any] = []  # opened, and in no slice yet; the next one last
         self._indexes: list[int] = []
         self._open_entry: Opened | None = None  # whose messages they are, where ids are reported
-        self._next = 0  # the first of them that is in no slice yet
-        self._slice: list[Any] = []
-        self.at_hand: Iterator[Any] = iter(self._slice)
+        self._next = 0  # how many of the open entry were in a slice
+        self.at_hand: list[Any] = []
+        self._size = 0  # how many it had
         self._handed = 0  # and not reported yet
         self._handed_of = self.generation
         self._handed_ids: list[MessageId] = []
@@ -127,14 +128,16 @@ class HandOff(Supply):
         self.closed = error
         self._entries.clear()
         self._messages, self._indexes, self._next = [], [], 0
-        self.at_hand = iter(())
+        self.at_hand = []
 
     # The callers' side.
 
     def take(self) -> Any:  # noqa: ANN401 - a message, as `make` makes it
         """Take the next message, or None if there is none now."""
-        message = next(self.at_hand, None)
-        return self._refill() if message is None else message
+        try:
+            return self.at_hand.pop()
+        except IndexError:
+            return self._refill()
 
     def await_one(self) -> None:
         """Ask for a message, where they come one at a time."""
@@ -163,7 +166,7 @@ class HandOff(Supply):
     @property
     def left_open(self) -> int:
         """Count those of them that are opened."""
-        return len(self._messages) - self._next + operator.length_hint(self.at_hand)
+        return len(self._messages) + len(self.at_hand)
 
     def is_at_its_end(self) -> bool:
         """Tell whether the topic was terminated, and said so."""
@@ -185,26 +188,27 @@ class HandOff(Supply):
 
     def _refill(self) -> Any:  # noqa: ANN401 - a message
         with PutOff(), self._lock:
-            message = next(self.at_hand, None)
-            while message is None and self._next_slice():
-                message = next(self.at_hand, None)
-        return message
+            while self.at_hand or self._next_slice():
+                with suppress(IndexError):  # another caller was faster
+                    return self.at_hand.pop()
+        return None
 
     def _next_slice(self) -> bool:
         """Set up the next list to take from; its predecessor is empty."""
         self._count()
-        if self._next >= len(self._messages) and not self._open_more():
+        if not self._messages and not self._open_more():
             self._report()
             return False
-        stop = min(self._next + self._step, len(self._messages))
-        self._slice = self._messages[self._next : stop]
-        self._next = stop
+        upcoming = self._messages[-self._step :]
+        del self._messages[-self._step :]
+        self._size = len(upcoming)
+        self._next += len(upcoming)
         self.checkpoint()
         entry = self._open_entry
         if self._terms.reports_entries and entry is not None:
             self._tell(HandedOut(self.generation, 0, (entry.message_id,), (entry.redelivery_count,)))
-        self.at_hand = iter(self._slice)
-        if len(self._slice) == 1:  # it is taken before the lock is let go of
+        self.at_hand = upcoming
+        if self._size == 1:  # it is taken before the lock is let go of
             self._count()
         if self._handed >= self._step:
             self._report()
@@ -221,6 +225,7 @@ class HandOff(Supply):
         most = 1 if are_told or not self.asks_by_itself else min(self._step, MOST_AT_ONCE)
         while self._entries and len(self._messages) < most and self.closed is None:
             self._open_one(self._entries.popleft())
+        self._messages.reverse()
         return bool(self._messages)
 
     def _open_one(self, delivery: Delivery) -> None:
@@ -244,11 +249,11 @@ class HandOff(Supply):
 
     def _count(self) -> None:
         """Count as handed out what the last slice had."""
-        size = len(self._slice)
+        size = self._size
         self._handed += size
         if size and self._terms.reports_ids and self._open_entry is not None:
             self._handed_ids.append(self._open_entry.id_of(self._indexes[self._next - 1]))
-        self._slice = []
+        self._size = 0
 
     def _report(self) -> None:
         """Tell the actor what was handed out."""
@@ -258,7 +263,11 @@ class HandOff(Supply):
 
     def _void(self) -> None:
         """Drop what is opened. Those who are about to take from the list find it empty."""
-        left = operator.length_hint(self.at_hand)
-        self._handed += len(self._slice) - left
-        self._slice.clear()
+        left = 0
+        with suppress(IndexError):
+            while True:
+                self.at_hand.pop()
+                left += 1
+        self._handed += self._size - left
+        self._size = 0
         self._messages, self._indexes, self._next = [], [], 0

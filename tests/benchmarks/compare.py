@@ -23,6 +23,7 @@ from typing import Any
 ROOT = Path(__file__).resolve().parents[2]
 sys.path[:0] = [str(ROOT), str(ROOT / "tests" / "real_broker")]
 
+from admin import Admin  # noqa: E402
 from client_process import CLIENTS, JAVA_VERSION, Worker  # noqa: E402
 from contests import CONTESTS, DEFAULTS, Contest  # noqa: E402
 from measured import Line, percentile  # noqa: E402
@@ -41,8 +42,18 @@ def new_topic() -> str:
 class Comparison:
     """The workers, and what they are asked in turn."""
 
-    def __init__(self, workers: dict[str, Worker], alternations: int, *, defaults: bool) -> None:
+    def __init__(
+        self,
+        workers: dict[str, Worker],
+        admin: Admin,
+        alternations: int,
+        *,
+        defaults: bool = False,
+        warm_up: int = WARM_UP,
+    ) -> None:
+        self._warm_up = warm_up
         self._workers = workers
+        self._admin = admin
         self._alternations = alternations
         self._defaults = defaults
 
@@ -50,16 +61,17 @@ class Comparison:
         """Let all clients take their turns, and give what came of it."""
         clients = [name for name in self._workers if not (contest.python_only and name == "java")]
         answers: dict[str, list[dict[str, Any]]] = {client: [] for client in clients}
-        for turn in range(WARM_UP + self._alternations):
+        for turn in range(self._warm_up + self._alternations):
             for client in clients:
                 answer = self._turn(contest, client)
-                if turn >= WARM_UP:
+                if turn >= self._warm_up:
                     answers[client].append(answer)
         if contest.unit == "ms":
             return [self._line_of_times(contest, answers, percent) for percent in (50, 99)]
         rates = {client: [one["messages"] / one["seconds"] for one in answers[client]] for client in clients}
         cpu = {client: [one["cpu"] / one["messages"] * 1e6 for one in answers[client]] for client in clients}
-        return [Line(contest.name, contest.unit, rates, cpu, contest.targets)]
+        memory = {client: [one.get("resident", 0) / 2**20 for one in answers[client]] for client in clients}
+        return [Line(contest.name, contest.unit, rates, cpu, contest.targets, memory)]
 
     def _line_of_times(self, contest: Contest, answers: dict[str, list[dict[str, Any]]], percent: int) -> Line:
         values = {client: [percentile(one["times"], percent) * 1e3 for one in each] for client, each in answers.items()}
@@ -71,9 +83,10 @@ class Comparison:
         if self._defaults:
             ask["options"] = {} if ask["do"] == "consume" else DEFAULTS
         if contest.fill is None and ask["do"] == "produce":
-            return self._workers[client].ask(
-                topics=[new_topic() for _ in range(contest.topics)], messages=messages, **ask
-            )
+            topics = [new_topic() for _ in range(contest.topics)]
+            if contest.partitions:
+                self._admin.create_partitioned(topics[0], contest.partitions)
+            return self._workers[client].ask(topics=topics, messages=messages, **ask)
         topic = new_topic()
         if contest.fill is not None:
             self._workers["ours"].ask(do="produce", topics=[topic], messages=messages, **contest.fill)
@@ -81,13 +94,13 @@ class Comparison:
 
 
 @contextlib.contextmanager
-def broker() -> Iterator[str]:
+def broker() -> Iterator[Standalone]:
     """Start an Apache Pulsar."""
     with tempfile.TemporaryDirectory() as folder:
         standalone = Standalone(Path(folder))
         standalone.start()
         try:
-            yield standalone.service_url
+            yield standalone
         finally:
             standalone.kill()
 
@@ -150,10 +163,10 @@ def main(arguments: Sequence[str]) -> int:
     parser.add_argument("--only", default="", help="contests with these words in their names; writes no page")
     given = parser.parse_args(arguments)
     chosen = [contest for contest in CONTESTS if given.only in contest.name]
-    with broker() as service_url, workers(service_url) as running:
+    with broker() as standalone, workers(standalone.service_url) as running:
         found: dict[bool, list[Line]] = {}
         for defaults in (False, True):
-            comparison = Comparison(running, given.alternations, defaults=defaults)
+            comparison = Comparison(running, standalone.admin, given.alternations, defaults=defaults)
             found[defaults] = []
             for contest in chosen:
                 if defaults and contest.ask["do"] == "produce" and contest is not CONTESTS[0]:

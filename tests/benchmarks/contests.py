@@ -39,21 +39,30 @@ class Contest(NamedTuple):
     fill: dict[str, Any] | None = None
     targets: tuple[float | None, float | None] = (None, None)
     topics: int = 1
+    partitions: int = 0
     python_only: bool = False
+
+
+class Curve(NamedTuple):
+    """What becomes of a rate as something grows: the values of that, and a contest for each."""
+
+    name: str
+    points: tuple[tuple[int, Contest], ...]
 
 
 def _produce(  # noqa: PLR0913 - a line of the table
     name: str,
     messages: int,
-    targets: tuple[float | None, float | None],
+    targets: tuple[float | None, float | None] = (None, None),
     *,
     topics: int = 1,
+    partitions: int = 0,
     python_only: bool = False,
     slow: float = 0.1,
     **ask: Any,
 ) -> Contest:
     whole = {"do": "produce", "payload": HUNDRED, "options": BEST, **ask}
-    return Contest(name, "msg/s", messages, slow, whole, None, targets, topics, python_only)
+    return Contest(name, "msg/s", messages, slow, whole, None, targets, topics, partitions, python_only)
 
 
 def _consume(name: str, targets: tuple[float | None, float | None], mode: str = "receive", **fill: Any) -> Contest:
@@ -94,6 +103,7 @@ CONTESTS: Final = (
     ),
     _produce("produce, 8 threads", 400_000, (10, None), threads=8, python_only=True),
     _produce("produce, 100 topics", 200_000, (10, None), topics=100),
+    _produce("produce, 16 partitions", 200_000, (10, None), partitions=16),
     _consume("receive, data, acknowledge", (4.5, 1)),
     _consume("receive, batches of 10", (3, None), options={**BEST, "batching_max_messages": 10}),
     _consume("receive, key and 3 properties", (3, None), key="customer-4711", properties=PROPERTIES),
@@ -110,4 +120,37 @@ CONTESTS: Final = (
     _timed("sync send beside a busy thread", 200, (1, None), do="sync", busy=True, python_only=True),
     _timed("end to end, 1,000/s", 2000, (1, None), do="latency", rate=1000, options=BEST),
     _timed("end to end, 10,000/s", 20_000, (1, None), do="latency", rate=10_000, options=BEST),
+)
+
+
+def _of_size(size: int) -> Contest:
+    messages = min(200_000, 150_000_000 // size)
+    pending = min(10_000, max(10, 60_000_000 // size))
+    return _produce(
+        f"messages of {size:,} B",
+        messages,
+        slow=0.1 if size <= 1000 else 0.5,
+        payload="x" * size,
+        options={**BEST, "max_pending_messages": pending},
+    )
+
+
+def _with(name: str, value: int, messages: int, slow: float = 0.1) -> Contest:
+    return _produce(f"{name}={value:,}", messages, slow=slow, options={**BEST, name: value})
+
+
+CURVES: Final = (
+    Curve("topics", tuple((n, _produce(f"{n:,} topics", 100_000, topics=n)) for n in (1, 10, 100, 1000, 10_000))),
+    Curve("partitions", tuple((n, _produce(f"{n} partitions", 100_000, partitions=n)) for n in (1, 4, 16, 64))),
+    Curve("bytes in a message", tuple((n, _of_size(n)) for n in (1, 10, 100, 1000, 10_000, 100_000, 4_000_000))),
+    Curve(
+        "messages in a batch",
+        tuple((n, _with("batching_max_messages", n, min(200_000, 20_000 * n))) for n in (1, 10, 100, 1000, 10_000)),
+    ),
+    Curve(
+        "messages pending",
+        tuple(
+            (n, _with("max_pending_messages", n, min(200_000, 300 * n))) for n in (1, 10, 100, 1000, 10_000, 100_000)
+        ),
+    ),
 )

@@ -191,7 +191,7 @@ def main(arguments: Sequence[str]) -> None:
     parser.add_argument("--messages", type=int, default=500_000)
     given = parser.parse_args(arguments)
     with contextlib.ExitStack() as stack:
-        service_url = given.service_url or stack.enter_context(broker())
+        service_url = given.service_url or stack.enter_context(broker()).service_url
         client = stack.enter_context(contextlib.closing(pulsar.Client(service_url)))
         topic = f"persistent://public/default/hot-paths-{uuid.uuid4().hex[:12]}"
         produce(client, topic, given.messages // 10)  # what is slow the first time

@@ -4,7 +4,8 @@ A ratio is above 1 where ours is better: more messages a second, or less time.
 """
 
 import statistics
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from types import MappingProxyType
 from typing import Final, NamedTuple
 
 OURS: Final = "ours"
@@ -14,7 +15,8 @@ HIGHER_IS_BETTER: Final = {"msg/s"}
 class Line(NamedTuple):
     """One line of the table: the values of each client, one for each alternation, and its CPU time for a message.
 
-    `targets` are the ratios to the official client and the Java client that are wanted, None where none is.
+    `targets` are the ratios to the official client and the Java client that are wanted, None where none is. `mebibytes`
+    is what each process had at the end of a turn, as far as that is asked.
     """
 
     name: str
@@ -22,6 +24,7 @@ class Line(NamedTuple):
     values: dict[str, list[float]]
     cpu_microseconds: dict[str, list[float]]
     targets: tuple[float | None, float | None] = (None, None)
+    mebibytes: Mapping[str, list[float]] = MappingProxyType({})
 
     def median(self, client: str) -> float | None:
         """Give a client's median, if it was measured."""

@@ -1,4 +1,5 @@
 import pytest
+from growth_picture import Grown, growth_picture
 from measured import Line, percentile
 from ratio_picture import picture
 from ratio_table import table
@@ -35,3 +36,15 @@ def test_the_picture_has_a_bar_for_each_ratio_in_proportion() -> None:
         float(part.partition('width="')[2].partition('"')[0]) for part in drawn.splitlines() if 'height="9"' in part
     ]
     assert bars[0] == pytest.approx(3 * bars[1], abs=0.2)  # 8 is three doublings, 2 is one
+
+
+def test_a_curve_has_a_point_for_each_value_and_decades_are_equally_far_apart() -> None:
+    points = [(1, line(ours=[10.0])), (10, line(ours=[100.0])), (100, line(ours=[1000.0]))]
+    (path,) = [
+        part for part in growth_picture([Grown("topics", points)]).splitlines() if "<polyline" in part and "," in part
+    ]
+    places = [tuple(map(float, place.split(","))) for place in path.partition('points="')[2].partition('"')[0].split()]
+    (x1, y1), (x2, y2), (x3, y3) = places
+    assert x2 - x1 == pytest.approx(x3 - x2)
+    assert y1 - y2 == pytest.approx(y2 - y3)
+    assert y1 > y2, "more is further up"

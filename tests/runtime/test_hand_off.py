@@ -214,9 +214,20 @@ def test_a_seek_between_the_opening_of_an_entry_and_the_taking_from_it_voids_it(
     bench = Bench(queue_size=4, interleaving=interloper.interleaving)
     bench.queue.add([letters(1, "abcd")])
     bench.take(1)
-    iterator = bench.queue.at_hand  # a caller stands just before its `next`
+    at_hand = bench.queue.at_hand  # a caller stands just before its `pop`
     bench.queue.clear(SOUGHT)
-    assert next(iterator, None) is None
+    assert at_hand == []
+
+
+def test_a_message_that_was_taken_is_kept_by_nobody() -> None:
+    class Message:
+        pass
+
+    terms = Terms(8, "t", lambda _, payloads, *__: [Message() for _ in payloads], bytes)
+    queue = HandOff(terms, lambda _: None)
+    queue.add([letters(1, "ab")])
+    taken = weakref.ref(queue.take())
+    assert taken() is None, "before the next one is taken"
 
 
 # The end.

@@ -71,8 +71,11 @@ class Consumer(ReceivingHandle):
         """Receive a message. Waits for one as long as it takes, or so many milliseconds; then Timeout is raised."""
         queue = self._plain_queue
         if queue is not None and not self._receiving.kept and (timeout_millis is None or type(timeout_millis) is int):
-            message: Message | None = next(queue.at_hand, None)  # as most come; the rest, in a slower way, is below
-            if message is not None:
+            try:
+                message: Message = queue.at_hand.pop()  # as most come; the rest, in a slower way, is below
+            except IndexError:
+                pass
+            else:
                 return message
         return self._receiving.receive(timeout_millis)
 

@@ -66,8 +66,8 @@ class Reports:
         entry = WireMessageId(ledger_id, entry_id, self.partition, batch_size=len(replies))
         ok = Result.Ok
         for reply, message_id in zip(replies, ids_of_batch(entry, self.topic), strict=True):
-            if isinstance(reply, SlimFuture):
-                settle(reply, message_id)
+            if isinstance(reply, SlimFuture):  # and not `is_promise`, for the sake of a call
+                settle(reply, message_id)  # pyright: ignore[reportUnknownArgumentType]
             elif reply is not None:
                 try:
                     reply(ok, message_id)  # type: ignore[operator]

@@ -15,6 +15,7 @@ import sys
 import threading
 import time
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 PATIENCE_MS = 60_000
@@ -31,6 +32,12 @@ class Measured:
     def __exit__(self, *_: object) -> None:
         self.seconds = time.perf_counter() - self._wall
         self.cpu = time.process_time() - self._cpu
+
+
+def resident() -> int:
+    """Tell how many bytes of memory the process has now."""
+    pages = int(Path("/proc/self/statm").read_text().split()[1])
+    return pages * resource.getpagesize()
 
 
 class Worker:
@@ -68,9 +75,10 @@ class Worker:
                     each.start()
                 for each in everybody:
                     each.join()
+        held = resident()
         for each in producers:
             each.close()
-        return {"messages": share * threads, "seconds": took.seconds, "cpu": took.cpu}
+        return {"messages": share * threads, "seconds": took.seconds, "cpu": took.cpu, "resident": held}
 
     def _send_called_back(self, producers: list[Any], messages: int, payload: bytes, fields: dict[str, Any]) -> None:
         done, ok, failures = threading.Event(), self.pulsar.Result.Ok, list[Any]()

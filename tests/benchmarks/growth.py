@@ -1,0 +1,82 @@
+"""Show how cost grows, with topics, partitions, sizes, batches and what is pending, for all clients on one real broker.
+
+    python tests/benchmarks/growth.py [--alternations 3] [--only WORDS]
+
+It is set up as `compare.py` is, and writes `docs/growth.md` and `docs/growth.svg`. It takes about half an hour, most of
+which is the making of 10,000 producers, one after the other, by each client.
+"""
+
+import argparse
+import sys
+from collections.abc import Sequence
+from datetime import datetime, timezone
+
+from compare import ROOT, Comparison, broker, machine, workers
+from contests import CURVES, Curve
+from growth_picture import Grown, growth_picture
+from measured import Line
+
+
+def measured(curve: Curve, comparison: Comparison) -> Grown:
+    """Measure each point of a curve."""
+    grown = Grown(curve.name, [])
+    print(f"{curve.name}:", flush=True)
+    for value, contest in curve.points:
+        (line,) = comparison.lines_of(contest)
+        grown.points.append((value, line))
+        print(_row(value, line), flush=True)
+    return grown
+
+
+HEAD = (
+    "| {} | ours, msg/s | official | Java | ours, CPU µs | official | Java | ours, MiB | official |\n"
+    "|---|---|---|---|---|---|---|---|---|\n"
+)
+
+
+def _row(value: int, line: Line) -> str:
+    clients = ("ours", "official", "java")
+    rates = [_number(line.median(client)) for client in clients]
+    cpu = [_number(line.cpu(client)) for client in clients]
+    memory = [_number(max(line.mebibytes[client])) for client in clients[:2]]
+    return f"| {value:,} | {' | '.join((*rates, *cpu, *memory))} |"
+
+
+def _number(value: float | None) -> str:
+    return "" if value is None else f"{value:,.0f}" if value >= 100 else f"{value:.3g}"
+
+
+def page(curves: Sequence[Grown], alternations: int) -> str:
+    """Write the page."""
+    today = datetime.now(timezone.utc).date().isoformat()
+    tables = "\n".join(
+        HEAD.format(curve.name) + "".join(f"{_row(value, line)}\n" for value, line in curve.points) for curve in curves
+    )
+    return f"""# How cost grows
+
+Written on {today} by `python tests/benchmarks/growth.py`; the clients took turns on one broker: {machine()}.
+
+Medians of {alternations} turns each. CPU is that of the client's whole process, for a message; MiB is the memory that
+the process has at the end of a turn, its producers still open.
+
+![how cost grows](growth.svg)
+
+{tables}"""
+
+
+def main(arguments: Sequence[str]) -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--alternations", type=int, default=3)
+    parser.add_argument("--only", default="", help="curves with these words in their names; writes no page")
+    given = parser.parse_args(arguments)
+    with broker() as standalone, workers(standalone.service_url) as running:
+        comparison = Comparison(running, standalone.admin, given.alternations, warm_up=0)
+        curves = [measured(curve, comparison) for curve in CURVES if given.only in curve.name]
+    if not given.only:
+        docs = ROOT / "docs"
+        (docs / "growth.md").write_text(page(curves, given.alternations))
+        (docs / "growth.svg").write_text(growth_picture(curves))
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:])
