@@ -47,15 +47,25 @@ def gathered(owners: Sequence[Opened | Left], indexes: Sequence[int]) -> list[Ac
     start, count = 0, len(owners)
     while start < count:
         owner = owners[start]
-        stop = start + 1
-        while stop < count and owners[stop] is owner:
-            stop += 1
+        stop = _end_of_run(owners, start)
         if isinstance(owner, tuple) and owner[2]:
             gatherings.append(_up_to(owner))
         else:
             _gather(_last_of(gatherings, owner), owner, indexes[start:stop])
         start = stop
     return [each.event() if isinstance(each, _Gathering) else each for each in gatherings]
+
+
+def _end_of_run(owners: Sequence[Opened | Left], start: int) -> int:
+    """Tell how far the same owner goes: mostly as far as its entry has messages, so that is found out at once."""
+    owner, stop = owners[start], start + 1
+    if isinstance(owner, Opened) and owner.size:
+        first = owners[start : start + owner.size]
+        if first.count(owner) == len(first):
+            stop = start + len(first)
+    while stop < len(owners) and owners[stop] is owner:
+        stop += 1
+    return stop
 
 
 def _last_of(gatherings: list[_Gathering | AcknowledgeUpTo], owner: Opened | Left) -> _Gathering:
