@@ -9,6 +9,7 @@ The box says that it has been emptied and *then* gives what is in it: who append
 who append at once may both tell it; then it is to be emptied twice, or the next ones would not tell it at all.
 """
 
+import sys
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
@@ -32,7 +33,7 @@ class AcksLeft(NamedTuple):
 class AckBox:
     """The acknowledgements of one consumer that its actor has not seen yet: `full` of them are a command's worth."""
 
-    __slots__ = ("_checkpoint", "_full", "_left", "_moment", "_tell", "_told", "emptied")
+    __slots__ = ("_checkpoint", "_full", "_left", "_moment", "_news_at", "_tell", "emptied")
 
     def __init__(
         self,
@@ -47,11 +48,11 @@ class AckBox:
         self._full = 2 * full
         self._moment = moment
         self._checkpoint = interleaving.checkpoint
-        self._told = False
+        self._news_at = 0  # how many of these places make the actor hear of it
         self.emptied = 0  # acknowledgements that the actor has seen
 
     def __bool__(self) -> bool:
-        return self._told or bool(self._left)
+        return self._news_at > 0 or bool(self._left)
 
     def acknowledge(self, message_id: MessageId, generation: Generation, receipt: Receipt | None = None) -> None:
         """Leave one for a message."""
@@ -65,12 +66,12 @@ class AckBox:
         """Leave one for a message of an `Opened`, as most are: two appends in one, and nothing is made."""
         left = self._left
         left.extend((opened, index))
-        if not self._told or len(left) == self._full:
+        if len(left) >= self._news_at:
             self._tell_of_it()
 
     def empty(self) -> list[Acknowledge | AcknowledgeUpTo]:
         """Take everything out, as events in the order in which it came."""
-        self._told = False
+        self._news_at = 0
         self._checkpoint()
         count = len(self._left)
         left = self._left[:count]
@@ -81,18 +82,19 @@ class AckBox:
     def _leave(self, one: Left) -> None:
         left = self._left
         left.extend((one, -1))
-        if not self._told or len(left) == self._full:
+        if len(left) >= self._news_at:
             self._tell_of_it()
         if one[3] is not None and one[3].at_once:
             self._tell(AcksLeft(0.0))
 
     def _tell_of_it(self) -> None:
-        if self._told:
+        if self._news_at:
+            self._news_at = sys.maxsize
             self._tell(AcksLeft(0.0))
             return
         self._checkpoint()
         try:
-            self._told = True
+            self._news_at = self._full
             self._tell(AcksLeft(self._moment))
         except KeyboardInterrupt:  # nobody else will tell
             self._tell(AcksLeft(self._moment))
