@@ -24,7 +24,8 @@ JAVA_POM: Final = f"""<project xmlns="http://maven.apache.org/POM/4.0.0">
   </dependency></dependencies>
 </project>
 """
-CLIENTS: Final = ("ours", "official", "java")
+MODULES: Final = {"ours": "pulsar_actors", "official": "pulsar"}
+CLIENTS: Final = (*MODULES, "java")
 
 
 def command(client: str) -> list[str]:
@@ -32,8 +33,7 @@ def command(client: str) -> list[str]:
     if client == "java":
         classes = f"{jars(JAVA_CACHE, JAVA_POM)}/*"
         return [tool("java"), "-Xms512m", "-Xmx2g", "-cp", classes, str(HERE / "workers" / "JavaWorker.java")]
-    module = {"ours": "pulsar_actors", "official": "pulsar"}[client]
-    return [sys.executable, str(HERE / "workers" / "python_worker.py"), module]
+    return [sys.executable, str(HERE / "workers" / "python_worker.py"), MODULES[client]]
 
 
 class Worker:

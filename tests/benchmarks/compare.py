@@ -26,6 +26,7 @@ sys.path[:0] = [str(ROOT), str(ROOT / "tests" / "real_broker")]
 from admin import Admin  # noqa: E402
 from client_process import CLIENTS, JAVA_VERSION, Worker  # noqa: E402
 from contests import CONTESTS, DEFAULTS, Contest  # noqa: E402
+from footprint import footprint  # noqa: E402
 from measured import Line, percentile  # noqa: E402
 from ratio_picture import picture  # noqa: E402
 from ratio_table import table  # noqa: E402
@@ -160,7 +161,9 @@ Peak memory of each process over all of this: {peaks}.
 def main(arguments: Sequence[str]) -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--alternations", type=int, default=7)
-    parser.add_argument("--only", default="", help="contests with these words in their names; writes no page")
+    parser.add_argument(
+        "--only", default="", help="contests with these words in their names, or start and memory; writes no page"
+    )
     given = parser.parse_args(arguments)
     chosen = [contest for contest in CONTESTS if given.only in contest.name]
     with broker() as standalone, workers(standalone.service_url) as running:
@@ -175,6 +178,10 @@ def main(arguments: Sequence[str]) -> int:
                 found[defaults] += lines
                 print("\n".join(table(lines).splitlines()[2:]), flush=True)
         memory = {client: worker.ask(do="memory")["bytes"] for client, worker in running.items()}
+        if given.only in "start and memory":
+            for line in footprint(standalone.service_url, given.alternations):
+                found[False].append(line)
+                print("\n".join(table([line]).splitlines()[2:]), flush=True)
     if not given.only:
         docs = ROOT / "docs"
         (docs / "benchmarks.md").write_text(page(found[False], found[True], memory, given.alternations))

@@ -202,6 +202,36 @@ class Worker:
         producer.close()
         return {"times": times}
 
+    def hold_producers(self, ask: dict[str, Any]) -> dict[str, Any]:
+        """Tell what memory so many idle producers take."""
+        return self._held(lambda topic: self._producer(topic, {}), ask)
+
+    def hold_consumers(self, ask: dict[str, Any]) -> dict[str, Any]:
+        """Tell what memory so many idle consumers take."""
+        return self._held(lambda topic: self._consumer(topic, {}), ask)
+
+    def _held(self, make: Callable[[str], Any], ask: dict[str, Any]) -> dict[str, Any]:
+        make(ask["topic"])  # and all that the first of them needs
+        gc.collect()
+        before = resident()
+        kept = [make(f"{ask['topic']}-{number}") for number in range(ask["count"])]
+        gc.collect()
+        held = resident() - before
+        del kept
+        return {"bytes": held}
+
+    def hold_messages(self, ask: dict[str, Any]) -> dict[str, Any]:
+        """Tell what memory so many messages take that wait to be sent, each with content of its own."""
+        producer = self._producer(ask["topic"], ask["options"])
+        producer.send(b"what is needed for the first one")
+        gc.collect()
+        before = resident()
+        for number in range(ask["count"]):
+            producer.send_async(b"%d" % number + ask["payload"].encode(), _unheard)
+        held = resident() - before
+        producer.flush()
+        return {"bytes": held}
+
     def memory(self, _: dict[str, Any]) -> dict[str, Any]:
         """Tell the most memory that the process has had, in bytes."""
         return {"bytes": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024}
@@ -218,6 +248,10 @@ class Worker:
         if "compression_type" not in options:
             return options
         return {**options, "compression_type": getattr(self.pulsar.CompressionType, options["compression_type"])}
+
+
+def _unheard(_: Any, __: Any) -> None:
+    """Do nothing."""
 
 
 def main(module: str) -> None:

@@ -1,0 +1,68 @@
+"""What a Python client takes before it has done much: time to start, and memory for what is idle or waits.
+
+Each turn has a process of its own, since one that has made producers before makes the next in the memory of those.
+"""
+
+import subprocess
+import sys
+import uuid
+from collections.abc import Iterator
+from typing import Any, Final
+
+from client_process import HERE, MODULES, Worker
+from measured import Line
+
+IDLE: Final = 200
+"""Producers or consumers, each on a topic of its own, to tell what one takes."""
+
+PENDING: Final = 10_000
+WAITING: Final[dict[str, Any]] = {
+    "batching_enabled": True,
+    "batching_max_publish_delay_ms": 600_000,
+    "batching_max_messages": 10 * PENDING,
+    "batching_max_allowed_size_in_bytes": 100_000_000,
+    "max_pending_messages": 10 * PENDING,
+}
+"""With these a message waits to be sent until somebody flushes."""
+
+HELD: Final = (
+    ("memory of an idle producer", {"do": "hold_producers"}, IDLE),
+    ("memory of an idle consumer", {"do": "hold_consumers"}, IDLE),
+    (
+        "memory of a pending message of 100 B",
+        {"do": "hold_messages", "options": WAITING, "payload": "x" * 100},
+        PENDING,
+    ),
+)
+
+
+def footprint(service_url: str, alternations: int) -> Iterator[Line]:
+    """Measure it, client by client and turn by turn."""
+    started = {client: list[tuple[float, float]]() for client in MODULES}
+    for _ in range(alternations):
+        for client in MODULES:
+            started[client].append(_start(client, service_url))
+    for place, name in enumerate(("import of the package", "Client() to the first message that is stored")):
+        values = {client: [each[place] * 1e3 for each in times] for client, times in started.items()}
+        yield Line(name, "ms", values, {}, (1, None) if place else (None, None))
+    for name, ask, count in HELD:
+        held: dict[str, list[float]] = {client: [] for client in MODULES}
+        for _ in range(alternations):
+            for client in MODULES:
+                held[client].append(_hold(client, service_url, ask, count) / count / 1024)
+        yield Line(name, "KiB", held, {}, (1, None))
+
+
+def _start(client: str, service_url: str) -> tuple[float, float]:
+    words = [sys.executable, str(HERE / "workers" / "start.py"), MODULES[client], service_url]
+    told = subprocess.run(words, capture_output=True, text=True, check=True).stdout  # noqa: S603 - our own words
+    imported, sent = map(float, told.split()[-2:])
+    return imported, sent
+
+
+def _hold(client: str, service_url: str, ask: dict[str, Any], count: int) -> float:
+    with Worker(client) as worker:
+        worker.ask(do="connect", url=service_url)
+        prefix = f"persistent://public/default/measured-{uuid.uuid4().hex[:12]}"
+        answer = worker.ask(**ask, topic=prefix, count=count)
+    return float(answer["bytes"])
