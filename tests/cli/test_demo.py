@@ -77,7 +77,7 @@ def test_by_itself_it_starts_a_broker_and_says_what_it_measured_and_verified() -
 def test_the_fewest_messages_that_it_takes_have_a_half_as_well(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["demo", "--messages", "2", "--size", "8"]) == 0
     said = capsys.readouterr().out
-    assert re.search(r"^cut the client's connection to the broker: [12] messages? sent", said, re.MULTILINE)
+    assert re.search(r"^cut the client's connection to the broker: [012] messages? sent", said, re.MULTILINE)
     assert "verified     all 2: " in said
 
 
