@@ -110,6 +110,14 @@ def test_metadata_that_differs_after_the_same_beginning_is_read_anew() -> None:
     assert opened(split_batch(encode_batch(batch), 5)) == batch
 
 
+@pytest.mark.parametrize("different", [0, 1, 57, 198, 199])
+def test_among_many_messages_that_are_alike_the_one_that_is_not_is_found(different: int) -> None:
+    times = [int(number == different) for number in range(200)]
+    batch = [(SingleMessageMetadata(payload_size=3, event_time=time), b"abc") for time in times]
+    for messages in (batch, [*batch[:different], *batch[different + 1 :]]):
+        assert opened(split_batch(encode_batch(messages), len(messages))) == messages
+
+
 def test_metadata_that_comes_and_goes_is_read_once_too() -> None:
     heads = [by_hand(b"\x18\x00"), by_hand(b"\x18\x80\x00")]  # two spellings of the same
     messages = split_batch(b"".join(heads) * 5_000, 10_000)
