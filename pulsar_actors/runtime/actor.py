@@ -73,6 +73,23 @@ class LoopInbox:
         return True
 
 
+class Flag:
+    """What pykka asks of an `Event`, which would bring a kilobyte along for those who wait: here nobody does."""
+
+    __slots__ = ("_is_set",)
+
+    def __init__(self) -> None:
+        self._is_set = False
+
+    def set(self) -> None:
+        """Say that the actor has ended."""
+        self._is_set = True
+
+    def is_set(self) -> bool:
+        """Tell whether it has."""
+        return self._is_set
+
+
 class LoopActor(pykka.Actor):
     """An actor on a loop. `guardian` hears if it dies; it has none if it is the guardian."""
 
@@ -81,6 +98,7 @@ class LoopActor(pykka.Actor):
         self.guardian = guardian
         self.bug: InternalError | None = None  # of which it has died
         super().__init__()
+        self.actor_stopped = self._actor_ref.actor_stopped = Flag()  # type: ignore[assignment] # all that is asked of it
 
     @classmethod
     def start(cls, *args: Any, **kwargs: Any) -> Address:  # noqa: ANN401 - those of the class

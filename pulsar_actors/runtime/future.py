@@ -61,6 +61,7 @@ class SlimFuture(Future[T]):
     _exception: BaseException | None = None
     _raised_at: TracebackType | None = None
     _made: threading.Condition | None = None
+    _has_waiters: bool = False
     _has_callbacks: bool = False
     _done_callbacks: list[Callable[[Future[T]], object]]
     _invoke_callbacks: Callable[[], None]
@@ -77,7 +78,9 @@ class SlimFuture(Future[T]):
         """Make what waiters need, when the first one comes."""
         with self._lock:
             if self._made is None:
-                self._waiters = []
+                if not self._has_waiters:
+                    self._has_waiters = True
+                    self._waiters = []
                 if not self._has_callbacks:
                     self._done_callbacks = []
                 self._made = threading.Condition(self._lock)
@@ -142,6 +145,7 @@ class SlimFuture(Future[T]):
                 self._state = FINISHED
         if not unwatched:
             super().set_result(result)
+            self._forget_condition()
         elif self._has_callbacks:
             self._invoke_callbacks()
 
@@ -151,6 +155,12 @@ class SlimFuture(Future[T]):
             if exception is not None and self._state == _running:
                 self._raised_at = exception.__traceback__
         super().set_exception(exception)
+        self._forget_condition()
+
+    def _forget_condition(self) -> None:
+        """Let go of what waiters needed, for it takes a kilobyte, and the future may be kept for long."""
+        with self._lock:
+            self._made = None
 
 
 def is_promise(token: object) -> TypeGuard[SlimFuture[Any]]:

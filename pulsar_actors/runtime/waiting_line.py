@@ -1,17 +1,16 @@
 """Those who wait to look again: for a message, or for room. Each waits on a future of its own, in the order they came.
 
 Who waits adds the future and *then* looks; who has something adds it and *then* wakes. So one of the two sees the
-other, and a wake-up is no more than leave to look: another may have been faster. The line is a deque, whose changes are
-one step each for the interpreter.
+other, and a wake-up is no more than leave to look: another may have been faster. The line is a list, whose changes are
+one step each for the interpreter, and which is small while nobody waits, as an empty deque is not.
 """
 
-from collections import deque
 from typing import Any
 
 from pulsar_actors.runtime.future import SlimFuture
 
 
-class WaitingLine(deque[SlimFuture[Any]]):
+class WaitingLine(list[SlimFuture[Any]]):
     """A line of futures. Any thread may use it."""
 
     __slots__ = ()
@@ -29,7 +28,7 @@ class WaitingLine(deque[SlimFuture[Any]]):
 
     def _wake_first(self) -> bool:
         try:
-            first = self.popleft()
+            first = self.pop(0)
         except IndexError:  # there is none, or another thread was faster
             return False
         first.set_result(None)

@@ -357,6 +357,17 @@ def test_raising_an_error_makes_no_cycle() -> None:
 
 
 @pytest.mark.usefixtures("eager_switching")
+def test_what_was_waited_for_keeps_nothing_of_those_who_waited() -> None:
+    future: SlimFuture[int] = SlimFuture()
+    waiting = threading.Thread(target=lambda: future.result(PATIENCE), daemon=True)
+    waiting.start()
+    while not any(isinstance(each, threading.Condition) for each in vars(future).values()):
+        assert waiting.is_alive()
+    future.set_result(1)
+    waiting.join(PATIENCE)
+    assert not any(isinstance(each, threading.Condition) for each in vars(future).values())
+
+
 def test_a_result_and_the_first_waiter_never_miss_each_other() -> None:
     rounds = 3000
     futures: list[SlimFuture[int]] = [SlimFuture() for _ in range(rounds)]

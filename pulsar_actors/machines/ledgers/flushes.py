@@ -6,7 +6,6 @@ not counted, so that a flush can be late, by a batch for each that fails alone, 
 every flush is finished.
 """
 
-from collections import deque
 from typing import Generic, TypeVar
 
 T = TypeVar("T")
@@ -19,7 +18,7 @@ class Flushes(Generic[T]):
 
     def __init__(self) -> None:
         self._ended = 0
-        self._waiting: deque[tuple[int, T]] = deque()
+        self._waiting: list[tuple[int, T]] = []
 
     def ask(self, token: T, pending: int) -> None:
         """Wait for what is pending now."""
@@ -33,5 +32,5 @@ class Flushes(Generic[T]):
         """Give the flushes that need not wait any longer, in order, when so many batches are pending."""
         finished: list[T] = []
         while self._waiting and (not pending or self._waiting[0][0] <= self._ended):
-            finished.append(self._waiting.popleft()[1])
+            finished.append(self._waiting.pop(0)[1])
         return finished

@@ -126,7 +126,7 @@ class PendingSends(Generic[T]):
         self.messages = messages
         self._memory = memory
         self._written: deque[Pending[T]] = deque()
-        self._waiting: deque[Pending[T]] = deque()
+        self._waiting: list[Pending[T]] = []
         self._connection: int | None = None
 
     def __len__(self) -> int:
@@ -158,19 +158,18 @@ class PendingSends(Generic[T]):
 
     def unbind(self) -> None:
         """Lose the connection: everything waits again, and may still time out."""
-        self._written.extend(self._waiting)
-        self._written, self._waiting = deque(), self._written
+        self._waiting = [*self._written, *self._waiting]
+        self._written.clear()
         self._connection = None
 
     def take_unwritten(self) -> list[Pending[T]]:
         """Give the items to write now, in order, and count them as written. None without a connection."""
         if self._connection is None:
             return []
-        items = list(self._waiting)
+        items, self._waiting = self._waiting, []
         for item in items:
             item.writes += 1
         self._written.extend(items)
-        self._waiting.clear()
         return items
 
     def skips_head(self, connection: int, sequence_id: int) -> bool:
@@ -206,11 +205,12 @@ class PendingSends(Generic[T]):
     def fail_all(self) -> list[Failed[T]]:
         """End everything, in order."""
         failed: list[Failed[T]] = []
-        for items in (self._written, self._waiting):
-            while items:
-                item = items.popleft()
-                self.give_back(item.messages, item.size)
-                failed.append(Failed(item.token, may_be_stored=item.writes > 0))
+        items = [*self._written, *self._waiting]
+        self._written.clear()
+        self._waiting.clear()
+        for item in items:
+            self.give_back(item.messages, item.size)
+            failed.append(Failed(item.token, may_be_stored=item.writes > 0))
         return failed
 
     def next_deadline(self) -> float | None:

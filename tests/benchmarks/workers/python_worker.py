@@ -223,7 +223,8 @@ class Worker:
     def hold_messages(self, ask: dict[str, Any]) -> dict[str, Any]:
         """Tell what memory so many messages take that wait to be sent, each with content of its own."""
         producer = self._producer(ask["topic"], ask["options"])
-        producer.send(b"what is needed for the first one")
+        producer.send_async(b"what is needed for the first one", _unheard)
+        producer.flush()
         gc.collect()
         before = resident()
         for number in range(ask["count"]):
