@@ -31,8 +31,9 @@ remembered its process would cost more, for each message.
 
 import threading
 from _thread import RLock
-from collections.abc import Callable
+from collections.abc import Callable, Generator
 from concurrent.futures import Future, InvalidStateError
+from contextlib import contextmanager
 from types import TracebackType
 from typing import Any, Final, TypeGuard, TypeVar
 
@@ -144,23 +145,30 @@ class SlimFuture(Future[T]):
                 self._result = result
                 self._state = FINISHED
         if not unwatched:
-            super().set_result(result)
-            self._forget_condition()
+            with self._forgetting():
+                super().set_result(result)
         elif self._has_callbacks:
             self._invoke_callbacks()
+            self._done_callbacks.clear()
 
     def set_exception(self, exception: BaseException | None) -> None:
         """End it with an error."""
         with self._lock:
             if exception is not None and self._state == _running:
                 self._raised_at = exception.__traceback__
-        super().set_exception(exception)
-        self._forget_condition()
+        with self._forgetting():
+            super().set_exception(exception)
 
-    def _forget_condition(self) -> None:
-        """Let go of what waiters needed, for it takes a kilobyte, and the future may be kept for long."""
-        with self._lock:
-            self._made = None
+    @contextmanager
+    def _forgetting(self) -> Generator[None, None, None]:
+        """Let go of what waiters needed, a kilobyte, and of callbacks that were called: it may be kept for long."""
+        try:
+            yield
+            if self._has_callbacks:
+                self._done_callbacks.clear()
+        finally:
+            with self._lock:
+                self._made = None
 
 
 def is_promise(token: object) -> TypeGuard[SlimFuture[Any]]:

@@ -368,6 +368,27 @@ def test_what_was_waited_for_keeps_nothing_of_those_who_waited() -> None:
     assert not any(isinstance(each, threading.Condition) for each in vars(future).values())
 
 
+@pytest.mark.parametrize("watched", [False, True])
+def test_who_was_called_is_kept_no_longer_and_a_second_end_keeps_nobody_from_being_called(*, watched: bool) -> None:
+    class Called:
+        def __call__(self, future: "Future[int]") -> None:
+            settle(future, 2)  # which comes too late
+            heard.append(future.result(0))
+
+    heard: list[int] = []
+    future: SlimFuture[int] = SlimFuture()
+    if watched:
+        concurrent.futures.wait([future], 0)
+    first, second = Called(), Called()
+    future.add_done_callback(first)
+    future.add_done_callback(second)
+    future.set_result(1)
+    assert heard == [1, 1]
+    kept = [weakref.ref(first), weakref.ref(second)]
+    del first, second
+    assert [each() for each in kept] == [None, None]
+
+
 def test_a_result_and_the_first_waiter_never_miss_each_other() -> None:
     rounds = 3000
     futures: list[SlimFuture[int]] = [SlimFuture() for _ in range(rounds)]
