@@ -35,6 +35,7 @@ __all__ = [
     "encode_batch",
     "encode_plain_batch",
     "is_batch",
+    "metadata_of",
     "split_batch",
     "split_columns",
 ]

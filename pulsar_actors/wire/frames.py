@@ -27,7 +27,6 @@ __all__ = [
     "encode_payload_command",
     "frame_limit",
     "message_limit",
-    "wrap_frame",
 ]
 
 DEFAULT_MAX_MESSAGE_SIZE = 5 * 1024 * 1024
@@ -169,15 +168,11 @@ def encode_payload_command(command: Message, *entry: bytes | memoryview) -> list
     """
     if type(command) not in CARRIERS:
         raise EncodeError(f"{type(command).__name__} carries no entry: `encode_command`", 0, 0)
-    return wrap_frame(serialise_command(command), *entry)
-
-
-def wrap_frame(command: bytes, *entry: bytes | memoryview) -> list[bytes | memoryview]:
-    """Write the frame of a BaseCommand that is written already."""
-    total = _TOTAL.size + len(command) + sum(map(_size, entry))
+    body = serialise_command(command)
+    total = _TOTAL.size + len(body) + sum(map(_size, entry))
     if total > _LARGEST_TOTAL:
         raise EncodeError(f"a frame of {total:,} bytes is over what its size field can say", 0, total)
-    return [_SIZES.pack(total, len(command)) + command, *entry]
+    return [_SIZES.pack(total, len(body)) + body, *entry]
 
 
 def _size(buffer: bytes | memoryview) -> int:

@@ -83,12 +83,14 @@ def _octets_of(payload: object, schema: Schema) -> bytes:
 
 
 def _said(size: int, extras: Extras, reply: object, now_ms: Callable[[], int], *, is_null: bool) -> Said:
-    pairs, given_key, given_order, sequence_id, _, _, event_time, _, _ = extras
+    pairs, given_key, given_order, sequence_id, _, disable_replication, event_time, _, _ = extras
+    if type(pairs) is not dict:
+        properties("properties", pairs)
     key = _key("partition_key", given_key)
     order = _key("ordering_key", given_order)
     ordering_key = None if order is None else order.encode()
     alone = None
-    if extras[_SELDOM] != _NOTHING_SELDOM:
+    if disable_replication is not False or extras[_SELDOM] != _NOTHING_SELDOM:
         _sequence_id("sequence_id", sequence_id)
         _timestamp("event_timestamp", event_time)
         alone = _alone(extras, now_ms)

@@ -1,4 +1,5 @@
 from datetime import timedelta
+from types import MappingProxyType
 from typing import Any
 
 import pytest
@@ -103,6 +104,8 @@ def test_what_a_batch_has_no_place_for_makes_a_message_travel_alone(
     [
         ({"properties": {"a": 1}}, "properties"),
         ({"properties": ["a"]}, "properties"),
+        ({"properties": MappingProxyType({"a": "1"})}, "properties"),
+        ({"partition_key": "k", "disable_replication": 0}, "disable_replication"),
         ({"partition_key": b"k"}, "partition_key"),
         ({"partition_key": "\ud800"}, "partition_key"),
         ({"ordering_key": 1}, "ordering_key"),
