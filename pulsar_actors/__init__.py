@@ -7,6 +7,7 @@
 The names, arguments and defaults are those of the official Python client.
 """
 
+from importlib import import_module
 from typing import TYPE_CHECKING
 
 from pulsar_actors import schema
@@ -18,10 +19,6 @@ from pulsar_actors.client.authentication import (
     AuthenticationToken,
 )
 from pulsar_actors.client.client import Client
-from pulsar_actors.client.consuming.consumer import Consumer
-from pulsar_actors.client.consuming.consumer_event_listener import ConsumerEventListener
-from pulsar_actors.client.consuming.consumer_interceptor import ConsumerInterceptor, ReaderInterceptor
-from pulsar_actors.client.consuming.reader import Reader
 from pulsar_actors.client.encryption_context import EncryptionContext
 from pulsar_actors.client.enums import (
     BatchingType,
@@ -40,15 +37,8 @@ from pulsar_actors.client.enums import (
 )
 from pulsar_actors.client.loggers import ConsoleLogger, FileLogger
 from pulsar_actors.client.message import Message
-from pulsar_actors.client.message_batch import MessageBatch
 from pulsar_actors.client.message_id import MessageId
 from pulsar_actors.client.not_yet import missing
-from pulsar_actors.client.policies import (
-    ConsumerBatchReceivePolicy,
-    ConsumerDeadLetterPolicy,
-    ConsumerKeySharedPolicy,
-    MultiplierRedeliveryBackoff,
-)
 from pulsar_actors.client.producing.producer import Producer
 from pulsar_actors.client.producing.producer_interceptor import MessageToSend, ProducerInterceptor
 from pulsar_actors.client.schema import BytesSchema, Schema, StringSchema
@@ -235,8 +225,40 @@ __all__ = [
     "schema",
 ]
 
-if not TYPE_CHECKING:  # which would take it for a promise that every name is there
+if TYPE_CHECKING:
+    from pulsar_actors.client.consuming.consumer import Consumer
+    from pulsar_actors.client.consuming.consumer_event_listener import ConsumerEventListener
+    from pulsar_actors.client.consuming.consumer_interceptor import ConsumerInterceptor, ReaderInterceptor
+    from pulsar_actors.client.consuming.reader import Reader
+    from pulsar_actors.client.message_batch import MessageBatch
+    from pulsar_actors.client.policies import (
+        ConsumerBatchReceivePolicy,
+        ConsumerDeadLetterPolicy,
+        ConsumerKeySharedPolicy,
+        MultiplierRedeliveryBackoff,
+    )
+else:  # type checkers would take a __getattr__ for a promise that every name is there
+    _ON_DEMAND = {
+        "Consumer": "consuming.consumer",
+        "ConsumerBatchReceivePolicy": "policies",
+        "ConsumerDeadLetterPolicy": "policies",
+        "ConsumerEventListener": "consuming.consumer_event_listener",
+        "ConsumerInterceptor": "consuming.consumer_interceptor",
+        "ConsumerKeySharedPolicy": "policies",
+        "MessageBatch": "message_batch",
+        "MultiplierRedeliveryBackoff": "policies",
+        "Reader": "consuming.reader",
+        "ReaderInterceptor": "consuming.consumer_interceptor",
+    }
+    """What only those need who receive, by its module of `client`: with it comes half of the package."""
 
     def __getattr__(name: str) -> object:
-        """Say that a name is not there, and of the official client's that they are not there yet."""
-        raise missing(__name__, name)
+        """Load what is asked for; say that a name is not there, and of the official client's that they are not yet."""
+        module = _ON_DEMAND.get(name)
+        if module is None:
+            raise missing(__name__, name)
+        return getattr(import_module(f"{__name__}.client.{module}"), name)
+
+    def __dir__() -> list[str]:
+        """Name what is there, loaded or not."""
+        return sorted({*globals(), *_ON_DEMAND})

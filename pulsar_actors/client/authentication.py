@@ -14,8 +14,7 @@ from typing import cast
 
 from pulsar_actors.client.credentials.basic import basic, basic_named
 from pulsar_actors.client.credentials.certificate import CertificateProvider
-from pulsar_actors.client.credentials.named import provider_named
-from pulsar_actors.client.credentials.oauth2 import oauth2_named
+from pulsar_actors.client.credentials.named import oauth2_named, provider_named
 from pulsar_actors.client.credentials.provider import Keeper, Provider
 from pulsar_actors.client.credentials.secret_arguments import secret_path, secret_text
 from pulsar_actors.client.credentials.token import TokenProvider

@@ -1,14 +1,17 @@
 """The client: what producers, consumers and readers are made with.
 
 Most of it is the official client's arguments, each with what it is for. They become options, which check them; the
-maker makes a handle of these; the roll has what was made; and how a client ends is a file of its own.
+makers make a handle of these; the roll has what was made; and how a client ends is a file of its own.
+
+What consumers and readers need is half of the package. It is loaded with the first of them, so that a program that only
+sends starts sooner.
 """
 
 import re
 import weakref
 from collections.abc import Callable, Sequence
 from contextlib import ExitStack
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from pulsar_actors.client import log_outlet
 from pulsar_actors.client.arguments import topic as check_topic
@@ -16,12 +19,6 @@ from pulsar_actors.client.authentication import Authentication
 from pulsar_actors.client.client_options import ClientOptions
 from pulsar_actors.client.closeable import Closeable
 from pulsar_actors.client.closing import JOIN, Closing, let_go
-from pulsar_actors.client.consuming.consumer import Consumer
-from pulsar_actors.client.consuming.consumer_event_listener import ConsumerEventListener
-from pulsar_actors.client.consuming.consumer_interceptor import ConsumerInterceptor, ReaderInterceptor
-from pulsar_actors.client.consuming.consumer_options import ConsumerOptions
-from pulsar_actors.client.consuming.reader import Reader
-from pulsar_actors.client.consuming.reader_options import ReaderOptions
 from pulsar_actors.client.enums import (
     BatchingType,
     CompressionType,
@@ -35,16 +32,10 @@ from pulsar_actors.client.enums import (
     SubscriptionMode,
 )
 from pulsar_actors.client.loggers import LoggerOption
-from pulsar_actors.client.maker import Maker
 from pulsar_actors.client.message import Message
 from pulsar_actors.client.message_id import MessageId
 from pulsar_actors.client.partitions import partition_names
-from pulsar_actors.client.policies import (
-    ConsumerBatchReceivePolicy,
-    ConsumerDeadLetterPolicy,
-    ConsumerKeySharedPolicy,
-    MultiplierRedeliveryBackoff,
-)
+from pulsar_actors.client.producer_maker import make_producer
 from pulsar_actors.client.producing.producer import Producer
 from pulsar_actors.client.producing.producer_interceptor import ProducerInterceptor
 from pulsar_actors.client.producing.producer_options import ProducerOptions
@@ -58,6 +49,18 @@ from pulsar_actors.runtime.engine import Engine
 from pulsar_actors.runtime.forks import watch
 from pulsar_actors.runtime.thread_engine import ThreadEngine
 from pulsar_actors.version import __version__
+
+if TYPE_CHECKING:
+    from pulsar_actors.client.consuming.consumer import Consumer
+    from pulsar_actors.client.consuming.consumer_event_listener import ConsumerEventListener
+    from pulsar_actors.client.consuming.consumer_interceptor import ConsumerInterceptor, ReaderInterceptor
+    from pulsar_actors.client.consuming.reader import Reader
+    from pulsar_actors.client.policies import (
+        ConsumerBatchReceivePolicy,
+        ConsumerDeadLetterPolicy,
+        ConsumerKeySharedPolicy,
+        MultiplierRedeliveryBackoff,
+    )
 
 ListensTo = Callable[[Any, Message], object]
 
@@ -213,7 +216,6 @@ class Client(Closeable):
             self._workshop = Workshop(engine, self._link.options, f"pulsar_actors-{__version__}")
             undo.pop_all()
         self._roll = Roll()
-        self._maker = Maker(self._workshop, self._roll)
         self._closing = Closing(engine, self._workshop, self._roll, log, float(options.operation_timeout_seconds))
         self._finalizer = weakref.finalize(self, let_go, self._workshop.guardian, engine, log, self._link)
         self._finalizer.atexit = False
@@ -342,7 +344,7 @@ class Client(Closeable):
             interceptors=interceptors,
         )
         self._closing.refuse("create_producer()")
-        return self._maker.producer(options, self)
+        return make_producer(self._workshop, self._roll, options, self)
 
     def subscribe(
         self,
@@ -366,27 +368,27 @@ class Client(Closeable):
         max_pending_chunked_message: int = 10,
         auto_ack_oldest_chunked_message_on_queue_full: bool = False,
         start_message_id_inclusive: bool = False,
-        batch_receive_policy: ConsumerBatchReceivePolicy | None = None,
-        key_shared_policy: ConsumerKeySharedPolicy | None = None,
+        batch_receive_policy: "ConsumerBatchReceivePolicy | None" = None,
+        key_shared_policy: "ConsumerKeySharedPolicy | None" = None,
         batch_index_ack_enabled: bool = False,
         regex_subscription_mode: RegexSubscriptionMode = RegexSubscriptionMode.PersistentOnly,
-        dead_letter_policy: ConsumerDeadLetterPolicy | None = None,
+        dead_letter_policy: "ConsumerDeadLetterPolicy | None" = None,
         crypto_failure_action: ConsumerCryptoFailureAction = ConsumerCryptoFailureAction.FAIL,
         *,
         ack_receipt_enabled: bool = False,
         ack_grouping_time_ms: int = 100,
         ack_grouping_max_size: int = 1000,
-        negative_ack_redelivery_backoff: MultiplierRedeliveryBackoff | None = None,
-        ack_timeout_redelivery_backoff: MultiplierRedeliveryBackoff | None = None,
+        negative_ack_redelivery_backoff: "MultiplierRedeliveryBackoff | None" = None,
+        ack_timeout_redelivery_backoff: "MultiplierRedeliveryBackoff | None" = None,
         expire_time_of_incomplete_chunked_message_ms: int = 60000,
         priority_level: int = 0,
         subscription_mode: SubscriptionMode = SubscriptionMode.Durable,
         subscription_properties: dict[str, str] | None = None,
         start_paused: bool = False,
-        consumer_event_listener: ConsumerEventListener | None = None,
-        interceptors: Sequence[ConsumerInterceptor] = (),
+        consumer_event_listener: "ConsumerEventListener | None" = None,
+        interceptors: "Sequence[ConsumerInterceptor]" = (),
         enable_retry: bool = False,
-    ) -> Consumer:
+    ) -> "Consumer":
         """Subscribe to a topic; the subscription, and the topic if that is allowed, are created if need be.
 
         topic
@@ -482,6 +484,9 @@ class Client(Closeable):
             its own, and gives up on a message as its `dead_letter_policy` says, or when it was put off 16 times. Of
             Shared and KeyShared subscriptions; with a pattern, the policy has to name both topics.
         """
+        from pulsar_actors.client.consumer_maker import ConsumerMaker  # noqa: PLC0415 - see the top
+        from pulsar_actors.client.consuming.consumer_options import ConsumerOptions  # noqa: PLC0415
+
         options = ConsumerOptions(
             topic=topic,
             subscription_name=subscription_name,
@@ -524,7 +529,7 @@ class Client(Closeable):
             enable_retry=enable_retry,
         )
         self._closing.refuse("subscribe()")
-        return self._maker.consumer(options, self)
+        return ConsumerMaker(self._workshop, self._roll).consumer(options, self)
 
     def create_reader(
         self,
@@ -540,8 +545,8 @@ class Client(Closeable):
         start_message_id_inclusive: bool = False,
         crypto_failure_action: ConsumerCryptoFailureAction = ConsumerCryptoFailureAction.FAIL,
         *,
-        interceptors: Sequence[ReaderInterceptor] = (),
-    ) -> Reader:
+        interceptors: "Sequence[ReaderInterceptor]" = (),
+    ) -> "Reader":
         """Make a reader of a topic, from a message on. It leaves no subscription behind.
 
         topic
@@ -571,6 +576,9 @@ class Client(Closeable):
         interceptors = ()
             Objects that see, and may change, what is read.
         """
+        from pulsar_actors.client.consumer_maker import ConsumerMaker  # noqa: PLC0415 - see the top
+        from pulsar_actors.client.consuming.reader_options import ReaderOptions  # noqa: PLC0415
+
         options = ReaderOptions(
             topic=topic,
             start_message_id=start_message_id,
@@ -586,7 +594,7 @@ class Client(Closeable):
             interceptors=interceptors,
         )
         self._closing.refuse("create_reader()")
-        return self._maker.reader(options, self)
+        return ConsumerMaker(self._workshop, self._roll).reader(options, self)
 
     def get_topic_partitions(self, topic: str) -> list[str]:
         """Return the names of a topic's partitions; of a topic that has none, its own name."""

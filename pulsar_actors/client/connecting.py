@@ -1,9 +1,8 @@
 """What connections need of the world, by the client's options: credentials, and how to agree on TLS."""
 
-import ssl
 import threading
 from pathlib import Path
-from typing import cast
+from typing import TYPE_CHECKING, cast
 
 from pulsar_actors.client.arguments import LARGEST_TEXTS, is_text
 from pulsar_actors.client.client_options import ClientOptions
@@ -12,7 +11,10 @@ from pulsar_actors.client.credentials.secret_arguments import none_had
 from pulsar_actors.runtime.connection_actor import Credentials, Entrance
 from pulsar_actors.runtime.http import Http
 from pulsar_actors.runtime.log import LOG
-from pulsar_actors.runtime.tls_contexts import Certificate, client_context
+from pulsar_actors.runtime.tls_certificate import Certificate
+
+if TYPE_CHECKING:
+    import ssl
 
 
 def entrance(options: ClientOptions) -> Entrance:
@@ -71,7 +73,7 @@ class _ContextMaker:
         self._made_of: list[object] = []
         self._lock = threading.Lock()
 
-    def __call__(self) -> ssl.SSLContext:
+    def __call__(self) -> "ssl.SSLContext":
         with self._lock:
             files = [_version(file) for file in self._files]
             if self._made is None or files != self._made_of:
@@ -79,7 +81,9 @@ class _ContextMaker:
                 self._made_of = files
             return self._made
 
-    def _make(self) -> ssl.SSLContext:
+    def _make(self) -> "ssl.SSLContext":
+        from pulsar_actors.runtime.tls_contexts import client_context  # noqa: PLC0415 - loaded where TLS is spoken
+
         options = self._options
         return client_context(
             options.tls_trust_certs_file_path,

@@ -17,10 +17,10 @@ from pulsar_actors.client.living import Living
 from pulsar_actors.client.message import Message
 from pulsar_actors.client.message_id import MessageId
 from pulsar_actors.client.partitions import question_about
+from pulsar_actors.client.producer_maker import begin_producer, producer_with
 from pulsar_actors.client.producing.producer import Producer
 from pulsar_actors.client.producing.producer_options import ProducerOptions
 from pulsar_actors.client.schema import Schema
-from pulsar_actors.client.sets.set_making import begin_producer, producer_with
 from pulsar_actors.client.workshop import Workshop
 from pulsar_actors.exceptions import InternalError
 from pulsar_actors.runtime.future import SlimFuture, settle

@@ -8,15 +8,12 @@ from abc import ABC, abstractmethod
 from typing import Generic, TypeVar
 
 from pulsar_actors.exceptions import PulsarException
-from pulsar_actors.machines.consumer import Consumer
-from pulsar_actors.machines.producer import Producer
-from pulsar_actors.machines.topic_set import TopicSet
 from pulsar_actors.runtime.actor import Address
 from pulsar_actors.runtime.engine import Engine
 from pulsar_actors.runtime.future import settle
 from pulsar_actors.runtime.ties import Ties
 
-M = TypeVar("M", Producer, Consumer, TopicSet)
+M = TypeVar("M")
 
 
 class Parts(ABC, Generic[M]):

@@ -7,16 +7,25 @@ program need not hold what calls it by itself. Its actor must not keep it, or no
 import weakref
 from collections.abc import Callable
 from concurrent.futures import Future
-from typing import TypeVar
+from typing import Protocol
 
-from pulsar_actors.client.consuming.consumer import Consumer
-from pulsar_actors.client.consuming.reader import Reader
 from pulsar_actors.client.living import Living
 from pulsar_actors.client.producing.producer import Producer
-from pulsar_actors.client.stats import ClientStats
+from pulsar_actors.client.stats import ClientStats, ConsumerStats
 from pulsar_actors.runtime.tally import Tally
 
-H = TypeVar("H", Consumer, Reader)
+
+class Receiver(Protocol):
+    """A consumer or a reader, neither of which is loaded before there is one."""
+
+    @property
+    def is_open(self) -> bool:
+        """Tell whether it can be used."""
+        ...
+
+    def stats(self) -> ConsumerStats:
+        """Tell how it stands."""
+        ...
 
 
 class Roll:
@@ -24,15 +33,14 @@ class Roll:
 
     def __init__(self) -> None:
         self.producers: Living[Producer] = Living()
-        self._consumers: Living[Consumer | Reader] = Living()
-        self._listening: dict[int, Consumer | Reader] = {}
+        self._consumers: Living[Receiver] = Living()
+        self._listening: dict[int, Receiver] = {}
 
-    def enter(self, handle: H) -> H:
+    def enter(self, handle: Receiver) -> None:
         """Note a consumer or a reader."""
         self._consumers.add(handle)
-        return handle
 
-    def keep(self, handle: Consumer | Reader, ended: "Future[None]") -> None:
+    def keep(self, handle: Receiver, ended: "Future[None]") -> None:
         """Keep one that has a listener, until it ends."""
         number = id(handle)
         self._listening[number] = handle

@@ -6,21 +6,15 @@ holds. What a provider raises at its end is logged, for whoever closes a client 
 
 import contextlib
 import threading
-from collections.abc import Callable
 from dataclasses import replace
 
 from pulsar_actors.client.client_options import ClientOptions
 from pulsar_actors.client.connecting import entrance
 from pulsar_actors.client.service_info import AutoClusterFailover, ServiceInfo, ServiceInfoProvider, checked
-from pulsar_actors.exceptions import PulsarException
-from pulsar_actors.machines.failover import Failover, Terms
 from pulsar_actors.runtime.actor import Address, tell
-from pulsar_actors.runtime.binding_messages import Place
-from pulsar_actors.runtime.client_actor import Admit, UseService
-from pulsar_actors.runtime.failover_actor import FAILOVER, FailoverActor, Watched
+from pulsar_actors.runtime.client_actor import UseService
 from pulsar_actors.runtime.interrupts import is_for_main
 from pulsar_actors.runtime.log import LOG
-from pulsar_actors.runtime.loop import Loop
 from pulsar_actors.wire.service_url import ServiceUrl
 
 __all__ = ["ServiceLink"]
@@ -49,7 +43,9 @@ class ServiceLink:
         """Have whoever watches over the clusters begin; what a provider raises is raised."""
         self._guardian = guardian
         if isinstance(self._given.service_url, AutoClusterFailover):
-            tell(guardian, Admit(FAILOVER, self._failover(self._given.service_url), _never))
+            from pulsar_actors.client.failing_over import watch_over  # noqa: PLC0415 - few clients need it
+
+            tell(guardian, watch_over(self._given.service_url, self._given.connection_timeout_ms / 1000, self.go_to))
         elif self._provider is not None:
             self._provider.initialize(self.go_to)
 
@@ -90,24 +86,6 @@ class ServiceLink:
             tls_trust_certs_file_path=info.tls_trust_certs_file_path,
         )
 
-    def _failover(self, given: AutoClusterFailover) -> Callable[[Loop, Place], Address]:
-        clusters = given.clusters
-        terms = Terms(
-            len(clusters), given.check_interval_ms / 1000, given.failover_threshold, given.switch_back_threshold
-        )
-        urls = tuple(ServiceUrl.parse(each.service_url) for each in clusters)
-        timeout = self._given.connection_timeout_ms / 1000
-
-        def use(cluster: int) -> None:
-            self.go_to(clusters[cluster])
-
-        watched = Watched(urls, timeout, use)
-
-        def make(loop: Loop, place: Place) -> Address:
-            return FailoverActor.start(loop, place, Failover(terms), watched)
-
-        return make
-
 
 def _end(provider: ServiceInfoProvider) -> None:
     try:
@@ -116,7 +94,3 @@ def _end(provider: ServiceInfoProvider) -> None:
         if is_for_main(raised):
             raise
         LOG.exception("the ServiceInfoProvider has failed to close")
-
-
-def _never(_: PulsarException) -> None:
-    """Do nothing: a client that is closed already needs no failover."""

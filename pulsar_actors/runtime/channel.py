@@ -7,11 +7,14 @@ What comes before TLS has begun is not taken for plain bytes where TLS is to com
 """
 
 from collections.abc import Iterable
-from typing import Final, Protocol
+from typing import TYPE_CHECKING, Final, Protocol
 
 from pulsar_actors.runtime.loop import Transport
-from pulsar_actors.runtime.tls import PeerDistrusted, TlsFailed, TlsStream
+from pulsar_actors.runtime.tls_faults import PeerDistrusted, TlsFailed
 from pulsar_actors.runtime.write_queue import Bytes, Parcel, WriteQueue
+
+if TYPE_CHECKING:  # TLS is loaded where it is spoken
+    from pulsar_actors.runtime.tls import TlsStream
 
 _MOST_EARLY: Final = 4096  # bytes: no peer has anything to say before TLS has begun
 
@@ -55,7 +58,7 @@ class Channel:
         self._ending = False
         self._early: bytes | None = b"" if tls_follows else None
 
-    def secure(self, tls: TlsStream) -> None:
+    def secure(self, tls: "TlsStream") -> None:
         """Agree on TLS; everything after this is encrypted."""
         self._tls = tls
         self._wire = WriteQueue()
@@ -155,7 +158,7 @@ class Channel:
             self.transport.send([self._tls.close_notify()])
         self.lost("closed")
 
-    def _fail(self, tls: TlsStream, failure: TlsFailed) -> None:
+    def _fail(self, tls: "TlsStream", failure: TlsFailed) -> None:
         """Tell the peer why, if it still listens, and end."""
         alert = tls.alert()
         if alert:

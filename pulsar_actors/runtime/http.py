@@ -11,14 +11,16 @@ What goes wrong is said with the host and the port; the path, the headers and th
 text. The library is imported with the first question, for most clients never ask one.
 """
 
-import ssl
 from collections.abc import Callable, Mapping
 from importlib import import_module
-from typing import Any, Final, NamedTuple, Protocol, cast
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, Protocol, cast
 from urllib.parse import urlsplit
 
 from pulsar_actors.exceptions import InvalidUrl
 from pulsar_actors.wire.excerpt import excerpt
+
+if TYPE_CHECKING:
+    import ssl
 
 __all__ = ["Answer", "Http", "Question", "endpoint_of"]
 
@@ -70,7 +72,7 @@ class Http:
 
     __slots__ = ("_make_context", "_pools")
 
-    def __init__(self, make_context: Callable[[], ssl.SSLContext]) -> None:
+    def __init__(self, make_context: "Callable[[], ssl.SSLContext]") -> None:
         self._make_context = make_context
         self._pools: dict[str, Pool] = {}
 

@@ -4,9 +4,8 @@ It is made to dial one host, once. Its connection makes another for the next hos
 number, so that a socket that was closed has no voice any longer. All frames of one read go up in one message.
 """
 
-import ssl
 from collections.abc import Callable
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from pulsar_actors.exceptions import InternalError
 from pulsar_actors.machines.connection_events import (
@@ -22,12 +21,14 @@ from pulsar_actors.machines.connection_events import (
 from pulsar_actors.runtime.actor import Address, LoopActor
 from pulsar_actors.runtime.channel import Channel
 from pulsar_actors.runtime.loop import Loop
-from pulsar_actors.runtime.tls import TlsStream
 from pulsar_actors.runtime.write_queue import Parcel
 from pulsar_actors.wire.errors import FrameError
 from pulsar_actors.wire.frames import Frame, FrameReader
 
-MakeContext = Callable[[], ssl.SSLContext]
+if TYPE_CHECKING:
+    import ssl
+
+MakeContext = Callable[[], "ssl.SSLContext"]
 CONTEXT_TIMEOUT = 30.0  # reading certificates from a disk
 
 
@@ -115,7 +116,9 @@ class SocketActor(LoopActor):
         if frames:
             self._say(Frames(frames))
 
-    def _start_tls(self, made: ssl.SSLContext | Exception, host: str) -> None:
+    def _start_tls(self, made: "ssl.SSLContext | Exception", host: str) -> None:
+        from pulsar_actors.runtime.tls import TlsStream  # noqa: PLC0415 - loaded where TLS is spoken
+
         if isinstance(made, Exception):
             self._channel.lost(f"TLS could not be set up: {made}")
         else:

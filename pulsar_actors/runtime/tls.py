@@ -16,8 +16,9 @@ import ssl
 from collections.abc import Iterable, Sequence
 from typing import Final, NamedTuple, cast
 
-from pulsar_actors.exceptions import InternalError, InvalidArgument, PulsarException
+from pulsar_actors.exceptions import InternalError, InvalidArgument
 from pulsar_actors.runtime.loop import Buffer
+from pulsar_actors.runtime.tls_faults import PeerDistrusted, TlsFailed
 from pulsar_actors.wire.excerpt import excerpt
 
 _RECORD: Final = 16 * 1024  # the most that one record carries, and one read gives
@@ -57,14 +58,6 @@ _FAULTS: Final = {
     "TLSV1_UNRECOGNIZED_NAME": "the peer does not go by the name that it was called by",
     "PEER_DID_NOT_RETURN_A_CERTIFICATE": "the peer showed no certificate, and one is required",
 }
-
-
-class TlsFailed(PulsarException):
-    """The stream is broken, or was refused; its text says why, and what can be done."""
-
-
-class PeerDistrusted(TlsFailed):
-    """The peer's certificate was refused."""
 
 
 class TlsOutput(NamedTuple):

@@ -6,23 +6,11 @@ To make a context reads files, which may block. A file that is of no use is refu
 import ssl
 from collections.abc import Callable
 from importlib import import_module
-from typing import NamedTuple
 
 from pulsar_actors.exceptions import InvalidArgument
 from pulsar_actors.runtime.log import LOG
+from pulsar_actors.runtime.tls_certificate import Certificate
 from pulsar_actors.wire.excerpt import excerpt
-
-
-class Certificate(NamedTuple):
-    """What is shown to the other side: the paths of a certificate and its key, and the names of the options for them.
-
-    Without a path for it, the key is in the certificate's file.
-    """
-
-    file: str
-    key_file: str | None
-    option: str = "tls_certificate_file_path"
-    key_option: str = "tls_private_key_file_path"
 
 
 def client_context(

@@ -24,18 +24,9 @@ import zlib
 from collections.abc import Callable
 from typing import Any, Final, cast
 
-import cramjam
-import lz4.block
-
 from pulsar_actors.wire.errors import DecompressionFailed, EncodeError, UncompressedSizeCorruption
 from pulsar_actors.wire.octets import Octets
 from pulsar_actors.wire.PulsarApi_pb2 import CompressionType
-
-# Neither library is typed well enough to be checked; the functions below are.
-_lz4 = cast("Any", lz4.block)
-_zstd = cast("Any", cramjam.zstd)
-_snappy = cast("Any", cramjam.snappy)
-_CramjamError = cast("type[Exception]", cramjam.DecompressionError)
 
 _ZSTD_LEVEL = 3  # the default of zstd itself and of the other clients
 _ZSTD_MAGIC = 0xFD2FB528
@@ -84,6 +75,19 @@ def decompress(codec: "CompressionType.ValueType", payload: Octets, uncompressed
     return inflated
 
 
+def _lz4() -> Any:  # noqa: ANN401 - neither library is typed well enough to be checked
+    """Give the library; both are loaded by the first payload that needs them."""
+    import lz4.block  # noqa: PLC0415
+
+    return lz4.block
+
+
+def _cramjam() -> Any:  # noqa: ANN401
+    import cramjam  # noqa: PLC0415
+
+    return cramjam
+
+
 def _check_size(actual: int, declared: int, payload: Octets) -> None:
     if actual != declared:
         raise UncompressedSizeCorruption(
@@ -92,13 +96,14 @@ def _check_size(actual: int, declared: int, payload: Octets) -> None:
 
 
 def _squeeze_lz4(payload: Octets) -> Octets:
-    return cast("bytes", _lz4.compress(payload, store_size=False))
+    return cast("bytes", _lz4().compress(payload, store_size=False))
 
 
 def _inflate_lz4(payload: Octets, size: int) -> Octets:
+    library = _lz4()
     try:
-        return cast("bytes", _lz4.decompress(payload, uncompressed_size=size))
-    except (_lz4.LZ4BlockError, OverflowError) as error:  # the library cannot count past 2^31 - 1
+        return cast("bytes", library.decompress(payload, uncompressed_size=size))
+    except (library.LZ4BlockError, OverflowError) as error:  # the library cannot count past 2^31 - 1
         raise DecompressionFailed(f"LZ4 cannot read the payload as {size:,} bytes: {error}", 0, len(payload)) from error
 
 
@@ -122,15 +127,15 @@ def _inflate_zlib(payload: Octets, size: int) -> Octets:
 
 
 def _squeeze_zstd(payload: Octets) -> Octets:
-    return memoryview(_zstd.compress(payload, level=_ZSTD_LEVEL))
+    return memoryview(_cramjam().zstd.compress(payload, level=_ZSTD_LEVEL))
 
 
 def _inflate_zstd(payload: Octets, size: int) -> Octets:
     _check_zstd_frame(payload, size)
-    inflated = bytearray(size)
+    inflated, library = bytearray(size), _cramjam()
     try:
-        written = _zstd.decompress_into(payload, inflated)
-    except _CramjamError as error:
+        written = library.zstd.decompress_into(payload, inflated)
+    except library.DecompressionError as error:
         raise DecompressionFailed(
             f"ZSTD cannot read the payload as {size:,} bytes: {error}", 0, len(payload)
         ) from error
@@ -186,15 +191,16 @@ def _little_endian(payload: Octets, at: int, width: int) -> int:
 
 
 def _squeeze_snappy(payload: Octets) -> Octets:
-    return memoryview(_snappy.compress_raw(payload))
+    return memoryview(_cramjam().snappy.compress_raw(payload))
 
 
 def _inflate_snappy(payload: Octets, size: int) -> Octets:
+    library = _cramjam()
     try:
-        _check_size(_snappy.decompress_raw_len(payload), size, payload)
+        _check_size(library.snappy.decompress_raw_len(payload), size, payload)
         inflated = bytearray(size)
-        _snappy.decompress_raw_into(payload, inflated)
-    except _CramjamError as error:
+        library.snappy.decompress_raw_into(payload, inflated)
+    except library.DecompressionError as error:
         raise DecompressionFailed(f"SNAPPY cannot read the payload: {error}", 0, len(payload)) from error
     return inflated
 

@@ -198,7 +198,8 @@ CONTAINERS: dict[Any, Callable[[Sequence[Any], Any], bool]] = {
 
 
 def bad_values(call: Call, parameter: inspect.Parameter) -> list[Any]:
-    annotation = typing.get_type_hints(call.function)[parameter.name]
+    names = {name: getattr(pulsar, name) for name in pulsar.__all__}  # some are loaded on demand
+    annotation = typing.get_type_hints(call.function, localns=names)[parameter.name]
     if annotation is object:
         is_right = OF_ANY_TYPE[parameter.name]
         return [value for value in POOL if not is_right(value)]

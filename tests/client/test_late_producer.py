@@ -43,7 +43,7 @@ class Bench:
         self.asked.append(SlimFuture())
         return self.asked[-1]
 
-    def producer(self, options: Any, initial_subscription: str) -> SlimFuture[Any]:
+    def producer(self, options: Any, _: int, initial_subscription: str) -> SlimFuture[Any]:
         self.orders.append((options, initial_subscription, SlimFuture()))
         return self.orders[-1][2]
 
@@ -67,9 +67,16 @@ class Bench:
         self.orders[-1][2].set_result(self)
 
 
+def put_in(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Have the bench asked for producers, and taken for the one that it made."""
+    late = "pulsar_actors.client.late_producer"
+    monkeypatch.setattr(f"{late}.begin_producer", lambda bench, *asked: bench.producer(*asked))
+    monkeypatch.setattr(f"{late}.producer_with", lambda made, _: made)
+
+
 @pytest.fixture
 def bench(monkeypatch: pytest.MonkeyPatch) -> Bench:
-    monkeypatch.setattr("pulsar_actors.client.sets.set_making.Producer", lambda made, *_: made)
+    put_in(monkeypatch)
     return Bench()
 
 
@@ -86,7 +93,7 @@ def test_it_is_made_with_the_first_message_and_serves_the_next(bench: Bench) -> 
 
 
 def test_it_is_made_of_a_partition_without_asking_and_with_the_subscription(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("pulsar_actors.client.sets.set_making.Producer", lambda made, *_: made)
+    put_in(monkeypatch)
     bench = Bench(f"{TOPIC}-partition-0")
     bench.send(b"a")
     ((options, subscription, _),) = bench.orders

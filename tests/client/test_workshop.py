@@ -6,7 +6,9 @@ from pulsar_actors.broker.broker import Broker
 from pulsar_actors.broker.options import BrokerOptions
 from pulsar_actors.client.client_options import ClientOptions
 from pulsar_actors.client.consuming.consumer_machine import Start
+from pulsar_actors.client.consuming.consumer_making import begin_one_consumer
 from pulsar_actors.client.consuming.consumer_options import ConsumerOptions
+from pulsar_actors.client.producing.producer_making import begin_one_producer
 from pulsar_actors.client.producing.producer_options import ProducerOptions
 from pulsar_actors.client.workshop import NEVER, Workshop, _settings
 from pulsar_actors.exceptions import AlreadyClosed, BrokerRefusal, ConsumerBusy
@@ -58,15 +60,15 @@ def consumer(**more: Any) -> ConsumerOptions:
 
 
 def test_a_producer_is_whole_once_the_broker_has_accepted_it(stage: Stage) -> None:
-    parts = stage.wait(stage.shop.producer(ProducerOptions(TOPIC), "first"))
+    parts = stage.wait(begin_one_producer(stage.shop, ProducerOptions(TOPIC), "first"))
     assert parts.machine.is_bound
     assert parts in list(stage.shop.open)
 
 
 def test_a_consumer_and_a_reader_are_made_of_the_same_parts(stage: Stage) -> None:
-    one = stage.wait(stage.shop.consumer(consumer(), None, None))
+    one = stage.wait(begin_one_consumer(stage.shop, consumer(), None, None))
     options = ConsumerOptions(topic=TOPIC, subscription_name="r")
-    other = stage.wait(stage.shop.consumer(options, Start(EARLIEST, inclusive=False), None))
+    other = stage.wait(begin_one_consumer(stage.shop, options, Start(EARLIEST, inclusive=False), None))
     assert one.machine.is_bound
     assert other.machine.is_bound
     assert (one.pump, other.pump) == (None, None)
@@ -74,16 +76,16 @@ def test_a_consumer_and_a_reader_are_made_of_the_same_parts(stage: Stage) -> Non
 
 
 def test_a_creation_that_the_broker_refuses_ends_with_its_word(stage: Stage) -> None:
-    stage.wait(stage.shop.consumer(consumer(), None, None))
+    stage.wait(begin_one_consumer(stage.shop, consumer(), None, None))
     with pytest.raises(ConsumerBusy):
-        stage.wait(stage.shop.consumer(consumer(), None, None))
+        stage.wait(begin_one_consumer(stage.shop, consumer(), None, None))
 
 
 def test_listeners_take_turns_on_the_workers(stage: Stage) -> None:
     listening = [
         ConsumerOptions(topic=TOPIC, subscription_name=str(number), message_listener=print) for number in range(4)
     ]
-    parts = [stage.wait(stage.shop.consumer(options, None, None)) for options in listening]
+    parts = [stage.wait(begin_one_consumer(stage.shop, options, None, None)) for options in listening]
     assert len({id(one.pump._worker) for one in parts}) == 2
 
 
@@ -100,8 +102,8 @@ def test_after_the_end_of_the_client_nothing_is_made(stage: Stage) -> None:
     tell(stage.shop.guardian, CloseAll(done))
     stage.wait(done)
     for made in (
-        stage.shop.producer(ProducerOptions(TOPIC)),
-        stage.shop.consumer(consumer(), None, None),
+        begin_one_producer(stage.shop, ProducerOptions(TOPIC)),
+        begin_one_consumer(stage.shop, consumer(), None, None),
         stage.shop.ask(CommandPartitionedTopicMetadata(topic=TOPIC, request_id=0)),
     ):
         with pytest.raises(AlreadyClosed):

@@ -16,7 +16,8 @@ from web_server import Said, WebServer, web_server
 
 from pulsar_actors.exceptions import CertificateRefused, ConnectError, InvalidUrl
 from pulsar_actors.runtime.http import Http, Question
-from pulsar_actors.runtime.tls_contexts import Certificate, client_context, server_context
+from pulsar_actors.runtime.tls_certificate import Certificate
+from pulsar_actors.runtime.tls_contexts import client_context, server_context
 
 SECRET = "open-sesame"
 SOON = 10.0

@@ -17,8 +17,9 @@ from hypothesis import strategies as st
 from tls_pair import Pair, agree, carry, meet, refusal
 
 from pulsar_actors.exceptions import InternalError, InvalidArgument, PulsarException
-from pulsar_actors.runtime.tls import TlsFailed, TlsStream
+from pulsar_actors.runtime.tls import TlsStream
 from pulsar_actors.runtime.tls_contexts import client_context, server_context
+from pulsar_actors.runtime.tls_faults import TlsFailed
 
 PATIENCE = 10.0
 

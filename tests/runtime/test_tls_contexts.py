@@ -12,7 +12,8 @@ from certificates import LONG_AGO, Authority, Files, encrypt_key
 from tls_pair import agree, carry, meet, refusal
 
 from pulsar_actors.exceptions import InvalidArgument
-from pulsar_actors.runtime.tls_contexts import Certificate, client_context, server_context
+from pulsar_actors.runtime.tls_certificate import Certificate
+from pulsar_actors.runtime.tls_contexts import client_context, server_context
 
 
 def test_without_validation_of_the_host_any_name_will_do_but_not_any_authority(

@@ -3,7 +3,8 @@
 import ssl
 from typing import NamedTuple
 
-from pulsar_actors.runtime.tls import TlsFailed, TlsStream
+from pulsar_actors.runtime.tls import TlsStream
+from pulsar_actors.runtime.tls_faults import TlsFailed
 
 
 class Pair(NamedTuple):

@@ -67,7 +67,7 @@ def sending(scene: Scene, **options: Any) -> Client:
 
 def sending_with_little_memory(scene: Scene) -> None:
     client = sending(scene, memory_limit_bytes=10)
-    gate = client._workshop._gate
+    gate = client._workshop.gate
     assert gate is not None
     assert gate.used == 0, "all has ended, and the limit is not as it was"
 

@@ -10,7 +10,8 @@ from collections.abc import Sequence
 from itertools import islice
 
 from pulsar_actors.runtime.loop import Buffer, Loop, Owner, Transport
-from pulsar_actors.runtime.tls import TlsFailed, TlsStream
+from pulsar_actors.runtime.tls import TlsStream
+from pulsar_actors.runtime.tls_faults import TlsFailed
 
 __all__ = ["TlsTransport"]
 

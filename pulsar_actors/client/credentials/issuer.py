@@ -25,7 +25,8 @@ from pulsar_actors.client.credentials.token_cache import Granted
 from pulsar_actors.exceptions import ConnectError, ErrorGettingAuthenticationData, InvalidArgument, InvalidUrl
 from pulsar_actors.runtime.http import Answer, Http, Question, endpoint_of
 from pulsar_actors.runtime.log import LOG
-from pulsar_actors.runtime.tls_contexts import Certificate, client_context
+from pulsar_actors.runtime.tls_certificate import Certificate
+from pulsar_actors.runtime.tls_contexts import client_context
 from pulsar_actors.wire.excerpt import excerpt
 
 __all__ = ["Issuer"]

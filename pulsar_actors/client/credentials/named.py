@@ -5,16 +5,23 @@ from typing import Final
 
 from pulsar_actors.client.credentials.basic import basic_named
 from pulsar_actors.client.credentials.certificate import certificate_named
-from pulsar_actors.client.credentials.oauth2 import oauth2_named
 from pulsar_actors.client.credentials.provider import Provider
 from pulsar_actors.client.credentials.secret_arguments import secret_text
 from pulsar_actors.client.credentials.token import token_named
 from pulsar_actors.exceptions import InvalidArgument, OperationNotSupported
 
-__all__ = ["provider_named"]
+__all__ = ["oauth2_named", "provider_named"]
 
 _PARAMETERS: Final = "authParamsString"
 _JAVA: Final = "org.apache.pulsar.client.impl.auth."
+
+
+def oauth2_named(name: str, parameters: object) -> Provider:
+    """Make that of OAuth2, which is loaded when it is wanted: few ask an issuer, and it takes all that HTTP takes."""
+    from pulsar_actors.client.credentials.oauth2 import oauth2_provider  # noqa: PLC0415
+
+    return oauth2_provider(name, parameters)
+
 
 _MAKERS: Final[dict[str, Callable[[str], Provider]]] = {
     "token": token_named,

@@ -6,11 +6,9 @@ from pulsar_actors.client.parts import Parts
 from pulsar_actors.client.producing.door import Doorway
 from pulsar_actors.client.producing.producer_interceptors import ProducerInterceptors
 from pulsar_actors.client.producing.reports import Reports
-from pulsar_actors.machines.producer import Producer
-from pulsar_actors.machines.topic_set import TopicSet
 from pulsar_actors.runtime.engine import Engine
 
-M = TypeVar("M", Producer, TopicSet)
+M = TypeVar("M")
 
 
 class SendingParts(Parts[M]):

@@ -13,6 +13,7 @@ from functools import partial
 from typing import Any, cast
 
 from pulsar_actors.client.consuming.consumer_machine import Start
+from pulsar_actors.client.consuming.consumer_making import consumer_parts, start_consumer
 from pulsar_actors.client.consuming.consumer_options import ConsumerOptions
 from pulsar_actors.client.consuming.consumer_parts import ConsumerParts
 from pulsar_actors.client.consuming.news import News
@@ -52,11 +53,12 @@ class ConsumerCrew:
         fan_in, options, start = self._parts.hand_off, self._options_of(topic, among), self._start
         if later and start is not None:
             start = Start(EARLIEST, inclusive=True)
-        parts = self._workshop.consumer_parts(options, start, partial(Lane, fan_in))
+        parts = consumer_parts(self._workshop, options, start, partial(Lane, fan_in))
         parts.pump = self._parts.pump
         self._made[member] = parts
         watch(parts, member, report, lambda: "")
-        self._workshop.start_consumer(
+        start_consumer(
+            self._workshop,
             parts,
             options,
             start,

@@ -12,6 +12,7 @@ from dataclasses import replace
 from typing import Any
 
 from pulsar_actors.client.producing.producer_interceptors import ProducerInterceptors
+from pulsar_actors.client.producing.producer_making import producer_parts, start_producer
 from pulsar_actors.client.producing.producer_options import ProducerOptions
 from pulsar_actors.client.producing.producer_parts import ProducerParts
 from pulsar_actors.client.sets.crew import Report, watch
@@ -48,7 +49,7 @@ class ProducerCrew:
         """Make the producer of a partition."""
         member, topic, name, among, *_ = order
         options = self._options_of(topic, among)
-        parts = self._places.get(topic) or self._workshop.producer_parts(options)
+        parts = self._places.get(topic) or producer_parts(self._workshop, options)
         self._made[member] = parts
 
         def placed(address: Address) -> None:
@@ -56,8 +57,8 @@ class ProducerCrew:
             tell(address, TakeAll())  # what callers have left while there was nobody to tell
 
         watch(parts, member, report, lambda: parts.machine.identity.name)
-        begin = self._workshop.start_producer
-        begin(parts, options, initial_subscription=self._initial_subscription, name=name, placed=placed)
+        first = self._initial_subscription
+        start_producer(self._workshop, parts, options, initial_subscription=first, name=name, placed=placed)
 
     def owe(self, member: int, call: SlimFuture[Any]) -> None:
         """Have the producer owe the end of a call."""
@@ -117,7 +118,7 @@ class ProducerCrew:
 
     def _resting(self, topic: str, among: int, report: Report) -> ProducerParts:
         """Make a place without a producer."""
-        parts = self._workshop.producer_parts(self._options_of(topic, among))
+        parts = producer_parts(self._workshop, self._options_of(topic, among))
         parts.door.tell = lambda _: report(Wanted(topic))
         if self.closed is not None:
             parts.outbox.end(self.closed)

@@ -3,6 +3,8 @@ import weakref
 from types import SimpleNamespace
 from typing import Any
 
+import pytest
+
 from pulsar_actors.client.consuming.consumer_machine import Start
 from pulsar_actors.client.consuming.consumer_options import ConsumerOptions
 from pulsar_actors.client.consuming.news import News
@@ -58,6 +60,13 @@ class Workshop:
     ) -> None:
         assert parts.start == start
         self.started.append((options.topics[0], options.receiver_queue_size, start, may_create))
+
+
+@pytest.fixture(autouse=True)
+def made_by_the_bench(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("consumer_parts", "start_consumer"):
+        crew = f"pulsar_actors.client.sets.consumer_crew.{name}"
+        monkeypatch.setattr(crew, getattr(Workshop, name))
 
 
 class Bench:

@@ -38,6 +38,13 @@ class Workshop:
         """Leave it to the test."""
 
 
+@pytest.fixture(autouse=True)
+def made_by_the_bench(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("producer_parts", "start_producer"):
+        crew = f"pulsar_actors.client.sets.producer_crew.{name}"
+        monkeypatch.setattr(crew, getattr(Workshop, name))
+
+
 class Bench:
     def __init__(self) -> None:
         self.workshop: Any = Workshop()

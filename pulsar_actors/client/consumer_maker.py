@@ -1,4 +1,4 @@
-"""What users hold, made of checked options: a producer, consumer or reader, and which kind of it a topic asks for.
+"""Consumers and readers as users hold them, made of checked options, of the kind that a topic asks for.
 
 A topic with partitions, a list of topics and a pattern take a set behind the handle; a topic without takes one actor.
 How many partitions there are is asked first. What was made stands on the client's roll from then on.
@@ -6,6 +6,7 @@ How many partitions there are is asked first. What was made stands on the client
 
 from pulsar_actors.client.consuming.consumer import Consumer
 from pulsar_actors.client.consuming.consumer_machine import Start
+from pulsar_actors.client.consuming.consumer_making import begin_one_consumer
 from pulsar_actors.client.consuming.consumer_options import ConsumerOptions
 from pulsar_actors.client.consuming.consumer_parts import ConsumerParts
 from pulsar_actors.client.consuming.dead_letter_sender import DeadLetterSender, dead_letter_sender
@@ -15,11 +16,9 @@ from pulsar_actors.client.consuming.reader_options import ReaderOptions
 from pulsar_actors.client.consuming.receiving_parts import AnyReceivingParts
 from pulsar_actors.client.consuming.retries import retries_of
 from pulsar_actors.client.partitions import partitions_of
-from pulsar_actors.client.producing.producer import Producer
-from pulsar_actors.client.producing.producer_options import ProducerOptions
 from pulsar_actors.client.roll import Roll
+from pulsar_actors.client.sets.consumer_set_making import begin_consumer_set, name_of
 from pulsar_actors.client.sets.consumer_set_parts import ConsumerSetParts
-from pulsar_actors.client.sets.set_making import begin_producer, consumer_set, name_of, producer_with
 from pulsar_actors.client.sets.topics_consumer import TopicsConsumer
 from pulsar_actors.client.sets.topics_reader import TopicsReader
 from pulsar_actors.client.workshop import Workshop
@@ -27,23 +26,14 @@ from pulsar_actors.exceptions import InvalidConfiguration
 from pulsar_actors.wire.topic_name import TopicName
 
 
-class Maker:
-    """The making of one client's handles. What it gives to actors keeps neither the roll nor the client."""
+class ConsumerMaker:
+    """The making of one client's. What it gives to actors keeps neither the roll nor the client."""
 
     __slots__ = ("_roll", "_workshop")
 
     def __init__(self, workshop: Workshop, roll: Roll) -> None:
         self._workshop = workshop
         self._roll = roll
-
-    def producer(self, options: ProducerOptions, client: object) -> Producer:
-        """Make a producer, and wait until it is there."""
-        what = f"creating a producer on {options.topic}"
-        partitions = partitions_of(self._workshop, TopicName.parse(options.topic), what)
-        parts = self._workshop.wait(begin_producer(self._workshop, options, partitions), what)
-        producer = producer_with(parts, options, client)
-        self._roll.producers.add(producer)
-        return producer
 
     def consumer(self, options: ConsumerOptions, client: object) -> Consumer:
         """Make a consumer, and wait until it is there."""
@@ -89,12 +79,12 @@ class Maker:
         if len(options.topics) == 1 == len(options.known_topics):
             partitions = partitions_of(workshop, TopicName.parse(options.topics[0]), what)
             if not partitions:
-                return workshop.wait(workshop.consumer(options, start, dead(options)), what)
+                return workshop.wait(begin_one_consumer(workshop, options, start, dead(options)), what)
             if not options.receiver_queue_size:
                 raise InvalidConfiguration(
                     f"receiver_queue_size=0 asks for one message at a time: {options.topics[0]} has partitions"
                 )
-        return workshop.wait(consumer_set(workshop, options, start, dead, partitions), what)
+        return workshop.wait(begin_consumer_set(workshop, options, start, dead, partitions), what)
 
     def _begin_listening(self, handle: Consumer | Reader, parts: AnyReceivingParts) -> None:
         if parts.announcer is not None:

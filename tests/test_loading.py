@@ -1,0 +1,44 @@
+"""What the import of the package loads, and what waits until it is needed: a program that only sends starts sooner."""
+
+import subprocess
+import sys
+from typing import Final
+
+import pytest
+
+import pulsar_actors as pulsar
+
+ON_DEMAND: Final = {
+    "consumers": "pulsar_actors.client.consuming.consumer",
+    "their machine": "pulsar_actors.machines.consumer",
+    "sets": "pulsar_actors.machines.topic_set",
+    "failover": "pulsar_actors.machines.failover",
+    "OAuth2": "pulsar_actors.client.credentials.oauth2",
+    "TLS": "ssl",
+    "HTTP": "urllib3",
+    "certificates": "certifi",
+    "LZ4": "lz4",
+    "ZSTD and snappy": "cramjam",
+    "the simulated world": "pulsar_actors.runtime.simulated",
+    "the broker": "pulsar_actors.broker",
+    "the command line": "pulsar_actors.cli",
+}
+PROBE: Final = "import sys, pulsar_actors; print(*sys.modules)"
+
+
+@pytest.fixture(scope="module")
+def loaded() -> list[str]:
+    """The modules of a fresh interpreter that has imported the package."""
+    told = subprocess.run([sys.executable, "-c", PROBE], capture_output=True, text=True, check=True, timeout=60)  # noqa: S603 - our own words
+    return told.stdout.split()
+
+
+@pytest.mark.parametrize("what", ON_DEMAND)
+def test_it_is_not_loaded_before_it_is_needed(what: str, loaded: list[str]) -> None:
+    assert "pulsar_actors.client.producing.producer" in loaded
+    assert ON_DEMAND[what] not in loaded
+
+
+def test_what_is_not_loaded_yet_is_listed_and_found_like_anything_else() -> None:
+    assert set(pulsar.__all__) <= set(dir(pulsar))
+    assert all(getattr(pulsar, name).__name__ == name for name in ("Consumer", "Reader", "MessageBatch"))
