@@ -7,17 +7,15 @@ on a loop, so it may read files and call services. To bring a method of your own
 Secrets are in what `fetch` gives and nowhere else: in no `repr`, no text of an error, no log. Pickling takes along what
 the object was made of: a path, the name of a variable or an importable callable stays a reference; only a literal
 token, password or key is in its own pickle.
+
+What is behind a method is loaded by whoever chooses it.
 """
 
 from collections.abc import Callable
 from typing import cast
 
-from pulsar_actors.client.credentials.basic import basic, basic_named
-from pulsar_actors.client.credentials.certificate import CertificateProvider
-from pulsar_actors.client.credentials.named import oauth2_named, provider_named
 from pulsar_actors.client.credentials.provider import Keeper, Provider
 from pulsar_actors.client.credentials.secret_arguments import secret_path, secret_text
-from pulsar_actors.client.credentials.token import TokenProvider
 from pulsar_actors.exceptions import InvalidArgument
 
 __all__ = [
@@ -43,6 +41,8 @@ class Authentication:
 
     def __init__(self, dynamicLibPath: str, authParamsString: str) -> None:  # noqa: N803 - the official names
         """Choose the method by its name; the second argument is what that method takes."""
+        from pulsar_actors.client.credentials.named import provider_named  # noqa: PLC0415
+
         self._provider: Provider = provider_named(dynamicLibPath, authParamsString)
 
     def fetch(self, challenge: bytes | None = None) -> tuple[str, bytes]:
@@ -81,6 +81,8 @@ class AuthenticationToken(Authentication):
         A callable is asked anew for each connection, and whenever a broker says that the token is over. It may block:
         others do not wait for it. For a token in a file or a variable, see `Authentication`.
         """
+        from pulsar_actors.client.credentials.token import TokenProvider  # noqa: PLC0415
+
         if not (callable(token) or isinstance(cast("object", token), str)):
             raise InvalidArgument(f"token takes a str, or a callable that gives one, got {type(token).__name__}")
         self._provider = TokenProvider(token if callable(token) else secret_text("token", token))
@@ -101,6 +103,8 @@ class AuthenticationBasic(Authentication):
         Or take all of them as `auth_params_string`, the JSON of `username`, `password` and `method`: then the other
         arguments count for nothing.
         """
+        from pulsar_actors.client.credentials.basic import basic, basic_named  # noqa: PLC0415
+
         if auth_params_string is not None:
             self._provider = basic_named("auth_params_string", auth_params_string)
         else:
@@ -115,6 +119,8 @@ class AuthenticationTLS(Authentication):
 
         Brokers see it while the connection is made, and that takes a service URL of `pulsar+ssl` or `https`.
         """
+        from pulsar_actors.client.credentials.certificate import CertificateProvider  # noqa: PLC0415
+
         certificate = secret_path("certificate_path", certificate_path)
         self._provider = CertificateProvider((certificate, secret_path("private_key_path", private_key_path)))
 
@@ -144,4 +150,6 @@ class AuthenticationOauth2(Authentication):
         connection. The issuer's certificate is checked by the client's
         `tls_trust_certs_file_path`, and always.
         """
+        from pulsar_actors.client.credentials.oauth2 import oauth2_named  # noqa: PLC0415
+
         self._provider = oauth2_named("auth_params_string", auth_params_string)

@@ -38,7 +38,6 @@ from pulsar_actors.machines.lookup_events import (
 from pulsar_actors.machines.timers import StartTimer
 from pulsar_actors.runtime.actor import Address, LoopActor, tell
 from pulsar_actors.runtime.binding_messages import BrokerFound, FindBroker, StillLooking
-from pulsar_actors.runtime.http_lookup import HttpLookup
 from pulsar_actors.runtime.loop import Loop
 from pulsar_actors.runtime.members import Replied, Token
 from pulsar_actors.runtime.service import Service
@@ -274,6 +273,8 @@ class LookupActor(LoopActor):
     def _inquire(self, command: Message, timeout: float, question: int, inquiry: Inquiry) -> None:
         asked = Asked(question, inquiry.step)
         if inquiry.is_over_http:
+            from pulsar_actors.runtime.http_lookup import HttpLookup  # noqa: PLC0415 - few clients ask that way
+
             lookup = HttpLookup(command, self._hosts_in_turn(inquiry.service.url), inquiry.address, timeout)
             entrance = inquiry.service.entrance
             self.off_loop(lambda: lookup.ask(entrance), lambda came: self._answered(asked, came), timeout=timeout)

@@ -2,7 +2,8 @@
 
 from dataclasses import dataclass
 
-from pulsar_actors.client.credentials.secret_arguments import json_object, secret_text
+from pulsar_actors.client.credentials.json_object import json_object
+from pulsar_actors.client.credentials.secret_arguments import secret_text
 from pulsar_actors.exceptions import InvalidArgument
 
 __all__ = ["BasicProvider", "basic", "basic_named"]

@@ -2,7 +2,8 @@
 
 from dataclasses import dataclass
 
-from pulsar_actors.client.credentials.secret_arguments import json_object, secret_path
+from pulsar_actors.client.credentials.json_object import json_object
+from pulsar_actors.client.credentials.secret_arguments import secret_path
 
 __all__ = ["CertificateProvider", "certificate_named"]
 

@@ -10,24 +10,24 @@ from pulsar_actors.client.credentials.secret_arguments import secret_text
 from pulsar_actors.client.credentials.token import token_named
 from pulsar_actors.exceptions import InvalidArgument, OperationNotSupported
 
-__all__ = ["oauth2_named", "provider_named"]
+__all__ = ["provider_named"]
 
 _PARAMETERS: Final = "authParamsString"
 _JAVA: Final = "org.apache.pulsar.client.impl.auth."
 
 
-def oauth2_named(name: str, parameters: object) -> Provider:
-    """Make that of OAuth2, which is loaded when it is wanted: few ask an issuer, and it takes all that HTTP takes."""
-    from pulsar_actors.client.credentials.oauth2 import oauth2_provider  # noqa: PLC0415
+def _oauth2(parameters: str) -> Provider:
+    """Load that of OAuth2 when it is wanted: it takes all that HTTP takes, which the others do not."""
+    from pulsar_actors.client.credentials.oauth2 import oauth2_named  # noqa: PLC0415
 
-    return oauth2_provider(name, parameters)
+    return oauth2_named(_PARAMETERS, parameters)
 
 
 _MAKERS: Final[dict[str, Callable[[str], Provider]]] = {
     "token": token_named,
     "tls": certificate_named,
     "basic": lambda parameters: basic_named(_PARAMETERS, parameters),
-    "oauth2token": lambda parameters: oauth2_named(_PARAMETERS, parameters),
+    "oauth2token": _oauth2,
 }
 _CLASSES: Final = {
     "authenticationtoken": "token",

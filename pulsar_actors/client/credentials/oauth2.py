@@ -9,16 +9,17 @@ from dataclasses import dataclass, field
 from typing import Final
 
 from pulsar_actors.client.credentials.issuer import Issuer
+from pulsar_actors.client.credentials.json_object import json_object
 from pulsar_actors.client.credentials.key_file import KeySource, key_source
 from pulsar_actors.client.credentials.provider import trusted_certificates
-from pulsar_actors.client.credentials.secret_arguments import json_object, secret_path, secret_text
+from pulsar_actors.client.credentials.secret_arguments import secret_path, secret_text
 from pulsar_actors.client.credentials.token import TOKEN
 from pulsar_actors.client.credentials.token_cache import TokenCache
 from pulsar_actors.exceptions import InvalidArgument, InvalidUrl
 from pulsar_actors.runtime.http import endpoint_of
 from pulsar_actors.runtime.tls_certificate import Certificate
 
-__all__ = ["Oauth2Provider", "oauth2_provider"]
+__all__ = ["Oauth2Provider", "oauth2_named"]
 
 _TYPE: Final = "client_credentials"
 _WITH_CERTIFICATE: Final = "tls_client_auth"
@@ -58,7 +59,7 @@ class Oauth2Provider:
         self._cache.judged(accepted=accepted)
 
 
-def oauth2_provider(name: str, parameters: object) -> Oauth2Provider:
+def oauth2_named(name: str, parameters: object) -> Oauth2Provider:
     """Read the settings; what else is among them is nobody's business."""
     given = json_object(name, parameters)
     fields = {ours: given.get(ours, given.get(java)) for ours, java in _NAMES.items()}

@@ -1,12 +1,9 @@
 """Arguments that are secrets, or may have been mixed up with one: an error says what is wrong, and repeats nothing."""
 
-import json
-from typing import cast
-
 from pulsar_actors.client.arguments import is_text
 from pulsar_actors.exceptions import ErrorGettingAuthenticationData, InvalidArgument
 
-__all__ = ["json_object", "none_had", "secret_path", "secret_text"]
+__all__ = ["none_had", "secret_path", "secret_text"]
 
 
 def secret_text(name: str, value: object) -> str:
@@ -24,18 +21,6 @@ def secret_path(name: str, value: object) -> str:
     if "\0" in path:
         raise InvalidArgument(f"{name} takes the path of a file, without NUL characters (it is not repeated here)")
     return path
-
-
-def json_object(name: str, given: object) -> dict[str, object]:
-    """Take the text of a JSON object."""
-    text = secret_text(name, given)
-    try:
-        fields: object = json.loads(text)
-    except (ValueError, RecursionError):
-        fields = None
-    if not isinstance(fields, dict):  # out here, for that error holds what it could not read
-        raise InvalidArgument(f"{name} takes a JSON object (what it got is not repeated here)")
-    return cast("dict[str, object]", fields)
 
 
 def none_had(why: str) -> ErrorGettingAuthenticationData:
