@@ -96,9 +96,9 @@ class Comparison:
 
 @contextlib.contextmanager
 def broker() -> Iterator[Standalone]:
-    """Start an Apache Pulsar."""
+    """Start an Apache Pulsar, set up as it comes."""
     with tempfile.TemporaryDirectory() as folder:
-        standalone = Standalone(Path(folder))
+        standalone = Standalone(Path(folder), as_shipped=True)
         standalone.start()
         try:
             yield standalone

@@ -2,15 +2,17 @@
 
     python tests/benchmarks/growth.py [--alternations 3] [--only WORDS]
 
-It is set up as `compare.py` is, and writes `docs/growth.md` and `docs/growth.svg`. It takes about half an hour, most of
+It is set up as `compare.py` is, and writes `docs/growth.md` and `docs/growth.svg`. It takes more than an hour, most of
 which is the making of 10,000 producers, one after the other, by each client.
 """
 
 import argparse
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from datetime import datetime, timezone
 
+import bounds
+import crowd
 from compare import ROOT, Comparison, broker, machine, workers
 from contests import CURVES, Curve
 from growth_picture import Grown, growth_picture
@@ -27,6 +29,17 @@ def measured(curve: Curve, comparison: Comparison) -> Grown:
         print(_row(value, line), flush=True)
     return grown
 
+
+BENDS = {
+    "topics": "",
+    "partitions": "",
+    "bytes in a message": "",
+    "messages in a batch": "",
+    "messages pending": "",
+    "many": "",
+    "bounds": "",
+}
+"""Why the curves bend where they do; to be read again whenever they are measured again."""
 
 HEAD = (
     "| {} | ours, msg/s | official | Java | ours, CPU µs | official | Java | ours, MiB | official |\n"
@@ -46,11 +59,25 @@ def _number(value: float | None) -> str:
     return "" if value is None else f"{value:,.0f}" if value >= 100 else f"{value:.3g}"
 
 
-def page(curves: Sequence[Grown], alternations: int) -> str:
-    """Write the page."""
+def rows(head: str, each: Iterable[str]) -> str:
+    """Make a table of what is measured row by row, and show it meanwhile."""
+    print(head, end="")
+    found = [head]
+    for row in each:
+        print(row, end="", flush=True)
+        found.append(row)
+    return "".join(found)
+
+
+def page(curves: Sequence[Grown], tables: Sequence[str], alternations: int) -> str:
+    """Write the page; the tables are of many handles in one process, a stalled broker, and a program that is slow."""
+    many, stalled, neglected = tables
     today = datetime.now(timezone.utc).date().isoformat()
-    tables = "\n".join(
-        HEAD.format(curve.name) + "".join(f"{_row(value, line)}\n" for value, line in curve.points) for curve in curves
+    grown = "\n".join(
+        HEAD.format(curve.name)
+        + "".join(f"{_row(value, line)}\n" for value, line in curve.points)
+        + f"\n{BENDS[curve.name]}\n"
+        for curve in curves
     )
     return f"""# How cost grows
 
@@ -61,7 +88,22 @@ the process has at the end of a turn, its producers still open.
 
 ![how cost grows](growth.svg)
 
-{tables}"""
+{grown}
+## Many in one process
+
+{many}
+{BENDS["many"]}
+
+## What bounds memory
+
+A broker that was stopped, as a process, while a client sent to it; it went on afterwards:
+
+{stalled}
+A program that subscribed to a topic with {bounds.FILLED:,} messages, and received none of them:
+
+{neglected}
+{BENDS["bounds"]}
+"""
 
 
 def main(arguments: Sequence[str]) -> None:
@@ -72,9 +114,15 @@ def main(arguments: Sequence[str]) -> None:
     with broker() as standalone, workers(standalone.service_url) as running:
         comparison = Comparison(running, standalone.admin, given.alternations, warm_up=0)
         curves = [measured(curve, comparison) for curve in CURVES if given.only in curve.name]
-    if not given.only:
+        if given.only:
+            return
+        tables = (
+            rows(crowd.HEAD, crowd.crowd(standalone.service_url)),
+            rows(bounds.HEAD_STALLED, bounds.stalled(standalone)),
+            rows(bounds.HEAD_NEGLECTED, bounds.neglected(standalone.service_url)),
+        )
         docs = ROOT / "docs"
-        (docs / "growth.md").write_text(page(curves, given.alternations))
+        (docs / "growth.md").write_text(page(curves, tables, given.alternations))
         (docs / "growth.svg").write_text(growth_picture(curves))
 
 

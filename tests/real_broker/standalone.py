@@ -6,10 +6,14 @@ which it can start again. It is always ended by SIGKILL, also when the process t
 memory had.
 """
 
+import contextlib
+import os
+import signal
 import socket
 import subprocess
 import sys
 import time
+from collections.abc import Iterator
 from pathlib import Path
 
 from admin import Admin
@@ -47,6 +51,10 @@ SYSTEM_PROPERTIES = [
 ]
 LIMITS = ["-Xms512m", "-Xmx1g", "-XX:MaxDirectMemorySize=2g"]
 QUICK_START = ["-XX:TieredStopAtLevel=1"]  # compiles little and soon: a start costs 11 s of CPU time instead of 18
+
+# What Pulsar's own scripts and configuration files say, where it matters for how fast a broker is.
+LIMITS_AS_SHIPPED = ["-Xms2g", "-Xmx2g", "-XX:MaxDirectMemorySize=4g"]
+CONF_AS_SHIPPED = "ledgerStorageClass=org.apache.bookkeeper.bookie.storage.ldb.DbLedgerStorage\n"
 OPENED = [
     "java.base/java.nio",
     "java.base/jdk.internal.misc",
@@ -68,14 +76,17 @@ def free_ports(count: int) -> list[int]:
 
 
 class Standalone:
-    """One broker, whose data is in `folder`."""
+    """One broker, whose data is in `folder`. It starts soon; `as_shipped` it takes longer, and is faster then."""
 
-    def __init__(self, folder: Path, *, durable: bool = False) -> None:
+    def __init__(self, folder: Path, *, durable: bool = False, as_shipped: bool = False) -> None:
         self._service, self._web, self._bookie = free_ports(3)
         self._folder = folder
         self._log = folder / "log"
         self._conf = folder / "broker.conf"
         self._conf.write_text(CONF.format(service=self._service, web=self._web, durable=str(durable).lower()))
+        self._limits = LIMITS_AS_SHIPPED if as_shipped else [*LIMITS, *QUICK_START]
+        if as_shipped:
+            self.configure(CONF_AS_SHIPPED)
         self._keeper: subprocess.Popen[bytes] | None = None
         self.service_url = f"pulsar://127.0.0.1:{self._service}"
         self.web_url = f"http://127.0.0.1:{self._web}"
@@ -104,6 +115,18 @@ class Standalone:
                 raise RuntimeError(f"the broker did not start:\n{self.said_since(0)}")
             time.sleep(0.2)
 
+    @contextlib.contextmanager
+    def stalled(self) -> Iterator[None]:
+        """Have it read and say nothing, without closing a connection."""
+        assert self._keeper is not None
+        keeper = self._keeper.pid
+        (broker,) = map(int, Path(f"/proc/{keeper}/task/{keeper}/children").read_text().split())
+        os.kill(broker, signal.SIGSTOP)
+        try:
+            yield
+        finally:
+            os.kill(broker, signal.SIGCONT)
+
     def log_size(self) -> int:
         """Tell how much it has said so far, for `said_since`."""
         return self._log.stat().st_size if self._log.exists() else 0
@@ -124,6 +147,6 @@ class Standalone:
 
     def _command(self) -> list[str]:
         opens = [word for each in OPENED for word in ("--add-opens", f"{each}=ALL-UNNAMED")]
-        java = [tool("java"), *LIMITS, *QUICK_START, *SYSTEM_PROPERTIES, *opens, "-cp", f"{jars()}/*"]
+        java = [tool("java"), *self._limits, *SYSTEM_PROPERTIES, *opens, "-cp", f"{jars()}/*"]
         main = ["org.apache.pulsar.PulsarStandaloneStarter", "-c", str(self._conf), "-nss", "-nfw"]
         return [*java, *main, "--bookkeeper-port", str(self._bookie)]

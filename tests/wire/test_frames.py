@@ -253,7 +253,6 @@ def test_what_is_not_bytes_is_not_fed(piece: Any) -> None:
         FrameReader().feed(piece)
 
 
-
 def test_a_frame_can_not_be_changed_and_outlives_what_follows_it() -> None:
     stream = layout(b"c", b"first") + layout(b"c", b"second")
     reader = FrameReader()

@@ -233,6 +233,61 @@ class Worker:
         producer.flush()
         return {"bytes": held}
 
+    def crowd(self, ask: dict[str, Any]) -> dict[str, Any]:
+        """Tell what so many producers and consumers take, and how long each of them with a message of its own."""
+        make = (lambda topic: self._producer(topic, {})), (lambda topic: self._consumer(topic, {}))
+        first = [one(f"{ask['topic']}-first") for one in make]  # and all that the first of them needs
+        gc.collect()
+        before = resident()
+        with Measured() as made:
+            pairs = [[one(f"{ask['topic']}-{number}") for one in make] for number in range(ask["count"])]
+        held = resident() - before
+        with Measured() as passed:
+            for producer, _ in pairs:
+                producer.send_async(b"one of many", _unheard)
+            for _, consumer in pairs:
+                consumer.acknowledge(consumer.receive(PATIENCE_MS))
+        del first
+        threads = len(list(Path("/proc/self/task").iterdir()))
+        return {"making": made.seconds, "cpu": made.cpu, "passing": passed.seconds, "bytes": held, "threads": threads}
+
+    def ready(self, ask: dict[str, Any]) -> dict[str, Any]:
+        """Make a producer that is connected, for what comes next."""
+        self.producer = self._producer(ask["topic"], ask["options"])
+        self.producer.send(b"what is needed for the first one")
+        return {}
+
+    def overfill(self, ask: dict[str, Any]) -> dict[str, Any]:
+        """Send until no more is taken, each message with content of its own."""
+        self.results: list[Any] = []
+        ok, taken = self.pulsar.Result.Ok, 0
+        gc.collect()
+        before = resident()
+        while not any(result != ok for result in self.results):
+            self.producer.send_async(
+                b"%9d" % taken + b"x" * (ask["size"] - 9), lambda result, _: self.results.append(result)
+            )
+            taken += 1
+        return {"taken": taken - len(self.results), "bytes": resident() - before}
+
+    def settle(self, _: dict[str, Any]) -> dict[str, Any]:
+        """Wait for what was taken, and tell how much was stored."""
+        self.producer.flush()
+        return {"stored": self.results.count(self.pulsar.Result.Ok)}
+
+    def neglect(self, ask: dict[str, Any]) -> dict[str, Any]:
+        """Subscribe to a topic that has much, receive nothing, and tell what memory that takes in the end."""
+        gc.collect()
+        before = most = resident()
+        consumer = self._consumer(ask["topic"], ask["options"])
+        still = time.monotonic() + 1.0
+        while time.monotonic() < still:
+            time.sleep(0.05)
+            if resident() > most:
+                most, still = resident(), time.monotonic() + 1.0
+        consumer.close()
+        return {"bytes": most - before}
+
     def memory(self, _: dict[str, Any]) -> dict[str, Any]:
         """Tell the most memory that the process has had, in bytes."""
         return {"bytes": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024}
