@@ -102,12 +102,14 @@ class Outgoing:
         """The positions of those that travel alone."""
         if not self.says:
             return ()
-        return {position for position, one in enumerate(self.said) if one is not None and one.alone is not None}
+        return {
+            position for position, place in enumerate(self.places) if type(place) is Said and place.alone is not None
+        }
 
     @property
     def replies(self) -> Sequence[object]:
         """The replies alone."""
-        return list(map(reply_of, self.places)) if self.says else self.places
+        return [place.reply if type(place) is Said else place for place in self.places] if self.says else self.places
 
 
 class SentTo(NamedTuple):
