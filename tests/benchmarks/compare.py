@@ -33,7 +33,10 @@ from ratio_table import table  # noqa: E402
 from standalone import Standalone  # noqa: E402
 
 WARM_UP = 1
-"""Turns of each client before those that count."""
+"""Turns of each client, at each contest, before those that count."""
+
+WARMING = 5
+"""Turns of each client at some contests, before all else."""
 
 
 def new_topic() -> str:
@@ -92,6 +95,13 @@ class Comparison:
         if contest.fill is not None:
             self._workers["ours"].ask(do="produce", topics=[topic], messages=messages, **contest.fill)
         return self._workers[client].ask(topic=topic, messages=messages, **ask)
+
+
+def warm(running: dict[str, Worker], admin: Admin) -> None:
+    """Have the broker, and the Java client, compile what they run often, before anything counts."""
+    comparison = Comparison(running, admin, WARMING, warm_up=0)
+    for name in ("produce, batched, callback", "produce, batching off", "receive, data, acknowledge"):
+        comparison.lines_of(next(contest for contest in CONTESTS if contest.name == name))
 
 
 @contextlib.contextmanager
@@ -167,6 +177,7 @@ def main(arguments: Sequence[str]) -> int:
     given = parser.parse_args(arguments)
     chosen = [contest for contest in CONTESTS if given.only in contest.name]
     with broker() as standalone, workers(standalone.service_url) as running:
+        warm(running, standalone.admin)
         found: dict[bool, list[Line]] = {}
         for defaults in (False, True):
             comparison = Comparison(running, standalone.admin, given.alternations, defaults=defaults)

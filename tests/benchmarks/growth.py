@@ -13,7 +13,7 @@ from datetime import datetime, timezone
 
 import bounds
 import crowd
-from compare import ROOT, Comparison, broker, machine, workers
+from compare import ROOT, Comparison, broker, machine, warm, workers
 from contests import CURVES, Curve
 from growth_picture import Grown, growth_picture
 from measured import Line
@@ -112,6 +112,7 @@ def main(arguments: Sequence[str]) -> None:
     parser.add_argument("--only", default="", help="curves with these words in their names; writes no page")
     given = parser.parse_args(arguments)
     with broker() as standalone, workers(standalone.service_url) as running:
+        warm(running, standalone.admin)
         comparison = Comparison(running, standalone.admin, given.alternations, warm_up=0)
         curves = [measured(curve, comparison) for curve in CURVES if given.only in curve.name]
         if given.only:
