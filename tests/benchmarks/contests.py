@@ -145,7 +145,7 @@ CURVES: Final = (
     Curve("bytes in a message", tuple((n, _of_size(n)) for n in (1, 10, 100, 1000, 10_000, 100_000, 4_000_000))),
     Curve(
         "messages in a batch",
-        tuple((n, _with("batching_max_messages", n, min(200_000, 20_000 * n))) for n in (1, 10, 100, 1000, 10_000)),
+        tuple((n, _with("batching_max_messages", n, min(200_000, 20_000 * n))) for n in (2, 10, 100, 1000, 10_000)),
     ),
     Curve(
         "messages pending",

@@ -10,13 +10,17 @@ import argparse
 import sys
 from collections.abc import Iterable, Sequence
 from datetime import datetime, timezone
+from pathlib import Path
 
-import bounds
-import crowd
-from compare import ROOT, Comparison, broker, machine, warm, workers
-from contests import CURVES, Curve
-from growth_picture import Grown, growth_picture
-from measured import Line
+ROOT = Path(__file__).resolve().parents[2]
+sys.path[:0] = [str(ROOT), str(ROOT / "tests" / "real_broker")]
+
+import bounds  # noqa: E402
+import crowd  # noqa: E402
+from compare import Comparison, broker, machine, warm, workers  # noqa: E402
+from contests import CURVES, Curve  # noqa: E402
+from growth_picture import Grown, growth_picture  # noqa: E402
+from measured import Line  # noqa: E402
 
 
 def measured(curve: Curve, comparison: Comparison) -> Grown:
