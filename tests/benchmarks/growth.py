@@ -35,13 +35,35 @@ def measured(curve: Curve, comparison: Comparison) -> Grown:
 
 
 BENDS = {
-    "topics": "",
-    "partitions": "",
-    "bytes in a message": "",
-    "messages in a batch": "",
-    "messages pending": "",
-    "many": "",
-    "bounds": "",
+    "topics": (
+        "With more topics the same messages make more batches of fewer, so that the cost of a batch counts, and not "
+        "that of a message. A producer that rests takes some KiB, whatever their number."
+    ),
+    "partitions": (
+        "Messages go to the partitions in turn, and each partition fills a batch of its own from its share of what may "
+        "be pending: with 64 of them a batch has a few dozen messages when its delay is over."
+    ),
+    "bytes in a message": (
+        "Up to 100 B a message costs the same whatever is in it. Beyond 1 KB its bytes count, most of all at the "
+        "broker, which writes them to a disk: there all clients meet."
+    ),
+    "messages in a batch": (
+        "A batch costs about what a dozen messages do, and that is shared by all that are in it. Past 1,000 nothing "
+        "changes: batches of 100 B are full at 128 KiB by then."
+    ),
+    "messages pending": (
+        "No more than what may be pending leaves in one round trip, so the rate follows the window until the processor "
+        "is the limit. With a window of one, each message waits for the one before it: that is the latency of a send."
+    ),
+    "many": (
+        "The cost of a pair stays what it is. Most of the time to make one is the broker's, which sets up a topic and "
+        "a subscription; the number of threads does not depend on how many there are."
+    ),
+    "bounds": (
+        "A producer holds what may be pending, and no more: without batches as it is sent, with batches both what "
+        "callers left and what was packed of it. A consumer holds what it has asked for: as many messages as its queue "
+        "takes, and the rest of the last batch; its first subscription also loads that half of the package."
+    ),
 }
 """Why the curves bend where they do; to be read again whenever they are measured again."""
 
