@@ -27,7 +27,7 @@ from pulsar_actors.wire.topic_name import TopicName
 
 
 class ConsumerMaker:
-    """The making of one client's. What it gives to actors keeps neither the roll nor the client."""
+    """That of one client. What it gives to actors keeps neither the roll nor the client."""
 
     __slots__ = ("_roll", "_workshop")
 

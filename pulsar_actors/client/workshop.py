@@ -37,7 +37,7 @@ T = TypeVar("T")
 
 
 class Workshop:
-    """That of one client. Any thread may use it."""
+    """What one client makes its producers, consumers and sets with. Any thread may use it."""
 
     def __init__(self, engine: Engine, options: ClientOptions, version: str) -> None:
         self.engine = engine

@@ -109,7 +109,9 @@ class Outgoing:
     @property
     def replies(self) -> Sequence[object]:
         """The replies alone."""
-        return [place.reply if type(place) is Said else place for place in self.places] if self.says else self.places
+        if not self.says:
+            return self.places
+        return [place.reply if type(place) is Said else place for place in self.places]  # `reply_of`, without the calls
 
 
 class SentTo(NamedTuple):

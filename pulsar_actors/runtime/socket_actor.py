@@ -117,12 +117,12 @@ class SocketActor(LoopActor):
             self._say(Frames(frames))
 
     def _start_tls(self, made: "ssl.SSLContext | Exception", host: str) -> None:
-        from pulsar_actors.runtime.tls import TlsStream  # noqa: PLC0415 - loaded where TLS is spoken
-
         if isinstance(made, Exception):
             self._channel.lost(f"TLS could not be set up: {made}")
-        else:
-            self._channel.secure(TlsStream(made, host))
+            return
+        from pulsar_actors.runtime.tls import TlsStream  # noqa: PLC0415 - loaded where TLS is spoken
+
+        self._channel.secure(TlsStream(made, host))
 
     def _say(self, event: object) -> None:
         self.tell_guardian(FromSocket(self._serial, event))
