@@ -133,9 +133,15 @@ def machine() -> str:
     ]
     kind = processors[0] if processors else platform.machine()
     return (
-        f"{os.cpu_count()} x {kind}; {platform.system()} {platform.release()}; Python {platform.python_version()}; "
+        f"{os.cpu_count()} x {kind}; {platform.system()} {platform.release()}; {interpreter()}; "
         f"pulsar-client {version('pulsar-client')}; Java client and broker {JAVA_VERSION}"
     )
+
+
+def interpreter() -> str:
+    """Describe what runs both Python clients: one that is compiled with less care than a system's own is slower."""
+    own = ", the system's own" if sys.base_prefix == "/usr" else ""
+    return f"Python {platform.python_version()}{own}"
 
 
 def _lines_of(path: str) -> Sequence[str]:
