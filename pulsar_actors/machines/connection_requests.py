@@ -39,7 +39,7 @@ ROOM_TO_FRAME: Final = 64
 class Requests(StateMachine):
     """The guards and actions for requests, in the order of the connection's chart."""
 
-    __slots__ = ("_frame_limit", "_held", "_over", "_requests", "_spoken")
+    __slots__ = ("_frame_limit", "_held", "_over", "_requests", "_spoken", "_watched")
 
     def __init__(self) -> None:
         super().__init__()
@@ -47,6 +47,7 @@ class Requests(StateMachine):
         self._spoken = 0  # the broker's version of the protocol
         self._held: list[Any] = []  # commands with a request_id each, that wait for the broker to accept us
         self._requests: RequestIds[object] = RequestIds()
+        self._watched: float | None = None  # when the timer that runs is due
         self._over: PulsarException = AlreadyClosed("the connection is closed")
 
     # Asked before it is ready.
@@ -145,13 +146,17 @@ class Requests(StateMachine):
     def _register(self, event: Ask, now: float) -> tuple[Any, Effects]:
         command = type(event.command)()
         command.CopyFrom(event.command)
-        deadline, first_deadline = now + event.timeout, self._requests.next_deadline()
-        command.request_id = self._requests.ask(event.token, deadline)
-        return command, [] if first_deadline is not None and first_deadline <= deadline else self._watch_requests(now)
+        command.request_id = self._requests.ask(event.token, now + event.timeout)
+        return command, self._watch_requests(now)
 
     def _expire(self, error: PulsarException, now: float) -> Effects:
+        self._watched = None
         return [*(Reply(token, error) for token in self._requests.expire(now)), *self._watch_requests(now)]
 
     def _watch_requests(self, now: float) -> Effects:
+        """Start a timer; one that is due early enough stays, though what it was for is answered: most requests are."""
         deadline = self._requests.next_deadline()
-        return [] if deadline is None else [self.timers.start(RequestsDue, max(0.0, deadline - now))]
+        if deadline is None or (self._watched is not None and self._watched <= deadline):
+            return []
+        self._watched = deadline
+        return [self.timers.start(RequestsDue, max(0.0, deadline - now))]

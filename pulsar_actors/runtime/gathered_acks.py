@@ -4,13 +4,13 @@ Most are of messages of batches, which were handed out in their order, and ackno
 one set of an entry's messages.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
 from pulsar_actors.machines.consumer_events import Acknowledge, AcknowledgeUpTo
 from pulsar_actors.machines.ledgers.ack_command import Token
 from pulsar_actors.machines.ledgers.generations import Generation
-from pulsar_actors.runtime.opened import Opened
+from pulsar_actors.runtime.opened import Opened, places
 from pulsar_actors.wire.message_id import MessageId
 
 
@@ -41,36 +41,21 @@ class _Gathering:
         return Acknowledge(self.generation, tuple(self.ids), tokens, at_once, tuple(self.parts))
 
 
-def gathered(owners: Sequence[Opened | Left], indexes: Sequence[int]) -> list[Acknowledge | AcknowledgeUpTo]:
-    """Give the events: each owner is an entry, of which the index is acknowledged, or says all by itself."""
+def gathered(left: Iterable[tuple[Left | Opened, Sequence[int]]]) -> list[Acknowledge | AcknowledgeUpTo]:
+    """Give the events: each that is left says all by itself, or is an entry, with the places that are acknowledged."""
     gatherings: list[_Gathering | AcknowledgeUpTo] = []
-    start, count = 0, len(owners)
-    while start < count:
-        owner = owners[start]
-        stop = _end_of_run(owners, start)
-        if isinstance(owner, tuple) and owner[2]:
-            gatherings.append(_up_to(owner))
+    for one, indexes in left:
+        if isinstance(one, Opened):
+            _gather_of_entry(_last_of(gatherings, one.generation), one, indexes)
+        elif one[2]:
+            gatherings.append(_up_to(one))
         else:
-            _gather(_last_of(gatherings, owner), owner, indexes[start:stop])
-        start = stop
+            _gather(_last_of(gatherings, one[0]), one)
     return [each.event() if isinstance(each, _Gathering) else each for each in gatherings]
 
 
-def _end_of_run(owners: Sequence[Opened | Left], start: int) -> int:
-    """Tell how far the same owner goes: mostly as far as its entry has messages, so that is found out at once."""
-    owner, stop = owners[start], start + 1
-    if isinstance(owner, Opened) and owner.size:
-        first = owners[start : start + owner.size]
-        if first.count(owner) == len(first):
-            stop = start + len(first)
-    while stop < len(owners) and owners[stop] is owner:
-        stop += 1
-    return stop
-
-
-def _last_of(gatherings: list[_Gathering | AcknowledgeUpTo], owner: Opened | Left) -> _Gathering:
-    """Give the last gathering, if it is of the owner's generation; otherwise begin one."""
-    generation = owner[0] if isinstance(owner, tuple) else owner.generation
+def _last_of(gatherings: list[_Gathering | AcknowledgeUpTo], generation: Generation) -> _Gathering:
+    """Give the last gathering, if it is of this generation; otherwise begin one."""
     last = gatherings[-1] if gatherings else None
     if not isinstance(last, _Gathering) or last.generation != generation:
         last = _Gathering(generation)
@@ -78,15 +63,17 @@ def _last_of(gatherings: list[_Gathering | AcknowledgeUpTo], owner: Opened | Lef
     return last
 
 
-def _gather(gathering: _Gathering, owner: Opened | Left, indexes: Sequence[int]) -> None:
-    if isinstance(owner, tuple):
-        gathering.ids.append(owner[1])
-        if owner[3] is not None:
-            gathering.receipts.append(owner[3])
-    elif owner.size:
-        gathering.parts.append((owner.message_id._replace(batch_size=owner.size), _set_of(indexes)))
+def _gather(gathering: _Gathering, left: Left) -> None:
+    gathering.ids.append(left[1])
+    if left[3] is not None:
+        gathering.receipts.append(left[3])
+
+
+def _gather_of_entry(gathering: _Gathering, opened: Opened, indexes: Sequence[int]) -> None:
+    if opened.size:
+        gathering.parts.append((opened.message_id._replace(batch_size=opened.size), _set_of(indexes)))
     else:
-        gathering.ids.append(owner.message_id)
+        gathering.ids.append(opened.message_id)
 
 
 def _up_to(left: Left) -> AcknowledgeUpTo:
@@ -99,7 +86,7 @@ def _up_to(left: Left) -> AcknowledgeUpTo:
 def _set_of(indexes: Sequence[int]) -> int:
     """Make a set of them, all at once where they follow each other."""
     first, count = indexes[0], len(indexes)
-    if list(indexes) == list(range(first, first + count)):
+    if tuple(indexes) == places(first, first + count):
         return (1 << count) - 1 << first
     messages = 0
     for index in indexes:

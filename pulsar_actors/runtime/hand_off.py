@@ -15,7 +15,7 @@ How callers wait is told in `supply.py`.
 
 import threading
 from collections import deque
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
 from typing import Any, Final, NamedTuple
 
@@ -73,7 +73,7 @@ class HandOff(Supply):
         self._lock = interleaving.lock()
         self._entries: deque[Delivery] = deque()
         self._messages: list[Any] = []  # opened, and in no slice yet; the next one last
-        self._indexes: list[int] = []
+        self._indexes: Sequence[int] = ()  # of the messages of the last entry opened
         self._open_entry: Opened | None = None  # whose messages they are, where ids are reported
         self._next = 0  # how many of the open entry were in a slice
         self.at_hand: list[Any] = []
@@ -127,7 +127,7 @@ class HandOff(Supply):
         self._lock = threading.Lock()
         self.closed = error
         self._entries.clear()
-        self._messages, self._indexes, self._next = [], [], 0
+        self._messages, self._indexes, self._next = [], (), 0
         self.at_hand = []
 
     # The callers' side.
@@ -216,7 +216,7 @@ class HandOff(Supply):
 
     def _open_more(self) -> bool:
         """Open an entry; or several, while they are single messages and nobody wants to know their ids."""
-        self._messages, self._indexes, self._next = [], [], 0
+        self._messages, self._indexes, self._next = [], (), 0
         self.checkpoint()
         if self._handed_of != self.generation:
             self._report()
@@ -243,7 +243,7 @@ class HandOff(Supply):
         self.opened_bytes += contents.size
         self._open_entry = opened
         self._messages += contents.messages
-        self._indexes += contents.indexes
+        self._indexes = contents.indexes
         if contents.left_out:
             self._tell(Returned(self.generation, contents.left_out))
 
@@ -270,4 +270,4 @@ class HandOff(Supply):
                 left += 1
         self._handed += self._size - left
         self._size = 0
-        self._messages, self._indexes, self._next = [], [], 0
+        self._messages, self._indexes, self._next = [], (), 0

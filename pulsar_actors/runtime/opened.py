@@ -4,7 +4,7 @@ The thread that uses the messages does this, not the loop; but for those that a 
 """
 
 from collections.abc import Callable, Sequence
-from typing import Any, NamedTuple
+from typing import Any, Final, NamedTuple
 
 from pulsar_actors.machines.entry_intake import Delivery
 from pulsar_actors.machines.ledgers.generations import Generation
@@ -23,6 +23,8 @@ MOST_SQUEEZED_BY_ZSTD = 32 * 1024
 LARGEST = 2**30
 """In bytes. What is said to inflate to more is refused; so is what no codec can have squeezed so far."""
 
+_PLACES: Final = tuple(range(1000))
+
 Decode = Callable[[bytes], object]
 Make = Callable[[Sequence[Stored | None], Sequence[Octets], "Opened", Sequence[int]], list[Any]]
 """Makes messages of one entry: of their own metadata, if they came in a batch, their payloads, what they share, and
@@ -30,10 +32,15 @@ their places there."""
 
 
 class Opened:
-    """What the messages of one entry have in common. `size` is that of the batch, 0 if it is none."""
+    """What the messages of one entry have in common. `size` is that of the batch, 0 if it is none.
+
+    `acknowledged` has the places of messages whose acknowledgement was left here, and not taken out yet; `is_left` says
+    that somebody will (`ack_box.py`).
+    """
 
     __slots__ = (
-        "_decode", "broker_metadata", "generation", "message_id", "metadata", "redelivery_count", "size", "topic",
+        "_decode", "acknowledged", "broker_metadata", "generation", "is_left", "message_id", "metadata",
+        "redelivery_count", "size", "topic",
     )  # fmt: skip
 
     def __init__(self, delivery: Delivery, generation: Generation, topic: str, decode: Decode) -> None:
@@ -46,6 +53,8 @@ class Opened:
         self.generation = generation
         self.topic = topic
         self._decode = decode
+        self.acknowledged: list[int] = []
+        self.is_left = False
 
     def decode(self, payload: bytes) -> object:
         """Make a value of a payload, as the schema does."""
@@ -71,7 +80,7 @@ def open_entry(delivery: Delivery, opened: Opened, make: Make, limit: int, *, co
     if not opened.size:
         return Contents(make([None], [payload], opened, [0]), [0], 0, len(payload))
     stored, payloads = split_columns(payload, opened.size)
-    indexes: Sequence[int] = range(opened.size)
+    indexes: Sequence[int] = places(0, opened.size)
     wanted = delivery.wanted
     if wanted.bit_count() != opened.size or compacted:
         indexes = [index for index in indexes if wanted >> index & 1]
@@ -80,6 +89,11 @@ def open_entry(delivery: Delivery, opened: Opened, make: Make, limit: int, *, co
         stored, payloads = [stored[index] for index in indexes], [payloads[index] for index in indexes]
     left_out = delivery.messages - len(indexes)
     return Contents(make(stored, payloads, opened, indexes), indexes, left_out, sum(map(len, payloads)))
+
+
+def places(start: int, stop: int) -> tuple[int, ...]:
+    """Give places in a batch: for most batches, numbers that are there already, not made and forgotten for each."""
+    return _PLACES[start:stop] if stop <= len(_PLACES) else tuple(range(start, stop))
 
 
 def _inflated(delivery: Delivery, limit: int) -> Octets:

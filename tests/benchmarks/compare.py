@@ -60,6 +60,7 @@ class Comparison:
         self._admin = admin
         self._alternations = alternations
         self._defaults = defaults
+        self._many: dict[int, list[str]] = {}  # topics, by how many there are
 
     def lines_of(self, contest: Contest) -> list[Line]:
         """Let all clients take their turns, and give what came of it."""
@@ -87,7 +88,7 @@ class Comparison:
         if self._defaults:
             ask["options"] = {} if ask["do"] == "consume" else DEFAULTS
         if contest.fill is None and ask["do"] == "produce":
-            topics = [new_topic() for _ in range(contest.topics)]
+            topics = self._topics_of(contest)
             if contest.partitions:
                 self._admin.create_partitioned(topics[0], contest.partitions)
             return self._workers[client].ask(topics=topics, messages=messages, **ask)
@@ -95,6 +96,14 @@ class Comparison:
         if contest.fill is not None:
             self._workers["ours"].ask(do="produce", topics=[topic], messages=messages, **contest.fill)
         return self._workers[client].ask(topic=topic, messages=messages, **ask)
+
+    def _topics_of(self, contest: Contest) -> list[str]:
+        """Give a new topic to each turn; where it takes many, the same ones, for a broker keeps all in its memory."""
+        if contest.topics == 1:
+            return [new_topic()]
+        if contest.topics not in self._many:
+            self._many[contest.topics] = [new_topic() for _ in range(contest.topics)]
+        return self._many[contest.topics]
 
 
 def warm(running: dict[str, Worker], admin: Admin) -> None:

@@ -3,10 +3,11 @@ from typing import Any
 import pulsar
 import pytest
 
+from pulsar_actors.client.client import Client
 from pulsar_actors.client.message_batch import MessageBatch
 from pulsar_actors.client.message_id import MessageId
 from pulsar_actors.exceptions import InvalidArgument
-from pulsar_actors.wire.batch import encode_batch
+from pulsar_actors.wire.batch import encode_batch, encode_plain_batch
 from pulsar_actors.wire.errors import MalformedBatch
 from pulsar_actors.wire.PulsarApi_pb2 import KeyValue, SingleMessageMetadata
 
@@ -42,6 +43,22 @@ def test_the_topic_of_the_entrys_id_is_that_of_the_messages() -> None:
 
 def test_without_an_id_the_messages_still_have_their_places() -> None:
     assert [one.message_id().batch_index() for one in MessageBatch().parse_from(BATCH, 3)] == [0, 1, 2]
+
+
+@pytest.mark.parametrize("several", [False, True])
+def test_the_messages_can_be_acknowledged(client: Client, topic: str, several: bool) -> None:  # noqa: FBT001
+    topics: Any = [topic, f"{topic}-other"] if several else topic
+    with client.subscribe(topics, "s") as consumer, client.create_producer(topic, batching_enabled=True) as producer:
+        for content in (b"a", b"b"):
+            producer.send_async(content, lambda *_: None)
+        producer.flush()
+        received = [consumer.receive(5000) for _ in range(2)]
+        whole = MessageBatch().with_message_id(received[0].message_id()).parse_from(encode_plain_batch([b"a", b"b"]), 2)
+        for message in whole:
+            consumer.acknowledge(message)
+        producer.send(b"the next one")
+    with client.subscribe(topics, "s") as consumer:
+        assert consumer.receive(5000).data() == b"the next one"
 
 
 @pytest.mark.parametrize(("data", "size"), [(BATCH, 2), (BATCH, 4), (BATCH[:-1], 3), (b"", 1)])

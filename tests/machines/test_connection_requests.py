@@ -31,6 +31,7 @@ from pulsar_actors.machines.connection_events import (
     Unawaited,
     Write,
 )
+from pulsar_actors.machines.timers import StartTimer
 from pulsar_actors.wire.commands import encode_command
 from pulsar_actors.wire.frames import frame_limit
 from pulsar_actors.wire.PulsarApi_pb2 import (
@@ -189,6 +190,20 @@ def test_a_shorter_timeout_moves_the_timer_forward() -> None:
     asked(driven, "slow", timeout=30.0)
     asked(driven, "quick", timeout=1.0)
     assert [reply.token for reply in driven.fire(RequestsDue) if isinstance(reply, Reply)] == ["quick"]
+
+
+def test_one_timer_serves_all_requests_that_are_answered_before_it_is_due() -> None:
+    driven = ready()
+    first = driven.tell(Ask(LOOKUP, "first", 5.0))
+    assert [type(effect) for effect in first] == [Write, StartTimer]
+    driven.tell(Answered(CommandSuccess(request_id=first[0].command.request_id)))
+    driven.now += 2.0
+    assert [type(effect) for effect in driven.tell(Ask(LOOKUP, "second", 5.0))] == [Write]
+    driven.now += 3.0
+    (timer,) = driven.tell(driven.timers[RequestsDue].event)
+    assert timer.delay == pytest.approx(2.0)
+    (reply,) = driven.fire(RequestsDue)
+    assert (reply.token, type(reply.answer)) == ("second", Timeout)
 
 
 def test_a_producer_that_has_to_queue_waits_without_a_timeout_and_hears_the_end() -> None:

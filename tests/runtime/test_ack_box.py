@@ -1,5 +1,7 @@
 from typing import Any
 
+import pytest
+from entries_in_hand import batch
 from loop_in_hand import Interloper
 
 from pulsar_actors.machines.consumer_events import Acknowledge, AcknowledgeUpTo
@@ -7,6 +9,7 @@ from pulsar_actors.machines.ledgers.ack_groups import MAX_ENTRIES
 from pulsar_actors.machines.ledgers.generations import Generation
 from pulsar_actors.runtime.ack_box import MOMENT, AckBox, AcksLeft
 from pulsar_actors.runtime.gathered_acks import Receipt
+from pulsar_actors.runtime.opened import Opened
 from pulsar_actors.wire.message_id import MessageId
 
 NOW = Generation(1)
@@ -105,3 +108,74 @@ def test_a_box_is_full_and_emptied_as_early_as_it_was_told() -> None:
     box.acknowledge(FIRST, NOW)
     box.acknowledge(SECOND, NOW)
     assert told == [AcksLeft(0.0)] * 2
+
+
+def entry(entry_id: int, size: int = 4) -> Opened:
+    return Opened(batch(entry_id, *[b"x"] * size), NOW, "t", bytes)
+
+
+def noted(opened: Opened, messages: int) -> Acknowledge:
+    return Acknowledge(NOW, (), parts=((opened.message_id._replace(batch_size=opened.size), messages),))
+
+
+def test_the_first_message_of_an_entry_puts_it_into_the_box_and_the_others_are_noted_there() -> None:
+    told: list[Any] = []
+    box, opened = AckBox(told.append, full=2), entry(5)
+    for index in (0, 1, 3):
+        box.acknowledge_opened(opened, index)
+    assert told == [AcksLeft(MOMENT)]
+    assert box.empty() == [noted(opened, 0b1011)]
+    assert box.emptied == 3
+    assert not box
+    box.acknowledge_opened(opened, 2)
+    assert told == [AcksLeft(MOMENT)] * 2
+    assert box.empty() == [noted(opened, 0b0100)]
+
+
+def test_the_entry_that_makes_a_commands_worth_tells_the_actor_that_the_box_is_full() -> None:
+    told: list[Any] = []
+    box = AckBox(told.append, full=2)
+    for opened in (entry(5), entry(6)):
+        for index in range(4):
+            box.acknowledge_opened(opened, index)
+    assert told == [AcksLeft(MOMENT), AcksLeft(0.0)]
+
+
+@pytest.mark.parametrize("checkpoint", range(2))
+def test_a_message_of_an_entry_that_is_just_taken_out_is_in_it_or_puts_it_back(checkpoint: int) -> None:
+    told: list[Any] = []
+    interloper = Interloper()
+    box, opened = AckBox(told.append, interloper.interleaving), entry(5)
+    box.acknowledge_opened(opened, 0)
+    told.clear()
+    interloper.at(checkpoint, lambda: box.acknowledge_opened(opened, 1))
+    events = box.empty()
+    if events == [noted(opened, 0b01)]:
+        assert told, "nobody would ever look at the second"
+    else:
+        assert events == [noted(opened, 0b11)]
+    assert box.empty() in ([], [noted(opened, 0b10)])
+    assert box.emptied == 2
+
+
+def test_an_entry_that_is_just_put_into_the_box_has_what_others_note_meanwhile() -> None:
+    told: list[Any] = []
+    interloper = Interloper()
+    box, opened = AckBox(told.append, interloper.interleaving), entry(5)
+    interloper.at(0, lambda: (box.acknowledge_opened(opened, 1), box.empty()))
+    box.acknowledge_opened(opened, 0)
+    assert told == [AcksLeft(MOMENT)]
+    assert box.empty() == [noted(opened, 0b11)]
+
+
+def test_an_entry_that_ctrl_c_kept_out_of_the_box_is_there_all_the_same() -> None:
+    def press_ctrl_c() -> None:
+        raise KeyboardInterrupt
+
+    interloper = Interloper()
+    box, opened = AckBox(lambda _: None, interloper.interleaving), entry(5)
+    interloper.at(0, press_ctrl_c)
+    with pytest.raises(KeyboardInterrupt):
+        box.acknowledge_opened(opened, 0)
+    box.acknowledge_opened(opened, 1)
+    assert box.empty() == [noted(opened, 0b11)]

@@ -1,3 +1,5 @@
+import itertools
+import operator
 from typing import Any
 
 from entries_in_hand import batch, single
@@ -27,7 +29,8 @@ def up_to(entry_id: int, receipt: Receipt | None = None) -> tuple[Left, int]:
 
 
 def events_of(*left: tuple[Any, int]) -> list[Acknowledge | AcknowledgeUpTo]:
-    return gathered([owner for owner, _ in left], [index for _, index in left])
+    runs = itertools.groupby(left, key=operator.itemgetter(0))
+    return gathered((owner, [index for _, index in run]) for owner, run in runs)
 
 
 def of_entry(entry_id: int, size: int) -> MessageId:

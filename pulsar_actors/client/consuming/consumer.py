@@ -23,6 +23,7 @@ from pulsar_actors.exceptions import (
 from pulsar_actors.machines.consumer_events import AskForStats, Redeliver, Refuse, Unsubscribe
 from pulsar_actors.runtime.actor import tell
 from pulsar_actors.runtime.hand_off import HandOff
+from pulsar_actors.runtime.opened import Opened
 from pulsar_actors.wire.message_id import MessageId as WireMessageId
 from pulsar_actors.wire.topic_name import TopicName
 
@@ -107,7 +108,7 @@ class Consumer(ReceivingHandle):
         """
         if self._acks_are_plain and type(message) is Message and self._hand_off.closed is None:
             opened = message._opened  # noqa: SLF001  # pyright: ignore[reportPrivateUsage]
-            if opened.topic == self._topic:
+            if type(opened) is Opened and opened.topic == self._topic:
                 self._acks.acknowledge_opened(opened, message._index)  # noqa: SLF001  # pyright: ignore[reportPrivateUsage]
                 return
         self._wait(self._hand_in(message, cumulative=False, waits=True))

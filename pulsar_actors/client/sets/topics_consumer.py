@@ -15,6 +15,7 @@ from pulsar_actors.client.stats import BrokerConsumerStats
 from pulsar_actors.exceptions import OperationNotSupported
 from pulsar_actors.machines.consumer_events import AskForStats, Unsubscribe
 from pulsar_actors.machines.topic_set_events import Ask, UnsubscribeAll
+from pulsar_actors.runtime.opened import Opened
 from pulsar_actors.wire.message_id import MessageId as WireMessageId
 
 
@@ -33,7 +34,7 @@ class TopicsConsumer(SeveralTopics, Consumer):
         if self._acks_are_plain and type(message) is Message and self._hand_off.closed is None:
             opened = message._opened  # noqa: SLF001  # pyright: ignore[reportPrivateUsage]
             member = self._set.members.get(opened.topic)
-            if member is not None:
+            if member is not None and type(opened) is Opened:
                 member.acks.acknowledge_opened(opened, message._index)  # noqa: SLF001  # pyright: ignore[reportPrivateUsage]
                 return
         self._wait(self._hand_in(message, cumulative=False, waits=True))
