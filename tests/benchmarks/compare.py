@@ -160,6 +160,26 @@ def _lines_of(path: str) -> Sequence[str]:
         return []
 
 
+SHORT = """\
+What is wanted of a ratio was set before any of this was built. What is short of it is so for these reasons:
+
+- **Beside Java.** What is done once for many messages hardly counts any longer (`python tests/benchmarks/hot_paths.py`
+  shows where the time goes). What is left is done for each: a call of `send_async` and one of its callback; `receive`,
+  `data` and `acknowledge`. Java compiles these to a few instructions, where Python's interpreter takes its steps.
+- **Receiving.** Its three calls, and the object that a message is, are most of what it costs. While a program computes,
+  the I/O thread waits for the interpreter's lock, up to five milliseconds each time, before it can hand over what has
+  come and ask for more; a larger `receiver_queue_size` hides that. To let go of the lock now and then would gain where
+  no other thread computes, and cost those same milliseconds where one does.
+- **Batches of 10, messages that are not batched, keys and properties.** An entry has a command, a checksum and a
+  receipt of its own, and properties are text to be encoded: more of those steps for each message.
+- **64 KB.** The broker writes as fast as its disk does, for all clients.
+- **Sync send, and end to end at 1,000/s.** A send goes from the caller to the I/O thread and back. That is two changes
+  of threads, and some hundreds of calls through code that the processor's caches have just lost to the broker.
+- **Import.** Protobuf, pykka and transitions are most of it; what a first message does not need is loaded when it is.
+"""
+"""Why; to be read again whenever it is measured again."""
+
+
 def page(best: Sequence[Line], defaults: Sequence[Line], memory: dict[str, float], alternations: int) -> str:
     """Write the page."""
     peaks = ", ".join(f"{client} {size / 2**20:,.0f} MiB" for client, size in memory.items())
@@ -178,6 +198,7 @@ is wanted of it stands behind it. CPU is that of the client's whole process, for
 {table(best)}
 Peak memory of each process over all of this: {peaks}.
 
+{SHORT}
 ## Each client's own defaults
 
 {table(defaults)}"""

@@ -23,7 +23,8 @@ from compare import broker
 
 import pulsar_actors as pulsar
 from pulsar_actors.client.producing.reports import Reports
-from pulsar_actors.runtime import ack_box, hand_off, opened
+from pulsar_actors.runtime import hand_off, opened
+from pulsar_actors.runtime.ack_box import AckBox
 from pulsar_actors.runtime.channel import Channel
 from pulsar_actors.runtime.connection_actor import ConnectionActor
 from pulsar_actors.runtime.consumer_actor import ConsumerActor
@@ -63,7 +64,7 @@ CONSUMING = (
     Step("split batches", opened, "split_columns"),
     Step("make messages", hand_off, "open_entry"),
     Step("set up what callers take", HandOff, "_refill"),
-    Step("gather acknowledgements", ack_box, "gathered"),
+    Step("gather acknowledgements", AckBox, "empty"),
     Step("chart and ledgers of acknowledgements", ConsumerActor, "_empty_acks"),
     Step("write to the socket", Channel, "write"),
 )

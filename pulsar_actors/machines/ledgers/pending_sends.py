@@ -19,7 +19,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import Enum
 from types import MappingProxyType
-from typing import Generic, TypeVar
+from typing import Any, Final, Generic, TypeVar
 
 from pulsar_actors.exceptions import (
     BrokerRefusal,
@@ -50,6 +50,10 @@ BEFORE_RECEIPT: Mapping[type[BrokerRefusal], type[BrokerRefusal]] = MappingProxy
 )
 """What ends a living producer, and the same for a message that it may have stored before: whoever catches the first
 catches the second."""
+
+
+_NOTHING: Final[deque[Any]] = deque(maxlen=0)
+"""Nothing written, for all who have never written anything: an empty deque of one's own takes most of a KiB."""
 
 
 class Receipt(Enum):
@@ -125,7 +129,7 @@ class PendingSends(Generic[T]):
     def __init__(self, messages: SendQuota, memory: SendQuota) -> None:
         self.messages = messages
         self._memory = memory
-        self._written: deque[Pending[T]] = deque()
+        self._written: deque[Pending[T]] = _NOTHING
         self._waiting: list[Pending[T]] = []
         self._connection: int | None = None
 
@@ -169,6 +173,8 @@ class PendingSends(Generic[T]):
         items, self._waiting = self._waiting, []
         for item in items:
             item.writes += 1
+        if self._written is _NOTHING and items:
+            self._written = deque()
         self._written.extend(items)
         return items
 
