@@ -59,6 +59,11 @@ class _Scale(NamedTuple):
         return range(self.low, self.high + 1)
 
 
+def _short(power: int) -> str:
+    """Write a power of ten so that there is room for the next one beside it."""
+    return f"{10 ** (power % 3)}{('', 'k', 'M')[power // 3]}" if 0 <= power < 9 else f"1e{power}"
+
+
 def _panel(curve: Grown) -> list[str]:
     medians = [
         [(x, median) for x, line in curve.points if (median := line.median(client)) is not None] for client in ALL
@@ -69,11 +74,11 @@ def _panel(curve: Grown) -> list[str]:
     for power in up.marks():
         y = HEIGHT - up.at(10.0**power)
         parts.append(f'<line x1="0" y1="{y:.1f}" x2="{WIDTH}" y2="{y:.1f}" stroke="#ddd"/>')
-        parts.append(f'<text x="-6" y="{y + 4:.1f}" text-anchor="end" fill="#666">{10**power:,}</text>')
+        parts.append(f'<text x="-6" y="{y + 4:.1f}" text-anchor="end" fill="#666">{_short(power)}</text>')
     for power in across.marks():
         x = across.at(10.0**power)
         parts.append(f'<line x1="{x:.1f}" y1="0" x2="{x:.1f}" y2="{HEIGHT}" stroke="#eee"/>')
-        parts.append(f'<text x="{x:.1f}" y="{HEIGHT + 16}" text-anchor="middle" fill="#666">{10**power:,}</text>')
+        parts.append(f'<text x="{x:.1f}" y="{HEIGHT + 16}" text-anchor="middle" fill="#666">{_short(power)}</text>')
     for colour, line in zip(ALL.values(), medians, strict=True):
         places = [(across.at(x), HEIGHT - up.at(median)) for x, median in line]
         path = " ".join(f"{x:.1f},{y:.1f}" for x, y in places)

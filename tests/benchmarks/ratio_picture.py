@@ -9,7 +9,7 @@ from measured import Line
 
 COLOURS: Final = {"official": "#2f6db3", "java": "#c2632d"}
 LABELS: Final = {"official": "official Python client", "java": "Java client"}
-LEFT, WIDTH, ROW, TOP = 250, 520, 30, 56
+LEFT, WIDTH, ROW, TOP = 310, 520, 30, 56
 REACH: Final = 64.0
 """The largest ratio that has a place; larger ones end there, and say what they are."""
 
