@@ -6,7 +6,6 @@ import itertools
 import logging
 import pickle
 import re
-import socket
 import threading
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -15,7 +14,8 @@ from typing import Any
 import pulsar as official_client
 import pytest
 from certificates import Authority
-from life import MILLISECONDS, SOON, InThread, full_backlog, until
+from life import MILLISECONDS, SOON, InThread, closed_port, full_backlog, until
+from ports import free_ports
 
 import pulsar_actors as pulsar
 from pulsar_actors.broker.embedded import EmbeddedBroker
@@ -298,14 +298,9 @@ def test_a_url_is_a_service_too(tmp_path: Path) -> None:
 # Failover.
 
 
-def free_port() -> int:
-    with socket.create_server(("127.0.0.1", 0)) as listening:
-        return int(listening.getsockname()[1])
-
-
 @both
 def test_a_cluster_that_stops_is_left_and_returned_to(module: Any) -> None:
-    port = free_port()
+    (port,) = free_ports(1)
     with EmbeddedBroker() as other:
         urls = [f"pulsar://127.0.0.1:{port}", other.service_url]
         primary, secondary = (module.ServiceInfo(url) for url in urls)
@@ -324,10 +319,8 @@ def test_a_cluster_that_stops_is_left_and_returned_to(module: Any) -> None:
 
 
 def test_a_failover_that_begins_where_nobody_is_goes_on_at_once() -> None:
-    with EmbeddedBroker() as other:
-        failover = pulsar.AutoClusterFailover(
-            pulsar.ServiceInfo(f"pulsar://127.0.0.1:{free_port()}"), [pulsar.ServiceInfo(other.service_url)]
-        )
+    with closed_port() as nobody, EmbeddedBroker() as other:
+        failover = pulsar.AutoClusterFailover(pulsar.ServiceInfo(nobody), [pulsar.ServiceInfo(other.service_url)])
         with contextlib.closing(pulsar.Client(failover)) as client:
             client.create_producer("t").send(b"x")
             assert client.get_service_info().service_url == other.service_url
@@ -341,8 +334,8 @@ def test_a_host_that_is_silent_counts_as_gone_after_the_connection_timeout() -> 
 
 
 def test_one_host_of_several_is_enough() -> None:
-    with EmbeddedBroker() as one, EmbeddedBroker() as other:
-        url = f"pulsar://127.0.0.1:{free_port()},{one.service_url.removeprefix('pulsar://')}"
+    with closed_port() as nobody, EmbeddedBroker() as one, EmbeddedBroker() as other:
+        url = f"{nobody},{one.service_url.removeprefix('pulsar://')}"
         failover = pulsar.AutoClusterFailover(pulsar.ServiceInfo(url), [pulsar.ServiceInfo(other.service_url)], **QUICK)
         with contextlib.closing(pulsar.Client(failover)) as client:
             assert not threading.Event().wait(0.5)  # several checks

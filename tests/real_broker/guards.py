@@ -10,7 +10,8 @@ from typing import NamedTuple
 
 from admin import Admin
 from certificates import Authority, Files
-from standalone import Standalone, free_ports
+from ports import free_ports
+from standalone import Standalone
 
 from pulsar_actors.broker.embedded import EmbeddedBroker
 from pulsar_actors.broker.tokens import Tokens

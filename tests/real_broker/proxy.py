@@ -10,7 +10,8 @@ import time
 from pathlib import Path
 
 from jars import PROXY_CACHE, PROXY_POM, jars, tool
-from standalone import END_OF_LOG, KEEPER, QUICK_START, START_SECONDS, free_ports
+from ports import free_ports
+from standalone import END_OF_LOG, KEEPER, QUICK_START, START_SECONDS
 
 CONF = """
 brokerServiceURL={broker}

@@ -9,7 +9,6 @@ memory had.
 import contextlib
 import os
 import signal
-import socket
 import subprocess
 import sys
 import time
@@ -18,6 +17,7 @@ from pathlib import Path
 
 from admin import Admin
 from jars import jars, tool
+from ports import free_ports
 
 START_SECONDS = 120.0
 END_OF_LOG = 20_000  # bytes
@@ -65,14 +65,6 @@ OPENED = [
     "java.management/sun.management",
     "jdk.management/com.sun.management.internal",
 ]
-
-
-def free_ports(count: int) -> list[int]:
-    held = [socket.create_server(("127.0.0.1", 0)) for _ in range(count)]
-    ports = [int(each.getsockname()[1]) for each in held]
-    for each in held:
-        each.close()
-    return ports
 
 
 class Standalone:

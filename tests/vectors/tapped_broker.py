@@ -16,7 +16,8 @@ sys.path.append(str(Path(__file__).parents[1] / "real_broker"))
 
 from admin import Admin
 from jars import VERSION, jars, tool
-from standalone import Standalone, free_ports
+from ports import free_ports
+from standalone import Standalone
 
 __all__ = ["VERSION", "Broker", "jars", "running_broker", "tool"]
 
