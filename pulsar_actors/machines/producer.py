@@ -306,12 +306,12 @@ class Producer(Binding, chart=CHART):
         ended: list[Stored[Any]] = []
         rest: list[HearRest] = []
         for place, command in enumerate(event.commands):
-            sequence_id, message_id = signed(command.sequence_id), command.message_id
-            if place and self.pending.skips_head(event.connection, sequence_id):
+            message_id = command.message_id
+            where = (signed(message_id.ledgerId), signed(message_id.entryId))
+            stored = self.pending.receipt(event.connection, signed(command.sequence_id), where)
+            if stored is Receipt.SKIPS_HEAD:
                 rest = [HearRest(event._replace(commands=event.commands[place:]))]
                 break
-            where = (signed(message_id.ledgerId), signed(message_id.entryId))
-            stored = self.pending.receipt(event.connection, sequence_id, where)
             if not isinstance(stored, Receipt):
                 self.sequence_ids.published(stored.last)
                 self._flushes.head_ended()

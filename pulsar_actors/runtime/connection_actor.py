@@ -144,9 +144,10 @@ class ConnectionActor(MachineActor[Connection]):
             self.feed(event)
             return
         spoken: list[tuple[Message, memoryview]] = []
-        for command, rest in self._oddities.commands(event.frames, self._peer):
+        for arrived in self._oddities.commands(event.frames, self._peer):
+            command = arrived[0]
             if type(command) in TO_MEMBERS:
-                spoken.append((command, rest))
+                spoken.append(arrived)
                 continue
             if spoken:
                 self.feed(Arrived(tuple(spoken)))
@@ -229,15 +230,16 @@ class ConnectionActor(MachineActor[Connection]):
         tell(token.address, Replied(token.question, effect.answer))
 
     def _route(self, effect: Route) -> None:
-        heard: dict[Member, list[tuple[Message, memoryview]]] = {}
-        for command, rest in effect.frames:
-            member = self._members.get(addressee(command))
+        heard: dict[tuple[str, int], list[tuple[Message, memoryview]]] = {}
+        for spoken in effect.frames:
+            heard.setdefault(addressee(spoken[0]), []).append(spoken)
+        for whom, commands in heard.items():
+            member = self._members.get(whom)
             if member is not None:
-                heard.setdefault(member, []).append((command, rest))
-            else:
+                tell(member.address, Heard(member.number, tuple(commands)))
+                continue
+            for command, _ in commands:
                 self._oddities.unaddressed(command, self._peer)
-        for member, commands in heard.items():
-            tell(member.address, Heard(member.number, tuple(commands)))
 
     def _lose(self, effect: Lost) -> None:
         if isinstance(effect.error, AlreadyClosed):

@@ -125,5 +125,5 @@ class SentTo(NamedTuple):
 Ended: TypeAlias = tuple[Sequence[object], SentTo | Exception]
 """The replies of messages that travelled together, and what became of them."""
 
-Report: TypeAlias = Callable[[Sequence[Ended]], None]
+Report: TypeAlias = Callable[[Iterable[Ended]], None]
 """Tell senders."""

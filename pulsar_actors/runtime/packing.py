@@ -5,13 +5,15 @@ them at once, even if it still waits to be written on a connection that stands s
 """
 
 import sys
+from abc import ABC, abstractmethod
 from collections.abc import Sequence
-from typing import NamedTuple
+from typing import NamedTuple, TypeAlias
 
 from pulsar_actors.exceptions import MessageTooBig
 from pulsar_actors.machines.ledgers.chunk_plan import plan_chunks
 from pulsar_actors.runtime.loop import Buffer
 from pulsar_actors.runtime.outgoing import Outgoing, Said
+from pulsar_actors.runtime.write_queue import Parcel
 from pulsar_actors.wire.batch import encode_batch, encode_plain_batch
 from pulsar_actors.wire.compression import NONE, compress
 from pulsar_actors.wire.entries import decode_entry, encode_entry
@@ -20,7 +22,7 @@ from pulsar_actors.wire.frames import FrameReader, encode_payload_command
 from pulsar_actors.wire.plain_sends import PlainSends
 from pulsar_actors.wire.PulsarApi_pb2 import CommandSend, CompressionType, MessageMetadata, SingleMessageMetadata
 
-Frame = list[bytes | memoryview]
+Frame: TypeAlias = tuple[Buffer, ...]
 
 CHUNK_OVERHEAD = 128
 """Room for what a chunk's metadata says besides the message's: three numbers, and how it is framed."""
@@ -43,39 +45,101 @@ class Moment(NamedTuple):
     largest: int
 
 
-class Packed:
-    """Some messages, as the frames that carry them: the token of a pending send. `size` is that of all payloads."""
+class Packed(ABC):
+    """Some messages, ready to be written: the token of a pending send. `size` is that of all payloads.
 
-    __slots__ = ("batched", "frames", "replies", "size")
+    There may be thousands at once, and every object of theirs that the garbage collector has to look at makes all sends
+    slower: so there are as few as can be.
+    """
 
-    def __init__(self, replies: Sequence[object], frames: list[Frame], size: int, *, batched: bool) -> None:
-        self.replies = replies
-        self.frames = frames
-        self.size = size
-        self.batched = batched
+    __slots__ = ("_replies", "batched", "size")
+    _replies: Sequence[object]
+    batched: bool
+    size: int
 
-    def release(self) -> None:
-        """Let go of the bytes, and have nothing left to write."""
-        self.frames.clear()
+    @property
+    @abstractmethod
+    def frame_count(self) -> int:
+        """Count the frames that carry it."""
+
+    @abstractmethod
+    def parcel(self, first: int) -> Parcel:
+        """Give what is to be written of it, from one of its frames on; nothing is, once it is released."""
+
+    @abstractmethod
+    def release(self) -> Sequence[object]:
+        """Let go of the bytes and of the replies, which it gives: a parcel may wait for long, and they with it."""
 
     def is_intact(self) -> bool:
         """Tell whether the entries still agree with their checksums."""
+        whole = b"".join(self.parcel(0).buffers())
         try:
-            for frame in self.frames:
-                (whole,) = FrameReader(sys.maxsize).feed(b"".join(frame))
-                decode_entry(whole.rest)
+            for frame in FrameReader(sys.maxsize).feed(whole):
+                decode_entry(frame.rest)
         except EntryError:
             return False
         return True
 
 
-class PackedParcel:
-    """What is to be written of something packed, from one of its frames on."""
+class PackedEntry(Packed):
+    """A batch or a message in one entry, and so in one frame: it is its own parcel."""
+
+    __slots__ = ("_frame",)
+    frame_count = 1
+
+    def __init__(self, replies: Sequence[object], frame: Frame, size: int, *, batched: bool) -> None:
+        self._replies = replies
+        self._frame = frame
+        self.size = size
+        self.batched = batched
+
+    def parcel(self, first: int) -> Parcel:
+        """Give itself, as there is no frame but the first."""
+        return self
+
+    def buffers(self) -> Sequence[Buffer]:
+        """Give the frame, unless it is needed no longer."""
+        return self._frame
+
+    def release(self) -> Sequence[object]:
+        """Forget both."""
+        replies, self._replies, self._frame = self._replies, (), ()
+        return replies
+
+
+class PackedChunks(Packed):
+    """A message in several entries."""
+
+    __slots__ = ("_frames",)
+
+    def __init__(self, replies: Sequence[object], frames: list[Frame], size: int) -> None:
+        self._replies = replies
+        self._frames = frames
+        self.size = size
+        self.batched = False
+
+    @property
+    def frame_count(self) -> int:
+        """Count them."""
+        return len(self._frames)
+
+    def parcel(self, first: int) -> Parcel:
+        """Give the chunks that have no receipt."""
+        return ChunksParcel(self._frames, first)
+
+    def release(self) -> Sequence[object]:
+        """Empty the list, which parcels have too."""
+        self._frames.clear()
+        return self._replies
+
+
+class ChunksParcel:
+    """What is to be written of a message in chunks, from one of them on."""
 
     __slots__ = ("_first", "_frames")
 
-    def __init__(self, packed: Packed, first: int) -> None:
-        self._frames = packed.frames  # and not the rest of it: this may wait for long, and payloads would wait along
+    def __init__(self, frames: list[Frame], first: int) -> None:
+        self._frames = frames
         self._first = first
 
     def buffers(self) -> Sequence[Buffer]:
@@ -100,7 +164,7 @@ def pack_batch(messages: Outgoing, ids: tuple[int, int | None], sender: Sender, 
     if highest is None and said and said[0] is not None:
         _say_keys(metadata, _single(said[0]))  # a batch without a range is one of a single key
     frame = _frame(command, metadata, _squeeze(metadata, payload, sender), moment)
-    return Packed(messages.replies, [frame], messages.size, batched=True)
+    return PackedEntry(messages.replies, frame, messages.size, batched=True)
 
 
 def pack_alone(message: Outgoing, sequence_id: int, sender: Sender, moment: Moment) -> Packed:
@@ -109,7 +173,7 @@ def pack_alone(message: Outgoing, sequence_id: int, sender: Sender, moment: Mome
     metadata = _alone_metadata(place, sequence_id, sender, moment)
     command = CommandSend(producer_id=sender.producer_id, sequence_id=sequence_id)
     frame = _frame(command, metadata, _squeeze(metadata, payload, sender), moment)
-    return Packed(message.replies, [frame], len(payload), batched=False)
+    return PackedEntry(message.replies, frame, len(payload), batched=False)
 
 
 def pack_each(messages: Outgoing, ids: Sequence[int], sender: Sender, moment: Moment) -> list[tuple[Packed, int]]:
@@ -118,7 +182,7 @@ def pack_each(messages: Outgoing, ids: Sequence[int], sender: Sender, moment: Mo
     packed: list[tuple[Packed, int]] = []
     for payload, reply, sequence_id in zip(messages.payloads, messages.places, ids, strict=True):
         frame, size = sends.frame(sequence_id, payload)
-        packed.append((Packed((reply,), [frame], len(payload), batched=False), size))
+        packed.append((PackedEntry((reply,), frame, len(payload), batched=False), size))
     return packed
 
 
@@ -141,7 +205,7 @@ def pack_chunks(message: Outgoing, sequence_id: int, sender: Sender, moment: Mom
         part.num_chunks_from_msg, part.total_chunk_msg_size = chunk.num_chunks_from_msg, chunk.total_chunk_msg_size
         command = CommandSend(producer_id=sender.producer_id, sequence_id=sequence_id, is_chunk=True)
         frames.append(_frame(command, part, memoryview(squeezed)[chunk.start : chunk.stop], moment))
-    return Packed(message.replies, frames, len(payload), batched=False)
+    return PackedChunks(message.replies, frames, len(payload))
 
 
 def _metadata(sender: Sender, sequence_id: int, moment: Moment) -> MessageMetadata:
@@ -197,7 +261,7 @@ def _frame(command: CommandSend, metadata: MessageMetadata, payload: Buffer, mom
     size = len(entry[0]) + len(entry[1])
     if size > moment.largest:
         raise refusal_of(size, moment.largest)
-    return encode_payload_command(command, *entry)
+    return tuple(encode_payload_command(command, *entry))
 
 
 def refusal_of(size: int, largest: int) -> MessageTooBig:

@@ -13,7 +13,7 @@ from pulsar_actors.exceptions import InternalError, InvalidArgument, PulsarExcep
 from pulsar_actors.machines.binding_events import Fail
 from pulsar_actors.machines.connection_events import Ship
 from pulsar_actors.machines.ledgers.batching import count_complete
-from pulsar_actors.machines.ledgers.pending_sends import Pending, unsent
+from pulsar_actors.machines.ledgers.pending_sends import Pending, Stored, unsent
 from pulsar_actors.machines.producer import Producer
 from pulsar_actors.machines.producer_events import (
     AskToCreate,
@@ -39,7 +39,7 @@ from pulsar_actors.runtime.members import Bound
 from pulsar_actors.runtime.outbox import Outbox
 from pulsar_actors.runtime.outcomes import Outcomes, by_attempt
 from pulsar_actors.runtime.outgoing import Ended, Outgoing, SentTo
-from pulsar_actors.runtime.packing import Moment, Packed, PackedParcel, Sender
+from pulsar_actors.runtime.packing import Moment, Packed, Sender
 from pulsar_actors.runtime.publication import Manner, Publication
 from pulsar_actors.runtime.ties import Ties
 from pulsar_actors.wire.frames import DEFAULT_MAX_MESSAGE_SIZE, message_limit
@@ -125,7 +125,7 @@ class ProducerActor(BindingActor[Producer]):
             for failed in pending.fail_all():
                 self._report_failure(failed.token, bug)
             for item in self._publishing:
-                if item.token.frames:  # it has not been reported
+                if item.token.parcel(0).buffers():  # it has not been reported
                     pending.give_back(item.messages, item.size)
                     self._report_failure(item.token, bug)
         finally:
@@ -200,25 +200,19 @@ class ProducerActor(BindingActor[Producer]):
         return None if timeout is None else self.loop.now() + timeout
 
     def _report_failure(self, packed: Packed, error: Exception) -> None:
-        packed.release()
-        self._outbox.report([(packed.replies, error)])
+        self._outbox.report([(packed.release(), error)])
         self._outbox.freed()
 
     # One method for each effect.
 
     def _send(self, effect: Send) -> None:
-        self.say(Ship(tuple(PackedParcel(item.token, item.next_frame) for item in effect.items)))
+        self.say(Ship(tuple([item.token.parcel(item.next_frame) for item in effect.items])))
 
     def _opened(self, effect: Opened) -> None:
         settle(self.created, None)
 
     def _complete_batches(self, effect: Complete) -> None:
-        ended: list[Ended] = []
-        for stored in effect.items:
-            packed: Packed = stored.token
-            packed.release()
-            ended.append((packed.replies, SentTo(stored.message_ids, packed.batched, packed.size)))
-        self._outbox.report(ended)
+        self._outbox.report(map(_ended, effect.items))
         self._outbox.freed()
 
     def _fail(self, effect: Fail) -> None:
@@ -249,6 +243,11 @@ class ProducerActor(BindingActor[Producer]):
         HearRest: _hear_rest,
         Flushed: _flushed,
     }
+
+
+def _ended(stored: Stored[Packed]) -> Ended:
+    packed = stored.token
+    return packed.release(), SentTo(stored.message_ids, packed.batched, packed.size)
 
 
 def _is_receipt(heard: tuple[Any, memoryview]) -> bool:

@@ -91,7 +91,7 @@ class Publication:
                 self._pack_or_split(part)
             return
         last = batch.sequence_id if batch.highest_sequence_id is None else batch.highest_sequence_id
-        count, frames = len(members), len(packed.frames)
+        count, frames = len(members), packed.frame_count
         self.items.append(Pending(packed, batch.sequence_id, last, count, packed.size, self._moment.deadline, frames))
 
     def _pack(self, batch: Batch, members: Outgoing) -> Packed:

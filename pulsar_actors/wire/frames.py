@@ -36,6 +36,7 @@ _SIZES = struct.Struct(">II")
 _TOTAL = struct.Struct(">I")
 _HTTP = int.from_bytes(b"HTTP", "big")
 _LARGEST_TOTAL = 2**32 - 1
+_NO_REST = memoryview(b"")
 
 
 def message_limit(max_message_size: int) -> int:
@@ -114,7 +115,8 @@ class FrameReader:
             if end > size:
                 break
             middle = at + _SIZES.size + command_size
-            frames.append(Frame(data[at + _SIZES.size : middle], memoryview(data[middle:end])))
+            rest = memoryview(data[middle:end]) if end > middle else _NO_REST
+            frames.append(Frame(data[at + _SIZES.size : middle], rest))
             at = end
         self._passed += at - start
         if at < size:

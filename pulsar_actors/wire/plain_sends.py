@@ -55,7 +55,7 @@ class PlainSends:
         self._after = after.SerializePartialToString()
         self._shapes: dict[int, _Shape] = {}
 
-    def frame(self, sequence_id: int, payload: bytes) -> tuple[list[bytes | memoryview], int]:
+    def frame(self, sequence_id: int, payload: bytes) -> tuple[tuple[bytes, ...], int]:
         """Write one: give its buffers, and the size of the entry in it."""
         number = varint(sequence_id)
         shape = self._shapes.get(len(number)) or self._shape(number)
@@ -65,7 +65,8 @@ class PlainSends:
         sizes = _SIZES.pack(_SIZE + command_size + entry_size, command_size)
         checked = _CHECKSUM.pack(checksum(sized, payload))
         head = (sizes, command_start, number, magic, checked, sized)
-        return [b"".join((*head, payload))] if len(payload) < _SMALL else [b"".join(head), payload], entry_size
+        frame = (b"".join((*head, payload)),) if len(payload) < _SMALL else (b"".join(head), payload)
+        return frame, entry_size
 
     def _shape(self, number: bytes) -> _Shape:
         """Find out how such frames look, by having one of them written by those who write all others."""

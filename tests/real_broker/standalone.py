@@ -20,7 +20,7 @@ from jars import jars, tool
 from ports import free_ports
 
 START_SECONDS = 120.0
-END_OF_LOG = 20_000  # bytes
+END_OF_LOG = 200_000  # bytes: half a minute of a busy broker, which is how long an answer is waited for
 KEEPER = Path(__file__).with_name("keeper.py")
 
 # Entries near 5 MiB, every full chunk, pass the bookie's limit only if it is raised by some bytes.

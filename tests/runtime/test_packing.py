@@ -1,3 +1,5 @@
+import weakref
+from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -9,7 +11,7 @@ from pulsar_actors.runtime.outgoing import Alone, Outgoing, Said
 from pulsar_actors.runtime.packing import (
     Moment,
     Packed,
-    PackedParcel,
+    PackedEntry,
     Sender,
     pack_alone,
     pack_batch,
@@ -45,7 +47,7 @@ def together(*several: Outgoing) -> Outgoing:
 
 def read(packed: Packed) -> list[tuple[CommandSend, Entry]]:
     """Read the frames as a broker does."""
-    data = b"".join(buffer for buffer in PackedParcel(packed, 0).buffers())
+    data = b"".join(packed.parcel(0).buffers())
     found = []
     for frame in FrameReader().feed(data):
         command = decode_command(frame.command)
@@ -167,26 +169,54 @@ def test_a_message_that_does_not_fit_goes_in_chunks_that_share_a_sequence_id_and
 
 def test_from_a_frame_on_only_the_rest_is_written() -> None:
     packed = pack_chunks(plain(bytes(3000)), 5, PLAIN, SMALL, 1000)
-    whole = b"".join(PackedParcel(packed, 0).buffers())
-    rest = b"".join(PackedParcel(packed, 1).buffers())
+    whole = b"".join(packed.parcel(0).buffers())
+    rest = b"".join(packed.parcel(1).buffers())
     assert whole.endswith(rest)
-    assert len(FrameReader().feed(rest)) == len(packed.frames) - 1
+    assert len(FrameReader().feed(rest)) == packed.frame_count - 1
 
 
-def test_what_has_ended_keeps_no_bytes_and_writes_nothing() -> None:
-    packed = pack_alone(plain(b"payload"), 5, PLAIN, NOW)
-    parcel = PackedParcel(packed, 0)
-    packed.release()
-    assert parcel.buffers() == []
-    assert packed.frames == []
-    assert (list(packed.replies), packed.size) == (["reply"], 7)
+PACKED: dict[str, Callable[[Outgoing], Packed]] = {
+    "alone": lambda message: pack_alone(message, 5, PLAIN, NOW),
+    "alone by hand": lambda message: pack_each(message, [5], PLAIN, NOW)[0][0],
+    "in a batch": lambda message: pack_batch(message, (5, 5), PLAIN, NOW),
+    "in chunks": lambda message: pack_chunks(message, 5, PLAIN, NOW, 4),
+}
 
 
-def test_damage_in_memory_is_noticed() -> None:
-    packed = pack_alone(plain(b"payload"), 5, PLAIN, NOW)
+class Reply:
+    """What a weak reference can be had of."""
+
+
+@pytest.mark.parametrize("pack", PACKED.values(), ids=PACKED)
+def test_what_has_ended_keeps_no_bytes_and_writes_nothing(pack: Callable[[Outgoing], Packed]) -> None:
+    packed = pack(plain(b"payload"))
+    parcel = packed.parcel(0)
     assert packed.is_intact()
-    packed.frames[0][-1] = b"pay1oad"
-    assert not packed.is_intact()
+    assert b"".join(parcel.buffers())
+    assert (list(packed.release()), packed.size) == (["reply"], 7)
+    assert b"".join(parcel.buffers()) == b""
+
+
+@pytest.mark.parametrize("pack", PACKED.values(), ids=PACKED)
+def test_a_parcel_that_still_waits_keeps_no_reply_of_what_has_ended(pack: Callable[[Outgoing], Packed]) -> None:
+    reply = Reply()
+    there = weakref.ref(reply)
+    packed = pack(Outgoing([b"payload"], [reply]))
+    parcel = packed.parcel(0)
+    packed.release()
+    del packed, reply
+    assert there() is None
+    assert b"".join(parcel.buffers()) == b""
+
+
+@pytest.mark.parametrize("pack", PACKED.values(), ids=PACKED)
+def test_damage_in_memory_is_noticed(pack: Callable[[Outgoing], Packed]) -> None:
+    packed = pack(plain(b"payload"))
+    whole = bytearray(b"".join(packed.parcel(0).buffers()))
+    assert packed.is_intact()
+    whole[-1] ^= 1
+    damaged = PackedEntry((), (whole,), 7, batched=False)
+    assert not damaged.is_intact()
 
 
 sizes = st.integers(0, 5000) | st.just(100_000)
@@ -204,7 +234,8 @@ def test_what_is_written_by_hand_is_what_protobuf_writes(ids: list[int], size: i
     messages = plain(*[bytes(size)] * len(ids))
     for (by_hand, entry_size), sequence_id in zip(pack_each(messages, ids, sender, moment), ids, strict=True):
         twin = pack_alone(plain(bytes(size)), sequence_id, sender, moment)
-        (frame,) = twin.frames
-        assert [b"".join(each) for each in by_hand.frames] == [b"".join(frame)]
-        assert (by_hand.replies, by_hand.size, by_hand.batched) == (("reply",), size, False)
-        assert entry_size == len(frame[1]) + len(frame[2])
+        assert b"".join(by_hand.parcel(0).buffers()) == b"".join(twin.parcel(0).buffers())
+        assert (by_hand.size, by_hand.batched, by_hand.frame_count) == (size, False, 1)
+        _, entry_head, payload = twin.parcel(0).buffers()
+        assert entry_size == len(entry_head) + len(payload)
+        assert list(by_hand.release()) == ["reply"]

@@ -35,8 +35,7 @@ class ProducerParts(SendingParts[Producer]):
         for failed in self.outbox.pending.fail_all():
             packed = failed.token
             assert isinstance(packed, Packed)  # noqa: S101 - the token of a pending send
-            packed.release()
-            self.reports([(packed.replies, failed.told(error))])
+            self.reports([(packed.release(), failed.told(error))])
         super().end(error)
 
     def placed(self, address: Address) -> None:

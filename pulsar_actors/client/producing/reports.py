@@ -4,7 +4,7 @@ They are called on an I/O thread, where a callback that takes its time holds up 
 """
 
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import TypeAlias
 
 from pulsar_actors.client.enums import Result
@@ -33,7 +33,7 @@ class Reports:
         self.partition = partition
         self._said_slow = False
 
-    def __call__(self, ended: Sequence[Ended]) -> None:
+    def __call__(self, ended: Iterable[Ended]) -> None:
         """Tell the senders of some messages what became of them."""
         began = time.monotonic()
         for replies, outcome in ended:

@@ -4,7 +4,7 @@ The queue has two parts, in one order: what is written on the current connection
 moves the written part back in front of the waiting one, so the whole queue is sent again, in order, before anything
 new. Broker and client keep the same order, so a receipt can only be for the head of the written part: it is matched by
 the head's range of sequence ids, as a batch may be acknowledged by its first id or its last. A receipt below that
-range repeats an old one and is ignored; one above it (`skips_head`) means that the connection lost a frame.
+range repeats an old one and is ignored; one above it means that the connection lost a frame.
 
 A chunked message is one item with several frames that share a sequence id: each receipt is for the next chunk, and the
 last one ends the item. Chunks with a receipt are not written again. A key-based batch goes by its last id alone, on the
@@ -61,6 +61,7 @@ class Receipt(Enum):
 
     IGNORED = "nobody waits for it any longer, or not yet"
     CHUNK = "one more chunk of the head is stored, others are not yet"
+    SKIPS_HEAD = "it is for something behind the head: the connection has lost what went before"
 
 
 @dataclass(slots=True, eq=False)
@@ -188,7 +189,7 @@ class PendingSends(Generic[T]):
             return Receipt.IGNORED
         head = self._written[0]
         if not head.first <= sequence_id <= head.last:
-            return Receipt.IGNORED
+            return Receipt.IGNORED if sequence_id < head.first else Receipt.SKIPS_HEAD
         head.message_ids += (message_id,)
         if len(head.message_ids) < head.frames:
             return Receipt.CHUNK

@@ -81,7 +81,9 @@ class EverySendEndsOnceAndInOrder(RuleBasedStateMachine):
         skips = self.queue.skips_head(self.generation - old, sequence_id)
         assert skips == (head is not None and sequence_id > head.item.last)
         answer = self.queue.receipt(self.generation - old, sequence_id, (9, sequence_id))
-        if head is None or not head.item.first <= sequence_id <= head.item.last:
+        if skips:
+            assert answer is Receipt.SKIPS_HEAD
+        elif head is None or sequence_id < head.item.first:
             assert answer is Receipt.IGNORED
         else:
             self._receipt_for_the_head(head, answer)

@@ -53,7 +53,7 @@ def test_a_receipt_below_the_head_is_ignored() -> None:
 def test_a_receipt_above_the_head_means_that_the_connection_lost_something() -> None:
     queue = _written(("batch", 5, 9), ("next", 10, 10))
     assert queue.skips_head(1, 10)
-    assert queue.receipt(1, 10, (3, 4)) is Receipt.IGNORED
+    assert queue.receipt(1, 10, (3, 4)) is Receipt.SKIPS_HEAD
     assert len(queue) == 2
 
 
