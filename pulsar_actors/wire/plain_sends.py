@@ -61,12 +61,13 @@ class PlainSends:
         shape = self._shapes.get(len(number)) or self._shape(number)
         command_size, command_start, magic, metadata_start, entry_size = shape
         entry_size += len(payload)
-        sized = metadata_start + number + self._after
         sizes = _SIZES.pack(_SIZE + command_size + entry_size, command_size)
-        checked = _CHECKSUM.pack(checksum(sized, payload))
-        head = (sizes, command_start, number, magic, checked, sized)
-        frame = (b"".join((*head, payload)),) if len(payload) < _SMALL else (b"".join(head), payload)
-        return frame, entry_size
+        start = (sizes, command_start, number, magic)
+        if len(payload) < _SMALL:
+            checked = b"".join((metadata_start, number, self._after, payload))
+            return (b"".join((*start, _CHECKSUM.pack(checksum(checked)), checked)),), entry_size
+        sized = b"".join((metadata_start, number, self._after))
+        return (b"".join((*start, _CHECKSUM.pack(checksum(sized, payload)), sized)), payload), entry_size
 
     def _shape(self, number: bytes) -> _Shape:
         """Find out how such frames look, by having one of them written by those who write all others."""

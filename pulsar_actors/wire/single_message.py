@@ -22,9 +22,6 @@ def _tag(number: int, wire_type: int) -> bytes:
 _PAIR: Final = _tag(SingleMessageMetadata.PROPERTIES_FIELD_NUMBER, _BYTES)
 _PAIR_KEY: Final = _tag(KeyValue.KEY_FIELD_NUMBER, _BYTES)
 _PAIR_VALUE: Final = _tag(KeyValue.VALUE_FIELD_NUMBER, _BYTES)
-_SHORT: Final = 127
-"""The largest size that is one byte; then all sizes inside are."""
-_SHORT_PAIR: Final = _PAIR + b"%c" + _PAIR_KEY + b"%c%b" + _PAIR_VALUE + b"%c%b"
 _PAIR_FRAMES: Final = len(_PAIR_KEY + _PAIR_VALUE) + 2
 _PARTITION_KEY: Final = _tag(SingleMessageMetadata.PARTITION_KEY_FIELD_NUMBER, _BYTES)
 _PAYLOAD_SIZE: Final = _tag(SingleMessageMetadata.PAYLOAD_SIZE_FIELD_NUMBER, _NUMBER)
@@ -32,6 +29,12 @@ _EVENT_TIME: Final = _tag(SingleMessageMetadata.EVENT_TIME_FIELD_NUMBER, _NUMBER
 _ORDERING_KEY: Final = _tag(SingleMessageMetadata.ORDERING_KEY_FIELD_NUMBER, _BYTES)
 _SEQUENCE_ID: Final = _tag(SingleMessageMetadata.SEQUENCE_ID_FIELD_NUMBER, _NUMBER)
 _NULL_VALUE: Final = _tag(SingleMessageMetadata.NULL_VALUE_FIELD_NUMBER, _NUMBER) + varint(1)
+
+# What stands between the texts of a pair, by a size that is one byte; if that of the pair is, those inside are.
+_SHORT: Final = 127
+_SIZES: Final = [varint(size) for size in range(_SHORT + 1)]
+_SIZED_PAIRS: Final = [_PAIR + size + _PAIR_KEY for size in _SIZES]
+_SIZED_VALUES: Final = [_PAIR_VALUE + size for size in _SIZES]
 
 
 def encode_single_message(  # noqa: PLR0913 - the fields of a message
@@ -45,28 +48,29 @@ def encode_single_message(  # noqa: PLR0913 - the fields of a message
     null_value: bool = False,
 ) -> bytes:
     """Write a SingleMessageMetadata. None says nothing; 0 and "" say something."""
-    written = b""
+    parts: list[bytes] = []
     if properties is not None:
         for name, text in properties.items():
             key, value = name.encode(), text.encode()
             size = len(key) + len(value) + _PAIR_FRAMES
             if size <= _SHORT:
-                written += _SHORT_PAIR % (size, len(key), key, len(value), value)
+                parts += (_SIZED_PAIRS[size], _SIZES[len(key)], key, _SIZED_VALUES[len(value)], value)
             else:
-                written += _sized(_PAIR, _sized(_PAIR_KEY, key) + _sized(_PAIR_VALUE, value))
+                pair = b"".join((*_sized(_PAIR_KEY, key), *_sized(_PAIR_VALUE, value)))
+                parts += _sized(_PAIR, pair)
     if partition_key is not None:
-        written += _sized(_PARTITION_KEY, partition_key.encode())
-    written += _PAYLOAD_SIZE + varint(payload_size)
+        parts += _sized(_PARTITION_KEY, partition_key.encode())
+    parts += (_PAYLOAD_SIZE, varint(payload_size))
     if event_time is not None:
-        written += _EVENT_TIME + varint(event_time)
+        parts += (_EVENT_TIME, varint(event_time))
     if ordering_key is not None:
-        written += _sized(_ORDERING_KEY, ordering_key)
+        parts += _sized(_ORDERING_KEY, ordering_key)
     if sequence_id is not None:
-        written += _SEQUENCE_ID + varint(sequence_id)
+        parts += (_SEQUENCE_ID, varint(sequence_id))
     if null_value:
-        written += _NULL_VALUE
-    return written
+        parts.append(_NULL_VALUE)
+    return b"".join(parts)
 
 
-def _sized(tag: bytes, data: bytes) -> bytes:
-    return tag + varint(len(data)) + data
+def _sized(tag: bytes, data: bytes) -> tuple[bytes, bytes, bytes]:
+    return tag, varint(len(data)), data

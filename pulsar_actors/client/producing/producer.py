@@ -15,7 +15,7 @@ from pulsar_actors.client.producing.producer_interceptors import ProducerInterce
 from pulsar_actors.client.producing.producer_options import ProducerOptions
 from pulsar_actors.client.producing.producer_parts import ProducerParts
 from pulsar_actors.client.producing.reports import Callback
-from pulsar_actors.client.producing.sending import Extras, outgoing, sent_on
+from pulsar_actors.client.producing.sending import Extras, outgoing, said, sent_on
 from pulsar_actors.client.producing.sending_parts import AnySendingParts
 from pulsar_actors.client.schema import BytesSchema
 from pulsar_actors.client.stats import ProducerStats
@@ -147,7 +147,10 @@ class Producer(Handle[AnySendingParts]):
                 properties, partition_key, ordering_key, sequence_id, replication_clusters, disable_replication,
                 event_timestamp, deliver_at, deliver_after,
             )  # fmt: skip
-            payload, place = self._message(content, extras, reply)
+            if type(content) is bytes and self._takes_bytes_as_they_are:
+                payload, place = content, said(len(content), extras, reply, self._now_ms)
+            else:
+                payload, place = self._message(content, extras, reply)
         try:
             self._door.leave(payload, place)
         except PulsarException as error:

@@ -47,6 +47,7 @@ Extras: TypeAlias = tuple[
 
 NOTHING: Extras = (None, None, None, None, None, False, None, None, None)
 _SELDOM = slice(3, None)
+_FLAG = 5
 _NOTHING_SELDOM = NOTHING[_SELDOM]
 
 
@@ -57,9 +58,9 @@ def outgoing(
     payload = b"" if content is None else schema.encode(content)
     if type(payload) is not bytes:  # a schema of the program's may give anything
         payload = _octets_of(payload, schema)
-    if extras == NOTHING and content is not None:
+    if extras == NOTHING and extras[_FLAG] is False and content is not None:  # a 0 is equal to False, and no flag
         return payload, reply
-    return payload, _said(len(payload), extras, reply, now_ms, is_null=content is None)
+    return payload, said(len(payload), extras, reply, now_ms, is_null=content is None)
 
 
 def sent_on(
@@ -82,12 +83,13 @@ def _octets_of(payload: object, schema: Schema) -> bytes:
         ) from None
 
 
-def _said(size: int, extras: Extras, reply: object, now_ms: Callable[[], int], *, is_null: bool) -> Said:
+def said(size: int, extras: Extras, reply: object, now_ms: Callable[[], int], *, is_null: bool = False) -> Said:
+    """Check what is said of a message besides its content, and write it."""
     pairs, given_key, given_order, sequence_id, _, disable_replication, event_time, _, _ = extras
     if type(pairs) is not dict:
         properties("properties", pairs)
-    key = _key("partition_key", given_key)
-    order = _key("ordering_key", given_order)
+    key = None if given_key is None else _key("partition_key", given_key)
+    order = None if given_order is None else _key("ordering_key", given_order)
     ordering_key = None if order is None else order.encode()
     alone = None
     if disable_replication is not False or extras[_SELDOM] != _NOTHING_SELDOM:
@@ -104,7 +106,7 @@ def _said(size: int, extras: Extras, reply: object, now_ms: Callable[[], int], *
 
 def _key(name: str, value: object) -> str | None:
     """Check a key; an empty one is none, as in the official client."""
-    if value is None or is_text(value):
+    if is_text(value):
         return cast("str", value) or None
     raise refusal_of(name, value, "a str of Unicode text, or None")
 

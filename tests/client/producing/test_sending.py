@@ -120,6 +120,7 @@ def test_what_a_batch_has_no_place_for_makes_a_message_travel_alone(
         ({"replication_clusters": [""]}, "replication_clusters"),
         ({"replication_clusters": [1]}, "replication_clusters"),
         ({"disable_replication": 1}, "disable_replication"),
+        ({"disable_replication": 0}, "disable_replication"),
     ],
 )
 def test_a_wrong_argument_is_refused_by_its_name(extras: dict[str, Any], words: str) -> None:
