@@ -52,15 +52,11 @@ class Packed(ABC):
     slower: so there are as few as can be.
     """
 
-    __slots__ = ("_replies", "batched", "size")
+    __slots__ = ("_replies", "batched", "frame_count", "size")
     _replies: Sequence[object]
     batched: bool
+    frame_count: int
     size: int
-
-    @property
-    @abstractmethod
-    def frame_count(self) -> int:
-        """Count the frames that carry it."""
 
     @abstractmethod
     def parcel(self, first: int) -> Parcel:
@@ -85,13 +81,13 @@ class PackedEntry(Packed):
     """A batch or a message in one entry, and so in one frame: it is its own parcel."""
 
     __slots__ = ("_frame",)
-    frame_count = 1
 
     def __init__(self, replies: Sequence[object], frame: Frame, size: int, *, batched: bool) -> None:
         self._replies = replies
         self._frame = frame
         self.size = size
         self.batched = batched
+        self.frame_count = 1
 
     def parcel(self, first: int) -> Parcel:
         """Give itself, as there is no frame but the first."""
@@ -117,11 +113,7 @@ class PackedChunks(Packed):
         self._frames = frames
         self.size = size
         self.batched = False
-
-    @property
-    def frame_count(self) -> int:
-        """Count them."""
-        return len(self._frames)
+        self.frame_count = len(frames)
 
     def parcel(self, first: int) -> Parcel:
         """Give the chunks that have no receipt."""

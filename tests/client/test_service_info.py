@@ -6,6 +6,8 @@ import itertools
 import logging
 import pickle
 import re
+import subprocess
+import sys
 import threading
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -14,8 +16,8 @@ from typing import Any
 import pulsar as official_client
 import pytest
 from certificates import Authority
+from failing_over import QUICK, QUIET, leave_and_return
 from life import MILLISECONDS, SOON, InThread, closed_port, full_backlog, until
-from ports import free_ports
 
 import pulsar_actors as pulsar
 from pulsar_actors.broker.embedded import EmbeddedBroker
@@ -24,8 +26,6 @@ from pulsar_actors.wire.PulsarApi_pb2 import CommandSend
 from pulsar_actors.wire.topic_name import TopicName
 
 pytestmark = pytest.mark.usefixtures("clean")
-
-QUICK: dict[str, int] = {"check_interval_ms": 50, "failover_threshold": 2, "switch_back_threshold": 2}
 
 
 @pytest.fixture
@@ -53,9 +53,6 @@ def provider_of(module: Any, begin: str) -> Any:
 
     return Provider()
 
-
-QUIET = logging.getLogger("quiet")
-QUIET.setLevel(logging.CRITICAL + 1)
 
 both = pytest.mark.parametrize("module", [pulsar, official_client], ids=["ours", "official"])
 
@@ -298,24 +295,13 @@ def test_a_url_is_a_service_too(tmp_path: Path) -> None:
 # Failover.
 
 
-@both
-def test_a_cluster_that_stops_is_left_and_returned_to(module: Any) -> None:
-    (port,) = free_ports(1)
-    with EmbeddedBroker() as other:
-        urls = [f"pulsar://127.0.0.1:{port}", other.service_url]
-        primary, secondary = (module.ServiceInfo(url) for url in urls)
-        failover = module.AutoClusterFailover(primary, [secondary], **QUICK)
-        with EmbeddedBroker(port=port) as one:
-            client = module.Client(failover, logger=QUIET)
-            producer = client.create_producer("t")
-            producer.send(b"x")
-        until(lambda: client.get_service_info().service_url == urls[1])
-        producer.send(b"y")
-        with EmbeddedBroker(port=port) as one:
-            until(lambda: client.get_service_info().service_url == urls[0])
-            producer.send(b"z")
-            until(lambda: len(one.call(lambda inside: inside.connections)) >= 1)
-            client.close()
+def test_a_cluster_that_stops_is_left_and_returned_to() -> None:
+    leave_and_return(pulsar)
+
+
+def test_the_official_client_leaves_and_returns_alike() -> None:
+    program = [sys.executable, str(Path(__file__).with_name("failing_over.py")), "pulsar"]
+    subprocess.run(program, check=True, timeout=60)  # noqa: S603 - our own text
 
 
 def test_a_failover_that_begins_where_nobody_is_goes_on_at_once() -> None:
