@@ -11,7 +11,7 @@ from urllib.request import urlopen
 import pytest
 
 from pulsar_actors.__main__ import main
-from pulsar_actors.broker import EmbeddedBroker
+from pulsar_actors.broker import EmbeddedBroker, Settings
 from pulsar_actors.cli import demo
 from pulsar_actors.cli.traffic import Traffic
 from pulsar_actors.wire.PulsarApi_pb2 import (
@@ -90,13 +90,13 @@ def test_on_a_broker_of_ones_own_it_does_the_same(broker: EmbeddedBroker, capsys
     assert subscriptions(broker) == []
 
 
-def test_a_broker_that_loses_a_message_is_status_1_and_said(
-    broker: EmbeddedBroker, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_broker_that_loses_a_message_is_status_1_and_said(capsys: pytest.CaptureFixture[str]) -> None:
     first = 0  # there may be no other, for a busy machine makes large batches
-    lost = broker.faults.on(CommandMessage, times=None, when=lambda sent: sent.message_id.entryId == first).drop()
-    assert on(broker) == 1
-    assert lost.happened
+    # What was sent before the cut is sent again, and stored twice by a broker that does not know it by its number.
+    with EmbeddedBroker(settings=Settings(deduplication=True)) as broker:
+        lost = broker.faults.on(CommandMessage, times=None, when=lambda sent: sent.message_id.entryId == first).drop()
+        assert on(broker) == 1
+        assert lost.happened
     said = capsys.readouterr()
     assert re.search(r"^failed: message ", said.err, re.MULTILINE)
     assert "verified" not in said.out
