@@ -169,11 +169,11 @@ def produce(client: Any, topic: str, messages: int) -> str:
 
 def consume(client: Any, topic: str, messages: int) -> str:
     """Receive and acknowledge them, and tell where the time went."""
-    consumer = client.subscribe(
-        topic, "hot-paths", initial_position=pulsar.InitialPosition.Earliest, receiver_queue_size=10_000
-    )
     account = Account()
-    with account.of(CONSUMING):
+    with account.of(CONSUMING):  # and the subscribing with it, for messages come from then on
+        consumer = client.subscribe(
+            topic, "hot-paths", initial_position=pulsar.InitialPosition.Earliest, receiver_queue_size=10_000
+        )
         for _ in range(messages):
             message = consumer.receive(PATIENCE_MS)
             message.data()

@@ -1,6 +1,6 @@
 from typing import Any
 
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from pulsar_actors.wire.PulsarApi_pb2 import KeyValue, SingleMessageMetadata
@@ -18,6 +18,15 @@ number = st.none() | st.integers(0, 2**63 - 1)
     sequence_id=number,
     event_time=number,
     null_value=st.booleans(),
+)
+@example(
+    size=1,
+    properties={"long": 128 * "é"},
+    key=None,
+    ordering_key=None,
+    sequence_id=None,
+    event_time=None,
+    null_value=False,
 )
 def test_what_is_written_by_hand_is_what_protobuf_writes(  # noqa: PLR0913 - the fields of a message
     *,
