@@ -287,10 +287,12 @@ def test_a_late_farewell_does_not_end_a_newer_use_of_the_connection(bench: Bench
     assert [heard.number for heard in bench.heard(newer)] == [2]
 
 
-def test_what_is_for_nobody_here_is_ignored(bench: Bench) -> None:
-    bench.hears(CommandSendReceipt(producer_id=99, sequence_id=0))
+def test_what_is_for_nobody_here_is_ignored_and_said_once(bench: Bench, caplog: pytest.LogCaptureFixture) -> None:
+    caplog.set_level(logging.INFO, "pulsar_actors")
+    bench.hears(*[CommandSendReceipt(producer_id=99, sequence_id=number) for number in range(2)])
     bench.hears(CommandPing())
     assert bench.said() == [CommandPong()]
+    assert caplog.text.count("is for nobody who is here") == 1
 
 
 def test_a_command_that_makes_no_sense_costs_itself_and_nothing_else(
