@@ -64,7 +64,7 @@ class Packed(ABC):
 
     @abstractmethod
     def release(self) -> Sequence[object]:
-        """Let go of the bytes and of the replies, which it gives: a parcel may wait for long, and they with it."""
+        """Let go of the bytes, and give the replies: a parcel may wait for long, and neither is to wait with it."""
 
     def is_intact(self) -> bool:
         """Tell whether the entries still agree with their checksums."""

@@ -147,7 +147,7 @@ class Producer(Handle[AnySendingParts]):
                 properties, partition_key, ordering_key, sequence_id, replication_clusters, disable_replication,
                 event_timestamp, deliver_at, deliver_after,
             )  # fmt: skip
-            if type(content) is bytes and self._takes_bytes_as_they_are:
+            if type(content) is bytes and self._takes_bytes_as_they_are:  # likewise
                 payload, place = content, said(len(content), extras, reply, self._now_ms)
             else:
                 payload, place = self._message(content, extras, reply)

@@ -47,7 +47,7 @@ Extras: TypeAlias = tuple[
 
 NOTHING: Extras = (None, None, None, None, None, False, None, None, None)
 _SELDOM = slice(3, None)
-_FLAG = 5
+_DISABLE_REPLICATION = 5
 _NOTHING_SELDOM = NOTHING[_SELDOM]
 
 
@@ -58,7 +58,7 @@ def outgoing(
     payload = b"" if content is None else schema.encode(content)
     if type(payload) is not bytes:  # a schema of the program's may give anything
         payload = _octets_of(payload, schema)
-    if extras == NOTHING and extras[_FLAG] is False and content is not None:  # a 0 is equal to False, and no flag
+    if extras == NOTHING and content is not None and extras[_DISABLE_REPLICATION] is False:  # a 0 is equal to it
         return payload, reply
     return payload, said(len(payload), extras, reply, now_ms, is_null=content is None)
 
