@@ -7,6 +7,7 @@ from typing import Final
 import pytest
 
 import pulsar_actors as pulsar
+from pulsar_actors.broker import EmbeddedBroker
 
 ON_DEMAND: Final = {
     "consumers": "pulsar_actors.client.consuming.consumer",
@@ -42,3 +43,12 @@ def test_it_is_not_loaded_before_it_is_needed(what: str, loaded: list[str]) -> N
 def test_what_is_not_loaded_yet_is_listed_and_found_like_anything_else() -> None:
     assert set(pulsar.__all__) <= set(dir(pulsar))
     assert all(getattr(pulsar, name).__name__ == name for name in ("Consumer", "Reader", "MessageBatch"))
+
+
+def test_a_first_message_loads_no_codec_of_international_names() -> None:
+    with EmbeddedBroker() as broker:
+        url = broker.service_url
+        first = f"pulsar_actors.Client({url!r}).create_producer('t').send(b'')"
+        program = f"import sys, pulsar_actors; {first}; print(*sys.modules)"
+        told = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True, timeout=60)  # noqa: S603 - our own words
+    assert not {"encodings.idna", "stringprep", "unicodedata"} & set(told.stdout.split())

@@ -251,7 +251,7 @@ def _prepared(made: socket.socket, *, no_delay: bool) -> socket.socket:
 def _literal(host: str, port: int) -> _Address | None:
     """Give the address that a host is if it is no name: then nobody need be asked."""
     try:
-        found = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM, flags=socket.AI_NUMERICHOST)
+        found = socket.getaddrinfo(_ascii(host), port, type=socket.SOCK_STREAM, flags=socket.AI_NUMERICHOST)
     except OSError:
         return None
     return found[0][0], found[0][4]
@@ -259,7 +259,13 @@ def _literal(host: str, port: int) -> _Address | None:
 
 def _resolve(host: str, port: int) -> list[_Address]:
     """Ask for the addresses of a name; this may block."""
-    return [(family, address) for family, _, _, _, address in socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)]
+    found = socket.getaddrinfo(_ascii(host), port, type=socket.SOCK_STREAM)
+    return [(family, address) for family, _, _, _, address in found]
+
+
+def _ascii(host: str) -> bytes:
+    """Give a host as bytes: of a str, Python has its codec for international names loaded, which takes a while."""
+    return host.encode()
 
 
 def _reason(error: Exception) -> str:

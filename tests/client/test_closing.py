@@ -220,7 +220,7 @@ def unresolvable(monkeypatch: pytest.MonkeyPatch) -> Iterator[Scene]:
     resolve = socket.getaddrinfo
 
     def hang(host: Any, *rest: Any, **more: Any) -> Any:
-        if host == "slow.example" and not more.get("flags"):
+        if host == b"slow.example" and not more.get("flags"):
             asked.set()
             answer.wait(SOON)
         return resolve(host, *rest, **more)

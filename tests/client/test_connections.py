@@ -270,7 +270,7 @@ def test_while_one_producer_reconnects_and_waits_for_a_name_server_others_of_its
     asked, answer, resolve = threading.Event(), threading.Event(), socket.getaddrinfo
 
     def answers_late(host: Any, *rest: Any, **more: Any) -> Any:
-        if host != "slow.example":
+        if host != b"slow.example":
             return resolve(host, *rest, **more)
         if more.get("flags"):
             raise socket.gaierror

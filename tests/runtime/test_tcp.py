@@ -102,7 +102,7 @@ def dialling(
 
     found = [(socket.AF_INET, socket.SOCK_STREAM, 0, "", ("127.0.0.1", number)) for number in range(addresses)]
 
-    def resolve(host: str, port: int, *, type: int, flags: int = 0) -> Any:  # noqa: A002 - the name is the system's
+    def resolve(host: bytes, port: int, *, type: int, flags: int = 0) -> Any:  # noqa: A002 - the name is the system's
         if flags:
             raise socket.gaierror(socket.EAI_NONAME, "it is a name")
         return found
