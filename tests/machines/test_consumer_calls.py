@@ -321,6 +321,10 @@ def test_a_seek_to_a_time_is_where_a_reader_subscribes_again() -> None:
     driven.tell(Seek("x", NOW_MS - 5000), BrokerClosed(1, CLOSE))
     driven.tell(SeekAnswered(driven.attempt))
     (ask,) = driven.attach()
+    assert ask.command.start_message_rollback_duration_sec == 0  # the broker has put it there, to the millisecond
+    driven.tell(Subscribed(driven.attempt), Detached(driven.connection, LOST))
+    driven.fire(RetryDue)
+    (ask,) = driven.attach()
     assert ask.command.start_message_rollback_duration_sec == 5
 
 

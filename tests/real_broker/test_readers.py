@@ -1,5 +1,6 @@
 """Reading without a subscription of one's own."""
 
+import time
 from typing import Any
 
 import pytest
@@ -154,6 +155,20 @@ def test_a_reader_may_read_what_compaction_has_left(pulsar: Any, client: Any, to
     admin.compact(topic)
     reader = client.create_reader(topic, pulsar.MessageId.earliest, is_read_compacted=True)
     assert read_rest(reader) == [b"a", b"new"]
+
+
+def test_a_reader_that_is_sent_to_a_time_reads_nothing_from_before(pulsar: Any, client: Any, topic: str) -> None:
+    producer = client.create_producer(topic)
+    reader = client.create_reader(topic, pulsar.MessageId.earliest)
+    producer.send(b"a")
+    published = reader.read_next(SOON).publish_timestamp()
+    until(lambda: time.time() * 1000 > published + 5)
+    producer.send(b"b")
+    published = reader.read_next(SOON).publish_timestamp()
+    reader.seek(published - 2)
+    assert read_rest(reader) == [b"b"]
+    reader.seek(published + 60_000)
+    assert not reader.has_message_available()
 
 
 @pytest.mark.shows("Persistence", "non-persistent")

@@ -17,6 +17,10 @@ The two ends of a topic are positions too, and nothing is before them. But the l
 again after a reconnect would miss what came meanwhile. So the broker is asked behind which entry it began to send, and
 that is the start from then on.
 
+A time can be named in SUBSCRIBE as well, but in whole seconds back from now, which is too far by up to one. After a
+seek it need not be: a broker that ends a consumer because it moves the subscription keeps that for the consumer to come
+back to, whatever start that one names. Only if it is another binding that is lost is the time named again.
+
 A topic that is not stored has no place to go to, and all its messages have one id: whatever message is named, the start
 is the end.
 """
@@ -49,8 +53,8 @@ class StartPosition:
     """The start of one consumer of one partition. Times are wall-clock milliseconds, as messages carry."""
 
     __slots__ = (
-        "_inclusive", "_message_id", "_moved_back", "_opened", "_time_ms", "_unread_from", "durable", "inclusive",
-        "stored",
+        "_inclusive", "_is_set", "_message_id", "_moved_back", "_opened", "_time_ms", "_unread_from", "durable",
+        "inclusive", "stored",
     )  # fmt: skip
 
     def __init__(
@@ -81,6 +85,7 @@ class StartPosition:
         self._moved_back = False
         self._inclusive = self.inclusive
         self._time_ms = None
+        self._is_set = False
         self._opened = None
         self._unread_from = None
 
@@ -100,6 +105,7 @@ class StartPosition:
         """Start at the first message published at a time or later."""
         self._set(None)
         self._time_ms = publish_time_ms
+        self._is_set = True
 
     @property
     def is_adrift(self) -> bool:
@@ -123,6 +129,9 @@ class StartPosition:
             self._time_ms = None
         if self._unread_from is not None:
             return StartAt(MessageId(*self._unread_from, batch_index=0))
+        if self._is_set:
+            self._is_set = False
+            return StartAt(EARLIEST)
         if self._time_ms is not None:
             seconds = math.ceil((now_ms - self._time_ms) / 1000)
             return StartAt(EARLIEST, seconds) if seconds > 0 else StartAt(LATEST)

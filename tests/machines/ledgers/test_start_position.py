@@ -105,6 +105,7 @@ def test_a_seek_to_a_time_goes_back_that_far() -> None:
     position = reader(at(5))
     position.sought_time(10_000)
     assert not position.is_before((1, 5))
+    assert position.subscribe(12_500) == StartAt(EARLIEST)  # where the broker has put it
     assert position.subscribe(12_500) == StartAt(EARLIEST, 3)
     assert position.subscribe(9_000) == StartAt(LATEST)
     position.opened(at(6))
