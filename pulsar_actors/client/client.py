@@ -640,3 +640,8 @@ class Client(Closeable):
         self._finalizer.detach()
         self._link.forget_everything()
         self._closing.forget_everything()
+
+
+def workshop_of(client: Client) -> Workshop:
+    """Give what a client asks brokers with, for questions that users do not ask."""
+    return client._workshop  # noqa: SLF001  # pyright: ignore[reportPrivateUsage]

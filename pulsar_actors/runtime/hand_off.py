@@ -139,6 +139,14 @@ class HandOff(Supply):
         except IndexError:
             return self._refill()
 
+    def take_some(self) -> list[Any]:
+        """Take what is at hand, which is nothing where nobody has opened more than was taken."""
+        taken: list[Any] = []
+        with suppress(IndexError):
+            while True:
+                taken.append(self.at_hand.pop())
+        return taken
+
     def await_one(self) -> None:
         """Ask for a message, where they come one at a time."""
         if not self.asks_by_itself:

@@ -33,7 +33,7 @@ from pulsar_actors.wire.excerpt import excerpt
 from pulsar_actors.wire.http_questions import answer_in, error_of, path_of, reason_in
 from pulsar_actors.wire.service_url import ServiceUrl
 
-__all__ = ["HttpLookup"]
+__all__ = ["HttpLookup", "credentials_of"]
 
 MOST_BYTES: Final = 64 << 20
 """Of one answer: a namespace may have hundreds of thousands of topics."""
@@ -52,7 +52,7 @@ class HttpLookup(NamedTuple):
     def ask(self, entrance: Entrance) -> Answered | Redirected:
         """Ask it; what went wrong is raised."""
         urls, trusted = self._urls(), {(self.service.scheme, *host) for host in self.service.hosts}
-        headers = _credentials(entrance) if endpoint_of(urls[0]) in trusted else _NO_HEADERS
+        headers = credentials_of(entrance) if endpoint_of(urls[0]) in trusted else _NO_HEADERS
         deadline, faults = time.monotonic() + self.timeout, list[PulsarException]()
         for left in range(len(urls), 0, -1):
             url = urls[-left]
@@ -99,7 +99,7 @@ def _address(url: str, location: str) -> str:
         raise Misdirected(f"{_host(url)} redirects to what is no address: {excerpt(location)}") from None
 
 
-def _credentials(entrance: Entrance) -> Mapping[str, str]:
+def credentials_of(entrance: Entrance) -> Mapping[str, str]:
     """Make the headers that say who the client is; a certificate says so by itself."""
     try:
         method, data = entrance.fetch_credentials(None)

@@ -26,6 +26,7 @@ _PAIR_FRAMES: Final = len(_PAIR_KEY + _PAIR_VALUE) + 2
 _PARTITION_KEY: Final = _tag(SingleMessageMetadata.PARTITION_KEY_FIELD_NUMBER, _BYTES)
 _PAYLOAD_SIZE: Final = _tag(SingleMessageMetadata.PAYLOAD_SIZE_FIELD_NUMBER, _NUMBER)
 _EVENT_TIME: Final = _tag(SingleMessageMetadata.EVENT_TIME_FIELD_NUMBER, _NUMBER)
+_KEY_IS_BASE64: Final = _tag(SingleMessageMetadata.PARTITION_KEY_B64_ENCODED_FIELD_NUMBER, _NUMBER) + varint(1)
 _ORDERING_KEY: Final = _tag(SingleMessageMetadata.ORDERING_KEY_FIELD_NUMBER, _BYTES)
 _SEQUENCE_ID: Final = _tag(SingleMessageMetadata.SEQUENCE_ID_FIELD_NUMBER, _NUMBER)
 _NULL_VALUE: Final = _tag(SingleMessageMetadata.NULL_VALUE_FIELD_NUMBER, _NUMBER) + varint(1)
@@ -46,6 +47,7 @@ def encode_single_message(  # noqa: PLR0913 - the fields of a message
     event_time: int | None = None,
     *,
     null_value: bool = False,
+    key_is_base64: bool = False,
 ) -> bytes:
     """Write a SingleMessageMetadata. None says nothing; 0 and "" say something."""
     parts: list[bytes] = []
@@ -63,6 +65,8 @@ def encode_single_message(  # noqa: PLR0913 - the fields of a message
     parts += (_PAYLOAD_SIZE, varint(payload_size))
     if event_time is not None:
         parts += (_EVENT_TIME, varint(event_time))
+    if key_is_base64:
+        parts.append(_KEY_IS_BASE64)
     if ordering_key is not None:
         parts += _sized(_ORDERING_KEY, ordering_key)
     if sequence_id is not None:

@@ -62,6 +62,16 @@ def test_messages_come_out_in_the_order_of_entries_and_batches() -> None:
     assert bench.take(7) == ["a", "b", "c", "d", "e", None, None]
 
 
+def test_what_is_at_hand_can_be_taken_at_once_and_is_reported_like_the_rest() -> None:
+    bench = Bench(queue_size=8)
+    bench.queue.add([letters(1, "abcdef")])
+    assert bench.queue.take_some() == []
+    assert (bench.take(1), bench.queue.take_some()) == (["a"], ["b", "c", "d"])
+    assert (bench.take(1), bench.queue.take_some()) == (["e"], ["f"])
+    assert bench.take(1) == [None]
+    assert bench.handed_out() == 6
+
+
 def test_every_message_that_was_handed_out_is_reported_once() -> None:
     bench = Bench()
     bench.queue.add([letters(number, "abcdefg") for number in range(10)])

@@ -18,6 +18,7 @@ number = st.none() | st.integers(0, 2**63 - 1)
     sequence_id=number,
     event_time=number,
     null_value=st.booleans(),
+    key_is_base64=st.booleans(),
 )
 @example(
     size=1,
@@ -27,6 +28,7 @@ number = st.none() | st.integers(0, 2**63 - 1)
     sequence_id=None,
     event_time=None,
     null_value=False,
+    key_is_base64=False,
 )
 def test_what_is_written_by_hand_is_what_protobuf_writes(  # noqa: PLR0913 - the fields of a message
     *,
@@ -37,6 +39,7 @@ def test_what_is_written_by_hand_is_what_protobuf_writes(  # noqa: PLR0913 - the
     sequence_id: int | None,
     event_time: int | None,
     null_value: bool,
+    key_is_base64: bool,
 ) -> None:
     said: dict[str, Any] = {
         "partition_key": key,
@@ -44,8 +47,10 @@ def test_what_is_written_by_hand_is_what_protobuf_writes(  # noqa: PLR0913 - the
         "sequence_id": sequence_id,
         "event_time": event_time,
         "null_value": null_value or None,
+        "partition_key_b64_encoded": key_is_base64 or None,
     }
     pairs = [KeyValue(key=key, value=value) for key, value in properties.items()]
     metadata = SingleMessageMetadata(payload_size=size, properties=pairs, **said)
-    by_hand = encode_single_message(size, properties, key, ordering_key, sequence_id, event_time, null_value=null_value)
+    flags = {"null_value": null_value, "key_is_base64": key_is_base64}
+    by_hand = encode_single_message(size, properties, key, ordering_key, sequence_id, event_time, **flags)
     assert by_hand == metadata.SerializeToString()

@@ -1,11 +1,13 @@
 """A reader, as users hold it."""
 
 from concurrent.futures import Future
+from typing import cast
 
 from pulsar_actors.client.consuming.receiving_handle import ReceivingHandle
 from pulsar_actors.client.consuming.receiving_parts import AnyReceivingParts
 from pulsar_actors.client.message import Message
 from pulsar_actors.client.message_id import MessageId
+from pulsar_actors.runtime.hand_off import HandOff
 
 
 class Reader(ReceivingHandle):
@@ -42,3 +44,10 @@ class Reader(ReceivingHandle):
         last = self._ask_for_last().message_id
         if last.entry_id >= 0:
             self.seek(MessageId.wrap(last, self._topic))
+
+
+def read_some(reader: Reader, timeout_millis: int) -> list[Message]:
+    """Read a message of one topic, as `read_next` does, and whatever is at hand behind it: no call for each."""
+    first = reader.read_next(timeout_millis)
+    queue = cast("HandOff", reader._hand_off)  # noqa: SLF001  # pyright: ignore[reportPrivateUsage]
+    return [first, *queue.take_some()]

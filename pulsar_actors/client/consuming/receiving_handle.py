@@ -119,3 +119,8 @@ def seek_target(given: object) -> Any:  # noqa: ANN401 - an id of the wire or a 
         return _milliseconds("messageid", given)
     takes = "a MessageId, or a whole number of milliseconds since 1970"
     raise InvalidArgument(f"messageid takes {takes}, got {type(given).__name__}")
+
+
+def last_in(handle: ReceivingHandle) -> LastMessage:
+    """Ask the broker for the topic's last message, and how far the handle's subscription has come."""
+    return handle._ask_for_last()  # noqa: SLF001  # pyright: ignore[reportPrivateUsage]

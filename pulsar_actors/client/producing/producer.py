@@ -3,13 +3,14 @@
 from collections.abc import Collection, Mapping
 from concurrent.futures import Future
 from datetime import timedelta
-from typing import cast
+from typing import NamedTuple, cast
 
 from pulsar_actors.client.arguments import callback as callable_of
 from pulsar_actors.client.arguments import optional
 from pulsar_actors.client.handle import Handle
 from pulsar_actors.client.message import Message
 from pulsar_actors.client.message_id import MessageId
+from pulsar_actors.client.producing.door import Doorway
 from pulsar_actors.client.producing.producer_interceptor import MessageToSend
 from pulsar_actors.client.producing.producer_interceptors import ProducerInterceptors
 from pulsar_actors.client.producing.producer_options import ProducerOptions
@@ -236,3 +237,22 @@ class Producer(Handle[AnySendingParts]):
 def _in_flight(parts: ProducerParts) -> int:
     """Count what was written to a connection: nothing, without one."""
     return parts.machine.pending.used[0] if parts.closed is None and parts.machine.is_bound else 0
+
+
+class Failures(NamedTuple):
+    """How many messages have failed since a producer was made, and why the last one did."""
+
+    number: int
+    last: str | None
+
+
+def door_of(producer: Producer) -> Doorway:
+    """Give the way in for messages of which nobody is told one by one."""
+    return producer._door  # noqa: SLF001  # pyright: ignore[reportPrivateUsage]
+
+
+def failures_of(producer: Producer) -> Failures:
+    """Tell what went wrong with messages, whoever was told."""
+    reports = {producer._reports, *(parts.reports for parts in producer._members())}  # noqa: SLF001  # pyright: ignore[reportPrivateUsage]
+    last = (one.last_failure for one in reports if one.last_failure is not None)
+    return Failures(sum(one.failed for one in reports), next(last, None))

@@ -23,12 +23,13 @@ NOWHERE = MessageId()
 class Reports:
     """The reports of one producer on one topic partition."""
 
-    __slots__ = ("_said_slow", "failed", "partition", "sent", "sent_bytes", "topic")
+    __slots__ = ("_said_slow", "failed", "last_failure", "partition", "sent", "sent_bytes", "topic")
 
     def __init__(self, topic: str, partition: int) -> None:
         self.sent = 0
         self.sent_bytes = 0
         self.failed = 0
+        self.last_failure: str | None = None  # the error itself would keep alive whatever it has seen
         self.topic = topic
         self.partition = partition
         self._said_slow = False
@@ -38,6 +39,7 @@ class Reports:
         began = time.monotonic()
         for replies, outcome in ended:
             if isinstance(outcome, Exception):
+                self.last_failure = f"{type(outcome).__name__}: {outcome}"
                 self.failed += len(replies)
                 for reply in replies:
                     self.fail(reply, outcome)
@@ -59,6 +61,8 @@ class Reports:
 
     def _succeed(self, replies: Sequence[object], where: SentTo) -> None:
         ledger_id, entry_id = where.positions[-1]
+        if replies[0] is None and replies.count(None) == len(replies):
+            return
         if not where.batched:
             first = None if len(where.positions) == 1 else WireMessageId(*where.positions[0], self.partition)
             self._tell(replies[0], WireMessageId(ledger_id, entry_id, self.partition, first_chunk=first))

@@ -48,7 +48,7 @@ def router_of(options: ProducerOptions, chance: Callable[[], float], now: Callab
     """Make the router that the options ask for. A user's own has the last word, also over keys."""
     if options.message_router is not None:
         return _custom(options.message_router, topic)
-    key_hash = hashing.HASHES[_SCHEMES[options.hashing_scheme]]
+    key_hash = key_hash_of(options.hashing_scheme)
     if options.message_routing_mode is PartitionsRoutingMode.UseSinglePartition:
         route = SinglePartition(key_hash, chance).route
     else:
@@ -59,6 +59,11 @@ def router_of(options: ProducerOptions, chance: Callable[[], float], now: Callab
         return route(key, len(payload), partitions, now())
 
     return choose
+
+
+def key_hash_of(scheme: HashingScheme) -> Callable[[str], int]:
+    """Give what makes a number of a key."""
+    return hashing.HASHES[_SCHEMES[scheme]]
 
 
 def _custom(choose: Callable[[Message, int], int], topic: str) -> Router:

@@ -5,7 +5,7 @@ from life import until
 
 from pulsar_actors.broker.embedded import EmbeddedBroker
 from pulsar_actors.client.client import Client
-from pulsar_actors.client.consuming.reader import Reader
+from pulsar_actors.client.consuming.reader import Reader, read_some
 from pulsar_actors.client.message_id import MessageId
 from pulsar_actors.exceptions import AlreadyClosed, Timeout
 from pulsar_actors.wire.PulsarApi_pb2 import CommandGetLastMessageId
@@ -28,6 +28,22 @@ def test_a_reader_begins_after_the_message_that_it_is_given(client: Client, topi
         assert read(reader, 2) == [b"b", b"c"]
     with client.create_reader(topic, ids[0], start_message_id_inclusive=True) as reader:
         assert read(reader, 3) == [b"a", b"b", b"c"]
+
+
+def test_what_is_at_hand_can_be_read_at_once(client: Client, topic: str) -> None:
+    with client.create_producer(topic, batching_enabled=True) as producer:
+        for number in range(900):
+            producer.send_async(b"%d" % number, lambda *_: None)
+    with client.create_reader(topic, MessageId.earliest) as reader:
+        found: list[bytes] = []
+        calls = 0
+        while len(found) < 900:
+            found += [message.data() for message in read_some(reader, SOON)]
+            calls += 1
+        with pytest.raises(Timeout):
+            read_some(reader, 1)
+    assert found == [b"%d" % number for number in range(900)]
+    assert calls < 20
 
 
 @pytest.mark.parametrize(

@@ -12,7 +12,7 @@ from pulsar_actors.client.client import Client
 from pulsar_actors.client.enums import CompressionType, InitialPosition, Result
 from pulsar_actors.client.message import Message
 from pulsar_actors.client.message_id import MessageId
-from pulsar_actors.client.producing.producer import Producer
+from pulsar_actors.client.producing.producer import Producer, door_of, failures_of
 from pulsar_actors.client.schema import StringSchema
 from pulsar_actors.exceptions import (
     AlreadyClosed,
@@ -49,6 +49,19 @@ def on_a_loop(producer: Producer, function: Any) -> Any:
 
     producer.send_async(b"calls back", callback)
     return found.result(PATIENCE)
+
+
+def test_messages_that_nobody_hears_of_are_stored_and_those_that_fail_are_counted(client: Client, topic: str) -> None:
+    with client.create_producer(topic, batching_enabled=True) as producer:
+        leave = door_of(producer).leave
+        for payload in (b"a", b"b", b"x" * 6_000_000):
+            leave(payload, None)
+        producer.flush()
+        number, last = failures_of(producer)
+    assert [message.data() for message in receive(client, topic, 2)] == [b"a", b"b"]
+    assert number == 1
+    assert last is not None
+    assert last.startswith("MessageTooBig: ")
 
 
 def test_a_message_that_was_sent_has_a_place_and_can_be_received(client: Client, topic: str) -> None:

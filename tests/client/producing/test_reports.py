@@ -78,8 +78,16 @@ def test_a_future_gets_the_id_or_the_error(reports: Reports) -> None:
 
 def test_who_wants_to_hear_nothing_hears_nothing(reports: Reports) -> None:
     reports([([None], alone((3, 9)))])
+    reports([([None] * 3, in_batch(1, 1, size=3))])
+    assert reports.last_failure is None
     reports([([None], CLOSED)])
-    assert (reports.sent, reports.failed) == (1, 1)
+    assert (reports.sent, reports.failed) == (4, 1)
+    assert reports.last_failure == f"AlreadyClosed: {CLOSED}"
+
+
+def test_who_wants_to_hear_does_so_beside_who_does_not(reports: Reports, heard: Heard) -> None:
+    reports([([None, heard.callback, None], in_batch(3, 9))])
+    assert heard.calls == [(Result.Ok, MessageId(2, 3, 9, 1))]
 
 
 @pytest.mark.parametrize(("error", "result"), [(CLOSED, Result.AlreadyClosed), (Timeout("late"), Result.Timeout)])
