@@ -1,0 +1,11 @@
+"""Pulsar for Spark: `format("pulsar")` for tables and streams, and a sink for `foreachPartition`.
+
+What is here runs in three places: on the driver, where queries are planned; in a process beside it, where a stream
+keeps its offsets; and in the workers, which read and write. Readers, writers and sinks are configuration, and travel
+between these; clients stay where they were made.
+"""
+
+from pulsar_actors.spark.data_source import PulsarDataSource
+from pulsar_actors.spark.sink import sink
+
+__all__ = ["PulsarDataSource", "sink"]

@@ -1,0 +1,44 @@
+"""`spark.read`: what a topic has, from one position up to another, planned once."""
+
+from collections.abc import Iterator, Sequence
+
+import pyarrow as pa
+from pyspark.sql.datasource import DataSourceReader, InputPartition
+from pyspark.sql.types import StructType
+
+from pulsar_actors.spark.columns import Columns
+from pulsar_actors.spark.options import ReadOptions
+from pulsar_actors.spark.planning import divided, resolve
+from pulsar_actors.spark.reading import messages_in
+from pulsar_actors.spark.span import Span
+
+__all__ = ["BatchReader"]
+
+
+class BatchReader(DataSourceReader):
+    """Plans on the driver, and reads in the workers. It is configuration: it travels."""
+
+    def __init__(self, options: ReadOptions, schema: StructType) -> None:
+        self._options = options
+        self._columns = Columns(schema)
+
+    def partitions(self) -> Sequence[InputPartition]:
+        """Give what each task is to read."""
+        options = self._options
+        with options.cluster.client() as client:
+            topics = options.topics.partitions(client)
+            options.starting.check(topics)
+            options.ending.check(topics)
+            spans: list[Span] = []
+            for topic in topics:
+                start = resolve(client, topic, options.starting.of(topic), options.prefix)
+                end = resolve(client, topic, options.ending.of(topic), options.prefix)
+                if start < end:
+                    spans.append(Span(str(topic), start, end))
+        return divided(spans, options)
+
+    def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
+        """Read a part. Where there is nothing to be read, Spark asks for a part of its own making."""
+        if isinstance(partition, Span):
+            for messages in messages_in(partition, self._options):
+                yield self._columns.batch(messages)

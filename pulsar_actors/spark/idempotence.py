@@ -1,0 +1,109 @@
+"""Writing that a retry does not repeat: by the broker's deduplication.
+
+A broker that removes duplicates drops what has a sequence id that is no higher than the highest it has stored for a
+producer's name. So a task that is tried again has to come under the same name, and give each row the id that it had.
+The name is that of the query, or of the job, and of the partition of its rows. The ids are the batch's number and the
+row's place in it; or they stand in a column of the user's, which rises.
+
+That a retry has the same rows in the same order is something that nobody can check: it holds for files and for topics
+that are read in order, and not behind a shuffle. So users have to say it. If they say it and it is not so, then a row
+that comes where another was is dropped as a repeat, and is lost.
+
+A broker drops a batch as a whole, by its lowest id. If it began where one ended that was stored, and was cut elsewhere
+the first time, it would take new rows with it. So batches are cut by messages and bytes alone here, and never by time;
+and rows without a key go to the partitions of a topic in turn, by their number, and not by chance.
+"""
+
+from collections.abc import Mapping
+from typing import Any, Final, NamedTuple
+
+from pyspark import TaskContext
+
+from pulsar_actors.client.arguments import LONGEST_MS
+from pulsar_actors.client.enums import BatchingType, HashingScheme
+from pulsar_actors.client.message import Message
+from pulsar_actors.client.sets.message_router import key_hash_of
+from pulsar_actors.exceptions import InternalError, InvalidConfiguration, InvalidMessage
+
+__all__ = ["Idempotence", "InTurn", "Rising"]
+
+ROWS: Final = 1 << 32
+"""Ids for each batch of a stream: more rows than a task can have. The first of them are for no batch: -1 means none."""
+
+IN_A_ROW: Final = 1000
+"""Rows without a key that go to the same partition of a topic."""
+
+_QUERY: Final = "sql.streaming.queryId"
+_BATCH: Final = "streaming.sql.batchId"
+
+
+class Idempotence(NamedTuple):
+    """How it is to be done. `name` is that of the job; a stream has one by itself."""
+
+    name: str | None
+    column: str | None
+
+    @classmethod
+    def of(cls, name: str | None, column: str | None, *, repeats: bool, producer: Mapping[str, Any]) -> "Idempotence":
+        """Make it of the options; refuse what would make it something else."""
+        for argument in ("producer_name", "initial_sequence_id", "batching_max_publish_delay_ms"):
+            if argument in producer:
+                raise InvalidConfiguration(f"idempotent=true chooses {argument} itself: leave it out")
+        if producer.get("batching_type") is BatchingType.KeyBased:
+            raise InvalidConfiguration("idempotent=true does not go with batches by key: these are cut by chance")
+        if column is None and not repeats:
+            raise InvalidConfiguration(
+                "idempotent writing takes rows that a retry repeats in the same order, which nobody can check: say "
+                "that yours do, by rowsRepeatInOrder=true, or name a column whose numbers rise, by sequenceColumn"
+            )
+        return cls(name, column)
+
+    def arguments(self, job: str, producer: Mapping[str, Any]) -> dict[str, Any]:
+        """Give what the producer of a task is made with."""
+        context = TaskContext.get()
+        if context is None:
+            raise InternalError("no task of Spark's is being run")
+        batch = context.getLocalProperty(_BATCH)
+        query = context.getLocalProperty(_QUERY) if batch is not None else None
+        numbers = {} if self.column is not None else {"initial_sequence_id": (int(batch or 0) + 1) * ROWS - 1}
+        return {
+            **producer,
+            **numbers,
+            "producer_name": f"{self.name or query or job}-{context.partitionId()}",
+            "batching_max_publish_delay_ms": LONGEST_MS,
+            "max_pending_messages_across_partitions": 0,  # or a batch might have no room to become full
+            "message_router": InTurn(producer.get("hashing_scheme", HashingScheme.BoostHash)),
+        }
+
+
+class InTurn:
+    """Chooses partitions: by the key, as all producers do, or else in turn."""
+
+    def __init__(self, scheme: HashingScheme) -> None:
+        self._hash = key_hash_of(scheme)
+        self._count = 0
+
+    def __call__(self, message: Message, partitions: int) -> int:
+        """Choose one for a message."""
+        key = message.partition_key()
+        if key:
+            return self._hash(key) % partitions
+        self._count += 1
+        return (self._count - 1) // IN_A_ROW % partitions
+
+
+class Rising:
+    """The numbers of a sequence column, which have to rise: the broker would drop a row whose number does not."""
+
+    def __init__(self) -> None:
+        self._last = -1
+
+    def check(self, numbers: list[Any]) -> None:
+        """Refuse numbers that do not."""
+        for number in numbers:
+            if number is None or number <= self._last:
+                raise InvalidMessage(
+                    f"the numbers of sequenceColumn are to rise in each task, from 0 on, and {number} comes after "
+                    f"{self._last}: sort the rows of each partition by them"
+                )
+            self._last = number

@@ -1,0 +1,120 @@
+"""Record batches into messages: the columns that a writer takes."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any, Final
+
+import pyarrow as pa
+from pyspark.sql.types import (
+    BinaryType,
+    DataType,
+    IntegerType,
+    LongType,
+    MapType,
+    StringType,
+    StructType,
+    TimestampType,
+)
+
+from pulsar_actors.exceptions import InvalidConfiguration, InvalidMessage
+from pulsar_actors.spark.arrow import Array, bytes_of, column, values_of
+from pulsar_actors.spark.drafts import NOTHING, Traits, said_of
+
+__all__ = ["Outbound"]
+
+_BINARY, _TEXT, _LONG, _TIME = BinaryType(), StringType(), LongType(), TimestampType()
+_BYTES, _TIMES = (_TEXT, _BINARY), (_TIME, _LONG)
+
+_TAKES: Final[Mapping[str, tuple[DataType, ...]]] = {
+    "value": _BYTES,
+    "__key": _BYTES,
+    "__topic": (_TEXT,),
+    "__orderingKey": _BYTES,
+    "__eventTime": _TIMES,
+    "__deliverAt": _TIMES,
+    "__messageProperties": (MapType(_TEXT, _TEXT),),
+}
+_OF_THE_BROKER: Final = {"__messageId", "__publishTime", "__sequenceId", "__producerName", "__redeliveryCount"}
+"""What a message that was read says of itself, and no message that is written: it is passed over."""
+
+_TRAITS: Final[Mapping[str, str]] = {
+    "__key": "key",
+    "__orderingKey": "ordering_key",
+    "__eventTime": "event_time",
+    "__deliverAt": "deliver_at",
+    "__messageProperties": "properties",
+}
+
+
+class Outbound:
+    """The columns of one query, as far as messages are made of them; `topic` is for rows that name none."""
+
+    def __init__(self, schema: StructType, topic: str | None, sequence_column: str | None) -> None:
+        names = schema.fieldNames()
+        self._sequence_column = sequence_column
+        if sequence_column is not None:
+            _check_sequence(schema, sequence_column)
+        if "value" not in names:
+            hint = "rename the column, or make one of several: to_json(struct('*')).alias('value')"
+            raise InvalidConfiguration(f"the rows to write have no column value, but {', '.join(names)}: {hint}")
+        for field in schema.fields:
+            if field.name == sequence_column:
+                continue
+            takes = _TAKES.get(field.name)
+            if takes is None and field.name not in _OF_THE_BROKER:
+                hint = "put it into value, with to_json(), or into __messageProperties"
+                raise InvalidConfiguration(
+                    f"a message has no place for the column {field.name}: {hint}. The columns are {', '.join(_TAKES)}"
+                )
+            if takes is not None and not any(_is_like(field.dataType, one) for one in takes):
+                what = " or ".join(one.simpleString() for one in takes)
+                raise InvalidConfiguration(f"{field.name} is of type {what}, not {field.dataType.simpleString()}")
+        if topic is None and "__topic" not in names:
+            raise InvalidConfiguration("where to? Give the option topic, or a column __topic")
+        self._topic = topic
+        self._traits = {name: trait for name, trait in _TRAITS.items() if name in names}
+        if sequence_column is not None:
+            self._traits[sequence_column] = "sequence_id"
+
+    def messages(self, batch: pa.RecordBatch) -> tuple[list[bytes], list[object]]:
+        """Make the payloads of rows, and what is said of each."""
+        payloads: list[Any] = bytes_of(column(batch, "value"))
+        everything: dict[str, Array] = {name: column(batch, name) for name in self._traits}
+        columns = {name: one for name, one in everything.items() if one.null_count < batch.num_rows}
+        if not columns and None not in payloads:
+            return payloads, [None] * len(payloads)
+        traits = [NOTHING] * len(payloads)
+        if columns:
+            names = [self._traits[name] for name in columns]
+            rows = zip(*(values_of(one) for one in columns.values()), strict=True)
+            traits = [Traits(**dict(zip(names, row, strict=True))) for row in rows]
+        places: list[object] = [
+            said_of(len(payload or b""), one, is_null=payload is None)
+            for payload, one in zip(payloads, traits, strict=True)
+        ]
+        return [payload or b"" for payload in payloads], places
+
+    def sequence(self, batch: pa.RecordBatch) -> list[Any]:
+        """Give the numbers of the rows, if they have a column for that."""
+        return [] if self._sequence_column is None else values_of(column(batch, self._sequence_column))
+
+    def topics(self, batch: pa.RecordBatch) -> Sequence[str] | None:
+        """Give the topic of each row; None, if it is one for all."""
+        if self._topic is not None:
+            return None
+        topics = values_of(column(batch, "__topic"))
+        if None in topics:
+            raise InvalidMessage("a row has no __topic, and there is no option topic for those")
+        return topics
+
+
+def _check_sequence(schema: StructType, name: str) -> None:
+    kinds = {field.name: field.dataType for field in schema.fields}
+    if name not in kinds:
+        raise InvalidConfiguration(f"sequenceColumn names {name}, and the rows have no such column")
+    if not isinstance(kinds[name], (IntegerType, LongType)):
+        raise InvalidConfiguration(f"{name} is to have whole numbers, not {kinds[name].simpleString()}")
+
+
+def _is_like(given: DataType, wanted: DataType) -> bool:
+    """Tell whether a type is that, be there nulls in it or not."""
+    return given.simpleString() == wanted.simpleString()

@@ -1,0 +1,90 @@
+"""What a broker tells its administrators of a topic: asked at `admin.url`, with the client's own credentials.
+
+Brokers send who asks another of them on to the one that has the topic. Credentials do not follow: they go to the hosts
+that `admin.url` names, which may be several, and to no others.
+"""
+
+import json
+from collections.abc import Iterator, Mapping
+from typing import Any, Final, cast
+from urllib.parse import urljoin
+
+from pulsar_actors.client.connecting import entrance
+from pulsar_actors.exceptions import ConnectError, InvalidConfiguration, PulsarException
+from pulsar_actors.runtime.http import Answer, Question, endpoint_of
+from pulsar_actors.runtime.http_lookup import credentials_of
+from pulsar_actors.spark.cluster import Cluster
+from pulsar_actors.spark.ledgers import Ledger, Ledgers
+from pulsar_actors.wire.service_url import ServiceUrl
+from pulsar_actors.wire.topic_name import TopicName
+
+__all__ = ["Statistics"]
+
+OK: Final = 200
+UNAUTHORIZED: Final = 401
+REDIRECTS: Final = (301, 302, 307, 308)
+MOST_REDIRECTS: Final = 10
+MOST_BYTES: Final = 64 << 20
+_NO_HEADERS: Final[Mapping[str, str]] = {}
+
+
+class Statistics:
+    """Those of one cluster."""
+
+    def __init__(self, cluster: Cluster) -> None:
+        if cluster.admin_url is None:
+            raise InvalidConfiguration("statistics need admin.url, such as http://host:8080")
+        options = cluster.options()
+        self._service = ServiceUrl.parse(cluster.admin_url)
+        self._timeout = float(options.operation_timeout_seconds)
+        self._entrance = entrance(options)
+
+    def ledgers(self, topic: TopicName) -> Ledgers:
+        """Ask for the ledgers of a partition."""
+        internal = self._ask(topic, "internalStats")
+        ledgers = [Ledger(one["ledgerId"], one["entries"], one["size"]) for one in internal["ledgers"]]
+        if ledgers:  # of the one that is being written nothing is said there
+            ledgers[-1] = Ledger(ledgers[-1].ledger_id, internal["currentLedgerEntries"], internal["currentLedgerSize"])
+        entries = internal["entriesAddedCounter"]
+        messages = self._ask(topic, "stats")["msgInCounter"] if entries else 0
+        return Ledgers(ledgers, max(1.0, messages / entries) if entries else 1.0)
+
+    def deduplicates(self, topic: TopicName) -> bool:
+        """Tell whether the broker drops what it has already."""
+        return bool(self._ask(topic, "stats").get("deduplicationStatus") == "Enabled")
+
+    def close(self) -> None:
+        """Close what is open."""
+        self._entrance.http.close()
+
+    def _ask(self, topic: TopicName, what: str) -> dict[str, Any]:
+        fault: ConnectError | None = None
+        for host in self._hosts():
+            try:
+                answer = self._answer(f"{host}/admin/v2/{topic.rest_path}/{what}")
+            except ConnectError as error:
+                fault = error
+                continue
+            if answer.status == OK:
+                return cast("dict[str, Any]", json.loads(answer.body))
+            hint = "; credentials go to the hosts that admin.url names, and it can name several"
+            raise PulsarException(
+                f"admin.url answers {answer.status} to the question for the {what} of {topic}"
+                f"{hint if answer.status == UNAUTHORIZED else ''}"
+            )
+        raise PulsarException(f"the {what} of {topic} cannot be had at admin.url: {fault}") from fault
+
+    def _hosts(self) -> Iterator[str]:
+        for host, port in self._service.hosts:
+            yield f"{self._service.scheme}://{f'[{host}]' if ':' in host else host}:{port}"
+
+    def _answer(self, url: str) -> Answer:
+        """Ask, and follow where that leads."""
+        trusted = {(self._service.scheme, *host) for host in self._service.hosts}
+        for _ in range(MOST_REDIRECTS):
+            headers = credentials_of(self._entrance) if endpoint_of(url) in trusted else _NO_HEADERS
+            answer = self._entrance.http.ask(Question(url, self._timeout, headers=headers, most_bytes=MOST_BYTES))
+            if answer.status not in REDIRECTS or "location" not in answer.headers:
+                return answer
+            url = urljoin(url, answer.headers["location"])
+        raise ConnectError("admin.url redirects again and again")

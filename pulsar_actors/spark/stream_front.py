@@ -1,0 +1,174 @@
+"""The side of a stream that is on the driver: where it begins, how far it can go, and what its batches are.
+
+A partition that turns up while a stream runs is read from its first message on. One that has gone has taken its
+messages with it, and so has a topic that was made anew under the same name: its end is before what has been read.
+
+An empty topic tells of no end, whatever it had once: then the end is where reading has come to.
+"""
+
+import secrets
+import time
+from collections.abc import Mapping
+from typing import Any, Final
+
+from pyspark.sql.datasource import InputPartition
+
+from pulsar_actors.exceptions import PulsarException
+from pulsar_actors.runtime.log import LOG
+from pulsar_actors.spark.backlog import Backlog, Seen
+from pulsar_actors.spark.offsets import Offsets
+from pulsar_actors.spark.options import DEFAULT_PREFIX, ReadOptions
+from pulsar_actors.spark.places import Latest
+from pulsar_actors.spark.planning import divided, resolve
+from pulsar_actors.spark.position import EARLIEST, Position
+from pulsar_actors.spark.rate import Rate
+from pulsar_actors.spark.span import Span
+from pulsar_actors.wire.topic_name import TopicName
+
+__all__ = ["StreamFront"]
+
+SURVEY: Final = 5.0
+"""Seconds between two looks for new partitions."""
+
+
+class StreamFront:
+    """That of one query, with a client of its own."""
+
+    def __init__(self, options: ReadOptions) -> None:
+        self._options = options
+        self._client = options.cluster.client()
+        self._rate = Rate(options)
+        self._backlog: Backlog | None = None
+        self._topics: list[TopicName] | None = None
+        self._surveyed = 0.0
+        self._target: Mapping[TopicName, Position] | None = None
+        self._seen: dict[TopicName, Seen] = {}
+        self._last: Offsets | None = None
+
+    def begin(self) -> Offsets:
+        """Find where the stream begins, and have the brokers keep what comes after that."""
+        options = self._options
+        topics = self._survey()
+        options.starting.check(topics)
+        backlog = self._backlog_of(self._name())
+        backlog.watch(topics)
+        positions = {topic: self._beginning(backlog, topic) for topic in topics}
+        backlog.release(positions)
+        self._last = Offsets(backlog.subscription, positions)
+        return self._last
+
+    def aim(self) -> None:
+        """Go no further from now on than the topics go at the moment."""
+        self._target = {topic: resolve(self._client, topic, Latest(), self._options.prefix) for topic in self._survey()}
+
+    def known_start(self) -> Offsets:
+        """Give what is known of where a batch starts, where Spark does not say: nothing, in a query that goes on."""
+        return self._last or Offsets(self._name(), {})
+
+    def latest(self, start: Offsets, *, is_limited: bool) -> Offsets:
+        """Say how far the next batch goes.
+
+        What is before its start has been committed, of which Spark itself tells only when there is another batch.
+        """
+        ends = self._ends(start)
+        self.release(start)
+        if self._target is not None:
+            known = {topic: end for topic, end in ends.items() if topic in self._target}
+            ends = {topic: min(end, max(self._target[topic], start.at(topic))) for topic, end in known.items()}
+        return Offsets(start.subscription, self._rate.limit(start, ends) if is_limited else ends)
+
+    def outlook(self, start: Offsets) -> dict[str, Any]:
+        """Tell how far one could go, and how many entries that is, if the broker's statistics can be had."""
+        ends = {topic: seen.end for topic, seen in self._seen.items()}
+        entries = self._rate.backlog(start, ends)
+        told = Offsets(start.subscription, ends).write()
+        return told if entries is None else {**told, "entriesBehind": entries}
+
+    def spans(self, start: Offsets, end: Offsets) -> list[InputPartition]:
+        """Give what each task of a batch is to read."""
+        self._last = end
+        spans: list[Span] = []
+        for topic, until in end.positions.items():
+            begun = start.at(topic)
+            if begun != until:
+                spans.append(Span(str(topic), begun if begun < until else EARLIEST, until, self._moved(start, topic)))
+        return divided(spans, self._options)
+
+    def release(self, read: Offsets) -> None:
+        """Let the brokers go of what has been read."""
+        self._watching(read).release(read.positions)
+
+    def close(self) -> None:
+        """Leave the subscription as it is: a query that goes on from the checkpoint finds it there."""
+        self._rate.close()
+        self._client.close()
+
+    def _beginning(self, backlog: Backlog, topic: TopicName) -> Position:
+        """Find where a partition begins: a subscription that somebody else made says so, unless the user does."""
+        options = self._options
+        if options.subscription is not None and not options.starting.is_said:
+            return backlog.look(topic).kept_from or EARLIEST
+        return resolve(self._client, topic, options.starting.of(topic), options.prefix)
+
+    def _ends(self, start: Offsets) -> dict[TopicName, Position]:
+        """Ask how far the partitions go that there are."""
+        backlog = self._watching(start)
+        ends: dict[TopicName, Position] = {}
+        for topic in self._survey():
+            begun = start.at(topic)
+            seen = self._seen[topic] = backlog.look(topic)
+            if topic not in start.positions and seen.end == EARLIEST and seen.kept_from is not None:
+                ends[topic] = seen.kept_from
+            else:
+                ends[topic] = begun if seen.end == EARLIEST else seen.end
+            if ends[topic] < begun:
+                self._lose(
+                    f"{topic} ends at {seen.end.text(-1)}, and was read up to {begun.text(-1)}: it was truncated, or "
+                    "made anew"
+                )
+        gone = sorted(set(start.positions) - set(ends))
+        if gone:
+            self._lose(f"{', '.join(map(str, gone))} is gone")
+        return ends
+
+    def _watching(self, start: Offsets) -> Backlog:
+        backlog = self._backlog_of(start.subscription)
+        backlog.watch(self._survey())
+        return backlog
+
+    def _moved(self, start: Offsets, topic: TopicName) -> str | None:
+        """Tell whether somebody has moved the subscription beyond what has been read."""
+        seen = self._seen.get(topic)
+        if seen is None:
+            seen = self._seen[topic] = self._watching(start).look(topic)
+        begun = start.at(topic)
+        if seen.kept_from is None or seen.kept_from <= begun or begun == EARLIEST:
+            return None
+        return (
+            f"the subscription {start.subscription} was moved to {seen.kept_from.text(-1)}, by an administrator, or by "
+            "the broker, which keeps messages no longer than its time to live and its backlog quota allow"
+        )
+
+    def _name(self) -> str:
+        """Name the subscription: as users say, or by chance, which a checkpoint then remembers."""
+        options = self._options
+        if options.subscription is not None or options.prefix != DEFAULT_PREFIX:
+            return options.subscription or options.prefix
+        return f"{options.prefix}-{secrets.token_hex(8)}"
+
+    def _lose(self, what: str) -> None:
+        if self._options.fails_on_loss:
+            raise PulsarException(f"{what}. To go on with what there is, set failOnDataLoss to false")
+        LOG.warning("%s", what)
+
+    def _backlog_of(self, subscription: str) -> Backlog:
+        if self._backlog is None:
+            self._backlog = Backlog(self._client, subscription)
+        return self._backlog
+
+    def _survey(self) -> list[TopicName]:
+        """Look which partitions there are, unless that was done just now."""
+        if self._topics is None or time.monotonic() - self._surveyed >= SURVEY:
+            self._topics = self._options.topics.partitions(self._client)
+            self._surveyed = time.monotonic()
+        return self._topics

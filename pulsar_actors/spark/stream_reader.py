@@ -1,0 +1,96 @@
+"""`spark.readStream`: offsets on the driver, messages in the workers.
+
+Spark asks one process beside the driver for offsets, for as long as the query runs, and that one has a client; what
+reads in the workers is a copy that has none.
+"""
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+import pyarrow as pa
+from pyspark.sql.datasource import DataSourceStreamReader, InputPartition
+from pyspark.sql.types import StructType
+
+from pulsar_actors.spark.admission import (
+    ReadAllAvailable,
+    ReadLimit,
+    ReadMaxBytes,
+    ReadMaxRows,
+    SupportsTriggerAvailableNow,
+)
+from pulsar_actors.spark.columns import Columns
+from pulsar_actors.spark.offsets import Offsets
+from pulsar_actors.spark.options import ReadOptions
+from pulsar_actors.spark.reading import messages_in
+from pulsar_actors.spark.span import Span
+from pulsar_actors.spark.stream_front import StreamFront
+
+__all__ = ["StreamReader"]
+
+
+class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
+    """That of one query."""
+
+    def __init__(self, options: ReadOptions, schema: StructType) -> None:
+        self._options = options
+        self._columns = Columns(schema)
+        self._front: StreamFront | None = None
+        self._start: Offsets | None = None
+
+    # On the driver.
+
+    def initialOffset(self) -> dict[str, Any]:
+        """Say where a query begins that has no checkpoint."""
+        return self._at_front().begin().write()
+
+    def getDefaultReadLimit(self) -> ReadLimit:
+        """Say how much a batch takes. Spark hands that back, or asks for all there is, where a query runs once."""
+        if self._options.most_messages is not None:
+            return ReadMaxRows(self._options.most_messages)
+        if self._options.most_bytes is not None:
+            return ReadMaxBytes(self._options.most_bytes)
+        return ReadAllAvailable()
+
+    def prepareForTriggerAvailableNow(self) -> None:
+        """Hear that the query ends when it has read what there is now."""
+        self._at_front().aim()
+
+    def latestOffset(self, start: Mapping[str, Any] | None = None, limit: ReadLimit | None = None) -> dict[str, Any]:
+        """Say how far the next batch goes. PySpark 4.1 tells neither where it starts nor how much it may take."""
+        front = self._at_front()
+        self._start = front.known_start() if start is None else Offsets.read(start)
+        is_limited = limit is not None and not isinstance(limit, ReadAllAvailable)
+        return front.latest(self._start, is_limited=is_limited).write()
+
+    def reportLatestOffset(self) -> dict[str, Any] | None:
+        """Tell the query's progress how far one could go, and how many entries that is if that can be known."""
+        return None if self._start is None else self._at_front().outlook(self._start)
+
+    def partitions(self, start: Mapping[str, Any], end: Mapping[str, Any]) -> Sequence[InputPartition]:
+        """Give what each task of a batch is to read."""
+        return self._at_front().spans(Offsets.read(start), Offsets.read(end))
+
+    def commit(self, end: Mapping[str, Any]) -> None:
+        """Hear that a batch is done: what was read need not be kept."""
+        self._at_front().release(Offsets.read(end))
+
+    def stop(self) -> None:
+        """Close what is open."""
+        if self._front is not None:
+            self._front.close()
+
+    # In the workers.
+
+    def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
+        """Read a part."""
+        if isinstance(partition, Span):
+            for messages in messages_in(partition, self._options):
+                yield self._columns.batch(messages)
+
+    def _at_front(self) -> StreamFront:
+        if self._front is None:
+            self._front = StreamFront(self._options)
+        return self._front
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {**self.__dict__, "_front": None}

@@ -1,0 +1,161 @@
+"""`spark.read`: every message between two offsets, once, with all that is said of it."""
+
+import json
+from datetime import datetime, timezone
+from typing import Any
+
+import pulsar
+import pytest
+from subjects import Broker
+from traffic import Traffic
+
+NUMBERS = [f"{number}" for number in range(1000)]
+
+
+def reading(spark: Any, broker: Broker, **options: Any) -> Any:
+    reader = spark.read.format("pulsar").option("service.url", broker.service_url)
+    for name, value in options.items():
+        reader = reader.option(name.replace("__", "."), str(value))
+    return reader
+
+
+def texts(frame: Any) -> list[str]:
+    return sorted((bytes(row["value"]).decode() for row in frame.select("value").collect()), key=int)
+
+
+def with_ids(traffic: Traffic, topic: str, per_batch: int) -> list[Any]:
+    return traffic.send(topic, NUMBERS, per_batch=per_batch)
+
+
+def place(message_id: Any) -> str:
+    index = message_id.batch_index()
+    entry = f"{message_id.ledger_id()}:{message_id.entry_id()}"
+    return f"{entry}:{message_id.partition()}:{index}" if index >= 0 else entry
+
+
+def test_a_row_has_all_that_is_said_of_a_message(spark: Any, broker: Broker, traffic: Traffic, topic: str) -> None:
+    before = datetime.now(timezone.utc)
+    (sent,) = traffic.send(
+        topic,
+        ["hello"],
+        properties={"a": "1", "b": "2"},
+        partition_key="the key",
+        ordering_key="the order",
+        sequence_id=7,
+        event_timestamp=1_600_000_000_123,
+    )
+    (row,) = reading(spark, broker, topic=topic).load().collect()
+    assert bytes(row["value"]) == b"hello"
+    assert bytes(row["__key"]) == b"the key"
+    assert row["__topic"] == topic
+    assert pulsar.MessageId.deserialize(bytes(row["__messageId"])) == sent
+    assert abs((row["__publishTime"].astimezone(timezone.utc) - before).total_seconds()) < 60
+    assert row["__eventTime"].timestamp() == 1_600_000_000.123
+    assert row["__messageProperties"] == {"a": "1", "b": "2"}
+    assert bytes(row["__orderingKey"]) == b"the order"
+    assert row["__sequenceId"] == 7
+    assert row["__producerName"]
+    assert row["__redeliveryCount"] == 0
+
+
+def test_what_nobody_said_is_null(spark: Any, broker: Broker, traffic: Traffic, topic: str) -> None:
+    traffic.send(topic, ["0", "1"], per_batch=10)
+    rows = reading(spark, broker, topic=topic).load().orderBy("value").collect()
+    assert [(row["__key"], row["__eventTime"], row["__orderingKey"]) for row in rows] == [(None, None, None)] * 2
+    assert [row["__messageProperties"] for row in rows] == [{}, {}]
+    assert [row["__sequenceId"] for row in rows] == [0, 1]
+
+
+@pytest.mark.parametrize("per_batch", [0, 7, 1000])
+def test_every_message_of_all_partitions_is_read_once(
+    spark: Any, broker: Broker, traffic: Traffic, partitioned: str, per_batch: int
+) -> None:
+    with_ids(traffic, partitioned, per_batch)
+    frame = reading(spark, broker, topic=partitioned).load()
+    assert texts(frame) == NUMBERS
+    partitions = {f"{partitioned}-partition-{number}" for number in range(3)}
+    assert {row["__topic"] for row in frame.select("__topic").distinct().collect()} <= partitions
+
+
+@pytest.mark.parametrize("per_batch", [0, 7, 1000])
+@pytest.mark.parametrize("at", [0, 1, 6, 7, 500, 999])
+def test_spans_that_meet_have_every_message_once(  # noqa: PLR0913 - fixtures
+    spark: Any, broker: Broker, traffic: Traffic, topic: str, per_batch: int, at: int
+) -> None:
+    ids = with_ids(traffic, topic, per_batch)
+    offsets = json.dumps({topic: place(ids[at])})
+    before = reading(spark, broker, topic=topic, endingOffsets=offsets).load()
+    behind = reading(spark, broker, topic=topic, startingOffsets=offsets).load()
+    assert texts(before) == NUMBERS[:at]
+    assert texts(behind) == NUMBERS[at:]
+
+
+def test_an_id_can_be_given_as_its_bytes(spark: Any, broker: Broker, traffic: Traffic, topic: str) -> None:
+    ids = with_ids(traffic, topic, 100)
+    offsets = json.dumps({topic: list(ids[250].serialize())})
+    assert texts(reading(spark, broker, topic=topic, startingOffsets=offsets).load()) == NUMBERS[250:]
+
+
+def test_a_query_gets_the_columns_that_it_names_and_text_where_it_wants_it(
+    spark: Any, broker: Broker, traffic: Traffic, topic: str
+) -> None:
+    traffic.send(topic, ["hello"], partition_key="key")
+    frame = reading(spark, broker, topic=topic).schema("__key string, value string").load()
+    assert [tuple(row) for row in frame.collect()] == [("key", "hello")]
+
+
+def test_bytes_that_are_no_text_are_refused_as_text(spark: Any, broker: Broker, topic: str, traffic: Traffic) -> None:
+    frame = spark.createDataFrame([(bytearray(b"\xff\xfe"),)], "value binary")
+    frame.write.format("pulsar").mode("append").option("service.url", broker.service_url).save(topic=topic)
+    with pytest.raises(Exception, match="is no text in UTF-8: read it as binary"):
+        reading(spark, broker, topic=topic).schema("value string").load().collect()
+
+
+def test_an_empty_topic_gives_no_rows(spark: Any, broker: Broker, topic: str) -> None:
+    broker.admin.create_partitioned(topic, 2)
+    assert reading(spark, broker, topic=topic).load().count() == 0
+
+
+def test_several_topics_and_a_pattern_are_read_together(
+    spark: Any, broker: Broker, traffic: Traffic, topic: str
+) -> None:
+    traffic.send(f"{topic}-a", NUMBERS[:10])
+    traffic.send(f"{topic}-b", NUMBERS[10:20])
+    named = reading(spark, broker, topics=f"{topic}-a, {topic}-b").load()
+    matching = reading(spark, broker, topicsPattern=f"{topic}-.").load()
+    assert texts(named) == texts(matching) == NUMBERS[:20]
+
+
+def test_a_topic_that_is_not_there_is_an_error_and_is_not_made(spark: Any, broker: Broker, topic: str) -> None:
+    with pytest.raises(Exception, match=r"there is no topic .*waitingForNonExistedTopic"):
+        reading(spark, broker, topic=topic).load().collect()
+    assert reading(spark, broker, topic=topic, waitingForNonExistedTopic="true").load().count() == 0
+    assert topic not in broker.admin.json("GET", "persistent/public/default")
+
+
+def test_a_time_begins_and_ends(spark: Any, broker: Broker, traffic: Traffic, topic: str) -> None:
+    traffic.send(topic, NUMBERS[:10])
+    first = reading(spark, broker, topic=topic).load().agg({"__publishTime": "max"}).collect()[0][0]
+    middle = int(first.timestamp() * 1000) + 1
+    while int(datetime.now(timezone.utc).timestamp() * 1000) <= middle:
+        pass
+    traffic.send(topic, NUMBERS[10:20])
+    assert texts(reading(spark, broker, topic=topic, startingTime=middle).load()) == NUMBERS[10:20]
+    assert texts(reading(spark, broker, topic=topic, endingTime=middle).load()) == NUMBERS[:10]
+
+
+def test_more_tasks_than_partitions_share_the_entries(spark: Any, broker: Broker, traffic: Traffic, topic: str) -> None:
+    with_ids(traffic, topic, 7)
+    frame = reading(spark, broker, topic=topic, minPartitions=5, admin__url=broker.admin.web_url).load()
+    assert frame.rdd.getNumPartitions() == 5
+    assert texts(frame) == NUMBERS
+
+
+def test_what_needs_statistics_is_refused_without_the_address(spark: Any, broker: Broker, topic: str) -> None:
+    with pytest.raises(Exception, match=r"minPartitions needs admin\.url"):
+        reading(spark, broker, topic=topic, minPartitions=5).load().collect()
+
+
+def test_a_wrong_option_is_named_with_the_nearest(spark: Any, broker: Broker, topic: str) -> None:
+    with pytest.raises(Exception, match="there is no option startingoffset: the nearest is startingOffsets"):
+        reading(spark, broker, topic=topic, startingOffset="earliest").load().collect()

@@ -1,0 +1,112 @@
+"""`df.write`: every row is a message, as another client reads it, or the job fails and says why."""
+
+import time
+from typing import Any
+
+import pulsar
+import pytest
+from subjects import Broker
+from traffic import Traffic
+
+
+def writing(frame: Any, broker: Broker, **options: Any) -> None:
+    writer = frame.write.format("pulsar").mode("append").option("service.url", broker.service_url)
+    for name, value in options.items():
+        writer = writer.option(name.replace("__", "."), str(value))
+    writer.save()
+
+
+def test_every_row_is_a_message(spark: Any, broker: Broker, traffic: Traffic, partitioned: str) -> None:
+    writing(spark.range(5000).selectExpr("cast(id as string) as value").repartition(3), broker, topic=partitioned)
+    assert sorted(map(int, traffic.texts(partitioned))) == list(range(5000))
+
+
+def test_a_row_says_of_its_message_what_its_columns_say(
+    spark: Any, broker: Broker, traffic: Traffic, topic: str
+) -> None:
+    frame = spark.sql(
+        "select cast('hello' as binary) as value, 'the key' as __key, cast('the order' as binary) as __orderingKey,"
+        " timestamp_millis(1600000000123) as __eventTime, map('a', '1', 'b', '2') as __messageProperties"
+    )
+    writing(frame, broker, topic=topic)
+    (message,) = traffic.read(topic)
+    assert message.data() == b"hello"
+    assert message.partition_key() == "the key"
+    assert message.ordering_key() == "the order"
+    assert message.event_timestamp() == 1_600_000_000_123
+    assert message.properties() == {"a": "1", "b": "2"}
+
+
+def test_a_key_of_bytes_that_read_as_text_is_that_text(
+    spark: Any, broker: Broker, traffic: Traffic, topic: str
+) -> None:
+    writing(spark.sql("select 'v' as value, cast('grün' as binary) as __key"), broker, topic=topic)
+    (message,) = traffic.read(topic)
+    assert message.partition_key() == "grün"
+
+
+def test_a_key_of_any_bytes_comes_back_as_these(spark: Any, broker: Broker, topic: str) -> None:
+    writing(spark.sql("select 'v' as value, x'ff00fe' as __key"), broker, topic=topic)
+    reader = spark.read.format("pulsar").option("service.url", broker.service_url).option("topic", topic)
+    assert [bytes(row["__key"]) for row in reader.load().collect()] == [b"\xff\x00\xfe"]
+
+
+def test_a_null_value_is_a_tombstone(spark: Any, broker: Broker, topic: str) -> None:
+    writing(
+        spark.sql("select cast(null as string) as value, 'k' as __key union all select '', 'k'"), broker, topic=topic
+    )
+    reader = spark.read.format("pulsar").option("service.url", broker.service_url).option("topic", topic)
+    found = [None if row["value"] is None else bytes(row["value"]) for row in reader.load().collect()]
+    assert sorted(found, key=str) == sorted([None, b""], key=str)
+
+
+def test_a_delivery_time_holds_a_message_back(spark: Any, broker: Broker, traffic: Traffic, topic: str) -> None:
+    due = int(time.time() * 1000) + 3_600_000
+    sql = f"select 'later' as value, {due}L as __deliverAt union all select 'now', null"
+    with traffic.subscribed(topic) as consumer:
+        writing(spark.sql(sql), broker, topic=topic)
+        assert consumer.receive(20_000).data() == b"now"
+        with pytest.raises(pulsar.Timeout):
+            consumer.receive(500)
+
+
+def test_rows_may_name_their_topics(spark: Any, broker: Broker, traffic: Traffic, topic: str) -> None:
+    frame = spark.range(100).selectExpr("cast(id as string) as value", f"concat('{topic}-', id % 3) as __topic")
+    writing(frame, broker)
+    for number in range(3):
+        assert sorted(map(int, traffic.texts(f"{topic}-{number}"))) == list(range(number, 100, 3))
+
+
+def test_what_was_read_can_be_written(spark: Any, broker: Broker, traffic: Traffic, topic: str) -> None:
+    traffic.send(topic, [f"{number}" for number in range(50)], per_batch=10, partition_key="k", properties={"a": "1"})
+    frame = spark.read.format("pulsar").option("service.url", broker.service_url).option("topic", topic).load()
+    writing(frame.drop("__topic"), broker, topic=f"{topic}-copy")
+    copies = traffic.read(f"{topic}-copy")
+    assert sorted(int(one.data()) for one in copies) == list(range(50))
+    assert {(one.partition_key(), one.properties()["a"]) for one in copies} == {("k", "1")}
+
+
+@pytest.mark.parametrize(
+    ("sql", "options", "says"),
+    [
+        ("select 1 as id", {"topic": "t"}, "no column value, but id"),
+        ("select 'v' as value, 1 as id", {"topic": "t"}, "no place for the column id"),
+        ("select 1 as value", {"topic": "t"}, "value is of type string or binary, not int"),
+        ("select 'v' as value", {}, "Give the option topic, or a column __topic"),
+        ("select 'v' as value", {"topic": "a//b"}, "is not the name of a topic"),
+        ("select 'v' as value", {"topic": "t", "pulsar.producer.compressionType": "LZ5"}, "takes one of NONE, LZ4"),
+        ("select 'v' as value", {"topic": "t", "pulsar.producer.batchingMaxMessage": 3}, "batching_max_messages"),
+        ("select 'v' as value", {"topic": "t", "startingOffsets": "earliest"}, "no option startingoffsets"),
+    ],
+)
+def test_what_cannot_be_written_is_refused_with_what_can(
+    spark: Any, embedded: Broker, sql: str, options: dict[str, Any], says: str
+) -> None:
+    with pytest.raises(Exception, match=says):
+        writing(spark.sql(sql), embedded, **options)
+
+
+def test_a_failed_send_fails_the_job_and_says_what_failed(spark: Any, broker: Broker, topic: str) -> None:
+    frame = spark.sql("select repeat('x', 6000000) as value")
+    with pytest.raises(Exception, match=f"(?s)1 of the messages that this task sent to {topic} .*MessageTooBig"):
+        writing(frame, broker, topic=topic)

@@ -1,0 +1,82 @@
+"""Idempotent writing: what is written again, is there once; and what that takes is asked for."""
+
+from typing import Any
+
+import pytest
+from exchange import until
+from subjects import Broker
+from traffic import Traffic
+
+
+def writing(frame: Any, broker: Broker, **options: Any) -> None:
+    writer = frame.write.format("pulsar").mode("append").option("service.url", broker.service_url)
+    for name, value in {"idempotent": "true", "admin.url": broker.admin.web_url, **options}.items():
+        writer = writer.option(name, str(value))
+    writer.save()
+
+
+@pytest.fixture
+def deduplicated(topic: str, broker: Broker) -> str:
+    """A topic of three partitions, whose broker removes duplicates."""
+    broker.admin.create_partitioned(topic, 3)
+    broker.admin.set_deduplication(topic, on=True)
+    for number in range(3):
+        assert until(lambda at=number: is_deduplicating(broker, f"{topic}-partition-{at}"))
+    return topic
+
+
+def is_deduplicating(broker: Broker, partition: str) -> bool:
+    broker.admin.json("GET", f"{partition.replace('://', '/')}/lastMessageId")  # loads it
+    return bool(broker.admin.stats(partition)["deduplicationStatus"] == "Enabled")
+
+
+def rows(spark: Any, first: int, last: int) -> Any:
+    return spark.range(first, last, 1, 2).selectExpr("id", "cast(id as string) as value")
+
+
+@pytest.mark.parametrize("key", [None, "value as __key"])
+def test_a_job_that_is_run_again_writes_nothing_twice(
+    spark: Any, broker: Broker, traffic: Traffic, deduplicated: str, key: str | None
+) -> None:
+    frame = rows(spark, 0, 5000).selectExpr("value", *([key] if key else []))
+    for _ in range(3):
+        writing(frame, broker, topic=deduplicated, writerName="job", rowsRepeatInOrder="true")
+    assert sorted(map(int, traffic.texts(deduplicated))) == list(range(5000))
+
+
+def test_a_job_that_failed_half_way_is_made_whole(
+    spark: Any, broker: Broker, traffic: Traffic, deduplicated: str
+) -> None:
+    options = {"topic": deduplicated, "writerName": "job", "rowsRepeatInOrder": "true"}
+    failing = rows(spark, 0, 20_000).selectExpr("if(id % 10000 = 7777, raise_error('half way'), value) as value")
+    with pytest.raises(Exception, match="half way"):
+        writing(failing, broker, **options)
+    writing(rows(spark, 0, 20_000).select("value"), broker, **options)
+    assert sorted(map(int, traffic.texts(deduplicated))) == list(range(20_000))
+
+
+def test_a_column_may_have_the_numbers(spark: Any, broker: Broker, traffic: Traffic, deduplicated: str) -> None:
+    options = {"topic": deduplicated, "writerName": "job", "sequenceColumn": "id"}
+    writing(rows(spark, 0, 3000), broker, **options)
+    writing(rows(spark, 0, 3000), broker, **options)
+    assert sorted(map(int, traffic.texts(deduplicated))) == list(range(3000))
+
+
+def test_numbers_that_do_not_rise_fail_the_task(spark: Any, broker: Broker, deduplicated: str) -> None:
+    frame = spark.sql("select 'a' as value, 2L as id union all select 'b', 1L").coalesce(1)
+    with pytest.raises(Exception, match="are to rise in each task, from 0 on, and 1 comes after 2"):
+        writing(frame, broker, topic=deduplicated, sequenceColumn="id")
+
+
+def test_what_idempotence_takes_is_asked_for(spark: Any, embedded: Broker, topic: str) -> None:
+    frame = rows(spark, 0, 1).select("value")
+    embedded.admin.create(topic)
+    for options, says in (
+        ({}, "say that yours do, by rowsRepeatInOrder=true, or name a column"),
+        ({"rowsRepeatInOrder": "true"}, f"rests on deduplication, which {topic} has not"),
+        ({"rowsRepeatInOrder": "true", "admin.url": ""}, "needs admin.url"),
+        ({"sequenceColumn": "id", "idempotent": "false"}, "sequenceColumn goes with idempotent=true"),
+        ({"rowsRepeatInOrder": "true", "pulsar.producer.producerName": "p"}, "chooses producer_name itself"),
+    ):
+        with pytest.raises(Exception, match=says):
+            writing(frame, embedded, topic=topic, **options)

@@ -1,0 +1,144 @@
+"""`foreachPartition(sink(...))`: rows, RDDs and batches of streams, by clients that workers keep."""
+
+import pickle
+from datetime import datetime, timezone
+from typing import Any
+
+import pytest
+from subjects import Broker
+from traffic import Traffic
+
+import pulsar_actors
+from pulsar_actors.spark import sink
+
+
+def test_every_row_is_a_message(spark: Any, broker: Broker, traffic: Traffic, topic: str) -> None:
+    frame = spark.range(5000).selectExpr("id", "cast(id as string) as value").repartition(4)
+    frame.foreachPartition(sink(service_url=broker.service_url, topic=topic, key="id"))
+    messages = traffic.read(topic)
+    assert sorted(int(one.data()) for one in messages) == list(range(5000))
+    assert all(one.partition_key() == one.data().decode() for one in messages)
+
+
+def test_what_is_said_of_a_message_is_a_column_or_a_function(
+    spark: Any, broker: Broker, traffic: Traffic, topic: str
+) -> None:
+    frame = spark.sql("select 7 as id, 'Ann' as name, timestamp_millis(1600000000123) as at")
+    to = sink(
+        service_url=broker.service_url,
+        topic=lambda row: f"{topic}-{row.id}",
+        value=lambda row: f"{row.name} is {row.id}",
+        key="name",
+        properties=lambda row: {"id": str(row.id)},
+        ordering_key="name",
+        event_time="at",
+        compression_type=pulsar_actors.CompressionType.LZ4,
+        operation_timeout_seconds=20,
+    )
+    frame.foreachPartition(to)
+    (message,) = traffic.read(f"{topic}-7")
+    assert message.data() == b"Ann is 7"
+    assert message.partition_key() == message.ordering_key() == "Ann"
+    assert message.properties() == {"id": "7"}
+    assert message.event_timestamp() == 1_600_000_000_123
+
+
+def test_the_name_of_an_expression_is_that_of_its_column(
+    spark: Any, broker: Broker, traffic: Traffic, topic: str
+) -> None:
+    frame = spark.sql("select upper('ann'), 'v' as value")
+    frame.foreachPartition(sink(service_url=broker.service_url, topic=topic, key="upper(ann)"))
+    (message,) = traffic.read(topic)
+    assert message.partition_key() == "ANN"
+
+
+def test_an_rdd_of_anything_is_sent_as_it_is(spark: Any, broker: Broker, traffic: Traffic, topic: str) -> None:
+    spark.sparkContext.parallelize(["a", b"b", bytearray(b"c")], 2).foreachPartition(
+        sink(service_url=broker.service_url, topic=topic)
+    )
+    spark.sparkContext.parallelize([("d", 1)], 1).foreachPartition(
+        sink(service_url=broker.service_url, topic=topic, value=lambda pair: pair[0])
+    )
+    assert sorted(traffic.texts(topic)) == ["a", "b", "c", "d"]
+
+
+def test_none_is_a_tombstone(spark: Any, broker: Broker, topic: str) -> None:
+    frame = spark.sql("select 'k' as id, cast(null as string) as value")
+    frame.foreachPartition(sink(service_url=broker.service_url, topic=topic, key="id"))
+    with pulsar_actors.Client(broker.service_url) as client:
+        reader = client.create_reader(topic, pulsar_actors.MessageId.earliest)
+        assert reader.read_next(20_000).has_null_value()
+
+
+def test_it_works_inside_foreach_batch(
+    spark: Any, broker: Broker, traffic: Traffic, topic: str, checkpoint: str
+) -> None:
+    traffic.send(topic, [f"{number}" for number in range(100)])
+    url, out = broker.service_url, f"{topic}-out"
+
+    def each(frame: Any, batch: int) -> None:
+        frame.foreachPartition(sink(service_url=url, topic=out, key="value"))
+
+    query = (
+        spark.readStream.format("pulsar")
+        .option("service.url", url)
+        .option("topic", topic)
+        .option("startingOffsets", "earliest")
+        .option("subscriptionPrefix", "each")
+        .load()
+        .writeStream.foreachBatch(each)
+        .option("checkpointLocation", checkpoint)
+        .trigger(availableNow=True)
+        .start()
+    )
+    assert query.awaitTermination(120)
+    assert sorted(map(int, traffic.texts(out))) == list(range(100))
+
+
+def test_tasks_share_the_client_and_the_producer_of_their_worker(
+    spark: Any, broker: Broker, traffic: Traffic, topic: str
+) -> None:
+    frame = spark.range(80).selectExpr("cast(id as string) as value").repartition(16)
+    for _ in range(3):
+        frame.foreachPartition(sink(service_url=broker.service_url, topic=topic))
+    assert len({message.producer_name() for message in traffic.read(topic)}) <= 2
+
+
+def test_a_sink_pickles_and_does_not_tell_its_secrets() -> None:
+    token = pulsar_actors.AuthenticationToken("the-secret")
+    made = sink(service_url="pulsar://localhost", topic="t", key="id", authentication=token)
+    assert "the-secret" not in repr(made) + repr(vars(pickle.loads(pickle.dumps(made))))  # noqa: S301 - our own
+
+
+@pytest.mark.parametrize(
+    ("arguments", "says"),
+    [
+        ({"topic": "t", "compresion_type": 1}, "sink.. takes no compresion_type: the nearest is compression_type"),
+        ({"topic": "t", "key": 7}, "key takes the name of a column or a function of the row, got"),
+        ({"topic": "a//b"}, "is not the name of a topic"),
+        ({"topic": "t", "batching_max_messages": 0}, "batching_max_messages takes a whole number"),
+        ({"topic": "t", "service_url": "localhost"}, "a service URL begins with"),
+    ],
+)
+def test_a_wrong_argument_is_refused_on_the_driver(arguments: dict[str, Any], says: str) -> None:
+    with pytest.raises(pulsar_actors.InvalidArgument, match=says):
+        sink(**{"service_url": "pulsar://localhost", **arguments})
+
+
+@pytest.mark.parametrize(
+    ("arguments", "says"),
+    [
+        ({"key": "nobody", "value": lambda row: "v"}, "no column nobody in a row of id, at"),
+        ({}, "no column value in a row of id, at"),
+        ({"value": "id"}, "the value of a message is bytes or text, not int"),
+        ({"value": lambda row: "v", "event_time": "id", "key": lambda row: 1.5}, "a key is text or bytes, not float"),
+        ({"value": lambda row: "v", "properties": lambda row: {"a": 1}}, "properties are text by name"),
+        ({"value": lambda row: 1 / 0}, "ZeroDivisionError"),
+    ],
+)
+def test_a_row_that_cannot_be_sent_fails_its_task(
+    spark: Any, embedded: Broker, topic: str, arguments: dict[str, Any], says: str
+) -> None:
+    frame = spark.createDataFrame([(1, datetime.now(timezone.utc))], "id int, at timestamp")
+    with pytest.raises(Exception, match=f"(?s){says}"):
+        frame.foreachPartition(sink(service_url=embedded.service_url, topic=topic, **arguments))

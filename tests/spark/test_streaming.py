@@ -1,0 +1,141 @@
+"""`spark.readStream` and `df.writeStream`: nothing twice and nothing left out, from one checkpoint to the next."""
+
+import json
+import uuid
+from pathlib import Path
+from typing import Any
+
+import pytest
+from subjects import Broker
+from traffic import Traffic
+
+from pulsar_actors.spark.admission import IS_TOLD
+
+NUMBERS = [f"{number}" for number in range(100)]
+
+
+class Stream:
+    """A query that reads a topic, and keeps what it has read, batch by batch."""
+
+    def __init__(self, spark: Any, broker: Broker, checkpoint: str, **options: Any) -> None:
+        self._spark = spark
+        self._checkpoint = checkpoint
+        named = {} if IS_TOLD else {"subscriptionPrefix": f"spark-pulsar-{uuid.uuid4().hex[:8]}"}
+        self._options = {"service.url": broker.service_url, "startingOffsets": "earliest", **named, **options}
+        self.batches: list[list[str]] = []
+
+    def frame(self) -> Any:
+        reader = self._spark.readStream.format("pulsar")
+        for name, value in self._options.items():
+            reader = reader.option(name.replace("__", "."), str(value))
+        return reader.schema("value string, __topic string").load()
+
+    def start(self, **trigger: Any) -> Any:
+        writer = self.frame().writeStream.foreachBatch(self._keep).option("checkpointLocation", self._checkpoint)
+        return writer.trigger(**trigger).start() if trigger else writer.start()
+
+    def run(self) -> Any:
+        """Read what there is, and end."""
+        query = self.start(availableNow=True)
+        assert query.awaitTermination(120), "the query does not end"
+        assert query.exception() is None
+        return query
+
+    def _keep(self, frame: Any, batch: int) -> None:
+        self.batches.append([row["value"] for row in frame.collect()])
+
+    @property
+    def texts(self) -> list[str]:
+        return sorted((text for batch in self.batches for text in batch), key=int)
+
+
+@pytest.mark.parametrize("per_batch", [0, 7])
+def test_a_query_that_goes_on_from_its_checkpoint_repeats_and_skips_nothing(  # noqa: PLR0913 - fixtures
+    spark: Any, broker: Broker, traffic: Traffic, partitioned: str, checkpoint: str, per_batch: int
+) -> None:
+    stream = Stream(spark, broker, checkpoint, topic=partitioned)
+    for start in range(0, 100, 25):
+        traffic.send(partitioned, NUMBERS[start : start + 25], per_batch=per_batch)
+        stream.run()
+    assert stream.texts == NUMBERS
+    stream.run()
+    assert stream.texts == NUMBERS
+
+
+def test_a_query_begins_with_what_comes_unless_it_is_told_otherwise(
+    spark: Any, broker: Broker, traffic: Traffic, topic: str, checkpoint: str
+) -> None:
+    traffic.send(topic, NUMBERS[:50], per_batch=7)
+    stream = Stream(spark, broker, checkpoint, topic=topic, startingOffsets="latest")
+    stream.run()
+    traffic.send(topic, NUMBERS[50:], per_batch=7)
+    stream.run()
+    assert stream.texts == NUMBERS[50:]
+
+
+def test_a_partition_that_is_added_is_read_from_its_first_message_on(
+    spark: Any, broker: Broker, traffic: Traffic, partitioned: str, checkpoint: str
+) -> None:
+    stream = Stream(spark, broker, checkpoint, topic=partitioned)
+    traffic.send(partitioned, NUMBERS[:30])
+    stream.run()
+    broker.admin.grow(partitioned, 5)
+    traffic.send(f"{partitioned}-partition-4", NUMBERS[30:])
+    stream.run()
+    assert stream.texts == NUMBERS
+
+
+def test_the_backlog_is_released_as_batches_are_committed(
+    spark: Any, broker: Broker, traffic: Traffic, topic: str, checkpoint: str
+) -> None:
+    stream = Stream(spark, broker, checkpoint, topic=topic)
+    traffic.send(topic, NUMBERS[:50])
+    stream.run()
+    (subscription,) = broker.admin.stats(topic)["subscriptions"]
+    assert subscription.startswith("spark-pulsar-")
+    traffic.send(topic, NUMBERS[50:])
+    stream.run()
+    stream.run()
+    assert list(broker.admin.stats(topic)["subscriptions"]) == [subscription]
+    assert broker.admin.stats(topic)["subscriptions"][subscription]["msgBacklog"] == 0
+
+
+def test_offsets_are_json_that_can_be_read(
+    spark: Any, broker: Broker, traffic: Traffic, topic: str, checkpoint: str
+) -> None:
+    ids = traffic.send(topic, NUMBERS[:10])
+    progress = Stream(spark, broker, checkpoint, topic=topic).run().lastProgress
+    (end,) = {json.dumps(source["endOffset"]["positions"]) for source in json.loads(progress.json)["sources"]}
+    assert json.loads(end) == {topic: f"{ids[-1].ledger_id()}:{ids[-1].entry_id() + 1}"}
+
+
+@pytest.mark.skipif(not IS_TOLD, reason="PySpark 4.1 tells a stream of no limits")
+def test_a_batch_takes_no_more_than_it_may(
+    spark: Any, broker: Broker, traffic: Traffic, partitioned: str, checkpoint: str
+) -> None:
+    traffic.send(partitioned, NUMBERS)
+    limits = {"maxOffsetsPerTrigger": 20, "admin.url": broker.admin.web_url}
+    stream = Stream(spark, broker, checkpoint, topic=partitioned, **limits)
+    stream.run()
+    assert stream.texts == NUMBERS
+    assert max(map(len, stream.batches)) <= 20
+    assert len(stream.batches) in range(5, 10)
+
+
+def test_a_pipeline_of_two_topics_has_every_row(
+    spark: Any, broker: Broker, traffic: Traffic, topic: str, tmp_path: Path
+) -> None:
+    traffic.send(topic, NUMBERS, per_batch=7)
+    frame = Stream(spark, broker, "", topic=topic).frame().selectExpr("concat(value, '0') as value", "value as __key")
+    query = (
+        frame.writeStream.format("pulsar")
+        .option("service.url", broker.service_url)
+        .option("topic", f"{topic}-out")
+        .option("checkpointLocation", str(tmp_path / "checkpoint"))
+        .trigger(availableNow=True)
+        .start()
+    )
+    assert query.awaitTermination(120)
+    assert query.exception() is None
+    found = {message.partition_key(): message.data().decode() for message in traffic.read(f"{topic}-out")}
+    assert found == {number: f"{number}0" for number in NUMBERS}

@@ -1,0 +1,55 @@
+"""The other side of Spark's tests: the official client, which sends what Spark reads, and reads what it wrote."""
+
+from contextlib import closing
+from types import TracebackType
+from typing import Any
+
+import pulsar
+
+
+class Traffic:
+    """One client of a broker."""
+
+    def __init__(self, service_url: str) -> None:
+        self._client = pulsar.Client(service_url, logger=pulsar.FileLogger(pulsar.LoggerLevel.Error, "/dev/null"))
+
+    def send(self, topic: str, contents: list[str], *, per_batch: int = 0, **options: Any) -> list[Any]:
+        """Send texts, so many in each batch, or each by itself; give their ids."""
+        batching = {
+            "batching_enabled": per_batch > 0,
+            "batching_max_messages": per_batch or 1000,
+            "batching_max_publish_delay_ms": 10_000,
+        }
+        producer = self._client.create_producer(topic, block_if_queue_full=True, **batching)
+        ids: list[Any] = []
+        for content in contents:
+            producer.send_async(content.encode(), lambda result, one: ids.append((result, one)), **options)
+        producer.flush()
+        producer.close()
+        assert [result for result, _ in ids] == [pulsar.Result.Ok] * len(contents)
+        return [one for _, one in ids]
+
+    def read(self, topic: str) -> list[Any]:
+        """Read all that there is."""
+        reader = self._client.create_reader(topic, pulsar.MessageId.earliest)
+        messages: list[Any] = []
+        while reader.has_message_available():
+            messages.append(reader.read_next(20_000))
+        reader.close()
+        return messages
+
+    def texts(self, topic: str) -> list[str]:
+        """Read the texts."""
+        return [message.data().decode() for message in self.read(topic)]
+
+    def subscribed(self, topic: str) -> Any:
+        """Subscribe, sharing the messages; to be used in a `with`."""
+        return closing(self._client.subscribe(topic, "traffic", consumer_type=pulsar.ConsumerType.Shared))
+
+    def __enter__(self) -> "Traffic":
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        self._client.close()
