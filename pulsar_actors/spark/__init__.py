@@ -5,6 +5,11 @@ keeps its offsets; and in the workers, which read and write. Readers, writers an
 between these; clients stay where they were made.
 """
 
+from importlib.util import find_spec
+
+if find_spec("pyspark") is None or find_spec("pyarrow") is None:
+    raise ImportError("pulsar_actors.spark needs PySpark and PyArrow: pip install 'pulsar-actors[spark]'")
+
 from pulsar_actors.spark.data_source import PulsarDataSource
 from pulsar_actors.spark.sink import sink
 

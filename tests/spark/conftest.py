@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import pulsar
 import pytest
 from admin import Admin
 from jars import Unavailable
@@ -15,6 +16,7 @@ from standalone import Standalone
 from subjects import USERS_ADMIN_URL, USERS_URL, Broker
 from traffic import Traffic
 
+import pulsar_actors
 from pulsar_actors.broker.embedded import EmbeddedBroker
 
 _numbers = itertools.count()
@@ -32,12 +34,12 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 @pytest.fixture(scope="session")
 def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
-    """A session with two workers."""
+    """A session with two workers, that tries a task twice."""
     sql = pytest.importorskip("pyspark.sql")
     os.environ["PYSPARK_PYTHON"] = sys.executable
     os.environ["SPARK_LOCAL_IP"] = "127.0.0.1"
     builder = (
-        sql.SparkSession.builder.master("local[2]")
+        sql.SparkSession.builder.master("local[2,2]")
         .config("spark.ui.enabled", "false")
         .config("spark.sql.shuffle.partitions", "2")
         .config("spark.driver.host", "127.0.0.1")
@@ -93,9 +95,10 @@ def partitioned(topic: str, broker: Broker) -> str:
 
 
 @pytest.fixture
-def traffic(broker: Broker) -> Iterator[Traffic]:
+def traffic(request: pytest.FixtureRequest, broker: Broker) -> Iterator[Traffic]:
     """What another client sends and reads."""
-    with Traffic(broker.service_url) as traffic:
+    module = pulsar if "apache" in request.node.callspec.id else pulsar_actors
+    with Traffic(broker.service_url, module) as traffic:
         yield traffic
 
 

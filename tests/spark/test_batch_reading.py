@@ -48,7 +48,7 @@ def test_a_row_has_all_that_is_said_of_a_message(spark: Any, broker: Broker, tra
     assert bytes(row["value"]) == b"hello"
     assert bytes(row["__key"]) == b"the key"
     assert row["__topic"] == topic
-    assert pulsar.MessageId.deserialize(bytes(row["__messageId"])) == sent
+    assert str(pulsar.MessageId.deserialize(bytes(row["__messageId"]))) == str(sent)
     assert abs((row["__publishTime"].astimezone(timezone.utc) - before).total_seconds()) < 60
     assert row["__eventTime"].timestamp() == 1_600_000_000.123
     assert row["__messageProperties"] == {"a": "1", "b": "2"}

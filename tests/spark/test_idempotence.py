@@ -3,9 +3,8 @@
 from typing import Any
 
 import pytest
-from exchange import until
 from subjects import Broker
-from traffic import Traffic
+from traffic import Traffic, until
 
 
 def writing(frame: Any, broker: Broker, **options: Any) -> None:

@@ -1,17 +1,35 @@
-"""The other side of Spark's tests: the official client, which sends what Spark reads, and reads what it wrote."""
+"""The other side of Spark's tests, which sends what Spark reads, and reads what it wrote.
 
+With the real broker that is the official client. With the one in memory it is ours: that one meets the oldest of
+everything, and the oldest official client crashes now and then, and this process with it.
+"""
+
+import time
+from collections.abc import Callable
 from contextlib import closing
 from types import TracebackType
 from typing import Any
 
-import pulsar
+import pulsar_actors
+
+PATIENCE = 120.0
+
+
+def until(true: Callable[[], Any]) -> Any:
+    """Wait for something that nobody announces, and give it: Spark takes its time, the more so on a busy machine."""
+    deadline = time.monotonic() + PATIENCE
+    while not (found := true()):
+        assert time.monotonic() < deadline, "it did not happen in time"
+        time.sleep(0.02)
+    return found
 
 
 class Traffic:
     """One client of a broker."""
 
-    def __init__(self, service_url: str) -> None:
-        self._client = pulsar.Client(service_url, logger=pulsar.FileLogger(pulsar.LoggerLevel.Error, "/dev/null"))
+    def __init__(self, service_url: str, module: Any = pulsar_actors) -> None:
+        self._module = module
+        self._client = module.Client(service_url, logger=module.FileLogger(module.LoggerLevel.Error, "/dev/null"))
 
     def send(self, topic: str, contents: list[str], *, per_batch: int = 0, **options: Any) -> list[Any]:
         """Send texts, so many in each batch, or each by itself; give their ids."""
@@ -26,12 +44,12 @@ class Traffic:
             producer.send_async(content.encode(), lambda result, one: ids.append((result, one)), **options)
         producer.flush()
         producer.close()
-        assert [result for result, _ in ids] == [pulsar.Result.Ok] * len(contents)
+        assert [result for result, _ in ids] == [self._module.Result.Ok] * len(contents)
         return [one for _, one in ids]
 
     def read(self, topic: str) -> list[Any]:
         """Read all that there is."""
-        reader = self._client.create_reader(topic, pulsar.MessageId.earliest)
+        reader = self._client.create_reader(topic, self._module.MessageId.earliest)
         messages: list[Any] = []
         while reader.has_message_available():
             messages.append(reader.read_next(20_000))
@@ -44,7 +62,7 @@ class Traffic:
 
     def subscribed(self, topic: str) -> Any:
         """Subscribe, sharing the messages; to be used in a `with`."""
-        return closing(self._client.subscribe(topic, "traffic", consumer_type=pulsar.ConsumerType.Shared))
+        return closing(self._client.subscribe(topic, "traffic", consumer_type=self._module.ConsumerType.Shared))
 
     def __enter__(self) -> "Traffic":
         return self

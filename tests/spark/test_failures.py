@@ -1,0 +1,156 @@
+"""What goes wrong in the middle: workers that die, jobs that are cancelled, drivers that begin again."""
+
+import contextlib
+import os
+import signal
+import threading
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from subjects import Broker
+from traffic import Traffic, until
+
+from pulsar_actors.spark import sink
+
+ROWS = 1_000_000
+ENDLESS = 1_000_000_000
+
+
+def workers_of(spark: Any) -> list[int]:
+    """The Python processes that run tasks, each a child of one of Spark's daemons."""
+    parents: dict[int, int] = {}
+    daemons: set[int] = set()
+    for entry in Path("/proc").iterdir():
+        if entry.name.isdigit():
+            with contextlib.suppress(OSError):
+                stat = (entry / "stat").read_text().rpartition(")")[2].split()
+                parents[int(entry.name)] = int(stat[1])
+                if b"pyspark.daemon" in (entry / "cmdline").read_bytes():
+                    daemons.add(int(entry.name))
+    ours = {os.getpid()}
+    while found := {child for child, parent in parents.items() if parent in ours} - ours:
+        ours |= found
+    return [child for child, parent in parents.items() if child in ours and parent in daemons]
+
+
+@contextlib.contextmanager
+def running(job: Any) -> Iterator[list[BaseException]]:
+    """Run something beside the test, and wait for its end."""
+    raised: list[BaseException] = []
+
+    def run() -> None:
+        try:
+            job()
+        except BaseException as error:  # noqa: BLE001 - it is what came of it
+            raised.append(error)
+
+    thread = threading.Thread(target=run)
+    thread.start()
+    try:
+        yield raised
+    finally:
+        thread.join(120)
+        assert not thread.is_alive(), "the job does not end"
+
+
+def stored(broker: Broker, topic: str) -> int:
+    """How many messages a topic was sent; none, if nobody has made it yet."""
+    with contextlib.suppress(Exception):
+        return int(broker.admin.stats(topic)["msgInCounter"])
+    return 0
+
+
+def numbers(spark: Any, count: int) -> Any:
+    return spark.range(0, count, 1, 2).selectExpr("cast(id as string) as value")
+
+
+def failed_tasks(spark: Any, group: str) -> int:
+    """How many tasks have failed of the jobs of a group."""
+    tracker = spark.sparkContext.statusTracker()
+    jobs = [tracker.getJobInfo(job) for job in tracker.getJobIdsForGroup(group)]
+    stages = [tracker.getStageInfo(stage) for job in jobs if job for stage in job.stageIds]
+    return sum(stage.numFailedTasks for stage in stages if stage)
+
+
+def by_format(frame: Any, broker: Broker, topic: str) -> None:
+    frame.sparkSession.createDataFrame([], "a int")  # makes the session active in this thread: see docs/spark.md
+    frame.write.format("pulsar").mode("append").option("service.url", broker.service_url).option("topic", topic).save()
+
+
+def by_sink(frame: Any, broker: Broker, topic: str) -> None:
+    frame.foreachPartition(sink(service_url=broker.service_url, topic=topic))
+
+
+@pytest.mark.parametrize("write", [by_format, by_sink])
+def test_no_row_is_lost_when_a_worker_dies(
+    spark: Any, broker: Broker, traffic: Traffic, topic: str, write: Any
+) -> None:
+    broker.admin.create(topic)
+
+    def job() -> None:
+        spark.sparkContext.setJobGroup(topic, "")
+        write(numbers(spark, ROWS), broker, topic)
+
+    with running(job) as raised:
+        until(lambda: stored(broker, topic) > 1000)
+        for worker in workers_of(spark):
+            os.kill(worker, signal.SIGKILL)
+    assert raised == []
+    assert failed_tasks(spark, topic) > 0
+    found = traffic.texts(topic)
+    assert sorted(set(map(int, found))) == list(range(ROWS))
+    assert len(found) < 3 * ROWS
+
+
+@pytest.mark.parametrize("write", [by_format, by_sink])
+def test_a_job_that_is_cancelled_sends_no_more(spark: Any, broker: Broker, topic: str, write: Any) -> None:
+    broker.admin.create(topic)
+
+    def job() -> None:
+        spark.sparkContext.setJobGroup(topic, "", interruptOnCancel=True)
+        write(numbers(spark, ENDLESS), broker, topic)
+
+    with running(job) as raised:
+        until(lambda: stored(broker, topic) > 1000)
+        spark.sparkContext.cancelJobGroup(topic)
+    assert len(raised) == 1
+    until(lambda: not broker.admin.stats(topic)["publishers"])
+    assert 1000 < stored(broker, topic) < ENDLESS
+
+
+def test_a_batch_that_was_committed_and_is_run_again_comes_twice_unless_that_is_refused(
+    spark: Any, broker: Broker, traffic: Traffic, topic: str, tmp_path: Path
+) -> None:
+    traffic.send(topic, [f"{number}" for number in range(500)], per_batch=7)
+    safe, plain = f"{topic}-safe", f"{topic}-plain"
+    broker.admin.create(safe)
+    broker.admin.set_deduplication(safe, on=True)
+    until(lambda: broker.admin.is_deduplicating(safe))
+    idempotent = {"idempotent": "true", "rowsRepeatInOrder": "true", "admin.url": broker.admin.web_url}
+    for out, options in ((plain, {}), (safe, idempotent)):
+        checkpoint = tmp_path / out.rpartition("/")[2]
+        for _ in range(2):
+            copy(spark, topic, checkpoint, {"service.url": broker.service_url, "topic": out, **options})
+            forget_last_commit(checkpoint / "commits")
+    assert sorted(map(int, traffic.texts(safe))) == list(range(500))
+    assert sorted(map(int, traffic.texts(plain))) == sorted([*range(500), *range(500)])
+
+
+def forget_last_commit(commits: Path) -> None:
+    """Have a query that goes on believe that its last batch was not finished."""
+    last = max(int(path.name) for path in commits.iterdir() if path.name.isdigit())
+    (commits / str(last)).unlink()
+    (commits / f".{last}.crc").unlink(missing_ok=True)
+
+
+def copy(spark: Any, topic: str, checkpoint: Path, options: dict[str, str]) -> None:
+    reader = spark.readStream.format("pulsar").option("service.url", options["service.url"]).option("topic", topic)
+    reader = reader.option("startingOffsets", "earliest").option("subscriptionPrefix", checkpoint.name)
+    writer = reader.load().select("value").writeStream.format("pulsar")
+    for name, value in {**options, "checkpointLocation": str(checkpoint)}.items():
+        writer = writer.option(name, value)
+    query = writer.trigger(availableNow=True).start()
+    assert query.awaitTermination(120)
+    assert query.exception() is None
