@@ -258,7 +258,9 @@ class Deliveries(Acknowledging):
 
     def sought_while_bound(self, target: MessageId | int) -> Effects:
         """Begin anew, on the same binding."""
-        return [*self.sought(target), *self._flow(self.ledgers.permits.cleared(self.generation))]
+        sought = self.sought(target)
+        self.ledgers.start.stays_bound()
+        return [*sought, *self._flow(self.ledgers.permits.cleared(self.generation))]
 
     def _entries(self, message_ids: Iterable[MessageId]) -> Iterator[EntryKey]:
         return (entry for one in message_ids for entry in self.ledgers.chunks.chunks_of(one))

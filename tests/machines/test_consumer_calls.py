@@ -328,6 +328,15 @@ def test_a_seek_to_a_time_is_where_a_reader_subscribes_again() -> None:
     assert ask.command.start_message_rollback_duration_sec == 5
 
 
+def test_a_seek_to_a_time_that_ended_no_consumer_names_the_time_when_something_else_does() -> None:
+    driven = ready(start=StartPosition(EARLIEST, durable=False))
+    driven.tell(Seek("x", NOW_MS - 5000))
+    driven.tell(SeekAnswered(driven.attempt), Detached(driven.connection, LOST))
+    driven.fire(RetryDue)
+    (ask,) = driven.attach()
+    assert ask.command.start_message_rollback_duration_sec == 5
+
+
 def test_receipts_that_a_seek_makes_void_end_their_callers() -> None:
     driven = seeking(receipts=True)
     acknowledge(driven, plain(6), token="void")

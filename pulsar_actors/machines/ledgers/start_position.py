@@ -107,6 +107,10 @@ class StartPosition:
         self._time_ms = publish_time_ms
         self._is_set = True
 
+    def stays_bound(self) -> None:
+        """Hear that a seek has ended no consumer: when one ends, it will not be for this."""
+        self._is_set = False
+
     @property
     def is_adrift(self) -> bool:
         """Hold for the end of the topic, while nobody knows which entry that was."""
@@ -124,6 +128,7 @@ class StartPosition:
             return StartAt(None)
         self._moved_back = False
         if self._opened is not None:
+            self._is_set = False
             self._message_id = MessageId(self._opened.ledger_id, self._opened.entry_id, self._opened.partition)
             self._inclusive = False
             self._time_ms = None

@@ -112,6 +112,14 @@ def test_a_seek_to_a_time_goes_back_that_far() -> None:
     assert position.subscribe(99_000) == StartAt(at(6))
 
 
+def test_what_was_opened_since_a_seek_to_a_time_is_where_to_go_on_however_the_seek_ended() -> None:
+    position = reader(at(5))
+    position.sought_time(10_000)
+    position.opened(at(6))
+    assert position.subscribe(12_500) == StartAt(at(6))
+    assert position.subscribe(12_500) == StartAt(at(6))
+
+
 def test_an_inclusive_start_at_a_chunked_message_begins_with_its_first_chunk() -> None:
     chunked = MessageId(1, 9, first_chunk=at(4))
     assert reader(chunked, inclusive=True).subscribe(0) == StartAt(MessageId(1, 4, -1, 0))
