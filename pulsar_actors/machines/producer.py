@@ -15,6 +15,7 @@ gets its receipts while the answer is awaited, and fails only if it has none by 
 
 from collections.abc import Callable
 from enum import Enum, unique
+from itertools import dropwhile
 from typing import Any, Final, NamedTuple
 
 from pulsar_actors.exceptions import BrokerRefusal, ConnectionLost, PulsarException, Timeout
@@ -161,6 +162,7 @@ ROWS: Final = (
     Row(Close,            ASKED,         CLOSING,       None,                  "abandon"),
     Row(Close,            CLOSE_PENDING, CLOSING,       None,                  "await_close"),
     Row(Close,            READY,         CLOSING,       None,                  "finish"),
+    Row(Persisted,        CLOSING,       INTERNAL,      "skips_the_head",      "pass_over"),
     Row(Persisted,        CLOSING,       INTERNAL,      None,                  "match_receipts"),
     Row(SendRefused,      CLOSING,       INTERNAL,      "names_nothing"),
     Row(SendRefused,      CLOSING,       INTERNAL,      None,                  "fail_one"),
@@ -300,6 +302,12 @@ class Producer(Binding, chart=CHART):
         """Send all again on a new connection, for this one has lost something."""
         sequence_id = signed(event.commands[0].sequence_id)
         return self._drop(ConnectionLost(f"a receipt for {sequence_id} came out of order"), now)
+
+    def pass_over(self, event: Persisted, now: float) -> Effects:
+        """Let go of the receipts that skip the head: it can be sent no more, and ends in doubt with the close."""
+        skips = self.pending.skips_head
+        rest = tuple(dropwhile(lambda each: skips(event.connection, signed(each.sequence_id)), event.commands))
+        return [HearRest(event._replace(commands=rest))] if rest else []
 
     def match_receipts(self, event: Persisted, now: float) -> Effects:
         """End the head of the queue as often as a receipt is for it, up to one that skips it."""

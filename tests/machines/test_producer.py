@@ -692,6 +692,21 @@ def test_of_receipts_that_come_together_those_before_one_that_skips_the_head_cou
     assert stage.machine.state is State.WAITING
 
 
+def test_while_it_closes_receipts_that_skip_the_head_are_passed_over_and_those_behind_them_count() -> None:
+    stage = ready()
+    stage.publish("a", "b", "c", "d")
+    stage.tell(Close())
+    *ended, skipping = stage.receipts(0, 2, 3, 1)
+    assert tokens(ended) == ["a"]
+    [rest] = stage.tell(skipping.event)
+    assert [command.sequence_id for command in rest.event.commands] == [1]
+    assert tokens(stage.tell(rest.event)) == ["b"]
+    assert stage.receipts(3) == []
+    effects = stage.tell(CloseAnswered(stage.attempt))
+    assert tokens(effects) == ["c", "d"]
+    assert errors(effects)[:2] == [OutcomeUnknown, OutcomeUnknown]
+
+
 def test_a_repeated_receipt_is_ignored() -> None:
     stage = ready()
     stage.publish("a", "b")

@@ -172,6 +172,7 @@ class AnyProducer(RuleBasedStateMachine):
             self.failure = ""
         for effect in self.machine.handle(event, self.now):
             if isinstance(effect, HearRest):
+                assert len(effect.event.commands) < len(event.commands), "receipts that are heard for ever"
                 self.tell(effect.event, alone=alone)
             else:
                 self.perform(effect)
@@ -528,6 +529,8 @@ FURTHER: dict[str, Callable[..., Any]] = {
 FAULTS = [
     fault(Persisted, State.READY, "match_receipts", {"does": "complete_twice"},
           "ended twice", "publish", "broker_stores"),
+    fault(Persisted, State.CLOSING, "pass_over", {"does": "match_receipts"},
+          "heard for ever", "publish", "close", "broker_stores"),
     fault(Publish, State.WAITING, "keep", {"does": "turn_away"},
           "ended out of turn", "publish", "lose_connection"),
     fault(Publish, State.CLOSED, "turn_away", {"does": "keep"},
