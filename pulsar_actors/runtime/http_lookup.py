@@ -73,8 +73,7 @@ class HttpLookup(NamedTuple):
         if self.address is not None:
             return [self.address]
         path = path_of(self.command)
-        hosts = ((f"[{host}]" if ":" in host else host, port) for host, port in self.service.hosts)
-        return [f"{self.service.scheme}://{host}:{port}{path}" for host, port in hosts]
+        return [f"{origin}{path}" for origin in self.service.origins]
 
     def _judge(self, url: str, answer: Answer, *, withheld: bool) -> Answered | Redirected:
         if answer.status == HTTPStatus.OK:

@@ -56,11 +56,6 @@ class Cluster:
         """Make a client of it."""
         return Client(**self._arguments)
 
-    @property
-    def service_url(self) -> str:
-        """The brokers' address."""
-        return str(self._arguments["service_url"])
-
     def __repr__(self) -> str:
         return "<Cluster>"
 

@@ -22,8 +22,10 @@ from pyspark import TaskContext
 from pulsar_actors.client.arguments import LONGEST_MS
 from pulsar_actors.client.enums import BatchingType, HashingScheme
 from pulsar_actors.client.message import Message
+from pulsar_actors.client.producing.producer_options import ProducerOptions
 from pulsar_actors.client.sets.message_router import key_hash_of
 from pulsar_actors.exceptions import InternalError, InvalidConfiguration, InvalidMessage
+from pulsar_actors.spark.shipment import USUAL
 
 __all__ = ["Idempotence", "InTurn", "Rising"]
 
@@ -49,6 +51,11 @@ class Idempotence(NamedTuple):
         for argument in ("producer_name", "initial_sequence_id", "batching_max_publish_delay_ms"):
             if argument in producer:
                 raise InvalidConfiguration(f"idempotent=true chooses {argument} itself: leave it out")
+        if cls._may_never_fill(producer):
+            raise InvalidConfiguration(
+                "idempotent=true waits until batches are full: have maxPendingMessages be twice batchingMaxMessages at "
+                "least"
+            )
         if producer.get("batching_type") is BatchingType.KeyBased:
             raise InvalidConfiguration("idempotent=true does not go with batches by key: these are cut by chance")
         if column is None and not repeats:
@@ -57,6 +64,12 @@ class Idempotence(NamedTuple):
                 "that yours do, by rowsRepeatInOrder=true, or name a column whose numbers rise, by sequenceColumn"
             )
         return cls(name, column)
+
+    @staticmethod
+    def _may_never_fill(producer: Mapping[str, Any]) -> bool:
+        """Tell whether a task could wait for room, and what it has left for a batch to be full."""
+        options = ProducerOptions(topic="any", **{**USUAL, **producer})
+        return 0 < options.max_pending_messages < 2 * options.batching_max_messages
 
     def arguments(self, job: str, producer: Mapping[str, Any]) -> dict[str, Any]:
         """Give what the producer of a task is made with."""

@@ -129,6 +129,8 @@ class SinkOptions:
         name = None if topic is None else TopicName.parse(topic)
         sink = cls(Cluster.of(texts), None if name is None else str(name), producer, _idempotence(texts, producer))
         if sink.idempotence is not None:
+            if sink.cluster.options().memory_limit_bytes:
+                raise InvalidConfiguration("idempotent=true waits until batches are full: leave out memoryLimitBytes")
             refuse_without_deduplication(sink.cluster, name)
         return sink
 

@@ -4,16 +4,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
 import pyarrow as pa
-from pyspark.sql.types import (
-    BinaryType,
-    DataType,
-    IntegerType,
-    LongType,
-    MapType,
-    StringType,
-    StructType,
-    TimestampType,
-)
+from pyspark.sql.types import StructType
 
 from pulsar_actors.exceptions import InvalidConfiguration, InvalidMessage
 from pulsar_actors.spark.arrow import Array, bytes_of, column, values_of
@@ -21,18 +12,19 @@ from pulsar_actors.spark.drafts import NOTHING, Traits, said_of
 
 __all__ = ["Outbound"]
 
-_BINARY, _TEXT, _LONG, _TIME = BinaryType(), StringType(), LongType(), TimestampType()
-_BYTES, _TIMES = (_TEXT, _BINARY), (_TIME, _LONG)
+_BYTES: Final = ("string", "binary")
+_TIMES: Final = ("timestamp", "bigint")
 
-_TAKES: Final[Mapping[str, tuple[DataType, ...]]] = {
+_TAKES: Final[Mapping[str, tuple[str, ...]]] = {
     "value": _BYTES,
     "__key": _BYTES,
-    "__topic": (_TEXT,),
+    "__topic": ("string",),
     "__orderingKey": _BYTES,
     "__eventTime": _TIMES,
     "__deliverAt": _TIMES,
-    "__messageProperties": (MapType(_TEXT, _TEXT),),
+    "__messageProperties": ("map<string,string>",),
 }
+"""By the names that Spark has for types, which are the same where nulls may be and where not."""
 _OF_THE_BROKER: Final = {"__messageId", "__publishTime", "__sequenceId", "__producerName", "__redeliveryCount"}
 """What a message that was read says of itself, and no message that is written: it is passed over."""
 
@@ -65,9 +57,9 @@ class Outbound:
                 raise InvalidConfiguration(
                     f"a message has no place for the column {field.name}: {hint}. The columns are {', '.join(_TAKES)}"
                 )
-            if takes is not None and not any(_is_like(field.dataType, one) for one in takes):
-                what = " or ".join(one.simpleString() for one in takes)
-                raise InvalidConfiguration(f"{field.name} is of type {what}, not {field.dataType.simpleString()}")
+            if takes is not None and field.dataType.simpleString() not in takes:
+                what = f"is of type {' or '.join(takes)}, not {field.dataType.simpleString()}"
+                raise InvalidConfiguration(f"{field.name} {what}")
         if topic is None and "__topic" not in names:
             raise InvalidConfiguration("where to? Give the option topic, or a column __topic")
         self._topic = topic
@@ -108,13 +100,8 @@ class Outbound:
 
 
 def _check_sequence(schema: StructType, name: str) -> None:
-    kinds = {field.name: field.dataType for field in schema.fields}
+    kinds = {field.name: field.dataType.simpleString() for field in schema.fields}
     if name not in kinds:
         raise InvalidConfiguration(f"sequenceColumn names {name}, and the rows have no such column")
-    if not isinstance(kinds[name], (IntegerType, LongType)):
-        raise InvalidConfiguration(f"{name} is to have whole numbers, not {kinds[name].simpleString()}")
-
-
-def _is_like(given: DataType, wanted: DataType) -> bool:
-    """Tell whether a type is that, be there nulls in it or not."""
-    return given.simpleString() == wanted.simpleString()
+    if kinds[name] not in {"int", "bigint"}:
+        raise InvalidConfiguration(f"{name} is to have whole numbers, not {kinds[name]}")

@@ -21,7 +21,7 @@ from pulsar_actors.exceptions import ProducerBusy, PulsarException
 from pulsar_actors.runtime.log import LOG
 from pulsar_actors.spark.cluster import Cluster, identity_of
 
-__all__ = ["POOL", "Kept", "Pool"]
+__all__ = ["POOL", "Kept", "Pool", "Recipe"]
 
 IDLE: Final = 60.0
 """Seconds after the last task, until a client is closed."""
@@ -34,6 +34,14 @@ BUSY: Final = 60.0
 PAUSE: Final = 0.25
 
 
+class Recipe:
+    """How the producers of a task are made: keyword arguments, and what is the same for the same."""
+
+    def __init__(self, arguments: Mapping[str, Any]) -> None:
+        self.arguments = arguments
+        self.identity = identity_of(sorted(arguments.items()))
+
+
 class Kept:
     """A client, and its producers: the ones used last stay."""
 
@@ -42,16 +50,16 @@ class Kept:
         self.users = 0
         self.idle_since = 0.0
         self.is_spoilt = False
-        self._producers: OrderedDict[str, Producer] = OrderedDict()
+        self._producers: OrderedDict[tuple[str, str], Producer] = OrderedDict()
         self._lock = threading.Lock()
 
-    def producer(self, topic: str, arguments: Mapping[str, Any]) -> Producer:
+    def producer(self, topic: str, recipe: Recipe) -> Producer:
         """Give the producer of a topic; one that was there before, if it was made alike."""
-        key = identity_of(topic, sorted(arguments.items()))
+        key = topic, recipe.identity
         with self._lock:
             producer = self._producers.pop(key, None)
             if producer is None or not producer.is_open:
-                producer = self._make(topic, arguments)
+                producer = self._make(topic, recipe.arguments)
             self._producers[key] = producer
             if len(self._producers) > MOST_PRODUCERS:
                 _, oldest = self._producers.popitem(last=False)

@@ -12,8 +12,8 @@ from typing import Final
 from pulsar_actors.client.consuming.reader import Reader, read_some
 from pulsar_actors.client.message import Message, parts_of
 from pulsar_actors.client.message_id import MessageId
-from pulsar_actors.exceptions import PulsarException, Timeout
-from pulsar_actors.runtime.log import LOG
+from pulsar_actors.exceptions import Timeout
+from pulsar_actors.spark.loss import lose
 from pulsar_actors.spark.options import ReadOptions
 from pulsar_actors.spark.pool import POOL
 from pulsar_actors.spark.position import EARLIEST, Position
@@ -102,10 +102,7 @@ class _Reading:
             )
 
     def _lose(self, what: str) -> None:
-        text = f"{self._span.topic} has lost messages, it seems: {what}"
-        if self._options.fails_on_loss:
-            raise PulsarException(f"{text}. To go on with what there is, set failOnDataLoss to false")
-        LOG.warning("%s", text)
+        lose(f"{self._span.topic} has lost messages, it seems: {what}", fails=self._options.fails_on_loss)
 
     def _late(self) -> Timeout:
         return Timeout(

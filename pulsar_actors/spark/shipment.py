@@ -10,7 +10,7 @@ from typing import Any, Final
 
 from pulsar_actors.client.producing.producer import Producer, door_of, failures_of
 from pulsar_actors.exceptions import PulsarException
-from pulsar_actors.spark.pool import Kept
+from pulsar_actors.spark.pool import Kept, Recipe
 
 __all__ = ["USUAL", "Shipment"]
 
@@ -27,14 +27,14 @@ class Shipment:
 
     def __init__(self, kept: Kept, arguments: Mapping[str, Any]) -> None:
         self._kept = kept
-        self._arguments = {**USUAL, **arguments}
+        self._recipe = Recipe({**USUAL, **arguments})
         self._failed_before: dict[Producer, int] = {}
         self.messages = 0
         self.size = 0
 
     def leave(self, topic: str, payloads: Sequence[bytes], places: Sequence[object]) -> None:
         """Leave messages for a topic, waiting for room where there is none. An error says that some have failed."""
-        producer = self._kept.producer(topic, self._arguments)
+        producer = self._kept.producer(topic, self._recipe)
         failed = failures_of(producer)
         if failed.number > self._failed_before.setdefault(producer, failed.number):
             self._raise(producer)

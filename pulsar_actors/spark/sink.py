@@ -18,7 +18,7 @@ from pulsar_actors.exceptions import InvalidArgument, InvalidMessage
 from pulsar_actors.spark.cluster import Cluster
 from pulsar_actors.spark.drafts import Traits, payload_of, said_of
 from pulsar_actors.spark.pool import POOL
-from pulsar_actors.spark.shipment import Shipment
+from pulsar_actors.spark.shipment import USUAL, Shipment
 from pulsar_actors.wire.topic_name import TopicName
 
 __all__ = ["PartitionSink", "sink"]
@@ -78,7 +78,7 @@ def sink(  # noqa: PLR0913 - what can be said of a message
             raise InvalidArgument(f"sink() takes no {name}: the nearest is {nearest}")
     for_client = {name: one for name, one in options.items() if name in _OF_CLIENT}
     for_producer = {name: one for name, one in options.items() if name in _OF_PRODUCER}
-    ProducerOptions(topic=topic if isinstance(topic, str) else "any", **for_producer)  # which checks them
+    ProducerOptions(topic=topic if isinstance(topic, str) else "any", **{**USUAL, **for_producer})  # which checks them
     selectors = {
         "key": key,
         "properties": properties,

@@ -5,7 +5,7 @@ that `admin.url` names, which may be several, and to no others.
 """
 
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from typing import Any, Final, cast
 from urllib.parse import urljoin
 
@@ -59,9 +59,9 @@ class Statistics:
 
     def _ask(self, topic: TopicName, what: str) -> dict[str, Any]:
         fault: ConnectError | None = None
-        for host in self._hosts():
+        for origin in self._service.origins:
             try:
-                answer = self._answer(f"{host}/admin/v2/{topic.rest_path}/{what}")
+                answer = self._answer(f"{origin}/admin/v2/{topic.rest_path}/{what}")
             except ConnectError as error:
                 fault = error
                 continue
@@ -73,10 +73,6 @@ class Statistics:
                 f"{hint if answer.status == UNAUTHORIZED else ''}"
             )
         raise PulsarException(f"the {what} of {topic} cannot be had at admin.url: {fault}") from fault
-
-    def _hosts(self) -> Iterator[str]:
-        for host, port in self._service.hosts:
-            yield f"{self._service.scheme}://{f'[{host}]' if ':' in host else host}:{port}"
 
     def _answer(self, url: str) -> Answer:
         """Ask, and follow where that leads."""

@@ -13,9 +13,8 @@ from typing import Any, Final
 
 from pyspark.sql.datasource import InputPartition
 
-from pulsar_actors.exceptions import PulsarException
-from pulsar_actors.runtime.log import LOG
 from pulsar_actors.spark.backlog import Backlog, Seen
+from pulsar_actors.spark.loss import lose
 from pulsar_actors.spark.offsets import Offsets
 from pulsar_actors.spark.options import DEFAULT_PREFIX, ReadOptions
 from pulsar_actors.spark.places import Latest
@@ -157,9 +156,7 @@ class StreamFront:
         return f"{options.prefix}-{secrets.token_hex(8)}"
 
     def _lose(self, what: str) -> None:
-        if self._options.fails_on_loss:
-            raise PulsarException(f"{what}. To go on with what there is, set failOnDataLoss to false")
-        LOG.warning("%s", what)
+        lose(what, fails=self._options.fails_on_loss)
 
     def _backlog_of(self, subscription: str) -> Backlog:
         if self._backlog is None:

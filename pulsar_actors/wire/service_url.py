@@ -68,9 +68,16 @@ class ServiceUrl(NamedTuple):
         """Whether topics are looked up over HTTP."""
         return self.scheme in {"http", "https"}
 
+    @property
+    def origins(self) -> tuple[str, ...]:
+        """The URL of each host by itself."""
+        return tuple(f"{self.scheme}://{host}" for host in self._written())
+
     def __str__(self) -> str:
-        hosts = ",".join(f"[{host}]:{port}" if ":" in host else f"{host}:{port}" for host, port in self.hosts)
-        return f"{self.scheme}://{hosts}"
+        return f"{self.scheme}://{','.join(self._written())}"
+
+    def _written(self) -> list[str]:
+        return [f"[{host}]:{port}" if ":" in host else f"{host}:{port}" for host, port in self.hosts]
 
 
 def _with_a_scheme(text: str) -> str:

@@ -75,6 +75,7 @@ def test_what_idempotence_takes_is_asked_for(spark: Any, embedded: Broker, topic
         ({"rowsRepeatInOrder": "true"}, f"rests on deduplication, which {topic} has not"),
         ({"rowsRepeatInOrder": "true", "admin.url": ""}, "needs admin.url"),
         ({"sequenceColumn": "id", "idempotent": "false"}, "sequenceColumn goes with idempotent=true"),
+        ({"rowsRepeatInOrder": "true", "pulsar.producer.maxPendingMessages": "1500"}, "until batches are full"),
         ({"rowsRepeatInOrder": "true", "pulsar.producer.producerName": "p"}, "chooses producer_name itself"),
     ):
         with pytest.raises(Exception, match=says):

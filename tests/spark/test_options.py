@@ -128,6 +128,11 @@ def test_secrets_are_in_no_text() -> None:
         (stream, {"pulsar__client__ioThreads": "many"}, "ioThreads takes a whole number, got 'many'|iothreads takes"),
         (stream, {"pulsar__client__io_threads": "1", "pulsar__client__numIoThreads": "2"}, "say the same: give one"),
         (sink, {"failOnDataLoss": "true"}, "there is no option failondataloss"),
+        (
+            sink,
+            {"idempotent": "true", "rowsRepeatInOrder": "true", "pulsar__client__memoryLimitBytes": "1000000"},
+            "leave out memoryLimitBytes",
+        ),
         (sink, {"rowsRepeatInOrder": "true"}, "rowsRepeatInOrder goes with idempotent=true"),
     ],
 )

@@ -10,7 +10,7 @@ from pulsar_actors.broker.embedded import EmbeddedBroker
 from pulsar_actors.exceptions import AlreadyClosed
 from pulsar_actors.spark import pool as pool_module
 from pulsar_actors.spark.cluster import Cluster
-from pulsar_actors.spark.pool import Kept, Pool
+from pulsar_actors.spark.pool import Kept, Pool, Recipe
 
 
 @pytest.fixture(scope="module")
@@ -45,7 +45,7 @@ def test_the_next_task_gets_the_same_client_and_the_same_producer(pool: Pool, ur
     found = []
     for _ in range(2):
         with pool.lend(Cluster({"service_url": url})) as kept:
-            found.append((kept, kept.producer("t", {}), kept.producer("t", {"batching_enabled": True})))
+            found.append((kept, kept.producer("t", Recipe({})), kept.producer("t", Recipe({"batching_enabled": True}))))
     assert found[0] == found[1]
     assert found[0][1] is not found[0][2]
 
@@ -61,7 +61,7 @@ def test_who_says_something_else_gets_another_client(pool: Pool, url: str) -> No
 def test_a_task_that_fails_leaves_a_client_that_nobody_gets_again(pool: Pool, url: str) -> None:
     cluster = Cluster({"service_url": url})
     with pool.lend(cluster) as first:
-        producer = first.producer("t", {"batching_enabled": True, "batching_max_publish_delay_ms": 600_000})
+        producer = first.producer("t", Recipe({"batching_enabled": True, "batching_max_publish_delay_ms": 600_000}))
         producer.send_async(b"is never sent", lambda *_: None)
         with pytest.raises(ZeroDivisionError):
             fail_with(pool, cluster, first)
@@ -103,9 +103,9 @@ def test_no_more_than_so_many_rest(pool: Pool, url: str, monkeypatch: pytest.Mon
 def test_the_producers_that_were_used_last_stay(pool: Pool, url: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(pool_module, "MOST_PRODUCERS", 2)
     with pool.lend(Cluster({"service_url": url})) as kept:
-        first, second = kept.producer("1", {}), kept.producer("2", {})
-        assert kept.producer("1", {}) is first
-        third = kept.producer("3", {})
+        first, second = kept.producer("1", Recipe({})), kept.producer("2", Recipe({}))
+        assert kept.producer("1", Recipe({})) is first
+        third = kept.producer("3", Recipe({}))
         assert [one.is_open for one in (first, second, third)] == [True, False, True]
 
 
@@ -114,4 +114,4 @@ def test_a_name_that_another_still_has_is_waited_for(pool: Pool, url: str) -> No
     with pool.lend(Cluster({"service_url": url})) as kept:
         other = kept.client.create_producer("named", **named)
         threading.Timer(0.3, other.close).start()
-        assert kept.producer("named", named).producer_name() == "the name"
+        assert kept.producer("named", Recipe(named)).producer_name() == "the name"
