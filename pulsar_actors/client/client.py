@@ -545,6 +545,9 @@ class Client(Closeable):
         start_message_id_inclusive: bool = False,
         crypto_failure_action: ConsumerCryptoFailureAction = ConsumerCryptoFailureAction.FAIL,
         *,
+        max_pending_chunked_message: int = 10,
+        auto_ack_oldest_chunked_message_on_queue_full: bool = False,
+        expire_time_of_incomplete_chunked_message_ms: int = 60000,
         interceptors: "Sequence[ReaderInterceptor]" = (),
     ) -> "Reader":
         """Make a reader of a topic, from a message on. It leaves no subscription behind.
@@ -573,6 +576,12 @@ class Client(Closeable):
             Begin with the `start_message_id` itself, and a `seek` likewise.
         crypto_failure_action = ConsumerCryptoFailureAction.FAIL
             Of end-to-end encryption, which this version does not have.
+        max_pending_chunked_message = 10
+            How many messages in pieces are put together at once; 0: any number.
+        auto_ack_oldest_chunked_message_on_queue_full = False
+            Of more than those, the oldest is given up; otherwise the newest waits, and is delivered again.
+        expire_time_of_incomplete_chunked_message_ms = 60000
+            After how many milliseconds a message in pieces is given up whose rest does not come; 0: never.
         interceptors = ()
             Objects that see, and may change, what is read.
         """
@@ -591,6 +600,9 @@ class Client(Closeable):
             crypto_key_reader=crypto_key_reader,
             start_message_id_inclusive=start_message_id_inclusive,
             crypto_failure_action=crypto_failure_action,
+            max_pending_chunked_message=max_pending_chunked_message,
+            auto_ack_oldest_chunked_message_on_queue_full=auto_ack_oldest_chunked_message_on_queue_full,
+            expire_time_of_incomplete_chunked_message_ms=expire_time_of_incomplete_chunked_message_ms,
             interceptors=interceptors,
         )
         self._closing.refuse("create_reader()")

@@ -11,6 +11,7 @@ from pulsar_actors.machines.entry_intake import Delivery, Incoming
 from pulsar_actors.machines.ledgers.ack_command import Token
 from pulsar_actors.machines.ledgers.entry_key import EntryKey
 from pulsar_actors.machines.ledgers.generations import Generation
+from pulsar_actors.machines.left_out import LeftOut
 from pulsar_actors.wire.message_id import MessageId
 from pulsar_actors.wire.PulsarApi_pb2 import (
     CommandAck,
@@ -360,6 +361,18 @@ class HandOver(NamedTuple):
     """Queue entries for the user."""
 
     entries: tuple[Delivery, ...]
+
+
+class NoteLeftOut(NamedTuple):
+    """Tell a reader what it is not given, before what comes behind it."""
+
+    left_out: tuple[LeftOut, ...]
+
+
+class NotePassed(NamedTuple):
+    """Tell a reader how far it is, where it is given nothing of that entry."""
+
+    entry: EntryKey
 
 
 class MarkEnd(NamedTuple):

@@ -29,6 +29,8 @@ from pulsar_actors.machines.consumer_events import (
     HandedOut,
     HandOver,
     MessagesArrived,
+    NoteLeftOut,
+    NotePassed,
     Refuse,
     Returned,
     SendToDeadLetters,
@@ -44,6 +46,7 @@ from pulsar_actors.machines.ledgers.entry_key import EntryKey, is_real
 from pulsar_actors.machines.ledgers.permits import MOST_PERMITS
 from pulsar_actors.machines.ledgers.redelivery import RedeliverAll
 from pulsar_actors.machines.ledgers.start_position import StartAt
+from pulsar_actors.machines.left_out import LeftOut
 from pulsar_actors.wire.batch import is_batch
 from pulsar_actors.wire.frames import message_limit
 from pulsar_actors.wire.ids import unsigned
@@ -116,7 +119,9 @@ class Deliveries(Acknowledging):
         permits = self.ledgers.permits
         permits.arrived(self.generation, intake.arrived)
         due = permits.returned(self.generation, intake.returned)
-        handed = [HandOver(tuple(intake.deliver))] if intake.deliver else []
+        handed: Effects = [HandOver(tuple(intake.deliver))] if intake.deliver else []
+        if self._reads:
+            handed = [*_left_out(intake), *handed, *_passed(intake)]
         dead = [SendToDeadLetters(tuple(intake.dead))] if intake.dead else []
         return [*handed, *dead, *self._judged(intake, now), *self._flow(due)]
 
@@ -277,3 +282,14 @@ class Deliveries(Acknowledging):
 
     def _tell(self, command: Message) -> Tell:
         return Tell(self.generation.connection, command)
+
+
+def _left_out(intake: Intake) -> Sequence[NoteLeftOut]:
+    left_out: list[LeftOut] = [*intake.corrupt, *intake.unfinished]
+    return [NoteLeftOut(tuple(left_out))] if left_out else []
+
+
+def _passed(intake: Intake) -> Sequence[NotePassed]:
+    """Say how far that was, where what is handed over does not show it."""
+    shown = intake.deliver[-1].message_id.position if intake.deliver else None
+    return [] if intake.passed is None or intake.passed == shown else [NotePassed(intake.passed)]

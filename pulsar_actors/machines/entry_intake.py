@@ -27,6 +27,7 @@ from pulsar_actors.machines.ledgers.dead_letters import DeadLetters
 from pulsar_actors.machines.ledgers.entry_key import EntryKey, is_real
 from pulsar_actors.machines.ledgers.redelivery import Redelivery
 from pulsar_actors.machines.ledgers.start_position import StartPosition
+from pulsar_actors.machines.left_out import Unfinished, Unreadable
 from pulsar_actors.wire.batch import is_batch
 from pulsar_actors.wire.compression import NONE
 from pulsar_actors.wire.entries import Entry, open_entry
@@ -66,22 +67,22 @@ class Delivery(NamedTuple):
 
 @dataclass(slots=True)
 class Intake:
-    """What came of the entries of one read; `arrived` and `returned` count permits."""
+    """What came of the entries of one read; `arrived` and `returned` count permits, `passed` is the last entry."""
 
     arrived: int = 0
     returned: int = 0
     deliver: list[Delivery] = field(default_factory=list[Delivery])
     dead: list[Delivery] = field(default_factory=list[Delivery])
     acknowledge: list[MessageId] = field(default_factory=list[MessageId])
-    corrupt: list[tuple[EntryKey, "ValidationError.ValueType"]] = field(
-        default_factory=list[tuple[EntryKey, "ValidationError.ValueType"]]
-    )
+    corrupt: list[Unreadable] = field(default_factory=list[Unreadable])
+    unfinished: list[Unfinished] = field(default_factory=list[Unfinished])
+    passed: EntryKey | None = None
 
     def refuse(self, entry: EntryKey, fault: "ValidationError.ValueType", permits: int) -> None:
         """Note an entry that is corrupt."""
         self.arrived += permits
         self.returned += permits
-        self.corrupt.append((entry, fault))
+        self.corrupt.append(Unreadable(entry, fault))
 
 
 class EntryIntake:
@@ -117,6 +118,10 @@ class EntryIntake:
     def _take_one(self, message: Incoming, intake: Intake, now: float, now_ms: int) -> None:
         command = message.command
         message_id = MessageId.entry_of(command.message_id)
+        epoch = command.consumer_epoch if command.HasField("consumer_epoch") else None
+        is_stale = self._redelivery.is_stale(epoch)
+        if not is_stale:
+            intake.passed = message_id.position
         try:
             entry = open_entry(message.entry)
         except EntryError as error:
@@ -130,10 +135,7 @@ class EntryIntake:
         sent = ack_set.delivered(command.ack_set, size) if is_batch(entry.metadata) else 1
         delivery = Delivery(message_id, entry, entry.payload, sent, command.redelivery_count)
         intake.arrived += delivery.messages
-        epoch = command.consumer_epoch if command.HasField("consumer_epoch") else None
-        if self._redelivery.is_stale(epoch) or (
-            self.leaves_out_acknowledged and self._ack_groups.is_acknowledged(message_id)
-        ):
+        if is_stale or (self.leaves_out_acknowledged and self._ack_groups.is_acknowledged(message_id)):
             intake.returned += delivery.messages
             return
         self._start.met(message_id.position)
@@ -184,17 +186,22 @@ class EntryIntake:
             delivery.entry.verify()
         except EntryError as fault:
             intake.returned += 1
-            intake.corrupt.append((delivery.message_id.position, fault.validation_error))
+            intake.corrupt.append(Unreadable(delivery.message_id.position, fault.validation_error))
             return
         self._redelivery.came(delivery.message_id.position)
-        outcome = self._chunks.add(_chunk(delivery, now_ms), now)
+        chunk = _chunk(delivery, now_ms)
+        outcome = self._chunks.add(chunk, now)
         for one in outcome.later:
             self._redelivery.set_aside(one.position, delivery.redelivery_count, now)
         intake.returned += outcome.permits
         intake.acknowledge += outcome.acknowledge
-        intake.corrupt += [(one.position, ValidationError.UncompressedSizeCorruption) for one in outcome.corrupt]
+        wrong_size = ValidationError.UncompressedSizeCorruption
+        intake.corrupt += [Unreadable(one.position, wrong_size) for one in outcome.corrupt]
         if outcome.whole is not None:
             self._take_put_together(delivery, outcome.whole, intake)
+        elif chunk.chunk_id + 1 == chunk.num_chunks and not outcome.corrupt:
+            published = delivery.entry.metadata.publish_time
+            intake.unfinished.append(Unfinished(chunk.message_id.position, chunk.uuid, published))
 
     def _take_put_together(self, last: Delivery, whole: Whole, intake: Intake) -> None:
         """Leave out what a reader has opened, and met again because another message began before it."""

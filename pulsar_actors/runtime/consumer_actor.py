@@ -32,6 +32,8 @@ from pulsar_actors.machines.consumer_events import (
     LastTold,
     MarkEnd,
     MessagesArrived,
+    NoteLeftOut,
+    NotePassed,
     NotTold,
     Opened,
     SeekAnswered,
@@ -207,6 +209,12 @@ class ConsumerActor(BindingActor[Consumer]):
         self._hand_off.add(effect.entries)
         self._wiring.arrived()
 
+    def _note_left_out(self, effect: NoteLeftOut) -> None:
+        self._hand_off.left_out.extend(effect.left_out)
+
+    def _note_passed(self, effect: NotePassed) -> None:
+        self._hand_off.passed = effect.entry
+
     def _mark_end(self, effect: MarkEnd) -> None:
         self._hand_off.mark_end()
         self._wiring.arrived()
@@ -265,6 +273,8 @@ class ConsumerActor(BindingActor[Consumer]):
         Tell: _tell_broker,
         ClearQueue: _clear_queue,
         HandOver: _hand_over,
+        NoteLeftOut: _note_left_out,
+        NotePassed: _note_passed,
         MarkEnd: _mark_end,
         ActiveChange: _change_activity,
         WantedAgain: _tell_what_is_wanted_again,

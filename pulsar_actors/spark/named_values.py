@@ -147,6 +147,8 @@ _ROUTING: Final = member_of(
     singlepartition=PartitionsRoutingMode.UseSinglePartition,
 )
 
+_CHUNKS_STAY: Final = "a query keeps all chunks until their message is complete"
+
 CLIENT: Final = _family(
     "pulsar.client.",
     ClientOptions,
@@ -189,6 +191,9 @@ READER: Final = _family(
         "startMessageId": "give it as startingOffsets",
         "start_message_id_inclusive": "startingOffsets begins with the message that it names",
         "resetIncludeHead": "startingOffsets begins with the message that it names",
+        "max_pending_chunked_message": _CHUNKS_STAY,
+        "auto_ack_oldest_chunked_message_on_queue_full": _CHUNKS_STAY,
+        "expire_time_of_incomplete_chunked_message_ms": _CHUNKS_STAY,
         "crypto_failure_action": "this version has no end-to-end encryption",
     },
 )

@@ -2,27 +2,28 @@
 
 The message at the end belongs to somebody else, and so it is not waited for: the last one before it shows that it is
 the last, by its place in its entry. Where entries are missing that would have been before the end, nothing shows that,
-and the broker is asked whether there is anything left to come.
+and the broker is asked whether there is anything left to come. Nor does a message in chunks show how far it is, whose
+last chunk is behind the end: but the reader knows how far it came.
 """
 
-import time
 from collections.abc import Iterator, Sequence
-from typing import Final
 
-from pulsar_actors.client.consuming.reader import Reader, read_some
+from pulsar_actors.client.client import Client
+from pulsar_actors.client.consuming.reader import Reader, furthest_of, left_out_by
 from pulsar_actors.client.message import Message, parts_of
 from pulsar_actors.client.message_id import MessageId
 from pulsar_actors.exceptions import Timeout
+from pulsar_actors.machines.left_out import Unfinished
+from pulsar_actors.spark.beginnings import ALL_CHUNKS, put_together
 from pulsar_actors.spark.loss import lose
 from pulsar_actors.spark.options import ReadOptions
 from pulsar_actors.spark.pool import POOL
 from pulsar_actors.spark.position import EARLIEST, Position
+from pulsar_actors.spark.some import some_of
 from pulsar_actors.spark.span import Span
+from pulsar_actors.wire.PulsarApi_pb2 import CommandAck
 
 __all__ = ["messages_in"]
-
-LOOK: Final = 500
-"""Milliseconds to wait for a message before the broker is asked whether there is any."""
 
 
 def messages_in(span: Span, options: ReadOptions) -> Iterator[Sequence[Message]]:
@@ -34,19 +35,22 @@ def messages_in(span: Span, options: ReadOptions) -> Iterator[Sequence[Message]]
             start_message_id_inclusive=True,
             subscription_role_prefix=options.prefix,
             **options.reader,
+            **ALL_CHUNKS,
         )
         with reader:
-            yield from _Reading(reader, span, options).messages()
+            yield from _Reading(kept.client, reader, span, options).messages()
 
 
 class _Reading:
     """One span, as far as it has been read."""
 
-    def __init__(self, reader: Reader, span: Span, options: ReadOptions) -> None:
+    def __init__(self, client: Client, reader: Reader, span: Span, options: ReadOptions) -> None:
+        self._client = client
         self._reader = reader
         self._span = span
         self._options = options
         self._next = span.start
+        self._begun_before: list[Message] = []  # whose turn has not come
 
     def messages(self) -> Iterator[Sequence[Message]]:
         """Read until the end is reached, or nothing is left before it."""
@@ -54,35 +58,52 @@ class _Reading:
         while self._next < self._span.end:
             some = self._some()
             if not some:
+                self._miss()
                 return
             if is_first:
                 self._check_start(_position_of(some[0]))
                 is_first = False
-            wanted = self._before_end(some)
+            wanted = self._wanted(some)
             if wanted:
                 self._next = _behind(wanted[-1])
                 yield wanted
-            if len(wanted) < len(some):
+            if _position_of(some[-1]) >= self._span.end:
                 return
 
     def _some(self) -> Sequence[Message]:
-        """Wait for messages; none, if the topic has no more."""
-        until = time.monotonic() + self._options.poll_timeout_ms / 1000
-        while True:
-            try:
-                return read_some(self._reader, min(LOOK, self._options.poll_timeout_ms))
-            except Timeout:
-                if not self._reader.has_message_available():
-                    self._miss()
-                    return ()
-                if time.monotonic() >= until:
-                    raise self._late() from None
-
-    def _before_end(self, some: Sequence[Message]) -> Sequence[Message]:
-        end = self._span.end
-        if _position_of(some[-1]) < end:
+        """Wait for messages, those included that began before the span; none, if the topic has no more."""
+        try:
+            some = some_of(self._reader, self._options.poll_timeout_ms)
+        except Timeout:
+            raise self._late() from None
+        self._begun_before += self._put_together()
+        if not self._begun_before:
             return some
-        return [message for message in some if _position_of(message) < end]
+        last = _position_of(some[-1]) if some else self._span.end
+        due = [message for message in self._begun_before if _position_of(message) < last]
+        self._begun_before = [message for message in self._begun_before if _position_of(message) > last]
+        return sorted([*some, *due], key=_position_of)
+
+    def _put_together(self) -> Sequence[Message]:
+        """Hear what the reader was not given, which may be far ahead, and give what of that can be found."""
+        unfinished: list[Unfinished] = []
+        for one in left_out_by(self._reader):
+            where = Position(*one.entry)
+            if one.entry < self._next[:2] or where >= self._span.end:
+                continue
+            if isinstance(one, Unfinished):
+                unfinished.append(one)
+            else:
+                fault = CommandAck.ValidationError.Name(one.fault)
+                self._lose(f"what is stored at {where.text(-1)} cannot be read: {fault}")
+        return put_together(self._client, self._span.topic, unfinished, self._options) if unfinished else ()
+
+    def _wanted(self, some: Sequence[Message]) -> Sequence[Message]:
+        """Give those that are before the end, and were not read: the broker may send some again."""
+        first, end = self._next, self._span.end
+        if first <= _position_of(some[0]) and _position_of(some[-1]) < end:
+            return some
+        return [message for message in some if first <= _position_of(message) < end]
 
     def _check_start(self, first: Position) -> None:
         """See whether what was to come first may have been deleted: with the ledger that it was in."""
@@ -95,7 +116,9 @@ class _Reading:
 
     def _miss(self) -> None:
         """Say what is not there. Where the end is the beginning of a ledger, nothing need be missing before it."""
-        if self._span.end.entry_id > 0 or self._span.end.place > 0:
+        last = furthest_of(self._reader)  # may be a chunk, of a message that ends behind the span
+        is_through = last is not None and Position(last[0], last[1] + 1) >= self._span.end
+        if self._span.end[1:] > (0, 0) and not is_through:
             self._lose(
                 f"messages up to {self._span.end.text(-1)} were to be read, and there is nothing from "
                 f"{self._next.text(-1)} on"

@@ -19,6 +19,8 @@ from pulsar_actors.machines.consumer_events import (
     HandedOut,
     HandOver,
     MessagesArrived,
+    NoteLeftOut,
+    NotePassed,
     Redeliver,
     Refuse,
     Seek,
@@ -30,6 +32,7 @@ from pulsar_actors.machines.consumer_events import (
     Tell,
 )
 from pulsar_actors.machines.ledgers.start_position import StartPosition
+from pulsar_actors.machines.left_out import Unfinished, Unreadable
 from pulsar_actors.wire.message_id import EARLIEST, LATEST, MessageId
 from pulsar_actors.wire.PulsarApi_pb2 import CommandAck, CommandFlow, CommandRedeliverUnacknowledgedMessages
 
@@ -402,6 +405,26 @@ def test_a_reader_acknowledges_what_was_handed_out_and_all_before_it_by_itself()
     driven.fire(AcksDue)
     (ack,) = driven.said(CommandAck)
     assert (ack.ack_type, [one.entryId for one in ack.message_id]) == (CommandAck.Cumulative, [1])
+
+
+def test_a_reader_hears_of_what_it_is_not_given_before_and_of_how_far_it_is_behind_what_it_is() -> None:
+    driven = ready(reads=True)
+    chunks = {"uuid": "u", "num_chunks_from_msg": 2, "total_chunk_msg_size": 14}
+    heard = (NoteLeftOut, HandOver, NotePassed)
+    driven.receive(incoming(0), incoming(1, 1, payload=b""), incoming(2, chunk_id=1, **chunks))
+    passed, handed, left_out = (driven.did(kind) for kind in reversed(heard))
+    assert left_out == [
+        NoteLeftOut((Unreadable((1, 1), CommandAck.BatchDeSerializeError), Unfinished((1, 2), "u", NOW_MS)))
+    ]
+    assert passed == [NotePassed((1, 2))]
+    assert len(handed) == 1
+
+
+def test_a_reader_that_is_given_everything_hears_no_more_and_a_consumer_never_does() -> None:
+    for driven, message in ((ready(reads=True), incoming(0)), (ready(), incoming(0, 1, payload=b""))):
+        driven.receive(message)
+        assert not driven.did(NoteLeftOut)
+        assert not driven.did(NotePassed)
 
 
 @pytest.mark.parametrize(("reads", "ids"), [(False, (MessageId(1, 0),)), (True, ())])

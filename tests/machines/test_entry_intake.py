@@ -283,6 +283,23 @@ def test_a_chunk_that_is_of_no_use_yet_is_set_aside_until_it_comes_again() -> No
     assert held.redelivery.next_due() is None
 
 
+def test_the_last_chunk_of_a_message_that_lacks_something_is_told_of_and_no_other_chunk() -> None:
+    held = ledgers()
+    assert take(held, chunk(5, 1, of=3, total=21)).unfinished == []
+    (one,) = take(held, chunk(6, 2, of=3, total=21)).unfinished
+    assert (one.entry, one.uuid) == ((1, 6), "u")
+    assert take(held, chunk(7, 0), chunk(8, 1)).unfinished == []
+    assert take(held, chunk(9, 2, of=4, total=28), chunk(9, 3, of=4, total=1)).unfinished == []
+
+
+def test_how_far_the_broker_is_counts_all_but_what_it_will_send_again() -> None:
+    held = ledgers(ordered=True)
+    assert take(held, incoming(0), chunk(1, 0)).passed == (1, 1)
+    assert take(held, incoming(2, 1, payload=b"")).passed == (1, 2)
+    held.redelivery.request_all()
+    assert take(held, incoming(3, epoch=0), incoming(4, 1, payload=b"", epoch=0)).passed is None
+
+
 def test_a_corrupt_chunk_is_refused() -> None:
     intake = take(ledgers(), chunk(0, 0, broken=True))
     assert (intake.corrupt, intake.returned) == ([((1, 0), Fault.ChecksumMismatch)], 1)

@@ -11,6 +11,7 @@ from loop_in_hand import Interloper
 from pulsar_actors.exceptions import AlreadyClosed, ProcessForked, TopicTerminated
 from pulsar_actors.machines.consumer_events import Await, GiveUp, HandedOut, Returned, Spoiled
 from pulsar_actors.machines.ledgers.generations import Generation
+from pulsar_actors.machines.left_out import Unreadable
 from pulsar_actors.runtime.future import SlimFuture
 from pulsar_actors.runtime.hand_off import HandOff, Terms
 from pulsar_actors.runtime.interleaving import THREADS, Interleaving
@@ -138,6 +139,36 @@ def test_a_corrupt_entry_is_reported_and_costs_only_itself() -> None:
     bench.queue.add([single(1, broken=True), single(2, b"good")])
     assert bench.take(2) == ["good", None]
     assert bench.told[0] == Spoiled(FIRST, (1, 1), 1, CommandAck.ChecksumMismatch)
+    assert not bench.queue.left_out
+
+
+def test_a_reader_finds_what_was_corrupt_until_it_goes_elsewhere() -> None:
+    bench = Bench(reports_ids=True)
+    bench.queue.add([single(1, broken=True), single(2, b"good")])
+    assert bench.take(2) == ["good", None]
+    bench.queue.add([single(3, broken=True)])
+    assert bench.take(1) == [None]
+    assert bench.queue.furthest == (1, 3)
+    bench.queue.left_out.pop()
+    bench.queue.clear(RECONNECTED)
+    assert list(bench.queue.left_out) == [Unreadable((1, 1), CommandAck.ChecksumMismatch)]
+    bench.queue.clear(SOUGHT)
+    assert not bench.queue.left_out
+    assert bench.queue.furthest is None
+
+
+def test_a_reader_is_as_far_as_it_has_opened_or_passed_since_the_queue_was_cleared() -> None:
+    bench = Bench(reports_ids=True)
+    assert bench.queue.furthest is None
+    bench.queue.passed = (1, 3)
+    assert bench.queue.furthest == (1, 3)
+    bench.queue.add([single(4, b"a")])
+    assert bench.take(1) == ["a"]
+    assert bench.queue.furthest == (1, 4)
+    bench.queue.passed = (1, 6)
+    assert bench.queue.furthest == (1, 6)
+    bench.queue.clear(RECONNECTED)
+    assert bench.queue.furthest == (1, 4)
 
 
 def test_what_was_opened_last_is_known_and_counted() -> None:

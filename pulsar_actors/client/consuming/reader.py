@@ -7,6 +7,8 @@ from pulsar_actors.client.consuming.receiving_handle import ReceivingHandle
 from pulsar_actors.client.consuming.receiving_parts import AnyReceivingParts
 from pulsar_actors.client.message import Message
 from pulsar_actors.client.message_id import MessageId
+from pulsar_actors.machines.ledgers.entry_key import EntryKey
+from pulsar_actors.machines.left_out import LeftOut
 from pulsar_actors.runtime.hand_off import HandOff
 
 
@@ -37,7 +39,7 @@ class Reader(ReceivingHandle):
         if self._hand_off.queued or not start.stored:
             return self._hand_off.queued > 0
         last = self._ask_for_last()
-        return start.leaves(last.message_id, self._one.hand_off.opened, last.acknowledged)
+        return start.leaves(last.message_id, self._one.hand_off.furthest, last.acknowledged)
 
     def go_to_last(self) -> None:
         """Go to the last message there is, so that it is read first."""
@@ -48,6 +50,19 @@ class Reader(ReceivingHandle):
 
 def read_some(reader: Reader, timeout_millis: int) -> list[Message]:
     """Read a message of one topic, as `read_next` does, and whatever is at hand behind it: no call for each."""
-    first = reader.read_next(timeout_millis)
-    queue = cast("HandOff", reader._hand_off)  # noqa: SLF001  # pyright: ignore[reportPrivateUsage]
-    return [first, *queue.take_some()]
+    return [reader.read_next(timeout_millis), *_queue_of(reader).take_some()]
+
+
+def left_out_by(reader: Reader) -> list[LeftOut]:
+    """Give what the reader of one topic was not given since this was asked last, and before what it was."""
+    left_out = _queue_of(reader).left_out
+    return [left_out.popleft() for _ in range(len(left_out))]
+
+
+def furthest_of(reader: Reader) -> EntryKey | None:
+    """Give the last entry that the reader of one topic is through with, having waited for messages in vain."""
+    return _queue_of(reader).furthest
+
+
+def _queue_of(reader: Reader) -> HandOff:
+    return cast("HandOff", reader._hand_off)  # noqa: SLF001  # pyright: ignore[reportPrivateUsage]

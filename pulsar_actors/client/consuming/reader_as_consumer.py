@@ -35,6 +35,9 @@ def as_consumer(options: ReaderOptions) -> ConsumerOptions:
         consumer_name=options.reader_name,
         is_read_compacted=options.is_read_compacted,
         start_message_id_inclusive=options.start_message_id_inclusive,
+        max_pending_chunked_message=options.max_pending_chunked_message,
+        auto_ack_oldest_chunked_message_on_queue_full=options.auto_ack_oldest_chunked_message_on_queue_full,
+        expire_time_of_incomplete_chunked_message_ms=options.expire_time_of_incomplete_chunked_message_ms,
         interceptors=[_OfReader(one) for one in options.interceptors],
     )
 

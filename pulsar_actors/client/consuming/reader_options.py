@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from pulsar_actors.client.arguments import (
+    LONGEST_MS,
     callback,
     check_fields,
     check_size,
@@ -39,6 +40,9 @@ _CHECKS = {
     "crypto_key_reader": not_yet("end-to-end encryption"),
     "start_message_id_inclusive": flag,
     "crypto_failure_action": instance_of(ConsumerCryptoFailureAction),
+    "max_pending_chunked_message": whole_number(0),
+    "auto_ack_oldest_chunked_message_on_queue_full": flag,
+    "expire_time_of_incomplete_chunked_message_ms": whole_number(0, LONGEST_MS),
     "interceptors": several_of(ReaderInterceptor),
 }
 
@@ -58,6 +62,11 @@ class ReaderOptions:
     crypto_key_reader: object = None
     start_message_id_inclusive: bool = False
     crypto_failure_action: ConsumerCryptoFailureAction = ConsumerCryptoFailureAction.FAIL
+    max_pending_chunked_message: int = 10
+    """0: any number."""
+    auto_ack_oldest_chunked_message_on_queue_full: bool = False
+    expire_time_of_incomplete_chunked_message_ms: int = 60_000
+    """0: never."""
     interceptors: Sequence[ReaderInterceptor] = ()
 
     def __post_init__(self) -> None:

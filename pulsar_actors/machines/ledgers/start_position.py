@@ -175,16 +175,16 @@ class StartPosition:
             return 0 if self._inclusive else batch_size
         return min(batch_size, start.batch_index if self._inclusive else start.batch_index + 1)
 
-    def leaves(self, last: MessageId, opened: MessageId | None, acknowledged: MessageId | None) -> bool:
+    def leaves(self, last: MessageId, passed: EntryKey | None, acknowledged: MessageId | None) -> bool:
         """Tell whether something is left to read, where this is the topic's last message.
 
-        `opened` is the last entry that was opened here. Before there is any, it is for the start to say, or where that
-        is a time or the end of the topic, for the broker, which has `acknowledged` up to where it began to send.
+        `passed` is the last entry that was opened or left out here. Before there is any, it is for the start to say, or
+        where that is a time or the end of the topic, for the broker, which has `acknowledged` up to where it began.
         """
         if last.entry_id < 0:
             return False
-        if opened is not None:
-            return last.position > opened.position
+        if passed is not None:
+            return last.position > passed
         start = self._message_id
         if start is None or start == LATEST:
             return acknowledged is not None and last.position > acknowledged.position

@@ -2,12 +2,16 @@ from typing import Any
 
 import pytest
 from life import until
+from raw_producer import RawProducer
 
 from pulsar_actors.broker.embedded import EmbeddedBroker
 from pulsar_actors.client.client import Client
-from pulsar_actors.client.consuming.reader import Reader, read_some
+from pulsar_actors.client.consuming.reader import Reader, furthest_of, left_out_by, read_some
+from pulsar_actors.client.consuming.reader_as_consumer import as_consumer
+from pulsar_actors.client.consuming.reader_options import ReaderOptions
 from pulsar_actors.client.message_id import MessageId
 from pulsar_actors.exceptions import AlreadyClosed, Timeout
+from pulsar_actors.machines.left_out import Unreadable
 from pulsar_actors.wire.PulsarApi_pb2 import CommandGetLastMessageId
 
 SOON = 5_000
@@ -88,6 +92,37 @@ def test_whether_there_is_a_message_is_known_from_the_queue_or_asked(client: Cli
         reader.seek(MessageId.earliest)
         assert reader.has_message_available()
         assert read(reader, 3) == [b"a", b"b", b"c"]
+
+
+def test_what_can_never_be_read_is_no_message_to_wait_for(client: Client, topic: str, broker: EmbeddedBroker) -> None:
+    sent(client, topic, b"a")
+    with client.create_reader(topic, MessageId.earliest) as reader, RawProducer(broker.service_url, topic) as raw:
+        raw.send(b"no batch", num_messages_in_batch=1)
+        raw.first("chunk")
+        assert read(reader, 1) == [b"a"]
+        with pytest.raises(Timeout):
+            reader.read_next(1)
+        until(lambda: not reader.has_message_available(), "the end of what can be read")
+        assert furthest_of(reader) is not None
+        assert [type(one) for one in left_out_by(reader)] == [Unreadable]
+        raw.second("chunk")
+        assert read(reader, 1) == [b"chunkCHUNK"]
+        assert not left_out_by(reader)
+
+
+def test_a_reader_keeps_chunks_as_long_as_it_is_told(client: Client, topic: str, broker: EmbeddedBroker) -> None:
+    sent(client, topic, b"a")
+    limits = {"max_pending_chunked_message": 1, "auto_ack_oldest_chunked_message_on_queue_full": True}
+    with RawProducer(broker.service_url, topic) as raw:
+        for name in ("x", "y"):
+            raw.first(name)
+        for name in ("x", "y"):
+            raw.second(name)
+    for options, whole in ((limits, [b"a", b"yY"]), ({"max_pending_chunked_message": 0}, [b"a", b"xX", b"yY"])):
+        with client.create_reader(topic, MessageId.earliest, **options) as reader:
+            assert read(reader, len(whole)) == whole
+    patient = ReaderOptions(topic, MessageId.earliest, expire_time_of_incomplete_chunked_message_ms=7)
+    assert as_consumer(patient).expire_time_of_incomplete_chunked_message_ms == 7
 
 
 def test_a_reader_goes_on_where_it_was_when_the_connection_was_lost(

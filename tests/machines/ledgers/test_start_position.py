@@ -192,7 +192,7 @@ def test_an_empty_topic_leaves_nothing_to_read(start: MessageId | None) -> None:
 
 @pytest.mark.parametrize(("last", "left"), [(at(6), False), (at(7), False), (at(7, 3), False), (at(8), True)])
 def test_what_was_opened_counts_before_any_start(last: MessageId, *, left: bool) -> None:
-    assert reader(EARLIEST).leaves(last, at(7), None) is left
+    assert reader(EARLIEST).leaves(last, at(7).position, None) is left
 
 
 @pytest.mark.parametrize(
