@@ -22,7 +22,7 @@ from pulsar_actors.wire.octets import Octets
 from pulsar_actors.wire.PulsarApi_pb2 import BrokerEntryMetadata, MessageMetadata, SingleMessageMetadata
 from pulsar_actors.wire.strings import readable
 
-__all__ = ["Message", "OpenedEntry", "messages_of", "parts_of", "place_of", "traits_of"]
+__all__ = ["Message", "OpenedEntry", "messages_of", "place_of", "traits_of"]
 
 
 class OpenedEntry(Protocol):
@@ -198,12 +198,6 @@ def messages_of(
         message._index = index  # noqa: SLF001  # pyright: ignore[reportPrivateUsage]
         messages.append(message)
     return messages
-
-
-def parts_of(message: Message) -> tuple[bytes, Stored | None, OpenedEntry, int]:
-    """Give what a message is made of: its payload, its own metadata if it came in a batch, its entry, its place."""
-    stored, opened, index = message._stored, message._opened, message._index  # noqa: SLF001  # pyright: ignore[reportPrivateUsage]
-    return message.data(), stored, opened, index
 
 
 def place_of(message: Message) -> tuple[WireMessageId, Generation, str]:

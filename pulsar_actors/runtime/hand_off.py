@@ -28,7 +28,7 @@ from pulsar_actors.machines.ledgers.generations import Generation
 from pulsar_actors.machines.left_out import LeftOut, Unreadable
 from pulsar_actors.runtime.interleaving import THREADS, Interleaving
 from pulsar_actors.runtime.interrupts import PutOff
-from pulsar_actors.runtime.opened import Decode, Make, Opened, open_entry
+from pulsar_actors.runtime.opened import Contents, Decode, Make, Opened, open_entry
 from pulsar_actors.runtime.supply import Supply
 from pulsar_actors.wire.errors import EntryError
 from pulsar_actors.wire.frames import DEFAULT_MAX_MESSAGE_SIZE
@@ -152,13 +152,20 @@ class HandOff(Supply):
         except IndexError:
             return self._refill()
 
-    def take_some(self) -> list[Any]:
-        """Take what is at hand, which is nothing where nobody has opened more than was taken."""
-        taken: list[Any] = []
-        with suppress(IndexError):
-            while True:
-                taken.append(self.at_hand.pop())
-        return taken
+    def take_entry(self) -> Contents | None:
+        """Take all messages of the next entry, as they were opened. It is for who takes no single ones."""
+        with PutOff(), self._lock:
+            self._begin_counting()
+            while self._entries and self.closed is None:
+                contents = self._open_one(self._entries.popleft())
+                if contents is not None and contents.payloads:
+                    self._handed += len(contents.payloads)
+                    self._handed_ids.append(contents.entry.id_of(contents.indexes[-1]))
+                    if self._handed >= self._step:
+                        self._report()
+                    return contents
+            self._report()
+            return None
 
     def await_one(self) -> None:
         """Ask for a message, where they come one at a time."""
@@ -245,36 +252,43 @@ class HandOff(Supply):
         """Open an entry; or several, while they are single messages and nobody wants to know their ids."""
         self._messages, self._indexes, self._next = [], (), 0
         self.checkpoint()
-        if self._handed_of != self.generation:
-            self._report()
-            self._handed_of = self.generation
+        self._begin_counting()
         are_told = self._terms.reports_ids or self._terms.reports_entries
         most = 1 if are_told or not self.asks_by_itself else min(self._step, MOST_AT_ONCE)
         while self._entries and len(self._messages) < most and self.closed is None:
-            self._open_one(self._entries.popleft())
+            contents = self._open_one(self._entries.popleft())
+            if contents is not None:
+                self._open_entry = contents.entry
+                self._messages += self._terms.make(*contents[:4])
+                self._indexes = contents.indexes
         self._messages.reverse()
         return bool(self._messages)
 
-    def _open_one(self, delivery: Delivery) -> None:
+    def _open_one(self, delivery: Delivery) -> Contents | None:
+        """Open an entry, and count it; None if it is corrupt."""
         terms = self._terms
         self.checkpoint()
         opened = Opened(delivery, self.generation, terms.topic, terms.decode)
         try:
-            contents = open_entry(delivery, opened, terms.make, self.max_message_size, compacted=terms.compacted)
+            contents = open_entry(delivery, opened, self.max_message_size, compacted=terms.compacted)
         except EntryError as fault:
             position, messages = delivery.message_id.position, delivery.messages
             self._tell(Spoiled(self.generation, position, messages, fault.validation_error))
             self.left_out.append(Unreadable(position, fault.validation_error))
             self._spoiled = position
-            return
+            return None
         self.opened = delivery.message_id
-        self.opened_messages += len(contents.messages)
-        self.opened_bytes += contents.size
-        self._open_entry = opened
-        self._messages += contents.messages
-        self._indexes = contents.indexes
+        self.opened_messages += len(contents.payloads)
+        self.opened_bytes += sum(map(len, contents.payloads))
         if contents.left_out:
             self._tell(Returned(self.generation, contents.left_out))
+        return contents
+
+    def _begin_counting(self) -> None:
+        """Report what was handed out in the generation before."""
+        if self._handed_of != self.generation:
+            self._report()
+            self._handed_of = self.generation
 
     def _count(self) -> None:
         """Count as handed out what the last slice had."""

@@ -66,19 +66,20 @@ class Opened:
 
 
 class Contents(NamedTuple):
-    """The messages to hand out, the index of each, how many there are that nobody wants to see, and all their bytes."""
+    """The messages of an entry that are to be handed out: what `Make` takes, and how many there are beside them."""
 
-    messages: list[Any]
+    stored: Sequence[Stored | None]
+    payloads: Sequence[Octets]
+    entry: Opened
     indexes: Sequence[int]
-    left_out: int
-    size: int
+    left_out: int = 0
 
 
-def open_entry(delivery: Delivery, opened: Opened, make: Make, limit: int, *, compacted: bool) -> Contents:
-    """Make the messages of an entry; an EntryError says that it is corrupt, and then there are none."""
+def open_entry(delivery: Delivery, opened: Opened, limit: int, *, compacted: bool) -> Contents:
+    """Give the messages of an entry; an EntryError says that it is corrupt, and then there are none."""
     payload = _inflated(delivery, limit)
     if not opened.size:
-        return Contents(make([None], [payload], opened, [0]), [0], 0, len(payload))
+        return Contents([None], [payload], opened, [0])
     stored, payloads = split_columns(payload, opened.size)
     indexes: Sequence[int] = places(0, opened.size)
     wanted = delivery.wanted
@@ -87,8 +88,7 @@ def open_entry(delivery: Delivery, opened: Opened, make: Make, limit: int, *, co
         if compacted:
             indexes = [index for index in indexes if not metadata_of(stored[index]).compacted_out]
         stored, payloads = [stored[index] for index in indexes], [payloads[index] for index in indexes]
-    left_out = delivery.messages - len(indexes)
-    return Contents(make(stored, payloads, opened, indexes), indexes, left_out, sum(map(len, payloads)))
+    return Contents(stored, payloads, opened, indexes, delivery.messages - len(indexes))
 
 
 def places(start: int, stop: int) -> tuple[int, ...]:

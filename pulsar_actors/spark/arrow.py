@@ -1,17 +1,21 @@
 """Arrow, as far as it is used here. Its types leave open what is in an array, and so do these."""
 
+from array import array
 from collections.abc import Sequence
 from typing import Any, TypeAlias
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
-__all__ = ["Array", "as_text", "bytes_of", "column", "is_text", "made", "record_batch", "repeated", "values_of"]
+__all__ = [
+    "Array", "as_text", "bytes_of", "column", "counted", "first_said", "is_text", "joined", "made", "one_after_another",
+    "record_batch", "repeated", "values_of", "whole_numbers",
+]  # fmt: skip
 
 Array: TypeAlias = "pa.Array[Any]"
 
 _ARROW: Any = pa
-_TAKE: Any = pc.take
+_COMPUTE: Any = pc
 
 
 def made(values: Sequence[Any], kind: Any) -> Array:  # noqa: ANN401 - a type of Arrow's
@@ -20,9 +24,40 @@ def made(values: Sequence[Any], kind: Any) -> Array:  # noqa: ANN401 - a type of
     return array
 
 
-def repeated(values: Array, places: list[int]) -> Array:
+def whole_numbers(values: "array[int]") -> Array:
+    """Make an array of numbers that are there already, without a copy."""
+    kind = {4: pa.int32(), 8: pa.int64()}[values.itemsize]
+    array: Array = _ARROW.Array.from_buffers(kind, len(values), [None, pa.py_buffer(values)])
+    return array
+
+
+def repeated(values: Array, places: Array) -> Array:
     """Give the value that is meant at each place."""
-    array: Array = _TAKE(values, _ARROW.array(places, pa.int32()))
+    array: Array = _COMPUTE.take(values, places)
+    return array
+
+
+def one_after_another(arrays: list[Array]) -> Array:
+    """Make one array of several."""
+    array: Array = _ARROW.concat_arrays(arrays)
+    return array
+
+
+def joined(heads: Array, ends: Array) -> Array:
+    """Put two columns of bytes together, row by row."""
+    array: Array = _COMPUTE.binary_join_element_wise(heads, ends, pa.scalar(b"", pa.binary()))
+    return array
+
+
+def counted(first: Array, step: Array, places: Array) -> Array:
+    """Count up from a first number, row by row."""
+    array: Array = _COMPUTE.add(first, _COMPUTE.multiply(step, places))
+    return array
+
+
+def first_said(said: Array, otherwise: Array) -> Array:
+    """Give what is said in each row, or what is true where nothing is."""
+    array: Array = _COMPUTE.coalesce(said, otherwise)
     return array
 
 

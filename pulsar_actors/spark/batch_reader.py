@@ -9,7 +9,8 @@ from pyspark.sql.types import StructType
 from pulsar_actors.spark.columns import Columns
 from pulsar_actors.spark.options import ReadOptions
 from pulsar_actors.spark.planning import divided, resolve
-from pulsar_actors.spark.reading import messages_in
+from pulsar_actors.spark.reading import entries_in
+from pulsar_actors.spark.row_groups import grouped
 from pulsar_actors.spark.span import Span
 
 __all__ = ["BatchReader"]
@@ -40,5 +41,5 @@ class BatchReader(DataSourceReader):
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         """Read a part. Where there is nothing to be read, Spark asks for a part of its own making."""
         if isinstance(partition, Span):
-            for messages in messages_in(partition, self._options):
-                yield self._columns.batch(messages)
+            for entries in grouped(entries_in(partition, self._options)):
+                yield self._columns.batch(entries)

@@ -11,12 +11,12 @@ from typing import Any, Final
 
 from pulsar_actors.client.client import Client
 from pulsar_actors.client.consuming.reader import Reader
-from pulsar_actors.client.message import Message, parts_of
 from pulsar_actors.client.message_id import MessageId
 from pulsar_actors.machines.ledgers.entry_key import EntryKey
 from pulsar_actors.machines.left_out import Unfinished
+from pulsar_actors.runtime.opened import Contents
+from pulsar_actors.spark.entries import next_entry
 from pulsar_actors.spark.options import ReadOptions
-from pulsar_actors.spark.some import some_of
 
 __all__ = ["ALL_CHUNKS", "put_together"]
 
@@ -30,9 +30,9 @@ LOOKS: Final = (5_000, 60_000, 3_600_000)
 """Milliseconds before the time of publishing."""
 
 
-def put_together(client: Client, topic: str, unfinished: Sequence[Unfinished], options: ReadOptions) -> list[Message]:
+def put_together(client: Client, topic: str, unfinished: Sequence[Unfinished], options: ReadOptions) -> list[Contents]:
     """Give the messages that end with these chunks, as far as they are there."""
-    found: dict[str, Message] = {}
+    found: dict[str, Contents] = {}
     for look in LOOKS:
         missing = [one for one in unfinished if one.uuid not in found]
         if missing:
@@ -42,7 +42,7 @@ def put_together(client: Client, topic: str, unfinished: Sequence[Unfinished], o
 
 def _look(
     client: Client, topic: str, missing: Sequence[Unfinished], look: int, options: ReadOptions
-) -> dict[str, Message]:
+) -> dict[str, Contents]:
     """Look for messages, by the ids that their chunks share."""
     reader = client.create_reader(
         topic, MessageId.latest, subscription_role_prefix=options.prefix, **options.reader, **ALL_CHUNKS
@@ -52,15 +52,12 @@ def _look(
         return _found(reader, {one.uuid for one in missing}, max(one.entry for one in missing), options)
 
 
-def _found(reader: Reader, uuids: set[str], last: EntryKey, options: ReadOptions) -> dict[str, Message]:
-    found: dict[str, Message] = {}
+def _found(reader: Reader, uuids: set[str], last: EntryKey, options: ReadOptions) -> dict[str, Contents]:
+    found: dict[str, Contents] = {}
     while len(found) < len(uuids):
-        some = some_of(reader, options.poll_timeout_ms)
-        found |= {uuid: one for one in some if (uuid := parts_of(one)[2].metadata.uuid) in uuids}
-        if not some or _place(some[-1]) >= last:
+        contents = next_entry(reader, options.poll_timeout_ms)
+        if contents is None or contents.entry.message_id.position > last:
             break
+        if contents.entry.metadata.uuid in uuids:
+            found[contents.entry.metadata.uuid] = contents
     return found
-
-
-def _place(message: Message) -> EntryKey:
-    return parts_of(message)[2].message_id.position

@@ -10,24 +10,24 @@ from collections.abc import Iterator, Sequence
 
 from pulsar_actors.client.client import Client
 from pulsar_actors.client.consuming.reader import Reader, furthest_of, left_out_by
-from pulsar_actors.client.message import Message, parts_of
 from pulsar_actors.client.message_id import MessageId
 from pulsar_actors.exceptions import Timeout
 from pulsar_actors.machines.left_out import Unfinished
+from pulsar_actors.runtime.opened import Contents
 from pulsar_actors.spark.beginnings import ALL_CHUNKS, put_together
+from pulsar_actors.spark.entries import behind, between, next_entry, place_of
 from pulsar_actors.spark.loss import lose
 from pulsar_actors.spark.options import ReadOptions
 from pulsar_actors.spark.pool import POOL
 from pulsar_actors.spark.position import EARLIEST, Position
-from pulsar_actors.spark.some import some_of
 from pulsar_actors.spark.span import Span
 from pulsar_actors.wire.PulsarApi_pb2 import CommandAck
 
-__all__ = ["messages_in"]
+__all__ = ["entries_in"]
 
 
-def messages_in(span: Span, options: ReadOptions) -> Iterator[Sequence[Message]]:
-    """Read the messages of a span, many at a time."""
+def entries_in(span: Span, options: ReadOptions) -> Iterator[Contents]:
+    """Read the messages of a span, entry by entry."""
     with POOL.lend(options.cluster) as kept:
         reader = kept.client.create_reader(
             span.topic,
@@ -38,7 +38,7 @@ def messages_in(span: Span, options: ReadOptions) -> Iterator[Sequence[Message]]
             **ALL_CHUNKS,
         )
         with reader:
-            yield from _Reading(kept.client, reader, span, options).messages()
+            yield from _Reading(kept.client, reader, span, options).entries()
 
 
 class _Reading:
@@ -50,9 +50,9 @@ class _Reading:
         self._span = span
         self._options = options
         self._next = span.start
-        self._begun_before: list[Message] = []  # whose turn has not come
+        self._begun_before: list[Contents] = []  # whose turn has not come
 
-    def messages(self) -> Iterator[Sequence[Message]]:
+    def entries(self) -> Iterator[Contents]:
         """Read until the end is reached, or nothing is left before it."""
         is_first = True
         while self._next < self._span.end:
@@ -61,30 +61,32 @@ class _Reading:
                 self._miss()
                 return
             if is_first:
-                self._check_start(_position_of(some[0]))
+                self._check_start(place_of(some[0]))
                 is_first = False
-            wanted = self._wanted(some)
-            if wanted:
-                self._next = _behind(wanted[-1])
-                yield wanted
-            if _position_of(some[-1]) >= self._span.end:
+            for contents in some:
+                wanted = between(contents, self._next, self._span.end)  # the broker may send what was read again
+                if wanted is not None:
+                    self._next = behind(wanted)
+                    yield wanted
+            if behind(some[-1]) > self._span.end:
                 return
 
-    def _some(self) -> Sequence[Message]:
-        """Wait for messages, those included that began before the span; none, if the topic has no more."""
+    def _some(self) -> Sequence[Contents]:
+        """Wait for an entry, and give it behind what began before the span; nothing, if the topic has no more."""
         try:
-            some = some_of(self._reader, self._options.poll_timeout_ms)
+            contents = next_entry(self._reader, self._options.poll_timeout_ms)
         except Timeout:
             raise self._late() from None
+        some = [] if contents is None else [contents]
         self._begun_before += self._put_together()
         if not self._begun_before:
             return some
-        last = _position_of(some[-1]) if some else self._span.end
-        due = [message for message in self._begun_before if _position_of(message) < last]
-        self._begun_before = [message for message in self._begun_before if _position_of(message) > last]
-        return sorted([*some, *due], key=_position_of)
+        now = self._span.end if contents is None else place_of(contents)
+        due = [one for one in self._begun_before if place_of(one) < now]
+        self._begun_before = [one for one in self._begun_before if place_of(one) > now]
+        return [*sorted(due, key=place_of), *some]
 
-    def _put_together(self) -> Sequence[Message]:
+    def _put_together(self) -> Sequence[Contents]:
         """Hear what the reader was not given, which may be far ahead, and give what of that can be found."""
         unfinished: list[Unfinished] = []
         for one in left_out_by(self._reader):
@@ -97,13 +99,6 @@ class _Reading:
                 fault = CommandAck.ValidationError.Name(one.fault)
                 self._lose(f"what is stored at {where.text(-1)} cannot be read: {fault}")
         return put_together(self._client, self._span.topic, unfinished, self._options) if unfinished else ()
-
-    def _wanted(self, some: Sequence[Message]) -> Sequence[Message]:
-        """Give those that are before the end, and were not read: the broker may send some again."""
-        first, end = self._next, self._span.end
-        if first <= _position_of(some[0]) and _position_of(some[-1]) < end:
-            return some
-        return [message for message in some if first <= _position_of(message) < end]
 
     def _check_start(self, first: Position) -> None:
         """See whether what was to come first may have been deleted: with the ledger that it was in."""
@@ -132,17 +127,3 @@ class _Reading:
             f"{self._span.topic} has messages from {self._next.text(-1)} on, and none came within "
             f"{self._options.poll_timeout_ms:,} ms, which is pollTimeoutMs"
         )
-
-
-def _position_of(message: Message) -> Position:
-    _, stored, entry, index = parts_of(message)
-    return Position(*entry.message_id.position, 0 if stored is None else index)
-
-
-def _behind(message: Message) -> Position:
-    """Give the position behind a message: in its batch, or behind its entry."""
-    _, stored, entry, index = parts_of(message)
-    ledger_id, entry_id = entry.message_id.position
-    if stored is not None and index + 1 < entry.size:
-        return Position(ledger_id, entry_id, index + 1)
-    return Position(ledger_id, entry_id + 1)

@@ -21,7 +21,8 @@ from pulsar_actors.spark.admission import (
 from pulsar_actors.spark.columns import Columns
 from pulsar_actors.spark.offsets import Offsets
 from pulsar_actors.spark.options import ReadOptions
-from pulsar_actors.spark.reading import messages_in
+from pulsar_actors.spark.reading import entries_in
+from pulsar_actors.spark.row_groups import grouped
 from pulsar_actors.spark.span import Span
 from pulsar_actors.spark.stream_front import StreamFront
 
@@ -84,8 +85,8 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         """Read a part."""
         if isinstance(partition, Span):
-            for messages in messages_in(partition, self._options):
-                yield self._columns.batch(messages)
+            for entries in grouped(entries_in(partition, self._options)):
+                yield self._columns.batch(entries)
 
     def _at_front(self) -> StreamFront:
         if self._front is None:

@@ -22,8 +22,9 @@ from typing import Any, NamedTuple
 from compare import broker
 
 import pulsar_actors as pulsar
+from pulsar_actors.client.consuming import consumer_machine
 from pulsar_actors.client.producing.reports import Reports
-from pulsar_actors.runtime import hand_off, opened
+from pulsar_actors.runtime import opened
 from pulsar_actors.runtime.ack_box import AckBox
 from pulsar_actors.runtime.channel import Channel
 from pulsar_actors.runtime.connection_actor import ConnectionActor
@@ -62,7 +63,7 @@ CONSUMING = (
     Step("hand entries over", HandOff, "add"),
     Step("verify and inflate", opened, "_inflated"),
     Step("split batches", opened, "split_columns"),
-    Step("make messages", hand_off, "open_entry"),
+    Step("make messages", consumer_machine, "messages_of"),
     Step("set up what callers take", HandOff, "_refill"),
     Step("gather acknowledgements", AckBox, "empty"),
     Step("chart and ledgers of acknowledgements", ConsumerActor, "_empty_acks"),

@@ -63,14 +63,29 @@ def test_messages_come_out_in_the_order_of_entries_and_batches() -> None:
     assert bench.take(7) == ["a", "b", "c", "d", "e", None, None]
 
 
-def test_what_is_at_hand_can_be_taken_at_once_and_is_reported_like_the_rest() -> None:
-    bench = Bench(queue_size=8)
-    bench.queue.add([letters(1, "abcdef")])
-    assert bench.queue.take_some() == []
-    assert (bench.take(1), bench.queue.take_some()) == (["a"], ["b", "c", "d"])
-    assert (bench.take(1), bench.queue.take_some()) == (["e"], ["f"])
-    assert bench.take(1) == [None]
-    assert bench.handed_out() == 6
+def test_an_entry_can_be_taken_as_a_whole_and_is_reported_like_its_messages() -> None:
+    bench = Bench(queue_size=8, reports_ids=True)
+    bench.queue.add([letters(1, "abcdef"), single(2, broken=True), batch(3, b"g", b"h", wanted=0b10), single(4, b"i")])
+    found = [bench.queue.take_entry() for _ in range(4)]
+    assert [one and b"".join(map(bytes, one.payloads)) for one in found] == [b"abcdef", b"h", b"i", None]
+    assert [one and list(one.indexes) for one in found] == [[0, 1, 2, 3, 4, 5], [1], [0], None]
+    reports = [report for report in bench.told if isinstance(report, HandedOut)]
+    assert [report.messages for report in reports] == [6, 2]
+    ids = [place for report in reports for place in report.message_ids]
+    assert ids == [MessageId(1, 1, -1, 5, 6), MessageId(1, 3, -1, 1, 2), MessageId(1, 4)]
+
+
+def test_an_entry_that_was_taken_before_a_seek_is_reported_as_of_then() -> None:
+    bench = Bench(queue_size=8, reports_ids=True)
+    bench.queue.add([letters(1, "ab")])
+    assert bench.queue.take_entry()
+    bench.queue.clear(SOUGHT)
+    bench.queue.add([letters(2, "c")])
+    assert bench.queue.take_entry()
+    assert bench.queue.take_entry() is None
+    assert [(one.generation, one.messages) for one in bench.told] == [(FIRST, 2), (SOUGHT, 1)]
+    bench.queue.end(CLOSED)
+    assert bench.queue.take_entry() is None
 
 
 def test_every_message_that_was_handed_out_is_reported_once() -> None:

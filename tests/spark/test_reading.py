@@ -15,7 +15,7 @@ from pulsar_actors.spark.beginnings import LOOKS
 from pulsar_actors.spark.options import ReadOptions
 from pulsar_actors.spark.pool import Pool
 from pulsar_actors.spark.position import EARLIEST, Position
-from pulsar_actors.spark.reading import messages_in
+from pulsar_actors.spark.reading import entries_in
 from pulsar_actors.spark.span import Span
 
 
@@ -36,8 +36,8 @@ class Part:
 
     def read(self, start: Position, end: Position, **options: str) -> list[bytes]:
         texts = {"service.url": self._broker.service_url, "topic": self._topic, **options}
-        some = messages_in(Span(self._topic, start, end), ReadOptions.of(texts, streams=False))
-        return [message.data() for part in some for message in part]
+        some = entries_in(Span(self._topic, start, end), ReadOptions.of(texts, streams=False))
+        return [bytes(payload) for contents in some for payload in contents.payloads]
 
 
 @pytest.fixture

@@ -41,7 +41,7 @@ class DeadLetterSender:
         """Send an entry, and report how that went."""
         opened = Opened(delivery, generation, self._topic, bytes)
         try:
-            messages: list[Message] = open_entry(delivery, opened, messages_of, self._limit, compacted=False).messages
+            messages = messages_of(*open_entry(delivery, opened, self._limit, compacted=False)[:4])
         except EntryError as fault:
             report(fault)
             return

@@ -10,6 +10,7 @@ from pulsar_actors.client.message_id import MessageId
 from pulsar_actors.machines.ledgers.entry_key import EntryKey
 from pulsar_actors.machines.left_out import LeftOut
 from pulsar_actors.runtime.hand_off import HandOff
+from pulsar_actors.runtime.opened import Contents
 
 
 class Reader(ReceivingHandle):
@@ -48,9 +49,10 @@ class Reader(ReceivingHandle):
             self.seek(MessageId.wrap(last, self._topic))
 
 
-def read_some(reader: Reader, timeout_millis: int) -> list[Message]:
-    """Read a message of one topic, as `read_next` does, and whatever is at hand behind it: no call for each."""
-    return [reader.read_next(timeout_millis), *_queue_of(reader).take_some()]
+def read_entry(reader: Reader, timeout_millis: int) -> Contents:
+    """Read all messages of the next entry of one topic. No message is to be read by itself then."""
+    take = _queue_of(reader).take_entry
+    return take() or reader._receiving.wait_for(take, timeout_millis)  # noqa: SLF001  # pyright: ignore[reportPrivateUsage]
 
 
 def left_out_by(reader: Reader) -> list[LeftOut]:

@@ -3,6 +3,7 @@
 from collections import deque
 from collections.abc import Callable
 from concurrent.futures import Future
+from typing import TypeVar
 
 from pulsar_actors.client.anew import anew
 from pulsar_actors.client.arguments import LONGEST_MS, optional, whole_number
@@ -15,6 +16,8 @@ from pulsar_actors.runtime.consumer_actor import After, Serve
 from pulsar_actors.runtime.engine import Engine
 from pulsar_actors.runtime.future import SlimFuture
 from pulsar_actors.runtime.supply import Supply
+
+T = TypeVar("T")
 
 _timeout = optional(whole_number(-LONGEST_MS, LONGEST_MS))
 USUAL_POLICY = ConsumerBatchReceivePolicy(-1, -1, 100)
@@ -43,13 +46,15 @@ class Receiving:
         if self._hand_off.closed is not None:
             raise anew(self._hand_off.closed)
         message: Message | None = self._take_kept() if self.kept else self._hand_off.take()
-        if message is not None:
-            return message
+        return self.wait_for(self._take, timeout_millis) if message is None else message
+
+    def wait_for(self, take: Callable[[], T | None], timeout_millis: int | None) -> T:
+        """Wait for what `take` may have taken before; without end, or for so long."""
         _timeout("timeout_millis", timeout_millis)
         self._engine.refuse_inside(f"receiving from {self._what}", "receive_async()")
         deadline = None if timeout_millis is None else self._now() + timeout_millis / 1000
         try:
-            return self._wait(deadline)
+            return self._wait(take, deadline)
         except Timeout:
             raise Timeout(f"no message came to {self._what} within {timeout_millis} ms") from None
 
@@ -71,7 +76,7 @@ class Receiving:
             while not policy.is_filled_by(len(messages), size):
                 message = self._take_kept()
                 if message is None:
-                    message = self._wait(deadline)
+                    message = self._wait(self._take, deadline)
                 messages.append(message)
                 size += len(message.data())
         except Timeout:
@@ -99,32 +104,34 @@ class Receiving:
             message = self.kept.popleft()
             if self._hand_off.still_delivers(message.topic_name(), place_of(message)[1]):
                 return message
-        later: Message | None = self._hand_off.take()
-        return later
+        return self._take()
 
-    def _wait(self, deadline: float | None) -> Message:
-        message: Message | None = None
-        while message is None:
+    def _take(self) -> Message | None:
+        message: Message | None = self._hand_off.take()
+        return message
+
+    def _wait(self, take: Callable[[], T | None], deadline: float | None) -> T:
+        taken: T | None = None
+        while taken is None:
             waiter: SlimFuture[None] = SlimFuture()
             try:
                 self._hand_off.wait(waiter)
-                message = self._hand_off.take()  # what came before there was a waiter to wake
-                if message is None:
-                    message = self._take_later(waiter, deadline)
+                taken = take()  # what came before there was a waiter to wake
+                if taken is None:
+                    taken = self._take_later(take, waiter, deadline)
             finally:  # Ctrl-C may come anywhere
-                self._hand_off.leave(waiter, empty_handed=message is None)
-        return message
+                self._hand_off.leave(waiter, empty_handed=taken is None)
+        return taken
 
-    def _take_later(self, waiter: SlimFuture[None], deadline: float | None) -> Message | None:
+    def _take_later(self, take: Callable[[], T | None], waiter: SlimFuture[None], deadline: float | None) -> T | None:
         try:
             self._sleep(waiter, deadline)
         except Timeout:
-            message: Message | None = self._hand_off.take()
-            if message is None:
+            taken = take()
+            if taken is None:
                 raise
-            return message
-        later: Message | None = self._hand_off.take()
-        return later
+            return taken
+        return take()
 
     def _sleep(self, waiter: SlimFuture[None], deadline: float | None) -> None:
         over = self._hand_off.over

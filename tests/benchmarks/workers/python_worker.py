@@ -145,8 +145,9 @@ class Worker:
         return {"times": times}
 
     def consume(self, ask: dict[str, Any]) -> dict[str, Any]:
-        """Receive and acknowledge so many messages that are there."""
-        consume = {"receive": self._receive, "listener": self._listen}[ask.get("mode", "receive")]
+        """Receive and acknowledge so many messages that are there, or read them."""
+        modes = {"receive": self._receive, "listener": self._listen, "read": self._read}
+        consume = modes[ask.get("mode", "receive")]
         with Measured() as took:
             octets = consume(ask["topic"], ask["messages"], ask["options"])
         return {"messages": ask["messages"], "seconds": took.seconds, "cpu": took.cpu, "octets": octets}
@@ -159,6 +160,14 @@ class Worker:
             octets += len(message.data())
             acknowledge(message)
         consumer.close()
+        return octets
+
+    def _read(self, topic: str, messages: int, options: dict[str, Any]) -> int:
+        reader = self.client.create_reader(topic, self.pulsar.MessageId.earliest, **options)
+        read_next, octets = reader.read_next, 0
+        for _ in range(messages):
+            octets += len(read_next(PATIENCE_MS).data())
+        reader.close()
         return octets
 
     def _listen(self, topic: str, messages: int, options: dict[str, Any]) -> int:

@@ -1,0 +1,135 @@
+"""Rows say what the messages say that they are made of, however these came."""
+
+from typing import Any
+
+import pytest
+from entries_in_hand import batch, single
+from hypothesis import given
+from hypothesis import strategies as st
+
+from pulsar_actors.client.message import Message, messages_of
+from pulsar_actors.machines.entry_intake import Delivery
+from pulsar_actors.machines.ledgers.generations import Generation
+from pulsar_actors.runtime.opened import Contents, Opened, open_entry
+from pulsar_actors.spark.columns import SCHEMA, Columns
+from pulsar_actors.spark.entries import behind, between
+from pulsar_actors.spark.position import Position
+from pulsar_actors.wire.batch import encode_batch
+from pulsar_actors.wire.entries import encode_entry
+from pulsar_actors.wire.entries import open_entry as open_stored
+from pulsar_actors.wire.message_id import MessageId
+from pulsar_actors.wire.PulsarApi_pb2 import KeyValue, MessageMetadata, SingleMessageMetadata
+
+TOPIC = "persistent://public/default/orders-partition-1"
+TEXTS = st.text("aé", max_size=3)
+TRAITS = st.fixed_dictionaries(
+    {},
+    optional={
+        "partition_key": TEXTS,
+        "ordering_key": st.binary(max_size=3),
+        "event_time": st.integers(1, 10**12),
+        "sequence_id": st.integers(0, 10**6),
+        "properties": st.dictionaries(TEXTS, TEXTS, max_size=2),
+        "null_value": st.booleans(),
+    },
+)
+MESSAGES = st.lists(st.tuples(st.binary(max_size=3), TRAITS), min_size=1, max_size=20)
+
+
+def contents(delivery: Delivery) -> Contents:
+    return open_entry(delivery, Opened(delivery, Generation(1), TOPIC, bytes), 2**20, compacted=False)
+
+
+def said(payload: bytes, traits: dict[str, Any]) -> SingleMessageMetadata:
+    pairs = [KeyValue(key=key, value=value) for key, value in traits.get("properties", {}).items()]
+    return SingleMessageMetadata(payload_size=len(payload), **{**traits, "properties": pairs})
+
+
+def sent(entry_id: int, messages: list[tuple[bytes, dict[str, Any]]], highest: int | None) -> Contents:
+    """An entry of a batch, as a broker has it."""
+    payload = encode_batch([(said(*one), one[0]) for one in messages])
+    metadata = MessageMetadata(
+        producer_name=f"p{entry_id}", sequence_id=5, publish_time=entry_id + 1, num_messages_in_batch=len(messages)
+    )
+    if highest is not None:
+        metadata.highest_sequence_id = 5 + highest
+    entry = open_stored(memoryview(b"".join(encode_entry(metadata, payload))))
+    return contents(Delivery(MessageId(3, entry_id, 1), entry, entry.payload, (1 << len(messages)) - 1, entry_id))
+
+
+def rows_of(*entries: Contents, schema: Any = SCHEMA) -> list[dict[str, Any]]:
+    rows: list[dict[str, Any]] = Columns(schema).batch(entries).to_pylist()
+    return rows
+
+
+def milliseconds(time: Any) -> int:
+    return 0 if time is None else round(time.timestamp() * 1000)
+
+
+def check(row: dict[str, Any], message: Message) -> None:
+    own = message._own()
+    assert row["value"] == (None if own.null_value else message.data())
+    assert row["__messageId"] == message.message_id().serialize()
+    assert (row["__key"] or b"").decode() == message.partition_key()
+    assert (row["__key"] is None) is not own.HasField("partition_key")
+    assert row["__orderingKey"] == (own.ordering_key if own.HasField("ordering_key") else None)
+    assert dict(row["__messageProperties"]) == message.properties()
+    assert (row["__topic"], row["__producerName"]) == (message.topic_name(), message.producer_name())
+    assert row["__redeliveryCount"] == message.redelivery_count()
+    assert milliseconds(row["__publishTime"]) == message.publish_timestamp()
+    assert milliseconds(row["__eventTime"]) == message.event_timestamp()
+    if own.HasField("sequence_id"):
+        assert row["__sequenceId"] == own.sequence_id
+
+
+@given(st.lists(st.tuples(MESSAGES, st.integers(1, 9)), min_size=1, max_size=6), st.integers(0, 19), st.integers(0, 19))
+def test_whatever_comes_together_each_row_is_of_its_message(
+    batches: list[tuple[list[tuple[bytes, dict[str, Any]]], int]], start: int, end: int
+) -> None:
+    entries = [sent(number, messages * times, None) for number, (messages, times) in enumerate(batches)]
+    entries += [contents(single(len(entries) + 1, b"alone", partition_key="k")), contents(single(99))]
+    first, last = Position(3, 0, start), Position(3, len(batches) - 1, end)
+    cut = [part for part in (between(one, first, last) for one in entries) if part is not None]
+    for some in (entries, cut):
+        messages = [message for one in some for message in messages_of(*one[:4])]
+        if messages:
+            rows = rows_of(*some)
+            assert len(rows) == len(messages)
+            for row, message in zip(rows, messages, strict=True):
+                check(row, message)
+
+
+@given(st.integers(1, 30), st.integers(0, 30), st.integers(0, 30), st.integers(1, 20))
+def test_a_part_has_the_messages_from_its_start_up_to_its_end(size: int, start: int, end: int, times: int) -> None:
+    whole = sent(7, [(b"", {})] * size, None)
+    part = between(whole, Position(3, 7, start), Position(3, 7, end))
+    assert (list(part.indexes) if part is not None else []) == list(range(start, min(size, end)))
+    assert behind(whole) == Position(3, 8)
+    assert part is None or behind(part) == (Position(3, 8) if end >= size else Position(3, 7, end))
+    assert between(whole, Position(3, 8), Position(4, 0)) is None
+    assert between(whole, Position(2, 9), Position(3, 7)) is None
+    assert between(whole, Position(3, 6, times), Position(3, 7, size)) == whole._replace()
+
+
+@pytest.mark.parametrize(
+    ("highest", "expected"), [(None, [5, 5, 5]), (2, [5, 6, 7]), (4, [5, 5, 5])], ids=["lowest alone", "all", "gaps"]
+)
+def test_sequence_ids_follow_from_what_the_batch_says(highest: int | None, expected: list[int]) -> None:
+    plain: list[tuple[bytes, dict[str, Any]]] = [(b"", {})] * 3
+    assert [row["__sequenceId"] for row in rows_of(sent(1, plain, highest), sent(2, plain * 9, highest))][
+        :3
+    ] == expected
+    own = [*plain[:2], (b"", {"sequence_id": 41})]
+    assert [row["__sequenceId"] for row in rows_of(sent(1, own, highest))] == [*expected[:2], 41]
+
+
+def test_a_sequence_id_beyond_all_that_spark_has_is_below_zero() -> None:
+    message = single(1)
+    message.entry.metadata.sequence_id = 2**64 - 1
+    assert rows_of(contents(message))[0]["__sequenceId"] == -1
+
+
+def test_messages_of_a_batch_of_which_some_are_gone_have_their_own_ids() -> None:
+    entry = contents(batch(1, *([b"x"] * 40), wanted=(1 << 40) - 1 & ~0b1010))
+    indexes = [MessageId.deserialize(row["__messageId"]).batch_index for row in rows_of(entry)]
+    assert indexes == [0, 2, *range(4, 40)]
