@@ -86,7 +86,12 @@ OURS_ALONE = {
         "enable_retry": False,
     },
     "ConsumerDeadLetterPolicy": {"retry_letter_topic": None},
-    "ReaderOptions": {"interceptors": ()},
+    "ReaderOptions": {
+        "max_pending_chunked_message": 10,
+        "auto_ack_oldest_chunked_message_on_queue_full": False,
+        "expire_time_of_incomplete_chunked_message_ms": 60_000,
+        "interceptors": (),
+    },
     "ProducerOptions": {
         "hashing_scheme": "HashingScheme.BoostHash",
         "chunk_max_message_size": -1,

@@ -361,11 +361,11 @@ def test_what_was_waited_for_keeps_nothing_of_those_who_waited() -> None:
     future: SlimFuture[int] = SlimFuture()
     waiting = threading.Thread(target=lambda: future.result(PATIENCE), daemon=True)
     waiting.start()
-    while not any(isinstance(each, threading.Condition) for each in vars(future).values()):
+    while not any(isinstance(each, threading.Condition) for each in tuple(vars(future).values())):
         assert waiting.is_alive()
     future.set_result(1)
     waiting.join(PATIENCE)
-    assert not any(isinstance(each, threading.Condition) for each in vars(future).values())
+    assert not any(isinstance(each, threading.Condition) for each in tuple(vars(future).values()))
 
 
 @pytest.mark.parametrize("watched", [False, True])

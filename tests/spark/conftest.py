@@ -4,7 +4,7 @@ import itertools
 import os
 import sys
 import uuid
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +14,7 @@ from admin import Admin
 from jars import Unavailable
 from standalone import Standalone
 from subjects import USERS_ADMIN_URL, USERS_URL, Broker
-from traffic import Traffic
+from traffic import Count, Traffic
 
 import pulsar_actors
 from pulsar_actors.broker.embedded import EmbeddedBroker
@@ -100,6 +100,22 @@ def traffic(request: pytest.FixtureRequest, broker: Broker) -> Iterator[Traffic]
     module = pulsar if "apache" in request.node.callspec.id else pulsar_actors
     with Traffic(broker.service_url, module) as traffic:
         yield traffic
+
+
+@pytest.fixture
+def count(record_property: Callable[[str, object], None]) -> Count:
+    """What came of it stands in the report of the run, if one is written."""
+
+    def count(texts: list[str], sent: int) -> int:
+        found = list(map(int, texts))
+        lost, again = set(range(sent)) - set(found), len(found) - len(set(found))
+        for name, number in (("sent", sent), ("found", len(found)), ("lost", len(lost)), ("twice", again)):
+            record_property(name, number)
+        assert not lost
+        assert set(found) == set(range(sent))
+        return again
+
+    return count
 
 
 @pytest.fixture

@@ -8,7 +8,7 @@ import time
 from collections.abc import Callable
 from contextlib import closing
 from types import TracebackType
-from typing import Any
+from typing import Any, TypeAlias
 
 import pulsar_actors
 
@@ -22,6 +22,10 @@ def until(true: Callable[[], Any]) -> Any:
         assert time.monotonic() < deadline, "it did not happen in time"
         time.sleep(0.02)
     return found
+
+
+Count: TypeAlias = Callable[[list[str], int], int]
+"""See that all numbers are there, from 0 on, so many; and tell how many came again."""
 
 
 class Traffic:

@@ -1,0 +1,147 @@
+"""What only separate processes show: drivers and brokers that die and come back, and workers that race each other."""
+
+import contextlib
+import json
+import os
+import signal
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+from types import TracebackType
+from typing import Any
+
+import pytest
+from spark_cluster import spark_cluster
+from standalone import Standalone
+from subjects import Broker
+from traffic import Count, Traffic, until
+
+from pulsar_actors.spark.admission import IS_TOLD
+
+NUMBERS = [f"{number}" for number in range(3000)]
+PAUSE = "reflect('java.lang.Thread', 'sleep', if(cast(cast(value as string) as int) < 2600, 0L, 10L))"
+SLOW = f"concat(cast(value as string), substr({PAUSE}, 1, 0)) as value"
+"""A column that takes its time for some rows, so that Spark has another task try them as well."""
+COPYING = Path(__file__).with_name("copying.py")
+
+
+class Driver:
+    """A driver of its own, with all that it starts in a group of processes, as long as the `with` block."""
+
+    def __init__(self, **given: Any) -> None:
+        self._log = tempfile.TemporaryFile("w+")  # noqa: SIM115 - closed below
+        self._process = subprocess.Popen(  # noqa: S603 - our own program
+            [sys.executable, str(COPYING), json.dumps(given)],
+            stdout=subprocess.PIPE,
+            stderr=self._log,
+            text=True,
+            start_new_session=True,
+        )
+
+    def __enter__(self) -> "Driver":
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
+        self.kill()
+        self._process.communicate()
+        self._log.close()
+
+    def kill(self) -> None:
+        with contextlib.suppress(ProcessLookupError):
+            os.killpg(self._process.pid, signal.SIGKILL)
+
+    def finish(self) -> None:
+        told, _ = self._process.communicate(timeout=300)
+        self._log.seek(0)
+        assert "all is copied" in told, self._log.read()
+
+
+on_a_real_broker = pytest.mark.parametrize("broker", ["apache"], indirect=True)
+
+
+def options(broker: Broker, topic: str, checkpoint: str) -> dict[str, Any]:
+    """A query of many small batches, where Spark can be told so."""
+    limits = {"maxOffsetsPerTrigger": "1000", "admin.url": broker.admin.web_url} if IS_TOLD else {}
+    read = {"service.url": broker.service_url, "topic": topic, "startingOffsets": "earliest", **limits}
+    write = {"service.url": broker.service_url, "topic": f"{topic}-out", "checkpointLocation": checkpoint}
+    return {"read": {**read, "subscriptionPrefix": "copies"}, "write": write}
+
+
+def safe(broker: Broker, topic: str) -> dict[str, str]:
+    """Have the broker refuse what it has, and the query write so that it can tell."""
+    broker.admin.set_deduplication(topic, on=True)
+    until(lambda: broker.admin.is_deduplicating(topic))
+    return {"idempotent": "true", "rowsRepeatInOrder": "true", "admin.url": broker.admin.web_url}
+
+
+def stored(broker: Broker, topic: str) -> int:
+    return int(broker.admin.stats(topic)["msgInCounter"])
+
+
+@on_a_real_broker
+@pytest.mark.parametrize("is_idempotent", [False, True], ids=["plain", "idempotent"])
+def test_a_driver_that_is_killed_goes_on_from_its_checkpoint(  # noqa: PLR0913 - fixtures
+    broker: Broker, traffic: Traffic, topic: str, checkpoint: str, count: Count, *, is_idempotent: bool
+) -> None:
+    traffic.send(topic, NUMBERS, per_batch=100)
+    broker.admin.create(f"{topic}-out")
+    given = options(broker, topic, checkpoint)
+    if is_idempotent:
+        given["write"] |= safe(broker, f"{topic}-out")
+    with Driver(master="local[2]", **given) as first:
+        until(lambda: stored(broker, f"{topic}-out") > 1100)
+        first.kill()
+    with Driver(master="local[2]", **given) as second:
+        second.finish()
+    twice = count(traffic.texts(f"{topic}-out"), len(NUMBERS))
+    assert twice <= (0 if is_idempotent else len(NUMBERS))
+
+
+def test_an_apache_pulsar_that_is_restarted_in_the_middle_costs_no_message(
+    tmp_path_factory: pytest.TempPathFactory, topic: str, checkpoint: str, count: Count
+) -> None:
+    standalone = Standalone(tmp_path_factory.mktemp("durable"), durable=True)
+    standalone.start()
+    try:
+        broker = Broker(standalone.service_url, standalone.admin)
+        with Traffic(broker.service_url) as traffic:
+            traffic.send(topic, NUMBERS, per_batch=100)
+        broker.admin.create(f"{topic}-out")
+        with Driver(master="local[2,8]", **options(broker, topic, checkpoint)) as process:
+            until(lambda: stored(broker, f"{topic}-out") > 1100)
+            standalone.kill()
+            standalone.start()
+            process.finish()
+        with Traffic(broker.service_url) as traffic:
+            assert count(traffic.texts(f"{topic}-out"), len(NUMBERS)) <= len(NUMBERS)
+    finally:
+        standalone.kill()
+
+
+@on_a_real_broker
+@pytest.mark.parametrize("is_idempotent", [False, True], ids=["plain", "idempotent"])
+def test_tasks_that_race_each_other_on_a_cluster_write_nothing_twice_if_asked_not_to(  # noqa: PLR0913 - fixtures
+    broker: Broker, traffic: Traffic, topic: str, tmp_path: Path, count: Count, *, is_idempotent: bool
+) -> None:
+    traffic.send(topic, NUMBERS, per_batch=100)
+    broker.admin.create(f"{topic}-out")
+    given = options(broker, topic, str(tmp_path / "checkpoint"))
+    given["read"].pop("maxOffsetsPerTrigger", None)
+    given["read"] |= {"minPartitions": "8", "admin.url": broker.admin.web_url}
+    if is_idempotent:
+        given["write"] |= safe(broker, f"{topic}-out")
+    speculation = {
+        "spark.speculation": "true",
+        "spark.speculation.interval": "10ms",
+        "spark.speculation.multiplier": "1.01",
+        "spark.speculation.quantile": "0.1",
+        "spark.speculation.minTaskRuntime": "1ms",
+        "spark.executor.memory": "512m",
+        "spark.sql.execution.arrow.maxRecordsPerBatch": "10",  # so that rows are sent as they come
+        "spark.buffer.size": "512",
+    }
+    with spark_cluster(tmp_path) as master, Driver(master=master, conf=speculation, select=[SLOW], **given) as process:
+        process.finish()
+    again = count(traffic.texts(f"{topic}-out"), len(NUMBERS))
+    assert (again == 0) is is_idempotent, "where nothing is refused, a second task shows"
