@@ -143,7 +143,7 @@ class ConsumerActor(BindingActor[Consumer]):
     def bound(self, message: Bound) -> None:
         """Note the broker's limit, and ask it for the consumer."""
         self._hand_off.max_message_size = message_limit(message.max_message_size)
-        opened, now_ms = self._hand_off.opened, self.loop.wall_clock_ms()
+        opened, now_ms = self._hand_off.progress.opened, self.loop.wall_clock_ms()
         self.feed(Attached(message.number, opened, message.max_message_size, now_ms))
 
     def hear(self, commands: tuple[tuple[Any, memoryview], ...]) -> None:
@@ -210,10 +210,10 @@ class ConsumerActor(BindingActor[Consumer]):
         self._wiring.arrived()
 
     def _note_left_out(self, effect: NoteLeftOut) -> None:
-        self._hand_off.left_out.extend(effect.left_out)
+        self._hand_off.progress.left_out.extend(effect.left_out)
 
     def _note_passed(self, effect: NotePassed) -> None:
-        self._hand_off.passed = effect.entry
+        self._hand_off.progress.passed = effect.entry
 
     def _mark_end(self, effect: MarkEnd) -> None:
         self._hand_off.mark_end()

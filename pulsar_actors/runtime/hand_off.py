@@ -10,8 +10,6 @@ What was opened is handed out, whatever becomes of the connection: a reader resu
 or a redelivery of everything voids it, for it comes again. Emptying the list also stops those who are just taking from
 it. What was handed out is reported by generation, so that the actor can tell what is still worth counting.
 
-A reader also finds here how far it is, where entries came that it is given nothing of, and which these were.
-
 How callers wait is told in `supply.py`.
 """
 
@@ -23,12 +21,12 @@ from typing import Any, Final, NamedTuple
 
 from pulsar_actors.machines.consumer_events import Await, GiveUp, HandedOut, Returned, Spoiled
 from pulsar_actors.machines.entry_intake import Delivery
-from pulsar_actors.machines.ledgers.entry_key import EntryKey
 from pulsar_actors.machines.ledgers.generations import Generation
-from pulsar_actors.machines.left_out import LeftOut, Unreadable
+from pulsar_actors.machines.left_out import Unreadable
 from pulsar_actors.runtime.interleaving import THREADS, Interleaving
 from pulsar_actors.runtime.interrupts import PutOff
 from pulsar_actors.runtime.opened import Contents, Decode, Make, Opened, open_entry
+from pulsar_actors.runtime.progress import Progress
 from pulsar_actors.runtime.supply import Supply
 from pulsar_actors.wire.errors import EntryError
 from pulsar_actors.wire.frames import DEFAULT_MAX_MESSAGE_SIZE
@@ -36,10 +34,6 @@ from pulsar_actors.wire.message_id import MessageId
 
 MOST_AT_ONCE: Final = 100
 """Messages of single entries to be opened in one go."""
-MOST_LEFT_OUT: Final = 1000
-"""The latest are kept, for readers that ask."""
-
-_NOTHING: Final[deque[LeftOut]] = deque(maxlen=0)
 
 
 class Terms(NamedTuple):
@@ -63,18 +57,15 @@ class HandOff(Supply):
 
     __slots__ = (
         "_entries", "_handed", "_handed_ids", "_handed_of", "_indexes", "_lock", "_messages", "_next",
-        "_open_entry", "_size", "_spoiled", "_step", "_tell", "_terms", "at_hand", "ended", "generation", "left_out",
-        "max_message_size", "opened", "opened_bytes", "opened_messages", "passed",
+        "_open_entry", "_size", "_step", "_tell", "_terms", "at_hand", "ended", "generation", "max_message_size",
+        "opened_bytes", "opened_messages", "progress",
     )  # fmt: skip
 
     def __init__(self, terms: Terms, tell: Callable[[object], object], interleaving: Interleaving = THREADS) -> None:
         super().__init__(interleaving)
         self.ended = False
         self.generation = Generation()
-        self.opened: MessageId | None = None
-        self.passed: EntryKey | None = None  # by a reader, once nothing is queued
-        self._spoiled: EntryKey | None = None  # the last one that was corrupt
-        self.left_out: deque[LeftOut] = _NOTHING if not terms.reports_ids else deque(maxlen=MOST_LEFT_OUT)
+        self.progress = Progress(keeps_left_out=terms.reports_ids)
         self.opened_messages = 0
         self.opened_bytes = 0
         self.max_message_size = DEFAULT_MAX_MESSAGE_SIZE
@@ -99,13 +90,12 @@ class HandOff(Supply):
         """Drop what is queued; what is opened too, if it comes again in the new generation."""
         with self._lock:
             self._entries.clear()
-            self.passed = None
+            self.progress.passed = None
             self.checkpoint()
             if not self.generation.still_delivers(generation):
                 self._void()
             if not self.generation.still_acknowledges(generation):
-                self.opened = self._spoiled = None
-                self.left_out.clear()
+                self.progress.begin_again()
                 self.ended = False
             self._report()
             self.checkpoint()
@@ -196,12 +186,6 @@ class HandOff(Supply):
         """Count those of them that are opened."""
         return len(self._messages) + len(self.at_hand)
 
-    @property
-    def furthest(self) -> EntryKey | None:
-        """Give the last entry of which nothing is left to take, where nothing is queued."""
-        opened = None if self.opened is None else self.opened.position
-        return max((one for one in (opened, self._spoiled, self.passed) if one is not None), default=None)
-
     def is_at_its_end(self) -> bool:
         """Tell whether the topic was terminated, and said so."""
         return self.ended
@@ -274,10 +258,9 @@ class HandOff(Supply):
         except EntryError as fault:
             position, messages = delivery.message_id.position, delivery.messages
             self._tell(Spoiled(self.generation, position, messages, fault.validation_error))
-            self.left_out.append(Unreadable(position, fault.validation_error))
-            self._spoiled = position
+            self.progress.found_corrupt(Unreadable(position, fault.validation_error))
             return None
-        self.opened = delivery.message_id
+        self.progress.opened = delivery.message_id
         self.opened_messages += len(contents.payloads)
         self.opened_bytes += sum(map(len, contents.payloads))
         if contents.left_out:

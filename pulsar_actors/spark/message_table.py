@@ -1,8 +1,8 @@
 """Messages as columns of Arrow's, in less time than a look at each message would take.
 
-Many messages share most of what they say. Those of one entry have its topic, its
-producer and its time; messages without a key or properties have one and the same metadata. What they share is made
-once, and Arrow repeats it. The ids of an entry's messages begin alike, and end as those of all entries of that size do.
+Many messages share most of what they say. Those of one entry have its topic, its producer and its time; messages
+without a key or properties have one and the same metadata. What they share is made once, and Arrow repeats it. The ids
+of an entry's messages begin alike, and end as those of all entries of that size do.
 """
 
 from array import array

@@ -154,7 +154,7 @@ def test_a_corrupt_entry_is_reported_and_costs_only_itself() -> None:
     bench.queue.add([single(1, broken=True), single(2, b"good")])
     assert bench.take(2) == ["good", None]
     assert bench.told[0] == Spoiled(FIRST, (1, 1), 1, CommandAck.ChecksumMismatch)
-    assert not bench.queue.left_out
+    assert not bench.queue.progress.left_out
 
 
 def test_a_reader_finds_what_was_corrupt_until_it_goes_elsewhere() -> None:
@@ -163,35 +163,35 @@ def test_a_reader_finds_what_was_corrupt_until_it_goes_elsewhere() -> None:
     assert bench.take(2) == ["good", None]
     bench.queue.add([single(3, broken=True)])
     assert bench.take(1) == [None]
-    assert bench.queue.furthest == (1, 3)
-    bench.queue.left_out.pop()
+    assert bench.queue.progress.furthest == (1, 3)
+    bench.queue.progress.left_out.pop()
     bench.queue.clear(RECONNECTED)
-    assert list(bench.queue.left_out) == [Unreadable((1, 1), CommandAck.ChecksumMismatch)]
+    assert list(bench.queue.progress.left_out) == [Unreadable((1, 1), CommandAck.ChecksumMismatch)]
     bench.queue.clear(SOUGHT)
-    assert not bench.queue.left_out
-    assert bench.queue.furthest is None
+    assert not bench.queue.progress.left_out
+    assert bench.queue.progress.furthest is None
 
 
 def test_a_reader_is_as_far_as_it_has_opened_or_passed_since_the_queue_was_cleared() -> None:
     bench = Bench(reports_ids=True)
-    assert bench.queue.furthest is None
-    bench.queue.passed = (1, 3)
-    assert bench.queue.furthest == (1, 3)
+    assert bench.queue.progress.furthest is None
+    bench.queue.progress.passed = (1, 3)
+    assert bench.queue.progress.furthest == (1, 3)
     bench.queue.add([single(4, b"a")])
     assert bench.take(1) == ["a"]
-    assert bench.queue.furthest == (1, 4)
-    bench.queue.passed = (1, 6)
-    assert bench.queue.furthest == (1, 6)
+    assert bench.queue.progress.furthest == (1, 4)
+    bench.queue.progress.passed = (1, 6)
+    assert bench.queue.progress.furthest == (1, 6)
     bench.queue.clear(RECONNECTED)
-    assert bench.queue.furthest == (1, 4)
+    assert bench.queue.progress.furthest == (1, 4)
 
 
 def test_what_was_opened_last_is_known_and_counted() -> None:
     bench = Bench()
     bench.queue.add([letters(1, "abc"), letters(2, "de")])
-    assert bench.queue.opened is None
+    assert bench.queue.progress.opened is None
     bench.take(1)
-    assert (bench.queue.opened, bench.queue.opened_messages, bench.queue.left_open) == (MessageId(1, 2), 5, 4)
+    assert (bench.queue.progress.opened, bench.queue.opened_messages, bench.queue.left_open) == (MessageId(1, 2), 5, 4)
     assert bench.queue.queued == 4
     bench.queue.add([letters(3, "fg")])
     assert bench.queue.queued == 6
@@ -205,7 +205,7 @@ def test_a_reconnect_keeps_what_is_opened_and_drops_what_is_queued() -> None:
     bench.queue.add([letters(1, "abcdef"), letters(2, "gh")])
     bench.take(1)
     bench.queue.clear(RECONNECTED)
-    assert bench.queue.opened == MessageId(1, 1)
+    assert bench.queue.progress.opened == MessageId(1, 1)
     assert bench.take(6) == ["b", "c", "d", "e", "f", None]
     bench.queue.add([letters(2, "gh")])
     assert bench.take(3) == ["g", "h", None]
@@ -228,10 +228,10 @@ def test_only_a_seek_forgets_what_was_opened_and_that_the_topic_has_ended() -> N
     bench.take(2)
     bench.queue.mark_end()
     bench.queue.clear(REDELIVERED)
-    assert bench.queue.opened == MessageId(1, 1)
+    assert bench.queue.progress.opened == MessageId(1, 1)
     assert isinstance(bench.queue.over, TopicTerminated)
     bench.queue.clear(SOUGHT)
-    assert bench.queue.opened is None
+    assert bench.queue.progress.opened is None
     assert bench.queue.over is None
 
 

@@ -68,11 +68,19 @@ def options(broker: Broker, topic: str, checkpoint: str) -> dict[str, Any]:
     return {"read": {**read, "subscriptionPrefix": "copies"}, "write": write}
 
 
-def safe(broker: Broker, topic: str) -> dict[str, str]:
-    """Have the broker refuse what it has, and the query write so that it can tell."""
-    broker.admin.set_deduplication(topic, on=True)
-    until(lambda: broker.admin.is_deduplicating(topic))
-    return {"idempotent": "true", "rowsRepeatInOrder": "true", "admin.url": broker.admin.web_url}
+def to_be_copied(
+    broker: Broker, traffic: Traffic, topic: str, checkpoint: str, *, is_idempotent: bool
+) -> dict[str, Any]:
+    """Send it, and tell a query what to do; if asked to, so that the broker refuses what it has."""
+    traffic.send(topic, NUMBERS, per_batch=100)
+    copy = f"{topic}-out"
+    broker.admin.create(copy)
+    given = options(broker, topic, checkpoint)
+    if is_idempotent:
+        broker.admin.set_deduplication(copy, on=True)
+        until(lambda: broker.admin.is_deduplicating(copy))
+        given["write"] |= {"idempotent": "true", "rowsRepeatInOrder": "true", "admin.url": broker.admin.web_url}
+    return given
 
 
 def stored(broker: Broker, topic: str) -> int:
@@ -84,11 +92,7 @@ def stored(broker: Broker, topic: str) -> int:
 def test_a_driver_that_is_killed_goes_on_from_its_checkpoint(  # noqa: PLR0913 - fixtures
     broker: Broker, traffic: Traffic, topic: str, checkpoint: str, count: Count, *, is_idempotent: bool
 ) -> None:
-    traffic.send(topic, NUMBERS, per_batch=100)
-    broker.admin.create(f"{topic}-out")
-    given = options(broker, topic, checkpoint)
-    if is_idempotent:
-        given["write"] |= safe(broker, f"{topic}-out")
+    given = to_be_copied(broker, traffic, topic, checkpoint, is_idempotent=is_idempotent)
     with Driver(master="local[2]", **given) as first:
         until(lambda: stored(broker, f"{topic}-out") > 1100)
         first.kill()
@@ -124,13 +128,9 @@ def test_an_apache_pulsar_that_is_restarted_in_the_middle_costs_no_message(
 def test_tasks_that_race_each_other_on_a_cluster_write_nothing_twice_if_asked_not_to(  # noqa: PLR0913 - fixtures
     broker: Broker, traffic: Traffic, topic: str, tmp_path: Path, count: Count, *, is_idempotent: bool
 ) -> None:
-    traffic.send(topic, NUMBERS, per_batch=100)
-    broker.admin.create(f"{topic}-out")
-    given = options(broker, topic, str(tmp_path / "checkpoint"))
+    given = to_be_copied(broker, traffic, topic, str(tmp_path / "checkpoint"), is_idempotent=is_idempotent)
     given["read"].pop("maxOffsetsPerTrigger", None)
     given["read"] |= {"minPartitions": "8", "admin.url": broker.admin.web_url}
-    if is_idempotent:
-        given["write"] |= safe(broker, f"{topic}-out")
     speculation = {
         "spark.speculation": "true",
         "spark.speculation.interval": "10ms",

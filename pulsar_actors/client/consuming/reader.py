@@ -11,6 +11,7 @@ from pulsar_actors.machines.ledgers.entry_key import EntryKey
 from pulsar_actors.machines.left_out import LeftOut
 from pulsar_actors.runtime.hand_off import HandOff
 from pulsar_actors.runtime.opened import Contents
+from pulsar_actors.runtime.progress import Progress
 
 
 class Reader(ReceivingHandle):
@@ -40,7 +41,7 @@ class Reader(ReceivingHandle):
         if self._hand_off.queued or not start.stored:
             return self._hand_off.queued > 0
         last = self._ask_for_last()
-        return start.leaves(last.message_id, self._one.hand_off.furthest, last.acknowledged)
+        return start.leaves(last.message_id, self._one.hand_off.progress.furthest, last.acknowledged)
 
     def go_to_last(self) -> None:
         """Go to the last message there is, so that it is read first."""
@@ -57,13 +58,17 @@ def read_entry(reader: Reader, timeout_millis: int) -> Contents:
 
 def left_out_by(reader: Reader) -> list[LeftOut]:
     """Give what the reader of one topic was not given since this was asked last, and before what it was."""
-    left_out = _queue_of(reader).left_out
+    left_out = _progress_of(reader).left_out
     return [left_out.popleft() for _ in range(len(left_out))]
 
 
 def furthest_of(reader: Reader) -> EntryKey | None:
     """Give the last entry that the reader of one topic is through with, having waited for messages in vain."""
-    return _queue_of(reader).furthest
+    return _progress_of(reader).furthest
+
+
+def _progress_of(reader: Reader) -> Progress:
+    return _queue_of(reader).progress
 
 
 def _queue_of(reader: Reader) -> HandOff:

@@ -35,4 +35,4 @@ class TopicsReader(SeveralTopics, Reader):
         if member is None:
             return False
         start = member.machine.deliveries.ledgers.start
-        return start.leaves(last.message_id, member.hand_off.furthest, last.acknowledged)
+        return start.leaves(last.message_id, member.hand_off.progress.furthest, last.acknowledged)
