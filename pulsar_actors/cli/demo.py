@@ -1,4 +1,4 @@
-"""`demo`: send and receive, cut the client's connections half-way, and see that nothing is lost.
+"""`demo`: send and receive, cut the client's connections half-way, and see that nothing is lost; then, Spark.
 
 The broker is the embedded one, in a process of its own, or one of the user's. Every figure that is printed was measured
 in this run; what was not measured is not mentioned.
@@ -12,6 +12,7 @@ from typing import Final
 from pulsar_actors.cli.broker_process import BrokerProcess
 from pulsar_actors.cli.command import Command
 from pulsar_actors.cli.cuttable import CuttableEngine
+from pulsar_actors.cli.pipeline import show_pipeline
 from pulsar_actors.cli.progress import Progress
 from pulsar_actors.cli.traffic import Traffic
 from pulsar_actors.cli.verification import SMALLEST
@@ -35,9 +36,9 @@ def run(arguments: Namespace) -> int:
     """Show it, and give 0 if all went well, 1 if something was wrong."""
     try:
         if arguments.service_url:
-            return _show(arguments, "your broker", arguments.service_url)
+            return _show_all(arguments, "your broker", arguments.service_url)
         with BrokerProcess() as broker:
-            return _show(arguments, "a broker in memory, in a process of its own,", broker.service_url)
+            return _show_all(arguments, "a broker in memory, in a process of its own,", broker.service_url)
     except KeyboardInterrupt:
         print("stopped")
         return INTERRUPTED
@@ -46,10 +47,15 @@ def run(arguments: Namespace) -> int:
         return 1
 
 
-def _show(arguments: Namespace, whose: str, service_url: str) -> int:
+def _show_all(arguments: Namespace, whose: str, service_url: str) -> int:
+    topic = f"demo-{secrets.token_hex(4)}"
+    status = _show(arguments, whose, service_url, topic)
+    return status if status or arguments.no_spark else show_pipeline(service_url, f"{topic}-rows")
+
+
+def _show(arguments: Namespace, whose: str, service_url: str, topic: str) -> int:
     print(f"{arguments.messages:,} messages of {arguments.size:,} bytes through {whose} at {service_url}", flush=True)
     engine = CuttableEngine()
-    topic = f"demo-{secrets.token_hex(4)}"
     with Client.on(engine, ClientOptions(service_url, operation_timeout_seconds=_OPERATION)) as client:
         traffic = Traffic(client, engine, topic, arguments.messages, arguments.size)
         try:
@@ -146,11 +152,12 @@ def configure(parser: ArgumentParser) -> None:
     parser.add_argument(
         "--service-url", help="a broker of yours, such as pulsar://localhost:6650 (default: one in memory)"
     )
+    parser.add_argument("--no-spark", action="store_true", help="do without the pipeline on Spark, which takes longest")
 
 
 DEMO: Final = Command(
     name="demo",
-    summary="Send and receive, cut the client's connections half-way, and verify that nothing is lost.",
+    summary="Send and receive, cut the client's connections half-way, verify that nothing is lost; then, use Spark.",
     configure=configure,
     run=run,
 )

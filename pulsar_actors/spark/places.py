@@ -76,8 +76,9 @@ def _read(option: str, text: str, default: Place, read: Any) -> Places:  # noqa:
         said = json.loads(text)
     except ValueError as fault:
         raise InvalidConfiguration(f"{option} takes JSON that begins with a brace, and it is none: {fault}") from None
+    positions = said.get("positions")  # of offsets as a query's progress shows them
     by_topic: dict[TopicName, Place] = {}
-    for topic, value in cast("dict[str, object]", said).items():
+    for topic, value in cast("dict[str, object]", positions if isinstance(positions, dict) else said).items():
         name = TopicName.parse(topic)
         if name in by_topic:
             raise InvalidConfiguration(f"{option} speaks of {name} twice")

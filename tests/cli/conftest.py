@@ -1,11 +1,15 @@
-"""A small chart that shows everything a picture can show."""
+"""A small chart that shows everything a picture can show; and what an administrator sees of a broker."""
 
+import json
+from collections.abc import Callable
 from enum import Enum, unique
 from types import ModuleType
 from typing import NamedTuple
+from urllib.request import urlopen
 
 import pytest
 
+from pulsar_actors.broker import EmbeddedBroker
 from pulsar_actors.machines.chart import INTERNAL, Chart, Effects, Event, Row
 from pulsar_actors.machines.machine import StateMachine
 
@@ -89,3 +93,18 @@ def kettle() -> tuple[Chart, ModuleType]:
 def altered_kettle() -> tuple[Chart, ModuleType]:
     chart = kettle_chart(Row(ThermostatRead, COLD, HEATING, "is_hot", "wonder"))
     return chart, kettle_module(chart)
+
+
+@pytest.fixture
+def subscriptions(broker: EmbeddedBroker) -> Callable[[], list[str]]:
+    """Give every subscription on the broker."""
+
+    def asked(what: str) -> list[str]:
+        with urlopen(f"{broker.web_url}/admin/v2/persistent/{what}", timeout=10) as answer:  # noqa: S310 - our own broker
+            return json.load(answer)
+
+    def subscriptions() -> list[str]:
+        names = [topic.removeprefix("persistent://") for topic in asked("public/default")]
+        return [one for name in names for one in asked(f"{name}/subscriptions")]
+
+    return subscriptions

@@ -1,12 +1,10 @@
-import json
 import re
 import signal
 import socket
 import subprocess
 import sys
 import threading
-from collections.abc import Iterator
-from urllib.request import urlopen
+from collections.abc import Callable, Iterator
 
 import pytest
 
@@ -23,6 +21,7 @@ from pulsar_actors.wire.PulsarApi_pb2 import (
 )
 
 COUNT = "3000"
+DEMO = ("-m", "pulsar_actors", "demo")
 
 
 @pytest.fixture
@@ -32,24 +31,12 @@ def broker() -> Iterator[EmbeddedBroker]:
 
 
 def on(broker: EmbeddedBroker, *arguments: str) -> int:
-    return main(["demo", "--service-url", broker.service_url, "--messages", COUNT, *arguments])
-
-
-def subscriptions(broker: EmbeddedBroker) -> list[str]:
-    """Give every subscription on the broker, as its administrator sees them."""
-    topics = asked(f"{broker.web_url}/admin/v2/persistent/public/default")
-    names = [topic.removeprefix("persistent://") for topic in topics]
-    return [one for name in names for one in asked(f"{broker.web_url}/admin/v2/persistent/{name}/subscriptions")]
-
-
-def asked(url: str) -> list[str]:
-    with urlopen(url, timeout=10) as answer:  # noqa: S310 - our own broker
-        return json.load(answer)
+    return main(["demo", "--service-url", broker.service_url, "--messages", COUNT, "--no-spark", *arguments])
 
 
 def test_by_itself_it_starts_a_broker_and_says_what_it_measured_and_verified() -> None:
-    done = subprocess.run(
-        [sys.executable, "-W", "error", "-m", "pulsar_actors", "demo", "--messages", "20000", "--size", "64"],
+    done = subprocess.run(  # noqa: S603 - our own words
+        [sys.executable, "-W", "error", *DEMO, "--messages", "20000", "--size", "64", "--no-spark"],
         capture_output=True,
         text=True,
         timeout=120,
@@ -75,19 +62,21 @@ def test_by_itself_it_starts_a_broker_and_says_what_it_measured_and_verified() -
 
 
 def test_the_fewest_messages_that_it_takes_have_a_half_as_well(capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["demo", "--messages", "2", "--size", "8"]) == 0
+    assert main(["demo", "--messages", "2", "--size", "8", "--no-spark"]) == 0
     said = capsys.readouterr().out
     assert re.search(r"^cut the client's connection to the broker: [012] messages? sent", said, re.MULTILINE)
     assert "verified     all 2: " in said
 
 
-def test_on_a_broker_of_ones_own_it_does_the_same(broker: EmbeddedBroker, capsys: pytest.CaptureFixture[str]) -> None:
+def test_on_a_broker_of_ones_own_it_does_the_same(
+    broker: EmbeddedBroker, subscriptions: Callable[[], list[str]], capsys: pytest.CaptureFixture[str]
+) -> None:
     assert on(broker) == 0
     said = capsys.readouterr()
     assert said.out.startswith(f"3,000 messages of 100 bytes through your broker at {broker.service_url}\n")
     assert "verified     all 3,000: " in said.out
     assert said.err == ""
-    assert subscriptions(broker) == []
+    assert subscriptions() == []
 
 
 def test_a_broker_that_loses_a_message_is_status_1_and_said(capsys: pytest.CaptureFixture[str]) -> None:
@@ -134,8 +123,10 @@ def test_what_came_twice_is_said_with_the_reason(capsys: pytest.CaptureFixture[s
     assert "none" not in said.replace("none is missing", "")
 
 
-def test_ctrl_c_ends_it_without_a_trace_and_leaves_nothing_on_the_broker(broker: EmbeddedBroker) -> None:
-    command = [sys.executable, "-m", "pulsar_actors", "demo", "--messages", "100000000"]
+def test_ctrl_c_ends_it_without_a_trace_and_leaves_nothing_on_the_broker(
+    broker: EmbeddedBroker, subscriptions: Callable[[], list[str]]
+) -> None:
+    command = [sys.executable, *DEMO, "--messages", "100000000"]
     with subprocess.Popen(  # noqa: S603 - our own words
         [*command, "--service-url", broker.service_url], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
     ) as process:
@@ -145,7 +136,7 @@ def test_ctrl_c_ends_it_without_a_trace_and_leaves_nothing_on_the_broker(broker:
         process.send_signal(signal.SIGINT)
         out, errors = process.communicate(timeout=60)
     assert (process.returncode, out, errors) == (130, "stopped\n", "")
-    assert subscriptions(broker) == []
+    assert subscriptions() == []
 
 
 def test_ctrl_c_ends_it_too_where_the_broker_has_gone_silent(

@@ -8,6 +8,7 @@ import pytest
 
 from pulsar_actors.client.enums import CompressionType, PartitionsRoutingMode
 from pulsar_actors.exceptions import InvalidArgument
+from pulsar_actors.spark.offsets import Offsets
 from pulsar_actors.spark.options import ReadOptions, SinkOptions
 from pulsar_actors.spark.places import AtTime, Latest
 from pulsar_actors.spark.position import EARLIEST, Position
@@ -49,6 +50,12 @@ def test_a_place_is_a_word_a_position_a_time_or_the_bytes_of_an_id() -> None:
     assert found == [Position(12, 5), EARLIEST, EARLIEST, Position(3, 4, 7), Latest(), Latest()]
     assert batch(startingTime="1000").starting.of(T) == AtTime(1000)
     assert batch(endingTime='{"t": 7}').ending.of(T) == AtTime(7)
+
+
+def test_offsets_are_taken_as_the_progress_of_a_query_shows_them() -> None:
+    shown = Offsets("mine", {T: Position(12, 5)}).write()
+    assert batch(startingOffsets=json.dumps(shown)).starting.of(T) == Position(12, 5)
+    assert batch(endingOffsets=json.dumps({**shown, "entriesBehind": 7})).ending.of(T) == Position(12, 5)
 
 
 def test_what_is_said_of_a_topic_holds_for_its_partitions_unless_they_are_named() -> None:

@@ -1,0 +1,21 @@
+"""A Spark on this machine, for the examples that need one: `pip install 'pulsar-actors[spark]'`, and Java 17."""
+
+import os
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from pyspark.sql import SparkSession
+
+
+@contextmanager
+def local_spark(name: str) -> Iterator[SparkSession]:
+    """Start it; it ends with the block."""
+    os.environ.setdefault("PYSPARK_PYTHON", sys.executable)  # or the workers run whatever `python3` is
+    builder = SparkSession.builder.master("local[2]").appName(name).config("spark.ui.enabled", "false")
+    spark = builder.config("spark.sql.shuffle.partitions", 2).getOrCreate()
+    spark.sparkContext.setLogLevel("ERROR")
+    try:
+        yield spark
+    finally:
+        spark.stop()

@@ -1,0 +1,75 @@
+"""A walk through, cell by cell: each begins with `# %%`, as notebooks and editors know it; all of them are a program.
+
+It writes a table into a topic, reads it back, deletes a key, and follows the topic with a stream that counts.
+"""
+
+# %% A Spark, and a broker in memory. With one of yours, `url` is its address.
+import os
+import sys
+from tempfile import TemporaryDirectory
+
+from pyspark.sql import SparkSession
+
+from pulsar_actors.broker import EmbeddedBroker
+
+os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
+broker = EmbeddedBroker()
+broker.start()
+url = broker.service_url
+small = SparkSession.builder.master("local[2]").config("spark.sql.shuffle.partitions", 2)
+spark = small.config("spark.ui.enabled", "false").getOrCreate()
+spark.sparkContext.setLogLevel("ERROR")
+
+# %% A table. What its columns are called is what they become of a message.
+fruit = spark.createDataFrame([("pear", "3"), ("apple", "12"), ("plum", "40")], "__key string, value string")
+fruit.write.format("pulsar").mode("append").option("service.url", url).option("topic", "fruit").save()
+
+# %% The topic as a table. All there is to know of a message is a column.
+stored = spark.read.format("pulsar").option("service.url", url).option("topic", "fruit").load()
+stored.printSchema()
+
+# %% With a schema of yours only its columns are made, and values are text.
+reader = spark.read.format("pulsar").schema("__key string, value string").option("service.url", url)
+reader.option("topic", "fruit").load().orderBy("__key").show()
+
+# %% A null value is a tombstone: it deletes its key when the topic is compacted. Until then it is a row like others.
+gone = spark.createDataFrame([("plum", None)], "__key string, value string")
+gone.write.format("pulsar").mode("append").option("service.url", url).option("topic", "fruit").save()
+print("tombstones:", reader.option("topic", "fruit").load().where("value is null").count())
+
+# %% A stream: how much of each fruit there is. Here it ends when there is no more, and shows what it has counted.
+folder = TemporaryDirectory()
+counts = (
+    spark.readStream.format("pulsar")
+    .schema("__key string, value string")
+    .option("service.url", url)
+    .option("topic", "fruit")
+    .option("startingOffsets", "earliest")
+    .option("subscriptionPrefix", "counting")
+    .load()
+    .groupBy("__key")
+    .agg({"value": "sum"})
+    .writeStream.format("memory")
+    .queryName("counts")
+    .outputMode("complete")
+    .option("checkpointLocation", folder.name)
+    .trigger(availableNow=True)
+    .start()
+)
+counts.awaitTermination()
+spark.table("counts").orderBy("__key").show()
+
+# %% How far it is, in words that another query understands: `startingOffsets` takes them.
+progress = counts.lastProgress
+assert progress is not None
+print("read:", progress["numInputRows"])
+offsets = progress["sources"][0]["endOffset"]
+print("next:", offsets)
+more = spark.createDataFrame([("quince", "1")], "__key string, value string")
+more.write.format("pulsar").mode("append").option("service.url", url).option("topic", "fruit").save()
+reader.option("topic", "fruit").option("startingOffsets", offsets).load().show()
+
+# %% The end.
+spark.stop()
+broker.stop()
+folder.cleanup()

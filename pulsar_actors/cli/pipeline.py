@@ -1,0 +1,88 @@
+"""`demo`'s second half: a small pipeline on Spark, or what is missing for it.
+
+It is a process of its own, for Spark says much, which is shown only if something is wrong.
+"""
+
+import os
+import re
+import shutil
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+from typing import Final
+
+from pulsar_actors.client.client import Client
+from pulsar_actors.exceptions import ConsumerBusy
+
+__all__ = ["show_pipeline"]
+
+JAVA: Final = 17
+"""The oldest that Spark takes."""
+
+SUBSCRIPTION: Final = "demo-pipeline"
+_PATIENCE = 10.0
+_LAST_LINES = 30
+
+
+def show_pipeline(service_url: str, topic: str) -> int:
+    """Show it, and give 0 if all went well or it cannot be shown here, 1 if something was wrong."""
+    missing = _missing()
+    if missing is not None:
+        print(f"Spark        is not shown: {missing}")
+        return 0
+    print("a pipeline on a Spark that is started for it", flush=True)
+    try:
+        return _run([sys.executable, "-m", "pulsar_actors.cli.spark_pipeline", service_url, topic, SUBSCRIPTION])
+    finally:
+        _forget(service_url, topic)
+
+
+def _missing() -> str | None:
+    """Say what has to be there for Spark, and is not."""
+    command = [sys.executable, "-c", "import pulsar_actors.spark"]
+    tried = subprocess.run(command, capture_output=True, text=True, check=False)  # noqa: S603 - our own words
+    if tried.returncode != 0:
+        return tried.stderr.strip().rpartition("\n")[2].removeprefix("ImportError: ")
+    home = os.environ.get("JAVA_HOME")
+    java = str(Path(home, "bin", "java")) if home else "java"
+    if shutil.which(java) is None:
+        return f"Spark needs Java {JAVA} or later, and there is no {java}"
+    said = subprocess.run([java, "-version"], capture_output=True, text=True, check=False).stderr  # noqa: S603 - Java
+    version = re.search(r'version "(?:1\.)?(\d+)', said)
+    if version is None or int(version[1]) < JAVA:
+        return f"Spark needs Java {JAVA} or later, and {java} says that it is {said.strip()}"
+    return None
+
+
+def _run(command: list[str]) -> int:
+    with tempfile.TemporaryFile("w+") as log:
+        with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=log, text=True) as process:  # noqa: S603 - our own words
+            try:
+                assert process.stdout is not None  # noqa: S101 - it is a pipe
+                for line in process.stdout:
+                    print(line, end="", flush=True)
+            except BaseException:  # Ctrl-C, for one: Spark's Java ends with the process that started it
+                process.kill()
+                raise
+        if process.returncode == 0:
+            return 0
+        log.seek(0)
+        print("failed:", *log.read().splitlines()[-_LAST_LINES:], sep="\n", file=sys.stderr)
+        return 1
+
+
+def _forget(service_url: str, topic: str) -> None:
+    """Leave no subscription behind; where a stream was interrupted, it may have one for a moment yet."""
+    until = time.monotonic() + _PATIENCE
+    with Client(service_url) as client:
+        while True:
+            try:
+                client.subscribe(topic, SUBSCRIPTION).unsubscribe()
+            except ConsumerBusy:
+                if time.monotonic() >= until:
+                    raise
+                time.sleep(0.1)
+            else:
+                return
