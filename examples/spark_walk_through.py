@@ -4,6 +4,7 @@ It writes a table into a topic, reads it back, deletes a key, and follows the to
 """
 
 # %% A Spark, and a broker in memory. With one of yours, `url` is its address.
+import json
 import os
 import sys
 from tempfile import TemporaryDirectory
@@ -62,8 +63,9 @@ spark.table("counts").orderBy("__key").show()
 # %% How far it is, in words that another query understands: `startingOffsets` takes them.
 progress = counts.lastProgress
 assert progress is not None
-print("read:", progress["numInputRows"])
-offsets = progress["sources"][0]["endOffset"]
+(source,) = json.loads(progress.json)["sources"]
+offsets = json.dumps(source["endOffset"])
+print("read:", source["numInputRows"])
 print("next:", offsets)
 more = spark.createDataFrame([("quince", "1")], "__key string, value string")
 more.write.format("pulsar").mode("append").option("service.url", url).option("topic", "fruit").save()
