@@ -1,17 +1,10 @@
 """What only separate processes show: drivers and brokers that die and come back, and workers that race each other."""
 
-import contextlib
-import json
-import os
-import signal
-import subprocess
-import sys
-import tempfile
 from pathlib import Path
-from types import TracebackType
 from typing import Any
 
 import pytest
+from driver import Driver
 from spark_cluster import spark_cluster
 from standalone import Standalone
 from subjects import Broker
@@ -23,39 +16,6 @@ NUMBERS = [f"{number}" for number in range(3000)]
 PAUSE = "reflect('java.lang.Thread', 'sleep', if(cast(cast(value as string) as int) < 2600, 0L, 10L))"
 SLOW = f"concat(cast(value as string), substr({PAUSE}, 1, 0)) as value"
 """A column that takes its time for some rows, so that Spark has another task try them as well."""
-COPYING = Path(__file__).with_name("copying.py")
-
-
-class Driver:
-    """A driver of its own, with all that it starts in a group of processes, as long as the `with` block."""
-
-    def __init__(self, **given: Any) -> None:
-        self._log = tempfile.TemporaryFile("w+")  # noqa: SIM115 - closed below
-        self._process = subprocess.Popen(  # noqa: S603 - our own program
-            [sys.executable, str(COPYING), json.dumps(given)],
-            stdout=subprocess.PIPE,
-            stderr=self._log,
-            text=True,
-            start_new_session=True,
-        )
-
-    def __enter__(self) -> "Driver":
-        return self
-
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
-        self.kill()
-        self._process.communicate()
-        self._log.close()
-
-    def kill(self) -> None:
-        with contextlib.suppress(ProcessLookupError):
-            os.killpg(self._process.pid, signal.SIGKILL)
-
-    def finish(self) -> None:
-        told, _ = self._process.communicate(timeout=300)
-        self._log.seek(0)
-        assert "all is copied" in told, self._log.read()
-
 
 on_a_real_broker = pytest.mark.parametrize("broker", ["apache"], indirect=True)
 

@@ -10,13 +10,15 @@ from raw_producer import RawProducer
 from subjects import Broker
 from traffic import Traffic
 
-from pulsar_actors.exceptions import PulsarException
+from pulsar_actors.broker import EmbeddedBroker
+from pulsar_actors.exceptions import PulsarException, Timeout
 from pulsar_actors.spark.beginnings import LOOKS
 from pulsar_actors.spark.options import ReadOptions
 from pulsar_actors.spark.pool import Pool
 from pulsar_actors.spark.position import EARLIEST, Position
 from pulsar_actors.spark.reading import entries_in
 from pulsar_actors.spark.span import Span
+from pulsar_actors.wire.PulsarApi_pb2 import CommandMessage
 
 
 class Part:
@@ -146,3 +148,34 @@ def test_what_cannot_be_read_beyond_a_part_is_not_its_business(part: Part) -> No
     end = part.behind
     part.raw.send(b"no batch", num_messages_in_batch=1)
     assert part.read(start, end) == [b"b"]
+
+
+def test_what_was_to_be_read_and_is_not_there_fails_the_task_or_is_logged(
+    part: Part, caplog: pytest.LogCaptureFixture
+) -> None:
+    part.raw.send(b"a")
+    end = part.behind
+    message = f"messages up to {at(end, 2).text(-1)} were to be read, and there is nothing from {end.text(-1)} on"
+    with pytest.raises(PulsarException, match=message):
+        part.read(EARLIEST, at(end, 2))
+    assert part.read(EARLIEST, at(end, 2), failOnDataLoss="false") == [b"a"]
+    assert message in caplog.text
+
+
+def test_nothing_need_be_there_before_the_beginning_of_a_ledger(part: Part) -> None:
+    part.raw.send(b"a")
+    assert part.read(EARLIEST, Position(part.behind.ledger_id + 1, 0)) == [b"a"]
+
+
+def test_a_broker_that_has_messages_and_sends_none_fails_the_task_in_time(
+    topic: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("pulsar_actors.spark.reading.POOL", Pool(idle=0))
+    with EmbeddedBroker() as broker:
+        with Traffic(broker.service_url) as traffic:
+            traffic.send(topic, ["a"])
+        broker.faults.on(CommandMessage, times=None).drop()
+        texts = {"service.url": broker.service_url, "topic": topic, "polltimeoutms": "700"}
+        message = "has messages from earliest on, and none came within 700 ms, which is pollTimeoutMs"
+        with pytest.raises(Timeout, match=message):
+            list(entries_in(Span(topic, EARLIEST, Position(1, 1)), ReadOptions.of(texts, streams=False)))

@@ -1,52 +1,17 @@
 """`spark.readStream` and `df.writeStream`: nothing twice and nothing left out, from one checkpoint to the next."""
 
 import json
-import uuid
 from pathlib import Path
 from typing import Any
 
 import pytest
+from stream import Stream
 from subjects import Broker
 from traffic import Traffic
 
 from pulsar_actors.spark.admission import IS_TOLD
 
 NUMBERS = [f"{number}" for number in range(100)]
-
-
-class Stream:
-    """A query that reads a topic, and keeps what it has read, batch by batch."""
-
-    def __init__(self, spark: Any, broker: Broker, checkpoint: str, **options: Any) -> None:
-        self._spark = spark
-        self._checkpoint = checkpoint
-        named = {} if IS_TOLD else {"subscriptionPrefix": f"spark-pulsar-{uuid.uuid4().hex[:8]}"}
-        self._options = {"service.url": broker.service_url, "startingOffsets": "earliest", **named, **options}
-        self.batches: list[list[str]] = []
-
-    def frame(self) -> Any:
-        reader = self._spark.readStream.format("pulsar")
-        for name, value in self._options.items():
-            reader = reader.option(name.replace("__", "."), str(value))
-        return reader.schema("value string, __topic string").load()
-
-    def start(self, **trigger: Any) -> Any:
-        writer = self.frame().writeStream.foreachBatch(self._keep).option("checkpointLocation", self._checkpoint)
-        return writer.trigger(**trigger).start() if trigger else writer.start()
-
-    def run(self) -> Any:
-        """Read what there is, and end."""
-        query = self.start(availableNow=True)
-        assert query.awaitTermination(120), "the query does not end"
-        assert query.exception() is None
-        return query
-
-    def _keep(self, frame: Any, batch: int) -> None:
-        self.batches.append([row["value"] for row in frame.collect()])
-
-    @property
-    def texts(self) -> list[str]:
-        return sorted((text for batch in self.batches for text in batch), key=int)
 
 
 @pytest.mark.parametrize("per_batch", [0, 7])

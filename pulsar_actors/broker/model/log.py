@@ -107,9 +107,10 @@ class Log:
         """Give the offset of the first entry that was published then or later, or `end`."""
         return self.base + bisect_left(self._entries, publish_time_ms, key=attrgetter("publish_time"))
 
-    def size_from(self, offset: int) -> int:
-        """Add up the bytes from an offset on."""
-        return sum(len(entry.data) for entry in self._entries[max(0, offset - self.base) :])
+    def size_from(self, offset: int, entries: int | None = None) -> int:
+        """Add up the bytes from an offset on, or of so many entries from there on."""
+        until = self.end if entries is None else offset + entries
+        return sum(len(entry.data) for entry in self._entries[max(0, offset - self.base) : max(0, until - self.base)])
 
     def trim(self, needed_from: int, kept_bytes: int) -> None:
         """Drop the oldest of what lies before an offset, as far as it is more than so many bytes."""

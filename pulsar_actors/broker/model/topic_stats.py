@@ -4,6 +4,7 @@ As in `subscription_stats.py`, what has no meaning here is there with the values
 """
 
 from collections.abc import Mapping
+from itertools import accumulate
 from typing import Any, Protocol, cast
 
 from pulsar_actors.broker.model.consumer_stats import instant, rate
@@ -118,6 +119,7 @@ def internal_stats(topic: Observed) -> dict[str, Any]:
     """Give what `GET …/internalStats` gives."""
     log = topic.log
     ledgers = log.ledgers
+    firsts = accumulate((entries for _, entries in ledgers), initial=0)
     stats = {
         "entriesAddedCounter": log.end,
         "numberOfEntries": log.end - log.base,
@@ -136,7 +138,10 @@ def internal_stats(topic: Observed) -> dict[str, Any]:
         "lastConfirmedEntry": "{}:{}".format(*log.last_position),
         "state": "Terminated" if topic.terminated else "LedgerOpened",
         "ledgers": [
-            *(_ledger(ledger, entries) for ledger, entries in ledgers[:-1]),
+            *(
+                _ledger(ledger, entries, log.size_from(first, entries))
+                for (ledger, entries), first in zip(ledgers[:-1], firsts, strict=False)
+            ),
             _ledger(ledgers[-1][0], 0),  # of the open one it says nothing
         ],
         "properties": {},

@@ -124,3 +124,13 @@ def test_positions_stay_when_entries_are_dropped() -> None:
     assert log.find(Position(10, 1)) is None
     assert log.first_from(Position(10, 0)) == log.base == 3
     assert log.size_from(0) == log.size == 3
+
+
+def test_bytes_are_added_up_of_what_is_left() -> None:
+    log = log_of(2, 2)
+    whole = log.size
+    log.trim(1, 0)
+    first, second = log.size_from(0, 2), log.size_from(2, 2)
+    assert 0 < first < second
+    assert first + second == log.size_from(0) == log.size < whole
+    assert log.size_from(0, 1) == 0

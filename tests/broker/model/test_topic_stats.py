@@ -126,9 +126,11 @@ def test_the_inside_of_a_topic_is_its_ledgers_and_cursors(world: Any) -> None:
         "active": True,
     }
     assert subset(cursor, expected) == expected
+    size = stats["currentLedgerSize"]
     world.topic().unload()
     stats = world.topic().internal_stats()
-    assert [(ledger["ledgerId"], ledger["entries"]) for ledger in stats["ledgers"]] == [(1, 4), (2, 0)]
+    ledgers = [(ledger["ledgerId"], ledger["entries"], ledger["size"]) for ledger in stats["ledgers"]]
+    assert ledgers == [(1, 4, size), (2, 0, 0)]
     expected = {"lastConfirmedEntry": "1:3", "state": "LedgerOpened", "numberOfEntries": 4, "currentLedgerEntries": 0}
     assert subset(stats, expected) == expected
     world.topic().terminate()

@@ -1,0 +1,216 @@
+"""Where a stream begins, how far it may go, and what it notices that others do to its topics and its subscription."""
+
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import pytest
+from admin import path_of
+from subjects import Broker
+from traffic import Traffic, until
+
+from pulsar_actors.exceptions import PulsarException
+from pulsar_actors.spark import stream_front
+from pulsar_actors.spark.admission import IS_TOLD
+from pulsar_actors.spark.offsets import Offsets
+from pulsar_actors.spark.options import ReadOptions
+from pulsar_actors.spark.pool import Pool
+from pulsar_actors.spark.position import EARLIEST, Position
+from pulsar_actors.spark.reading import entries_in
+from pulsar_actors.spark.stream_front import StreamFront
+from pulsar_actors.wire.topic_name import TopicName
+
+Make = Callable[..., StreamFront]
+
+
+@pytest.fixture
+def make(broker: Broker, topic: str, monkeypatch: pytest.MonkeyPatch) -> Iterator[Make]:
+    """Make the front of a stream of the topic, which looks for partitions whenever it is asked."""
+    monkeypatch.setattr(stream_front, "SURVEY", 0.0)
+    monkeypatch.setattr("pulsar_actors.spark.reading.POOL", Pool(idle=0))
+    made: list[StreamFront] = []
+
+    def make(**options: Any) -> StreamFront:
+        which = {} if "topicsPattern" in options else {"topic": topic}
+        given = {"service.url": broker.service_url, "subscriptionPrefix": "mine", **which, **options}
+        texts = {name.replace("__", ".").lower(): str(value) for name, value in given.items()}
+        made.append(StreamFront(ReadOptions.of(texts, streams=True)))
+        return made[-1]
+
+    yield make
+    for front in made:
+        front.close()
+
+
+def read(broker: Broker, spans: list[Any], **options: str) -> list[bytes]:
+    """Read what the tasks of a batch would."""
+    given = {"service.url": broker.service_url, "topic": "any", **options}
+    texts = {name.lower(): value for name, value in given.items()}
+    some = [one for span in spans for one in entries_in(span, ReadOptions.of(texts, streams=False))]
+    return [bytes(payload) for contents in some for payload in contents.payloads]
+
+
+def behind(ids: list[Any]) -> Position:
+    return Position(ids[-1].ledger_id(), ids[-1].entry_id() + 1)
+
+
+def backlog(broker: Broker, topic: str, subscription: str = "mine") -> int:
+    return int(broker.admin.stats(topic)["subscriptions"][subscription]["msgBacklog"])
+
+
+# Where it begins.
+
+
+def test_a_stream_begins_with_what_comes_and_the_rest_is_not_kept_for_it(
+    broker: Broker, traffic: Traffic, topic: str, make: Make
+) -> None:
+    ids = traffic.send(topic, ["a", "b"])
+    assert make().begin() == Offsets("mine", {TopicName.parse(topic): behind(ids)})
+    assert backlog(broker, topic) == 0
+
+
+def test_a_stream_that_begins_with_the_first_message_has_all_kept_for_it(
+    broker: Broker, traffic: Traffic, topic: str, make: Make
+) -> None:
+    traffic.send(topic, ["a", "b"])
+    assert make(startingOffsets="earliest").begin().positions == {TopicName.parse(topic): EARLIEST}
+    assert backlog(broker, topic) == 2
+
+
+def test_a_subscription_of_somebody_elses_says_where_a_stream_begins_unless_the_user_does(
+    broker: Broker, traffic: Traffic, topic: str, make: Make
+) -> None:
+    with traffic.subscribed(topic) as consumer:
+        ids = traffic.send(topic, ["a", "b", "c"])
+        for _ in ids[:2]:
+            consumer.acknowledge(consumer.receive(20_000))
+        until(lambda: backlog(broker, topic, "traffic") == 1)
+    begun = make(predefinedSubscription="traffic").begin()
+    assert begun == Offsets("traffic", {TopicName.parse(topic): behind(ids[:2])})
+    said = make(predefinedSubscription="traffic", startingOffsets="latest").begin()
+    assert said.positions == {TopicName.parse(topic): behind(ids)}
+
+
+def test_a_subscription_that_was_to_be_there_and_is_not_is_made_and_begins_with_the_first_message(
+    broker: Broker, traffic: Traffic, topic: str, make: Make
+) -> None:
+    traffic.send(topic, ["a"])
+    front = make(predefinedSubscription="absent")
+    start = front.begin()
+    assert read(broker, front.spans(start, front.latest(start, is_limited=False))) == [b"a"]
+    assert backlog(broker, topic, "absent") == 1
+
+
+# How far it may go.
+
+
+def test_a_stream_that_ends_goes_no_further_than_its_topics_went_when_it_was_told(
+    broker: Broker, traffic: Traffic, topic: str, make: Make
+) -> None:
+    first = traffic.send(f"{topic}-1", ["a"])
+    front = make(topicsPattern=f"{topic}-.*", startingOffsets="earliest")
+    front.aim()
+    start = front.begin()
+    traffic.send(f"{topic}-1", ["b"])
+    traffic.send(f"{topic}-2", ["c"])
+    assert front.latest(start, is_limited=False).positions == {TopicName.parse(f"{topic}-1"): behind(first)}
+
+
+def test_how_far_it_could_go_is_told_in_entries_if_the_statistics_can_be_had(
+    broker: Broker, traffic: Traffic, topic: str, make: Make
+) -> None:
+    traffic.send(topic, ["a", "b", "c"])
+    for options, told in (({}, None), ({"admin__url": broker.admin.web_url}, 3)):
+        front = make(startingOffsets="earliest", **options)
+        start = front.begin()
+        front.latest(start, is_limited=False)
+        assert front.outlook(start).get("entriesBehind") == told
+
+
+@pytest.mark.skipif(not IS_TOLD, reason="PySpark 4.1 tells a stream of no limits")
+@pytest.mark.parametrize(("limit", "entries"), [({"maxOffsetsPerTrigger": 6}, 6), ({"maxBytesPerTrigger": 1}, 3)])
+def test_a_limit_is_divided_by_how_much_the_partitions_have(  # noqa: PLR0913 - fixtures
+    broker: Broker, traffic: Traffic, topic: str, make: Make, limit: dict[str, int], entries: int
+) -> None:
+    broker.admin.create_partitioned(topic, 3)
+    for partition, count in ((0, 4), (1, 8), (2, 12)):
+        traffic.send(f"{topic}-partition-{partition}", [f"{number}" for number in range(count)])
+    front = make(startingOffsets="earliest", admin__url=broker.admin.web_url, **limit)
+    start = front.begin()
+    found = [read(broker, [span]) for span in front.spans(start, front.latest(start, is_limited=True))]
+    assert sum(map(len, found)) == entries
+    assert [len(one) for one in found] == ([1, 2, 3] if entries == 6 else [1, 1, 1])
+
+
+# What it notices.
+
+
+def test_a_topic_that_turns_up_is_read_from_its_first_message_on(
+    broker: Broker, traffic: Traffic, topic: str, make: Make
+) -> None:
+    traffic.send(f"{topic}-1", ["a"])
+    front = make(topicsPattern=f"{topic}-.*")
+    start = front.begin()
+    traffic.send(f"{topic}-2", ["b", "c"])
+    assert read(broker, front.spans(start, front.latest(start, is_limited=False))) == [b"b", b"c"]
+
+
+def test_a_topic_that_has_gone_ends_the_query_or_is_logged(
+    broker: Broker, traffic: Traffic, topic: str, make: Make, caplog: pytest.LogCaptureFixture
+) -> None:
+    for number in (1, 2):
+        traffic.send(f"{topic}-{number}", ["a"])
+    pattern = {"topicsPattern": f"{topic}-.*", "startingOffsets": "earliest"}
+    start = make(**pattern).begin()
+    broker.admin.delete(f"{topic}-1")
+    with pytest.raises(PulsarException, match=f"{topic}-1 is gone. To go on with what there is, set failOnDataLoss"):
+        make(**pattern).latest(start, is_limited=False)
+    end = make(**pattern, failOnDataLoss="false").latest(start, is_limited=False)
+    assert list(end.positions) == [TopicName.parse(f"{topic}-2")]
+    assert f"{topic}-1 is gone" in caplog.text
+
+
+def test_a_topic_that_was_made_anew_ends_the_query_or_is_read_from_its_first_message_on(
+    broker: Broker, traffic: Traffic, topic: str, make: Make, caplog: pytest.LogCaptureFixture
+) -> None:
+    later = traffic.send(topic, ["a", "b", "c"])
+    start = Offsets("mine", {TopicName.parse(topic): behind(later)._replace(ledger_id=1 << 40)})
+    with pytest.raises(PulsarException, match="it was truncated, or made anew"):
+        make().latest(start, is_limited=False)
+    front = make(failOnDataLoss="false")
+    assert read(broker, front.spans(start, front.latest(start, is_limited=False))) == [b"a", b"b", b"c"]
+    assert "it was truncated, or made anew" in caplog.text
+
+
+def moved(broker: Broker, traffic: Traffic, topic: str, make: Make) -> list[Any]:
+    """Send two messages, of which the stream has the first, and one in a ledger behind; move the subscription there."""
+    ids = traffic.send(topic, ["a", "b"])
+    make(startingOffsets="earliest").begin()
+    broker.admin.unload(topic)  # which begins a ledger
+    traffic.send(topic, ["c"])
+    broker.admin.call("POST", f"{path_of(topic)}/subscription/mine/skip_all")
+    front = make()
+    start = Offsets("mine", {TopicName.parse(topic): behind(ids[:1])})
+    return list(front.spans(start, front.latest(start, is_limited=False)))
+
+
+@pytest.mark.parametrize("broker", ["apache"], indirect=True)
+def test_a_subscription_that_was_moved_ends_the_query_or_is_logged_if_messages_are_gone(
+    broker: Broker, traffic: Traffic, topic: str, make: Make, caplog: pytest.LogCaptureFixture
+) -> None:
+    spans = moved(broker, traffic, topic, make)
+    first = spans[0].start.ledger_id
+    until(lambda: broker.admin.json("GET", f"{path_of(topic)}/internalStats")["ledgers"][0]["ledgerId"] > first)
+    message = f"{topic} has lost messages, it seems: the subscription mine was moved to"
+    with pytest.raises(PulsarException, match=message):
+        read(broker, spans)
+    assert read(broker, spans, failOnDataLoss="false") == [b"c"]
+    assert message in caplog.text
+
+
+@pytest.mark.parametrize("broker", ["embedded"], indirect=True)
+def test_a_subscription_that_was_moved_does_no_harm_if_nothing_is_gone(
+    broker: Broker, traffic: Traffic, topic: str, make: Make
+) -> None:
+    spans = moved(broker, traffic, topic, make)
+    assert "the subscription mine was moved to" in spans[0].moved
+    assert read(broker, spans) == [b"b", b"c"]
