@@ -185,7 +185,7 @@ def test_the_first_one_liner_ends_with_the_demo_and_the_demo_runs() -> None:
     python, *arguments = shlex.split(command)
     assert (python, arguments) == (".venv/bin/python", ["-m", "pulsar_actors", "demo"])
     done = subprocess.run(  # noqa: S603 - our own words
-        [sys.executable, *arguments, "--messages", "5000"],
+        [sys.executable, *arguments, "--messages", "5000", "--no-spark"],
         cwd=ROOT,
         capture_output=True,
         text=True,

@@ -39,7 +39,12 @@ class Driver:
         with contextlib.suppress(ProcessLookupError):
             os.killpg(self._process.pid, signal.SIGKILL)
 
-    def finish(self) -> None:
+    def said(self) -> str:
+        """Wait for its end, and give all that it has said."""
         told, _ = self._process.communicate(timeout=300)
         self._log.seek(0)
-        assert "all is copied" in told, self._log.read()
+        return self._log.read() + told
+
+    def finish(self) -> None:
+        said = self.said()
+        assert "all is copied" in said, said

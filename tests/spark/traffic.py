@@ -31,9 +31,10 @@ Count: TypeAlias = Callable[[list[str], int], int]
 class Traffic:
     """One client of a broker."""
 
-    def __init__(self, service_url: str, module: Any = pulsar_actors) -> None:
+    def __init__(self, service_url: str, module: Any = pulsar_actors, **options: Any) -> None:
         self._module = module
-        self._client = module.Client(service_url, logger=module.FileLogger(module.LoggerLevel.Error, "/dev/null"))
+        logger = module.FileLogger(module.LoggerLevel.Error, "/dev/null")
+        self._client = module.Client(service_url, logger=logger, **options)
 
     def send(self, topic: str, contents: list[str], *, per_batch: int = 0, **options: Any) -> list[Any]:
         """Send texts, so many in each batch, or each by itself; give their ids."""

@@ -1,0 +1,83 @@
+"""Secrets in options are for the broker. Spark's records of a query, which its UI shows, have none; nor have its texts.
+
+The broker takes tokens, so that one that got lost on the way would be noticed.
+"""
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from driver import Driver
+from traffic import Traffic
+
+import pulsar_actors as pulsar
+from pulsar_actors.broker import EmbeddedBroker, Settings
+from pulsar_actors.broker.tokens import Tokens
+
+TOKENS = Tokens(b"what only the broker knows")
+TOKEN = TOKENS.issue("spark")
+REFUSED = Tokens(b"what some other broker knows").issue("spark")
+SECRETS = [one.rpartition(".")[2] for one in (TOKEN, REFUSED)]
+
+
+@pytest.fixture
+def guarded() -> Iterator[EmbeddedBroker]:
+    with EmbeddedBroker(tokens=TOKENS, settings=Settings(deduplication=True)) as broker:
+        with Traffic(broker.service_url, authentication=pulsar.AuthenticationToken(TOKEN)) as traffic:
+            traffic.send("secret", ["1", "2", "3"])
+            traffic.send("secret-out", [])
+        yield broker
+
+
+def options(broker: EmbeddedBroker, token: str) -> dict[str, str]:
+    return {
+        "service.url": broker.service_url,
+        "admin.url": broker.web_url,
+        "pulsar.client.authPluginClassName": "org.apache.pulsar.client.impl.auth.AuthenticationToken",
+        "pulsar.client.authParams": f"token:{token}",
+    }
+
+
+def assert_no_secret(text: str) -> None:
+    assert [secret for secret in SECRETS if secret in text] == []
+
+
+@pytest.mark.parametrize("token", [TOKEN, REFUSED], ids=["taken", "refused"])
+def test_all_that_a_query_leaves_behind_tells_no_secret(guarded: EmbeddedBroker, tmp_path: Path, token: str) -> None:
+    events = tmp_path / "events"
+    events.mkdir()
+    records = {
+        "spark.eventLog.enabled": "true",
+        "spark.eventLog.dir": events.as_uri(),
+        "spark.eventLog.compress": "false",
+        "spark.log.level": "INFO",
+    }
+    given = options(guarded, token)
+    read = {**given, "topic": "secret", "startingOffsets": "earliest", "subscriptionPrefix": "mine"}
+    write = {**given, "topic": "secret-out", "checkpointLocation": str(tmp_path / "checkpoint")}
+    write.pop("admin.url") if token is REFUSED else write.update(idempotent="true", rowsRepeatInOrder="true")
+    with Driver(master="local[2]", conf=records, read=read, write=write) as driver:
+        said = driver.said()
+    assert ("all is copied" in said) is (token is TOKEN)
+    assert ("AuthenticationError" in said) is (token is REFUSED)
+    assert_no_secret(said)
+    recorded = "".join(path.read_text(errors="replace") for path in tmp_path.rglob("*") if path.is_file())
+    assert "SparkListenerEnvironmentUpdate" in recorded
+    assert '"subscription":"mine"' in recorded.replace(" ", "") or token is REFUSED
+    assert_no_secret(recorded)
+
+
+def test_plans_and_errors_tell_no_secret(spark: Any, guarded: EmbeddedBroker) -> None:
+    for token in (TOKEN, REFUSED):
+        reader = spark.read.format("pulsar").option("topic", "secret").option("minPartitions", "2")
+        for name, value in options(guarded, token).items():
+            reader = reader.option(name, value)
+        frame = reader.load()
+        assert_no_secret(frame._jdf.queryExecution().toString())
+        if token is TOKEN:
+            assert frame.count() == 3
+        else:
+            with pytest.raises(Exception, match="AuthenticationError") as raised:
+                frame.count()
+            assert_no_secret(str(raised.value))
