@@ -76,11 +76,11 @@ class StreamFront:
             ends = {topic: min(end, max(self._target[topic], start.at(topic))) for topic, end in known.items()}
         return Offsets(start.subscription, self._rate.limit(start, ends) if is_limited else ends)
 
-    def outlook(self, start: Offsets) -> dict[str, Any]:
-        """Tell how far one could go, and how many entries that is, if the broker's statistics can be had."""
+    def outlook(self, read: Offsets) -> dict[str, Any]:
+        """Tell how far one could go, and how many entries are left then, if the broker's statistics can be had."""
         ends = {topic: seen.end for topic, seen in self._seen.items()}
-        entries = self._rate.backlog(start, ends)
-        told = Offsets(start.subscription, ends).write()
+        entries = self._rate.backlog(read, ends)
+        told = Offsets(read.subscription, ends).write()
         return told if entries is None else {**told, "entriesBehind": entries}
 
     def spans(self, start: Offsets, end: Offsets) -> list[InputPartition]:

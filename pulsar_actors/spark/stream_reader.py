@@ -36,7 +36,7 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         self._options = options
         self._columns = Columns(schema)
         self._front: StreamFront | None = None
-        self._start: Offsets | None = None
+        self._end: Offsets | None = None  # of the batch that was planned last
 
     # On the driver.
 
@@ -59,13 +59,14 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
     def latestOffset(self, start: Mapping[str, Any] | None = None, limit: ReadLimit | None = None) -> dict[str, Any]:
         """Say how far the next batch goes. PySpark 4.1 tells neither where it starts nor how much it may take."""
         front = self._at_front()
-        self._start = front.known_start() if start is None else Offsets.read(start)
+        begun = front.known_start() if start is None else Offsets.read(start)
         is_limited = limit is not None and not isinstance(limit, ReadAllAvailable)
-        return front.latest(self._start, is_limited=is_limited).write()
+        self._end = front.latest(begun, is_limited=is_limited)
+        return self._end.write()
 
     def reportLatestOffset(self) -> dict[str, Any] | None:
         """Tell the query's progress how far one could go, and how many entries that is if that can be known."""
-        return None if self._start is None else self._at_front().outlook(self._start)
+        return None if self._end is None else self._at_front().outlook(self._end)
 
     def partitions(self, start: Mapping[str, Any], end: Mapping[str, Any]) -> Sequence[InputPartition]:
         """Give what each task of a batch is to read."""

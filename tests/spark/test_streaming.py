@@ -1,13 +1,12 @@
 """`spark.readStream` and `df.writeStream`: nothing twice and nothing left out, from one checkpoint to the next."""
 
 import json
-from pathlib import Path
 from typing import Any
 
 import pytest
 from stream import Stream
 from subjects import Broker
-from traffic import Traffic
+from traffic import Traffic, until
 
 from pulsar_actors.spark.admission import IS_TOLD
 
@@ -50,6 +49,24 @@ def test_a_partition_that_is_added_is_read_from_its_first_message_on(
     assert stream.texts == NUMBERS
 
 
+def test_what_is_added_while_a_query_runs_is_read_from_its_first_message_on(
+    spark: Any, broker: Broker, traffic: Traffic, partitioned: str, checkpoint: str
+) -> None:
+    stream = Stream(spark, broker, checkpoint, topicsPattern=f"{partitioned}.*")
+    traffic.send(partitioned, NUMBERS[:30])
+    query = stream.start()
+    try:
+        until(lambda: stream.texts == NUMBERS[:30])
+        broker.admin.grow(partitioned, 5)
+        traffic.send(f"{partitioned}-partition-4", NUMBERS[30:60])
+        traffic.send(f"{partitioned}-other", NUMBERS[60:])
+        until(lambda: len(stream.texts) >= len(NUMBERS))
+        assert query.exception() is None
+    finally:
+        query.stop()
+    assert stream.texts == NUMBERS
+
+
 def test_the_backlog_is_released_as_batches_are_committed(
     spark: Any, broker: Broker, traffic: Traffic, topic: str, checkpoint: str
 ) -> None:
@@ -70,8 +87,34 @@ def test_offsets_are_json_that_can_be_read(
 ) -> None:
     ids = traffic.send(topic, NUMBERS[:10])
     progress = Stream(spark, broker, checkpoint, topic=topic).run().lastProgress
-    (end,) = {json.dumps(source["endOffset"]["positions"]) for source in json.loads(progress.json)["sources"]}
-    assert json.loads(end) == {topic: f"{ids[-1].ledger_id()}:{ids[-1].entry_id() + 1}"}
+    (source,) = json.loads(progress.json)["sources"]
+    assert source["endOffset"]["positions"] == {topic: f"{ids[-1].ledger_id()}:{ids[-1].entry_id() + 1}"}
+
+
+@pytest.mark.skipif(not IS_TOLD, reason="PySpark 4.1 asks no source for its lag")
+def test_the_progress_of_a_query_tells_how_much_it_has_read_and_written_and_how_far_it_is_behind(
+    spark: Any, broker: Broker, traffic: Traffic, topic: str, checkpoint: str
+) -> None:
+    traffic.send(topic, NUMBERS)
+    limits = {"maxOffsetsPerTrigger": 30, "admin.url": broker.admin.web_url}
+    frame = Stream(spark, broker, "", topic=topic, **limits).frame()
+    query = into(frame, broker, f"{topic}-out", checkpoint)
+    told = [json.loads(progress.json) for progress in query.recentProgress]
+    assert [(one["numInputRows"], one["sink"]["numOutputRows"]) for one in told if one["numInputRows"]] == [
+        (30, 30), (30, 30), (30, 30), (10, 10),
+    ]  # fmt: skip
+    assert [one["sources"][0]["latestOffset"]["entriesBehind"] for one in told if one["numInputRows"]] == [
+        70, 40, 10, 0,
+    ]  # fmt: skip
+
+
+def into(frame: Any, broker: Broker, topic: str, checkpoint: str) -> Any:
+    """Write what there is to a topic."""
+    writer = frame.writeStream.format("pulsar").option("service.url", broker.service_url).option("topic", topic)
+    query = writer.option("checkpointLocation", checkpoint).trigger(availableNow=True).start()
+    assert query.awaitTermination(120)
+    assert query.exception() is None
+    return query
 
 
 @pytest.mark.skipif(not IS_TOLD, reason="PySpark 4.1 tells a stream of no limits")
@@ -88,19 +131,10 @@ def test_a_batch_takes_no_more_than_it_may(
 
 
 def test_a_pipeline_of_two_topics_has_every_row(
-    spark: Any, broker: Broker, traffic: Traffic, topic: str, tmp_path: Path
+    spark: Any, broker: Broker, traffic: Traffic, topic: str, checkpoint: str
 ) -> None:
     traffic.send(topic, NUMBERS, per_batch=7)
     frame = Stream(spark, broker, "", topic=topic).frame().selectExpr("concat(value, '0') as value", "value as __key")
-    query = (
-        frame.writeStream.format("pulsar")
-        .option("service.url", broker.service_url)
-        .option("topic", f"{topic}-out")
-        .option("checkpointLocation", str(tmp_path / "checkpoint"))
-        .trigger(availableNow=True)
-        .start()
-    )
-    assert query.awaitTermination(120)
-    assert query.exception() is None
+    into(frame, broker, f"{topic}-out", checkpoint)
     found = {message.partition_key(): message.data().decode() for message in traffic.read(f"{topic}-out")}
     assert found == {number: f"{number}0" for number in NUMBERS}
