@@ -1,4 +1,4 @@
-"""A query that reads a topic, for tests to look at what it has read."""
+"""A query that reads a topic, for tests to look at what it has read; and a column that slows a query down."""
 
 import uuid
 from typing import Any
@@ -6,6 +6,13 @@ from typing import Any
 from subjects import Broker
 
 from pulsar_actors.spark.admission import IS_TOLD
+
+
+def slow(when: str) -> str:
+    """The value of a message, for which the query takes its time where something is true of it: of {n}, as a number."""
+    condition = when.format(n="cast(cast(value as string) as int)")
+    pause = f"reflect('java.lang.Thread', 'sleep', if({condition}, 10L, 0L))"
+    return f"concat(cast(value as string), substr({pause}, 1, 0)) as value"
 
 
 class Stream:

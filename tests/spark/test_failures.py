@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from stream import slow
 from subjects import Broker
 from traffic import Count, Traffic, until
 
@@ -16,6 +17,7 @@ from pulsar_actors.spark import sink
 
 ROWS = 1_000_000
 ENDLESS = 1_000_000_000
+MESSAGES = 40_000
 
 
 def workers_of(spark: Any) -> list[int]:
@@ -112,6 +114,22 @@ def test_no_row_is_lost_when_a_worker_dies(  # noqa: PLR0913 - fixtures
     assert again < (1 if write is by_idempotent_format else 2 * ROWS)
 
 
+def test_no_message_of_a_stream_is_lost_when_a_worker_dies(  # noqa: PLR0913 - fixtures
+    spark: Any, broker: Broker, traffic: Traffic, topic: str, tmp_path: Path, count: Count
+) -> None:
+    traffic.send(topic, [f"{number}" for number in range(MESSAGES)], per_batch=100)
+    out = f"{topic}-out"
+    broker.admin.create(out)
+    into = {"service.url": broker.service_url, "topic": out}
+    with running(lambda: copy(spark, topic, tmp_path / "checkpoint", into, slow("{n} % 100 = 0"))) as raised:
+        until(lambda: stored(broker, out) > 1000)
+        assert stored(broker, out) < MESSAGES
+        for worker in workers_of(spark):
+            os.kill(worker, signal.SIGKILL)
+    assert raised == []
+    assert 0 < count(traffic.texts(out), MESSAGES) < MESSAGES, "what was sent before a worker died is sent again"
+
+
 @pytest.mark.parametrize("write", [by_format, by_sink])
 def test_a_job_that_is_cancelled_sends_no_more(spark: Any, broker: Broker, topic: str, write: Any) -> None:
     broker.admin.create(topic)
@@ -153,10 +171,10 @@ def forget_last_commit(commits: Path) -> None:
     (commits / f".{last}.crc").unlink(missing_ok=True)
 
 
-def copy(spark: Any, topic: str, checkpoint: Path, options: dict[str, str]) -> None:
+def copy(spark: Any, topic: str, checkpoint: Path, options: dict[str, str], column: str = "value") -> None:
     reader = spark.readStream.format("pulsar").option("service.url", options["service.url"]).option("topic", topic)
     reader = reader.option("startingOffsets", "earliest").option("subscriptionPrefix", checkpoint.name)
-    writer = reader.load().select("value").writeStream.format("pulsar")
+    writer = reader.load().selectExpr(column).writeStream.format("pulsar")
     for name, value in {**options, "checkpointLocation": str(checkpoint)}.items():
         writer = writer.option(name, value)
     query = writer.trigger(availableNow=True).start()

@@ -7,15 +7,13 @@ import pytest
 from driver import Driver
 from spark_cluster import spark_cluster
 from standalone import Standalone
+from stream import slow
 from subjects import Broker
 from traffic import Count, Traffic, until
 
 from pulsar_actors.spark.admission import IS_TOLD
 
 NUMBERS = [f"{number}" for number in range(3000)]
-PAUSE = "reflect('java.lang.Thread', 'sleep', if(cast(cast(value as string) as int) < 2600, 0L, 10L))"
-SLOW = f"concat(cast(value as string), substr({PAUSE}, 1, 0)) as value"
-"""A column that takes its time for some rows, so that Spark has another task try them as well."""
 
 on_a_real_broker = pytest.mark.parametrize("broker", ["apache"], indirect=True)
 
@@ -101,7 +99,8 @@ def test_tasks_that_race_each_other_on_a_cluster_write_nothing_twice_if_asked_no
         "spark.sql.execution.arrow.maxRecordsPerBatch": "10",  # so that rows are sent as they come
         "spark.buffer.size": "512",
     }
-    with spark_cluster(tmp_path) as master, Driver(master=master, conf=speculation, select=[SLOW], **given) as process:
+    select = [slow("{n} >= 2600")]  # so that Spark has another task try these as well
+    with spark_cluster(tmp_path) as master, Driver(master=master, conf=speculation, select=select, **given) as process:
         process.finish()
     again = count(traffic.texts(f"{topic}-out"), len(NUMBERS))
     assert (again == 0) is is_idempotent, "where nothing is refused, a second task shows"

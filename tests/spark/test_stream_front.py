@@ -8,7 +8,7 @@ from admin import path_of
 from subjects import Broker
 from traffic import Traffic, until
 
-from pulsar_actors.exceptions import PulsarException
+from pulsar_actors.exceptions import PulsarException, TopicNotFound
 from pulsar_actors.spark import stream_front
 from pulsar_actors.spark.admission import IS_TOLD
 from pulsar_actors.spark.offsets import Offsets
@@ -152,6 +152,18 @@ def test_a_topic_that_turns_up_is_read_from_its_first_message_on(
     start = front.begin()
     traffic.send(f"{topic}-2", ["b", "c"])
     assert read(broker, front.spans(start, front.latest(start, is_limited=False))) == [b"b", b"c"]
+
+
+def test_a_topic_that_was_waited_for_is_read_from_its_first_message_on(
+    broker: Broker, traffic: Traffic, topic: str, make: Make
+) -> None:
+    with pytest.raises(TopicNotFound, match=f"there is no topic {topic}: make it first"):
+        make().begin()
+    front = make(waitingForNonExistedTopic="true")
+    start = front.begin()
+    assert start.positions == front.latest(start, is_limited=False).positions == {}
+    traffic.send(topic, ["a", "b"])
+    assert read(broker, front.spans(start, front.latest(start, is_limited=False))) == [b"a", b"b"]
 
 
 def test_a_topic_that_has_gone_ends_the_query_or_is_logged(
