@@ -43,8 +43,9 @@ def _missing() -> str | None:
     """Say what has to be there for Spark, and is not."""
     command = [sys.executable, "-c", "import pulsar_actors.spark"]
     tried = subprocess.run(command, capture_output=True, text=True, check=False)  # noqa: S603 - our own words
-    if tried.returncode != 0:
-        return tried.stderr.strip().rpartition("\n")[2].removeprefix("ImportError: ")
+    last = tried.stderr.strip().rpartition("\n")[2]
+    if last.startswith("ImportError: "):
+        return last.removeprefix("ImportError: ")
     home = os.environ.get("JAVA_HOME")
     java = str(Path(home, "bin", "java")) if home else "java"
     if shutil.which(java) is None:

@@ -40,7 +40,7 @@ class Pipeline:
             print(f"missing      {len(missing):,} of {ROWS:,} rows")
             return 1
         if found.total() > ROWS:
-            print(f"came twice   {found.total() - ROWS:,} rows, of a task that was tried again")
+            print(f"came twice   {found.total() - ROWS:,} rows")
         print(f"verified     all {ROWS:,}: none is missing")
         return 0
 

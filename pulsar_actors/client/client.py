@@ -54,6 +54,7 @@ if TYPE_CHECKING:
     from pulsar_actors.client.consuming.consumer import Consumer
     from pulsar_actors.client.consuming.consumer_event_listener import ConsumerEventListener
     from pulsar_actors.client.consuming.consumer_interceptor import ConsumerInterceptor, ReaderInterceptor
+    from pulsar_actors.client.consuming.consumer_options import ConsumerOptions
     from pulsar_actors.client.consuming.reader import Reader
     from pulsar_actors.client.policies import (
         ConsumerBatchReceivePolicy,
@@ -652,6 +653,14 @@ class Client(Closeable):
         self._finalizer.detach()
         self._link.forget_everything()
         self._closing.forget_everything()
+
+
+def subscribe_to_existing(client: Client, options: "ConsumerOptions") -> "Consumer":
+    """Subscribe to one partition, or a topic without, that no broker makes for that."""
+    from pulsar_actors.client.consumer_maker import ConsumerMaker  # noqa: PLC0415 - see the top
+
+    maker = ConsumerMaker(client._workshop, client._roll)  # noqa: SLF001  # pyright: ignore[reportPrivateUsage]
+    return maker.consumer_of_existing(options, client)
 
 
 def workshop_of(client: Client) -> Workshop:

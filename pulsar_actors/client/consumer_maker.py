@@ -48,6 +48,14 @@ class ConsumerMaker:
         self._begin_listening(consumer, parts)
         return consumer
 
+    def consumer_of_existing(self, options: ConsumerOptions, client: object) -> Consumer:
+        """Make a consumer of one partition, or of a topic without, that no broker makes for it: now or later."""
+        made = begin_one_consumer(self._workshop, options, None, None, may_create=False)
+        parts = self._workshop.wait(made, f"subscribing to {options.topics[0]}")
+        consumer = Consumer(parts, client)
+        self._roll.enter(consumer)
+        return consumer
+
     def reader(self, options: ReaderOptions, client: object) -> Reader:
         """Make a reader, and wait until it is there, and where it is to begin."""
         start, as_one = start_of(options), as_consumer(options)

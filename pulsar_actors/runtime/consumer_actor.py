@@ -210,7 +210,7 @@ class ConsumerActor(BindingActor[Consumer]):
         self._wiring.arrived()
 
     def _note_left_out(self, effect: NoteLeftOut) -> None:
-        self._hand_off.progress.left_out.extend(effect.left_out)
+        self._hand_off.progress.leave_out(effect.left_out)
 
     def _note_passed(self, effect: NotePassed) -> None:
         self._hand_off.progress.passed = effect.entry

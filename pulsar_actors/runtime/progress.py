@@ -5,6 +5,7 @@ given nothing of.
 """
 
 from collections import deque
+from collections.abc import Iterable
 from typing import Final
 
 from pulsar_actors.machines.ledgers.entry_key import EntryKey
@@ -18,23 +19,41 @@ MOST_LEFT_OUT: Final = 1000
 class Progress:
     """Of one consumer: the last entry `opened`, the last one `passed` once nothing is queued, and what was left out."""
 
-    __slots__ = ("_corrupt", "left_out", "opened", "passed")
+    __slots__ = ("_corrupt", "_forgotten", "_keeps_left_out", "_left_out", "opened", "passed")
 
     def __init__(self, *, keeps_left_out: bool) -> None:
         self.opened: MessageId | None = None
         self.passed: EntryKey | None = None
-        self.left_out: deque[LeftOut] = deque(maxlen=MOST_LEFT_OUT if keeps_left_out else 0)
+        self._keeps_left_out = keeps_left_out
+        self._left_out: deque[LeftOut] = deque()
+        self._forgotten = 0  # of what was left out
         self._corrupt: EntryKey | None = None  # the last one that was
 
     def found_corrupt(self, what: Unreadable) -> None:
         """Note an entry that could not be opened."""
-        self.left_out.append(what)
+        self.leave_out([what])
         self._corrupt = what.entry
+
+    def leave_out(self, some: Iterable[LeftOut]) -> None:
+        """Keep it for who asks, as far as there is room."""
+        if not self._keeps_left_out:
+            return
+        self._left_out.extend(some)
+        while len(self._left_out) > MOST_LEFT_OUT:
+            self._left_out.popleft()
+            self._forgotten += 1
+
+    def take_left_out(self) -> tuple[list[LeftOut], int]:
+        """Give what is kept, and how much more there was."""
+        kept = [self._left_out.popleft() for _ in range(len(self._left_out))]
+        forgotten, self._forgotten = self._forgotten, 0
+        return kept, forgotten
 
     def begin_again(self) -> None:
         """Forget what was opened, for it comes again."""
         self.opened = self._corrupt = None
-        self.left_out.clear()
+        self._left_out.clear()
+        self._forgotten = 0
 
     @property
     def furthest(self) -> EntryKey | None:

@@ -2,15 +2,17 @@
 
 Tasks read without it. The subscription is here so that a broker keeps what is still to be read, and lets go of what has
 been; it acknowledges what a batch has committed. And it tells where the topic ends, and whether anybody has moved it:
-an administrator, or a broker that keeps messages for so long and no longer.
+an administrator, or a broker that keeps messages for so long and no longer. A topic that was deleted is not made again
+by it, as one that other consumers have is.
 """
 
 from collections.abc import Iterable, Mapping
 from concurrent.futures import Future
 from typing import NamedTuple
 
-from pulsar_actors.client.client import Client
+from pulsar_actors.client.client import Client, subscribe_to_existing
 from pulsar_actors.client.consuming.consumer import Consumer
+from pulsar_actors.client.consuming.consumer_options import ConsumerOptions
 from pulsar_actors.client.consuming.receiving_handle import last_in
 from pulsar_actors.client.enums import ConsumerType, InitialPosition
 from pulsar_actors.client.message_id import MessageId
@@ -42,26 +44,18 @@ class Backlog:
     def watch(self, topics: Iterable[TopicName]) -> None:
         """Subscribe where that has not been done: what is there already, and what comes, is kept from now on."""
         for topic in topics:
-            if topic not in self._consumers:
-                self._consumers[topic] = self._client.subscribe(
-                    str(topic),
-                    self.subscription,
-                    consumer_type=ConsumerType.Failover,  # a driver that was cut off may be there for a while
-                    initial_position=InitialPosition.Earliest,
-                    receiver_queue_size=0,
-                    ack_receipt_enabled=True,
-                    ack_grouping_time_ms=0,
-                )
+            self._consumer_of(topic)
 
     def forget(self, topic: TopicName) -> None:
-        """Leave a partition that is no more."""
+        """Leave a partition that is no more; should it be there again, it is another."""
+        self._released.pop(topic, None)
         consumer = self._consumers.pop(topic, None)
         if consumer is not None:
             consumer.close_soon()
 
     def look(self, topic: TopicName) -> Seen:
         """Ask how far a partition goes."""
-        last = last_in(self._consumers[topic])
+        last = last_in(self._consumer_of(topic))
         end = Position.behind(last.message_id)
         return Seen(end, None if last.acknowledged is None else Position.behind(last.acknowledged))
 
@@ -78,6 +72,21 @@ class Backlog:
                     self._released[topic] = positions[topic]
             except PulsarException as error:
                 LOG.warning("%s was not told what has been read of %s: %s", self.subscription, topic, error)
+
+    def _consumer_of(self, topic: TopicName) -> Consumer:
+        consumer = self._consumers.get(topic)
+        if consumer is None or not consumer.is_open:
+            options = ConsumerOptions(
+                str(topic),
+                self.subscription,
+                consumer_type=ConsumerType.Failover,  # a driver that was cut off may be there for a while
+                initial_position=InitialPosition.Earliest,
+                receiver_queue_size=0,
+                ack_receipt_enabled=True,
+                ack_grouping_time_ms=0,
+            )
+            consumer = self._consumers[topic] = subscribe_to_existing(self._client, options)
+        return consumer
 
     def _acknowledge(self, topic: TopicName, position: Position) -> "Future[None] | None":
         """Acknowledge the entry before a position; nothing, where there is none in its ledger, or that was done."""

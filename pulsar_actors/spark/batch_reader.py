@@ -8,9 +8,8 @@ from pyspark.sql.types import StructType
 
 from pulsar_actors.spark.columns import Columns
 from pulsar_actors.spark.options import ReadOptions
-from pulsar_actors.spark.planning import divided, resolve
-from pulsar_actors.spark.reading import entries_in
-from pulsar_actors.spark.row_groups import grouped
+from pulsar_actors.spark.planning import resolve, split_further
+from pulsar_actors.spark.reading import record_batches
 from pulsar_actors.spark.span import Span
 
 __all__ = ["BatchReader"]
@@ -28,18 +27,17 @@ class BatchReader(DataSourceReader):
         options = self._options
         with options.cluster.client() as client:
             topics = options.topics.partitions(client)
-            options.starting.check(topics)
-            options.ending.check(topics)
+            options.topics.require(topics)
+            options.starting.check(topics, options.topics.awaited)
+            options.ending.check(topics, options.topics.awaited)
             spans: list[Span] = []
             for topic in topics:
                 start = resolve(client, topic, options.starting.of(topic), options.prefix)
                 end = resolve(client, topic, options.ending.of(topic), options.prefix)
                 if start < end:
                     spans.append(Span(str(topic), start, end))
-        return divided(spans, options)
+        return split_further(spans, options)
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
-        """Read a part. Where there is nothing to be read, Spark asks for a part of its own making."""
-        if isinstance(partition, Span):
-            for entries in grouped(entries_in(partition, self._options)):
-                yield self._columns.batch(entries)
+        """Read a part."""
+        return record_batches(partition, self._options, self._columns)

@@ -14,9 +14,11 @@ from pulsar_actors.client.consuming.reader import Reader
 from pulsar_actors.client.message_id import MessageId
 from pulsar_actors.machines.ledgers.entry_key import EntryKey
 from pulsar_actors.machines.left_out import Unfinished
+from pulsar_actors.runtime.log import LOG
 from pulsar_actors.runtime.opened import Contents
 from pulsar_actors.spark.entries import next_entry
 from pulsar_actors.spark.options import ReadOptions
+from pulsar_actors.spark.position import Position
 
 __all__ = ["ALL_CHUNKS", "put_together"]
 
@@ -37,6 +39,10 @@ def put_together(client: Client, topic: str, unfinished: Sequence[Unfinished], o
         missing = [one for one in unfinished if one.uuid not in found]
         if missing:
             found |= _look(client, topic, missing, look, options)
+    for one in unfinished:
+        if one.uuid not in found:
+            where = Position(*one.entry).text(-1)
+            LOG.warning("%s: of the message whose last chunk is at %s, the first are gone: left out", topic, where)
     return list(found.values())
 
 

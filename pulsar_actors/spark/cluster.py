@@ -29,7 +29,7 @@ class Cluster:
     def __init__(self, arguments: Mapping[str, Any], admin_url: str | None = None) -> None:
         self._arguments = dict(arguments)
         self.admin_url = admin_url
-        self.identity = identity_of(self._arguments, admin_url)
+        self.identity = identity_of(sorted(self._arguments.items()), admin_url)
         self.options()  # which are checked
         if admin_url is not None and not ServiceUrl.parse(admin_url).is_http:
             raise InvalidConfiguration("admin.url is the address of the brokers' web server, such as http://host:8080")

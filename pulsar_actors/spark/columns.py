@@ -118,7 +118,11 @@ _ARROW: Final[Mapping[str, pa.DataType]] = {
 
 
 def _arrow_field(field: StructField) -> "pa.Field[Any]":
-    return pa.field(field.name, _ARROW[field.dataType.simpleString()], field.nullable)
+    kind: Any = _ARROW[field.dataType.simpleString()]
+    if isinstance(field.dataType, MapType):
+        value: Any = pa.field("value", pa.string(), field.dataType.valueContainsNull)
+        kind = pa.map_(pa.string(), value)
+    return pa.field(field.name, kind, field.nullable)
 
 
 def _check(field: StructField) -> None:
@@ -126,9 +130,9 @@ def _check(field: StructField) -> None:
     if kind is None:
         raise InvalidConfiguration(f"a message has no column {field.name}: it has {', '.join(_ORDER)}")
     takes = [kind, _TEXT] if field.name in _MAY_BE_TEXT else [kind]
-    if field.dataType not in takes:
-        names = " or ".join(one.simpleString() for one in takes)
-        raise InvalidConfiguration(f"{field.name} is of type {names}, not {field.dataType.simpleString()}")
+    names = [one.simpleString() for one in takes]  # the same where nulls may be and where not
+    if field.dataType.simpleString() not in names:
+        raise InvalidConfiguration(f"{field.name} is of type {' or '.join(names)}, not {field.dataType.simpleString()}")
 
 
 def _column(table: MessageTable, name: str, kind: pa.DataType) -> Array:

@@ -8,6 +8,7 @@ from typing import Any
 from pyspark.sql.datasource import DataSource
 from pyspark.sql.types import StructType
 
+from pulsar_actors.exceptions import InvalidConfiguration
 from pulsar_actors.spark.batch_reader import BatchReader
 from pulsar_actors.spark.columns import SCHEMA
 from pulsar_actors.spark.options import ReadOptions, SinkOptions
@@ -34,7 +35,9 @@ class PulsarDataSource(DataSource):
         return BatchReader(ReadOptions.of(self._texts(), streams=False), schema)
 
     def writer(self, schema: StructType, overwrite: bool) -> BatchWriter:
-        """Make what `df.write` writes with. Nothing that is in a topic can be overwritten."""
+        """Make what `df.write` writes with."""
+        if overwrite:
+            raise InvalidConfiguration('nothing that is in a topic can be overwritten: say mode("append")')
         return BatchWriter(SinkOptions.of(self._texts()), schema)
 
     def streamReader(self, schema: StructType) -> StreamReader:
@@ -42,7 +45,7 @@ class PulsarDataSource(DataSource):
         return StreamReader(ReadOptions.of(self._texts(), streams=True), schema)
 
     def streamWriter(self, schema: StructType, overwrite: bool) -> StreamWriter:
-        """Make what `df.writeStream` writes with."""
+        """Make what `df.writeStream` writes with. Each batch is added, as a whole where that is the mode of output."""
         return StreamWriter(SinkOptions.of(self._texts()), schema)
 
     def _texts(self) -> dict[str, Any]:

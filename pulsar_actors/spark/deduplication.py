@@ -1,5 +1,7 @@
 """Whether a broker removes duplicates on a topic: what idempotent writing rests on."""
 
+from contextlib import closing
+
 from pulsar_actors.exceptions import InvalidConfiguration
 from pulsar_actors.spark.cluster import Cluster
 from pulsar_actors.spark.statistics import Statistics
@@ -20,13 +22,12 @@ def refuse_without_deduplication(cluster: Cluster, topic: TopicName | None) -> N
         )
     with cluster.client() as client:
         partitions = TopicChoice((topic,), None, waits=False).partitions(client)
-    statistics = Statistics(cluster)
-    try:
+    if not partitions:
+        raise InvalidConfiguration(f"idempotent=true rests on deduplication, and there is no topic {topic}: make it")
+    with closing(Statistics(cluster)) as statistics:
         for partition in partitions:
             if not statistics.deduplicates(partition):
                 raise InvalidConfiguration(
                     f"idempotent=true rests on deduplication, which {partition} has not: turn it on for the topic, its "
                     "namespace, or the broker"
                 )
-    finally:
-        statistics.close()

@@ -6,8 +6,10 @@ that read as text; other bytes travel in base 64, as the Java client sends them.
 
 from base64 import b64encode
 from collections.abc import Mapping
-from typing import NamedTuple, cast
+from typing import Final, NamedTuple, cast
 
+from pulsar_actors.client.arguments import optional, whole_number
+from pulsar_actors.client.producing.sending import HIGHEST
 from pulsar_actors.exceptions import InvalidMessage, WrongContent
 from pulsar_actors.runtime.outgoing import Alone, Said, new_said
 from pulsar_actors.wire.single_message import encode_single_message
@@ -28,6 +30,13 @@ class Traits(NamedTuple):
 
 NOTHING = Traits()
 
+_TIME: Final = optional(whole_number(0, HIGHEST, "milliseconds since 1970"))
+_WHOLE_NUMBERS: Final = (
+    ("event_time", _TIME),
+    ("deliver_at", _TIME),
+    ("sequence_id", optional(whole_number(0, HIGHEST))),
+)
+
 
 def payload_of(content: object) -> bytes:
     """Give the bytes of a message's content; those of None are none."""
@@ -47,6 +56,8 @@ def said_of(size: int, traits: Traits, *, is_null: bool = False) -> Said | None:
     """Write what is said of a message of so many bytes; None, if that is nothing."""
     if traits == NOTHING and not is_null:
         return None
+    for name, check in _WHOLE_NUMBERS:
+        check(name, getattr(traits, name))
     key, is_base64 = _key(traits.key)
     ordering_key = None if traits.ordering_key is None else _bytes("an ordering key", traits.ordering_key)
     metadata = encode_single_message(

@@ -9,23 +9,28 @@ from pulsar_actors.exceptions import Timeout
 from pulsar_actors.runtime.opened import Contents
 from pulsar_actors.spark.position import Position
 
-__all__ = ["behind", "between", "next_entry", "place_of"]
+__all__ = ["NothingCame", "behind", "between", "next_entry", "place_of"]
+
+
+class NothingCame(Timeout):
+    """The topic has messages, and the broker sends none."""
+
 
 LOOK: Final = 500
 """Milliseconds to wait for a message before the broker is asked whether there is any."""
 
 
 def next_entry(reader: Reader, patience_ms: int) -> Contents | None:
-    """Give the next messages; None, if the topic has no more. Timeout: there are some, and they do not come."""
+    """Give the next messages; None, if the topic has no more."""
     until = time.monotonic() + patience_ms / 1000
     while True:
         try:
             return read_entry(reader, min(LOOK, patience_ms))
-        except Timeout:
+        except Timeout as nothing:
             if not reader.has_message_available():
                 return None
             if time.monotonic() >= until:
-                raise
+                raise NothingCame(str(nothing)) from None
 
 
 def place_of(contents: Contents) -> Position:

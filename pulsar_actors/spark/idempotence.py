@@ -30,10 +30,19 @@ from pulsar_actors.spark.shipment import USUAL
 __all__ = ["Idempotence", "InTurn", "Rising"]
 
 ROWS: Final = 1 << 32
-"""Ids for each batch of a stream: more rows than a task can have. The first of them are for no batch: -1 means none."""
+"""Ids for each batch of a stream: more rows than a task can have. Batches begin with the second such number, as an id
+before the first of all would mean that there is none; a job that is no stream has the ids of the first batch."""
 
 IN_A_ROW: Final = 1000
 """Rows without a key that go to the same partition of a topic."""
+
+_ITS_OWN: Final = (
+    "producer_name",
+    "initial_sequence_id",
+    "batching_max_publish_delay_ms",
+    "max_pending_messages_across_partitions",
+    "message_routing_mode",
+)
 
 _QUERY: Final = "sql.streaming.queryId"
 _BATCH: Final = "streaming.sql.batchId"
@@ -48,7 +57,7 @@ class Idempotence(NamedTuple):
     @classmethod
     def of(cls, name: str | None, column: str | None, *, repeats: bool, producer: Mapping[str, Any]) -> "Idempotence":
         """Make it of the options; refuse what would make it something else."""
-        for argument in ("producer_name", "initial_sequence_id", "batching_max_publish_delay_ms"):
+        for argument in _ITS_OWN:
             if argument in producer:
                 raise InvalidConfiguration(f"idempotent=true chooses {argument} itself: leave it out")
         if cls._may_never_fill(producer):
@@ -69,15 +78,20 @@ class Idempotence(NamedTuple):
     def _may_never_fill(producer: Mapping[str, Any]) -> bool:
         """Tell whether a task could wait for room, and what it has left for a batch to be full."""
         options = ProducerOptions(topic="any", **{**USUAL, **producer})
-        return 0 < options.max_pending_messages < 2 * options.batching_max_messages
+        return options.batching_enabled and 0 < options.max_pending_messages < 2 * options.batching_max_messages
 
-    def arguments(self, job: str, producer: Mapping[str, Any]) -> dict[str, Any]:
+    def arguments(self, job: str, producer: Mapping[str, Any], *, streams: bool) -> dict[str, Any]:
         """Give what the producer of a task is made with."""
         context = TaskContext.get()
         if context is None:
             raise InternalError("no task of Spark's is being run")
         batch = context.getLocalProperty(_BATCH)
         query = context.getLocalProperty(_QUERY) if batch is not None else None
+        if query is not None and self.name is None and not streams:
+            raise InvalidConfiguration(
+                "an idempotent write inside foreachBatch needs a writerName, another for each such write: by the name "
+                "of the query alone, the broker would take what one writes for repeats of the other"
+            )
         numbers = {} if self.column is not None else {"initial_sequence_id": (int(batch or 0) + 1) * ROWS - 1}
         return {
             **producer,

@@ -189,6 +189,7 @@ READER: Final = _family(
     {
         "topicName": "give it as topic, topics or topicsPattern",
         "startMessageId": "give it as startingOffsets",
+        "subscriptionRolePrefix": "give it as subscriptionPrefix",
         "start_message_id_inclusive": "startingOffsets begins with the message that it names",
         "resetIncludeHead": "startingOffsets begins with the message that it names",
         "max_pending_chunked_message": _CHUNKS_STAY,

@@ -10,6 +10,8 @@ from dataclasses import dataclass, field
 from difflib import get_close_matches
 from typing import Any, Final
 
+from pulsar_actors.client.consuming.reader_options import ReaderOptions
+from pulsar_actors.client.message_id import MessageId
 from pulsar_actors.client.producing.producer_options import ProducerOptions
 from pulsar_actors.exceptions import InvalidConfiguration
 from pulsar_actors.spark.admission import IS_TOLD
@@ -66,6 +68,8 @@ class ReadOptions:
         if not streams:
             _check_ends(starting, ending)
         boolean("allowDifferentTopicSchemas", texts.get("allowdifferenttopicschemas", "false"))
+        reader = READER.read(texts)
+        ReaderOptions(topic="any", start_message_id=MessageId.earliest, **reader)  # which checks them
         read = cls(
             cluster=Cluster.of(texts),
             topics=TopicChoice.of(texts, waits=_flag(texts, "waitingForNonExistedTopic", default=False)),
@@ -78,36 +82,38 @@ class ReadOptions:
             most_bytes=_count(texts, "maxBytesPerTrigger"),
             least_partitions=_count(texts, "minPartitions") or 1,
             poll_timeout_ms=_count(texts, "pollTimeoutMs") or 120_000,
-            reader=READER.read(texts),
+            reader=reader,
         )
-        read.refuse_what_needs_statistics()
+        _refuse_what_needs_statistics(read)
         if streams and not IS_TOLD:
-            read.refuse_what_spark_does_not_tell()
+            _refuse_what_spark_does_not_tell(read)
         return read
 
-    def refuse_what_spark_does_not_tell(self) -> None:
-        """Refuse what takes a PySpark that tells a stream where its batches start."""
-        if self.most_messages is not None or self.most_bytes is not None:
-            raise InvalidConfiguration("maxOffsetsPerTrigger and maxBytesPerTrigger need PySpark 4.2")
-        if self.subscription is None and self.prefix == DEFAULT_PREFIX:
+
+def _refuse_what_needs_statistics(read: ReadOptions) -> None:
+    """Refuse what can only be had from the broker's statistics, where nobody said where these are asked for."""
+    needs = {
+        "maxOffsetsPerTrigger": read.most_messages is not None,
+        "maxBytesPerTrigger": read.most_bytes is not None,
+        "minPartitions": read.least_partitions > 1,
+    }
+    for option, is_asked in needs.items():
+        if is_asked and read.cluster.admin_url is None:
             raise InvalidConfiguration(
-                "this PySpark does not tell a query that goes on from a checkpoint what that says: give a name to the "
-                "query's subscription, by subscriptionPrefix, or use PySpark 4.2"
+                f"{option} needs admin.url, such as http://host:8080: message ids have gaps, and how many messages "
+                "lie between two of them is in the broker's statistics alone"
             )
 
-    def refuse_what_needs_statistics(self) -> None:
-        """Refuse what can only be had from the broker's statistics, where nobody said where these are asked for."""
-        needs = {
-            "maxOffsetsPerTrigger": self.most_messages is not None,
-            "maxBytesPerTrigger": self.most_bytes is not None,
-            "minPartitions": self.least_partitions > 1,
-        }
-        for option, is_asked in needs.items():
-            if is_asked and self.cluster.admin_url is None:
-                raise InvalidConfiguration(
-                    f"{option} needs admin.url, such as http://host:8080: message ids have gaps, and how many messages "
-                    "lie between two of them is in the broker's statistics alone"
-                )
+
+def _refuse_what_spark_does_not_tell(read: ReadOptions) -> None:
+    """Refuse what takes a PySpark that tells a stream where its batches start."""
+    if read.most_messages is not None or read.most_bytes is not None:
+        raise InvalidConfiguration("maxOffsetsPerTrigger and maxBytesPerTrigger need PySpark 4.2")
+    if read.subscription is None and read.prefix == DEFAULT_PREFIX:
+        raise InvalidConfiguration(
+            "this PySpark does not tell a query that goes on from a checkpoint what that says: give a name to the "
+            "query's subscription, by subscriptionPrefix, or use PySpark 4.2"
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -188,10 +194,12 @@ def _count(texts: Mapping[str, str], name: str) -> int | None:
 
 
 def _check_ends(starting: Places, ending: Places) -> None:
-    """Refuse to begin at the end, or to end at the beginning: there is nothing between."""
+    """Refuse to begin at the end, or to end at the beginning: there is nothing between.
+
+    The offsets of a query say so of partitions that had nothing yet.
+    """
     for place in (starting.default, *starting.by_topic.values()):
         if isinstance(place, Latest):
             raise InvalidConfiguration("startingOffsets=latest is for spark.readStream: here nothing comes after it")
-    for place in (ending.default, *ending.by_topic.values()):
-        if place == EARLIEST:
-            raise InvalidConfiguration("endingOffsets=earliest leaves nothing to read")
+    if ending.default == EARLIEST:
+        raise InvalidConfiguration("endingOffsets=earliest leaves nothing to read")

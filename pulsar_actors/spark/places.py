@@ -32,23 +32,29 @@ Place: TypeAlias = Position | AtTime | Latest
 
 
 class Places(NamedTuple):
-    """A place for each partition: by its name, by that of its topic, or else the `default`.
-
-    `is_said` tells whether a user said any of that.
-    """
+    """A place for each partition: by its name, by that of its topic, or else the `default`, whoever said that."""
 
     option: str
     default: Place
     by_topic: Mapping[TopicName, Place]
-    is_said: bool = True
+    default_is_said: bool = False
 
     def of(self, partition: TopicName) -> Place:
         """Give the place of one partition."""
         return self.by_topic.get(partition, self.by_topic.get(partition.base, self.default))
 
-    def check(self, partitions: Sequence[TopicName]) -> None:
-        """Refuse what is said of others, and a message that could be in any partition of its topic."""
-        known = {*partitions, *(partition.base for partition in partitions)}
+    def says_of(self, partition: TopicName) -> bool:
+        """Tell whether a user said where this one begins or ends."""
+        return self.default_is_said or partition in self.by_topic or partition.base in self.by_topic
+
+    def check(self, partitions: Sequence[TopicName], awaited: Sequence[TopicName]) -> None:
+        """Refuse what is said of others, and a message that could be in any of several partitions."""
+        if len(partitions) > 1 and isinstance(self.default, Position) and self.default != EARLIEST:
+            raise InvalidConfiguration(
+                f"{self.option} names one message, and there are {len(partitions)} partitions: say by JSON which of "
+                "them has it"
+            )
+        known = {*partitions, *(partition.base for partition in partitions), *awaited}
         for topic, place in self.by_topic.items():
             if topic not in known:
                 raise InvalidConfiguration(f"{self.option} speaks of {topic}, which is not among the topics to read")
@@ -66,12 +72,12 @@ def places(texts: Mapping[str, str], side: str, default: Place) -> Places:
         return _read(by_offset, offsets, default, _offset)
     if time is not None:
         return _read(by_time, time, default, _time)
-    return Places(by_offset, default, {}, is_said=False)
+    return Places(by_offset, default, {})
 
 
 def _read(option: str, text: str, default: Place, read: Any) -> Places:  # noqa: ANN401 - one of the two below
     if not text.strip().startswith("{"):
-        return Places(option, read(option, text.strip()), {})
+        return Places(option, read(option, text.strip()), {}, default_is_said=True)
     try:
         said = json.loads(text)
     except ValueError as fault:

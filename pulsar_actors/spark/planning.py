@@ -1,6 +1,7 @@
 """Where reading begins and ends, as positions: what users said, once the broker has been asked."""
 
 from collections.abc import Sequence
+from contextlib import closing
 from dataclasses import replace
 from typing import Final
 
@@ -17,7 +18,7 @@ from pulsar_actors.spark.span import Span
 from pulsar_actors.spark.statistics import Statistics
 from pulsar_actors.wire.topic_name import TopicName
 
-__all__ = ["divided", "resolve"]
+__all__ = ["resolve", "split_further"]
 
 PROMPT: Final = 10_000
 """Milliseconds for a message that the broker says is there."""
@@ -46,15 +47,12 @@ def _at_time(reader: Reader, place: AtTime) -> Position:
     return Position.of(reader.read_next(PROMPT).message_id().wire)
 
 
-def divided(spans: Sequence[Span], options: ReadOptions) -> list[InputPartition]:
+def split_further(spans: Sequence[Span], options: ReadOptions) -> list[InputPartition]:
     """Cut spans into smaller ones, where more tasks are wanted than there are; each gets its share by its entries."""
     if len(spans) >= options.least_partitions or not spans:
         return list(spans)
-    statistics = Statistics(options.cluster)
-    try:
+    with closing(Statistics(options.cluster)) as statistics:
         ledgers = [statistics.ledgers(TopicName.parse(span.topic)) for span in spans]
-    finally:
-        statistics.close()
     counts = [one.entries(span.start, span.end) for one, span in zip(ledgers, spans, strict=True)]
     whole = sum(counts)
     parts: list[InputPartition] = []

@@ -40,6 +40,11 @@ class Position(NamedTuple):
             return EARLIEST
         return cls(message_id.ledger_id, message_id.entry_id + 1)
 
+    @property
+    def is_first_of_its_ledger(self) -> bool:
+        """Tell whether nothing in its ledger comes before it."""
+        return self[1:] == (0, 0)
+
     @classmethod
     def parse(cls, text: str) -> "Position":
         """Read what `text` writes, or Pulsar for a message id."""

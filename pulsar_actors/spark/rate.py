@@ -41,7 +41,7 @@ class Rate:
                 limited[topic] = ledgers[topic].after_bytes(start.at(topic), limited[topic], share)
         return limited
 
-    def backlog(self, start: Offsets, ends: Mapping[TopicName, Position]) -> int | None:
+    def entries_behind(self, start: Offsets, ends: Mapping[TopicName, Position]) -> int | None:
         """Count the entries that have not been read; None where nobody can be asked."""
         if self._statistics is None:
             return None

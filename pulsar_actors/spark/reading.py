@@ -8,6 +8,9 @@ last chunk is behind the end: but the reader knows how far it came.
 
 from collections.abc import Iterator, Sequence
 
+import pyarrow as pa
+from pyspark.sql.datasource import InputPartition
+
 from pulsar_actors.client.client import Client
 from pulsar_actors.client.consuming.reader import Reader, furthest_of, left_out_by
 from pulsar_actors.client.message_id import MessageId
@@ -15,15 +18,24 @@ from pulsar_actors.exceptions import Timeout
 from pulsar_actors.machines.left_out import Unfinished
 from pulsar_actors.runtime.opened import Contents
 from pulsar_actors.spark.beginnings import ALL_CHUNKS, put_together
-from pulsar_actors.spark.entries import behind, between, next_entry, place_of
+from pulsar_actors.spark.columns import Columns
+from pulsar_actors.spark.entries import NothingCame, behind, between, next_entry, place_of
 from pulsar_actors.spark.loss import lose
 from pulsar_actors.spark.options import ReadOptions
 from pulsar_actors.spark.pool import POOL
 from pulsar_actors.spark.position import EARLIEST, Position
+from pulsar_actors.spark.row_groups import grouped
 from pulsar_actors.spark.span import Span
 from pulsar_actors.wire.PulsarApi_pb2 import CommandAck
 
-__all__ = ["entries_in"]
+__all__ = ["entries_in", "record_batches"]
+
+
+def record_batches(partition: InputPartition, options: ReadOptions, columns: Columns) -> Iterator[pa.RecordBatch]:
+    """Read a part into rows. Where there is nothing to be read, Spark asks for a part of its own making."""
+    if isinstance(partition, Span):
+        for entries in grouped(entries_in(partition, options)):
+            yield columns.batch(entries)
 
 
 def entries_in(span: Span, options: ReadOptions) -> Iterator[Contents]:
@@ -75,10 +87,10 @@ class _Reading:
         """Wait for an entry, and give it behind what began before the span; nothing, if the topic has no more."""
         try:
             contents = next_entry(self._reader, self._options.poll_timeout_ms)
-        except Timeout:
+            self._begun_before += self._put_together()
+        except NothingCame:
             raise self._late() from None
         some = [] if contents is None else [contents]
-        self._begun_before += self._put_together()
         if not self._begun_before:
             return some
         now = self._span.end if contents is None else place_of(contents)
@@ -89,7 +101,10 @@ class _Reading:
     def _put_together(self) -> Sequence[Contents]:
         """Hear what the reader was not given, which may be far ahead, and give what of that can be found."""
         unfinished: list[Unfinished] = []
-        for one in left_out_by(self._reader):
+        left_out, forgotten = left_out_by(self._reader)
+        if forgotten:
+            self._lose(f"{forgotten:,} entries from {self._next.text(-1)} on, or more, cannot be read")
+        for one in left_out:
             where = Position(*one.entry)
             if one.entry < self._next[:2] or where >= self._span.end:
                 continue
@@ -113,7 +128,7 @@ class _Reading:
         """Say what is not there. Where the end is the beginning of a ledger, nothing need be missing before it."""
         last = furthest_of(self._reader)  # may be a chunk, of a message that ends behind the span
         is_through = last is not None and Position(last[0], last[1] + 1) >= self._span.end
-        if self._span.end[1:] > (0, 0) and not is_through:
+        if not self._span.end.is_first_of_its_ledger and not is_through:
             self._lose(
                 f"messages up to {self._span.end.text(-1)} were to be read, and there is nothing from "
                 f"{self._next.text(-1)} on"

@@ -28,6 +28,7 @@ class Shipment:
     def __init__(self, kept: Kept, arguments: Mapping[str, Any]) -> None:
         self._kept = kept
         self._recipe = Recipe({**USUAL, **arguments})
+        self._has_a_name = arguments.get("producer_name") is not None
         self._failed_before: dict[Producer, int] = {}
         self.messages = 0
         self.size = 0
@@ -44,15 +45,15 @@ class Shipment:
         self.messages += len(payloads)
         self.size += sum(map(len, payloads))
 
-    def finish(self, *, closes: bool = False) -> None:
-        """Wait until all of it is stored; close the producers, if nobody else is to use them."""
+    def finish(self) -> None:
+        """Wait until all of it is stored. Producers of a name are closed, for another worker may want it next."""
         for producer in self._failed_before:
             if producer.is_open:  # what had to give way to others was stored before it went
                 producer.flush()
         for producer, before in self._failed_before.items():
             if failures_of(producer).number > before:
                 self._raise(producer)
-            if closes:
+            if self._has_a_name:
                 producer.close()
 
     def _raise(self, producer: Producer) -> None:

@@ -5,8 +5,9 @@ that `admin.url` names, which may be several, and to no others.
 """
 
 import json
-from collections.abc import Mapping
-from typing import Any, Final, cast
+from collections.abc import Callable, Mapping
+from operator import itemgetter
+from typing import Any, Final, TypeVar
 from urllib.parse import urljoin
 
 from pulsar_actors.client.connecting import entrance
@@ -19,6 +20,8 @@ from pulsar_actors.wire.service_url import ServiceUrl
 from pulsar_actors.wire.topic_name import TopicName
 
 __all__ = ["Statistics"]
+
+T = TypeVar("T")
 
 OK: Final = 200
 UNAUTHORIZED: Final = 401
@@ -41,23 +44,19 @@ class Statistics:
 
     def ledgers(self, topic: TopicName) -> Ledgers:
         """Ask for the ledgers of a partition."""
-        internal = self._ask(topic, "internalStats")
-        ledgers = [Ledger(one["ledgerId"], one["entries"], one["size"]) for one in internal["ledgers"]]
-        if ledgers:  # of the one that is being written nothing is said there
-            ledgers[-1] = Ledger(ledgers[-1].ledger_id, internal["currentLedgerEntries"], internal["currentLedgerSize"])
-        entries = internal["entriesAddedCounter"]
-        messages = self._ask(topic, "stats")["msgInCounter"] if entries else 0
+        ledgers, entries = self._ask(topic, "internalStats", _ledgers_in)
+        messages = self._ask(topic, "stats", itemgetter("msgInCounter")) if entries else 0
         return Ledgers(ledgers, max(1.0, messages / entries) if entries else 1.0)
 
     def deduplicates(self, topic: TopicName) -> bool:
         """Tell whether the broker drops what it has already."""
-        return bool(self._ask(topic, "stats").get("deduplicationStatus") == "Enabled")
+        return self._ask(topic, "stats", lambda stats: stats.get("deduplicationStatus")) == "Enabled"
 
     def close(self) -> None:
         """Close what is open."""
         self._entrance.http.close()
 
-    def _ask(self, topic: TopicName, what: str) -> dict[str, Any]:
+    def _ask(self, topic: TopicName, what: str, read: Callable[[dict[str, Any]], T]) -> T:
         fault: ConnectError | None = None
         for origin in self._service.origins:
             try:
@@ -66,7 +65,7 @@ class Statistics:
                 fault = error
                 continue
             if answer.status == OK:
-                return cast("dict[str, Any]", json.loads(answer.body))
+                return _read(answer, what, read)
             hint = "; credentials go to the hosts that admin.url names, and it can name several"
             raise PulsarException(
                 f"admin.url answers {answer.status} to the question for the {what} of {topic}"
@@ -84,3 +83,21 @@ class Statistics:
                 return answer
             url = urljoin(url, answer.headers["location"])
         raise ConnectError("admin.url redirects again and again")
+
+
+def _read(answer: Answer, what: str, read: Callable[[dict[str, Any]], T]) -> T:
+    try:
+        return read(json.loads(answer.body))
+    except (ValueError, LookupError, TypeError, AttributeError) as fault:
+        raise PulsarException(
+            f"what admin.url answers to the question for the {what} of a topic is none of Pulsar's: is it the brokers' "
+            f"web server? ({type(fault).__name__}: {fault})"
+        ) from fault
+
+
+def _ledgers_in(internal: dict[str, Any]) -> tuple[list[Ledger], int]:
+    """Give the ledgers, and how many entries came since the topic was loaded."""
+    ledgers = [Ledger(one["ledgerId"], one["entries"], one["size"]) for one in internal["ledgers"]]
+    if ledgers:  # of the one that is being written nothing is said there
+        ledgers[-1] = Ledger(ledgers[-1].ledger_id, internal["currentLedgerEntries"], internal["currentLedgerSize"])
+    return ledgers, internal["entriesAddedCounter"]

@@ -4,6 +4,9 @@ A partition that turns up while a stream runs is read from its first message on.
 messages with it, and so has a topic that was made anew under the same name: its end is before what has been read.
 
 An empty topic tells of no end, whatever it had once: then the end is where reading has come to.
+
+Brokers move a subscription that has all of a ledger to the beginning of the next one. So a subscription that stands
+there was moved by somebody else only if it had not come to the end of its ledger, as far as that was seen.
 """
 
 import secrets
@@ -13,12 +16,14 @@ from typing import Any, Final
 
 from pyspark.sql.datasource import InputPartition
 
+from pulsar_actors.exceptions import PulsarException, TopicNotFound
+from pulsar_actors.runtime.log import LOG
 from pulsar_actors.spark.backlog import Backlog, Seen
 from pulsar_actors.spark.loss import lose
 from pulsar_actors.spark.offsets import Offsets
 from pulsar_actors.spark.options import DEFAULT_PREFIX, ReadOptions
 from pulsar_actors.spark.places import Latest
-from pulsar_actors.spark.planning import divided, resolve
+from pulsar_actors.spark.planning import resolve, split_further
 from pulsar_actors.spark.position import EARLIEST, Position
 from pulsar_actors.spark.rate import Rate
 from pulsar_actors.spark.span import Span
@@ -42,13 +47,15 @@ class StreamFront:
         self._surveyed = 0.0
         self._target: Mapping[TopicName, Position] | None = None
         self._seen: dict[TopicName, Seen] = {}
+        self._had_more: set[TopicName] = set()  # behind the start of the batch, when it was looked at before
         self._last: Offsets | None = None
 
     def begin(self) -> Offsets:
         """Find where the stream begins, and have the brokers keep what comes after that."""
         options = self._options
         topics = self._survey()
-        options.starting.check(topics)
+        options.topics.require(topics)
+        options.starting.check(topics, options.topics.awaited)
         backlog = self._backlog_of(self._name())
         backlog.watch(topics)
         positions = {topic: self._beginning(backlog, topic) for topic in topics}
@@ -79,7 +86,11 @@ class StreamFront:
     def outlook(self, read: Offsets) -> dict[str, Any]:
         """Tell how far one could go, and how many entries are left then, if the broker's statistics can be had."""
         ends = {topic: seen.end for topic, seen in self._seen.items()}
-        entries = self._rate.backlog(read, ends)
+        try:
+            entries = self._rate.entries_behind(read, ends)
+        except PulsarException as fault:  # which is no reason for a query to end
+            LOG.warning("how far the query is behind cannot be told: %s", fault)
+            entries = None
         told = Offsets(read.subscription, ends).write()
         return told if entries is None else {**told, "entriesBehind": entries}
 
@@ -87,11 +98,14 @@ class StreamFront:
         """Give what each task of a batch is to read."""
         self._last = end
         spans: list[Span] = []
+        there = set(self._survey())
         for topic, until in end.positions.items():
             begun = start.at(topic)
-            if begun != until:
+            if topic not in there:  # and it was, when this batch was begun for the first time
+                self._lose(f"{topic} is gone")
+            elif begun != until:
                 spans.append(Span(str(topic), begun if begun < until else EARLIEST, until, self._moved(start, topic)))
-        return divided(spans, self._options)
+        return split_further(spans, self._options)
 
     def release(self, read: Offsets) -> None:
         """Let the brokers go of what has been read."""
@@ -99,23 +113,25 @@ class StreamFront:
 
     def close(self) -> None:
         """Leave the subscription as it is: a query that goes on from the checkpoint finds it there."""
-        self._rate.close()
-        self._client.close()
+        try:
+            self._rate.close()
+        finally:
+            self._client.close()
 
     def _beginning(self, backlog: Backlog, topic: TopicName) -> Position:
         """Find where a partition begins: a subscription that somebody else made says so, unless the user does."""
         options = self._options
-        if options.subscription is not None and not options.starting.is_said:
+        if options.subscription is not None and not options.starting.says_of(topic):
             return backlog.look(topic).kept_from or EARLIEST
         return resolve(self._client, topic, options.starting.of(topic), options.prefix)
 
     def _ends(self, start: Offsets) -> dict[TopicName, Position]:
         """Ask how far the partitions go that there are."""
-        backlog = self._watching(start)
+        self._had_more = {topic for topic, seen in self._seen.items() if start.at(topic) < seen.end}
+        self._seen = self._look(start)
         ends: dict[TopicName, Position] = {}
-        for topic in self._survey():
+        for topic, seen in self._seen.items():
             begun = start.at(topic)
-            seen = self._seen[topic] = backlog.look(topic)
             if topic not in start.positions and seen.end == EARLIEST and seen.kept_from is not None:
                 ends[topic] = seen.kept_from
             else:
@@ -130,6 +146,20 @@ class StreamFront:
             self._lose(f"{', '.join(map(str, gone))} is gone")
         return ends
 
+    def _look(self, start: Offsets) -> dict[TopicName, Seen]:
+        """Look at the partitions that there are; what has gone is left."""
+        topics = self._survey()
+        backlog = self._watching(start)
+        for topic in set(start.positions) - set(topics):
+            backlog.forget(topic)
+        seen: dict[TopicName, Seen] = {}
+        for topic in topics:
+            try:
+                seen[topic] = backlog.look(topic)
+            except TopicNotFound:  # since the last survey
+                backlog.forget(topic)
+        return seen
+
     def _watching(self, start: Offsets) -> Backlog:
         backlog = self._backlog_of(start.subscription)
         backlog.watch(self._survey())
@@ -142,6 +172,8 @@ class StreamFront:
             seen = self._seen[topic] = self._watching(start).look(topic)
         begun = start.at(topic)
         if seen.kept_from is None or seen.kept_from <= begun or begun == EARLIEST:
+            return None
+        if seen.kept_from.is_first_of_its_ledger and topic not in self._had_more:
             return None
         return (
             f"the subscription {start.subscription} was moved to {seen.kept_from.text(-1)}, by an administrator, or by "

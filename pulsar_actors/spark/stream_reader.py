@@ -21,9 +21,7 @@ from pulsar_actors.spark.admission import (
 from pulsar_actors.spark.columns import Columns
 from pulsar_actors.spark.offsets import Offsets
 from pulsar_actors.spark.options import ReadOptions
-from pulsar_actors.spark.reading import entries_in
-from pulsar_actors.spark.row_groups import grouped
-from pulsar_actors.spark.span import Span
+from pulsar_actors.spark.reading import record_batches
 from pulsar_actors.spark.stream_front import StreamFront
 
 __all__ = ["StreamReader"]
@@ -36,7 +34,7 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         self._options = options
         self._columns = Columns(schema)
         self._front: StreamFront | None = None
-        self._end: Offsets | None = None  # of the batch that was planned last
+        self._end: Offsets | None = None  # of the batch that was offered last
 
     # On the driver.
 
@@ -85,9 +83,7 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         """Read a part."""
-        if isinstance(partition, Span):
-            for entries in grouped(entries_in(partition, self._options)):
-                yield self._columns.batch(entries)
+        return record_batches(partition, self._options, self._columns)
 
     def _at_front(self) -> StreamFront:
         if self._front is None:

@@ -5,8 +5,9 @@ here says that it should not.
 """
 
 import re
-from collections.abc import Mapping
-from typing import Final, NamedTuple
+from collections.abc import Callable, Iterable, Mapping
+from functools import cache
+from typing import Final, NamedTuple, TypeAlias
 
 from pulsar_actors.client.client import Client, workshop_of
 from pulsar_actors.exceptions import InvalidArgument, InvalidConfiguration, TopicNotFound
@@ -17,6 +18,9 @@ from pulsar_actors.wire.topic_name import TopicName
 __all__ = ["TopicChoice"]
 
 _OPTIONS: Final = ("topic", "topics", "topicspattern")
+
+Listed: TypeAlias = Callable[[str], set[str]]
+"""Lists what a namespace stores, and asks for that once."""
 
 
 class TopicChoice(NamedTuple):
@@ -48,26 +52,28 @@ class TopicChoice(NamedTuple):
                 raise InvalidConfiguration(f"{name} stores nothing that could be read again: only persistent topics do")
         return cls(names, None, waits)
 
-    def partitions(self, client: Client) -> list[TopicName]:
-        """List the partitions there are now; of a topic that has none, itself. Topics that are waited for may lack."""
-        return sorted(set(self._matching(client) if self.pattern is not None else self._named(client)))
+    @property
+    def awaited(self) -> tuple[TopicName, ...]:
+        """Name what need not be there yet."""
+        return self.names if self.waits else ()
 
-    def _named(self, client: Client) -> list[TopicName]:
-        found: list[TopicName] = []
+    def partitions(self, client: Client) -> list[TopicName]:
+        """List the partitions there are now; of a topic that has none, itself."""
+
+        @cache
+        def listed(namespace: str) -> set[str]:
+            return _listed(client, namespace)
+
+        names = self.names if self.pattern is None else _matching(self.pattern, listed)
+        return sorted({partition for name in names for partition in _partitions_of(client, name, listed)})
+
+    def require(self, partitions: Iterable[TopicName]) -> None:
+        """Refuse topics that are named, are not there, and are not waited for."""
+        there = {topic for partition in partitions for topic in (partition, partition.base)}
         for name in self.names:
-            partitions = _partitions_of(client, name)
-            if not partitions and not self.waits:
+            if name not in there and not self.waits:
                 hint = "make it first, or have the query wait for it with waitingForNonExistedTopic"
                 raise TopicNotFound("TopicNotFound", f"there is no topic {name}: {hint}")
-            found += partitions
-        return found
-
-    def _matching(self, client: Client) -> list[TopicName]:
-        pattern = _compiled(self.pattern or "")
-        found: list[TopicName] = []
-        for topic in pattern.sort(_listed(client, pattern.namespace)):
-            found += _partitions_of(client, TopicName.parse(topic))
-        return found
 
 
 def _compiled(text: str) -> TopicPattern:
@@ -77,7 +83,12 @@ def _compiled(text: str) -> TopicPattern:
         raise InvalidConfiguration(f"topicsPattern takes a regular expression of topics' names: {fault}") from fault
 
 
-def _partitions_of(client: Client, name: TopicName) -> list[TopicName]:
+def _matching(text: str, listed: Listed) -> list[TopicName]:
+    pattern = _compiled(text)
+    return [TopicName.parse(topic) for topic in pattern.sort(listed(pattern.namespace))]
+
+
+def _partitions_of(client: Client, name: TopicName, listed: Listed) -> list[TopicName]:
     """List a topic's partitions, or itself; nothing, if there is no such topic."""
     if name.partition_index < 0:
         command = CommandPartitionedTopicMetadata(topic=str(name), request_id=0, metadata_auto_creation_enabled=False)
@@ -88,7 +99,7 @@ def _partitions_of(client: Client, name: TopicName) -> list[TopicName]:
             return []
         if count:
             return [name.partition(index) for index in range(count)]
-    return [name] if str(name) in _listed(client, name.namespace_name) else []
+    return [name] if str(name) in listed(name.namespace_name) else []
 
 
 def _listed(client: Client, namespace: str) -> set[str]:

@@ -6,7 +6,7 @@ That is at least once: a task that fails has sent something, and what repeats it
 import secrets
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Final
 
 import pyarrow as pa
 from pyspark.sql.datasource import DataSourceArrowWriter, DataSourceStreamArrowWriter, WriterCommitMessage
@@ -22,6 +22,9 @@ from pulsar_actors.spark.shipment import Shipment
 __all__ = ["BatchWriter", "StreamWriter"]
 
 
+_STAYS: Final = "by tasks that came to their end; that stays, and so does what the others had sent"
+
+
 @dataclass(frozen=True)
 class Written(WriterCommitMessage):
     """What one task has sent."""
@@ -33,8 +36,9 @@ class Written(WriterCommitMessage):
 class _Task:
     """What a task does: configuration, which travels to the workers."""
 
-    def __init__(self, options: SinkOptions, schema: StructType) -> None:
+    def __init__(self, options: SinkOptions, schema: StructType, *, streams: bool) -> None:
         self._options = options
+        self._streams = streams
         self._idempotence = options.idempotence
         self._job = secrets.token_hex(8)
         column = None if self._idempotence is None else self._idempotence.column
@@ -55,19 +59,21 @@ class _Task:
                 else:
                     for topic, rows in _by_topic(topics):
                         shipment.leave(topic, [payloads[row] for row in rows], [places[row] for row in rows])
-            shipment.finish(closes=self._idempotence is not None)
+            shipment.finish()
         return Written(shipment.messages, shipment.size)
 
     def _producer(self) -> Mapping[str, Any]:
         producer = self._options.producer
-        return producer if self._idempotence is None else self._idempotence.arguments(self._job, producer)
+        if self._idempotence is None:
+            return producer
+        return self._idempotence.arguments(self._job, producer, streams=self._streams)
 
 
 class BatchWriter(DataSourceArrowWriter):
     """That of `df.write`."""
 
     def __init__(self, options: SinkOptions, schema: StructType) -> None:
-        self._task = _Task(options, schema)
+        self._task = _Task(options, schema, streams=False)
 
     def write(self, iterator: Iterator[pa.RecordBatch]) -> WriterCommitMessage:  # type: ignore[override] # as Spark does
         """Send what a task is given."""
@@ -79,14 +85,14 @@ class BatchWriter(DataSourceArrowWriter):
 
     def abort(self, messages: list[WriterCommitMessage | None]) -> None:
         """Hear that some tasks have failed; what the others sent stays sent, for nothing takes a message back."""
-        LOG.warning("the write failed: %s, and that stays", _summary(messages))
+        LOG.warning("the write failed: %s, %s", _summary(messages), _STAYS)
 
 
 class StreamWriter(DataSourceStreamArrowWriter):
     """That of `df.writeStream`."""
 
     def __init__(self, options: SinkOptions, schema: StructType) -> None:
-        self._task = _Task(options, schema)
+        self._task = _Task(options, schema, streams=True)
 
     def write(self, iterator: Iterator[pa.RecordBatch]) -> WriterCommitMessage:  # type: ignore[override] # as Spark does
         """Send what a task is given."""
@@ -98,7 +104,7 @@ class StreamWriter(DataSourceStreamArrowWriter):
 
     def abort(self, messages: list[WriterCommitMessage | None], batchId: int) -> None:
         """Likewise."""
-        LOG.warning("batch %d failed: %s, and that stays", batchId, _summary(messages))
+        LOG.warning("batch %d failed: %s, %s", batchId, _summary(messages), _STAYS)
 
 
 def _summary(messages: Iterable[Any]) -> str:

@@ -33,10 +33,13 @@ def fault(trigger: type, state: Enum, does: str | None, changed: dict[str, Any],
 
 
 def hunting(model: settings, steps: int = 12) -> settings:
-    """Search for longer than the model does, in short runs, and stop at the first complaint without shrinking it."""
+    """Search for longer than the model does, in short runs, and stop at the first complaint without shrinking it.
+
+    Some faults take some hundreds of runs on average, and then with bad luck thousands.
+    """
     return settings(
         model,
-        max_examples=3_000,
+        max_examples=30_000,
         stateful_step_count=steps,
         phases=[Phase.generate],
         database=None,

@@ -154,7 +154,7 @@ def test_a_corrupt_entry_is_reported_and_costs_only_itself() -> None:
     bench.queue.add([single(1, broken=True), single(2, b"good")])
     assert bench.take(2) == ["good", None]
     assert bench.told[0] == Spoiled(FIRST, (1, 1), 1, CommandAck.ChecksumMismatch)
-    assert not bench.queue.progress.left_out
+    assert bench.queue.progress.take_left_out() == ([], 0)
 
 
 def test_a_reader_finds_what_was_corrupt_until_it_goes_elsewhere() -> None:
@@ -164,11 +164,12 @@ def test_a_reader_finds_what_was_corrupt_until_it_goes_elsewhere() -> None:
     bench.queue.add([single(3, broken=True)])
     assert bench.take(1) == [None]
     assert bench.queue.progress.furthest == (1, 3)
-    bench.queue.progress.left_out.pop()
     bench.queue.clear(RECONNECTED)
-    assert list(bench.queue.progress.left_out) == [Unreadable((1, 1), CommandAck.ChecksumMismatch)]
+    corrupt = [Unreadable((1, entry), CommandAck.ChecksumMismatch) for entry in (1, 3)]
+    assert bench.queue.progress.take_left_out() == (corrupt, 0)
+    bench.queue.progress.leave_out(corrupt)
     bench.queue.clear(SOUGHT)
-    assert not bench.queue.progress.left_out
+    assert bench.queue.progress.take_left_out() == ([], 0)
     assert bench.queue.progress.furthest is None
 
 

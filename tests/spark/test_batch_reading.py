@@ -6,6 +6,7 @@ from typing import Any
 
 import pulsar
 import pytest
+from pyspark.sql.types import MapType, StringType, StructType
 from subjects import Broker
 from traffic import Traffic
 
@@ -102,6 +103,14 @@ def test_a_query_gets_the_columns_that_it_names_and_text_where_it_wants_it(
     traffic.send(topic, ["hello"], partition_key="key")
     frame = reading(spark, broker, topic=topic).schema("__key string, value string").load()
     assert [tuple(row) for row in frame.collect()] == [("key", "hello")]
+
+
+def test_a_column_may_say_that_it_has_no_nulls(spark: Any, broker: Broker, traffic: Traffic, topic: str) -> None:
+    traffic.send(topic, ["hello"], properties={"a": "b"})
+    kind = MapType(StringType(), StringType(), valueContainsNull=False)
+    schema = StructType().add("value", "string", nullable=False).add("__messageProperties", kind, nullable=False)
+    frame = reading(spark, broker, topic=topic).schema(schema).load()
+    assert [tuple(row) for row in frame.collect()] == [("hello", {"a": "b"})]
 
 
 def test_bytes_that_are_no_text_are_refused_as_text(spark: Any, broker: Broker, topic: str, traffic: Traffic) -> None:

@@ -108,6 +108,18 @@ def test_what_cannot_be_written_is_refused_with_what_can(
         writing(spark.sql(sql), embedded, **options)
 
 
+def test_a_topic_is_not_overwritten(spark: Any, embedded: Broker, topic: str) -> None:
+    writer = spark.sql("select 'v' as value").write.format("pulsar").mode("overwrite")
+    with pytest.raises(Exception, match=r'can be overwritten: say mode\("append"\)'):
+        writer.option("service.url", embedded.service_url).option("topic", topic).save()
+
+
+def test_a_time_before_1970_is_refused(spark: Any, embedded: Broker, topic: str) -> None:
+    frame = spark.sql("select 'v' as value, timestamp '1969-12-31 00:00:00' as __eventTime")
+    with pytest.raises(Exception, match="event_time takes a whole number of milliseconds since 1970, from 0"):
+        writing(frame, embedded, topic=topic)
+
+
 def test_a_failed_send_fails_the_job_and_says_what_failed(spark: Any, broker: Broker, topic: str) -> None:
     frame = spark.sql("select repeat('x', 6000000) as value")
     with pytest.raises(Exception, match=f"(?s)1 of the messages that this task sent to {topic} .*MessageTooBig"):

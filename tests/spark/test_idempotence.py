@@ -67,6 +67,35 @@ def test_numbers_that_do_not_rise_fail_the_task(spark: Any, broker: Broker, dedu
         writing(frame, broker, topic=deduplicated, sequenceColumn="id")
 
 
+def test_writes_of_one_batch_have_names_of_their_own(
+    spark: Any, broker: Broker, traffic: Traffic, deduplicated: str, checkpoint: str
+) -> None:
+    source = f"{deduplicated}-source"
+    traffic.send(source, [f"{number}" for number in range(100)])
+
+    def twice(frame: Any, _: int) -> None:
+        for name in ("first", "second"):
+            writing(frame.select("value"), broker, topic=deduplicated, rowsRepeatInOrder="true", writerName=name)
+
+    def nameless(frame: Any, _: int) -> None:
+        writing(frame.select("value"), broker, topic=deduplicated, rowsRepeatInOrder="true")
+
+    query = copying(spark, broker, source, nameless, f"{checkpoint}-nameless")
+    with pytest.raises(Exception, match="an idempotent write inside foreachBatch needs a writerName"):
+        query.awaitTermination(120)
+    query = copying(spark, broker, source, twice, checkpoint)
+    assert query.awaitTermination(120)
+    assert sorted(map(int, traffic.texts(deduplicated))) == sorted([*range(100), *range(100)])
+
+
+def copying(spark: Any, broker: Broker, topic: str, each: Any, checkpoint: str) -> Any:
+    reader = spark.readStream.format("pulsar").option("service.url", broker.service_url).option("topic", topic)
+    frame = reader.option("startingOffsets", "earliest").option("subscriptionPrefix", checkpoint[-8:]).load()
+    return (
+        frame.writeStream.foreachBatch(each).option("checkpointLocation", checkpoint).trigger(availableNow=True).start()
+    )
+
+
 def test_what_idempotence_takes_is_asked_for(spark: Any, embedded: Broker, topic: str) -> None:
     frame = rows(spark, 0, 1).select("value")
     embedded.admin.create(topic)
@@ -77,6 +106,8 @@ def test_what_idempotence_takes_is_asked_for(spark: Any, embedded: Broker, topic
         ({"sequenceColumn": "id", "idempotent": "false"}, "sequenceColumn goes with idempotent=true"),
         ({"rowsRepeatInOrder": "true", "pulsar.producer.maxPendingMessages": "1500"}, "until batches are full"),
         ({"rowsRepeatInOrder": "true", "pulsar.producer.producerName": "p"}, "chooses producer_name itself"),
+        ({"rowsRepeatInOrder": "true", "pulsar.producer.messageRoutingMode": "SinglePartition"}, "leave it out"),
+        ({"rowsRepeatInOrder": "true", "topic": f"{topic}-absent"}, f"there is no topic {topic}-absent: make it"),
     ):
         with pytest.raises(Exception, match=says):
-            writing(frame, embedded, topic=topic, **options)
+            writing(frame, embedded, **{"topic": topic, **options})

@@ -8,6 +8,7 @@ import pytest
 
 from pulsar_actors.client.enums import CompressionType, PartitionsRoutingMode
 from pulsar_actors.exceptions import InvalidArgument
+from pulsar_actors.spark.cluster import Cluster
 from pulsar_actors.spark.offsets import Offsets
 from pulsar_actors.spark.options import ReadOptions, SinkOptions
 from pulsar_actors.spark.places import AtTime, Latest
@@ -39,7 +40,8 @@ def named(options: dict[str, str]) -> dict[str, str]:
 def test_a_table_is_read_whole_and_a_stream_from_now_on_unless_that_is_said() -> None:
     assert (batch().starting.of(T), batch().ending.of(T)) == (EARLIEST, Latest())
     assert stream().starting.of(T) == Latest()
-    assert not stream().starting.is_said
+    assert not stream().starting.says_of(T)
+    assert stream(startingOffsets="earliest").starting.says_of(T)
     assert stream(startingOffsets="Earliest").starting.of(T) == EARLIEST
 
 
@@ -56,18 +58,36 @@ def test_offsets_are_taken_as_the_progress_of_a_query_shows_them() -> None:
     shown = Offsets("mine", {T: Position(12, 5)}).write()
     assert batch(startingOffsets=json.dumps(shown)).starting.of(T) == Position(12, 5)
     assert batch(endingOffsets=json.dumps({**shown, "entriesBehind": 7})).ending.of(T) == Position(12, 5)
+    empty = Offsets("mine", {T: EARLIEST}).write()
+    assert batch(endingOffsets=json.dumps(empty)).ending.of(T) == EARLIEST
 
 
 def test_what_is_said_of_a_topic_holds_for_its_partitions_unless_they_are_named() -> None:
     starting = stream(startingOffsets='{"t": "earliest", "t-partition-1": "1:2"}').starting
     assert [starting.of(T.partition(number)) for number in range(2)] == [EARLIEST, Position(1, 2)]
-    starting.check([T.partition(0), T.partition(1)])
+    starting.check([T.partition(0), T.partition(1)], [])
     with pytest.raises(
         InvalidArgument, match="speaks of persistent://public/default/t-partition-1, which is not among"
     ):
-        starting.check([T.partition(0)])
+        starting.check([T.partition(0)], [])
     with pytest.raises(InvalidArgument, match="has partitions, name that which the message is in"):
-        stream(startingOffsets='{"t": "1:2"}').starting.check([T.partition(0)])
+        stream(startingOffsets='{"t": "1:2"}').starting.check([T.partition(0)], [])
+    assert [starting.says_of(one) for one in (T, TopicName.parse("u"))] == [True, False]
+
+
+def test_something_can_be_said_of_a_topic_that_is_waited_for() -> None:
+    waiting = stream(startingOffsets='{"t": "earliest"}', waitingForNonExistedTopic="true")
+    waiting.starting.check([], waiting.topics.awaited)
+    hasty = stream(startingOffsets='{"t": "earliest"}')
+    with pytest.raises(InvalidArgument, match="which is not among the topics to read"):
+        hasty.starting.check([], hasty.topics.awaited)
+
+
+def test_one_position_is_for_one_partition() -> None:
+    starting = batch(startingOffsets="12:5").starting
+    starting.check([T], [])
+    with pytest.raises(InvalidArgument, match="startingOffsets names one message, and there are 2 partitions"):
+        starting.check([T.partition(0), T.partition(1)], [])
 
 
 def test_options_of_clients_have_javas_names_or_ours() -> None:
@@ -89,6 +109,8 @@ def test_options_of_clients_have_javas_names_or_ours() -> None:
 
 def test_two_that_say_the_same_have_one_client_and_two_that_do_not_have_two() -> None:
     assert batch().cluster.identity == sink().cluster.identity
+    one, other = {"service_url": "pulsar://a", "io_threads": 1}, {"io_threads": 1, "service_url": "pulsar://a"}
+    assert Cluster(one).identity == Cluster(other).identity
     others = [
         batch(pulsar__client__operationTimeoutMs="1"),
         batch(admin__url="http://localhost"),
@@ -114,7 +136,8 @@ def test_secrets_are_in_no_text() -> None:
         (batch, {"service__url": "localhost:6650"}, "a service URL begins with one of"),
         (batch, {"admin__url": "pulsar://localhost"}, "admin.url is the address of the brokers' web server"),
         (batch, {"startingOffsets": "latest"}, "startingOffsets=latest is for spark.readStream"),
-        (batch, {"endingOffsets": '{"t": "earliest"}'}, "endingOffsets=earliest leaves nothing to read"),
+        (batch, {"startingOffsets": '{"t": "latest"}'}, "startingOffsets=latest is for spark.readStream"),
+        (batch, {"endingOffsets": "earliest"}, "endingOffsets=earliest leaves nothing to read"),
         (batch, {"startingOffsets": "earliest", "startingTime": "1"}, "startingOffsets and startingTime say the same"),
         (batch, {"startingOffsets": "{t: 1}"}, "startingOffsets takes JSON that begins with a brace, and it is none"),
         (batch, {"startingOffsets": '{"t": "x"}'}, "startingOffsets of t: a position is ledger:entry"),
@@ -131,8 +154,10 @@ def test_secrets_are_in_no_text() -> None:
         (stream, {"startingOffset": "latest"}, "there is no option startingoffset: the nearest is startingOffsets"),
         (stream, {"pulsar__client__serviceUrl": "x"}, "give it as service.url"),
         (stream, {"pulsar__reader__startMessageId": "x"}, "give it as startingOffsets"),
+        (batch, {"pulsar__reader__subscriptionRolePrefix": "x"}, "give it as subscriptionPrefix"),
+        (batch, {"pulsar__reader__receiverQueueSize": "-5"}, "receiver_queue_size takes a whole number from 0"),
         (stream, {"pulsar__client__authParams": "the-secret"}, "authParams needs pulsar.client.authPluginClassName"),
-        (stream, {"pulsar__client__ioThreads": "many"}, "ioThreads takes a whole number, got 'many'|iothreads takes"),
+        (stream, {"pulsar__client__ioThreads": "many"}, "iothreads takes a whole number, got 'many'"),
         (stream, {"pulsar__client__io_threads": "1", "pulsar__client__numIoThreads": "2"}, "say the same: give one"),
         (sink, {"failOnDataLoss": "true"}, "there is no option failondataloss"),
         (

@@ -104,6 +104,14 @@ def test_tasks_share_the_client_and_the_producer_of_their_worker(
     assert len({message.producer_name() for message in traffic.read(topic)}) <= 2
 
 
+def test_tasks_take_turns_with_a_name(spark: Any, broker: Broker, traffic: Traffic, topic: str) -> None:
+    frame = spark.range(80).selectExpr("cast(id as string) as value").repartition(8)
+    frame.foreachPartition(sink(service_url=broker.service_url, topic=topic, producer_name="mine"))
+    messages = traffic.read(topic)
+    assert sorted(int(message.data()) for message in messages) == list(range(80))
+    assert {message.producer_name() for message in messages} == {"mine"}
+
+
 def test_a_sink_pickles_and_does_not_tell_its_secrets() -> None:
     token = pulsar_actors.AuthenticationToken("the-secret")
     made = sink(service_url="pulsar://localhost", topic="t", key="id", authentication=token)

@@ -2,7 +2,7 @@
 
 import json
 from collections.abc import Callable, Iterator
-from contextlib import ExitStack
+from contextlib import ExitStack, closing
 
 import pytest
 from ports import free_ports
@@ -51,20 +51,18 @@ def make_server() -> Iterator[Callable[[], WebServer]]:
 
 def ask(*urls: str) -> Ledgers:
     url = ",".join([urls[0], *(url.removeprefix("http://") for url in urls[1:])])
-    statistics = Statistics(Cluster.of({"service.url": "pulsar://127.0.0.1:1", "admin.url": url, **TOKEN}))
-    try:
+    cluster = Cluster.of({"service.url": "pulsar://127.0.0.1:1", "admin.url": url, **TOKEN})
+    with closing(Statistics(cluster)) as statistics:
         return statistics.ledgers(TOPIC)
-    finally:
-        statistics.close()
 
 
 def test_the_ledgers_of_a_topic_are_those_that_its_broker_has(broker: Broker, traffic: Traffic, topic: str) -> None:
     ids = traffic.send(topic, ["a"] * 10, per_batch=5)
     broker.admin.unload(topic)
     traffic.send(topic, ["b"] * 6)
-    statistics = Statistics(Cluster.of({"service.url": broker.service_url, "admin.url": broker.admin.web_url}))
-    first, *_, last = statistics.ledgers(TopicName.parse(topic)).ledgers
-    statistics.close()
+    cluster = Cluster.of({"service.url": broker.service_url, "admin.url": broker.admin.web_url})
+    with closing(Statistics(cluster)) as statistics:
+        first, *_, last = statistics.ledgers(TopicName.parse(topic)).ledgers
     assert (first.ledger_id, first.entries) == (ids[0].ledger_id(), 2)
     assert (last.ledger_id > first.ledger_id, last.entries) == (True, 6)
     assert first.size > 10
@@ -99,6 +97,8 @@ def test_who_is_asked_next_gets_no_credentials_unless_admin_url_names_it(make_se
     [
         (Said(404), r"admin\.url answers 404 to the question for the internalStats of persistent://.*/t$"),
         (Said(401), r"answers 401 .*; credentials go to the hosts that admin\.url names, and it can name several"),
+        (Said(body=b"<html>"), r"none of Pulsar's: is it the brokers' web server\? \(JSONDecodeError"),
+        (Said(body=b"{}"), r"none of Pulsar's: is it the brokers' web server\? \(KeyError: 'ledgers'\)"),
         (
             Said(302, headers=(("Location", "/elsewhere"),)),
             r"cannot be had at admin\.url: admin\.url redirects again and again",

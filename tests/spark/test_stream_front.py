@@ -1,16 +1,21 @@
 """Where a stream begins, how far it may go, and what it notices that others do to its topics and its subscription."""
 
+import json
 from collections.abc import Callable, Iterator
+from contextlib import closing
 from typing import Any
 
 import pytest
 from admin import path_of
+from ports import free_ports
 from subjects import Broker
 from traffic import Traffic, until
 
+import pulsar_actors
 from pulsar_actors.exceptions import PulsarException, TopicNotFound
 from pulsar_actors.spark import stream_front
 from pulsar_actors.spark.admission import IS_TOLD
+from pulsar_actors.spark.backlog import Backlog
 from pulsar_actors.spark.offsets import Offsets
 from pulsar_actors.spark.options import ReadOptions
 from pulsar_actors.spark.pool import Pool
@@ -30,7 +35,7 @@ def make(broker: Broker, topic: str, monkeypatch: pytest.MonkeyPatch) -> Iterato
     made: list[StreamFront] = []
 
     def make(**options: Any) -> StreamFront:
-        which = {} if "topicsPattern" in options else {"topic": topic}
+        which = {} if {"topics", "topicsPattern"} & set(options) else {"topic": topic}
         given = {"service.url": broker.service_url, "subscriptionPrefix": "mine", **which, **options}
         texts = {name.replace("__", ".").lower(): str(value) for name, value in given.items()}
         made.append(StreamFront(ReadOptions.of(texts, streams=True)))
@@ -90,6 +95,21 @@ def test_a_subscription_of_somebody_elses_says_where_a_stream_begins_unless_the_
     assert said.positions == {TopicName.parse(topic): behind(ids)}
 
 
+def test_what_is_said_of_some_topics_leaves_the_others_where_the_subscription_is(
+    broker: Broker, traffic: Traffic, topic: str, make: Make
+) -> None:
+    ids = {}
+    for number in (1, 2):
+        with traffic.subscribed(f"{topic}-{number}") as consumer:
+            ids[number] = traffic.send(f"{topic}-{number}", ["a", "b"])
+            consumer.acknowledge(consumer.receive(20_000))
+            until(lambda number=number: backlog(broker, f"{topic}-{number}", "traffic") == 1)
+    said = json.dumps({f"{topic}-2": "earliest"})
+    front = make(topicsPattern=f"{topic}-.*", predefinedSubscription="traffic", startingOffsets=said)
+    positions = {TopicName.parse(f"{topic}-1"): behind(ids[1][:1]), TopicName.parse(f"{topic}-2"): EARLIEST}
+    assert front.begin().positions == positions
+
+
 def test_a_subscription_that_was_to_be_there_and_is_not_is_made_and_begins_with_the_first_message(
     broker: Broker, traffic: Traffic, topic: str, make: Make
 ) -> None:
@@ -124,6 +144,17 @@ def test_how_far_it_could_go_is_told_in_entries_if_the_statistics_can_be_had(
         start = front.begin()
         front.latest(start, is_limited=False)
         assert front.outlook(start).get("entriesBehind") == told
+
+
+def test_a_stream_goes_on_where_statistics_cannot_be_had_for_its_progress(
+    broker: Broker, traffic: Traffic, topic: str, make: Make, caplog: pytest.LogCaptureFixture
+) -> None:
+    ids = traffic.send(topic, ["a"])
+    front = make(startingOffsets="earliest", admin__url=f"http://127.0.0.1:{free_ports(1)[0]}")
+    start = front.begin()
+    front.latest(start, is_limited=False)
+    assert front.outlook(start) == Offsets("mine", {TopicName.parse(topic): behind(ids)}).write()
+    assert "how far the query is behind cannot be told: the internalStats of" in caplog.text
 
 
 @pytest.mark.skipif(not IS_TOLD, reason="PySpark 4.1 tells a stream of no limits")
@@ -166,19 +197,46 @@ def test_a_topic_that_was_waited_for_is_read_from_its_first_message_on(
     assert read(broker, front.spans(start, front.latest(start, is_limited=False))) == [b"a", b"b"]
 
 
-def test_a_topic_that_has_gone_ends_the_query_or_is_logged(
-    broker: Broker, traffic: Traffic, topic: str, make: Make, caplog: pytest.LogCaptureFixture
+def is_there(broker: Broker, topic: str) -> bool:
+    return topic in broker.admin.json("GET", "persistent/public/default")
+
+
+@pytest.mark.parametrize("by_pattern", [False, True], ids=["named", "by pattern"])
+def test_a_topic_that_has_gone_ends_the_query_or_is_logged(  # noqa: PLR0913 - fixtures
+    broker: Broker, traffic: Traffic, topic: str, make: Make, caplog: pytest.LogCaptureFixture, *, by_pattern: bool
 ) -> None:
     for number in (1, 2):
         traffic.send(f"{topic}-{number}", ["a"])
-    pattern = {"topicsPattern": f"{topic}-.*", "startingOffsets": "earliest"}
-    start = make(**pattern).begin()
+    which = {"topicsPattern": f"{topic}-.*"} if by_pattern else {"topics": f"{topic}-1,{topic}-2"}
+    options = {**which, "startingOffsets": "earliest", "admin__url": broker.admin.web_url}
+    lenient, strict = make(**options, failOnDataLoss="false"), make(**options)
+    start = lenient.begin()
+    end = lenient.latest(start, is_limited=False)
     broker.admin.delete(f"{topic}-1")
-    with pytest.raises(PulsarException, match=f"{topic}-1 is gone. To go on with what there is, set failOnDataLoss"):
-        make(**pattern).latest(start, is_limited=False)
-    end = make(**pattern, failOnDataLoss="false").latest(start, is_limited=False)
-    assert list(end.positions) == [TopicName.parse(f"{topic}-2")]
+    until(lambda: not is_there(broker, f"{topic}-1"))
+    gone = f"{topic}-1 is gone. To go on with what there is, set failOnDataLoss"
+    with pytest.raises(PulsarException, match=gone):
+        strict.latest(start, is_limited=False)
+    with pytest.raises(PulsarException, match=gone):
+        make(**options).spans(start, end)  # of a batch that a killed driver had begun
+    left = lenient.latest(start, is_limited=False)
+    assert list(left.positions) == [TopicName.parse(f"{topic}-2")]
+    assert lenient.outlook(left)["entriesBehind"] == 0
+    assert read(broker, lenient.spans(start, end)) == [b"a"]
     assert f"{topic}-1 is gone" in caplog.text
+    traffic.send(f"{topic}-1", ["b"])
+    assert read(broker, lenient.spans(left, lenient.latest(left, is_limited=False))) == [b"b"]
+
+
+def test_a_topic_that_was_deleted_is_not_made_again(broker: Broker, traffic: Traffic, topic: str) -> None:
+    traffic.send(topic, ["a"])
+    with closing(pulsar_actors.Client(broker.service_url)) as client:
+        backlog = Backlog(client, "mine")
+        backlog.watch([TopicName.parse(topic)])
+        (consumer,) = backlog._consumers.values()
+        broker.admin.delete(topic)
+        until(lambda: not consumer.is_open)
+        assert not is_there(broker, topic)
 
 
 def test_a_topic_that_was_made_anew_ends_the_query_or_is_read_from_its_first_message_on(
@@ -191,6 +249,22 @@ def test_a_topic_that_was_made_anew_ends_the_query_or_is_read_from_its_first_mes
     front = make(failOnDataLoss="false")
     assert read(broker, front.spans(start, front.latest(start, is_limited=False))) == [b"a", b"b", b"c"]
     assert "it was truncated, or made anew" in caplog.text
+
+
+def test_a_stream_that_has_read_all_of_a_ledger_goes_on_in_the_next(
+    broker: Broker, traffic: Traffic, topic: str, make: Make
+) -> None:
+    first = traffic.send(topic, ["a", "b"])
+    front = make(startingOffsets="earliest")
+    start = front.begin()
+    middle = front.latest(start, is_limited=False)
+    front.release(middle)
+    broker.admin.unload(topic)  # which begins a ledger, and moves the subscription there
+    second = traffic.send(topic, ["c"])
+    assert second[0].ledger_id() > first[0].ledger_id()
+    for later in (front, make()):
+        end = later.latest(middle, is_limited=False)
+        assert read(broker, later.spans(middle, end)) == [b"c"]
 
 
 def moved(broker: Broker, traffic: Traffic, topic: str, make: Make) -> list[Any]:

@@ -24,11 +24,13 @@ def begin_one_consumer(
     options: ConsumerOptions,
     start: consumer_machine.Start | None,
     dead_letters: DeadLetterBox | None,
+    *,
+    may_create: bool = True,
 ) -> SlimFuture[ConsumerParts]:
-    """Begin to make a consumer or a reader."""
+    """Begin to make a consumer or a reader; its topic too, if it `may_create` it."""
     parts = consumer_parts(workshop, options, start, HandOff)
     news = news_for(workshop, parts, options, str(TopicName.parse(options.topics[0])))
-    return start_consumer(workshop, parts, options, start, dead_letters, news)
+    return start_consumer(workshop, parts, options, start, dead_letters, news, may_create=may_create)
 
 
 def consumer_parts(

@@ -56,10 +56,9 @@ def read_entry(reader: Reader, timeout_millis: int) -> Contents:
     return take() or reader._receiving.wait_for(take, timeout_millis)  # noqa: SLF001  # pyright: ignore[reportPrivateUsage]
 
 
-def left_out_by(reader: Reader) -> list[LeftOut]:
-    """Give what the reader of one topic was not given since this was asked last, and before what it was."""
-    left_out = _progress_of(reader).left_out
-    return [left_out.popleft() for _ in range(len(left_out))]
+def left_out_by(reader: Reader) -> tuple[list[LeftOut], int]:
+    """Give what the reader of one topic was not given since this was asked last, and how much more there was."""
+    return _progress_of(reader).take_left_out()
 
 
 def furthest_of(reader: Reader) -> EntryKey | None:
