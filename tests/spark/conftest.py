@@ -26,10 +26,11 @@ _run = uuid.uuid4().hex[:8]
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Let PySpark leave its sockets to the garbage collector, which says so: nothing else of a test may."""
     here = Path(__file__).parent
+    unraisable = "ignore:Exception ignored in.*<socket:pytest.PytestUnraisableExceptionWarning"
     for item in items:
         if here in item.path.parents:
             item.add_marker(pytest.mark.filterwarnings("ignore:.*unclosed <socket.*:ResourceWarning"))
-            item.add_marker(pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning"))
+            item.add_marker(pytest.mark.filterwarnings(unraisable))
 
 
 @pytest.fixture(scope="session")

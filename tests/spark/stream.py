@@ -8,10 +8,10 @@ from subjects import Broker
 from pulsar_actors.spark.admission import IS_TOLD
 
 
-def slow(when: str) -> str:
+def slow(when: str, milliseconds: int = 10) -> str:
     """The value of a message, for which the query takes its time where something is true of it: of {n}, as a number."""
     condition = when.format(n="cast(cast(value as string) as int)")
-    pause = f"reflect('java.lang.Thread', 'sleep', if({condition}, 10L, 0L))"
+    pause = f"reflect('java.lang.Thread', 'sleep', if({condition}, {milliseconds}L, 0L))"
     return f"concat(cast(value as string), substr({pause}, 1, 0)) as value"
 
 

@@ -70,6 +70,7 @@ def test_a_delivery_time_holds_a_message_back(spark: Any, broker: Broker, traffi
         assert consumer.receive(20_000).data() == b"now"
         with pytest.raises((pulsar.Timeout, pulsar_actors.Timeout)):
             consumer.receive(500)
+    assert sorted(traffic.texts(topic)) == ["later", "now"]
 
 
 def test_rows_may_name_their_topics(spark: Any, broker: Broker, traffic: Traffic, topic: str) -> None:

@@ -8,7 +8,6 @@ from pulsar_actors.spark import PulsarDataSource
 
 
 def test_spark_finds_the_source_by_the_name_of_a_module() -> None:
-    assert pyspark_pulsar.__name__.startswith("pyspark_")
     assert pyspark_pulsar.DefaultSource is PulsarDataSource
     assert PulsarDataSource.name() == "pulsar"
 

@@ -1,11 +1,13 @@
 """The clients of a worker: shared, kept for a while, and thrown away when a task fails."""
 
-import threading
+import time
 from collections.abc import Iterator
+from types import SimpleNamespace
 
 import pytest
 from traffic import until
 
+import pulsar_actors
 from pulsar_actors.broker.embedded import EmbeddedBroker
 from pulsar_actors.exceptions import AlreadyClosed
 from pulsar_actors.spark import pool as pool_module
@@ -70,6 +72,8 @@ def test_a_task_that_fails_leaves_a_client_that_nobody_gets_again(pool: Pool, ur
             assert second is not first
     assert is_closed(first)
     assert not is_closed(second)
+    with pulsar_actors.Client(url) as client, client.create_reader("t", pulsar_actors.MessageId.earliest) as reader:
+        assert not reader.has_message_available()
 
 
 def test_who_reads_no_further_spoils_nothing(pool: Pool, url: str) -> None:
@@ -109,9 +113,10 @@ def test_the_producers_that_were_used_last_stay(pool: Pool, url: str, monkeypatc
         assert [one.is_open for one in (first, second, third)] == [True, False, True]
 
 
-def test_a_name_that_another_still_has_is_waited_for(pool: Pool, url: str) -> None:
+def test_a_name_that_another_still_has_is_waited_for(pool: Pool, url: str, monkeypatch: pytest.MonkeyPatch) -> None:
     named = {"producer_name": "the name"}
     with pool.lend(Cluster({"service_url": url})) as kept:
         other = kept.client.create_producer("named", **named)
-        threading.Timer(0.3, other.close).start()
+        while_waiting = SimpleNamespace(monotonic=time.monotonic, sleep=lambda _: other.close())
+        monkeypatch.setattr(pool_module, "time", while_waiting)
         assert kept.producer("named", Recipe(named)).producer_name() == "the name"

@@ -99,7 +99,7 @@ def test_tasks_that_race_each_other_on_a_cluster_write_nothing_twice_if_asked_no
         "spark.sql.execution.arrow.maxRecordsPerBatch": "10",  # so that rows are sent as they come
         "spark.buffer.size": "512",
     }
-    select = [slow("{n} >= 2600")]  # so that Spark has another task try these as well
+    select = [slow("{n} >= 2600", 20)]  # so that Spark has another task try these as well
     with spark_cluster(tmp_path) as master, Driver(master=master, conf=speculation, select=select, **given) as process:
         process.finish()
     again = count(traffic.texts(f"{topic}-out"), len(NUMBERS))
