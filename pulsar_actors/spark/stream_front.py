@@ -47,7 +47,8 @@ class StreamFront:
         self._surveyed = 0.0
         self._target: Mapping[TopicName, Position] | None = None
         self._seen: dict[TopicName, Seen] = {}
-        self._had_more: set[TopicName] = set()  # behind the start of the batch, when it was looked at before
+        self._furthest: dict[TopicName, Position] = {}  # that an end has been, as far as was seen
+        self._had_more: set[TopicName] = set()  # behind the start of the batch, before it was planned
         self._last: Offsets | None = None
 
     def begin(self) -> Offsets:
@@ -127,8 +128,11 @@ class StreamFront:
 
     def _ends(self, start: Offsets) -> dict[TopicName, Position]:
         """Ask how far the partitions go that there are."""
-        self._had_more = {topic for topic, seen in self._seen.items() if start.at(topic) < seen.end}
+        self._had_more = {topic for topic, end in self._furthest.items() if start.at(topic) < end}
         self._seen = self._look(start)
+        self._furthest = {
+            topic: max(seen.end, self._furthest.get(topic, EARLIEST)) for topic, seen in self._seen.items()
+        }
         ends: dict[TopicName, Position] = {}
         for topic, seen in self._seen.items():
             begun = start.at(topic)

@@ -106,7 +106,11 @@ def test_a_console_logger_prints_from_its_level_up(
     assert [line.partition(" | ")[2] for line in printed] == list(ALL[first:])
 
 
-def test_a_line_says_when_how_bad_which_thread_and_who(attach: Attach, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_line_says_when_how_bad_which_thread_and_who(
+    attach: Attach, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # The official client switches it off and on again from threads of its own, and sometimes leaves it off.
+    monkeypatch.setattr(logging, "logThreads", True)
     attach(ConsoleLogger())
     say("warning")
     form = r"\d{4}-\d\d-\d\d \d\d:\d\d:\d\d\.\d{3} WARNING \[MainThread\] pulsar_actors \| warning\n"

@@ -18,27 +18,30 @@ NUMBERS = [f"{number}" for number in range(3000)]
 on_a_real_broker = pytest.mark.parametrize("broker", ["apache"], indirect=True)
 
 
-def options(broker: Broker, topic: str, checkpoint: str) -> dict[str, Any]:
+def copy(broker: Broker, topic: str, out: str, checkpoint: Path, **read: str) -> dict[str, Any]:
     """A query of many small batches, where Spark can be told so."""
-    limits = {"maxOffsetsPerTrigger": "1000", "admin.url": broker.admin.web_url} if IS_TOLD else {}
-    read = {"service.url": broker.service_url, "topic": topic, "startingOffsets": "earliest", **limits}
-    write = {"service.url": broker.service_url, "topic": f"{topic}-out", "checkpointLocation": checkpoint}
-    return {"read": {**read, "subscriptionPrefix": "copies"}, "write": write}
+    limits = {"maxOffsetsPerTrigger": "1000", "admin.url": broker.admin.web_url} if IS_TOLD and not read else {}
+    given = {"service.url": broker.service_url, "startingOffsets": "earliest", "subscriptionPrefix": checkpoint.name}
+    write = {"service.url": broker.service_url, "topic": out, "checkpointLocation": str(checkpoint)}
+    return {"read": {**given, "topic": topic, **limits, **read}, "write": write}
 
 
-def to_be_copied(
-    broker: Broker, traffic: Traffic, topic: str, checkpoint: str, *, is_idempotent: bool
-) -> dict[str, Any]:
-    """Send it, and tell a query what to do; if asked to, so that the broker refuses what it has."""
-    traffic.send(topic, NUMBERS, per_batch=100)
-    copy = f"{topic}-out"
-    broker.admin.create(copy)
-    given = options(broker, topic, checkpoint)
-    if is_idempotent:
-        broker.admin.set_deduplication(copy, on=True)
-        until(lambda: broker.admin.is_deduplicating(copy))
-        given["write"] |= {"idempotent": "true", "rowsRepeatInOrder": "true", "admin.url": broker.admin.web_url}
+def safe_copy(broker: Broker, topic: str, out: str, checkpoint: Path, **read: str) -> dict[str, Any]:
+    """One that a broker can tell repeats of, which refuses them."""
+    broker.admin.set_deduplication(out, on=True)
+    until(lambda: broker.admin.is_deduplicating(out))
+    given = copy(broker, topic, out, checkpoint, **read)
+    given["write"] |= {"idempotent": "true", "rowsRepeatInOrder": "true", "admin.url": broker.admin.web_url}
     return given
+
+
+@pytest.fixture
+def outs(broker: Broker, traffic: Traffic, topic: str) -> tuple[str, str]:
+    """Two topics for copies of one that has all numbers."""
+    traffic.send(topic, NUMBERS, per_batch=100)
+    for out in (f"{topic}-plain", f"{topic}-safe"):
+        broker.admin.create(out)
+    return f"{topic}-plain", f"{topic}-safe"
 
 
 def stored(broker: Broker, topic: str) -> int:
@@ -46,49 +49,53 @@ def stored(broker: Broker, topic: str) -> int:
 
 
 @on_a_real_broker
-@pytest.mark.parametrize("is_idempotent", [False, True], ids=["plain", "idempotent"])
 def test_a_driver_that_is_killed_goes_on_from_its_checkpoint(  # noqa: PLR0913 - fixtures
-    broker: Broker, traffic: Traffic, topic: str, checkpoint: str, count: Count, *, is_idempotent: bool
+    broker: Broker, traffic: Traffic, topic: str, outs: tuple[str, str], tmp_path: Path, count: Count
 ) -> None:
-    given = to_be_copied(broker, traffic, topic, checkpoint, is_idempotent=is_idempotent)
-    with Driver(master="local[2]", **given) as first:
-        until(lambda: stored(broker, f"{topic}-out") > 1100)
+    plain, safe = outs
+    together = [copy(broker, topic, plain, tmp_path / "plain"), safe_copy(broker, topic, safe, tmp_path / "safe")]
+    with Driver(master="local[2]", rounds=[together]) as first:
+        until(lambda: all(stored(broker, out) > 1100 for out in outs))
         first.kill()
-    with Driver(master="local[2]", **given) as second:
+    with Driver(master="local[2]", rounds=[together]) as second:
         second.finish()
-    twice = count(traffic.texts(f"{topic}-out"), len(NUMBERS))
-    assert twice <= (0 if is_idempotent else len(NUMBERS))
+    assert count(traffic.texts(plain), len(NUMBERS)) <= len(NUMBERS)
+    assert count(traffic.texts(safe), len(NUMBERS)) == 0
 
 
 def test_an_apache_pulsar_that_is_restarted_in_the_middle_costs_no_message(
-    tmp_path_factory: pytest.TempPathFactory, topic: str, checkpoint: str, count: Count
+    tmp_path_factory: pytest.TempPathFactory, topic: str, tmp_path: Path, count: Count
 ) -> None:
     standalone = Standalone(tmp_path_factory.mktemp("durable"), durable=True)
     standalone.start()
+    out = f"{topic}-out"
     try:
         broker = Broker(standalone.service_url, standalone.admin)
         with Traffic(broker.service_url) as traffic:
             traffic.send(topic, NUMBERS, per_batch=100)
-        broker.admin.create(f"{topic}-out")
-        with Driver(master="local[2,8]", **options(broker, topic, checkpoint)) as process:
-            until(lambda: stored(broker, f"{topic}-out") > 1100)
+        broker.admin.create(out)
+        with Driver(master="local[2,8]", rounds=[[copy(broker, topic, out, tmp_path / "plain")]]) as process:
+            until(lambda: stored(broker, out) > 1100)
             standalone.kill()
             standalone.start()
             process.finish()
         with Traffic(broker.service_url) as traffic:
-            assert count(traffic.texts(f"{topic}-out"), len(NUMBERS)) <= len(NUMBERS)
+            assert count(traffic.texts(out), len(NUMBERS)) <= len(NUMBERS)
     finally:
         standalone.kill()
 
 
 @on_a_real_broker
-@pytest.mark.parametrize("is_idempotent", [False, True], ids=["plain", "idempotent"])
 def test_tasks_that_race_each_other_on_a_cluster_write_nothing_twice_if_asked_not_to(  # noqa: PLR0913 - fixtures
-    broker: Broker, traffic: Traffic, topic: str, tmp_path: Path, count: Count, *, is_idempotent: bool
+    broker: Broker, traffic: Traffic, topic: str, outs: tuple[str, str], tmp_path: Path, count: Count
 ) -> None:
-    given = to_be_copied(broker, traffic, topic, str(tmp_path / "checkpoint"), is_idempotent=is_idempotent)
-    given["read"].pop("maxOffsetsPerTrigger", None)
-    given["read"] |= {"minPartitions": "8", "admin.url": broker.admin.web_url}
+    plain, safe = outs
+    read = {"minPartitions": "8", "admin.url": broker.admin.web_url}
+    column = slow("{n} >= 2600", 20)  # so that Spark has another task try these as well
+    one_by_one = [
+        [{"column": column, **copy(broker, topic, plain, tmp_path / "plain", **read)}],
+        [{"column": column, **safe_copy(broker, topic, safe, tmp_path / "safe", **read)}],
+    ]
     speculation = {
         "spark.speculation": "true",
         "spark.speculation.interval": "10ms",
@@ -99,8 +106,7 @@ def test_tasks_that_race_each_other_on_a_cluster_write_nothing_twice_if_asked_no
         "spark.sql.execution.arrow.maxRecordsPerBatch": "10",  # so that rows are sent as they come
         "spark.buffer.size": "512",
     }
-    select = [slow("{n} >= 2600", 20)]  # so that Spark has another task try these as well
-    with spark_cluster(tmp_path) as master, Driver(master=master, conf=speculation, select=select, **given) as process:
+    with spark_cluster(tmp_path) as master, Driver(master=master, conf=speculation, rounds=one_by_one) as process:
         process.finish()
-    again = count(traffic.texts(f"{topic}-out"), len(NUMBERS))
-    assert (again == 0) is is_idempotent, "where nothing is refused, a second task shows"
+    assert count(traffic.texts(plain), len(NUMBERS)) > 0, "where nothing is refused, a second task shows"
+    assert count(traffic.texts(safe), len(NUMBERS)) == 0

@@ -57,7 +57,7 @@ def test_all_that_a_query_leaves_behind_tells_no_secret(guarded: EmbeddedBroker,
     read = {**given, "topic": "secret", "startingOffsets": "earliest", "subscriptionPrefix": "mine"}
     write = {**given, "topic": "secret-out", "checkpointLocation": str(tmp_path / "checkpoint")}
     write.pop("admin.url") if token is REFUSED else write.update(idempotent="true", rowsRepeatInOrder="true")
-    with Driver(master="local[2]", conf=records, read=read, write=write) as driver:
+    with Driver(master="local[2]", conf=records, rounds=[[{"read": read, "write": write}]]) as driver:
         said = driver.said()
     assert ("all is copied" in said) is (token is TOKEN)
     assert ("AuthenticationError" in said) is (token is REFUSED)

@@ -279,18 +279,41 @@ def moved(broker: Broker, traffic: Traffic, topic: str, make: Make) -> list[Any]
     return list(front.spans(start, front.latest(start, is_limited=False)))
 
 
+def first_ledger(broker: Broker, topic: str) -> int:
+    """The oldest that is there: a broker lets go of one as a whole."""
+    return int(broker.admin.json("GET", f"{path_of(topic)}/internalStats")["ledgers"][0]["ledgerId"])
+
+
 @pytest.mark.parametrize("broker", ["apache"], indirect=True)
 def test_a_subscription_that_was_moved_ends_the_query_or_is_logged_if_messages_are_gone(
     broker: Broker, traffic: Traffic, topic: str, make: Make, caplog: pytest.LogCaptureFixture
 ) -> None:
     spans = moved(broker, traffic, topic, make)
-    first = spans[0].start.ledger_id
-    until(lambda: broker.admin.json("GET", f"{path_of(topic)}/internalStats")["ledgers"][0]["ledgerId"] > first)
+    until(lambda: first_ledger(broker, topic) > spans[0].start.ledger_id)
     message = f"{topic} has lost messages, it seems: the subscription mine was moved to"
     with pytest.raises(PulsarException, match=message):
         read(broker, spans)
     assert read(broker, spans, failOnDataLoss="false") == [b"c"]
     assert message in caplog.text
+
+
+@pytest.mark.parametrize("broker", ["apache"], indirect=True)
+def test_messages_that_were_seen_and_are_gone_end_the_query(
+    broker: Broker, traffic: Traffic, topic: str, make: Make
+) -> None:
+    ids = traffic.send(topic, ["a", "b"])
+    front = make(startingOffsets="earliest")
+    front.begin()
+    start = Offsets("mine", {TopicName.parse(topic): behind(ids[:1])})
+    front.latest(start, is_limited=False)
+    broker.admin.call("POST", f"{path_of(topic)}/subscription/mine/skip_all")
+    broker.admin.unload(topic)  # which moves it on, to the next ledger
+    front.latest(start, is_limited=False)
+    broker.admin.call("POST", f"{path_of(topic)}/trim")
+    until(lambda: first_ledger(broker, topic) > ids[0].ledger_id())
+    traffic.send(topic, ["c"])
+    with pytest.raises(PulsarException, match="has lost messages, it seems: the subscription mine was moved to"):
+        read(broker, front.spans(start, front.latest(start, is_limited=False)))
 
 
 @pytest.mark.parametrize("broker", ["embedded"], indirect=True)
