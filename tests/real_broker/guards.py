@@ -24,8 +24,7 @@ HTPASSWD = f"{ME}:$apr1$saltsalt$KlYmbxGi6RFqoNneyFPyH/"
 """Made by `openssl passwd -apr1 -salt saltsalt`."""
 SECRET = b"thirty-two bytes, as HS256 wants them, or more"
 TOKENS = Tokens(SECRET)
-REFRESH_SECONDS = 3
-"""A broker closes a connection that has not answered by then, and on a busy machine a second passes quickly."""
+REFRESH_SECONDS = 1
 
 _PROVIDERS = ",".join(
     f"org.apache.pulsar.broker.authentication.AuthenticationProvider{kind}" for kind in ("Token", "Basic", "Tls")
