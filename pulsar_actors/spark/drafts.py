@@ -36,6 +36,8 @@ _WHOLE_NUMBERS: Final = (
     ("deliver_at", _TIME),
     ("sequence_id", optional(whole_number(0, HIGHEST))),
 )
+_NUMBERS: Final = slice(-len(_WHOLE_NUMBERS), None)
+_NO_NUMBERS: Final = NOTHING[_NUMBERS]
 
 
 def payload_of(content: object) -> bytes:
@@ -56,8 +58,9 @@ def said_of(size: int, traits: Traits, *, is_null: bool = False) -> Said | None:
     """Write what is said of a message of so many bytes; None, if that is nothing."""
     if traits == NOTHING and not is_null:
         return None
-    for name, check in _WHOLE_NUMBERS:
-        check(name, getattr(traits, name))
+    if traits[_NUMBERS] != _NO_NUMBERS:  # most rows have none
+        for name, check in _WHOLE_NUMBERS:
+            check(name, getattr(traits, name))
     key, is_base64 = _key(traits.key)
     ordering_key = None if traits.ordering_key is None else _bytes("an ordering key", traits.ordering_key)
     metadata = encode_single_message(

@@ -110,7 +110,7 @@ class StreamFront:
 
     def release(self, read: Offsets) -> None:
         """Let the brokers go of what has been read."""
-        self._watching(read).release(read.positions)
+        self._backlog_of(read.subscription).release(read.positions)
 
     def close(self) -> None:
         """Leave the subscription as it is: a query that goes on from the checkpoint finds it there."""
@@ -153,7 +153,7 @@ class StreamFront:
     def _look(self, start: Offsets) -> dict[TopicName, Seen]:
         """Look at the partitions that there are; what has gone is left."""
         topics = self._survey()
-        backlog = self._watching(start)
+        backlog = self._backlog_of(start.subscription)
         for topic in set(start.positions) - set(topics):
             backlog.forget(topic)
         seen: dict[TopicName, Seen] = {}
@@ -164,16 +164,11 @@ class StreamFront:
                 backlog.forget(topic)
         return seen
 
-    def _watching(self, start: Offsets) -> Backlog:
-        backlog = self._backlog_of(start.subscription)
-        backlog.watch(self._survey())
-        return backlog
-
     def _moved(self, start: Offsets, topic: TopicName) -> str | None:
         """Tell whether somebody has moved the subscription beyond what has been read."""
         seen = self._seen.get(topic)
         if seen is None:
-            seen = self._seen[topic] = self._watching(start).look(topic)
+            seen = self._seen[topic] = self._backlog_of(start.subscription).look(topic)
         begun = start.at(topic)
         if seen.kept_from is None or seen.kept_from <= begun or begun == EARLIEST:
             return None

@@ -228,6 +228,21 @@ def test_a_topic_that_has_gone_ends_the_query_or_is_logged(  # noqa: PLR0913 - f
     assert read(broker, lenient.spans(left, lenient.latest(left, is_limited=False))) == [b"b"]
 
 
+def test_a_topic_that_has_gone_since_topics_were_listed_is_gone_as_well(
+    broker: Broker, traffic: Traffic, topic: str, make: Make, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for number in (1, 2):
+        traffic.send(f"{topic}-{number}", ["a"])
+    monkeypatch.setattr(stream_front, "SURVEY", 600.0)
+    front = make(topics=f"{topic}-1,{topic}-2", startingOffsets="earliest", failOnDataLoss="false")
+    start = front.begin()
+    assert front._backlog is not None
+    consumer = front._backlog._consumers[TopicName.parse(f"{topic}-1")]
+    broker.admin.delete(f"{topic}-1")
+    until(lambda: not consumer.is_open)
+    assert list(front.latest(start, is_limited=False).positions) == [TopicName.parse(f"{topic}-2")]
+
+
 def test_a_topic_that_was_deleted_is_not_made_again(broker: Broker, traffic: Traffic, topic: str) -> None:
     traffic.send(topic, ["a"])
     with closing(pulsar_actors.Client(broker.service_url)) as client:
