@@ -102,9 +102,9 @@ def send_batch(pulsar: Any, client: Any, topic: str, payloads: list[bytes], **fi
     return send_all(producer, payloads, **fields)
 
 
-def until(true: Callable[[], Any]) -> Any:
+def until(true: Callable[[], Any], seconds: float = SOON / 1000) -> Any:
     """Wait for something that nobody announces, and give it."""
-    deadline = time.monotonic() + SOON / 1000
+    deadline = time.monotonic() + seconds
     while not (found := true()):
         assert time.monotonic() < deadline, "it did not happen in time"
         time.sleep(POLL_SECONDS)

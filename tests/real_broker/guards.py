@@ -24,7 +24,12 @@ HTPASSWD = f"{ME}:$apr1$saltsalt$KlYmbxGi6RFqoNneyFPyH/"
 """Made by `openssl passwd -apr1 -salt saltsalt`."""
 SECRET = b"thirty-two bytes, as HS256 wants them, or more"
 TOKENS = Tokens(SECRET)
-REFRESH_SECONDS = 1
+REFRESH_SECONDS = 3
+"""How often a broker looks whose credentials are over, and how long it waits for new ones before it closes."""
+LIFETIME_SECONDS = 3
+"""Of a token that is to be renewed: a whole number, as the official client takes no other from an issuer."""
+RENEWED_TWICE_SECONDS = 3 * (LIFETIME_SECONDS + REFRESH_SECONDS)
+"""In which two renewals have come, and a half as many again."""
 
 _PROVIDERS = ",".join(
     f"org.apache.pulsar.broker.authentication.AuthenticationProvider{kind}" for kind in ("Token", "Basic", "Tls")

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 from exchange import until
-from guards import ME, PASSWORD, REFRESH_SECONDS, STRANGER, TOKENS, Guarded
+from guards import LIFETIME_SECONDS, ME, PASSWORD, RENEWED_TWICE_SECONDS, STRANGER, TOKENS, Guarded
 from issuer_bench import CLIENT_ID, IssuerInHand, issuing
 
 from pulsar_actors.broker.tokens import Tokens
@@ -136,9 +136,6 @@ def test_whoever_is_known_and_may_not_is_told_so(
 # Credentials that run out.
 
 
-LIFETIME = 2 + REFRESH_SECONDS  # a whole number: the official client takes no other from an issuer
-
-
 def connection_of(guarded: Guarded, topic: str) -> Any:
     """Whatever tells a producer's connection from a later one."""
     (publisher,) = guarded.admin.stats(topic)["publishers"]
@@ -149,7 +146,7 @@ def stays_connected(client: Any, guarded: Guarded, topic: str, was_renewed: Call
     producer = client.create_producer(topic)
     consumer = client.subscribe(topic, "s")
     before = connection_of(guarded, topic)
-    until(was_renewed)
+    until(was_renewed, RENEWED_TWICE_SECONDS)
     producer.send(b"still here")
     assert consumer.receive(RECEIVE_MS).data() == b"still here"
     return bool(connection_of(guarded, topic) == before)
@@ -164,7 +161,7 @@ def test_a_token_that_runs_out_is_renewed_without_losing_the_connection(
     issued: list[str] = []
 
     def issue() -> str:
-        issued.append(TOKENS.issue(ME, lifetime_seconds=LIFETIME))
+        issued.append(TOKENS.issue(ME, lifetime_seconds=LIFETIME_SECONDS))
         return issued[-1]
 
     client = connect_to(pulsar, guarded.service_url, authentication=pulsar.AuthenticationToken(issue))
@@ -174,8 +171,8 @@ def test_a_token_that_runs_out_is_renewed_without_losing_the_connection(
 @pytest.fixture
 def issuer() -> Iterator[IssuerInHand]:
     with issuing() as issuer:
-        issuer.next_token = lambda: TOKENS.issue(ME, lifetime_seconds=LIFETIME)  # type: ignore[method-assign]
-        issuer.grant = {"expires_in": LIFETIME}
+        issuer.next_token = lambda: TOKENS.issue(ME, lifetime_seconds=LIFETIME_SECONDS)  # type: ignore[method-assign]
+        issuer.grant = {"expires_in": LIFETIME_SECONDS}
         yield issuer
 
 
@@ -219,7 +216,7 @@ def test_an_issuer_may_know_a_client_by_its_certificate(
 def test_fresh_credentials_that_are_refused_cost_the_connection_and_the_next_ones_make_another(
     pulsar: Any, guarded: Guarded, connect_to: Connect, topic: str
 ) -> None:
-    issued = iter([TOKENS.issue(ME, lifetime_seconds=LIFETIME), FORGED])
+    issued = iter([TOKENS.issue(ME, lifetime_seconds=LIFETIME_SECONDS), FORGED])
     authentication = pulsar.AuthenticationToken(lambda: next(issued, TOKENS.issue(ME)))
     producer = connect_to(pulsar, guarded.service_url, authentication=authentication).create_producer(topic)
     until(lambda: producer.stats().reconnects == 1)

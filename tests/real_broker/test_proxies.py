@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from admin import Admin
 from exchange import SOON, contents, receive, send_all, until
-from guards import ME, REFRESH_SECONDS, STRANGER, TOKENS, Guarded, GuardedProxy
+from guards import LIFETIME_SECONDS, ME, RENEWED_TWICE_SECONDS, STRANGER, TOKENS, Guarded, GuardedProxy
 from proxy import Proxy
 from subjects import Broker
 from wiretap import Wiretap
@@ -159,14 +159,14 @@ def test_a_token_that_runs_out_is_renewed_through_the_proxy(
     issued: list[str] = []
 
     def issue() -> str:
-        issued.append(TOKENS.issue(ME, lifetime_seconds=2 + REFRESH_SECONDS))
+        issued.append(TOKENS.issue(ME, lifetime_seconds=LIFETIME_SECONDS))
         return issued[-1]
 
     client = connect_to(pulsar, guarded_proxy.service_url, authentication=pulsar.AuthenticationToken(issue))
     producer = client.create_producer(topic)
     so_far = len(issued)
     (before,) = guarded_apache.admin.stats(topic)["publishers"]
-    until(lambda: len(issued) > so_far + 1)
+    until(lambda: len(issued) > so_far + 1, RENEWED_TWICE_SECONDS)
     producer.send(b"still here")
     (after,) = guarded_apache.admin.stats(topic)["publishers"]
     assert before["address"] == after["address"]
