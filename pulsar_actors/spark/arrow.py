@@ -31,9 +31,9 @@ def whole_numbers(values: "array[int]") -> Array:
     return array
 
 
-def repeated(values: Array, places: Array) -> Array:
-    """Give the value that is meant at each place."""
-    array: Array = _COMPUTE.take(values, places)
+def repeated(values: Array, indexes: Array) -> Array:
+    """Give the value that each index means."""
+    array: Array = _COMPUTE.take(values, indexes)
     return array
 
 
@@ -49,9 +49,9 @@ def joined(heads: Array, ends: Array) -> Array:
     return array
 
 
-def counted(first: Array, step: Array, places: Array) -> Array:
+def counted(first: Array, step: Array, steps: Array) -> Array:
     """Count up from a first number, row by row."""
-    array: Array = _COMPUTE.add(first, _COMPUTE.multiply(step, places))
+    array: Array = _COMPUTE.add(first, _COMPUTE.multiply(step, steps))
     return array
 
 

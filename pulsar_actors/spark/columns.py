@@ -156,11 +156,11 @@ def _of_all(table: MessageTable, name: str, kind: pa.DataType) -> Array:
 
 
 def _what_is_no_text(table: MessageTable, name: str, column: Array) -> str:
-    for place, data in enumerate(values_of(column)):
+    for row, data in enumerate(values_of(column)):
         try:
             str(data or b"", "utf-8")
         except UnicodeDecodeError:
-            entry = table.entry_at(place)
+            entry = table.entry_at(row)
             where = f"in {entry.message_id} of {entry.topic}"
             return f"the {name} of a message {where} is no text in UTF-8: read it as binary"
     raise AssertionError(name)

@@ -9,7 +9,7 @@ from pulsar_actors.exceptions import Timeout
 from pulsar_actors.runtime.opened import Contents
 from pulsar_actors.spark.position import Position
 
-__all__ = ["NothingCame", "behind", "between", "next_entry", "place_of"]
+__all__ = ["NothingCame", "behind", "between", "next_entry", "position_of"]
 
 
 class NothingCame(Timeout):
@@ -33,7 +33,7 @@ def next_entry(reader: Reader, patience_ms: int) -> Contents | None:
                 raise NothingCame(str(nothing)) from None
 
 
-def place_of(contents: Contents) -> Position:
+def position_of(contents: Contents) -> Position:
     """Give the position of the first message."""
     return Position(*contents.entry.message_id.position, contents.indexes[0])
 
@@ -55,8 +55,8 @@ def between(contents: Contents, start: Position, end: Position) -> Contents | No
     if not start[:2] <= entry <= end[:2]:
         return None
     stored, payloads, opened, indexes, _ = contents
-    first = bisect_left(indexes, start.place) if entry == start[:2] else 0
-    last = bisect_left(indexes, end.place) if entry == end[:2] else len(indexes)
+    first = bisect_left(indexes, start.batch_index) if entry == start[:2] else 0
+    last = bisect_left(indexes, end.batch_index) if entry == end[:2] else len(indexes)
     if first >= last:
         return None
     return Contents(stored[first:last], payloads[first:last], opened, indexes[first:last])

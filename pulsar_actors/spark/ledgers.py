@@ -79,7 +79,7 @@ class Ledgers(NamedTuple):
             first = start.entry_id if ledger.ledger_id == start.ledger_id else 0
             last = ledger.entries
             if ledger.ledger_id == end.ledger_id:
-                last = min(last, end.entry_id + (1 if end.place else 0))
+                last = min(last, end.entry_id + (1 if end.batch_index else 0))
             is_between = start.ledger_id <= ledger.ledger_id <= end.ledger_id
             if is_between and first < last:
                 yield ledger, first, last

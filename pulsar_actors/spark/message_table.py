@@ -45,7 +45,7 @@ class MessageTable:
         self._payloads = [one if isinstance(one, bytes) else bytes(one) for each in entries for one in each.payloads]
         self._stored = list(chain.from_iterable(contents.stored for contents in entries))
         self._count = len(self._payloads)
-        self._owns, self._places_of_own = self._own_metadata()
+        self._owns, self._numbers_of_own = self._own_metadata()
 
     def _own_metadata(self) -> tuple[list[Own], Sequence[int]]:
         """Give what is said of messages alone, each once, and which of it is whose."""
@@ -55,13 +55,13 @@ class MessageTable:
             return [metadata_of(first)], [0] * self._count
         said = [each.entry.metadata if one is None else one for each in self._contents for one in each.stored]
         numbers: dict[int, int] = {}
-        places = [numbers.setdefault(id(one), len(numbers)) for one in said]
+        of_each = [numbers.setdefault(id(one), len(numbers)) for one in said]
         distinct = {id(one): one for one in said}.values()
-        return [one if isinstance(one, MessageMetadata) else metadata_of(one) for one in distinct], places
+        return [one if isinstance(one, MessageMetadata) else metadata_of(one) for one in distinct], of_each
 
-    def entry_at(self, place: int) -> Opened:
+    def entry_at(self, row: int) -> Opened:
         """Give the entry of a message."""
-        return self._contents[self._entry_numbers[place]].entry
+        return self._contents[self._entry_numbers[row]].entry
 
     def of_entries(self, of: Callable[[Opened], Any], kind: pa.DataType) -> Array:
         """Make a column of what an entry says."""
@@ -84,13 +84,13 @@ class MessageTable:
 
     @cached_property
     def _own_of_each(self) -> Array:
-        return whole_numbers(array("i", self._places_of_own))
+        return whole_numbers(array("i", self._numbers_of_own))
 
     def values(self) -> Array:
         """Make the column of the payloads; those of tombstones are null."""
         payloads: Sequence[bytes | None] = self._payloads
         if any(own.null_value for own in self._owns):
-            owns = map(self._owns.__getitem__, self._places_of_own)
+            owns = map(self._owns.__getitem__, self._numbers_of_own)
             payloads = [None if own.null_value else one for own, one in zip(owns, payloads, strict=True)]
         return made(payloads, pa.binary())
 
@@ -102,7 +102,7 @@ class MessageTable:
     def _ends_of_ids(self) -> Array:
         if self._count >= MANY * len(self._contents):
             entries = ((one.entry.size, array("i", one.indexes)) for one in self._contents)
-            return one_after_another([repeated(_all_ends(size), whole_numbers(places)) for size, places in entries])
+            return one_after_another([repeated(_all_ends(size), whole_numbers(indexes)) for size, indexes in entries])
         return made([_end_of_id(index, one.entry.size) for one in self._contents for index in one.indexes], pa.binary())
 
     def sequence_ids(self) -> Array:

@@ -79,11 +79,11 @@ class Outbound:
             names = [self._traits[name] for name in columns]
             rows = zip(*(values_of(one) for one in columns.values()), strict=True)
             traits = [Traits(**dict(zip(names, row, strict=True))) for row in rows]
-        places: list[object] = [
+        said: list[object] = [
             said_of(len(payload or b""), one, is_null=payload is None)
             for payload, one in zip(payloads, traits, strict=True)
         ]
-        return [payload or b"" for payload in payloads], places
+        return [payload or b"" for payload in payloads], said
 
     def sequence(self, batch: pa.RecordBatch) -> list[Any]:
         """Give the numbers of the rows, if they have a column for that."""

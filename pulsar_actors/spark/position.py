@@ -22,11 +22,11 @@ _TEXT: Final = re.compile(r"\(?(\d+)[:,](\d+)(?:[:,]-?\d+(?:[:,](-?\d+))?)?\)?")
 
 
 class Position(NamedTuple):
-    """What comes next: the message at a `place` in an entry. They have an order, as their parts have it."""
+    """What comes next: the message at a `batch_index` in an entry. They have an order, as their parts have it."""
 
     ledger_id: int
     entry_id: int
-    place: int = 0
+    batch_index: int = 0
 
     @classmethod
     def of(cls, message_id: MessageId) -> "Position":
@@ -68,12 +68,12 @@ class Position(NamedTuple):
         if self == EARLIEST:
             return "earliest"
         entry = f"{self.ledger_id}:{self.entry_id}"
-        return f"{entry}:{partition}:{self.place}" if self.place else entry
+        return f"{entry}:{partition}:{self.batch_index}" if self.batch_index else entry
 
     @property
     def message_id(self) -> MessageId:
         """The id of the message that comes next, as a start that includes it."""
-        return MessageId(self.ledger_id, self.entry_id, -1, self.place or -1)
+        return MessageId(self.ledger_id, self.entry_id, -1, self.batch_index or -1)
 
 
 EARLIEST: Final = Position(-1, -1)

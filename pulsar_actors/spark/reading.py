@@ -19,7 +19,7 @@ from pulsar_actors.machines.left_out import Unfinished
 from pulsar_actors.runtime.opened import Contents
 from pulsar_actors.spark.beginnings import ALL_CHUNKS, put_together
 from pulsar_actors.spark.columns import Columns
-from pulsar_actors.spark.entries import NothingCame, behind, between, next_entry, place_of
+from pulsar_actors.spark.entries import NothingCame, behind, between, next_entry, position_of
 from pulsar_actors.spark.loss import lose
 from pulsar_actors.spark.options import ReadOptions
 from pulsar_actors.spark.pool import POOL
@@ -73,7 +73,7 @@ class _Reading:
                 self._miss()
                 return
             if is_first:
-                self._check_start(place_of(some[0]))
+                self._check_start(position_of(some[0]))
                 is_first = False
             for contents in some:
                 wanted = between(contents, self._next, self._span.end)  # the broker may send what was read again
@@ -93,10 +93,10 @@ class _Reading:
         some = [] if contents is None else [contents]
         if not self._begun_before:
             return some
-        now = self._span.end if contents is None else place_of(contents)
-        due = [one for one in self._begun_before if place_of(one) < now]
-        self._begun_before = [one for one in self._begun_before if place_of(one) > now]
-        return [*sorted(due, key=place_of), *some]
+        now = self._span.end if contents is None else position_of(contents)
+        due = [one for one in self._begun_before if position_of(one) < now]
+        self._begun_before = [one for one in self._begun_before if position_of(one) > now]
+        return [*sorted(due, key=position_of), *some]
 
     def _put_together(self) -> Sequence[Contents]:
         """Hear what the reader was not given, which may be far ahead, and give what of that can be found."""

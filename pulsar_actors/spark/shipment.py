@@ -33,15 +33,18 @@ class Shipment:
         self.messages = 0
         self.size = 0
 
-    def leave(self, topic: str, payloads: Sequence[bytes], places: Sequence[object]) -> None:
-        """Leave messages for a topic, waiting for room where there is none. An error says that some have failed."""
+    def leave(self, topic: str, payloads: Sequence[bytes], said: Sequence[object]) -> None:
+        """Leave messages for a topic, with what is said of each, waiting for room where there is none.
+
+        An error says that some have failed.
+        """
         producer = self._kept.producer(topic, self._recipe)
         failed = failures_of(producer)
         if failed.number > self._failed_before.setdefault(producer, failed.number):
             self._raise(producer)
         leave = door_of(producer).leave
-        for payload, place in zip(payloads, places, strict=True):
-            leave(payload, place)
+        for payload, one in zip(payloads, said, strict=True):
+            leave(payload, one)
         self.messages += len(payloads)
         self.size += sum(map(len, payloads))
 

@@ -122,7 +122,7 @@ class PartitionSink:
                 for topic, of_topic in self._by_topic(some):
                     contents = [content(row) for row in of_topic]
                     payloads = [payload_of(one) for one in contents]
-                    shipment.leave(topic, payloads, _places(of_topic, contents, payloads, traits))
+                    shipment.leave(topic, payloads, _said_of_each(of_topic, contents, payloads, traits))
             shipment.finish()
 
     def _by_topic(self, rows: list[Any]) -> Iterable[tuple[str, list[Any]]]:
@@ -138,17 +138,17 @@ class PartitionSink:
         return f"<a sink to {self._topic if isinstance(self._topic, str) else 'topics by row'}>"
 
 
-def _places(
+def _said_of_each(
     rows: list[Any], contents: list[object], payloads: list[bytes], traits: list[tuple[str, Callable[[Any], object]]]
 ) -> list[object]:
     """Say what there is to say of each row's message."""
     if not traits and None not in contents:
         return [None] * len(rows)
-    places: list[object] = []
+    said: list[object] = []
     for row, one, payload in zip(rows, contents, payloads, strict=True):
-        said = Traits(**{name: _TAKEN[name](name, get(row)) for name, get in traits})
-        places.append(said_of(len(payload), said, is_null=one is None))
-    return places
+        of_row = Traits(**{name: _TAKEN[name](name, get(row)) for name, get in traits})
+        said.append(said_of(len(payload), of_row, is_null=one is None))
+    return said
 
 
 def _check(name: str, selector: object) -> None:

@@ -52,13 +52,13 @@ class _Task:
             rising = Rising()
             for batch in batches:
                 rising.check(self._outbound.sequence(batch))
-                payloads, places = self._outbound.messages(batch)
+                payloads, said = self._outbound.messages(batch)
                 topics = self._outbound.topics(batch)
                 if topics is None:
-                    shipment.leave(options.topic or "", payloads, places)
+                    shipment.leave(options.topic or "", payloads, said)
                 else:
                     for topic, rows in _by_topic(topics):
-                        shipment.leave(topic, [payloads[row] for row in rows], [places[row] for row in rows])
+                        shipment.leave(topic, [payloads[row] for row in rows], [said[row] for row in rows])
             shipment.finish()
         return Written(shipment.messages, shipment.size)
 
