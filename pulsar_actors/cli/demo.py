@@ -19,7 +19,7 @@ from pulsar_actors.cli.verification import SMALLEST
 from pulsar_actors.cli.whole_number import whole_number
 from pulsar_actors.client.client import Client
 from pulsar_actors.client.client_options import ClientOptions
-from pulsar_actors.exceptions import PulsarException
+from pulsar_actors.exceptions import PulsarException, Timeout
 
 MESSAGES: Final = 150_000
 SIZE: Final = 100
@@ -28,7 +28,6 @@ INTERRUPTED: Final = 130
 
 _LARGEST = 1024 * 1024
 _REDRAW = 0.1
-_STOP = 2.0
 _OPERATION = 10.0
 
 
@@ -86,9 +85,9 @@ def _watch(traffic: Traffic) -> None:
 
 def _leave(traffic: Traffic) -> None:
     """Leave nothing behind on a broker that goes on."""
-    if not traffic.stop(_STOP):
-        return  # a sender that is stuck has a client that cannot reach the broker
     try:
+        if not traffic.stop(_OPERATION):
+            raise Timeout("the broker does not answer")
         traffic.consumer.unsubscribe()
     except PulsarException as fault:
         print(f"the subscription to {traffic.consumer.topic()} could not be deleted: {fault}", file=sys.stderr)
