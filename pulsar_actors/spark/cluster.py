@@ -14,7 +14,7 @@ from pyspark import cloudpickle
 from pulsar_actors.client.authentication import Authentication
 from pulsar_actors.client.client import Client
 from pulsar_actors.client.client_options import ClientOptions
-from pulsar_actors.exceptions import InvalidConfiguration
+from pulsar_actors.exceptions import InvalidArgument, InvalidConfiguration
 from pulsar_actors.spark.named_values import CLIENT
 from pulsar_actors.wire.service_url import ServiceUrl
 
@@ -43,7 +43,11 @@ class Cluster:
         arguments = CLIENT.read(texts)
         plugin, parameters = arguments.pop("auth_plugin", None), arguments.pop("auth_params", None)
         if plugin is not None:
-            arguments["authentication"] = Authentication(plugin, parameters or "")
+            try:
+                arguments["authentication"] = Authentication(plugin, parameters or "")
+            except InvalidArgument as fault:
+                options = "pulsar.client.authPluginClassName and pulsar.client.authParams"
+                raise InvalidConfiguration(f"{options}: {fault}") from None
         elif parameters is not None:
             raise InvalidConfiguration("pulsar.client.authParams needs pulsar.client.authPluginClassName as well")
         return cls({"service_url": url, **arguments}, texts.get("admin.url") or None)

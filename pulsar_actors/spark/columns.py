@@ -27,6 +27,7 @@ from pulsar_actors.exceptions import InvalidConfiguration, WrongContent
 from pulsar_actors.runtime.opened import Contents, Opened
 from pulsar_actors.spark.arrow import Array, as_text, is_text, record_batch, values_of
 from pulsar_actors.spark.message_table import MessageTable, Own
+from pulsar_actors.spark.position import Position
 from pulsar_actors.wire.strings import readable
 
 __all__ = ["SCHEMA", "Columns"]
@@ -161,6 +162,6 @@ def _what_is_no_text(table: MessageTable, name: str, column: Array) -> str:
             str(data or b"", "utf-8")
         except UnicodeDecodeError:
             entry = table.entry_at(row)
-            where = f"in {entry.message_id} of {entry.topic}"
+            where = f"at {Position.of(entry.message_id).text(-1)} of {entry.topic}"
             return f"the {name} of a message {where} is no text in UTF-8: read it as binary"
     raise AssertionError(name)

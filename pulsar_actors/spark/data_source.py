@@ -11,7 +11,7 @@ from pyspark.sql.types import StructType
 from pulsar_actors.exceptions import InvalidConfiguration
 from pulsar_actors.spark.batch_reader import BatchReader
 from pulsar_actors.spark.columns import SCHEMA
-from pulsar_actors.spark.options import ReadOptions, SinkOptions
+from pulsar_actors.spark.options import ReadOptions, SinkOptions, check_names
 from pulsar_actors.spark.stream_reader import StreamReader
 from pulsar_actors.spark.writers import BatchWriter, StreamWriter
 
@@ -27,7 +27,8 @@ class PulsarDataSource(DataSource):
         return "pulsar"
 
     def schema(self) -> StructType:
-        """Return the columns of a query that names none."""
+        """Return the columns of a query that names none. It is what `load()` asks: so a slip of the pen shows there."""
+        check_names(self._texts())
         return SCHEMA
 
     def reader(self, schema: StructType) -> BatchReader:
@@ -42,7 +43,7 @@ class PulsarDataSource(DataSource):
 
     def streamReader(self, schema: StructType) -> StreamReader:
         """Make what `spark.readStream` reads with."""
-        return StreamReader(ReadOptions.of(self._texts(), streams=True), schema)
+        return StreamReader(self._texts(), schema)
 
     def streamWriter(self, schema: StructType, overwrite: bool) -> StreamWriter:
         """Make what `df.writeStream` writes with. Each batch is added, as a whole where that is the mode of output."""

@@ -166,7 +166,10 @@ CLIENT: Final = _family(
         "authPluginClassName": ("auth_plugin", plain),
         "authParams": ("auth_params", plain),
     },
-    {"serviceUrl": "give it as service.url"},
+    {
+        "serviceUrl": "give it as service.url",
+        "authentication": "give it as pulsar.client.authPluginClassName and pulsar.client.authParams",
+    },
 )
 
 PRODUCER: Final = _family(

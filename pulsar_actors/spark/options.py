@@ -25,7 +25,7 @@ from pulsar_actors.spark.shipment import USUAL
 from pulsar_actors.spark.topics import TopicChoice
 from pulsar_actors.wire.topic_name import TopicName
 
-__all__ = ["DEFAULT_PREFIX", "ReadOptions", "SinkOptions"]
+__all__ = ["DEFAULT_PREFIX", "ReadOptions", "SinkOptions", "check_names"]
 
 _EVERYWHERE: Final = ("service.url", "admin.url")
 _READING: Final = (
@@ -150,6 +150,11 @@ def _idempotence(texts: Mapping[str, str], producer: Mapping[str, Any]) -> Idemp
         if is_said:
             raise InvalidConfiguration(f"{option} goes with idempotent=true")
     return None
+
+
+def check_names(options: Mapping[str, str]) -> None:
+    """Refuse a name that is no option of anything, whatever is to be done."""
+    _known(options, (*_READING, *_READING_ONCE, *_STREAMING, *_WRITING), (CLIENT, READER, PRODUCER), {})
 
 
 def _known(

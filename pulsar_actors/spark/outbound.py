@@ -1,6 +1,7 @@
 """Record batches into messages: the columns that a writer takes."""
 
 from collections.abc import Mapping, Sequence
+from difflib import get_close_matches
 from typing import Any, Final
 
 import pyarrow as pa
@@ -53,9 +54,9 @@ class Outbound:
                 continue
             takes = _TAKES.get(field.name)
             if takes is None and field.name not in _OF_THE_BROKER:
-                hint = "put it into value, with to_json(), or into __messageProperties"
                 raise InvalidConfiguration(
-                    f"a message has no place for the column {field.name}: {hint}. The columns are {', '.join(_TAKES)}"
+                    f"a message has no place for the column {field.name}: {_hint(field.name)}. The columns are "
+                    f"{', '.join(_TAKES)}"
                 )
             if takes is not None and field.dataType.simpleString() not in takes:
                 what = f"is of type {' or '.join(takes)}, not {field.dataType.simpleString()}"
@@ -97,6 +98,12 @@ class Outbound:
         if None in topics:
             raise InvalidMessage("a row has no __topic, and there is no option topic for those")
         return topics
+
+
+def _hint(name: str) -> str:
+    near = get_close_matches(f"__{name.lstrip('_')}", _TAKES, 1)
+    rather = f"{near[0]} is one, if that is meant; or else " if near else ""
+    return f"{rather}put it into value, with to_json(), or into __messageProperties"
 
 
 def _check_sequence(schema: StructType, name: str) -> None:

@@ -7,6 +7,7 @@ nothing of begins, or ends, where it would without any.
 
 import json
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from typing import Any, Final, NamedTuple, TypeAlias, cast
 
 from pulsar_actors.exceptions import InvalidArgument, InvalidConfiguration
@@ -15,6 +16,7 @@ from pulsar_actors.wire.topic_name import TopicName
 
 __all__ = ["AtTime", "Latest", "Place", "Places", "places"]
 
+_TEXTS: Final = '"ledger:entry", "ledger:entry:partition:index"'
 _KAFKAS: Final = {-2: "earliest", -1: "latest"}
 
 
@@ -96,14 +98,12 @@ def _offset(name: str, value: object) -> Place:
     """Take a word, a position as text, or the bytes of a message id as a list of numbers."""
     if isinstance(value, int) and not isinstance(value, bool):
         value = _KAFKAS.get(value, value)
-    try:
+    with suppress(InvalidArgument, TypeError, ValueError):
         if isinstance(value, str):
             return Latest() if value.lower() == "latest" else Position.parse(value)
         if isinstance(value, list):
             return Position.deserialize(bytes(byte & 0xFF for byte in cast("list[int]", value)))
-    except (InvalidArgument, TypeError, ValueError) as fault:
-        raise InvalidConfiguration(f"{name}: {fault}") from None
-    raise InvalidConfiguration(f'{name} takes "earliest", "latest", "ledger:entry" or a list of bytes, got {value!r}')
+    raise InvalidConfiguration(f'{name} takes "earliest", "latest", {_TEXTS} or a list of bytes, got {value!r}')
 
 
 def _time(name: str, value: object) -> Place:

@@ -71,14 +71,6 @@ def sink(  # noqa: PLR0913 - what can be said of a message
         Arguments of `Client` and of `Client.create_producer`, by their names. Batching is on, 10,000 messages may be
         pending, and a full queue waits, unless something else is said here.
     """
-    for name in options:
-        if name not in _OF_CLIENT | _OF_PRODUCER:
-            known = sorted(_OF_CLIENT | _OF_PRODUCER)
-            nearest = get_close_matches(name, known, 1, 0)[0]
-            raise InvalidArgument(f"sink() takes no {name}: the nearest is {nearest}")
-    for_client = {name: one for name, one in options.items() if name in _OF_CLIENT}
-    for_producer = {name: one for name, one in options.items() if name in _OF_PRODUCER}
-    ProducerOptions(topic=topic if isinstance(topic, str) else "any", **{**USUAL, **for_producer})  # which checks them
     selectors = {
         "key": key,
         "properties": properties,
@@ -87,6 +79,15 @@ def sink(  # noqa: PLR0913 - what can be said of a message
         "deliver_at": deliver_at,
         "sequence_id": sequence_id,
     }
+    for name in options:
+        if name not in _OF_CLIENT | _OF_PRODUCER:
+            nearest = get_close_matches(name, ["topic", "value", *selectors, *sorted(_OF_CLIENT | _OF_PRODUCER)], 1, 0)[
+                0
+            ]
+            raise InvalidArgument(f"sink() takes no {name}: the nearest is {nearest}")
+    for_client = {name: one for name, one in options.items() if name in _OF_CLIENT}
+    for_producer = {name: one for name, one in options.items() if name in _OF_PRODUCER}
+    ProducerOptions(topic=topic if isinstance(topic, str) else "any", **{**USUAL, **for_producer})  # which checks them
     for name, selector in {"value": value, **selectors}.items():
         _check(name, selector)
     cluster = Cluster({"service_url": service_url, **for_client})

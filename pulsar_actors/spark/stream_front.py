@@ -16,7 +16,7 @@ from typing import Any, Final
 
 from pyspark.sql.datasource import InputPartition
 
-from pulsar_actors.exceptions import PulsarException, TopicNotFound
+from pulsar_actors.exceptions import InvalidConfiguration, PulsarException, TopicNotFound
 from pulsar_actors.runtime.log import LOG
 from pulsar_actors.spark.backlog import Backlog, Seen
 from pulsar_actors.spark.loss import lose
@@ -181,16 +181,23 @@ class StreamFront:
 
     def _name(self) -> str:
         """Name the subscription: as users say, or by chance, which a checkpoint then remembers."""
+        return self._said_name() or f"{DEFAULT_PREFIX}-{secrets.token_hex(8)}"
+
+    def _said_name(self) -> str | None:
         options = self._options
-        if options.subscription is not None or options.prefix != DEFAULT_PREFIX:
-            return options.subscription or options.prefix
-        return f"{options.prefix}-{secrets.token_hex(8)}"
+        return options.subscription or (None if options.prefix == DEFAULT_PREFIX else options.prefix)
 
     def _lose(self, what: str) -> None:
         lose(what, fails=self._options.fails_on_loss)
 
     def _backlog_of(self, subscription: str) -> Backlog:
         if self._backlog is None:
+            said = self._said_name()
+            if said not in {None, subscription}:
+                raise InvalidConfiguration(
+                    f"the subscription of this checkpoint is {subscription}, and the options name {said}: leave that "
+                    "out, or begin with a new checkpoint"
+                )
             self._backlog = Backlog(self._client, subscription)
         return self._backlog
 

@@ -2,9 +2,13 @@
 
 Spark asks one process beside the driver for offsets, for as long as the query runs, and that one has a client; what
 reads in the workers is a copy that has none.
+
+Options are read when something is first asked of it: where making a reader fails, Spark tells last of a fault of its
+own that comes of that, and not of the reason.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
+from functools import cached_property
 from typing import Any
 
 import pyarrow as pa
@@ -30,11 +34,19 @@ __all__ = ["StreamReader"]
 class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
     """That of one query."""
 
-    def __init__(self, options: ReadOptions, schema: StructType) -> None:
-        self._options = options
-        self._columns = Columns(schema)
+    def __init__(self, texts: Mapping[str, str], schema: StructType) -> None:
+        self._texts = texts
+        self._schema = schema
         self._front: StreamFront | None = None
         self._end: Offsets | None = None  # of the batch that was offered last
+
+    @cached_property
+    def _options(self) -> ReadOptions:
+        return ReadOptions.of(self._texts, streams=True)
+
+    @cached_property
+    def _columns(self) -> Columns:
+        return Columns(self._schema)
 
     # On the driver.
 

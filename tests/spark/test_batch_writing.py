@@ -93,7 +93,8 @@ def test_what_was_read_can_be_written(spark: Any, broker: Broker, traffic: Traff
     ("sql", "options", "says"),
     [
         ("select 1 as id", {"topic": "t"}, "no column value, but id"),
-        ("select 'v' as value, 1 as id", {"topic": "t"}, "no place for the column id"),
+        ("select 'v' as value, 1 as id", {"topic": "t"}, "no place for the column id: put it into value"),
+        ("select 'v' as value, 'k' as key", {"topic": "t"}, "no place for the column key: __key is one"),
         ("select 1 as value", {"topic": "t"}, "value is of type string or binary, not int"),
         ("select 'v' as value", {}, "Give the option topic, or a column __topic"),
         ("select 'v' as value", {"topic": "a//b"}, "is not the name of a topic"),

@@ -121,6 +121,7 @@ def test_a_sink_pickles_and_does_not_tell_its_secrets() -> None:
 @pytest.mark.parametrize(
     ("arguments", "says"),
     [
+        ({"topic": "t", "valeu": "id"}, "sink.. takes no valeu: the nearest is value"),
         ({"topic": "t", "compresion_type": 1}, "sink.. takes no compresion_type: the nearest is compression_type"),
         ({"topic": "t", "key": 7}, "key takes the name of a column or a function of the row, got"),
         ({"topic": "a//b"}, "is not the name of a topic"),

@@ -338,3 +338,15 @@ def test_a_subscription_that_was_moved_does_no_harm_if_nothing_is_gone(
     spans = moved(broker, traffic, topic, make)
     assert "the subscription mine was moved to" in spans[0].moved
     assert read(broker, spans) == [b"b", b"c"]
+
+
+@pytest.mark.parametrize("option", ["subscriptionPrefix", "predefinedSubscription"])
+def test_a_subscription_that_is_not_the_checkpoints_is_refused(
+    broker: Broker, traffic: Traffic, topic: str, make: Make, option: str
+) -> None:
+    traffic.send(topic, ["a"])
+    start = make(subscriptionPrefix="mine", startingOffsets="earliest").begin()
+    front = make(**{option: "another"})
+    with pytest.raises(PulsarException, match=r"the subscription of this checkpoint is mine, .* name another"):
+        front.latest(start, is_limited=False)
+    assert "another" not in broker.admin.stats(topic)["subscriptions"]

@@ -1,6 +1,7 @@
 """`spark.readStream` and `df.writeStream`: nothing twice and nothing left out, from one checkpoint to the next."""
 
 import json
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -138,3 +139,18 @@ def test_a_pipeline_of_two_topics_has_every_row(
     into(frame, broker, f"{topic}-out", checkpoint)
     found = {message.partition_key(): message.data().decode() for message in traffic.read(f"{topic}-out")}
     assert found == {number: f"{number}0" for number in NUMBERS}
+
+
+def test_a_slip_of_the_pen_shows_when_the_stream_is_declared(spark: Any) -> None:
+    reader = spark.readStream.format("pulsar").option("service.url", "pulsar://127.0.0.1:1").option("topic", "t")
+    with pytest.raises(Exception, match="there is no option startingofsets: the nearest is startingOffsets"):
+        reader.option("startingOfsets", "earliest").load()
+
+
+def test_what_is_wrong_with_a_stream_is_the_last_thing_that_is_said(spark: Any, tmp_path: Path) -> None:
+    reader = spark.readStream.format("pulsar").option("service.url", "pulsar://127.0.0.1:1").option("topic", "t")
+    frame = reader.option("failOnDataLoss", "maybe").load()
+    query = frame.writeStream.format("noop").option("checkpointLocation", str(tmp_path)).start()
+    with pytest.raises(Exception, match="failOnDataLoss takes true or false, got 'maybe'") as raised:
+        query.awaitTermination(60)
+    assert "UnboundLocalError" not in str(raised.value)
