@@ -93,9 +93,11 @@ def bytes_of(array: Array) -> list[bytes | None]:
 
 
 def values_of(array: Array) -> list[Any]:
-    """Give what is in any column: times in milliseconds, maps as pairs."""
+    """Give what is in any column: times in milliseconds."""
     known: Any = array
     if pa.types.is_timestamp(known.type):
         return [None if one is None else one // 1000 for one in known.cast(pa.int64()).to_pylist()]
     values: list[Any] = known.to_pylist()
+    if pa.types.is_map(known.type):
+        return [None if pairs is None else dict(pairs) for pairs in values]
     return values

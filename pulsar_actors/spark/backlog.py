@@ -85,7 +85,10 @@ class Backlog:
                 ack_receipt_enabled=True,
                 ack_grouping_time_ms=0,
             )
-            consumer = self._consumers[topic] = subscribe_to_existing(self._client, options)
+            try:
+                consumer = self._consumers[topic] = subscribe_to_existing(self._client, options)
+            except PulsarException as fault:
+                raise type(fault)(f"no subscription {self.subscription} on {topic}: {fault}") from fault
         return consumer
 
     def _acknowledge(self, topic: TopicName, position: Position) -> "Future[None] | None":

@@ -6,9 +6,11 @@ import pyarrow as pa
 from pyspark.sql.datasource import DataSourceReader, InputPartition
 from pyspark.sql.types import StructType
 
+from pulsar_actors.exceptions import InvalidConfiguration
 from pulsar_actors.spark.columns import Columns
 from pulsar_actors.spark.options import ReadOptions
 from pulsar_actors.spark.planning import resolve, split_further
+from pulsar_actors.spark.position import EARLIEST
 from pulsar_actors.spark.reading import record_batches
 from pulsar_actors.spark.span import Span
 
@@ -36,6 +38,10 @@ class BatchReader(DataSourceReader):
                 end = resolve(client, topic, options.ending.of(topic), options.prefix)
                 if start < end:
                     spans.append(Span(str(topic), start, end))
+                elif end < start and end != EARLIEST:  # the end of an empty topic
+                    raise InvalidConfiguration(
+                        f"{topic} is to be read from {start.text(-1)} on, and ends before that, at {end.text(-1)}"
+                    )
         return split_further(spans, options)
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:

@@ -29,8 +29,8 @@ class Cluster:
     def __init__(self, arguments: Mapping[str, Any], admin_url: str | None = None) -> None:
         self._arguments = dict(arguments)
         self.admin_url = admin_url
-        self.identity = identity_of(sorted(self._arguments.items()), admin_url)
         self.options()  # which are checked
+        self.identity = identity_of(sorted(self._arguments.items()), admin_url)
         if admin_url is not None and not ServiceUrl.parse(admin_url).is_http:
             raise InvalidConfiguration("admin.url is the address of the brokers' web server, such as http://host:8080")
 
@@ -50,7 +50,7 @@ class Cluster:
                 raise InvalidConfiguration(f"{options}: {fault}") from None
         elif parameters is not None:
             raise InvalidConfiguration("pulsar.client.authParams needs pulsar.client.authPluginClassName as well")
-        return cls({"service_url": url, **arguments}, texts.get("admin.url") or None)
+        return cls({"service_url": url, **arguments}, texts.get("admin.url"))
 
     def options(self) -> ClientOptions:
         """Give the options of a client of it."""

@@ -26,6 +26,7 @@ from pyspark.sql.types import (
 from pulsar_actors.exceptions import InvalidConfiguration, WrongContent
 from pulsar_actors.runtime.opened import Contents, Opened
 from pulsar_actors.spark.arrow import Array, as_text, is_text, record_batch, values_of
+from pulsar_actors.spark.drafts import LATEST_MS
 from pulsar_actors.spark.message_table import MessageTable, Own
 from pulsar_actors.spark.position import Position
 from pulsar_actors.wire.strings import readable
@@ -46,7 +47,12 @@ def _ordering_key(own: Own) -> bytes | None:
 
 
 def _event_time(own: Own) -> int | None:
-    return own.event_time * 1000 if own.event_time else None
+    return _time(own.event_time) if own.event_time else None
+
+
+def _time(ms: int) -> int | None:
+    """Give a time as Spark has it, in microseconds; one that is too late for that, as null."""
+    return ms * 1000 if ms <= LATEST_MS else None
 
 
 def _properties(own: Own) -> list[tuple[str, str]]:
@@ -57,7 +63,7 @@ _BINARY, _TEXT, _LONG, _TIME = BinaryType(), StringType(), LongType(), Timestamp
 
 _OF_ENTRY: Final[Mapping[str, tuple[DataType, Callable[[Opened], Any]]]] = {
     "__topic": (_TEXT, lambda entry: entry.topic),
-    "__publishTime": (_TIME, lambda entry: entry.metadata.publish_time * 1000),
+    "__publishTime": (_TIME, lambda entry: _time(entry.metadata.publish_time)),
     "__producerName": (_TEXT, lambda entry: readable(entry.metadata).producer_name),
     "__redeliveryCount": (IntegerType(), lambda entry: entry.redelivery_count),
 }
@@ -97,14 +103,22 @@ class Columns:
     """The columns of one query."""
 
     def __init__(self, schema: StructType) -> None:
+        names = schema.fieldNames()
+        if not names or len(names) > len(set(names)):
+            raise InvalidConfiguration(f"the schema is to name each column once, and one at least: it has {names}")
         for field in schema.fields:
             _check(field)
+        self._fields = schema.fields
         self._schema = pa.schema([_arrow_field(field) for field in schema.fields])
 
     def batch(self, entries: Sequence[Contents]) -> pa.RecordBatch:
         """Make the rows of some messages, of which there is at least one."""
         table, schema = MessageTable(entries), self._schema
-        return record_batch([_column(table, *one) for one in zip(schema.names, schema.types, strict=True)], schema)
+        columns = [_column(table, *one) for one in zip(schema.names, schema.types, strict=True)]
+        for column, field in zip(columns, self._fields, strict=True):
+            if column.null_count and not field.nullable:
+                raise WrongContent(_what_is_null(table, field.name, column))
+        return record_batch(columns, schema)
 
 
 _ARROW: Final[Mapping[str, pa.DataType]] = {
@@ -161,7 +175,15 @@ def _what_is_no_text(table: MessageTable, name: str, column: Array) -> str:
         try:
             str(data or b"", "utf-8")
         except UnicodeDecodeError:
-            entry = table.entry_at(row)
-            where = f"at {Position.of(entry.message_id).text(-1)} of {entry.topic}"
-            return f"the {name} of a message {where} is no text in UTF-8: read it as binary"
+            return f"the {name} of a message {_where(table, row)} is no text in UTF-8: read it as binary"
     raise AssertionError(name)
+
+
+def _what_is_null(table: MessageTable, name: str, column: Array) -> str:
+    where = _where(table, values_of(column).index(None))
+    return f"the {name} of a message {where} is null, and the schema says that it is not: leave out NOT NULL"
+
+
+def _where(table: MessageTable, row: int) -> str:
+    entry = table.entry_at(row)
+    return f"at {Position.of(entry.message_id).text(-1)} of {entry.topic}"

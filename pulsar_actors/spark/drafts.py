@@ -14,7 +14,7 @@ from pulsar_actors.exceptions import InvalidMessage, WrongContent
 from pulsar_actors.runtime.outgoing import Alone, Said, new_said
 from pulsar_actors.wire.single_message import encode_single_message
 
-__all__ = ["NOTHING", "Traits", "payload_of", "said_of"]
+__all__ = ["LATEST_MS", "NOTHING", "Traits", "payload_of", "said_of"]
 
 
 class Traits(NamedTuple):
@@ -29,8 +29,10 @@ class Traits(NamedTuple):
 
 
 NOTHING = Traits()
+LATEST_MS: Final = (2**63 - 1) // 1000
+"""That a timestamp of Spark's can hold, in microseconds."""
 
-_TIME: Final = optional(whole_number(0, HIGHEST, "milliseconds since 1970"))
+_TIME: Final = optional(whole_number(0, LATEST_MS, "milliseconds since 1970"))
 _WHOLE_NUMBERS: Final = (
     ("event_time", _TIME),
     ("deliver_at", _TIME),
@@ -47,7 +49,7 @@ def payload_of(content: object) -> bytes:
     if content is None:
         return b""
     if isinstance(content, str):
-        return content.encode()
+        return _encoded("the value of a message", content)
     if isinstance(content, (bytearray, memoryview)):
         return bytes(cast("bytes", content))
     hint = "cast it, or write it as JSON: to_json() of a column, json.dumps() in a function"
@@ -63,16 +65,19 @@ def said_of(size: int, traits: Traits, *, is_null: bool = False) -> Said | None:
             check(name, getattr(traits, name))
     key, is_base64 = _key(traits.key)
     ordering_key = None if traits.ordering_key is None else _bytes("an ordering key", traits.ordering_key)
-    metadata = encode_single_message(
-        size,
-        _properties(traits.properties),
-        key,
-        ordering_key,
-        traits.sequence_id,
-        traits.event_time,
-        null_value=is_null,
-        key_is_base64=is_base64,
-    )
+    try:
+        metadata = encode_single_message(
+            size,
+            _properties(traits.properties),
+            key,
+            ordering_key,
+            traits.sequence_id,
+            traits.event_time,
+            null_value=is_null,
+            key_is_base64=is_base64,
+        )
+    except UnicodeEncodeError as fault:
+        raise InvalidMessage(f"a key or a property is no text that UTF-8 can write: {fault.reason}") from None
     alone = None if traits.deliver_at is None else Alone(traits.deliver_at)
     return new_said((metadata, key, ordering_key, traits.sequence_id, alone, None))
 
@@ -90,15 +95,24 @@ def _key(key: object) -> tuple[str | None, bool]:
 
 def _bytes(what: str, value: object) -> bytes:
     if isinstance(value, str):
-        return value.encode()
+        return _encoded(what, value)
     if isinstance(value, (bytes, bytearray, memoryview)):
         return bytes(cast("bytes", value))
     raise InvalidMessage(f"{what} is text or bytes, not {type(value).__name__}")
 
 
+def _encoded(what: str, text: str) -> bytes:
+    try:
+        return text.encode()
+    except UnicodeEncodeError as fault:
+        raise InvalidMessage(f"{what} is no text that UTF-8 can write: {fault.reason}") from None
+
+
 def _properties(pairs: object) -> Mapping[str, str] | None:
     if pairs is None:
         return None
+    if not isinstance(pairs, Mapping):
+        raise InvalidMessage(f"properties are a map of text to text, not {type(pairs).__name__}")
     given = dict(cast("Mapping[object, object]", pairs))
     for name, text in given.items():
         if not isinstance(name, str) or not isinstance(text, str):

@@ -9,6 +9,11 @@ That a retry has the same rows in the same order is something that nobody can ch
 that are read in order, and not behind a shuffle. So users have to say it. If they say it and it is not so, then a row
 that comes where another was is dropped as a repeat, and is lost.
 
+That goes for how rows are cut into partitions too, and no task is told how many of these there are. Rows that come in
+another partition than before come under the name of others, where higher numbers may have been stored. A job whose rows
+have numbers has the first of each partition in its names: so what is cut elsewhere is stored twice rather than lost. A
+stream has the same names for all its batches, as brokers keep each for hours.
+
 A broker drops a batch as a whole, by its lowest id. If it began where one ended that was stored, and was cut elsewhere
 the first time, it would take new rows with it. So batches are cut by messages and bytes alone here, and never by time;
 and rows without a key go to the partitions of a topic in turn, by their number, and not by chance.
@@ -80,8 +85,8 @@ class Idempotence(NamedTuple):
         options = ProducerOptions(topic="any", **{**USUAL, **producer})
         return options.batching_enabled and 0 < options.max_pending_messages < 2 * options.batching_max_messages
 
-    def arguments(self, job: str, producer: Mapping[str, Any], *, streams: bool) -> dict[str, Any]:
-        """Give what the producer of a task is made with."""
+    def arguments(self, job: str, producer: Mapping[str, Any], first: list[Any], *, streams: bool) -> dict[str, Any]:
+        """Give what the producer of a task is made with; `first` has the number of its first row, if rows have some."""
         context = TaskContext.get()
         if context is None:
             raise InternalError("no task of Spark's is being run")
@@ -93,10 +98,11 @@ class Idempotence(NamedTuple):
                 "of the query alone, the broker would take what one writes for repeats of the other"
             )
         numbers = {} if self.column is not None else {"initial_sequence_id": (int(batch or 0) + 1) * ROWS - 1}
+        parts = [self.name or query or job, context.partitionId(), *(first if batch is None else [])]
         return {
             **producer,
             **numbers,
-            "producer_name": f"{self.name or query or job}-{context.partitionId()}",
+            "producer_name": "-".join(map(str, parts)),
             "batching_max_publish_delay_ms": LONGEST_MS,
             "max_pending_messages_across_partitions": 0,  # or a batch might have no room to become full
             "message_router": InTurn(producer.get("hashing_scheme", HashingScheme.BoostHash)),

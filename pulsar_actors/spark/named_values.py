@@ -6,6 +6,7 @@ this package (`operation_timeout_seconds`) or of the Java client, which the Scal
 the argument's type; what it may be is checked where the argument is.
 """
 
+import re
 from collections.abc import Callable, Mapping
 from dataclasses import fields
 from difflib import get_close_matches
@@ -19,6 +20,8 @@ from pulsar_actors.client.producing.producer_options import ProducerOptions
 from pulsar_actors.exceptions import InvalidConfiguration
 
 __all__ = ["CLIENT", "PRODUCER", "READER", "Family", "boolean", "whole_number"]
+
+_DIGITS: Final = re.compile(r"[+-]?[0-9]{1,19}")
 
 Read: TypeAlias = Callable[[str, str], Any]
 """Makes a value of an option's name and text."""
@@ -34,10 +37,9 @@ def boolean(name: str, text: str) -> bool:
 
 def whole_number(name: str, text: str) -> int:
     """Read an integer."""
-    try:
-        return int(text)
-    except ValueError:
-        raise InvalidConfiguration(f"{name} takes a whole number, got {text!r}") from None
+    if not _DIGITS.fullmatch(text.strip()):
+        raise InvalidConfiguration(f"{name} takes a whole number, got {text!r}")
+    return int(text)
 
 
 def number(name: str, text: str) -> float:

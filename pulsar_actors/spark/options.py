@@ -39,6 +39,20 @@ _WRITING: Final = ("topic", "idempotent", "rowsRepeatInOrder", "sequenceColumn",
 DEFAULT_PREFIX: Final = "spark-pulsar"
 _SPARKS_OWN: Final = {"checkpointlocation"}
 """What Spark hands on that is for itself."""
+_OF_TABLES: Final = {"collation", "comment", "external", "is_managed_location", "location", "owner", "provider"}
+"""What it says besides where a table is made of a source."""
+
+_PATH: Final = "load() and save() take no name here: give the topic as option topic"
+_AWAY: Final = {"path": _PATH}
+_AWAY_FROM_WRITING: Final = {
+    "path": _PATH,
+    "topics": "topics is an option of reading: to write, give one as topic, or each row its own as column __topic",
+    **{
+        name.lower(): f"{name} is an option of reading, and this writes"
+        for name in (*_READING, *_READING_ONCE, *_STREAMING, "pulsar.reader.*")
+        if name not in {*_WRITING, "topics"}
+    },
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,8 +89,8 @@ class ReadOptions:
             topics=TopicChoice.of(texts, waits=_flag(texts, "waitingForNonExistedTopic", default=False)),
             starting=starting,
             ending=ending,
-            subscription=texts.get("predefinedsubscription") or None,
-            prefix=texts.get("subscriptionprefix") or DEFAULT_PREFIX,
+            subscription=texts.get("predefinedsubscription"),
+            prefix=texts.get("subscriptionprefix", DEFAULT_PREFIX),
             fails_on_loss=_flag(texts, "failOnDataLoss", default=True),
             most_messages=_count(texts, "maxOffsetsPerTrigger"),
             most_bytes=_count(texts, "maxBytesPerTrigger"),
@@ -128,7 +142,7 @@ class SinkOptions:
     @classmethod
     def of(cls, options: Mapping[str, str]) -> "SinkOptions":
         """Read the options of `df.write` and `df.writeStream`."""
-        texts = _known(options, _WRITING, (CLIENT, PRODUCER), {})
+        texts = _known(options, _WRITING, (CLIENT, PRODUCER), _AWAY_FROM_WRITING)
         topic = texts.get("topic")
         producer = PRODUCER.read(texts)
         ProducerOptions(topic=topic or "any", **{**USUAL, **producer})  # which checks them
@@ -154,7 +168,8 @@ def _idempotence(texts: Mapping[str, str], producer: Mapping[str, Any]) -> Idemp
 
 def check_names(options: Mapping[str, str]) -> None:
     """Refuse a name that is no option of anything, whatever is to be done."""
-    _known(options, (*_READING, *_READING_ONCE, *_STREAMING, *_WRITING), (CLIENT, READER, PRODUCER), {})
+    given = {name: text for name, text in options.items() if name.lower() not in _OF_TABLES}
+    _known(given, (*_READING, *_READING_ONCE, *_STREAMING, *_WRITING), (CLIENT, READER, PRODUCER), _AWAY)
 
 
 def _known(
@@ -164,11 +179,14 @@ def _known(
     texts = {name.lower(): text for name, text in options.items()}
     known = {name.lower(): name for name in _EVERYWHERE + names}
     prefixes = tuple(family.prefix for family in families)
-    for name in texts:
+    for name, text in texts.items():
+        if name in known and not text.strip():
+            raise InvalidConfiguration(f"{known[name]} is empty: give it a value, or leave it out")
         if name in known or name in _SPARKS_OWN or name.startswith(prefixes):
             continue
-        if name in away:
-            raise InvalidConfiguration(away[name])
+        family = ".".join([*name.split(".")[:2], "*"])
+        if name in away or family in away:
+            raise InvalidConfiguration(away.get(name) or away[family])
         listed = [*known, *prefixes]
         nearest = get_close_matches(name, listed, 1, 0)[0]
         raise InvalidConfiguration(f"there is no option {name}: the nearest is {known.get(nearest, nearest)}")
@@ -179,7 +197,15 @@ def _away(*, streams: bool) -> dict[str, str]:
     """Say of options that count elsewhere where that is."""
     here, there = ("spark.readStream", "spark.read") if streams else ("spark.read", "spark.readStream")
     others = _READING_ONCE if streams else _STREAMING
-    return {name.lower(): f"{name} is an option of {there}, and this is {here}" for name in others}
+    return {
+        **_AWAY,
+        **{name.lower(): f"{name} is an option of {there}, and this is {here}" for name in others},
+        **{
+            name.lower(): f"{name} is an option of writing, and this reads"
+            for name in (*_WRITING, "pulsar.producer.*")
+            if name not in _READING
+        },
+    }
 
 
 def _flag(texts: Mapping[str, str], name: str, *, default: bool) -> bool:

@@ -107,6 +107,8 @@ def _hint(name: str) -> str:
 
 
 def _check_sequence(schema: StructType, name: str) -> None:
+    if name in _TAKES:
+        raise InvalidConfiguration(f"sequenceColumn names {name}, which says something of the message itself: copy it")
     kinds = {field.name: field.dataType.simpleString() for field in schema.fields}
     if name not in kinds:
         raise InvalidConfiguration(f"sequenceColumn names {name}, and the rows have no such column")

@@ -6,6 +6,7 @@ nothing of begins, or ends, where it would without any.
 """
 
 import json
+import re
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from typing import Any, Final, NamedTuple, TypeAlias, cast
@@ -17,6 +18,7 @@ from pulsar_actors.wire.topic_name import TopicName
 __all__ = ["AtTime", "Latest", "Place", "Places", "places"]
 
 _TEXTS: Final = '"ledger:entry", "ledger:entry:partition:index"'
+_MILLISECONDS: Final = re.compile(r"[0-9]{1,18}")
 _KAFKAS: Final = {-2: "earliest", -1: "latest"}
 
 
@@ -81,7 +83,7 @@ def _read(option: str, text: str, default: Place, read: Any) -> Places:  # noqa:
     if not text.strip().startswith("{"):
         return Places(option, read(option, text.strip()), {}, default_is_said=True)
     try:
-        said = json.loads(text)
+        said = json.loads(text, object_pairs_hook=_each_once)
     except ValueError as fault:
         raise InvalidConfiguration(f"{option} takes JSON that begins with a brace, and it is none: {fault}") from None
     positions = said.get("positions")  # of offsets as a query's progress shows them
@@ -92,6 +94,14 @@ def _read(option: str, text: str, default: Place, read: Any) -> Places:  # noqa:
             raise InvalidConfiguration(f"{option} speaks of {name} twice")
         by_topic[name] = read(f"{option} of {topic}", value)
     return Places(option, default, by_topic)
+
+
+def _each_once(pairs: list[tuple[str, object]]) -> dict[str, object]:
+    names = [name for name, _ in pairs]
+    for name in names:
+        if names.count(name) > 1:
+            raise ValueError(f"{name} stands in it twice")
+    return dict(pairs)
 
 
 def _offset(name: str, value: object) -> Place:
@@ -107,10 +117,7 @@ def _offset(name: str, value: object) -> Place:
 
 
 def _time(name: str, value: object) -> Place:
-    try:
-        ms = int(cast("str", value))
-    except (TypeError, ValueError):
-        ms = -1
-    if isinstance(value, (bool, float)) or ms < 0:
+    text = str(value).strip()
+    if not isinstance(value, (str, int)) or not _MILLISECONDS.fullmatch(text):
         raise InvalidConfiguration(f"{name} takes milliseconds since 1970, got {value!r}")
-    return AtTime(ms)
+    return AtTime(int(text))

@@ -71,10 +71,12 @@ class Kept:
         while True:
             try:
                 return self.client.create_producer(topic, **arguments)
-            except ProducerBusy:
+            except ProducerBusy as fault:
                 if time.monotonic() >= until:
-                    raise
+                    raise ProducerBusy(f"no producer on {topic}: {fault}") from fault
                 time.sleep(PAUSE)
+            except PulsarException as fault:
+                raise type(fault)(f"no producer on {topic}: {fault}") from fault
 
 
 class Pool:

@@ -125,7 +125,9 @@ class _Reading:
             )
 
     def _miss(self) -> None:
-        """Say what is not there. Where the end is the beginning of a ledger, nothing need be missing before it."""
+        """Say what is not there. Nothing need be missing before the beginning of a ledger, nor what was compacted."""
+        if self._options.reader.get("is_read_compacted"):
+            return
         last = furthest_of(self._reader)  # may be a chunk, of a message that ends behind the span
         is_through = last is not None and Position(last[0], last[1] + 1) >= self._span.end
         if not self._span.end.is_first_of_its_ledger and not is_through:

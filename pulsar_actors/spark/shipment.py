@@ -8,6 +8,7 @@ fail by what one of them has sent.
 from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
+from pulsar_actors.client.enums import ProducerAccessMode
 from pulsar_actors.client.producing.producer import Producer, door_of, failures_of
 from pulsar_actors.exceptions import PulsarException
 from pulsar_actors.spark.pool import Kept, Recipe
@@ -28,7 +29,8 @@ class Shipment:
     def __init__(self, kept: Kept, arguments: Mapping[str, Any]) -> None:
         self._kept = kept
         self._recipe = Recipe({**USUAL, **arguments})
-        self._has_a_name = arguments.get("producer_name") is not None
+        shares = arguments.get("access_mode", ProducerAccessMode.Shared) is ProducerAccessMode.Shared
+        self._is_alone = arguments.get("producer_name") is not None or not shares
         self._failed_before: dict[Producer, int] = {}
         self.messages = 0
         self.size = 0
@@ -49,14 +51,14 @@ class Shipment:
         self.size += sum(map(len, payloads))
 
     def finish(self) -> None:
-        """Wait until all of it is stored. Producers of a name are closed, for another worker may want it next."""
+        """Wait until all of it is stored. Where only one producer may be, it is closed: another worker may be next."""
         for producer in self._failed_before:
             if producer.is_open:  # what had to give way to others was stored before it went
                 producer.flush()
         for producer, before in self._failed_before.items():
             if failures_of(producer).number > before:
                 self._raise(producer)
-            if self._has_a_name:
+            if self._is_alone:
                 producer.close()
 
     def _raise(self, producer: Producer) -> None:

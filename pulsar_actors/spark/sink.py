@@ -7,7 +7,7 @@ A sink is configuration, no more: it travels to the workers, and what it needs t
 
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import fields
-from datetime import datetime
+from datetime import datetime, timedelta, timezone
 from difflib import get_close_matches
 from itertools import islice
 from typing import Any, Final, TypeAlias, cast
@@ -29,6 +29,7 @@ Selector: TypeAlias = "str | Callable[[Any], object] | None"
 AT_ONCE: Final = 1000
 """Rows between two looks at whether any has failed."""
 
+_EPOCH: Final = datetime.fromtimestamp(0, timezone.utc)
 _OF_CLIENT: Final = {field.name for field in fields(ClientOptions)} - {"service_url"}
 _OF_PRODUCER: Final = {field.name for field in fields(ProducerOptions)} - {"topic", "schema", "properties"}
 
@@ -88,6 +89,8 @@ def sink(  # noqa: PLR0913 - what can be said of a message
     for_client = {name: one for name, one in options.items() if name in _OF_CLIENT}
     for_producer = {name: one for name, one in options.items() if name in _OF_PRODUCER}
     ProducerOptions(topic=topic if isinstance(topic, str) else "any", **{**USUAL, **for_producer})  # which checks them
+    if not isinstance(topic, str) and not callable(topic):
+        raise InvalidArgument(f"topic takes the name of a topic or a function of the row, got {type(topic).__name__}")
     for name, selector in {"value": value, **selectors}.items():
         _check(name, selector)
     cluster = Cluster({"service_url": service_url, **for_client})
@@ -107,7 +110,7 @@ class PartitionSink:
         producer: Mapping[str, Any],
     ) -> None:
         self._cluster = cluster
-        self._topic = str(TopicName.parse(topic)) if isinstance(topic, str) else topic
+        self._topic: str | Callable[[Any], object] = str(TopicName.parse(topic)) if isinstance(topic, str) else topic
         self._value = value
         self._traits = traits
         self._producer = producer
@@ -132,7 +135,10 @@ class PartitionSink:
             return [(topic, rows)]
         found: dict[str, list[Any]] = {}
         for row in rows:
-            found.setdefault(topic(row), []).append(row)
+            name = topic(row)
+            if not isinstance(name, str):
+                raise InvalidMessage(f"topic gives the name of a topic for each row, not {type(name).__name__}")
+            found.setdefault(name, []).append(row)
         return found.items()
 
     def __repr__(self) -> str:
@@ -194,7 +200,10 @@ def _ms(name: str, value: object) -> int | None:
     if value is None or (isinstance(value, int) and not isinstance(value, bool)):
         return value
     if isinstance(value, datetime):
-        return int(value.timestamp() * 1000)
+        try:
+            return (value.astimezone(timezone.utc) - _EPOCH) // timedelta(milliseconds=1)
+        except (ValueError, OverflowError, OSError) as fault:
+            raise InvalidMessage(f"{name}: {value} cannot be told in milliseconds since 1970: {fault}") from None
     raise InvalidMessage(f"{name} is a datetime or milliseconds since 1970, not {type(value).__name__}")
 
 

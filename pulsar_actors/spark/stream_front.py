@@ -11,7 +11,7 @@ there was moved by somebody else only if it had not come to the end of its ledge
 
 import secrets
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
 from pyspark.sql.datasource import InputPartition
@@ -22,7 +22,7 @@ from pulsar_actors.spark.backlog import Backlog, Seen
 from pulsar_actors.spark.loss import lose
 from pulsar_actors.spark.offsets import Offsets
 from pulsar_actors.spark.options import DEFAULT_PREFIX, ReadOptions
-from pulsar_actors.spark.places import Latest
+from pulsar_actors.spark.places import AtTime, Latest
 from pulsar_actors.spark.planning import resolve, split_further
 from pulsar_actors.spark.position import EARLIEST, Position
 from pulsar_actors.spark.rate import Rate
@@ -59,6 +59,7 @@ class StreamFront:
         options.starting.check(topics, options.topics.awaited)
         backlog = self._backlog_of(self._name())
         backlog.watch(topics)
+        self._refuse_a_time_ahead(topics)
         positions = {topic: self._beginning(backlog, topic) for topic in topics}
         backlog.release(positions)
         self._last = Offsets(backlog.subscription, positions)
@@ -125,6 +126,14 @@ class StreamFront:
         if options.subscription is not None and not options.starting.says_of(topic):
             return backlog.look(topic).kept_from or EARLIEST
         return resolve(self._client, topic, options.starting.of(topic), options.prefix)
+
+    def _refuse_a_time_ahead(self, topics: Sequence[TopicName]) -> None:
+        """Refuse to begin with messages that are not there yet: what would be skipped until then, nobody could tell."""
+        now = time.time() * 1000
+        for topic in topics:
+            place = self._options.starting.of(topic)
+            if isinstance(place, AtTime) and place.ms > now:
+                raise InvalidConfiguration(f"startingTime of {topic} is {place.ms - now:,.0f} ms ahead")
 
     def _ends(self, start: Offsets) -> dict[TopicName, Position]:
         """Ask how far the partitions go that there are."""

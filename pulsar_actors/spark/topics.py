@@ -17,6 +17,7 @@ from pulsar_actors.wire.topic_name import TopicName
 
 __all__ = ["TopicChoice"]
 
+_NOT_STORED: Final = "what is sent there is not stored, to be read again: only persistent topics store"
 _OPTIONS: Final = ("topic", "topics", "topicspattern")
 
 Listed: TypeAlias = Callable[[str], set[str]]
@@ -39,6 +40,8 @@ class TopicChoice(NamedTuple):
             raise InvalidConfiguration(f"say what to read by {takes}, got {' and '.join(given) or 'none of them'}")
         text = texts[given[0]].strip()
         if given[0] == "topicspattern":
+            if text.startswith("non-persistent:"):
+                raise InvalidConfiguration(f"{text}: {_NOT_STORED}")
             _compiled(text)
             return cls((), text, waits)
         parts = [part.strip() for part in text.split(",") if part.strip()]
@@ -49,7 +52,7 @@ class TopicChoice(NamedTuple):
         names = tuple(dict.fromkeys(TopicName.parse(part) for part in parts))
         for name in names:
             if not name.is_persistent:
-                raise InvalidConfiguration(f"{name} stores nothing that could be read again: only persistent topics do")
+                raise InvalidConfiguration(f"{name}: {_NOT_STORED}")
         return cls(names, None, waits)
 
     @property

@@ -6,6 +6,7 @@ That is at least once: a task that fails has sent something, and what repeats it
 import secrets
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
+from itertools import chain
 from typing import Any, Final
 
 import pyarrow as pa
@@ -47,10 +48,13 @@ class _Task:
     def send(self, batches: Iterator[pa.RecordBatch]) -> Written:
         """Send rows, and wait until all of it is stored."""
         options = self._options
+        first = next(batches, None)
+        if first is None:
+            return Written(0, 0)
         with POOL.lend(options.cluster) as kept:
-            shipment = Shipment(kept, self._producer())
+            shipment = Shipment(kept, self._producer(self._outbound.sequence(first)[:1]))
             rising = Rising()
-            for batch in batches:
+            for batch in chain([first], batches):
                 rising.check(self._outbound.sequence(batch))
                 payloads, said = self._outbound.messages(batch)
                 topics = self._outbound.topics(batch)
@@ -62,11 +66,11 @@ class _Task:
             shipment.finish()
         return Written(shipment.messages, shipment.size)
 
-    def _producer(self) -> Mapping[str, Any]:
+    def _producer(self, first: list[Any]) -> Mapping[str, Any]:
         producer = self._options.producer
         if self._idempotence is None:
             return producer
-        return self._idempotence.arguments(self._job, producer, streams=self._streams)
+        return self._idempotence.arguments(self._job, producer, first, streams=self._streams)
 
 
 class BatchWriter(DataSourceArrowWriter):

@@ -113,6 +113,42 @@ def test_a_column_may_say_that_it_has_no_nulls(spark: Any, broker: Broker, traff
     assert [tuple(row) for row in frame.collect()] == [("hello", {"a": "b"})]
 
 
+def test_a_null_where_none_was_to_be_is_refused(spark: Any, broker: Broker, traffic: Traffic, topic: str) -> None:
+    traffic.send(topic, ["hello"])
+    frame = reading(spark, broker, topic=topic).schema("value string, __key string not null").load()
+    with pytest.raises(Exception, match=r"the __key of a message at \d+:0 of .* is null, .*: leave out NOT NULL"):
+        frame.collect()
+
+
+def test_a_time_that_is_too_late_for_spark_is_null(spark: Any, broker: Broker, traffic: Traffic, topic: str) -> None:
+    latest = 9_223_372_036_854_775
+    for time in (latest, latest + 1, 1_600_000_000_000_000_000):  # the last in nanoseconds, by mistake
+        traffic.send(topic, ["hello"], event_timestamp=time)
+    frame = reading(spark, broker, topic=topic).load().selectExpr("unix_millis(__eventTime) as ms")
+    assert [row.ms for row in frame.collect()] == [latest, None, None]
+
+
+def test_a_start_behind_the_end_is_refused(spark: Any, broker: Broker, traffic: Traffic, topic: str) -> None:
+    ids = traffic.send(topic, NUMBERS[:3])
+    start, end = place(ids[2]), place(ids[1])
+    with pytest.raises(Exception, match=f"is to be read from {start} on, and ends before that, at {end}"):
+        reading(spark, broker, topic=topic, startingOffsets=start, endingOffsets=end).load().collect()
+    empty = reading(spark, broker, topic=topic, startingOffsets=end, endingOffsets=end).load()
+    assert empty.count() == 0
+
+
+@pytest.mark.parametrize("broker", ["apache"], indirect=True)  # the embedded one does not compact
+@pytest.mark.parametrize("traffic", ["apache"], indirect=True)
+def test_what_was_compacted_away_is_not_lost(spark: Any, broker: Broker, traffic: Traffic, topic: str) -> None:
+    for content, key in (("1", "a"), ("2", "a"), ("1", "b")):
+        traffic.send(topic, [content], partition_key=key)
+    tombstone = spark.sql("select cast(null as string) as value, 'b' as __key")
+    tombstone.write.format("pulsar").mode("append").option("service.url", broker.service_url).save(topic=topic)
+    broker.admin.compact(topic)
+    frame = reading(spark, broker, topic=topic, pulsar__reader__readCompacted="true").schema("value string").load()
+    assert [row.value for row in frame.collect()] == ["2"]
+
+
 def test_bytes_that_are_no_text_are_refused_as_text(spark: Any, broker: Broker, topic: str, traffic: Traffic) -> None:
     frame = spark.createDataFrame([(bytearray(b"\xff\xfe"),)], "value binary")
     frame.write.format("pulsar").mode("append").option("service.url", broker.service_url).save(topic=topic)

@@ -100,7 +100,11 @@ def test_what_was_read_can_be_written(spark: Any, broker: Broker, traffic: Traff
         ("select 'v' as value", {"topic": "a//b"}, "is not the name of a topic"),
         ("select 'v' as value", {"topic": "t", "pulsar.producer.compressionType": "LZ5"}, "takes one of NONE, LZ4"),
         ("select 'v' as value", {"topic": "t", "pulsar.producer.batchingMaxMessage": 3}, "batching_max_messages"),
-        ("select 'v' as value", {"topic": "t", "startingOffsets": "earliest"}, "no option startingoffsets"),
+        (
+            "select 'v' as value",
+            {"topic": "t", "startingOffsets": "earliest"},
+            "startingOffsets is an option of reading",
+        ),
     ],
 )
 def test_what_cannot_be_written_is_refused_with_what_can(

@@ -6,8 +6,10 @@ import pytest
 from entries_in_hand import batch, single
 from hypothesis import given
 from hypothesis import strategies as st
+from pyspark.sql.types import BinaryType, StructField, StructType
 
 from pulsar_actors.client.message import Message, messages_of
+from pulsar_actors.exceptions import InvalidConfiguration
 from pulsar_actors.machines.entry_intake import Delivery
 from pulsar_actors.machines.ledgers.generations import Generation
 from pulsar_actors.runtime.opened import Contents, Opened, open_entry
@@ -133,3 +135,10 @@ def test_messages_of_a_batch_of_which_some_are_gone_have_their_own_ids() -> None
     entry = contents(batch(1, *([b"x"] * 40), wanted=(1 << 40) - 1 & ~0b1010))
     indexes = [MessageId.deserialize(row["__messageId"]).batch_index for row in rows_of(entry)]
     assert indexes == [0, 2, *range(4, 40)]
+
+
+@pytest.mark.parametrize("names", [[], ["value", "value"]])
+def test_a_schema_names_each_column_once_and_one_at_least(names: list[str]) -> None:
+    schema = StructType([StructField(name, BinaryType()) for name in names])
+    with pytest.raises(InvalidConfiguration, match="is to name each column once, and one at least"):
+        Columns(schema)

@@ -44,6 +44,10 @@ def test_a_number_that_cannot_be_is_refused_by_its_name(name: str, value: object
         ({"key": 7}, "a key is text or bytes, not int"),
         ({"ordering_key": 7}, "an ordering key is text or bytes, not int"),
         ({"properties": {"a": 7}}, "properties are text by name, and 'a' has int"),
+        ({"properties": ["ab", "cd"]}, "properties are a map of text to text, not list"),
+        ({"properties": {"a": "\ud800"}}, "a key or a property is no text that UTF-8 can write"),
+        ({"key": "\ud800"}, "a key or a property is no text that UTF-8 can write"),
+        ({"ordering_key": "\ud800"}, "an ordering key is no text that UTF-8 can write"),
     ],
 )
 def test_what_is_no_text_is_refused(traits: dict[str, Any], message: str) -> None:
@@ -55,3 +59,5 @@ def test_a_value_is_bytes_or_text() -> None:
     assert [payload_of(one) for one in (b"a", "a", bytearray(b"a"), memoryview(b"a"), None)] == [b"a"] * 4 + [b""]
     with pytest.raises(InvalidArgument, match="the value of a message is bytes or text, not dict: cast it"):
         payload_of({})
+    with pytest.raises(InvalidArgument, match="the value of a message is no text that UTF-8 can write"):
+        payload_of("\ud800")

@@ -61,6 +61,18 @@ def test_a_column_may_have_the_numbers(spark: Any, broker: Broker, traffic: Traf
     assert sorted(map(int, traffic.texts(deduplicated))) == list(range(3000))
 
 
+def test_rows_with_numbers_that_are_cut_elsewhere_are_not_lost(
+    spark: Any, broker: Broker, traffic: Traffic, deduplicated: str
+) -> None:
+    options = {"topic": deduplicated, "writerName": "job", "sequenceColumn": "id"}
+    failing = rows(spark, 0, 8000).selectExpr("id", "if(id = 10, raise_error('half way'), value) as value")
+    with pytest.raises(Exception, match="half way"):
+        writing(failing, broker, **options)
+    frame = spark.range(0, 8000, 1, 4).selectExpr("id", "cast(id as string) as value")
+    writing(frame, broker, **options)
+    assert set(map(int, traffic.texts(deduplicated))) == set(range(8000))
+
+
 def test_numbers_that_do_not_rise_fail_the_task(spark: Any, broker: Broker, deduplicated: str) -> None:
     frame = spark.sql("select 'a' as value, 2L as id union all select 'b', 1L").coalesce(1)
     with pytest.raises(Exception, match="are to rise in each task, from 0 on, and 1 comes after 2"):
@@ -102,7 +114,7 @@ def test_what_idempotence_takes_is_asked_for(spark: Any, embedded: Broker, topic
     for options, says in (
         ({}, "say that yours do, by rowsRepeatInOrder=true, or name a column"),
         ({"rowsRepeatInOrder": "true"}, f"rests on deduplication, which {topic} has not"),
-        ({"rowsRepeatInOrder": "true", "admin.url": ""}, "needs admin.url"),
+        ({"rowsRepeatInOrder": "true", "admin.url": ""}, "admin.url is empty"),
         ({"sequenceColumn": "id", "idempotent": "false"}, "sequenceColumn goes with idempotent=true"),
         ({"rowsRepeatInOrder": "true", "pulsar.producer.maxPendingMessages": "1500"}, "until batches are full"),
         ({"rowsRepeatInOrder": "true", "pulsar.producer.producerName": "p"}, "chooses producer_name itself"),

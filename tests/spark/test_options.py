@@ -10,7 +10,7 @@ from pulsar_actors.client.enums import CompressionType, PartitionsRoutingMode
 from pulsar_actors.exceptions import InvalidArgument
 from pulsar_actors.spark.cluster import Cluster
 from pulsar_actors.spark.offsets import Offsets
-from pulsar_actors.spark.options import ReadOptions, SinkOptions
+from pulsar_actors.spark.options import ReadOptions, SinkOptions, check_names
 from pulsar_actors.spark.places import AtTime, Latest
 from pulsar_actors.spark.position import EARLIEST, Position
 from pulsar_actors.wire.message_id import MessageId
@@ -130,9 +130,9 @@ def test_secrets_are_in_no_text() -> None:
     [
         (batch, {"topics": "t"}, "by one of topic, topics and topicsPattern, got topic and topics"),
         (batch, {"topic": "a,b"}, "topic takes the name of one topic: give several as topics"),
-        (batch, {"topic": " "}, "topic takes the name of a topic, got none"),
-        (batch, {"topic": "non-persistent://public/default/t"}, "stores nothing that could be read again"),
-        (batch, {"service__url": ""}, "service.url is missing"),
+        (batch, {"topic": " "}, "topic is empty: give it a value, or leave it out"),
+        (batch, {"topic": "non-persistent://public/default/t"}, "only persistent topics store"),
+        (batch, {"service__url": ""}, "service.url is empty"),
         (batch, {"service__url": "localhost:6650"}, "a service URL begins with one of"),
         (batch, {"admin__url": "pulsar://localhost"}, "admin.url is the address of the brokers' web server"),
         (batch, {"startingOffsets": "latest"}, "startingOffsets=latest is for spark.readStream"),
@@ -146,6 +146,18 @@ def test_secrets_are_in_no_text() -> None:
         (batch, {"startingOffsets": '{"t": [1, 2]}'}, "startingOffsets of t takes"),
         (batch, {"startingOffsets": '{"t": "1:1", "public/default/t": "1:1"}'}, "speaks of .* twice"),
         (batch, {"startingTime": "yesterday"}, "startingTime takes milliseconds since 1970, got 'yesterday'"),
+        (batch, {"startingTime": "1_000"}, "startingTime takes milliseconds since 1970, got '1_000'"),
+        (batch, {"startingTime": "9" * 26}, "startingTime takes milliseconds since 1970"),
+        (batch, {"startingOffsets": '{"t": "1:1", "t": "2:2"}'}, "and it is none: t stands in it twice"),
+        (batch, {"pollTimeoutMs": "1_000"}, "pollTimeoutMs takes a whole number, got '1_000'"),
+        (stream, {"predefinedSubscription": ""}, "predefinedSubscription is empty: give it a value, or leave it out"),
+        (sink, {"writerName": " "}, "writerName is empty"),
+        (sink, {"idempotent": "true", "rowsRepeatInOrder": "true"}, "idempotent=true needs admin.url"),
+        (batch, {"path": "t"}, "give the topic as option topic"),
+        (batch, {"idempotent": "true"}, "idempotent is an option of writing, and this reads"),
+        (batch, {"pulsar__producer__batchingEnabled": "true"}, "is an option of writing, and this reads"),
+        (sink, {"pulsar__reader__readCompacted": "true"}, "is an option of reading, and this writes"),
+        (sink, {"topics": "t"}, "to write, give one as topic"),
         (batch, {"startingTime": "-1"}, "startingTime takes milliseconds since 1970"),
         (batch, {"failOnDataLoss": "maybe"}, "failOnDataLoss takes true or false, got 'maybe'"),
         (batch, {"pollTimeoutMs": "0"}, "pollTimeoutMs takes a whole number from 1 on, got '0'"),
@@ -166,7 +178,7 @@ def test_secrets_are_in_no_text() -> None:
         (stream, {"pulsar__client__authentication": "the-secret"}, "give it as pulsar.client.authPluginClassName"),
         (stream, {"pulsar__client__ioThreads": "many"}, "iothreads takes a whole number, got 'many'"),
         (stream, {"pulsar__client__io_threads": "1", "pulsar__client__numIoThreads": "2"}, "say the same: give one"),
-        (sink, {"failOnDataLoss": "true"}, "there is no option failondataloss"),
+        (sink, {"failOnDataLoss": "true"}, "failOnDataLoss is an option of reading, and this writes"),
         (
             sink,
             {"idempotent": "true", "rowsRepeatInOrder": "true", "pulsar__client__memoryLimitBytes": "1000000"},
@@ -191,3 +203,15 @@ def test_a_pattern_that_is_none_is_refused() -> None:
     }
     with pytest.raises(InvalidArgument, match="topicsPattern takes a regular expression"):
         ReadOptions.of(given, streams=True)
+
+
+def test_a_pattern_of_topics_that_store_nothing_is_refused() -> None:
+    given = {"service.url": "pulsar://localhost", "topicspattern": "non-persistent://public/default/a.*"}
+    with pytest.raises(InvalidArgument, match="only persistent topics store"):
+        ReadOptions.of(given, streams=False)
+
+
+def test_what_spark_says_of_a_table_is_no_option() -> None:
+    check_names({**NEEDED, "provider": "pulsar", "owner": "me"})
+    with pytest.raises(InvalidArgument, match="there is no option providers"):
+        check_names({**NEEDED, "providers": "pulsar"})

@@ -1,7 +1,9 @@
 """`foreachPartition(sink(...))`: rows, RDDs and batches of streams, by clients that workers keep."""
 
 import pickle
-from datetime import datetime, timezone
+import threading
+from contextlib import closing
+from datetime import datetime, timedelta, timezone
 from typing import Any
 
 import pytest
@@ -112,6 +114,29 @@ def test_tasks_take_turns_with_a_name(spark: Any, broker: Broker, traffic: Traff
     assert {message.producer_name() for message in messages} == {"mine"}
 
 
+def test_a_time_keeps_its_milliseconds(embedded: Broker, topic: str) -> None:
+    times = [2_182_757_939_943, 2_182_757_939_944, 253_370_764_800_001, 1]
+    at = [datetime.fromtimestamp(0, timezone.utc) + timedelta(milliseconds=one) for one in times]
+    sink(service_url=embedded.service_url, topic=topic, value=lambda _: "v", event_time=lambda one: one)(at)
+    with Traffic(embedded.service_url) as traffic:
+        assert [message.event_timestamp() for message in traffic.read(topic)] == times
+
+
+def test_a_producer_that_suffers_no_other_is_closed_with_its_task(embedded: Broker, topic: str) -> None:
+    mode = pulsar_actors.ProducerAccessMode.WaitForExclusive
+    send = sink(service_url=embedded.service_url, topic=topic, access_mode=mode)
+    send(["a"])
+    assert embedded.admin.stats(topic)["publishers"] == []
+
+
+def test_a_producer_that_cannot_be_says_of_which_topic(embedded: Broker, topic: str) -> None:
+    mode = pulsar_actors.ProducerAccessMode.Exclusive
+    with pulsar_actors.Client(embedded.service_url) as client:
+        theirs = client.create_producer(topic, access_mode=mode)
+        with closing(theirs), pytest.raises(pulsar_actors.ProducerFenced, match=f"no producer on {topic}: "):
+            sink(service_url=embedded.service_url, topic=topic, access_mode=mode)(["a"])
+
+
 def test_a_sink_pickles_and_does_not_tell_its_secrets() -> None:
     token = pulsar_actors.AuthenticationToken("the-secret")
     made = sink(service_url="pulsar://localhost", topic="t", key="id", authentication=token)
@@ -124,6 +149,8 @@ def test_a_sink_pickles_and_does_not_tell_its_secrets() -> None:
         ({"topic": "t", "valeu": "id"}, "sink.. takes no valeu: the nearest is value"),
         ({"topic": "t", "compresion_type": 1}, "sink.. takes no compresion_type: the nearest is compression_type"),
         ({"topic": "t", "key": 7}, "key takes the name of a column or a function of the row, got"),
+        ({"topic": 5}, "topic takes the name of a topic or a function of the row, got int"),
+        ({"topic": "t", "authentication": threading.Lock()}, "authentication takes"),
         ({"topic": "a//b"}, "is not the name of a topic"),
         ({"topic": "t", "batching_max_messages": 0}, "batching_max_messages takes a whole number"),
         ({"topic": "t", "service_url": "localhost"}, "a service URL begins with"),
@@ -142,6 +169,14 @@ def test_a_wrong_argument_is_refused_on_the_driver(arguments: dict[str, Any], sa
         ({"value": "id"}, "the value of a message is bytes or text, not int"),
         ({"value": lambda row: "v", "event_time": "id", "key": lambda row: 1.5}, "a key is text or bytes, not float"),
         ({"value": lambda row: "v", "properties": lambda row: {"a": 1}}, "properties are text by name"),
+        (
+            {"value": lambda row: "v", "event_time": lambda row: datetime(1, 1, 1)},  # noqa: DTZ001 - a user may have one
+            "event_time: 0001-01-01 .* cannot be told",
+        ),
+        (
+            {"value": lambda row: "v", "topic": lambda row: ["a"]},
+            "topic gives the name of a topic for each row, not list",
+        ),
         ({"value": lambda row: 1 / 0}, "ZeroDivisionError"),
     ],
 )
@@ -150,4 +185,4 @@ def test_a_row_that_cannot_be_sent_fails_its_task(
 ) -> None:
     frame = spark.createDataFrame([(1, datetime.now(timezone.utc))], "id int, at timestamp")
     with pytest.raises(Exception, match=f"(?s){says}"):
-        frame.foreachPartition(sink(service_url=embedded.service_url, topic=topic, **arguments))
+        frame.foreachPartition(sink(**{"service_url": embedded.service_url, "topic": topic, **arguments}))

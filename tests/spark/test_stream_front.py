@@ -1,6 +1,7 @@
 """Where a stream begins, how far it may go, and what it notices that others do to its topics and its subscription."""
 
 import json
+import time
 from collections.abc import Callable, Iterator
 from contextlib import closing
 from typing import Any
@@ -350,3 +351,16 @@ def test_a_subscription_that_is_not_the_checkpoints_is_refused(
     with pytest.raises(PulsarException, match=r"the subscription of this checkpoint is mine, .* name another"):
         front.latest(start, is_limited=False)
     assert "another" not in broker.admin.stats(topic)["subscriptions"]
+
+
+def test_a_subscription_of_another_type_is_named(broker: Broker, topic: str, make: Make) -> None:
+    with pulsar_actors.Client(broker.service_url) as client:
+        theirs = client.subscribe(topic, "theirs", consumer_type=pulsar_actors.ConsumerType.Shared)
+        with closing(theirs), pytest.raises(PulsarException, match=f"no subscription theirs on {topic}: "):
+            make(predefinedSubscription="theirs").begin()
+
+
+def test_a_stream_does_not_begin_with_a_time_ahead(broker: Broker, traffic: Traffic, topic: str, make: Make) -> None:
+    traffic.send(topic, ["a"])
+    with pytest.raises(PulsarException, match=f"startingTime of {topic} is .* ms ahead"):
+        make(startingTime=int(time.time() * 1000) + 60_000).begin()

@@ -3,10 +3,13 @@
 import logging
 import pickle
 
+import pyarrow as pa
 import pytest
-from pyspark.sql.types import StructType
+from pyspark.sql.types import LongType, StructType
 
+from pulsar_actors.exceptions import InvalidArgument, InvalidConfiguration
 from pulsar_actors.spark.options import SinkOptions
+from pulsar_actors.spark.outbound import Outbound
 from pulsar_actors.spark.writers import BatchWriter, StreamWriter, Written
 
 OPTIONS = {"service.url": "pulsar://127.0.0.1:1", "topic": "t"}
@@ -35,3 +38,20 @@ def test_each_batch_of_a_stream_is_summed_up(caplog: pytest.LogCaptureFixture) -
     done, failed = caplog.messages
     assert done == "batch 7: 5 messages of 51 bytes were sent"
     assert failed.startswith("batch 8 failed: 5 messages of 51 bytes were sent, by tasks that came to their end; ")
+
+
+def test_what_says_something_of_a_message_is_no_sequence() -> None:
+    with pytest.raises(
+        InvalidConfiguration, match="sequenceColumn names __eventTime, which says something of the message"
+    ):
+        Outbound(StructType().add("value", "string").add("__eventTime", LongType()), "t", "__eventTime")
+
+
+def test_what_could_not_be_read_is_not_written() -> None:
+    batch = pa.RecordBatch.from_pydict({"value": ["v"], "__eventTime": [1_600_000_000_000_000_000]})
+    outbound = Outbound(StructType().add("value", "string").add("__eventTime", LongType()), "t", None)
+    with pytest.raises(
+        InvalidArgument,
+        match="event_time takes a whole number of milliseconds since 1970, from 0 to 9,223,372,036,854,775,",
+    ):
+        outbound.messages(batch)
