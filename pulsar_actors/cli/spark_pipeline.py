@@ -13,8 +13,6 @@ from typing import Final, TypeVar
 
 from pyspark.sql import SparkSession
 
-from pulsar_actors.spark import PulsarDataSource
-
 T = TypeVar("T")
 
 ROWS: Final = 20_000
@@ -81,7 +79,6 @@ def main(service_url: str, topic: str, subscription: str) -> int:
     """Start a Spark, and run it there."""
     os.environ.update(PYSPARK_PYTHON=sys.executable, SPARK_LOCAL_IP="127.0.0.1")
     spark = SparkSession.builder.master("local[2]").config("spark.ui.enabled", "false").getOrCreate()
-    spark.dataSource.register(PulsarDataSource)  # Spark does not look where an editable install is
     try:
         return Pipeline(spark, service_url, topic, subscription).run()
     finally:

@@ -138,7 +138,6 @@ def test_a_start_behind_the_end_is_refused(spark: Any, broker: Broker, traffic: 
 
 
 @pytest.mark.parametrize("broker", ["apache"], indirect=True)  # the embedded one does not compact
-@pytest.mark.parametrize("traffic", ["apache"], indirect=True)
 def test_what_was_compacted_away_is_not_lost(spark: Any, broker: Broker, traffic: Traffic, topic: str) -> None:
     for content, key in (("1", "a"), ("2", "a"), ("1", "b")):
         traffic.send(topic, [content], partition_key=key)

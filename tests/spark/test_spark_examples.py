@@ -11,8 +11,7 @@ EXAMPLES = ROOT / "examples"
 
 def run(name: str) -> list[str]:
     """Run an example, and give the lines that it says."""
-    # Spark does not look where an editable install is: see docs/spark.md.
-    environment = {**os.environ, "PYTHONPATH": str(ROOT), "SPARK_LOCAL_IP": "127.0.0.1"}
+    environment = {**os.environ, "SPARK_LOCAL_IP": "127.0.0.1"}
     done = subprocess.run(  # noqa: S603 - our own words
         [sys.executable, name], cwd=EXAMPLES, env=environment, capture_output=True, text=True, timeout=300, check=False
     )

@@ -52,6 +52,6 @@ def test_what_could_not_be_read_is_not_written() -> None:
     outbound = Outbound(StructType().add("value", "string").add("__eventTime", LongType()), "t", None)
     with pytest.raises(
         InvalidArgument,
-        match="event_time takes a whole number of milliseconds since 1970, from 0 to 9,223,372,036,854,775,",
+        match="milliseconds since 1970, from 0 to 9,223,372,036,854,775, got",
     ):
         outbound.messages(batch)
