@@ -16,9 +16,10 @@ from pulsar_actors.client.consuming.consumer_options import ConsumerOptions
 from pulsar_actors.client.consuming.receiving_handle import last_in
 from pulsar_actors.client.enums import ConsumerType, InitialPosition
 from pulsar_actors.client.message_id import MessageId
-from pulsar_actors.exceptions import PulsarException
+from pulsar_actors.exceptions import BrokerRefusal, PulsarException
 from pulsar_actors.runtime.log import LOG
 from pulsar_actors.spark.position import Position
+from pulsar_actors.spark.refusals import told_of
 from pulsar_actors.wire.message_id import MessageId as WireMessageId
 from pulsar_actors.wire.topic_name import TopicName
 
@@ -87,8 +88,8 @@ class Backlog:
             )
             try:
                 consumer = self._consumers[topic] = subscribe_to_existing(self._client, options)
-            except PulsarException as fault:
-                raise type(fault)(f"no subscription {self.subscription} on {topic}: {fault}") from fault
+            except BrokerRefusal as refusal:
+                raise told_of(f"no subscription {self.subscription} on {topic}", refusal) from refusal
         return consumer
 
     def _acknowledge(self, topic: TopicName, position: Position) -> "Future[None] | None":

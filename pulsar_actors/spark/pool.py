@@ -17,9 +17,10 @@ from typing import Any, Final
 
 from pulsar_actors.client.client import Client
 from pulsar_actors.client.producing.producer import Producer
-from pulsar_actors.exceptions import ProducerBusy, PulsarException
+from pulsar_actors.exceptions import BrokerRefusal, ProducerBusy, PulsarException
 from pulsar_actors.runtime.log import LOG
 from pulsar_actors.spark.cluster import Cluster, identity_of
+from pulsar_actors.spark.refusals import told_of
 
 __all__ = ["POOL", "Kept", "Pool", "Recipe"]
 
@@ -71,12 +72,10 @@ class Kept:
         while True:
             try:
                 return self.client.create_producer(topic, **arguments)
-            except ProducerBusy as fault:
-                if time.monotonic() >= until:
-                    raise ProducerBusy(f"no producer on {topic}: {fault}") from fault
+            except BrokerRefusal as refusal:
+                if not isinstance(refusal, ProducerBusy) or time.monotonic() >= until:
+                    raise told_of(f"no producer on {topic}", refusal) from refusal
                 time.sleep(PAUSE)
-            except PulsarException as fault:
-                raise type(fault)(f"no producer on {topic}: {fault}") from fault
 
 
 class Pool:

@@ -41,12 +41,8 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         self._end: Offsets | None = None  # of the batch that was offered last
 
     @cached_property
-    def _options(self) -> ReadOptions:
-        return ReadOptions.of(self._texts, streams=True)
-
-    @cached_property
-    def _columns(self) -> Columns:
-        return Columns(self._schema)
+    def _said(self) -> tuple[ReadOptions, Columns]:
+        return ReadOptions.of(self._texts, streams=True), Columns(self._schema)
 
     # On the driver.
 
@@ -56,10 +52,11 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
 
     def getDefaultReadLimit(self) -> ReadLimit:
         """Say how much a batch takes. Spark hands that back, or asks for all there is, where a query runs once."""
-        if self._options.most_messages is not None:
-            return ReadMaxRows(self._options.most_messages)
-        if self._options.most_bytes is not None:
-            return ReadMaxBytes(self._options.most_bytes)
+        options, _ = self._said
+        if options.most_messages is not None:
+            return ReadMaxRows(options.most_messages)
+        if options.most_bytes is not None:
+            return ReadMaxBytes(options.most_bytes)
         return ReadAllAvailable()
 
     def prepareForTriggerAvailableNow(self) -> None:
@@ -95,11 +92,12 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         """Read a part."""
-        return record_batches(partition, self._options, self._columns)
+        return record_batches(partition, *self._said)
 
     def _at_front(self) -> StreamFront:
         if self._front is None:
-            self._front = StreamFront(self._options)
+            options, _ = self._said
+            self._front = StreamFront(options)
         return self._front
 
     def __getstate__(self) -> dict[str, Any]:

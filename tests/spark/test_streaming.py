@@ -147,10 +147,19 @@ def test_a_slip_of_the_pen_shows_when_the_stream_is_declared(spark: Any) -> None
         reader.option("startingOfsets", "earliest").load()
 
 
-def test_what_is_wrong_with_a_stream_is_the_last_thing_that_is_said(spark: Any, tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    ("fails_on_loss", "schema", "says"),
+    [
+        ("maybe", "value string", "failOnDataLoss takes true or false, got 'maybe'"),
+        ("true", "value int", "value is of type binary or string, not int"),
+    ],
+)
+def test_what_is_wrong_with_a_stream_is_the_last_thing_that_is_said(
+    spark: Any, tmp_path: Path, fails_on_loss: str, schema: str, says: str
+) -> None:
     reader = spark.readStream.format("pulsar").option("service.url", "pulsar://127.0.0.1:1").option("topic", "t")
-    frame = reader.option("failOnDataLoss", "maybe").load()
-    query = frame.writeStream.format("noop").option("checkpointLocation", str(tmp_path)).start()
-    with pytest.raises(Exception, match="failOnDataLoss takes true or false, got 'maybe'") as raised:
+    reader = reader.option("subscriptionPrefix", "mine").option("failOnDataLoss", fails_on_loss)
+    query = reader.schema(schema).load().writeStream.format("noop").option("checkpointLocation", str(tmp_path)).start()
+    with pytest.raises(Exception, match=says) as raised:
         query.awaitTermination(60)
     assert "UnboundLocalError" not in str(raised.value)
