@@ -130,3 +130,10 @@ def test_a_failed_send_fails_the_job_and_says_what_failed(spark: Any, broker: Br
     frame = spark.sql("select repeat('x', 6000000) as value")
     with pytest.raises(Exception, match=f"(?s)1 of the messages that this task sent to {topic} .*MessageTooBig"):
         writing(frame, broker, topic=topic)
+
+
+def test_a_view_is_written_and_read_by_sql(spark: Any, broker: Broker, topic: str) -> None:
+    options = f"'service.url' '{broker.service_url}', 'topic' '{topic}'"
+    spark.sql(f"create or replace temporary view messages using pulsar options ({options})")
+    spark.sql("insert into messages (value) select cast('by sql' as binary)")
+    assert [row.text for row in spark.sql("select cast(value as string) as text from messages").collect()] == ["by sql"]
