@@ -77,6 +77,9 @@ class Turns:
     def read_alone(self) -> None:
         self._ask(self._workers[0], do="consume", mode="read", topic=self._full, messages=self._messages)
 
+    def look_alone(self) -> None:
+        self._ask(self._workers[0], do="consume", mode="look", topic=self._full, messages=self._messages)
+
     def read_alone_in_two(self) -> None:
         self._ask_both(lambda part: {"do": "consume", "mode": "read", "topic": f"{self._full}-partition-{part}"})
 
@@ -144,6 +147,7 @@ READING_TURNS: Final = {
     "the client alone": Turns.read_alone,
     "the client alone, two processes": Turns.read_alone_in_two,
     'format("pulsar"), value': Turns.read_values,
+    "the client alone, all of a message": Turns.look_alone,
     'format("pulsar"), all columns': Turns.read_all,
 }
 

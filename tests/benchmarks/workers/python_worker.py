@@ -146,7 +146,7 @@ class Worker:
 
     def consume(self, ask: dict[str, Any]) -> dict[str, Any]:
         """Receive and acknowledge so many messages that are there, or read them."""
-        modes = {"receive": self._receive, "listener": self._listen, "read": self._read}
+        modes = {"receive": self._receive, "listener": self._listen, "read": self._read, "look": self._look}
         consume = modes[ask.get("mode", "receive")]
         with Measured() as took:
             octets = consume(ask["topic"], ask["messages"], ask["options"])
@@ -167,6 +167,19 @@ class Worker:
         read_next, octets = reader.read_next, 0
         for _ in range(messages):
             octets += len(read_next(PATIENCE_MS).data())
+        reader.close()
+        return octets
+
+    def _look(self, topic: str, messages: int, options: dict[str, Any]) -> int:
+        """Read, and look at all that a row of Spark's tells of a message, as far as clients do."""
+        reader = self.client.create_reader(topic, self.pulsar.MessageId.earliest, **options)
+        read_next, octets = reader.read_next, 0
+        for _ in range(messages):
+            message = read_next(PATIENCE_MS)
+            octets += len(message.data())
+            _ = (message.message_id().serialize(), message.topic_name(), message.producer_name())
+            _ = (message.partition_key(), message.ordering_key(), message.properties())
+            _ = (message.publish_timestamp(), message.event_timestamp(), message.redelivery_count())
         reader.close()
         return octets
 
