@@ -38,7 +38,7 @@ class Cluster:
     def of(cls, texts: Mapping[str, str]) -> "Cluster":
         """Make one of options of Spark's."""
         url = texts.get("service.url")
-        if not url:
+        if url is None:
             raise InvalidConfiguration("service.url is missing: give the broker's address, such as pulsar://host:6650")
         arguments = CLIENT.read(texts)
         plugin, parameters = arguments.pop("auth_plugin", None), arguments.pop("auth_params", None)

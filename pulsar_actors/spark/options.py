@@ -184,9 +184,9 @@ def _known(
             raise InvalidConfiguration(f"{known[name]} is empty: give it a value, or leave it out")
         if name in known or name in _SPARKS_OWN or name.startswith(prefixes):
             continue
-        family = ".".join([*name.split(".")[:2], "*"])
-        if name in away or family in away:
-            raise InvalidConfiguration(away.get(name) or away[family])
+        elsewhere = away.get(name, away.get(".".join([*name.split(".")[:2], "*"])))
+        if elsewhere is not None:
+            raise InvalidConfiguration(elsewhere)
         listed = [*known, *prefixes]
         nearest = get_close_matches(name, listed, 1, 0)[0]
         raise InvalidConfiguration(f"there is no option {name}: the nearest is {known.get(nearest, nearest)}")
