@@ -19,7 +19,6 @@ from pulsar_actors.client.authentication import (
     AuthenticationToken,
 )
 from pulsar_actors.client.client import Client
-from pulsar_actors.client.encryption_context import EncryptionContext
 from pulsar_actors.client.enums import (
     BatchingType,
     CompressionType,
@@ -35,12 +34,12 @@ from pulsar_actors.client.enums import (
     Result,
     SubscriptionMode,
 )
+from pulsar_actors.client.interceptors import MessageToSend, ProducerInterceptor
 from pulsar_actors.client.loggers import ConsoleLogger, FileLogger
-from pulsar_actors.client.message import Message
+from pulsar_actors.client.message import EncryptionContext, Message
 from pulsar_actors.client.message_id import MessageId
 from pulsar_actors.client.not_yet import missing
-from pulsar_actors.client.producing.producer import Producer
-from pulsar_actors.client.producing.producer_interceptor import MessageToSend, ProducerInterceptor
+from pulsar_actors.client.producer import Producer
 from pulsar_actors.client.schema import BytesSchema, Schema, StringSchema
 from pulsar_actors.client.service_info import AutoClusterFailover, ServiceInfo, ServiceInfoProvider
 from pulsar_actors.client.stats import BrokerConsumerStats, ClientStats, ConsumerStats, ProducerStats, Rates
@@ -226,29 +225,28 @@ __all__ = [
 ]
 
 if TYPE_CHECKING:
-    from pulsar_actors.client.consuming.consumer import Consumer
-    from pulsar_actors.client.consuming.consumer_event_listener import ConsumerEventListener
-    from pulsar_actors.client.consuming.consumer_interceptor import ConsumerInterceptor, ReaderInterceptor
-    from pulsar_actors.client.consuming.reader import Reader
-    from pulsar_actors.client.message_batch import MessageBatch
+    from pulsar_actors.client.consumer import Consumer
+    from pulsar_actors.client.interceptors import ConsumerEventListener, ConsumerInterceptor, ReaderInterceptor
+    from pulsar_actors.client.message import MessageBatch
     from pulsar_actors.client.policies import (
         ConsumerBatchReceivePolicy,
         ConsumerDeadLetterPolicy,
         ConsumerKeySharedPolicy,
         MultiplierRedeliveryBackoff,
     )
+    from pulsar_actors.client.reader import Reader
 else:  # type checkers would take a __getattr__ for a promise that every name is there
     _ON_DEMAND = {
-        "Consumer": "consuming.consumer",
+        "Consumer": "consumer",
         "ConsumerBatchReceivePolicy": "policies",
         "ConsumerDeadLetterPolicy": "policies",
-        "ConsumerEventListener": "consuming.consumer_event_listener",
-        "ConsumerInterceptor": "consuming.consumer_interceptor",
+        "ConsumerEventListener": "interceptors",
+        "ConsumerInterceptor": "interceptors",
         "ConsumerKeySharedPolicy": "policies",
-        "MessageBatch": "message_batch",
+        "MessageBatch": "message",
         "MultiplierRedeliveryBackoff": "policies",
-        "Reader": "consuming.reader",
-        "ReaderInterceptor": "consuming.consumer_interceptor",
+        "Reader": "reader",
+        "ReaderInterceptor": "interceptors",
     }
     """What only those need who receive, by its module of `client`: with it comes half of the package."""
 

@@ -8,8 +8,8 @@ from typing import Final
 from pulsar_actors.cli.broker import BROKER
 from pulsar_actors.cli.command import Command
 from pulsar_actors.cli.demo import DEMO
-from pulsar_actors.cli.perf.perf import PERF
-from pulsar_actors.cli.statecharts import STATECHARTS
+from pulsar_actors.cli.perf import PERF
+from pulsar_actors.cli.statecharts.command import STATECHARTS
 from pulsar_actors.version import __version__
 
 COMMANDS: Final[tuple[Command, ...]] = (BROKER, DEMO, PERF, STATECHARTS)

@@ -1,4 +1,4 @@
-"""The errors of the package, who is to blame for each, and what to do next.
+"""The errors of the package: a tree by who is at fault, and by what to do next.
 
 PulsarException
 ├── InvalidArgument         a local mistake: nothing was sent, and repeating the call will not help
@@ -10,8 +10,8 @@ PulsarException
 │   │   └── WrongContent
 │   └── CumulativeAcknowledgementNotAllowedError
 ├── AlreadyClosed           a local mistake too: the handle was closed before the call, or while it waited
-├── ProcessForked           likewise: the handle is the parent process's; make a new Client in the child
-├── ProducerNotInitialized  likewise: a Producer, or
+├── ProcessForked           a local mistake too: the handle is the parent process's; make a new Client in the child
+├── ProducerNotInitialized  a local mistake too: a Producer, or
 ├── ConsumerNotInitialized  a Consumer, that no client made
 ├── OperationNotSupported   this client or this kind of handle cannot do it: nothing was done
 ├── CryptoError             keys are missing, or do not fit the message
@@ -24,7 +24,7 @@ PulsarException
 │   ├── ProducerQueueIsFull
 │   ├── MemoryBufferIsFull
 │   └── TooManyLookupRequestException
-├── BrokerRefusal           the broker understood and said no; `code` is its word for why
+├── BrokerRefusal           the broker refused the request; `code` is its name for the reason
 │   ├── AuthenticationError
 │   │   └── ErrorGettingAuthenticationData
 │   ├── AuthorizationError
@@ -63,21 +63,21 @@ PulsarException
 ├── WireError               bytes that break the protocol; the tree below it is in `wire/errors.py`
 └── InternalError           a bug of this package: please report it with the text
 
-A name that `pulsar.exceptions` of the official Python client has means here what it means there. That client's errors
-all lie side by side below `PulsarException`; the places in the tree are our own. Three things that a handler wants to
-know can be read off the branch: whether anything was done (only OutcomeUnknown, Interrupted and InternalError leave
-that open), whether trying again can help, and whose turn it is to change something.
+Names of `pulsar.exceptions` in the official Python client mean the same here. There all errors are direct subclasses of
+`PulsarException`; the tree is our own. The branch tells an error handler whether anything was done (only
+OutcomeUnknown, Interrupted and InternalError leave that open), whether trying again can help, and who has to change
+something.
 
-All of them survive pickling: an error raised in a Spark worker is read on the driver.
+All errors can be pickled: an error of a Spark worker is read on the driver.
 """
 
 
 class PulsarException(Exception):
-    """The root: every error that this package raises on purpose."""
+    """The root of all errors that this package raises on purpose."""
 
 
 class InvalidArgument(PulsarException, ValueError):
-    """The caller passed something that cannot work."""
+    """An argument that cannot work."""
 
 
 class InvalidTopicName(InvalidArgument):
@@ -146,7 +146,7 @@ class ConnectError(PulsarException):
 
 
 class CertificateRefused(ConnectError):
-    """No host showed a certificate that is to be trusted; the text says what is wrong with it, and what can be done.
+    """No host showed a trusted certificate; the text says what is wrong with it, and what can be done.
 
     Trying again helps when that was done. What was connected before goes on trying, since certificates are renewed.
     """
@@ -161,7 +161,7 @@ class LookupError(PulsarException):  # noqa: A001 - the official client's name f
 
 
 class Misdirected(LookupError):
-    """The brokers' answers name no broker, or each other in a circle."""
+    """The answers of brokers name no broker, or lead in a circle."""
 
 
 class LimitReached(PulsarException):
@@ -184,9 +184,9 @@ class TooManyLookupRequestException(LimitReached):
 
 
 class BrokerRefusal(PulsarException):
-    """The broker answered with an error: `code` is the name of its ServerError, `reason` its own words.
+    """The broker answered with an error: `code` is the name of its ServerError, `reason` its text.
 
-    Both may be left out, as a test does that raises one in a broker's place.
+    Both may be left out, as by a test that raises one in place of a broker.
     """
 
     def __init__(self, code: str = "", reason: str = "") -> None:
@@ -195,18 +195,18 @@ class BrokerRefusal(PulsarException):
         self.reason = reason
 
     def __str__(self) -> str:
-        """Say both."""
+        """Join both."""
         return ": ".join(filter(None, (self.code, self.reason)))
 
 
 class AuthenticationError(BrokerRefusal):
-    """The broker did not accept the credentials, or none could be had."""
+    """The broker did not accept the credentials, or there were none."""
 
 
 class ErrorGettingAuthenticationData(AuthenticationError):
-    """The credentials could not be had: a file, a callable or a service that was to give them failed.
+    """The credentials could not be fetched: a file, a callable or a service failed.
 
-    No broker refused anything, yet whoever handles the one handles the other: hence its place.
+    No broker refused anything, but the error is handled like one of a broker that did: hence its base class.
     """
 
 
@@ -219,7 +219,7 @@ class TopicNotFound(BrokerRefusal):
 
 
 class TopicNameRefused(BrokerRefusal, InvalidTopicName):
-    """The broker takes for malformed, or for forbidden, what passed here as a topic's name."""
+    """The broker takes a topic name for malformed or forbidden that was valid here."""
 
 
 class TopicTerminated(BrokerRefusal):
@@ -235,11 +235,11 @@ class ConsumerNotFound(BrokerRefusal):
 
 
 class ConsumerBusy(BrokerRefusal):
-    """Somebody has the subscription, and shares it with nobody or in another way."""
+    """Another consumer has the subscription, and shares it with none, or in another way."""
 
 
 class ConsumerAssignError(BrokerRefusal):
-    """The broker could not give the consumer its share of the keys: look at the key-shared policy."""
+    """The broker could not assign keys to the consumer: look at the key-shared policy."""
 
 
 class ProducerBusy(BrokerRefusal):
@@ -259,7 +259,7 @@ class ProducerBlockedQuotaExceededException(BrokerRefusal):
 
 
 class NotAllowedError(BrokerRefusal):
-    """The broker's policies forbid this, whoever asks."""
+    """The broker's policies forbid this for everyone."""
 
 
 class IncompatibleSchema(BrokerRefusal):
@@ -289,8 +289,9 @@ class BrokerPersistenceError(BrokerRefusal):
 class ChecksumError(BrokerRefusal):
     """The broker got a message that does not match its checksum.
 
-    One that was damaged on its way is sent again without a word; this one was damaged in memory, before it left. What
-    is damaged on the way to a consumer is no error of a call: it is reported to the broker, which sends it again.
+    A message that was damaged on its way is sent again without an error; this one was damaged in memory, before it was
+    sent. A message that is damaged on the way to a consumer is no error of a call: the broker is told, and sends it
+    again.
     """
 
 
@@ -311,25 +312,25 @@ class InvalidTxnStatusError(BrokerRefusal):
 
 
 class UnknownError(BrokerRefusal):
-    """The broker failed in a way that it has no better word for; `reason` is all there is.
+    """The broker failed for a reason without a code; `reason` is all there is.
 
-    It is not the word for a bug of this package: that is InternalError.
+    A bug of this package is an InternalError.
     """
 
 
 class OutcomeUnknown(PulsarException):
-    """Whether the broker has done it cannot be told from here."""
+    """The broker may have done it, or not."""
 
 
 class Timeout(OutcomeUnknown):
     """No answer came in time.
 
-    Of a receive: no message did. Nothing is lost by it, the next receive gets what comes.
+    Of a receive: no message did. Nothing is lost, the next receive gets the next message.
     """
 
 
 class ReadError(OutcomeUnknown):
-    """What came from the broker could not be read to its end."""
+    """The broker's answer could not be read completely."""
 
 
 class ConnectionLost(ReadError):
@@ -354,12 +355,12 @@ class ProducerFencedBeforeReceipt(ProducerFenced, OutcomeUnknown):
 class Interrupted(PulsarException, KeyboardInterrupt):
     """Ctrl-C ended a call that was waiting. What was sent may have been done, and goes on; nothing received is lost.
 
-    It is a KeyboardInterrupt as well, so that a program which does not know it ends as one expects it to.
+    It is a KeyboardInterrupt as well, so that a program that does not know it ends as usual.
     """
 
 
 class WireError(PulsarException):
-    """Bytes that break the protocol: what is wrong, at which byte of the part being read, over how many bytes."""
+    """Bytes that break the protocol: what is wrong, at which byte of the part being read, and its size."""
 
     def __init__(self, what: str, at: int, size: int) -> None:
         super().__init__(what, at, size)

@@ -1,4 +1,4 @@
-"""Makes `format("pulsar")` known: Spark looks for `DefaultSource` in modules whose names begin with `pyspark_`."""
+"""Registers `format("pulsar")`: Spark looks for `DefaultSource` in modules whose names begin with `pyspark_`."""
 
 from pulsar_actors.spark.data_source import PulsarDataSource as DefaultSource
 

@@ -3,7 +3,9 @@
 import gc
 import os
 import signal
+from collections import Counter
 from pathlib import Path
+from typing import Any
 
 import pytest
 from hypothesis import settings
@@ -12,9 +14,6 @@ from hypothesis import settings
 settings.register_profile("shared", deadline=None, print_blob=True)
 settings.load_profile("shared")
 
-# What this run was given is not for those that some tests start.
-os.environ.pop("PYTEST_ADDOPTS", None)
-
 # A shell gives what it starts in the background no Ctrl-C. Some tests need it, in this process or in one they start.
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
     signal.signal(signal.SIGINT, signal.default_int_handler)
@@ -22,11 +21,83 @@ if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
 
 SPARK = Path(__file__).parent / "spark"
 
+PARTS = {
+    "real-broker": "that ask an Apache Pulsar, which they start: Java and Maven must be there",
+    "spark": "that start a Spark: Java must be there",
+    "long": "that take long, and most seeds of the simulations",
+}
+"""What a run leaves out if it is not asked for, by the option that does."""
+
+FIXTURES = {"java": "real-broker", "proxy": "real-broker", "apache": "real-broker", "spark": "spark"}
+"""Whose tests need one of these need no mark."""
+
+WORKERS_PER_CORE = 2
+
+LEFT_OUT = pytest.StashKey[dict[str, int]]()
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    group = parser.getgroup("what is left out by default")
+    for part, what in PARTS.items():
+        group.addoption(f"--{part}", action="store_true", help=f"run the tests {what}, too")
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """Keep what this run was given from those that some tests start; the processes that run its tests need it."""
+    if hasattr(config, "workerinput") or not getattr(config.option, "tx", None):
+        os.environ.pop("PYTEST_ADDOPTS", None)
+
+
+def parts_of(item: pytest.Item) -> set[str]:
+    """Say which parts a test belongs to, by its marks, its fixtures and its parameters."""
+    parts = {mark.name.replace("_", "-") for mark in item.iter_markers()} & PARTS.keys()
+    parts |= {FIXTURES[name] for name in getattr(item, "fixturenames", ()) if name in FIXTURES}
+    values = item.callspec.params.values() if hasattr(item, "callspec") else ()
+    if any(isinstance(value, str) and value == "apache" for value in values):
+        parts.add("real-broker")
+    return parts
+
 
 @pytest.hookimpl(trylast=True)
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Leave Spark's tests for the end: its session handles Ctrl-C in this process, and opens sockets as it likes."""
-    items.sort(key=lambda item: SPARK in item.path.parents)
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Leave out what was not asked for.
+
+    And leave Spark's tests for the end: its session handles Ctrl-C in this process, and opens sockets as it likes.
+    """
+    missing = {part for part in PARTS if not config.getoption(part.replace("-", "_"))}
+    left_out = {item: parts for item in items if (parts := parts_of(item) & missing)}
+    config.hook.pytest_deselected(items=list(left_out))
+    config.stash[LEFT_OUT] = dict(Counter(part for parts in left_out.values() for part in parts))
+    items[:] = sorted((item for item in items if item not in left_out), key=lambda item: SPARK in item.path.parents)
+
+
+def pytest_sessionfinish(session: pytest.Session) -> None:
+    """Have one of several processes tell the one that started it."""
+    if hasattr(session.config, "workeroutput"):
+        session.config.workeroutput["left_out"] = session.config.stash.get(LEFT_OUT, {})
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_testnodedown(node: Any) -> None:
+    """Hear it; all of them collect the same."""
+    if hasattr(node, "workeroutput"):
+        node.config.stash[LEFT_OUT] = node.workeroutput["left_out"]
+
+
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: pytest.Config) -> None:
+    for part, times in sorted(config.stash.get(LEFT_OUT, {}).items()):
+        terminalreporter.write_line(f"left out: {times:,} tests {PARTS[part]} (--{part} runs them)")
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_auto_num_workers(config: pytest.Config) -> int | None:
+    """Use more processes than there are cores, for tests wait more than they compute.
+
+    But one where a Spark or a real broker is started, which serves all tests of a process: several take longer.
+    """
+    if config.getoption("spark") or config.getoption("real_broker"):
+        return 0
+    return None if "PYTEST_XDIST_AUTO_NUM_WORKERS" in os.environ else WORKERS_PER_CORE * (os.cpu_count() or 1)
 
 
 def pytest_collection_finish() -> None:

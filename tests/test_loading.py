@@ -10,17 +10,18 @@ import pulsar_actors as pulsar
 from pulsar_actors.broker import EmbeddedBroker
 
 ON_DEMAND: Final = {
-    "consumers": "pulsar_actors.client.consuming.consumer",
+    "consumers": "pulsar_actors.client.consumer",
     "their machine": "pulsar_actors.machines.consumer",
-    "sets": "pulsar_actors.machines.topic_set",
-    "failover": "pulsar_actors.machines.failover",
-    "OAuth2": "pulsar_actors.client.credentials.oauth2",
+    "sets": "pulsar_actors.machines.multi_topics",
+    "failover": "pulsar_actors.machines.auto_cluster_failover",
+    "OAuth2": "pulsar_actors.client.oauth2",
     "TLS": "ssl",
     "HTTP": "urllib3",
+    "HTTP of the broker": "h11",
     "certificates": "certifi",
     "LZ4": "lz4",
     "ZSTD and snappy": "cramjam",
-    "the simulated world": "pulsar_actors.runtime.simulated",
+    "the simulated world": "pulsar_actors.simulation",
     "the broker": "pulsar_actors.broker",
     "the command line": "pulsar_actors.cli",
 }
@@ -36,7 +37,7 @@ def loaded() -> list[str]:
 
 @pytest.mark.parametrize("what", ON_DEMAND)
 def test_it_is_not_loaded_before_it_is_needed(what: str, loaded: list[str]) -> None:
-    assert "pulsar_actors.client.producing.producer" in loaded
+    assert "pulsar_actors.client.producer" in loaded
     assert ON_DEMAND[what] not in loaded
 
 

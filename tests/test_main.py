@@ -4,7 +4,7 @@ import pytest
 
 import pulsar_actors
 from pulsar_actors.__main__ import COMMANDS, main
-from pulsar_actors.cli.perf.perf import MEASUREMENTS
+from pulsar_actors.cli.perf import MEASUREMENTS
 
 NAMES = [*(command.name for command in COMMANDS), *(f"perf {measurement.name}" for measurement in MEASUREMENTS)]
 

@@ -28,7 +28,7 @@ README = ROOT / "README.md"
 TEXT = README.read_text()
 PYTHON = re.findall(r"```python\n(.*?)```", TEXT, re.DOTALL)
 SHELL = re.findall(r"```sh\n(.*?)```", TEXT, re.DOTALL)
-ALONE = [block for block in PYTHON if TEXT.index(block) > TEXT.index("## Where to, and as whom")]
+ALONE = [block for block in PYTHON if TEXT.index(block) > TEXT.index("## Connecting and authenticating")]
 
 Run = Callable[[str], str]
 
@@ -109,8 +109,8 @@ def test_who_has_a_token_is_let_in_and_who_has_none_is_told_so(output: Run) -> N
     assert refused.endswith("this broker wants a token, and the client came with nothing")
 
 
-def test_every_name_in_the_table_of_what_else_there_is_can_be_used() -> None:
-    table = TEXT.split("| to | there is |")[1].split("\n\n")[0]
+def test_every_name_in_the_table_of_features_can_be_used() -> None:
+    table = TEXT.split("| to | use |")[1].split("\n\n")[0]
     calls = (pulsar.Client, pulsar.Client.subscribe, pulsar.Client.create_producer, pulsar.Producer.send)
     known = {*dir(pulsar.Consumer), *(name for call in calls for name in signature(call).parameters)}
     named = set(re.findall(r"`(\w+)`", table))
@@ -197,7 +197,7 @@ def test_the_first_one_liner_ends_with_the_demo_and_the_demo_runs() -> None:
 
 
 def test_the_second_one_liner_runs_the_tests() -> None:
-    assert SHELL[1].endswith(".venv/bin/python -m pytest\n")
+    assert SHELL[1].endswith(".venv/bin/python -m pytest -n auto\n")
     assert [block.count("\n") for block in SHELL[:2]] == [1, 1]
 
 

@@ -1,7 +1,7 @@
-"""A broker on a loop that is there already: everything of one broker but the thread.
+"""A broker on a loop that exists already: everything of one broker but the thread.
 
-It is for programs that have a loop of their own, such as a simulation; everybody else wants `EmbeddedBroker`. All of
-its methods belong to the loop.
+It is for programs with a loop of their own, such as a simulation; others use `EmbeddedBroker`. All of its methods are
+called on the loop.
 """
 
 import ssl
@@ -11,14 +11,13 @@ from functools import partial
 from pulsar_actors.broker.faults import Faults
 from pulsar_actors.broker.log import LOG
 from pulsar_actors.broker.model.cluster import Cluster
-from pulsar_actors.broker.model.links import Address
+from pulsar_actors.broker.model.interfaces import Address
 from pulsar_actors.broker.options import BrokerOptions
 from pulsar_actors.broker.session.directory import Directory, Node
-from pulsar_actors.broker.session.doors import Doors
 from pulsar_actors.broker.session.handlers import HANDLERS
-from pulsar_actors.broker.session.surroundings import Surroundings
-from pulsar_actors.broker.session.web_door import WebDoor
-from pulsar_actors.runtime.loop import Listener, Loop, Owner, Transport
+from pulsar_actors.broker.session.listeners import SessionListeners, WebListeners
+from pulsar_actors.broker.session.session import SessionContext
+from pulsar_actors.runtime.loop import Listener, Loop, Transport, TransportOwner
 from pulsar_actors.wire.topic_name import TopicName
 
 __all__ = ["Broker"]
@@ -27,8 +26,8 @@ __all__ = ["Broker"]
 class Broker:
     """A cluster, the brokers that serve it, and their ports.
 
-    `cluster` is what it knows: topics, subscriptions, cursors. `faults` is what it shall do wrong. `nodes` are the
-    brokers that clients see: one after `listen`, and one more with each `add_listener`.
+    `cluster` has the topics, subscriptions and cursors, `faults` the scripted faults. `nodes` are the brokers that
+    clients see: one after `listen`, and one more with each `add_listener`.
     """
 
     def __init__(self, loop: Loop, options: BrokerOptions | None = None, context: ssl.SSLContext | None = None) -> None:
@@ -38,7 +37,7 @@ class Broker:
         self.cluster = Cluster(loop, self._options.settings)
         self.directory = Directory(self.cluster)
         self.faults = Faults(self._release_stalls)
-        here = Surroundings(
+        session_context = SessionContext(
             loop=loop,
             cluster=self.cluster,
             directory=self.directory,
@@ -50,8 +49,8 @@ class Broker:
             keepalive=self._options.keepalive_seconds,
             broker_entry_metadata=self._options.broker_entry_metadata,
         )
-        self._doors = Doors(here, self.faults)
-        self._web = WebDoor(here)
+        self._sessions = SessionListeners(session_context, self.faults)
+        self._web = WebListeners(session_context)
         self._listeners: list[Listener] = []
 
     @property
@@ -61,22 +60,22 @@ class Broker:
 
     @property
     def connections(self) -> list[int]:
-        """The numbers of the clients' connections that there are; they count from 1 as connections come."""
-        return [session.number for session in self._doors]
+        """The numbers of the open connections of clients; they count from 1 in the order of arrival."""
+        return [session.number for session in self._sessions]
 
     def listen(self) -> Node:
-        """Open the ports of the first broker; OSError says which one cannot be had."""
+        """Open the ports of the first broker; OSError names a port that is taken."""
         options = self._options
         return self._open(options.port, options.web_port, options.tls_port, options.web_tls_port)
 
     def add_listener(self) -> Node:
-        """Add a broker to the cluster, on free ports. It serves what it is given, and what nobody was given."""
+        """Add a broker, on free ports. It serves the topics assigned to it, and those assigned to none."""
         return self._open(0, 0, 0, 0)
 
     def assign(self, topic: str, node: Node) -> None:
-        """Give a topic, with its partitions and all whose names begin like it, to one of the brokers.
+        """Assign a topic, its partitions and all topics whose names begin like it, to one of the brokers.
 
-        Whoever is connected to it is sent there.
+        Clients that are connected to them are sent there.
         """
         prefix = str(TopicName.parse(topic))
         self.cluster.assign(prefix, node.name)
@@ -86,40 +85,40 @@ class Broker:
                     loaded.unload(node.address)
 
     def advertise(self, listener: str, address: Address) -> None:
-        """Name another way to the first broker."""
+        """Advertise another address of the first broker, under the name of a listener."""
         self.nodes[0].advertised[listener] = address
 
     def migrate(self, topic: str, service_url: str, service_url_tls: str = "") -> None:
-        """Send a topic, with its partitions and all whose names begin like it, to another cluster for good.
+        """Move a topic, its partitions and all topics whose names begin like it, to another cluster for good.
 
-        Producers go at once, consumers when they have acknowledged what is left here.
+        Producers go at once, consumers when they have acknowledged all that is left here.
         """
         self.cluster.migrations.begin(str(TopicName.parse(topic)), service_url, service_url_tls)
 
     def cut_connections(self) -> None:
-        """End every connection of a client, as a network that fails does."""
-        self._doors.close("cut")
+        """End every connection of a client, as a network failure does."""
+        self._sessions.close("cut")
 
     def close(self) -> None:
-        """End everything."""
+        """End every connection, and close every port."""
         for listener in self._listeners:
             listener.close()
         self._listeners.clear()
-        self._doors.close("the broker stops")
+        self._sessions.close("the broker stops")
         self._web.close()
 
     def _open(self, port: int, web_port: int, tls_port: int, web_tls_port: int) -> Node:
         node = Node(f"{self._options.settings.cluster_name}-{len(self.nodes)}")
-        doors, web, context = self._doors, self._web, self._context
-        node.service_url = self._listen("pulsar", port, partial(doors.let_in, node, None))
-        node.web_url = self._listen("http", web_port, partial(web.let_in, node, None))
+        sessions, web, context = self._sessions, self._web, self._context
+        node.service_url = self._listen("pulsar", port, partial(sessions.accept, node, None))
+        node.web_url = self._listen("http", web_port, partial(web.accept, node, None))
         if context is not None:
-            node.service_url_tls = self._listen("pulsar+ssl", tls_port, partial(doors.let_in, node, context))
-            node.web_url_tls = self._listen("https", web_tls_port, partial(web.let_in, node, context))
+            node.service_url_tls = self._listen("pulsar+ssl", tls_port, partial(sessions.accept, node, context))
+            node.web_url_tls = self._listen("https", web_tls_port, partial(web.accept, node, context))
         self.directory.add(node)
         return node
 
-    def _listen(self, scheme: str, port: int, accept: Callable[[Transport, str], Owner]) -> str:
+    def _listen(self, scheme: str, port: int, accept: Callable[[Transport, str], TransportOwner]) -> str:
         host = self._options.host
         try:
             listener = self._loop.listen(host, port, accept)
@@ -133,9 +132,9 @@ class Broker:
         return url
 
     def _release_stalls(self) -> None:
-        """Do it on the loop, whoever asks."""
+        """Release them on the loop; faults are used from any thread."""
         self._loop.post(self._release, None)
 
     def _release(self, _: None) -> None:
-        for session in self._doors:
+        for session in self._sessions:
             session.release()

@@ -1,14 +1,13 @@
-"""A Pulsar broker inside your program: for demonstrations, and for tests of what talks to Pulsar.
+"""A Pulsar broker inside your program, for demonstrations and for tests of programs that use Pulsar.
 
     with EmbeddedBroker() as broker:
         client = Client(broker.service_url)
         ...
 
-It keeps everything in memory, listens on free ports of the loopback address unless told otherwise, and forgets all when
-it stops. It runs on a loop and a thread of its own, never on a client's. Any Pulsar client can talk to it.
+It keeps everything in memory and forgets it when it stops. Without other options it listens on free ports of the
+loopback address. It runs on a loop and a thread of its own, never on a client's. Any Pulsar client can talk to it.
 
-`broker.faults` makes it do things wrong (see `broker/faults.py`). `broker.call` looks into it, or changes it, from
-another thread:
+`broker.faults` scripts faults (see `broker/faults.py`). `broker.call` reads or changes the broker from another thread:
 
     backlog = broker.call(lambda inside: inside.cluster.find_topic(name).subscriptions["s"].backlog())
 """
@@ -21,16 +20,17 @@ from typing import TypeVar
 
 from pulsar_actors.broker.broker import Broker
 from pulsar_actors.broker.faults import Faults
-from pulsar_actors.broker.model.links import Address
+from pulsar_actors.broker.model.interfaces import Address
 from pulsar_actors.broker.model.settings import Settings
 from pulsar_actors.broker.options import BrokerOptions
 from pulsar_actors.broker.session.directory import Node
 from pulsar_actors.broker.tokens import Tokens
 from pulsar_actors.exceptions import AlreadyClosed, InvalidArgument
 from pulsar_actors.runtime.thread_loop import ThreadLoop
-from pulsar_actors.runtime.tls_contexts import server_context
+from pulsar_actors.runtime.tls import server_context
 
 __all__ = ["EmbeddedBroker"]
+
 
 T = TypeVar("T")
 
@@ -39,9 +39,9 @@ _CALL_SECONDS = 30.0
 
 
 class EmbeddedBroker:
-    """One broker, from `start` to `stop`, or as long as its `with` block."""
+    """One broker, from `start` to `stop`, or for its `with` block."""
 
-    def __init__(  # noqa: PLR0913 - each is an option that a user may want to name
+    def __init__(  # noqa: PLR0913 - each is an option of the broker
         self,
         host: str = "127.0.0.1",
         port: int = 0,
@@ -58,7 +58,7 @@ class EmbeddedBroker:
         broker_entry_metadata: bool = False,
         keepalive_seconds: float = 30.0,
     ) -> None:
-        """Nothing happens yet.
+        """Set the options; `start` or the `with` block starts the broker.
 
         :param host: the address to listen on.
         :param port: for the binary protocol; 0 takes a free one.
@@ -67,16 +67,17 @@ class EmbeddedBroker:
         :param private_key_file: in PEM.
         :param tls_port: for the binary protocol over TLS; 0 takes a free one.
         :param web_tls_port: for HTTPS; 0 takes a free one.
-        :param trust_certs_file: in PEM, certificates of authorities: with these, clients are let in that show a
-            certificate signed by one of them, as whom it names.
-        :param tokens: with these, clients with a token of theirs are let in.
-        :param passwords: with these, clients are let in that come with a name and its password. If none of the three is
-            given everybody is let in; if several are, whoever has one of them.
+        :param trust_certs_file: in PEM, certificates of authorities. Clients with a certificate signed by one of them
+            may connect, under the name in it.
+        :param tokens: clients with a token of these may connect.
+        :param passwords: clients with a name and its password may connect. Without tokens, passwords and trusted
+            certificates everybody may connect; with several of them, one is enough.
         :param settings: limits and defaults, as in a broker's configuration file: `Settings(deduplication=True)` stores
             only once what a producer sends twice.
         :param broker_entry_metadata: whether clients that can read it get the broker's own time and index with each
             entry.
-        :param keepalive_seconds: how long a client may be silent before it gets a PING, and then until it is given up.
+        :param keepalive_seconds: after how many silent seconds a client gets a PING. The connection ends after as many
+            without an answer.
         """
         self._options = BrokerOptions(
             host=host,
@@ -97,7 +98,7 @@ class EmbeddedBroker:
         self._broker: Broker | None = None
 
     def start(self) -> None:
-        """Listen; OSError says which port cannot be had."""
+        """Start the thread and listen; OSError names a port that is taken."""
         if self._loop is not None:
             raise InvalidArgument("this broker has been started before; make another one")
         context = _context(self._options)
@@ -111,7 +112,7 @@ class EmbeddedBroker:
             raise
 
     def stop(self) -> None:
-        """End every connection, close every port and end the thread. Doing it again does nothing."""
+        """End every connection, close every port and end the thread. A second call does nothing."""
         loop, broker, self._broker = self._loop, self._broker, None
         if loop is not None and broker is not None:
             loop.post(lambda _: broker.close(), None)
@@ -128,56 +129,56 @@ class EmbeddedBroker:
 
     @property
     def service_url(self) -> str:
-        """For clients: `pulsar://…`."""
+        """The URL for clients: `pulsar://…`."""
         return self._first().service_url
 
     @property
     def service_url_tls(self) -> str:
-        """For clients that encrypt: `pulsar+ssl://…`; empty without a certificate."""
+        """The URL for clients over TLS: `pulsar+ssl://…`; empty without a certificate."""
         return self._first().service_url_tls
 
     @property
     def web_url(self) -> str:
-        """For HTTP lookups and the admin calls: `http://…`."""
+        """The URL for HTTP lookups and the admin calls: `http://…`."""
         return self._first().web_url
 
     @property
     def web_url_tls(self) -> str:
-        """The same, encrypted: `https://…`; empty without a certificate."""
+        """The same over TLS: `https://…`; empty without a certificate."""
         return self._first().web_url_tls
 
     @property
     def faults(self) -> Faults:
-        """What it shall do wrong. May be used from any thread."""
+        """The scripted faults. May be used from any thread."""
         return self._running().faults
 
     def add_listener(self) -> Node:
         """Add a second address, as if the cluster had one more broker: lookups redirect between the two.
 
-        It serves the topics that it is given with `assign`, and those that nobody was given.
+        It serves the topics that are assigned to it, and those that are assigned to none.
         """
         return self.call(lambda inside: inside.add_listener())
 
     def assign(self, topic: str, node: Node) -> None:
-        """Give a topic to the broker behind an address; whoever is connected to it is sent there."""
+        """Assign a topic to the broker behind an address; connected clients are sent there."""
         self.call(lambda inside: inside.assign(topic, node))
 
     def advertise(self, listener: str, service_url: str, service_url_tls: str = "") -> None:
-        """Name another way to the broker, for clients that ask for it (`listener_name`): lookups tell its address."""
+        """Advertise another address of the broker to clients that name this listener (`listener_name`)."""
         self.call(lambda inside: inside.advertise(listener, Address(service_url, service_url_tls)))
 
     def migrate(self, topic: str, service_url: str, service_url_tls: str = "") -> None:
-        """Send a topic to another cluster for good: producers at once, consumers when nothing is left for them."""
+        """Move a topic to another cluster for good: producers at once, consumers when their backlog is empty."""
         self.call(lambda inside: inside.migrate(topic, service_url, service_url_tls))
 
     def cut_connections(self) -> None:
-        """End every connection of a client, as a network that fails does. The ports stay open."""
+        """End every connection of a client, as a network failure does. The ports stay open."""
         self.call(lambda inside: inside.cut_connections())
 
     def call(self, function: Callable[[Broker], T]) -> T:
-        """Call a function with the broker on the broker's loop, and give its result, or raise what it raises.
+        """Call a function with the broker on the broker's loop; returns its result, or raises its error.
 
-        What it is given belongs to that loop: take numbers and texts out of it, no live objects.
+        Objects of the broker belong to that loop: return numbers and texts, no live objects.
         """
         broker, loop = self._running(), self._loop
         assert loop is not None  # noqa: S101 - a running broker has one
@@ -209,5 +210,5 @@ def _context(options: BrokerOptions) -> ssl.SSLContext | None:
     trusted = options.trust_certs_file
     context = server_context(options.certificate_file, options.private_key_file, trust_certs_file=trusted)
     if trusted is not None:
-        context.verify_mode = ssl.CERT_OPTIONAL  # who shows none may have a token
+        context.verify_mode = ssl.CERT_OPTIONAL  # a client without one may have a token
     return context

@@ -1,20 +1,19 @@
-"""Scripted faults: what the broker does wrong, when told to.
+"""Scripted faults: rules by which the broker misbehaves, for tests.
 
     broker.faults.on(CommandSend, nth=3).drop()                      # the third message is lost
-    broker.faults.on(CommandSendReceipt).close_connection()          # it is stored, and sent again: nobody heard of it
+    broker.faults.on(CommandSendReceipt).close_connection()          # stored, but the client never gets the receipt
     broker.faults.on(CommandLookupTopic, times=None).refuse(ServerError.ServiceNotReady, "busy")
     broker.faults.on_accept(times=2).hang_up()                       # two connections end as they begin
     fault = broker.faults.on(CommandPing).stall(); ...; fault.wait(); ...; fault.release()
 
-A fault names a command by its class, so it says by itself in which direction it looks: CommandSend is the client's and
-CommandSendReceipt the broker's. The few that both sides send (closes, PING, PONG) are the client's unless `sent_by`
-says otherwise. Commands are counted over all connections from the moment the fault is set, and only those for which
-`when` holds; the `nth` of them and those after it, `times` in all, meet the fault. A command meets one fault at most,
-that which was set first, and those set later do not count it. `control` gives a function every command, before all
-faults.
+A fault is for one class of commands, which also gives the direction: CommandSend is the client's and CommandSendReceipt
+the broker's. The few commands that both sides send (closes, PING, PONG) are the client's, unless `sent_by` is given.
+Commands are counted over all connections from the moment the fault is set, and only those for which `when` is true; the
+`nth` of them and those after it, `times` in all, meet the fault. A command meets one fault at most, the one that was
+set first, and later ones do not count it. A `control` function sees every command before all faults.
 
 Everything here may be called from any thread. Predicates and control functions run on the broker's loop and must not
-wait. `Fault.wait` is for tests: it ends when the fault has happened, so that no test need sleep.
+wait. `Fault.wait` lets a test wait for the fault instead of sleeping.
 """
 
 import threading
@@ -23,32 +22,30 @@ from typing import Final, get_args
 
 from google.protobuf.message import Message
 
-from pulsar_actors.broker.session.answers import Error, is_refusable
-from pulsar_actors.broker.session.fault_actions import (
+from pulsar_actors.broker.fault_rules import (
+    AcceptRule,
     Action,
     Answer,
     CloseConnection,
-    Delay,
-    Drop,
-    Duplicate,
-    Refuse,
-    Reorder,
-    Seen,
-    Side,
-    Stall,
-)
-from pulsar_actors.broker.session.fault_rules import (
-    AcceptRule,
     CommandRule,
     Control,
     ControlRule,
-    Count,
+    Delay,
+    Drop,
+    Duplicate,
     Fault,
+    InterceptedCommand,
+    Occurrences,
     Predicate,
+    Reception,
+    Refuse,
+    Reorder,
+    Side,
+    Stall,
 )
-from pulsar_actors.broker.session.reception import Reception
+from pulsar_actors.broker.session.answers import ServerErrorCode, is_refusable
 from pulsar_actors.exceptions import InvalidArgument
-from pulsar_actors.wire.excerpt import excerpt
+from pulsar_actors.wire.errors import excerpt
 from pulsar_actors.wire.PulsarApi_pb2 import (
     BaseCommand,
     CommandActiveConsumerChange,
@@ -69,6 +66,7 @@ from pulsar_actors.wire.PulsarApi_pb2 import (
 
 __all__ = ["AcceptTrigger", "Faults", "Trigger"]
 
+
 _BROKERS: Final = frozenset(
     {
         CommandActiveConsumerChange,
@@ -86,13 +84,13 @@ _BROKERS: Final = frozenset(
         CommandWatchTopicUpdate,
     }
 )
-"""What only brokers send, beside everything that is called a response."""
+"""The commands that only brokers send, beside all with `Response` in their name."""
 
 _COMMANDS: Final = frozenset(field.message_type for field in BaseCommand.DESCRIPTOR.fields if field.message_type)
 
 
 class Faults:
-    """The faults of one broker. `active` says whether commands need be looked at at all."""
+    """The faults of one broker. `active` is true while any fault of commands is set."""
 
     def __init__(self, release: Callable[[], None]) -> None:
         self._release = release
@@ -111,21 +109,21 @@ class Faults:
         when: Predicate | None = None,
         sent_by: Side | None = None,
     ) -> "Trigger":
-        """Say when something goes wrong; what it is, a method of the result says."""
+        """Choose commands; a method of the result sets the fault."""
         if not _is_command(kind):
             raise InvalidArgument(f"a fault is set on the class of a command, such as CommandSend, not {excerpt(kind)}")
         if sent_by not in {None, *Side}:
             raise InvalidArgument(f"sent_by is Side.CLIENT or Side.BROKER, not {excerpt(sent_by)}")
         if when is not None:
             _check_function("a predicate", when)
-        return Trigger(self, (kind, sent_by or _sender(kind), Count(nth, times), when))
+        return Trigger(self, (kind, sent_by or _sender(kind), Occurrences(nth, times), when))
 
     def on_accept(self, *, nth: int = 1, times: int | None = 1) -> "AcceptTrigger":
-        """Say to which connections something happens; what it is, a method of the result says."""
-        return AcceptTrigger(self, Count(nth, times))
+        """Choose connections; a method of the result sets the fault."""
+        return AcceptTrigger(self, Occurrences(nth, times))
 
     def control(self, function: Control) -> Fault:
-        """Give a function every command first: it returns what shall happen to it, or None to let it pass."""
+        """Let a function see every command first: it returns an action, or None to let the command pass."""
         _check_function("a control function", function)
         rule = ControlRule(self._remove, self._release, function)
         with self._lock:
@@ -134,14 +132,14 @@ class Faults:
         return rule
 
     def clear(self) -> None:
-        """Remove every fault, and let everything go on that stalled."""
+        """Remove every fault, and release everything that is stalled."""
         with self._lock:
             self._rules, self._controls, self._receptions = (), (), ()
             self.active = False
         self._release()
 
-    def judge(self, seen: Seen) -> Action | None:
-        """Say what happens to a command; None lets it pass. The broker asks, on its loop."""
+    def judge(self, seen: InterceptedCommand) -> Action | None:
+        """Give the action for a command; None lets it pass. Called on the broker's loop."""
         for control in self._controls:
             action = control.function(seen)
             if action is not None:
@@ -154,23 +152,23 @@ class Faults:
         return None
 
     def receive(self) -> Reception | None:
-        """Say what happens to a connection that has just come; None means nothing. The broker asks, on its loop."""
+        """Give the fault of a new connection; None is no fault. Called on the broker's loop."""
         for rule in self._receptions:
-            if rule.which.meets():
+            if rule.which.matches_next():
                 rule.note()
                 return rule.reception
         return None
 
-    def add(self, what: tuple[type[Message], Side, Count, Predicate | None], action: Action) -> Fault:
-        """Set a fault of commands; `Trigger` does that."""
+    def add(self, what: tuple[type[Message], Side, Occurrences, Predicate | None], action: Action) -> Fault:
+        """Set a fault of commands, for `Trigger`."""
         rule = CommandRule(self._remove, self._release, what, action)
         with self._lock:
             self._rules = (*self._rules, rule)
             self.active = True
         return rule
 
-    def add_reception(self, which: Count, reception: Reception) -> Fault:
-        """Set a fault of connections; `AcceptTrigger` does that."""
+    def add_reception(self, which: Occurrences, reception: Reception) -> Fault:
+        """Set a fault of connections, for `AcceptTrigger`."""
         rule = AcceptRule(self._remove, self._release, which, reception)
         with self._lock:
             self._receptions = (*self._receptions, rule)
@@ -185,24 +183,24 @@ class Faults:
 
 
 class Trigger:
-    """When a fault happens; each method says what happens then, and sets it."""
+    """The commands that a fault is for; each method sets it, with an action."""
 
-    def __init__(self, faults: Faults, what: tuple[type[Message], Side, Count, Predicate | None]) -> None:
+    def __init__(self, faults: Faults, what: tuple[type[Message], Side, Occurrences, Predicate | None]) -> None:
         self._faults = faults
         self._what = what
 
     def drop(self) -> Fault:
-        """Lose it."""
+        """Lose the command."""
         return self.do(Drop())
 
     def delay(self, seconds: float) -> Fault:
-        """Let it go on so many seconds later; what is behind it does not wait. To hold those as well, stall."""
+        """Delay the command by so many seconds; those behind it do not wait. `stall` holds those as well."""
         if not seconds >= 0:
             raise InvalidArgument(f"a delay is a number of seconds from 0 on, not {excerpt(seconds)}")
         return self.do(Delay(seconds))
 
     def duplicate(self) -> Fault:
-        """Let it come twice."""
+        """Let the command come twice."""
         return self.do(Duplicate())
 
     def reorder(self) -> Fault:
@@ -210,29 +208,29 @@ class Trigger:
         return self.do(Reorder())
 
     def close_connection(self) -> Fault:
-        """Lose it and end the connection."""
+        """Lose the command and end the connection."""
         return self.do(CloseConnection())
 
     def answer(self, *commands: Message) -> Fault:
-        """Lose it, and send the client these instead; ids that they leave unset are those of the lost command."""
+        """Lose the command, and send the client these; ids that they leave unset are those of the command."""
         for command in commands:
             if not _is_command(type(command)):
                 raise InvalidArgument(f"an answer is a command, such as CommandSuccess(), not {excerpt(command)}")
         return self.do(Answer(commands))
 
-    def refuse(self, error: Error, text: str) -> Fault:
-        """Lose it, and send the client the error instead, in the form that this command's refusals have."""
+    def refuse(self, error: ServerErrorCode, text: str) -> Fault:
+        """Lose the command, and send the client the error, in the form that refusals of this command have."""
         kind = self._what[0]
         if not is_refusable(kind):
             raise InvalidArgument(f"{kind.__name__} cannot be refused, for nobody waits for an answer to it")
         return self.do(Refuse(error, text))
 
     def stall(self) -> Fault:
-        """Hold it back, and everything behind it in its direction, until `Fault.release`."""
+        """Hold the command and everything behind it in its direction, until `Fault.release`."""
         return self.do(Stall())
 
     def do(self, action: Action) -> Fault:
-        """Set it, with the action as a value."""
+        """Set the fault with an action as a value."""
         if type(action) not in get_args(Action):
             actions = ", ".join(each.__name__ for each in get_args(Action))
             raise TypeError(f"an action is one of {actions}, not {type(action).__name__}")
@@ -240,22 +238,22 @@ class Trigger:
 
 
 class AcceptTrigger:
-    """Which connections a fault meets; each method says what happens to them, and sets it."""
+    """The connections that a fault is for; each method sets it, with an action."""
 
-    def __init__(self, faults: Faults, which: Count) -> None:
+    def __init__(self, faults: Faults, which: Occurrences) -> None:
         self._faults = faults
         self._which = which
 
     def hang_up(self) -> Fault:
-        """End it as it begins."""
+        """End the connection as it begins."""
         return self._faults.add_reception(self._which, Reception(hang_up=True))
 
     def say_nothing(self) -> Fault:
-        """Keep it open and never answer."""
+        """Keep the connection open and never answer."""
         return self._faults.add_reception(self._which, Reception(silent=True))
 
     def cut_after(self, *, received: int | None = None, sent: int | None = None) -> Fault:
-        """End it when so many bytes have come from the client, or have gone to it: in mid-frame, if that is there."""
+        """End the connection after so many bytes from the client or to it, even in the middle of a frame."""
         if received is None and sent is None:
             raise InvalidArgument("a connection is cut after received or sent, a number of bytes, and neither is given")
         for size in (received, sent):
@@ -269,13 +267,13 @@ def _is_command(kind: object) -> bool:
 
 
 def _check_function(what: str, given: object) -> None:
-    """Refuse what cannot be called: the broker would find out on its loop, where nobody sees it."""
+    """Refuse what cannot be called: on the broker's loop nobody would see the error."""
     if not callable(given):
         raise TypeError(f"{what} is a function, not {type(given).__name__}")
 
 
 def _sender(kind: type[Message]) -> Side:
-    """Tell who sends it; of what both send, the client's is meant."""
+    """Give the side that sends a command; the client for commands of both sides."""
     name = kind.DESCRIPTOR.name
     is_answer = name.endswith("Response") and kind is not CommandAuthResponse
     return Side.BROKER if is_answer or kind in _BROKERS else Side.CLIENT

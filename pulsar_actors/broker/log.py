@@ -1,10 +1,10 @@
-"""The broker's log: what a test that wonders about its broker turns on.
+"""The broker's log, for tests that wonder what the broker did.
 
     logging.getLogger("pulsar_actors.broker").setLevel(logging.INFO)
 
-At INFO stand the ports, each connection when it is accepted and when it ends, with the reason, and every command or
-HTTP call that is refused; at ERROR the broker's own bugs, and nothing else. The name is a child of the client's: lines
-of the two can be told apart, and the broker's do not go where a client's `logger=` sends that client's.
+At INFO it has the ports, each connection when it is accepted and when it ends, with the reason, and every command or
+HTTP call that is refused; at ERROR the broker's own bugs, and nothing else. The logger is not that of the client, and a
+client's `logger=` does not get the broker's lines.
 """
 
 from pulsar_actors.runtime.log import Log

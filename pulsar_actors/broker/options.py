@@ -1,4 +1,4 @@
-"""How a broker is set up. `EmbeddedBroker` takes these as arguments, one by one, and explains them."""
+"""The options of a broker. `EmbeddedBroker` takes them as arguments, and explains them."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -6,16 +6,17 @@ from dataclasses import dataclass, field
 from pulsar_actors.broker.model.settings import Settings
 from pulsar_actors.broker.tokens import Tokens
 from pulsar_actors.exceptions import InvalidArgument
-from pulsar_actors.wire.excerpt import excerpt
+from pulsar_actors.wire.errors import excerpt
 
 __all__ = ["BrokerOptions"]
+
 
 _LAST_PORT = 65_535
 
 
 @dataclass(frozen=True, slots=True)
 class BrokerOptions:
-    """Checked when it is made."""
+    """The options, checked on creation."""
 
     host: str = "127.0.0.1"
     port: int = 0
@@ -32,7 +33,7 @@ class BrokerOptions:
     keepalive_seconds: float = 30.0
 
     def __post_init__(self) -> None:
-        if not self.host:  # which a socket takes for every address there is
+        if not self.host:  # a socket takes an empty one for every address
             raise InvalidArgument(f"host is the address to listen on, such as 127.0.0.1, not {excerpt(self.host)}")
         for name in ("port", "web_port", "tls_port", "web_tls_port"):
             port = getattr(self, name)

@@ -1,8 +1,8 @@
-"""Tokens: who may connect, and for how long.
+"""JSON Web Tokens that let clients connect, for a while or for good.
 
-A token is a JSON Web Token signed with HS256: three parts in base64url, joined by dots. The first says how it is
-signed, the second whose it is (`sub`) and until when (`exp`, in seconds since 1970), the third is the signature of both
-under a secret that issuer and broker share. Pulsar takes more kinds of signatures; this one needs no library.
+A token is signed with HS256: three parts in base64url, joined by dots. The first names the signature, the second the
+subject (`sub`) and the end (`exp`, in seconds since 1970), the third is the signature of both under a secret that
+issuer and broker share. Pulsar takes more kinds of signatures; this one needs no library.
 
     tokens = Tokens(b"a secret of thirty-two bytes or more")
     with EmbeddedBroker(tokens=tokens) as broker:
@@ -19,26 +19,27 @@ from hashlib import sha256
 from typing import Any, NamedTuple, cast
 
 from pulsar_actors.exceptions import InvalidArgument, PulsarException
-from pulsar_actors.wire.excerpt import excerpt
+from pulsar_actors.wire.errors import excerpt
 
 __all__ = ["Identity", "TokenRefused", "Tokens"]
+
 
 _PARTS = 3
 
 
 class TokenRefused(PulsarException):
-    """A token that opens nothing: the text says why, and does not repeat it."""
+    """The token is not good: the text says why, and does not repeat the token."""
 
 
 class Identity(NamedTuple):
-    """Whose a token is, and when it ends in milliseconds since 1970; None: never."""
+    """The subject of the credentials, and their end in milliseconds since 1970; None: never."""
 
     subject: str
     expires_at_ms: int | None
 
 
 class Tokens:
-    """Issues and checks the tokens of one secret. Its `repr` does not show it."""
+    """Issues and checks the tokens of one secret, which its `repr` does not show."""
 
     __slots__ = ("_secret",)
 
@@ -48,7 +49,7 @@ class Tokens:
         self._secret = secret
 
     def issue(self, subject: str, *, lifetime_seconds: float | None = None) -> str:
-        """Make a token for somebody, which ends after so many seconds or never."""
+        """Issue a token for a subject, which ends after so many seconds or never."""
         claims: dict[str, Any] = {"sub": subject}
         if lifetime_seconds is not None:
             claims["exp"] = time.time() + lifetime_seconds
@@ -56,7 +57,7 @@ class Tokens:
         return f"{signed}.{_encode(self._sign(signed))}"
 
     def check(self, token: str, now_ms: int) -> Identity:
-        """Say whose it is; TokenRefused says what is wrong with it."""
+        """Give the identity of a token; TokenRefused says what is wrong with it."""
         signed, _, signature = token.rpartition(".")
         if token.count(".") != _PARTS - 1:
             raise TokenRefused(f"a token has {_PARTS} parts, joined by dots, and this one {token.count('.') + 1}")

@@ -1,1 +1,1 @@
-"""The commands behind `python -m pulsar_actors`."""
+"""The commands of `python -m pulsar_actors`."""

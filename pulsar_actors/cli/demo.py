@@ -1,43 +1,38 @@
-"""`demo`: send and receive, cut the client's connections half-way, and see that nothing is lost; then, Spark.
+"""`demo`: send and receive, cut the client's connections half-way, and verify that nothing is lost; then use Spark.
 
-The broker is the embedded one, in a process of its own, or one of the user's. Every figure that is printed was measured
-in this run; what was not measured is not mentioned.
+The broker is the embedded one in a process of its own, or one of the user's. Every figure that is printed was measured
+in this run.
 """
 
 import secrets
+import shutil
 import sys
 from argparse import ArgumentParser, Namespace
-from typing import Final
+from typing import Final, TextIO
 
-from pulsar_actors.cli.broker_process import BrokerProcess
-from pulsar_actors.cli.command import Command
-from pulsar_actors.cli.cuttable import CuttableEngine
+from pulsar_actors.cli.broker import BrokerProcess
+from pulsar_actors.cli.command import INTERRUPTED, Command, integer_argument
+from pulsar_actors.cli.demo_traffic import MIN_SIZE, CuttableEngine, Traffic
 from pulsar_actors.cli.pipeline import show_pipeline
-from pulsar_actors.cli.progress import Progress
-from pulsar_actors.cli.traffic import Traffic
-from pulsar_actors.cli.verification import SMALLEST
-from pulsar_actors.cli.whole_number import whole_number
 from pulsar_actors.client.client import Client
 from pulsar_actors.client.client_options import ClientOptions
 from pulsar_actors.exceptions import PulsarException, Timeout
 
 MESSAGES: Final = 150_000
 SIZE: Final = 100
-INTERRUPTED: Final = 130
-"""The status that a shell gives to a program which Ctrl-C has ended."""
 
-_LARGEST = 1024 * 1024
+_MAX_SIZE = 1024 * 1024
 _REDRAW = 0.1
-_OPERATION = 10.0
+_OPERATION_TIMEOUT = 10.0
 
 
 def run(arguments: Namespace) -> int:
-    """Show it, and give 0 if all went well, 1 if something was wrong."""
+    """Run the demo; the exit status is 0 if all went well, and 1 if something was wrong."""
     try:
         if arguments.service_url:
-            return _show_all(arguments, "your broker", arguments.service_url)
+            return _run_on(arguments, "your broker", arguments.service_url)
         with BrokerProcess() as broker:
-            return _show_all(arguments, "a broker in memory, in a process of its own,", broker.service_url)
+            return _run_on(arguments, "a broker in memory, in a process of its own,", broker.service_url)
     except KeyboardInterrupt:
         print("stopped")
         return INTERRUPTED
@@ -46,21 +41,21 @@ def run(arguments: Namespace) -> int:
         return 1
 
 
-def _show_all(arguments: Namespace, whose: str, service_url: str) -> int:
+def _run_on(arguments: Namespace, whose: str, service_url: str) -> int:
     topic = f"demo-{secrets.token_hex(4)}"
-    status = _show(arguments, whose, service_url, topic)
+    status = _send_and_receive(arguments, whose, service_url, topic)
     return status if status or arguments.no_spark else show_pipeline(service_url, f"{topic}-rows")
 
 
-def _show(arguments: Namespace, whose: str, service_url: str, topic: str) -> int:
+def _send_and_receive(arguments: Namespace, whose: str, service_url: str, topic: str) -> int:
     print(f"{arguments.messages:,} messages of {arguments.size:,} bytes through {whose} at {service_url}", flush=True)
     engine = CuttableEngine()
-    with Client.on(engine, ClientOptions(service_url, operation_timeout_seconds=_OPERATION)) as client:
+    with Client.on(engine, ClientOptions(service_url, operation_timeout_seconds=_OPERATION_TIMEOUT)) as client:
         traffic = Traffic(client, engine, topic, arguments.messages, arguments.size)
         try:
             _watch(traffic)
         finally:
-            _leave(traffic)
+            _clean_up(traffic)
     print("\n".join(summary(traffic)))
     if traffic.fault is not None:
         print(f"failed: {traffic.fault}", file=sys.stderr)
@@ -68,48 +63,50 @@ def _show(arguments: Namespace, whose: str, service_url: str, topic: str) -> int
 
 
 def _watch(traffic: Traffic) -> None:
-    """Draw how it goes, until it is over."""
+    """Show the progress until all is received, or something is wrong."""
     progress = Progress(sys.stdout, traffic.count)
-    is_over = is_cut = False
+    is_finished = is_cut = False
     traffic.start()
     try:
-        while not is_over:
-            is_over = traffic.finished.wait(_REDRAW)
+        while not is_finished:
+            is_finished = traffic.finished.wait(_REDRAW)
             if traffic.connections_cut and not is_cut:
                 is_cut = True
-                progress.say(_the_cut(traffic))
-            progress.show(traffic.verification.due, _live(traffic))
+                progress.print_line(_cut_line(traffic))
+            progress.show(traffic.verification.due, _progress_text(traffic))
     finally:
         progress.end()
 
 
-def _leave(traffic: Traffic) -> None:
-    """Leave nothing behind on a broker that goes on."""
+def _clean_up(traffic: Traffic) -> None:
+    """Delete the subscription, as the broker may be the user's."""
     try:
-        if not traffic.stop(_OPERATION):
+        if not traffic.stop(_OPERATION_TIMEOUT):
             raise Timeout("the broker does not answer")
         traffic.consumer.unsubscribe()
     except PulsarException as fault:
         print(f"the subscription to {traffic.consumer.topic()} could not be deleted: {fault}", file=sys.stderr)
 
 
-def _live(traffic: Traffic) -> str:
-    out, back = traffic.producer.stats().rates.messages, traffic.consumer.stats().rates.messages
-    return f"sent {traffic.acknowledged:,} ({out:,.0f}/s)  received {traffic.verification.due:,} ({back:,.0f}/s)"
+def _progress_text(traffic: Traffic) -> str:
+    sending, receiving = traffic.producer.stats().rates.messages, traffic.consumer.stats().rates.messages
+    return (
+        f"sent {traffic.acknowledged:,} ({sending:,.0f}/s)  received {traffic.verification.due:,} ({receiving:,.0f}/s)"
+    )
 
 
-def _the_cut(traffic: Traffic) -> str:
+def _cut_line(traffic: Traffic) -> str:
     cut = traffic.connections_cut
     which = "connection to the broker" if cut == 1 else f"{cut} connections to its brokers"
     return f"cut the client's {which}: {_count(traffic.pending_at_cut, 'message')} sent, and not yet acknowledged"
 
 
 def summary(traffic: Traffic) -> list[str]:
-    """Say what was measured, in lines."""
+    """Return the measured figures as lines of text."""
     verification = traffic.verification
     lines = [
-        _total("sent", traffic.acknowledged, traffic.seconds_sending),
-        _total("received", verification.due, traffic.seconds_receiving),
+        _total_line("sent", traffic.acknowledged, traffic.seconds_sending),
+        _total_line("received", verification.due, traffic.seconds_receiving),
     ]
     if traffic.connections_cut:
         reconnects = (traffic.producer.stats().reconnects, traffic.consumer.stats().reconnects)
@@ -130,8 +127,8 @@ def summary(traffic: Traffic) -> list[str]:
     return lines
 
 
-def _total(what: str, messages: int, seconds: float) -> str:
-    """Say how many, and how fast if it came to its end."""
+def _total_line(what: str, messages: int, seconds: float) -> str:
+    """Return the number of messages, and the rate if all of them were sent or received."""
     pace = f" in {seconds:.2f} s, {messages / seconds:,.0f}/s" if seconds else ""
     return f"{what:<12} {_count(messages, 'message')}{pace}"
 
@@ -143,10 +140,10 @@ def _count(number: int, noun: str) -> str:
 def configure(parser: ArgumentParser) -> None:
     """Declare the arguments."""
     parser.add_argument(
-        "--messages", type=whole_number(2, 10**9), default=MESSAGES, help="how many (default: %(default)s)"
+        "--messages", type=integer_argument(2, 10**9), default=MESSAGES, help="how many (default: %(default)s)"
     )
     parser.add_argument(
-        "--size", type=whole_number(SMALLEST, _LARGEST), default=SIZE, help="bytes of each (default: %(default)s)"
+        "--size", type=integer_argument(MIN_SIZE, _MAX_SIZE), default=SIZE, help="bytes of each (default: %(default)s)"
     )
     parser.add_argument(
         "--service-url", help="a broker of yours, such as pulsar://localhost:6650 (default: one in memory)"
@@ -160,3 +157,49 @@ DEMO: Final = Command(
     configure=configure,
     run=run,
 )
+
+
+BAR_COLUMNS: Final = 14
+"""They leave room for the text of the demo on a terminal of eighty columns."""
+
+_TENTHS: Final = 10
+
+
+class Progress:
+    """The progress of a run, in ASCII: one line that changes, or a line for each tenth if there is no terminal."""
+
+    def __init__(self, stream: TextIO, total: int) -> None:
+        self._stream = stream
+        self._total = total
+        self._live = stream.isatty()
+        self._width = 0
+        self._tenths = 0
+
+    def show(self, done: int, text: str) -> None:
+        """Show the share that is done, and a text."""
+        share = f"{100 * done // self._total:3d} %"
+        if self._live:
+            filled = BAR_COLUMNS * done // self._total
+            line = f"[{'#' * filled}{'.' * (BAR_COLUMNS - filled)}] {share}  {text}"
+            self._rewrite(line[: shutil.get_terminal_size().columns - 1])
+        elif _TENTHS * done // self._total > self._tenths:
+            self._tenths = _TENTHS * done // self._total
+            self._stream.write(f"{share}  {text}\n")
+        self._stream.flush()
+
+    def print_line(self, line: str) -> None:
+        """Write a line that stays, above the one that changes."""
+        self.end()
+        self._stream.write(f"{line}\n")
+        self._stream.flush()
+
+    def end(self) -> None:
+        """Remove the line that changes."""
+        if self._width:
+            self._rewrite("")
+            self._stream.write("\r")
+            self._width = 0
+
+    def _rewrite(self, line: str) -> None:
+        self._stream.write(f"\r{line.ljust(self._width)}")
+        self._width = len(line)

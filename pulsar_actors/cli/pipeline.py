@@ -1,6 +1,6 @@
-"""`demo`'s second half: a small pipeline on Spark, or what is missing for it.
+"""The second half of `demo`: a pipeline on Spark, or the reason why Spark is not available.
 
-It is a process of its own, for Spark says much, which is shown only if something is wrong.
+The pipeline runs in a process of its own, because Spark logs a lot: its log is shown only if something is wrong.
 """
 
 import os
@@ -18,8 +18,9 @@ from pulsar_actors.exceptions import ConsumerBusy
 
 __all__ = ["show_pipeline"]
 
-JAVA: Final = 17
-"""The oldest that Spark takes."""
+
+OLDEST_JAVA: Final = 17
+"""The oldest version that Spark supports."""
 
 SUBSCRIPTION: Final = "demo-pipeline"
 _PATIENCE = 10.0
@@ -27,8 +28,8 @@ _LAST_LINES = 30
 
 
 def show_pipeline(service_url: str, topic: str) -> int:
-    """Show it, and give 0 if all went well or it cannot be shown here, 1 if something was wrong."""
-    missing = _missing()
+    """Run the pipeline; the exit status is 1 if something was wrong, and 0 also if Spark is not available."""
+    missing = _missing_for_spark()
     if missing is not None:
         print(f"Spark        is not shown: {missing}")
         return 0
@@ -36,35 +37,35 @@ def show_pipeline(service_url: str, topic: str) -> int:
     try:
         return _run([sys.executable, "-m", "pulsar_actors.cli.spark_pipeline", service_url, topic, SUBSCRIPTION])
     finally:
-        _forget(service_url, topic)
+        _delete_subscription(service_url, topic)
 
 
-def _missing() -> str | None:
-    """Say what has to be there for Spark, and is not."""
+def _missing_for_spark() -> str | None:
+    """Return what Spark needs and is not available; None, if all is there."""
     command = [sys.executable, "-c", "import pulsar_actors.spark"]
-    tried = subprocess.run(command, capture_output=True, text=True, check=False)  # noqa: S603 - our own words
+    tried = subprocess.run(command, capture_output=True, text=True, check=False)  # noqa: S603 - a fixed command
     last = tried.stderr.strip().rpartition("\n")[2]
     if last.startswith("ImportError: "):
         return last.removeprefix("ImportError: ")
     home = os.environ.get("JAVA_HOME")
     java = str(Path(home, "bin", "java")) if home else "java"
     if shutil.which(java) is None:
-        return f"Spark needs Java {JAVA} or later, and there is no {java}"
-    said = subprocess.run([java, "-version"], capture_output=True, text=True, check=False).stderr  # noqa: S603 - Java
-    version = re.search(r'version "(?:1\.)?(\d+)', said)
-    if version is None or int(version[1]) < JAVA:
-        return f"Spark needs Java {JAVA} or later, and {java} says that it is {said.strip()}"
+        return f"Spark needs Java {OLDEST_JAVA} or later, and there is no {java}"
+    printed = subprocess.run([java, "-version"], capture_output=True, text=True, check=False).stderr  # noqa: S603 - Java
+    version = re.search(r'version "(?:1\.)?(\d+)', printed)
+    if version is None or int(version[1]) < OLDEST_JAVA:
+        return f"Spark needs Java {OLDEST_JAVA} or later, and {java} says that it is {printed.strip()}"
     return None
 
 
 def _run(command: list[str]) -> int:
     with tempfile.TemporaryFile("w+") as log:
-        with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=log, text=True) as process:  # noqa: S603 - our own words
+        with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=log, text=True) as process:  # noqa: S603 - a fixed command
             try:
                 assert process.stdout is not None  # noqa: S101 - it is a pipe
                 for line in process.stdout:
                     print(line, end="", flush=True)
-            except BaseException:  # Ctrl-C, for one: Spark's Java ends with the process that started it
+            except BaseException:  # such as Ctrl-C; Spark's Java ends with the process that started it
                 process.kill()
                 raise
         if process.returncode == 0:
@@ -74,8 +75,8 @@ def _run(command: list[str]) -> int:
         return 1
 
 
-def _forget(service_url: str, topic: str) -> None:
-    """Leave no subscription behind; where a stream was interrupted, it may have one for a moment yet."""
+def _delete_subscription(service_url: str, topic: str) -> None:
+    """Delete the subscription; that of an interrupted stream may be in use for a moment."""
     until = time.monotonic() + _PATIENCE
     with Client(service_url) as client:
         while True:

@@ -1,6 +1,6 @@
-"""The pipeline that `demo` shows, and the process that it is.
+"""The pipeline on Spark that `demo` runs as a process of its own.
 
-It writes a table into a topic, has a stream copy that to another topic, and reads that as a table again.
+It writes a table to a topic, copies that topic to another one by a stream, and reads the copy as a table.
 """
 
 import os
@@ -15,11 +15,11 @@ from pyspark.sql import SparkSession
 
 T = TypeVar("T")
 
-ROWS: Final = 20_000
+ROW_COUNT: Final = 20_000
 
 
 class Pipeline:
-    """Whole numbers, which the stream doubles."""
+    """A pipeline of whole numbers, which the stream doubles."""
 
     def __init__(self, spark: SparkSession, service_url: str, topic: str, subscription: str) -> None:
         self._spark = spark
@@ -29,21 +29,21 @@ class Pipeline:
         self._subscription = subscription
 
     def run(self) -> int:
-        """Say how it goes, and give 0 if all is there in the end, 1 if not."""
+        """Run the pipeline and print its figures; the exit status is 1 if rows are missing."""
         _timed("written", "from a table to a topic", self._write)
         _timed("copied", "by a stream, doubled, to another topic", self._double)
         found = _timed("read", "from there, into a table", self._read)
-        missing = set(range(0, 2 * ROWS, 2)) - set(found)
+        missing = set(range(0, 2 * ROW_COUNT, 2)) - set(found)
         if missing:
-            print(f"missing      {len(missing):,} of {ROWS:,} rows")
+            print(f"missing      {len(missing):,} of {ROW_COUNT:,} rows")
             return 1
-        if found.total() > ROWS:
-            print(f"came twice   {found.total() - ROWS:,} rows")
-        print(f"verified     all {ROWS:,}: none is missing")
+        if found.total() > ROW_COUNT:
+            print(f"came twice   {found.total() - ROW_COUNT:,} rows")
+        print(f"verified     all {ROW_COUNT:,}: none is missing")
         return 0
 
     def _write(self) -> None:
-        numbers = self._spark.range(ROWS).selectExpr("cast(id as string) as value")
+        numbers = self._spark.range(ROW_COUNT).selectExpr("cast(id as string) as value")
         numbers.write.format("pulsar").mode("append").option("service.url", self._url).save(topic=self._topic)
 
     def _double(self) -> None:
@@ -68,15 +68,15 @@ class Pipeline:
 
 
 def _timed(what: str, how: str, do: Callable[[], T]) -> T:
-    begun = time.monotonic()
-    came = do()
-    seconds = time.monotonic() - begun
-    print(f"{what:<12} {ROWS:,} rows in {seconds:.2f} s, {how}", flush=True)
-    return came
+    start = time.monotonic()
+    result = do()
+    seconds = time.monotonic() - start
+    print(f"{what:<12} {ROW_COUNT:,} rows in {seconds:.2f} s, {how}", flush=True)
+    return result
 
 
 def main(service_url: str, topic: str, subscription: str) -> int:
-    """Start a Spark, and run it there."""
+    """Start Spark, and run the pipeline."""
     os.environ.update(PYSPARK_PYTHON=sys.executable, SPARK_LOCAL_IP="127.0.0.1")
     spark = SparkSession.builder.master("local[2]").config("spark.ui.enabled", "false").getOrCreate()
     try:

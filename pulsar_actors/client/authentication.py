@@ -1,22 +1,30 @@
-"""Who the client says it is.
+"""Authentication: the credentials of a client.
 
-An `Authentication` gives the name of a method and the data that goes with it: for the first CONNECT of every
-connection, and again whenever a broker challenges, since credentials run out. It is asked on a thread of its own, never
-on a loop, so it may read files and call services. To bring a method of your own, make a subclass with a `fetch`.
+An `Authentication` gives the name of a method and its data: for the first CONNECT of every connection, and again when a
+broker challenges, since credentials expire. `fetch` runs on a thread of its own, never on a loop, so it may read files
+and call services. To bring your own method, make a subclass with a `fetch`.
 
-Secrets are in what `fetch` gives and nowhere else: in no `repr`, no text of an error, no log. Pickling takes along what
-the object was made of: a path, the name of a variable or an importable callable stays a reference; only a literal
+Secrets are in the result of `fetch` and nowhere else: in no `repr`, no text of an error, no log. A pickle has the
+arguments of the object: a path, the name of a variable or an importable callable stays a reference; only a literal
 token, password or key is in its own pickle.
 
-What is behind a method is loaded by whoever chooses it.
+The code of a method is loaded when the method is chosen. Methods can also be chosen by the names that configuration
+files of Pulsar have, those of its C++ and its Java clients.
 """
 
 from collections.abc import Callable
-from typing import cast
+from typing import Final, cast
 
-from pulsar_actors.client.credentials.provider import Keeper, Provider
-from pulsar_actors.client.credentials.secret_arguments import secret_path, secret_text
-from pulsar_actors.exceptions import InvalidArgument
+from pulsar_actors.client.credentials import (
+    CachingProvider,
+    Provider,
+    basic_from_params,
+    certificate_from_params,
+    secret_path,
+    secret_text,
+    token_from_params,
+)
+from pulsar_actors.exceptions import InvalidArgument, OperationNotSupported
 
 __all__ = [
     "Authentication",
@@ -24,38 +32,37 @@ __all__ = [
     "AuthenticationOauth2",
     "AuthenticationTLS",
     "AuthenticationToken",
+    "provider_by_name",
 ]
 
 
 class Authentication:
     """Credentials by the name of their method, or the base of your own.
 
-    `Authentication("token", "token:eyJh...")` is what configuration files of Pulsar say. The names are `token` (also
+    `Authentication("token", "token:eyJh...")` has the form of Pulsar's configuration files. The names are `token` (also
     `file:///path` and `env:VARIABLE`, which are read whenever a token is needed), `tls`
     (`tlsCertFile:/path,tlsKeyFile:/path`), `basic` and `oauth2token` (JSON, as their own classes take it), and the Java
     client's names of classes, in capital or small letters.
 
-    A subclass needs a `fetch`, and need not call this class's `__init__`. What its `fetch` raises ends the connection;
-    the text of that is told to whoever waits, and logged, so let no secret be in it.
+    A subclass needs a `fetch`, and need not call this class's `__init__`. An exception of its `fetch` ends the
+    connection; its text is raised to callers and logged, so it must have no secret.
     """
 
     def __init__(self, dynamicLibPath: str, authParamsString: str) -> None:  # noqa: N803 - the official names
-        """Choose the method by its name; the second argument is what that method takes."""
-        from pulsar_actors.client.credentials.named import provider_named  # noqa: PLC0415
-
-        self._provider: Provider = provider_named(dynamicLibPath, authParamsString)
+        """Choose the method by its name; the second argument has its parameters."""
+        self._provider: Provider = provider_by_name(dynamicLibPath, authParamsString)
 
     def fetch(self, challenge: bytes | None = None) -> tuple[str, bytes]:
-        """Give the method's name and its data; `challenge` is what the broker sent, None at first. It may block."""
+        """Return the method's name and its data; `challenge` is the broker's, None at first. It may block."""
         return self._provider.fetch(challenge)
 
     def judged(self, *, accepted: bool) -> None:
-        """Hear whether a broker has accepted what `fetch` gave, on a loop: it must not block.
+        """Take whether a broker has accepted the credentials. It runs on a loop, and must not block.
 
-        Who keeps credentials may have others fetched then, for the next connection.
+        A method that keeps credentials can then fetch others for the next connection.
         """
         provider = self._provider_if_any()
-        if isinstance(provider, Keeper):
+        if isinstance(provider, CachingProvider):
             provider.judged(accepted=accepted)
 
     @property
@@ -65,7 +72,7 @@ class Authentication:
         return provider.tls_certificate if provider else None
 
     def _provider_if_any(self) -> Provider | None:
-        """Give it; a subclass may have none."""
+        """Return the provider; a subclass may have none."""
         return cast("Provider | None", getattr(self, "_provider", None))
 
     def __repr__(self) -> str:
@@ -78,10 +85,10 @@ class AuthenticationToken(Authentication):
     def __init__(self, token: str | Callable[[], str]) -> None:
         """Take the text of a token, or a callable that gives it.
 
-        A callable is asked anew for each connection, and whenever a broker says that the token is over. It may block:
-        others do not wait for it. For a token in a file or a variable, see `Authentication`.
+        A callable is called for each connection, and whenever a broker says that the token has expired. It may block:
+        nothing else waits for it. For a token in a file or a variable, see `Authentication`.
         """
-        from pulsar_actors.client.credentials.token import TokenProvider  # noqa: PLC0415
+        from pulsar_actors.client.credentials import TokenProvider  # noqa: PLC0415
 
         if not (callable(token) or isinstance(cast("object", token), str)):
             raise InvalidArgument(f"token takes a str, or a callable that gives one, got {type(token).__name__}")
@@ -103,12 +110,12 @@ class AuthenticationBasic(Authentication):
         Or take all of them as `auth_params_string`, the JSON of `username`, `password` and `method`: then the other
         arguments count for nothing.
         """
-        from pulsar_actors.client.credentials.basic import basic, basic_named  # noqa: PLC0415
+        from pulsar_actors.client.credentials import basic_from_params, new_basic_provider  # noqa: PLC0415
 
         if auth_params_string is not None:
-            self._provider = basic_named("auth_params_string", auth_params_string)
+            self._provider = basic_from_params("auth_params_string", auth_params_string)
         else:
-            self._provider = basic(username, password, method)
+            self._provider = new_basic_provider(username, password, method)
 
 
 class AuthenticationTLS(Authentication):
@@ -119,7 +126,7 @@ class AuthenticationTLS(Authentication):
 
         Brokers see it while the connection is made, and that takes a service URL of `pulsar+ssl` or `https`.
         """
-        from pulsar_actors.client.credentials.certificate import CertificateProvider  # noqa: PLC0415
+        from pulsar_actors.client.credentials import CertificateProvider  # noqa: PLC0415
 
         certificate = secret_path("certificate_path", certificate_path)
         self._provider = CertificateProvider((certificate, secret_path("private_key_path", private_key_path)))
@@ -132,24 +139,63 @@ class AuthenticationOauth2(Authentication):
         """Take the settings as JSON: `'{"issuer_url": "https://...", "private_key": "/path/of/key.json"}'`.
 
         issuer_url
-            The issuer of tokens; `/.well-known/openid-configuration` below it says where it gives them.
+            The issuer of tokens; `/.well-known/openid-configuration` below it has its token endpoint.
         private_key
-            Where `client_id` and `client_secret` are, as JSON: `/a/path`, `file:///a/path`, or the JSON itself as
+            The file with `client_id` and `client_secret` as JSON: `/a/path`, `file:///a/path`, or the JSON itself as
             `data:application/json;base64,...`. A file is read whenever a token is needed.
         client_id, client_secret
             The two as they are, in the place of `private_key`.
         audience, scope
-            What the token is for, if the issuer wants to know.
+            Sent to the issuer, if given.
         tokenEndpointAuthMethod
             `client_secret_post`; or `tls_client_auth`, for an issuer that knows the client by a certificate. Then no
             secret is needed or sent.
         tls_cert_file, tls_key_file
             The certificate (PEM) to show to the issuer, and its key.
 
-        A token is kept for nine tenths of its life. One that a broker refuses is asked for anew, once, for the next
-        connection. The issuer's certificate is checked by the client's
-        `tls_trust_certs_file_path`, and always.
+        A token is kept for nine tenths of its life. For one that a broker refuses, another is fetched, once, for the
+        next connection. The issuer's certificate is always checked, with the client's `tls_trust_certs_file_path`.
         """
-        from pulsar_actors.client.credentials.oauth2 import oauth2_named  # noqa: PLC0415
+        from pulsar_actors.client.oauth2 import oauth2_from_params  # noqa: PLC0415
 
-        self._provider = oauth2_named("auth_params_string", auth_params_string)
+        self._provider = oauth2_from_params("auth_params_string", auth_params_string)
+
+
+_PARAMETERS: Final = "authParamsString"
+_JAVA: Final = "org.apache.pulsar.client.impl.auth."
+
+
+def _oauth2(parameters: str) -> Provider:
+    """Load OAuth2, which needs HTTP, unlike the other methods."""
+    from pulsar_actors.client.oauth2 import oauth2_from_params  # noqa: PLC0415
+
+    return oauth2_from_params(_PARAMETERS, parameters)
+
+
+_MAKERS: Final[dict[str, Callable[[str], Provider]]] = {
+    "token": token_from_params,
+    "tls": certificate_from_params,
+    "basic": lambda parameters: basic_from_params(_PARAMETERS, parameters),
+    "oauth2token": _oauth2,
+}
+_CLASSES: Final = {
+    "authenticationtoken": "token",
+    "authenticationtls": "tls",
+    "authenticationbasic": "basic",
+    "oauth2.authenticationoauth2": "oauth2token",
+    "authenticationathenz": "athenz",
+}
+"""The class names of the Java client, in its package."""
+
+
+def provider_by_name(method: str, parameters: str) -> Provider:
+    """Make the provider of a method, whose name may have capital or small letters."""
+    name = secret_text("dynamicLibPath", method).lower()
+    if name.startswith(_JAVA):
+        name = _CLASSES.get(name.removeprefix(_JAVA), name)
+    maker = _MAKERS.get(name)
+    if maker is not None:
+        return maker(secret_text(_PARAMETERS, parameters))
+    if name == "athenz":
+        raise OperationNotSupported("this version has no authentication by Athenz: take a token, or bring your own")
+    raise InvalidArgument(f"dynamicLibPath takes one of {', '.join(_MAKERS)}; what it got may be the secret")

@@ -1,8 +1,8 @@
-"""The choices that options take, and the results that callbacks are told.
+"""The enums of options, and the results of send callbacks.
 
 Members and numbers are those of the official client, whose enums are numbers that print as their names: they compare
-and hash as the number, `str()` gives `ConsumerType.Shared`. Where the protocol knows the choice it has the same number
-for it, so `int(choice)` is what goes on the wire.
+and hash as the number, `str()` gives `ConsumerType.Shared`. Where the protocol has the choice, it has the same number,
+so `int(choice)` goes on the wire.
 """
 
 from enum import IntEnum
@@ -27,7 +27,7 @@ __all__ = [
 
 
 class _Choice(IntEnum):
-    """A number that prints as its name, in a format string as well: which Pythons differ about."""
+    """A number that prints as its name, in a format string as well, where versions of Python differ."""
 
     def __str__(self) -> str:
         return f"{type(self).__name__}.{self.name}"
@@ -37,7 +37,7 @@ class _Choice(IntEnum):
 
 
 class CompressionType(_Choice):
-    """How a producer compresses what it sends. Any consumer can read all of them."""
+    """The compression of a producer's messages. Any consumer can read all of them."""
 
     NONE = 0
     LZ4 = 1
@@ -47,7 +47,7 @@ class CompressionType(_Choice):
 
 
 class ConsumerType(_Choice):
-    """How the consumers of one subscription share its messages."""
+    """The way in which consumers share the messages of a subscription."""
 
     Exclusive = 0
     """One consumer gets all, in order; a second one is refused."""
@@ -60,14 +60,14 @@ class ConsumerType(_Choice):
 
 
 class InitialPosition(_Choice):
-    """Where a new subscription begins; one that exists goes on where it was."""
+    """The start of a new subscription; an existing one goes on where it was."""
 
     Latest = 0
     Earliest = 1
 
 
 class SubscriptionMode(_Choice):
-    """Whether a subscription outlives its consumers. The official client has no such choice, the Java client has."""
+    """The life of a subscription. The official client has no such choice, the Java client has."""
 
     Durable = 0
     """The broker remembers what was acknowledged, until the subscription is deleted."""
@@ -76,16 +76,16 @@ class SubscriptionMode(_Choice):
 
 
 class PartitionsRoutingMode(_Choice):
-    """Which partition a message without a key goes to."""
+    """The partition of a message without a key."""
 
     UseSinglePartition = 0
     RoundRobinDistribution = 1
     CustomPartition = 2
-    """As `message_router` says; that argument alone is enough."""
+    """The partition that `message_router` returns; that argument alone is enough."""
 
 
 class HashingScheme(_Choice):
-    """What turns a key into the partition that it belongs to. All producers of a topic have to choose alike.
+    """The hash that turns a key into a partition. All producers of a topic have to use the same.
 
     The official Python and C++ clients use BoostHash unless told otherwise, the Java client JavaStringHash.
     """
@@ -96,7 +96,7 @@ class HashingScheme(_Choice):
 
 
 class BatchingType(_Choice):
-    """What a batch holds: messages as they come, or those of one key, which KeyShared consumers need."""
+    """The messages of a batch: as they come, or those of one key, which KeyShared consumers need."""
 
     Default = 0
     KeyBased = 1
@@ -112,26 +112,26 @@ class LoggerLevel(_Choice):
 
 
 class KeySharedMode(_Choice):
-    """Who divides the keys among KeyShared consumers: the broker, or each consumer for itself by its ranges."""
+    """The division of keys among KeyShared consumers: by the broker, or by ranges that each consumer names."""
 
     AutoSplit = 0
     Sticky = 1
 
 
 class ProducerAccessMode(_Choice):
-    """Whether a producer wants the topic for itself, and what becomes of those that are there."""
+    """The access of a producer to its topic: with others, or alone."""
 
     Shared = 0
     Exclusive = 1
-    """Refused if there are others."""
+    """The producer is refused if there are others."""
     WaitForExclusive = 2
-    """Waits, as long as it takes, until there are none."""
+    """The producer waits, as long as it takes, until there are no others."""
     ExclusiveWithFencing = 3
-    """Ends the others."""
+    """The broker ends the other producers."""
 
 
 class RegexSubscriptionMode(_Choice):
-    """Which topics a pattern is held against."""
+    """The topics that a pattern is matched with."""
 
     PersistentOnly = 0
     NonPersistentOnly = 1
@@ -139,7 +139,7 @@ class RegexSubscriptionMode(_Choice):
 
 
 class ConsumerCryptoFailureAction(_Choice):
-    """What becomes of a message that cannot be decrypted."""
+    """The fate of a message that cannot be decrypted."""
 
     FAIL = 0
     """It is not delivered, and not acknowledged."""
@@ -150,7 +150,7 @@ class ConsumerCryptoFailureAction(_Choice):
 
 
 class Result(_Choice):
-    """How a send ended, as its callback is told; all but `Ok` have an exception of the same name."""
+    """The result of a send, for its callback; all but `Ok` have an exception of the same name."""
 
     Ok = 0
     UnknownError = 1
@@ -201,9 +201,9 @@ class Result(_Choice):
 
     @classmethod
     def of(cls, error: BaseException | None) -> "Result":
-        """Give the result that stands for an error, or for none.
+        """Return the result for an error, or for none.
 
-        An error without a result of its own goes by that of the kind it belongs to, and failing that is unknown.
+        An error without a result of its own has that of its nearest base class, or is unknown.
         """
         if error is None:
             return cls.Ok

@@ -1,37 +1,103 @@
-"""What producers, consumers and readers are alike in, as users hold them: a topic, an actor, and an end.
+"""Handles, the base of producers, consumers and readers; and their state, which a handle shares with its actor.
 
-An actor ends with its handle: once nobody holds that any longer, it is told to close. The handle keeps its client, for
-a program may hold nothing but a producer.
+An actor ends with its handle: once nobody holds the handle, the actor closes. The handle keeps its client alive, since
+a program may hold nothing but a producer. The state does not refer to the handle: it outlives the handle while the
+actor closes, and ends with the client at the latest.
 """
 
+import copy
 import sys
 import weakref
+from abc import ABC, abstractmethod
 from collections.abc import Callable
+from types import TracebackType
 from typing import Any, Generic, TypeVar
 
-from pulsar_actors.client.anew import anew
-from pulsar_actors.client.closeable import Closeable
-from pulsar_actors.client.parts import Parts
 from pulsar_actors.client.stats import RateMeter
-from pulsar_actors.exceptions import ProcessForked
-from pulsar_actors.runtime.actor import tell
-from pulsar_actors.runtime.binding_messages import CloseHandle
-from pulsar_actors.runtime.future import SlimFuture
+from pulsar_actors.exceptions import ProcessForked, PulsarException
+from pulsar_actors.runtime.actor import ActorRef, tell
+from pulsar_actors.runtime.engine import Engine
+from pulsar_actors.runtime.future import SlimFuture, settle
+from pulsar_actors.runtime.messages import CloseHandle
+from pulsar_actors.runtime.pending_calls import HandleLink
 
-P = TypeVar("P", bound=Parts[Any])
+C = TypeVar("C", bound="Closeable")
+
+
+class Closeable(ABC):
+    """A client or a handle: `with` closes it at the end of its block, and it cannot be pickled."""
+
+    @abstractmethod
+    def close(self) -> None:
+        """Close it. Closing it again does nothing."""
+
+    def __enter__(self: C) -> C:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def __reduce__(self) -> Any:  # noqa: ANN401 - it never returns
+        name = type(self).__name__
+        raise TypeError(f"a {name} holds connections and cannot be pickled: make one where it is needed")
+
+
+def copy_error(error: Exception) -> Exception:
+    """Copy an error with its cause and without its traceback, to raise it.
+
+    A closed handle keeps the error that says why, and raises it in each call. If it raised the same object each time,
+    the object would collect the traceback of every call, and keep all their frames alive.
+    """
+    fresh = copy.copy(error)
+    fresh.__cause__ = error.__cause__
+    return fresh
+
+
+M = TypeVar("M")
+
+
+class HandleState(ABC, Generic[M]):
+    """The state of a producer, a consumer or a reader, of one topic or of several."""
+
+    __slots__ = ("__weakref__", "address", "engine", "link", "machine")
+
+    def __init__(self, engine: Engine, link: HandleLink, machine: M, address: ActorRef) -> None:
+        self.engine = engine
+        self.link = link
+        self.machine = machine
+        self.address = address
+
+    @property
+    @abstractmethod
+    def closed(self) -> Exception | None:
+        """The error with which calls are refused, or None while the handle is open."""
+
+    def end(self, error: PulsarException) -> None:
+        """End everything, where there is no actor any more to do so."""
+        self.link.pending_calls.end(error)
+        settle(self.link.ended, None)
+
+    def forget(self, error: Exception) -> None:
+        """Refuse calls from now on, in a forked child."""
+        self.link.pending_calls.closed = error
+
+
+P = TypeVar("P", bound=HandleState[Any])
 T = TypeVar("T")
 
 
 class Handle(Closeable, Generic[P]):
     """The base of Producer, Consumer and Reader. `topic` is a complete name, and `what` names the handle in errors."""
 
-    def __init__(self, parts: P, topic: str, what: str, client: object) -> None:
-        self._parts = parts
+    def __init__(self, state: P, topic: str, what: str, client: object) -> None:
+        self._state = state
         self._what = what
         self._client = client
-        self._address = parts.address
-        self._topic = sys.intern(topic)  # as that of its messages, to be compared in no time
-        self._meter = RateMeter(parts.engine.now())
+        self._address = state.address
+        self._topic = sys.intern(topic)  # the same object as that of its messages, which makes comparing them fast
+        self._meter = RateMeter(state.engine.now())
         self._finalizer = weakref.finalize(self, tell, self._address, CloseHandle())
         self._finalizer.atexit = False
 
@@ -42,11 +108,11 @@ class Handle(Closeable, Generic[P]):
     @property
     def is_open(self) -> bool:
         """Tell whether it can be used: it has not been closed, and has not failed for good."""
-        return self._parts.closed is None
+        return self._state.closed is None
 
     def is_connected(self) -> bool:
         """Tell whether a broker serves it now. If none does, it is trying to find one."""
-        return self._parts.closed is None and self._parts.machine.is_bound
+        return self._state.closed is None and self._state.machine.is_bound
 
     def close(self) -> None:
         """End it, once what is left here has been sent: messages, or acknowledgements. Closing it again does nothing.
@@ -55,8 +121,8 @@ class Handle(Closeable, Generic[P]):
         """
         self._refuse_if_forked()
         self.close_soon()
-        if not self._parts.engine.is_inside():
-            self._parts.engine.block(self._parts.ties.ended, None, f"close() of {self._what}")
+        if not self._state.engine.is_inside():
+            self._state.engine.block(self._state.link.ended, None, f"close() of {self._what}")
 
     def close_soon(self) -> None:
         """Begin to close, and do not wait."""
@@ -67,12 +133,17 @@ class Handle(Closeable, Generic[P]):
         return f"<{self._what}>"
 
     def _call(self, ask: Callable[[SlimFuture[T]], object], what: str) -> T:
-        """Ask the actor for something, and wait until that has ended."""
+        """Make a request to the actor, and wait for its end."""
         done: SlimFuture[T] = SlimFuture()
-        self._parts.ties.debts.owe(done)
+        self._state.link.pending_calls.track(done)
         tell(self._address, ask(done))
-        return self._parts.engine.block(done, None, what)
+        return self._state.engine.block(done, None, what)
 
     def _refuse_if_forked(self) -> None:
-        if isinstance(self._parts.closed, ProcessForked):
-            raise anew(self._parts.closed)
+        if isinstance(self._state.closed, ProcessForked):
+            raise copy_error(self._state.closed)
+
+
+def internals_of(handle: Handle[P]) -> P:
+    """Give the state of a handle to code of this package that needs more of it than users do."""
+    return handle._state  # noqa: SLF001  # pyright: ignore[reportPrivateUsage]

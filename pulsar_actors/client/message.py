@@ -1,32 +1,103 @@
-"""A received message.
+"""Received messages.
 
-Hundreds of thousands of these are made in a second, and most programs read the payload and nothing else. So a message
-is four references: the payload, its own metadata where it came in a batch, what all messages of its entry share, and
-its place in the batch. Everything else is worked out when asked for, and again when asked again: keep what you need
-often.
+A program receives hundreds of thousands of messages a second, and most programs read only the payload. So a message is
+four references: the payload, its own metadata if it came in a batch, its opened entry, and its batch index. Everything
+else is decoded on request, and again on the next request: keep what you need often.
 
-In a batch the key, the properties and the like are each message's own, and what the entry says of them does not count;
-the producer, the time of publishing and the schema are the entry's.
+In a batch the key, the properties and the like are each message's own, and those of the entry do not count; the
+producer, the publish time and the schema are the entry's.
 """
 
-from collections.abc import Callable, Sequence
-from typing import Protocol
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import NamedTuple, Protocol
 
-from pulsar_actors.client.encryption_context import EncryptionContext
+from pulsar_actors.client.enums import CompressionType
 from pulsar_actors.client.message_id import MessageId
-from pulsar_actors.machines.ledgers.generations import Generation
-from pulsar_actors.wire.batch import Stored, metadata_of
-from pulsar_actors.wire.excerpt import excerpt
+from pulsar_actors.client.schema import BYTES
+from pulsar_actors.client.validation import instance_of, whole_number
+from pulsar_actors.machines.trackers.entry_map import Generation
+from pulsar_actors.wire.batch import LazyMetadata, metadata_of, split_batch
+from pulsar_actors.wire.errors import excerpt
 from pulsar_actors.wire.message_id import MessageId as WireMessageId
-from pulsar_actors.wire.octets import Octets
+from pulsar_actors.wire.protobuf import BytesLike, readable
 from pulsar_actors.wire.PulsarApi_pb2 import BrokerEntryMetadata, MessageMetadata, SingleMessageMetadata
-from pulsar_actors.wire.strings import readable
 
-__all__ = ["Message", "OpenedEntry", "messages_of", "place_of", "traits_of"]
+__all__ = [
+    "EncryptionContext",
+    "EncryptionKey",
+    "Message",
+    "MessageBatch",
+    "MessageEntry",
+    "ack_key_of",
+    "forwarded_metadata_of",
+    "new_messages",
+]
 
 
-class OpenedEntry(Protocol):
-    """What the messages of one entry share."""
+class EncryptionKey(NamedTuple):
+    """A key that the data key of a message was encrypted with: its name, the encrypted data key, and its metadata."""
+
+    key: str
+    value: bytes
+    metadata: Mapping[str, str]
+
+    def __repr__(self) -> str:
+        return f"EncryptionKey(key={self.key}, value_len={len(self.value)}, metadata={self.metadata})"
+
+
+class EncryptionContext:
+    """How the producer encrypted a message, and compressed it before.
+
+    With `crypto_failure_action=CONSUME` messages come as they were stored, and a program may decrypt them by this.
+    """
+
+    __slots__ = ("_metadata",)
+
+    def __init__(self, metadata: MessageMetadata) -> None:
+        self._metadata = readable(metadata)
+
+    def keys(self) -> list[EncryptionKey]:
+        """Return the keys that the message can be decrypted by."""
+        return [
+            EncryptionKey(one.key, one.value, {pair.key: pair.value for pair in one.metadata})
+            for one in self._metadata.encryption_keys
+        ]
+
+    def param(self) -> bytes:
+        """Return the parameter of the algorithm: its initialisation vector."""
+        return self._metadata.encryption_param
+
+    def algorithm(self) -> str:
+        """Return the name of the algorithm, as the producer wrote it."""
+        return self._metadata.encryption_algo
+
+    def compression_type(self) -> CompressionType:
+        """Return how the payload was compressed before it was encrypted."""
+        return CompressionType(self._metadata.compression)
+
+    def uncompressed_message_size(self) -> int:
+        """Return the payload's size before it was compressed, or 0 if it was not."""
+        return self._metadata.uncompressed_size if self._metadata.compression else 0
+
+    def batch_size(self) -> int:
+        """Return the number of messages in the payload, or -1 if it is no batch."""
+        return self._metadata.num_messages_in_batch if self._metadata.HasField("num_messages_in_batch") else -1
+
+    def is_decryption_failed(self) -> bool:
+        """Return whether the payload is still encrypted: always, for this version decrypts nothing."""
+        return True
+
+    def __repr__(self) -> str:
+        return (
+            f"EncryptionContext(algorithm={self.algorithm()}, compression_type={self.compression_type().name}, "
+            f"uncompressed_message_size={self.uncompressed_message_size()}, "
+            f"is_decryption_failed={self.is_decryption_failed()}, keys={self.keys()})"
+        )
+
+
+class MessageEntry(Protocol):
+    """What the messages of one entry share: an opened entry, or the little that is known of others."""
 
     @property
     def message_id(self) -> WireMessageId:
@@ -35,17 +106,17 @@ class OpenedEntry(Protocol):
 
     @property
     def metadata(self) -> MessageMetadata:
-        """What the producer wrote about the entry."""
+        """The producer's metadata."""
         ...
 
     @property
     def broker_metadata(self) -> BrokerEntryMetadata | None:
-        """What the broker wrote about it, if it tells."""
+        """The broker's metadata, if it sends them."""
         ...
 
     @property
     def redelivery_count(self) -> int:
-        """How often the broker sent it before."""
+        """How often the broker delivered the entry before."""
         ...
 
     @property
@@ -55,30 +126,30 @@ class OpenedEntry(Protocol):
 
     @property
     def topic(self) -> str:
-        """The topic, or the partition, that it came from."""
+        """The topic, or the partition, of the entry."""
         ...
 
     @property
     def generation(self) -> Generation:
-        """The past that it belongs to: what acknowledgements of it are held against."""
+        """The generation in which the entry was opened: decides whether acknowledgements still count."""
         ...
 
     @property
     def decode(self) -> Callable[[bytes], object]:
-        """What makes a value of a payload."""
+        """Decodes a payload by the schema."""
         ...
 
 
 class Message:
-    """A message, as `receive` gives it and listeners are handed it."""
+    """A received message."""
 
     __slots__ = ("_index", "_opened", "_payload", "_stored")
 
     def __init__(
         self,
-        payload: Octets,
-        stored: Stored | None,
-        opened: OpenedEntry,
+        payload: BytesLike,
+        stored: LazyMetadata | None,
+        opened: MessageEntry,
         index: int,
     ) -> None:
         self._payload = payload
@@ -92,11 +163,11 @@ class Message:
         return payload if isinstance(payload, bytes) else bytes(payload)
 
     def value(self) -> object:
-        """Return what the consumer's schema makes of the payload; without a schema, the payload."""
+        """Return the payload decoded by the consumer's schema; without a schema, the payload."""
         return self._opened.decode(self.data())
 
     def properties(self) -> dict[str, str]:
-        """Return what the producer attached to the message, by name."""
+        """Return the properties that the producer set, by name."""
         return {pair.key: pair.value for pair in readable(self._own()).properties}
 
     def partition_key(self) -> str:
@@ -104,70 +175,70 @@ class Message:
         return readable(self._own()).partition_key
 
     def ordering_key(self) -> str:
-        """Return the key that KeyShared consumers are chosen by, where it is not the partition key; or an empty one."""
+        """Return the key that KeyShared consumers are chosen by, if that is not the partition key; or an empty one."""
         return self._own().ordering_key.decode(errors="replace")
 
     def publish_timestamp(self) -> int:
-        """Return when the producer sent it, in milliseconds since 1970 by the producer's clock."""
+        """Return when the producer sent the message, in milliseconds since 1970 by the producer's clock."""
         return self._opened.metadata.publish_time
 
     def event_timestamp(self) -> int:
-        """Return when it happened, in milliseconds since 1970, as the producer said; 0 if it did not."""
+        """Return the event time that the producer set, in milliseconds since 1970; 0 if it set none."""
         return self._own().event_time
 
     def message_id(self) -> MessageId:
-        """Return where the message is: what acknowledging and seeking go by."""
+        """Return the id of the message, for acknowledging and seeking."""
         entry = self._opened
         if self._stored is None:
             return MessageId.wrap(entry.message_id, entry.topic)
-        place = entry.message_id._replace(batch_index=self._index, batch_size=entry.size)
-        return MessageId.wrap(place, entry.topic)
+        message_id = entry.message_id._replace(batch_index=self._index, batch_size=entry.size)
+        return MessageId.wrap(message_id, entry.topic)
 
     def topic_name(self) -> str:
-        """Return the topic that it came from; of a partitioned one, the partition."""
+        """Return the topic of the message; of a partitioned topic, the partition."""
         return self._opened.topic
 
     def redelivery_count(self) -> int:
-        """Return how often the broker has delivered it before; it counts for Shared and KeyShared subscriptions."""
+        """Return how often the broker delivered the message before; Shared and KeyShared subscriptions count this."""
         return self._opened.redelivery_count
 
     def schema_version(self) -> str:
-        """Return the version of the topic's schema that it was written with, or an empty one.
+        """Return the version of the topic's schema that the producer used, or an empty one.
 
-        It is bytes by nature, each of which becomes the character of its number: `.encode("latin-1")` gives them back.
+        The version is bytes, which are decoded as Latin-1: `.encode("latin-1")` gives them back.
         """
         return self._opened.metadata.schema_version.decode("latin-1")
 
     def producer_name(self) -> str:
-        """Return the name of the producer that sent it."""
+        """Return the name of the producer."""
         return readable(self._opened.metadata).producer_name
 
     def has_null_value(self) -> bool:
-        """Tell whether it was sent with None for its content: on a compacted topic, the deletion of its key."""
+        """Return whether the content was None: on a compacted topic, the deletion of the key."""
         return self._own().null_value
 
     def encryption_context(self) -> EncryptionContext | None:
-        """Return how it was encrypted, or None if it was not."""
+        """Return how the message was encrypted, or None if it was not."""
         metadata = self._opened.metadata
         return EncryptionContext(metadata) if metadata.encryption_keys else None
 
     def broker_publish_timestamp(self) -> int | None:
-        """Return when the broker got it, in milliseconds since 1970 by the broker's clock; None if it does not tell.
+        """Return when the broker got the message, in milliseconds since 1970 by the broker's clock, or None.
 
-        Brokers tell this, and the index, if they are set up to expose their entry metadata.
+        Brokers send this, and the index, if they are set up to expose their entry metadata.
         """
         broker = self._opened.broker_metadata
         return broker.broker_timestamp if broker is not None and broker.HasField("broker_timestamp") else None
 
     def index(self) -> int | None:
-        """Return how many messages the topic had before this one; None if the broker does not tell."""
+        """Return how many messages the topic had before this one, or None if the broker does not send this."""
         broker = self._opened.broker_metadata
         if broker is None or not broker.HasField("index"):
             return None
         return broker.index if self._stored is None else broker.index - self._opened.size + self._index + 1
 
     def replicated_from(self) -> str:
-        """Return the cluster that it was published in, if it came from another one; otherwise an empty name."""
+        """Return the cluster that the message was replicated from, or an empty name."""
         return readable(self._opened.metadata).replicated_from
 
     def __repr__(self) -> str:
@@ -177,18 +248,18 @@ class Message:
         return excerpt(bytes(self._payload[:_SHOWN]))
 
     def _own(self) -> SingleMessageMetadata | MessageMetadata:
-        """Give the metadata that is about this message alone."""
+        """Give the metadata of this message alone."""
         return self._opened.metadata if self._stored is None else metadata_of(self._stored)
 
 
 _SHOWN = 40  # bytes of the payload
 
 
-def messages_of(
-    stored: Sequence[Stored | None], payloads: Sequence[Octets], opened: OpenedEntry, indexes: Sequence[int]
+def new_messages(
+    stored: Sequence[LazyMetadata | None], payloads: Sequence[BytesLike], opened: MessageEntry, indexes: Sequence[int]
 ) -> list[Message]:
-    """Make messages of an entry, in less time than a call for each would take."""
-    # A function, as those below are, for users are to find nothing in the class that the official one lacks.
+    """Make the messages of an entry, without a call for each."""
+    # A function, as those below are: the class has no public names that the official client's lacks.
     new, messages = object.__new__, list[Message]()
     for metadata, payload, index in zip(stored, payloads, indexes, strict=True):
         message = new(Message)
@@ -200,27 +271,70 @@ def messages_of(
     return messages
 
 
-def place_of(message: Message) -> tuple[WireMessageId, Generation, str]:
-    """Give what acknowledging goes by: the id, the past that the message belongs to, and the topic."""
+def ack_key_of(message: Message) -> tuple[WireMessageId, Generation, str]:
+    """Give what an acknowledgement needs: the id, the generation and the topic."""
     opened, index = message._opened, message._index  # noqa: SLF001  # pyright: ignore[reportPrivateUsage]
     if message._stored is None:  # noqa: SLF001  # pyright: ignore[reportPrivateUsage]
         return opened.message_id, opened.generation, opened.topic
     return opened.message_id._replace(batch_index=index, batch_size=opened.size), opened.generation, opened.topic
 
 
-def traits_of(message: Message) -> SingleMessageMetadata:
-    """Give what a message keeps that is sent on, as its producer wrote it: its keys, its time, and whether it is null.
+def forwarded_metadata_of(message: Message) -> SingleMessageMetadata:
+    """Give the metadata that a message keeps when it is sent on: its keys, its event time, and whether it is null.
 
-    Keys are bytes by nature, of which `partition_key` and `ordering_key` give no more than can be read.
+    Keys are bytes; `partition_key` and `ordering_key` return only what can be decoded of them.
     """
     own = readable(message._own())  # noqa: SLF001  # pyright: ignore[reportPrivateUsage]
-    traits = SingleMessageMetadata()
+    kept = SingleMessageMetadata()
     if own.HasField("partition_key"):
-        traits.partition_key = own.partition_key
-        traits.partition_key_b64_encoded = own.partition_key_b64_encoded
+        kept.partition_key = own.partition_key
+        kept.partition_key_b64_encoded = own.partition_key_b64_encoded
     if own.HasField("ordering_key"):
-        traits.ordering_key = own.ordering_key
+        kept.ordering_key = own.ordering_key
     if own.HasField("event_time"):
-        traits.event_time = own.event_time
-    traits.null_value = own.null_value
-    return traits
+        kept.event_time = own.event_time
+    kept.null_value = own.null_value
+    return kept
+
+
+_message_id = instance_of(MessageId)
+_batch_size = whole_number(1)
+
+
+@dataclass(frozen=True, slots=True)
+class _ParsedEntry:
+    """An entry that was not received, of which little is known."""
+
+    message_id: WireMessageId
+    size: int
+    topic: str
+    metadata = MessageMetadata()
+    broker_metadata = None
+    redelivery_count = 0
+    generation = Generation()
+    decode = staticmethod(BYTES.decode)
+
+
+class MessageBatch:
+    """Splits the uncompressed payload of a batch that did not come through a consumer: from a function, or a dump.
+
+    `MessageBatch().with_message_id(id_of_the_entry).parse_from(payload, number_of_messages)`
+    """
+
+    __slots__ = ("_message_id",)
+
+    def __init__(self) -> None:
+        self._message_id = MessageId()
+
+    def with_message_id(self, msg_id: MessageId) -> "MessageBatch":
+        """Set the id of the entry, for the ids of the messages."""
+        _message_id("msg_id", msg_id)
+        self._message_id = msg_id
+        return self
+
+    def parse_from(self, data: BytesLike, size: int) -> list[Message]:
+        """Split the payload into `size` messages; MalformedBatch says that it is more or fewer."""
+        _batch_size("size", size)
+        entry = _ParsedEntry(self._message_id.wire, size, self._message_id.topic_name() or "")
+        singles = split_batch(data, size)
+        return [Message(payload, stored, entry, index) for index, (stored, payload) in enumerate(singles)]

@@ -1,22 +1,23 @@
-"""The id of a message as users hold it: where it is, and on which topic.
+"""The id of a message as users hold it: its position, and its topic.
 
-It is `wire.message_id.MessageId` in a wrapping that has the official client's methods. Order, equality and hash are the
-wire's: ledger, entry, batch index, partition. The topic says where to look and tells no ids apart, here as in the
-official client. An id can be kept as bytes, which every Pulsar client reads, or pickled, topic included.
+It wraps `wire.message_id.MessageId` and has the official client's methods. Order, equality and hash are the wire's:
+ledger, entry, batch index, partition. The topic does not count, here as in the official client. An id can be kept as
+bytes, which every Pulsar client reads, or pickled, topic included.
 """
 
 from collections.abc import Iterator
 from typing import ClassVar
 
-from pulsar_actors.client.arguments import optional, whole_number
-from pulsar_actors.client.arguments import topic as topic_name
+from pulsar_actors.client.validation import optional, whole_number
+from pulsar_actors.client.validation import topic as topic_name
 from pulsar_actors.exceptions import InvalidArgument
 from pulsar_actors.wire.errors import MalformedMessageId
 from pulsar_actors.wire.message_id import EARLIEST, LATEST
 from pulsar_actors.wire.message_id import MessageId as WireMessageId
-from pulsar_actors.wire.octets import Octets
+from pulsar_actors.wire.protobuf import BytesLike
 
 __all__ = ["MessageId", "ids_of_batch"]
+
 
 _index = whole_number(-1)
 _id = whole_number(-1, 2**63 - 1)
@@ -24,7 +25,7 @@ _topic = optional(topic_name)
 
 
 class MessageId:
-    """The place of one message. -1 stands for none: no partition, no batch."""
+    """The id of one message. -1 stands for none: no partition, no batch."""
 
     __slots__ = ("_batch", "_index", "_topic", "wire")
 
@@ -54,7 +55,7 @@ class MessageId:
         return wrapped
 
     def __getattr__(self, name: str) -> WireMessageId:
-        """Make `wire` when it is asked for: of a million messages sent in a second, few are."""
+        """Make `wire` on request: few of a million sent ids are looked at."""
         if name != "wire":
             raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
         self.wire = self._batch._replace(batch_index=self._index)
@@ -69,7 +70,7 @@ class MessageId:
         return self.wire.entry_id
 
     def batch_index(self) -> int:
-        """Return the place in the entry's batch, or -1 if it is no batch."""
+        """Return the index in the entry's batch, or -1 if the entry is no batch."""
         return self.wire.batch_index
 
     def partition(self) -> int:
@@ -77,7 +78,7 @@ class MessageId:
         return self.wire.partition
 
     def topic_name(self) -> str | None:
-        """Return the topic, or None if it is not known: an id of bytes has only the one given with them."""
+        """Return the topic, or None if it is not known: bytes do not contain it."""
         return self._topic
 
     def serialize(self) -> bytes:
@@ -85,7 +86,7 @@ class MessageId:
         return self.wire.serialize()
 
     @staticmethod
-    def deserialize(message_id_bytes: Octets, topic: str | None = None) -> "MessageId":
+    def deserialize(message_id_bytes: BytesLike, topic: str | None = None) -> "MessageId":
         """Read what `serialize` wrote, here or elsewhere. A consumer of several topics needs the topic as well."""
         _topic("topic", topic)
         try:
@@ -128,7 +129,7 @@ def ids_of_batch(entry: WireMessageId, topic: str) -> Iterator[MessageId]:
     new, kind = object.__new__, MessageId
     for index in range(entry.batch_size):
         made = new(kind)
-        # It is no method of the class, for users are to find nothing there that the official one lacks.
+        # A function: the class has no public names that the official client's lacks.
         made._topic = topic  # noqa: SLF001  # pyright: ignore[reportPrivateUsage]
         made._batch = entry  # noqa: SLF001  # pyright: ignore[reportPrivateUsage]
         made._index = index  # noqa: SLF001  # pyright: ignore[reportPrivateUsage]

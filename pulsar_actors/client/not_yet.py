@@ -1,13 +1,14 @@
-"""Names of the official package that mean nothing here yet, so that whoever asks for one is told so.
+"""Names of the official package that are not implemented yet, for a clear error.
 
-A module of ours asks here for what it does not have. What is raised is an AttributeError either way, as of any module:
-`hasattr` and `getattr` with a default keep their meaning, and so does what programs write around an import.
+A module asks here for an attribute that it does not have. The error is an AttributeError, as of any module: `hasattr`,
+and `getattr` with a default, keep their meaning, and so do programs that guard an import.
 """
 
 import sys
 from typing import Final
 
 __all__ = ["NOT_YET", "missing"]
+
 
 NOT_YET: Final = {
     "pulsar_actors": frozenset(
@@ -23,12 +24,12 @@ NOT_YET: Final = {
         }
     ),
 }
-"""By the module that has them there."""
+"""By module."""
 
 
 def missing(module: str, name: str) -> AttributeError:
-    """Make the error for a name that a module does not have; with the module, Python says what may be meant."""
-    said = f"module {module!r} has no attribute {name!r}"
+    """Make the error for a name that a module does not have. It holds the module, so that Python can suggest names."""
+    text = f"module {module!r} has no attribute {name!r}"
     if name in NOT_YET[module]:
-        said = f"{name}, which the official client has, is not there yet in {module}"
-    return AttributeError(said, name=name, obj=sys.modules[module])
+        text = f"{name}, which the official client has, is not there yet in {module}"
+    return AttributeError(text, name=name, obj=sys.modules[module])

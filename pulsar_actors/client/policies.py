@@ -1,4 +1,4 @@
-"""Policies of a consumer: when to give up on a message, how much to receive at once, how to share keys, when to retry.
+"""Policies of a consumer: dead letters, batch receive, key sharing, and redelivery backoff.
 
 Each is a value that is checked when it is made. Those that the official client has have its arguments and properties.
 """
@@ -8,7 +8,8 @@ from dataclasses import dataclass, field
 from itertools import pairwise
 from typing import cast
 
-from pulsar_actors.client.arguments import (
+from pulsar_actors.client.enums import KeySharedMode
+from pulsar_actors.client.validation import (
     LONGEST_MS,
     check_size,
     flag,
@@ -19,7 +20,6 @@ from pulsar_actors.client.arguments import (
     topic,
     whole_number,
 )
-from pulsar_actors.client.enums import KeySharedMode
 from pulsar_actors.exceptions import InvalidArgument
 
 __all__ = [
@@ -28,6 +28,7 @@ __all__ = [
     "ConsumerKeySharedPolicy",
     "MultiplierRedeliveryBackoff",
 ]
+
 
 _LAST_HASH = 2**16 - 1
 _TAKES = f"a list of pairs of hashes (first, last), from 0 to {_LAST_HASH:,}"
@@ -44,7 +45,7 @@ _hash = whole_number(0, _LAST_HASH)
 
 @dataclass(frozen=True, slots=True)
 class ConsumerDeadLetterPolicy:
-    """Where messages go that have failed too often.
+    """The topics for messages that have failed too often, or that are put off.
 
     A message that was redelivered `max_redeliver_count` times and fails again goes to `dead_letter_topic`, by default
     the consumer's topic and subscription with `-DLQ`. With an `initial_subscription_name` that topic is given a
@@ -57,11 +58,11 @@ class ConsumerDeadLetterPolicy:
 
     max_redeliver_count: int
     dead_letter_topic: str | None = None
-    """Empty where the default counts."""
+    """Empty: the default."""
     initial_subscription_name: str | None = None
-    """Empty where there is to be none."""
+    """Empty: none."""
     retry_letter_topic: str | None = field(default=None, kw_only=True)
-    """Empty where the default counts."""
+    """Empty: the default."""
 
     def __post_init__(self) -> None:
         _count("max_redeliver_count", self.max_redeliver_count)
@@ -76,10 +77,10 @@ class ConsumerDeadLetterPolicy:
 
 @dataclass(frozen=True, slots=True)
 class ConsumerBatchReceivePolicy:
-    """When `batch_receive` returns: with so many messages or bytes, or after so long, whichever comes first.
+    """The limits of `batch_receive`: so many messages or bytes, or so long, whichever comes first.
 
-    0 or less lifts a limit, but not all three: the call might never return. With time alone as the limit there is
-    still one of 10 MiB, lest a full topic pass through memory in one piece.
+    0 or less lifts a limit, but not all three: the call might never return. With time as the only limit the size is
+    limited to 10 MiB, because a long backlog would fill the memory.
     """
 
     max_num_message: int
@@ -103,7 +104,7 @@ class ConsumerBatchReceivePolicy:
 
 @dataclass(frozen=True, slots=True)
 class MultiplierRedeliveryBackoff:
-    """A time to rest that grows with each redelivery of a message, as the Java client's class of that name has it.
+    """A redelivery delay that grows with each redelivery of a message, as in the Java client's class of that name.
 
     `min_delay_ms` the first time, and `multiplier` times longer each time, up to `max_delay_ms`. Brokers count
     redeliveries for Shared and KeyShared subscriptions only: in others it is always the first time.
@@ -127,7 +128,7 @@ class MultiplierRedeliveryBackoff:
 
 @dataclass(frozen=True, slots=True)
 class ConsumerKeySharedPolicy:
-    """How a KeyShared consumer gets its keys.
+    """The way that keys are divided among KeyShared consumers.
 
     With `AutoSplit` the broker divides the keys. With `Sticky` the consumer names the hashes that it wants, as ranges
     of 0 to 65,535 whose ends belong to them; what no consumer wants is not delivered. Order within a key costs waiting
@@ -137,7 +138,7 @@ class ConsumerKeySharedPolicy:
     key_shared_mode: KeySharedMode = KeySharedMode.AutoSplit
     allow_out_of_order_delivery: bool = False
     sticky_ranges: Sequence[tuple[int, int]] | None = None
-    """A list; empty where none were given."""
+    """A list; empty if none were given."""
 
     def __post_init__(self) -> None:
         _mode("key_shared_mode", self.key_shared_mode)

@@ -1,16 +1,17 @@
-"""Which cluster a client is with, and who may change that while it runs.
+"""The services that a client can use: one cluster, several with failover, or those of a provider.
 
 A `ServiceInfo` is a service URL with the credentials and the trusted certificates that belong to it. Instead of a URL a
-client can be given an `AutoClusterFailover`, which goes to another cluster when its own cannot be reached, or a
-`ServiceInfoProvider`, with which a program decides for itself. Producers, consumers and readers go along: what is
-pending is sent to the new cluster, and what was not acknowledged in the old one stays there.
+client can be given an `AutoClusterFailover`, which moves to another cluster when the present one cannot be reached, or
+a `ServiceInfoProvider`, by which a program decides. Producers, consumers and readers move along: pending messages are
+sent to the new cluster; messages that were not acknowledged in the old one stay there.
 """
 
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import cast
 
-from pulsar_actors.client.arguments import (
+from pulsar_actors.client.authentication import Authentication
+from pulsar_actors.client.validation import (
     LARGEST_COUNT,
     LONGEST_MS,
     check_fields,
@@ -20,7 +21,6 @@ from pulsar_actors.client.arguments import (
     text,
     whole_number,
 )
-from pulsar_actors.client.authentication import Authentication
 from pulsar_actors.exceptions import InvalidArgument
 from pulsar_actors.wire.service_url import ServiceUrl
 
@@ -28,14 +28,14 @@ __all__ = ["AutoClusterFailover", "ServiceInfo", "ServiceInfoProvider"]
 
 
 def service_url(_: str, value: object) -> object:
-    """Take a service URL; what is wrong with it is for InvalidUrl to say, which repeats no secret."""
+    """Check a service URL. InvalidUrl says what is wrong with it, and repeats no secret."""
     ServiceUrl.parse(cast("str", value))
     return value
 
 
 @dataclass(frozen=True, slots=True, repr=False)
 class ServiceInfo:
-    """One cluster: where it is, who the client is there, and whose certificates are trusted.
+    """One cluster: its URL, the client's credentials for it, and the certificates to trust.
 
     service_url
         As `Client` takes it.
@@ -61,7 +61,7 @@ class ServiceInfo:
 
     @property
     def use_tls(self) -> bool:
-        """Whether connections are encrypted, as the scheme of the URL says."""
+        """True if connections are encrypted, by the scheme of the URL."""
         return ServiceUrl.parse(self.service_url).is_tls
 
     def __repr__(self) -> str:
@@ -72,25 +72,25 @@ class ServiceInfo:
 
 
 class ServiceInfoProvider:
-    """The base of your own: it says where a client begins, and at any time where it is to go.
+    """The base of your own provider: it names the first cluster of a client, and others at any time.
 
-    `Client` calls `initial_service_info` and then `initialize`, on the thread that makes it. What they raise is raised
-    there, and no client is made.
+    `Client` calls `initial_service_info` and then `initialize`, on the thread that makes it. If they raise, no
+    client is made.
     """
 
     def initial_service_info(self) -> ServiceInfo:
-        """Say where to begin."""
+        """Return the first cluster."""
         raise NotImplementedError("a ServiceInfoProvider says where to begin: give it an initial_service_info")
 
     def initialize(self, on_service_info_update: Callable[[ServiceInfo], None]) -> None:
-        """Keep the function: called with a `ServiceInfo`, on any thread, it has the client go there.
+        """Keep the function: called with a `ServiceInfo`, on any thread, it moves the client there.
 
-        Do not wait here for what may take long: start a thread for it. A call after the end of the client does nothing.
+        Do not block here for long: start a thread instead. After the end of the client the function does nothing.
         """
         raise NotImplementedError("a ServiceInfoProvider is told whom to call: give it an initialize")
 
     def close(self) -> None:
-        """End what `initialize` began. The client calls this once when it ends; what it raises is logged."""
+        """End what `initialize` began. The client calls this once when it ends; an exception is logged."""
         return
 
 
@@ -106,12 +106,12 @@ def _infos(name: str, value: object) -> object:
 
 @dataclass(frozen=True, slots=True)
 class AutoClusterFailover:
-    """The first of several clusters that can be reached, and the primary again when it can be.
+    """Use the first of several clusters that can be reached, and the primary again when it can be.
 
     primary
-        The cluster to use if it is there.
+        The cluster to use while it can be reached.
     secondary
-        A list of others, in the order in which they are tried when it is not.
+        A list of other clusters, in the order in which they are tried.
     check_interval_ms = 5000
         Every so many milliseconds the cluster in use is probed, and the primary if that is another one. A probe is a
         TCP connection to any of the hosts, for as long as `connection_timeout_ms` allows.
@@ -141,12 +141,12 @@ class AutoClusterFailover:
 
     @property
     def clusters(self) -> tuple[ServiceInfo, ...]:
-        """All of them, the primary first."""
+        """All clusters, the primary first."""
         return (self.primary, *self.secondary)
 
 
-def checked(info: object) -> ServiceInfo:
-    """Take what a provider gives, if it is one."""
+def checked_service_info(info: object) -> ServiceInfo:
+    """Check the value of a provider."""
     if not isinstance(info, ServiceInfo):
         raise InvalidArgument(f"a ServiceInfoProvider gives a ServiceInfo, not an object of type {type(info).__name__}")
     return info

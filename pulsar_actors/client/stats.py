@@ -1,9 +1,9 @@
-"""How things stand: what `stats()` gives of a client, a producer or a consumer.
+"""Statistics of clients, producers and consumers: the snapshots that `stats()` returns.
 
 A snapshot is a value: it can be kept, compared, pickled and printed, and does not change. Totals count from the
-creation of the handle. Rates cost nothing per message: they are worked out of two totals, some time apart, when
-somebody asks. `RateMeter` keeps the earlier one, and keeps it for a while, so that two askers in quick succession get
-much the same answer and not the noise of the milliseconds between them. `now` is in monotonic seconds.
+creation of the handle. Rates cost nothing per message: they are calculated from two totals, some time apart, on
+request. `RateMeter` keeps the earlier total for a while, so that two requests in quick succession give much the same
+rates, and not the noise of the milliseconds between them.
 """
 
 from collections.abc import Iterable, Sequence
@@ -11,10 +11,11 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 from pulsar_actors.client.enums import ConsumerType
-from pulsar_actors.wire.ids import signed
+from pulsar_actors.wire.protobuf import signed
 from pulsar_actors.wire.PulsarApi_pb2 import CommandConsumerStatsResponse
 
 __all__ = ["BrokerConsumerStats", "ClientStats", "ConsumerStats", "ProducerStats", "RateMeter", "Rates"]
+
 
 _TYPES = {
     "Exclusive": ConsumerType.Exclusive,
@@ -30,15 +31,15 @@ _ADDED_UP = (
 _LISTED = ("consumer_name", "address", "connected_since")
 
 _SPAN = 1.0
-"""A rate is over so many seconds at least, once they have passed."""
+"""Rates are over so many seconds at least, once those have passed."""
 
 
 class Rates(NamedTuple):
-    """What went through in a second, lately."""
+    """Messages and bytes per second, lately."""
 
     messages: float = 0.0
     size: float = 0.0
-    """In bytes of payload."""
+    """Bytes of payload."""
 
 
 class _Sample(NamedTuple):
@@ -48,7 +49,7 @@ class _Sample(NamedTuple):
 
 
 class RateMeter:
-    """The rates of one producer or consumer, from totals that are sampled when somebody asks."""
+    """The rates of one producer or consumer, from totals that are sampled on request. Times are monotonic seconds."""
 
     __slots__ = ("_earlier", "_later")
 
@@ -68,15 +69,15 @@ class RateMeter:
 
 @dataclass(frozen=True, slots=True)
 class ProducerStats:
-    """A producer; of a topic with partitions, all of them together."""
+    """The statistics of a producer; of a partitioned topic, of all partitions together."""
 
     topic: str
     producer_name: str
     connected: bool
     pending: int
-    """Messages that a broker has yet to acknowledge, and..."""
+    """Messages without a receipt of the broker, and..."""
     in_flight: int
-    """...those of them that were written to a connection."""
+    """...those of them that are written to a connection."""
     pending_bytes: int
     sent: int
     """Messages that a broker has acknowledged, and their payloads in bytes."""
@@ -89,14 +90,14 @@ class ProducerStats:
 
 @dataclass(frozen=True, slots=True)
 class ConsumerStats:
-    """A consumer, or a reader; of several topics, all of them together."""
+    """The statistics of a consumer or a reader; of several topics, of all together."""
 
     topic: str
     subscription_name: str
     consumer_name: str
     connected: bool
     queued: int
-    """Messages that have arrived and were not handed out."""
+    """Messages that have arrived and are not handed out."""
     permits: int
     """Messages that the broker may still send."""
     received: int
@@ -112,29 +113,29 @@ class ConsumerStats:
 
 @dataclass(frozen=True, slots=True)
 class BrokerConsumerStats:
-    """What the broker counts of a consumer, as `Consumer.get_broker_consumer_stats` gives it. Rates are per second."""
+    """The broker's statistics of a consumer: `Consumer.get_broker_consumer_stats`. Rates are per second."""
 
     consumer_name: str
     consumer_type: ConsumerType
     address: str
-    """Of the client, as the broker sees it."""
+    """The client's address, as the broker sees it."""
     connected_since: str
     msg_rate_out: float
     msg_throughput_out: float
     """In bytes."""
     msg_rate_redeliver: float
     msg_rate_expired: float
-    """Of the subscription, as is the backlog."""
+    """The subscription's, as is the backlog."""
     message_ack_rate: float
     available_permits: int
     unacked_messages: int
     is_blocked_consumer_on_unacked_msgs: bool
-    """Whether it gets nothing until it has acknowledged some of what it has."""
+    """True if it gets nothing until it acknowledges some of its messages."""
     msg_backlog: int
 
     @classmethod
     def of_all(cls, each: Sequence["BrokerConsumerStats"]) -> "BrokerConsumerStats":
-        """Add up those of a consumer's topics; what cannot be added is listed."""
+        """Add up the statistics of a consumer's topics; what cannot be added is listed."""
         numbers: dict[str, Any] = {name: sum(getattr(one, name) for one in each) for name in _ADDED_UP}
         words: dict[str, Any] = {name: "; ".join({getattr(one, name): None for one in each}) for name in _LISTED}
         return cls(
@@ -166,23 +167,23 @@ class BrokerConsumerStats:
 
 @dataclass(frozen=True, slots=True)
 class ClientStats:
-    """A client and all that it has open."""
+    """The statistics of a client and of all its open handles."""
 
     connections: int
     pending_lookups: int
     pending_bytes: int
-    """Of messages on their way to brokers."""
+    """Bytes of pending messages."""
     producers: tuple[ProducerStats, ...]
     consumers: tuple[ConsumerStats, ...]
 
     @property
     def pending(self) -> int:
-        """Messages of all producers that a broker has yet to acknowledge."""
+        """Messages of all producers without a receipt of the broker."""
         return sum(one.pending for one in self.producers)
 
     @property
     def queued(self) -> int:
-        """Messages of all consumers that have arrived and were not handed out."""
+        """Messages of all consumers that have arrived and are not handed out."""
         return sum(one.queued for one in self.consumers)
 
     @property
@@ -197,7 +198,7 @@ class ClientStats:
 
     @property
     def reconnects(self) -> int:
-        """Those of all producers and consumers together."""
+        """The reconnects of all producers and consumers together."""
         return sum(one.reconnects for one in self.producers) + sum(one.reconnects for one in self.consumers)
 
 

@@ -1,22 +1,26 @@
-"""State charts as data, and everything that is derived from them.
+"""State charts as data: the table, the checks made when it is built, and the code that runs it.
 
-A chart is a table of rows. Each says: when this event comes in these states, and the guard holds, do this and go there.
+A chart is a table of rows. A row says: when this event comes in these states, and the guard holds, run this action and
+go to that state.
 
     Row(TcpOpened, DIALING, SECURING, guard="uses_tls", does="start_tls")
 
-Rows of one event in one state are tried in the order of the table: guarded rows first, and last one without a guard,
-which says what happens otherwise. So a pair of state and event is either answered whatever its guards say, or not
-listed at all.
+Rows of one event in one state are tried in the order of the table: rows with a guard first, and last one without a
+guard, for when no guard holds. `ignores` names the events that change nothing, and the states in which they do not:
 
-Not listed means illegal: handling such an event is a bug of ours, and raises. What a peer, a timer or a late answer
-can cause is never a bug of ours, so every event that is not named in `ours` must be listed in every state, if only to
-be ignored there. The chart refuses to exist otherwise.
+    Ignore((TcpOpened, TlsAgreed), CLOSED)
+
+An event that is neither in a row nor ignored in a state is illegal there: it is a bug of ours, and raises. A peer, a
+timer or a late answer is never a bug of ours. So every event that is not named in `ours` must be listed in every state,
+by a row or as ignored; otherwise the chart refuses to be built. States are always written out: there is no "everywhere
+else", since a row or a state that somebody forgets would then be an ignored event.
 
 An action runs before the state changes. If it raises, the state stays, its effects are dropped, and the error names
-the row. An action therefore computes first and changes its ledger last.
+the row. An action therefore computes first and changes the machine's fields and trackers last.
 
-Only this module and `cli/mermaid.py`, which draws, know the `transitions` library. One `transitions` machine serves
-all models of a chart: binding each to a machine of its own would cost a hundred microseconds and twenty kilobytes.
+Only this module and `cli/statecharts/mermaid.py`, which draws, use the `transitions` library. One `transitions` machine
+serves all models of a chart: binding each model to a machine of its own costs a hundred microseconds and twenty
+kilobytes.
 """
 
 import re
@@ -32,9 +36,9 @@ from pulsar_actors.exceptions import InternalError
 INTERNAL: Final = None
 """The destination of a row that stays where it is."""
 
-Event = object  # each chart has small typed tuples of its own; what they share is that their class is the trigger
+Event = object  # each chart has small typed tuples of its own; the class of an event is its trigger
 Effect = object
-Effects = Sequence[Effect]  # what an action gives, in the order in which it is to be performed
+Effects = Sequence[Effect]  # the result of an action, in the order in which the actor performs it
 
 
 class Row(NamedTuple):
@@ -48,16 +52,34 @@ class Row(NamedTuple):
 
     @property
     def sources(self) -> tuple[Enum, ...]:
-        """The states that the row leaves."""
+        """The states in which the row is tried."""
         return self.source if isinstance(self.source, tuple) else (self.source,)
 
+    @property
+    def is_ignored(self) -> bool:
+        """True if the event changes nothing: no action, no other state, whatever the circumstances."""
+        return self.dest is INTERNAL and self.guard is None and self.does is None
+
     def __str__(self) -> str:
-        """Read like the table."""
+        """Format the row like a line of the table."""
         sources = "|".join(state.name for state in self.sources)
         dest = self.dest.name if self.dest else "stays"
         guard = f" [{self.guard}]" if self.guard else ""
         does = f" / {self.does}" if self.does else ""
         return f"{trigger_name(self.trigger)}{guard}{does}: {sources} -> {dest}"
+
+
+class Ignore(NamedTuple):
+    """Events that change nothing in these states, if no row with a guard takes them first."""
+
+    trigger: type | tuple[type, ...]
+    state: Enum | tuple[Enum, ...]
+
+    @property
+    def rows(self) -> tuple[Row, ...]:
+        """One row for each event, which does nothing."""
+        triggers = self.trigger if isinstance(self.trigger, tuple) else (self.trigger,)
+        return tuple(Row(trigger, self.state, INTERNAL) for trigger in triggers)
 
 
 class ChartError(TypeError):
@@ -73,12 +95,12 @@ class RowFailed(InternalError):
 
 
 def trigger_name(event: type) -> str:
-    """`TcpOpened` is called `tcp_opened` in diagrams and errors."""
+    """Name an event in diagrams and errors: `TcpOpened` is `tcp_opened`."""
     return re.sub(r"(?<=[a-z0-9])(?=[A-Z])", "_", event.__name__).lower()
 
 
 class Chart:
-    """A table of rows that has been found consistent."""
+    """A table of rows that has been checked. `rows` ends with those of `ignores`."""
 
     def __init__(  # noqa: PLR0913 - the parts of a chart, each named where it is declared
         self,
@@ -89,13 +111,14 @@ class Chart:
         final: Iterable[Enum],
         ours: Iterable[type],
         rows: Iterable[Row],
+        ignores: Iterable[Ignore] = (),
     ) -> None:
         self.name = name
         self.states = tuple(states)
         self.initial = initial
         self.final = frozenset(final)
         self.ours = frozenset(ours)
-        self.rows = tuple(rows)
+        self.rows = (*rows, *(row for ignored in ignores for row in ignored.rows))
         self.triggers = tuple(dict.fromkeys(row.trigger for row in self.rows))
         self._by_pair: dict[tuple[Enum, type], list[Row]] = defaultdict(list)
         for row in self.rows:
@@ -106,11 +129,11 @@ class Chart:
             raise ChartError(f"chart {name!r}: " + "; ".join(problems))
 
     def rows_for(self, state: Enum, trigger: type) -> tuple[Row, ...]:
-        """Give the rows that are tried, in order, when the event comes in the state: none if it is illegal there."""
+        """Return the rows that are tried, in order, when the event comes in the state; none if it is illegal there."""
         return tuple(self._by_pair.get((state, trigger), ()))
 
     def legal(self, state: Enum) -> frozenset[type]:
-        """Give the events that may come in the state."""
+        """Return the events that may come in the state."""
         return frozenset(trigger for source, trigger in self._by_pair if source is state)
 
     def _problems(self) -> Iterator[str]:
@@ -121,8 +144,8 @@ class Chart:
         yield from (f"two events are called {name}" for name in {name for name in names if names.count(name) > 1})
         yield from (f"no row is for {trigger_name(trigger)}" for trigger in self.ours - set(self.triggers))
         yield from self._unordered()
-        yield from self._silent()
-        yield from self._lost()
+        yield from self._unlisted()
+        yield from self._unreachable()
 
     def _unordered(self) -> Iterator[str]:
         for (state, trigger), rows in self._by_pair.items():
@@ -132,17 +155,17 @@ class Chart:
             if rows[-1].guard is not None:
                 yield f"{pair} has no row for when no guard holds"
 
-    def _silent(self) -> Iterator[str]:
+    def _unlisted(self) -> Iterator[str]:
         for trigger in self.triggers:
             if trigger in self.ours:
                 continue
             missing = [state.name for state in self.states if (state, trigger) not in self._by_pair]
             if missing:
                 where = ", ".join(missing)
-                mend = "list it there, or name it in `ours` if only we cause it"
+                mend = "give it a row or ignore it there, or name it in `ours` if only we cause it"
                 yield f"{trigger_name(trigger)} comes from outside but is not listed in {where}: {mend}"
 
-    def _lost(self) -> Iterator[str]:
+    def _unreachable(self) -> Iterator[str]:
         leads_to: dict[Enum, set[Enum]] = defaultdict(set)
         for row in self.rows:
             for source in row.sources:
@@ -197,7 +220,7 @@ class RunningChart:
         self._triggers = {trigger: machine.events[trigger_name(trigger)].trigger for trigger in chart.triggers}
 
     def fire(self, model: Any, event: Event, now: float) -> list[Effect]:  # noqa: ANN401 - any model of the chart
-        """Handle one event; give the effects for the actor to perform, in order."""
+        """Handle one event and return the effects for the actor to perform, in order."""
         effects: list[Effect] = []
         trigger = self._triggers.get(type(event))
         if trigger is None:

@@ -1,7 +1,4 @@
-"""What a connection hears and what it answers with: the events and effects of `connection.py`.
-
-Each event's class is its trigger in the chart. Nothing here decides anything.
-"""
+"""Events, effects and settings of the connection's machine."""
 
 from typing import Any, NamedTuple
 
@@ -10,60 +7,67 @@ from google.protobuf.message import Message
 from pulsar_actors.exceptions import PulsarException, WireError
 from pulsar_actors.wire.PulsarApi_pb2 import CommandAuthChallenge, CommandConnected, CommandError
 
-# Events of our own side.
+# Events of the client.
+
+
+class ConnectionSettings(NamedTuple):
+    """The hosts to dial, in their order, and the timeouts in seconds."""
+
+    hosts: tuple[tuple[str, int], ...]
+    client_version: str
+    tls: bool = False
+    proxy_to_broker_url: str | None = None
+    handshake_timeout: float = 10.0
+    keepalive_interval: float = 30.0
+    flush_timeout: float = 1.0
+    tcp_no_delay: bool = True
 
 
 class Dial(NamedTuple):
-    """Connect."""
+    """Start to connect."""
 
 
-class Ask(NamedTuple):
-    """Send a command that has an answer, and give the answer to the token within the timeout, which starts now."""
+class SendRequest(NamedTuple):
+    """Send a command that has an answer. The reply goes to the token within the timeout, which starts now."""
 
-    command: Any  # a sub-command with a request_id, which the connection fills in
+    command: Any  # a command with a request_id, which the connection fills in
     token: object
     timeout: float
 
 
-class Tell(NamedTuple):
+class SendCommand(NamedTuple):
     """Send a command that has no answer."""
 
     command: Message
 
 
-class Ship(NamedTuple):
-    """Send what a producer has packed."""
+class RegisterHandler(NamedTuple):
+    """A producer or consumer wants to use the connection as soon as the broker accepts the client."""
 
-    parcels: tuple[Any, ...]
-
-
-class Join(NamedTuple):
-    """A producer or consumer wants to be told when it can be served here, which may be at once."""
-
-    member: object
+    handler: object
 
 
-class Leave(NamedTuple):
-    """It does not want to any longer."""
+class RemoveHandler(NamedTuple):
+    """A producer or consumer no longer uses the connection, or no longer waits for it."""
 
-    member: object
-
-
-class Retire(NamedTuple):
-    """End, unless somebody uses it."""
+    handler: object
 
 
-class Close(NamedTuple):
-    """Let what is written leave, then end."""
+class CloseIfUnused(NamedTuple):
+    """End, unless a producer, a consumer or a request uses the connection."""
 
 
-class Drop(NamedTuple):
-    """End at once: what a producer or consumer met shows that it cannot be trusted, or the client goes elsewhere."""
+class CloseGracefully(NamedTuple):
+    """Send what is written already, then end."""
+
+
+class AbortConnection(NamedTuple):
+    """End at once: a producer or consumer found that the broker misbehaves, or the client goes to another cluster."""
 
     error: PulsarException
 
 
-# Events of the socket, of the helper that fetches credentials, and of timers.
+# Events of the socket, of fetched credentials, and of timers.
 
 
 class TcpOpened(NamedTuple):
@@ -88,7 +92,7 @@ class StreamBroken(NamedTuple):
 
 
 class CredentialsFetched(NamedTuple):
-    """What to answer to the broker's question who we are."""
+    """Credentials for CONNECT or AUTH_RESPONSE."""
 
     method: str
     data: bytes
@@ -99,13 +103,13 @@ class CredentialsFetched(NamedTuple):
 
 
 class CredentialsFailed(NamedTuple):
-    """There are no credentials to be had."""
+    """Fetching credentials has failed."""
 
     reason: str
 
 
 class HandshakeTimedOut(NamedTuple):
-    """Dialling a host, TLS and CONNECT have taken too long together."""
+    """Dialling a host, TLS and CONNECT together have taken too long."""
 
     generation: int
 
@@ -123,28 +127,28 @@ class RequestsDue(NamedTuple):
 
 
 class FlushTimedOut(NamedTuple):
-    """What was written has not left in time."""
+    """The socket has not sent in time what was written."""
 
     generation: int
 
 
-# Events of the broker: one for each kind of command that the connection itself understands.
+# Events of the broker: the commands for the connection itself, answers, and the commands for producers and consumers.
 
 
 class Connected(NamedTuple):
-    """The broker accepts us."""
+    """The broker accepts the client: CONNECTED."""
 
     command: CommandConnected
 
 
 class Challenged(NamedTuple):
-    """The broker asks who we are, once more."""
+    """The broker asks for credentials once more: AUTH_CHALLENGE."""
 
     command: CommandAuthChallenge
 
 
 class Refused(NamedTuple):
-    """The broker answers a request, or CONNECT, with an error."""
+    """The broker answers a request, or CONNECT, with an error: ERROR."""
 
     command: CommandError
 
@@ -152,30 +156,30 @@ class Refused(NamedTuple):
 class Answered(NamedTuple):
     """The broker answers a request."""
 
-    command: Any  # a sub-command with a request_id
+    command: Any  # a command with a request_id
 
 
 class Arrived(NamedTuple):
-    """The broker speaks to a producer or a consumer: all such commands of one read, in their order."""
+    """All commands for producers and consumers of one read, in their order."""
 
     frames: tuple[Any, ...]
 
 
 class Pinged(NamedTuple):
-    """The broker wants to know whether we are alive."""
+    """The broker checks that the client is alive: PING."""
 
 
 class Ponged(NamedTuple):
-    """The broker is alive."""
+    """The broker is alive: PONG."""
 
 
 # Effects.
 
 
 class OpenSocket(NamedTuple):
-    """Open TCP, over which TLS is to be agreed if `tls`; answer with `TcpOpened` or `SocketLost`.
+    """Open TCP, for TLS if `tls`; answer with `TcpOpened` or `SocketLost`.
 
-    With `no_delay` small writes do not wait for larger ones.
+    With `no_delay` (TCP_NODELAY) small writes leave at once.
     """
 
     host: str
@@ -185,89 +189,92 @@ class OpenSocket(NamedTuple):
 
 
 class StartTls(NamedTuple):
-    """Agree on TLS, for this host; answer with `TlsAgreed` or `SocketLost`."""
+    """Agree on TLS for this host name; answer with `TlsAgreed` or `SocketLost`."""
 
     host: str
 
 
 class FetchCredentials(NamedTuple):
-    """Fetch credentials, for the broker's challenge if there is one; answer with one of the Credentials events."""
+    """Fetch credentials, for the challenge if there is one; answer with `CredentialsFetched` or `CredentialsFailed`."""
 
     challenge: bytes | None
 
 
 class CredentialsJudged(NamedTuple):
-    """Tell whoever keeps credentials whether the broker has accepted those of this connection."""
+    """Report whether the broker accepts the credentials, so that refused ones are not used again."""
 
     accepted: bool
 
 
-class Write(NamedTuple):
-    """Write a command."""
+class WriteCommand(NamedTuple):
+    """Write a command to the socket."""
 
     command: Message
 
     def __repr__(self) -> str:
         """Name the command only: CONNECT and AUTH_RESPONSE carry secrets."""
-        return f"Write({type(self.command).__name__})"
+        return f"WriteCommand({type(self.command).__name__})"
 
 
-class WriteParcels(NamedTuple):
-    """Write what a producer has packed."""
+class WriteFrames(NamedTuple):
+    """Write a producer's frames. An event too: the machine passes on the tuple that it is given.
 
-    parcels: tuple[Any, ...]
+    Each item has `buffers()`: the frames of one batch, or nothing once nobody waits for the batch.
+    """
+
+    frames: tuple[Any, ...]
 
 
 class AllowFrames(NamedTuple):
-    """Accept frames up to this size."""
+    """Accept frames up to this size from now on."""
 
     limit: int
 
 
-class Welcome(NamedTuple):
-    """Tell a producer or consumer that it can be served here."""
+class HandlerAccepted(NamedTuple):
+    """Tell a producer or consumer that it can use the connection."""
 
-    member: object
+    handler: object
     command: CommandConnected
 
 
-class TurnAway(NamedTuple):
-    """Tell a producer or consumer that it cannot be served here."""
+class HandlerRejected(NamedTuple):
+    """Tell a producer or consumer that it cannot use the connection."""
 
-    member: object
+    handler: object
     error: PulsarException
 
 
-class Reply(NamedTuple):
-    """Give the token what became of its request: the answer, or the error in its place."""
+class GiveReply(NamedTuple):
+    """Reply to a request with the answer, or with the error in its place."""
 
     token: object
-    answer: Any  # a sub-command, or a PulsarException
+    answer: Any  # a command, or a PulsarException
 
 
 class Unawaited(NamedTuple):
-    """Note an answer, or an error, that nobody waits for: it comes twice, too late, or unasked."""
+    """Report an answer, or an error, that belongs to no pending request: it comes twice, too late, or unasked."""
 
     command: Any
 
 
-class Route(NamedTuple):
-    """Hand commands to the producers and consumers they name."""
+class RouteFrames(NamedTuple):
+    """Hand commands to the producers and consumers that they name."""
 
     frames: tuple[Any, ...]
 
 
 class CloseSocket(NamedTuple):
-    """Close the socket: after what is written has left, or at once."""
+    """Close the socket: after sending what is written, or at once."""
 
     flush: bool
 
 
 class StillUsed(NamedTuple):
-    """Say that it goes on."""
+    """Report that the connection stays open."""
 
 
-class Lost(NamedTuple):
-    """Tell everybody who was made welcome that it has ended, and why."""
+class NotifyConnectionLost(NamedTuple):
+    """Tell all producers and consumers that the connection has ended, and why."""
 
     error: PulsarException

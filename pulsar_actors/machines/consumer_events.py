@@ -1,17 +1,18 @@
-"""What only a consumer hears and answers with: the events and effects of `consumer.py`.
+"""Events and effects that only a consumer has: those of `consumer.py` and of the machines that are its parts.
 
-Those that it shares with a producer, and what `attempt` and `connection` mean, stand in `binding_events.py`. A
-`generation` is what the hand-off queue last was told with `ClearQueue`, and whatever its users report carries that.
+Those that it shares with a producer stand in `connection_handler_events.py`, which also tells what `attempt` and
+`connection` mean. A `generation` labels what is queued for the user: it comes with `ClearQueue`, and each report of a
+queued entry carries it.
 """
 
-from typing import Any, NamedTuple
+from typing import NamedTuple
+
+from google.protobuf.message import Message
 
 from pulsar_actors.exceptions import BrokerRefusal, InvalidArgument, PulsarException
-from pulsar_actors.machines.entry_intake import Delivery, Incoming
-from pulsar_actors.machines.ledgers.ack_command import Token
-from pulsar_actors.machines.ledgers.entry_key import EntryKey
-from pulsar_actors.machines.ledgers.generations import Generation
-from pulsar_actors.machines.left_out import LeftOut
+from pulsar_actors.machines.incoming_entries import DeliveredEntry, IncomingEntry, Skipped
+from pulsar_actors.machines.trackers.ack_grouping_tracker import AckToken
+from pulsar_actors.machines.trackers.entry_map import EntryKey, Generation
 from pulsar_actors.wire.message_id import MessageId
 from pulsar_actors.wire.PulsarApi_pb2 import (
     CommandAck,
@@ -24,11 +25,11 @@ from pulsar_actors.wire.PulsarApi_pb2 import (
     CommandUnsubscribe,
 )
 
-# Events of our own side.
+# Events of the user.
 
 
 class Seek(NamedTuple):
-    """Go to a message, or to the first one published at a time (wall-clock ms) or later."""
+    """Seek to a message, or to the first one published at a time (wall-clock ms) or later."""
 
     token: object
     target: MessageId | int
@@ -41,37 +42,36 @@ class Unsubscribe(NamedTuple):
     force: bool = False
 
 
-class AskForLast(NamedTuple):
-    """Ask for the last message of the topic, until `deadline` (monotonic seconds)."""
+class GetLastMessageId(NamedTuple):
+    """Get the ID of the topic's last message, until `deadline` (monotonic seconds)."""
 
     token: object
     deadline: float
 
 
-class AskForStats(NamedTuple):
-    """Ask what the broker counts of this consumer, until `deadline`."""
+class GetConsumerStats(NamedTuple):
+    """Get the broker's statistics of this consumer, until `deadline`."""
 
     token: object
     deadline: float
 
 
 class LastMessage(NamedTuple):
-    """The answer: the last message, and how far its subscription has acknowledged without a gap, if the broker says."""
+    """The last message, and how far the subscription has acknowledged without a gap, if the broker tells."""
 
     message_id: MessageId
     acknowledged: MessageId | None
 
 
 class Acknowledge(NamedTuple):
-    """Acknowledge messages one by one; `tokens`, if given, is one for each. `at_once` if a caller waits for it.
+    """Acknowledge messages one by one; `tokens`, if given, has one for each.
 
-    `parts` are many at once: of entries that are batches, whose size their ids tell, sets of messages (`ack_set.py`).
+    `parts` are sets of messages of batches (see `ack_set.py`); the ids tell the size of each batch.
     """
 
     generation: Generation
     message_ids: tuple[MessageId, ...]
-    tokens: tuple[Token, ...] | None = None
-    at_once: bool = False
+    tokens: tuple[AckToken, ...] | None = None
     parts: tuple[tuple[MessageId, int], ...] = ()
 
 
@@ -80,25 +80,24 @@ class AcknowledgeUpTo(NamedTuple):
 
     generation: Generation
     message_id: MessageId
-    token: Token | None = None
-    at_once: bool = False
+    token: AckToken | None = None
 
 
-class Refuse(NamedTuple):
-    """Ask for messages again, after their delay; each with the number of times that it was redelivered."""
+class NegativeAcknowledge(NamedTuple):
+    """Have messages redelivered after their delay; each with the number of its redeliveries."""
 
     generation: Generation
     messages: tuple[tuple[MessageId, int], ...]
 
 
-class Redeliver(NamedTuple):
-    """Ask for everything unacknowledged again, now."""
+class RedeliverUnacknowledged(NamedTuple):
+    """Have everything unacknowledged redelivered now."""
 
 
 class HandedOut(NamedTuple):
     """So many messages went to the user; `message_ids` has the last of each entry they came from, in order.
 
-    Or none has yet, and `message_ids` has the entry whose are next. `counts` says how often each was redelivered.
+    With no messages, `message_ids` has the entry whose messages are next. `counts` are the redeliveries of each.
     """
 
     generation: Generation
@@ -107,15 +106,15 @@ class HandedOut(NamedTuple):
     counts: tuple[int, ...] = ()
 
 
-class Returned(NamedTuple):
-    """So many messages were dropped before the user saw them: compacted out, undecryptable, ..."""
+class MessagesDiscarded(NamedTuple):
+    """So many messages were dropped before the user saw them, for instance compacted out or not decryptable."""
 
     generation: Generation
     messages: int
 
 
-class Spoiled(NamedTuple):
-    """An entry turned out corrupt when it was opened; none of its messages was handed out."""
+class EntryCorrupt(NamedTuple):
+    """An entry was found corrupt when it was opened; none of its messages was handed out."""
 
     generation: Generation
     entry: EntryKey
@@ -123,12 +122,12 @@ class Spoiled(NamedTuple):
     validation_error: "CommandAck.ValidationError.ValueType"
 
 
-class Await(NamedTuple):
-    """Somebody waits for a message: what makes a queue of size 0 ask."""
+class ReceiveWaiting(NamedTuple):
+    """A caller waits for a message; a queue of size 0 asks for one then."""
 
 
-class GiveUp(NamedTuple):
-    """Somebody waits no longer."""
+class ReceiveGivenUp(NamedTuple):
+    """A caller waits no longer."""
 
 
 class DeadLetterSent(NamedTuple):
@@ -144,14 +143,57 @@ class DeadLetterFailed(NamedTuple):
     message_id: MessageId
 
 
+# Events from `consumer.py` to its parts, and between these.
+
+
+class Bound(NamedTuple):
+    """The broker has accepted SUBSCRIBE."""
+
+
+class Unbound(NamedTuple):
+    """Nothing can be sent before the next SUBSCRIBE is accepted, for this reason."""
+
+    reason: str
+
+
+class SeekSent(NamedTuple):
+    """SEEK is about to be sent, behind the acknowledgements that are held."""
+
+
+class SeekRefused(NamedTuple):
+    """The broker has not sought; the position is the old one."""
+
+
+class Sought(NamedTuple):
+    """The broker has sought this target."""
+
+    target: MessageId | int
+
+
+class FlushAcks(NamedTuple):
+    """Send the acknowledgements that are held, before a command that ends the consumer."""
+
+
+class Closing(NamedTuple):
+    """The consumer is closing: calls that need a broker fail with this error."""
+
+    error: PulsarException
+
+
+class Ended(NamedTuple):
+    """The consumer is closed: all that is left fails with this error."""
+
+    error: PulsarException
+
+
 # Events of the connection.
 
 
-class Attached(NamedTuple):
+class ConsumerAttached(NamedTuple):
     """There is a connection to the broker.
 
-    `opened` is the last entry that was opened, since the last seek if there was one, before the queue was cleared.
-    `max_message_size` is the broker's limit for an entry.
+    `opened` is the last entry that was opened since the last seek, before the queue was cleared. `max_message_size` is
+    the broker's limit for an entry.
     """
 
     connection: int
@@ -170,7 +212,7 @@ class Subscribed(NamedTuple):
 
 
 class SubscribeRefused(NamedTuple):
-    """ERROR, in answer to SUBSCRIBE; or it is too large for the broker."""
+    """ERROR, in answer to SUBSCRIBE; or SUBSCRIBE is too large for the broker."""
 
     attempt: int
     error: BrokerRefusal | InvalidArgument
@@ -202,24 +244,24 @@ class UnsubscribeFailed(NamedTuple):
     error: PulsarException
 
 
-class LastTold(NamedTuple):
+class LastMessageIdAnswered(NamedTuple):
     """GET_LAST_MESSAGE_ID_RESPONSE."""
 
-    question: int
+    query_number: int
     command: CommandGetLastMessageIdResponse
 
 
-class StatsTold(NamedTuple):
+class ConsumerStatsAnswered(NamedTuple):
     """CONSUMER_STATS_RESPONSE."""
 
-    question: int
+    query_number: int
     command: CommandConsumerStatsResponse
 
 
-class NotTold(NamedTuple):
-    """A refusal to answer GET_LAST_MESSAGE_ID or CONSUMER_STATS, or no answer in time."""
+class QueryFailed(NamedTuple):
+    """ERROR, in answer to GET_LAST_MESSAGE_ID or CONSUMER_STATS, or none in time."""
 
-    question: int
+    query_number: int
     error: PulsarException
 
 
@@ -231,21 +273,21 @@ class AcksAnswered(NamedTuple):
 
 
 class MessagesArrived(NamedTuple):
-    """MESSAGE: all of one read, in their order."""
+    """MESSAGE commands: all of one read, in their order."""
 
     connection: int
-    messages: tuple[Incoming, ...]
+    messages: tuple[IncomingEntry, ...]
     now_ms: int  # wall clock
 
 
-class EndReached(NamedTuple):
-    """REACHED_END_OF_TOPIC: the topic was ended, and nothing comes after what was sent."""
+class EndOfTopicReached(NamedTuple):
+    """REACHED_END_OF_TOPIC: the topic was terminated, and nothing comes after what was sent."""
 
     connection: int
 
 
-class ActiveChanged(NamedTuple):
-    """ACTIVE_CONSUMER_CHANGE: of a Failover subscription's consumers, this one is served now, or no longer."""
+class ActiveConsumerChanged(NamedTuple):
+    """ACTIVE_CONSUMER_CHANGE: whether this is the consumer of a Failover subscription that gets the messages."""
 
     connection: int
     is_active: bool
@@ -261,31 +303,29 @@ class SubscribeTimedOut(NamedTuple):
 
 
 class CallTimedOut(NamedTuple):
-    """A seek has waited for a binding, or an unsubscribe for that or its answer, as long as was agreed."""
+    """The time limit is over of a seek without a binding, or of an unsubscribe."""
 
     generation: int
 
 
-class QuestionsDue(NamedTuple):
-    """The time of a question for the last message may be up."""
+class QueriesDue(NamedTuple):
+    """The time limit of a query may be over."""
 
     generation: int
 
 
 class AcksDue(NamedTuple):
-    """Acknowledgements have been held for long enough."""
-
-    generation: int
+    """The group of acknowledgements is complete: send what is held."""
 
 
-class ReceiptsDue(NamedTuple):
-    """Somebody has waited for a receipt as long as was agreed."""
+class AckReceiptsDue(NamedTuple):
+    """The time limit of an acknowledgement's receipt may be over."""
 
     generation: int
 
 
 class SweepDue(NamedTuple):
-    """Something refused, unacknowledged or unfinished is due."""
+    """A redelivery or an incomplete chunked message is due."""
 
     generation: int
 
@@ -317,18 +357,18 @@ class AskToUnsubscribe(NamedTuple):
     timeout: float
 
 
-class AskToTellLast(NamedTuple):
-    """Send GET_LAST_MESSAGE_ID; answer `LastTold` or `NotTold`."""
+class AskToGetLastMessageId(NamedTuple):
+    """Send GET_LAST_MESSAGE_ID; answer `LastMessageIdAnswered` or `QueryFailed`."""
 
-    question: int
+    query_number: int
     command: CommandGetLastMessageId
     timeout: float
 
 
-class AskToTellStats(NamedTuple):
-    """Send CONSUMER_STATS; answer `StatsTold` or `NotTold`."""
+class AskToGetConsumerStats(NamedTuple):
+    """Send CONSUMER_STATS; answer `ConsumerStatsAnswered` or `QueryFailed`."""
 
-    question: int
+    query_number: int
     command: CommandConsumerStats
     timeout: float
 
@@ -341,52 +381,51 @@ class AskToAck(NamedTuple):
     timeout: float
 
 
-class Tell(NamedTuple):
+class SendConsumerCommand(NamedTuple):
     """Send a command that has no answer."""
 
-    connection: int
-    command: Any
+    command: Message
 
 
 class ClearQueue(NamedTuple):
-    """Drop what is queued, remember what was opened last, and label what comes and what is reported from now on.
+    """Drop what is queued, remember what was opened last, and label with the generation what comes from now on.
 
-    Opened batches go too if `still_delivers` says so of their generation.
+    Opened batches are dropped, too, unless their generation `still_delivers`.
     """
 
     generation: Generation
 
 
-class HandOver(NamedTuple):
+class QueueEntries(NamedTuple):
     """Queue entries for the user."""
 
-    entries: tuple[Delivery, ...]
+    entries: tuple[DeliveredEntry, ...]
 
 
-class NoteLeftOut(NamedTuple):
-    """Tell a reader what it is not given, before what comes behind it."""
+class NoteSkipped(NamedTuple):
+    """Tell a reader which entries it does not get, before the entries behind them."""
 
-    left_out: tuple[LeftOut, ...]
+    skipped: tuple[Skipped, ...]
 
 
 class NotePassed(NamedTuple):
-    """Tell a reader how far it is, where it is given nothing of that entry."""
+    """Tell a reader how far it is, where it gets nothing of that entry."""
 
     entry: EntryKey
 
 
-class MarkEnd(NamedTuple):
-    """Queue the end of the topic: after what is queued, receiving says so."""
+class MarkEndOfTopic(NamedTuple):
+    """Queue the end of the topic behind the entries."""
 
 
-class ActiveChange(NamedTuple):
-    """Tell the user's listener."""
+class NotifyActiveConsumerChange(NamedTuple):
+    """Tell the user's listener whether the consumer is the active one."""
 
     is_active: bool
 
 
-class WantedAgain(NamedTuple):
-    """Tell who listens which entries were asked for again: those refused, and those not acknowledged in time."""
+class RedeliveryRequested(NamedTuple):
+    """Entries were asked for again: those negatively acknowledged, and those not acknowledged in time."""
 
     refused: tuple[EntryKey, ...]
     late: tuple[EntryKey, ...]
@@ -395,22 +434,26 @@ class WantedAgain(NamedTuple):
 class SendToDeadLetters(NamedTuple):
     """Send entries to the dead letter topic; answer with a DeadLetter event for each."""
 
-    entries: tuple[Delivery, ...]
+    entries: tuple[DeliveredEntry, ...]
 
 
-class Acked(NamedTuple):
-    """Tell the tokens what became of their acknowledgements."""
+class AcksHeld(NamedTuple):
+    """Answer `AcksDue` after the group time: acknowledgements are held that no caller has queued."""
 
-    tokens: tuple[Token, ...]
+
+class AcksSettled(NamedTuple):
+    """Complete the callers of acknowledgements."""
+
+    tokens: tuple[AckToken, ...]
     error: PulsarException | None
 
 
-class Opened(NamedTuple):
-    """Tell the user that the consumer exists."""
+class ConsumerOpened(NamedTuple):
+    """The first subscribe has succeeded."""
 
 
-class Done(NamedTuple):
-    """Tell whoever holds the token that it is done, and what was asked for, if it was a question."""
+class ConsumerCallDone(NamedTuple):
+    """Complete a call, with the answer if it was a query."""
 
     token: object
     answer: LastMessage | CommandConsumerStatsResponse | None = None

@@ -1,22 +1,26 @@
-"""One question about topics, until it is answered: where one is served, how many partitions it has, which there are.
+"""One lookup: the broker that serves a topic, the partitions of a topic, the topics of a namespace, or a schema.
 
-A broker that does not serve the topic may send the asker on to another, and that one on to a third. Each redirect says
-whether the broker it names has the last word, and the next question repeats that flag as it came. More than twenty
-redirects in a row are taken for a circle and end the lookup. Anything that may pass (a broker that is starting, a
-broken connection) is asked again after a while, from the service URL on, as long as the operation timeout allows. Each
-such failure is told at once, for whoever wants to know may give up earlier than this does.
+A broker that does not serve the topic may redirect the lookup to another broker, and that one to a third. Each
+redirect says whether the broker that it names is authoritative, and the next request repeats that flag as it came. More
+than twenty redirects in a row are taken for a circle and end the lookup. Only the lookup of a topic's broker is
+redirected in the binary protocol; over HTTP a redirect is an address that has the flag in it. The actor decides which
+of the two protocols carries a request.
 
-In the binary protocol other questions are never redirected; all else holds for them too. Whether the question travels
-in that or over HTTP is the actor's business. A redirect over HTTP is an address that has the flag in it. How many may
-be on their way at once is a ledger's (`turns.py`): a lookup waits for its turn.
+Anything that may pass, such as a broker that is starting or a broken connection, is tried again after a backoff, from
+the service URL on, for as long as the operation timeout allows. Each such failure is reported at once, so that a caller
+that gives up earlier can name it. If the service URL changes meanwhile, the lookup starts again at the new one: an
+answer of the old cluster is of no use.
 
-If the service URL changes meanwhile, the walk begins again at the new one: whatever the old cluster says is of no use.
+A process that starts ten thousand producers would send ten thousand lookups in one moment, and a broker refuses lookups
+when there are too many. So `LookupTurns` lets only some run at a time. The others wait in the order in which they came;
+when too many wait already, a lookup fails at once.
 """
 
 import math
+from collections import deque
 from collections.abc import Callable
 from enum import Enum, unique
-from typing import Any, Final
+from typing import Any, Final, Generic, TypeVar
 
 from google.protobuf.message import Message
 
@@ -25,41 +29,42 @@ from pulsar_actors.exceptions import (
     BrokerRefusal,
     CertificateRefused,
     ConnectError,
+    InvalidArgument,
     Misdirected,
     OutcomeUnknown,
     PulsarException,
     Timeout,
     TooManyLookupRequestException,
 )
-from pulsar_actors.machines.chart import INTERNAL, Chart, Effects, Row
-from pulsar_actors.machines.ledgers.backoff import Backoff
-from pulsar_actors.machines.ledgers.broker_address import leads_to_a_broker, names_a_broker
-from pulsar_actors.machines.ledgers.last_failure import after
-from pulsar_actors.machines.ledgers.server_errors import Verdict, meaning_of, refusal
+from pulsar_actors.machines.chart import INTERNAL, Chart, Effects, Ignore, Row
 from pulsar_actors.machines.lookup_events import (
-    Answered,
-    Attached,
-    AttachFailed,
     AttachTo,
+    AttemptFailed,
     BackoffOver,
-    Begin,
     Cancel,
+    Enqueue,
     Found,
     GiveTurn,
-    Inquire,
+    LookupAnswered,
+    LookupAttached,
+    LookupAttachFailed,
+    LookupRefused,
+    LookupTarget,
     NotFound,
     OperationTimedOut,
-    Queue,
     Redirected,
-    Refused,
+    SendLookup,
     ServiceChanged,
-    Stumbled,
     TakeTurn,
-    Target,
-    TurnAway,
+    TurnCame,
+    TurnDenied,
+    is_broker_address,
+    is_broker_name,
 )
-from pulsar_actors.machines.machine import StateMachine
-from pulsar_actors.wire.excerpt import excerpt
+from pulsar_actors.machines.state_machine import StateMachine
+from pulsar_actors.machines.trackers.backoff import Backoff
+from pulsar_actors.machines.trackers.server_errors import RetryVerdict, last_failure_text, meaning_of, refusal
+from pulsar_actors.wire.errors import excerpt
 from pulsar_actors.wire.PulsarApi_pb2 import (
     CommandGetSchema,
     CommandGetSchemaResponse,
@@ -73,12 +78,12 @@ from pulsar_actors.wire.PulsarApi_pb2 import (
 
 MAX_REDIRECTS: Final = 20
 LAST_MOMENT: Final = 0.001
-"""What fails within so many seconds of the end has failed for want of time."""
-MOST_PARTITIONS: Final = 100_000
-"""Far beyond what a cluster has use for. A broker that claims more, up to 2^32, would have as many members made."""
-SERVICE_URL: Final = Target(None, None)
+"""A failure within so many seconds of the deadline is a consequence of the deadline, and not reported as the reason."""
+MAX_PARTITIONS: Final = 100_000
+"""Far beyond what a cluster can use. A broker that claims more, up to 2^32, would have as many producers created."""
+SERVICE_URL: Final = LookupTarget(None, None)
 
-ANSWERS: Final[dict[type[Message], type[Message]]] = {
+ANSWER_TYPES: Final[dict[type[Message], type[Message]]] = {
     CommandLookupTopic: CommandLookupTopicResponse,
     CommandPartitionedTopicMetadata: CommandPartitionedTopicMetadataResponse,
     CommandGetTopicsOfNamespace: CommandGetTopicsOfNamespaceResponse,
@@ -88,75 +93,74 @@ ANSWERS: Final[dict[type[Message], type[Message]]] = {
 
 @unique
 class State(Enum):
-    """Where a lookup can be."""
+    """The states of a lookup."""
 
-    IDLE = "Made, but not asked for yet."
-    QUEUED = "Waits for its turn: only so many lookups are on their way at once."
-    ATTACHING = "Gets a connection to the broker that is to be asked."
-    ASKING = "Has asked, and waits for the broker's answer."
-    WAITING = "Pauses after a failure that may pass, before it starts again from the service URL."
+    IDLE = "Created, but not started."
+    QUEUED = "Waits for its turn: only so many lookups run at a time."
+    ATTACHING = "Waits for a connection to the broker to ask."
+    ASKING = "The request is sent; the broker has to answer."
+    WAITING = "Backs off after a failure that may pass, before it starts again from the service URL."
     DONE = "Answered."
     FAILED = "Refused for good, or out of time."
 
 
 IDLE, QUEUED, ATTACHING, ASKING, WAITING, DONE, FAILED = State
 
-UNBEGUN: Final = (IDLE, QUEUED)
-BUSY: Final = (ATTACHING, ASKING, WAITING)
+NOT_STARTED: Final = (IDLE, QUEUED)
+RUNNING: Final = (ATTACHING, ASKING, WAITING)
 ENDED: Final = (DONE, FAILED)
 
 # fmt: off
 ROWS: Final = (
-    #   trigger            source      dest        guard                         does
-    Row(Queue,             IDLE,       QUEUED,     None,                         "get_in_line"),
-    Row(Begin,             QUEUED,     ATTACHING,  None,                         "start_walk"),
-    Row(TurnAway,          QUEUED,     FAILED,     None,                         "fail_turned_away"),
-    Row(Attached,          ATTACHING,  ASKING,     None,                         "inquire"),
-    Row(AttachFailed,      ATTACHING,  WAITING,    "may_pass",                   "pause"),
-    Row(AttachFailed,      ATTACHING,  FAILED,     None,                         "give_up"),
-    Row(Answered,          ASKING,     FAILED,     "is_another_answer",          "reject_answer"),
-    Row(Answered,          ASKING,     WAITING,    "is_refusal_that_may_pass",   "pause_after_refusal"),
-    Row(Answered,          ASKING,     FAILED,     "is_refusal",                 "give_up_after_refusal"),
-    Row(Answered,          ASKING,     FAILED,     "names_no_broker",            "reject_nameless"),
-    Row(Answered,          ASKING,     FAILED,     "claims_too_many_partitions", "reject_claim"),
-    Row(Answered,          ASKING,     FAILED,     "is_one_redirect_too_many",   "stop_walking"),
-    Row(Answered,          ASKING,     ATTACHING,  "is_redirect",                "follow_redirect"),
-    Row(Answered,          ASKING,     DONE,       None,                         "finish"),
-    Row(Redirected,        ASKING,     FAILED,     "leads_astray",               "reject_address"),
-    Row(Redirected,        ASKING,     FAILED,     "has_walked_enough",          "stop_walking"),
-    Row(Redirected,        ASKING,     ATTACHING,  None,                         "follow_address"),
-    Row(Refused,           ASKING,     WAITING,    "may_pass",                   "pause"),
-    Row(Refused,           ASKING,     FAILED,     None,                         "give_up"),
-    Row(BackoffOver,       WAITING,    ATTACHING,  None,                         "start_walk"),
-    Row(ServiceChanged,    UNBEGUN,    INTERNAL,   None,                         "note_service"),
-    Row(ServiceChanged,    BUSY,       ATTACHING,  None,                         "start_over"),
+    #   trigger             source       dest       guard                         does
+    Row(Enqueue,            IDLE,        QUEUED,    None,                         "request_turn"),
+    Row(TurnCame,           QUEUED,      ATTACHING, None,                         "start_at_service_url"),
+    Row(TurnDenied,         QUEUED,      FAILED,    None,                         "fail_turn_denied"),
+    Row(LookupAttached,     ATTACHING,   ASKING,    None,                         "send_request"),
+    Row(LookupAttachFailed, ATTACHING,   WAITING,   "may_pass",                   "back_off"),
+    Row(LookupAttachFailed, ATTACHING,   FAILED,    None,                         "fail"),
+    Row(LookupAnswered,     ASKING,      FAILED,    "answers_another_request",    "reject_wrong_answer"),
+    Row(LookupAnswered,     ASKING,      WAITING,   "is_refusal_that_may_pass",   "back_off_refused"),
+    Row(LookupAnswered,     ASKING,      FAILED,    "is_refusal",                 "fail_refused"),
+    Row(LookupAnswered,     ASKING,      FAILED,    "names_no_broker",            "reject_missing_broker"),
+    Row(LookupAnswered,     ASKING,      FAILED,    "claims_too_many_partitions", "reject_partition_count"),
+    Row(LookupAnswered,     ASKING,      FAILED,    "is_one_redirect_too_many",   "fail_too_many_redirects"),
+    Row(LookupAnswered,     ASKING,      ATTACHING, "is_redirect",                "follow_redirect"),
+    Row(LookupAnswered,     ASKING,      DONE,      None,                         "finish"),
+    Row(Redirected,         ASKING,      FAILED,    "is_unsafe_redirect",         "reject_unsafe_redirect"),
+    Row(Redirected,         ASKING,      FAILED,    "has_used_all_redirects",     "fail_too_many_redirects"),
+    Row(Redirected,         ASKING,      ATTACHING, None,                         "follow_redirect_address"),
+    Row(LookupRefused,      ASKING,      WAITING,   "may_pass",                   "back_off"),
+    Row(LookupRefused,      ASKING,      FAILED,    None,                         "fail"),
+    Row(BackoffOver,        WAITING,     ATTACHING, None,                         "start_at_service_url"),
+    Row(ServiceChanged,     NOT_STARTED, INTERNAL,  None,                         "note_tls"),
+    Row(ServiceChanged,     RUNNING,     ATTACHING, None,                         "restart"),
 
     # The end.
-    Row(OperationTimedOut, QUEUED,     FAILED,     None,                         "time_out_in_line"),
-    Row(OperationTimedOut, BUSY,       FAILED,     None,                         "time_out"),
-    Row(Cancel,            UNBEGUN,    FAILED,     None,                         "cancel_unbegun"),
-    Row(Cancel,            BUSY,       FAILED,     None,                         "cancel_begun"),
+    Row(OperationTimedOut, QUEUED,      FAILED,   None, "time_out_queued"),
+    Row(OperationTimedOut, RUNNING,     FAILED,   None, "time_out"),
+    Row(Cancel,            NOT_STARTED, FAILED,   None, "cancel_queued"),
+    Row(Cancel,            RUNNING,     FAILED,   None, "cancel_running"),
+    Row(TurnCame,          ENDED,       INTERNAL, None, "return_late_turn"),
+)
 
-    # Too late, or too early to mean anything.
-    Row(Begin,             ENDED,                              INTERNAL,  None,  "pass_turn_on"),
-    Row(Cancel,            ENDED,                              INTERNAL),
-    Row(Attached,          (IDLE, QUEUED, ASKING, WAITING, *ENDED),    INTERNAL),
-    Row(AttachFailed,      (IDLE, QUEUED, ASKING, WAITING, *ENDED),    INTERNAL),
-    Row(Answered,          (IDLE, QUEUED, ATTACHING, WAITING, *ENDED), INTERNAL),
-    Row(Redirected,        (IDLE, QUEUED, ATTACHING, WAITING, *ENDED), INTERNAL),
-    Row(Refused,           (IDLE, QUEUED, ATTACHING, WAITING, *ENDED), INTERNAL),
-    Row(ServiceChanged,    ENDED,                              INTERNAL),
-    Row(BackoffOver,       (IDLE, QUEUED, ATTACHING, ASKING, *ENDED),  INTERNAL),
-    Row(OperationTimedOut, (IDLE, *ENDED),                             INTERNAL),
+# Too late, or too early to mean anything.
+IGNORES: Final = (
+    #      events                                       states
+    Ignore((Cancel, ServiceChanged),                    ENDED),
+    Ignore((LookupAttached, LookupAttachFailed),        (*NOT_STARTED, ASKING, WAITING, *ENDED)),
+    Ignore((LookupAnswered, Redirected, LookupRefused), (*NOT_STARTED, ATTACHING, WAITING, *ENDED)),
+    Ignore(BackoffOver,                                 (*NOT_STARTED, ATTACHING, ASKING, *ENDED)),
+    Ignore(OperationTimedOut,                           (IDLE, *ENDED)),
 )
 # fmt: on
 
-OURS: Final = (Queue, Begin, TurnAway, Cancel, ServiceChanged)
+OURS: Final = (Enqueue, TurnCame, TurnDenied, Cancel, ServiceChanged)
 
-CHART: Final = Chart("lookup", states=State, initial=IDLE, final=ENDED, ours=OURS, rows=ROWS)
+CHART: Final = Chart("lookup", states=State, initial=IDLE, final=ENDED, ours=OURS, rows=ROWS, ignores=IGNORES)
 
 
-class Lookup(StateMachine, chart=CHART):
+class LookupMachine(StateMachine, chart=CHART):
     """The guards and actions of the chart, in its order."""
 
     __slots__ = (
@@ -164,15 +168,15 @@ class Lookup(StateMachine, chart=CHART):
         "_backoff",
         "_deadline",
         "_last_error",
-        "_question",
         "_redirects",
+        "_request",
         "_timeout",
         "_tls",
     )
 
-    def __init__(self, question: Message, *, tls: bool, jitter: Callable[[], float], timeout: float) -> None:
+    def __init__(self, request: Message, *, tls: bool, jitter: Callable[[], float], timeout: float) -> None:
         super().__init__()
-        self._question = question
+        self._request = request
         self._tls = tls
         self._backoff = Backoff(jitter)
         self._timeout = timeout
@@ -181,192 +185,192 @@ class Lookup(StateMachine, chart=CHART):
         self._redirects = 0
         self._last_error: PulsarException | None = None
 
-    def get_in_line(self, event: Queue, now: float) -> Effects:
-        """Start the clock before the queue: the caller waits in it as well."""
+    def request_turn(self, event: Enqueue, now: float) -> Effects:
+        """Start the operation timeout: it covers the time in the queue as well."""
         self._deadline = now + self._timeout
         return [self.timers.start(OperationTimedOut, self._timeout), TakeTurn()]
 
-    def start_walk(self, event: Begin | BackoffOver | ServiceChanged, now: float) -> Effects:
-        """Ask whoever the service URL leads to, which need not have the last word."""
+    def start_at_service_url(self, event: TurnCame | BackoffOver | ServiceChanged, now: float) -> Effects:
+        """Start at a broker of the service URL, which need not be authoritative."""
         self._authoritative, self._redirects = False, 0
         return [AttachTo(SERVICE_URL)]
 
-    def fail_turned_away(self, event: TurnAway, now: float) -> Effects:
-        """Fail at once, without having asked anybody."""
+    def fail_turn_denied(self, event: TurnDenied, now: float) -> Effects:
+        """Fail at once, without a request."""
         return [NotFound(TooManyLookupRequestException("more lookups than may wait are waiting already"))]
 
-    def inquire(self, event: Attached, now: float) -> Effects:
-        """Ask, with the flag of the redirect that led here."""
-        command: Any = type(self._question)()
-        command.CopyFrom(self._question)
+    def send_request(self, event: LookupAttached, now: float) -> Effects:
+        """Send the request, with the authoritative flag of the redirect that led here."""
+        command: Any = type(self._request)()
+        command.CopyFrom(self._request)
         if isinstance(command, CommandLookupTopic):
             command.authoritative = self._authoritative
-        return [Inquire(command, max(0.0, self._deadline - now))]
+        return [SendLookup(command, max(0.0, self._deadline - now))]
 
-    def may_pass(self, event: AttachFailed | Refused, now: float) -> bool:
-        """Hold for what another broker, or the same one a moment later, may answer differently."""
+    def may_pass(self, event: LookupAttachFailed | LookupRefused, now: float) -> bool:
+        """Return whether another broker, or the same one a moment later, may answer differently."""
         return _may_pass(event.error)
 
-    def pause(self, event: AttachFailed | Refused, now: float) -> Effects:
-        """Wait a little longer than the last time."""
-        return self._pause(event.error, now)
+    def back_off(self, event: LookupAttachFailed | LookupRefused, now: float) -> Effects:
+        """Wait longer than after the failure before."""
+        return self._back_off(event.error, now)
 
-    def give_up(self, event: AttachFailed | Refused, now: float) -> Effects:
-        """Pass the error on."""
+    def fail(self, event: LookupAttachFailed | LookupRefused, now: float) -> Effects:
+        """Fail with the error."""
         return [GiveTurn(), NotFound(event.error)]
 
-    def is_another_answer(self, event: Answered, now: float) -> bool:
-        """Hold when the broker answers a question of another kind. A proxy refuses all kinds as if they were one."""
-        is_ours = type(event.command) is ANSWERS[type(self._question)]
-        return not is_ours and _refusal(event.command) is None
+    def answers_another_request(self, event: LookupAnswered, now: float) -> bool:
+        """Return whether the answer is of another kind than the request; a proxy refuses all kinds with one class."""
+        is_ours = type(event.command) is ANSWER_TYPES[type(self._request)]
+        return not is_ours and _refusal_in(event.command) is None
 
-    def reject_answer(self, event: Answered, now: float) -> Effects:
-        """Fail: a broker that mixes questions up will do so again."""
-        question, answer = type(self._question).__name__, type(event.command).__name__
-        return [GiveTurn(), NotFound(Misdirected(f"the broker answered {question} with {answer}"))]
+    def reject_wrong_answer(self, event: LookupAnswered, now: float) -> Effects:
+        """Fail: a broker that mixes requests up will do so again."""
+        request, answer = type(self._request).__name__, type(event.command).__name__
+        return [GiveTurn(), NotFound(Misdirected(f"the broker answered {request} with {answer}"))]
 
-    def is_refusal_that_may_pass(self, event: Answered, now: float) -> bool:
-        """Hold for an error that is worth another try."""
-        refused = _refusal(event.command)
+    def is_refusal_that_may_pass(self, event: LookupAnswered, now: float) -> bool:
+        """Return whether the answer is an error that may pass."""
+        refused = _refusal_in(event.command)
         return refused is not None and _may_pass(refused)
 
-    def pause_after_refusal(self, event: Answered, now: float) -> Effects:
-        """Wait a little longer than the last time."""
-        refused = _refusal(event.command)
+    def back_off_refused(self, event: LookupAnswered, now: float) -> Effects:
+        """Wait longer than after the failure before."""
+        refused = _refusal_in(event.command)
         assert refused is not None  # noqa: S101 - the guard has looked
-        return self._pause(refused, now)
+        return self._back_off(refused, now)
 
-    def is_refusal(self, event: Answered, now: float) -> bool:
-        """Hold for an answer that carries an error."""
-        return _refusal(event.command) is not None
+    def is_refusal(self, event: LookupAnswered, now: float) -> bool:
+        """Return whether the answer is an error."""
+        return _refusal_in(event.command) is not None
 
-    def give_up_after_refusal(self, event: Answered, now: float) -> Effects:
-        """Pass the broker's words on."""
-        refused = _refusal(event.command)
+    def fail_refused(self, event: LookupAnswered, now: float) -> Effects:
+        """Fail with the broker's error."""
+        refused = _refusal_in(event.command)
         assert refused is not None  # noqa: S101 - the guard has looked
         return [GiveTurn(), NotFound(refused)]
 
-    def names_no_broker(self, event: Answered, now: float) -> bool:
-        """Hold for a topic's answer without a usable address of our kind."""
+    def names_no_broker(self, event: LookupAnswered, now: float) -> bool:
+        """Return whether the answer names no broker that can be dialled, with TLS or without as the user chose."""
         command = event.command
         if not isinstance(command, CommandLookupTopicResponse):
             return False
         broker = self._broker(command)
         if command.proxy_through_service_url:
-            return not names_a_broker(broker)
-        return not leads_to_a_broker(broker, tls=self._tls)
+            return not is_broker_name(broker)
+        return not is_broker_address(broker, tls=self._tls)
 
-    def reject_nameless(self, event: Answered, now: float) -> Effects:
-        """Say which address was missing."""
+    def reject_missing_broker(self, event: LookupAnswered, now: float) -> Effects:
+        """Fail with the name of the address that is missing."""
         kind = "brokerServiceUrlTls" if self._tls else "brokerServiceUrl"
         name = self._broker(event.command)
         return [GiveTurn(), NotFound(Misdirected(f"the broker's answer names no broker: {kind} is {name!r}"))]
 
-    def claims_too_many_partitions(self, event: Answered, now: float) -> bool:
-        """Hold for a number that cannot be meant."""
+    def claims_too_many_partitions(self, event: LookupAnswered, now: float) -> bool:
+        """Return whether the number of partitions is implausible."""
         is_count = isinstance(event.command, CommandPartitionedTopicMetadataResponse)
-        return is_count and event.command.partitions > MOST_PARTITIONS
+        return is_count and event.command.partitions > MAX_PARTITIONS
 
-    def reject_claim(self, event: Answered, now: float) -> Effects:
-        """Say what was claimed."""
-        claim = f"{event.command.partitions:,} partitions, which is more than {MOST_PARTITIONS:,}"
+    def reject_partition_count(self, event: LookupAnswered, now: float) -> Effects:
+        """Fail with the number that the broker claims."""
+        claim = f"{event.command.partitions:,} partitions, which is more than {MAX_PARTITIONS:,}"
         return [GiveTurn(), NotFound(Misdirected(f"the broker says that the topic has {claim}"))]
 
-    def is_one_redirect_too_many(self, event: Answered, now: float) -> bool:
-        """Hold for the twenty-first redirect of a walk."""
+    def is_one_redirect_too_many(self, event: LookupAnswered, now: float) -> bool:
+        """Return whether this would be the twenty-first redirect."""
         return self.is_redirect(event, now) and self._redirects >= MAX_REDIRECTS
 
-    def stop_walking(self, event: Answered | Redirected, now: float) -> Effects:
+    def fail_too_many_redirects(self, event: LookupAnswered | Redirected, now: float) -> Effects:
         """Fail without another try: brokers that disagree about a topic's owner go on disagreeing."""
         return [GiveTurn(), NotFound(Misdirected(f"redirected more than {MAX_REDIRECTS} times: the brokers disagree"))]
 
-    def is_redirect(self, event: Answered, now: float) -> bool:
-        """Hold when another broker is to be asked."""
+    def is_redirect(self, event: LookupAnswered, now: float) -> bool:
+        """Return whether the answer names another broker to ask."""
         command = event.command
         redirect = CommandLookupTopicResponse.Redirect
         return isinstance(command, CommandLookupTopicResponse) and command.response == redirect
 
-    def follow_redirect(self, event: Answered, now: float) -> Effects:
-        """Ask the named broker, with the flag it came with."""
+    def follow_redirect(self, event: LookupAnswered, now: float) -> Effects:
+        """Ask the broker that the redirect names."""
         self._authoritative = event.command.authoritative
         self._redirects += 1
         return [AttachTo(self._named(event.command))]
 
-    def finish(self, event: Answered, now: float) -> Effects:
-        """Pass the answer on."""
+    def finish(self, event: LookupAnswered, now: float) -> Effects:
+        """End with the answer."""
         is_topic = isinstance(event.command, CommandLookupTopicResponse)
         return [GiveTurn(), Found(event.command, self._named(event.command) if is_topic else None)]
 
-    def leads_astray(self, event: Redirected, now: float) -> bool:
-        """Hold for an address that is none of HTTP, or leads from an encrypted connection into the open."""
+    def is_unsafe_redirect(self, event: Redirected, now: float) -> bool:
+        """Return whether the address is not HTTP, or leads from an encrypted connection to plain text."""
         return not event.url.startswith("https://" if self._tls else ("https://", "http://"))
 
-    def reject_address(self, event: Redirected, now: float) -> Effects:
-        """Say where it leads, as far as that is no secret."""
+    def reject_unsafe_redirect(self, event: Redirected, now: float) -> Effects:
+        """Fail with the scheme of the address; the rest may hold a secret."""
         scheme, kind = event.url.partition(":")[0], "https" if self._tls else "http"
         return [GiveTurn(), NotFound(Misdirected(f"a redirect leads from {kind} to {excerpt(scheme)}: not followed"))]
 
-    def has_walked_enough(self, event: Redirected, now: float) -> bool:
-        """Hold for the twenty-first redirect of a walk."""
+    def has_used_all_redirects(self, event: Redirected, now: float) -> bool:
+        """Return whether this would be the twenty-first redirect."""
         return self._redirects >= MAX_REDIRECTS
 
-    def follow_address(self, event: Redirected, now: float) -> Effects:
-        """Ask there."""
+    def follow_redirect_address(self, event: Redirected, now: float) -> Effects:
+        """Ask the server that the redirect names."""
         self._redirects += 1
-        return [AttachTo(Target(event.url, event.url))]
+        return [AttachTo(LookupTarget(event.url, event.url))]
 
-    def note_service(self, event: ServiceChanged, now: float) -> Effects:
-        """Remember which kind of address counts, for when its turn comes."""
+    def note_tls(self, event: ServiceChanged, now: float) -> Effects:
+        """Note whether the new service URL uses TLS, for when the turn comes."""
         self._tls = event.tls
         return []
 
-    def start_over(self, event: ServiceChanged, now: float) -> Effects:
-        """Ask again at once: nothing has failed."""
+    def restart(self, event: ServiceChanged, now: float) -> Effects:
+        """Start again at once, without a backoff: nothing has failed."""
         self._tls = event.tls
         self.timers.stop(BackoffOver)
-        return self.start_walk(event, now)
+        return self.start_at_service_url(event, now)
 
-    def time_out_in_line(self, event: OperationTimedOut, now: float) -> Effects:
-        """Fail without having asked anybody."""
+    def time_out_queued(self, event: OperationTimedOut, now: float) -> Effects:
+        """Fail without a request."""
         return [NotFound(Timeout("its turn did not come in time: too many lookups are on their way"))]
 
     def time_out(self, event: OperationTimedOut, now: float) -> Effects:
-        """Fail with the last thing that went wrong, which tells more than that time is up."""
-        return [GiveTurn(), NotFound(Timeout(f"no broker has answered in time{after(self._last_error)}"))]
+        """Fail with the last failure, which says more than that time is up."""
+        return [GiveTurn(), NotFound(Timeout(f"no broker has answered in time{last_failure_text(self._last_error)}"))]
 
-    def cancel_unbegun(self, event: Cancel, now: float) -> Effects:
-        """End without having asked anybody."""
+    def cancel_queued(self, event: Cancel, now: float) -> Effects:
+        """Fail without a request."""
         return [NotFound(AlreadyClosed("the client was closed during a lookup"))]
 
-    def cancel_begun(self, event: Cancel, now: float) -> Effects:
-        """End, and let the next in line begin."""
-        return [GiveTurn(), *self.cancel_unbegun(event, now)]
+    def cancel_running(self, event: Cancel, now: float) -> Effects:
+        """Fail, and let the next lookup run."""
+        return [GiveTurn(), *self.cancel_queued(event, now)]
 
-    def pass_turn_on(self, event: Begin, now: float) -> Effects:
-        """Do nothing with a turn that came too late, but do not keep it."""
+    def return_late_turn(self, event: TurnCame, now: float) -> Effects:
+        """Return a turn that came after the end."""
         return [GiveTurn()]
 
-    def _pause(self, error: PulsarException, now: float) -> Effects:
+    def _back_off(self, error: PulsarException, now: float) -> Effects:
         timer = self.timers.start(BackoffOver, self._backoff.next_delay())
         if self._last_error is None or now < self._deadline - LAST_MOMENT:
             self._last_error = error
-        return [timer, Stumbled(self._last_error)]
+        return [timer, AttemptFailed(self._last_error)]
 
     def _broker(self, command: CommandLookupTopicResponse) -> str:
         return command.brokerServiceUrlTls if self._tls else command.brokerServiceUrl
 
-    def _named(self, command: CommandLookupTopicResponse) -> Target:
+    def _named(self, command: CommandLookupTopicResponse) -> LookupTarget:
         broker = self._broker(command)
-        return Target(logical=broker, physical=None if command.proxy_through_service_url else broker)
+        return LookupTarget(logical=broker, physical=None if command.proxy_through_service_url else broker)
 
 
 def _may_pass(error: PulsarException) -> bool:
     if isinstance(error, BrokerRefusal):
-        return meaning_of(error).lookup is Verdict.RETRY
+        return meaning_of(error).lookup is RetryVerdict.RETRY
     return isinstance(error, (ConnectError, OutcomeUnknown)) and not isinstance(error, CertificateRefused)
 
 
-def _refusal(answer: Any) -> BrokerRefusal | None:  # noqa: ANN401 - any of the answers
+def _refusal_in(answer: Any) -> BrokerRefusal | None:  # noqa: ANN401 - any of the answers
     match answer:
         case CommandGetSchemaResponse() if answer.HasField("error_code"):
             return refusal(answer.error_code, answer.error_message)
@@ -376,3 +380,48 @@ def _refusal(answer: Any) -> BrokerRefusal | None:  # noqa: ANN401 - any of the 
             return refusal(answer.error, answer.message)
         case _:
             return None
+
+
+T = TypeVar("T")
+
+MAX_TURNS = 50_000
+
+
+class Turn(Enum):
+    """The answer to a lookup that wants a turn."""
+
+    NOW = "run"
+    LATER = "wait in the queue"
+    NEVER = "too many wait already"
+
+
+class LookupTurns(Generic[T]):
+    """Limits the lookups of one client: so many run at a time, and so many run or wait."""
+
+    __slots__ = ("_capacity", "_limit", "_queue", "_running")
+
+    def __init__(self, limit: int, capacity: int | None = None) -> None:
+        capacity = max(limit, MAX_TURNS) if capacity is None else capacity
+        if not 0 < limit <= capacity:
+            raise InvalidArgument(f"from 1 to {capacity} lookups may be on their way at once, not {limit}")
+        self._limit = limit
+        self._capacity = capacity
+        self._running = 0
+        self._queue: deque[T] = deque()
+
+    def take(self, token: T) -> Turn:
+        """Let a lookup run now, or queue it."""
+        if self._running < self._limit:
+            self._running += 1
+            return Turn.NOW
+        if self._running + len(self._queue) >= self._capacity:
+            return Turn.NEVER
+        self._queue.append(token)
+        return Turn.LATER
+
+    def give_back(self) -> T | None:
+        """Note that a lookup has ended; return the token of the one whose turn it is now."""
+        if self._queue:
+            return self._queue.popleft()
+        self._running -= 1
+        return None

@@ -1,13 +1,14 @@
-"""What only a producer hears and answers with: the events and effects of `producer.py`.
+"""Events and effects that only a producer has: those of `producer.py`.
 
-Those that it shares with a consumer, and what `attempt` and `connection` mean, stand in `binding_events.py`.
+Those that it shares with a consumer stand in `connection_handler_events.py`, which also tells what `attempt` and
+`connection` mean.
 """
 
 from typing import Any, NamedTuple
 
 from pulsar_actors.exceptions import BrokerRefusal, InvalidArgument
-from pulsar_actors.machines.ledgers.pending_sends import Pending, Stored
-from pulsar_actors.machines.ledgers.server_errors import refusal
+from pulsar_actors.machines.trackers.pending_messages import PendingSend, StoredSend
+from pulsar_actors.machines.trackers.server_errors import refusal
 from pulsar_actors.wire.PulsarApi_pb2 import (
     CommandProducer,
     CommandProducerSuccess,
@@ -19,13 +20,13 @@ from pulsar_actors.wire.PulsarApi_pb2 import (
 
 
 class Publish(NamedTuple):
-    """Send batches, whose room is reserved and whose sequence ids are taken."""
+    """Send batches. Their room in the queue is reserved and their sequence ids are taken."""
 
-    items: tuple[Pending[Any], ...]
+    items: tuple[PendingSend[Any], ...]
 
 
 class Flush(NamedTuple):
-    """Tell the token when everything that is pending now has ended."""
+    """Complete the token once everything that is pending now has ended."""
 
     token: object
 
@@ -33,7 +34,7 @@ class Flush(NamedTuple):
 # Events of the connection.
 
 
-class Attached(NamedTuple):
+class ProducerAttached(NamedTuple):
     """There is a connection to the broker."""
 
     connection: int
@@ -43,21 +44,21 @@ class Attached(NamedTuple):
 
 
 class Created(NamedTuple):
-    """PRODUCER_SUCCESS; twice for a producer that has to queue."""
+    """PRODUCER_SUCCESS; it comes twice for a producer that has to queue."""
 
     attempt: int
     command: CommandProducerSuccess
 
 
 class CreateRefused(NamedTuple):
-    """ERROR, in answer to PRODUCER; or it is too large for the broker."""
+    """ERROR, in answer to PRODUCER; or PRODUCER is too large for the broker."""
 
     attempt: int
     error: BrokerRefusal | InvalidArgument
 
 
-class Persisted(NamedTuple):
-    """SEND_RECEIPTs, in the order in which they came: there may be many at once."""
+class ReceiptsArrived(NamedTuple):
+    """SEND_RECEIPTs that came together, in their order."""
 
     connection: int
     commands: tuple[CommandSendReceipt, ...]
@@ -71,7 +72,7 @@ class SendRefused(NamedTuple):
 
     @property
     def error(self) -> BrokerRefusal:
-        """The broker's words."""
+        """The refusal as an exception."""
         return refusal(self.command.error, self.command.message)
 
 
@@ -84,8 +85,8 @@ class CreateTimedOut(NamedTuple):
     attempt: int
 
 
-class SendsDue(NamedTuple):
-    """The oldest pending batch may have timed out."""
+class SendTimeoutDue(NamedTuple):
+    """The send timeout of the oldest pending batch may be over."""
 
     generation: int
 
@@ -101,32 +102,32 @@ class AskToCreate(NamedTuple):
     timeout: float
 
 
-class Send(NamedTuple):
+class SendBatches(NamedTuple):
     """Write batches in this order, each from its `next_frame` on."""
 
     connection: int
-    items: tuple[Pending[Any], ...]
+    items: tuple[PendingSend[Any], ...]
 
 
-class Opened(NamedTuple):
-    """Tell the user that the producer exists."""
+class ProducerOpened(NamedTuple):
+    """The first creation has succeeded."""
 
     name: str
 
 
-class Complete(NamedTuple):
-    """Tell the senders of some batches that they are stored."""
+class SendsCompleted(NamedTuple):
+    """Complete some batches: they are stored."""
 
-    items: tuple[Stored[Any], ...]
+    items: tuple[StoredSend[Any], ...]
 
 
-class HearRest(NamedTuple):
-    """Feed the machine with this: receipts of which the first has to be judged anew, after those before it."""
+class HandleRemainingReceipts(NamedTuple):
+    """Feed the machine with this event: the receipts behind those that were matched, in the state that they left."""
 
-    event: Persisted
+    event: ReceiptsArrived
 
 
 class Flushed(NamedTuple):
-    """Tell the token of a flush that everything before it has ended."""
+    """Complete a flush: everything before it has ended."""
 
     token: object

@@ -1,19 +1,18 @@
-"""Actors that share a loop instead of having a thread each.
+"""Actors that share an event loop, instead of a thread for each.
 
-pykka's actor is a class with an inbox and a reference that others `tell` things to. Its own kind runs a thread; ours
-puts each message on its loop, which is the inbox of all its actors at once. That makes ten thousand actors ten thousand
-small objects, keeps their messages in the order in which they were told, and costs one wake-up where a loop sleeps.
+A pykka actor has an inbox, and a reference that others `tell` messages to. pykka's own actors run a thread each; ours
+post each message to their loop, which is the inbox of all its actors. So ten thousand actors are ten thousand small
+objects, messages keep the order in which they were told, and only a loop that sleeps has to be woken.
 
-An actor that raises has a bug, and is done for: its state may be half of one thing and half of another. It then owes an
-end to whoever waits for it. `abandon` gives that, with an error that names the bug, and the guardian hears of the death
-so that the others can go on.
+An exception in an actor is a bug, and ends the actor: its state may be inconsistent. `abandon` then fails the calls
+that wait for it, with an error that names the bug, and the guardian is told, so that the other actors go on.
 
-A machine's actor is thin: it feeds events to its machine and performs the effects, each by one method, which the table
-`PERFORMS` of its class names.
+The actor of a machine is thin. It feeds events to the machine and performs the effects, each by the method that the
+table `PERFORMS` of its class has for it.
 
-This is the only module that knows pykka. What it takes from its inside are three seams made for other kinds of actors
-(`_create_actor_inbox`, `_start_actor_loop`, `_create_future`), the names of two of its methods, and the registry's list
-and lock, which a forked child has to have anew.
+Only this module imports pykka. It uses three methods made for other kinds of actors (`_create_actor_inbox`,
+`_start_actor_loop`, `_create_future`), the names of two other methods, and the list and the lock of the registry, which
+a forked child has to replace.
 """
 
 import logging
@@ -26,29 +25,28 @@ import pykka
 
 from pulsar_actors.exceptions import InternalError
 from pulsar_actors.machines.chart import Effect, Event
-from pulsar_actors.machines.machine import StateMachine
-from pulsar_actors.machines.timers import StartTimer
+from pulsar_actors.machines.state_machine import StartTimer, StateMachine
 from pulsar_actors.runtime.log import LOG
 from pulsar_actors.runtime.loop import Loop
 
-for _chatty in ("transitions", "pykka"):  # several lines for each batch of messages, and none that a user can use
+for _chatty in ("transitions", "pykka"):  # they log several lines for each batch of messages
     if logging.getLogger(_chatty).level == logging.NOTSET:
         logging.getLogger(_chatty).setLevel(logging.WARNING)
 
-Address = pykka.ActorRef[Any]
+ActorRef = pykka.ActorRef[Any]
 M = TypeVar("M", bound=StateMachine)
 T = TypeVar("T")
 
 
-class Died(NamedTuple):
-    """To the guardian: an actor has ended by a bug."""
+class ActorDied(NamedTuple):
+    """To the guardian: an actor has ended because of a bug."""
 
-    who: Address
+    who: ActorRef
     bug: InternalError
 
 
 class LoopInbox:
-    """The inbox of one actor: a way onto its loop."""
+    """The inbox of one actor, which posts to its loop."""
 
     __slots__ = ("_actor", "loop")
 
@@ -57,24 +55,24 @@ class LoopInbox:
         self.loop = actor.loop
 
     def put(self, envelope: Any) -> None:  # noqa: ANN401 - pykka's type is its own
-        """Hand it to the actor on its loop."""
+        """Post a message to the actor."""
         self.loop.post(self._actor.take, envelope)
 
     def put_late(self, message: object) -> None:
-        """Hand it to an actor that has ended, which may still have an answer."""
+        """Post a message to an actor that has ended, which may still answer it."""
         self.loop.post(self._actor.missed, message)
 
     def get(self) -> Any:  # noqa: ANN401 - the same
-        """Refuse: nothing waits here."""
+        """Raise: nothing waits for a message."""
         raise NotImplementedError
 
     def empty(self) -> bool:
-        """Say so: what was put is the loop's."""
+        """Return True: the loop has all messages."""
         return True
 
 
-class Flag:
-    """What pykka asks of an `Event`, which would bring a kilobyte along for those who wait: here nobody does."""
+class StopFlag:
+    """The part of `threading.Event` that pykka uses. An Event takes a kilobyte for waiters, and here nothing waits."""
 
     __slots__ = ("_is_set",)
 
@@ -82,36 +80,40 @@ class Flag:
         self._is_set = False
 
     def set(self) -> None:
-        """Say that the actor has ended."""
+        """Note that the actor has ended."""
         self._is_set = True
 
     def is_set(self) -> bool:
-        """Tell whether it has."""
+        """Tell whether the actor has ended."""
         return self._is_set
 
 
 class LoopActor(pykka.Actor):
-    """An actor on a loop. `guardian` hears if it dies; it has none if it is the guardian."""
+    """An actor on a loop. `guardian` is told if the actor dies; the guardian itself has none."""
 
-    def __init__(self, loop: Loop, guardian: Address | None) -> None:
+    def __init__(self, loop: Loop, guardian: ActorRef | None) -> None:
         self.loop = loop
         self.guardian = guardian
-        self.bug: InternalError | None = None  # of which it has died
+        self.bug: InternalError | None = None  # that the actor died of
         super().__init__()
-        self.actor_stopped = self._actor_ref.actor_stopped = Flag()  # type: ignore[assignment] # all that is asked of it
+        self.actor_stopped = self._actor_ref.actor_stopped = StopFlag()  # type: ignore[assignment] # pykka uses no more of it
 
     @classmethod
-    def start(cls, *args: Any, **kwargs: Any) -> Address:  # noqa: ANN401 - those of the class
+    def start(cls, *args: Any, **kwargs: Any) -> ActorRef:  # noqa: ANN401 - those of the class
         """Make one, and have it begin on its loop."""
         made: Any = cls(*args, **kwargs)
-        pykka.ActorRegistry.register(made.actor_ref)
-        made._start_actor_loop()  # noqa: SLF001 - pykka's own `start` does the same
-        address: Address = made.actor_ref
+        address: ActorRef = made.begin()
         return address
 
+    def begin(self) -> ActorRef:
+        """Have `on_start` called on the loop, before any message is received. Called once, in any thread."""
+        pykka.ActorRegistry.register(self.actor_ref)
+        self._start_actor_loop()
+        return self.actor_ref
+
     @property
-    def actor_ref(self) -> Address:
-        """The way to tell it things."""
+    def actor_ref(self) -> ActorRef:
+        """The reference to which others tell messages."""
         return self._actor_ref
 
     def receive(self, message: Any) -> None:  # noqa: ANN401 - each actor says what it takes
@@ -119,13 +121,13 @@ class LoopActor(pykka.Actor):
         raise NotImplementedError
 
     def abandon(self, bug: InternalError) -> None:
-        """End what is owed to others, because of a bug. The actor counts as ended already."""
+        """Fail the calls that wait for this actor, because of a bug. The actor counts as ended already."""
 
     def missed(self, message: Any) -> None:  # noqa: ANN401 - as received
-        """Answer a message, if it wants that, that came after the end or that the actor died of."""
+        """Answer a message that came after the end, or that the actor died of, if it needs an answer."""
 
     def finish(self) -> None:
-        """End well: nothing more is received."""
+        """End the actor: it receives nothing more."""
         self._stop()
 
     def tell_guardian(self, message: object) -> None:
@@ -143,23 +145,28 @@ class LoopActor(pykka.Actor):
                 self._answer_dying(envelope.message)
 
     def guarded(self, function: Callable[[Any], object], argument: Any) -> None:  # noqa: ANN401 - what the function takes
-        """Do something in the actor's name, unless it has ended; what raises ends it."""
+        """Call a function for the actor, unless that has ended; an exception ends the actor."""
         if self.actor_stopped.is_set():
             return
         try:
             function(argument)
-        except Exception as bug:  # noqa: BLE001 - a bug is whatever nobody expected
+        except Exception as bug:  # noqa: BLE001 - any exception here is a bug
             self._die(bug)
 
     def later(self, delay: float, function: Callable[[Any], object], argument: Any) -> None:  # noqa: ANN401 - the same
-        """Do something after so many seconds, in the actor's name."""
+        """Call a function for the actor after so many seconds."""
         self.loop.later(delay, self._due, (function, argument))
 
-    def off_loop(
-        self, work: Callable[[], T], done: Callable[[T | Exception], object], *, timeout: float, helper: str = "helper"
+    def run_blocking(
+        self,
+        work: Callable[[], T],
+        done: Callable[[T | Exception], object],
+        *,
+        timeout: float,
+        executor: str = "blocking",
     ) -> None:
-        """Do what may block elsewhere; `done` gets the outcome in the actor's name. See `Loop.off_loop`."""
-        self.loop.off_loop(work, lambda outcome: self.guarded(done, outcome), timeout=timeout, helper=helper)
+        """Run blocking work; `done` is called for the actor. See `Loop.run_blocking`."""
+        self.loop.run_blocking(work, lambda outcome: self.guarded(done, outcome), timeout=timeout, executor=executor)
 
     def _due(self, planned: tuple[Callable[[Any], object], Any]) -> None:
         self.guarded(*planned)
@@ -181,7 +188,7 @@ class LoopActor(pykka.Actor):
             self.abandon(bug)
         except Exception:  # noqa: BLE001 - it is not ours, or it is a bug, and is told
             LOG.exception("%s could not even end what it owed", type(self).__name__)
-        self.tell_guardian(Died(self.actor_ref, bug))
+        self.tell_guardian(ActorDied(self.actor_ref, bug))
 
     def _create_actor_inbox(self) -> LoopInbox:  # type: ignore[override] # pykka calls it on the instance
         return LoopInbox(self)
@@ -204,7 +211,7 @@ class MachineActor(LoopActor, Generic[M]):
     machine: M
 
     def feed(self, event: Event) -> None:
-        """Let the machine decide, and perform its effects in their order."""
+        """Let the machine handle an event, and perform its effects in their order."""
         performs = self.PERFORMS
         for effect in self.machine.handle(event, self.loop.now()):
             kind = type(effect)
@@ -215,24 +222,28 @@ class MachineActor(LoopActor, Generic[M]):
         if self.machine.is_over:
             self.over()
 
+    def time_over(self, event: Event) -> None:
+        """Feed the machine with the event of a timer."""
+        self.feed(event)
+
     def over(self) -> None:
-        """Do what is left to do when the machine has come to its end; this may be called again."""
+        """End the actor, whose machine has come to its end. This may be called again."""
 
     def _start_timer(self, effect: Effect) -> None:
-        assert isinstance(effect, StartTimer)  # noqa: S101 - the caller has looked
+        assert isinstance(effect, StartTimer)  # noqa: S101 - checked by the caller
         self.loop.later(effect.delay, _feed_if_alive, (weakref.ref(self), effect.event))
 
 
 def _feed_if_alive(timer: tuple["weakref.ref[MachineActor[Any]]", Event]) -> None:
-    """Feed a machine with a timer's event. The timer, which may be for an hour, keeps no actor that has ended."""
+    """Feed a machine with a timer's event. A timer may run for an hour, and keeps no actor alive that has ended."""
     whose, event = timer
     actor = whose()
     if actor is not None:
-        actor.guarded(actor.feed, event)
+        actor.guarded(actor.time_over, event)
 
 
-def tell(address: Address, message: Any) -> None:  # noqa: ANN401 - whatever the actor takes
-    """Tell an actor something, from any thread; one that has ended gets it as missed."""
+def tell(address: ActorRef, message: Any) -> None:  # noqa: ANN401 - whatever the actor takes
+    """Tell an actor a message, from any thread; an actor that has ended gets it by `missed`."""
     try:
         address.tell(message)
     except pykka.ActorDeadError:
@@ -241,7 +252,7 @@ def tell(address: Address, message: Any) -> None:  # noqa: ANN401 - whatever the
 
 
 def forget_actors_on(loops: Sequence[Loop]) -> None:
-    """Let go of whatever lives on loops that have ended."""
+    """Unregister the actors of loops that have ended."""
     for address in pykka.ActorRegistry.get_all():
         inbox: Any = address.actor_inbox
         if isinstance(inbox, LoopInbox) and inbox.loop in loops:
@@ -250,7 +261,7 @@ def forget_actors_on(loops: Sequence[Loop]) -> None:
 
 
 def forget_all_actors() -> None:
-    """Start anew in a forked child: another thread may have held the registry's lock while the process was copied."""
+    """Replace the registry in a forked child: another thread may have held its lock during the fork."""
     registry: Any = pykka.ActorRegistry
     registry._actor_refs_lock = threading.RLock()  # noqa: SLF001 - see the module's text
     registry._actor_refs = []  # noqa: SLF001

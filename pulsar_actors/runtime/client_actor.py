@@ -1,251 +1,272 @@
-"""The guardian: the actor that starts all others of one client, hears of their ends, and ends the client.
+"""The guardian actor of a client: it starts all other actors, is told when they end, and closes the client.
 
-It owns the connections, by way of a pool, and knows every producer and consumer. An actor that dies of a bug has ended
-what it owed by itself; here it is only taken off the list, and what others need is made anew: the next who asks for a
-connection gets a new one, the next lookup a new actor.
-
-Closing goes in three steps, each bounded in time by those who take it: producers and consumers say goodbye to their
-brokers, connections write what is left, and then everybody has gone.
+It owns the connections, in a pool, and knows every producer and consumer. An actor that dies of a bug has failed its
+own pending calls. The guardian only forgets it, and starts another when one is needed: the next lookup starts a lookup
+actor, the next request for a connection opens one. How a client closes is in `machines/client_close.py`.
 """
 
-from collections.abc import Callable, Sequence
-from typing import NamedTuple
+from collections.abc import Sequence
+from itertools import count
+from typing import Any, ClassVar, NamedTuple
 
-from pulsar_actors.exceptions import (
-    AlreadyClosed,
-    InternalError,
-    PulsarException,
+from pulsar_actors.exceptions import AlreadyClosed, InternalError, PulsarException
+from pulsar_actors.machines.client_close import (
+    ClientClose,
+    CloseClient,
+    CloseConnections,
+    CloseHandles,
+    ConnectionRequested,
+    EndHandle,
+    EndHandles,
+    HandleStarted,
+    LookupRequested,
+    Refuse,
+    Remaining,
+    ReportClosed,
+    Serve,
+    ShutDownClient,
+    StopLookups,
 )
-from pulsar_actors.machines.binding_events import EndAtOnce
-from pulsar_actors.machines.connection_events import Join
-from pulsar_actors.machines.lookup_events import Target
-from pulsar_actors.runtime.actor import Address, Died, LoopActor, tell
-from pulsar_actors.runtime.binding_messages import (
-    AttachMember,
-    BrokerFound,
-    CloseHandle,
-    FindBroker,
-    Joining,
-    Place,
-    Retired,
-)
-from pulsar_actors.runtime.connection_actor import Buried, Entrance, Gone, Used
-from pulsar_actors.runtime.connections import Connections, Manner
-from pulsar_actors.runtime.future import SlimFuture, settle
+from pulsar_actors.machines.connection_events import RegisterHandler
+from pulsar_actors.machines.connection_handler_events import EndAtOnce
+from pulsar_actors.machines.lookup_events import LookupTarget
+from pulsar_actors.runtime.actor import ActorDied, ActorRef, MachineActor, tell
+from pulsar_actors.runtime.connection_actor import ConnectionEnded, ConnectionInUse, ConnectionUnusable, ServiceAccess
+from pulsar_actors.runtime.connection_pool import ConnectionPool, ConnectionPoolSettings, Service
+from pulsar_actors.runtime.future import settle
 from pulsar_actors.runtime.lookup_actor import (
+    BrokerQuery,
     ChangeService,
+    ConnectionFound,
     EndLookups,
     LookupActor,
     LookupSettings,
-    Question,
-    Reach,
-    Reached,
+    RequestConnection,
 )
 from pulsar_actors.runtime.loop import Loop
-from pulsar_actors.runtime.members import Member, Unbound
-from pulsar_actors.runtime.service import Service
-from pulsar_actors.runtime.tally import Tally
+from pulsar_actors.runtime.messages import (
+    ActorEnded,
+    ActorStarted,
+    AttachHandler,
+    BrokerFound,
+    CloseHandle,
+    ConnectionAssigned,
+    ConnectionUnavailable,
+    FindBroker,
+    HandlerRef,
+    Registration,
+)
+from pulsar_actors.runtime.pending_calls import ClientCounters
 from pulsar_actors.wire.service_url import ServiceUrl
 
 IDLE_CHECKS = 4
-"""So many in the time after which a connection counts as idle."""
+"""Checks in the time after which a connection counts as idle."""
 
 
 class ClientSettings(NamedTuple):
-    """What a client is told when it is made."""
+    """The settings of a client."""
 
     service_url: ServiceUrl
     lookup: LookupSettings
-    manner: Manner
-    entrance: Entrance
-    tally: Tally
-    connections_per_broker: int = 1
+    pool_settings: ConnectionPoolSettings
+    access: ServiceAccess
+    counters: ClientCounters
 
 
-class Admit(NamedTuple):
-    """From a caller: make a producer or consumer. `make` gets a loop and a place; `refuse` is called instead."""
+class Registrations:
+    """Gives each new actor of one client a number, a loop and a connection slot, in turn. Any thread may use it.
 
-    kind: str
-    make: Callable[[Loop, Place], Address]
-    refuse: Callable[[PulsarException], None]
+    None of this is the guardian's decision, so that an actor is built whole in the thread that wants it. The guardian
+    is told when the actor starts, and ends it if the client is closing.
+    """
+
+    __slots__ = ("_connections_per_broker", "_guardian", "_loops", "_serial")
+
+    def __init__(self, guardian: ActorRef, loops: Sequence[Loop], connections_per_broker: int) -> None:
+        self._guardian = guardian
+        self._loops = loops
+        self._connections_per_broker = connections_per_broker
+        self._serial = count(1)
+
+    def new(self, kind: str) -> Registration:
+        """Register a producer, a consumer or the like."""
+        serial = next(self._serial)
+        slot, loop = serial % self._connections_per_broker, self._loops[serial % len(self._loops)]
+        return Registration(kind, serial, self._guardian, slot, loop)
 
 
 class UseService(NamedTuple):
-    """Go to another cluster, or to the same one as somebody else: connections end, and all begins anew there."""
+    """Move to another cluster, or to other credentials: connections end, and handlers connect again there."""
 
     url: ServiceUrl
-    entrance: Entrance
+    access: ServiceAccess
 
 
-class CloseAll(NamedTuple):
-    """End the client in good order, and then the future."""
-
-    done: SlimFuture[None]
-
-
-class ShutDown(NamedTuple):
-    """End the client without waiting for anybody's answer, and then the future."""
-
-    done: SlimFuture[None]
-
-
-class ClientActor(LoopActor):
-    """The guardian of one client. `loops` are all it has; it lives on the first."""
+class ClientActor(MachineActor[ClientClose]):
+    """The guardian of one client. `loops` are all that the client has; the guardian runs on the first."""
 
     def __init__(self, loops: Sequence[Loop], settings: ClientSettings) -> None:
         super().__init__(loops[0], None)
-        self._loops = loops
+        self.machine = ClientClose()
         self._settings = settings
-        service = Service(settings.service_url, settings.entrance)
-        self._connections = Connections(self.actor_ref, loops, settings.manner, service, settings.tally)
-        self._lookup: Address | None = None
-        self._handles: dict[Address, None] = {}
-        self._closers: list[SlimFuture[None]] = []
-        self._serial = 0
+        service = Service(settings.service_url, settings.access)
+        self._connections = ConnectionPool(self.actor_ref, loops, settings.pool_settings, service, settings.counters)
+        self._lookup: ActorRef | None = None
+        self._handles: dict[ActorRef, None] = {}
 
     def on_start(self) -> None:
-        """Begin to look for idle connections."""
-        self._look_again()
+        """Start the checks for idle connections."""
+        self._check_idle_later()
 
-    def receive(self, message: object) -> None:  # noqa: C901 - one line for each message
-        """Take what the others say."""
+    def receive(self, message: object) -> None:
+        """Take requests of callers and of other actors, and the ends of actors."""
         match message:
-            case AttachMember(broker, slot, member):
-                self._attach(broker, slot, member)
-            case Reach(target, cluster_url, asker):
-                found = self._connections.to_or_why_not(target, cluster_url, self.loop.now())
-                tell(asker.address, Reached(asker.question, found))
-            case FindBroker() | Question():
-                self._look_up(message)
-            case Admit():
-                self._admit(message)
-            case Used(connection):
+            case AttachHandler() | RequestConnection():
+                self.feed(ConnectionRequested(message))
+            case FindBroker() | BrokerQuery():
+                self.feed(LookupRequested(message))
+            case ActorStarted(who):
+                self._handles[who] = None
+                self.feed(HandleStarted(who))
+            case ConnectionInUse(connection):
                 self._connections.put_back(connection)
-            case Gone(connection):
+            case ConnectionUnusable(connection):
                 self._connections.remove(connection)
-            case Buried(who) | Died(who) | Retired(who):
+            case ConnectionEnded(who) | ActorDied(who) | ActorEnded(who):
                 self._forget(who)
-            case UseService(url, entrance):
-                self._use(url, entrance)
-            case CloseAll(done):
-                self._close(done)
-            case ShutDown(done):
-                self._abandon_all(AlreadyClosed("the client is shut down"))
-                self._close(done)
+            case UseService(url, access):
+                self._use(url, access)
+            case CloseClient() | ShutDownClient():
+                self.feed(message)
+                self._report_remaining()
             case _:
                 raise InternalError(f"the guardian does not take {message!r}")
 
     def abandon(self, bug: InternalError) -> None:
         """End everything: without its guardian a client can do nothing."""
-        if self._lookup is not None:
-            tell(self._lookup, EndLookups())
-        self._abandon_all(bug)
+        self._stop_lookups(StopLookups())
+        self._tell_handles(EndAtOnce(bug))
         self._connections.close()
-        for done in self._closers:
-            settle(done, bug)
+        self._settle(self.machine.tokens, bug)
 
     def missed(self, message: object) -> None:
         """Refuse what comes after the end."""
         closed = self.bug or AlreadyClosed("the client is closed")
         match message:
-            case AttachMember(_, _, member):
-                tell(member.address, Unbound(member.number, closed))
-            case Reach(_, _, asker):
-                tell(asker.address, Reached(asker.question, closed))
-            case FindBroker(_, _, asker):
-                tell(asker.address, BrokerFound(asker.question, closed))
-            case Question(_, answered):
+            case AttachHandler(_, _, member):
+                tell(member.address, ConnectionUnavailable(member.number, closed))
+            case RequestConnection(_, _, reply_to):
+                tell(reply_to.address, ConnectionFound(reply_to.request, closed))
+            case FindBroker(_, _, reply_to):
+                tell(reply_to.address, BrokerFound(reply_to.request, closed))
+            case BrokerQuery(_, answered):
                 answered(closed)
-            case Admit():
-                message.refuse(closed)
-            case CloseAll(done) | ShutDown(done):
-                settle(done, None)
+            case ActorStarted(who):
+                tell(who, EndAtOnce(closed))
+            case CloseClient(done) | ShutDownClient(done):
+                self._settle((done,), None)
             case _:
                 pass
 
     # Connections.
 
-    def _use(self, url: ServiceUrl, entrance: Entrance) -> None:
-        service = self._connections.move(url, entrance)
+    def _use(self, url: ServiceUrl, access: ServiceAccess) -> None:
+        service = self._connections.move(url, access)
         if self._lookup is not None:
             tell(self._lookup, ChangeService(service))
 
-    def _attach(self, broker: Target | str, slot: int, member: Member) -> None:
+    def _attach(self, broker: LookupTarget | str, slot: int, member: HandlerRef) -> None:
         number = self._connections.service.number
-        target = Target(broker, broker, number) if isinstance(broker, str) else broker
+        target = LookupTarget(broker, broker, number) if isinstance(broker, str) else broker
         try:
-            connection = self._connections.to(target, target.cluster, slot, self.loop.now())
+            connection = self._connections.connect(target, target.cluster, slot, self.loop.now())
         except PulsarException as error:
-            tell(member.address, Unbound(member.number, error))
+            tell(member.address, ConnectionUnavailable(member.number, error))
         else:
-            tell(member.address, Joining(member.number, connection))
-            tell(connection, Join(member))
+            tell(member.address, ConnectionAssigned(member.number, connection))
+            tell(connection, RegisterHandler(member))
 
-    def _look_for_idle(self, _: None) -> None:
+    def _close_idle(self, _: None) -> None:
         self._connections.retire_idle(self.loop.now())
-        self._look_again()
+        self._check_idle_later()
 
-    def _look_again(self) -> None:
-        self.later(self._settings.manner.idle_after / IDLE_CHECKS, self._look_for_idle, None)
+    def _check_idle_later(self) -> None:
+        self.later(self._settings.pool_settings.idle_after / IDLE_CHECKS, self._close_idle, None)
 
     # Producers, consumers and lookups.
 
-    def _look_up(self, question: FindBroker | Question) -> None:
-        if self._closers:
-            self.missed(question)
-            return
+    def _look_up(self, request: FindBroker | BrokerQuery) -> None:
         if self._lookup is None:
             settings = self._settings
             self._lookup = LookupActor.start(
-                self.loop, self.actor_ref, settings.lookup, self._connections.service, settings.tally
+                self.loop, self.actor_ref, settings.lookup, self._connections.service, settings.counters
             )
-        tell(self._lookup, question)
+        tell(self._lookup, request)
 
-    def _admit(self, candidate: Admit) -> None:
-        if self._closers:
-            candidate.refuse(AlreadyClosed("the client is closed"))
-            return
-        self._serial += 1
-        loop = self._loops[self._serial % len(self._loops)]
-        slot = self._serial % self._settings.connections_per_broker
-        place = Place(candidate.kind, self._serial, self.actor_ref, slot)
-        try:
-            made = candidate.make(loop, place)
-        except Exception as bug:  # noqa: BLE001 - it is the candidate's, and must not end the guardian
-            candidate.refuse(InternalError(f"a bug in the making of a {candidate.kind}, please report it: {bug!r}"))
-        else:
-            self._handles[made] = None
-
-    def _forget(self, who: Address) -> None:
+    def _forget(self, who: ActorRef) -> None:
         self._handles.pop(who, None)
-        self._connections.bury(who)
+        self._connections.forget(who)
         if who is self._lookup:
             self._lookup = None
-        if self._closers:
-            self._close_on()
+        self._report_remaining()
 
-    # The end.
+    # How the client closes: one method for each effect.
 
-    def _close(self, done: SlimFuture[None]) -> None:
-        first = not self._closers
-        self._closers.append(done)
-        if first:
-            if self._lookup is not None:
-                tell(self._lookup, EndLookups())
-            for handle in self._handles:
-                tell(handle, CloseHandle())
-            self._close_on()
+    def _report_remaining(self) -> None:
+        self.feed(Remaining(len(self._handles), len(self._connections)))
 
-    def _abandon_all(self, error: PulsarException) -> None:
+    def _serve(self, effect: Serve) -> None:
+        match effect.request:
+            case AttachHandler(broker, slot, handler):
+                self._attach(broker, slot, handler)
+            case RequestConnection(target, cluster_url, reply_to):
+                found = self._connections.connect_or_error(target, cluster_url, self.loop.now())
+                tell(reply_to.address, ConnectionFound(reply_to.request, found))
+            case FindBroker() | BrokerQuery() as request:
+                self._look_up(request)
+            case request:
+                raise InternalError(f"the guardian does not serve {request!r}")
+
+    def _refuse(self, effect: Refuse) -> None:
+        self.missed(effect.request)
+
+    def _stop_lookups(self, effect: StopLookups) -> None:
+        if self._lookup is not None:
+            tell(self._lookup, EndLookups())
+
+    def _close_handles(self, effect: CloseHandles) -> None:
+        self._tell_handles(CloseHandle())
+
+    def _end_handles(self, effect: EndHandles) -> None:
+        self._tell_handles(EndAtOnce(effect.error))
+
+    def _end_handle(self, effect: EndHandle) -> None:
+        handle: Any = effect.handle
+        tell(handle, EndAtOnce(effect.error))
+
+    def _tell_handles(self, message: object) -> None:
         for handle in self._handles:
-            tell(handle, EndAtOnce(error))
+            tell(handle, message)
 
-    def _close_on(self) -> None:
-        """Take the next step when everybody has taken the last."""
-        if self._handles:
-            return
+    def _close_connections(self, effect: CloseConnections) -> None:
         self._connections.close()
-        if not self._connections:
-            self.finish()
-            for done in self._closers:
-                settle(done, None)
+
+    def _report_closed(self, effect: ReportClosed) -> None:
+        self.finish()
+        self._settle(effect.tokens, None)
+
+    def _settle(self, tokens: tuple[object, ...], outcome: InternalError | None) -> None:
+        for token in tokens:
+            done: Any = token  # the future of a caller who closes
+            settle(done, outcome)
+
+    PERFORMS: ClassVar = {
+        Serve: _serve,
+        Refuse: _refuse,
+        StopLookups: _stop_lookups,
+        CloseHandles: _close_handles,
+        EndHandles: _end_handles,
+        EndHandle: _end_handle,
+        CloseConnections: _close_connections,
+        ReportClosed: _report_closed,
+    }

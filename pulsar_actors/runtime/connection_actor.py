@@ -1,284 +1,440 @@
-"""The actor of one connection: between a socket, a machine, and the producers and consumers that share them.
+"""The actor of one connection to a broker: between its socket and its users.
 
-It reads commands and turns them into the machine's events; it routes what is meant for producers and consumers, all of
-one read in one message each. The machine decides everything else.
+It decodes the frames of each read into commands. Commands for the connection itself and answers to requests become
+events of the machine; commands for producers, consumers and topic list watchers are routed by id, all of one read in
+one message to each. The machine decides everything else.
 """
 
 from collections.abc import Callable
-from typing import ClassVar, NamedTuple
+from typing import Any, ClassVar, NamedTuple
 
 from google.protobuf.message import Message
 
 from pulsar_actors.exceptions import AlreadyClosed, BrokerRefusal, ConnectionLost, InternalError, PulsarException
-from pulsar_actors.machines.connection import Connection
+from pulsar_actors.machines.connection import ConnectionMachine
 from pulsar_actors.machines.connection_events import (
     AllowFrames,
     Answered,
     Arrived,
-    Ask,
+    Challenged,
     CloseSocket,
+    Connected,
+    ConnectionSettings,
     CredentialsFailed,
     CredentialsFetched,
     CredentialsJudged,
     FetchCredentials,
-    Join,
-    Leave,
-    Lost,
+    GiveReply,
+    HandlerAccepted,
+    HandlerRejected,
+    NotifyConnectionLost,
     OpenSocket,
-    Reply,
-    Route,
+    Pinged,
+    Ponged,
+    Refused,
+    RegisterHandler,
+    RemoveHandler,
+    RouteFrames,
+    SendRequest,
     SocketLost,
     StartTls,
     StillUsed,
-    TurnAway,
     Unawaited,
-    Welcome,
-    Write,
-    WriteParcels,
+    WriteCommand,
+    WriteFrames,
 )
-from pulsar_actors.machines.connection_settings import ConnectionSettings
-from pulsar_actors.runtime.actor import Address, Died, MachineActor, tell
-from pulsar_actors.runtime.addressees import ANSWERS, CONTROL, TO_MEMBERS, addressee
-from pulsar_actors.runtime.http import Http
+from pulsar_actors.runtime.actor import ActorDied, ActorRef, MachineActor, tell
+from pulsar_actors.runtime.http_client import HttpClient
 from pulsar_actors.runtime.log import LOG
 from pulsar_actors.runtime.loop import Loop
-from pulsar_actors.runtime.members import Bound, Heard, Member, Replied, Token, Unbound
-from pulsar_actors.runtime.oddities import Oddities
-from pulsar_actors.runtime.socket_actor import Frames, FromSocket, MakeContext, SocketActor, WriteOut
-from pulsar_actors.runtime.write_queue import Bytes
-from pulsar_actors.wire.commands import encode_command
+from pulsar_actors.runtime.messages import (
+    CONSUMER,
+    PRODUCER,
+    WATCHER,
+    CommandsReceived,
+    ConnectionReady,
+    ConnectionUnavailable,
+    HandlerRef,
+    ReplyTo,
+    RequestAnswered,
+)
+from pulsar_actors.runtime.socket_actor import FramesReceived, MakeTlsContext, SocketActor, SocketEvent
+from pulsar_actors.runtime.transport import EncodedBytes
+from pulsar_actors.wire.commands import decode_command, encode_command
+from pulsar_actors.wire.errors import BadCommand, UnknownEnumValue
+from pulsar_actors.wire.frames import Frame
+from pulsar_actors.wire.PulsarApi_pb2 import (
+    CommandAckResponse,
+    CommandActiveConsumerChange,
+    CommandAuthChallenge,
+    CommandCloseConsumer,
+    CommandCloseProducer,
+    CommandConnected,
+    CommandConsumerStatsResponse,
+    CommandError,
+    CommandGetLastMessageIdResponse,
+    CommandGetOrCreateSchemaResponse,
+    CommandGetSchemaResponse,
+    CommandGetTopicsOfNamespaceResponse,
+    CommandLookupTopicResponse,
+    CommandMessage,
+    CommandPartitionedTopicMetadataResponse,
+    CommandPing,
+    CommandPong,
+    CommandProducerSuccess,
+    CommandReachedEndOfTopic,
+    CommandSendError,
+    CommandSendReceipt,
+    CommandSuccess,
+    CommandTopicMigrated,
+    CommandWatchTopicListSuccess,
+    CommandWatchTopicUpdate,
+)
 
 Credentials = tuple[str, bytes]
-FetchFrom = Callable[[bytes | None], Credentials]
-Judge = Callable[[bool], object]
+"""The name of the authentication method, and its data."""
 
 
-class Entrance(NamedTuple):
-    """What a connection needs of the world: credentials, TLS, and HTTP for those who ask about topics that way.
+class ServiceAccess(NamedTuple):
+    """Access to one service: credentials, TLS, and HTTP for lookups that go that way.
 
-    `judge` is told whether credentials were accepted. It is called on a loop, or off it.
+    `report_verdict` takes whether a broker accepted the credentials. It is called on a loop or off it.
     """
 
-    fetch_credentials: FetchFrom
-    make_context: MakeContext
-    http: Http
-    judge: Judge = lambda _: None
+    fetch_credentials: Callable[[bytes | None], Credentials]
+    make_context: MakeTlsContext
+    http: HttpClient
+    report_verdict: Callable[[bool], object] = lambda _: None
 
 
-class Used(NamedTuple):
-    """To the guardian: the connection goes on."""
+class ConnectionInUse(NamedTuple):
+    """To the guardian: the connection has users and stays open."""
 
-    connection: Address
-
-
-class Gone(NamedTuple):
-    """To the guardian: the connection has ended, and is of no use to anybody."""
-
-    connection: Address
+    connection: ActorRef
 
 
-class Buried(NamedTuple):
-    """To the guardian: nothing is left of the connection, its socket included."""
+class ConnectionUnusable(NamedTuple):
+    """To the guardian: the connection has ended."""
 
-    connection: Address
+    connection: ActorRef
 
 
-class ConnectionActor(MachineActor[Connection]):
-    """One connection."""
+class ConnectionEnded(NamedTuple):
+    """To the guardian: the connection's socket has ended too."""
 
-    def __init__(self, loop: Loop, guardian: Address, settings: ConnectionSettings, entrance: Entrance) -> None:
+    connection: ActorRef
+
+
+class ConnectionActor(MachineActor[ConnectionMachine]):
+    """One connection. `_handlers` are the producers, consumers and watchers that the machine has accepted."""
+
+    def __init__(self, loop: Loop, guardian: ActorRef, settings: ConnectionSettings, access: ServiceAccess) -> None:
         super().__init__(loop, guardian)
-        self.machine = Connection(settings)
+        self.machine = ConnectionMachine(settings)
         self._settings = settings
-        self._entrance = entrance
-        self._sockets = 0
+        self._access = access
+        self._socket_serial = 0
+        self._socket: ActorRef | None = None
         self._peer = "no host yet"
-        self._oddities = Oddities()
-        self._socket: Address | None = None
-        self._members: dict[tuple[str, int], Member] = {}
+        self._warnings = ProtocolWarnings()
+        self._handlers: dict[tuple[str, int], HandlerRef] = {}
 
     def receive(self, message: object) -> None:
-        """Take what a socket, a producer or a consumer says."""
+        """Take events of the socket, and events of the machine from the connection's users."""
         match message:
-            case FromSocket(serial, event):
-                if serial == self._sockets:
-                    self._hear(event)
-            case Died(who, bug):
+            case SocketEvent(serial, event):
+                if serial == self._socket_serial:
+                    if isinstance(event, FramesReceived):
+                        self._receive_frames(event.frames)
+                    else:
+                        self.feed(event)
+            case ActorDied(who, bug):
                 if who is self._socket:
                     self.feed(SocketLost(str(bug)))
-            case Leave(Member() as member):
-                self._part_with(member)
+            case RemoveHandler(HandlerRef() as handler):
+                if self._handlers.get((handler.kind, handler.id)) == handler:
+                    del self._handlers[handler.kind, handler.id]
+                self.feed(message)
             case _:
                 self.feed(message)
 
     def abandon(self, bug: InternalError) -> None:
-        """Have everybody connect again, and answer what was asked."""
+        """Fail all requests, and let all users connect again."""
         if self._socket is not None:
             tell(self._socket, CloseSocket(flush=False))
         tokens, joining = self.machine.abandon()
         for token in tokens:
-            self._reply(Reply(token, bug))
-        for member in joining:
-            self._turn_away(TurnAway(member, bug))
-        self._lose(Lost(ConnectionLost(str(bug))))
+            self._reply(GiveReply(token, bug))
+        for handler in joining:
+            self._reject_handler(HandlerRejected(handler, bug))
+        self._notify_lost(NotifyConnectionLost(ConnectionLost(str(bug))))
 
     def missed(self, message: object) -> None:
-        """Answer whoever still counts on the connection."""
+        """Answer requests and registrations that come after the end."""
         error = ConnectionLost("the connection has ended")
         match message:
-            case Ask(_, Token() as token):
-                tell(token.address, Replied(token.question, error))
-            case Join(Member() as member):
-                tell(member.address, Unbound(member.number, error))
+            case SendRequest(_, ReplyTo() as token):
+                tell(token.address, RequestAnswered(token.request, error))
+            case RegisterHandler(HandlerRef() as handler):
+                tell(handler.address, ConnectionUnavailable(handler.number, error))
             case _:
                 pass
 
     def over(self) -> None:
-        """Go: nothing is left to do."""
+        """End the actor."""
         if not self.actor_stopped.is_set():
-            self.tell_guardian(Buried(self.actor_ref))
+            self.tell_guardian(ConnectionEnded(self.actor_ref))
             self.finish()
 
-    def _hear(self, event: object) -> None:
-        if not isinstance(event, Frames):
-            self.feed(event)
-            return
-        spoken: list[tuple[Message, memoryview]] = []
-        for arrived in self._oddities.commands(event.frames, self._peer):
-            command = arrived[0]
-            if type(command) in TO_MEMBERS:
-                spoken.append(arrived)
-                continue
-            if spoken:
-                self.feed(Arrived(tuple(spoken)))
-                spoken = []
-            self._hear_control(command)
-        if spoken:
-            self.feed(Arrived(tuple(spoken)))
+    # Commands of the broker.
 
-    def _hear_control(self, command: Message) -> None:
+    def _receive_frames(self, frames: list[Frame]) -> None:
+        """Decode the frames of one read. Consecutive commands for producers and consumers are one event."""
+        routed: list[tuple[Message, memoryview]] = []
+        for frame in frames:
+            command = self._decode(frame)
+            if command is None:
+                continue
+            if type(command) in TO_HANDLERS:
+                routed.append((command, frame.rest))
+                continue
+            if routed:
+                self.feed(Arrived(tuple(routed)))
+                routed = []
+            self._receive_command(command)
+        if routed:
+            self.feed(Arrived(tuple(routed)))
+
+    def _decode(self, frame: Frame) -> Message | None:
+        """Decode a command; one that cannot be decoded is skipped, and the connection goes on."""
+        try:
+            return decode_command(frame.command)
+        except UnknownEnumValue as newer:
+            self._warnings.newer(newer, self._peer)
+            return newer.command
+        except BadCommand as bad:
+            self._warnings.undecodable(bad, self._peer)
+            return None
+
+    def _receive_command(self, command: Message) -> None:
         kind = type(command)
         if kind in CONTROL:
             self.feed(CONTROL[kind](command))
         elif kind in ANSWERS:
             self.feed(Answered(command))
         else:
-            self._oddities.unexpected(command, self._peer)
+            self._warnings.unexpected(command, self._peer)
 
-    def _part_with(self, member: Member) -> None:
-        if self._members.get((member.kind, member.id)) == member:
-            del self._members[member.kind, member.id]
-        self.feed(Leave(member))
+    def _route(self, effect: RouteFrames) -> None:
+        by_handler: dict[tuple[str, int], list[tuple[Message, memoryview]]] = {}
+        for received in effect.frames:
+            by_handler.setdefault(handler_key(received[0]), []).append(received)
+        for key, commands in by_handler.items():
+            handler = self._handlers.get(key)
+            if handler is not None:
+                tell(handler.address, CommandsReceived(handler.number, tuple(commands)))
+                continue
+            for command, _ in commands:
+                self._warnings.unaddressed(command, self._peer)
 
-    # One method for each effect.
+    # The other effects.
 
     def _open_socket(self, effect: OpenSocket) -> None:
-        self._sockets += 1
+        self._socket_serial += 1
         self._peer = f"{effect.host}:{effect.port}"
-        make_context = self._entrance.make_context
-        self._socket = SocketActor.start(self.loop, self.actor_ref, self._sockets, make_context, effect)
+        make_context = self._access.make_context
+        self._socket = SocketActor.start(self.loop, self.actor_ref, self._socket_serial, make_context, effect)
+
+    def _to_socket(self, effect: object) -> None:
+        if self._socket is not None:
+            tell(self._socket, effect)
 
     def _allow_frames(self, effect: AllowFrames) -> None:
         LOG.info("connected to %s", self._peer)
         self._to_socket(effect)
 
-    def _to_socket(self, effect: object) -> None:
-        if self._socket is not None:
-            tell(self._socket, effect)
+    def _write_command(self, effect: WriteCommand) -> None:
+        self._to_socket(WriteFrames((EncodedBytes(encode_command(effect.command)),)))
 
     def _close_socket(self, effect: CloseSocket) -> None:
         self._to_socket(effect)
         if not effect.flush:
             self._socket = None
 
-    def _write(self, effect: Write) -> None:
-        self._to_socket(WriteOut((Bytes(encode_command(effect.command)),)))
-
-    def _write_parcels(self, effect: WriteParcels) -> None:
-        self._to_socket(WriteOut(effect.parcels))
-
     def _fetch_credentials(self, effect: FetchCredentials) -> None:
-        fetch = self._entrance.fetch_credentials
+        fetch = self._access.fetch_credentials
         timeout = self._settings.handshake_timeout
-        self.off_loop(lambda: fetch(effect.challenge), self._fetched, timeout=timeout, helper="credentials")
+        self.run_blocking(
+            lambda: fetch(effect.challenge), self._credentials_fetched, timeout=timeout, executor="credentials"
+        )
 
-    def _fetched(self, fetched: Credentials | Exception) -> None:
+    def _credentials_fetched(self, fetched: Credentials | Exception) -> None:
         if isinstance(fetched, Exception):
-            self.feed(CredentialsFailed(f"no credentials could be had: {_why(fetched)}"))
+            self.feed(CredentialsFailed(f"no credentials could be had: {_credentials_error(fetched)}"))
         else:
             self.feed(CredentialsFetched(*fetched))
 
-    def _judge_credentials(self, effect: CredentialsJudged) -> None:
-        self._entrance.judge(effect.accepted)
+    def _report_verdict(self, effect: CredentialsJudged) -> None:
+        self._access.report_verdict(effect.accepted)
 
-    def _welcome(self, effect: Welcome) -> None:
-        member = effect.member
-        assert isinstance(member, Member)  # noqa: S101 - nobody else joins
-        self._members[member.kind, member.id] = member
+    def _accept_handler(self, effect: HandlerAccepted) -> None:
+        handler = effect.handler
+        assert isinstance(handler, HandlerRef)  # noqa: S101 - the only handlers that register
+        self._handlers[handler.kind, handler.id] = handler
         connected = effect.command
         can_watch = connected.feature_flags.supports_topic_watchers
-        tell(member.address, Bound(member.number, self.actor_ref, connected.max_message_size, can_watch))
+        tell(handler.address, ConnectionReady(handler.number, self.actor_ref, connected.max_message_size, can_watch))
 
-    def _turn_away(self, effect: TurnAway) -> None:
-        member = effect.member
-        assert isinstance(member, Member)  # noqa: S101 - nobody else joins
-        tell(member.address, Unbound(member.number, effect.error))
+    def _reject_handler(self, effect: HandlerRejected) -> None:
+        handler = effect.handler
+        assert isinstance(handler, HandlerRef)  # noqa: S101 - the only handlers that register
+        tell(handler.address, ConnectionUnavailable(handler.number, effect.error))
 
-    def _reply(self, effect: Reply) -> None:
+    def _reply(self, effect: GiveReply) -> None:
         token = effect.token
-        assert isinstance(token, Token)  # noqa: S101 - nobody else asks
-        tell(token.address, Replied(token.question, effect.answer))
+        assert isinstance(token, ReplyTo)  # noqa: S101 - the only token of requests
+        tell(token.address, RequestAnswered(token.request, effect.answer))
 
-    def _route(self, effect: Route) -> None:
-        heard: dict[tuple[str, int], list[tuple[Message, memoryview]]] = {}
-        for spoken in effect.frames:
-            heard.setdefault(addressee(spoken[0]), []).append(spoken)
-        for whom, commands in heard.items():
-            member = self._members.get(whom)
-            if member is not None:
-                tell(member.address, Heard(member.number, tuple(commands)))
-                continue
-            for command, _ in commands:
-                self._oddities.unaddressed(command, self._peer)
+    def _note_unawaited(self, effect: Unawaited) -> None:
+        self._warnings.unawaited(effect.command, self._peer)
 
-    def _lose(self, effect: Lost) -> None:
+    def _report_used(self, effect: StillUsed) -> None:
+        self.tell_guardian(ConnectionInUse(self.actor_ref))
+
+    def _notify_lost(self, effect: NotifyConnectionLost) -> None:
         if isinstance(effect.error, AlreadyClosed):
             LOG.info("the connection to %s is closed", self._peer)
         else:
             LOG.warning("%s (%s)", effect.error, self._peer)
-        members, self._members = self._members, {}
-        for member in members.values():
-            tell(member.address, Unbound(member.number, effect.error))
-        self.tell_guardian(Gone(self.actor_ref))
-
-    def _say_used(self, effect: StillUsed) -> None:
-        self.tell_guardian(Used(self.actor_ref))
-
-    def _note_unawaited(self, effect: Unawaited) -> None:
-        self._oddities.unawaited(effect.command, self._peer)
+        handlers, self._handlers = self._handlers, {}
+        for handler in handlers.values():
+            tell(handler.address, ConnectionUnavailable(handler.number, effect.error))
+        self.tell_guardian(ConnectionUnusable(self.actor_ref))
 
     PERFORMS: ClassVar = {
         OpenSocket: _open_socket,
         StartTls: _to_socket,
         AllowFrames: _allow_frames,
         CloseSocket: _close_socket,
-        Write: _write,
-        WriteParcels: _write_parcels,
+        WriteCommand: _write_command,
+        WriteFrames: _to_socket,
         FetchCredentials: _fetch_credentials,
-        CredentialsJudged: _judge_credentials,
-        Welcome: _welcome,
-        TurnAway: _turn_away,
-        Reply: _reply,
-        Route: _route,
-        StillUsed: _say_used,
+        CredentialsJudged: _report_verdict,
+        HandlerAccepted: _accept_handler,
+        HandlerRejected: _reject_handler,
+        GiveReply: _reply,
+        RouteFrames: _route,
+        StillUsed: _report_used,
         Unawaited: _note_unawaited,
-        Lost: _lose,
+        NotifyConnectionLost: _notify_lost,
     }
 
 
-def _why(fault: Exception) -> str:
-    """Say what came in the place of credentials; whose code raised it knows it by its class as well."""
+def _credentials_error(fault: Exception) -> str:
+    """Describe why there are no credentials; an error of a user's own code is named by its class as well."""
     if isinstance(fault, BrokerRefusal):
         return fault.reason or fault.code
     is_ours = isinstance(fault, (PulsarException, TimeoutError))
     return str(fault) if is_ours else f"{type(fault).__name__}: {fault}"
+
+
+# Routing: the class of a command decides whether it is for the connection, answers a request, or is for a producer, a
+# consumer or a watcher. No broker sends a command that is in none of these tables.
+
+CONTROL: dict[type[Message], Callable[[Any], object]] = {
+    CommandConnected: Connected,
+    CommandAuthChallenge: Challenged,
+    CommandError: Refused,
+    CommandPing: lambda _: Pinged(),
+    CommandPong: lambda _: Ponged(),
+}
+"""Commands for the connection itself, and the event that each becomes."""
+
+ANSWERS = frozenset(
+    {
+        CommandAckResponse,
+        CommandConsumerStatsResponse,
+        CommandGetLastMessageIdResponse,
+        CommandGetOrCreateSchemaResponse,
+        CommandGetSchemaResponse,
+        CommandGetTopicsOfNamespaceResponse,
+        CommandLookupTopicResponse,
+        CommandPartitionedTopicMetadataResponse,
+        CommandProducerSuccess,
+        CommandSuccess,
+        CommandWatchTopicListSuccess,
+    }
+)
+"""Answers to requests, whose id they carry."""
+
+TO_PRODUCERS = frozenset({CommandSendReceipt, CommandSendError, CommandCloseProducer})
+TO_CONSUMERS = frozenset({CommandMessage, CommandCloseConsumer, CommandActiveConsumerChange, CommandReachedEndOfTopic})
+TO_HANDLERS = TO_PRODUCERS | TO_CONSUMERS | {CommandTopicMigrated, CommandWatchTopicUpdate}
+
+
+def handler_key(command: Any) -> tuple[str, int]:  # noqa: ANN401 - any of TO_HANDLERS
+    """Return the kind and id of the producer, consumer or watcher that a command is for."""
+    if type(command) in TO_PRODUCERS:
+        return PRODUCER, command.producer_id
+    if type(command) in TO_CONSUMERS:
+        return CONSUMER, command.consumer_id
+    if type(command) is CommandWatchTopicUpdate:
+        return WATCHER, command.watcher_id
+    is_producer = command.resource_type == CommandTopicMigrated.Producer
+    return (PRODUCER if is_producer else CONSUMER), command.resource_id
+
+
+_ONCE = "%s (%s; of what else is like it nothing more is said)"
+
+
+class ProtocolWarnings:
+    """Log lines about commands that lead to nothing, one for each kind of fault and class of command.
+
+    A faulty or newer broker may send such a command with every message. None of them does any harm, so the connection
+    goes on, and a line for each would fill the log. The classes limit how much a connection remembers.
+    """
+
+    __slots__ = ("_warned",)
+
+    def __init__(self) -> None:
+        self._warned: set[tuple[str, type]] = set()
+
+    def newer(self, fault: UnknownEnumValue, peer: str) -> None:
+        """Log a command with an enum value that this client does not know."""
+        self._warn("newer", fault, f"a command of a newer protocol was read as far as possible: {fault}", peer)
+
+    def undecodable(self, fault: BadCommand, peer: str) -> None:
+        """Log a command that cannot be decoded."""
+        self._warn("bad", fault, f"a command was ignored: {fault}", peer)
+
+    def unexpected(self, command: Message, peer: str) -> None:
+        """Log a command that only clients send, or that this client does not know."""
+        self._warn("unexpected", command, f"a command that no broker sends was ignored: {_command_name(command)}", peer)
+
+    def unawaited(self, command: Message, peer: str) -> None:
+        """Log an answer that is repeated, late, or to no request."""
+        if isinstance(command, CommandError):
+            text = f"the broker reports an error that answers nothing: {command.message!r:.200}"
+            self._warn("unawaited", command, text, peer)
+        elif self._is_first("unawaited", command):
+            LOG.info(_ONCE, f"an answer that nobody waits for was ignored: {_command_name(command)}", peer)
+
+    def unaddressed(self, command: Message, peer: str) -> None:
+        """Log a command for a producer or consumer that is not here; after a close that is usual."""
+        if self._is_first("unaddressed", command):
+            LOG.info(_ONCE, f"{_command_name(command)} is for nobody who is here, and was ignored", peer)
+
+    def _warn(self, kind: str, thing: object, text: str, peer: str) -> None:
+        if self._is_first(kind, thing):
+            LOG.warning(_ONCE, text, peer)
+
+    def _is_first(self, kind: str, thing: object) -> bool:
+        warned = (kind, type(thing))
+        if warned in self._warned:
+            return False
+        self._warned.add(warned)
+        return True
+
+
+def _command_name(command: Message) -> str:
+    return type(command).__name__

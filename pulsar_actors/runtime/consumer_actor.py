@@ -1,66 +1,68 @@
 """The actor of one consumer on one topic partition.
 
-What arrives goes through its machine into the hand-off queue, still as entries; callers open them. What callers leave,
-acknowledgements and reports of what was handed out, goes to the machine before anything else that is heard: so a close,
-a seek or the end of a connection never overtakes it.
+Messages from the broker go through its machine into the receiver queue, still as entries; callers open them. What
+callers queue, acknowledgements and reports of what was handed out, goes to the machine before anything else that the
+actor receives: so no close, seek or lost connection overtakes it.
 """
 
+import weakref
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Any, ClassVar, NamedTuple
 
 from pulsar_actors.exceptions import InternalError, PulsarException
-from pulsar_actors.machines.connection_events import Tell as Say
-from pulsar_actors.machines.consumer import Consumer
+from pulsar_actors.machines.chart import Event
+from pulsar_actors.machines.connection_events import SendCommand
+from pulsar_actors.machines.consumer import ConsumerMachine
 from pulsar_actors.machines.consumer_events import (
-    Acked,
     AcksAnswered,
-    ActiveChange,
-    ActiveChanged,
+    AcksDue,
+    AcksHeld,
+    AcksSettled,
+    ActiveConsumerChanged,
     AskToAck,
+    AskToGetConsumerStats,
+    AskToGetLastMessageId,
     AskToSeek,
     AskToSubscribe,
-    AskToTellLast,
-    AskToTellStats,
     AskToUnsubscribe,
-    Attached,
     ClearQueue,
+    ConsumerAttached,
+    ConsumerCallDone,
+    ConsumerOpened,
+    ConsumerStatsAnswered,
     DeadLetterFailed,
     DeadLetterSent,
-    Done,
-    EndReached,
-    HandOver,
-    LastTold,
-    MarkEnd,
+    EndOfTopicReached,
+    LastMessageIdAnswered,
+    MarkEndOfTopic,
     MessagesArrived,
-    NoteLeftOut,
     NotePassed,
-    NotTold,
-    Opened,
+    NoteSkipped,
+    NotifyActiveConsumerChange,
+    QueryFailed,
+    QueueEntries,
+    RedeliveryRequested,
     SeekAnswered,
     SeekFailed,
+    SendConsumerCommand,
     SendToDeadLetters,
-    StatsTold,
     Subscribed,
     SubscribeRefused,
     SubscribeTimedOut,
-    Tell,
     UnsubscribeAnswered,
     UnsubscribeFailed,
-    WantedAgain,
 )
-from pulsar_actors.machines.entry_intake import Delivery, Incoming
-from pulsar_actors.machines.ledgers.generations import Generation
-from pulsar_actors.machines.ledgers.server_errors import refusal
-from pulsar_actors.runtime.ack_box import AckBox, AcksLeft
+from pulsar_actors.machines.incoming_entries import DeliveredEntry, IncomingEntry
+from pulsar_actors.machines.trackers.entry_map import Generation
+from pulsar_actors.machines.trackers.server_errors import refusal
+from pulsar_actors.runtime.ack_queue import AckQueue, AcksQueued
 from pulsar_actors.runtime.actor import tell
-from pulsar_actors.runtime.binding_actor import BindingActor
-from pulsar_actors.runtime.binding_messages import Place
-from pulsar_actors.runtime.future import is_promise, settle
-from pulsar_actors.runtime.hand_off import HandOff
-from pulsar_actors.runtime.loop import Loop
-from pulsar_actors.runtime.members import Bound
-from pulsar_actors.runtime.outcomes import Outcomes, by_attempt
-from pulsar_actors.runtime.ties import Ties
+from pulsar_actors.runtime.future import is_slim_future, settle
+from pulsar_actors.runtime.handler_actor import HandlerActor, Outcomes, by_attempt
+from pulsar_actors.runtime.messages import ConnectionReady, Registration
+from pulsar_actors.runtime.pending_calls import HandleLink
+from pulsar_actors.runtime.receiver_queue import ReceiverQueue
 from pulsar_actors.wire.frames import message_limit
 from pulsar_actors.wire.message_id import MessageId
 from pulsar_actors.wire.PulsarApi_pb2 import (
@@ -72,163 +74,202 @@ from pulsar_actors.wire.PulsarApi_pb2 import (
     CommandReachedEndOfTopic,
 )
 
+TellActor = Callable[[object], object]
+SendDeadLetter = Callable[[DeliveredEntry, Generation, Callable[[Exception | None], None]], None]
+"""Sends an entry to the dead letter topic and reports the outcome. Called on the loop; the report, on any thread."""
 
-class Serve(NamedTuple):
-    """Somebody waits for a message by a future."""
+
+class ServeReceiveFutures(NamedTuple):
+    """From a caller: there is a future of a message to serve."""
 
 
-class After(NamedTuple):
-    """Somebody has a future that is to end after so many seconds, on this loop, with what there is."""
+class RunAfter(NamedTuple):
+    """From a caller: call `end` on this loop after so many seconds."""
 
     seconds: float
     end: Callable[[], object]
 
 
-DeadLetterBox = Callable[[Delivery, Generation, Callable[[Exception | None], None]], None]
-"""Send an entry to the dead letter topic, and say how that went. Called on the loop, answered from anywhere."""
+class ConsumerHooks(NamedTuple):
+    """The callbacks of a consumer's actor, called on its loop; None where nobody wants to know."""
+
+    send_dead_letter: SendDeadLetter | None = None
+    messages_arrived: Callable[[], None] | None = None
+    active_changed: Callable[[bool], None] | None = None
+    redelivery_requested: Callable[[RedeliveryRequested], None] | None = None
 
 
-class Wiring(NamedTuple):
-    """What a consumer's actor shares with its callers, and whom else it tells."""
+class ConsumerActor(HandlerActor[ConsumerMachine]):
+    """One consumer. Callers use its `receiver_queue` and `acks` from their own threads."""
 
-    hand_off: HandOff
-    acks: AckBox
-    dead_letters: DeadLetterBox | None
-    active_change: Callable[[bool], None]
-    arrived: Callable[[], None]  # there is something for a listener
-    wanted_again: Callable[[WantedAgain], None] = lambda _: None
-
-
-def _stats_answered(question: int, answer: CommandConsumerStatsResponse) -> StatsTold | NotTold:
-    if answer.HasField("error_code"):
-        return NotTold(question, refusal(answer.error_code, answer.error_message))
-    return StatsTold(question, answer)
-
-
-def _acks_answered(ack: int, answer: CommandAckResponse) -> AcksAnswered:
-    return AcksAnswered(ack, refusal(answer.error, answer.message) if answer.HasField("error") else None)
-
-
-class ConsumerActor(BindingActor[Consumer]):
-    """One consumer."""
-
-    def __init__(self, loop: Loop, place: Place, ties: Ties, machine: Consumer, wiring: Wiring) -> None:
-        super().__init__(loop, place, ties)
+    def __init__(  # noqa: PLR0913 - an actor is built whole
+        self,
+        registration: Registration,
+        link: HandleLink,
+        machine: ConsumerMachine,
+        new_queue: Callable[[TellActor], ReceiverQueue],
+        new_acks: Callable[[TellActor], AckQueue],
+        hooks: ConsumerHooks,
+    ) -> None:
+        super().__init__(registration, link)
         self.machine = machine
-        self._wiring = wiring
-        self._hand_off = wiring.hand_off
-        self._acks = wiring.acks
+        tell_actor = partial(tell, self.actor_ref)
+        self.receiver_queue = new_queue(tell_actor)
+        self.acks = new_acks(tell_actor)
+        self._hooks = hooks
+        self._acks_due_at: float | None = None  # when the open group of acknowledgements ends
+        self._has_acks_timer = False
 
     def receive(self, message: object) -> None:
-        """Take first what callers have acknowledged, but for the news that they have."""
-        if isinstance(message, AcksLeft):
-            if message.delay:
-                self.later(message.delay, self._empty_acks, None)
-            else:
-                self._empty_acks(None)
+        """Take queued acknowledgements first, so that nothing overtakes them."""
+        if isinstance(message, AcksQueued):
+            self._end_acks_in(message.delay)
             return
-        self._empty_acks(None)
+        if self.acks.queued:
+            self._drain_acks()
         super().receive(message)
+
+    def time_over(self, event: Event) -> None:
+        """Take queued acknowledgements first: they may be what the timer waits for."""
+        self._drain_acks()
+        self.feed(event)
 
     def call(self, message: object) -> None:
         """Take what callers ask for."""
         match message:
-            case Serve():
-                self._hand_off.serve()
-            case After(seconds, end):
+            case ServeReceiveFutures():
+                self.receiver_queue.serve()
+            case RunAfter(seconds, end):
                 self.later(seconds, lambda _: end(), None)
             case _:
                 self.feed(message)
 
-    def bound(self, message: Bound) -> None:
-        """Note the broker's limit, and ask it for the consumer."""
-        self._hand_off.max_message_size = message_limit(message.max_message_size)
-        opened, now_ms = self._hand_off.progress.opened, self.loop.wall_clock_ms()
-        self.feed(Attached(message.number, opened, message.max_message_size, now_ms))
+    def attached(self, message: ConnectionReady) -> None:
+        """Note the broker's limit, and have the machine subscribe."""
+        self.receiver_queue.max_message_size = message_limit(message.max_message_size)
+        opened, now_ms = self.receiver_queue.progress.opened, self.loop.wall_clock_ms()
+        self.feed(ConsumerAttached(message.number, opened, message.max_message_size, now_ms))
 
-    def hear(self, commands: tuple[tuple[Any, memoryview], ...]) -> None:
-        """Take messages, all of one read at once, and what else concerns the consumer, in its order."""
-        incoming: list[Incoming] = []
+    def handle_commands(self, commands: tuple[tuple[Any, memoryview], ...]) -> None:
+        """Feed the messages of one read as one event, and other commands in their order among them."""
+        incoming: list[IncomingEntry] = []
         for command, rest in commands:
             if isinstance(command, CommandMessage):
-                incoming.append(Incoming(command, rest))
+                incoming.append(IncomingEntry(command, rest))
                 continue
-            self._messages_arrived(incoming)
+            self._feed_messages(incoming)
             incoming = []
-            self._hear_news(command)
-        self._messages_arrived(incoming)
+            self._feed_command(command)
+        self._feed_messages(incoming)
 
     def end(self, error: PulsarException) -> None:
         """Hand out nothing more."""
         super().end(error)
-        self._hand_off.end(error)
-        self._wiring.arrived()
+        self.receiver_queue.end(error)
+        self._notify_listener()
 
     def abandon(self, bug: InternalError) -> None:
         """Fail the acknowledgements that wait for an answer, too."""
         try:
-            for token in self.machine.deliveries.ledgers.acks.abandon():
+            for token in self.machine.deliveries.trackers.acks.abandon():
                 settle(token, bug)
         finally:
             super().abandon(bug)
 
-    def _messages_arrived(self, incoming: Sequence[Incoming]) -> None:
+    def _feed_messages(self, incoming: Sequence[IncomingEntry]) -> None:
         if incoming:
             number, now_ms = self.machine.connection, self.loop.wall_clock_ms()
             self.feed(MessagesArrived(number, tuple(incoming), now_ms))
 
-    def _hear_news(self, command: Any) -> None:  # noqa: ANN401 - any command to a consumer
+    def _feed_command(self, command: Any) -> None:  # noqa: ANN401 - any command to a consumer
         number = self.machine.connection
         if isinstance(command, CommandReachedEndOfTopic):
-            self.feed(EndReached(number))
+            self.feed(EndOfTopicReached(number))
         elif isinstance(command, CommandActiveConsumerChange):
-            self.feed(ActiveChanged(number, command.is_active))
+            self.feed(ActiveConsumerChanged(number, command.is_active))
         else:
-            self.hear_closing(command)
+            self.handle_close_command(command)
 
-    def _empty_acks(self, _: None) -> None:
-        if self._acks:
-            for event in self._acks.empty():
-                self.feed(event)
+    # Acknowledgements.
+
+    def _drain_acks(self) -> None:
+        for event in self.acks.drain():
+            self.feed(event)
+
+    def _end_acks_in(self, delay: float) -> None:
+        """End the group after so many seconds. One timer at a time serves all groups: the delay may be hours."""
+        if not delay:
+            self._end_acks()
+            return
+        self._acks_due_at = self.loop.now() + delay
+        if not self._has_acks_timer:
+            self._start_acks_timer(delay)
+
+    def _end_acks(self) -> None:
+        self._acks_due_at = None
+        for event in self.acks.end_group():
+            self.feed(event)
+        self.feed(AcksDue())
+
+    def _start_acks_timer(self, delay: float) -> None:
+        self._has_acks_timer = True
+        self.loop.later(delay, _acks_timer_over, weakref.ref(self))
+
+    def acks_timer_over(self, _: None) -> None:
+        """End the group, or wait for the end of a younger one."""
+        self._has_acks_timer = False
+        if self._acks_due_at is None:
+            return
+        left = self._acks_due_at - self.loop.now()
+        if left > 0:
+            self._start_acks_timer(left)
+        else:
+            self._end_acks()
 
     # One method for each effect.
 
-    def _put_question(self, effect: AskToTellLast | AskToTellStats) -> None:
-        self.ask(effect, effect.question)
+    def _ask_query(self, effect: AskToGetLastMessageId | AskToGetConsumerStats) -> None:
+        self.ask(effect, effect.query_number)
 
     def _ask_to_ack(self, effect: AskToAck) -> None:
         self.ask(effect, effect.ack)
 
-    def _tell_broker(self, effect: Tell) -> None:
-        self.say(Say(effect.command))
+    def _send_command(self, effect: SendConsumerCommand) -> None:
+        self.tell_connection(SendCommand(effect.command))
 
     def _clear_queue(self, effect: ClearQueue) -> None:
-        self._hand_off.clear(effect.generation)
+        self.receiver_queue.clear(effect.generation)
 
-    def _hand_over(self, effect: HandOver) -> None:
-        self._hand_off.add(effect.entries)
-        self._wiring.arrived()
+    def _queue_entries(self, effect: QueueEntries) -> None:
+        self.receiver_queue.add(effect.entries)
+        self._notify_listener()
 
-    def _note_left_out(self, effect: NoteLeftOut) -> None:
-        self._hand_off.progress.leave_out(effect.left_out)
+    def _note_skipped(self, effect: NoteSkipped) -> None:
+        self.receiver_queue.progress.add_skipped(effect.skipped)
 
     def _note_passed(self, effect: NotePassed) -> None:
-        self._hand_off.progress.passed = effect.entry
+        self.receiver_queue.progress.passed = effect.entry
 
-    def _mark_end(self, effect: MarkEnd) -> None:
-        self._hand_off.mark_end()
-        self._wiring.arrived()
+    def _mark_end(self, effect: MarkEndOfTopic) -> None:
+        self.receiver_queue.mark_end()
+        self._notify_listener()
 
-    def _change_activity(self, effect: ActiveChange) -> None:
-        self._wiring.active_change(effect.is_active)
+    def _notify_listener(self) -> None:
+        if self._hooks.messages_arrived is not None:
+            self._hooks.messages_arrived()
 
-    def _tell_what_is_wanted_again(self, effect: WantedAgain) -> None:
-        self._wiring.wanted_again(effect)
+    def _notify_active_change(self, effect: NotifyActiveConsumerChange) -> None:
+        if self._hooks.active_changed is not None:
+            self._hooks.active_changed(effect.is_active)
+
+    def _notify_redelivery(self, effect: RedeliveryRequested) -> None:
+        if self._hooks.redelivery_requested is not None:
+            self._hooks.redelivery_requested(effect)
 
     def _send_to_dead_letters(self, effect: SendToDeadLetters) -> None:
-        send = self._wiring.dead_letters
+        send = self._hooks.send_dead_letter
         assert send is not None  # noqa: S101 - only a consumer with a policy has dead letters
-        generation = self._hand_off.generation
+        generation = self.receiver_queue.generation
         for delivery in effect.entries:
             send(delivery, generation, self._dead_letter_report(delivery.message_id, generation))
 
@@ -238,48 +279,71 @@ class ConsumerActor(BindingActor[Consumer]):
 
         return report
 
-    def _acked(self, effect: Acked) -> None:
+    def _acks_held(self, _: AcksHeld) -> None:
+        self.acks.begin_group()
+
+    def _settle_acks(self, effect: AcksSettled) -> None:
         for token in effect.tokens:
             if effect.error is None:
-                self.debts.pay(token, None)
+                self.pending_calls.resolve(token, None)
             else:
-                self.debts.fail(token, effect.error)
+                self.pending_calls.fail(token, effect.error)
 
-    def _opened(self, effect: Opened) -> None:
+    def _opened(self, effect: ConsumerOpened) -> None:
         settle(self.created, None)
 
-    def _done(self, effect: Done) -> None:
+    def _done(self, effect: ConsumerCallDone) -> None:
         done = effect.token
-        assert is_promise(done)  # noqa: S101 - the token of a call
-        self.debts.pay(done, effect.answer)
+        assert is_slim_future(done)  # noqa: S101 - the token of a call
+        self.pending_calls.resolve(done, effect.answer)
+
+    @staticmethod
+    def _stats_outcome(query: int, answer: CommandConsumerStatsResponse) -> ConsumerStatsAnswered | QueryFailed:
+        if answer.HasField("error_code"):
+            return QueryFailed(query, refusal(answer.error_code, answer.error_message))
+        return ConsumerStatsAnswered(query, answer)
+
+    @staticmethod
+    def _acks_outcome(ack: int, answer: CommandAckResponse) -> AcksAnswered:
+        return AcksAnswered(ack, refusal(answer.error, answer.message) if answer.HasField("error") else None)
 
     OUTCOMES: ClassVar = {
-        **BindingActor.OUTCOMES,
+        **HandlerActor.OUTCOMES,
         AskToSubscribe: Outcomes(by_attempt(Subscribed), SubscribeRefused, by_attempt(SubscribeTimedOut)),
         AskToSeek: Outcomes(by_attempt(SeekAnswered), SeekFailed, SeekFailed),
         AskToUnsubscribe: Outcomes(by_attempt(UnsubscribeAnswered), UnsubscribeFailed, UnsubscribeFailed),
-        AskToTellLast: Outcomes(LastTold, NotTold, NotTold, CommandGetLastMessageIdResponse),
-        AskToTellStats: Outcomes(_stats_answered, NotTold, NotTold, CommandConsumerStatsResponse),
-        AskToAck: Outcomes(_acks_answered, AcksAnswered, AcksAnswered, CommandAckResponse),
+        AskToGetLastMessageId: Outcomes(
+            LastMessageIdAnswered, QueryFailed, QueryFailed, CommandGetLastMessageIdResponse
+        ),
+        AskToGetConsumerStats: Outcomes(_stats_outcome, QueryFailed, QueryFailed, CommandConsumerStatsResponse),
+        AskToAck: Outcomes(_acks_outcome, AcksAnswered, AcksAnswered, CommandAckResponse),
     }
     PERFORMS: ClassVar = {
-        **BindingActor.PERFORMS,
-        AskToSubscribe: BindingActor[Consumer].ask_attempt,
-        AskToSeek: BindingActor[Consumer].ask_attempt,
-        AskToUnsubscribe: BindingActor[Consumer].ask_attempt,
-        AskToTellLast: _put_question,
-        AskToTellStats: _put_question,
+        **HandlerActor.PERFORMS,
+        AskToSubscribe: HandlerActor[ConsumerMachine].ask_attempt,
+        AskToSeek: HandlerActor[ConsumerMachine].ask_attempt,
+        AskToUnsubscribe: HandlerActor[ConsumerMachine].ask_attempt,
+        AskToGetLastMessageId: _ask_query,
+        AskToGetConsumerStats: _ask_query,
         AskToAck: _ask_to_ack,
-        Tell: _tell_broker,
+        SendConsumerCommand: _send_command,
         ClearQueue: _clear_queue,
-        HandOver: _hand_over,
-        NoteLeftOut: _note_left_out,
+        QueueEntries: _queue_entries,
+        NoteSkipped: _note_skipped,
         NotePassed: _note_passed,
-        MarkEnd: _mark_end,
-        ActiveChange: _change_activity,
-        WantedAgain: _tell_what_is_wanted_again,
+        MarkEndOfTopic: _mark_end,
+        NotifyActiveConsumerChange: _notify_active_change,
+        RedeliveryRequested: _notify_redelivery,
         SendToDeadLetters: _send_to_dead_letters,
-        Acked: _acked,
-        Opened: _opened,
-        Done: _done,
+        AcksHeld: _acks_held,
+        AcksSettled: _settle_acks,
+        ConsumerOpened: _opened,
+        ConsumerCallDone: _done,
     }
+
+
+def _acks_timer_over(actor: "weakref.ref[ConsumerActor]") -> None:
+    """End a group of acknowledgements. The timer does not keep an actor that has ended."""
+    alive = actor()
+    if alive is not None:
+        alive.guarded(alive.acks_timer_over, None)

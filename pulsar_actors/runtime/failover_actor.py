@@ -1,29 +1,95 @@
-"""The actor that watches over a client's clusters, and has it go to another when its own is gone.
+"""The actor that probes a client's clusters, and moves the client when its cluster cannot be reached.
 
-The guardian makes it like a producer, by `Admit`, and ends it with the client. Whoever made it is told, by `use`, where
-to go; that is called on the loop.
+It is registered with the guardian like a producer, and ends with the client. `use` is called on the loop with the
+cluster to move to.
+
+A cluster counts as reachable if any of its hosts accepts a TCP connection, which is closed at once. That costs a
+cluster next to nothing; the official client does the same. The hosts are tried in turn, each for as long as a
+connection may take.
 """
 
 from collections.abc import Callable
 from typing import ClassVar, NamedTuple
 
 from pulsar_actors.exceptions import InternalError
-from pulsar_actors.machines.binding_events import EndAtOnce
-from pulsar_actors.machines.failover import PRIMARY, Failover
-from pulsar_actors.machines.failover_events import Begin, End, Probe, Probed, Use
-from pulsar_actors.runtime import probe
+from pulsar_actors.machines.auto_cluster_failover import (
+    PRIMARY,
+    ClusterProbed,
+    Failover,
+    ProbeCluster,
+    StartFailover,
+    StopFailover,
+    UseCluster,
+)
+from pulsar_actors.machines.connection_handler_events import EndAtOnce
 from pulsar_actors.runtime.actor import MachineActor
-from pulsar_actors.runtime.binding_messages import CloseHandle, Place, Retired
 from pulsar_actors.runtime.log import LOG
-from pulsar_actors.runtime.loop import Loop
+from pulsar_actors.runtime.loop import Loop, Transport
+from pulsar_actors.runtime.messages import ActorEnded, ActorStarted, CloseHandle, Registration
 from pulsar_actors.wire.service_url import ServiceUrl
 
+
+class ClusterProbe:
+    """The probe with this number. `answered` is called once, on the loop."""
+
+    __slots__ = ("_answered", "_attempt", "_hosts", "_loop", "_number", "_timeout", "_transport")
+
+    def __init__(
+        self, loop: Loop, number: int, to: ServiceUrl, timeout: float, answered: Callable[[ClusterProbed], None]
+    ) -> None:
+        self._loop = loop
+        self._number = number
+        self._hosts = list(to.hosts)
+        self._timeout = timeout
+        self._answered = answered
+        self._attempt = 0
+        self._transport: Transport | None = None
+
+    def begin(self) -> None:
+        """Try the next host."""
+        if not self._hosts:
+            self._answered(ClusterProbed(self._number, reachable=False))
+            return
+        host, port = self._hosts.pop(0)
+        self._attempt += 1
+        self._transport = self._loop.connect(host, port, self)
+        self._loop.later(self._timeout, self._give_up, self._attempt)
+
+    def opened(self) -> None:
+        """Handle a connection: the cluster can be reached."""
+        self._disconnect()
+        self._hosts.clear()
+        self._attempt += 1
+        self._answered(ClusterProbed(self._number, reachable=True))
+
+    def received(self, data: bytes) -> None:
+        """Ignore the bytes of the peer."""
+
+    def writable(self) -> None:
+        """Write nothing."""
+
+    def lost(self, reason: str) -> None:
+        """Handle that a host cannot be reached."""
+        self._transport = None
+        self.begin()
+
+    def _give_up(self, attempt: int) -> None:
+        if attempt == self._attempt and self._transport is not None:
+            self._disconnect()
+            self.begin()
+
+    def _disconnect(self) -> None:
+        if self._transport is not None:
+            self._transport.close()
+        self._transport = None
+
+
 FAILOVER = "failover"
-"""The kind of its place."""
+"""The kind of its registration."""
 
 
-class Watched(NamedTuple):
-    """The clusters, how many seconds a probe of one host may take, and whom to tell which to use."""
+class FailoverTargets(NamedTuple):
+    """The clusters, the seconds for a probe of one host, and the function that moves the client."""
 
     clusters: tuple[ServiceUrl, ...]
     timeout: float
@@ -31,41 +97,42 @@ class Watched(NamedTuple):
 
 
 class FailoverActor(MachineActor[Failover]):
-    """One client's."""
+    """The failover of one client."""
 
-    def __init__(self, loop: Loop, place: Place, machine: Failover, watched: Watched) -> None:
-        super().__init__(loop, place.guardian)
+    def __init__(self, registration: Registration, machine: Failover, watched: FailoverTargets) -> None:
+        super().__init__(registration.loop, registration.guardian)
         self.machine = machine
         self._watched = watched
 
     def on_start(self) -> None:
-        """Begin."""
-        self.feed(Begin())
+        """Have the guardian end this actor with the client, and begin."""
+        self.tell_guardian(ActorStarted(self.actor_ref))
+        self.feed(StartFailover())
 
     def receive(self, message: object) -> None:
-        """Take the guardian's word that it is over."""
+        """Take the guardian's message to end."""
         if not isinstance(message, (CloseHandle, EndAtOnce)):
             raise InternalError(f"a failover does not take {message!r}")
-        self.feed(End())
+        self.feed(StopFailover())
 
     def over(self) -> None:
-        """Go."""
+        """End the actor."""
         if not self.actor_stopped.is_set():
-            self.tell_guardian(Retired(self.actor_ref))
+            self.tell_guardian(ActorEnded(self.actor_ref))
             self.finish()
 
     # One method for each effect.
 
-    def _probe(self, effect: Probe) -> None:
-        def answered(probed: Probed) -> None:
+    def _probe(self, effect: ProbeCluster) -> None:
+        def answered(probed: ClusterProbed) -> None:
             self.guarded(self.feed, probed)
 
         cluster = self._watched.clusters[effect.cluster]
-        probe.Probe(self.loop, effect.probe, cluster, self._watched.timeout, answered).begin()
+        ClusterProbe(self.loop, effect.probe, cluster, self._watched.timeout, answered).begin()
 
-    def _go(self, effect: Use) -> None:
+    def _move(self, effect: UseCluster) -> None:
         why = "it can be reached again" if effect.cluster == PRIMARY else "the one in use cannot be reached"
         LOG.warning("failover to %s: %s", self._watched.clusters[effect.cluster], why)
         self._watched.use(effect.cluster)
 
-    PERFORMS: ClassVar = {Probe: _probe, Use: _go}
+    PERFORMS: ClassVar = {ProbeCluster: _probe, UseCluster: _move}

@@ -1,34 +1,35 @@
-"""A future that costs little while nobody waits for it.
+"""The futures of the package: `SlimFuture`, which costs little while nobody waits for it, and `OwnedFuture`.
 
 Every message that is sent without a callback has a future, and most futures are only looked at once they are done. The
-standard one makes a condition, its lock and two lists at once, which costs more than sending the message. This one is
-born with a bare lock, and makes the rest when somebody first wants it. It is a `concurrent.futures.Future` in every
-other respect: `wait()`, `as_completed()` and `asyncio.wrap_future` take it.
+standard future makes a condition, its lock and two lists at once, which costs more than sending the message. A
+`SlimFuture` has only a lock, and makes the rest when a waiter or a callback needs it. Otherwise it is a
+`concurrent.futures.Future`: `wait()`, `as_completed()` and `asyncio.wrap_future` take it.
 
-Why a result and the first waiter cannot miss each other:
+A result and the first waiter cannot miss each other:
 
-1. The condition, once there, is made of the future's own lock, so whoever holds one holds the other.
-2. `set_result` looks whether there is a condition and stores the result in one hold of the lock. The first waiter makes
-   the condition under the lock too, so it is either before that or after it.
-3. If it was before, `set_result` finds a condition and leaves all to the base class, which notifies under the lock.
-4. If it was after, the state already says finished, and the state is what every waiter looks at, under the lock, before
-   it goes to sleep.
-5. `done`, and `result` of a future that is done, take no lock: the result is stored before the state says so.
+1. The condition is made of the future's own lock, so both are held together.
+2. `set_result` looks whether there is a condition and stores the result while it holds the lock. The first waiter makes
+   the condition under the lock too, so it comes either before or after.
+3. Before: `set_result` finds a condition and leaves all to the base class, which notifies under the lock.
+4. After: the state is FINISHED, and each waiter looks at the state, under the lock, before it sleeps.
+5. `done`, and `result` of a future that is done, take no lock: the result is stored before the state changes.
 
-The lock is one that its holder may take again, as the standard future's is: `wait()` asks futures whose locks it holds,
-and a signal handler or the garbage collector may run in between.
+The lock is re-entrant, as the standard future's is: `wait()` asks futures whose locks it holds, and a signal handler or
+the garbage collector may run in between.
 
-It leans on these names of the base class, the same from Python 3.10 to 3.14, which `wait()` and `as_completed()` use on
-every future: `_condition`, `_waiters`, `_state` with its words RUNNING and FINISHED, `_result`, `_exception`; and on
-`_done_callbacks` with `_invoke_callbacks`.
+`SlimFuture` relies on these names of the base class, the same from Python 3.10 to 3.14, which `wait()` and
+`as_completed()` use on every future: `_condition`, `_waiters`, `_state` with its values RUNNING and FINISHED,
+`_result`, `_exception`; and on `_done_callbacks` with `_invoke_callbacks`.
 
-Several may want to end the same future, an answer and the end of a client, say. They all `settle` it.
+An answer and the end of a client, say, may both want to complete a future. All of them `settle` it; the first one
+counts.
 
-In a forked child nobody ends what was pending in the parent, and whoever waits for it there is told so. What tells
-futures of the parent from those of the child is the word for running, which is another object from then on: one that
-remembered its process would cost more, for each message.
+In a forked child nothing completes the futures that were pending in the parent, so waiting for one raises there. A
+`SlimFuture` compares its state with the string for RUNNING, which is another object in the child: to remember the
+process would cost more, for each message. An `OwnedFuture`, of which there are few, remembers its process.
 """
 
+import os
 import threading
 from _thread import RLock
 from collections.abc import Callable, Generator
@@ -48,14 +49,14 @@ ORPHANED: Final = "the process was forked while this was pending, in the parent:
 _running = "RUNNING"
 
 
-def give_up_pending() -> None:
-    """In a forked child: have all that is not done refuse to be waited for."""
+def orphan_pending() -> None:
+    """In a forked child: let waiting for a pending future raise."""
     global _running  # noqa: PLW0603 - it belongs to the process
     _running = "".join(_running)  # an equal one
 
 
 class SlimFuture(Future[T]):
-    """What becomes of something that is on its way already: it is running from the start, and cannot be cancelled."""
+    """A future that is running from the start and cannot be cancelled."""
 
     __slots__ = ("_lock", "_result", "_state")
 
@@ -76,7 +77,7 @@ class SlimFuture(Future[T]):
     def _condition(  # type: ignore[override] # pyright: ignore[reportIncompatibleVariableOverride] # nobody assigns it
         self,
     ) -> threading.Condition:
-        """Make what waiters need, when the first one comes."""
+        """The condition and the list for waiters; the first waiter makes them."""
         with self._lock:
             if self._made is None:
                 if not self._has_waiters:
@@ -88,7 +89,7 @@ class SlimFuture(Future[T]):
             return self._made
 
     def cancel(self) -> bool:
-        """Return False: what has been sent cannot be called back."""
+        """Return False: a sent message cannot be recalled."""
         return False
 
     def cancelled(self) -> bool:
@@ -96,7 +97,7 @@ class SlimFuture(Future[T]):
         return False
 
     def running(self) -> bool:
-        """Tell whether the outcome is still open."""
+        """Tell whether there is no outcome yet."""
         return self._state != FINISHED
 
     def done(self) -> bool:
@@ -106,8 +107,8 @@ class SlimFuture(Future[T]):
     def result(self, timeout: float | None = None) -> T:
         """Wait for the result and return it, or raise the error; a TimeoutError of `concurrent.futures` after so long.
 
-        The error is the same object each time, and is raised with the traceback that it came with: callers do not add
-        to one another's.
+        The error is the same object each time. It is raised with its original traceback, so that callers do not add
+        their frames to those of others.
         """
         error = self.exception(timeout)
         if error is None:
@@ -115,7 +116,7 @@ class SlimFuture(Future[T]):
         try:
             raise error.with_traceback(self._raised_at)
         finally:
-            del error, self  # the traceback knows this frame: a cycle otherwise
+            del error, self  # the traceback has this frame: a reference cycle otherwise
 
     def exception(self, timeout: float | None = None) -> BaseException | None:
         """Wait for the outcome, and return the error or None."""
@@ -127,7 +128,7 @@ class SlimFuture(Future[T]):
         return super().exception(timeout)
 
     def add_done_callback(self, fn: Callable[[Future[T]], object]) -> None:
-        """Call it with this future when it is done, on the thread that completes it; at once if it is done already."""
+        """Call a function with this future when it is done, on the thread that completes it; at once if it is done."""
         with self._lock:
             if self._state != FINISHED:
                 if not self._has_callbacks:
@@ -138,30 +139,30 @@ class SlimFuture(Future[T]):
         super().add_done_callback(fn)
 
     def set_result(self, result: T) -> None:
-        """End it with a result."""
+        """Complete it with a result."""
         with self._lock:
             unwatched = self._made is None and self._state == _running
             if unwatched:
                 self._result = result
                 self._state = FINISHED
         if not unwatched:
-            with self._forgetting():
+            with self._dropping_waiters():
                 super().set_result(result)
         elif self._has_callbacks:
             self._invoke_callbacks()
             self._done_callbacks.clear()
 
     def set_exception(self, exception: BaseException | None) -> None:
-        """End it with an error."""
+        """Complete it with an error."""
         with self._lock:
             if exception is not None and self._state == _running:
                 self._raised_at = exception.__traceback__
-        with self._forgetting():
+        with self._dropping_waiters():
             super().set_exception(exception)
 
     @contextmanager
-    def _forgetting(self) -> Generator[None, None, None]:
-        """Let go of what waiters needed, a kilobyte, and of callbacks that were called: it may be kept for long."""
+    def _dropping_waiters(self) -> Generator[None, None, None]:
+        """Drop the condition, a kilobyte, and the callbacks that were called: a user may keep the future for long."""
         try:
             yield
             if self._has_callbacks:
@@ -171,13 +172,13 @@ class SlimFuture(Future[T]):
                 self._made = None
 
 
-def is_promise(token: object) -> TypeGuard[SlimFuture[Any]]:
-    """Tell whether it is one of our futures."""
+def is_slim_future(token: object) -> TypeGuard[SlimFuture[Any]]:
+    """Tell whether a token is such a future."""
     return isinstance(token, SlimFuture)
 
 
 def settle(future: Future[T], outcome: T | Exception) -> None:
-    """Give a future its result or its error; the first one counts."""
+    """Complete a future with a result or an error; the first one counts."""
     try:
         if isinstance(outcome, Exception):
             future.set_exception(outcome)
@@ -185,7 +186,58 @@ def settle(future: Future[T], outcome: T | Exception) -> None:
             future.set_result(outcome)
     except InvalidStateError:
         return
-    except BaseException as raised:  # a callback's sys.exit(), say, which must not keep others from their results
+    except BaseException as raised:  # such as sys.exit() in a callback, which must not keep results from others
         if is_ctrl_c(raised):
             raise
         LOG.exception("a callback of a future raised what is no Exception, as sys.exit() does")
+
+
+class OwnedFuture(Future[T]):
+    """A standard future, which raises in a forked child while it is pending."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._process = os.getpid()
+
+    def result(self, timeout: float | None = None) -> T:
+        """Wait for the result and return it, or raise the error."""
+        self._refuse_orphans()
+        return super().result(timeout)
+
+    def exception(self, timeout: float | None = None) -> BaseException | None:
+        """Wait for the outcome, and return the error or None."""
+        self._refuse_orphans()
+        return super().exception(timeout)
+
+    def _refuse_orphans(self) -> None:  # without the lock, which may have been held during the fork
+        if os.getpid() != self._process and self._state != FINISHED:
+            raise ProcessForked(ORPHANED)
+
+
+class WaiterQueue(list[SlimFuture[Any]]):
+    """Callers that wait to look again, for a message or for room, each on a future, in the order in which they came.
+
+    Any thread may use it: each change of a list is one step for the interpreter, and an empty list is small, as an
+    empty deque is not.
+    """
+
+    __slots__ = ()
+
+    def wake(self, most: int) -> None:
+        """Wake so many at most, from the front."""
+        for _ in range(most):
+            if not self._wake_first():
+                return
+
+    def wake_all(self) -> None:
+        """Wake all of them."""
+        while self._wake_first():
+            pass
+
+    def _wake_first(self) -> bool:
+        try:
+            first = self.pop(0)
+        except IndexError:  # there is none, or another thread was faster
+            return False
+        first.set_result(None)
+        return True

@@ -1,7 +1,7 @@
-"""The connections of `Http`, by urllib3: nothing else imports it, and nothing imports this before it is needed.
+"""The connections of an `HttpClient`, by urllib3, which no other module imports.
 
-A timeout of a socket begins anew with every byte, so a server that sends one byte now and then would be read for ever.
-Here each read is given what is left of the time for the whole answer.
+A socket's timeout starts again with every byte, so a server that sends a byte now and then would be read for ever. Here
+each read gets what is left of the time for the whole response.
 """
 
 import io
@@ -14,25 +14,19 @@ from typing import Any, Final
 
 from urllib3 import BaseHTTPResponse, HTTPConnectionPool, HTTPSConnectionPool, PoolManager, Timeout
 from urllib3.connection import HTTPConnection, HTTPSConnection
-from urllib3.exceptions import (
-    ConnectTimeoutError,
-    HTTPError,
-    NameResolutionError,
-    NewConnectionError,
-    ReadTimeoutError,
-)
+from urllib3.exceptions import ConnectTimeoutError, HTTPError, NameResolutionError, NewConnectionError, ReadTimeoutError
 
 from pulsar_actors.exceptions import CertificateRefused, ConnectError
-from pulsar_actors.runtime.http import Answer, Question, endpoint_of
-from pulsar_actors.runtime.tls import fault_of
+from pulsar_actors.runtime.http_client import HttpRequest, HttpResponse, endpoint_of
+from pulsar_actors.runtime.tls import describe_tls_error
 
-_DEADLINE: ContextVar[float] = ContextVar("deadline")  # of the question that this thread asks
+_DEADLINE: ContextVar[float] = ContextVar("deadline")  # of the request that this thread sends
 _CHUNK: Final = 64 * 1024
 _NOT_TLS: Final = {"WRONG_VERSION_NUMBER", "HTTP_REQUEST", "RECORD_LAYER_FAILURE", "UNEXPECTED_EOF_WHILE_READING"}
 
 
-class _InTime(io.RawIOBase):
-    """What comes from a socket until the deadline."""
+class _ReadInTime(io.RawIOBase):
+    """Reads a socket until the deadline."""
 
     def __init__(self, source: socket.socket, deadline: float) -> None:
         self._socket = source
@@ -54,22 +48,22 @@ class _InTime(io.RawIOBase):
         super().close()
 
 
-class _Readable:
-    """A socket, to somebody who makes a file of it."""
+class _Makefile:
+    """A socket, for `makefile` only."""
 
     def __init__(self, source: socket.socket) -> None:
         self._source = source
 
     def makefile(self, _: str) -> io.BufferedReader:
-        return io.BufferedReader(_InTime(self._source, _DEADLINE.get()))
+        return io.BufferedReader(_ReadInTime(self._source, _DEADLINE.get()))
 
 
 class _Response(HTTPResponse):
-    def __init__(self, sock: socket.socket, *rest: Any, **named: Any) -> None:  # noqa: ANN401 - handed on
-        super().__init__(_Readable(sock), *rest, **named)  # type: ignore[arg-type] # pyright: ignore[reportArgumentType] - it makes a file of it
+    def __init__(self, sock: socket.socket, *rest: Any, **named: Any) -> None:  # noqa: ANN401 - passed on
+        super().__init__(_Makefile(sock), *rest, **named)  # type: ignore[arg-type] # pyright: ignore[reportArgumentType] - only `makefile` is called
 
     def begin(self) -> None:
-        """Read the headers, and forget what was wrong with them: urllib3 would log that, and a token may be in it."""
+        """Read the headers, and drop the faults found in them: urllib3 would log these, and a token may be in them."""
         super().begin()
         self.msg.defects = []
         self.msg.set_payload("")
@@ -91,7 +85,7 @@ class _SecurePool(HTTPSConnectionPool):
     ConnectionCls: Any = _SecureConnection
 
     def _validate_conn(self, conn: Any) -> None:  # noqa: ANN401 - as the class above it says
-        """Connect, without the warning about a certificate that is not checked: our log has one, once a client."""
+        """Connect without urllib3's warning about an unchecked certificate: our log has one for each client."""
         if conn.is_closed:
             conn.connect()
 
@@ -109,75 +103,75 @@ class HttpPool:
         classes: dict[str, Any] = {"http": _Pool, "https": _SecurePool}
         self._manager.pool_classes_by_scheme = classes
 
-    def ask(self, question: Question) -> Answer:
-        """Ask it, and read the whole answer."""
-        answer = self._answer_or_fault(question)
-        if isinstance(answer, Answer):
-            return answer
-        raise answer  # out here: what the library raised holds the question, and that a secret
+    def send(self, request: HttpRequest) -> HttpResponse:
+        """Send a request, and read the whole response."""
+        response = self._response_or_error(request)
+        if isinstance(response, HttpResponse):
+            return response
+        raise response  # raised here: the exceptions of the library hold the request, and so secrets
 
     def close(self) -> None:
-        """Close those that are idle."""
+        """Close idle connections."""
         self._manager.clear()
 
-    def _answer_or_fault(self, question: Question) -> Answer | ConnectError:
-        deadline = time.monotonic() + question.timeout
+    def _response_or_error(self, request: HttpRequest) -> HttpResponse | ConnectError:
+        deadline = time.monotonic() + request.timeout
         token = _DEADLINE.set(deadline)
         response: BaseHTTPResponse | None = None
         try:
             response = self._manager.request(
-                question.method,
-                question.url,
-                headers={"Accept-Encoding": "identity", **question.headers},
-                body=question.body,
+                request.method,
+                request.url,
+                headers={"Accept-Encoding": "identity", **request.headers},
+                body=request.body,
                 redirect=False,
                 retries=False,
                 preload_content=False,
                 decode_content=False,
-                timeout=Timeout(total=question.timeout),
+                timeout=Timeout(total=request.timeout),
             )
-            return _read(response, question)
+            return _read(response, request)
         except (HTTPError, HTTPException, OSError, ValueError) as fault:
-            return _fault(question, fault, was_asked=response is not None)
+            return _fault(request, fault, was_asked=response is not None)
         finally:
             _DEADLINE.reset(token)
 
 
-def _read(response: BaseHTTPResponse, question: Question) -> Answer | ConnectError:
+def _read(response: BaseHTTPResponse, request: HttpRequest) -> HttpResponse | ConnectError:
     body = bytearray()
     try:
         while piece := response.read(_CHUNK):
             body += piece
-            if len(body) > question.most_bytes:
+            if len(body) > request.most_bytes:
                 response.close()
-                return ConnectError(f"{_host(question)} gives an answer of more than {question.most_bytes:,} bytes")
+                return ConnectError(f"{_host(request)} gives an answer of more than {request.most_bytes:,} bytes")
     except BaseException:
         response.close()
         raise
     response.release_conn()
-    return Answer(response.status, {name.lower(): value for name, value in response.headers.items()}, bytes(body))
+    return HttpResponse(response.status, {name.lower(): value for name, value in response.headers.items()}, bytes(body))
 
 
-def _fault(question: Question, fault: Exception, *, was_asked: bool) -> ConnectError:
-    """Say what went wrong, in words of our own."""
-    host = _host(question)
+def _fault(request: HttpRequest, fault: Exception, *, was_asked: bool) -> ConnectError:
+    """Make an error without any part of the request but its host."""
+    host = _host(request)
     broken = next((one for one in (fault, *fault.args) if isinstance(one, ssl.SSLError)), None)
     if isinstance(broken, ssl.SSLCertVerificationError):
-        return CertificateRefused(f"no connection to {host}: {fault_of(broken, endpoint_of(question.url)[1])}")
+        return CertificateRefused(f"no connection to {host}: {describe_tls_error(broken, endpoint_of(request.url)[1])}")
     if broken is not None:
         hint = ": does this port speak TLS?" if broken.reason in _NOT_TLS else ""
-        return ConnectError(f"no connection to {host}: {fault_of(broken, None)}{hint}")
+        return ConnectError(f"no connection to {host}: {describe_tls_error(broken, None)}{hint}")
     if isinstance(fault, NewConnectionError):
         cause = fault.__cause__
         why = "its name is not known" if isinstance(fault, NameResolutionError) else "no connection can be made"
         return ConnectError(f"no connection to {host}: {(isinstance(cause, OSError) and cause.strerror) or why}")
     if isinstance(fault, (TimeoutError, ConnectTimeoutError, ReadTimeoutError)):
-        return ConnectError(f"no answer of {host} within {question.timeout:g} s")
+        return ConnectError(f"no answer of {host} within {request.timeout:g} s")
     if isinstance(fault, ValueError) and not was_asked:
         return ConnectError(f"{host} was not asked: a header or the URL has characters that HTTP cannot carry")
     return ConnectError(f"no answer of {host}: the connection was lost, or what came is no HTTP")
 
 
-def _host(question: Question) -> str:
-    _, host, port = endpoint_of(question.url)
+def _host(request: HttpRequest) -> str:
+    _, host, port = endpoint_of(request.url)
     return f"{host}:{port}"

@@ -1,9 +1,9 @@
-"""Ctrl-C, put off for a moment.
+"""Ctrl-C, deferred to the end of a block.
 
-Python raises KeyboardInterrupt between any two steps of the main thread, and so in the middle of what belongs together:
-a message counted twice, or a report that was never sent, would end a consumer later. Where several steps of a caller's
-thread belong together and are not taken for every message, they are taken here, with the interrupt noted, and raised
-once they are done. Only Python's own handler is replaced: a program that has one of its own knows what it does.
+Python raises KeyboardInterrupt between any two steps of the main thread, and so in the middle of steps that belong
+together: a message that is counted twice, or a report that is not sent, would stall a consumer later. Where several
+steps of a caller's thread belong together, and are not taken for every message, they run in `DeferInterrupts`: the
+interrupt is noted, and raised at the end. Only Python's own handler is replaced; a program's own handler stays.
 """
 
 import signal
@@ -14,17 +14,17 @@ from typing import Any
 
 
 def is_ctrl_c(error: BaseException) -> bool:
-    """Tell Ctrl-C, which only ever comes to the main thread, from what somebody has raised."""
+    """Tell Ctrl-C, which only the main thread gets, from a KeyboardInterrupt that code has raised."""
     return isinstance(error, KeyboardInterrupt) and threading.get_ident() == threading.main_thread().ident
 
 
 def is_for_main(error: BaseException) -> bool:
-    """Tell what is to end the main thread: Ctrl-C, or sys.exit(), which may come from the handler of a signal."""
+    """Tell whether an error is to end the main thread: Ctrl-C, or sys.exit(), which a signal handler may call."""
     return not isinstance(error, Exception) and threading.get_ident() == threading.main_thread().ident
 
 
-class PutOff:
-    """A `with` block that Ctrl-C ends only at its end."""
+class DeferInterrupts:
+    """A `with` block that Ctrl-C interrupts only at its end."""
 
     __slots__ = ("_noted", "_replaced")
 
@@ -34,7 +34,7 @@ class PutOff:
 
     def __enter__(self) -> None:
         if threading.get_ident() != threading.main_thread().ident:
-            return  # nothing is raised in other threads
+            return  # other threads get no Ctrl-C
         if signal.getsignal(signal.SIGINT) is signal.default_int_handler:
             self._replaced = _set_handler(self._note)
 
@@ -53,6 +53,6 @@ class PutOff:
 def _set_handler(handler: Callable[[int, FrameType | None], Any]) -> bool:
     try:
         signal.signal(signal.SIGINT, handler)
-    except ValueError:  # the main thread of a second interpreter in the process, where signals never arrive
+    except ValueError:  # the main thread of a subinterpreter, where signals never arrive
         return False
     return True

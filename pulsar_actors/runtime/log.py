@@ -1,8 +1,8 @@
-"""The package's log, in a form that never raises.
+"""The package's log, which never raises.
 
-A handler or a filter is the program's, and one that raises would end whoever logs: an I/O thread that everybody shares,
-or an actor before it has answered. So whatever they raise ends here, and is printed as `logging` prints the errors that
-its own handlers meet.
+Handlers and filters belong to the program. One that raises would end the code that logs: an I/O thread that all actors
+share, or an actor before it has answered. So the exception ends here, and is printed as `logging` prints the errors of
+its own handlers.
 """
 
 import logging
@@ -13,12 +13,13 @@ from pulsar_actors.runtime.interrupts import is_ctrl_c
 
 __all__ = ["LOG", "Log"]
 
+
 _CALLER = 3
-"""Frames from `logging` to whoever has something to say, for the line to name."""
+"""Frames between `logging` and the code that logs, which the line names."""
 
 
 class Log:
-    """Takes lines for the logger of this name, from any thread."""
+    """Logs to the logger of this name, from any thread."""
 
     __slots__ = ("_logger",)
 
@@ -26,22 +27,22 @@ class Log:
         self._logger = logging.getLogger(name)
 
     def info(self, text: str, *values: object) -> None:
-        """Say what a reader of the log would like to know."""
-        self._say(logging.INFO, text, values, None)
+        """Log an information."""
+        self._log(logging.INFO, text, values, None)
 
     def warning(self, text: str, *values: object) -> None:
-        """Say what somebody may want to look into."""
-        self._say(logging.WARNING, text, values, None)
+        """Log a warning."""
+        self._log(logging.WARNING, text, values, None)
 
     def error(self, text: str, *values: object, exc_info: BaseException) -> None:
-        """Say what went wrong, with the traceback of an error."""
-        self._say(logging.ERROR, text, values, exc_info)
+        """Log an error with the traceback of an exception."""
+        self._log(logging.ERROR, text, values, exc_info)
 
     def exception(self, text: str, *values: object) -> None:
-        """Say it with the traceback of the error that is being handled."""
-        self._say(logging.ERROR, text, values, sys.exc_info()[1])
+        """Log an error with the traceback of the exception that is being handled."""
+        self._log(logging.ERROR, text, values, sys.exc_info()[1])
 
-    def _say(self, level: int, text: str, values: tuple[object, ...], exc_info: BaseException | None) -> None:
+    def _log(self, level: int, text: str, values: tuple[object, ...], exc_info: BaseException | None) -> None:
         try:
             if not self._logger.isEnabledFor(level):
                 return
@@ -54,4 +55,4 @@ class Log:
 
 
 LOG = Log("pulsar_actors")
-"""The client's."""
+"""The log of the client."""

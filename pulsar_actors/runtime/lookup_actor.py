@@ -1,8 +1,9 @@
-"""The actor that asks about topics, for one client: each question is a machine of its own, and all share the turns.
+"""The lookup actor of a client: it finds the brokers of topics, and asks brokers about topics.
 
-Producers and consumers ask who serves their topic; callers ask how many partitions it has, or which topics there are.
-A question to the service URL goes to one of its hosts; a redirect names another broker. Where the service URL is one of
-HTTP there is no connection to be had: the question is asked off the loop, and comes back with its answer.
+Producers and consumers look up the broker of their topic; callers ask for the number of partitions, or for the topics
+of a namespace. Each lookup is a state machine of its own, and all share a limit of concurrent requests. A request to
+the service URL goes to one of its hosts; a redirect names another broker. If the service URL is one of HTTP, there is
+no connection: the request is sent off the loop, and its outcome comes back.
 """
 
 from collections.abc import Callable
@@ -12,139 +13,141 @@ from google.protobuf.message import Message
 
 from pulsar_actors.exceptions import AlreadyClosed, InternalError, PulsarException, Timeout
 from pulsar_actors.machines.chart import Event
-from pulsar_actors.machines.connection_events import Ask
-from pulsar_actors.machines.ledgers.turns import Turn, Turns
-from pulsar_actors.machines.lookup import SERVICE_URL, Lookup
+from pulsar_actors.machines.connection_events import SendRequest
+from pulsar_actors.machines.lookup import SERVICE_URL, LookupMachine, LookupTurns, Turn
 from pulsar_actors.machines.lookup_events import (
-    Answered,
-    Attached,
-    AttachFailed,
     AttachTo,
-    Begin,
+    AttemptFailed,
     Cancel,
+    Enqueue,
     Found,
     GiveTurn,
-    Inquire,
+    LookupAnswered,
+    LookupAttached,
+    LookupAttachFailed,
+    LookupRefused,
+    LookupTarget,
     NotFound,
-    Queue,
     Redirected,
-    Refused,
+    SendLookup,
     ServiceChanged,
-    Stumbled,
     TakeTurn,
-    Target,
-    TurnAway,
+    TurnCame,
+    TurnDenied,
 )
-from pulsar_actors.machines.timers import StartTimer
-from pulsar_actors.runtime.actor import Address, LoopActor, tell
-from pulsar_actors.runtime.binding_messages import BrokerFound, FindBroker, StillLooking
+from pulsar_actors.machines.state_machine import StartTimer
+from pulsar_actors.runtime.actor import ActorRef, LoopActor, tell
+from pulsar_actors.runtime.connection_pool import Service
 from pulsar_actors.runtime.loop import Loop
-from pulsar_actors.runtime.members import Replied, Token
-from pulsar_actors.runtime.service import Service
-from pulsar_actors.runtime.tally import Tally
+from pulsar_actors.runtime.messages import BrokerFound, FindBroker, LookupRetrying, ReplyTo, RequestAnswered
+from pulsar_actors.runtime.pending_calls import ClientCounters
 from pulsar_actors.wire.PulsarApi_pb2 import CommandLookupTopic
 from pulsar_actors.wire.service_url import ServiceUrl
 
 
 class LookupSettings(NamedTuple):
-    """What all questions have in common."""
+    """The settings of all lookups."""
 
     timeout: float
     listener_name: str | None
     at_once: int
 
 
-class Question(NamedTuple):
-    """From a caller: ask a broker this. `answered` gets the answer or an error, on the loop."""
+class BrokerQuery(NamedTuple):
+    """From a caller: send a command to a broker. `answered` is called on the loop with the answer or an error."""
 
     command: Message
     answered: Callable[[Any], None]
 
 
 class ChangeService(NamedTuple):
-    """From the guardian: ask there from now on."""
+    """From the guardian: use this service from now on."""
 
     service: Service
 
 
 class EndLookups(NamedTuple):
-    """From the guardian: answer everybody that the client is closed, and go."""
+    """From the guardian: fail all lookups, since the client is closed, and end."""
 
 
-class Reach(NamedTuple):
-    """To the guardian: give a connection to this broker, in this cluster if one is named."""
+class RequestConnection(NamedTuple):
+    """To the guardian: find or open a connection to this broker, in this cluster if one is named."""
 
-    target: Target
+    target: LookupTarget
     cluster_url: str | None
-    asker: Token
+    reply_to: ReplyTo
 
 
-class Asked(NamedTuple):
-    """Which question, and which of its steps, an answer is for."""
+class LookupStep(NamedTuple):
+    """A step of a lookup, which its answer repeats."""
 
-    question: int
-    step: int
-
-
-class Reached(NamedTuple):
-    """The answer: a connection, which may still be in the making, or why there is none."""
-
-    question: Asked
-    outcome: Address | PulsarException
+    lookup_id: int
+    number: int
 
 
-class Asker(NamedTuple):
-    """Who wants to know: told of each failure that is tried again, and at last of the answer or an error."""
+class ConnectionFound(NamedTuple):
+    """From the guardian: a connection, which may still be opening, or why there is none."""
+
+    step: LookupStep
+    outcome: ActorRef | PulsarException
+
+
+class LookupCallbacks(NamedTuple):
+    """The callbacks of a lookup: for each failed attempt that another follows, and for the answer or the last error."""
 
     answered: Callable[[Any], None]
-    stumbled: Callable[[PulsarException], None] = lambda _: None
+    attempt_failed: Callable[[PulsarException], None] = lambda _: None
 
 
-class Inquiry:
-    """One question on its way."""
+class PendingLookup:
+    """A lookup that has not been answered."""
 
-    __slots__ = ("address", "asker", "cluster_url", "connection", "machine", "service", "step")
+    __slots__ = ("address", "callbacks", "cluster_url", "connection", "machine", "service", "step")
 
-    def __init__(self, machine: Lookup, service: Service, cluster_url: str | None, asker: Asker) -> None:
+    def __init__(
+        self, machine: LookupMachine, service: Service, cluster_url: str | None, callbacks: LookupCallbacks
+    ) -> None:
         self.machine = machine
         self.service = service
         self.cluster_url = cluster_url
-        self.asker = asker
-        self.connection: Address | None = None
+        self.callbacks = callbacks
+        self.connection: ActorRef | None = None
         self.address: str | None = None  # of a redirect over HTTP
-        self.step = 0  # how often somebody was to be asked; answers to an earlier step are of no use
+        self.step = 0  # counts requests for connections; answers to an earlier step are stale
 
     @property
     def is_over_http(self) -> bool:
-        """Whether it travels so: a topic that has moved to another cluster has a broker of that to ask."""
+        """True if it goes over HTTP. A topic that has moved to another cluster is looked up at a broker of that."""
         return self.service.url.is_http and self.cluster_url is None
 
 
 class LookupActor(LoopActor):
-    """All questions of one client."""
+    """The lookups of one client."""
 
-    def __init__(self, loop: Loop, guardian: Address, settings: LookupSettings, service: Service, tally: Tally) -> None:
+    def __init__(
+        self, loop: Loop, guardian: ActorRef, settings: LookupSettings, service: Service, counters: ClientCounters
+    ) -> None:
         super().__init__(loop, guardian)
         self._settings = settings
         self._service = service
-        self._turn = 0
-        self._tally = tally
-        self._turns: Turns[int] = Turns(settings.at_once)
-        self._inquiries: dict[int, Inquiry] = {}
+        self._first_host = 0
+        self._counters = counters
+        self._turns: LookupTurns[int] = LookupTurns(settings.at_once)
+        self._pending: dict[int, PendingLookup] = {}
         self._serial = 0
 
     def receive(self, message: object) -> None:
-        """Take questions, and what comes of them."""
+        """Take new lookups, and answers."""
         match message:
-            case FindBroker(topic, cluster_url, asker):
-                self._find_broker(topic, cluster_url, asker)
-            case Question(command, answered):
-                self._begin(command, None, Asker(answered))
-            case Reached(asked, outcome):
-                self._reached(asked, outcome)
-            case Replied(asked, answer):
+            case FindBroker(topic, cluster_url, reply_to):
+                self._find_broker(topic, cluster_url, reply_to)
+            case BrokerQuery(command, answered):
+                self._begin(command, None, LookupCallbacks(answered))
+            case ConnectionFound(step, outcome):
+                self._connection_found(step, outcome)
+            case RequestAnswered(step, answer):
                 failed = isinstance(answer, PulsarException)
-                self._feed_if_current(asked, Refused(answer) if failed else Answered(answer))
+                self._feed_if_current(step, LookupRefused(answer) if failed else LookupAnswered(answer))
             case ChangeService(service):
                 self._change_service(service)
             case EndLookups():
@@ -153,152 +156,156 @@ class LookupActor(LoopActor):
                 raise InternalError(f"lookups do not take {message!r}")
 
     def abandon(self, bug: InternalError) -> None:
-        """Answer every question with the bug."""
-        inquiries, self._inquiries = self._inquiries, {}
-        self._tally.lookups -= len(inquiries)
-        for inquiry in inquiries.values():
-            inquiry.asker.answered(bug)
+        """Fail every lookup with the bug."""
+        all_pending, self._pending = self._pending, {}
+        self._counters.lookups -= len(all_pending)
+        for pending in all_pending.values():
+            pending.callbacks.answered(bug)
 
     def missed(self, message: object) -> None:
-        """Answer a question that came too late."""
+        """Answer a lookup that came too late."""
         error = self.bug or AlreadyClosed("the client is closed")
         match message:
-            case FindBroker(_, _, asker):
-                tell(asker.address, BrokerFound(asker.question, error))
-            case Question(_, answered):
+            case FindBroker(_, _, reply_to):
+                tell(reply_to.address, BrokerFound(reply_to.request, error))
+            case BrokerQuery(_, answered):
                 answered(error)
             case _:
                 pass
 
-    def _find_broker(self, topic: str, cluster_url: str | None, asker: Token) -> None:
+    def _find_broker(self, topic: str, cluster_url: str | None, reply_to: ReplyTo) -> None:
         command = CommandLookupTopic(topic=topic, request_id=0)
         if self._settings.listener_name:
             command.advertised_listener_name = self._settings.listener_name
 
         def answered(outcome: Any) -> None:  # noqa: ANN401 - a target or an error
-            tell(asker.address, BrokerFound(asker.question, outcome))
+            tell(reply_to.address, BrokerFound(reply_to.request, outcome))
 
-        def stumbled(error: PulsarException) -> None:
-            tell(asker.address, StillLooking(asker.question, error))
+        def attempt_failed(error: PulsarException) -> None:
+            tell(reply_to.address, LookupRetrying(reply_to.request, error))
 
-        self._begin(command, cluster_url, Asker(answered, stumbled))
+        self._begin(command, cluster_url, LookupCallbacks(answered, attempt_failed))
 
-    def _begin(self, command: Message, cluster_url: str | None, asker: Asker) -> None:
+    def _begin(self, command: Message, cluster_url: str | None, callbacks: LookupCallbacks) -> None:
         settings = self._settings
-        machine = Lookup(command, tls=self._service.url.is_tls, jitter=self.loop.chance, timeout=settings.timeout)
+        machine = LookupMachine(
+            command, tls=self._service.url.is_tls, jitter=self.loop.chance, timeout=settings.timeout
+        )
         self._serial += 1
-        self._tally.lookups += 1
-        self._inquiries[self._serial] = Inquiry(machine, self._service, cluster_url, asker)
-        self._feed(self._serial, Queue())
+        self._counters.lookups += 1
+        self._pending[self._serial] = PendingLookup(machine, self._service, cluster_url, callbacks)
+        self._feed(self._serial, Enqueue())
 
-    def _reached(self, asked: Asked, outcome: Address | PulsarException) -> None:
-        inquiry = self._inquiries.get(asked.question)
+    def _connection_found(self, step: LookupStep, outcome: ActorRef | PulsarException) -> None:
+        pending = self._pending.get(step.lookup_id)
         if isinstance(outcome, PulsarException):
-            self._feed_if_current(asked, AttachFailed(outcome))
-        elif inquiry is not None:
-            inquiry.connection = outcome
-            self._feed_if_current(asked, Attached())
+            self._feed_if_current(step, LookupAttachFailed(outcome))
+        elif pending is not None:
+            pending.connection = outcome
+            self._feed_if_current(step, LookupAttached())
 
     def _change_service(self, service: Service) -> None:
         self._service = service
-        for question, inquiry in list(self._inquiries.items()):
-            inquiry.service = service
-            self._feed(question, ServiceChanged(service.url.is_tls))
+        for lookup_id, pending in list(self._pending.items()):
+            pending.service = service
+            self._feed(lookup_id, ServiceChanged(service.url.is_tls))
 
     def _end_all(self) -> None:
-        for question in list(self._inquiries):
-            self._feed(question, Cancel())
+        for lookup_id in list(self._pending):
+            self._feed(lookup_id, Cancel())
         self.finish()
 
-    def _feed(self, question: int, event: Event) -> None:
-        inquiry = self._inquiries.get(question)
-        if inquiry is None:
+    def _feed(self, lookup_id: int, event: Event) -> None:
+        pending = self._pending.get(lookup_id)
+        if pending is None:
             return
-        for effect in inquiry.machine.handle(event, self.loop.now()):
-            self._perform(question, inquiry, effect)
+        for effect in pending.machine.handle(event, self.loop.now()):
+            self._perform(lookup_id, pending, effect)
 
-    def _perform(self, question: int, inquiry: Inquiry, effect: object) -> None:
+    def _perform(self, lookup_id: int, pending: PendingLookup, effect: object) -> None:
         match effect:
             case StartTimer(event, delay):
-                self.later(delay, self._feed_due, (question, event))
+                self.later(delay, self._feed_due, (lookup_id, event))
             case TakeTurn():
-                self._take_turn(question)
+                self._take_turn(lookup_id)
             case GiveTurn():
-                self._pass_turn_on()
+                self._give_turn()
             case AttachTo(target):
-                self._reach(target, question, inquiry)
-            case Inquire(command, timeout):
-                self._inquire(command, timeout, question, inquiry)
-            case Stumbled(error):
-                inquiry.asker.stumbled(error)
+                self._request_connection(target, lookup_id, pending)
+            case SendLookup(command, timeout):
+                self._ask(command, timeout, lookup_id, pending)
+            case AttemptFailed(error):
+                pending.callbacks.attempt_failed(error)
             case Found(command, target):
-                number = inquiry.service.number
-                found = target and target._replace(service=number, cluster=inquiry.cluster_url)
-                self._end(question, found or command)
+                number = pending.service.number
+                found = target and target._replace(service=number, cluster=pending.cluster_url)
+                self._end(lookup_id, found or command)
             case NotFound(error):
-                self._end(question, error)
+                self._end(lookup_id, error)
             case _:
                 raise InternalError(f"nobody performs {effect!r}")
 
-    def _feed_if_current(self, asked: Asked, event: Event) -> None:
-        inquiry = self._inquiries.get(asked.question)
-        if inquiry is not None and inquiry.step == asked.step:
-            self._feed(asked.question, event)
+    def _feed_if_current(self, step: LookupStep, event: Event) -> None:
+        pending = self._pending.get(step.lookup_id)
+        if pending is not None and pending.step == step.number:
+            self._feed(step.lookup_id, event)
 
     def _feed_due(self, due: tuple[int, Event]) -> None:
         self._feed(*due)
 
-    def _take_turn(self, question: int) -> None:
-        turn = self._turns.take(question)
+    def _take_turn(self, lookup_id: int) -> None:
+        turn = self._turns.take(lookup_id)
         if turn is not Turn.LATER:
-            self._feed(question, Begin() if turn is Turn.NOW else TurnAway())
+            self._feed(lookup_id, TurnCame() if turn is Turn.NOW else TurnDenied())
 
-    def _pass_turn_on(self) -> None:
+    def _give_turn(self) -> None:
         following = self._turns.give_back()
-        while following is not None and following not in self._inquiries:  # it has ended in the line
+        while following is not None and following not in self._pending:  # it has ended while it waited
             following = self._turns.give_back()
         if following is not None:
-            self._feed(following, Begin())
+            self._feed(following, TurnCame())
 
-    def _reach(self, target: Target, question: int, inquiry: Inquiry) -> None:
-        inquiry.step += 1
-        if inquiry.is_over_http:
-            inquiry.address = target.physical
-            self._feed(question, Attached())
+    def _request_connection(self, target: LookupTarget, lookup_id: int, pending: PendingLookup) -> None:
+        pending.step += 1
+        if pending.is_over_http:
+            pending.address = target.physical
+            self._feed(lookup_id, LookupAttached())
         else:
-            asked = Asked(question, inquiry.step)
-            named = target if target == SERVICE_URL else target._replace(service=inquiry.service.number)
-            self.tell_guardian(Reach(named, inquiry.cluster_url, Token(self.actor_ref, asked)))
+            step = LookupStep(lookup_id, pending.step)
+            named = target if target == SERVICE_URL else target._replace(service=pending.service.number)
+            self.tell_guardian(RequestConnection(named, pending.cluster_url, ReplyTo(self.actor_ref, step)))
 
-    def _inquire(self, command: Message, timeout: float, question: int, inquiry: Inquiry) -> None:
-        asked = Asked(question, inquiry.step)
-        if inquiry.is_over_http:
-            from pulsar_actors.runtime.http_lookup import HttpLookup  # noqa: PLC0415 - few clients ask that way
+    def _ask(self, command: Message, timeout: float, lookup_id: int, pending: PendingLookup) -> None:
+        step = LookupStep(lookup_id, pending.step)
+        if pending.is_over_http:
+            from pulsar_actors.runtime.http_lookup import HttpLookup  # noqa: PLC0415 - few clients look up over HTTP
 
-            lookup = HttpLookup(command, self._hosts_in_turn(inquiry.service.url), inquiry.address, timeout)
-            entrance = inquiry.service.entrance
-            self.off_loop(lambda: lookup.ask(entrance), lambda came: self._answered(asked, came), timeout=timeout)
+            lookup = HttpLookup(command, self._hosts_in_turn(pending.service.url), pending.address, timeout)
+            access = pending.service.access
+            self.run_blocking(
+                lambda: lookup.send(access), lambda outcome: self._answered(step, outcome), timeout=timeout
+            )
         else:
-            assert inquiry.connection is not None  # noqa: S101 - the machine has heard that it is there
-            tell(inquiry.connection, Ask(command, Token(self.actor_ref, asked), timeout))
+            assert pending.connection is not None  # noqa: S101 - the machine has been told of it
+            tell(pending.connection, SendRequest(command, ReplyTo(self.actor_ref, step), timeout))
 
     def _hosts_in_turn(self, url: ServiceUrl) -> ServiceUrl:
-        """Begin with another host each time."""
-        self._turn = (self._turn + 1) % len(url.hosts)
-        return url._replace(hosts=url.hosts[self._turn :] + url.hosts[: self._turn])
+        """Return the URL beginning with another host each time."""
+        self._first_host = (self._first_host + 1) % len(url.hosts)
+        return url._replace(hosts=url.hosts[self._first_host :] + url.hosts[: self._first_host])
 
-    def _answered(self, asked: Asked, came: Answered | Redirected | Exception) -> None:
-        match came:
+    def _answered(self, step: LookupStep, outcome: LookupAnswered | Redirected | Exception) -> None:
+        match outcome:
             case PulsarException():
-                self._feed_if_current(asked, Refused(came))
+                self._feed_if_current(step, LookupRefused(outcome))
             case TimeoutError():
-                self._feed_if_current(asked, Refused(Timeout(f"nobody has answered over HTTP: {came}")))
+                self._feed_if_current(step, LookupRefused(Timeout(f"nobody has answered over HTTP: {outcome}")))
             case Exception():
-                raise came
+                raise outcome
             case _:
-                self._feed_if_current(asked, came)
+                self._feed_if_current(step, outcome)
 
-    def _end(self, question: int, outcome: object) -> None:
-        inquiry = self._inquiries.pop(question)
-        self._tally.lookups -= 1
-        inquiry.asker.answered(outcome)
+    def _end(self, lookup_id: int, outcome: object) -> None:
+        pending = self._pending.pop(lookup_id)
+        self._counters.lookups -= 1
+        pending.callbacks.answered(outcome)

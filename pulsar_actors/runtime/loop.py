@@ -1,43 +1,49 @@
-"""The loop: where actors live, timers wait and sockets are served. One interface, two implementations.
+"""The event loop's interface: actors run on a loop, and so do their timers and sockets.
 
-Everything that happens in the runtime happens on a loop, one thing after the other: a message to an actor, a timer,
-what a socket has to say. Nothing on a loop ever waits. Callers' threads reach it through `post`; what may block is sent
-away with `off_loop` and comes back as one more thing that happens.
+Everything in the runtime happens on a loop, one thing after another: messages to actors, timers, events of sockets.
+Nothing on a loop may wait. Callers' threads reach a loop through `post`. Blocking work goes to `run_blocking`, and its
+outcome comes back to the loop. Code on a loop cannot stop it; only its engine can.
 
-`thread_loop.py` runs it on a thread, with real sockets and the real clock; `simulated/` runs it on a virtual clock and
-an in-memory network, in an order that a seed decides. Whatever is written against this file runs on both. Nothing on a
-loop can stop it: that is for whoever made it.
+There are two implementations. `thread_loop.py` has a thread, real sockets and the real clock. `simulation/world.py` has
+a virtual clock and an in-memory network, in an order that a seed decides. Code that uses this interface runs on both.
+
+Here is also `Interleaving`: the locks and checkpoints of data that callers share with actors. With threads, a lock is a
+lock and a checkpoint does nothing, since the system decides when threads change places. Under simulation the seed
+decides, and only at a checkpoint and on the way into and out of a lock. So a checkpoint stands between two steps of
+which the second relies on the first. There is none on the path of each message.
 """
 
+import threading
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
-from typing import Any, Protocol, TypeAlias, TypeVar
+from contextlib import AbstractContextManager
+from typing import Any, NamedTuple, Protocol, TypeAlias, TypeVar
 
 Buffer: TypeAlias = bytes | bytearray | memoryview
 
-MOST_BUFFERS = 512
-"""For one `Transport.send`: fewer than any system's limit."""
+MAX_BUFFERS = 512
+"""Of one `Transport.send`: fewer than any system's limit."""
 
 T = TypeVar("T")
 
 
-class Owner(Protocol):
-    """Whoever owns a transport. All of these are called on the loop, and none after `Transport.close`."""
+class TransportOwner(Protocol):
+    """The owner of a transport. All of these are called on the loop, and none after `Transport.close`."""
 
     def opened(self) -> None:
-        """Hear that the connection that was asked for is there; not for accepted ones, which are there already."""
+        """Handle that the transport is connected. An accepted transport is connected from the start."""
         ...
 
     def received(self, data: bytes) -> None:
-        """Take what came; it is never empty."""
+        """Handle bytes that have arrived; never none."""
         ...
 
     def writable(self) -> None:
-        """Hear that there is room again, after `await_room`."""
+        """Handle that there is room again, after `await_room`."""
         ...
 
     def lost(self, reason: str) -> None:
-        """Hear that it could not be opened, or has ended; nothing comes after it."""
+        """Handle that the transport could not be opened, or has ended. This is the last call."""
         ...
 
 
@@ -46,11 +52,9 @@ class Transport(ABC):
 
     @abstractmethod
     def send(self, buffers: Sequence[Buffer]) -> int:
-        """Write as much as fits now, from the first buffer on, and tell how many bytes that was.
+        """Write as much as fits now, from the first buffer on, and return the number of bytes.
 
-        Of more than `MOST_BUFFERS` the rest may be left for the next time.
-
-        An error is not raised: the owner hears of it as `lost`, later.
+        Buffers beyond `MAX_BUFFERS` may be left for the next call. An error is not raised: `lost` is called later.
         """
 
     @abstractmethod
@@ -59,24 +63,24 @@ class Transport(ABC):
 
     @abstractmethod
     def close(self) -> None:
-        """End it; the owner hears nothing more. Doing it again does nothing."""
+        """Close it; the owner is not called again. Doing it again does nothing."""
 
 
 class Listener(ABC):
-    """A port on which connections are accepted."""
+    """A listening port."""
 
     @property
     @abstractmethod
     def port(self) -> int:
-        """The port, also where 0 was asked for."""
+        """The port number, also where 0 was asked for."""
 
     @abstractmethod
     def close(self) -> None:
-        """Accept no more; what was accepted stays."""
+        """Accept no more. Accepted connections stay open."""
 
 
 class Loop(ABC):
-    """One loop. `post` and `now` are for any thread, all else for the loop's own."""
+    """An event loop. `post`, the clocks and `is_here` are for any thread, the rest for the loop's own."""
 
     @abstractmethod
     def now(self) -> float:
@@ -84,11 +88,11 @@ class Loop(ABC):
 
     @abstractmethod
     def wall_clock_ms(self) -> int:
-        """Read the calendar's clock, in milliseconds since 1970."""
+        """Read the wall clock, in milliseconds since 1970."""
 
     @abstractmethod
     def chance(self) -> float:
-        """Draw a number in [0, 1)."""
+        """Draw a random number in [0, 1)."""
 
     @abstractmethod
     def is_here(self) -> bool:
@@ -96,29 +100,48 @@ class Loop(ABC):
 
     @abstractmethod
     def post(self, function: Callable[[Any], object], argument: Any) -> None:  # noqa: ANN401 - what the function takes
-        """Call it on the loop, after what was posted before. After the loop has stopped, nothing is called."""
+        """Call a function on the loop, after those posted before. A loop that has stopped calls nothing."""
 
     @abstractmethod
     def later(self, delay: float, function: Callable[[Any], object], argument: Any) -> None:  # noqa: ANN401 - the same
-        """Call it after so many seconds. It cannot be taken back: whoever sets a timer recognises a stale one."""
+        """Call a function after so many seconds. This cannot be undone: the function has to recognise a stale timer."""
 
     @abstractmethod
-    def off_loop(
-        self, work: Callable[[], T], done: Callable[[T | Exception], object], *, timeout: float, helper: str = "helper"
+    def run_blocking(
+        self,
+        work: Callable[[], T],
+        done: Callable[[T | Exception], object],
+        *,
+        timeout: float,
+        executor: str = "blocking",
     ) -> None:
-        """Do what may block elsewhere, and give the result or the error to `done` on the loop, in time.
+        """Run work that may block in the thread of an executor, and call `done` on the loop with the result or error.
 
-        After so many seconds `done` gets a TimeoutError, and what comes of the work then is thrown away. A helper does
-        one piece of work after the other, so what may take its time has one of another name.
+        After so many seconds `done` gets a TimeoutError, and the outcome of the work is dropped. An executor runs one
+        piece of work after another, so work that may be slow has an executor of its own, by another name.
         """
 
     @abstractmethod
-    def connect(self, host: str, port: int, owner: Owner, *, no_delay: bool = True) -> Transport:
-        """Open a connection; the owner hears `opened` or `lost`. Without `no_delay` small writes may wait."""
+    def connect(self, host: str, port: int, owner: TransportOwner, *, no_delay: bool = True) -> Transport:
+        """Connect; the owner's `opened` or `lost` is called later. Without `no_delay` small writes may wait."""
 
     @abstractmethod
-    def listen(self, host: str, port: int, accept: Callable[[Transport, str], Owner]) -> Listener:
-        """Accept connections: `accept` gets each with the peer's address, and says who owns it.
+    def listen(self, host: str, port: int, accept: Callable[[Transport, str], TransportOwner]) -> Listener:
+        """Accept connections: `accept` takes each with the peer's address, and returns its owner.
 
-        Raises OSError if the port cannot be had.
+        Raises OSError if the port is not available.
         """
+
+
+class Interleaving(NamedTuple):
+    """How to make a lock, and what to call where threads may change places."""
+
+    lock: Callable[[], AbstractContextManager[Any]]
+    checkpoint: Callable[[], None]
+
+
+def _no_checkpoint() -> None:
+    """Do nothing: the system decides when threads change places."""
+
+
+THREADS = Interleaving(threading.Lock, _no_checkpoint)

@@ -1,8 +1,7 @@
-"""TCP on a loop: non-blocking sockets, one read for each time that there is something to read, gathered writes.
+"""TCP on a loop: non-blocking sockets, one read per event, gathered writes.
 
-A host name is resolved off the loop, for that may block for as long as a name server likes; each of its addresses is
-tried in turn. Whatever goes wrong is told to the owner as `lost`, and always later, never from within a call of the
-owner's own: so an owner is never entered twice.
+A host name is resolved off the loop, since a name server may take long; its addresses are tried in turn. An error is
+reported to the owner as `lost`, and always later, never from within the owner's own call: an owner is not re-entered.
 """
 
 import errno
@@ -12,7 +11,7 @@ import socket
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from pulsar_actors.runtime.loop import MOST_BUFFERS, Buffer, Listener, Loop, Owner, Transport
+from pulsar_actors.runtime.loop import MAX_BUFFERS, Buffer, Listener, Loop, Transport, TransportOwner
 
 READ_SIZE = 256 * 1024
 BACKLOG = 128
@@ -25,7 +24,7 @@ _Address = tuple[socket.AddressFamily, tuple[Any, ...]]
 
 
 class TcpTransport(Transport):
-    """One TCP stream, over the first of its peer's addresses that answers."""
+    """One TCP connection, to the first address of the host that answers."""
 
     __slots__ = (
         "_addresses",
@@ -44,7 +43,7 @@ class TcpTransport(Transport):
         self._loop = loop
         self._no_delay = no_delay
         self._selector = selector
-        self._owner: Owner | None = None
+        self._owner: TransportOwner | None = None
         self._socket: socket.socket | None = None
         self._addresses: list[_Address] = []
         self._problem = "its name has no address"
@@ -52,32 +51,32 @@ class TcpTransport(Transport):
         self._is_open = False
         self._wants_room = False
 
-    def dial(self, host: str, port: int, owner: Owner) -> None:
+    def dial(self, host: str, port: int, owner: TransportOwner) -> None:
         """Begin to connect."""
         self._owner = owner
-        address = _literal(host, port)
+        address = _numeric_address(host, port)
         if address is not None:
             self._loop.post(self._resolved, [address])
         else:
-            self._loop.off_loop(lambda: _resolve(host, port), self._resolved, timeout=RESOLVE_TIMEOUT)
+            self._loop.run_blocking(lambda: _resolve(host, port), self._resolved, timeout=RESOLVE_TIMEOUT)
 
     def adopt(self, accepted: socket.socket) -> None:
-        """Take a socket that is connected; its owner is named with `own`, in the same turn."""
+        """Use an accepted socket; `set_owner` is called before the loop goes on."""
         self._socket = _prepared(accepted, no_delay=self._no_delay)
         self._is_open = True
         self._watch(selectors.EVENT_READ)
 
-    def own(self, owner: Owner) -> None:
-        """Name the owner of an accepted connection."""
+    def set_owner(self, owner: TransportOwner) -> None:
+        """Set the owner of an accepted connection."""
         self._owner = owner
 
     def send(self, buffers: Sequence[Buffer]) -> int:
-        """Write what the socket takes."""
+        """Write as much as the socket takes."""
         if self._socket is None or not self._is_open:
             return 0
         try:
             if _GATHERS:
-                return self._socket.sendmsg(buffers[:MOST_BUFFERS])
+                return self._socket.sendmsg(buffers[:MAX_BUFFERS])
             return self._socket.send(buffers[0]) if buffers else 0
         except _BUSY:
             return 0
@@ -86,7 +85,7 @@ class TcpTransport(Transport):
             return 0
 
     def await_room(self) -> None:
-        """Watch for room, once; before the connection is there, as soon as it is."""
+        """Watch for room once; before the socket is connected, as soon as it is."""
         if self._is_open:
             self._watch(selectors.EVENT_READ | selectors.EVENT_WRITE)
         else:
@@ -128,9 +127,9 @@ class TcpTransport(Transport):
         self._discard()
         self._try_next(None)
 
-    def _happened(self, mask: int) -> None:
-        """Do what the selector says can be done."""
-        if self._socket is None:  # closed because of what another socket had to say in the same turn
+    def _ready(self, mask: int) -> None:
+        """Write and read as the selector says."""
+        if self._socket is None:  # closed in the same turn of the loop, by an event of another socket
             return
         if not self._is_open:
             self._connected()
@@ -154,7 +153,7 @@ class TcpTransport(Transport):
             self._owner.opened()
 
     def _read(self) -> None:
-        if self._socket is None or self._owner is None:  # closed by the owner, in the same turn
+        if self._socket is None or self._owner is None:  # closed by the owner in the same turn of the loop
             return
         try:
             data = self._socket.recv(READ_SIZE)
@@ -177,9 +176,9 @@ class TcpTransport(Transport):
     def _watch(self, mask: int) -> None:
         assert self._socket is not None  # noqa: S101 - its callers have one
         if not self._mask:
-            self._selector.register(self._socket, mask, self._happened)
+            self._selector.register(self._socket, mask, self._ready)
         elif mask != self._mask:
-            self._selector.modify(self._socket, mask, self._happened)
+            self._selector.modify(self._socket, mask, self._ready)
         self._mask = mask
 
     def _discard(self) -> None:
@@ -201,7 +200,7 @@ class TcpListener(Listener):
         loop: Loop,
         selector: selectors.BaseSelector,
         address: tuple[str, int],
-        accept: Callable[[Transport, str], Owner],
+        accept: Callable[[Transport, str], TransportOwner],
     ) -> None:
         self._loop = loop
         self._selector = selector
@@ -210,7 +209,7 @@ class TcpListener(Listener):
         self._socket: socket.socket | None = socket.create_server(address, family=family, backlog=BACKLOG)
         self._socket.settimeout(0)
         self._port = int(self._socket.getsockname()[1])
-        selector.register(self._socket, selectors.EVENT_READ, self._happened)
+        selector.register(self._socket, selectors.EVENT_READ, self._ready)
 
     @property
     def port(self) -> int:
@@ -224,32 +223,32 @@ class TcpListener(Listener):
             self._socket.close()
             self._socket = None
 
-    def _happened(self, _: int) -> None:
+    def _ready(self, _: int) -> None:
         if self._socket is None:
             return
         try:
             accepted, peer = self._socket.accept()
-        except OSError:  # it has gone again, or there are too many files open: the next event tries again
+        except OSError:  # the peer has gone, or too many files are open: the next event tries again
             return
         transport = TcpTransport(self._loop, self._selector)
         transport.adopt(accepted)
         try:
-            transport.own(self._accept(transport, str(peer[0])))
+            transport.set_owner(self._accept(transport, str(peer[0])))
         except BaseException:
             transport.close()
             raise
 
 
 def _prepared(made: socket.socket, *, no_delay: bool) -> socket.socket:
-    """Have no call of ours wait, nor, with `no_delay`, small writes for larger ones."""
+    """Make a socket non-blocking; with `no_delay`, small writes do not wait for larger ones."""
     made.settimeout(0)
     made.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, no_delay)
     made.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
     return made
 
 
-def _literal(host: str, port: int) -> _Address | None:
-    """Give the address that a host is if it is no name: then nobody need be asked."""
+def _numeric_address(host: str, port: int) -> _Address | None:
+    """Return the address if the host is one and no name, which needs no name server."""
     try:
         found = socket.getaddrinfo(_ascii(host), port, type=socket.SOCK_STREAM, flags=socket.AI_NUMERICHOST)
     except OSError:
@@ -258,13 +257,13 @@ def _literal(host: str, port: int) -> _Address | None:
 
 
 def _resolve(host: str, port: int) -> list[_Address]:
-    """Ask for the addresses of a name; this may block."""
+    """Resolve a host name; this may block."""
     found = socket.getaddrinfo(_ascii(host), port, type=socket.SOCK_STREAM)
     return [(family, address) for family, _, _, _, address in found]
 
 
 def _ascii(host: str) -> bytes:
-    """Give a host as bytes: of a str, Python has its codec for international names loaded, which takes a while."""
+    """Encode a host: for a str, Python would load its codec for international names, which takes a while."""
     return host.encode()
 
 

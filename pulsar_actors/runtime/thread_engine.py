@@ -1,24 +1,59 @@
-"""The engine of real threads: a thread for each loop from the start, and one for each worker once it has a task.
+"""The engine with real threads: one for each loop from the start, and one for each worker from its first task on.
 
-All of them are told to end before anybody waits for one, and the time to wait is shared. Whoever stops the engine from
-one of its own threads does not wait for that.
+To stop, all threads are told to end before any is waited for, and they share the time to wait. A thread of the engine
+that stops it does not wait for itself. All threads are daemons: an interpreter that ends does not wait for them.
 """
 
+import threading
 import time
 from concurrent.futures import Future
 from concurrent.futures import TimeoutError as FutureTimeout
+from queue import SimpleQueue
 from typing import TypeVar
 
 from pulsar_actors.exceptions import Interrupted, Timeout
-from pulsar_actors.runtime.engine import Engine
+from pulsar_actors.runtime.engine import Engine, Task, Worker
 from pulsar_actors.runtime.thread_loop import ThreadLoop
-from pulsar_actors.runtime.thread_worker import ThreadWorker
+
+
+class ThreadWorker(Worker):
+    """A thread that calls listeners."""
+
+    def __init__(self, name: str) -> None:
+        self._tasks: SimpleQueue[Task | None] = SimpleQueue()
+        self._name = name
+        self._thread: threading.Thread | None = None
+        self._lock = threading.Lock()
+
+    def submit(self, task: Task) -> None:
+        """Append a task; the first one starts the thread."""
+        with self._lock:
+            if self._thread is None:
+                self._thread = threading.Thread(target=self._run, name=self._name, daemon=True)
+                self._thread.start()
+        self._tasks.put(task)
+
+    def stop(self, timeout: float) -> None:
+        """End the thread after its present task."""
+        self._tasks.put(None)
+        if self._thread is not None and not self.is_here():
+            self._thread.join(timeout)
+
+    def is_here(self) -> bool:
+        """Tell whether the caller is this thread."""
+        return threading.current_thread() is self._thread
+
+    def _run(self) -> None:
+        while (task := self._tasks.get()) is not None:
+            task()
+            del task  # a thread that waits keeps nothing alive
+
 
 T = TypeVar("T")
 
 
 class ThreadEngine(Engine):
-    """Real threads."""
+    """Loops and workers on real threads."""
 
     def __init__(self, io_threads: int, listener_threads: int) -> None:
         loops = [ThreadLoop(f"pulsar-io-{number}") for number in range(io_threads)]
@@ -29,18 +64,18 @@ class ThreadEngine(Engine):
             loop.start()
 
     def block(self, future: Future[T], timeout: float | None, what: str) -> T:
-        """Wait on the future."""
+        """Wait for the future."""
         try:
             return future.result(timeout)
         except FutureTimeout:
-            if future.done():  # just in time, or it is the future's own error
+            if future.done():  # just in time, or the error is the future's own
                 return future.result(0)
             raise Timeout(f"{what} took longer than {timeout:g} s") from None
         except KeyboardInterrupt as interrupt:
             raise Interrupted(f"{what} was interrupted while it waited") from interrupt
 
     def stop(self, timeout: float) -> None:
-        """Tell all of them to end, and only then wait."""
+        """Tell all threads to end, and only then wait."""
         deadline = time.monotonic() + timeout
         threads: tuple[ThreadWorker | ThreadLoop, ...] = (*self._workers, *self._loops)
         for thread in threads:
@@ -49,10 +84,10 @@ class ThreadEngine(Engine):
             thread.stop(max(0.0, deadline - time.monotonic()))
 
     def is_inside(self) -> bool:
-        """Ask the loops."""
+        """Tell whether the caller is on one of the loops."""
         return any(loop.is_here() for loop in self.loops)
 
     def forget_everything(self) -> None:
-        """Let go of what a forked child has inherited."""
+        """Close what a forked child has inherited."""
         for loop in self._loops:
             loop.forget_everything()

@@ -1,13 +1,13 @@
-"""The loop on a thread, with real sockets and the real clock.
+"""The event loop on a thread, with real sockets and the real clock.
 
-One thread waits in a selector for sockets, for timers and for what other threads post. Posting is an append to a deque,
-which the interpreter makes atomic; only if the loop sleeps is there something to wake, and a byte through a pair of
-sockets does that. The loop says that it is about to sleep and *then* looks whether something was posted, the poster
-appends and *then* looks whether the loop sleeps: whichever is second sees the other.
+One thread waits in a selector for sockets, for timers and for functions that other threads post. To post is to append
+to a deque, which is atomic in Python, and to wake the loop if it sleeps, with a byte through a pair of sockets. The
+loop notes that it is about to sleep and *then* looks whether something was posted; a poster appends and *then* looks
+whether the loop sleeps. So whichever comes second sees the other.
 
-A function that raises is logged and never stops the loop. It runs until whoever made it stops it: the engine of a
-client, or an embedded broker. Then it does what was posted before, and its own thread closes every socket it has. The
-thread is a daemon: an interpreter that ends does not wait for it.
+An exception is logged and does not stop the loop. The loop runs until its engine or its embedded broker stops it. Then
+it runs what was posted before, and its own thread closes all its sockets. The thread is a daemon: an interpreter that
+ends does not wait for it.
 """
 
 import heapq
@@ -21,20 +21,20 @@ from collections.abc import Callable, Mapping
 from itertools import count
 from typing import Any, TypeVar
 
-from pulsar_actors.runtime.helper import HelperThread
+from pulsar_actors.runtime.blocking_executor import BlockingExecutor
 from pulsar_actors.runtime.log import LOG
-from pulsar_actors.runtime.loop import Listener, Loop, Owner, Transport
+from pulsar_actors.runtime.loop import Listener, Loop, Transport, TransportOwner
 from pulsar_actors.runtime.tcp import TcpListener, TcpTransport
 
 T = TypeVar("T")
 
-_WAKING_BYTES = 4096
+_WAKE_UP_BYTES = 4096
 LONGEST_SLEEP = 86_400.0
-"""In seconds. A selector counts milliseconds in few bits, and a timer may be due in years."""
+"""In seconds. A selector counts milliseconds in few bits, while a timer may be due in years."""
 
 
 class ThreadLoop(Loop):
-    """A loop with a thread of its own, once it is started, until it is stopped."""
+    """A loop that has a thread between `start` and `stop`."""
 
     def __init__(self, name: str) -> None:
         self._selector = selectors.DefaultSelector()
@@ -43,21 +43,21 @@ class ThreadLoop(Loop):
         self._serial = count()
         self._asleep = False
         self._running = True
-        self._random = random.Random()  # noqa: S311 - it spreads retries, and keeps no secret
+        self._random = random.Random()  # noqa: S311 - for the jitter of retries
         self._name = name
-        self._helpers: dict[str, HelperThread] = {}
+        self._executors: dict[str, BlockingExecutor] = {}
         self._woken, self._waker = socket.socketpair()
         for end in (self._woken, self._waker):
             end.settimeout(0)
-        self._selector.register(self._woken, selectors.EVENT_READ, self._swallow_waking_bytes)
+        self._selector.register(self._woken, selectors.EVENT_READ, self._drain_wake_ups)
         self._thread = threading.Thread(target=self._run, name=name, daemon=True)
 
     def start(self) -> None:
-        """Begin to run."""
+        """Start the thread."""
         self._thread.start()
 
     def stop(self, timeout: float | None = None) -> None:
-        """Run what was posted before, close every socket, and end the thread; wait for that no longer than told."""
+        """Run what was posted before, close every socket, and end the thread, within the timeout if there is one."""
         self.post(self._end, None)
         if not self.is_here():
             self._thread.join(timeout)
@@ -67,11 +67,11 @@ class ThreadLoop(Loop):
         return time.monotonic()
 
     def wall_clock_ms(self) -> int:
-        """Read the calendar's clock."""
+        """Read the wall clock."""
         return time.time_ns() // 1_000_000
 
     def chance(self) -> float:
-        """Draw a number."""
+        """Draw a random number."""
         return self._random.random()
 
     def is_here(self) -> bool:
@@ -79,41 +79,46 @@ class ThreadLoop(Loop):
         return threading.current_thread() is self._thread
 
     def post(self, function: Callable[[Any], object], argument: Any) -> None:  # noqa: ANN401 - what the function takes
-        """Append, then look whether somebody is to be woken."""
+        """Append, then look whether the loop sleeps."""
         try:
             self._ready.append((function, argument))
             if self._asleep:
                 self._wake()
-        except KeyboardInterrupt:  # what was appended is not to lie there until somebody else comes
+        except KeyboardInterrupt:  # the loop must not sleep on what was appended
             self._wake()
             raise
 
     def later(self, delay: float, function: Callable[[Any], object], argument: Any) -> None:  # noqa: ANN401 - the same
-        """Put it on the heap of timers."""
+        """Push it onto the heap of timers."""
         heapq.heappush(self._timers, (time.monotonic() + delay, next(self._serial), function, argument))
 
-    def off_loop(
-        self, work: Callable[[], T], done: Callable[[T | Exception], object], *, timeout: float, helper: str = "helper"
+    def run_blocking(
+        self,
+        work: Callable[[], T],
+        done: Callable[[T | Exception], object],
+        *,
+        timeout: float,
+        executor: str = "blocking",
     ) -> None:
-        """Have the helper of that name do it."""
-        if helper not in self._helpers:
-            self._helpers[helper] = HelperThread(f"{self._name}-{helper}")
-        self._helpers[helper].submit(self, work, done, timeout)
+        """Submit the work to the executor of that name."""
+        if executor not in self._executors:
+            self._executors[executor] = BlockingExecutor(f"{self._name}-{executor}")
+        self._executors[executor].submit(self, work, done, timeout)
 
-    def connect(self, host: str, port: int, owner: Owner, *, no_delay: bool = True) -> Transport:
+    def connect(self, host: str, port: int, owner: TransportOwner, *, no_delay: bool = True) -> Transport:
         """Open a TCP connection."""
         transport = TcpTransport(self, self._selector, no_delay=no_delay)
         transport.dial(host, port, owner)
         return transport
 
-    def listen(self, host: str, port: int, accept: Callable[[Transport, str], Owner]) -> Listener:
+    def listen(self, host: str, port: int, accept: Callable[[Transport, str], TransportOwner]) -> Listener:
         """Listen on TCP."""
         return TcpListener(self, self._selector, (host, port), accept)
 
     def forget_everything(self) -> None:
-        """Close what was inherited through a fork, in the child, where this loop has no thread.
+        """Close the inherited sockets in a forked child, where this loop has no thread.
 
-        Nothing is sent, and nothing is taken out of the selector one by one, for the parent has the same one.
+        Nothing is sent, and nothing is unregistered from the selector, which the parent shares.
         """
         self._running = False
         self._close_sockets()
@@ -128,16 +133,16 @@ class ThreadLoop(Loop):
                 self._call(key.data, mask)
             self._run_due()
         self._close_sockets()
-        for helper in self._helpers.values():
-            helper.stop()
+        for executor in self._executors.values():
+            executor.stop()
 
     def _run_ready(self) -> None:
         ready = self._ready
-        for _ in range(len(ready)):  # what these post has its turn after the sockets
+        for _ in range(len(ready)):  # functions that these post run after the sockets
             function, argument = ready.popleft()
             try:
                 function(argument)
-            except BaseException as bug:  # noqa: BLE001 - whatever it is, the loop goes on
+            except BaseException as bug:  # noqa: BLE001 - the loop goes on
                 _report(bug)
 
     def _run_due(self) -> None:
@@ -149,7 +154,7 @@ class ThreadLoop(Loop):
     def _call(self, function: Callable[[Any], object], argument: object) -> None:
         try:
             function(argument)
-        except BaseException as bug:  # noqa: BLE001 - whatever it is, the loop goes on
+        except BaseException as bug:  # noqa: BLE001 - the loop goes on
             _report(bug)
 
     def _time_to_sleep(self) -> float | None:
@@ -159,11 +164,11 @@ class ThreadLoop(Loop):
         self._asleep = False
         try:
             self._waker.send(b"\0")
-        except OSError:  # it is full of waking bytes already, or the loop has ended
+        except OSError:  # the pipe is full of wake-ups already, or the loop has ended
             return
 
-    def _swallow_waking_bytes(self, _: int) -> None:
-        self._woken.recv(_WAKING_BYTES)
+    def _drain_wake_ups(self, _: int) -> None:
+        self._woken.recv(_WAKE_UP_BYTES)
 
     def _end(self, _: None) -> None:
         self._running = False
@@ -177,7 +182,7 @@ class ThreadLoop(Loop):
 
 
 def _registered(selector: selectors.BaseSelector) -> list[selectors.SelectorKey]:
-    """List what a selector watches; a closed one watches nothing."""
+    """List the sockets of a selector; a closed one has none."""
     watched: Mapping[Any, selectors.SelectorKey] | None = selector.get_map()
     return list(watched.values()) if watched else []
 

@@ -1,28 +1,31 @@
-"""TLS as a transform of bytes: what the peer sent goes in, plain bytes and what is to be sent come out.
+"""TLS as a transform of bytes: the peer's bytes go in; plain bytes, and bytes to send, come out.
 
 No socket is involved. The library reads from one buffer in memory and writes to another, so the same stream serves a
-real socket, a simulated one, and either end of it. Encrypting takes what it is given and no more, so whoever writes can
-hand over slices as the socket takes them, and nothing piles up here.
+real socket, a simulated one, and either end of it. It encrypts what it is given and no more, so a writer can pass
+slices as the socket takes them, and nothing piles up here.
 
-TLS 1.2 and 1.3 are spoken, without renegotiation. Once agreed, a stream still has to listen before it can be sure:
-with TLS 1.3 a client is done first, and hears only afterwards that its certificate was refused.
+TLS 1.2 and 1.3 are spoken, without renegotiation. A handshake that is done here may still fail: with TLS 1.3 a client
+is done first, and is told only afterwards that its certificate was refused. The text of a failure says what is wrong,
+and what can be done about it by the options of the client.
 
-A failure says what is wrong and what can be done about it, in the words of the options of the client. How certificates
-are checked is in the context that a stream is given: `tls_contexts.py` makes these.
+Here are also the TLS contexts: the certificates that a client or a server trusts, and the one that it shows. Making a
+context reads files, which may block. A file that cannot be used is refused by the name of its option.
 """
 
 import contextlib
 import ssl
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
+from importlib import import_module
 from typing import Final, NamedTuple, cast
 
 from pulsar_actors.exceptions import InternalError, InvalidArgument
+from pulsar_actors.runtime.log import LOG
 from pulsar_actors.runtime.loop import Buffer
-from pulsar_actors.runtime.tls_faults import PeerDistrusted, TlsFailed
-from pulsar_actors.wire.excerpt import excerpt
+from pulsar_actors.runtime.tls_config import Certificate, PeerDistrusted, TlsFailed
+from pulsar_actors.wire.errors import excerpt
 
-_RECORD: Final = 16 * 1024  # the most that one record carries, and one read gives
-_OPENING: Final = 32  # bytes of a peer's first words, to judge and to show
+_RECORD: Final = 16 * 1024  # the most that one record has, and one read returns
+_OPENING: Final = 32  # first bytes of a peer, to judge and to show
 _RECORD_TYPES: Final = range(20, 24)
 _RECORD_MAJOR: Final = 3  # the second byte of a record, in every version
 
@@ -30,7 +33,7 @@ _RENEW = "have it renewed, or set the clock of this machine if that is wrong"
 _TRUST = "if it is to be trusted, name a file with its authority's certificate as tls_trust_certs_file_path"
 _OTHER_NAME = "connect by a name that it lists, or turn tls_validate_hostname off"
 
-_CERTIFICATE_FAULTS: Final = {  # OpenSSL's codes: what is wrong with the peer's certificate, and what to do
+_CERTIFICATE_ERRORS: Final = {  # OpenSSL's codes: what is wrong with the peer's certificate, and what to do
     2: ("was signed by an unknown authority", _TRUST),
     9: ("is not valid yet", "set the clock of this machine, or of the one that made the certificate"),
     10: ("has expired", _RENEW),
@@ -42,7 +45,7 @@ _CERTIFICATE_FAULTS: Final = {  # OpenSSL's codes: what is wrong with the peer's
     64: ("does not list the address {host}", _OTHER_NAME),
 }
 _SHOW_CERTIFICATE = "; tls_certificate_file_path and tls_private_key_file_path name the one to show"
-_ALERTS: Final = {  # what the peer says before it hangs up
+_ALERTS: Final = {  # what the peer sends before it closes the connection
     "PROTOCOL_VERSION": "the peer speaks neither TLS 1.2 nor 1.3",
     "HANDSHAKE_FAILURE": "the peer found no way of encrypting in common, or wants a certificate" + _SHOW_CERTIFICATE,
     "CERTIFICATE_REQUIRED": "the peer wants a certificate" + _SHOW_CERTIFICATE,
@@ -52,7 +55,7 @@ _ALERTS: Final = {  # what the peer says before it hangs up
     "CERTIFICATE_EXPIRED": "the peer says that the certificate it was shown has expired",
     "CERTIFICATE_REVOKED": "the peer says that the certificate it was shown was revoked",
 }
-_FAULTS: Final = {
+_TLS_ERRORS: Final = {
     "UNSUPPORTED_PROTOCOL": "the peer speaks neither TLS 1.2 nor 1.3",
     "NO_SHARED_CIPHER": "the peer knows no way of encrypting in common",
     "TLSV1_UNRECOGNIZED_NAME": "the peer does not go by the name that it was called by",
@@ -61,12 +64,12 @@ _FAULTS: Final = {
 
 
 class TlsOutput(NamedTuple):
-    """What came of some bytes of the peer's."""
+    """The result of some bytes of the peer."""
 
     plaintext: bytes
     to_send: bytes
-    agreed: bool  # just now
-    ended: bool  # the peer has said goodbye; nothing comes after it
+    agreed: bool  # the handshake was completed by these bytes
+    ended: bool  # the peer has closed the stream
 
 
 class TlsStream:
@@ -87,11 +90,11 @@ class TlsStream:
         self._tls = self._wrapped(context)
 
     def start(self) -> bytes:
-        """Begin, and give what is to be sent; a server has nothing to say yet."""
+        """Begin, and return the bytes to send: none for a server."""
         return self.feed(b"").to_send
 
     def feed(self, ciphertext: Buffer) -> TlsOutput:
-        """Take what the peer sent, in pieces of any size. After it raised, `alert` is what the peer may be told."""
+        """Take the peer's bytes, in pieces of any size. After an exception, `alert` has the bytes to send."""
         self._incoming.write(ciphertext)
         if len(self._opening) < _OPENING:
             self._opening += bytes(memoryview(ciphertext)[:_OPENING])
@@ -106,7 +109,7 @@ class TlsStream:
         return TlsOutput(plaintext, self._outgoing.read(), self.is_agreed and not agreed_before, self._ended)
 
     def encrypt(self, buffers: Sequence[Buffer]) -> list[bytes]:
-        """Encrypt all of it, once the stream is agreed."""
+        """Encrypt all buffers, after the handshake."""
         if not self.is_agreed:
             raise InternalError("something was to be encrypted before TLS was agreed")
         left = memoryview(b"".join(buffers))
@@ -119,24 +122,24 @@ class TlsStream:
         return [encrypted] if encrypted else []
 
     def peer_name(self) -> str | None:
-        """Give the common name in the peer's certificate, if it has shown one that was checked."""
+        """Return the common name in the peer's certificate, if it has shown one that was checked."""
         shown = self._tls.getpeercert() or {}
         fields = cast("Iterable[Iterable[tuple[str, str]]]", shown.get("subject", ()))
         names = [value for parts in fields for name, value in parts if name == "commonName"]
         return names[0] if names else None
 
     def close_notify(self) -> bytes:
-        """Say goodbye; nothing can be encrypted after it. The peer's own goodbye need not be awaited."""
-        with contextlib.suppress(ssl.SSLError):  # it wants to read the peer's, or there is nobody to say it to yet
+        """Close the stream, and return the bytes to send. The peer's own close need not be awaited."""
+        with contextlib.suppress(ssl.SSLError):  # the peer has not closed it, or the handshake is not done
             self._tls.unwrap()
         return self._outgoing.read()
 
     def alert(self) -> bytes:
-        """Give what tells the peer of a failure, if anything does."""
+        """Return the bytes that tell the peer of a failure."""
         return self._outgoing.read()
 
-    def cut_off(self, reason: str) -> str:
-        """Say what it means that the connection was lost for this reason."""
+    def loss_reason(self, reason: str) -> str:
+        """Describe the loss of the connection, with a hint if it came before the handshake was done."""
         if self.is_agreed or self._is_server:
             return reason
         return f"{reason}, before TLS was agreed: does this port speak TLS?"
@@ -160,7 +163,7 @@ class TlsStream:
         return True
 
     def _read(self) -> bytes:
-        """Read whatever is whole; what is not stays in the buffer."""
+        """Read all whole records; the rest stays in the buffer."""
         pieces: list[bytes] = []
         try:
             while piece := self._tls.read(_RECORD):
@@ -176,20 +179,109 @@ class TlsStream:
     def _reason(self, error: ssl.SSLError) -> str:
         if _is_plain(self._opening):
             return f"the peer does not speak TLS; it says {excerpt(self._opening[:_OPENING])}"
-        return fault_of(error, self._host, with_remedy=not self._is_server)
+        return describe_tls_error(error, self._host, with_remedy=not self._is_server)
 
 
-def fault_of(error: ssl.SSLError, host: str | None, *, with_remedy: bool = True) -> str:
-    """Say what is wrong with a peer, and what a client can do about it."""
+def describe_tls_error(error: ssl.SSLError, host: str | None, *, with_remedy: bool = True) -> str:
+    """Describe what is wrong with a peer, and what a client can do about it."""
     if isinstance(error, ssl.SSLCertVerificationError):
-        wrong, remedy = _CERTIFICATE_FAULTS.get(error.verify_code, (f"is refused: {error.verify_message}", ""))
+        wrong, remedy = _CERTIFICATE_ERRORS.get(error.verify_code, (f"is refused: {error.verify_message}", ""))
         wrong = f"the peer's certificate {wrong.format(host=excerpt(host))}"
         return f"{wrong}: {remedy}" if with_remedy and remedy else wrong
     fault = error.reason or ""
-    known = _FAULTS.get(fault) or _ALERTS.get(fault.partition("ALERT_")[2])
+    known = _TLS_ERRORS.get(fault) or _ALERTS.get(fault.partition("ALERT_")[2])
     return known or f"TLS broke: {fault.replace('_', ' ').lower() or error}"
 
 
 def _is_plain(opening: bytes) -> bool:
     """Tell whether these first bytes are no record of TLS."""
     return bool(opening) and (opening[0] not in _RECORD_TYPES or opening[1:2] not in {b"", bytes((_RECORD_MAJOR,))})
+
+
+def client_context(
+    trust_certs_file: str | None = None,
+    *,
+    allow_insecure: bool = False,
+    validate_hostname: bool = True,
+    show: Certificate | None = None,
+) -> ssl.SSLContext:
+    """Make the TLS context of a client.
+
+    Without a file of authorities to trust, those of certifi are trusted if it is installed, otherwise the system's.
+    """
+    context = _restricted(ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT))
+    context.check_hostname = validate_hostname and not allow_insecure
+    if allow_insecure:
+        LOG.warning(
+            "tls_allow_insecure_connection is on: whoever answers is taken for the broker, and can read and change all "
+            "that is sent, credentials included; name a file of certificates as tls_trust_certs_file_path instead"
+        )
+        context.verify_mode = ssl.CERT_NONE
+    elif trust_certs_file is not None:
+        _trust(context, "tls_trust_certs_file_path", trust_certs_file)
+    else:
+        _trust_default_authorities(context)
+    if show is not None:
+        _show(context, show)
+    return context
+
+
+def server_context(
+    certificate_file: str, private_key_file: str, *, trust_certs_file: str | None = None
+) -> ssl.SSLContext:
+    """Make the TLS context of a server; with a file of authorities to trust, clients have to show a certificate."""
+    context = _restricted(ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER))
+    _show(context, Certificate(certificate_file, private_key_file, "certificate_file", "private_key_file"))
+    if trust_certs_file is not None:
+        _trust(context, "trust_certs_file", trust_certs_file)
+        context.verify_mode = ssl.CERT_REQUIRED
+    return context
+
+
+def _restricted(context: ssl.SSLContext) -> ssl.SSLContext:
+    context.minimum_version = ssl.TLSVersion.TLSv1_2
+    context.options |= ssl.OP_NO_RENEGOTIATION
+    return context
+
+
+def _trust(context: ssl.SSLContext, option: str, file: str) -> None:
+    try:
+        context.load_verify_locations(cafile=file)
+    except OSError as fault:
+        raise _bad_file(option, file, "certificates in PEM", fault) from fault
+
+
+def _trust_default_authorities(context: ssl.SSLContext) -> None:
+    try:
+        where: Callable[[], str] = import_module("certifi").where
+    except ImportError:
+        context.load_default_certs()
+    else:
+        context.load_verify_locations(cafile=where())
+
+
+def _show(context: ssl.SSLContext, shown: Certificate) -> None:
+    """Load a certificate and its key. The first is read on its own before, to name the file that is at fault."""
+    key_file = shown.key_file or shown.file
+
+    def refuse_to_ask() -> str:
+        """Raise in place of OpenSSL, which would ask for a password at the terminal."""
+        raise InvalidArgument(f"{shown.key_option} takes a key that is not encrypted, got {excerpt(key_file)}")
+
+    try:
+        ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT).load_verify_locations(cafile=shown.file)
+    except OSError as fault:
+        raise _bad_file(shown.option, shown.file, "a certificate in PEM", fault) from fault
+    try:
+        context.load_cert_chain(shown.file, shown.key_file, password=refuse_to_ask)
+    except OSError as fault:
+        raise _bad_file(shown.key_option, key_file, "the certificate's key in PEM", fault) from fault
+
+
+def _bad_file(option: str, file: str, takes: str, fault: OSError) -> InvalidArgument:
+    why = (fault.reason if isinstance(fault, ssl.SSLError) else fault.strerror) or str(fault)
+    if why == "KEY_VALUES_MISMATCH":
+        why = "it is the key of another certificate"
+    elif "PEM lib" in why:
+        why = "no key could be read from it"
+    return InvalidArgument(f"{option} takes the path of a file with {takes}, got {excerpt(file)}: {why}")

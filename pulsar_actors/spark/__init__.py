@@ -1,8 +1,8 @@
-"""Pulsar for Spark: `format("pulsar")` for tables and streams, and a sink for `foreachPartition`.
+"""PySpark's data source `format("pulsar")`, and a sink for `foreachPartition`.
 
-What is here runs in three places: on the driver, where queries are planned; in a process beside it, where a stream
-keeps its offsets; and in the workers, which read and write. Readers, writers and sinks are configuration, and travel
-between these; clients stay where they were made.
+The code runs in three kinds of processes: on the driver, which plans queries; in a process beside it, which keeps the
+offsets of a stream; and in the workers, which read and write. Readers, writers and sinks are configuration and are
+pickled from one to the other. Clients stay where they were created.
 """
 
 from importlib.util import find_spec

@@ -1,4 +1,4 @@
-"""Arrow, as far as it is used here. Its types leave open what is in an array, and so do these."""
+"""Functions of PyArrow with types: PyArrow's own types leave the content of an array open."""
 
 from array import array
 from collections.abc import Sequence
@@ -8,96 +8,109 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 __all__ = [
-    "Array", "as_text", "bytes_of", "column", "counted", "first_said", "is_text", "joined", "made", "one_after_another",
-    "record_batch", "repeated", "values_of", "whole_numbers",
-]  # fmt: skip
+    "Array",
+    "array_of",
+    "as_text",
+    "binary_join",
+    "bytes_of",
+    "coalesce",
+    "column_of",
+    "concat_arrays",
+    "integer_array",
+    "is_text",
+    "multiply_add",
+    "record_batch",
+    "take_rows",
+    "values_of",
+]
+
 
 Array: TypeAlias = "pa.Array[Any]"
 
-_ARROW: Any = pa
-_COMPUTE: Any = pc
+_PYARROW: Any = pa
+_PYARROW_COMPUTE: Any = pc
 
 
-def made(values: Sequence[Any], kind: Any) -> Array:  # noqa: ANN401 - a type of Arrow's
-    """Make an array."""
-    array: Array = _ARROW.array(values, kind)
+def array_of(values: Sequence[Any], kind: Any) -> Array:  # noqa: ANN401 - a DataType of any parameter
+    """Make an array of values."""
+    array: Array = _PYARROW.array(values, kind)
     return array
 
 
-def whole_numbers(values: "array[int]") -> Array:
-    """Make an array of numbers that are there already, without a copy."""
+def integer_array(values: "array[int]") -> Array:
+    """Make an array that shares the memory of the numbers."""
     kind = {4: pa.int32(), 8: pa.int64()}[values.itemsize]
-    array: Array = _ARROW.Array.from_buffers(kind, len(values), [None, pa.py_buffer(values)])
+    array: Array = _PYARROW.Array.from_buffers(kind, len(values), [None, pa.py_buffer(values)])
     return array
 
 
-def repeated(values: Array, indexes: Array) -> Array:
-    """Give the value that each index means."""
-    array: Array = _COMPUTE.take(values, indexes)
+def take_rows(values: Array, indexes: Array) -> Array:
+    """Return the value at each index."""
+    array: Array = _PYARROW_COMPUTE.take(values, indexes)
     return array
 
 
-def one_after_another(arrays: list[Array]) -> Array:
-    """Make one array of several."""
-    array: Array = _ARROW.concat_arrays(arrays)
+def concat_arrays(arrays: list[Array]) -> Array:
+    """Concatenate arrays."""
+    array: Array = _PYARROW.concat_arrays(arrays)
     return array
 
 
-def joined(heads: Array, ends: Array) -> Array:
-    """Put two columns of bytes together, row by row."""
-    array: Array = _COMPUTE.binary_join_element_wise(heads, ends, pa.scalar(b"", pa.binary()))
+def binary_join(heads: Array, ends: Array) -> Array:
+    """Concatenate two columns of bytes, row by row."""
+    array: Array = _PYARROW_COMPUTE.binary_join_element_wise(heads, ends, pa.scalar(b"", pa.binary()))
     return array
 
 
-def counted(first: Array, step: Array, steps: Array) -> Array:
-    """Count up from a first number, row by row."""
-    array: Array = _COMPUTE.add(first, _COMPUTE.multiply(step, steps))
+def multiply_add(first: Array, step: Array, steps: Array) -> Array:
+    """Compute `first + step * steps`, row by row."""
+    array: Array = _PYARROW_COMPUTE.add(first, _PYARROW_COMPUTE.multiply(step, steps))
     return array
 
 
-def first_said(said: Array, otherwise: Array) -> Array:
-    """Give what is said in each row, or what is true where nothing is."""
-    array: Array = _COMPUTE.coalesce(said, otherwise)
+def coalesce(values: Array, otherwise: Array) -> Array:
+    """Replace the nulls of a column by the values of another."""
+    array: Array = _PYARROW_COMPUTE.coalesce(values, otherwise)
     return array
 
 
 def record_batch(arrays: list[Array], schema: pa.Schema) -> pa.RecordBatch:
-    """Put columns together."""
-    batch: pa.RecordBatch = _ARROW.RecordBatch.from_arrays(arrays, schema=schema)
+    """Make a record batch of columns."""
+    batch: pa.RecordBatch = _PYARROW.RecordBatch.from_arrays(arrays, schema=schema)
     return batch
 
 
-def column(batch: pa.RecordBatch, name: str) -> Array:
-    """Give one of the columns."""
-    whole: Any = batch
-    array: Array = whole.column(name)
+def column_of(batch: pa.RecordBatch, name: str) -> Array:
+    """Return a column by its name."""
+    untyped: Any = batch
+    array: Array = untyped.column(name)
     return array
 
 
-def is_text(kind: Any) -> bool:  # noqa: ANN401 - a type of Arrow's
-    """Tell whether it is a type of text."""
+def is_text(kind: Any) -> bool:  # noqa: ANN401 - a DataType of any parameter
+    """Tell whether a type is one of text."""
     return pa.types.is_string(kind) or pa.types.is_large_string(kind)
 
 
 def as_text(array: Array) -> Array:
-    """Make text of bytes; an ArrowInvalid says that some are none."""
-    text: Array = _ARROW.Array.cast(array, pa.string())
+    """Convert bytes to text; raise ArrowInvalid for bytes that are no UTF-8."""
+    text: Array = _PYARROW.Array.cast(array, pa.string())
     return text
 
 
 def bytes_of(array: Array) -> list[bytes | None]:
-    """Give what is in a column of bytes or text."""
-    known: Any = array if pa.types.is_binary(array.type) else _ARROW.Array.cast(array, pa.binary())
-    values: list[bytes | None] = known.to_pylist()
+    """Return the bytes of a column of bytes or text."""
+    untyped: Any = array if pa.types.is_binary(array.type) else _PYARROW.Array.cast(array, pa.binary())
+    values: list[bytes | None] = untyped.to_pylist()
     return values
 
 
 def values_of(array: Array) -> list[Any]:
-    """Give what is in any column: times in milliseconds."""
-    known: Any = array
-    if pa.types.is_timestamp(known.type):
-        return [None if one is None else one // 1000 for one in known.cast(pa.int64()).to_pylist()]
-    values: list[Any] = known.to_pylist()
-    if pa.types.is_map(known.type):
+    """Return the values of a column; times in milliseconds, maps as dictionaries."""
+    untyped: Any = array
+    if pa.types.is_timestamp(untyped.type):
+        return [None if one is None else one // 1000 for one in untyped.cast(pa.int64()).to_pylist()]
+    values: list[Any] = untyped.to_pylist()
+    if pa.types.is_map(untyped.type):
         return [None if pairs is None else dict(pairs) for pairs in values]
     return values

@@ -1,8 +1,7 @@
-"""How to reach a cluster: what clients are made of, on the driver and in every worker.
+"""A Pulsar cluster as one user reaches it: what clients are created with, on the driver and in every worker.
 
-It travels to workers, so it is made of what pickles. Two that say the same are equal by their `identity`, which is
-worked out where they are made: a worker has one client for each. Its text gives nothing away, for Spark shows what it
-comes across.
+A cluster is pickled for the workers. Clusters with equal options have equal identities, so a worker has one client for
+each. Its repr shows nothing, because Spark shows reprs in plans and logs.
 """
 
 import hashlib
@@ -15,32 +14,32 @@ from pulsar_actors.client.authentication import Authentication
 from pulsar_actors.client.client import Client
 from pulsar_actors.client.client_options import ClientOptions
 from pulsar_actors.exceptions import InvalidArgument, InvalidConfiguration
-from pulsar_actors.spark.named_values import CLIENT
+from pulsar_actors.spark.prefixed_options import CLIENT_OPTIONS
 from pulsar_actors.wire.service_url import ServiceUrl
 
 __all__ = ["Cluster", "identity_of"]
 
 
 class Cluster:
-    """One cluster, as one user: keyword arguments of `Client`, and the web server's address, if that is told."""
+    """One cluster, for one user: keyword arguments of `Client`, and the address of the web server, if it is given."""
 
     __slots__ = ("_arguments", "admin_url", "identity")
 
     def __init__(self, arguments: Mapping[str, Any], admin_url: str | None = None) -> None:
         self._arguments = dict(arguments)
         self.admin_url = admin_url
-        self.options()  # which are checked
+        self.options()  # for its checks
         self.identity = identity_of(sorted(self._arguments.items()), admin_url)
         if admin_url is not None and not ServiceUrl.parse(admin_url).is_http:
             raise InvalidConfiguration("admin.url is the address of the brokers' web server, such as http://host:8080")
 
     @classmethod
-    def of(cls, texts: Mapping[str, str]) -> "Cluster":
-        """Make one of options of Spark's."""
+    def parse(cls, texts: Mapping[str, str]) -> "Cluster":
+        """Parse Spark's options."""
         url = texts.get("service.url")
         if url is None:
             raise InvalidConfiguration("service.url is missing: give the broker's address, such as pulsar://host:6650")
-        arguments = CLIENT.read(texts)
+        arguments = CLIENT_OPTIONS.parse(texts)
         plugin, parameters = arguments.pop("auth_plugin", None), arguments.pop("auth_params", None)
         if plugin is not None:
             try:
@@ -53,11 +52,11 @@ class Cluster:
         return cls({"service_url": url, **arguments}, texts.get("admin.url"))
 
     def options(self) -> ClientOptions:
-        """Give the options of a client of it."""
+        """Return the options of a client."""
         return ClientOptions(**self._arguments)
 
     def client(self) -> Client:
-        """Make a client of it."""
+        """Create a client."""
         return Client(**self._arguments)
 
     def __repr__(self) -> str:
@@ -68,5 +67,5 @@ _CLOUDPICKLE: Any = cloudpickle
 
 
 def identity_of(*parts: object) -> str:
-    """Give what is the same for what is the same: a digest, which tells nothing of what it is made of."""
+    """Return a digest, equal for equal values, that reveals nothing of them."""
     return hashlib.sha256(_CLOUDPICKLE.dumps(parts)).hexdigest()

@@ -1,14 +1,19 @@
-"""What a message is as a row: the columns, and record batches of them.
+"""Messages as rows: the columns of `format("pulsar")`, and record batches of them.
 
-The columns are those of the Scala connector, and some more. A query that names a schema of its own gets the columns
-that it names and no others, and may have the value and the keys as text.
+The columns are those of the Scala connector, and some more. A query with a schema of its own gets the columns of that
+schema, and may have the value and the keys as text.
 
-What messages share is made once, and Arrow repeats it (`message_table.py`).
+Building columns message by message would be slow. The messages of one entry share its topic, producer and publish time;
+messages without a key or properties share one metadata object; and the ids of an entry's messages begin alike, and end
+like those of all entries of that size. `MessageTable` makes each shared value once, and Arrow repeats it.
 """
 
+from array import array
 from base64 import b64decode
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, Final
+from functools import cached_property, lru_cache
+from itertools import chain, repeat
+from typing import Any, Final, TypeAlias
 
 import pyarrow as pa
 from pyspark.sql.types import (
@@ -24,79 +29,28 @@ from pyspark.sql.types import (
 )
 
 from pulsar_actors.exceptions import InvalidConfiguration, WrongContent
-from pulsar_actors.runtime.opened import Contents, Opened
-from pulsar_actors.spark.arrow import Array, as_text, is_text, record_batch, values_of
-from pulsar_actors.spark.drafts import LATEST_MS
-from pulsar_actors.spark.message_table import MessageTable, Own
-from pulsar_actors.spark.position import Position
-from pulsar_actors.wire.strings import readable
+from pulsar_actors.runtime.opened_entry import EntryContents, OpenedEntry
+from pulsar_actors.spark.arrow import (
+    Array,
+    array_of,
+    as_text,
+    binary_join,
+    coalesce,
+    concat_arrays,
+    integer_array,
+    is_text,
+    multiply_add,
+    record_batch,
+    take_rows,
+    values_of,
+)
+from pulsar_actors.spark.row_messages import LATEST_MS
+from pulsar_actors.wire.batch import metadata_of
+from pulsar_actors.wire.protobuf import readable, signed
+from pulsar_actors.wire.PulsarApi_pb2 import MessageIdData, MessageMetadata, SingleMessageMetadata
+from pulsar_actors.wire.topic_position import TopicPosition
 
-__all__ = ["SCHEMA", "Columns"]
-
-
-def _key(own: Own) -> bytes | None:
-    """Give the key's bytes, be it text or not."""
-    if not own.HasField("partition_key"):
-        return None
-    key = readable(own).partition_key
-    return b64decode(key) if own.partition_key_b64_encoded else key.encode()
-
-
-def _ordering_key(own: Own) -> bytes | None:
-    return own.ordering_key if own.HasField("ordering_key") else None
-
-
-def _event_time(own: Own) -> int | None:
-    return _time(own.event_time) if own.event_time else None
-
-
-def _time(ms: int) -> int | None:
-    """Give a time as Spark has it, in microseconds; one that is too late for that, as null."""
-    return ms * 1000 if ms <= LATEST_MS else None
-
-
-def _properties(own: Own) -> list[tuple[str, str]]:
-    return list({pair.key: pair.value for pair in readable(own).properties}.items())
-
-
-_BINARY, _TEXT, _LONG, _TIME = BinaryType(), StringType(), LongType(), TimestampType()
-
-_OF_ENTRY: Final[Mapping[str, tuple[DataType, Callable[[Opened], Any]]]] = {
-    "__topic": (_TEXT, lambda entry: entry.topic),
-    "__publishTime": (_TIME, lambda entry: _time(entry.metadata.publish_time)),
-    "__producerName": (_TEXT, lambda entry: readable(entry.metadata).producer_name),
-    "__redeliveryCount": (IntegerType(), lambda entry: entry.redelivery_count),
-}
-"""What all messages of an entry share."""
-
-_OF_METADATA: Final[Mapping[str, tuple[DataType, Callable[[Own], Any]]]] = {
-    "__key": (_BINARY, _key),
-    "__eventTime": (_TIME, _event_time),
-    "__messageProperties": (MapType(_TEXT, _TEXT), _properties),
-    "__orderingKey": (_BINARY, _ordering_key),
-}
-"""What all messages share that have the same metadata."""
-
-_OF_TABLE: Final[Mapping[str, tuple[DataType, Callable[[MessageTable], Array]]]] = {
-    "value": (_BINARY, MessageTable.values),
-    "__messageId": (_BINARY, MessageTable.message_ids),
-    "__sequenceId": (_LONG, MessageTable.sequence_ids),
-}
-"""What each message has for itself."""
-
-_ORDER: Final = (
-    "value", "__key", "__topic", "__messageId", "__publishTime", "__eventTime", "__messageProperties",
-    "__orderingKey", "__sequenceId", "__producerName", "__redeliveryCount",
-)  # fmt: skip
-_TYPES: Final[Mapping[str, DataType]] = {
-    **{name: kind for name, (kind, _) in _OF_TABLE.items()},
-    **{name: kind for name, (kind, _) in _OF_ENTRY.items()},
-    **{name: kind for name, (kind, _) in _OF_METADATA.items()},
-}
-_MAY_BE_TEXT: Final = {"value", "__key", "__orderingKey"}
-
-SCHEMA: Final = StructType([StructField(name, _TYPES[name]) for name in _ORDER])
-"""The columns of a query that names none."""
+__all__ = ["SCHEMA", "Columns", "MessageTable", "OwnMetadata"]
 
 
 class Columns:
@@ -111,17 +65,17 @@ class Columns:
         self._fields = schema.fields
         self._schema = pa.schema([_arrow_field(field) for field in schema.fields])
 
-    def batch(self, entries: Sequence[Contents]) -> pa.RecordBatch:
-        """Make the rows of some messages, of which there is at least one."""
+    def batch(self, entries: Sequence[EntryContents]) -> pa.RecordBatch:
+        """Make the rows of some entries, at least one."""
         table, schema = MessageTable(entries), self._schema
         columns = [_column(table, *one) for one in zip(schema.names, schema.types, strict=True)]
         for column, field in zip(columns, self._fields, strict=True):
             if column.null_count and not field.nullable:
-                raise WrongContent(_what_is_null(table, field.name, column))
+                raise WrongContent(_null_error(table, field.name, column))
         return record_batch(columns, schema)
 
 
-_ARROW: Final[Mapping[str, pa.DataType]] = {
+_ARROW_TYPES: Final[Mapping[str, pa.DataType]] = {
     "binary": pa.binary(),
     "string": pa.string(),
     "timestamp": pa.timestamp("us", "UTC"),
@@ -129,11 +83,11 @@ _ARROW: Final[Mapping[str, pa.DataType]] = {
     "int": pa.int32(),
     "map<string,string>": pa.map_(pa.string(), pa.string()),
 }
-"""The types of Arrow's that Spark wants for its own, to the letter."""
+"""The exact types of Arrow that Spark expects for its own types."""
 
 
 def _arrow_field(field: StructField) -> "pa.Field[Any]":
-    kind: Any = _ARROW[field.dataType.simpleString()]
+    kind: Any = _ARROW_TYPES[field.dataType.simpleString()]
     if isinstance(field.dataType, MapType):
         value: Any = pa.field("value", pa.string(), field.dataType.valueContainsNull)
         kind = pa.map_(pa.string(), value)
@@ -145,32 +99,32 @@ def _check(field: StructField) -> None:
     if kind is None:
         raise InvalidConfiguration(f"a message has no column {field.name}: it has {', '.join(_ORDER)}")
     takes = [kind, _TEXT] if field.name in _MAY_BE_TEXT else [kind]
-    names = [one.simpleString() for one in takes]  # the same where nulls may be and where not
+    names = [one.simpleString() for one in takes]  # the same whether nulls are allowed or not
     if field.dataType.simpleString() not in names:
         raise InvalidConfiguration(f"{field.name} is of type {' or '.join(names)}, not {field.dataType.simpleString()}")
 
 
-def _column(table: MessageTable, name: str, kind: pa.DataType) -> Array:
+def _column(table: "MessageTable", name: str, kind: pa.DataType) -> Array:
     if name not in _MAY_BE_TEXT:
-        return _of_all(table, name, kind)
-    column = _of_all(table, name, pa.binary())
+        return _raw_column(table, name, kind)
+    column = _raw_column(table, name, pa.binary())
     if not is_text(kind):
         return column
     try:
         return as_text(column)
     except pa.ArrowInvalid:
-        raise WrongContent(_what_is_no_text(table, name, column)) from None
+        raise WrongContent(_not_text_error(table, name, column)) from None
 
 
-def _of_all(table: MessageTable, name: str, kind: pa.DataType) -> Array:
+def _raw_column(table: "MessageTable", name: str, kind: pa.DataType) -> Array:
     if name in _OF_TABLE:
         return _OF_TABLE[name][1](table)
     if name in _OF_ENTRY:
         return table.of_entries(_OF_ENTRY[name][1], kind)
-    return table.of_messages(_OF_METADATA[name][1], kind)
+    return table.of_messages(_OF_MESSAGE[name][1], kind)
 
 
-def _what_is_no_text(table: MessageTable, name: str, column: Array) -> str:
+def _not_text_error(table: "MessageTable", name: str, column: Array) -> str:
     for row, data in enumerate(values_of(column)):
         try:
             str(data or b"", "utf-8")
@@ -179,11 +133,194 @@ def _what_is_no_text(table: MessageTable, name: str, column: Array) -> str:
     raise AssertionError(name)
 
 
-def _what_is_null(table: MessageTable, name: str, column: Array) -> str:
+def _null_error(table: "MessageTable", name: str, column: Array) -> str:
     where = _where(table, values_of(column).index(None))
     return f"the {name} of a message {where} is null, and the schema says that it is not: leave out NOT NULL"
 
 
-def _where(table: MessageTable, row: int) -> str:
+def _where(table: "MessageTable", row: int) -> str:
     entry = table.entry_at(row)
-    return f"at {Position.of(entry.message_id).text(-1)} of {entry.topic}"
+    return f"at {TopicPosition.of(entry.message_id).text(-1)} of {entry.topic}"
+
+
+OwnMetadata: TypeAlias = SingleMessageMetadata | MessageMetadata
+"""The metadata of a single message: that of the entry, if the entry is no batch."""
+
+ARROW_PAYS_OFF: Final = 8
+"""Messages of an entry, on average, above which calls of Arrow for each entry are faster than Python."""
+
+
+class MessageTable:
+    """The messages of some entries, at least one, as columns."""
+
+    def __init__(self, entries: Sequence[EntryContents]) -> None:
+        self._contents = entries
+        self._payloads = [one if isinstance(one, bytes) else bytes(one) for each in entries for one in each.payloads]
+        self._stored = list(chain.from_iterable(contents.stored for contents in entries))
+        self._count = len(self._payloads)
+        self._own_metadata_list, self._own_numbers = self._own_metadata()
+
+    def _own_metadata(self) -> tuple[list[OwnMetadata], Sequence[int]]:
+        """Return the distinct metadata of messages, and for each message the index of its own."""
+        stored = self._stored
+        first = stored[0]
+        if first is not None and stored[-1] is first and len(set(map(id, stored))) == 1:
+            return [metadata_of(first)], [0] * self._count
+        metadata = [each.entry.metadata if one is None else one for each in self._contents for one in each.stored]
+        numbers: dict[int, int] = {}
+        of_each = [numbers.setdefault(id(one), len(numbers)) for one in metadata]
+        distinct = {id(one): one for one in metadata}.values()
+        return [one if isinstance(one, MessageMetadata) else metadata_of(one) for one in distinct], of_each
+
+    def entry_at(self, row: int) -> OpenedEntry:
+        """Return the entry of a message."""
+        return self._contents[self._entry_numbers[row]].entry
+
+    def of_entries(self, of: Callable[[OpenedEntry], Any], kind: pa.DataType) -> Array:
+        """Make a column of a value that the messages of an entry share."""
+        column = array_of([of(contents.entry) for contents in self._contents], kind)
+        return column if len(column) == self._count else take_rows(column, self._entry_of_each)
+
+    def of_messages(self, of: Callable[[OwnMetadata], Any], kind: pa.DataType) -> Array:
+        """Make a column of a value of the messages' metadata."""
+        column = array_of(list(map(of, self._own_metadata_list)), kind)
+        return column if len(column) == self._count else take_rows(column, self._own_of_each)
+
+    @cached_property
+    def _entry_numbers(self) -> "array[int]":
+        sizes = (len(contents.payloads) for contents in self._contents)
+        return array("i", chain.from_iterable(repeat(*one) for one in enumerate(sizes)))
+
+    @cached_property
+    def _entry_of_each(self) -> Array:
+        return integer_array(self._entry_numbers)
+
+    @cached_property
+    def _own_of_each(self) -> Array:
+        return integer_array(array("i", self._own_numbers))
+
+    def values(self) -> Array:
+        """Make the column of payloads; a tombstone has null."""
+        payloads: Sequence[bytes | None] = self._payloads
+        if any(own.null_value for own in self._own_metadata_list):
+            owns = map(self._own_metadata_list.__getitem__, self._own_numbers)
+            payloads = [None if own.null_value else one for own, one in zip(owns, payloads, strict=True)]
+        return array_of(payloads, pa.binary())
+
+    def message_ids(self) -> Array:
+        """Make the column of message ids, as `MessageId.serialize` writes them."""
+        heads = self.of_entries(lambda entry: entry.message_id.serialize(), pa.binary())
+        return binary_join(heads, self._id_ends())
+
+    def _id_ends(self) -> Array:
+        if self._count >= ARROW_PAYS_OFF * len(self._contents):
+            entries = ((one.entry.size, array("i", one.indexes)) for one in self._contents)
+            return concat_arrays(
+                [take_rows(_id_ends_of_batch(size), integer_array(indexes)) for size, indexes in entries]
+            )
+        return array_of(
+            [_id_end(index, one.entry.size) for one in self._contents for index in one.indexes], pa.binary()
+        )
+
+    def sequence_ids(self) -> Array:
+        """Make the column of sequence ids: the message's own, or else derived from those of its entry."""
+        first = self.of_entries(lambda entry: signed(entry.metadata.sequence_id), pa.int64())
+        step = self.of_entries(_sequence_step, pa.int64())
+        indexes = array("q", chain.from_iterable(contents.indexes for contents in self._contents))
+        own = self.of_messages(_own_sequence_id, pa.int64())
+        return coalesce(own, multiply_add(first, step, integer_array(indexes)))
+
+
+def _sequence_step(entry: OpenedEntry) -> int:
+    """Return the difference between the sequence ids of consecutive messages of an entry: 1 or 0.
+
+    A batch has its lowest and its highest sequence id. If it has as many messages as there are ids between, the ids are
+    consecutive; otherwise only the lowest is known.
+    """
+    metadata = entry.metadata
+    return int(metadata.highest_sequence_id - metadata.sequence_id + 1 == entry.size)
+
+
+def _own_sequence_id(own: OwnMetadata) -> int | None:
+    return signed(own.sequence_id) if own.HasField("sequence_id") else None
+
+
+@lru_cache(maxsize=100_000)
+def _id_end(index: int, size: int) -> bytes:
+    """Encode the part of a message id that follows that of its entry: nothing, if the entry is no batch."""
+    if not size:
+        return b""
+    return MessageIdData(ledgerId=0, entryId=0, batch_index=index, batch_size=size).SerializeToString()[_ENTRY_ZERO:]
+
+
+@lru_cache(maxsize=256)
+def _id_ends_of_batch(size: int) -> Array:
+    return array_of([_id_end(index, size) for index in range(max(1, size))], pa.binary())
+
+
+_ENTRY_ZERO: Final = len(MessageIdData(ledgerId=0, entryId=0).SerializeToString())
+
+
+def _key(own: OwnMetadata) -> bytes | None:
+    """Return the bytes of the key."""
+    if not own.HasField("partition_key"):
+        return None
+    key = readable(own).partition_key
+    return b64decode(key) if own.partition_key_b64_encoded else key.encode()
+
+
+def _ordering_key(own: OwnMetadata) -> bytes | None:
+    return own.ordering_key if own.HasField("ordering_key") else None
+
+
+def _event_time(own: OwnMetadata) -> int | None:
+    return _time(own.event_time) if own.event_time else None
+
+
+def _time(ms: int) -> int | None:
+    """Return a time in microseconds, as Spark has it; None for a time too late for Spark."""
+    return ms * 1000 if ms <= LATEST_MS else None
+
+
+def _properties(own: OwnMetadata) -> list[tuple[str, str]]:
+    return list({pair.key: pair.value for pair in readable(own).properties}.items())
+
+
+_BINARY, _TEXT, _LONG, _TIME = BinaryType(), StringType(), LongType(), TimestampType()
+
+_OF_ENTRY: Final[Mapping[str, tuple[DataType, Callable[[OpenedEntry], Any]]]] = {
+    "__topic": (_TEXT, lambda entry: entry.topic),
+    "__publishTime": (_TIME, lambda entry: _time(entry.metadata.publish_time)),
+    "__producerName": (_TEXT, lambda entry: readable(entry.metadata).producer_name),
+    "__redeliveryCount": (IntegerType(), lambda entry: entry.redelivery_count),
+}
+"""Columns whose value the messages of an entry share."""
+
+_OF_MESSAGE: Final[Mapping[str, tuple[DataType, Callable[[OwnMetadata], Any]]]] = {
+    "__key": (_BINARY, _key),
+    "__eventTime": (_TIME, _event_time),
+    "__messageProperties": (MapType(_TEXT, _TEXT), _properties),
+    "__orderingKey": (_BINARY, _ordering_key),
+}
+"""Columns whose value the messages with the same metadata share."""
+
+_OF_TABLE: Final[Mapping[str, tuple[DataType, Callable[[MessageTable], Array]]]] = {
+    "value": (_BINARY, MessageTable.values),
+    "__messageId": (_BINARY, MessageTable.message_ids),
+    "__sequenceId": (_LONG, MessageTable.sequence_ids),
+}
+"""Columns with a value for each message."""
+
+_ORDER: Final = (
+    "value", "__key", "__topic", "__messageId", "__publishTime", "__eventTime", "__messageProperties",
+    "__orderingKey", "__sequenceId", "__producerName", "__redeliveryCount",
+)  # fmt: skip
+_TYPES: Final[Mapping[str, DataType]] = {
+    **{name: kind for name, (kind, _) in _OF_TABLE.items()},
+    **{name: kind for name, (kind, _) in _OF_ENTRY.items()},
+    **{name: kind for name, (kind, _) in _OF_MESSAGE.items()},
+}
+_MAY_BE_TEXT: Final = {"value", "__key", "__orderingKey"}
+
+SCHEMA: Final = StructType([StructField(name, _TYPES[name]) for name in _ORDER])
+"""The columns of a query without a schema."""

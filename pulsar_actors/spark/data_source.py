@@ -1,6 +1,6 @@
-"""`format("pulsar")`: what Spark asks for a reader or a writer.
+"""`format("pulsar")`: the data source that gives Spark its readers and writers.
 
-Spark finds it without being told, for `pyspark_pulsar` has the name that it looks for.
+Spark finds it by itself, through the module `pyspark_pulsar`.
 """
 
 from typing import Any
@@ -9,45 +9,44 @@ from pyspark.sql.datasource import DataSource
 from pyspark.sql.types import StructType
 
 from pulsar_actors.exceptions import InvalidConfiguration
-from pulsar_actors.spark.batch_reader import BatchReader
 from pulsar_actors.spark.columns import SCHEMA
 from pulsar_actors.spark.options import ReadOptions, SinkOptions, check_names
-from pulsar_actors.spark.stream_reader import StreamReader
+from pulsar_actors.spark.readers import BatchReader, StreamReader
 from pulsar_actors.spark.writers import BatchWriter, StreamWriter
 
 __all__ = ["PulsarDataSource"]
 
 
 class PulsarDataSource(DataSource):
-    """Topics as tables and streams."""
+    """Pulsar topics as tables and streams."""
 
     @classmethod
     def name(cls) -> str:
-        """Return what `format()` takes."""
+        """Return the name for `format()`."""
         return "pulsar"
 
     def schema(self) -> StructType:
-        """Return the columns of a query that names none. It is what `load()` asks: so a slip of the pen shows there."""
-        check_names(self._texts())
+        """Return the columns of a query without a schema. As `load()` asks for them, a misspelt option fails there."""
+        check_names(self._option_texts())
         return SCHEMA
 
     def reader(self, schema: StructType) -> BatchReader:
-        """Make what `spark.read` reads with."""
-        return BatchReader(ReadOptions.of(self._texts(), streams=False), schema)
+        """Return the reader of `spark.read`."""
+        return BatchReader(ReadOptions.parse(self._option_texts(), is_stream=False), schema)
 
     def writer(self, schema: StructType, overwrite: bool) -> BatchWriter:
-        """Make what `df.write` writes with."""
+        """Return the writer of `df.write`."""
         if overwrite:
             raise InvalidConfiguration('nothing that is in a topic can be overwritten: say mode("append")')
-        return BatchWriter(SinkOptions.of(self._texts()), schema)
+        return BatchWriter(SinkOptions.parse(self._option_texts()), schema)
 
     def streamReader(self, schema: StructType) -> StreamReader:
-        """Make what `spark.readStream` reads with."""
-        return StreamReader(self._texts(), schema)
+        """Return the reader of `spark.readStream`."""
+        return StreamReader(self._option_texts(), schema)
 
     def streamWriter(self, schema: StructType, overwrite: bool) -> StreamWriter:
-        """Make what `df.writeStream` writes with. Each batch is added, as a whole where that is the mode of output."""
-        return StreamWriter(SinkOptions.of(self._texts()), schema)
+        """Return the writer of `df.writeStream`. It appends each batch, whatever the output mode."""
+        return StreamWriter(SinkOptions.parse(self._option_texts()), schema)
 
-    def _texts(self) -> dict[str, Any]:
+    def _option_texts(self) -> dict[str, Any]:
         return dict(self.options)

@@ -1,47 +1,55 @@
-"""Writing that a retry does not repeat: by the broker's deduplication.
+"""Idempotent writing: with the broker's deduplication, a repeated task stores nothing twice.
 
-A broker that removes duplicates drops what has a sequence id that is no higher than the highest it has stored for a
-producer's name. So a task that is tried again has to come under the same name, and give each row the id that it had.
-The name is that of the query, or of the job, and of the partition of its rows. The ids are the batch's number and the
-row's place in it; or they stand in a column of the user's, which rises.
+A broker that removes duplicates drops a message whose sequence id is not higher than the highest it has stored for the
+producer's name. So a repeated task must have the same producer name, and give each row the same sequence id. The name
+is that of the query or the job, with the number of the data partition. The ids are the number of the batch and the
+index of the row in it; or they are in a column of the user's, whose numbers rise.
 
-That a retry has the same rows in the same order is something that nobody can check: it holds for files and for topics
-that are read in order, and not behind a shuffle. So users have to say it. If they say it and it is not so, then a row
-that comes where another was is dropped as a repeat, and is lost.
+A repeated task must have the same rows in the same order. Nobody can check that: it holds for files and for topics that
+are read in order, and not after a shuffle. So users have to declare it. If it is declared and does not hold, rows are
+dropped as repeats, and lost.
 
-That goes for how rows are cut into partitions too, and no task is told how many of these there are. Rows that come in
-another partition than before come under the name of others, where higher numbers may have been stored. A job whose rows
-have numbers has the first of each partition in its names: so what is cut elsewhere is stored twice rather than lost. A
-stream has the same names for all its batches, as brokers keep each for hours.
+Rows must also be in the same data partitions, and no task knows how many partitions there are. Rows in another
+partition have another producer name, which may have stored higher numbers. A job whose rows have numbers has the first
+number of the partition in the name, so that rows in other partitions are stored twice rather than lost. A stream has
+the same names for all its batches, because brokers keep each name for hours.
 
-A broker drops a batch as a whole, by its lowest id. If it began where one ended that was stored, and was cut elsewhere
-the first time, it would take new rows with it. So batches are cut by messages and bytes alone here, and never by time;
-and rows without a key go to the partitions of a topic in turn, by their number, and not by chance.
+A broker drops a batch as a whole, by its lowest id. A repeated batch that began where a stored one ended, but was cut
+elsewhere, would lose new rows. So batches are cut by messages and bytes alone, never by time; and rows without a key go
+to the topic's partitions by their number, not at random.
 """
 
 from collections.abc import Mapping
+from contextlib import closing
 from typing import Any, Final, NamedTuple
 
 from pyspark import TaskContext
 
-from pulsar_actors.client.arguments import LONGEST_MS
 from pulsar_actors.client.enums import BatchingType, HashingScheme
 from pulsar_actors.client.message import Message
-from pulsar_actors.client.producing.producer_options import ProducerOptions
-from pulsar_actors.client.sets.message_router import key_hash_of
+from pulsar_actors.client.partitioned_producer import key_hash_of
+from pulsar_actors.client.producer_options import ProducerOptions
+from pulsar_actors.client.validation import LONGEST_MS
 from pulsar_actors.exceptions import InternalError, InvalidConfiguration, InvalidMessage
-from pulsar_actors.spark.shipment import USUAL
+from pulsar_actors.spark.admin_stats import AdminStats
+from pulsar_actors.spark.client_pool import PRODUCER_DEFAULTS
+from pulsar_actors.spark.cluster import Cluster
+from pulsar_actors.spark.topics import TopicChoice
+from pulsar_actors.wire.topic_name import TopicName
 
-__all__ = ["Idempotence", "InTurn", "Rising"]
+__all__ = ["Idempotence", "RepeatableRouter", "RisingSequence", "require_deduplication"]
 
-ROWS: Final = 1 << 32
-"""Ids for each batch of a stream: more rows than a task can have. Batches begin with the second such number, as an id
-before the first of all would mean that there is none; a job that is no stream has the ids of the first batch."""
 
-IN_A_ROW: Final = 1000
-"""Rows without a key that go to the same partition of a topic."""
+IDS_PER_BATCH: Final = 1 << 32
+"""Ids for each batch of a stream: more than a task can have rows.
 
-_ITS_OWN: Final = (
+The first batch begins with this id, as an initial id of -1 would mean that there is none. A job that is no stream has
+the ids of a first batch."""
+
+MESSAGES_PER_TURN: Final = 1000
+"""Consecutive rows without a key that go to the same partition of a topic."""
+
+_CHOSEN_BY_IDEMPOTENCE: Final = (
     "producer_name",
     "initial_sequence_id",
     "batching_max_publish_delay_ms",
@@ -49,20 +57,22 @@ _ITS_OWN: Final = (
     "message_routing_mode",
 )
 
-_QUERY: Final = "sql.streaming.queryId"
-_BATCH: Final = "streaming.sql.batchId"
+_QUERY_PROPERTY: Final = "sql.streaming.queryId"
+_BATCH_PROPERTY: Final = "streaming.sql.batchId"
 
 
 class Idempotence(NamedTuple):
-    """How it is to be done. `name` is that of the job; a stream has one by itself."""
+    """The options of idempotent writing: the name of the job, which a stream need not have, and the sequence column."""
 
     name: str | None
     column: str | None
 
     @classmethod
-    def of(cls, name: str | None, column: str | None, *, repeats: bool, producer: Mapping[str, Any]) -> "Idempotence":
-        """Make it of the options; refuse what would make it something else."""
-        for argument in _ITS_OWN:
+    def checked(
+        cls, name: str | None, column: str | None, *, repeats: bool, producer: Mapping[str, Any]
+    ) -> "Idempotence":
+        """Check the options; refuse producer options that prevent idempotent writing."""
+        for argument in _CHOSEN_BY_IDEMPOTENCE:
             if argument in producer:
                 raise InvalidConfiguration(f"idempotent=true chooses {argument} itself: leave it out")
         if cls._may_never_fill(producer):
@@ -81,58 +91,58 @@ class Idempotence(NamedTuple):
 
     @staticmethod
     def _may_never_fill(producer: Mapping[str, Any]) -> bool:
-        """Tell whether a task could wait for room, and what it has left for a batch to be full."""
-        options = ProducerOptions(topic="any", **{**USUAL, **producer})
+        """Tell whether the queue may be full before a batch is, so that both wait for each other."""
+        options = ProducerOptions(topic="any", **{**PRODUCER_DEFAULTS, **producer})
         return options.batching_enabled and 0 < options.max_pending_messages < 2 * options.batching_max_messages
 
-    def arguments(self, job: str, producer: Mapping[str, Any], first: list[Any], *, streams: bool) -> dict[str, Any]:
-        """Give what the producer of a task is made with; `first` has the number of its first row, if rows have some."""
+    def arguments(self, job: str, producer: Mapping[str, Any], first: list[Any], *, is_stream: bool) -> dict[str, Any]:
+        """Return the arguments of a task's producer; `first` has the number of the first row, if rows have numbers."""
         context = TaskContext.get()
         if context is None:
             raise InternalError("no task of Spark's is being run")
-        batch = context.getLocalProperty(_BATCH)
-        query = context.getLocalProperty(_QUERY) if batch is not None else None
-        if query is not None and self.name is None and not streams:
+        batch = context.getLocalProperty(_BATCH_PROPERTY)
+        query = context.getLocalProperty(_QUERY_PROPERTY) if batch is not None else None
+        if query is not None and self.name is None and not is_stream:
             raise InvalidConfiguration(
                 "an idempotent write inside foreachBatch needs a writerName, another for each such write: by the name "
                 "of the query alone, the broker would take what one writes for repeats of the other"
             )
-        numbers = {} if self.column is not None else {"initial_sequence_id": (int(batch or 0) + 1) * ROWS - 1}
+        numbers = {} if self.column is not None else {"initial_sequence_id": (int(batch or 0) + 1) * IDS_PER_BATCH - 1}
         parts = [self.name or query or job, context.partitionId(), *(first if batch is None else [])]
         return {
             **producer,
             **numbers,
             "producer_name": "-".join(map(str, parts)),
             "batching_max_publish_delay_ms": LONGEST_MS,
-            "max_pending_messages_across_partitions": 0,  # or a batch might have no room to become full
-            "message_router": InTurn(producer.get("hashing_scheme", HashingScheme.BoostHash)),
+            "max_pending_messages_across_partitions": 0,  # a limit could leave no room for a full batch
+            "message_router": RepeatableRouter(producer.get("hashing_scheme", HashingScheme.BoostHash)),
         }
 
 
-class InTurn:
-    """Chooses partitions: by the key, as all producers do, or else in turn."""
+class RepeatableRouter:
+    """Chooses the partitions of messages: by the key, as all producers do, or else in turn."""
 
     def __init__(self, scheme: HashingScheme) -> None:
         self._hash = key_hash_of(scheme)
         self._count = 0
 
     def __call__(self, message: Message, partitions: int) -> int:
-        """Choose one for a message."""
+        """Choose the partition of a message."""
         key = message.partition_key()
         if key:
             return self._hash(key) % partitions
         self._count += 1
-        return (self._count - 1) // IN_A_ROW % partitions
+        return (self._count - 1) // MESSAGES_PER_TURN % partitions
 
 
-class Rising:
-    """The numbers of a sequence column, which have to rise: the broker would drop a row whose number does not."""
+class RisingSequence:
+    """Checks that the numbers of a sequence column rise: the broker would drop a row whose number does not."""
 
     def __init__(self) -> None:
         self._last = -1
 
     def check(self, numbers: list[Any]) -> None:
-        """Refuse numbers that do not."""
+        """Refuse numbers that do not rise."""
         for number in numbers:
             if number is None or number <= self._last:
                 raise InvalidMessage(
@@ -140,3 +150,25 @@ class Rising:
                     f"{self._last}: sort the rows of each partition by them"
                 )
             self._last = number
+
+
+def require_deduplication(cluster: Cluster, topic: TopicName | None) -> None:
+    """Refuse a topic without deduplication, asking the broker for each partition."""
+    if topic is None:
+        raise InvalidConfiguration("idempotent=true needs the option topic: of topics by row nobody knows beforehand")
+    if cluster.admin_url is None:
+        raise InvalidConfiguration(
+            "idempotent=true needs admin.url, such as http://host:8080: it rests on the broker's deduplication, and "
+            "whether that is on can only be asked there"
+        )
+    with cluster.client() as client:
+        partitions = TopicChoice((topic,), None, waits=False).partitions(client)
+    if not partitions:
+        raise InvalidConfiguration(f"idempotent=true rests on deduplication, and there is no topic {topic}: make it")
+    with closing(AdminStats(cluster)) as statistics:
+        for partition in partitions:
+            if not statistics.deduplicates(partition):
+                raise InvalidConfiguration(
+                    f"idempotent=true rests on deduplication, which {partition} has not: turn it on for the topic, its "
+                    "namespace, or the broker"
+                )

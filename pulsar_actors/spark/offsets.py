@@ -1,41 +1,61 @@
-"""The offset of a stream, as Spark keeps it in a checkpoint: JSON that can be read.
+"""The offset of a stream, as Spark keeps it in a checkpoint, and the span of messages that one task reads.
+
+An offset is JSON that people can read:
 
     {"subscription": "spark-pulsar-3f9c…", "positions": {"persistent://public/default/orders-partition-0": "12:6"}}
 
-A position is what comes next. The subscription is what keeps the messages from there on at the broker; its name is kept
-here, for a query that goes on from a checkpoint has nothing else to know it by.
+Each position is the message that comes next. The subscription keeps the messages from there on at the broker. Its name
+is part of the offset because a query that restarts from a checkpoint has no other way to know the name.
 """
 
 from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import Any, NamedTuple
 
-from pulsar_actors.exceptions import InvalidArgument
-from pulsar_actors.spark.position import EARLIEST, Position
-from pulsar_actors.wire.topic_name import TopicName
+from pyspark.sql.datasource import InputPartition
 
-__all__ = ["Offsets"]
+from pulsar_actors.exceptions import InvalidArgument
+from pulsar_actors.wire.topic_name import TopicName
+from pulsar_actors.wire.topic_position import EARLIEST, TopicPosition
+
+__all__ = ["Offsets", "Span"]
 
 
 class Offsets(NamedTuple):
-    """How far all partitions have come."""
+    """How far all partitions have been read."""
 
     subscription: str
-    positions: Mapping[TopicName, Position]
+    positions: Mapping[TopicName, TopicPosition]
 
     @classmethod
     def read(cls, offset: Mapping[str, Any]) -> "Offsets":
         """Read what `write` gave."""
         try:
-            positions = {TopicName.parse(topic): Position.parse(text) for topic, text in offset["positions"].items()}
+            positions = {
+                TopicName.parse(topic): TopicPosition.parse(text) for topic, text in offset["positions"].items()
+            }
             return cls(str(offset["subscription"]), positions)
         except (KeyError, TypeError, AttributeError, InvalidArgument) as fault:
             raise InvalidArgument(f"the checkpoint has an offset that is none of this source: {fault!r}") from fault
 
-    def at(self, topic: TopicName) -> Position:
-        """Tell how far a partition has come; one that was not there has been read nothing of."""
+    def at(self, topic: TopicName) -> TopicPosition:
+        """Give the position of a partition: the earliest, for a partition that the offset does not name."""
         return self.positions.get(topic, EARLIEST)
 
     def write(self) -> dict[str, Any]:
-        """Give it as JSON has it: the same for the same, for Spark compares the text."""
+        """Give the JSON value. Equal offsets give equal text, because Spark compares offsets as text."""
         positions = {str(topic): at.text(topic.partition_index) for topic, at in sorted(self.positions.items())}
         return {"subscription": self.subscription, "positions": positions}
+
+
+@dataclass(frozen=True)
+class Span(InputPartition):
+    """The messages of `topic`, a partition or an unpartitioned topic, from `start` up to but without `end`.
+
+    `moved` is set if somebody else has moved the subscription beyond `start`: a clause for the error message.
+    """
+
+    topic: str
+    start: TopicPosition
+    end: TopicPosition
+    moved: str | None = None

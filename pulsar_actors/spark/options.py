@@ -1,8 +1,8 @@
-"""What `format("pulsar")` is told, read and checked before anything is sent or read.
+"""The options of `format("pulsar")`, parsed and checked before anything is read or written.
 
-Spark hands on all options as text, their names in small letters. One that nobody knows is refused with the nearest that
-there is, and so is one that counts elsewhere: a query that goes on without what it was told is worse than one that does
-not begin.
+Spark gives all options as text, with their names in lower case. An unknown option is refused with the nearest known
+one, and an option that belongs to another kind of query is refused as well: a query must not run without an option that
+the user has given.
 """
 
 from collections.abc import Mapping
@@ -10,22 +10,29 @@ from dataclasses import dataclass, field
 from difflib import get_close_matches
 from typing import Any, Final
 
-from pulsar_actors.client.consuming.reader_options import ReaderOptions
+from pulsar_actors.client.consumer_options import ReaderOptions
 from pulsar_actors.client.message_id import MessageId
-from pulsar_actors.client.producing.producer_options import ProducerOptions
+from pulsar_actors.client.producer_options import ProducerOptions
 from pulsar_actors.exceptions import InvalidConfiguration
-from pulsar_actors.spark.admission import IS_TOLD
+from pulsar_actors.spark.client_pool import PRODUCER_DEFAULTS
 from pulsar_actors.spark.cluster import Cluster
-from pulsar_actors.spark.deduplication import refuse_without_deduplication
-from pulsar_actors.spark.idempotence import Idempotence
-from pulsar_actors.spark.named_values import CLIENT, PRODUCER, READER, Family, boolean, whole_number
-from pulsar_actors.spark.places import Latest, Places, places
-from pulsar_actors.spark.position import EARLIEST
-from pulsar_actors.spark.shipment import USUAL
+from pulsar_actors.spark.idempotence import Idempotence, require_deduplication
+from pulsar_actors.spark.offset_bounds import Latest, OffsetBounds, parse_offset_bounds
+from pulsar_actors.spark.prefixed_options import (
+    CLIENT_OPTIONS,
+    PRODUCER_OPTIONS,
+    READER_OPTIONS,
+    OptionFamily,
+    parse_boolean,
+    parse_integer,
+)
+from pulsar_actors.spark.pyspark_compat import HAS_ADMISSION_CONTROL
 from pulsar_actors.spark.topics import TopicChoice
 from pulsar_actors.wire.topic_name import TopicName
+from pulsar_actors.wire.topic_position import EARLIEST
 
 __all__ = ["DEFAULT_PREFIX", "ReadOptions", "SinkOptions", "check_names"]
+
 
 _EVERYWHERE: Final = ("service.url", "admin.url")
 _READING: Final = (
@@ -37,14 +44,14 @@ _STREAMING: Final = ("predefinedSubscription", "maxOffsetsPerTrigger", "maxBytes
 _WRITING: Final = ("topic", "idempotent", "rowsRepeatInOrder", "sequenceColumn", "writerName")
 
 DEFAULT_PREFIX: Final = "spark-pulsar"
-_SPARKS_OWN: Final = {"checkpointlocation"}
-"""What Spark hands on that is for itself."""
-_OF_TABLES: Final = {"collation", "comment", "external", "is_managed_location", "location", "owner", "provider"}
-"""What it says besides where a table is made of a source."""
+_SPARK_OPTIONS: Final = {"checkpointlocation"}
+"""Options for Spark itself that Spark passes on."""
+_TABLE_OPTIONS: Final = {"collation", "comment", "external", "is_managed_location", "location", "owner", "provider"}
+"""Options that Spark adds when a table is created from a source."""
 
 _PATH: Final = "load() and save() take no name here: give the topic as option topic"
-_AWAY: Final = {"path": _PATH}
-_AWAY_FROM_WRITING: Final = {
+_MISPLACED: Final = {"path": _PATH}
+_NOT_FOR_WRITING: Final = {
     "path": _PATH,
     "topics": "topics is an option of reading: to write, give one as topic, or each row its own as column __topic",
     **{
@@ -57,71 +64,73 @@ _AWAY_FROM_WRITING: Final = {
 
 @dataclass(frozen=True, slots=True)
 class ReadOptions:
-    """What a reader is told."""
+    """The options of a reader."""
 
     cluster: Cluster
     topics: TopicChoice
-    starting: Places
-    ending: Places
+    starting: OffsetBounds
+    ending: OffsetBounds
     subscription: str | None
     prefix: str
-    fails_on_loss: bool
-    most_messages: int | None
-    most_bytes: int | None
-    least_partitions: int
+    fail_on_data_loss: bool
+    max_messages: int | None
+    max_bytes: int | None
+    min_partitions: int
     poll_timeout_ms: int
     reader: Mapping[str, Any] = field(repr=False)
 
     @classmethod
-    def of(cls, options: Mapping[str, str], *, streams: bool) -> "ReadOptions":
-        """Read the options of `spark.read`, or of `spark.readStream`."""
-        names = _READING + (_STREAMING if streams else _READING_ONCE)
-        texts = _known(options, names, (CLIENT, READER), _away(streams=streams))
-        starting = places(texts, "starting", Latest() if streams else EARLIEST)
-        ending = places(texts, "ending", Latest())
-        if not streams:
-            _check_ends(starting, ending)
-        boolean("allowDifferentTopicSchemas", texts.get("allowdifferenttopicschemas", "false"))
-        reader = READER.read(texts)
-        ReaderOptions(topic="any", start_message_id=MessageId.earliest, **reader)  # which checks them
+    def parse(cls, options: Mapping[str, str], *, is_stream: bool) -> "ReadOptions":
+        """Parse the options of `spark.read`, or of `spark.readStream`."""
+        names = _READING + (_STREAMING if is_stream else _READING_ONCE)
+        texts = _checked_names(
+            options, names, (CLIENT_OPTIONS, READER_OPTIONS), _misplaced_options(is_stream=is_stream)
+        )
+        starting = parse_offset_bounds(texts, "starting", Latest() if is_stream else EARLIEST)
+        ending = parse_offset_bounds(texts, "ending", Latest())
+        if not is_stream:
+            _refuse_empty_range(starting, ending)
+        parse_boolean("allowDifferentTopicSchemas", texts.get("allowdifferenttopicschemas", "false"))
+        reader = READER_OPTIONS.parse(texts)
+        ReaderOptions(topic="any", start_message_id=MessageId.earliest, **reader)  # for its checks
         read = cls(
-            cluster=Cluster.of(texts),
-            topics=TopicChoice.of(texts, waits=_flag(texts, "waitingForNonExistedTopic", default=False)),
+            cluster=Cluster.parse(texts),
+            topics=TopicChoice.parse(texts, waits=_flag(texts, "waitingForNonExistedTopic", default=False)),
             starting=starting,
             ending=ending,
             subscription=texts.get("predefinedsubscription"),
             prefix=texts.get("subscriptionprefix", DEFAULT_PREFIX),
-            fails_on_loss=_flag(texts, "failOnDataLoss", default=True),
-            most_messages=_count(texts, "maxOffsetsPerTrigger"),
-            most_bytes=_count(texts, "maxBytesPerTrigger"),
-            least_partitions=_count(texts, "minPartitions") or 1,
+            fail_on_data_loss=_flag(texts, "failOnDataLoss", default=True),
+            max_messages=_count(texts, "maxOffsetsPerTrigger"),
+            max_bytes=_count(texts, "maxBytesPerTrigger"),
+            min_partitions=_count(texts, "minPartitions") or 1,
             poll_timeout_ms=_count(texts, "pollTimeoutMs") or 120_000,
             reader=reader,
         )
-        _refuse_what_needs_statistics(read)
-        if streams and not IS_TOLD:
-            _refuse_what_spark_does_not_tell(read)
+        _require_admin_url(read)
+        if is_stream and not HAS_ADMISSION_CONTROL:
+            _require_admission_control(read)
         return read
 
 
-def _refuse_what_needs_statistics(read: ReadOptions) -> None:
-    """Refuse what can only be had from the broker's statistics, where nobody said where these are asked for."""
+def _require_admin_url(read: ReadOptions) -> None:
+    """Refuse options that need the broker's statistics, if there is no admin.url to ask for them."""
     needs = {
-        "maxOffsetsPerTrigger": read.most_messages is not None,
-        "maxBytesPerTrigger": read.most_bytes is not None,
-        "minPartitions": read.least_partitions > 1,
+        "maxOffsetsPerTrigger": read.max_messages is not None,
+        "maxBytesPerTrigger": read.max_bytes is not None,
+        "minPartitions": read.min_partitions > 1,
     }
-    for option, is_asked in needs.items():
-        if is_asked and read.cluster.admin_url is None:
+    for option, is_given in needs.items():
+        if is_given and read.cluster.admin_url is None:
             raise InvalidConfiguration(
                 f"{option} needs admin.url, such as http://host:8080: message ids have gaps, and how many messages "
                 "lie between two of them is in the broker's statistics alone"
             )
 
 
-def _refuse_what_spark_does_not_tell(read: ReadOptions) -> None:
-    """Refuse what takes a PySpark that tells a stream where its batches start."""
-    if read.most_messages is not None or read.most_bytes is not None:
+def _require_admission_control(read: ReadOptions) -> None:
+    """Refuse options that need a PySpark that tells a stream where its batches start."""
+    if read.max_messages is not None or read.max_bytes is not None:
         raise InvalidConfiguration("maxOffsetsPerTrigger and maxBytesPerTrigger need PySpark 4.2")
     if read.subscription is None and read.prefix == DEFAULT_PREFIX:
         raise InvalidConfiguration(
@@ -132,7 +141,7 @@ def _refuse_what_spark_does_not_tell(read: ReadOptions) -> None:
 
 @dataclass(frozen=True, slots=True)
 class SinkOptions:
-    """What a writer is told."""
+    """The options of a writer."""
 
     cluster: Cluster
     topic: str | None
@@ -140,18 +149,18 @@ class SinkOptions:
     idempotence: Idempotence | None
 
     @classmethod
-    def of(cls, options: Mapping[str, str]) -> "SinkOptions":
-        """Read the options of `df.write` and `df.writeStream`."""
-        texts = _known(options, _WRITING, (CLIENT, PRODUCER), _AWAY_FROM_WRITING)
+    def parse(cls, options: Mapping[str, str]) -> "SinkOptions":
+        """Parse the options of `df.write` and `df.writeStream`."""
+        texts = _checked_names(options, _WRITING, (CLIENT_OPTIONS, PRODUCER_OPTIONS), _NOT_FOR_WRITING)
         topic = texts.get("topic")
-        producer = PRODUCER.read(texts)
-        ProducerOptions(topic=topic or "any", **{**USUAL, **producer})  # which checks them
+        producer = PRODUCER_OPTIONS.parse(texts)
+        ProducerOptions(topic=topic or "any", **{**PRODUCER_DEFAULTS, **producer})  # for its checks
         name = None if topic is None else TopicName.parse(topic)
-        sink = cls(Cluster.of(texts), None if name is None else str(name), producer, _idempotence(texts, producer))
+        sink = cls(Cluster.parse(texts), None if name is None else str(name), producer, _idempotence(texts, producer))
         if sink.idempotence is not None:
             if sink.cluster.options().memory_limit_bytes:
                 raise InvalidConfiguration("idempotent=true waits until batches are full: leave out memoryLimitBytes")
-            refuse_without_deduplication(sink.cluster, name)
+            require_deduplication(sink.cluster, name)
         return sink
 
 
@@ -159,32 +168,37 @@ def _idempotence(texts: Mapping[str, str], producer: Mapping[str, Any]) -> Idemp
     name, column = texts.get("writername"), texts.get("sequencecolumn")
     repeats = _flag(texts, "rowsRepeatInOrder", default=False)
     if _flag(texts, "idempotent", default=False):
-        return Idempotence.of(name, column, repeats=repeats, producer=producer)
-    for option, is_said in (("writerName", name), ("sequenceColumn", column), ("rowsRepeatInOrder", repeats)):
-        if is_said:
+        return Idempotence.checked(name, column, repeats=repeats, producer=producer)
+    for option, is_given in (("writerName", name), ("sequenceColumn", column), ("rowsRepeatInOrder", repeats)):
+        if is_given:
             raise InvalidConfiguration(f"{option} goes with idempotent=true")
     return None
 
 
 def check_names(options: Mapping[str, str]) -> None:
-    """Refuse a name that is no option of anything, whatever is to be done."""
-    given = {name: text for name, text in options.items() if name.lower() not in _OF_TABLES}
-    _known(given, (*_READING, *_READING_ONCE, *_STREAMING, *_WRITING), (CLIENT, READER, PRODUCER), _AWAY)
+    """Refuse names that are no option of any kind of query."""
+    given = {name: text for name, text in options.items() if name.lower() not in _TABLE_OPTIONS}
+    _checked_names(
+        given,
+        (*_READING, *_READING_ONCE, *_STREAMING, *_WRITING),
+        (CLIENT_OPTIONS, READER_OPTIONS, PRODUCER_OPTIONS),
+        _MISPLACED,
+    )
 
 
-def _known(
-    options: Mapping[str, str], names: tuple[str, ...], families: tuple[Family, ...], away: Mapping[str, str]
+def _checked_names(
+    options: Mapping[str, str], names: tuple[str, ...], families: tuple[OptionFamily, ...], misplaced: Mapping[str, str]
 ) -> dict[str, str]:
-    """Give the options by their names in small letters; refuse those that are none of these."""
+    """Return the options by their names in lower case; refuse others than these."""
     texts = {name.lower(): text for name, text in options.items()}
     known = {name.lower(): name for name in _EVERYWHERE + names}
     prefixes = tuple(family.prefix for family in families)
     for name, text in texts.items():
         if name in known and not text.strip():
             raise InvalidConfiguration(f"{known[name]} is empty: give it a value, or leave it out")
-        if name in known or name in _SPARKS_OWN or name.startswith(prefixes):
+        if name in known or name in _SPARK_OPTIONS or name.startswith(prefixes):
             continue
-        elsewhere = away.get(name, away.get(".".join([*name.split(".")[:2], "*"])))
+        elsewhere = misplaced.get(name, misplaced.get(".".join([*name.split(".")[:2], "*"])))
         if elsewhere is not None:
             raise InvalidConfiguration(elsewhere)
         listed = [*known, *prefixes]
@@ -193,12 +207,12 @@ def _known(
     return texts
 
 
-def _away(*, streams: bool) -> dict[str, str]:
-    """Say of options that count elsewhere where that is."""
-    here, there = ("spark.readStream", "spark.read") if streams else ("spark.read", "spark.readStream")
-    others = _READING_ONCE if streams else _STREAMING
+def _misplaced_options(*, is_stream: bool) -> dict[str, str]:
+    """Return the errors for options of other kinds of queries, by the option."""
+    here, there = ("spark.readStream", "spark.read") if is_stream else ("spark.read", "spark.readStream")
+    others = _READING_ONCE if is_stream else _STREAMING
     return {
-        **_AWAY,
+        **_MISPLACED,
         **{name.lower(): f"{name} is an option of {there}, and this is {here}" for name in others},
         **{
             name.lower(): f"{name} is an option of writing, and this reads"
@@ -210,27 +224,27 @@ def _away(*, streams: bool) -> dict[str, str]:
 
 def _flag(texts: Mapping[str, str], name: str, *, default: bool) -> bool:
     text = texts.get(name.lower())
-    return default if text is None else boolean(name, text)
+    return default if text is None else parse_boolean(name, text)
 
 
 def _count(texts: Mapping[str, str], name: str) -> int | None:
-    """Read a number of which there is one at least."""
+    """Parse a number that is at least 1."""
     text = texts.get(name.lower())
     if text is None:
         return None
-    count = whole_number(name, text)
+    count = parse_integer(name, text)
     if count < 1:
         raise InvalidConfiguration(f"{name} takes a whole number from 1 on, got {text!r}")
     return count
 
 
-def _check_ends(starting: Places, ending: Places) -> None:
-    """Refuse to begin at the end, or to end at the beginning: there is nothing between.
+def _refuse_empty_range(starting: OffsetBounds, ending: OffsetBounds) -> None:
+    """Refuse to begin at the end of all topics, or to end at their beginning.
 
-    The offsets of a query say so of partitions that had nothing yet.
+    For single partitions both are allowed: the offsets of a query have them for partitions that were empty.
     """
-    for place in (starting.default, *starting.by_topic.values()):
-        if isinstance(place, Latest):
+    for bound in (starting.default, *starting.by_topic.values()):
+        if isinstance(bound, Latest):
             raise InvalidConfiguration("startingOffsets=latest is for spark.readStream: here nothing comes after it")
     if ending.default == EARLIEST:
         raise InvalidConfiguration("endingOffsets=earliest leaves nothing to read")

@@ -1,6 +1,11 @@
-"""Where reading begins and ends, as positions: what users said, once the broker has been asked."""
+"""The plan of a batch: bounds as positions, spans split into more tasks, and the limits of a stream's batch.
 
-from collections.abc import Sequence
+Limits are a number of messages or bytes over all partitions. Each partition gets a share in proportion to its backlog,
+so that all reach their ends together. `admin_stats.py` estimates how much lies between two positions. Each partition
+with a backlog gets at least one entry, or a stream would not go on.
+"""
+
+from collections.abc import Mapping, Sequence
 from contextlib import closing
 from dataclasses import replace
 from typing import Final
@@ -8,56 +13,101 @@ from typing import Final
 from pyspark.sql.datasource import InputPartition
 
 from pulsar_actors.client.client import Client
-from pulsar_actors.client.consuming.reader import Reader
-from pulsar_actors.client.consuming.receiving_handle import last_in
 from pulsar_actors.client.message_id import MessageId
+from pulsar_actors.client.reader import Reader
+from pulsar_actors.client.receiving import internals_of
+from pulsar_actors.spark.admin_stats import AdminStats
+from pulsar_actors.spark.offset_bounds import AtTime, Latest, OffsetBound
+from pulsar_actors.spark.offsets import Offsets, Span
 from pulsar_actors.spark.options import ReadOptions
-from pulsar_actors.spark.places import AtTime, Latest, Place
-from pulsar_actors.spark.position import Position
-from pulsar_actors.spark.span import Span
-from pulsar_actors.spark.statistics import Statistics
 from pulsar_actors.wire.topic_name import TopicName
+from pulsar_actors.wire.topic_position import TopicPosition
 
-__all__ = ["resolve", "split_further"]
-
-PROMPT: Final = 10_000
-"""Milliseconds for a message that the broker says is there."""
+__all__ = ["TriggerLimits", "resolve", "split_further"]
 
 
-def resolve(client: Client, topic: TopicName, place: Place, prefix: str) -> Position:
-    """Make a position of a place."""
-    if isinstance(place, Position):
-        return place
+READ_TIMEOUT_MS: Final = 10_000
+"""Milliseconds to wait for a message that the broker has."""
+
+
+def resolve(client: Client, topic: TopicName, bound: OffsetBound, prefix: str) -> TopicPosition:
+    """Return the position of a bound."""
+    if isinstance(bound, TopicPosition):
+        return bound
     with client.create_reader(
         str(topic), MessageId.earliest, receiver_queue_size=0, subscription_role_prefix=prefix
     ) as reader:
-        return _behind_last(reader) if isinstance(place, Latest) else _at_time(reader, place)
+        return _position_after_last(reader) if isinstance(bound, Latest) else _position_at_time(reader, bound)
 
 
-def _behind_last(reader: Reader) -> Position:
-    return Position.behind(last_in(reader).message_id)
+def _position_after_last(reader: Reader) -> TopicPosition:
+    return TopicPosition.after(internals_of(reader).last_message().message_id)
 
 
-def _at_time(reader: Reader, place: AtTime) -> Position:
-    """Find the first message of a time, or else the end of the topic."""
-    end = _behind_last(reader)
-    reader.seek(place.ms)
+def _position_at_time(reader: Reader, bound: AtTime) -> TopicPosition:
+    """Return the position of the first message of a time, or else the end of the topic."""
+    end = _position_after_last(reader)
+    reader.seek(bound.ms)
     if not reader.has_message_available():
         return end
-    return Position.of(reader.read_next(PROMPT).message_id().wire)
+    return TopicPosition.of(reader.read_next(READ_TIMEOUT_MS).message_id().wire)
 
 
 def split_further(spans: Sequence[Span], options: ReadOptions) -> list[InputPartition]:
-    """Cut spans into smaller ones, where more tasks are wanted than there are; each gets its share by its entries."""
-    if len(spans) >= options.least_partitions or not spans:
+    """Split spans if there are fewer than `minPartitions`; each gets tasks in proportion to its entries."""
+    if len(spans) >= options.min_partitions or not spans:
         return list(spans)
-    with closing(Statistics(options.cluster)) as statistics:
+    with closing(AdminStats(options.cluster)) as statistics:
         ledgers = [statistics.ledgers(TopicName.parse(span.topic)) for span in spans]
     counts = [one.entries(span.start, span.end) for one, span in zip(ledgers, spans, strict=True)]
-    whole = sum(counts)
+    total = sum(counts)
     parts: list[InputPartition] = []
     for span, one, count in zip(spans, ledgers, counts, strict=True):
-        share = -(-options.least_partitions * count // whole) if whole else 1
+        share = -(-options.min_partitions * count // total) if total else 1
         cuts = one.split(span.start, span.end, share)
         parts += [replace(span, start=start, end=end) for start, end in cuts]
     return parts
+
+
+class TriggerLimits:
+    """The limits of one stream's batches."""
+
+    def __init__(self, options: ReadOptions) -> None:
+        self._messages = options.max_messages
+        self._bytes = options.max_bytes
+        self._statistics = None if options.cluster.admin_url is None else AdminStats(options.cluster)
+
+    def limit(self, start: Offsets, ends: Mapping[TopicName, TopicPosition]) -> dict[TopicName, TopicPosition]:
+        """Move the ends of a batch back, if there is too much before them."""
+        if self._statistics is None or (self._messages is None and self._bytes is None):
+            return dict(ends)
+        unread = [topic for topic, end in ends.items() if start.at(topic) < end]
+        ledgers = {topic: self._statistics.ledgers(topic) for topic in unread}
+        limited = dict(ends)
+        if self._messages is not None:
+            sizes = {topic: float(ledgers[topic].messages(start.at(topic), limited[topic])) for topic in unread}
+            for topic, share in _shares(sizes, self._messages).items():
+                limited[topic] = ledgers[topic].after_messages(start.at(topic), limited[topic], share)
+        if self._bytes is not None:
+            sizes = {topic: ledgers[topic].size(start.at(topic), limited[topic]) for topic in unread}
+            for topic, share in _shares(sizes, self._bytes).items():
+                limited[topic] = ledgers[topic].after_bytes(start.at(topic), limited[topic], share)
+        return limited
+
+    def entries_behind(self, start: Offsets, ends: Mapping[TopicName, TopicPosition]) -> int | None:
+        """Count the entries that have not been read; None without statistics."""
+        if self._statistics is None:
+            return None
+        unread = [topic for topic, end in ends.items() if start.at(topic) < end]
+        return sum(self._statistics.ledgers(topic).entries(start.at(topic), ends[topic]) for topic in unread)
+
+    def close(self) -> None:
+        """Close the connections to the web server."""
+        if self._statistics is not None:
+            self._statistics.close()
+
+
+def _shares(sizes: Mapping[TopicName, float], most: int) -> dict[TopicName, float]:
+    """Divide the limit in proportion to the sizes; return no shares if everything is within the limit."""
+    total = sum(sizes.values())
+    return {topic: most * size / total for topic, size in sizes.items()} if total > most else {}

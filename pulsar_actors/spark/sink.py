@@ -1,8 +1,8 @@
-"""What `foreachPartition` calls: rows into messages, by a client that the worker keeps.
+"""The sink for `foreachPartition`: it sends the rows of a partition as messages.
 
     df.foreachPartition(pulsar_actors.spark.sink(service_url="pulsar://host:6650", topic="orders", key="id"))
 
-A sink is configuration, no more: it travels to the workers, and what it needs there is made there.
+A sink is configuration, which is pickled for the workers; it takes its client from the worker's pool.
 """
 
 from collections.abc import Callable, Iterable, Mapping
@@ -13,28 +13,28 @@ from itertools import islice
 from typing import Any, Final, TypeAlias, cast
 
 from pulsar_actors.client.client_options import ClientOptions
-from pulsar_actors.client.producing.producer_options import ProducerOptions
+from pulsar_actors.client.producer_options import ProducerOptions
 from pulsar_actors.exceptions import InvalidArgument, InvalidMessage
+from pulsar_actors.spark.client_pool import POOL, PRODUCER_DEFAULTS, TaskSender
 from pulsar_actors.spark.cluster import Cluster
-from pulsar_actors.spark.drafts import Traits, payload_of, said_of
-from pulsar_actors.spark.pool import POOL
-from pulsar_actors.spark.shipment import USUAL, Shipment
+from pulsar_actors.spark.row_messages import MessageFields, encode_row_metadata, payload_of
 from pulsar_actors.wire.topic_name import TopicName
 
 __all__ = ["PartitionSink", "sink"]
 
+
 Selector: TypeAlias = "str | Callable[[Any], object] | None"
 """The name of a column, or a function of the row."""
 
-AT_ONCE: Final = 1000
-"""Rows between two looks at whether any has failed."""
+ROWS_PER_CHECK: Final = 1000
+"""Rows between two checks for failed messages."""
 
 _EPOCH: Final = datetime.fromtimestamp(0, timezone.utc)
-_OF_CLIENT: Final = {field.name for field in fields(ClientOptions)} - {"service_url"}
-_OF_PRODUCER: Final = {field.name for field in fields(ProducerOptions)} - {"topic", "schema", "properties"}
+_CLIENT_ARGUMENTS: Final = {field.name for field in fields(ClientOptions)} - {"service_url"}
+_PRODUCER_ARGUMENTS: Final = {field.name for field in fields(ProducerOptions)} - {"topic", "schema", "properties"}
 
 
-def sink(  # noqa: PLR0913 - what can be said of a message
+def sink(  # noqa: PLR0913 - the fields of a message
     *,
     service_url: str,
     topic: "str | Callable[[Any], str]",
@@ -54,23 +54,23 @@ def sink(  # noqa: PLR0913 - what can be said of a message
     topic
         The name of a topic, or a function of the row that gives one.
     value = None
-        The content: the name of a column, or a function of the row, that gives bytes, text, or None for a message that
-        deletes its key on a compacted topic. By default the column `value`; of what is no row, the thing itself.
+        The payload: the name of a column, or a function of the row, that gives bytes, text, or None for a message that
+        deletes its key on a compacted topic. By default the column `value`; an element that is no row is the payload.
     key = None
-        The message's key, likewise: text, bytes, or a whole number, which is written in digits.
+        The message's key, as a column or a function: text, bytes, or a whole number, which is written in digits.
     properties = None
-        A map of text to text, likewise.
+        A map of text to text, as a column or a function.
     ordering_key = None
-        What chooses the consumer of a KeyShared subscription, instead of the key.
+        The key that chooses the consumer of a KeyShared subscription, if it is not `key`.
     event_time = None
-        When it happened: a datetime, or milliseconds since 1970.
+        The time of the event: a datetime, or milliseconds since 1970.
     deliver_at = None
-        Shared and KeyShared subscriptions get it no sooner: likewise.
+        The time before which Shared and KeyShared subscriptions do not get the message: a datetime, or milliseconds.
     sequence_id = None
-        The message's number, for deduplication at the broker; a `producer_name` belongs to it.
+        The message's number, for deduplication at the broker; it needs a `producer_name`.
     options
-        Arguments of `Client` and of `Client.create_producer`, by their names. Batching is on, 10,000 messages may be
-        pending, and a full queue waits, unless something else is said here.
+        Arguments of `Client` and of `Client.create_producer`. By default batching is on, 10,000 messages may be
+        pending, and a full queue blocks.
     """
     selectors = {
         "key": key,
@@ -81,14 +81,16 @@ def sink(  # noqa: PLR0913 - what can be said of a message
         "sequence_id": sequence_id,
     }
     for name in options:
-        if name not in _OF_CLIENT | _OF_PRODUCER:
-            nearest = get_close_matches(name, ["topic", "value", *selectors, *sorted(_OF_CLIENT | _OF_PRODUCER)], 1, 0)[
-                0
-            ]
+        if name not in _CLIENT_ARGUMENTS | _PRODUCER_ARGUMENTS:
+            nearest = get_close_matches(
+                name, ["topic", "value", *selectors, *sorted(_CLIENT_ARGUMENTS | _PRODUCER_ARGUMENTS)], 1, 0
+            )[0]
             raise InvalidArgument(f"sink() takes no {name}: the nearest is {nearest}")
-    for_client = {name: one for name, one in options.items() if name in _OF_CLIENT}
-    for_producer = {name: one for name, one in options.items() if name in _OF_PRODUCER}
-    ProducerOptions(topic=topic if isinstance(topic, str) else "any", **{**USUAL, **for_producer})  # which checks them
+    for_client = {name: one for name, one in options.items() if name in _CLIENT_ARGUMENTS}
+    for_producer = {name: one for name, one in options.items() if name in _PRODUCER_ARGUMENTS}
+    ProducerOptions(
+        topic=topic if isinstance(topic, str) else "any", **{**PRODUCER_DEFAULTS, **for_producer}
+    )  # for its checks
     if not isinstance(topic, str) and not callable(topic):
         raise InvalidArgument(f"topic takes the name of a topic or a function of the row, got {type(topic).__name__}")
     for name, selector in {"value": value, **selectors}.items():
@@ -99,35 +101,35 @@ def sink(  # noqa: PLR0913 - what can be said of a message
 
 
 class PartitionSink:
-    """What `sink` makes: call it with the rows of a partition."""
+    """The function that `sink` returns, which Spark calls with the rows of a partition."""
 
     def __init__(
         self,
         cluster: Cluster,
         topic: "str | Callable[[Any], str]",
         value: Selector,
-        traits: Mapping[str, Selector],
+        selectors: Mapping[str, Selector],
         producer: Mapping[str, Any],
     ) -> None:
         self._cluster = cluster
         self._topic: str | Callable[[Any], object] = str(TopicName.parse(topic)) if isinstance(topic, str) else topic
         self._value = value
-        self._traits = traits
+        self._selectors = selectors
         self._producer = producer
 
     def __call__(self, rows: Iterable[Any]) -> None:
         """Send the rows, and return once all are stored."""
-        traits = [(name, _getter(selector)) for name, selector in self._traits.items()]
-        content = _content if self._value is None else _getter(self._value)
-        rest = iter(rows)
-        with POOL.lend(self._cluster) as kept:
-            shipment = Shipment(kept, self._producer)
-            while some := list(islice(rest, AT_ONCE)):
-                for topic, of_topic in self._by_topic(some):
-                    contents = [content(row) for row in of_topic]
-                    payloads = [payload_of(one) for one in contents]
-                    shipment.leave(topic, payloads, _said_of_each(of_topic, contents, payloads, traits))
-            shipment.finish()
+        selectors = [(name, _getter(selector)) for name, selector in self._selectors.items()]
+        content_of = _default_content if self._value is None else _getter(self._value)
+        remaining = iter(rows)
+        with POOL.lend(self._cluster) as pooled:
+            sender = TaskSender(pooled, self._producer)
+            while chunk := list(islice(remaining, ROWS_PER_CHECK)):
+                for topic, topic_rows in self._by_topic(chunk):
+                    contents = [content_of(row) for row in topic_rows]
+                    payloads = [payload_of(content) for content in contents]
+                    sender.send(topic, payloads, _metadata_of_rows(topic_rows, contents, payloads, selectors))
+            sender.finish()
 
     def _by_topic(self, rows: list[Any]) -> Iterable[tuple[str, list[Any]]]:
         topic = self._topic
@@ -145,17 +147,17 @@ class PartitionSink:
         return f"<a sink to {self._topic if isinstance(self._topic, str) else 'topics by row'}>"
 
 
-def _said_of_each(
-    rows: list[Any], contents: list[object], payloads: list[bytes], traits: list[tuple[str, Callable[[Any], object]]]
+def _metadata_of_rows(
+    rows: list[Any], contents: list[object], payloads: list[bytes], selectors: list[tuple[str, Callable[[Any], object]]]
 ) -> list[object]:
-    """Say what there is to say of each row's message."""
-    if not traits and None not in contents:
+    """Return the metadata of each row's message; None for a message without any."""
+    if not selectors and None not in contents:
         return [None] * len(rows)
-    said: list[object] = []
-    for row, one, payload in zip(rows, contents, payloads, strict=True):
-        of_row = Traits(**{name: _TAKEN[name](name, get(row)) for name, get in traits})
-        said.append(said_of(len(payload), of_row, is_null=one is None))
-    return said
+    metadata: list[object] = []
+    for row, content, payload in zip(rows, contents, payloads, strict=True):
+        message_fields = MessageFields(**{name: _CONVERTERS[name](name, get(row)) for name, get in selectors})
+        metadata.append(encode_row_metadata(len(payload), message_fields, is_null=content is None))
+    return metadata
 
 
 def _check(name: str, selector: object) -> None:
@@ -175,23 +177,23 @@ def _getter(selector: Selector) -> Callable[[Any], object]:
         return selector
     name = cast("str", selector)
 
-    def get(row: Any) -> object:  # noqa: ANN401 - a Row, or whatever takes a name in brackets
+    def get(row: Any) -> object:  # noqa: ANN401 - a Row, or a mapping
         try:
             return row[name]
         except (KeyError, TypeError, ValueError, IndexError):
-            raise InvalidArgument(f"no column {name} in {_outline(row)}") from None
+            raise InvalidArgument(f"no column {name} in {_described(row)}") from None
 
     return get
 
 
-def _content(row: object) -> object:
-    """Give what a message holds where nobody said."""
+def _default_content(row: object) -> object:
+    """Return the content of a message without the argument `value`."""
     if isinstance(row, (bytes, str, bytearray, memoryview)) or row is None:
         return cast("bytes | str | None", row)
     return _getter("value")(row)
 
 
-def _outline(row: Any) -> str:  # noqa: ANN401 - see above
+def _described(row: Any) -> str:  # noqa: ANN401 - a Row, or any other object
     names = getattr(row, "__fields__", None)
     return f"a row of {', '.join(names)}" if names else f"what is of type {type(row).__name__}"
 
@@ -207,19 +209,19 @@ def _ms(name: str, value: object) -> int | None:
     raise InvalidMessage(f"{name} is a datetime or milliseconds since 1970, not {type(value).__name__}")
 
 
-def _key(_: str, value: object) -> Any:  # noqa: ANN401 - which `said_of` judges
+def _key(_: str, value: object) -> Any:  # noqa: ANN401 - `encode_row_metadata` checks it
     return str(value) if isinstance(value, int) and not isinstance(value, bool) else value
 
 
-def _as_it_is(_: str, value: object) -> Any:  # noqa: ANN401 - likewise
+def _unchanged(_: str, value: object) -> Any:  # noqa: ANN401 - `encode_row_metadata` checks it
     return value
 
 
-_TAKEN: Final[Mapping[str, Callable[[str, object], Any]]] = {
+_CONVERTERS: Final[Mapping[str, Callable[[str, object], Any]]] = {
     "key": _key,
-    "properties": _as_it_is,
+    "properties": _unchanged,
     "ordering_key": _key,
     "event_time": _ms,
     "deliver_at": _ms,
-    "sequence_id": _as_it_is,
+    "sequence_id": _unchanged,
 }

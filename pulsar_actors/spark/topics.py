@@ -1,7 +1,6 @@
-"""Which topics are meant: named, or by a pattern; and the partitions of each, as they are now.
+"""The topics of a query: given by name or by a pattern, and their partitions as they are now.
 
-Looking makes no topic: a broker that makes topics unasked would make one of a slip of the pen, and what it is asked
-here says that it should not.
+Looking up a topic must not create it: a broker with topic auto-creation would otherwise create one for a misspelt name.
 """
 
 import re
@@ -9,31 +8,32 @@ from collections.abc import Callable, Iterable, Mapping
 from functools import cache
 from typing import Final, NamedTuple, TypeAlias
 
-from pulsar_actors.client.client import Client, workshop_of
+from pulsar_actors.client.client import Client, context_of
 from pulsar_actors.exceptions import InvalidArgument, InvalidConfiguration, TopicNotFound
-from pulsar_actors.machines.ledgers.topic_pattern import TopicPattern
+from pulsar_actors.machines.trackers.subscribed_topics import TopicPattern
 from pulsar_actors.wire.PulsarApi_pb2 import CommandGetTopicsOfNamespace, CommandPartitionedTopicMetadata
 from pulsar_actors.wire.topic_name import TopicName
 
 __all__ = ["TopicChoice"]
 
+
 _NOT_STORED: Final = "what is sent there is not stored, to be read again: only persistent topics store"
 _OPTIONS: Final = ("topic", "topics", "topicspattern")
 
-Listed: TypeAlias = Callable[[str], set[str]]
-"""Lists what a namespace stores, and asks for that once."""
+NamespaceLister: TypeAlias = Callable[[str], set[str]]
+"""Lists the persistent topics of a namespace; the broker is asked once."""
 
 
 class TopicChoice(NamedTuple):
-    """Topics by their names, or by a `pattern`. `waits` says that a topic may be there later."""
+    """Topics by name, or by a `pattern`. If `waits` is set, a named topic may be created later."""
 
     names: tuple[TopicName, ...]
     pattern: str | None
     waits: bool
 
     @classmethod
-    def of(cls, texts: Mapping[str, str], *, waits: bool) -> "TopicChoice":
-        """Read it off the options."""
+    def parse(cls, texts: Mapping[str, str], *, waits: bool) -> "TopicChoice":
+        """Parse the options."""
         given = [name for name in _OPTIONS if name in texts]
         if len(given) != 1:
             takes = "one of topic, topics and topicsPattern"
@@ -57,24 +57,24 @@ class TopicChoice(NamedTuple):
 
     @property
     def awaited(self) -> tuple[TopicName, ...]:
-        """Name what need not be there yet."""
+        """The topics that need not exist yet."""
         return self.names if self.waits else ()
 
     def partitions(self, client: Client) -> list[TopicName]:
-        """List the partitions there are now; of a topic that has none, itself."""
+        """List the partitions that exist now; an unpartitioned topic is its own partition."""
 
         @cache
         def listed(namespace: str) -> set[str]:
-            return _listed(client, namespace)
+            return _list_namespace(client, namespace)
 
         names = self.names if self.pattern is None else _matching(self.pattern, listed)
         return sorted({partition for name in names for partition in _partitions_of(client, name, listed)})
 
     def require(self, partitions: Iterable[TopicName]) -> None:
-        """Refuse topics that are named, are not there, and are not waited for."""
-        there = {topic for partition in partitions for topic in (partition, partition.base)}
+        """Refuse named topics that do not exist, unless the query waits for them."""
+        existing = {topic for partition in partitions for topic in (partition, partition.base)}
         for name in self.names:
-            if name not in there and not self.waits:
+            if name not in existing and not self.waits:
                 hint = "make it first, or have the query wait for it with waitingForNonExistedTopic"
                 raise TopicNotFound("TopicNotFound", f"there is no topic {name}: {hint}")
 
@@ -86,18 +86,20 @@ def _compiled(text: str) -> TopicPattern:
         raise InvalidConfiguration(f"topicsPattern takes a regular expression of topics' names: {fault}") from fault
 
 
-def _matching(text: str, listed: Listed) -> list[TopicName]:
+def _matching(text: str, listed: NamespaceLister) -> list[TopicName]:
     pattern = _compiled(text)
     return [TopicName.parse(topic) for topic in pattern.sort(listed(pattern.namespace))]
 
 
-def _partitions_of(client: Client, name: TopicName, listed: Listed) -> list[TopicName]:
-    """List a topic's partitions, or itself; nothing, if there is no such topic."""
+def _partitions_of(client: Client, name: TopicName, listed: NamespaceLister) -> list[TopicName]:
+    """List the partitions of a topic, or itself; nothing, if there is no such topic."""
     if name.partition_index < 0:
         command = CommandPartitionedTopicMetadata(topic=str(name), request_id=0, metadata_auto_creation_enabled=False)
-        workshop = workshop_of(client)
+        context = context_of(client)
         try:
-            count = workshop.wait_for(workshop.ask(command), f"asking for the partitions of {name}").partitions
+            count = context.wait_for_answer(
+                context.ask_broker(command), f"asking for the partitions of {name}"
+            ).partitions
         except TopicNotFound:
             return []
         if count:
@@ -105,10 +107,10 @@ def _partitions_of(client: Client, name: TopicName, listed: Listed) -> list[Topi
     return [name] if str(name) in listed(name.namespace_name) else []
 
 
-def _listed(client: Client, namespace: str) -> set[str]:
-    """List what a namespace stores."""
+def _list_namespace(client: Client, namespace: str) -> set[str]:
+    """List the persistent topics of a namespace."""
     command = CommandGetTopicsOfNamespace(
         request_id=0, namespace=namespace, mode=CommandGetTopicsOfNamespace.PERSISTENT
     )
-    workshop = workshop_of(client)
-    return set(workshop.wait_for(workshop.ask(command), f"asking for the topics of {namespace}").topics)
+    context = context_of(client)
+    return set(context.wait_for_answer(context.ask_broker(command), f"asking for the topics of {namespace}").topics)

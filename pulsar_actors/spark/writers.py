@@ -1,6 +1,6 @@
-"""`df.write` and `df.writeStream`: each task sends its rows, and has done so when all are stored.
+"""The writers of `df.write` and `df.writeStream`: each task sends its rows, and ends when all are stored.
 
-That is at least once: a task that fails has sent something, and what repeats it sends that again.
+Writing is at least once: a failed task may have sent messages, and its repetition sends them again.
 """
 
 import secrets
@@ -14,101 +14,100 @@ from pyspark.sql.datasource import DataSourceArrowWriter, DataSourceStreamArrowW
 from pyspark.sql.types import StructType
 
 from pulsar_actors.runtime.log import LOG
-from pulsar_actors.spark.idempotence import Rising
+from pulsar_actors.spark.client_pool import POOL, TaskSender
+from pulsar_actors.spark.idempotence import RisingSequence
 from pulsar_actors.spark.options import SinkOptions
-from pulsar_actors.spark.outbound import Outbound
-from pulsar_actors.spark.pool import POOL
-from pulsar_actors.spark.shipment import Shipment
+from pulsar_actors.spark.row_messages import RowConverter
 
 __all__ = ["BatchWriter", "StreamWriter"]
 
 
-_STAYS: Final = "by tasks that came to their end; that stays, and so does what the others had sent"
+_ABORT_HINT: Final = "by tasks that came to their end; that stays, and so does what the others had sent"
 
 
 @dataclass(frozen=True)
 class Written(WriterCommitMessage):
-    """What one task has sent."""
+    """The commit message of a task: how much it has sent."""
 
     messages: int
     size: int
 
 
-class _Task:
-    """What a task does: configuration, which travels to the workers."""
+class BatchWriter(DataSourceArrowWriter):
+    """The writer of `df.write`."""
 
-    def __init__(self, options: SinkOptions, schema: StructType, *, streams: bool) -> None:
+    def __init__(self, options: SinkOptions, schema: StructType) -> None:
+        self._task = _WriteTask(options, schema, is_stream=False)
+
+    def write(self, iterator: Iterator[pa.RecordBatch]) -> WriterCommitMessage:  # type: ignore[override] # as Spark calls it
+        """Send the rows of one task."""
+        return self._task.send(iterator)
+
+    def commit(self, messages: list[WriterCommitMessage | None]) -> None:
+        """Log the sum of what all tasks have sent."""
+        LOG.info("%s", _summary(messages))
+
+    def abort(self, messages: list[WriterCommitMessage | None]) -> None:
+        """Log a failed write. What was sent stays: a message cannot be withdrawn."""
+        LOG.warning("the write failed: %s, %s", _summary(messages), _ABORT_HINT)
+
+
+class StreamWriter(DataSourceStreamArrowWriter):
+    """The writer of `df.writeStream`."""
+
+    def __init__(self, options: SinkOptions, schema: StructType) -> None:
+        self._task = _WriteTask(options, schema, is_stream=True)
+
+    def write(self, iterator: Iterator[pa.RecordBatch]) -> WriterCommitMessage:  # type: ignore[override] # as Spark calls it
+        """Send the rows of one task."""
+        return self._task.send(iterator)
+
+    def commit(self, messages: list[WriterCommitMessage | None], batchId: int) -> None:
+        """Log the sum of what all tasks of a batch have sent."""
+        LOG.info("batch %d: %s", batchId, _summary(messages))
+
+    def abort(self, messages: list[WriterCommitMessage | None], batchId: int) -> None:
+        """Log a failed batch. What was sent stays: a message cannot be withdrawn."""
+        LOG.warning("batch %d failed: %s, %s", batchId, _summary(messages), _ABORT_HINT)
+
+
+class _WriteTask:
+    """The work of a task; it is configuration, which is pickled for the workers."""
+
+    def __init__(self, options: SinkOptions, schema: StructType, *, is_stream: bool) -> None:
         self._options = options
-        self._streams = streams
+        self._is_stream = is_stream
         self._idempotence = options.idempotence
         self._job = secrets.token_hex(8)
         column = None if self._idempotence is None else self._idempotence.column
-        self._outbound = Outbound(schema, options.topic, column)
+        self._converter = RowConverter(schema, options.topic, column)
 
     def send(self, batches: Iterator[pa.RecordBatch]) -> Written:
-        """Send rows, and wait until all of it is stored."""
+        """Send rows, and wait until all are stored."""
         options = self._options
         first = next(batches, None)
         if first is None:
             return Written(0, 0)
-        with POOL.lend(options.cluster) as kept:
-            shipment = Shipment(kept, self._producer(self._outbound.sequence(first)[:1]))
-            rising = Rising()
+        with POOL.lend(options.cluster) as pooled:
+            sender = TaskSender(pooled, self._producer_arguments(self._converter.sequence(first)[:1]))
+            rising = RisingSequence()
             for batch in chain([first], batches):
-                rising.check(self._outbound.sequence(batch))
-                payloads, said = self._outbound.messages(batch)
-                topics = self._outbound.topics(batch)
+                rising.check(self._converter.sequence(batch))
+                payloads, metadata = self._converter.messages(batch)
+                topics = self._converter.topics(batch)
                 if topics is None:
-                    shipment.leave(options.topic or "", payloads, said)
+                    sender.send(options.topic or "", payloads, metadata)
                 else:
                     for topic, rows in _by_topic(topics):
-                        shipment.leave(topic, [payloads[row] for row in rows], [said[row] for row in rows])
-            shipment.finish()
-        return Written(shipment.messages, shipment.size)
+                        sender.send(topic, [payloads[row] for row in rows], [metadata[row] for row in rows])
+            sender.finish()
+        return Written(sender.messages, sender.size)
 
-    def _producer(self, first: list[Any]) -> Mapping[str, Any]:
+    def _producer_arguments(self, first: list[Any]) -> Mapping[str, Any]:
         producer = self._options.producer
         if self._idempotence is None:
             return producer
-        return self._idempotence.arguments(self._job, producer, first, streams=self._streams)
-
-
-class BatchWriter(DataSourceArrowWriter):
-    """That of `df.write`."""
-
-    def __init__(self, options: SinkOptions, schema: StructType) -> None:
-        self._task = _Task(options, schema, streams=False)
-
-    def write(self, iterator: Iterator[pa.RecordBatch]) -> WriterCommitMessage:  # type: ignore[override] # as Spark does
-        """Send what a task is given."""
-        return self._task.send(iterator)
-
-    def commit(self, messages: list[WriterCommitMessage | None]) -> None:
-        """Hear that all tasks are done, and with them everything."""
-        LOG.info("%s", _summary(messages))
-
-    def abort(self, messages: list[WriterCommitMessage | None]) -> None:
-        """Hear that some tasks have failed; what the others sent stays sent, for nothing takes a message back."""
-        LOG.warning("the write failed: %s, %s", _summary(messages), _STAYS)
-
-
-class StreamWriter(DataSourceStreamArrowWriter):
-    """That of `df.writeStream`."""
-
-    def __init__(self, options: SinkOptions, schema: StructType) -> None:
-        self._task = _Task(options, schema, streams=True)
-
-    def write(self, iterator: Iterator[pa.RecordBatch]) -> WriterCommitMessage:  # type: ignore[override] # as Spark does
-        """Send what a task is given."""
-        return self._task.send(iterator)
-
-    def commit(self, messages: list[WriterCommitMessage | None], batchId: int) -> None:
-        """Likewise."""
-        LOG.info("batch %d: %s", batchId, _summary(messages))
-
-    def abort(self, messages: list[WriterCommitMessage | None], batchId: int) -> None:
-        """Likewise."""
-        LOG.warning("batch %d failed: %s, %s", batchId, _summary(messages), _STAYS)
+        return self._idempotence.arguments(self._job, producer, first, is_stream=self._is_stream)
 
 
 def _summary(messages: Iterable[Any]) -> str:

@@ -1,1 +1,1 @@
-"""Bytes to values and back. No state beyond a frame's missing bytes, no I/O, no clock."""
+"""The wire protocol: bytes to values and back. No state beyond the bytes of an incomplete frame, no I/O, no clock."""

@@ -1,17 +1,17 @@
 """Batches: several messages in the payload of one entry.
 
-Each message is the size of its own metadata (4 bytes, big-endian), a SingleMessageMetadata, and its payload, whose size
-that metadata gives. Nothing ends a batch but its last message; how many there are stands in the entry's metadata as
-`num_messages_in_batch`. That this field is there, even saying 1, means that the payload is a batch; its default of 1
-does not.
+Each message is the size of its metadata (4 bytes, big-endian), a SingleMessageMetadata, and its payload, whose size the
+metadata gives. Size and metadata are called the head of the message here. Nothing marks the end of a batch; the entry's
+metadata has the number of messages as `num_messages_in_batch`. A payload is a batch if this field is present, even with
+the value 1; its default of 1 does not count.
 
-Messages of one batch mostly have the same metadata (a size and nothing else, when they have no keys or properties), and
-protobuf is the larger part of the cost. So metadata is read once for all messages of a batch that begin with the same
-bytes, and a run of such messages is cut at equal distances, by `struct`, which is the fastest to do so.
+Messages of one batch mostly have the same metadata (the payload's size and nothing else, if they have no keys or
+properties), and parsing it is the larger part of the cost. So equal heads are parsed once for each batch, and a run of
+messages with the same head is cut at equal distances by `struct`, the fastest way to do so.
 
 Half a kilobyte can inflate to a batch of a million messages, whose metadata as objects would take half a gigabyte. All
-of it is read before the first message is handed out, for a batch is whole or it is refused; but what has been read is
-kept for the first thousand only. The others keep the bytes, and read them again when asked.
+of it is parsed before the first message is handed out, since a batch is either whole or refused. But only the first
+thousand different metadata are kept parsed; the others stay serialised, and are parsed again when needed.
 """
 
 import struct
@@ -20,18 +20,16 @@ from functools import lru_cache
 from itertools import chain, repeat
 from typing import NamedTuple, TypeAlias
 
+from pulsar_actors.wire.entries import read_metadata
 from pulsar_actors.wire.errors import EncodeError, MalformedBatch
-from pulsar_actors.wire.fields import UNREADABLE, serialise
-from pulsar_actors.wire.metadata import read_metadata
-from pulsar_actors.wire.octets import Octets, octets
+from pulsar_actors.wire.protobuf import UNREADABLE, BytesLike, as_bytes, parse, serialise
 from pulsar_actors.wire.PulsarApi_pb2 import MessageMetadata, SingleMessageMetadata
-from pulsar_actors.wire.strings import parse
 
 __all__ = [
     "SMALLEST_MESSAGE",
+    "LazyMetadata",
+    "MessageColumns",
     "SingleMessage",
-    "Singles",
-    "Stored",
     "encode_batch",
     "encode_plain_batch",
     "is_batch",
@@ -40,100 +38,101 @@ __all__ = [
     "split_columns",
 ]
 
+
 _SIZE = struct.Struct(">I")
 SMALLEST_MESSAGE = _SIZE.size + 2
-"""In bytes: its metadata has at least the payload's size, a tag and a digit."""
+"""In bytes: its metadata holds at least the payload's size, which takes two bytes, after the size of the metadata."""
 _LARGEST_PAYLOAD = 2**31 - 1
-_PLAIN = 6  # bytes at most, of metadata that is a payload's size: a tag, and 31 bits
-_MANY = 8  # messages to each byte of a head, from which on it pays to look at that byte of all at once
-_MOST_KNOWN = 1_000  # metadata to remember in one batch
+_PLAIN = 6  # the most bytes of metadata that is only a payload's size: a tag, and 31 bits
+_MANY = 8  # messages for each byte of a head, from which on comparing that byte of all messages at once pays
+_MOST_KNOWN = 1_000  # different metadata to keep parsed in one batch
 
 _Known: TypeAlias = dict[bytes, SingleMessageMetadata]
 
 
-Stored: TypeAlias = SingleMessageMetadata | bytes
-"""The metadata of one message, read or as it was written."""
+LazyMetadata: TypeAlias = SingleMessageMetadata | bytes
+"""The metadata of one message, parsed or still serialised."""
 
 
 class SingleMessage(NamedTuple):
-    """One message of a batch: its metadata, and its payload."""
+    """One message of a batch."""
 
-    stored: Stored
+    lazy_metadata: LazyMetadata
     payload: bytes
 
     @property
     def metadata(self) -> SingleMessageMetadata:
-        """Give the metadata. Messages may share it: do not change it; and read its strings by way of `readable`."""
-        return metadata_of(self.stored)
+        """The parsed metadata. Messages may share it, so do not change it; read its strings through `readable`."""
+        return metadata_of(self.lazy_metadata)
 
 
-class Singles(NamedTuple):
-    """All messages of a batch, as columns: no object is made for each."""
+class MessageColumns(NamedTuple):
+    """All messages of a batch, as columns, which takes no object for each message."""
 
-    stored: list[Stored]
+    metadata: list[LazyMetadata]
     payloads: list[bytes]
 
 
-def metadata_of(stored: Stored) -> SingleMessageMetadata:
-    """Give what may have been kept as it was written."""
-    return parse(SingleMessageMetadata, stored) if isinstance(stored, bytes) else stored
+def metadata_of(lazy: LazyMetadata) -> SingleMessageMetadata:
+    """Parse the metadata of a message, unless that is done already."""
+    return parse(SingleMessageMetadata, lazy) if isinstance(lazy, bytes) else lazy
 
 
 def is_batch(metadata: MessageMetadata) -> bool:
-    """Tell whether the payload of an entry with this metadata is a batch."""
+    """Return whether the payload of an entry with this metadata is a batch."""
     return metadata.HasField("num_messages_in_batch")
 
 
-def split_batch(payload: Octets, count: int) -> list[SingleMessage]:
+def split_batch(payload: BytesLike, count: int) -> list[SingleMessage]:
     """Split a batch, already decrypted and decompressed, into the messages that `num_messages_in_batch` declares.
 
-    It is all or nothing: MalformedBatch says that the bytes are not that many messages, no fewer and no more. A batch
-    has at least one.
+    Raises MalformedBatch if the bytes are not exactly that many messages, or if `count` is 0.
     """
     return list(map(SingleMessage, *split_columns(payload, count)))
 
 
-def split_columns(payload: Octets, count: int) -> Singles:
-    """Do the same in less time: give all that is said of the messages, and all payloads."""
-    data = octets(payload)
+def split_columns(payload: BytesLike, count: int) -> MessageColumns:
+    """Split a batch like `split_batch`, into columns and in less time."""
+    data = as_bytes(payload)
     if not 0 < count <= len(data) // SMALLEST_MESSAGE:
         what = f"a batch declares {count:,} messages, each of {SMALLEST_MESSAGE} bytes or more, in {len(data):,} bytes"
         raise MalformedBatch(what, 0, len(data))
-    singles = Singles([], [])
+    columns = MessageColumns([], [])
     known: _Known = {}
     at = 0
-    while len(singles.payloads) < count:
-        head, stored, size = _read_head(data, at, known)
+    while len(columns.payloads) < count:
+        head, metadata, size = _read_head(data, at, known)
         start, stride = at, len(head) + size
         at += stride
-        last_end = start + stride * (count - len(singles.payloads))
+        last_end = start + stride * (count - len(columns.payloads))
         if start == 0 and _are_alike(data, head, stride, count):
             at = last_end
         while at < last_end and data.startswith(head, at):
             at += stride
         if at > len(data):
             raise MalformedBatch(f"a message ends at byte {at:,} of a batch of {len(data):,}", len(data), len(data))
-        singles.stored.extend(repeat(stored, (at - start) // stride))
-        singles.payloads.extend(chain.from_iterable(_cutter(len(head), size).iter_unpack(memoryview(data)[start:at])))
+        columns.metadata.extend(repeat(metadata, (at - start) // stride))
+        columns.payloads.extend(chain.from_iterable(_cutter(len(head), size).iter_unpack(memoryview(data)[start:at])))
     if at != len(data):
         what = f"the {count:,} messages of a batch end at byte {at:,} of {len(data):,}"
         raise MalformedBatch(what, min(at, len(data)), len(data))
-    return singles
+    return columns
 
 
 def _are_alike(data: bytes, head: bytes, stride: int, count: int) -> bool:
-    """Tell whether all messages begin alike, by each byte of all heads at once; not if that would take longer.
+    """Return whether all messages have the same head and size; False also if finding out would take longer.
 
-    This is asked of the first message only, for every answer takes a look at the whole batch.
+    Each byte of the head is compared in all messages at once. That reads the whole batch, so it is done only once, for
+    the head of the first message.
     """
     if len(data) != stride * count or count < _MANY * len(head):
         return False
-    return all(data[place::stride].count(byte) == count for place, byte in enumerate(head))
+    return all(data[offset::stride].count(byte) == count for offset, byte in enumerate(head))
 
 
 @lru_cache(maxsize=1024)
 def _read_plain(written: bytes) -> SingleMessageMetadata | None:
-    """Read metadata that is a payload's size and nothing else, once for many batches; None of any other."""
+    """Parse metadata that is a payload's size and nothing else, once for many batches; None for any other."""
     try:
         metadata = SingleMessageMetadata.FromString(written)
     except UNREADABLE:
@@ -143,12 +142,12 @@ def _read_plain(written: bytes) -> SingleMessageMetadata | None:
 
 @lru_cache(maxsize=1024)
 def _cutter(head_size: int, payload_size: int) -> struct.Struct:
-    """Give what cuts the payloads out of a run of messages."""
+    """Return the struct that cuts the payloads out of a run of messages of one size."""
     return struct.Struct(f"{head_size}x{payload_size}s")
 
 
 def _read_head(data: bytes, at: int, known: _Known) -> tuple[bytes, SingleMessageMetadata | bytes, int]:
-    """Read what comes before the payload at `at`: give its bytes, what to keep of it, and the payload's size."""
+    """Read the head of the message at `at`: return its bytes, the metadata to keep, and the payload's size."""
     start = at + _SIZE.size
     if start > len(data):
         raise MalformedBatch("a batch that ends before its last message", min(at, len(data)), len(data))
@@ -174,11 +173,11 @@ def _read_head(data: bytes, at: int, known: _Known) -> tuple[bytes, SingleMessag
     return head, metadata, payload_size
 
 
-def encode_batch(messages: Iterable[tuple[Stored | None, Octets]]) -> bytes:
-    """Write a batch of messages, each its metadata and payload. No metadata means none but the payload's size.
+def encode_batch(messages: Iterable[tuple[LazyMetadata | None, BytesLike]]) -> bytes:
+    """Write a batch of messages, each a pair of metadata and payload. None is metadata with the payload's size only.
 
-    Metadata that is written already is believed. An object that comes again and again is written once: it must not be
-    changed while this runs.
+    Serialised metadata is not checked. A metadata object that repeats is serialised once, so it must not change
+    meanwhile.
     """
     parts: list[bytes] = []
     previous: SingleMessageMetadata | None = None
@@ -203,7 +202,7 @@ def encode_batch(messages: Iterable[tuple[Stored | None, Octets]]) -> bytes:
 
 
 def encode_plain_batch(payloads: Sequence[bytes]) -> bytes:
-    """Write the same of messages of which nothing is said but the payload's size, in less time."""
+    """Write a batch of messages whose metadata is the payload's size only, in less time than `encode_batch`."""
     sizes = set(map(len, payloads))
     if len(sizes) == 1:
         head = _plain_head(*sizes)
@@ -211,22 +210,22 @@ def encode_plain_batch(payloads: Sequence[bytes]) -> bytes:
     return b"".join(chain.from_iterable(zip(map(_plain_head, map(len, payloads)), payloads, strict=True)))
 
 
-def _payload(payload: Octets) -> bytes:
+def _payload(payload: BytesLike) -> bytes:
     try:
-        return octets(payload)
+        return as_bytes(payload)
     except TypeError as fault:
         raise EncodeError(f"a payload is bytes, not {type(payload).__name__}", 0, 0) from fault
 
 
 def _head(metadata: SingleMessageMetadata) -> bytes:
-    """Write what comes before the payload."""
+    """Write the metadata after its size."""
     body = serialise(metadata)
     return _SIZE.pack(len(body)) + body
 
 
 @lru_cache(maxsize=1024)
 def _plain_head(payload_size: int) -> bytes:
-    """Write what comes before a payload of this size, of a message without a key, properties or the like."""
+    """Write the head of a message whose metadata is the payload's size only."""
     if payload_size > _LARGEST_PAYLOAD:
         raise EncodeError("a message in a batch is at most 2^31 - 1 bytes long", 0, payload_size)
     return _head(SingleMessageMetadata(payload_size=payload_size))

@@ -1,18 +1,19 @@
 """Commands: one protobuf message each, wrapped in a BaseCommand that names its type.
 
-BaseCommand has one field per command and an enum of types beside them; a type and its field have the same number, and
-each field has a message class of its own. So a command is known by its class alone: callers hand over and get a
-`CommandPing` or `CommandSend`, and the wrapping is this module's business, by a table read from the descriptor.
+BaseCommand has one field for each command, and an enum of types beside them. A type and its field have the same number,
+and each field has a message class of its own. So the class of a command is enough to identify it: callers pass and get
+a `CommandPing` or a `CommandSend`, and this module adds and removes the BaseCommand, by a table read from the
+descriptor.
 
-Protobuf is more forgiving than the protocol. A number it does not know in an enum field does not show: an unknown
-command would look like CONNECT, an unknown subscription type like Exclusive. Missing required fields pass unnoticed,
-and so do strings that are not UTF-8. Reading therefore looks for all three (`fields.py`, `strings.py`). Looking costs
-time, so the classes that can hold neither an enum nor a string, among them SEND, SEND_RECEIPT, MESSAGE, FLOW and PING
-of the data path, are told apart once; and where no byte is above 127 every string is UTF-8.
+Protobuf is more forgiving than the protocol. It hides an unknown number in an enum field: an unknown command would look
+like CONNECT, an unknown subscription type like Exclusive. It ignores missing required fields, and strings that are not
+UTF-8. So `decode_command` checks for all three (see `protobuf.py`). The checks take time; a command whose class has
+neither an enum nor a string, as SEND, SEND_RECEIPT, MESSAGE, FLOW and PING of the data path, needs only the check for
+missing fields, and where no byte is above 127 every string is UTF-8.
 
-Every client writes a BaseCommand as its type, one field, and nothing else. Where a short command looks like that, which
-its first bytes tell, the BaseCommand is not read at all, at half the cost. Whatever looks otherwise takes the long way:
-there a second type may hide, or a field of a newer protocol.
+Every client writes a BaseCommand as its type, one field, and nothing else. The first bytes show whether a short command
+has this form; then the BaseCommand is not parsed at all, which halves the cost. Any other form is parsed in full, as it
+may have a second type, or a field of a newer protocol.
 """
 
 import struct
@@ -23,29 +24,31 @@ from google.protobuf.message import Message
 from google.protobuf.message_factory import GetMessageClass
 
 from pulsar_actors.wire.errors import EncodeError, MalformedCommand, MissingField, UnknownCommand, UnknownEnumValue
-from pulsar_actors.wire.fields import (
+from pulsar_actors.wire.protobuf import (
     UNREADABLE,
-    Holding,
+    BytesLike,
+    FieldsOfType,
+    as_bytes,
     children,
+    fields_of_type,
     first_missing_field,
-    holding,
     serialise,
+    undecoded_string,
     unknown_enum,
+    varint,
 )
-from pulsar_actors.wire.octets import Octets, octets
 from pulsar_actors.wire.PulsarApi_pb2 import BaseCommand, CommandMessage, CommandSend
-from pulsar_actors.wire.strings import undecoded_string
-from pulsar_actors.wire.varint import varint
 
 __all__ = ["CARRIERS", "decode_command", "encode_command", "serialise_command", "wrap_command"]
 
-CARRIERS = frozenset({CommandSend, CommandMessage})
-"""The commands that are followed by an entry."""
 
-_SIZES = struct.Struct(">II")  # of the frame, not counting itself, and of the command
+CARRIERS = frozenset({CommandSend, CommandMessage})
+"""The commands that carry an entry."""
+
+_SIZES = struct.Struct(">II")  # the size of the frame after this field, and the size of the command
 _VARINT, _LENGTH_DELIMITED = 0, 2  # protobuf's wire types
 _SEVEN_BITS = 0x7F  # the largest size in one byte
-_FIRST_STRING = 4  # no string begins earlier: tags and sizes of two fields, one in the other, stand before it
+_FIRST_STRING = 4  # no string begins earlier: the tags and sizes of two nested fields stand before it
 
 _M = TypeVar("_M", bound=Message)
 
@@ -57,7 +60,7 @@ _COMMANDS = [
 _TYPES = BaseCommand.Type.DESCRIPTOR.values_by_number
 
 _FIELDS = {number: name for number, name, _ in _COMMANDS}
-"""The number of a type -> the name of its field."""
+"""Type number -> name of its field."""
 
 _HEADS = {
     GetMessageClass(message): (
@@ -65,18 +68,18 @@ _HEADS = {
     )
     for number, _, message in _COMMANDS
 }
-"""The class of a command -> what its BaseCommand begins with: the type, and the tag of its field."""
+"""Class of a command -> the first bytes of its BaseCommand: the type, and the tag of its field."""
 
-_KINDS = {head: kind for kind, head in _HEADS.items()}
-_HEAD_SIZES = sorted({len(head) for head in _KINDS})
+_CLASSES = {head: kind for kind, head in _HEADS.items()}
+_HEAD_SIZES = sorted({len(head) for head in _CLASSES})
 
-_ENUMS = {kind: holding(kind.DESCRIPTOR, FieldDescriptor.TYPE_ENUM) for kind in _HEADS}
-_STRINGS = {kind: holding(kind.DESCRIPTOR, FieldDescriptor.TYPE_STRING) for kind in _HEADS}
-_SEARCHED = frozenset(kind for kind in _HEADS if any(_ENUMS[kind] + _STRINGS[kind]))
+_ENUMS = {kind: fields_of_type(kind.DESCRIPTOR, FieldDescriptor.TYPE_ENUM) for kind in _HEADS}
+_STRINGS = {kind: fields_of_type(kind.DESCRIPTOR, FieldDescriptor.TYPE_STRING) for kind in _HEADS}
+_CHECKED = frozenset(kind for kind in _HEADS if any(_ENUMS[kind] + _STRINGS[kind]))
 
 
 def serialise_command(command: Message) -> bytes:
-    """Write the command in its BaseCommand, as protobuf would; building that message costs three times as much."""
+    """Write the command in its BaseCommand, as protobuf does at three times the cost."""
     if type(command) not in _HEADS:
         got = type(command).__name__
         raise EncodeError(f"a command is a message that BaseCommand has a field for, not {got}", 0, 0)
@@ -84,44 +87,44 @@ def serialise_command(command: Message) -> bytes:
 
 
 def wrap_command(kind: type[Message], body: bytes) -> bytes:
-    """Write the BaseCommand of a command that is written already."""
+    """Write the BaseCommand around a command that is serialised already."""
     return _HEADS[kind] + varint(len(body)) + body
 
 
 def encode_command(command: Message) -> bytes:
-    """Write a command that carries no entry, such as `CommandPing()`, as its whole frame."""
+    """Write the frame of a command that carries no entry, such as `CommandPing()`."""
     if type(command) in CARRIERS:
         raise EncodeError(f"{type(command).__name__} is written with its entry: `encode_payload_command`", 0, 0)
     body = serialise_command(command)
     return _SIZES.pack(4 + len(body), len(body)) + body
 
 
-def decode_command(data: Octets) -> Message:
+def decode_command(data: BytesLike) -> Message:
     """Read a serialised BaseCommand and return the command in it.
 
-    MalformedCommand, UnknownCommand, UnknownEnumValue and MissingField say what is wrong with it. Protobuf does not
-    tell where, so their position is always 0 and their size that of the whole command.
+    Raises MalformedCommand, UnknownCommand, UnknownEnumValue or MissingField. Protobuf does not report positions, so
+    their position is always 0 and their size that of the whole command.
     """
-    data = octets(data)
-    command = _read_plain(data)
+    data = as_bytes(data)
+    command = _decode_short(data)
     if command is None:
-        command = _read(data)
-    searched = type(command) in _SEARCHED
-    unknown = _search_enums(command, _ENUMS[type(command)]) if searched else None
+        command = _decode_any(data)
+    checked = type(command) in _CHECKED
+    unknown = _find_unknown_enum(command, _ENUMS[type(command)]) if checked else None
     if unknown is None and not command.IsInitialized():
         what = f"{command.DESCRIPTOR.name} without its required {first_missing_field(command)}"
         raise MissingField(what, 0, len(data))
-    if searched and not data[_FIRST_STRING:].isascii():
-        _refuse_undecoded(command, len(data))
+    if checked and not data[_FIRST_STRING:].isascii():
+        _reject_undecoded(command, len(data))
     if unknown is not None:
         raise UnknownEnumValue(command, *unknown, len(data))
     return command
 
 
-def _read_plain(data: bytes) -> Message | None:
-    """Read a command that is its type and its field, of less than 128 bytes, and nothing else."""
+def _decode_short(data: bytes) -> Message | None:
+    """Read a command of less than 128 bytes that is its type and its field, and nothing else; None for any other."""
     for start in _HEAD_SIZES:
-        kind = _KINDS.get(data[:start])
+        kind = _CLASSES.get(data[:start])
         if kind is not None:
             size = len(data) - start - 1
             if 0 <= size <= _SEVEN_BITS and data[start] == size:
@@ -129,8 +132,8 @@ def _read_plain(data: bytes) -> Message | None:
     return None
 
 
-def _read(data: bytes) -> Message:
-    """Read any command."""
+def _decode_any(data: bytes) -> Message:
+    """Read a command by way of its BaseCommand."""
     base = _parse(BaseCommand, data, len(data))
     unknown = unknown_enum(base)
     if unknown is not None:
@@ -151,16 +154,16 @@ def _parse(kind: type[_M], data: bytes, size: int) -> _M:
         raise MalformedCommand(f"protobuf cannot read a {kind.__name__}: {fault}", 0, size) from fault
 
 
-def _refuse_undecoded(command: Message, size: int) -> None:
+def _reject_undecoded(command: Message, size: int) -> None:
     field = undecoded_string(command)
     if field is not None:
         raise MalformedCommand(f"{field} is not UTF-8", 0, size)
 
 
-def _search_enums(message: Message, enums: Holding) -> tuple[str, int] | None:
-    """Find the first unknown enum value in the message or below: `Message.field` and the number."""
+def _find_unknown_enum(message: Message, enums: FieldsOfType) -> tuple[str, int] | None:
+    """Return the first unknown enum value in the message or a nested one: `Message.field` and the number."""
     found = unknown_enum(message) if enums.own else None
     for name, below in enums.nested:
         for child in children(message, name):
-            found = found or _search_enums(child, below)
+            found = found or _find_unknown_enum(child, below)
     return found

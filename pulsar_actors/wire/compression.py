@@ -1,19 +1,19 @@
-"""What a payload looks like squeezed, in the five ways that Pulsar knows.
+"""The payload codecs of Pulsar: LZ4, ZLIB, ZSTD and SNAPPY.
 
-A whole payload, which is a whole batch where messages are batched, is compressed at once; `MessageMetadata` then says
-with which codec, and how many bytes it was before. LZ4 and SNAPPY are the bare block formats with no header of their
-own making, ZLIB and ZSTD are one complete stream or frame. Other clients write exactly these.
+The whole payload, a whole batch if messages are batched, is compressed at once; `MessageMetadata` has the codec and the
+size before. LZ4 and SNAPPY are the bare block formats without a header, ZLIB and ZSTD are one complete stream or frame,
+exactly as other clients write them.
 
-Inflating trusts nobody. The declared size is held against the limit before any memory is taken, the codec gets a
-buffer of the declared size and not a byte more, and what comes out must be exactly that long. A ZSTD frame could still
-ask for a window of its own, which is why its header and block sizes are read first; it must also be the only frame.
-Blocks that hold nothing are legal (RFC 8878, 3.1.1.2) and take a decoder's time, so their number is bounded.
+Decompressing trusts no input. The declared size is checked against the limit before memory is allocated, the codec
+gets a buffer of exactly the declared size, and the result must fill it. A ZSTD frame could still ask for a window of
+its own, so its header and block sizes are read first; it must also be the only frame. Empty blocks are legal (RFC 8878,
+3.1.1.2) and cost the decoder time, so their number is bounded.
 
-| what is wrong                                                    | error                       |
-|------------------------------------------------------------------|-----------------------------|
+| fault                                                            | error                        |
+|------------------------------------------------------------------|------------------------------|
 | declared over the limit                                          | `UncompressedSizeCorruption` |
 | sound data of another size, as far as the codec can tell         | `UncompressedSizeCorruption` |
-| unreadable, cut short, something after the end, an unknown codec | `DecompressionFailed`       |
+| unreadable, cut short, bytes after the end, an unknown codec     | `DecompressionFailed`        |
 
 LZ4, and a ZSTD frame that does not state its own size, cannot tell data that is too long from data that is corrupt:
 both are `DecompressionFailed` there.
@@ -25,7 +25,7 @@ from collections.abc import Callable
 from typing import Any, Final, cast
 
 from pulsar_actors.wire.errors import DecompressionFailed, EncodeError, UncompressedSizeCorruption
-from pulsar_actors.wire.octets import Octets
+from pulsar_actors.wire.protobuf import BytesLike
 from pulsar_actors.wire.PulsarApi_pb2 import CompressionType
 
 _ZSTD_LEVEL = 3  # the default of zstd itself and of the other clients
@@ -41,42 +41,42 @@ _ZSTD_MIN_WINDOW_LIMIT = 8 << 20  # what the format's specification asks every d
 
 NONE: Final = CompressionType.NONE
 ZSTD: Final = CompressionType.ZSTD
-"""By names of their own: to look one up in its enumeration takes a microsecond, and it is done for each entry."""
+"""Constants, because a look-up in the enumeration takes a microsecond, for each entry."""
 
 
-def compress(codec: "CompressionType.ValueType", payload: Octets) -> Octets:
-    """Squeeze a payload; with `NONE` it comes back as it is, not copied."""
+def compress(codec: "CompressionType.ValueType", payload: BytesLike) -> BytesLike:
+    """Compress a payload; with `NONE` it is returned as it is, not copied."""
     if codec == NONE:
         return payload
-    squeeze = _SQUEEZE.get(codec)
-    if squeeze is None:
+    compressor = _COMPRESSORS.get(codec)
+    if compressor is None:
         raise EncodeError(f"no compression codec has the number {codec}", 0, len(payload))
-    return squeeze(payload)
+    return compressor(payload)
 
 
-def decompress(codec: "CompressionType.ValueType", payload: Octets, uncompressed_size: int, limit: int) -> Octets:
-    """Give back what was squeezed, which must be `uncompressed_size` bytes and no more than `limit`.
+def decompress(codec: "CompressionType.ValueType", payload: BytesLike, uncompressed_size: int, limit: int) -> BytesLike:
+    """Decompress a payload, which must give exactly `uncompressed_size` bytes, and no more than `limit`.
 
-    With `NONE` the payload comes back as it is, and as in every other client the declared size means nothing.
+    With `NONE` the payload is returned as it is; the declared size means nothing, as in every other client.
     """
     if codec == NONE:
         return payload
-    inflate = _INFLATE.get(codec)
-    if inflate is None:
+    decompressor = _DECOMPRESSORS.get(codec)
+    if decompressor is None:
         raise DecompressionFailed(f"no compression codec has the number {codec}", 0, len(payload))
     if not 0 <= uncompressed_size <= limit:
         raise UncompressedSizeCorruption(
             f"the payload declares {uncompressed_size:,} bytes uncompressed, the limit is {limit:,}", 0, len(payload)
         )
     if not payload and not uncompressed_size:
-        return b""  # some encoders, the Go client's ZSTD among them, turn nothing into nothing
-    inflated = inflate(payload, uncompressed_size)
+        return b""  # some encoders, such as the Go client's ZSTD, compress an empty payload to no bytes
+    inflated = decompressor(payload, uncompressed_size)
     _check_size(len(inflated), uncompressed_size, payload)
     return inflated
 
 
 def _lz4() -> Any:  # noqa: ANN401 - neither library is typed well enough to be checked
-    """Give the library; both are loaded by the first payload that needs them."""
+    """Return the library; it is imported by the first payload that needs it."""
     import lz4.block  # noqa: PLC0415
 
     return lz4.block
@@ -88,18 +88,18 @@ def _cramjam() -> Any:  # noqa: ANN401
     return cramjam
 
 
-def _check_size(actual: int, declared: int, payload: Octets) -> None:
+def _check_size(actual: int, declared: int, payload: BytesLike) -> None:
     if actual != declared:
         raise UncompressedSizeCorruption(
             f"the payload declares {declared:,} bytes uncompressed, but holds {actual:,}", 0, len(payload)
         )
 
 
-def _squeeze_lz4(payload: Octets) -> Octets:
+def _compress_lz4(payload: BytesLike) -> BytesLike:
     return cast("bytes", _lz4().compress(payload, store_size=False))
 
 
-def _inflate_lz4(payload: Octets, size: int) -> Octets:
+def _decompress_lz4(payload: BytesLike, size: int) -> BytesLike:
     library = _lz4()
     try:
         return cast("bytes", library.decompress(payload, uncompressed_size=size))
@@ -107,17 +107,17 @@ def _inflate_lz4(payload: Octets, size: int) -> Octets:
         raise DecompressionFailed(f"LZ4 cannot read the payload as {size:,} bytes: {error}", 0, len(payload)) from error
 
 
-def _inflate_zlib(payload: Octets, size: int) -> Octets:
+def _decompress_zlib(payload: BytesLike, size: int) -> BytesLike:
     stream = zlib.decompressobj()
     try:
-        inflated = stream.decompress(payload, size + 1)  # the byte too many shows that there is more
+        inflated = stream.decompress(payload, size + 1)  # one byte too many shows that there is more
     except zlib.error as error:
         raise DecompressionFailed(f"ZLIB cannot read the payload: {error}", 0, len(payload)) from error
     if len(inflated) > size:
         raise UncompressedSizeCorruption(
             f"the payload declares {size:,} bytes uncompressed, but holds more", 0, len(payload)
         )
-    # The Java client flushes its streams but never ends them, so all that shows a cut one is what does not come out.
+    # The Java client flushes its streams but never ends them, so only missing bytes show that a stream is cut short.
     if not stream.eof and len(inflated) < size:
         raise DecompressionFailed("the ZLIB stream is cut short", len(payload), 0)
     if stream.unused_data:
@@ -126,11 +126,11 @@ def _inflate_zlib(payload: Octets, size: int) -> Octets:
     return inflated
 
 
-def _squeeze_zstd(payload: Octets) -> Octets:
+def _compress_zstd(payload: BytesLike) -> BytesLike:
     return memoryview(_cramjam().zstd.compress(payload, level=_ZSTD_LEVEL))
 
 
-def _inflate_zstd(payload: Octets, size: int) -> Octets:
+def _decompress_zstd(payload: BytesLike, size: int) -> BytesLike:
     _check_zstd_frame(payload, size)
     inflated, library = bytearray(size), _cramjam()
     try:
@@ -143,8 +143,8 @@ def _inflate_zstd(payload: Octets, size: int) -> Octets:
     return inflated
 
 
-def _check_zstd_frame(payload: Octets, size: int) -> None:
-    """Refuse what would make the decoder take memory of its own, and anything but a single frame."""
+def _check_zstd_frame(payload: BytesLike, size: int) -> None:
+    """Refuse a frame that makes the decoder allocate memory of its own, and anything but a single frame."""
     if len(payload) < _ZSTD_LEAST_FRAME or _little_endian(payload, 0, 4) != _ZSTD_MAGIC:
         raise DecompressionFailed(
             "the payload does not begin with a ZSTD frame", 0, min(len(payload), _ZSTD_LEAST_FRAME)
@@ -157,7 +157,7 @@ def _check_zstd_frame(payload: Octets, size: int) -> None:
         if window > max(_ZSTD_MIN_WINDOW_LIMIT, 2 * size):
             raise DecompressionFailed(f"the ZSTD frame asks for a window of {window:,} bytes for {size:,}", at, 1)
         at += 1
-    at += (0, 1, 2, 4)[descriptor & 3]  # the id of a dictionary: the decoder refuses it, since nobody gave it one
+    at += (0, 1, 2, 4)[descriptor & 3]  # the id of a dictionary: the decoder has none and refuses it
     width, addend = _ZSTD_SIZE_WIDTHS[descriptor >> 6]
     width = width or int(single_segment)
     if width:
@@ -172,7 +172,7 @@ def _zstd_window(descriptor: int) -> int:
     return base + base // 8 * (descriptor & 7)
 
 
-def _zstd_end_of_blocks(payload: Octets, at: int) -> int:
+def _zstd_end_of_blocks(payload: BytesLike, at: int) -> int:
     empty = 0
     while at <= len(payload) - _ZSTD_BLOCK.size:
         low, high = _ZSTD_BLOCK.unpack_from(payload, at)
@@ -186,15 +186,15 @@ def _zstd_end_of_blocks(payload: Octets, at: int) -> int:
     return at
 
 
-def _little_endian(payload: Octets, at: int, width: int) -> int:
+def _little_endian(payload: BytesLike, at: int, width: int) -> int:
     return int.from_bytes(payload[at : at + width], "little")
 
 
-def _squeeze_snappy(payload: Octets) -> Octets:
+def _compress_snappy(payload: BytesLike) -> BytesLike:
     return memoryview(_cramjam().snappy.compress_raw(payload))
 
 
-def _inflate_snappy(payload: Octets, size: int) -> Octets:
+def _decompress_snappy(payload: BytesLike, size: int) -> BytesLike:
     library = _cramjam()
     try:
         _check_size(library.snappy.decompress_raw_len(payload), size, payload)
@@ -205,15 +205,15 @@ def _inflate_snappy(payload: Octets, size: int) -> Octets:
     return inflated
 
 
-_SQUEEZE: dict["CompressionType.ValueType", Callable[[Octets], Octets]] = {
-    CompressionType.LZ4: _squeeze_lz4,
+_COMPRESSORS: dict["CompressionType.ValueType", Callable[[BytesLike], BytesLike]] = {
+    CompressionType.LZ4: _compress_lz4,
     CompressionType.ZLIB: zlib.compress,
-    CompressionType.ZSTD: _squeeze_zstd,
-    CompressionType.SNAPPY: _squeeze_snappy,
+    CompressionType.ZSTD: _compress_zstd,
+    CompressionType.SNAPPY: _compress_snappy,
 }
-_INFLATE: dict["CompressionType.ValueType", Callable[[Octets, int], Octets]] = {
-    CompressionType.LZ4: _inflate_lz4,
-    CompressionType.ZLIB: _inflate_zlib,
-    CompressionType.ZSTD: _inflate_zstd,
-    CompressionType.SNAPPY: _inflate_snappy,
+_DECOMPRESSORS: dict["CompressionType.ValueType", Callable[[BytesLike, int], BytesLike]] = {
+    CompressionType.LZ4: _decompress_lz4,
+    CompressionType.ZLIB: _decompress_zlib,
+    CompressionType.ZSTD: _decompress_zstd,
+    CompressionType.SNAPPY: _decompress_snappy,
 }

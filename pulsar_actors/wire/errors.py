@@ -1,7 +1,7 @@
-"""What can be wrong with bytes, and what each fault costs.
+"""The errors of the wire protocol, and what each of them costs.
 
 WireError
-├── FrameError                     the stream is lost: close the connection
+├── FrameError                     the stream is unusable: close the connection
 │   ├── FrameTooSmall
 │   ├── FrameTooLarge
 │   └── CommandOverrun
@@ -16,10 +16,11 @@ WireError
 │   ├── UncompressedSizeCorruption
 │   ├── DecompressionFailed
 │   └── MalformedBatch
-├── MalformedMessageId             a serialised id that no client wrote
-└── EncodeError                    our own side: what we were asked to write has no form on the wire
+├── MalformedMessageId             a serialised message id that no client wrote
+└── EncodeError                    a mistake of the caller: the value cannot be written
 """
 
+import reprlib
 from typing import Any, ClassVar
 
 from google.protobuf.message import Message
@@ -29,7 +30,7 @@ from pulsar_actors.wire.PulsarApi_pb2 import CommandAck
 
 
 class FrameError(WireError):
-    """The stream cannot be trusted any longer."""
+    """The stream is unusable from here on."""
 
 
 class FrameTooSmall(FrameError):
@@ -45,7 +46,7 @@ class CommandOverrun(FrameError):
 
 
 class BadCommand(WireError):
-    """A whole frame, whose command makes no sense."""
+    """A complete frame with a command that makes no sense."""
 
 
 class MalformedCommand(BadCommand):
@@ -92,7 +93,7 @@ class ChecksumMismatch(EntryError):
 
 
 class MalformedEntry(EntryError):
-    """Headers or metadata that cannot be read. Other clients report it as a checksum mismatch; so do we."""
+    """Headers or metadata that cannot be read; reported to the broker as a checksum mismatch, as other clients do."""
 
     validation_error = CommandAck.ValidationError.ChecksumMismatch
 
@@ -104,7 +105,7 @@ class UncompressedSizeCorruption(EntryError):
 
 
 class DecompressionFailed(EntryError):
-    """A payload that its codec cannot read, or a codec that nobody here knows."""
+    """A payload that its codec cannot read, or an unknown codec."""
 
     validation_error = CommandAck.ValidationError.DecompressionError
 
@@ -121,3 +122,21 @@ class MalformedMessageId(WireError):
 
 class EncodeError(WireError):
     """A value that cannot be written, because it is too large or would be unreadable."""
+
+
+_LONGEST_EXCERPT = 160  # characters; the middle of a longer text is left out
+
+_shortening = reprlib.Repr()
+_shortening.maxstring = _LONGEST_EXCERPT
+_shortening.maxother = _LONGEST_EXCERPT
+
+
+def excerpt(value: object) -> str:
+    """Return the value's `repr` for the text of an error, with dots in place of the middle if it is long.
+
+    A value in an error comes from a peer or a caller: a name of a megabyte would make an error of a megabyte, for the
+    log, the pickle and the terminal.
+    """
+    if isinstance(value, int):  # Python refuses to write numbers of more than 4,300 digits
+        return str(value) if value.bit_length() <= _LONGEST_EXCERPT else f"a number of {value.bit_length():,} bits"
+    return _shortening.repr(value)

@@ -1,13 +1,13 @@
-"""Frames: how a stream of bytes falls into commands.
+"""Frames: the stream of bytes cut into commands.
 
 A frame is a total size (4 bytes, big-endian, counting what comes after it), a command size (4 bytes), the command, and
-for some commands a rest: the entry that SEND and MESSAGE carry. The smallest frame is therefore eight bytes long.
+in SEND and MESSAGE an entry. The smallest frame is therefore eight bytes long.
 
-`FrameReader` takes the pieces a socket gives and cuts them at frame ends. A frame that lies whole inside one piece is
-sliced out of it; only one that is split waits in a buffer of its own, into which each of its bytes is copied once and
-which the finished frame then keeps. A size is checked as soon as it is readable, before anything is kept for it: a
-peer that claims four gigabytes is refused after four bytes. Where a frame's sizes make no sense nobody can say where
-the next one begins, so such a fault ends the stream.
+`FrameReader` takes the pieces that a socket gives. A frame that lies whole inside one piece is sliced out of it. Only a
+frame that is split is collected in a buffer, into which each of its bytes is copied once, and which the complete frame
+then keeps. A size is checked as soon as it is readable, before anything is kept for it: a peer that claims four
+gigabytes is refused after four bytes. After a senseless size the start of the next frame is unknown, so such a fault
+ends the stream.
 """
 
 import struct
@@ -17,7 +17,7 @@ from google.protobuf.message import Message
 
 from pulsar_actors.wire.commands import CARRIERS, serialise_command
 from pulsar_actors.wire.errors import CommandOverrun, EncodeError, FrameError, FrameTooLarge, FrameTooSmall
-from pulsar_actors.wire.octets import Octets, octets
+from pulsar_actors.wire.protobuf import BytesLike, as_bytes
 
 __all__ = [
     "DEFAULT_FRAME_LIMIT",
@@ -28,6 +28,7 @@ __all__ = [
     "frame_limit",
     "message_limit",
 ]
+
 
 DEFAULT_MAX_MESSAGE_SIZE = 5 * 1024 * 1024
 
@@ -40,12 +41,12 @@ _NO_REST = memoryview(b"")
 
 
 def message_limit(max_message_size: int) -> int:
-    """Give the largest size of a message: a broker that names none, or none above nothing, means the usual one."""
+    """Return the largest size of a message; a broker that announces none, or 0 or less, means the default."""
     return max_message_size if max_message_size > 0 else DEFAULT_MAX_MESSAGE_SIZE
 
 
 def frame_limit(max_message_size: int) -> int:
-    """Give the largest total size of a frame: a message of the largest size, and room for its command and metadata."""
+    """Return the largest total size of a frame: the largest message, plus room for its command and metadata."""
     return message_limit(max_message_size) + _PADDING
 
 
@@ -54,7 +55,7 @@ DEFAULT_FRAME_LIMIT = frame_limit(DEFAULT_MAX_MESSAGE_SIZE)
 
 
 class Frame(NamedTuple):
-    """One frame: its serialised BaseCommand, and all that follows it (nothing, in a simple command)."""
+    """One frame: its serialised BaseCommand, and the entry that follows it (empty in most commands)."""
 
     command: bytes
     rest: memoryview
@@ -65,8 +66,8 @@ class FrameReader:
 
     `limit` may be changed at any time and applies from the next `feed`.
 
-    A frame's `rest` is a view of bytes of its own, not of the piece that it came in: entries wait for their consumer,
-    and would keep whole pieces waiting with them, which comes to almost twice the memory. The copy costs little.
+    A frame's `rest` is a view of a copy, not of the piece that it came in: entries wait in a receiver queue, and would
+    keep whole pieces in memory, almost twice as much. The copy costs little.
     """
 
     __slots__ = ("_fault", "_passed", "_pending", "frames_before_fault", "limit")
@@ -74,19 +75,19 @@ class FrameReader:
     def __init__(self, limit: int = DEFAULT_FRAME_LIMIT) -> None:
         self.limit = limit
         self.frames_before_fault: list[Frame] = []
-        self._pending = bytearray()  # a frame of which only a part has come
+        self._pending = bytearray()  # an incomplete frame
         self._passed = 0  # bytes of the stream before `_pending`
         self._fault: FrameError | None = None
 
-    def feed(self, data: Octets) -> list[Frame]:
-        """Take what the socket gave and return the frames that are whole now, in order.
+    def feed(self, data: BytesLike) -> list[Frame]:
+        """Take bytes from the socket and return the frames that are complete now, in order.
 
-        `bytes` are cut where they lie. Anything else is copied first (`octets.py`), since its owner may change it.
+        Anything but `bytes` is copied first, since its owner may change it.
 
-        A size that makes no sense raises FrameTooSmall, FrameTooLarge or CommandOverrun, now and at every later call;
-        the whole frames that this very call found ahead of it are in `frames_before_fault`.
+        A senseless size raises FrameTooSmall, FrameTooLarge or CommandOverrun, now and at every later call; the
+        complete frames that this call found before it are in `frames_before_fault`.
         """
-        data = octets(data)
+        data = as_bytes(data)
         if self._fault is not None:
             self.frames_before_fault = []
             raise self._fault.with_traceback(None)
@@ -102,7 +103,7 @@ class FrameReader:
         return frames
 
     def _cut(self, data: bytes, start: int, frames: list[Frame]) -> None:
-        """Slice the whole frames out of the piece, and keep what is left for the next one."""
+        """Slice the complete frames out of the piece, and keep what is left for the next one."""
         view = memoryview(data)
         size = len(data)
         limit = self.limit
@@ -120,11 +121,11 @@ class FrameReader:
             at = end
         self._passed += at - start
         if at < size:
-            self._end_of_frame(view[at : at + _SIZES.size])  # a fault is found before anything is kept
+            self._end_of_frame(view[at : at + _SIZES.size])  # raises before anything is kept
             self._pending = bytearray(view[at:])
 
     def _complete_pending(self, data: bytes, frames: list[Frame]) -> int:
-        """Add to the pending frame the bytes that belong to it; return where the next frame begins in the piece."""
+        """Complete the pending frame as far as possible; return where the next frame begins in the piece."""
         pending, view = self._pending, memoryview(data)
         at = 0
         while at < len(data) and len(pending) < (end := self._end_of_frame(pending)):
@@ -140,7 +141,7 @@ class FrameReader:
         return at
 
     def _end_of_frame(self, start: bytearray | memoryview) -> int:
-        """Tell how long the frame that begins so is, as far as its sizes are there; refuse senseless ones."""
+        """Return the length of the frame that begins like this, as far as it is known; raise for a senseless size."""
         if len(start) < _TOTAL.size:
             return _TOTAL.size
         total: int = _TOTAL.unpack_from(start)[0]
@@ -162,9 +163,9 @@ class FrameReader:
 
 
 def encode_payload_command(command: Message, *entry: bytes | memoryview) -> list[bytes | memoryview]:
-    """Write SEND or MESSAGE with its entry: buffers for one gathered write, none of them copied.
+    """Write SEND or MESSAGE with its entry, as buffers for one gathered write; the entry is not copied.
 
-    The entry comes as the buffers that `encode_entry` gave or as the bytes an `Entry` was read from.
+    The entry is the buffers of `encode_entry`, or the bytes that an `Entry` was read from.
     """
     if type(command) not in CARRIERS:
         raise EncodeError(f"{type(command).__name__} carries no entry: `encode_command`", 0, 0)
@@ -176,7 +177,7 @@ def encode_payload_command(command: Message, *entry: bytes | memoryview) -> list
 
 
 def _size(buffer: bytes | memoryview) -> int:
-    """Count the bytes, whatever items a view counts."""
+    """Return the size in bytes, whatever items a view counts."""
     if type(buffer) is bytes:
         return len(buffer)
     try:

@@ -1,33 +1,29 @@
-"""Where a message is: its ledger, its entry, and inside a batch its index.
+"""Message ids: the ledger, the entry, and in a batch the index of one message.
 
-A topic is a row of ledgers, a ledger is a row of entries, and an entry holds one message or a batch of them. The order
-of ids is therefore (ledger, entry, batch index); the partition comes last, because it says which topic the three count
-in and not how far along they are. These four are also what equality and hash look at. Two more fields ride along and
-do not tell messages apart, here as in the C++ and Java clients: the size of the batch, and for a message that came in
-chunks the id of its first chunk, at which a seek must begin.
+A topic is a list of ledgers, a ledger is a list of entries, and an entry holds one message or a batch of them. So the
+order of ids is (ledger, entry, batch index). The partition comes last: it names the topic in which the three count.
+Equality and hash use these four. Two more fields do not tell messages apart, as in the C++ and Java clients: the size
+of the batch, and for a chunked message the id of its first chunk, at which a seek must begin.
 
 -1 stands for "none": no partition, no batch. `EARLIEST` is all -1 and sorts before every real id, `LATEST` has the
-greatest ledger and entry and sorts after.
+greatest ledger and entry and sorts after. A first chunk has no first chunk of its own: an id that claims one is read,
+and written, without it.
 
-A first chunk has no first chunk of its own: one that claims to is read, and written, without it.
+`serialize` writes a plain `MessageIdData`, as every client does: fields that are "none" are left out.
 
-The bytes of `serialize` are a plain `MessageIdData`, as every client writes it: fields that are "none" are left out.
-An id is a named tuple for the sake of speed (a frozen dataclass takes three times as long to make); as an equal or in
-an order it is not a tuple.
+An id is a named tuple for speed (a frozen dataclass takes three times as long to create), but it does not compare like
+one.
 """
 
 from typing import NamedTuple, Optional
 
-from pulsar_actors.wire.errors import EncodeError, MalformedMessageId
-from pulsar_actors.wire.excerpt import excerpt
-from pulsar_actors.wire.fields import UNREADABLE
-from pulsar_actors.wire.ids import signed, unsigned
-from pulsar_actors.wire.octets import Octets, octets
+from pulsar_actors.wire.errors import EncodeError, MalformedMessageId, excerpt
+from pulsar_actors.wire.protobuf import UNREADABLE, BytesLike, as_bytes, signed, unsigned
 from pulsar_actors.wire.PulsarApi_pb2 import MessageIdData
 
 
 class MessageId(NamedTuple):
-    """The place of one message."""
+    """The id of one message."""
 
     ledger_id: int
     entry_id: int
@@ -38,17 +34,17 @@ class MessageId(NamedTuple):
 
     @property
     def position(self) -> tuple[int, int]:
-        """The ledger and the entry: what the broker stores, and acknowledges, as one."""
+        """The ledger and the entry: the unit that the broker stores and acknowledges."""
         return (self.ledger_id, self.entry_id)
 
     @property
     def entry(self) -> "MessageId":
-        """The id of the whole entry, the same for every message of a batch."""
+        """The id of the entry, the same for every message of a batch."""
         return MessageId(self.ledger_id, self.entry_id, self.partition)
 
     @classmethod
     def from_data(cls, data: MessageIdData) -> "MessageId":
-        """Read the form that commands carry."""
+        """Read the id of a command."""
         message_id = _plain_id(data)
         if data.HasField("first_chunk_message_id"):
             return message_id._replace(first_chunk=_plain_id(data.first_chunk_message_id))
@@ -56,11 +52,11 @@ class MessageId(NamedTuple):
 
     @classmethod
     def entry_of(cls, data: MessageIdData) -> "MessageId":
-        """Read no more than the entry, which is all that a delivery is about."""
+        """Read the id of the entry only, which is all that a delivery needs."""
         return cls(signed(data.ledgerId), signed(data.entryId), data.partition)
 
     def to_data(self) -> MessageIdData:
-        """Write the form that commands carry."""
+        """Write the id for a command."""
         try:
             data = _plain_data(self)
             if self.first_chunk is not None:
@@ -70,10 +66,10 @@ class MessageId(NamedTuple):
         return data
 
     @classmethod
-    def deserialize(cls, data: Octets) -> "MessageId":
-        """Read what `serialize` wrote, here or in another client."""
+    def deserialize(cls, data: BytesLike) -> "MessageId":
+        """Read an id that `serialize` wrote, of this or another client."""
         try:
-            parsed = MessageIdData.FromString(octets(data))
+            parsed = MessageIdData.FromString(as_bytes(data))
         except (*UNREADABLE, TypeError) as error:
             what = f"not a serialised message id: {error}"
             raise MalformedMessageId(what, 0, len(data) if isinstance(data, bytes) else 0) from error
@@ -86,38 +82,38 @@ class MessageId(NamedTuple):
         return self.to_data().SerializeToString()
 
     def __str__(self) -> str:
-        place = f"({self.ledger_id},{self.entry_id},{self.partition},{self.batch_index})"
-        return place if self.first_chunk is None else f"{self.first_chunk};{place}"
+        position_text = f"({self.ledger_id},{self.entry_id},{self.partition},{self.batch_index})"
+        return position_text if self.first_chunk is None else f"{self.first_chunk};{position_text}"
 
     def __hash__(self) -> int:
-        return hash(_rank(self))
+        return hash(_sort_key(self))
 
     def __eq__(self, other: object) -> bool:
-        return isinstance(other, MessageId) and _rank(self) == _rank(other)
+        return isinstance(other, MessageId) and _sort_key(self) == _sort_key(other)
 
     def __ne__(self, other: object) -> bool:
         return not self == other
 
     def __lt__(self, other: object) -> bool:
-        return _rank(self) < _rank(other)
+        return _sort_key(self) < _sort_key(other)
 
     def __le__(self, other: object) -> bool:
-        return _rank(self) <= _rank(other)
+        return _sort_key(self) <= _sort_key(other)
 
     def __gt__(self, other: object) -> bool:
-        return _rank(self) > _rank(other)
+        return _sort_key(self) > _sort_key(other)
 
     def __ge__(self, other: object) -> bool:
-        return _rank(self) >= _rank(other)
+        return _sort_key(self) >= _sort_key(other)
 
 
 def _plain_id(data: MessageIdData) -> MessageId:
-    """Read all but the first chunk."""
+    """Read the id without the first chunk."""
     return MessageId(signed(data.ledgerId), signed(data.entryId), data.partition, data.batch_index, data.batch_size)
 
 
 def _plain_data(message_id: MessageId) -> MessageIdData:
-    """Write all but the first chunk."""
+    """Write the id without the first chunk."""
     return MessageIdData(
         ledgerId=unsigned(message_id.ledger_id),
         entryId=unsigned(message_id.entry_id),
@@ -127,7 +123,7 @@ def _plain_data(message_id: MessageId) -> MessageIdData:
     )
 
 
-def _rank(value: object) -> tuple[int, int, int, int]:
+def _sort_key(value: object) -> tuple[int, int, int, int]:
     if isinstance(value, MessageId):
         return (value.ledger_id, value.entry_id, value.batch_index, value.partition)
     raise TypeError(f"a MessageId has an order among its kind only, not against {type(value).__name__}")

@@ -1,15 +1,15 @@
-"""Where the cluster is: `pulsar://host1:6650,host2,[::1]:6652`.
+"""Service URLs: the address of a cluster, such as `pulsar://host1:6650,host2,[::1]:6652`.
 
-A service URL is a scheme and one or more hosts, each with a port or with the scheme's own: `pulsar` 6650, `pulsar+ssl`
-6651, `http` 80, `https` 443. Brokers name each other in the same form, so lookup answers are read here too.
+A service URL is a scheme and one or more hosts, each with a port or with the scheme's default: `pulsar` 6650,
+`pulsar+ssl` 6651, `http` 80, `https` 443. Brokers name each other in the same form, so lookup answers are read here
+too.
 
-Nothing else belongs to it. Other clients drop a path without a word, or take a user name and forget it; here either
-is refused, except for a lone slash at the end. Credentials come through the `authentication` option, and an error
-never repeats what people put secrets in: what stands before an `@` (or `%40`, its other spelling), after the hosts, or
-where a port should be and is none.
+Nothing else belongs to it. Other clients silently drop a path, or accept a user name and ignore it. This client refuses
+both, except for one slash at the end. Credentials belong to the `authentication` option, and an error never repeats a
+part where people put secrets: before an `@` (or `%40`), after the hosts, or in the place of a port that is no number.
 
-Host names are ASCII (an international name goes in its `xn--` form) and are compared in lower case. The zone of an IPv6
-address (`%eth0`) is made of what RFC 3986 calls unreserved: it is printed into addresses and headers like the rest.
+Host names are ASCII (an international name is written in its `xn--` form) and are compared in lower case. The zone of
+an IPv6 address (`%eth0`) takes the unreserved characters of RFC 3986, since it is written into addresses and headers.
 """
 
 import re
@@ -17,7 +17,7 @@ from ipaddress import AddressValueError, IPv6Address
 from typing import NamedTuple
 
 from pulsar_actors.exceptions import InvalidUrl
-from pulsar_actors.wire.excerpt import excerpt
+from pulsar_actors.wire.errors import excerpt
 
 _PORTS = {"pulsar": 6650, "pulsar+ssl": 6651, "http": 80, "https": 443}
 _HOST = re.compile(r"(?=.{1,253}$)[a-z0-9_-]{1,63}(\.[a-z0-9_-]{1,63})*\.?", re.IGNORECASE | re.ASCII)
@@ -28,7 +28,7 @@ _LONGEST = 16_384  # characters: hundreds of hosts with long names
 
 
 class ServiceUrl(NamedTuple):
-    """A scheme and its hosts; an IPv6 address stands without its brackets."""
+    """A scheme and its hosts; an IPv6 address is kept without its brackets."""
 
     scheme: str
     hosts: tuple[tuple[str, int], ...]
@@ -48,7 +48,7 @@ class ServiceUrl(NamedTuple):
             )
         scheme = scheme.lower()
         if not separator or scheme not in _PORTS:
-            meant = "" if separator else _with_a_scheme(text)
+            meant = "" if separator else _suggestion(text)
             raise InvalidUrl(f"a service URL begins with one of {', '.join(f'{name}://' for name in _PORTS)}{meant}")
         if "://" in rest:
             raise InvalidUrl(f"a service URL has its scheme once, before the first of its hosts: {scheme}://a:1,b:1")
@@ -60,28 +60,28 @@ class ServiceUrl(NamedTuple):
 
     @property
     def is_tls(self) -> bool:
-        """Whether connections are encrypted."""
+        """True for pulsar+ssl and https."""
         return self.scheme in {"pulsar+ssl", "https"}
 
     @property
     def is_http(self) -> bool:
-        """Whether topics are looked up over HTTP."""
+        """True if topics are looked up over HTTP."""
         return self.scheme in {"http", "https"}
 
     @property
     def origins(self) -> tuple[str, ...]:
-        """The URL of each host by itself."""
-        return tuple(f"{self.scheme}://{host}" for host in self._written())
+        """The URL of each single host."""
+        return tuple(f"{self.scheme}://{host}" for host in self._addresses())
 
     def __str__(self) -> str:
-        return f"{self.scheme}://{','.join(self._written())}"
+        return f"{self.scheme}://{','.join(self._addresses())}"
 
-    def _written(self) -> list[str]:
+    def _addresses(self) -> list[str]:
         return [f"[{host}]:{port}" if ":" in host else f"{host}:{port}" for host, port in self.hosts]
 
 
-def _with_a_scheme(text: str) -> str:
-    """Say what was meant by mere hosts, if each has a port, as in `localhost:6650`: a lone word may be a secret."""
+def _suggestion(text: str) -> str:
+    """Suggest the URL for hosts without a scheme if each has a port: a lone word may be a secret."""
     if not all(":" in host for host in text.split(",")):
         return ""
     try:

@@ -1,4 +1,4 @@
-"""What a topic is called, and the parts that its name has.
+"""Topic names and their parts.
 
     persistent://tenant/namespace/topic             the complete name
     persistent://tenant/cluster/namespace/topic     the older form, V1, which brokers still serve
@@ -6,18 +6,18 @@
     topic                                           short for persistent://public/default/topic
 
 The domain is `persistent` or `non-persistent`. Only a V1 name can have slashes in its last part, so three parts are a
-V2 name and four or more a V1 name, whatever was meant. Tenant, cluster and namespace are made of ASCII letters, digits
-and ``_-=:.``; the topic may be anything that is not blank.
+V2 name and four or more a V1 name. Tenant, cluster and namespace consist of ASCII letters, digits and ``_-=:.``; the
+topic may be anything that is not blank.
 
-`.` and `..` walk about in the path of an HTTP address, and writing them as `%2E` is no help: to a proxy or a server the
-two spellings are equal. No tenant, cluster or namespace is called so, since those are made over HTTP alone. A topic may
-be, for its name need never be in an address, and a broker may list it; it passes, but has no `rest_path`.
+`.` and `..` are path segments with a meaning of their own in HTTP, also when written as `%2E`. No tenant, cluster or
+namespace can have such a name, since those are created over HTTP. A topic can, since its name need not appear in a URL,
+and a broker may list it; such a name is valid, but has no `rest_path`.
 
 A partition of a topic is a topic of its own, called `topic-partition-N`. N is written as Java prints an `int`:
 `-partition-01`, `-partition-x` and `-partition-3000000000` are ordinary endings of ordinary names.
 
-The Java and C++ clients differ at the rims: Java takes `/topic` and `PERSISTENT://…`, C++ takes a blank topic. A name
-that passes here is one that both of them accept, and means the same to both.
+The Java and C++ clients differ in rare cases: Java accepts `/topic` and `PERSISTENT://…`, C++ accepts a blank topic. A
+name that is valid here is one that both of them accept, with the same meaning.
 """
 
 import re
@@ -25,7 +25,7 @@ from typing import NamedTuple
 from urllib.parse import quote
 
 from pulsar_actors.exceptions import InvalidTopicName
-from pulsar_actors.wire.excerpt import excerpt
+from pulsar_actors.wire.errors import excerpt
 
 _DOMAINS = ("persistent", "non-persistent")
 _MIN_OWNERS, _MAX_OWNERS = 2, 3  # tenant and namespace; in V1 the cluster between them
@@ -38,7 +38,7 @@ _FORMS = "topic, tenant/namespace/topic, or {persistent,non-persistent}://tenant
 
 
 class TopicName(NamedTuple):
-    """A topic's name in its parts; `str()` puts them together. Made by `parse`, which checks them."""
+    """The parts of a topic name; `str()` joins them. Create one with `parse`, which checks them."""
 
     domain: str
     tenant: str
@@ -52,29 +52,29 @@ class TopicName(NamedTuple):
         try:
             domain, separator, rest = text.partition("://")
         except (AttributeError, TypeError) as fault:
-            raise _refusal(text, f"it is of type {type(text).__name__}") from fault
+            raise _invalid(text, f"it is of type {type(text).__name__}") from fault
         if not separator:
             domain, rest = "persistent", text if "/" in text else f"public/default/{text}"
         elif domain not in _DOMAINS:
-            raise _refusal(text, f"its domain is {excerpt(domain)}")
+            raise _invalid(text, f"its domain is {excerpt(domain)}")
         *owners, local_name = rest.split("/", _MAX_OWNERS)
         if len(owners) < _MIN_OWNERS or (len(owners) == _MAX_OWNERS and not separator):
-            raise _refusal(text, f"it has {rest.count('/') + 1} parts")
+            raise _invalid(text, f"it has {rest.count('/') + 1} parts")
         for owner in owners:
             if not _NAMED_ENTITY.fullmatch(owner) or owner in _DOTS:
-                raise _refusal(
+                raise _invalid(
                     text, f"{excerpt(owner)} is not made of ASCII letters, digits and '_-=:.', or is all dots"
                 )
         if not local_name.strip():
-            raise _refusal(text, "its last part is blank")
+            raise _invalid(text, "its last part is blank")
         if _SURROGATE.search(local_name):
-            raise _refusal(text, "half of a surrogate pair has no UTF-8 form")
+            raise _invalid(text, "half of a surrogate pair has no UTF-8 form")
         cluster = owners[1] if len(owners) == _MAX_OWNERS else None
         return cls(domain, owners[0], cluster, owners[-1], local_name)
 
     @property
     def is_persistent(self) -> bool:
-        """Whether the broker keeps the topic's messages on disk."""
+        """True if the broker stores the topic's messages."""
         return self.domain == "persistent"
 
     @property
@@ -86,7 +86,7 @@ class TopicName(NamedTuple):
 
     @property
     def encoded_local_name(self) -> str:
-        """The last part as one segment of a URL's path; InvalidTopicName says that it cannot be one."""
+        """The last part as one segment of a URL's path; InvalidTopicName if it cannot be one."""
         if not _DOTS.isdisjoint(self.local_name.split("/")):
             raise InvalidTopicName(
                 f"{excerpt(str(self))} has no HTTP address, for '.' and '..' mean something else there"
@@ -95,9 +95,9 @@ class TopicName(NamedTuple):
 
     @property
     def rest_path(self) -> str:
-        """What the HTTP addresses of lookups and partition counts have in common; begins with the domain.
+        """The common part of the HTTP paths for lookups and partition counts; begins with the domain.
 
-        Of the topics that have an address: see `encoded_local_name`.
+        InvalidTopicName for a topic that has no HTTP path: see `encoded_local_name`.
         """
         return f"{self.domain}/{self.namespace_name}/{self.encoded_local_name}"
 
@@ -111,7 +111,7 @@ class TopicName(NamedTuple):
 
     @property
     def base(self) -> "TopicName":
-        """The partitioned topic that this is a partition of; a topic that is none is its own base."""
+        """The partitioned topic of a partition; any other topic is its own base."""
         index = self.partition_index
         if index == -1:
             return self
@@ -129,5 +129,5 @@ class TopicName(NamedTuple):
         return f"{self.domain}://{self.namespace_name}/{self.local_name}"
 
 
-def _refusal(text: object, reason: str) -> InvalidTopicName:
+def _invalid(text: object, reason: str) -> InvalidTopicName:
     return InvalidTopicName(f"{excerpt(text)} is not the name of a topic, for {reason}; write {_FORMS}")

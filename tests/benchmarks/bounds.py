@@ -1,15 +1,15 @@
-"""How much memory a client takes when others are slow: a broker that reads nothing, a program that receives nothing.
+"""The memory of a client when others are slow: a broker that does not read, and a program that does not receive.
 
-The broker is stopped as a process, and goes on afterwards: then all that waited has to be stored.
+The broker process is stopped and continued: afterwards all pending messages have to be stored.
 """
 
 import uuid
 from collections.abc import Iterator
 from typing import Final
 
-from client_process import MODULES, Worker
-from contests import BEST
-from standalone import Standalone
+from tests.benchmarks.client_process import MODULES, Worker
+from tests.benchmarks.contests import BEST
+from tests.support.standalone import Standalone
 
 SIZE: Final = 10_000
 """Bytes in a message."""
@@ -28,7 +28,7 @@ HEAD_NEGLECTED: Final = "| messages that may wait | client | MiB of these | MiB 
 
 
 def stalled(broker: Standalone) -> Iterator[str]:
-    """Have each client send to a broker that is stopped, and give the rows of a table."""
+    """Return the rows of a table: each client sends to a broker that is stopped."""
     for pending in LIMITS:
         for batched in (False, True):
             for client in MODULES:
@@ -48,7 +48,7 @@ def stalled(broker: Standalone) -> Iterator[str]:
 
 
 def neglected(service_url: str) -> Iterator[str]:
-    """Have each client subscribe to what is there and leave it, and give the rows of a table."""
+    """Return the rows of a table: each client subscribes to a topic with messages, and receives none."""
     topic = _new_topic()
     with Worker("ours") as worker:
         worker.ask(do="connect", url=service_url)

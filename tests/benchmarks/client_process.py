@@ -1,4 +1,4 @@
-"""A client under measurement, in a process of its own, that does what it is asked, one thing after the other."""
+"""A client under measurement, in a process of its own, that runs one request after the other."""
 
 import json
 import subprocess
@@ -7,7 +7,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, Final
 
-from jars import Unavailable, jars, tool
+from tests.support.jars import Unavailable, jars, tool
 
 HERE: Final = Path(__file__).parent
 JAVA_VERSION: Final = "4.2.4"
@@ -29,7 +29,7 @@ CLIENTS: Final = (*MODULES, "java")
 
 
 def command(client: str) -> list[str]:
-    """Give the command of a client; Unavailable says what is missing."""
+    """Return the command line of a client; raise Unavailable with what is missing."""
     if client == "java":
         classes = f"{jars(JAVA_CACHE, JAVA_POM)}/*"
         return [tool("java"), "-Xms512m", "-Xmx2g", "-cp", classes, str(HERE / "workers" / "JavaWorker.java")]
@@ -37,7 +37,7 @@ def command(client: str) -> list[str]:
 
 
 class Worker:
-    """One client's process, as long as the `with` block; it ends when its standard input does."""
+    """The process of one client, for the duration of a `with` block; it ends with its standard input."""
 
     def __init__(self, client: str) -> None:
         self.client = client
@@ -53,7 +53,7 @@ class Worker:
         self._process.communicate()
 
     def ask(self, **request: Any) -> dict[str, Any]:
-        """Have it do something, and give its answer."""
+        """Send a request, and return the answer."""
         assert self._process.stdin is not None
         assert self._process.stdout is not None
         self._process.stdin.write(json.dumps(request) + "\n")

@@ -1,10 +1,10 @@
-"""Compare this client with the official Python client and the Java client, side by side on one real broker.
+"""Compare this client with the official Python client and the Java client, on one real broker.
 
     python tests/benchmarks/compare.py [--alternations 7] [--only WORDS]
 
-It starts an Apache Pulsar and a process of each client, and lets them take turns, contest by contest, so that whatever
-else the machine does meets all of them. It writes `docs/benchmarks.md` and `docs/benchmarks.svg`; there is no figure in
-these that was not measured in the run. Java, Maven and `pulsar-client` have to be there; it takes about half an hour.
+It starts an Apache Pulsar and a process of each client. The clients take turns, contest by contest, so that other load
+of the machine affects all of them. It writes `docs/benchmarks.md` and `docs/benchmarks.svg`; every figure there was
+measured in the run. It needs Java, Maven and `pulsar-client`, and takes about half an hour.
 """
 
 import argparse
@@ -21,16 +21,16 @@ from pathlib import Path
 from typing import Any
 
 ROOT = Path(__file__).resolve().parents[2]
-sys.path[:0] = [str(ROOT), str(ROOT / "tests" / "real_broker")]
+sys.path.insert(0, str(ROOT))
 
-from admin import Admin  # noqa: E402
-from client_process import CLIENTS, JAVA_VERSION, Worker  # noqa: E402
-from contests import CONTESTS, DEFAULTS, Contest  # noqa: E402
-from footprint import footprint  # noqa: E402
-from measured import Line, percentile  # noqa: E402
-from ratio_picture import picture  # noqa: E402
-from ratio_table import table  # noqa: E402
-from standalone import Standalone  # noqa: E402
+from tests.benchmarks.client_process import CLIENTS, JAVA_VERSION, Worker  # noqa: E402
+from tests.benchmarks.contests import CONTESTS, DEFAULTS, Contest  # noqa: E402
+from tests.benchmarks.footprint import footprint  # noqa: E402
+from tests.benchmarks.measured import Line, percentile  # noqa: E402
+from tests.benchmarks.ratio_picture import picture  # noqa: E402
+from tests.benchmarks.ratio_table import table  # noqa: E402
+from tests.support.admin import Admin  # noqa: E402
+from tests.support.standalone import Standalone  # noqa: E402
 
 WARM_UP = 1
 """Turns of each client, at each contest, before those that count."""
@@ -44,7 +44,7 @@ def new_topic() -> str:
 
 
 class Comparison:
-    """The workers, and what they are asked in turn."""
+    """The workers of all clients, which take turns."""
 
     def __init__(
         self,
@@ -63,7 +63,7 @@ class Comparison:
         self._many: dict[int, list[str]] = {}  # topics, by how many there are
 
     def lines_of(self, contest: Contest) -> list[Line]:
-        """Let all clients take their turns, and give what came of it."""
+        """Let all clients take their turns; return the lines of the table."""
         clients = [name for name in self._workers if not (contest.python_only and name == "java")]
         answers: dict[str, list[dict[str, Any]]] = {client: [] for client in clients}
         for turn in range(self._warm_up + self._alternations):
@@ -98,7 +98,7 @@ class Comparison:
         return self._workers[client].ask(topic=topic, messages=messages, **ask)
 
     def _topics_of(self, contest: Contest) -> list[str]:
-        """Give a new topic to each turn; where it takes many, the same ones, for a broker keeps all in its memory."""
+        """Return new topics for each turn; many topics are used again, as the broker keeps all in memory."""
         if contest.topics == 1:
             return [new_topic()]
         if contest.topics not in self._many:
@@ -107,7 +107,7 @@ class Comparison:
 
 
 def warm(running: dict[str, Worker], admin: Admin) -> None:
-    """Have the broker, and the Java client, compile what they run often, before anything counts."""
+    """Warm up the broker and the Java client, so that their code is compiled."""
     comparison = Comparison(running, admin, WARMING, warm_up=0)
     for name in ("produce, batched, callback", "produce, batching off", "receive, data, acknowledge"):
         comparison.lines_of(next(contest for contest in CONTESTS if contest.name == name))
@@ -115,7 +115,7 @@ def warm(running: dict[str, Worker], admin: Admin) -> None:
 
 @contextlib.contextmanager
 def broker() -> Iterator[Standalone]:
-    """Start an Apache Pulsar, set up as it comes."""
+    """Start an Apache Pulsar with its default configuration."""
     with tempfile.TemporaryDirectory() as folder:
         standalone = Standalone(Path(folder), as_shipped=True)
         standalone.start()
@@ -127,7 +127,7 @@ def broker() -> Iterator[Standalone]:
 
 @contextlib.contextmanager
 def workers(service_url: str) -> Iterator[dict[str, Worker]]:
-    """Start all clients, connected."""
+    """Start and connect all clients."""
     with contextlib.ExitStack() as stack:
         running = {client: stack.enter_context(Worker(client)) for client in CLIENTS}
         for worker in running.values():
@@ -136,7 +136,7 @@ def workers(service_url: str) -> Iterator[dict[str, Worker]]:
 
 
 def machine() -> str:
-    """Describe where it was measured."""
+    """Describe the machine."""
     processors = [
         line.partition(":")[2].strip() for line in _lines_of("/proc/cpuinfo") if line.startswith("model name")
     ]
@@ -148,7 +148,7 @@ def machine() -> str:
 
 
 def interpreter() -> str:
-    """Describe what runs both Python clients: one that is compiled with less care than a system's own is slower."""
+    """Describe the interpreter of both Python clients, whose build affects its speed."""
     own = ", the system's own" if sys.base_prefix == "/usr" else ""
     return f"Python {platform.python_version()}{own}"
 
@@ -184,7 +184,7 @@ What is wanted of a ratio was set before any of this was built. What is short of
 
 
 def page(best: Sequence[Line], defaults: Sequence[Line], memory: dict[str, float], alternations: int) -> str:
-    """Write the page."""
+    """Return the page."""
     peaks = ", ".join(f"{client} {size / 2**20:,.0f} MiB" for client, size in memory.items())
     today = datetime.now(timezone.utc).date().isoformat()
     return f"""# Measured, side by side

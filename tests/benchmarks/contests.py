@@ -1,8 +1,8 @@
-"""What is compared: a table of contests, and what each asks of a client.
+"""The contests: a table of the requests that are compared.
 
-All clients get the same settings, those with which each of them is at its best, and in a second run none at all, where
-each has its own defaults. The one setting that stays is that a full queue is waited for, as nothing can be measured
-otherwise. `targets` are the ratios that we hold ourselves to, against the official Python client and the Java client.
+All clients get the same settings: in one run those with which each client is at its best, and in a second run the
+defaults of each. Only one setting is the same in both: a full queue blocks, as nothing can be measured otherwise.
+`targets` are the ratios to reach against the official Python client and the Java client.
 """
 
 import json

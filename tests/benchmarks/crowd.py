@@ -1,13 +1,13 @@
-"""What many producers and consumers in one process come to: memory, threads, and time to make and to use them all.
+"""Many producers and consumers in one process: memory, threads, and the time to create and to use them.
 
-Each has a topic of its own, which is made with its producer. Each count has a process of its own.
+Each handle has a topic of its own, which is created with its producer. Each number of handles has a process of its own.
 """
 
 import uuid
 from collections.abc import Iterator
 from typing import Any, Final
 
-from client_process import MODULES, Worker
+from tests.benchmarks.client_process import MODULES, Worker
 
 COUNTS: Final = (10, 100, 1000, 10_000)
 HEAD: Final = (
@@ -17,7 +17,7 @@ HEAD: Final = (
 
 
 def crowd(service_url: str) -> Iterator[str]:
-    """Measure it, and give the rows of a table."""
+    """Measure, and return the rows of a table."""
     for count in COUNTS:
         for client in MODULES:
             with Worker(client) as worker:

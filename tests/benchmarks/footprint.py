@@ -1,6 +1,6 @@
-"""What a Python client takes before it has done much: time to start, and memory for what is idle or waits.
+"""The footprint of a Python client: the time to start, and the memory of idle handles and pending messages.
 
-Each turn has a process of its own, since one that has made producers before makes the next in the memory of those.
+Each turn has a process of its own, because a process reuses the memory of earlier producers.
 """
 
 import os
@@ -10,8 +10,8 @@ import uuid
 from collections.abc import Iterator
 from typing import Any, Final
 
-from client_process import HERE, MODULES, Worker
-from measured import Line
+from tests.benchmarks.client_process import HERE, MODULES, Worker
+from tests.benchmarks.measured import Line
 
 IDLE: Final = 200
 """Producers or consumers, each on a topic of its own, to tell what one takes."""
@@ -24,7 +24,7 @@ WAITING: Final[dict[str, Any]] = {
     "batching_max_allowed_size_in_bytes": 100_000_000,
     "max_pending_messages": 10 * PENDING,
 }
-"""With these a message waits to be sent until somebody flushes."""
+"""With these options a message stays in the queue until `flush`."""
 
 HELD: Final = (
     ("memory of an idle producer", {"do": "hold_producers"}, IDLE),
@@ -38,7 +38,7 @@ HELD: Final = (
 
 
 def footprint(service_url: str, alternations: int) -> Iterator[Line]:
-    """Measure it, client by client and turn by turn."""
+    """Measure, client by client and turn by turn."""
     started = {client: list[tuple[float, float]]() for client in MODULES}
     for _ in range(alternations):
         for client in MODULES:

@@ -1,9 +1,9 @@
-"""Show how cost grows, with topics, partitions, sizes, batches and what is pending, for all clients on one real broker.
+"""Show how cost grows with topics, partitions, sizes, batches and pending messages, for all clients on one real broker.
 
     python tests/benchmarks/growth.py [--alternations 3] [--only WORDS]
 
-It is set up as `compare.py` is, and writes `docs/growth.md` and `docs/growth.svg`. It takes a quarter of an
-hour, most of which is the making of 10,000 producers, one after the other, by each client.
+The setup is that of `compare.py`; it writes `docs/growth.md` and `docs/growth.svg`. It takes a quarter of an hour, most
+of it to create 10,000 producers with each client.
 """
 
 import argparse
@@ -13,14 +13,13 @@ from datetime import datetime, timezone
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
-sys.path[:0] = [str(ROOT), str(ROOT / "tests" / "real_broker")]
+sys.path.insert(0, str(ROOT))
 
-import bounds  # noqa: E402
-import crowd  # noqa: E402
-from compare import Comparison, broker, machine, warm, workers  # noqa: E402
-from contests import CURVES, Curve  # noqa: E402
-from growth_picture import Grown, growth_picture  # noqa: E402
-from measured import Line  # noqa: E402
+from tests.benchmarks import bounds, crowd  # noqa: E402
+from tests.benchmarks.compare import Comparison, broker, machine, warm, workers  # noqa: E402
+from tests.benchmarks.contests import CURVES, Curve  # noqa: E402
+from tests.benchmarks.growth_picture import Grown, growth_picture  # noqa: E402
+from tests.benchmarks.measured import Line  # noqa: E402
 
 
 def measured(curve: Curve, comparison: Comparison) -> Grown:
@@ -87,7 +86,7 @@ def _number(value: float | None) -> str:
 
 
 def rows(head: str, each: Iterable[str]) -> str:
-    """Make a table of what is measured row by row, and show it meanwhile."""
+    """Return a table of rows, and print each row when it is measured."""
     print(head, end="")
     found = [head]
     for row in each:
@@ -97,7 +96,7 @@ def rows(head: str, each: Iterable[str]) -> str:
 
 
 def page(curves: Sequence[Grown], tables: Sequence[str], alternations: int) -> str:
-    """Write the page; the tables are of many handles in one process, a stalled broker, and a program that is slow."""
+    """Return the page; the tables are of many handles, a stalled broker, and a slow program."""
     many, stalled, neglected = tables
     today = datetime.now(timezone.utc).date().isoformat()
     grown = "\n".join(

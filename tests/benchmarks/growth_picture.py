@@ -1,11 +1,11 @@
-"""How cost grows, as a picture: a panel for each thing that grows, a line for each client, both scales logarithmic."""
+"""The growth of cost as a picture: a panel for each quantity, a line for each client, both scales logarithmic."""
 
 import math
 from collections.abc import Sequence
 from typing import Final, NamedTuple
 
-from measured import Line
-from ratio_picture import COLOURS, LABELS
+from tests.benchmarks.measured import Line
+from tests.benchmarks.ratio_picture import COLOURS, LABELS
 
 ALL: Final = {"ours": "#2a8c4a", **COLOURS}
 NAMES: Final = {"ours": "this client", **LABELS}
@@ -13,14 +13,14 @@ WIDTH, HEIGHT, LEFT, TOP, APART = 300, 170, 64, 60, 90
 
 
 class Grown(NamedTuple):
-    """What was measured of a curve: the values of what grows, and a line for each."""
+    """The measurements of one curve: the values of the quantity that grows, and a line for each."""
 
     name: str
     points: list[tuple[int, Line]]
 
 
 def growth_picture(curves: Sequence[Grown]) -> str:
-    """Draw it, as SVG, two panels beside each other."""
+    """Return the SVG document, with two panels in a row."""
     rows = -(-len(curves) // 2)
     size = f'width="{2 * (LEFT + WIDTH) + APART}" height="{TOP + rows * (HEIGHT + APART)}"'
     parts = [
@@ -41,7 +41,7 @@ def growth_picture(curves: Sequence[Grown]) -> str:
 
 
 class _Scale(NamedTuple):
-    """Powers of ten, from one to another, along so many pixels."""
+    """A logarithmic scale between two powers of ten, so many pixels long."""
 
     low: int
     high: int
@@ -60,7 +60,7 @@ class _Scale(NamedTuple):
 
 
 def _short(power: int) -> str:
-    """Write a power of ten so that there is room for the next one beside it."""
+    """Return a short text for a power of ten."""
     return f"{10 ** (power % 3)}{('', 'k', 'M')[power // 3]}" if 0 <= power < 9 else f"1e{power}"
 
 

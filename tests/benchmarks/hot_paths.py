@@ -1,12 +1,11 @@
-"""Show where the microseconds of the two hot paths go: sending in batches, and receiving and acknowledging.
+"""Profile the two hot paths: sending in batches, and receiving and acknowledging.
 
     python tests/benchmarks/hot_paths.py [--service-url pulsar://...] [--messages 500000]
 
-A program sends, and then receives, against a broker: an Apache Pulsar that is started for it, unless one is named.
-What is called once for many messages carries a stopwatch of its thread's CPU time, which costs next to nothing there.
-What is called for each message carries none, and is what is left of its thread's time: the calls themselves, the
-program's loop, and the interpreter's own work. Times are for one message, and those of a step leave out the
-steps inside it.
+A program sends, and then receives, with the given broker or an Apache Pulsar that is started for it. A function that is
+called once for many messages has a stopwatch for the CPU time of its thread, which costs almost nothing there. What is
+called for each message has none, and is the rest of its thread's time: the calls themselves, the program's loop, and
+the interpreter. Times are per message, and the time of a step excludes the steps inside it.
 """
 
 import argparse
@@ -19,27 +18,26 @@ import uuid
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any, NamedTuple
 
-from compare import broker
-
 import pulsar_actors as pulsar
-from pulsar_actors.client.consuming import consumer_machine
-from pulsar_actors.client.producing.reports import Reports
-from pulsar_actors.runtime import opened
-from pulsar_actors.runtime.ack_box import AckBox
-from pulsar_actors.runtime.channel import Channel
+from pulsar_actors.client import build_consumer
+from pulsar_actors.client.send_callbacks import SendCallbacks
+from pulsar_actors.runtime import opened_entry
+from pulsar_actors.runtime.ack_queue import AckQueue
+from pulsar_actors.runtime.batch_builder import BatchBuilder
 from pulsar_actors.runtime.connection_actor import ConnectionActor
 from pulsar_actors.runtime.consumer_actor import ConsumerActor
-from pulsar_actors.runtime.hand_off import HandOff
-from pulsar_actors.runtime.outbox import Outbox
 from pulsar_actors.runtime.producer_actor import ProducerActor
-from pulsar_actors.runtime.publication import Publication
+from pulsar_actors.runtime.receiver_queue import ReceiverQueue
+from pulsar_actors.runtime.send_queue import SendQueue
 from pulsar_actors.runtime.socket_actor import SocketActor
+from pulsar_actors.runtime.transport import BufferedTransport
+from tests.benchmarks.compare import broker
 
 PATIENCE_MS = 60_000
 
 
 class Step(NamedTuple):
-    """A function that is called once for many messages, and where it is found."""
+    """A function that is called once for many messages, with its class or module."""
 
     what: str
     owner: Any
@@ -47,27 +45,27 @@ class Step(NamedTuple):
 
 
 PRODUCING = (
-    Step("take messages out of the outbox", Outbox, "look"),
-    Step("plan batches and pack them", Publication, "pack"),
-    Step("chart, ledgers and effects of a publication", ProducerActor, "_publish"),
-    Step("write to the socket", Channel, "write"),
+    Step("take messages out of the send_queue", SendQueue, "peek"),
+    Step("plan batches and pack them", BatchBuilder, "pack"),
+    Step("chart, trackers and effects of a publication", ProducerActor, "_publish"),
+    Step("write to the socket", BufferedTransport, "write"),
     Step("read from the socket and cut frames", SocketActor, "received"),
     Step("decode commands and find whose they are", ConnectionActor, "receive"),
-    Step("chart and ledgers of receipts", ProducerActor, "hear"),
-    Step("make ids and call callbacks, the program's included", Reports, "__call__"),
+    Step("chart and trackers of receipts", ProducerActor, "handle_commands"),
+    Step("make ids and call callbacks, the program's included", SendCallbacks, "__call__"),
 )
 CONSUMING = (
     Step("read from the socket and cut frames", SocketActor, "received"),
     Step("decode commands and find whose they are", ConnectionActor, "receive"),
-    Step("chart and ledgers of entries", ConsumerActor, "hear"),
-    Step("hand entries over", HandOff, "add"),
-    Step("verify and inflate", opened, "_inflated"),
-    Step("split batches", opened, "split_columns"),
-    Step("make messages", consumer_machine, "messages_of"),
-    Step("set up what callers take", HandOff, "_refill"),
-    Step("gather acknowledgements", AckBox, "empty"),
-    Step("chart and ledgers of acknowledgements", ConsumerActor, "_empty_acks"),
-    Step("write to the socket", Channel, "write"),
+    Step("chart and trackers of entries", ConsumerActor, "handle_commands"),
+    Step("hand entries over", ReceiverQueue, "add"),
+    Step("verify and inflate", opened_entry, "_uncompressed_payload"),
+    Step("split batches", opened_entry, "split_columns"),
+    Step("make messages", build_consumer, "new_messages"),
+    Step("set up what callers take", ReceiverQueue, "_refill"),
+    Step("gather acknowledgements", AckQueue, "drain"),
+    Step("chart and trackers of acknowledgements", ConsumerActor, "_drain_acks"),
+    Step("write to the socket", BufferedTransport, "write"),
 )
 
 
@@ -80,7 +78,7 @@ class Stopwatches:
 
     @contextlib.contextmanager
     def on(self, steps: Sequence[Step]) -> Iterator[None]:
-        """Put one on each step, for as long as the block takes."""
+        """Time each step, for the duration of a block."""
         with contextlib.ExitStack() as stack:
             for what, owner, name in steps:
                 plain = getattr(owner, name)
@@ -132,7 +130,7 @@ class Account:
         return {kind: time.clock_gettime(clock) for kind, clock in self._clocks.items()}
 
     def table(self, title: str, messages: int) -> str:
-        """Tell where the time went, in nanoseconds for one message."""
+        """Return the profile as text, in nanoseconds per message."""
         each = 1e9 / messages
         lines = [f"{title}: {messages / self.wall:,.0f} messages a second, {self.wall * each:,.0f} ns for one", ""]
         for kind, whole in self.threads.items():
@@ -150,7 +148,7 @@ class Account:
 
 
 def produce(client: Any, topic: str, messages: int) -> str:
-    """Send messages, and tell where the time went."""
+    """Send messages, and return the profile."""
     producer = client.create_producer(
         topic,
         batching_enabled=True,
@@ -169,7 +167,7 @@ def produce(client: Any, topic: str, messages: int) -> str:
 
 
 def consume(client: Any, topic: str, messages: int) -> str:
-    """Receive and acknowledge them, and tell where the time went."""
+    """Receive and acknowledge messages, and return the profile."""
     account = Account()
     with account.of(CONSUMING):  # and the subscribing with it, for messages come from then on
         consumer = client.subscribe(
@@ -184,7 +182,7 @@ def consume(client: Any, topic: str, messages: int) -> str:
 
 
 def _ignore(_: object, __: object) -> None:
-    """Do nothing: what is measured is the client."""
+    """Do nothing, as only the client is measured."""
 
 
 def main(arguments: Sequence[str]) -> None:

@@ -1,6 +1,6 @@
-"""What was measured, and what it comes to: medians, spreads, and ratios between clients.
+"""Measurements of a contest: medians, spreads, and ratios between clients.
 
-A ratio is above 1 where ours is better: more messages a second, or less time.
+A ratio above 1 means that this client is better: more messages a second, or less time.
 """
 
 import statistics
@@ -27,19 +27,19 @@ class Line(NamedTuple):
     mebibytes: Mapping[str, list[float]] = MappingProxyType({})
 
     def median(self, client: str) -> float | None:
-        """Give a client's median, if it was measured."""
+        """Return a client's median, if it was measured."""
         return statistics.median(self.values[client]) if self.values.get(client) else None
 
     def spread(self, client: str) -> tuple[float, float]:
-        """Give the least and the most."""
+        """Return the least and the greatest value."""
         return min(self.values[client]), max(self.values[client])
 
     def cpu(self, client: str) -> float | None:
-        """Give the median of the CPU time, if it was measured."""
+        """Return the median of the CPU time, if it was measured."""
         return statistics.median(self.cpu_microseconds[client]) if self.cpu_microseconds.get(client) else None
 
     def ratio(self, to: str) -> float | None:
-        """Tell how many times as good as another client ours is, by the medians."""
+        """Return how many times as good this client is as another one, by the medians."""
         ours, other = self.median(OURS), self.median(to)
         if ours is None or other is None:
             return None
@@ -47,5 +47,5 @@ class Line(NamedTuple):
 
 
 def percentile(times: Sequence[float], percent: float) -> float:
-    """Give the time that so many of a hundred do not exceed."""
+    """Return the time that so many of a hundred do not exceed."""
     return sorted(times)[min(len(times) - 1, int(len(times) * percent / 100))]

@@ -1,10 +1,10 @@
-"""What Spark adds: its writes and reads beside what the client does alone, and beside the official client in Spark.
+"""Compare Spark's writes and reads with the client alone, and with the official client in Spark.
 
     python tests/benchmarks/pipeline.py [--messages 1000000] [--alternations 5]
 
-It starts an Apache Pulsar and a Spark with two workers, and lets all take turns, on topics of two partitions, with the
-same settings. Alone is one process, or two of them, each with a partition, as Spark's workers have. It prints medians,
-with the least and the most, and the ratios. Java 17, Maven, PySpark and `pulsar-client` have to be there.
+It starts an Apache Pulsar and a Spark with two workers. All take turns, on topics of two partitions, with the same
+settings. The client alone is one process, or two, each with a partition, as Spark's workers have. It prints medians
+with the least and the greatest value, and the ratios. It needs Java 17, Maven, PySpark and `pulsar-client`.
 """
 
 import argparse
@@ -19,18 +19,18 @@ from pathlib import Path
 from typing import Any, Final
 
 ROOT = Path(__file__).resolve().parents[2]
-sys.path[:0] = [str(ROOT), str(ROOT / "tests" / "real_broker")]
+sys.path.insert(0, str(ROOT))
 os.environ["PYTHONPATH"] = str(ROOT)
 os.environ["PYSPARK_PYTHON"] = sys.executable
 os.environ["SPARK_LOCAL_IP"] = "127.0.0.1"
 
-from client_process import Worker  # noqa: E402
-from compare import broker, machine, new_topic  # noqa: E402
-from contests import BEST, BEST_CONSUMER, HUNDRED  # noqa: E402
 from pyspark.sql import SparkSession  # noqa: E402
-from standalone import Standalone  # noqa: E402
 
 from pulsar_actors.spark import sink  # noqa: E402
+from tests.benchmarks.client_process import Worker  # noqa: E402
+from tests.benchmarks.compare import broker, machine, new_topic  # noqa: E402
+from tests.benchmarks.contests import BEST, BEST_CONSUMER, HUNDRED  # noqa: E402
+from tests.support.standalone import Standalone  # noqa: E402
 
 PARTITIONS: Final = 2
 WARM_UP: Final = 1
@@ -39,7 +39,7 @@ READING: Final = {f"pulsar.reader.{name}": str(value) for name, value in BEST_CO
 
 
 class Turns:
-    """Everybody's turn at so many messages: each gives the messages in a second."""
+    """The turns of all, with so many messages; each returns its messages a second."""
 
     def __init__(self, standalone: Standalone, spark: SparkSession, workers: list[Worker], messages: int) -> None:
         self._url = standalone.service_url
@@ -106,7 +106,7 @@ class Turns:
 
 
 def official_sink(url: str, topic: str) -> Callable[[Iterator[Any]], None]:
-    """Give what a user of the official client writes: rows sent, and waited for."""
+    """Return a function as a user of the official client writes it: it sends rows, and waits for the receipts."""
 
     def send(rows: Iterator[Any]) -> None:
         import pulsar  # noqa: PLC0415 - in the worker
@@ -128,7 +128,7 @@ def official_sink(url: str, topic: str) -> Callable[[Iterator[Any]], None]:
 
 @contextlib.contextmanager
 def session() -> Iterator[SparkSession]:
-    """Start a Spark with two workers."""
+    """Start Spark with two workers."""
     builder = SparkSession.builder.master(f"local[{PARTITIONS}]").config("spark.ui.enabled", "false")
     spark = builder.config("spark.ui.showConsoleProgress", "false").getOrCreate()
     spark.sparkContext.setLogLevel("ERROR")
@@ -153,7 +153,7 @@ READING_TURNS: Final = {
 
 
 def measure(turns: Turns, everybody: dict[str, Callable[[Turns], object]], messages: int, alternations: int) -> None:
-    """Let everybody take turns, and print a table."""
+    """Let all take turns, and print a table."""
     rates: dict[str, list[float]] = {name: [] for name in everybody}
     for turn in range(WARM_UP + alternations):
         for name, take in everybody.items():

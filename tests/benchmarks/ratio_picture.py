@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from typing import Final
 from xml.sax.saxutils import escape
 
-from measured import Line
+from tests.benchmarks.measured import Line
 
 COLOURS: Final = {"official": "#2f6db3", "java": "#c2632d"}
 LABELS: Final = {"official": "official Python client", "java": "Java client"}
@@ -15,7 +15,7 @@ REACH: Final = 64.0
 
 
 def picture(lines: Sequence[Line]) -> str:
-    """Draw it, as SVG."""
+    """Return the SVG document."""
     shown = [line for line in lines if any(line.ratio(client) is not None for client in COLOURS)]
     height = TOP + ROW * len(shown) + 30
     size = f'width="{LEFT + WIDTH + 90}" height="{height}"'
@@ -35,7 +35,7 @@ def picture(lines: Sequence[Line]) -> str:
 
 
 def _x(ratio: float) -> float:
-    """Place a ratio: a quarter at the left, `REACH` at the right."""
+    """Return the position of a ratio: a quarter is at the left, `REACH` at the right."""
     share = (math.log2(min(max(ratio, 0.25), REACH)) + 2) / (math.log2(REACH) + 2)
     return LEFT + WIDTH * share
 

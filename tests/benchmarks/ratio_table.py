@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable, Sequence
 
-from measured import Line
+from tests.benchmarks.measured import Line
 
 HEAD = (
     "| | ours | official | Java | ours ÷ official | ours ÷ Java | CPU µs: ours | official | Java |\n"
@@ -11,7 +11,7 @@ HEAD = (
 
 
 def table(lines: Iterable[Line]) -> str:
-    """Draw it."""
+    """Return the table."""
     return HEAD + "".join(f"| {' | '.join(_cells(line))} |\n" for line in lines)
 
 

@@ -3,9 +3,8 @@ import subprocess
 import sys
 from pathlib import Path
 
-import hot_paths
-
 from pulsar_actors.broker import EmbeddedBroker
+from tests.benchmarks import hot_paths
 
 
 def test_every_step_is_found_and_takes_time() -> None:

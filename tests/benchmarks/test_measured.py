@@ -1,8 +1,9 @@
 import pytest
-from growth_picture import Grown, growth_picture
-from measured import Line, percentile
-from ratio_picture import picture
-from ratio_table import table
+
+from tests.benchmarks.growth_picture import Grown, growth_picture
+from tests.benchmarks.measured import Line, percentile
+from tests.benchmarks.ratio_picture import picture
+from tests.benchmarks.ratio_table import table
 
 
 def line(unit: str = "msg/s", **values: list[float]) -> Line:

@@ -1,5 +1,6 @@
 import pytest
-from session_bench import Bench, Caller, connect_command, port_of
+
+from tests.support.session_bench import Bench, Caller, connect_command, port_of
 
 
 @pytest.fixture
@@ -11,7 +12,7 @@ def test_closing_the_broker_ends_every_connection_and_every_port(bench: Bench) -
     callers = [bench.client(), bench.call()]
     bench.broker.close()
     assert all(caller.is_closed for caller in callers)
-    assert bench.loop.doors == {}
+    assert bench.loop.open_ports == {}
 
 
 def test_a_port_that_is_taken_is_named(bench: Bench) -> None:
@@ -21,6 +22,6 @@ def test_a_port_that_is_taken_is_named(bench: Bench) -> None:
 
 
 def test_addresses_name_the_port_that_was_had(bench: Bench) -> None:
-    assert port_of(bench.node.service_url) in bench.loop.doors
-    assert port_of(bench.node.web_url) in bench.loop.doors
+    assert port_of(bench.node.service_url) in bench.loop.open_ports
+    assert port_of(bench.node.web_url) in bench.loop.open_ports
     assert Caller(bench.loop, port_of(bench.node.service_url)).say(connect_command())

@@ -5,20 +5,20 @@ from typing import Any
 import pytest
 from google.protobuf.message import Message
 
-from pulsar_actors.broker.faults import Faults
-from pulsar_actors.broker.session.fault_actions import (
+from pulsar_actors.broker.fault_rules import (
     Answer,
     CloseConnection,
     Delay,
     Drop,
     Duplicate,
+    InterceptedCommand,
+    Reception,
     Refuse,
     Reorder,
-    Seen,
     Side,
     Stall,
 )
-from pulsar_actors.broker.session.reception import Reception
+from pulsar_actors.broker.faults import Faults
 from pulsar_actors.exceptions import InvalidArgument, Timeout
 from pulsar_actors.wire.PulsarApi_pb2 import (
     BaseCommand,
@@ -51,8 +51,8 @@ def faults(released: list[str]) -> Faults:
     return Faults(lambda: released.append("released"))
 
 
-def sent(number: int = 0, side: Side = Side.CLIENT) -> Seen:
-    return Seen(CommandSend(producer_id=0, sequence_id=number), (), 1, side)
+def sent(number: int = 0, side: Side = Side.CLIENT) -> InterceptedCommand:
+    return InterceptedCommand(CommandSend(producer_id=0, sequence_id=number), (), 1, side)
 
 
 def test_only_the_nth_command_meets_a_fault_unless_told_otherwise(faults: Faults) -> None:
@@ -80,8 +80,8 @@ def test_only_commands_for_which_the_predicate_holds_are_counted(faults: Faults)
 def test_a_fault_looks_in_one_direction(faults: Faults) -> None:
     faults.on(CommandPing).drop()
     faults.on(CommandPing, sent_by=Side.BROKER).duplicate()
-    assert faults.judge(Seen(CommandPing(), (), 1, Side.BROKER)) == Duplicate()
-    assert faults.judge(Seen(CommandPing(), (), 1, Side.CLIENT)) == Drop()
+    assert faults.judge(InterceptedCommand(CommandPing(), (), 1, Side.BROKER)) == Duplicate()
+    assert faults.judge(InterceptedCommand(CommandPing(), (), 1, Side.CLIENT)) == Drop()
 
 
 BROKERS = [
@@ -100,7 +100,7 @@ CLIENTS = [CommandSend, CommandAuthResponse, CommandLookupTopic, CommandFlow, Co
 @pytest.mark.parametrize("kind", BROKERS + CLIENTS)
 def test_a_command_tells_by_its_class_who_sends_it(faults: Faults, kind: type[Message]) -> None:
     faults.on(kind, times=None).drop()
-    met = [side for side in Side if faults.judge(Seen(kind(), (), 1, side))]
+    met = [side for side in Side if faults.judge(InterceptedCommand(kind(), (), 1, side))]
     assert met == [Side.BROKER if kind in BROKERS else Side.CLIENT]
 
 
@@ -141,9 +141,9 @@ def test_every_action_can_be_set(faults: Faults) -> None:
 
 
 def test_a_control_function_sees_every_command_before_the_faults(faults: Faults) -> None:
-    seen: list[Seen] = []
+    seen: list[InterceptedCommand] = []
 
-    def control(each: Seen) -> Drop | None:
+    def control(each: InterceptedCommand) -> Drop | None:
         seen.append(each)
         return Drop() if len(seen) == 1 else None
 

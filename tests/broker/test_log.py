@@ -2,10 +2,10 @@ import logging
 from collections.abc import Callable, Iterator
 
 import pytest
-from session_bench import Bench, connect_command
 
 from pulsar_actors.broker.tokens import Tokens
 from pulsar_actors.wire.PulsarApi_pb2 import CommandSubscribe
+from tests.support.session_bench import Bench, connect_command
 
 TOPIC = "persistent://public/default/t"
 

@@ -11,7 +11,7 @@ import pytest
 
 from pulsar_actors.broker import EmbeddedBroker
 from pulsar_actors.machines.chart import INTERNAL, Chart, Effects, Event, Row
-from pulsar_actors.machines.machine import StateMachine
+from pulsar_actors.machines.state_machine import StateMachine
 
 
 @unique

@@ -1,3 +1,4 @@
+import io
 import re
 import signal
 import socket
@@ -11,7 +12,8 @@ import pytest
 from pulsar_actors.__main__ import main
 from pulsar_actors.broker import EmbeddedBroker, Settings
 from pulsar_actors.cli import demo
-from pulsar_actors.cli.traffic import Traffic
+from pulsar_actors.cli.demo import Progress
+from pulsar_actors.cli.demo_traffic import Traffic
 from pulsar_actors.wire.PulsarApi_pb2 import (
     CommandMessage,
     CommandSend,
@@ -34,7 +36,7 @@ def on(broker: EmbeddedBroker, *arguments: str) -> int:
     return main(["demo", "--service-url", broker.service_url, "--messages", COUNT, "--no-spark", *arguments])
 
 
-def test_by_itself_it_starts_a_broker_and_says_what_it_measured_and_verified() -> None:
+def test_without_a_service_url_the_demo_starts_a_broker_and_prints_what_it_measured() -> None:
     done = subprocess.run(  # noqa: S603 - our own words
         [sys.executable, "-W", "error", *DEMO, "--messages", "20000", "--size", "64", "--no-spark"],
         capture_output=True,
@@ -61,14 +63,14 @@ def test_by_itself_it_starts_a_broker_and_says_what_it_measured_and_verified() -
     assert said.endswith("verified     all 20,000: each is what was sent, in order, and none is missing\n")
 
 
-def test_the_fewest_messages_that_it_takes_have_a_half_as_well(capsys: pytest.CaptureFixture[str]) -> None:
+def test_two_messages_are_enough_for_a_demo(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["demo", "--messages", "2", "--size", "8", "--no-spark"]) == 0
     said = capsys.readouterr().out
     assert re.search(r"^cut the client's connection to the broker: [012] messages? sent", said, re.MULTILINE)
     assert "verified     all 2: " in said
 
 
-def test_on_a_broker_of_ones_own_it_does_the_same(
+def test_the_demo_runs_on_a_broker_of_the_user(
     broker: EmbeddedBroker, subscriptions: Callable[[], list[str]], capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert on(broker) == 0
@@ -79,7 +81,7 @@ def test_on_a_broker_of_ones_own_it_does_the_same(
     assert subscriptions() == []
 
 
-def test_a_broker_that_loses_a_message_is_status_1_and_said(capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_lost_message_is_printed_and_makes_the_exit_status_1(capsys: pytest.CaptureFixture[str]) -> None:
     first = 0  # there may be no other, for a busy machine makes large batches
     # What was sent before the cut is sent again, and stored twice by a broker that does not know it by its number.
     with EmbeddedBroker(settings=Settings(deduplication=True)) as broker:
@@ -91,10 +93,10 @@ def test_a_broker_that_loses_a_message_is_status_1_and_said(capsys: pytest.Captu
     assert "verified" not in said.out
 
 
-def test_where_there_is_no_broker_that_is_said_with_status_1(
+def test_without_a_broker_the_error_is_printed_and_the_exit_status_is_1(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(demo, "_OPERATION", 1.0)
+    monkeypatch.setattr(demo, "_OPERATION_TIMEOUT", 1.0)
     with socket.create_server(("127.0.0.1", 0)) as closed:
         port = closed.getsockname()[1]
     assert main(["demo", "--service-url", f"pulsar://127.0.0.1:{port}"]) == 1
@@ -112,7 +114,7 @@ def test_a_subscription_that_cannot_be_deleted_is_named(
     )
 
 
-def test_what_came_twice_is_said_with_the_reason(capsys: pytest.CaptureFixture[str]) -> None:
+def test_repeated_messages_are_reported_with_the_reason(capsys: pytest.CaptureFixture[str]) -> None:
     with EmbeddedBroker() as broker:
         broker.faults.on(CommandSendReceipt, nth=3).close_connection()
         broker.faults.on(CommandMessage, when=lambda sent: sent.message_id.entryId == 5).duplicate()
@@ -123,7 +125,7 @@ def test_what_came_twice_is_said_with_the_reason(capsys: pytest.CaptureFixture[s
     assert "none" not in said.replace("none is missing", "")
 
 
-def test_ctrl_c_ends_it_without_a_trace_and_leaves_nothing_on_the_broker(
+def test_ctrl_c_ends_the_demo_without_a_traceback_and_leaves_nothing_on_the_broker(
     broker: EmbeddedBroker, subscriptions: Callable[[], list[str]]
 ) -> None:
     command = [sys.executable, *DEMO, "--messages", "100000000"]
@@ -139,7 +141,7 @@ def test_ctrl_c_ends_it_without_a_trace_and_leaves_nothing_on_the_broker(
     assert subscriptions() == []
 
 
-def test_ctrl_c_ends_it_too_where_the_broker_has_gone_silent(
+def test_ctrl_c_ends_the_demo_also_if_the_broker_is_silent(
     broker: EmbeddedBroker, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     def interrupt_when_stuck(traffic: Traffic) -> None:
@@ -156,7 +158,7 @@ def test_ctrl_c_ends_it_too_where_the_broker_has_gone_silent(
         raise KeyboardInterrupt
 
     monkeypatch.setattr(demo, "_watch", interrupt_when_stuck)
-    monkeypatch.setattr(demo, "_OPERATION", 1.0)
+    monkeypatch.setattr(demo, "_OPERATION_TIMEOUT", 1.0)
     before = threading.enumerate()
     assert on(broker) == 130
     said = capsys.readouterr()
@@ -176,7 +178,7 @@ def test_ctrl_c_ends_it_too_where_the_broker_has_gone_silent(
         (["--size", "9999999"], "from 8 to 1,048,576, got '9999999'"),
     ],
 )
-def test_a_number_that_cannot_be_is_refused_with_what_it_takes(
+def test_a_number_out_of_range_is_refused_with_the_range(
     arguments: list[str], takes: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     with pytest.raises(SystemExit):
@@ -184,7 +186,9 @@ def test_a_number_that_cannot_be_is_refused_with_what_it_takes(
     assert f"takes a whole number {takes}" in capsys.readouterr().err
 
 
-def test_what_was_not_measured_is_not_mentioned(broker: EmbeddedBroker, capsys: pytest.CaptureFixture[str]) -> None:
+def test_figures_that_were_not_measured_are_not_printed(
+    broker: EmbeddedBroker, capsys: pytest.CaptureFixture[str]
+) -> None:
     broker.faults.on(CommandSend, times=None).refuse(ServerError.TopicTerminatedError, "it is over")
     assert on(broker) == 1
     said = capsys.readouterr()
@@ -193,3 +197,61 @@ def test_what_was_not_measured_is_not_mentioned(broker: EmbeddedBroker, capsys: 
     assert re.search(r"^received     0 messages$", said.out, re.MULTILINE)
     for word in ("outage", "came twice", "verified"):
         assert word not in said.out
+
+
+class Terminal(io.StringIO):
+    def isatty(self) -> bool:
+        return True
+
+
+def test_without_a_terminal_each_tenth_is_a_line() -> None:
+    stream = io.StringIO()
+    progress = Progress(stream, 200)
+    for done in (0, 19, 20, 21, 39, 100, 200):
+        progress.show(done, f"{done} done")
+    assert stream.getvalue().splitlines() == [" 10 %  20 done", " 50 %  100 done", "100 %  200 done"]
+
+
+def test_without_a_terminal_a_line_that_stays_is_a_line_of_its_own() -> None:
+    stream = io.StringIO()
+    progress = Progress(stream, 10)
+    progress.show(1, "one")
+    progress.print_line("something happened")
+    progress.end()
+    assert stream.getvalue() == " 10 %  one\nsomething happened\n"
+
+
+@pytest.fixture
+def narrow(monkeypatch: pytest.MonkeyPatch) -> int:
+    monkeypatch.setenv("COLUMNS", "60")
+    monkeypatch.setenv("LINES", "24")
+    return 60
+
+
+@pytest.mark.usefixtures("narrow")
+def test_on_a_terminal_one_line_changes_and_is_gone_at_the_end() -> None:
+    stream = Terminal()
+    progress = Progress(stream, 4)
+    progress.show(1, "one of four")
+    progress.show(2, "two")
+    progress.end()
+    first, second, blank, nothing = stream.getvalue().split("\r")[1:]
+    assert first == "[###...........]  25 %  one of four"
+    assert second == "[#######.......]  50 %  two".ljust(len(first))
+    assert blank == " " * len(second.rstrip())
+    assert nothing == ""
+
+
+@pytest.mark.usefixtures("narrow")
+def test_a_line_that_stays_takes_the_place_of_the_one_that_changes() -> None:
+    stream = Terminal()
+    progress = Progress(stream, 4)
+    progress.show(1, "one")
+    progress.print_line("something happened")
+    assert stream.getvalue().endswith(" \rsomething happened\n")
+
+
+def test_a_line_is_never_longer_than_the_terminal_is_wide(narrow: int) -> None:
+    stream = Terminal()
+    Progress(stream, 4).show(1, "x" * 100)
+    assert len(stream.getvalue()) == narrow  # the return, and one less than there are columns

@@ -22,6 +22,7 @@ def broker() -> Iterator[EmbeddedBroker]:
         yield running
 
 
+@pytest.mark.spark
 def test_the_demo_ends_with_a_pipeline_and_leaves_nothing_on_the_broker(
     broker: EmbeddedBroker, subscriptions: Callable[[], list[str]]
 ) -> None:
@@ -40,7 +41,8 @@ def test_the_demo_ends_with_a_pipeline_and_leaves_nothing_on_the_broker(
     assert subscriptions() == []
 
 
-def test_a_pipeline_that_fails_is_status_1_with_what_spark_said(
+@pytest.mark.spark
+def test_a_pipeline_that_fails_prints_the_log_of_spark_and_makes_the_exit_status_1(
     broker: EmbeddedBroker, capsys: pytest.CaptureFixture[str]
 ) -> None:
     broker.faults.on(CommandSend, times=None).refuse(ServerError.TopicTerminatedError, "it is over")
@@ -51,6 +53,7 @@ def test_a_pipeline_that_fails_is_status_1_with_what_spark_said(
     assert "verified" not in said.out
 
 
+@pytest.mark.spark
 def test_ctrl_c_ends_a_pipeline_and_leaves_nothing_on_the_broker(
     broker: EmbeddedBroker, subscriptions: Callable[[], list[str]]
 ) -> None:
@@ -68,7 +71,7 @@ def test_ctrl_c_ends_a_pipeline_and_leaves_nothing_on_the_broker(
     assert subscriptions() == []
 
 
-def test_a_missing_pyspark_is_said(
+def test_a_missing_pyspark_is_reported(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     (tmp_path / "sitecustomize.py").write_text("import sys; sys.modules['pyspark'] = None")
@@ -77,7 +80,7 @@ def test_a_missing_pyspark_is_said(
 
 
 @pytest.mark.parametrize("version", ["3.5.1", "4.0.0"])
-def test_an_old_pyspark_is_said(
+def test_an_old_pyspark_is_reported(
     version: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     (tmp_path / "pyspark.py").write_text(f"__version__ = {version!r}")
@@ -85,7 +88,7 @@ def test_an_old_pyspark_is_said(
     assert_says(capsys, f"pulsar_actors.spark needs PySpark 4.1 or later, and this is {version}")
 
 
-def test_a_missing_java_is_said(
+def test_a_missing_java_is_reported(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.delenv("JAVA_HOME", raising=False)
@@ -94,7 +97,7 @@ def test_a_missing_java_is_said(
 
 
 @pytest.mark.parametrize("version", ["1.8.0_402", "11.0.22"])
-def test_an_old_java_is_said(
+def test_an_old_java_is_reported(
     version: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     java = tmp_path / "bin" / "java"

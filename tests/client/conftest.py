@@ -7,12 +7,12 @@ from collections.abc import Iterator
 from itertools import count
 
 import pytest
-from life import nothing_left
 
 from pulsar_actors.broker.embedded import EmbeddedBroker
 from pulsar_actors.client.client import Client
-from pulsar_actors.client.consuming.consumer import Consumer
-from pulsar_actors.client.producing.producer import Producer
+from pulsar_actors.client.consumer import Consumer
+from pulsar_actors.client.producer import Producer
+from tests.support.life import nothing_left
 
 _NUMBERS = count()
 

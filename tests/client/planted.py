@@ -5,9 +5,9 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
-from life import InThread
 
 import pulsar_actors as pulsar
+from tests.support.life import InThread
 
 BUG = "a planted bug"
 

@@ -22,13 +22,13 @@ from typing import Any
 from urllib.parse import quote
 
 import pytest
-from issuer_bench import IssuerInHand, issuing
-from life import ROOT, FakeBroker, until
 
 import pulsar_actors as pulsar
 from pulsar_actors.broker.embedded import EmbeddedBroker
 from pulsar_actors.broker.tokens import Tokens
 from pulsar_actors.client.client_options import ClientOptions
+from tests.support.issuer_bench import IssuerInHand, issuing
+from tests.support.life import ROOT, FakeBroker, until
 
 CANARY = "c4n4ry/Ω-5e5am3"
 FORMS = {

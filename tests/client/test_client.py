@@ -8,18 +8,16 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from certificates import Authority
-from life import closed_port, nothing_left, until
 
 from pulsar_actors.broker.embedded import EmbeddedBroker
 from pulsar_actors.broker.tokens import Tokens
 from pulsar_actors.client.authentication import AuthenticationTLS, AuthenticationToken
 from pulsar_actors.client.client import Client
 from pulsar_actors.client.client_options import ClientOptions
-from pulsar_actors.client.connecting import entrance
-from pulsar_actors.client.left_open import warn_of_open_producers
 from pulsar_actors.client.message_id import MessageId
+from pulsar_actors.client.open_handles import warn_of_open_producers
 from pulsar_actors.client.service_info import ServiceInfo, ServiceInfoProvider
+from pulsar_actors.client.transport_config import service_access
 from pulsar_actors.exceptions import (
     AlreadyClosed,
     AuthenticationError,
@@ -31,11 +29,13 @@ from pulsar_actors.exceptions import (
     ProcessForked,
     Timeout,
 )
+from pulsar_actors.machines.client_close import ShutDownClient
 from pulsar_actors.runtime.actor import tell
-from pulsar_actors.runtime.client_actor import ShutDown
 from pulsar_actors.runtime.future import SlimFuture
 from pulsar_actors.wire.PulsarApi_pb2 import CommandPartitionedTopicMetadata
 from pulsar_actors.wire.topic_name import TopicName
+from tests.support.certificates import Authority
+from tests.support.life import closed_port, nothing_left, until
 
 PATIENCE = 20.0
 
@@ -193,8 +193,8 @@ def test_in_a_callback_a_client_begins_to_close_and_makes_nothing(own: Client, t
     producer.send_async(b"1", callback)
     assert event.wait(PATIENCE)
     assert len(errors) == 2
-    assert own._closing.ended is not None
-    own._closing.ended.result(PATIENCE)
+    assert own._shutdown.ended is not None
+    own._shutdown.ended.result(PATIENCE)
 
 
 def test_where_nobody_listens_the_call_fails_when_its_time_is_up_and_says_what_went_wrong() -> None:
@@ -247,12 +247,12 @@ def test_a_certificate_can_be_shown_by_option_or_by_authentication(tmp_path: Pat
     by_option = ClientOptions(
         "pulsar+ssl://h", tls_certificate_file_path=files.certificate, tls_private_key_file_path=files.key
     )
-    shown = entrance(by_option)
+    shown = service_access(by_option)
     assert shown.fetch_credentials(None) == ("none", b"")
     assert shown.make_context() is shown.make_context(), "it is made once for all connections"
     by_authentication = ClientOptions("pulsar+ssl://h", authentication=AuthenticationTLS(files.certificate, files.key))
-    assert entrance(by_authentication).make_context()
-    assert entrance(by_authentication).fetch_credentials(None)[0] == "tls"
+    assert service_access(by_authentication).make_context()
+    assert service_access(by_authentication).fetch_credentials(None)[0] == "tls"
 
 
 def test_a_logger_gets_what_happens_until_the_client_is_closed(broker: EmbeddedBroker, topic: str) -> None:
@@ -331,10 +331,10 @@ def test_in_a_forked_child_everything_says_so(
             call()
     assert not stop.alive
     done: SlimFuture[None] = SlimFuture()
-    tell(client._workshop.guardian, ShutDown(done))
+    tell(client._context.guardian, ShutDownClient(done))
     done.result(PATIENCE)
     client._engine.stop(PATIENCE)
-    client._closing._log.detach()
+    client._shutdown._log.detach()
 
 
 def test_at_the_end_of_the_interpreter_producers_that_were_left_open_are_named(client: Client, topic: str) -> None:

@@ -10,19 +10,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from certificates import LONG_AGO, Authority, Files
-from life import (
-    MILLISECONDS,
-    SOON,
-    FakeBroker,
-    InThread,
-    Relay,
-    client_of,
-    closed_port,
-    full_backlog,
-    until,
-    works,
-)
 
 import pulsar_actors as pulsar
 from pulsar_actors.broker.embedded import EmbeddedBroker
@@ -37,6 +24,19 @@ from pulsar_actors.wire.PulsarApi_pb2 import (
     CommandProducer,
     CommandSeek,
     CommandSubscribe,
+)
+from tests.support.certificates import LONG_AGO, Authority, Files
+from tests.support.life import (
+    MILLISECONDS,
+    SOON,
+    FakeBroker,
+    InThread,
+    Relay,
+    client_of,
+    closed_port,
+    full_backlog,
+    until,
+    works,
 )
 
 pytestmark = pytest.mark.usefixtures("clean")

@@ -7,13 +7,13 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 import pytest
-from issuer_bench import IssuerInHand, issuing
-from life import SOON, InThread, until
 
 import pulsar_actors as pulsar
 from pulsar_actors.broker.embedded import EmbeddedBroker
 from pulsar_actors.broker.tokens import Tokens
 from pulsar_actors.wire.PulsarApi_pb2 import CommandAuthResponse
+from tests.support.issuer_bench import IssuerInHand, issuing
+from tests.support.life import SOON, InThread, until
 
 pytestmark = pytest.mark.usefixtures("clean")
 

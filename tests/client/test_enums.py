@@ -24,6 +24,7 @@ ON_THE_WIRE = {
     "ProducerAccessMode": wire.ProducerAccessMode,
     "RegexSubscriptionMode": wire.CommandGetTopicsOfNamespace.Mode,
 }
+WAYS_TO_ASK = ["str", "repr", "hash", "int", "format", "format-to-the-right"]
 SAME_WORD = {"ALL": "alltopics", "PERSISTENT": "persistentonly", "NON_PERSISTENT": "nonpersistentonly"}
 
 
@@ -42,7 +43,7 @@ def test_hashing_schemes_have_the_names_and_numbers_of_the_official_cpp_client()
 
 
 @pytest.mark.parametrize(("name", "member"), MEMBERS)
-@pytest.mark.parametrize("ask", [str, repr, hash, int, "{}".format, "{:>40}".format], ids=repr)
+@pytest.mark.parametrize("ask", [str, repr, hash, int, "{}".format, "{:>40}".format], ids=WAYS_TO_ASK)
 def test_a_member_prints_hashes_and_counts_like_the_official_one(name: str, member: str, ask: Any) -> None:
     ours, official = getattr(getattr(enums, name), member), getattr(getattr(_pulsar, name), member)
     if ask == "{:>40}".format:

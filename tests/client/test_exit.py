@@ -1,5 +1,6 @@
 import pytest
-from life import run_program
+
+from tests.support.life import run_program
 
 ALLOWED = 1.0
 """Seconds from the last act of a program to the end of its process; a bare interpreter takes some hundredths."""

@@ -4,9 +4,9 @@ from collections.abc import Iterator
 from typing import Any
 
 import pytest
-from life import Ran, run_program
 
 from pulsar_actors.broker.embedded import EmbeddedBroker
+from tests.support.life import Ran, run_program
 
 BEGINNING = """
 import gc, os, signal, sys, threading, time
@@ -326,11 +326,11 @@ parent_goes_on()
 
 LOCKS = {
     "the registry of actors": "__import__('pykka').ActorRegistry._actor_refs_lock",
-    "the client": "client._closing._lock",
-    "the outbox": "producer._parts.outbox._lock",
-    "the hand-off queue": "consumer._hand_off._lock",
-    "the reader's queue": "reader._parts.hand_off._lock",
-    "a call's future": "producer._parts.ties.ended._lock",
+    "the client": "client._shutdown._lock",
+    "the send_queue": "producer._state.send_queue._lock",
+    "the hand-off queue": "consumer._receiver_queue._lock",
+    "the reader's queue": "reader._state.receiver_queue._lock",
+    "a call's future": "producer._state.link.ended._lock",
     "the listeners' thread": "client._engine.workers[0]._lock",
     "logging": "__import__('logging')._lock",
     "a handler of the log": "__import__('logging').getLogger('pulsar_actors').handlers[0].lock or threading.Lock()",

@@ -4,11 +4,11 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 import pytest
-from life import InThread, client_of, nothing_left
 
 import pulsar_actors as pulsar
 from pulsar_actors.broker import Settings
 from pulsar_actors.broker.embedded import EmbeddedBroker
+from tests.support.life import InThread, client_of, nothing_left
 
 LONG = "x" * 20_000
 """More than fits a frame of 10 KiB and 2,000 bytes."""

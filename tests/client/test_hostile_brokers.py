@@ -9,8 +9,6 @@ from typing import Any
 
 import pytest
 from google.protobuf.message import Message
-from life import FakeBroker, InThread
-from pretender import Attack, Broker
 
 import pulsar_actors as pulsar
 from pulsar_actors.wire.commands import encode_command
@@ -46,6 +44,8 @@ from pulsar_actors.wire.PulsarApi_pb2 import (
     MessageIdData,
     ServerError,
 )
+from tests.support.life import FakeBroker, InThread
+from tests.support.pretender import Attack, Broker
 
 PATIENCE = 0.4
 """Seconds that the client gives each operation."""
@@ -207,7 +207,7 @@ def test_a_broker_that_first_answers_wrongly_and_then_not_at_all_is_charged_with
     error = run(Broker(CommandGetLastMessageId, only_once))["get_last_message_id"]
     assert isinstance(error, pulsar.Timeout)
     assert "the last failure was" in str(error)
-    assert "it answered AskToTellLast with CommandSuccess" in str(error)
+    assert "it answered AskToGetLastMessageId with CommandSuccess" in str(error)
 
 
 # A thousand of each, in every state of a connection, a producer and a consumer.

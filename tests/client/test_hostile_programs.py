@@ -7,13 +7,13 @@ from collections.abc import Iterator
 from typing import Any
 
 import pytest
-from life import MILLISECONDS, SOON, InThread
 
 import pulsar_actors as pulsar
 from pulsar_actors.broker.embedded import EmbeddedBroker
 from pulsar_actors.client.client import Client
 from pulsar_actors.client.schema import Schema
 from pulsar_actors.wire.PulsarApi_pb2 import CommandSend, ServerError
+from tests.support.life import MILLISECONDS, SOON, InThread
 
 
 class Faulty(logging.Handler):

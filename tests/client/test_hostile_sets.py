@@ -8,8 +8,6 @@ from typing import Any
 
 import pytest
 from google.protobuf.message import Message
-from life import SOON, FakeBroker, InThread, client_of, until
-from pretender import Broker
 
 import pulsar_actors as pulsar
 from pulsar_actors.wire.commands import encode_command
@@ -24,6 +22,8 @@ from pulsar_actors.wire.PulsarApi_pb2 import (
     CommandWatchTopicListSuccess,
     CommandWatchTopicUpdate,
 )
+from tests.support.life import SOON, FakeBroker, InThread, client_of, until
+from tests.support.pretender import Broker
 
 HERE = "persistent://public/default/"
 EVERYTHING = re.compile("public/default/.*")

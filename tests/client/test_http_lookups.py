@@ -6,16 +6,16 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
-from certificates import Authority
-from life import MILLISECONDS, SOON, InThread, Relay, client_of, closed_port, works
-from web_server import Said, web_server
 
 import pulsar_actors as pulsar
 from pulsar_actors.broker import Settings
 from pulsar_actors.broker.embedded import EmbeddedBroker
 from pulsar_actors.broker.tokens import Tokens
-from pulsar_actors.runtime.tls_contexts import server_context
+from pulsar_actors.runtime.tls import server_context
 from pulsar_actors.wire.topic_name import TopicName
+from tests.support.certificates import Authority
+from tests.support.life import MILLISECONDS, SOON, InThread, Relay, client_of, closed_port, works
+from tests.support.web_server import Said, web_server
 
 pytestmark = pytest.mark.usefixtures("clean")
 

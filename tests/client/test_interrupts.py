@@ -7,12 +7,11 @@ from types import FrameType
 from typing import Any
 
 import pytest
-from life import SOON, InThread, run_program, until
 
 import pulsar_actors as pulsar
 from pulsar_actors.broker.broker import Broker
 from pulsar_actors.broker.embedded import EmbeddedBroker
-from pulsar_actors.broker.session.fault_rules import Fault
+from pulsar_actors.broker.fault_rules import Fault
 from pulsar_actors.wire.PulsarApi_pb2 import (
     CommandCloseConsumer,
     CommandCloseProducer,
@@ -24,6 +23,7 @@ from pulsar_actors.wire.PulsarApi_pb2 import (
     CommandSuccess,
 )
 from pulsar_actors.wire.topic_name import TopicName
+from tests.support.life import SOON, InThread, run_program, until
 
 pytestmark = pytest.mark.usefixtures("clean")
 

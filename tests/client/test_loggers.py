@@ -1,12 +1,24 @@
+import ast
+import logging
 import pickle
+import re
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import suppress
+from pathlib import Path
+from threading import Thread
 from typing import Any
 
 import pulsar
 import pytest
 
+import pulsar_actors
+from pulsar_actors.client import loggers
+from pulsar_actors.client.client import Client
 from pulsar_actors.client.enums import LoggerLevel
-from pulsar_actors.client.loggers import ConsoleLogger, FileLogger
-from pulsar_actors.exceptions import InvalidArgument
+from pulsar_actors.client.loggers import ConsoleLogger, FileLogger, LogDestination, LoggerOption
+from pulsar_actors.exceptions import InvalidArgument, InvalidConfiguration
 
 
 def test_a_logger_has_the_attributes_of_the_official_one() -> None:
@@ -34,3 +46,339 @@ def test_a_wrong_argument_is_refused_by_name(make: Any, name: str) -> None:
 @pytest.mark.parametrize("logger", [ConsoleLogger(LoggerLevel.Debug), FileLogger(LoggerLevel.Info, "a.log")])
 def test_a_logger_can_be_pickled(logger: Any) -> None:
     assert pickle.loads(pickle.dumps(logger)) == logger  # noqa: S301 - our own pickle
+
+
+Attach = Callable[[LoggerOption], LogDestination]
+OURS = logging.getLogger("pulsar_actors")
+PACKAGE = Path(pulsar_actors.__file__).parent
+
+
+class Lines(logging.Handler):
+    """A handler of the program's, and what came to it."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.lines: list[str] = []
+
+    def emit(self, record: logging.LogRecord) -> None:
+        self.lines.append(record.getMessage())
+
+
+@pytest.fixture
+def root() -> Iterator[Lines]:
+    """The program's own set-up: a handler at the root, from WARNING up as `logging` has it."""
+    lines = Lines()
+    logging.getLogger().addHandler(lines)
+    yield lines
+    logging.getLogger().removeHandler(lines)
+
+
+@pytest.fixture
+def app() -> Iterator[tuple[logging.Logger, Lines]]:
+    """A logger of the program's with a handler of its own, which hands lines on to the root as well."""
+    logger, lines = logging.getLogger("an.app"), Lines()
+    logger.addHandler(lines)
+    logger.setLevel(logging.INFO)
+    yield logger, lines
+    logger.removeHandler(lines)
+
+
+@pytest.fixture
+def attach() -> Iterator[Attach]:
+    """Attach as clients do, and detach at the end whatever is left."""
+    attached: list[LogDestination] = []
+
+    def attach_as_a_client(option: LoggerOption) -> LogDestination:
+        attached.append(loggers.add_log_destination(option))
+        return attached[-1]
+
+    yield attach_as_a_client
+    for one in attached:
+        one.detach()
+    assert (OURS.level, OURS.filters, OURS.propagate) == (logging.NOTSET, [], True)
+
+
+def say(*lines: str) -> None:
+    for line in lines:
+        OURS.log(getattr(logging, line.split()[0].strip(":").upper()), line)
+
+
+ALL = ("debug", "info", "warning", "error")
+
+
+def texts(file: Path) -> list[str]:
+    return [line.partition(" | ")[2] for line in file.read_text().splitlines()]
+
+
+def test_the_library_is_silent_until_it_is_told_otherwise() -> None:
+    program = "import logging, pulsar_actors.client.loggers; logging.getLogger('pulsar_actors').error('a line')"
+    assert run(program) == (b"", b"")
+
+
+def run(program: str) -> tuple[bytes, bytes]:
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, check=True, cwd=PACKAGE.parent)  # noqa: S603 - our own
+    return done.stdout, done.stderr
+
+
+def test_a_client_that_names_none_leaves_lines_to_the_programs_set_up(root: Lines, attach: Attach) -> None:
+    attach(None)
+    say(*ALL)
+    assert root.lines == ["warning", "error"]
+
+
+@pytest.mark.parametrize(("level", "first"), [*zip(LoggerLevel, range(4), strict=True)])
+def test_a_console_logger_prints_from_its_level_up(
+    level: LoggerLevel, first: int, attach: Attach, capsys: pytest.CaptureFixture[str]
+) -> None:
+    attach(ConsoleLogger(level))
+    say(*ALL)
+    printed = capsys.readouterr().out.splitlines()
+    assert [line.partition(" | ")[2] for line in printed] == list(ALL[first:])
+
+
+def test_a_line_says_when_how_bad_which_thread_and_who(
+    attach: Attach, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # The official client switches it off and on again from threads of its own, and sometimes leaves it off.
+    monkeypatch.setattr(logging, "logThreads", True)
+    attach(ConsoleLogger())
+    say("warning")
+    form = r"\d{4}-\d\d-\d\d \d\d:\d\d:\d\d\.\d{3} WARNING \[MainThread\] pulsar_actors \| warning\n"
+    assert re.fullmatch(form, capsys.readouterr().out)
+
+
+def test_a_file_logger_appends_to_its_file(tmp_path: Path, attach: Attach) -> None:
+    file = tmp_path / "a.log"
+    file.write_text("an older line\n")
+    attach(FileLogger(LoggerLevel.Info, str(file)))
+    say("debug", "info: grün")
+    assert file.read_text(encoding="utf-8").startswith("an older line\n")
+    assert texts(file)[1:] == ["info: grün"]
+
+
+def test_a_logger_of_the_programs_gets_lines_from_its_level_up(
+    app: tuple[logging.Logger, Lines], root: Lines, attach: Attach
+) -> None:
+    attach(app[0])
+    say(*ALL)
+    assert app[1].lines == root.lines == ["info", "warning", "error"]
+
+
+def test_a_logger_that_keeps_lines_to_itself_keeps_ours_as_well(
+    app: tuple[logging.Logger, Lines], root: Lines, attach: Attach
+) -> None:
+    app[0].propagate = False
+    try:
+        attach(app[0])
+        say("error")
+    finally:
+        app[0].propagate = True
+    assert (app[1].lines, root.lines) == (["error"], [])
+
+
+def test_filters_and_levels_of_a_named_logger_and_its_handlers_count(
+    app: tuple[logging.Logger, Lines], attach: Attach
+) -> None:
+    logger, lines = app
+    attach(logger)
+    logger.addFilter(nothing_secret)
+    lines.setLevel(logging.ERROR)
+    say("error: secret", "error: public", "warning: public")
+    logger.removeFilter(nothing_secret)
+    assert lines.lines == ["error: public"]
+
+
+def nothing_secret(record: logging.LogRecord) -> bool:
+    return "secret" not in record.getMessage()
+
+
+def test_a_client_with_a_destination_keeps_lines_from_everything_else(
+    root: Lines, tmp_path: Path, attach: Attach
+) -> None:
+    attach(FileLogger(LoggerLevel.Info, str(tmp_path / "a.log")))
+    say("error")
+    assert root.lines == []
+
+
+def test_two_clients_with_the_same_destination_do_not_double_lines(
+    tmp_path: Path, app: tuple[logging.Logger, Lines], attach: Attach, capsys: pytest.CaptureFixture[str]
+) -> None:
+    for _ in range(2):
+        attach(ConsoleLogger(LoggerLevel.Info))
+        attach(FileLogger(LoggerLevel.Info, str(tmp_path / "a.log")))
+        attach(app[0])
+    say("error")
+    assert capsys.readouterr().out.count("error") == 1
+    assert texts(tmp_path / "a.log") == ["error"]
+    assert app[1].lines == ["error"]
+
+
+def test_of_two_levels_for_one_destination_the_lower_one_counts(tmp_path: Path, attach: Attach) -> None:
+    file = tmp_path / "a.log"
+    for level in (LoggerLevel.Error, LoggerLevel.Info):
+        attach(FileLogger(level, str(file)))
+    say(*ALL)
+    assert texts(file) == ["info", "warning", "error"]
+
+
+def test_two_clients_with_different_destinations_each_get_every_line_at_their_level(
+    tmp_path: Path, attach: Attach
+) -> None:
+    attach(FileLogger(LoggerLevel.Debug, str(tmp_path / "all.log")))
+    attach(FileLogger(LoggerLevel.Error, str(tmp_path / "errors.log")))
+    say(*ALL)
+    assert texts(tmp_path / "all.log") == list(ALL)
+    assert texts(tmp_path / "errors.log") == ["error"]
+
+
+def test_two_loggers_that_lead_to_the_same_handler_reach_it_once(
+    app: tuple[logging.Logger, Lines], root: Lines, attach: Attach
+) -> None:
+    attach(app[0])
+    attach(logging.getLogger("an.app.part"))
+    attach(logging.getLogger("another"))
+    attach(None)
+    say("error")
+    assert app[1].lines == root.lines == ["error"]
+
+
+def test_a_client_that_names_none_loses_no_lines_to_one_that_names_a_file(
+    root: Lines, tmp_path: Path, attach: Attach
+) -> None:
+    attach(None)
+    attach(FileLogger(LoggerLevel.Debug, str(tmp_path / "a.log")))
+    say(*ALL)
+    assert root.lines == ["warning", "error"]
+    assert texts(tmp_path / "a.log") == list(ALL)
+
+
+def test_a_level_that_the_program_gave_our_logger_still_counts_for_it(
+    root: Lines, tmp_path: Path, attach: Attach
+) -> None:
+    OURS.setLevel(logging.ERROR)
+    try:
+        attach(None)
+        client = attach(FileLogger(LoggerLevel.Info, str(tmp_path / "a.log")))
+        say(*ALL)
+        client.detach()
+        assert OURS.level == logging.ERROR
+    finally:
+        OURS.setLevel(logging.NOTSET)
+    assert root.lines == ["error"]
+
+
+@pytest.mark.parametrize("name", ["pulsar_actors", "pulsar_actors.part"])
+def test_our_own_logger_as_the_destination_is_the_programs_set_up(name: str, root: Lines, attach: Attach) -> None:
+    attach(logging.getLogger(name))
+    say(*ALL)
+    assert root.lines == ["warning", "error"]
+
+
+def test_a_program_that_has_everything_at_the_root_gets_everything(root: Lines, tmp_path: Path, attach: Attach) -> None:
+    logging.getLogger().setLevel(logging.NOTSET)
+    try:
+        attach(logging.getLogger("unset"))
+        attach(FileLogger(LoggerLevel.Error, str(tmp_path / "a.log")))
+        say(*ALL)
+    finally:
+        logging.getLogger().setLevel(logging.WARNING)
+    assert root.lines == list(ALL)
+
+
+def test_a_closed_client_gets_no_more_lines_and_closing_twice_takes_nobody_elses(
+    root: Lines, tmp_path: Path, attach: Attach
+) -> None:
+    file, other = tmp_path / "a.log", tmp_path / "b.log"
+    first, second = (attach(FileLogger(LoggerLevel.Info, str(file))) for _ in range(2))
+    third = attach(FileLogger(LoggerLevel.Info, str(other)))
+    first.detach()
+    first.detach()
+    say("error 1")
+    second.detach()
+    say("error 2")
+    third.detach()
+    say("error 3")
+    assert (texts(file), texts(other), root.lines) == (["error 1"], ["error 1", "error 2"], ["error 3"])
+
+
+def test_a_file_is_let_go_when_its_last_client_closes(tmp_path: Path, attach: Attach) -> None:
+    file = tmp_path / "a.log"
+    client = attach(FileLogger(LoggerLevel.Info, str(file)))
+    assert is_open(file)
+    client.detach()
+    assert not is_open(file)
+
+
+def is_open(file: Path) -> bool:
+    """Whether this process has the file open: Linux says so."""
+    for descriptor in Path("/proc/self/fd").iterdir():
+        with suppress(OSError):
+            if descriptor.readlink() == file:
+                return True
+    return False
+
+
+def test_a_file_that_cannot_be_written_is_refused_and_nothing_is_attached(tmp_path: Path) -> None:
+    with pytest.raises(InvalidConfiguration, match=r"^log_file cannot be opened: .*no-such-folder"):
+        loggers.add_log_destination(FileLogger(LoggerLevel.Info, str(tmp_path / "no-such-folder" / "a.log")))
+    assert OURS.filters == []
+
+
+def test_a_handler_that_logs_with_us_while_we_log_does_not_deadlock(
+    app: tuple[logging.Logger, Lines], attach: Attach
+) -> None:
+    logger, lines = app
+
+    class SendsWithPulsar(logging.Handler):
+        def emit(self, record: logging.LogRecord) -> None:
+            inner = Thread(target=say, args=("info: sent",))
+            inner.start()
+            inner.join(10)
+            assert not inner.is_alive()
+
+    sender = SendsWithPulsar(logging.ERROR)
+    logger.addHandler(sender)
+    attach(logger)
+    say("error")
+    logger.removeHandler(sender)
+    assert sorted(lines.lines) == ["error", "info: sent"]
+
+
+FORKED = """
+import os, threading
+from pulsar_actors.client import loggers as log_outlet
+from pulsar_actors.client.loggers import ConsoleLogger
+log_outlet._LOG_FILTER._guard.acquire()  # as another thread may have, at the moment of the fork
+child = os.fork()
+if child == 0:
+    worker = threading.Thread(target=log_outlet.add_log_destination, args=(ConsoleLogger(),), daemon=True)
+    worker.start()
+    worker.join(10)
+    os._exit(worker.is_alive())
+raise SystemExit(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]))
+"""
+
+
+def test_a_fork_in_the_middle_of_attaching_does_not_stop_the_child() -> None:
+    run(FORKED)
+
+
+def test_whatever_a_client_runs_logs_to_the_one_logger_and_to_no_child_of_it() -> None:
+    named = {
+        constant.value
+        for floor in ("wire", "machines", "runtime", "client")
+        for path in (PACKAGE / floor).rglob("*.py")
+        if "import logging" in path.read_text()
+        for constant in ast.walk(ast.parse(path.read_text()))
+        if isinstance(constant, ast.Constant) and str(constant.value).startswith("pulsar_actors")
+    }
+    assert named == {"pulsar_actors"}
+    assert not any("getLogger(__name__)" in path.read_text() for path in PACKAGE.rglob("*.py"))
+
+
+def test_a_client_that_cannot_be_made_leaves_the_lines_to_others(root: Lines, tmp_path: Path, attach: Attach) -> None:
+    with pytest.raises(InvalidArgument):
+        Client("pulsar+ssl://h", tls_trust_certs_file_path=str(tmp_path / "no such file"))
+    attach(FileLogger(LoggerLevel.Info, str(tmp_path / "a.log")))
+    say("error")
+    assert root.lines == []

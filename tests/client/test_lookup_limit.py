@@ -6,16 +6,16 @@ import time
 from typing import Any
 
 import pytest
-from life import SOON, InThread, client_of, until
-from web_server import Asked, Said, web_server
 
 import pulsar_actors as pulsar
 from pulsar_actors.broker.embedded import EmbeddedBroker
-from pulsar_actors.machines.ledgers import turns
+from pulsar_actors.machines import lookup
 from pulsar_actors.wire.PulsarApi_pb2 import (
     CommandPartitionedTopicMetadata,
     CommandPartitionedTopicMetadataResponse,
 )
+from tests.support.life import SOON, InThread, client_of, until
+from tests.support.web_server import Asked, Said, web_server
 
 pytestmark = [pytest.mark.usefixtures("clean"), pytest.mark.shows("Topic lookup")]
 
@@ -73,7 +73,7 @@ def test_whoever_comes_when_the_line_is_too_long_is_turned_away_at_once(
     monkeypatch: pytest.MonkeyPatch,
     over_http: bool,  # noqa: FBT001 - a case
 ) -> None:
-    monkeypatch.setattr(turns, "MAX_TOGETHER", 5)
+    monkeypatch.setattr(lookup, "MAX_TURNS", 5)
     go_on = threading.Event()
 
     def answer(_: Asked) -> Said:

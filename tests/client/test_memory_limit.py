@@ -4,11 +4,11 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 import pytest
-from life import SOON, InThread, until
 
 import pulsar_actors as pulsar
 from pulsar_actors.broker.embedded import EmbeddedBroker
 from pulsar_actors.wire.PulsarApi_pb2 import CommandSend, ServerError
+from tests.support.life import SOON, InThread, until
 
 LIMIT = 1000
 FOREVER_MS = 60_000

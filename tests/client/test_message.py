@@ -9,19 +9,30 @@ from typing import Any, NamedTuple
 import pulsar
 import pytest
 
-from pulsar_actors.client.encryption_context import EncryptionContext
-from pulsar_actors.client.message import Message, messages_of, place_of, traits_of
+from pulsar_actors.client.client import Client
+from pulsar_actors.client.message import (
+    EncryptionContext,
+    Message,
+    MessageBatch,
+    ack_key_of,
+    forwarded_metadata_of,
+    new_messages,
+)
 from pulsar_actors.client.message_id import MessageId
 from pulsar_actors.client.schema import StringSchema
-from pulsar_actors.machines.ledgers.generations import Generation
-from pulsar_actors.wire.batch import encode_batch, is_batch, split_batch
+from pulsar_actors.exceptions import InvalidArgument
+from pulsar_actors.machines.trackers.entry_map import Generation
+from pulsar_actors.wire.batch import encode_batch, encode_plain_batch, is_batch, split_batch
 from pulsar_actors.wire.commands import decode_command, encode_command
 from pulsar_actors.wire.compression import decompress
 from pulsar_actors.wire.entries import decode_entry, encode_entry
+from pulsar_actors.wire.errors import MalformedBatch
 from pulsar_actors.wire.frames import DEFAULT_MAX_MESSAGE_SIZE, FrameReader, encode_payload_command
 from pulsar_actors.wire.message_id import MessageId as WireMessageId
+from pulsar_actors.wire.protobuf import parse
 from pulsar_actors.wire.PulsarApi_pb2 import (
     BrokerEntryMetadata,
+    CommandCloseConsumer,
     CommandConnect,
     CommandConnected,
     CommandFlow,
@@ -38,7 +49,6 @@ from pulsar_actors.wire.PulsarApi_pb2 import (
     MessageMetadata,
     SingleMessageMetadata,
 )
-from pulsar_actors.wire.strings import parse
 
 TOPIC = "persistent://public/default/replayed"
 RECORDED = Path(__file__).parents[1] / "vectors"
@@ -121,7 +131,7 @@ def opened(delivered: Delivered) -> list[Message]:
     shared = Opened(place, metadata, delivered.command.redelivery_count, size)
     if not size:
         return [Message(payload, None, shared, -1)]
-    return [Message(one.payload, one.stored, shared, at) for at, one in enumerate(split_batch(payload, size))]
+    return [Message(one.payload, one.lazy_metadata, shared, at) for at, one in enumerate(split_batch(payload, size))]
 
 
 ENTRIES = [*recorded(), *strange()]
@@ -155,7 +165,7 @@ def answers(command: object, url: str) -> Iterator[bytes | memoryview]:
                 brokerServiceUrl=url, request_id=command.request_id, response=here, authoritative=True
             )
         )
-    elif isinstance(command, CommandSubscribe):
+    elif isinstance(command, (CommandSubscribe, CommandCloseConsumer)):
         yield encode_command(CommandSuccess(request_id=command.request_id))
     elif isinstance(command, CommandFlow):
         for delivered in ENTRIES:
@@ -172,7 +182,7 @@ def official() -> Iterator[list[Any]]:
         client = pulsar.Client(f"pulsar://127.0.0.1:{listener.getsockname()[1]}", logger=quiet)
         consumer = client.subscribe(TOPIC, "s", receiver_queue_size=100_000)
         yield [consumer.receive(PATIENCE_MS) for _ in OURS]
-        client.shutdown()
+        client.close()  # its `shutdown` holds the GIL, for which its own thread may wait, to log: five seconds or more
         broker.join(PATIENCE_MS / 1000)
 
 
@@ -240,7 +250,7 @@ def test_the_id_leads_to_the_topic_that_the_message_came_from() -> None:
 
 def test_the_place_of_a_message_is_its_id_the_past_that_it_belongs_to_and_its_topic() -> None:
     for one in OURS:
-        place, past, topic = place_of(one)
+        place, past, topic = ack_key_of(one)
         assert tuple(place) == tuple(one.message_id().wire)
         assert past == Generation(1, 2, 3)
         assert topic == one.topic_name()
@@ -355,14 +365,14 @@ def test_what_is_sent_on_keeps_keys_to_the_byte_and_leaves_out_what_was_not_said
         own = SingleMessageMetadata(payload_size=0, **given)
         whole = MessageMetadata(producer_name="p", sequence_id=0, publish_time=1, **({} if in_a_batch else given))
         message = Message(b"", own if in_a_batch else None, Opened(WireMessageId(1, 2), whole), 0)
-        assert traits_of(message) == SingleMessageMetadata(**{"null_value": False, **given})
+        assert forwarded_metadata_of(message) == SingleMessageMetadata(**{"null_value": False, **given})
 
 
 def test_many_messages_of_an_entry_are_those_that_are_made_one_by_one() -> None:
     shared = Opened(WireMessageId(1, 2), MessageMetadata(), size=3)
     stored = [SingleMessageMetadata(payload_size=1, partition_key=f"key {number}") for number in (0, 2)]
     payloads = [b"0", b"2"]
-    many = messages_of(stored, payloads, shared, [0, 2])
+    many = new_messages(stored, payloads, shared, [0, 2])
     each = [Message(payloads[place], stored[place], shared, index) for place, index in enumerate([0, 2])]
     for one, other in zip(many, each, strict=True):
         assert (one.data(), one.partition_key(), one.message_id()) == (
@@ -370,3 +380,66 @@ def test_many_messages_of_an_entry_are_those_that_are_made_one_by_one() -> None:
             other.partition_key(),
             other.message_id(),
         )
+
+
+FULL = SingleMessageMetadata(
+    payload_size=2, partition_key="k", ordering_key=b"o", event_time=5, properties=[KeyValue(key="a", value="b")]
+)
+BATCH = encode_batch([(FULL, b"hi"), (SingleMessageMetadata(payload_size=0, null_value=True), b""), (None, b"x")])
+
+
+@pytest.mark.parametrize("ask", ASKED)
+def test_the_messages_of_a_batch_answer_as_the_official_clients_do(ask: str) -> None:
+    ours = MessageBatch().with_message_id(MessageId(1, 2, 3)).parse_from(BATCH, 3)
+    official = pulsar.MessageBatch().with_message_id(pulsar.MessageId(1, 2, 3)).parse_from(BATCH, 3)
+    assert [getattr(one, ask)() for one in ours] == [getattr(one, ask)() for one in official]
+
+
+def test_the_ids_are_those_of_the_entry_with_the_places_in_the_batch() -> None:
+    ours = MessageBatch().with_message_id(MessageId(1, 2, 3)).parse_from(BATCH, 3)
+    official = pulsar.MessageBatch().with_message_id(pulsar.MessageId(1, 2, 3)).parse_from(BATCH, 3)
+    assert [one.message_id().serialize() for one in ours] == [one.message_id().serialize() for one in official]
+
+
+def test_the_topic_of_the_entrys_id_is_that_of_the_messages() -> None:
+    topic = "persistent://public/default/t"
+    place = MessageId.deserialize(MessageId(1, 2, 3).serialize(), topic)
+    (first, *_) = MessageBatch().with_message_id(place).parse_from(BATCH, 3)
+    assert (first.topic_name(), first.message_id().topic_name()) == (topic, topic)
+
+
+def test_without_an_id_the_messages_still_have_their_places() -> None:
+    assert [one.message_id().batch_index() for one in MessageBatch().parse_from(BATCH, 3)] == [0, 1, 2]
+
+
+@pytest.mark.parametrize("several", [False, True])
+def test_the_messages_can_be_acknowledged(client: Client, topic: str, several: bool) -> None:  # noqa: FBT001
+    topics: Any = [topic, f"{topic}-other"] if several else topic
+    with client.subscribe(topics, "s") as consumer, client.create_producer(topic, batching_enabled=True) as producer:
+        for content in (b"a", b"b"):
+            producer.send_async(content, lambda *_: None)
+        producer.flush()
+        received = [consumer.receive(5000) for _ in range(2)]
+        whole = MessageBatch().with_message_id(received[0].message_id()).parse_from(encode_plain_batch([b"a", b"b"]), 2)
+        for message in whole:
+            consumer.acknowledge(message)
+        producer.send(b"the next one")
+    with client.subscribe(topics, "s") as consumer:
+        assert consumer.receive(5000).data() == b"the next one"
+
+
+@pytest.mark.parametrize(("data", "size"), [(BATCH, 2), (BATCH, 4), (BATCH[:-1], 3), (b"", 1)])
+def test_a_payload_that_is_not_that_many_messages_is_refused(data: bytes, size: int) -> None:
+    with pytest.raises(MalformedBatch):
+        MessageBatch().parse_from(data, size)
+
+
+@pytest.mark.parametrize("size", [0, -1, "3", None])
+def test_a_size_that_no_batch_has_is_refused(size: Any) -> None:
+    with pytest.raises(InvalidArgument, match=r"^size takes "):
+        MessageBatch().parse_from(BATCH, size)
+
+
+def test_an_id_of_another_kind_is_refused() -> None:
+    with pytest.raises(InvalidArgument, match=r"^msg_id takes a MessageId, got "):
+        MessageBatch().with_message_id((1, 2, 3))  # type: ignore[arg-type]

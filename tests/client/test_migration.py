@@ -9,14 +9,14 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from certificates import Authority
 from google.protobuf.message import Message
-from life import MILLISECONDS, SOON, Relay, until
 
 import pulsar_actors as pulsar
 from pulsar_actors.broker.embedded import EmbeddedBroker
 from pulsar_actors.wire.PulsarApi_pb2 import CommandProducer, CommandSubscribe
 from pulsar_actors.wire.topic_name import TopicName
+from tests.support.certificates import Authority
+from tests.support.life import MILLISECONDS, SOON, Relay, until
 
 pytestmark = pytest.mark.usefixtures("clean")
 

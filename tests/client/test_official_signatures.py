@@ -17,18 +17,18 @@ from pulsar_actors.client.authentication import (
     AuthenticationTLS,
     AuthenticationToken,
 )
+from pulsar_actors.client.client import Client
 from pulsar_actors.client.client_options import ClientOptions
-from pulsar_actors.client.consuming.consumer_options import ConsumerOptions
-from pulsar_actors.client.consuming.reader_options import ReaderOptions
+from pulsar_actors.client.consumer_options import ConsumerOptions, ReaderOptions
 from pulsar_actors.client.loggers import ConsoleLogger, FileLogger
-from pulsar_actors.client.message_batch import MessageBatch
+from pulsar_actors.client.message import MessageBatch
 from pulsar_actors.client.message_id import MessageId
 from pulsar_actors.client.policies import (
     ConsumerBatchReceivePolicy,
     ConsumerDeadLetterPolicy,
     ConsumerKeySharedPolicy,
 )
-from pulsar_actors.client.producing.producer_options import ProducerOptions
+from pulsar_actors.client.producer_options import ProducerOptions
 from pulsar_actors.client.service_info import AutoClusterFailover, ServiceInfo, ServiceInfoProvider
 
 PAIRS: list[tuple[Callable[..., Any], Callable[..., Any]]] = [
@@ -120,6 +120,22 @@ def test_names_and_their_order_are_the_official_ones_and_more_come_after(
     ours: Callable[..., Any], official: Callable[..., Any]
 ) -> None:
     assert list(arguments_of(ours)) == [*arguments_of(official), *OURS_ALONE.get(ours.__qualname__, {})]
+
+
+@pytest.mark.parametrize(
+    ("method", "options"),
+    [
+        (Client.__init__, ClientOptions),
+        (Client.create_producer, ProducerOptions),
+        (Client.subscribe, ConsumerOptions),
+        (Client.create_reader, ReaderOptions),
+    ],
+    ids=lambda one: one.__qualname__,
+)
+def test_a_method_and_its_options_have_the_same_names_and_defaults(
+    method: Callable[..., Any], options: Callable[..., Any]
+) -> None:
+    assert list(arguments_of(method).items()) == list(arguments_of(options).items())
 
 
 @each_pair

@@ -13,8 +13,6 @@ from typing import Any
 
 import pytest
 from google.protobuf.message import Message
-from life import FakeBroker
-from pretender import Broker
 
 from pulsar_actors.wire.PulsarApi_pb2 import (
     CommandAck,
@@ -26,6 +24,8 @@ from pulsar_actors.wire.PulsarApi_pb2 import (
     CommandSubscribe,
     CommandSuccess,
 )
+from tests.support.life import FakeBroker
+from tests.support.pretender import Broker
 
 SILENT = logging.getLogger("silent-client")
 SILENT.setLevel(logging.CRITICAL + 1)

@@ -12,7 +12,6 @@ from typing import Any, TypeVar
 
 import pytest
 from google.protobuf.message import Message
-from life import MILLISECONDS, nothing_left, until
 
 from pulsar_actors.broker.embedded import EmbeddedBroker
 from pulsar_actors.broker.session.directory import Node
@@ -25,6 +24,7 @@ from pulsar_actors.wire.PulsarApi_pb2 import (
     CommandSubscribe,
     ServerError,
 )
+from tests.support.life import MILLISECONDS, nothing_left, until
 
 C = TypeVar("C", bound=Message)
 

@@ -15,15 +15,16 @@ from typing import Any
 
 import pulsar as official_client
 import pytest
-from certificates import Authority
-from failing_over import QUICK, QUIET, leave_and_return
-from life import MILLISECONDS, SOON, InThread, closed_port, full_backlog, until
 
 import pulsar_actors as pulsar
 from pulsar_actors.broker.embedded import EmbeddedBroker
 from pulsar_actors.broker.tokens import Tokens
 from pulsar_actors.wire.PulsarApi_pb2 import CommandSend
 from pulsar_actors.wire.topic_name import TopicName
+from tests.support import failing_over
+from tests.support.certificates import Authority
+from tests.support.failing_over import QUICK, QUIET, leave_and_return
+from tests.support.life import MILLISECONDS, SOON, InThread, closed_port, full_backlog, until
 
 pytestmark = pytest.mark.usefixtures("clean")
 
@@ -300,7 +301,7 @@ def test_a_cluster_that_stops_is_left_and_returned_to() -> None:
 
 
 def test_the_official_client_leaves_and_returns_alike() -> None:
-    program = [sys.executable, str(Path(__file__).with_name("failing_over.py")), "pulsar"]
+    program = [sys.executable, failing_over.__file__, "pulsar"]
     subprocess.run(program, check=True, timeout=60)  # noqa: S603 - our own text
 
 

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from pulsar_actors.client.client import Client
-from pulsar_actors.client.producing.producer import Producer
+from pulsar_actors.client.producer import Producer
 
 CALLS = (Client.__init__, Client.create_producer, Client.subscribe, Client.create_reader, Producer.send)
 

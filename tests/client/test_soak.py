@@ -8,12 +8,11 @@ import threading
 from collections import Counter
 from typing import Any
 
-from life import SOON, nothing_left, until
-
 import pulsar_actors as pulsar
 from pulsar_actors.broker.embedded import EmbeddedBroker
 from pulsar_actors.wire.PulsarApi_pb2 import CommandFlow, CommandMessage, CommandSend, CommandSendReceipt
 from pulsar_actors.wire.topic_name import TopicName
+from tests.support.life import SOON, nothing_left, until
 
 TOPIC = "soak"
 MESSAGES = 600

@@ -9,13 +9,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from life import MILLISECONDS, SOON, Alive, alive, until
 
 import pulsar_actors as pulsar
 from pulsar_actors.broker.broker import Broker
 from pulsar_actors.broker.embedded import EmbeddedBroker
 from pulsar_actors.wire.PulsarApi_pb2 import CommandLookupTopic, CommandProducer, CommandSubscribe, ServerError
 from pulsar_actors.wire.topic_name import TopicName
+from tests.support.life import MILLISECONDS, SOON, Alive, alive, until
 
 pytestmark = pytest.mark.usefixtures("clean")
 

@@ -10,13 +10,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from certificates import IN_FUTURE, LONG_AGO, Authority, Files, encrypt_key
-from life import SOON, FakeBroker, InThread, Relay, until
 
 import pulsar_actors as pulsar
 from pulsar_actors.broker.embedded import EmbeddedBroker
 from pulsar_actors.broker.tokens import Tokens
-from pulsar_actors.runtime.tls_contexts import server_context
+from pulsar_actors.runtime.tls import server_context
+from tests.support.certificates import IN_FUTURE, LONG_AGO, Authority, Files, encrypt_key
+from tests.support.life import SOON, FakeBroker, InThread, Relay, until
 
 pytestmark = pytest.mark.usefixtures("clean")
 

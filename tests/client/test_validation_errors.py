@@ -50,7 +50,8 @@ def store(broker: EmbeddedBroker, topic: str, data: bytes) -> None:
     def put(inside: Any) -> None:
         held = inside.cluster.open_topic(TopicName.parse(topic))
         (producer,) = held.producers.values()
-        held.store(producer, data, open_entry(memoryview(data)).metadata, 0, 0)
+        metadata = open_entry(memoryview(data)).metadata
+        held.publish(producer, data, metadata, sequence_id=0, highest_sequence_id=0)
 
     broker.call(put)
 

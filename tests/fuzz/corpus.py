@@ -16,7 +16,6 @@ from types import FrameType
 from typing import Any
 
 from google.protobuf.message import DecodeError, Message
-from invariant import DECODERS, batch, check, command, entry, message_id, payload, stream
 
 from pulsar_actors.exceptions import WireError
 from pulsar_actors.wire.batch import is_batch
@@ -25,6 +24,7 @@ from pulsar_actors.wire.compression import decompress
 from pulsar_actors.wire.entries import decode_entry
 from pulsar_actors.wire.frames import FrameReader
 from pulsar_actors.wire.PulsarApi_pb2 import MessageIdData
+from tests.fuzz.invariant import DECODERS, batch, check, command, entry, message_id, payload, stream
 
 HERE = Path(__file__).parent
 CORPUS = HERE / "corpus"

@@ -13,14 +13,13 @@ from google.protobuf.message import Message
 
 from pulsar_actors.exceptions import WireError
 from pulsar_actors.wire.batch import encode_batch, is_batch, split_batch
-from pulsar_actors.wire.checksum import checksum
 from pulsar_actors.wire.commands import CARRIERS, decode_command, encode_command
 from pulsar_actors.wire.compression import compress, decompress
-from pulsar_actors.wire.entries import decode_entry, encode_broker_metadata, encode_entry, open_entry
+from pulsar_actors.wire.entries import checksum, decode_entry, encode_broker_metadata, encode_entry, open_entry
 from pulsar_actors.wire.frames import Frame, FrameReader, encode_payload_command
 from pulsar_actors.wire.message_id import MessageId
+from pulsar_actors.wire.protobuf import readable
 from pulsar_actors.wire.PulsarApi_pb2 import CompressionType
-from pulsar_actors.wire.strings import readable
 
 _T = TypeVar("_T")
 

@@ -2,22 +2,21 @@
 
 from typing import Any
 
-from driven import Driven
-
-from pulsar_actors.machines.connection import Connection, State
+from pulsar_actors.machines.connection import ConnectionMachine, State
 from pulsar_actors.machines.connection_events import (
-    Ask,
     Connected,
+    ConnectionSettings,
     CredentialsFetched,
     Dial,
+    SendRequest,
     TcpOpened,
-    Write,
+    WriteCommand,
 )
-from pulsar_actors.machines.connection_settings import ConnectionSettings
 from pulsar_actors.wire.PulsarApi_pb2 import (
     CommandConnected,
     CommandLookupTopic,
 )
+from tests.machines.driven import Driven
 
 ONE_HOST = ConnectionSettings(hosts=(("a", 6650),), client_version="test")
 TWO_HOSTS = ONE_HOST._replace(hosts=(("a", 6650), ("b", 6651)))
@@ -27,7 +26,7 @@ LOOKUP = CommandLookupTopic(topic="t", request_id=0)
 
 
 def made(settings: ConnectionSettings = ONE_HOST, *events: Any) -> Driven:
-    return Driven(Connection(settings), *events)
+    return Driven(ConnectionMachine(settings), *events)
 
 
 OPENING = (Dial(), TcpOpened())
@@ -41,5 +40,5 @@ def ready(settings: ConnectionSettings = ONE_HOST) -> Driven:
 
 
 def asked(driven: Driven, token: object = "token", timeout: float = 30.0, command: Any = LOOKUP) -> int:
-    (write,) = [e for e in driven.tell(Ask(command, token, timeout)) if isinstance(e, Write)]
+    (write,) = [e for e in driven.tell(SendRequest(command, token, timeout)) if isinstance(e, WriteCommand)]
     return int(write.command.request_id)

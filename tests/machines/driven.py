@@ -1,13 +1,12 @@
-"""A machine in the hands of a test."""
+"""A machine that a test drives."""
 
 from typing import Any
 
-from pulsar_actors.machines.machine import StateMachine
-from pulsar_actors.machines.timers import StartTimer
+from pulsar_actors.machines.state_machine import StartTimer, StateMachine
 
 
 class Driven:
-    """It is told things, and what it did about the last one is remembered, as are the timers it started."""
+    """Passes events to a machine, and keeps the effects of the last one and the timers that were started."""
 
     def __init__(self, machine: StateMachine, *events: Any) -> None:
         self.machine: Any = machine

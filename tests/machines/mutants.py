@@ -8,8 +8,8 @@ import pytest
 from hypothesis import Phase, settings
 from hypothesis.stateful import RuleBasedStateMachine, run_state_machine_as_test
 
-from pulsar_actors.machines.chart import Chart, Row
-from pulsar_actors.machines.machine import StateMachine
+from pulsar_actors.machines.chart import Chart, Ignore, Row
+from pulsar_actors.machines.state_machine import StateMachine
 
 
 class Fault(NamedTuple):
@@ -21,15 +21,24 @@ class Fault(NamedTuple):
     changed: dict[str, Any]
     complaint: str
     rules: frozenset[str]
+    guard: str | None
 
     def __str__(self) -> str:
         """Name the case."""
         return f"{self.trigger.__name__}-{self.state.name}-{self.does}"
 
 
-def fault(trigger: type, state: Enum, does: str | None, changed: dict[str, Any], complaint: str, *rules: str) -> Fault:
-    """Give a line of a table of faults."""
-    return Fault(trigger, state, does, changed, complaint, frozenset(rules))
+def fault(  # noqa: PLR0913 - a line of a table of faults
+    trigger: type,
+    state: Enum,
+    does: str | None,
+    changed: dict[str, Any],
+    complaint: str,
+    *rules: str,
+    guard: str | None = None,
+) -> Fault:
+    """Give a line of a table of faults; `guard` tells apart rows with the same action."""
+    return Fault(trigger, state, does, changed, complaint, frozenset(rules), guard)
 
 
 def hunting(model: settings, steps: int = 12) -> settings:
@@ -49,24 +58,28 @@ def hunting(model: settings, steps: int = 12) -> settings:
 
 
 class Hunt(NamedTuple):
-    """What must notice, of which machine; `further` are actions that only faults name."""
+    """A machine, and the model that must notice faults in its chart.
+
+    `further` are actions that only faults name. `attribute` of the model is the class of the machine that it makes.
+    """
 
     chart: Chart
     machine: type[StateMachine]
     model: type[RuleBasedStateMachine]
     further: Mapping[str, Callable[..., Any]]
     settings: settings
+    attribute: str = "machine_class"
 
     def find_out(self, fault: Fault, start: int) -> None:
         """Fail unless the model, when it starts so many steps from the beginning, complains of the fault."""
-        row = row_of(self.chart, fault.trigger, fault.state, fault.does)
+        row = row_of(self.chart, fault.trigger, fault.state, fault.does, fault.guard)
         broken = mutant(self.machine, mutated(self.chart, row, **fault.changed), self.further)
         parts: dict[str, Any] = dict.fromkeys(rules_of(self.model) - fault.rules)
-        parts |= {"machine_class": broken, "starts": (start,)}
+        parts |= {self.attribute: broken, "starts": (start,)}
         model: Any = type("AnyMutant", (self.model,), parts)
         with pytest.raises(AssertionError, match=fault.complaint):
             run_state_machine_as_test(model, settings=self.settings)
-        del model.machine_class  # Hypothesis keeps the model for ever, and it the whole chart
+        delattr(model, self.attribute)  # Hypothesis keeps the model for ever, and it the whole chart
 
 
 def rules_of(model: type[RuleBasedStateMachine]) -> frozenset[str]:
@@ -74,18 +87,28 @@ def rules_of(model: type[RuleBasedStateMachine]) -> frozenset[str]:
     return frozenset(name for name in dir(model) if hasattr(getattr(model, name), "hypothesis_stateful_rule"))
 
 
-def row_of(chart: Chart, trigger: type, source: Enum, does: str | None) -> Row:
-    """Find the row of a chart by event, state and action."""
-    (found,) = [row for row in chart.rows_for(source, trigger) if row.does == does]
-    return found
+def row_of(chart: Chart, trigger: type, source: Enum, does: str | None, guard: str | None = None) -> Row:
+    """Find the row of a chart by event, state and action, and by its guard if there are several."""
+    found = [row for row in chart.rows_for(source, trigger) if row.does == does]
+    if len(found) > 1:
+        found = [row for row in found if row.guard == guard]
+    (row,) = found
+    return row
 
 
 def mutated(chart: Chart, original: Row, **changed: Any) -> Chart:
-    """Change one row of a chart."""
+    """Change one row of a chart, or what it does about an event that it ignores."""
     assert original in chart.rows
     rows = [row._replace(**changed) if row is original else row for row in chart.rows]
-    states = type(chart.initial)
-    return Chart(chart.name, states=states, initial=chart.initial, final=chart.final, ours=chart.ours, rows=rows)
+    return Chart(
+        chart.name,
+        states=type(chart.initial),
+        initial=chart.initial,
+        final=chart.final,
+        ours=chart.ours,
+        rows=[row for row in rows if not row.is_ignored],
+        ignores=[Ignore(row.trigger, row.source) for row in rows if row.is_ignored],
+    )
 
 
 def mutant(machine: type[StateMachine], chart: Chart, methods: Mapping[str, Callable[..., Any]]) -> type[StateMachine]:

@@ -3,8 +3,8 @@ from typing import Any, NamedTuple
 
 import pytest
 
-from pulsar_actors.machines.chart import INTERNAL, Chart, ChartError, IllegalEvent, Row, RowFailed
-from pulsar_actors.machines.machine import StateMachine
+from pulsar_actors.machines.chart import INTERNAL, Chart, ChartError, Ignore, IllegalEvent, Row, RowFailed
+from pulsar_actors.machines.state_machine import StateMachine
 
 
 class Door(Enum):
@@ -31,12 +31,19 @@ ROWS = (
     Row(Push, SHUT, OPEN, guard="is_strong", does="creak"),
     Row(Push, SHUT, INTERNAL, does="rattle"),
     Row(BrickUp, (OPEN, SHUT), GONE),
-    Row(Wind, (OPEN, SHUT, GONE), INTERNAL),
 )
+IGNORES = (Ignore(Wind, (OPEN, SHUT, GONE)),)
 
 
 def chart(rows: Any = ROWS, **changed: Any) -> Chart:
-    declared: dict[str, Any] = {"states": Door, "initial": OPEN, "final": [GONE], "ours": [Push, BrickUp], "rows": rows}
+    declared: dict[str, Any] = {
+        "states": Door,
+        "initial": OPEN,
+        "final": [GONE],
+        "ours": [Push, BrickUp],
+        "rows": rows,
+        "ignores": IGNORES,
+    }
     return Chart("door", **declared | changed)
 
 
@@ -87,6 +94,30 @@ def test_an_event_that_is_not_listed_is_illegal_and_the_error_says_what_would_be
     with pytest.raises(IllegalEvent, match="door: push is illegal in GONE; legal there: wind"):
         machine.handle(Push(1), 0.0)
     assert machine.state is GONE
+
+
+@pytest.mark.parametrize("state", Door)
+def test_an_ignored_event_changes_nothing(state: Door) -> None:
+    machine = door(state)
+    assert machine.handle(Wind(), 0.0) == []
+    assert machine.state is state
+
+
+def test_several_events_can_be_ignored_in_several_states() -> None:
+    ignores = (*IGNORES, Ignore((Push, BrickUp), GONE))
+    assert chart(ignores=ignores).legal(GONE) == {Push, Wind, BrickUp}
+
+
+def test_a_row_with_a_guard_is_tried_before_the_event_is_ignored() -> None:
+    class Barred(DoorMachine, chart=chart(without(2), ignores=(*IGNORES, Ignore(Push, SHUT)))):
+        pass
+
+    machine = Barred()
+    machine.state = SHUT
+    assert machine.handle(Push(-5), 0.0) == []
+    assert machine.state is SHUT
+    assert machine.handle(Push(9), 0.0) == ["creak"]
+    assert machine.state is OPEN
 
 
 def test_an_event_of_another_chart_is_illegal() -> None:
@@ -146,13 +177,13 @@ def without(*indexes: int) -> list[Row]:
         ({"final": [GONE, SHUT]}, "SHUT is declared final and yet left"),
         ({"rows": without(2)}, "push in SHUT has no row for when no guard holds"),
         ({"rows": [*ROWS, Row(Push, OPEN, INTERNAL)]}, "push in OPEN comes after one without a guard"),
-        (
-            {"rows": [*without(4), Row(Wind, (OPEN, GONE), INTERNAL)]},
-            "wind comes from outside but is not listed in SHUT",
-        ),
+        ({"ignores": [Ignore(Wind, (OPEN, GONE))]}, "wind comes from outside but is not listed in SHUT"),
+        ({"ignores": [*IGNORES, Ignore(Push, OPEN)]}, "push in OPEN comes after one without a guard"),
+        ({"ignores": [*IGNORES, Ignore(Wind, GONE)]}, "wind in GONE comes after one without a guard"),
+        ({"ignores": [*IGNORES, Ignore(Push, Elsewhere.NOWHERE)]}, "unknown state Elsewhere.NOWHERE"),
         ({"ours": [BrickUp]}, "push comes from outside but is not listed in GONE"),
         ({"ours": [Push, BrickUp, str]}, "no row is for str"),
-        ({"rows": [*ROWS, Row(type("Wind", (), {}), tuple(Door), INTERNAL)]}, "two events are called wind"),
+        ({"ignores": [*IGNORES, Ignore(type("Wind", (), {}), tuple(Door))]}, "two events are called wind"),
     ],
 )
 def test_a_chart_that_contradicts_itself_can_not_be_built(changed: dict[str, Any], complaint: str) -> None:

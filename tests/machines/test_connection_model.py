@@ -16,7 +16,6 @@ from hypothesis.stateful import (
     rule,
     run_state_machine_as_test,
 )
-from mutants import Fault, Hunt, fault, hunting
 
 from pulsar_actors.exceptions import ConnectError, PulsarException, Timeout
 from pulsar_actors.machines.chart import INTERNAL
@@ -26,51 +25,50 @@ from pulsar_actors.machines.connection import (
     HANDSHAKE,
     REACHING,
     TALKING,
-    Connection,
+    ConnectionMachine,
     ConnectionSettings,
     State,
 )
 from pulsar_actors.machines.connection_events import (
+    AbortConnection,
     AllowFrames,
     Answered,
     Arrived,
-    Ask,
     Challenged,
-    Close,
+    CloseGracefully,
     CloseSocket,
     Connected,
     CredentialsFailed,
     CredentialsFetched,
     Dial,
-    Drop,
     FetchCredentials,
     FlushTimedOut,
+    GiveReply,
+    HandlerAccepted,
+    HandlerRejected,
     HandshakeTimedOut,
-    Join,
     KeepaliveDue,
-    Leave,
-    Lost,
+    NotifyConnectionLost,
     OpenSocket,
     Pinged,
     Ponged,
     Refused,
-    Reply,
+    RegisterHandler,
+    RemoveHandler,
     RequestsDue,
-    Route,
-    Ship,
+    RouteFrames,
+    SendCommand,
+    SendRequest,
     SocketLost,
     StartTls,
     StreamBroken,
     TcpOpened,
-    Tell,
     TlsAgreed,
-    TurnAway,
     Unawaited,
-    Welcome,
-    Write,
-    WriteParcels,
+    WriteCommand,
+    WriteFrames,
 )
-from pulsar_actors.machines.timers import StartTimer
+from pulsar_actors.machines.state_machine import StartTimer
 from pulsar_actors.wire.errors import FrameTooSmall
 from pulsar_actors.wire.PulsarApi_pb2 import (
     CommandAuthChallenge,
@@ -87,6 +85,7 @@ from pulsar_actors.wire.PulsarApi_pb2 import (
     CommandSuccess,
     ServerError,
 )
+from tests.machines.mutants import Fault, Hunt, fault, hunting
 
 SETTINGS = ConnectionSettings(hosts=(("a", 1), ("b", 2)), client_version="test")
 CREDENTIALS = CredentialsFetched("token", b"x")
@@ -134,9 +133,9 @@ class Request:
 
 
 class AnyConnection(RuleBasedStateMachine):
-    """A connection, its socket, and a ledger of what was asked of it and what it answered."""
+    """A connection, its socket, and a record of its requests and replies."""
 
-    machine_class: Any = Connection
+    machine_class: Any = ConnectionMachine
     starts: tuple[int, ...] = (0, 1, 2, 3, 4, 4, 5, 5, 5, 5, 5)  # five lead to READY, where most can happen
 
     def __init__(self) -> None:
@@ -158,7 +157,7 @@ class AnyConnection(RuleBasedStateMachine):
     @initialize(data=st.data(), tls=st.sampled_from([True, True, False]))
     def go_some_way(self, data: st.DataObject, *, tls: bool) -> None:
         self.tls = tls
-        self.machine: Connection = self.machine_class(SETTINGS._replace(tls=tls))
+        self.machine: ConnectionMachine = self.machine_class(SETTINGS._replace(tls=tls))
         for _ in range(data.draw(st.sampled_from(self.starts))):
             self.advance()
 
@@ -184,7 +183,7 @@ class AnyConnection(RuleBasedStateMachine):
         self.secured |= self.agreeing and isinstance(event, TlsAgreed)
         self.since = self.now if isinstance(event, Dial) else self.since
         effects = self.machine.handle(event, self.now)
-        ends = any(isinstance(effect, Lost) for effect in effects)
+        ends = any(isinstance(effect, NotifyConnectionLost) for effect in effects)
         assert ends or not must_end, "went on where it had to end"
         assert must_end or not ends, "ended where it had to go on"
         for effect in effects:
@@ -193,7 +192,7 @@ class AnyConnection(RuleBasedStateMachine):
 
     def must_end(self, event: Any) -> bool:
         match event:
-            case Close() | Drop():
+            case CloseGracefully() | AbortConnection():
                 return not self.lost
             case HandshakeTimedOut():
                 return event == self.clock and self.state in HANDSHAKE and not self.may_try_another()
@@ -210,14 +209,14 @@ class AnyConnection(RuleBasedStateMachine):
         return self.state in REACHING and len(self.hosts) < len(SETTINGS.hosts)
 
     def perform(self, effect: Any) -> None:
-        assert not self.lost or isinstance(effect, Reply | CloseSocket | StartTimer | TurnAway), (
+        assert not self.lost or isinstance(effect, GiveReply | CloseSocket | StartTimer | HandlerRejected), (
             "did something after the end"
         )
         match effect:
-            case Reply(token, answer):
+            case GiveReply(token, answer):
                 assert token is not None, "an answer that nobody waits for"
                 self.take(self.requests[int(str(token))], answer)
-            case Write(command):
+            case WriteCommand(command):
                 assert self.has_socket, "written to a socket that is not there"
                 self.read(command)
             case StartTimer(timer, delay):
@@ -226,17 +225,19 @@ class AnyConnection(RuleBasedStateMachine):
             case FetchCredentials():
                 self.fetching += 1
                 assert self.fetching == 1 or self.state is not State.READY, "a broker heaps up work"
-            case Route(frames):
+            case RouteFrames(frames):
                 assert self.accepted, "handed on what a stranger said"
                 assert frames == ARRIVED.frames
-            case Lost():
+            case NotifyConnectionLost():
                 assert not self.open, "asked but not answered"
                 assert not self.waiting, "left waiting for a connection that has ended"
                 self.lost += 1
                 self.since = self.now
-            case Welcome(member) | TurnAway(member):
+            case HandlerAccepted(member) | HandlerRejected(member):
                 assert member in self.waiting, "told twice, or after it had left"
-                assert self.ready == isinstance(effect, Welcome), "welcome where nobody can be served, or the reverse"
+                assert self.ready == isinstance(effect, HandlerAccepted), (
+                    "welcome where nobody can be served, or the reverse"
+                )
                 self.waiting.remove(member)
             case AllowFrames():
                 assert not self.accepted, "accepted twice"
@@ -262,7 +263,7 @@ class AnyConnection(RuleBasedStateMachine):
                 pass
 
     def take(self, request: Request, answer: Any) -> None:
-        """Be whoever has asked."""
+        """Be the sender of the request."""
         assert not request.ended, "answered more than once"
         queued = isinstance(answer, CommandProducerSuccess) and not answer.producer_ready
         if isinstance(self.event, Answered | Refused) and self.ready:
@@ -324,7 +325,7 @@ class AnyConnection(RuleBasedStateMachine):
             self.meet(event)
 
     def meet(self, event: Any) -> None:
-        expected = [] if self.lost else [Write, *([FetchCredentials] if self.challenged_again else [])]
+        expected = [] if self.lost else [WriteCommand, *([FetchCredentials] if self.challenged_again else [])]
         if isinstance(event, CredentialsFetched):
             self.fetching -= 1
             self.challenged_again = False
@@ -383,38 +384,38 @@ class AnyConnection(RuleBasedStateMachine):
         creation = CommandProducer(topic=topic, request_id=0, producer_id=1)
         command = creation if creates else CommandLookupTopic(topic=topic, request_id=0)
         self.requests.append(Request(command, self.now + timeout))
-        self.tell(Ask(command, token, timeout))
+        self.tell(SendRequest(command, token, timeout))
         assert not command.request_id, "the caller's own command was changed"
         assert self.state not in ENDED or not self.open, "asked but not answered"
 
     @rule(really=st.sampled_from([False, False, False, True]))
     def close(self, *, really: bool) -> None:
         if really:
-            self.tell(Close())
+            self.tell(CloseGracefully())
 
     @precondition(lambda self: self.state is not State.IDLE)
     @rule(really=st.sampled_from([False, False, False, True]))
     def drop(self, *, really: bool) -> None:
         if really:
-            self.tell(Drop(Timeout("no answer to a close")))
+            self.tell(AbortConnection(Timeout("no answer to a close")))
 
     @rule()
     def tell_without_an_answer(self) -> None:
-        expected = [Write(FLOW)] if self.ready else []
-        assert self.tell(Tell(FLOW)) == expected, "said and not written, or written too early"
+        expected = [WriteCommand(FLOW)] if self.ready else []
+        assert self.tell(SendCommand(FLOW)) == expected, "said and not written, or written too early"
 
     @rule()
     def ship(self) -> None:
-        expected = [WriteParcels(("parcel",))] if self.ready else []
-        assert self.tell(Ship(("parcel",))) == expected, "packed and not written, or written too early"
+        expected = [WriteFrames(("frames",))] if self.ready else []
+        assert self.tell(WriteFrames(("frames",))) == expected, "packed and not written, or written too early"
 
     @rule(leaving=st.booleans())
     def join(self, *, leaving: bool) -> None:
         self.members += 1
         self.waiting.append(self.members)
-        self.tell(Join(self.members))
+        self.tell(RegisterHandler(self.members))
         if leaving and self.waiting:
-            self.tell(Leave(self.waiting.pop(0)))
+            self.tell(RemoveHandler(self.waiting.pop(0)))
         assert not (self.ready or self.lost) or not self.waiting, "kept waiting for nothing"
 
     # What brokers do.
@@ -422,7 +423,7 @@ class AnyConnection(RuleBasedStateMachine):
     @rule()
     def ping(self) -> None:
         talks = self.state in TALKING
-        assert self.tell(Pinged()) == [Write(CommandPong())] or not talks, "a ping and no pong"
+        assert self.tell(Pinged()) == [WriteCommand(CommandPong())] or not talks, "a ping and no pong"
 
     @rule()
     def pong(self) -> None:
@@ -437,7 +438,7 @@ class AnyConnection(RuleBasedStateMachine):
     def send_frames(self) -> None:
         was_ready = self.ready
         effects = self.tell(ARRIVED)
-        assert not was_ready or effects == [Route(ARRIVED.frames)], "frames were lost"
+        assert not was_ready or effects == [RouteFrames(ARRIVED.frames)], "frames were lost"
 
     @rule()
     def challenge(self) -> None:
@@ -453,7 +454,7 @@ class AnyConnection(RuleBasedStateMachine):
         known = [request for request in reversed(self.requests) if request.request_id is not None]
         awaited = [request for request in known if not request.ended]
         request = data.draw(st.sampled_from([*awaited, *known, Request(None, None, NOTHING_ASKED, ended=True)]))
-        kind = (Unawaited if request.ended else Reply) if self.ready else None
+        kind = (Unawaited if request.ended else GiveReply) if self.ready else None
         command = CommandError(request_id=request.request_id, error=ServerError.UnknownError, message="")
         event = Refused(command) if how == "refused" else Answered(answer_to(request, queued=how == "queued"))
         effects = self.tell(event)
@@ -486,7 +487,7 @@ class AnyConnection(RuleBasedStateMachine):
     def teardown(self) -> None:
         """Bring any run to its end, unless it has broken a promise already."""
         if sys.exc_info()[0] is None:
-            self.tell(Close())
+            self.tell(CloseGracefully())
             self.it_ends_once()
 
 
@@ -504,43 +505,46 @@ def test_every_promise_of_a_connection_holds() -> None:
     run_state_machine_as_test(AnyConnection, settings=MODEL)
 
 
-def never(self: Connection, event: Any, now: float) -> bool:
+def never(self: ConnectionMachine, event: Any, now: float) -> bool:
     return False
 
 
-def always(self: Connection, event: Any, now: float) -> bool:
+def always(self: ConnectionMachine, event: Any, now: float) -> bool:
     return True
 
 
-def answer_twice(self: Connection, event: Answered, now: float) -> list[Any]:
+def answer_twice(self: ConnectionMachine, event: Answered, now: float) -> list[Any]:
     return [*self.give_answer(event, now)] * 2
 
 
-def begin_without_what_was_held(self: Connection, event: Connected, now: float) -> list[Any]:
-    return [effect for effect in self.begin(event, now) if not isinstance(effect, Write)]
+def ready_without_held_requests(self: ConnectionMachine, event: Connected, now: float) -> list[Any]:
+    return [effect for effect in self.become_ready(event, now) if not isinstance(effect, WriteCommand)]
 
 
-def begin_with_the_last_that_was_held(self: Connection, event: Connected, now: float) -> list[Any]:
-    effects = self.begin(event, now)
-    asked = [effect for effect in effects if isinstance(effect, Write)]
+def ready_with_held_requests_reversed(self: ConnectionMachine, event: Connected, now: float) -> list[Any]:
+    effects = self.become_ready(event, now)
+    asked = [effect for effect in effects if isinstance(effect, WriteCommand)]
     return [*(effect for effect in effects if effect not in asked), *reversed(asked)]
 
 
-def begin_with_what_was_given_up(self: Connection, event: Connected, now: float) -> list[Any]:
-    held = list(self._held)
-    return [*self.begin(event, now), *(Write(command) for command in held if command.request_id not in self._requests)]
+def ready_with_expired_requests(self: ConnectionMachine, event: Connected, now: float) -> list[Any]:
+    held = list(self._held_requests)
+    return [
+        *self.become_ready(event, now),
+        *(WriteCommand(command) for command in held if command.request_id not in self._requests),
+    ]
 
 
-def dial_without_a_clock(self: Connection, event: Dial, now: float) -> list[Any]:
+def dial_without_a_clock(self: ConnectionMachine, event: Dial, now: float) -> list[Any]:
     return [*self.dial_first(event, now)][1:]
 
 
-def expire_all(self: Connection, event: RequestsDue, now: float) -> list[Any]:
+def expire_all(self: ConnectionMachine, event: RequestsDue, now: float) -> list[Any]:
     return [*self.expire_requests(event, now + SETTINGS.keepalive_interval)]
 
 
-def route_and_end(self: Connection, event: Arrived, now: float) -> list[Any]:
-    return [*self.route(event, now), *self.end_out_of_turn(event, now)]
+def route_and_end(self: ConnectionMachine, event: Arrived, now: float) -> list[Any]:
+    return [*self.pass_commands_on(event, now), *self.end_out_of_turn(event, now)]
 
 
 FURTHER: dict[str, Callable[..., Any]] = {
@@ -549,9 +553,9 @@ FURTHER: dict[str, Callable[..., Any]] = {
         never,
         always,
         answer_twice,
-        begin_without_what_was_held,
-        begin_with_the_last_that_was_held,
-        begin_with_what_was_given_up,
+        ready_without_held_requests,
+        ready_with_held_requests_reversed,
+        ready_with_expired_requests,
         dial_without_a_clock,
         expire_all,
         route_and_end,
@@ -561,12 +565,12 @@ FURTHER: dict[str, Callable[..., Any]] = {
 
 # fmt: off
 FAULTS = [
-    # Whoever joins hears of it once.
-    fault(Join, State.CLOSED, "turn_away", {"does": None},
+    # A handler that registers is answered once.
+    fault(RegisterHandler, State.CLOSED, "reject_handler", {"does": None},
           "kept waiting for nothing", "join", "close"),
-    fault(Join, State.READY, "welcome_now", {"does": "have_wait"},
+    fault(RegisterHandler, State.READY, "accept_handler", {"does": "hold_handler"},
           "kept waiting for nothing", "join"),
-    fault(Leave, State.DIALING, "let_go", {"does": None},
+    fault(RemoveHandler, State.DIALING, "forget_handler", {"does": None},
           "told twice, or after it had left", "join"),
     # Each request is answered once.
     fault(Answered, State.READY, "give_answer", {"does": "answer_twice"},
@@ -575,46 +579,46 @@ FAULTS = [
           "nobody waits for", "answer"),
     fault(Refused, State.READY, "give_refusal", {"guard": "never"},
           "an answer was lost", "ask", "answer"),
-    fault(Answered, State.READY, "give_interim_answer", {"does": "give_answer"},
+    fault(Answered, State.READY, "give_queued_answer", {"does": "give_answer"},
           "an answer was lost|asked but not answered", "ask", "answer"),
-    fault(Close, State.READY, "finish", {"does": "end_unflushed"},
+    fault(CloseGracefully, State.READY, "start_closing", {"does": "end_unflushed"},
           "went on where it had to end", "ask"),
-    fault(Ask, State.CLOSED, "refuse", {"does": None},
+    fault(SendRequest, State.CLOSED, "reject_request", {"does": None},
           "asked but not answered", "ask", "close"),
-    fault(Ask, State.DIALING, "hold", {"does": None},
+    fault(SendRequest, State.DIALING, "hold_request", {"does": None},
           "asked but not answered", "ask", "close"),
-    fault(Connected, State.CONNECTING, "begin", {"does": "begin_without_what_was_held"},
+    fault(Connected, State.CONNECTING, "become_ready", {"does": "ready_without_held_requests"},
           "asked and not sent", "ask", "go_on"),
-    fault(Connected, State.CONNECTING, "begin", {"does": "begin_with_the_last_that_was_held"},
+    fault(Connected, State.CONNECTING, "become_ready", {"does": "ready_with_held_requests_reversed"},
           "asked out of order", "ask", "go_on"),
-    fault(Ask, State.CONNECTING, "hold", {"does": "request"},
+    fault(SendRequest, State.CONNECTING, "hold_request", {"does": "write_request"},
           "before the broker accepted", "ask"),
-    fault(RequestsDue, State.CONNECTING, "expire_held", {"does": None},
+    fault(RequestsDue, State.CONNECTING, "expire_held_requests", {"does": None},
           "waited beyond the timeout", "ask", "time_passes"),
-    fault(Connected, State.CONNECTING, "begin", {"does": "begin_with_what_was_given_up"},
+    fault(Connected, State.CONNECTING, "become_ready", {"does": "ready_with_expired_requests"},
           "asked after it was given up", "ask", "time_passes", "go_on"),
     fault(RequestsDue, State.READY, "expire_requests", {"does": None},
           "waited beyond the timeout", "ask", "time_passes"),
     fault(RequestsDue, State.READY, "expire_requests", {"does": "expire_all"},
           "given up too early", "ask", "time_passes"),
     # It ends once, and that is that.
-    fault(SocketLost, State.READY, "end_cut_off", {"does": None},
+    fault(SocketLost, State.READY, "end_lost", {"does": None},
           "went on where it had to end", "suffer"),
     fault(Refused, State.READY, "give_refusal", {"does": "end_refused"},
           "ended where it had to go on", "ask", "answer"),
-    fault(Refused, State.READY, "end_disowned", {"dest": INTERNAL, "does": None},
+    fault(Refused, State.READY, "end_credentials_revoked", {"dest": INTERNAL, "does": None},
           "went on where it had to end", "disown"),
-    fault(Drop, State.READY, "end_distrusted", {"dest": INTERNAL, "does": None},
+    fault(AbortConnection, State.READY, "end_aborted", {"dest": INTERNAL, "does": None},
           "went on where it had to end", "drop"),
     fault(StreamBroken, State.READY, "end_broken", {"dest": INTERNAL, "does": None},
           "went on where it had to end", "suffer"),
-    fault(Close, State.CONNECTING, "end_on_request", {"does": "end_unused"},
+    fault(CloseGracefully, State.CONNECTING, "end_handshake", {"does": "end_unopened"},
           "left a socket open", "close"),
     fault(FlushTimedOut, State.CLOSING, "end_unflushed", {"does": None},
           "left a socket open", "close", "time_passes"),
     fault(FlushTimedOut, State.CLOSING, "end_unflushed", {"dest": INTERNAL, "does": None},
           "closes for ever", "close", "time_passes"),
-    fault(Ask, State.CLOSING, "refuse", {"does": "request"},
+    fault(SendRequest, State.CLOSING, "reject_request", {"does": "write_request"},
           "did something after the end", "ask", "close"),
     fault(SocketLost, State.CLOSING, None, {"dest": INTERNAL},
           "without a socket", "close", "suffer"),
@@ -629,15 +633,15 @@ FAULTS = [
           "leads nowhere", "go_on"),
     fault(SocketLost, State.SECURING, "dial_next", {"does": None},
           "without a socket", "lose_host"),
-    fault(CredentialsFetched, State.CHALLENGED, "answer_challenge", {"does": "introduce"},
+    fault(CredentialsFetched, State.CHALLENGED, "answer_challenge", {"does": "send_connect"},
           "introduced itself twice", "challenge", "go_on"),
-    fault(SocketLost, State.SECURING, "give_up_dialling", {"does": None},
+    fault(SocketLost, State.SECURING, "end_unreachable", {"does": None},
           "went on where it had to end", "lose_host", "go_on"),
     fault(Refused, State.CONNECTING, "end_refused", {"does": None},
           "went on where it had to end", "answer"),
-    fault(CredentialsFailed, State.AUTHENTICATING, "end_without_credentials", {"does": None},
+    fault(CredentialsFailed, State.AUTHENTICATING, "end_credentials_failed", {"does": None},
           "went on where it had to end", "credentials_come", "go_on"),
-    fault(CredentialsFailed, State.CHALLENGED, "end_without_credentials", {"dest": INTERNAL, "does": None},
+    fault(CredentialsFailed, State.CHALLENGED, "end_credentials_failed", {"dest": INTERNAL, "does": None},
           "went on where it had to end", "challenge", "credentials_come"),
     fault(Challenged, State.READY, "fetch_for_challenge", {"does": None},
           "a challenge without an answer", "challenge"),
@@ -647,20 +651,31 @@ FAULTS = [
           "a challenge without an answer", "challenge", "challenge", "credentials_come"),
     fault(Arrived, State.CONNECTING, "end_out_of_turn", {"does": "route_and_end"},
           "what a stranger said", "send_frames"),
-    fault(Arrived, State.DIALING, None, {"does": "route"},
+    fault(Arrived, State.DIALING, None, {"does": "pass_commands_on"},
           "what a stranger said", "send_frames"),
+    # What is ignored.
+    fault(CredentialsFailed, State.READY, "end_credentials_not_renewed", {"dest": INTERNAL, "does": None},
+          "went on where it had to end", "challenge", "credentials_come"),
+    fault(CloseGracefully, State.CLOSING, None, {"does": "start_closing"},
+          "did something after the end|ended where it had to go on", "close"),
+    fault(KeepaliveDue, State.CLOSING, None, {"does": "send_ping"},
+          "did something after the end", "close", "time_passes"),
+    fault(TcpOpened, State.READY, None, {"does": "fetch_credentials"},
+          "heaps up work|did something after the end", "suffer"),
+    fault(SendCommand, State.CONNECTING, None, {"does": "write_command"},
+          "written too early|not there", "tell_without_an_answer"),
     # In use.
-    fault(Arrived, State.READY, "route", {"does": None},
+    fault(Arrived, State.READY, "pass_commands_on", {"does": None},
           "frames were lost", "send_frames"),
-    fault(Tell, State.READY, "write", {"does": None},
+    fault(SendCommand, State.READY, "write_command", {"does": None},
           "said and not written", "tell_without_an_answer"),
-    fault(Pinged, State.READY, "pong", {"does": None},
+    fault(Pinged, State.READY, "answer_ping", {"does": None},
           "a ping and no pong", "ping"),
-    fault(Pinged, State.CONNECTING, "pong", {"does": None},
+    fault(Pinged, State.CONNECTING, "answer_ping", {"does": None},
           "a ping and no pong", "ping"),
-    fault(KeepaliveDue, State.READY, "ping", {"does": None},
+    fault(KeepaliveDue, State.READY, "send_ping", {"does": None},
           "no ping when one was due", "time_passes"),
-    fault(KeepaliveDue, State.READY, "end_silent", {"dest": INTERNAL, "does": "ping"},
+    fault(KeepaliveDue, State.READY, "end_silent", {"dest": INTERNAL, "does": "send_ping"},
           "went on where it had to end", "time_passes"),
     fault(Ponged, State.READY, "note_pong", {"does": None},
           "ended where it had to go on", "nothing_happens"),
@@ -679,4 +694,4 @@ STEPS_TO: dict[Any, int] = {
 
 @pytest.mark.parametrize("fault", FAULTS, ids=str)
 def test_a_chart_that_breaks_a_promise_is_found_out(fault: Fault) -> None:
-    Hunt(CHART, Connection, AnyConnection, FURTHER, HUNT).find_out(fault, STEPS_TO.get(fault.state, 5))
+    Hunt(CHART, ConnectionMachine, AnyConnection, FURTHER, HUNT).find_out(fault, STEPS_TO.get(fault.state, 5))

@@ -1,7 +1,86 @@
 from typing import Any
 
 import pytest
-from consumer_bench import (
+
+from pulsar_actors.exceptions import (
+    AlreadyClosed,
+    AuthenticationError,
+    BrokerRefusal,
+    CertificateRefused,
+    InvalidUrl,
+    Timeout,
+)
+from pulsar_actors.machines import consumer_queries, consumer_seek_unsubscribe, deliveries
+from pulsar_actors.machines.chart import Chart, IllegalEvent
+from pulsar_actors.machines.connection_handler_events import (
+    AskToClose,
+    Attach,
+    BrokerClosed,
+    Close,
+    CloseAnswered,
+    CloseTimedOut,
+    CreationFailed,
+    CreationTimedOut,
+    Detach,
+    Detached,
+    DropConnection,
+    EndAtOnce,
+    Fail,
+    HandleEnded,
+    LookedUp,
+    LookUp,
+    LookupFailed,
+    Open,
+    RetryDue,
+    TopicMigrated,
+)
+from pulsar_actors.machines.consumer import State
+from pulsar_actors.machines.consumer_events import (
+    Acknowledge,
+    AcknowledgeUpTo,
+    AcksAnswered,
+    AcksDue,
+    AcksHeld,
+    AcksSettled,
+    ActiveConsumerChanged,
+    AskToAck,
+    AskToSubscribe,
+    ClearQueue,
+    ConsumerOpened,
+    DeadLetterFailed,
+    DeadLetterSent,
+    EndOfTopicReached,
+    EntryCorrupt,
+    GetLastMessageId,
+    HandedOut,
+    MarkEndOfTopic,
+    MessagesArrived,
+    MessagesDiscarded,
+    NegativeAcknowledge,
+    NotifyActiveConsumerChange,
+    QueueEntries,
+    ReceiveGivenUp,
+    ReceiveWaiting,
+    RedeliverUnacknowledged,
+    Seek,
+    SendConsumerCommand,
+    SendToDeadLetters,
+    Subscribed,
+    SubscribeRefused,
+    SubscribeTimedOut,
+    SweepDue,
+    Unbound,
+    Unsubscribe,
+)
+from pulsar_actors.machines.trackers.start_message_id import StartMessageId
+from pulsar_actors.wire.message_id import EARLIEST, MessageId
+from pulsar_actors.wire.PulsarApi_pb2 import (
+    CommandAck,
+    CommandFlow,
+    CommandRedeliverUnacknowledgedMessages,
+    CommandTopicMigrated,
+)
+from tests.support.consumer_bench import (
     CLOSE,
     LOST,
     MIGRATE,
@@ -17,81 +96,6 @@ from consumer_bench import (
     plain,
     ready,
     seeking,
-)
-
-from pulsar_actors.exceptions import (
-    AlreadyClosed,
-    AuthenticationError,
-    BrokerRefusal,
-    CertificateRefused,
-    InvalidUrl,
-    Timeout,
-)
-from pulsar_actors.machines.binding_events import (
-    AskToClose,
-    Attach,
-    BrokerClosed,
-    Close,
-    CloseAnswered,
-    CloseTimedOut,
-    CreationFailed,
-    CreationTimedOut,
-    Detach,
-    Detached,
-    DropConnection,
-    EndAtOnce,
-    Ended,
-    Fail,
-    LookedUp,
-    LookUp,
-    LookupFailed,
-    Migrated,
-    Open,
-    RetryDue,
-)
-from pulsar_actors.machines.consumer import State
-from pulsar_actors.machines.consumer_events import (
-    Acked,
-    Acknowledge,
-    AcknowledgeUpTo,
-    AcksAnswered,
-    AcksDue,
-    ActiveChange,
-    ActiveChanged,
-    AskForLast,
-    AskToAck,
-    AskToSubscribe,
-    Await,
-    ClearQueue,
-    DeadLetterFailed,
-    DeadLetterSent,
-    EndReached,
-    GiveUp,
-    HandedOut,
-    HandOver,
-    MarkEnd,
-    MessagesArrived,
-    Opened,
-    Redeliver,
-    Refuse,
-    Returned,
-    Seek,
-    SendToDeadLetters,
-    Spoiled,
-    Subscribed,
-    SubscribeRefused,
-    SubscribeTimedOut,
-    SweepDue,
-    Tell,
-    Unsubscribe,
-)
-from pulsar_actors.machines.ledgers.start_position import StartPosition
-from pulsar_actors.wire.message_id import EARLIEST, MessageId
-from pulsar_actors.wire.PulsarApi_pb2 import (
-    CommandAck,
-    CommandFlow,
-    CommandRedeliverUnacknowledgedMessages,
-    CommandTopicMigrated,
 )
 
 EXPIRED = CertificateRefused("expired")
@@ -114,7 +118,7 @@ def test_opening_looks_up_attaches_subscribes_and_grants_the_queue_once() -> Non
     assert (ask.command.consumer_id, ask.command.consumer_epoch, ask.timeout) == (7, 0, 30.0)
     assert not ask.command.HasField("start_message_id")
     driven.tell(Subscribed(driven.attempt))
-    assert driven.did(Opened) == [Opened()]
+    assert driven.did(ConsumerOpened) == [ConsumerOpened()]
     assert flows(driven) == [4]
 
 
@@ -123,7 +127,7 @@ def test_what_a_retry_can_not_cure_fails_the_first_subscribe_at_once(error: Brok
     driven = Subscriber(Open())
     driven.attach()
     driven.tell(SubscribeRefused(driven.attempt, error))
-    assert driven.effects == [CreationFailed(error), Detach(1), Ended(error)]
+    assert driven.effects == [CreationFailed(error), Detach(1), HandleEnded(error)]
     assert driven.machine.state is State.FAILED
 
 
@@ -157,7 +161,7 @@ def test_refused_credentials_fail_the_first_subscribe_at_once(where: State) -> N
 def test_a_refused_certificate_fails_the_first_subscribe_and_is_waited_out_by_one_that_had_a_binding() -> None:
     driven = Subscriber(Open())
     driven.tell(LookedUp(driven.attempt, "broker"), Detached(1, EXPIRED))
-    assert driven.effects == [CreationFailed(EXPIRED), Detach(1), Ended(EXPIRED)]
+    assert driven.effects == [CreationFailed(EXPIRED), Detach(1), HandleEnded(EXPIRED)]
     driven = ready()
     driven.tell(Detached(1, LOST))
     driven.fire(RetryDue)
@@ -183,7 +187,7 @@ def test_what_may_pass_is_retried_until_the_operation_timeout() -> None:
         "the consumer could not be created within 30 s: still LOOKING_UP; "
         "the last failure was: ServiceNotReady: starting"
     )
-    assert driven.did(Ended) == [Ended(failed.error)]
+    assert driven.did(HandleEnded) == [HandleEnded(failed.error)]
 
 
 def test_a_consumer_that_was_subscribed_outlives_what_would_fail_its_creation() -> None:
@@ -197,7 +201,7 @@ def test_a_consumer_that_was_subscribed_outlives_what_would_fail_its_creation() 
     driven.fire(RetryDue)
     driven.attach()
     driven.tell(SubscribeRefused(driven.attempt, GONE))
-    assert driven.did(Ended) == [Ended(GONE)]
+    assert driven.did(HandleEnded) == [HandleEnded(GONE)]
 
 
 def test_the_first_subscribes_clock_is_stopped_by_success() -> None:
@@ -241,7 +245,7 @@ def test_an_unanswered_close_drops_the_connection_and_a_new_one_owes_none() -> N
     assert drop.connection == 1
     driven.fire(RetryDue)
     driven.subscribe()
-    assert driven.did(Opened)
+    assert driven.did(ConsumerOpened)
 
 
 def test_a_lost_connection_takes_the_owed_close_with_it() -> None:
@@ -251,7 +255,7 @@ def test_a_lost_connection_takes_the_owed_close_with_it() -> None:
     assert driven.subscribe()
 
 
-@pytest.mark.parametrize("event", [BrokerClosed(1, MOVE), Migrated(1, MIGRATE)])
+@pytest.mark.parametrize("event", [BrokerClosed(1, MOVE), TopicMigrated(1, MIGRATE)])
 def test_a_broker_that_moves_the_topic_during_a_subscribe_is_closed_first(event: Any) -> None:
     for driven in (timed_out(), Subscriber(Open())):
         if driven.machine.state is State.LOOKING_UP:
@@ -276,7 +280,7 @@ def test_time_running_out_during_a_subscribe_tells_the_user_and_closes_what_may_
     assert driven.did(AskToClose)
     driven.tell(CloseAnswered(driven.attempt))
     assert driven.did(CreationFailed) == []
-    assert driven.did(Ended) == [Ended(None)]
+    assert driven.did(HandleEnded) == [HandleEnded(None)]
 
 
 def test_time_running_out_while_a_close_is_owed_waits_for_it() -> None:
@@ -294,7 +298,7 @@ def test_a_broker_sent_close_keeps_the_connection_is_not_answered_and_looks_up_a
     driven = ready()
     driven.tell(BrokerClosed(1, CLOSE))
     assert driven.did(Detach) == [Detach(1)]
-    assert driven.did(AskToClose) == driven.did(Tell) == []
+    assert driven.did(AskToClose) == driven.did(SendConsumerCommand) == []
     driven.fire(RetryDue)
     assert driven.did(LookUp)
 
@@ -310,10 +314,10 @@ def test_an_assigned_broker_is_gone_to_at_once(tls: bool, url: str) -> None:  # 
 @pytest.mark.shows("Command TopicMigrated")
 def test_a_migrated_topic_is_looked_up_in_its_new_cluster_from_then_on() -> None:
     driven = ready()
-    driven.tell(Migrated(1, MIGRATE))
+    driven.tell(TopicMigrated(1, MIGRATE))
     (look_up,) = driven.did(LookUp)
     assert look_up.cluster_url == "pulsar://c"
-    assert ready(tls=True).tell(Migrated(1, MIGRATE)) == [], "no URL of our kind"
+    assert ready(tls=True).tell(TopicMigrated(1, MIGRATE)) == [], "no URL of our kind"
 
 
 def test_a_new_binding_clears_the_queue_and_grants_it_once_more() -> None:
@@ -326,7 +330,7 @@ def test_a_new_binding_clears_the_queue_and_grants_it_once_more() -> None:
     assert driven.did(ClearQueue) == [ClearQueue(before.attached_to(before.connection + 1))]
     driven.subscribe()
     assert flows(driven) == [4]
-    assert driven.did(Opened) == []
+    assert driven.did(ConsumerOpened) == []
     assert driven.tell(HandedOut(before, 2)) == [], "permits of the earlier connection"
 
 
@@ -341,7 +345,7 @@ def test_what_comes_over_an_earlier_connection_is_dropped() -> None:
 
 
 def test_a_reader_goes_on_after_the_last_entry_that_was_opened() -> None:
-    driven = Subscriber(Open(), start=StartPosition(EARLIEST, durable=False))
+    driven = Subscriber(Open(), start=StartMessageId(EARLIEST, durable=False))
     (ask,) = driven.attach()
     assert ask.command.start_message_id == EARLIEST.to_data()
     driven.tell(Subscribed(driven.attempt), Detached(1, LOST))
@@ -361,19 +365,19 @@ def test_entries_are_handed_over_and_permits_come_back_by_the_half_queue() -> No
     assert driven.tell(HandedOut(driven.generation, 1)) == []
     driven.tell(HandedOut(driven.generation, 1))
     assert flows(driven) == [2]
-    driven.tell(Returned(driven.generation, 2))
+    driven.tell(MessagesDiscarded(driven.generation, 2))
     assert flows(driven) == [2]
 
 
 def test_a_queue_of_size_0_asks_for_one_message_while_somebody_waits() -> None:
     driven = ready(queue_size=0)
     assert flows(driven) == []
-    driven.tell(Await())
+    driven.tell(ReceiveWaiting())
     assert flows(driven) == [1]
-    driven.tell(GiveUp(), Await())
+    driven.tell(ReceiveGivenUp(), ReceiveWaiting())
     assert flows(driven) == [], "a permit is out"
     driven.tell(BrokerClosed(1, CLOSE))
-    assert driven.tell(Await()) == []
+    assert driven.tell(ReceiveWaiting()) == []
     driven.fire(RetryDue)
     driven.subscribe()
     assert flows(driven) == [1]
@@ -383,7 +387,7 @@ def test_a_queue_of_size_0_asks_for_one_message_while_somebody_waits() -> None:
 def test_a_corrupt_entry_is_acknowledged_with_its_fault_and_its_permits_return() -> None:
     driven = ready()
     driven.receive(incoming(0, batch=3))
-    driven.tell(Spoiled(driven.generation, (1, 0), 3, CommandAck.ValidationError.ChecksumMismatch))
+    driven.tell(EntryCorrupt(driven.generation, (1, 0), 3, CommandAck.ValidationError.ChecksumMismatch))
     (ack,) = driven.said(CommandAck)
     assert (acked(ack), ack.validation_error) == ([0], CommandAck.ValidationError.ChecksumMismatch)
     assert flows(driven) == [3]
@@ -391,7 +395,7 @@ def test_a_corrupt_entry_is_acknowledged_with_its_fault_and_its_permits_return()
 
 def test_the_end_of_the_topic_is_passed_on_and_the_binding_stays() -> None:
     driven = ready()
-    assert driven.tell(EndReached(1)) == [MarkEnd()]
+    assert driven.tell(EndOfTopicReached(1)) == [MarkEndOfTopic()]
     assert driven.machine.state is State.READY
 
 
@@ -400,7 +404,7 @@ def test_a_change_of_the_active_consumer_is_passed_on_even_before_the_subscribe_
     driven = Subscriber(Open()) if early else ready()
     if early:
         driven.attach()
-    assert driven.tell(ActiveChanged(1, is_active=True)) == [ActiveChange(is_active=True)]
+    assert driven.tell(ActiveConsumerChanged(1, is_active=True)) == [NotifyActiveConsumerChange(is_active=True)]
 
 
 # Acknowledgements.
@@ -409,36 +413,25 @@ def test_a_change_of_the_active_consumer_is_passed_on_even_before_the_subscribe_
 def test_acknowledgements_wait_for_their_group() -> None:
     driven = ready()
     acknowledge(driven, plain(0))
-    assert driven.did(Tell) == []
+    assert driven.did(SendConsumerCommand) == []
     acknowledge(driven, plain(1))
-    driven.fire(AcksDue)
+    driven.tell(AcksDue())
     (ack,) = driven.said(CommandAck)
     assert acked(ack) == [0, 1]
-
-
-def test_a_full_group_leaves_at_once_however_many_follow() -> None:
-    driven = ready()
-    acknowledge(driven, *map(plain, range(1000)))
-    first = driven.timers[AcksDue]
-    assert first.delay == 0
-    acknowledge(driven, plain(1000))
-    assert driven.timers[AcksDue] is first, "a timer that starts again with each message never fires"
-    driven.fire(AcksDue)
-    assert [len(ack.message_id) for ack in driven.said(CommandAck)] == [1000, 1]
 
 
 def test_receipts_end_the_callers_who_wait_for_them() -> None:
     driven = ready(receipts=True)
     acknowledge(driven, plain(0), token="kept")
-    driven.fire(AcksDue)
+    driven.tell(AcksDue())
     (ask,) = driven.did(AskToAck)
     driven.tell(AcksAnswered(ask.ack, None))
-    assert driven.effects == [Acked(("kept",), None)]
+    assert driven.effects == [AcksSettled(("kept",), None)]
     assert driven.tell(AcksAnswered(ask.ack, None)) == []
     driven.tell(AcknowledgeUpTo(driven.generation, plain(3), "lost"))
-    driven.fire(AcksDue)
+    driven.tell(AcksDue())
     (ask,) = driven.did(AskToAck)
-    assert driven.tell(AcksAnswered(ask.ack, NOT_READY)) == [Acked(("lost",), NOT_READY)]
+    assert driven.tell(AcksAnswered(ask.ack, NOT_READY)) == [AcksSettled(("lost",), NOT_READY)]
 
 
 def test_acknowledgements_made_without_a_binding_leave_with_the_next_before_the_permits() -> None:
@@ -446,10 +439,10 @@ def test_acknowledgements_made_without_a_binding_leave_with_the_next_before_the_
     acknowledge(driven, plain(0))
     driven.tell(Detached(1, LOST))
     acknowledge(driven, plain(1))
-    assert driven.fire(AcksDue) == []
+    assert driven.tell(AcksDue()) == []
     driven.fire(RetryDue)
     driven.subscribe()
-    ack, flow = (tell.command for tell in driven.did(Tell))
+    ack, flow = (tell.command for tell in driven.did(SendConsumerCommand))
     assert acked(ack) == [0, 1]
     assert isinstance(flow, CommandFlow)
     assert ack.consumer_id == 7
@@ -458,7 +451,7 @@ def test_acknowledgements_made_without_a_binding_leave_with_the_next_before_the_
 def test_unanswered_acknowledgements_are_sent_again_on_the_next_binding() -> None:
     driven = ready(receipts=True)
     acknowledge(driven, plain(0), token="kept")
-    driven.fire(AcksDue)
+    driven.tell(AcksDue())
     (first,) = driven.did(AskToAck)
     driven.tell(Detached(1, LOST))
     driven.fire(RetryDue)
@@ -466,7 +459,7 @@ def test_unanswered_acknowledgements_are_sent_again_on_the_next_binding() -> Non
     (second,) = driven.did(AskToAck)
     assert acked(second.command) == [0]
     assert driven.tell(AcksAnswered(first.ack, LOST)) == [], "a late answer to the first"
-    assert driven.tell(AcksAnswered(second.ack, None)) == [Acked(("kept",), None)]
+    assert driven.tell(AcksAnswered(second.ack, None)) == [AcksSettled(("kept",), None)]
 
 
 # Again, please.
@@ -474,7 +467,7 @@ def test_unanswered_acknowledgements_are_sent_again_on_the_next_binding() -> Non
 
 def test_a_refused_message_comes_again_after_its_delay_unless_it_is_acknowledged_meanwhile() -> None:
     driven = ready()
-    driven.tell(Refuse(driven.generation, ((plain(0), 0), (plain(1), 0))))
+    driven.tell(NegativeAcknowledge(driven.generation, ((plain(0), 0), (plain(1), 0))))
     acknowledge(driven, plain(1))
     driven.fire(SweepDue)
     (command,) = driven.said(CommandRedeliverUnacknowledgedMessages)
@@ -484,7 +477,7 @@ def test_a_refused_message_comes_again_after_its_delay_unless_it_is_acknowledged
 
 def test_no_more_than_a_thousand_are_asked_for_in_one_command() -> None:
     driven = ready()
-    driven.tell(Refuse(driven.generation, tuple((plain(entry), 0) for entry in range(1500))))
+    driven.tell(NegativeAcknowledge(driven.generation, tuple((plain(entry), 0) for entry in range(1500))))
     driven.fire(SweepDue)
     commands = driven.said(CommandRedeliverUnacknowledgedMessages)
     assert [len(command.message_ids) for command in commands] == [1000, 500]
@@ -507,7 +500,7 @@ def test_in_order_everything_comes_again_in_a_new_epoch_and_what_is_here_goes() 
     driven = ready(ordered=True, ack_timeout=10.0)
     before = driven.generation
     driven.receive(incoming(0, epoch=0), incoming(1, epoch=0))
-    driven.tell(Refuse(before, ((plain(0), 0),)))
+    driven.tell(NegativeAcknowledge(before, ((plain(0), 0),)))
     driven.fire(SweepDue)
     (cleared,) = driven.did(ClearQueue)
     assert cleared.generation == before.redelivered_to(1)
@@ -516,13 +509,13 @@ def test_in_order_everything_comes_again_in_a_new_epoch_and_what_is_here_goes() 
     assert flows(driven) == [2]
     driven.receive(incoming(2, epoch=0), incoming(0, epoch=1))
     assert entries(driven) == [0], "sent before the broker heard of it"
-    assert driven.tell(Refuse(before, ((plain(0), 0),))) == [], "it came again already"
+    assert driven.tell(NegativeAcknowledge(before, ((plain(0), 0),))) == [], "it came again already"
     assert driven.tell(HandedOut(before, 1, (plain(0),))) == []
 
 
 def test_a_redelivery_without_a_binding_is_told_with_the_next_subscribe() -> None:
     driven = ready(ordered=True, ack_timeout=10.0)
-    driven.tell(Detached(1, LOST), Redeliver())
+    driven.tell(Detached(1, LOST), RedeliverUnacknowledged())
     assert driven.effects == [ClearQueue(driven.generation)]
     driven.fire(RetryDue)
     (ask,) = driven.attach()
@@ -531,14 +524,14 @@ def test_a_redelivery_without_a_binding_is_told_with_the_next_subscribe() -> Non
 
 def test_the_user_can_ask_for_everything_again() -> None:
     driven = ready()
-    driven.tell(Redeliver())
+    driven.tell(RedeliverUnacknowledged())
     assert driven.said(CommandRedeliverUnacknowledgedMessages)
 
 
 def test_without_a_binding_refusals_are_left_to_the_next_which_brings_all_again() -> None:
     driven = ready()
-    driven.tell(Refuse(driven.generation, ((plain(0), 0),)), Detached(1, LOST))
-    driven.tell(Refuse(driven.generation, ((plain(1), 0),)))
+    driven.tell(NegativeAcknowledge(driven.generation, ((plain(0), 0),)), Detached(1, LOST))
+    driven.tell(NegativeAcknowledge(driven.generation, ((plain(1), 0),)))
     driven.fire(RetryDue)
     driven.subscribe()
     assert SweepDue not in [type(timer.event) for timer in driven.did(type(driven.timers[SweepDue]))]
@@ -554,10 +547,11 @@ def test_a_message_tried_too_often_goes_to_the_dead_letter_topic_and_is_acknowle
     driven.receive(incoming(0, count=3), incoming(1, count=3))
     (sent,) = driven.did(SendToDeadLetters)
     assert [one.message_id for one in sent.entries] == [plain(0), plain(1)]
-    assert driven.did(HandOver) == []
+    assert driven.did(QueueEntries) == []
     assert flows(driven) == [2]
     driven.tell(DeadLetterSent(driven.generation, plain(0)))
-    driven.fire(AcksDue)
+    assert driven.did(AcksHeld)
+    driven.tell(AcksDue())
     assert [acked(ack) for ack in driven.said(CommandAck)] == [[0]]
     driven.tell(DeadLetterFailed(plain(1)))
     driven.fire(SweepDue)
@@ -570,7 +564,7 @@ def test_a_message_refused_on_its_last_try_goes_there_without_what_was_acknowled
     driven.receive(incoming(0, batch=3, count=2), incoming(1, count=2), incoming(2, count=2))
     assert entries(driven) == [0, 1, 2]
     acknowledge(driven, MessageId(1, 0, -1, 1, 3), plain(2))
-    driven.tell(Refuse(driven.generation, ((plain(0), 2), (plain(1), 2))))
+    driven.tell(NegativeAcknowledge(driven.generation, ((plain(0), 2), (plain(1), 2))))
     driven.fire(SweepDue)
     (sent,) = driven.did(SendToDeadLetters)
     assert [(one.message_id.entry_id, one.wanted) for one in sent.entries] == [(0, 0b101), (1, 1)]
@@ -597,8 +591,8 @@ def test_closing_sends_the_acknowledgements_first_and_waits_for_the_answer() -> 
     acknowledge(driven, plain(0), token="kept")
     ack, ask = driven.tell(Close())
     assert (type(ack), type(ask)) == (AskToAck, AskToClose)
-    assert driven.tell(AcksAnswered(ack.ack, None)) == [Acked(("kept",), None)]
-    assert driven.tell(CloseAnswered(driven.attempt)) == [Detach(1), Ended(None)]
+    assert driven.tell(AcksAnswered(ack.ack, None)) == [AcksSettled(("kept",), None)]
+    assert driven.tell(CloseAnswered(driven.attempt)) == [Detach(1), HandleEnded(None)]
 
 
 @pytest.mark.parametrize(
@@ -609,11 +603,11 @@ def test_a_close_ends_whatever_the_broker_does_and_no_token_is_forgotten(event: 
     driven = ready(receipts=True)
     acknowledge(driven, plain(0), token="kept")
     driven.tell(Close(), event)
-    assert driven.did(Ended) == [Ended(None)]
-    (acked_,) = driven.did(Acked)
+    assert driven.did(HandleEnded) == [HandleEnded(None)]
+    (acked_,) = driven.did(AcksSettled)
     assert acked_.tokens == ("kept",)
     assert type(acked_.error) is error
-    driven.tell(AskForLast("late", driven.now + 1.0))
+    driven.tell(GetLastMessageId("late", driven.now + 1.0))
     (failed,) = driven.did(Fail)
     assert type(failed.error) is AlreadyClosed
 
@@ -622,14 +616,14 @@ def test_closing_while_a_seek_is_unbound_has_nothing_to_close() -> None:
     driven = seeking()
     driven.tell(BrokerClosed(1, CLOSE), Close())
     assert driven.did(AskToClose) == []
-    assert driven.did(Ended) == [Ended(None)]
+    assert driven.did(HandleEnded) == [HandleEnded(None)]
 
 
 def test_an_end_at_once_says_nothing_to_the_broker_and_forgets_no_token() -> None:
     driven = ready(receipts=True)
     acknowledge(driven, plain(0), token="kept")
     end = EndAtOnce(AlreadyClosed("shut down"))
-    assert driven.tell(end) == [Acked(("kept",), end.error), Detach(1), Ended(end.error)]
+    assert driven.tell(end) == [AcksSettled(("kept",), end.error), Detach(1), HandleEnded(end.error)]
     assert driven.tell(end) == []
 
 
@@ -644,7 +638,7 @@ def test_closing_before_the_consumer_exists_fails_its_creation(state: State) -> 
     assert len(driven.did(CreationFailed)) == (state is not State.IDLE)
     asked = bool(driven.did(AskToClose))
     assert asked == (state is State.SUBSCRIBING)
-    assert bool(driven.did(Ended)) == (state in {State.IDLE, State.LOOKING_UP})
+    assert bool(driven.did(HandleEnded)) == (state in {State.IDLE, State.LOOKING_UP})
 
 
 def test_what_comes_after_the_end_is_turned_away() -> None:
@@ -666,7 +660,7 @@ def test_what_comes_after_the_end_is_turned_away() -> None:
 
 def test_a_migration_without_an_address_is_left_to_the_close_that_follows() -> None:
     driven = ready()
-    assert driven.tell(Migrated(1, NOWHERE)) == []
+    assert driven.tell(TopicMigrated(1, NOWHERE)) == []
     assert driven.machine.state is State.READY
 
 
@@ -674,9 +668,9 @@ def test_what_is_asked_for_again_while_subscribing_is_told_to_the_broker_before_
     driven = Subscriber(Open(), ordered=True)
     driven.attach()
     (before,) = driven.did(AskToSubscribe)
-    driven.tell(Redeliver())
+    driven.tell(RedeliverUnacknowledged())
     driven.tell(Subscribed(driven.attempt))
-    redeliver, flow = (tell.command for tell in driven.did(Tell))
+    redeliver, flow = (tell.command for tell in driven.did(SendConsumerCommand))
     assert redeliver.consumer_epoch == before.command.consumer_epoch + 1
     assert isinstance(flow, CommandFlow)
     driven.receive(incoming(0, epoch=redeliver.consumer_epoch))
@@ -685,7 +679,7 @@ def test_what_is_asked_for_again_while_subscribing_is_told_to_the_broker_before_
 
 def test_a_queue_of_size_0_asks_no_more_for_callers_who_were_served_from_an_earlier_connection() -> None:
     driven = ready(queue_size=0)
-    driven.tell(Await())
+    driven.tell(ReceiveWaiting())
     before = driven.generation
     driven.receive(incoming(0))
     driven.tell(Detached(driven.connection, LOST))
@@ -693,3 +687,17 @@ def test_a_queue_of_size_0_asks_no_more_for_callers_who_were_served_from_an_earl
     driven.fire(RetryDue)
     driven.subscribe()
     assert flows(driven) == []
+
+
+def test_what_tells_a_part_of_a_binding_is_no_event_of_the_consumer() -> None:
+    driven = ready()
+    with pytest.raises(IllegalEvent):
+        driven.tell(Unbound("made up"))
+    assert driven.machine.deliveries.state is deliveries.BOUND
+
+
+@pytest.mark.parametrize("chart", [deliveries.CHART, consumer_queries.CHART, consumer_seek_unsubscribe.CHART])
+def test_each_event_from_outside_belongs_to_one_part_alone(chart: Chart) -> None:
+    others = {deliveries.CHART, consumer_queries.CHART, consumer_seek_unsubscribe.CHART} - {chart}
+    theirs = {trigger for other in others for trigger in other.triggers}
+    assert set(chart.triggers) & theirs <= set(deliveries.INNER)

@@ -5,7 +5,6 @@ from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import pytest
-from consumer_bench import MAX_MESSAGE_SIZE, NOW_MS, consumer, incoming
 from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import (
@@ -16,10 +15,11 @@ from hypothesis.stateful import (
     rule,
     run_state_machine_as_test,
 )
-from mutants import Fault, Hunt, fault, hunting
 
 from pulsar_actors.exceptions import AlreadyClosed, BrokerRefusal, ConnectError, ConnectionLost, Timeout
-from pulsar_actors.machines.binding_events import (
+from pulsar_actors.machines import consumer_queries, consumer_seek_unsubscribe, deliveries
+from pulsar_actors.machines.chart import INTERNAL
+from pulsar_actors.machines.connection_handler_events import (
     AskToClose,
     Attach,
     BrokerClosed,
@@ -31,64 +31,67 @@ from pulsar_actors.machines.binding_events import (
     Detached,
     DropConnection,
     EndAtOnce,
-    Ended,
     Fail,
+    HandleEnded,
     LookedUp,
     LookUp,
+    LookupAttemptFailed,
     LookupFailed,
-    LookupStumbled,
-    Migrated,
-    Misanswered,
     Open,
     RetryDue,
+    TopicMigrated,
+    WrongAnswer,
 )
-from pulsar_actors.machines.chart import INTERNAL
-from pulsar_actors.machines.consumer import BOUND, CHART, FOUND, OVER, Consumer, State
+from pulsar_actors.machines.consumer import CHART, OVER, STATES, ConsumerMachine, State
 from pulsar_actors.machines.consumer_events import (
-    Acked,
     Acknowledge,
     AcknowledgeUpTo,
+    AckReceiptsDue,
     AcksAnswered,
     AcksDue,
-    AskForLast,
-    AskForStats,
+    AcksSettled,
     AskToAck,
+    AskToGetConsumerStats,
+    AskToGetLastMessageId,
     AskToSeek,
     AskToSubscribe,
-    AskToTellLast,
-    AskToTellStats,
     AskToUnsubscribe,
-    Attached,
-    CallTimedOut,
+    Bound,
     ClearQueue,
-    Done,
+    Closing,
+    ConsumerAttached,
+    ConsumerCallDone,
+    ConsumerOpened,
+    ConsumerStatsAnswered,
+    Ended,
+    EntryCorrupt,
+    FlushAcks,
+    GetConsumerStats,
+    GetLastMessageId,
     HandedOut,
-    HandOver,
-    LastTold,
+    LastMessageIdAnswered,
     MessagesArrived,
-    NotTold,
-    Opened,
-    ReceiptsDue,
-    Redeliver,
-    Refuse,
-    Returned,
+    MessagesDiscarded,
+    NegativeAcknowledge,
+    QueryFailed,
+    QueueEntries,
+    RedeliverUnacknowledged,
     Seek,
     SeekAnswered,
     SeekFailed,
-    Spoiled,
-    StatsTold,
+    SendConsumerCommand,
     Subscribed,
     SubscribeRefused,
     SubscribeTimedOut,
-    Tell,
+    Unbound,
     Unsubscribe,
     UnsubscribeAnswered,
     UnsubscribeFailed,
 )
-from pulsar_actors.machines.entry_intake import Delivery
-from pulsar_actors.machines.ledgers.ack_set import from_words, full, to_words
-from pulsar_actors.machines.ledgers.generations import Generation
-from pulsar_actors.machines.timers import StartTimer
+from pulsar_actors.machines.incoming_entries import DeliveredEntry
+from pulsar_actors.machines.state_machine import StartTimer
+from pulsar_actors.machines.trackers.ack_set import from_words, full, to_words
+from pulsar_actors.machines.trackers.entry_map import Generation
 from pulsar_actors.wire.batch import is_batch
 from pulsar_actors.wire.message_id import MessageId
 from pulsar_actors.wire.PulsarApi_pb2 import (
@@ -102,6 +105,8 @@ from pulsar_actors.wire.PulsarApi_pb2 import (
     CommandTopicMigrated,
     MessageIdData,
 )
+from tests.machines.mutants import Fault, Hunt, fault, hunting
+from tests.support.consumer_bench import MAX_MESSAGE_SIZE, NOW_MS, consumer, incoming
 
 QUEUE = 4
 ENTRIES = 9
@@ -125,18 +130,22 @@ AGES = st.sampled_from([0, 0, 0, 1])
 Place = tuple[int, int]  # entry, index in its batch
 CREATION = -1
 RAISES_DOUBT = (  # what may be the last failure from then on, or may have ended what failed
-    LookupFailed, Detached, SubscribeRefused, SubscribeTimedOut, CloseTimedOut, BrokerClosed, Misanswered, SeekFailed,
-    UnsubscribeFailed, NotTold, Migrated,
+    LookupFailed, Detached, SubscribeRefused, SubscribeTimedOut, CloseTimedOut, BrokerClosed, WrongAnswer, SeekFailed,
+    UnsubscribeFailed, QueryFailed, TopicMigrated,
 )  # fmt: skip
 
+CallState = consumer_seek_unsubscribe.State
+DeliveriesState = deliveries.State
+QueriesState = consumer_queries.State
+BOUND = (State.READY, CallState.SEEKING, CallState.UNSUBSCRIBING)
 
-OWED: dict[State, type] = {  # what was asked for last, in each state that waits for an answer
+OWED: dict[State | CallState, type] = {  # what was asked for last, in each state that waits for an answer
     State.LOOKING_UP: LookUp,
     State.CONNECTING: Attach,
     State.SUBSCRIBING: AskToSubscribe,
-    State.SEEKING: AskToSeek,
+    CallState.SEEKING: AskToSeek,
     State.SEEKING_UNBOUND: AskToSeek,
-    State.UNSUBSCRIBING: AskToUnsubscribe,
+    CallState.UNSUBSCRIBING: AskToUnsubscribe,
     State.CLOSE_PENDING: AskToClose,
     State.WAITING: RetryDue,
     State.CLOSING: AskToClose,
@@ -168,7 +177,10 @@ class Seen(NamedTuple):
 class AnyConsumer(RuleBasedStateMachine):
     """A consumer, its user with a queue, and a broker that counts permits and remembers what it was told."""
 
-    machine_class: type[Consumer] = Consumer
+    machine_class: type[ConsumerMachine] = ConsumerMachine
+    deliveries_class = deliveries.Deliveries
+    calls_class = consumer_seek_unsubscribe.SeekAndUnsubscribe
+    queries_class = consumer_queries.ConsumerQueries
     unlucky = False
     starts: tuple[int, ...] = (0, 2, 4, 4, 4, 4)  # four steps lead to READY, where most can happen
 
@@ -178,13 +190,15 @@ class AnyConsumer(RuleBasedStateMachine):
         self.attempt = 0
         self.timers: list[StartTimer] = []
         self.permits = 0
-        self.queue: list[Delivery] = []
+        self.queue: list[DeliveredEntry] = []
         self.unreported = 0
         self.seen: list[Seen] = []
         self.acknowledged: set[Place] = set()
         self.unanswered_acks: list[int] = []
         self.questions: list[int] = []  # the calls that ask for the last message
-        self.unanswered: list[AskToTellLast | AskToTellStats] = []  # the questions that the broker has now
+        self.unanswered: list[
+            AskToGetLastMessageId | AskToGetConsumerStats
+        ] = []  # the questions that the broker has now
         self.epoch = self.brokers_epoch = 0
         self.in_the_middle = False
         self.asked: type | None = None
@@ -203,6 +217,9 @@ class AnyConsumer(RuleBasedStateMachine):
         self.ordered = ordered
         options = {"queue_size": QUEUE, "ordered": ordered, "receipts": receipts, "ack_timeout": 5.0}
         self.machine = consumer(self.machine_class, **options, max_redeliver_count=3)
+        self.machine.deliveries.__class__ = self.deliveries_class
+        self.machine.calls.__class__ = self.calls_class
+        self.machine.queries.__class__ = self.queries_class
         for _ in range(data.draw(st.sampled_from(self.starts))):
             self.advance()
 
@@ -229,39 +246,45 @@ class AnyConsumer(RuleBasedStateMachine):
                 assert generation.epoch >= self.epoch, "the epoch went back"
                 self.epoch = generation.epoch
                 self.queue, self.unreported = [], 0
-            case HandOver(entries):
+            case QueueEntries(entries):
                 self.queue += entries
             case Detach():
                 self.bound = self.unsubscribe_is_open = False
             case DropConnection():
                 self.bound = self.may_be_bound = False
-            case AskToUnsubscribe():
-                self.unsubscribe_is_open = True
-            case AskToSubscribe() | AskToSeek() | AskToAck() | AskToTellLast() | AskToTellStats() | Tell():
+            case (
+                AskToSubscribe()
+                | AskToSeek()
+                | AskToUnsubscribe()
+                | AskToAck()
+                | AskToGetLastMessageId()
+                | AskToGetConsumerStats()
+                | SendConsumerCommand()
+            ):
                 self.hear(effect)
             case _:
                 self.count_end(effect)
 
     def count_end(self, effect: Any) -> None:
         match effect:
-            case Opened():
+            case ConsumerOpened():
                 self.opened += 1
             case CreationFailed(error):
                 self.failed += 1
                 self.hear_why(CREATION, error)
-            case Ended():
+            case HandleEnded():
                 self.ended += 1
-            case Done(token) | Fail(token, _):
+            case ConsumerCallDone(token) | Fail(token, _):
                 self.ends[token] += 1
                 self.hear_why(token, getattr(effect, "error", None))
                 assert self.seek_is_done or token not in self.seeks or isinstance(effect, Fail), "a seek was not done"
-            case Acked(tokens, _):
+            case AcksSettled(tokens, _):
                 self.ends.update(tokens)
             case _:
                 pass
 
     def hear_why(self, call: object, error: Exception | None) -> None:
-        """Be whoever has waited."""
+        """Check the error as the caller would read it."""
         if isinstance(error, Timeout | ConnectError):
             assert self.failures.get(call, "") in str(error), "not told what went wrong last"
 
@@ -273,11 +296,16 @@ class AnyConsumer(RuleBasedStateMachine):
             self.brokers_epoch = effect.command.consumer_epoch
             return
         assert self.bound, "spoke without a binding"
+        if isinstance(effect, AskToSeek | AskToUnsubscribe):
+            assert not self.seek_is_open, "asked while another call was open"
+            assert not self.unsubscribe_is_open, "asked while another call was open"
+        if isinstance(effect, AskToUnsubscribe):
+            self.unsubscribe_is_open = True
         if isinstance(effect, AskToSeek):
             self.seek_is_open, self.seek_is_done = True, False
         if isinstance(effect, AskToAck):
             self.unanswered_acks.append(effect.ack)
-        if isinstance(effect, AskToTellLast | AskToTellStats):
+        if isinstance(effect, AskToGetLastMessageId | AskToGetConsumerStats):
             self.unanswered.append(effect)
         self.obey(effect.command)
 
@@ -320,11 +348,11 @@ class AnyConsumer(RuleBasedStateMachine):
         step = {
             State.IDLE: Open(),
             State.LOOKING_UP: LookedUp(self.attempt, "broker"),
-            State.CONNECTING: Attached(self.connection, None, MAX_MESSAGE_SIZE, NOW_MS),
+            State.CONNECTING: ConsumerAttached(self.connection, None, MAX_MESSAGE_SIZE, NOW_MS),
             State.SUBSCRIBING: Subscribed(self.attempt),
-            State.SEEKING: SeekAnswered(self.attempt),
+            CallState.SEEKING: SeekAnswered(self.attempt),
             State.SEEKING_UNBOUND: SeekAnswered(self.attempt),
-            State.UNSUBSCRIBING: UnsubscribeFailed(self.attempt, NOT_READY),
+            CallState.UNSUBSCRIBING: UnsubscribeFailed(self.attempt, NOT_READY),
             State.CLOSE_PENDING: CloseAnswered(self.attempt),
             State.CLOSING: CloseAnswered(self.attempt),
             State.WAITING: retries[-1].event if retries else None,
@@ -335,15 +363,15 @@ class AnyConsumer(RuleBasedStateMachine):
     def meet(self, event: Any) -> None:
         """Let something happen, and draw the conclusions that a broker would."""
         state, seek = self.state, isinstance(event, SeekAnswered | SeekFailed)
-        if state is State.SUBSCRIBING and isinstance(event, SubscribeTimedOut | BrokerClosed | Migrated):
+        if state is State.SUBSCRIBING and isinstance(event, SubscribeTimedOut | BrokerClosed | TopicMigrated):
             self.may_be_bound = True
         if isinstance(event, CloseAnswered | Detached):
             self.may_be_bound = False
-        if isinstance(event, BrokerClosed | Detached | Migrated):
+        if isinstance(event, BrokerClosed | Detached | TopicMigrated):
             self.bound = False
         if isinstance(event, UnsubscribeFailed | Detached):  # nobody is left to say that it was done
             self.unsubscribe_is_open = False
-        if isinstance(event, Detached | Migrated) or (seek and self.seek_is_open):
+        if isinstance(event, Detached | TopicMigrated) or (seek and self.seek_is_open):
             self.seek_is_open = False
             if isinstance(event, SeekAnswered):
                 self.acknowledged = set()
@@ -356,7 +384,13 @@ class AnyConsumer(RuleBasedStateMachine):
 
     @property
     def state(self) -> Any:
-        return self.machine.state
+        """The state of the binding, or of a call that runs on it."""
+        state, call = self.machine.state, self.machine.calls.state
+        if state is not State.READY:
+            return state
+        if call in consumer_seek_unsubscribe.ANY_UNSUBSCRIBING:
+            return CallState.UNSUBSCRIBING
+        return call if call is CallState.SEEKING else state
 
     @property
     def connection(self) -> int:
@@ -368,9 +402,9 @@ class AnyConsumer(RuleBasedStateMachine):
         kinds = {
             State.LOOKING_UP: LookupFailed,
             State.SUBSCRIBING: SubscribeRefused,
-            State.SEEKING: SeekFailed,
+            CallState.SEEKING: SeekFailed,
             State.SEEKING_UNBOUND: SeekFailed,
-            State.UNSUBSCRIBING: UnsubscribeFailed,
+            CallState.UNSUBSCRIBING: UnsubscribeFailed,
         }
         if happens or self.unlucky:
             self.meet_aged(kinds.get(self.state, SubscribeRefused)(self.attempt - age, error), age)
@@ -379,7 +413,12 @@ class AnyConsumer(RuleBasedStateMachine):
     def nobody_answers(self, *, happens: bool, age: int) -> None:
         attempt = self.attempt - age
         close, seek = CloseTimedOut(attempt), SeekFailed(attempt, Timeout("late"))
-        events = {State.CLOSE_PENDING: close, State.CLOSING: close, State.SEEKING: seek, State.SEEKING_UNBOUND: seek}
+        events = {
+            State.CLOSE_PENDING: close,
+            State.CLOSING: close,
+            CallState.SEEKING: seek,
+            State.SEEKING_UNBOUND: seek,
+        }
         if happens or self.unlucky:
             self.meet_aged(events.get(self.state, SubscribeTimedOut(attempt)), age)
 
@@ -389,7 +428,7 @@ class AnyConsumer(RuleBasedStateMachine):
         """Have the lookup that goes on meet something; all who wait are to hear of it, should they wait in vain."""
         self.stumbles += 1
         failure = f"stumble {self.stumbles}."
-        self.tell(LookupStumbled(self.attempt - age, ConnectError(failure)))
+        self.tell(LookupAttemptFailed(self.attempt - age, ConnectError(failure)))
         if not age:
             self.failures = dict.fromkeys((CREATION, *range(1, self.calls + 1)), failure)
 
@@ -401,12 +440,12 @@ class AnyConsumer(RuleBasedStateMachine):
             if was_bound and not age:
                 self.failures = dict.fromkeys(range(1, self.calls + 1), str(LOST))
 
-    @precondition(lambda self: self.state in {*FOUND, State.CLOSING})
+    @precondition(lambda self: self.state in {*STATES.found, *BOUND, State.CLOSING})
     @rule(happens=SELDOM)
     def broker_mixes_up(self, *, happens: bool) -> None:
         """Give the answer to another question; the end of the connection follows."""
         if happens or self.unlucky:
-            effects = self.tell(Misanswered(AskToSubscribe, CommandProducerSuccess(request_id=1, producer_name="p")))
+            effects = self.tell(WrongAnswer(AskToSubscribe, CommandProducerSuccess(request_id=1, producer_name="p")))
             assert any(isinstance(effect, DropConnection) for effect in effects), (
                 "went on with one that mixes things up"
             )
@@ -420,7 +459,7 @@ class AnyConsumer(RuleBasedStateMachine):
     @rule(happens=SELDOM, age=AGES)
     def topic_migrates(self, *, happens: bool, age: int) -> None:
         if happens or self.unlucky:
-            self.meet_aged(Migrated(self.connection - age, MIGRATION), age)
+            self.meet_aged(TopicMigrated(self.connection - age, MIGRATION), age)
 
     def meet_aged(self, event: Any, age: int) -> None:
         if age:
@@ -457,22 +496,22 @@ class AnyConsumer(RuleBasedStateMachine):
 
     @precondition(lambda self: self.unanswered)
     @rule(refusal=st.sampled_from([None, None, NOT_READY, NOT_FOUND]))
-    def answer_question(self, refusal: BrokerRefusal | None) -> None:
+    def answer_query(self, refusal: BrokerRefusal | None) -> None:
         asked = self.unanswered.pop(0)
         if refusal is not None:
-            self.tell(NotTold(asked.question, refusal))
+            self.tell(QueryFailed(asked.query_number, refusal))
             if refusal is NOT_FOUND:  # it has given the consumer up, and says so next
                 self.meet(BrokerClosed(self.connection, CLOSES[0]))
-        elif isinstance(asked, AskToTellLast):
-            self.tell(LastTold(asked.question, LAST))
+        elif isinstance(asked, AskToGetLastMessageId):
+            self.tell(LastMessageIdAnswered(asked.query_number, LAST))
         else:
-            self.tell(StatsTold(asked.question, STATS))
+            self.tell(ConsumerStatsAnswered(asked.query_number, STATS))
 
     @precondition(lambda self: self.unanswered)
     @rule(happens=SELDOM)
     def question_has_no_answer(self, *, happens: bool) -> None:
         if happens or self.unlucky:
-            self.tell(NotTold(self.unanswered.pop(0).question, NO_ANSWER))
+            self.tell(QueryFailed(self.unanswered.pop(0).query_number, NO_ANSWER))
 
     @precondition(lambda self: self.timers)
     @rule(data=st.data())
@@ -481,6 +520,11 @@ class AnyConsumer(RuleBasedStateMachine):
         self.now += timer.delay
         self.meet(timer.event)
 
+    @precondition(lambda self: self.acknowledged)
+    @rule()
+    def group_of_acks_ends(self) -> None:
+        self.tell(AcksDue())
+
     # What the user does.
 
     @precondition(lambda self: self.queue)
@@ -488,12 +532,12 @@ class AnyConsumer(RuleBasedStateMachine):
     def open_entry(self, data: st.DataObject, *, late: bool) -> None:
         one = self.queue.pop(0)
         generation, entry = self.machine.deliveries.generation, one.message_id.entry_id
-        fate = data.draw(st.sampled_from([HandedOut, HandedOut, HandedOut, Returned, Spoiled]))
+        fate = data.draw(st.sampled_from([HandedOut, HandedOut, HandedOut, MessagesDiscarded, EntryCorrupt]))
         self.unreported += one.messages
-        if fate is Spoiled:
-            self.report(Spoiled(generation, (1, entry), one.messages, CommandAck.ValidationError.ChecksumMismatch))
-        elif fate is Returned:
-            self.report(Returned(generation, one.messages))
+        if fate is EntryCorrupt:
+            self.report(EntryCorrupt(generation, (1, entry), one.messages, CommandAck.ValidationError.ChecksumMismatch))
+        elif fate is MessagesDiscarded:
+            self.report(MessagesDiscarded(generation, one.messages))
         else:
             size = size_of(entry) or 1
             self.seen += [Seen(generation, (entry, index)) for index in range(size) if one.wanted >> index & 1]
@@ -528,13 +572,13 @@ class AnyConsumer(RuleBasedStateMachine):
     @rule(data=st.data())
     def refuse(self, data: st.DataObject) -> None:
         seen = data.draw(st.sampled_from(self.seen))
-        self.tell(Refuse(seen.generation, ((message_id(seen.place), 0),)))
+        self.tell(NegativeAcknowledge(seen.generation, ((message_id(seen.place), 0),)))
 
     @precondition(lambda self: self.state is not State.IDLE)
     @rule()
     def redeliver(self) -> None:
         before = self.epoch
-        self.tell(Redeliver())
+        self.tell(RedeliverUnacknowledged())
         assert self.is_over() or self.epoch == before + 1, "no new epoch"
 
     @precondition(lambda self: self.opened)
@@ -545,8 +589,8 @@ class AnyConsumer(RuleBasedStateMachine):
         self.tell(Seek(call, MessageId(1, entry)))
 
     @precondition(lambda self: self.opened)
-    @rule(patience=st.sampled_from([1.0, 30.0]), ask=st.sampled_from([AskForLast, AskForStats]))
-    def put_question(self, patience: float, ask: type) -> None:
+    @rule(patience=st.sampled_from([1.0, 30.0]), ask=st.sampled_from([GetLastMessageId, GetConsumerStats]))
+    def ask_query(self, patience: float, ask: type) -> None:
         call = self.new_call()
         self.questions.append(call)
         self.tell(ask(call, self.now + patience))
@@ -585,7 +629,7 @@ class AnyConsumer(RuleBasedStateMachine):
             assert freed < QUEUE // 2, "permits were lost"
 
     @invariant()
-    def whoever_waits_has_asked(self) -> None:
+    def a_state_that_waits_has_asked(self) -> None:
         assert OWED.get(self.state, self.asked) is self.asked, "waits for nothing"
 
     @invariant()
@@ -625,81 +669,77 @@ def test_every_promise_of_a_consumer_holds() -> None:
     run_state_machine_as_test(AnyConsumer, settings=MODEL)
 
 
-def grant_too_much(self: Consumer, event: MessagesArrived, now: float) -> list[Any]:
-    return [*self.take_in(event, now), Tell(self.connection, CommandFlow(consumer_id=7, messagePermits=1))]
+def grant_too_much(self: deliveries.Deliveries, event: MessagesArrived, now: float) -> list[Any]:
+    return [*self.take_in(event, now), SendConsumerCommand(CommandFlow(consumer_id=7, messagePermits=1))]
 
 
-def grant_twice(self: Consumer, event: Subscribed, now: float) -> list[Any]:
-    return [*self.begin(event, now), Tell(self.connection, CommandFlow(consumer_id=7, messagePermits=QUEUE))]
+def grant_twice(self: deliveries.Deliveries, event: Bound, now: float) -> list[Any]:
+    return [*self.begin(event, now), SendConsumerCommand(CommandFlow(consumer_id=7, messagePermits=QUEUE))]
 
 
-def begin_without_asking(self: Consumer, event: Subscribed, now: float) -> list[Any]:
-    return [effect for effect in self.begin(event, now) if not isinstance(effect, AskToTellLast | AskToTellStats)]
-
-
-def end_forgetting_the_call(self: Consumer, event: Close, now: float) -> list[Any]:
+def end_forgetting_the_call(self: ConsumerMachine, event: Close, now: float) -> list[Any]:
     return [effect for effect in self.end_unbound(event, now) if not isinstance(effect, Fail)]
 
 
-def mark_another(self: Consumer, event: Acknowledge, now: float) -> list[Any]:
+def mark_another(self: deliveries.Deliveries, event: Acknowledge, now: float) -> list[Any]:
     other = tuple(message_id._replace(entry_id=message_id.entry_id + 3) for message_id in event.message_ids)
     return [*self.mark(event._replace(message_ids=other), now)]
 
 
-def mark_up_to_another(self: Consumer, event: AcknowledgeUpTo, now: float) -> list[Any]:
+def mark_up_to_another(self: deliveries.Deliveries, event: AcknowledgeUpTo, now: float) -> list[Any]:
     other = event.message_id._replace(entry_id=event.message_id.entry_id + 3)
     return [*self.mark_up_to(event._replace(message_id=other), now)]
 
 
-def subscribe_in_an_old_epoch(self: Consumer, event: Attached, now: float) -> list[Any]:
+def subscribe_in_an_old_epoch(self: ConsumerMachine, event: ConsumerAttached, now: float) -> list[Any]:
     [ask] = self.ask_to_subscribe(event, now)
     assert isinstance(ask, AskToSubscribe)
     ask.command.consumer_epoch = 0
     return [ask]
 
 
-def finish_silently(self: Consumer, event: SeekAnswered, now: float) -> list[Any]:
-    return [effect for effect in self.finish_seek(event, now) if not isinstance(effect, Done)]
+def finish_silently(self: consumer_seek_unsubscribe.SeekAndUnsubscribe, event: SeekAnswered, now: float) -> list[Any]:
+    return [effect for effect in self.finish_seek(event, now) if not isinstance(effect, ConsumerCallDone)]
 
 
-def finish_twice(self: Consumer, event: SeekAnswered, now: float) -> list[Any]:
+def finish_twice(self: consumer_seek_unsubscribe.SeekAndUnsubscribe, event: SeekAnswered, now: float) -> list[Any]:
     effects = self.finish_seek(event, now)
-    return [*effects, *(effect for effect in effects if isinstance(effect, Done))]
+    return [*effects, *(effect for effect in effects if isinstance(effect, ConsumerCallDone))]
 
 
-def fail_receipts_twice(self: Consumer, event: ReceiptsDue, now: float) -> list[Any]:
+def fail_receipts_twice(self: deliveries.Deliveries, event: AckReceiptsDue, now: float) -> list[Any]:
     effects = [*self.fail_late_receipts(event, now)]
-    return [*effects, *(effect for effect in effects if isinstance(effect, Acked))]
+    return [*effects, *(effect for effect in effects if isinstance(effect, AcksSettled))]
 
 
-FURTHER: dict[str, Callable[..., Any]] = {
-    method.__name__: method
-    for method in (
-        grant_too_much, grant_twice, begin_without_asking, mark_another, mark_up_to_another, subscribe_in_an_old_epoch,
-        finish_silently, finish_twice, end_forgetting_the_call, fail_receipts_twice,
-    )
-}  # fmt: skip
+def methods(*functions: Callable[..., Any]) -> dict[str, Callable[..., Any]]:
+    return {function.__name__: function for function in functions}
+
+
+FURTHER = methods(subscribe_in_an_old_epoch, end_forgetting_the_call)
+FURTHER_DELIVERIES = methods(grant_too_much, grant_twice, mark_another, mark_up_to_another, fail_receipts_twice)
+FURTHER_CALLS = methods(finish_silently, finish_twice)
 
 
 # fmt: off
 FAULTS = [
-    fault(HandedOut, State.READY, "free_places", {"does": None},
+    fault(HandedOut, DeliveriesState.BOUND, "return_permits", {"does": None},
           "permits were lost", "send", "open_entry", "redeliver"),
-    fault(Returned, State.READY, "free_returned", {"does": None},
+    fault(MessagesDiscarded, DeliveriesState.BOUND, "free_discarded", {"does": None},
           "permits were lost", "send", "open_entry", "redeliver"),
-    fault(Spoiled, State.READY, "refuse_spoiled", {"does": None},
+    fault(EntryCorrupt, DeliveriesState.BOUND, "refuse_corrupt", {"does": None},
           "permits were lost", "send", "open_entry", "redeliver"),
-    fault(MessagesArrived, State.READY, "take_in", {"does": "grant_too_much"},
+    fault(MessagesArrived, DeliveriesState.BOUND, "take_in", {"does": "grant_too_much"},
           "permits were minted", "send", "redeliver"),
-    fault(Subscribed, State.SUBSCRIBING, "begin", {"does": "grant_twice"},
+    fault(Bound, DeliveriesState.UNBOUND, "begin", {"does": "grant_twice"},
           "not granted exactly once", "go_on"),
-    fault(Acknowledge, State.READY, "mark", {"does": "mark_another"},
-          "acknowledged what the user has not", "send", "open_entry", "acknowledge", "close", "time_passes"),
-    fault(AcknowledgeUpTo, State.READY, "mark_up_to", {"does": "mark_up_to_another"},
-          "acknowledged what the user has not", "send", "open_entry", "acknowledge", "close", "time_passes"),
-    fault(AcksDue, State.SEEKING, None, {"does": "send_acks"},
-          "acknowledged where a seek may have gone", "send", "open_entry", "acknowledge", "seek", "time_passes"),
-    fault(Close, State.SEEKING, "abandon", {"does": "finish"},
+    fault(Acknowledge, DeliveriesState.BOUND, "mark", {"does": "mark_another"},
+          "acknowledged what the user has not", "send", "open_entry", "acknowledge", "close", "group_of_acks_ends"),
+    fault(AcknowledgeUpTo, DeliveriesState.BOUND, "mark_up_to", {"does": "mark_up_to_another"},
+          "acknowledged what the user has not", "send", "open_entry", "acknowledge", "close", "group_of_acks_ends"),
+    fault(AcksDue, DeliveriesState.SEEKING, None, {"does": "send_acks"},
+          "acknowledged where a seek may have gone", "send", "open_entry", "acknowledge", "seek", "group_of_acks_ends"),
+    fault(FlushAcks, DeliveriesState.SEEKING, None, {"does": "send_acks"},
           "acknowledged where a seek may have gone", "send", "open_entry", "acknowledge", "seek", "close"),
     fault(SubscribeTimedOut, State.SUBSCRIBING, "close_first", {"dest": State.WAITING, "does": "let_go"},
           "subscribed while a close was owed", "nobody_answers", "go_on"),
@@ -711,48 +751,58 @@ FAULTS = [
           "waits for nothing", "broker_closes"),
     fault(BrokerClosed, State.READY, "let_go_closed", {"dest": INTERNAL, "does": None},
           "spoke without a binding", "broker_closes", "redeliver"),
-    fault(Redeliver, State.READY, "redeliver_all", {"does": None},
+    fault(RedeliverUnacknowledged, DeliveriesState.BOUND, "redeliver_all", {"does": None},
           "no new epoch", "redeliver"),
-    fault(Redeliver, State.WAITING, "begin_epoch", {"does": None},
+    fault(RedeliverUnacknowledged, DeliveriesState.UNBOUND, "begin_epoch", {"does": None},
           "no new epoch", "redeliver", "lose_connection"),
-    fault(Subscribed, State.SUBSCRIBING, "begin_in_new_epoch", {"does": "begin"},
+    fault(Bound, DeliveriesState.UNBOUND, "begin_in_new_epoch", {"does": "begin"},
           "an epoch nobody was told", "redeliver", "go_on"),
-    fault(Attached, State.CONNECTING, "ask_to_subscribe", {"does": "subscribe_in_an_old_epoch"},
+    fault(ConsumerAttached, State.CONNECTING, "ask_to_subscribe", {"does": "subscribe_in_an_old_epoch"},
           "not that of the last redelivery", "redeliver", "lose_connection", "go_on"),
-    fault(SeekAnswered, State.SEEKING, "finish_seek", {"does": "finish_silently"},
+    fault(SeekAnswered, CallState.SEEKING, "finish_seek", {"does": "finish_silently"},
           "a call did not end", "seek", "go_on"),
-    fault(SeekAnswered, State.SEEKING, "finish_seek", {"does": "finish_twice"},
+    fault(SeekAnswered, CallState.SEEKING, "finish_seek", {"does": "finish_twice"},
           "a call ended twice", "seek", "go_on"),
-    fault(Seek, State.WAITING, "keep_call", {"does": None},
+    fault(Seek, CallState.NONE, "keep", {"dest": INTERNAL, "does": None},
           "a call did not end", "seek", "lose_connection"),
-    fault(Subscribed, State.SUBSCRIBING, "begin_to_seek", {"does": "begin"},
+    fault(Bound, CallState.KEPT, "send_kept_seek", {"does": None},
           "waits for nothing", "seek", "lose_connection", "go_on"),
     fault(Close, State.WAITING, "end_unbound", {"does": "end_forgetting_the_call"},
           "a call did not end", "seek", "lose_connection", "close"),
-    fault(EndAtOnce, State.READY, "end_without_goodbye", {"does": None},
+    fault(EndAtOnce, State.READY, "end_immediately", {"does": None},
           "against what was said", "end_at_once"),
-    fault(Misanswered, State.READY, "drop_misanswering", {"does": None},
+    fault(WrongAnswer, State.READY, "drop_after_wrong_answer", {"does": None},
           "mixes things up", "broker_mixes_up"),
-    fault(AskForLast, State.READY, "put_question", {"does": "note_question"},
-          "a question was not asked", "put_question"),
-    fault(Subscribed, State.SUBSCRIBING, "begin", {"does": "begin_without_asking"},
-          "a question was not asked", "put_question", "lose_connection", "go_on"),
-    fault(LastTold, State.READY, "answer_question", {"does": None},
-          "a question was not asked", "put_question", "answer_question"),
-    fault(StatsTold, State.READY, "pass_stats_on", {"does": None},
-          "a question was not asked", "put_question", "answer_question"),
-    fault(ReceiptsDue, State.READY, "fail_late_receipts", {"does": "fail_receipts_twice"},
+    fault(GetLastMessageId, QueriesState.BOUND, "send", {"does": "keep"},
+          "a question was not asked", "ask_query"),
+    fault(Bound, QueriesState.UNBOUND, "send_waiting", {"does": None},
+          "a question was not asked", "ask_query", "lose_connection", "go_on"),
+    fault(LastMessageIdAnswered, QueriesState.BOUND, "answer_last_message_id", {"does": None},
+          "a question was not asked", "ask_query", "answer_query"),
+    fault(ConsumerStatsAnswered, QueriesState.BOUND, "answer_stats", {"does": None},
+          "a question was not asked", "ask_query", "answer_query"),
+    fault(AckReceiptsDue, DeliveriesState.BOUND, "fail_late_receipts", {"does": "fail_receipts_twice"},
           "a call ended twice", "send", "open_entry", "acknowledge", "time_passes"),
-    fault(SeekFailed, State.SEEKING, "try_again_when_bound", {"does": "let_go"},
+    fault(SeekFailed, CallState.SEEKING, "keep_again", {"dest": CallState.SOUGHT},
           "was not done", "seek", "question_fails", "go_on"),
-    fault(CallTimedOut, State.UNSUBSCRIBING, "fail_unanswered_call", {"dest": State.READY},
-          "without its subscription", "unsubscribe", "time_passes", "unsubscribe_succeeds"),
-    fault(AskForLast, State.WAITING, "note_question", {"does": None},
-          "a call did not end", "put_question", "lose_connection"),
-    fault(LookupStumbled, State.LOOKING_UP, "note_failure", {"does": None},
+    fault(Unsubscribe, CallState.UNSUBSCRIBING_LATE, "await_answer", {"does": "send_unsubscribe"},
+          "while another call was open", "unsubscribe", "time_passes"),
+    fault(UnsubscribeAnswered, State.READY, "end_unsubscribed", {"dest": INTERNAL, "does": None},
+          "without its subscription", "unsubscribe", "unsubscribe_succeeds"),
+    fault(Unbound, CallState.SEEKING, "fail_lost", {"does": None},
+          "a call did not end", "seek", "lose_connection"),
+    fault(Closing, CallState.SEEKING, "fail_in_doubt", {"does": None},
+          "a call did not end", "seek", "close"),
+    fault(Closing, QueriesState.BOUND, "fail_all", {"does": None},
+          "a call did not end", "ask_query", "close"),
+    fault(Ended, DeliveriesState.CLOSING, "abandon_acks", {"does": None},
+          "a call did not end", "send", "open_entry", "acknowledge", "close"),
+    fault(GetLastMessageId, QueriesState.UNBOUND, "keep", {"does": None},
+          "a call did not end", "ask_query", "lose_connection"),
+    fault(LookupAttemptFailed, State.LOOKING_UP, "note_failure", {"does": None},
           "not told what went wrong last", "lookup_stumbles", "time_passes", "go_on"),
-    fault(NotTold, State.READY, "fail_late_question", {"does": "fail_question"},
-          "not told what went wrong last", "put_question", "lose_connection", "go_on", "question_has_no_answer"),
+    fault(QueryFailed, QueriesState.BOUND, "fail_late_query", {"does": "fail_query"},
+          "not told what went wrong last", "ask_query", "lose_connection", "go_on", "question_has_no_answer"),
     fault(Close, State.READY, "finish", {"dest": State.CLOSED},
           "against what was said", "close"),
 ]
@@ -765,7 +815,28 @@ class UnluckyConsumer(AnyConsumer):
     unlucky = True
 
 
+HUNTS: dict[type, Hunt] = {
+    State: Hunt(CHART, ConsumerMachine, UnluckyConsumer, FURTHER, HUNT),
+    DeliveriesState: Hunt(
+        deliveries.CHART, deliveries.Deliveries, UnluckyConsumer, FURTHER_DELIVERIES, HUNT, "deliveries_class"
+    ),
+    CallState: Hunt(
+        consumer_seek_unsubscribe.CHART,
+        consumer_seek_unsubscribe.SeekAndUnsubscribe,
+        UnluckyConsumer,
+        FURTHER_CALLS,
+        HUNT,
+        "calls_class",
+    ),
+    QueriesState: Hunt(
+        consumer_queries.CHART, consumer_queries.ConsumerQueries, UnluckyConsumer, {}, HUNT, "queries_class"
+    ),
+}
+
+
 @pytest.mark.parametrize("fault", FAULTS, ids=str)
 def test_a_chart_that_breaks_a_promise_is_found_out(fault: Fault) -> None:
-    steps = {State.LOOKING_UP: 1, State.CONNECTING: 2, State.SUBSCRIBING: 3, State.CLOSE_PENDING: 3}.get(fault.state, 4)
-    Hunt(CHART, Consumer, UnluckyConsumer, FURTHER, HUNT).find_out(fault, steps)
+    begins: dict[Any, int] = {
+        State.LOOKING_UP: 1, State.CONNECTING: 2, State.SUBSCRIBING: 3, State.CLOSE_PENDING: 3,
+    }  # fmt: skip
+    HUNTS[type(fault.state)].find_out(fault, 3 if fault.trigger is Bound else begins.get(fault.state, 4))

@@ -1,40 +1,43 @@
 from typing import Any
 
 import pytest
-from consumer_bench import NOW_MS, Subscriber, incoming, ready
 
-from pulsar_actors.exceptions import BrokerRefusal, ConnectionLost, InvalidArgument
-from pulsar_actors.machines.binding_events import Detached, LookedUp, Open, RetryDue
+from pulsar_actors.exceptions import BrokerRefusal, ConnectionLost, InvalidArgument, Timeout
+from pulsar_actors.machines.connection_handler_events import Detached, LookedUp, Open, RetryDue
 from pulsar_actors.machines.consumer_events import (
-    Acked,
     Acknowledge,
     AcknowledgeUpTo,
+    AckReceiptsDue,
     AcksAnswered,
     AcksDue,
+    AcksHeld,
+    AcksSettled,
     AskToAck,
     AskToSubscribe,
-    Attached,
+    ConsumerAttached,
     DeadLetterFailed,
     DeadLetterSent,
+    EntryCorrupt,
     HandedOut,
-    HandOver,
     MessagesArrived,
-    NoteLeftOut,
+    NegativeAcknowledge,
     NotePassed,
-    Redeliver,
-    Refuse,
+    NoteSkipped,
+    QueueEntries,
+    RedeliverUnacknowledged,
+    RedeliveryRequested,
     Seek,
     SeekAnswered,
+    SendConsumerCommand,
     SendToDeadLetters,
-    Spoiled,
     Subscribed,
     SweepDue,
-    Tell,
 )
-from pulsar_actors.machines.ledgers.start_position import StartPosition
-from pulsar_actors.machines.left_out import Unfinished, Unreadable
+from pulsar_actors.machines.incoming_entries import CorruptEntry, IncompleteChunks
+from pulsar_actors.machines.trackers.start_message_id import StartMessageId
 from pulsar_actors.wire.message_id import EARLIEST, LATEST, MessageId
 from pulsar_actors.wire.PulsarApi_pb2 import CommandAck, CommandFlow, CommandRedeliverUnacknowledgedMessages
+from tests.support.consumer_bench import LOST, NOW_MS, Subscriber, acknowledge, incoming, plain, ready
 
 Fault = CommandAck.ValidationError
 
@@ -60,14 +63,14 @@ def test_each_kind_of_fault_is_refused_in_a_command_of_its_own_at_once() -> None
 def test_acknowledging_or_refusing_a_chunked_message_covers_every_chunk() -> None:
     driven = ready(ack_timeout=10.0)
     driven.receive(chunk(0, 0), chunk(1, 1))
-    (handed,) = driven.did(HandOver)
+    (handed,) = driven.did(QueueEntries)
     (one,) = handed.entries
     driven.tell(HandedOut(driven.generation, 1, (one.message_id,)))
-    driven.tell(Refuse(driven.generation, ((one.message_id, 0),)))
+    driven.tell(NegativeAcknowledge(driven.generation, ((one.message_id, 0),)))
     driven.fire(SweepDue)
     assert asked_for(driven) == [0, 1]
     driven.tell(Acknowledge(driven.generation, (one.message_id,)))
-    driven.fire(AcksDue)
+    driven.tell(AcksDue())
     (ack,) = driven.said(CommandAck)
     assert [chunk.entryId for chunk in ack.message_id] == [0, 1]
 
@@ -77,7 +80,8 @@ def test_chunks_whose_message_is_never_finished_are_acknowledged_in_the_end() ->
     driven.receive(chunk(0, 0))
     assert driven.timers[SweepDue].delay == 60.0
     driven.fire(SweepDue)
-    driven.fire(AcksDue)
+    assert driven.did(AcksHeld)
+    driven.tell(AcksDue())
     assert [ack.message_id[0].entryId for ack in driven.said(CommandAck)] == [0]
 
 
@@ -94,14 +98,15 @@ def test_a_stray_chunk_is_asked_for_again_after_a_rest() -> None:
 def test_a_stray_chunk_in_order_lets_others_pass_and_is_given_up_once_it_is_old() -> None:
     driven = ready(ordered=True)
     driven.receive(chunk(1, 1), incoming(2))
-    assert [one.message_id.entry_id for handed in driven.did(HandOver) for one in handed.entries] == [2]
+    assert [one.message_id.entry_id for handed in driven.did(QueueEntries) for one in handed.entries] == [2]
     assert not driven.said(CommandRedeliverUnacknowledgedMessages)
     driven.fire(SweepDue)
     (command,) = driven.said(CommandRedeliverUnacknowledgedMessages)
     assert (len(command.message_ids), command.consumer_epoch) == (0, 1)
     driven.tell(MessagesArrived(driven.connection, (chunk(1, 1, epoch=1),), NOW_MS + 61_000))
     assert asked_for(driven) == []
-    driven.fire(AcksDue)
+    assert driven.did(AcksHeld)
+    driven.tell(AcksDue())
     assert acked(driven) == [1]
 
 
@@ -114,7 +119,7 @@ def test_more_chunked_messages_than_there_is_room_for_come_out_whole_in_order_to
         for place, (one, part) in enumerate(parts):
             if one not in whole:
                 driven.receive(chunk(place, part, uuid=str(one), epoch=driven.generation.epoch))
-                for handed in driven.did(HandOver):
+                for handed in driven.did(QueueEntries):
                     whole.add(one)
                     driven.tell(Acknowledge(driven.generation, (handed.entries[0].message_id,)))
         turns += 1
@@ -127,11 +132,11 @@ def test_a_chunked_message_is_acknowledged_with_every_chunk_although_all_was_ask
     driven = ready(ordered=True)
     parts = {"num_chunks_from_msg": 3, "total_chunk_msg_size": 21}
     driven.receive(*(chunk(entry, entry, **parts) for entry in range(3)))
-    (handed,) = driven.did(HandOver)
+    (handed,) = driven.did(QueueEntries)
     before = driven.generation
-    driven.tell(Redeliver())
+    driven.tell(RedeliverUnacknowledged())
     driven.tell(Acknowledge(before, (handed.entries[0].message_id,)))
-    driven.fire(AcksDue)
+    driven.tell(AcksDue())
     assert acked(driven) == [0, 1, 2]
 
 
@@ -141,7 +146,7 @@ def test_unfinished_chunks_are_left_to_whoever_gets_them_after_a_reconnect() -> 
     reconnect(driven)
     driven.now += 100.0
     driven.tell(driven.timers[SweepDue].event)
-    assert driven.machine.deliveries.ledgers.acks.due_at is None
+    assert not driven.machine.deliveries.trackers.acks.is_holding
 
 
 def reconnect(driven: Subscriber) -> None:
@@ -159,7 +164,7 @@ def test_what_is_acknowledged_before_its_hand_out_is_reported_is_not_asked_for_a
     driven.receive(incoming(0), incoming(1))
     driven.tell(Acknowledge(driven.generation, (MessageId(1, 0),)))
     driven.tell(HandedOut(driven.generation, 2, (MessageId(1, 0), MessageId(1, 1))))
-    driven.fire(AcksDue)
+    driven.tell(AcksDue())
     driven.fire(SweepDue)
     assert asked_for(driven) == [1]
 
@@ -169,11 +174,11 @@ def test_what_the_broker_refused_to_acknowledge_is_asked_for_again() -> None:
     driven.receive(incoming(0))
     driven.tell(HandedOut(driven.generation, 1, (MessageId(1, 0),)))
     driven.tell(Acknowledge(driven.generation, (MessageId(1, 0),), ("token",)))
-    driven.fire(AcksDue)
+    driven.tell(AcksDue())
     (ask,) = driven.did(AskToAck)
     refusal = BrokerRefusal("PersistenceError", "no")
     driven.tell(AcksAnswered(ask.ack, refusal))
-    assert driven.did(Acked) == [Acked(("token",), refusal)]
+    assert driven.did(AcksSettled) == [AcksSettled(("token",), refusal)]
     driven.fire(SweepDue)
     assert asked_for(driven) == [0]
 
@@ -182,11 +187,11 @@ def test_an_acknowledgement_that_counts_starts_no_wait() -> None:
     driven = ready(ack_timeout=10.0, receipts=True)
     driven.receive(incoming(0))
     driven.tell(Acknowledge(driven.generation, (MessageId(1, 0),)))
-    driven.fire(AcksDue)
+    driven.tell(AcksDue())
     (ask,) = driven.did(AskToAck)
     driven.tell(AcksAnswered(ask.ack, None))
     driven.tell(HandedOut(driven.generation, 1, (MessageId(1, 0),)))
-    assert driven.machine.deliveries.ledgers.next_sweep() is None
+    assert driven.machine.deliveries.trackers.next_sweep() is None
 
 
 def test_a_dead_letter_that_can_not_be_sent_rests_before_each_new_try() -> None:
@@ -204,8 +209,8 @@ def test_a_dead_letter_that_can_not_be_sent_rests_before_each_new_try() -> None:
 def test_no_chunk_of_a_message_on_its_way_to_the_dead_letter_topic_is_asked_for_again() -> None:
     driven = ready(max_redeliver_count=1)
     driven.receive(chunk(0, 0, count=1), chunk(1, 1, count=1))
-    (handed,) = driven.did(HandOver)
-    driven.tell(Refuse(driven.generation, ((handed.entries[0].message_id, 1),)))
+    (handed,) = driven.did(QueueEntries)
+    driven.tell(NegativeAcknowledge(driven.generation, ((handed.entries[0].message_id, 1),)))
     driven.fire(SweepDue)
     assert driven.did(SendToDeadLetters)
     assert asked_for(driven) == []
@@ -219,15 +224,15 @@ def test_last_tries_are_remembered_no_longer_than_they_can_fail(how: str) -> Non
         driven.tell(AcknowledgeUpTo(driven.generation, MessageId(1, 3)))
     else:
         reconnect(driven)
-    assert driven.machine.deliveries.ledgers.dead.refused((1, 3)) == ()
+    assert driven.machine.deliveries.trackers.dead_letters.refused((1, 3)) == ()
 
 
 def test_chunked_messages_acknowledged_cumulatively_are_not_remembered() -> None:
     driven = ready()
     driven.receive(chunk(0, 0), chunk(1, 1))
-    (handed,) = driven.did(HandOver)
+    (handed,) = driven.did(QueueEntries)
     driven.tell(AcknowledgeUpTo(driven.generation, MessageId(1, 5)))
-    assert driven.machine.deliveries.ledgers.chunks.chunks_of(
+    assert driven.machine.deliveries.trackers.chunks.chunks_of(
         handed.entries[0].message_id._replace(first_chunk=None)
     ) == ((1, 1),)
 
@@ -237,7 +242,7 @@ def test_how_far_batches_got_is_not_remembered_over_many_reconnects() -> None:
     for _ in range(3):
         driven.tell(Acknowledge(driven.generation, (MessageId(1, driven.attempt, -1, 0, 2),)))
         reconnect(driven)
-    assert len(driven.machine.deliveries.ledgers.acks._missing._former) == 1
+    assert len(driven.machine.deliveries.trackers.acks._missing._former) == 1
 
 
 def test_chunked_messages_that_are_somebody_elses_are_not_remembered_over_many_reconnects() -> None:
@@ -245,17 +250,17 @@ def test_chunked_messages_that_are_somebody_elses_are_not_remembered_over_many_r
     driven.receive(chunk(0, 0), chunk(1, 1))
     for _ in range(2):
         reconnect(driven)
-    assert driven.machine.deliveries.ledgers.chunks.chunks_of(MessageId(1, 1)) == ((1, 1),)
+    assert driven.machine.deliveries.trackers.chunks.chunks_of(MessageId(1, 1)) == ((1, 1),)
 
 
 @pytest.mark.parametrize("size", [0, -1])
 def test_a_broker_that_names_no_largest_message_means_the_usual_one(size: int) -> None:
     driven = Subscriber(Open())
     driven.tell(LookedUp(driven.attempt, "broker"))
-    driven.tell(Attached(driven.connection, None, size, NOW_MS))
+    driven.tell(ConsumerAttached(driven.connection, None, size, NOW_MS))
     driven.tell(Subscribed(driven.attempt))
     driven.receive(incoming(0, batch=3))
-    assert driven.did(HandOver)
+    assert driven.did(QueueEntries)
 
 
 def test_an_entry_found_corrupt_after_a_seek_is_left_alone() -> None:
@@ -264,7 +269,7 @@ def test_an_entry_found_corrupt_after_a_seek_is_left_alone() -> None:
     driven.receive(incoming(0))
     driven.tell(Seek("seek", MessageId(1, 0)))
     driven.tell(SeekAnswered(driven.attempt))
-    assert driven.tell(Spoiled(before, (1, 0), 1, Fault.ChecksumMismatch)) == []
+    assert driven.tell(EntryCorrupt(before, (1, 0), 1, Fault.ChecksumMismatch)) == []
 
 
 def test_answers_about_dead_letters_mean_little_to_a_consumer_that_has_no_policy() -> None:
@@ -273,7 +278,7 @@ def test_answers_about_dead_letters_mean_little_to_a_consumer_that_has_no_policy
     driven.fire(SweepDue)
     assert asked_for(driven) == [0]
     driven.tell(DeadLetterSent(driven.generation, MessageId(1, 0)))
-    driven.fire(AcksDue)
+    driven.tell(AcksDue())
     assert driven.said(CommandAck)
     driven.tell(Detached(driven.connection, ConnectionLost("reset")))
     assert driven.tell(DeadLetterFailed(MessageId(1, 0))) == []
@@ -282,7 +287,9 @@ def test_answers_about_dead_letters_mean_little_to_a_consumer_that_has_no_policy
 def test_permits_that_come_back_at_once_are_granted_again() -> None:
     driven = ready()
     driven.receive(incoming(0, batch=0), incoming(1, batch=0))
-    assert [tell.command for tell in driven.did(Tell)][-1] == CommandFlow(consumer_id=7, messagePermits=2)
+    assert [tell.command for tell in driven.did(SendConsumerCommand)][-1] == CommandFlow(
+        consumer_id=7, messagePermits=2
+    )
 
 
 def test_what_impossible_batches_cost_is_granted_in_numbers_that_a_broker_can_read() -> None:
@@ -305,28 +312,28 @@ def test_acknowledging_what_is_no_message_fails_alone() -> None:
         (Acknowledge(driven.generation, (entry, nonsense), ("a", "b")), "b"),
         (AcknowledgeUpTo(driven.generation, nonsense, "c"), "c"),
     ):
-        failed = [(ended.tokens, type(ended.error)) for ended in driven.tell(call) if isinstance(ended, Acked)]
+        failed = [(ended.tokens, type(ended.error)) for ended in driven.tell(call) if isinstance(ended, AcksSettled)]
         assert failed == [((token,), InvalidArgument)]
     assert driven.tell(Acknowledge(driven.generation, (nonsense,))) == []
     assert driven.tell(AcknowledgeUpTo(driven.generation, nonsense)) == []
-    driven.fire(AcksDue)
+    driven.tell(AcksDue())
     (ask,) = driven.did(AskToAck)
     assert [one.entryId for one in ask.command.message_id] == [0]
     driven.tell(AcksAnswered(ask.ack, None))
-    assert driven.did(Acked) == [Acked(("a",), None)]
+    assert driven.did(AcksSettled) == [AcksSettled(("a",), None)]
 
 
 def test_without_tokens_the_good_ids_beside_a_bad_one_count() -> None:
     driven = ready()
     driven.tell(Acknowledge(driven.generation, (MessageId(1, 0), MessageId(-1, -1), MessageId(1, 1))))
-    driven.fire(AcksDue)
+    driven.tell(AcksDue())
     assert acked(driven) == [0, 1]
 
 
 def test_refusing_what_is_no_message_asks_for_nothing() -> None:
     driven = ready()
     nonsense = (MessageId(2**63, 0), MessageId(1, 3, first_chunk=MessageId(1, -5)))
-    driven.tell(Refuse(driven.generation, tuple((one, 0) for one in nonsense)))
+    driven.tell(NegativeAcknowledge(driven.generation, tuple((one, 0) for one in nonsense)))
     driven.fire(SweepDue)
     assert asked_for(driven) == [3]
 
@@ -337,7 +344,7 @@ def test_an_entry_without_an_id_is_refused_and_the_consumer_goes_on() -> None:
     driven.receive(lost, incoming(0))
     (ack,) = driven.said(CommandAck)
     assert (ack.message_id[0].entryId, ack.validation_error) == (2**64 - 1, Fault.ChecksumMismatch)
-    (handed,) = driven.did(HandOver)
+    (handed,) = driven.did(QueueEntries)
     assert [one.message_id.entry_id for one in handed.entries] == [0]
 
 
@@ -345,25 +352,25 @@ def test_messages_of_a_topic_that_is_not_stored_are_not_taken_for_each_other() -
     driven = ready(stored=False)
     for _ in range(3):
         driven.receive(incoming(0))
-        (handed,) = driven.did(HandOver)
+        (handed,) = driven.did(QueueEntries)
         driven.tell(Acknowledge(driven.generation, (handed.entries[0].message_id,), ("token",)))
-        assert driven.effects == [Acked(("token",), None)]
+        assert driven.effects == [AcksSettled(("token",), None)]
 
 
 def test_a_cumulative_acknowledgement_on_a_topic_that_is_not_stored_ends_at_once() -> None:
     driven = ready(stored=False)
     driven.receive(incoming(0))
-    assert driven.tell(AcknowledgeUpTo(driven.generation, MessageId(0, 0), "token")) == [Acked(("token",), None)]
+    assert driven.tell(AcknowledgeUpTo(driven.generation, MessageId(0, 0), "token")) == [AcksSettled(("token",), None)]
     assert driven.tell(AcknowledgeUpTo(driven.generation, MessageId(0, 0))) == []
 
 
 def test_a_reader_of_a_topic_that_is_not_stored_skips_nothing_after_a_reconnect() -> None:
-    driven = ready(stored=False, start=StartPosition(LATEST, durable=False))
+    driven = ready(stored=False, start=StartMessageId(LATEST, durable=False))
     driven.tell(Detached(driven.connection, ConnectionLost("reset")))
     driven.fire(RetryDue)
     driven.subscribe(opened=MessageId(0, 0))
     driven.receive(incoming(0))
-    assert driven.did(HandOver)
+    assert driven.did(QueueEntries)
 
 
 def piece(uuid: str, entry: int, chunk_id: int, of: int = 2) -> Any:
@@ -374,9 +381,9 @@ def piece(uuid: str, entry: int, chunk_id: int, of: int = 2) -> Any:
 def test_a_reader_loses_and_repeats_nothing_when_chunks_lie_around_what_it_opened_last() -> None:
     topic = [piece("a", 0, 0), piece("b", 1, 0), incoming(2), piece("b", 3, 1), incoming(4), piece("a", 5, 1)]
     for received in range(3, 7):
-        driven = ready(queue_size=10, start=StartPosition(EARLIEST, durable=False))
+        driven = ready(queue_size=10, start=StartMessageId(EARLIEST, durable=False))
         driven.receive(*topic[:received])
-        (handed,) = driven.did(HandOver)
+        (handed,) = driven.did(QueueEntries)
         for read in range(1, len(handed.entries) + 1):
             before = [one.message_id.entry_id for one in handed.entries[:read]]
             assert before + resumed(topic, received, handed.entries[read - 1].message_id) == [2, 3, 4, 5]
@@ -384,7 +391,7 @@ def test_a_reader_loses_and_repeats_nothing_when_chunks_lie_around_what_it_opene
 
 def resumed(topic: list[Any], received: int, opened: MessageId) -> list[int]:
     """Receive so much, lose the connection after opening a message, and give what comes after that."""
-    driven = ready(queue_size=10, start=StartPosition(EARLIEST, durable=False))
+    driven = ready(queue_size=10, start=StartMessageId(EARLIEST, durable=False))
     driven.receive(*topic[:received])
     driven.tell(Detached(driven.connection, ConnectionLost("reset")))
     driven.fire(RetryDue)
@@ -395,14 +402,15 @@ def resumed(topic: list[Any], received: int, opened: MessageId) -> list[int]:
     driven.receive(
         *(one for one in topic if one.command.message_id.entryId >= start.entry_id + (start.batch_index < 0))
     )
-    return [one.message_id.entry_id for handed in driven.did(HandOver) for one in handed.entries]
+    return [one.message_id.entry_id for handed in driven.did(QueueEntries) for one in handed.entries]
 
 
 def test_a_reader_acknowledges_what_was_handed_out_and_all_before_it_by_itself() -> None:
     driven = ready(reads=True)
     driven.receive(incoming(0), incoming(1), incoming(2))
     driven.tell(HandedOut(driven.generation, 2, (MessageId(1, 0), MessageId(1, 1))))
-    driven.fire(AcksDue)
+    assert driven.did(AcksHeld)
+    driven.tell(AcksDue())
     (ack,) = driven.said(CommandAck)
     assert (ack.ack_type, [one.entryId for one in ack.message_id]) == (CommandAck.Cumulative, [1])
 
@@ -410,11 +418,11 @@ def test_a_reader_acknowledges_what_was_handed_out_and_all_before_it_by_itself()
 def test_a_reader_hears_of_what_it_is_not_given_before_and_of_how_far_it_is_behind_what_it_is() -> None:
     driven = ready(reads=True)
     chunks = {"uuid": "u", "num_chunks_from_msg": 2, "total_chunk_msg_size": 14}
-    heard = (NoteLeftOut, HandOver, NotePassed)
+    heard = (NoteSkipped, QueueEntries, NotePassed)
     driven.receive(incoming(0), incoming(1, 1, payload=b""), incoming(2, chunk_id=1, **chunks))
     passed, handed, left_out = (driven.did(kind) for kind in reversed(heard))
     assert left_out == [
-        NoteLeftOut((Unreadable((1, 1), CommandAck.BatchDeSerializeError), Unfinished((1, 2), "u", NOW_MS)))
+        NoteSkipped((CorruptEntry((1, 1), CommandAck.BatchDeSerializeError), IncompleteChunks((1, 2), "u", NOW_MS)))
     ]
     assert passed == [NotePassed((1, 2))]
     assert len(handed) == 1
@@ -423,7 +431,7 @@ def test_a_reader_hears_of_what_it_is_not_given_before_and_of_how_far_it_is_behi
 def test_a_reader_that_is_given_everything_hears_no_more_and_a_consumer_never_does() -> None:
     for driven, message in ((ready(reads=True), incoming(0)), (ready(), incoming(0, 1, payload=b""))):
         driven.receive(message)
-        assert not driven.did(NoteLeftOut)
+        assert not driven.did(NoteSkipped)
         assert not driven.did(NotePassed)
 
 
@@ -434,4 +442,84 @@ def test_nothing_is_acknowledged_that_was_not_read_or_is_for_the_user_to_acknowl
     driven = ready(reads=reads)
     driven.receive(incoming(0))
     driven.tell(HandedOut(driven.generation, 1, ids))
-    assert AcksDue not in driven.timers
+    assert not driven.machine.deliveries.trackers.acks.is_holding
+
+
+NO = BrokerRefusal("MetadataError", "no")
+
+
+def asked(driven: Subscriber) -> AskToAck:
+    (ask,) = driven.did(AskToAck)
+    return ask
+
+
+def sent(driven: Subscriber, *entries: int, token: str) -> AskToAck:
+    driven.receive(*map(incoming, entries))
+    acknowledge(driven, *map(plain, entries), token=token)
+    driven.tell(AcksDue())
+    return asked(driven)
+
+
+@pytest.mark.parametrize("error", [None, NO])
+def test_who_waits_for_a_receipt_hears_what_the_broker_says(error: BrokerRefusal | None) -> None:
+    driven = ready(receipts=True)
+    ask = sent(driven, 1, token="a")
+    assert driven.did(AcksSettled) == []
+    driven.tell(AcksAnswered(ask.ack, error))
+    assert driven.did(AcksSettled) == [AcksSettled(("a",), error)]
+
+
+def test_without_a_binding_a_receipt_is_not_waited_for_longer_than_was_agreed_and_its_acknowledgement_leaves() -> None:
+    driven = ready(receipts=True)
+    driven.receive(incoming(1))
+    driven.tell(Detached(1, LOST))
+    acknowledge(driven, plain(1), token="a")
+    assert driven.timers[AckReceiptsDue].delay == 30.0
+    driven.fire(AckReceiptsDue)
+    (acked,) = driven.did(AcksSettled)
+    assert (acked.tokens, type(acked.error)) == (("a",), Timeout)
+    assert "still on its way: the consumer of t is WAITING; the last failure was: reset" in str(acked.error)
+    driven.fire(RetryDue)
+    driven.subscribe()
+    ask = asked(driven)
+    driven.tell(AcksAnswered(ask.ack, None))
+    assert driven.did(AcksSettled) == [], "was told twice"
+
+
+def test_what_went_wrong_while_a_receipt_was_waited_for_is_named_until_all_have_theirs() -> None:
+    driven = ready(receipts=True)
+    sent(driven, 1, token="a")
+    driven.tell(Detached(1, LOST))
+    driven.fire(RetryDue)
+    driven.subscribe()
+    driven.fire(AckReceiptsDue)
+    (late,) = driven.did(AcksSettled)
+    assert str(late.error).endswith("the consumer of t is READY; the last failure was: reset")
+    ask = sent(driven, 2, token="b")
+    driven.tell(AcksAnswered(ask.ack, None))
+    sent(driven, 3, token="c")
+    driven.fire(AckReceiptsDue)
+    (late,) = driven.did(AcksSettled)
+    assert str(late.error).endswith("the consumer of t is READY")
+
+
+def test_one_timer_serves_all_who_wait_for_receipts() -> None:
+    driven = ready(receipts=True)
+    ask = sent(driven, 1, token="a")
+    driven.now += 10
+    sent(driven, 2, token="b")
+    driven.tell(AcksAnswered(ask.ack, None))
+    assert driven.timers[AckReceiptsDue].delay == 30.0
+    driven.now += 19.9
+    driven.tell(driven.timers[AckReceiptsDue].event)
+    assert driven.did(AcksSettled) == []
+    driven.fire(AckReceiptsDue)
+    assert [one.tokens for one in driven.did(AcksSettled)] == [("b",)]
+
+
+def test_what_is_asked_for_again_is_told_by_its_reason() -> None:
+    driven = ready(ack_timeout=5.0)
+    driven.receive(incoming(1), incoming(2))
+    driven.tell(NegativeAcknowledge(driven.generation, ((plain(1), 0),)))
+    driven.fire(SweepDue)
+    assert driven.did(RedeliveryRequested) == [RedeliveryRequested(((1, 1),), ())]

@@ -4,12 +4,12 @@ from enum import Enum
 from typing import Any
 
 import pytest
-from every_chart import every_chart
 
+from pulsar_actors.cli.statecharts.command import find_charts
 from pulsar_actors.machines.chart import Chart, IllegalEvent, Row, trigger_name
-from pulsar_actors.machines.machine import StateMachine
+from pulsar_actors.machines.state_machine import StateMachine
 
-CHARTS = {chart.name: chart for chart in every_chart()}
+CHARTS = {chart.name: chart for chart, _ in find_charts()}
 PAIRS = [
     pytest.param(chart, state, trigger, id=f"{chart.name}-{state.name}-{trigger_name(trigger)}")
     for chart in CHARTS.values()

@@ -1,7 +1,8 @@
 from typing import Any
 
 import pytest
-from driven import Driven
+from hypothesis import given
+from hypothesis import strategies as st
 
 from pulsar_actors.exceptions import (
     AlreadyClosed,
@@ -16,28 +17,28 @@ from pulsar_actors.exceptions import (
     Misdirected,
     Timeout,
 )
-from pulsar_actors.machines.lookup import MAX_REDIRECTS, Lookup, State
+from pulsar_actors.machines.lookup import MAX_REDIRECTS, LookupMachine, LookupTurns, State, Turn
 from pulsar_actors.machines.lookup_events import (
-    Answered,
-    Attached,
-    AttachFailed,
     AttachTo,
+    AttemptFailed,
     BackoffOver,
-    Begin,
     Cancel,
+    Enqueue,
     Found,
     GiveTurn,
-    Inquire,
+    LookupAnswered,
+    LookupAttached,
+    LookupAttachFailed,
+    LookupRefused,
+    LookupTarget,
     NotFound,
     OperationTimedOut,
-    Queue,
     Redirected,
-    Refused,
+    SendLookup,
     ServiceChanged,
-    Stumbled,
     TakeTurn,
-    Target,
-    TurnAway,
+    TurnCame,
+    TurnDenied,
 )
 from pulsar_actors.wire.PulsarApi_pb2 import (
     CommandGetSchema,
@@ -50,8 +51,9 @@ from pulsar_actors.wire.PulsarApi_pb2 import (
     CommandPartitionedTopicMetadataResponse,
     ServerError,
 )
+from tests.machines.driven import Driven
 
-SERVICE_URL = Target(None, None)
+SERVICE_URL = LookupTarget(None, None)
 TOPIC = CommandLookupTopic(topic="t", request_id=0)
 PARTITIONS = CommandPartitionedTopicMetadata(topic="t", request_id=0)
 TOPICS = CommandGetTopicsOfNamespace(namespace="n", request_id=0)
@@ -62,25 +64,27 @@ class Asked(Driven):
     """A lookup that was asked for."""
 
     def __init__(self, question: Any = TOPIC, *, tls: bool = False, began: bool = True) -> None:
-        turn = (Begin(), Attached()) if began else ()
-        super().__init__(Lookup(question, tls=tls, jitter=lambda: 0.0, timeout=30.0), Queue(), *turn)
+        turn = (TurnCame(), LookupAttached()) if began else ()
+        super().__init__(LookupMachine(question, tls=tls, jitter=lambda: 0.0, timeout=30.0), Enqueue(), *turn)
 
     def error(self) -> Exception:
         (lost,) = self.did(NotFound)
         return lost.error
 
 
-def answer(kind: str, *, broker: str = "pulsar://b:6650", **fields: Any) -> Answered:
+def answer(kind: str, *, broker: str = "pulsar://b:6650", **fields: Any) -> LookupAnswered:
     response = CommandLookupTopicResponse.LookupType.Value(kind)
-    return Answered(CommandLookupTopicResponse(request_id=0, response=response, brokerServiceUrl=broker, **fields))
+    return LookupAnswered(
+        CommandLookupTopicResponse(request_id=0, response=response, brokerServiceUrl=broker, **fields)
+    )
 
 
 def test_a_lookup_waits_for_its_turn_and_then_asks_at_the_service_url() -> None:
     driven = Asked(began=False)
     assert driven.effects[1:] == [TakeTurn()]
-    assert driven.tell(Begin()) == [AttachTo(SERVICE_URL)]
-    (inquire,) = driven.tell(Attached())
-    assert isinstance(inquire, Inquire)
+    assert driven.tell(TurnCame()) == [AttachTo(SERVICE_URL)]
+    (inquire,) = driven.tell(LookupAttached())
+    assert isinstance(inquire, SendLookup)
     assert (inquire.command.topic, inquire.timeout) == ("t", 30.0)
     assert not inquire.command.authoritative
 
@@ -88,7 +92,7 @@ def test_a_lookup_waits_for_its_turn_and_then_asks_at_the_service_url() -> None:
 def test_the_brokers_answer_ends_it_and_gives_the_turn_to_the_next() -> None:
     connect = answer("Connect")
     driven = Asked()
-    broker = Target("pulsar://b:6650", "pulsar://b:6650")
+    broker = LookupTarget("pulsar://b:6650", "pulsar://b:6650")
     assert driven.tell(connect) == [GiveTurn(), Found(connect.command, broker)]
     assert driven.machine.state is State.DONE
 
@@ -96,14 +100,14 @@ def test_the_brokers_answer_ends_it_and_gives_the_turn_to_the_next() -> None:
 @pytest.mark.shows("Command LookupTopicResponse", "proxy_through_service_url")
 def test_behind_a_proxy_the_logical_broker_is_reached_at_the_service_url() -> None:
     _, found = Asked().tell(answer("Connect", proxy_through_service_url=True))
-    assert found.target == Target(logical="pulsar://b:6650", physical=None)
+    assert found.target == LookupTarget(logical="pulsar://b:6650", physical=None)
 
 
 def test_a_proxy_that_speaks_tls_may_know_its_brokers_by_their_plain_addresses() -> None:
     """They are dialled by the proxy alone; the client goes to the service URL."""
     plain = "pulsar://b:6650"
     _, found = Asked(tls=True).tell(answer("Connect", brokerServiceUrlTls=plain, proxy_through_service_url=True))
-    assert found.target == Target(logical=plain, physical=None)
+    assert found.target == LookupTarget(logical=plain, physical=None)
 
 
 @pytest.mark.shows("Command LookupTopicResponse", "brokerServiceUrlTls")
@@ -118,15 +122,15 @@ def test_with_tls_the_tls_address_counts() -> None:
 def test_a_redirect_is_followed_with_the_flag_that_it_carries(*, authoritative: bool) -> None:
     driven = Asked()
     driven.tell(answer("Redirect", authoritative=authoritative))
-    assert driven.effects == [AttachTo(Target("pulsar://b:6650", "pulsar://b:6650"))]
-    (inquire,) = driven.tell(Attached())
+    assert driven.effects == [AttachTo(LookupTarget("pulsar://b:6650", "pulsar://b:6650"))]
+    (inquire,) = driven.tell(LookupAttached())
     assert inquire.command.authoritative is authoritative
 
 
 def test_twenty_redirects_are_followed_and_the_next_fails_for_good() -> None:
     driven = Asked()
     for _ in range(MAX_REDIRECTS):
-        driven.tell(answer("Redirect"), Attached())
+        driven.tell(answer("Redirect"), LookupAttached())
     assert driven.machine.state is State.ASKING
     driven.tell(answer("Redirect"))
     assert driven.machine.state is State.FAILED
@@ -136,7 +140,7 @@ def test_twenty_redirects_are_followed_and_the_next_fails_for_good() -> None:
 def test_the_answer_after_twenty_redirects_is_taken() -> None:
     driven = Asked()
     for _ in range(MAX_REDIRECTS):
-        driven.tell(answer("Redirect"), Attached())
+        driven.tell(answer("Redirect"), LookupAttached())
     driven.tell(answer("Connect"))
     assert driven.machine.state is State.DONE
 
@@ -145,17 +149,17 @@ def test_the_answer_after_twenty_redirects_is_taken() -> None:
     "failure",
     [
         answer("Failed", error=ServerError.ServiceNotReady, message="later"),
-        Refused(BrokerRefusal("TooManyRequests", "later")),
-        Refused(ConnectionLost("reset")),
-        Refused(Timeout("slow")),
+        LookupRefused(BrokerRefusal("TooManyRequests", "later")),
+        LookupRefused(ConnectionLost("reset")),
+        LookupRefused(Timeout("slow")),
     ],
 )
 def test_what_may_pass_is_asked_again_from_the_service_url_without_authority(failure: Any) -> None:
     driven = Asked()
-    driven.tell(answer("Redirect", authoritative=True), Attached(), failure)
+    driven.tell(answer("Redirect", authoritative=True), LookupAttached(), failure)
     assert driven.machine.state is State.WAITING
     assert driven.fire(BackoffOver) == [AttachTo(SERVICE_URL)]
-    (inquire,) = driven.tell(Attached())
+    (inquire,) = driven.tell(LookupAttached())
     assert not inquire.command.authoritative
 
 
@@ -163,26 +167,26 @@ def test_each_wait_is_longer_than_the_one_before() -> None:
     driven = Asked()
     delays = []
     for _ in range(4):
-        driven.tell(Refused(ConnectionLost("reset")))
+        driven.tell(LookupRefused(ConnectionLost("reset")))
         delays.append(driven.timers[BackoffOver].delay)
         driven.fire(BackoffOver)
-        driven.tell(Attached())
+        driven.tell(LookupAttached())
     assert delays == [0.1, 0.2, 0.4, 0.8]
 
 
 def test_a_new_walk_may_be_redirected_twenty_times_again() -> None:
     driven = Asked()
     for _ in range(MAX_REDIRECTS):
-        driven.tell(answer("Redirect"), Attached())
-    driven.tell(Refused(ConnectionLost("reset")))
+        driven.tell(answer("Redirect"), LookupAttached())
+    driven.tell(LookupRefused(ConnectionLost("reset")))
     driven.fire(BackoffOver)
-    driven.tell(Attached(), answer("Redirect"))
+    driven.tell(LookupAttached(), answer("Redirect"))
     assert driven.machine.state is State.ATTACHING
 
 
 def test_a_broker_that_can_not_be_reached_is_tried_again() -> None:
     driven = Asked(began=False)
-    driven.tell(Begin(), AttachFailed(ConnectError("refused")))
+    driven.tell(TurnCame(), LookupAttachFailed(ConnectError("refused")))
     assert driven.machine.state is State.WAITING
 
 
@@ -197,8 +201,8 @@ def test_a_broker_that_can_not_be_reached_is_tried_again() -> None:
 )
 def test_what_will_not_pass_fails_at_once(error: Any) -> None:
     reaching, asking = Asked(began=False), Asked()
-    reaching.tell(Begin(), AttachFailed(error))
-    asking.tell(Refused(error))
+    reaching.tell(TurnCame(), LookupAttachFailed(error))
+    asking.tell(LookupRefused(error))
     for driven in (reaching, asking):
         assert driven.effects == [GiveTurn(), NotFound(error)]
 
@@ -209,7 +213,7 @@ def test_what_will_not_pass_fails_at_once(error: Any) -> None:
         (TOPIC, answer("Failed", error=ServerError.TopicNotFound, message="gone")),
         (
             PARTITIONS,
-            Answered(
+            LookupAnswered(
                 CommandPartitionedTopicMetadataResponse(
                     request_id=0,
                     response=CommandPartitionedTopicMetadataResponse.Failed,
@@ -220,11 +224,11 @@ def test_what_will_not_pass_fails_at_once(error: Any) -> None:
         ),
         (
             SCHEMA,
-            Answered(
+            LookupAnswered(
                 CommandGetSchemaResponse(request_id=0, error_code=ServerError.TopicNotFound, error_message="gone")
             ),
         ),
-        (TOPICS, Refused(BrokerRefusal("TopicNotFound", "gone"))),
+        (TOPICS, LookupRefused(BrokerRefusal("TopicNotFound", "gone"))),
     ],
 )
 def test_a_refusal_for_good_ends_it_with_the_brokers_words(question: Any, refusal: Any) -> None:
@@ -243,7 +247,7 @@ def test_a_refusal_for_good_ends_it_with_the_brokers_words(question: Any, refusa
     ],
 )
 def test_the_other_questions_are_answered_without_an_address(question: Any, command: Any) -> None:
-    assert Asked(question).tell(Answered(command)) == [GiveTurn(), Found(command, None)]
+    assert Asked(question).tell(LookupAnswered(command)) == [GiveTurn(), Found(command, None)]
 
 
 @pytest.mark.parametrize("kind", ["Connect", "Redirect"])
@@ -256,7 +260,7 @@ def test_an_answer_that_names_no_broker_fails_and_says_so(kind: str, broker: str
 
 def test_a_number_of_partitions_that_cannot_be_meant_fails_and_says_so() -> None:
     driven = Asked(PARTITIONS)
-    driven.tell(Answered(CommandPartitionedTopicMetadataResponse(request_id=0, partitions=2**32 - 1)))
+    driven.tell(LookupAnswered(CommandPartitionedTopicMetadataResponse(request_id=0, partitions=2**32 - 1)))
     assert isinstance(driven.error(), Misdirected)
     assert "4,294,967,295 partitions" in str(driven.error())
 
@@ -276,7 +280,7 @@ def test_a_lookup_that_needs_tls_is_not_led_into_the_open(kind: str) -> None:
 
 def test_a_lookup_that_is_turned_away_fails_without_having_asked() -> None:
     driven = Asked(began=False)
-    assert [type(effect) for effect in driven.tell(TurnAway())] == [NotFound]
+    assert [type(effect) for effect in driven.tell(TurnDenied())] == [NotFound]
     assert isinstance(driven.error(), LimitReached)
 
 
@@ -295,15 +299,15 @@ def test_a_proxy_that_refuses_any_question_as_if_a_topic_was_asked_for_is_unders
 def test_the_operation_timeout_counts_from_the_call_and_covers_retries() -> None:
     driven = Asked()
     driven.now += 20.0
-    driven.tell(Refused(ConnectionLost("reset by peer")))
+    driven.tell(LookupRefused(ConnectionLost("reset by peer")))
     driven.fire(BackoffOver)
-    (inquire,) = driven.tell(Attached())
+    (inquire,) = driven.tell(LookupAttached())
     assert inquire.timeout == pytest.approx(9.9)
 
 
 @pytest.mark.parametrize(
     ("events", "last"),
-    [((), ""), ((Refused(ConnectionLost("reset by peer")),), "; the last failure was: reset by peer")],
+    [((), ""), ((LookupRefused(ConnectionLost("reset by peer")),), "; the last failure was: reset by peer")],
 )
 def test_when_time_is_up_the_error_says_what_went_wrong_last(events: Any, last: str) -> None:
     driven = Asked()
@@ -318,11 +322,11 @@ def test_when_time_is_up_the_error_says_what_went_wrong_last(events: Any, last: 
 @pytest.mark.parametrize("left", [0.0, 0.0005])
 def test_what_fails_for_want_of_time_does_not_hide_what_went_wrong_before(at_the_end: Exception, left: float) -> None:
     driven = Asked()
-    driven.tell(Refused(BrokerRefusal("ServiceNotReady", "starting")))
+    driven.tell(LookupRefused(BrokerRefusal("ServiceNotReady", "starting")))
     driven.fire(BackoffOver)
-    driven.tell(Attached())
+    driven.tell(LookupAttached())
     driven.now = 130.0 - left
-    driven.tell(Refused(at_the_end))
+    driven.tell(LookupRefused(at_the_end))
     driven.tell(driven.timers[OperationTimedOut].event)
     assert str(driven.error()) == "no broker has answered in time; the last failure was: ServiceNotReady: starting"
 
@@ -330,14 +334,14 @@ def test_what_fails_for_want_of_time_does_not_hide_what_went_wrong_before(at_the
 def test_each_failure_that_is_tried_again_is_told_at_once() -> None:
     lost, refused = ConnectionLost("reset"), ConnectError("refused")
     driven = Asked()
-    driven.tell(Refused(lost))
-    assert driven.did(Stumbled) == [Stumbled(lost)]
+    driven.tell(LookupRefused(lost))
+    assert driven.did(AttemptFailed) == [AttemptFailed(lost)]
     driven.fire(BackoffOver)
-    driven.tell(AttachFailed(refused))
-    assert driven.did(Stumbled) == [Stumbled(refused)]
+    driven.tell(LookupAttachFailed(refused))
+    assert driven.did(AttemptFailed) == [AttemptFailed(refused)]
     driven.fire(BackoffOver)
-    driven.tell(Attached(), answer("Failed", error=ServerError.ServiceNotReady, message="later"))
-    assert [str(one.error) for one in driven.did(Stumbled)] == ["ServiceNotReady: later"]
+    driven.tell(LookupAttached(), answer("Failed", error=ServerError.ServiceNotReady, message="later"))
+    assert [str(one.error) for one in driven.did(AttemptFailed)] == ["ServiceNotReady: later"]
 
 
 def test_time_can_run_out_in_the_queue_and_a_turn_that_comes_later_is_passed_on() -> None:
@@ -345,7 +349,7 @@ def test_time_can_run_out_in_the_queue_and_a_turn_that_comes_later_is_passed_on(
     driven.fire(OperationTimedOut)
     assert "too many lookups" in str(driven.error())
     assert GiveTurn() not in driven.effects
-    assert driven.tell(Begin()) == [GiveTurn()]
+    assert driven.tell(TurnCame()) == [GiveTurn()]
 
 
 @pytest.mark.parametrize("began", [False, True])
@@ -359,13 +363,13 @@ def test_a_cancelled_lookup_ends_once_and_gives_back_the_turn_it_had(*, began: b
 
 def test_a_redirect_over_http_is_followed_to_the_very_address() -> None:
     address = "http://b:8080/lookup/v2/topic/persistent/public/default/t?authoritative=true"
-    assert Asked(PARTITIONS).tell(Redirected(address)) == [AttachTo(Target(address, address))]
+    assert Asked(PARTITIONS).tell(Redirected(address)) == [AttachTo(LookupTarget(address, address))]
 
 
 def test_the_twenty_first_redirect_over_http_ends_the_lookup() -> None:
     driven = Asked(PARTITIONS)
     for _ in range(MAX_REDIRECTS):
-        driven.tell(Redirected("http://b/"), Attached())
+        driven.tell(Redirected("http://b/"), LookupAttached())
     driven.tell(Redirected("http://b/"))
     assert "more than 20 times" in str(driven.error())
 
@@ -384,15 +388,61 @@ def test_when_the_service_url_changes_the_walk_begins_again_there_with_its_kind_
     driven = Asked()
     driven.tell(answer("Redirect", authoritative=True))
     assert driven.tell(ServiceChanged(tls=True)) == [AttachTo(SERVICE_URL)]
-    (asked,) = driven.tell(Attached())
+    (asked,) = driven.tell(LookupAttached())
     assert not asked.command.authoritative
     driven.tell(answer("Connect", broker="pulsar://b:6650", brokerServiceUrlTls="pulsar+ssl://b:6651"))
     (found,) = driven.did(Found)
-    assert found.target == Target("pulsar+ssl://b:6651", "pulsar+ssl://b:6651")
+    assert found.target == LookupTarget("pulsar+ssl://b:6651", "pulsar+ssl://b:6651")
 
 
 def test_a_pause_ends_when_the_service_url_changes() -> None:
     driven = Asked()
-    driven.tell(Refused(ConnectError("down")))
+    driven.tell(LookupRefused(ConnectError("down")))
     assert driven.tell(ServiceChanged(tls=False)) == [AttachTo(SERVICE_URL)]
     assert driven.fire(BackoffOver) == []
+
+
+def test_so_many_begin_at_once_some_wait_and_the_rest_are_turned_away() -> None:
+    turns: LookupTurns[int] = LookupTurns(2, 4)
+    assert [turns.take(number) for number in range(6)] == [
+        *[Turn.NOW] * 2,
+        *[Turn.LATER] * 2,
+        *[Turn.NEVER] * 2,
+    ]
+
+
+def test_those_in_line_begin_in_the_order_in_which_they_came() -> None:
+    turns: LookupTurns[str] = LookupTurns(1, 4)
+    for name in "abcd":
+        turns.take(name)
+    assert [turns.give_back() for _ in range(4)] == ["b", "c", "d", None]
+    assert turns.take("e") is Turn.NOW
+
+
+def test_in_all_there_may_be_as_many_as_in_other_clients() -> None:
+    turns: LookupTurns[int] = LookupTurns(5_000)
+    answers = [turns.take(number) for number in range(50_001)]
+    assert [answers.count(turn) for turn in Turn] == [5_000, 45_000, 1]
+
+
+@pytest.mark.parametrize(("limit", "together"), [(0, 10), (-1, 10), (11, 10)])
+def test_a_limit_that_lets_nobody_through_is_refused(limit: int, together: int) -> None:
+    with pytest.raises(InvalidArgument, match=f"not {limit}"):
+        LookupTurns(limit, together)
+
+
+@given(st.lists(st.booleans()), st.integers(1, 3), st.integers(0, 3))
+def test_never_do_more_begin_than_may_and_nobody_waits_in_vain(steps: list[bool], limit: int, line: int) -> None:
+    turns: LookupTurns[int] = LookupTurns(limit, limit + line)
+    running, waiting = 0, list[int]()
+    for number, takes in enumerate(steps):
+        if takes:
+            turn = turns.take(number)
+            expected = Turn.NOW if running < limit else Turn.LATER if len(waiting) < line else Turn.NEVER
+            assert turn is expected
+            running += turn is Turn.NOW
+            waiting += [number] if turn is Turn.LATER else []
+        elif running:
+            following = turns.give_back()
+            assert following == (waiting.pop(0) if waiting else None)
+            running -= following is None

@@ -20,7 +20,8 @@ from pulsar_actors.exceptions import (
     TopicNotFoundBeforeReceipt,
     TopicTerminatedBeforeReceipt,
 )
-from pulsar_actors.machines.binding_events import (
+from pulsar_actors.machines.chart import IllegalEvent
+from pulsar_actors.machines.connection_handler_events import (
     AskToClose,
     Attach,
     BrokerClosed,
@@ -33,42 +34,40 @@ from pulsar_actors.machines.binding_events import (
     Detached,
     DropConnection,
     EndAtOnce,
-    Ended,
     Fail,
+    HandleEnded,
     LookedUp,
     LookUp,
+    LookupAttemptFailed,
     LookupFailed,
-    LookupStumbled,
-    Migrated,
-    Misanswered,
     Open,
     RetryDue,
+    TopicMigrated,
+    WrongAnswer,
 )
-from pulsar_actors.machines.chart import IllegalEvent
-from pulsar_actors.machines.ledgers.backoff import Backoff
-from pulsar_actors.machines.ledgers.pending_sends import Pending, PendingSends, Stored
-from pulsar_actors.machines.ledgers.send_quota import SendQuota
-from pulsar_actors.machines.ledgers.sequence_ids import SequenceIds
-from pulsar_actors.machines.ledgers.server_errors import REFUSALS
-from pulsar_actors.machines.producer import Producer, ProducerSettings, State
+from pulsar_actors.machines.producer import ProducerMachine, ProducerSettings, State
 from pulsar_actors.machines.producer_events import (
     AskToCreate,
-    Attached,
-    Complete,
     Created,
     CreateRefused,
     CreateTimedOut,
     Flush,
     Flushed,
-    HearRest,
-    Opened,
-    Persisted,
+    HandleRemainingReceipts,
+    ProducerAttached,
+    ProducerOpened,
     Publish,
-    Send,
+    ReceiptsArrived,
+    SendBatches,
     SendRefused,
-    SendsDue,
+    SendsCompleted,
+    SendTimeoutDue,
 )
-from pulsar_actors.machines.timers import StartTimer
+from pulsar_actors.machines.state_machine import StartTimer
+from pulsar_actors.machines.trackers.backoff import Backoff
+from pulsar_actors.machines.trackers.pending_messages import PendingMessages, PendingSend, SendQuota, StoredSend
+from pulsar_actors.machines.trackers.producer_identity import SequenceIds
+from pulsar_actors.machines.trackers.server_errors import REFUSALS
 from pulsar_actors.wire.PulsarApi_pb2 import (
     CommandCloseProducer,
     CommandProducer,
@@ -99,8 +98,8 @@ class Stage:
         chosen = command or CommandProducer(topic="persistent://t/n/orders", producer_id=7)
         settings = ProducerSettings(chosen, self.is_intact, tls=tls)
         self.quota = SendQuota(1000)
-        pending = PendingSends[Any](self.quota, SendQuota(0))
-        self.machine = Producer(settings, pending, SequenceIds(initial), Backoff(lambda: 0.0))
+        pending = PendingMessages[Any](self.quota, SendQuota(0))
+        self.machine = ProducerMachine(settings, pending, SequenceIds(initial), Backoff(lambda: 0.0))
         self.now = 0.0
         self.attempt = 0
         self.connection = 0
@@ -138,12 +137,12 @@ class Stage:
         return self.tell(timer.event)
 
     def publish(self, *tokens: str, count: int = 1, patience: float | None = 30.0) -> list[Any]:
-        items: list[Pending[Any]] = []
+        items: list[PendingSend[Any]] = []
         for token in tokens:
             self.machine.pending.reserve(count, 10)
             first = self.machine.sequence_ids.take(count)
             deadline = None if patience is None else self.now + patience
-            items.append(Pending(token, first, first + count - 1, count, 10, deadline))
+            items.append(PendingSend(token, first, first + count - 1, count, 10, deadline))
         return self.tell(Publish(tuple(items)))
 
     def success(self, *, ready: bool = True, **fields: Any) -> list[Any]:
@@ -156,12 +155,12 @@ class Stage:
     def receipt(self, sequence_id: int, ledger: int = 5, entry: int = 9) -> list[Any]:
         where = MessageIdData(ledgerId=ledger, entryId=entry)
         command = CommandSendReceipt(producer_id=7, sequence_id=sequence_id, message_id=where)
-        return self.tell(Persisted(self.connection, (command,)))
+        return self.tell(ReceiptsArrived(self.connection, (command,)))
 
     def receipts(self, *sequence_ids: int) -> list[Any]:
         where = MessageIdData(ledgerId=5, entryId=9)
         commands = [CommandSendReceipt(producer_id=7, sequence_id=one, message_id=where) for one in sequence_ids]
-        return self.tell(Persisted(self.connection, tuple(commands)))
+        return self.tell(ReceiptsArrived(self.connection, tuple(commands)))
 
     def send_error(self, sequence_id: int, error: "ServerError.ValueType") -> list[Any]:
         command = CommandSendError(producer_id=7, sequence_id=sequence_id, error=error, message="no")
@@ -172,7 +171,9 @@ class Stage:
 
     def migrates(self, **urls: str) -> list[Any]:
         kind = CommandTopicMigrated.ResourceType.Producer
-        return self.tell(Migrated(self.connection, CommandTopicMigrated(resource_id=7, resource_type=kind, **urls)))
+        return self.tell(
+            TopicMigrated(self.connection, CommandTopicMigrated(resource_id=7, resource_type=kind, **urls))
+        )
 
     def lose(self, error: PulsarException = LOST) -> list[Any]:
         return self.tell(Detached(self.connection, error))
@@ -198,7 +199,7 @@ def connecting() -> Stage:
 
 def creating() -> Stage:
     stage = connecting()
-    stage.tell(Attached(stage.connection))
+    stage.tell(ProducerAttached(stage.connection))
     return stage
 
 
@@ -236,21 +237,21 @@ def rebind(stage: Stage) -> list[Any]:
     """From WAITING to READY; give what the broker's acceptance led to."""
     stage.wait(RetryDue)
     stage.tell(LookedUp(stage.attempt, "broker-a"))
-    stage.tell(Attached(stage.connection))
+    stage.tell(ProducerAttached(stage.connection))
     return stage.success()
 
 
 def tokens(effects: list[Any]) -> list[object]:
-    ended = [effect.items if isinstance(effect, Complete) else (effect,) for effect in effects if is_end(effect)]
+    ended = [effect.items if isinstance(effect, SendsCompleted) else (effect,) for effect in effects if is_end(effect)]
     return [item.token for items in ended for item in items]
 
 
 def is_end(effect: Any) -> bool:
-    return isinstance(effect, (Fail, Complete))
+    return isinstance(effect, (Fail, SendsCompleted))
 
 
-def complete(token: str, *message_ids: tuple[int, int], last: int = 0, duplicate: bool = False) -> Complete:
-    return Complete((Stored(token, message_ids, last, duplicate),))
+def complete(token: str, *message_ids: tuple[int, int], last: int = 0, duplicate: bool = False) -> SendsCompleted:
+    return SendsCompleted((StoredSend(token, message_ids, last, duplicate),))
 
 
 def errors(effects: list[Any]) -> list[type]:
@@ -265,10 +266,10 @@ def test_a_producer_is_looked_up_attached_and_created() -> None:
     assert stage.tell(Open()) == [LookUp(1, "persistent://t/n/orders", None)]
     assert stage.timers[CreationTimedOut].delay == 30.0
     assert stage.tell(LookedUp(1, "broker-a")) == [Attach(1, "broker-a")]
-    [ask] = stage.tell(Attached(1))
+    [ask] = stage.tell(ProducerAttached(1))
     assert ask.timeout == 30.0
     assert (ask.command.topic, ask.command.producer_id) == ("persistent://t/n/orders", 7)
-    assert stage.success(schema_version=b"v1") == [Opened("broker-7")]
+    assert stage.success(schema_version=b"v1") == [ProducerOpened("broker-7")]
     assert stage.state is State.READY
     assert stage.machine.identity.schema_version == b"v1"
 
@@ -295,7 +296,7 @@ def test_a_name_from_the_user_is_said_to_be_the_users() -> None:
     stage = Stage(CommandProducer(topic="t", producer_id=1, producer_name="mine"))
     stage.tell(Open())
     stage.tell(LookedUp(stage.attempt, "broker-a"))
-    stage.tell(Attached(stage.connection))
+    stage.tell(ProducerAttached(stage.connection))
     assert stage.created[0].user_provided_producer_name
     assert stage.created[0].producer_name == "mine"
 
@@ -318,7 +319,7 @@ def test_the_last_sequence_id_is_adopted_unless_the_user_gave_one(initial: int |
     stage = Stage(initial=initial)
     stage.tell(Open())
     stage.tell(LookedUp(stage.attempt, "broker-a"))
-    stage.tell(Attached(stage.connection))
+    stage.tell(ProducerAttached(stage.connection))
     stage.success(last_sequence_id=41)
     assert stage.machine.sequence_ids.take() == following
 
@@ -327,7 +328,7 @@ def test_the_last_sequence_id_is_adopted_only_once() -> None:
     stage = waiting_again()
     stage.wait(RetryDue)
     stage.tell(LookedUp(stage.attempt, "broker-a"))
-    stage.tell(Attached(stage.connection))
+    stage.tell(ProducerAttached(stage.connection))
     stage.success(last_sequence_id=41)
     assert stage.machine.sequence_ids.take() == 0
 
@@ -355,7 +356,7 @@ def test_a_producer_that_was_created_once_is_created_again_whatever_the_broker_s
     stage = waiting_again()
     stage.wait(RetryDue)
     stage.tell(LookedUp(stage.attempt, "broker-a"))
-    stage.tell(Attached(stage.connection))
+    stage.tell(ProducerAttached(stage.connection))
     assert stage.refuse(code) == [Detach(2)]
     assert stage.state is State.WAITING
     assert rebind(stage) == []
@@ -369,7 +370,7 @@ def test_a_topic_that_has_gone_ends_even_a_producer_that_was_created(code: str) 
     stage.wait(RetryDue)
     effects = stage.tell(LookupFailed(stage.attempt, refusal(code)))
     assert tokens(effects) == ["a"]
-    assert isinstance(effects[-1], Ended)
+    assert isinstance(effects[-1], HandleEnded)
     assert not any(isinstance(effect, CreationFailed) for effect in effects)
     assert stage.state is State.FAILED
 
@@ -394,13 +395,13 @@ def test_other_refusals_are_retried_with_growing_pauses_until_the_operation_time
         pauses.append(stage.timers[RetryDue].delay)
         stage.wait(RetryDue)
         stage.tell(LookedUp(stage.attempt, "broker-a"))
-        stage.tell(Attached(stage.connection))
+        stage.tell(ProducerAttached(stage.connection))
     assert pauses == [0.1, 0.2, 0.4, 0.8]
     stage.refuse("ServiceNotReady")
     failed, _, ended = stage.wait(CreationTimedOut)
     assert isinstance(failed, CreationFailed)
     assert isinstance(failed.error, Timeout)
-    assert isinstance(ended, Ended)
+    assert isinstance(ended, HandleEnded)
     assert stage.state is State.FAILED
 
 
@@ -409,7 +410,7 @@ def test_a_success_makes_the_next_pause_short_again() -> None:
     stage.refuse("ServiceNotReady")
     stage.wait(RetryDue)
     stage.tell(LookedUp(stage.attempt, "broker-a"))
-    stage.tell(Attached(stage.connection))
+    stage.tell(ProducerAttached(stage.connection))
     stage.success()
     stage.lose()
     assert stage.timers[RetryDue].delay == 0.1
@@ -422,13 +423,13 @@ def test_a_first_creation_that_takes_too_long_fails_the_call(stand: Callable[[],
     last = "; the last failure was: down" if stand is waiting else ""
     failed, _, ended = stage.wait(CreationTimedOut)
     assert str(failed.error) == f"the producer could not be created within 30 s: still {name}{last}"
-    assert ended == Ended(failed.error)
+    assert ended == HandleEnded(failed.error)
     assert stage.state is State.FAILED
 
 
 def stumbling() -> Stage:
     stage = opened()
-    stage.tell(LookupStumbled(stage.attempt, refusal("ServiceNotReady")))
+    stage.tell(LookupAttemptFailed(stage.attempt, refusal("ServiceNotReady")))
     return stage
 
 
@@ -446,7 +447,7 @@ def given_away() -> Stage:
 
 def mixed_up() -> Stage:
     stage = creating()
-    stage.tell(Misanswered(AskToCreate, CommandSuccess(request_id=1)))
+    stage.tell(WrongAnswer(AskToCreate, CommandSuccess(request_id=1)))
     return stage
 
 
@@ -470,7 +471,7 @@ def test_whatever_an_attempt_ended_in_is_named_when_the_creation_takes_too_long(
 def test_what_an_earlier_lookup_has_met_is_not_taken_for_the_last_failure() -> None:
     stage = waiting()
     stage.wait(RetryDue)
-    stage.tell(LookupStumbled(stage.attempt - 1, refusal("ServiceNotReady")))
+    stage.tell(LookupAttemptFailed(stage.attempt - 1, refusal("ServiceNotReady")))
     failed, *_ = stage.wait(CreationTimedOut)
     assert str(failed.error).endswith("; the last failure was: down")
 
@@ -478,11 +479,11 @@ def test_what_an_earlier_lookup_has_met_is_not_taken_for_the_last_failure() -> N
 def test_a_send_that_times_out_names_what_went_wrong_last() -> None:
     stage = waiting_again()
     stage.publish("never written", patience=5.0)
-    (late,) = stage.wait(SendsDue)
+    (late,) = stage.wait(SendTimeoutDue)
     assert str(late.error) == "no broker took it in time: it is not stored; the last failure was: reset"
     stage.publish("written", patience=5.0)
     rebind(stage)
-    (late,) = stage.wait(SendsDue)
+    (late,) = stage.wait(SendTimeoutDue)
     assert str(late.error) == ("no receipt came in time: it may be stored all the same; the last failure was: reset")
 
 
@@ -492,12 +493,12 @@ def test_what_went_wrong_before_all_was_well_again_is_not_named() -> None:
     rebind(stage)
     stage.receipt(0)
     stage.publish("lost", patience=5.0)
-    (late,) = stage.wait(SendsDue)
+    (late,) = stage.wait(SendTimeoutDue)
     assert str(late.error) == "no receipt came in time: it may be stored all the same"
     stage.lose()
     rebind(stage)
     stage.publish("lost as well", patience=5.0)
-    (late,) = stage.wait(SendsDue)
+    (late,) = stage.wait(SendTimeoutDue)
     assert str(late.error) == "no receipt came in time: it may be stored all the same"
 
 
@@ -506,14 +507,14 @@ def test_a_create_that_takes_too_long_fails_the_call_and_is_closed() -> None:
     failed, ask = stage.wait(CreationTimedOut)
     assert isinstance(failed, CreationFailed)
     assert isinstance(ask, AskToClose)
-    assert stage.tell(CloseAnswered(stage.attempt)) == [Detach(1), Ended(None)]
+    assert stage.tell(CloseAnswered(stage.attempt)) == [Detach(1), HandleEnded(None)]
 
 
 def test_a_call_that_fails_during_a_pending_close_awaits_the_answer_to_that_close() -> None:
     stage = close_pending()
     [failed] = stage.wait(CreationTimedOut)
     assert isinstance(failed, CreationFailed)
-    assert stage.tell(CloseAnswered(stage.attempt)) == [Detach(1), Ended(None)]
+    assert stage.tell(CloseAnswered(stage.attempt)) == [Detach(1), HandleEnded(None)]
 
 
 @pytest.mark.parametrize(
@@ -569,7 +570,7 @@ def test_a_queued_producer_waits_for_as_long_as_it_takes() -> None:
     assert stage.tell(late.event) == []
     assert stage.tell(CreateTimedOut(stage.attempt)) == []
     assert stage.success(ready=False) == []
-    assert stage.success() == [Opened("broker-7")]
+    assert stage.success() == [ProducerOpened("broker-7")]
     assert stage.state is State.READY
 
 
@@ -577,7 +578,7 @@ def test_a_producer_that_had_to_queue_is_no_longer_bound_by_the_operation_timeou
     stage = queued()
     stage.lose()
     assert stage.tell(stage.timers[CreationTimedOut].event) == []
-    assert rebind(stage) == [Opened("broker-7")]
+    assert rebind(stage) == [ProducerOpened("broker-7")]
 
 
 # A create that was given up.
@@ -594,7 +595,7 @@ def test_a_create_without_an_answer_is_closed_before_the_next_one() -> None:
     assert stage.tell(Created(late, success)) == []
     assert stage.state is State.CLOSE_PENDING
     assert stage.tell(CloseAnswered(stage.attempt)) == [Detach(1)]
-    assert rebind(stage) == [Opened("broker-7")]
+    assert rebind(stage) == [ProducerOpened("broker-7")]
 
 
 def test_an_unanswered_close_drops_the_connection_and_a_new_one_owes_nothing() -> None:
@@ -603,7 +604,7 @@ def test_an_unanswered_close_drops_the_connection_and_a_new_one_owes_nothing() -
     assert isinstance(drop, DropConnection)
     assert drop.connection == 1
     assert stage.lose() == []
-    assert rebind(stage) == [Opened("broker-7")]
+    assert rebind(stage) == [ProducerOpened("broker-7")]
 
 
 @pytest.mark.parametrize("stand", [creating, queued])
@@ -643,7 +644,7 @@ def test_what_was_pending_is_written_before_anything_new_and_in_order() -> None:
     stage.lose()
     assert stage.publish("d") == []
     [send] = rebind(stage)
-    assert isinstance(send, Send)
+    assert isinstance(send, SendBatches)
     assert [item.token for item in send.items] == ["b", "c", "d"]
     [later] = stage.publish("e")
     assert [item.token for item in later.items] == ["e"]
@@ -668,7 +669,7 @@ def test_a_dropped_duplicate_is_told_apart() -> None:
 def test_a_chunked_message_completes_with_its_last_chunk() -> None:
     stage = ready()
     stage.machine.pending.reserve(1, 10)
-    stage.tell(Publish((Pending("a", 0, 0, 1, 10, None, frames=2),)))
+    stage.tell(Publish((PendingSend("a", 0, 0, 1, 10, None, frames=2),)))
     assert stage.receipt(0, 1, 1) == []
     assert stage.receipt(0, 1, 2) == [complete("a", (1, 1), (1, 2))]
 
@@ -686,7 +687,7 @@ def test_of_receipts_that_come_together_those_before_one_that_skips_the_head_cou
     stage.publish("a", "b", "c", "d")
     *ended, rest = stage.receipts(0, 1, 3)
     assert tokens(ended) == ["a", "b"]
-    assert isinstance(rest, HearRest)
+    assert isinstance(rest, HandleRemainingReceipts)
     assert [command.sequence_id for command in rest.event.commands] == [3]
     assert isinstance(stage.tell(rest.event)[0], DropConnection)
     assert stage.machine.state is State.WAITING
@@ -734,7 +735,7 @@ def test_a_receipt_over_an_earlier_connection_is_ignored() -> None:
     stage.lose()
     rebind(stage)
     late = CommandSendReceipt(producer_id=7, sequence_id=0, message_id=MessageIdData(ledgerId=1, entryId=1))
-    assert stage.tell(Persisted(1, (late,))) == []
+    assert stage.tell(ReceiptsArrived(1, (late,))) == []
     assert tokens(stage.receipt(0)) == ["a"]
 
 
@@ -818,7 +819,7 @@ def test_who_may_not_come_back_fails_everything_as_what_keeps_it_out_and_says_wh
     stage.publish("kept")
     stage.wait(RetryDue)
     stage.tell(LookedUp(stage.attempt, "broker-a"))
-    stage.tell(Attached(stage.connection))
+    stage.tell(ProducerAttached(stage.connection))
     *failed, _, ended = stage.tell(CreateRefused(stage.attempt, REFUSALS[error](ServerError.Name(error), "no")))
     assert errors(failed) == [of_written, REFUSALS[error]]
     assert type(ended.error) is REFUSALS[error]
@@ -846,12 +847,12 @@ def test_a_broker_that_assigns_another_is_believed_without_a_lookup(*, tls: bool
     stage = Stage(tls=tls)
     stage.tell(Open())
     stage.tell(LookedUp(stage.attempt, "broker-a"))
-    stage.tell(Attached(stage.connection))
+    stage.tell(ProducerAttached(stage.connection))
     stage.success()
     stage.publish("a")
     urls = {"assignedBrokerServiceUrl": "pulsar://b:6650", "assignedBrokerServiceUrlTls": "pulsar+ssl://b:6651"}
     assert stage.broker_closes(**urls) == [Detach(1), Attach(2, url)]
-    stage.tell(Attached(2))
+    stage.tell(ProducerAttached(2))
     [send] = stage.success()
     assert [item.token for item in send.items] == ["a"]
 
@@ -862,7 +863,7 @@ def test_lookups_go_to_the_new_cluster_once_a_topic_has_migrated(*, tls: bool, u
     stage = Stage(tls=tls)
     stage.tell(Open())
     stage.tell(LookedUp(stage.attempt, "broker-a"))
-    stage.tell(Attached(stage.connection))
+    stage.tell(ProducerAttached(stage.connection))
     stage.success()
     effects = stage.migrates(brokerServiceUrl="pulsar://new:6650", brokerServiceUrlTls="pulsar+ssl://new:6651")
     assert effects == [Detach(1), LookUp(stage.attempt, "persistent://t/n/orders", url)]
@@ -889,7 +890,7 @@ def test_a_send_timeout_fails_everything_in_order_whatever_the_state(stand: Call
     stage.now += 1
     stage.publish("b", patience=5.0)
     stage.now -= 1
-    effects = stage.wait(SendsDue)
+    effects = stage.wait(SendTimeoutDue)
     assert tokens(effects) == ["a", "b"]
     assert errors(effects) == [Timeout, Timeout]
     said = "may be stored" if stand is ready else "is not stored"
@@ -915,7 +916,7 @@ def test_a_batch_that_every_broker_refuses_is_sent_again_after_pauses_that_grow(
         pauses.append(stage.timers[RetryDue].delay)
         stage.wait(RetryDue)
         stage.tell(LookedUp(stage.attempt, "broker-a"))
-        stage.tell(Attached(stage.connection))
+        stage.tell(ProducerAttached(stage.connection))
         stage.success()
     assert pauses == [0.1, 0.2, 0.4]
     stage.receipt(0)
@@ -930,19 +931,19 @@ def test_a_timer_that_comes_after_its_batch_has_ended_looks_at_the_next() -> Non
     stage.publish("b", patience=5.0)
     stage.receipt(0)
     stage.now = 0.0
-    assert stage.wait(SendsDue) == []
-    assert stage.timers[SendsDue].delay == 2.0
+    assert stage.wait(SendTimeoutDue) == []
+    assert stage.timers[SendTimeoutDue].delay == 2.0
     stage.receipt(1)
-    assert stage.wait(SendsDue) == []
-    assert SendsDue not in stage.timers
+    assert stage.wait(SendTimeoutDue) == []
+    assert SendTimeoutDue not in stage.timers
     stage.publish("c", patience=5.0)
-    assert tokens(stage.wait(SendsDue)) == ["c"]
+    assert tokens(stage.wait(SendTimeoutDue)) == ["c"]
 
 
 def test_no_timer_runs_where_sends_never_time_out() -> None:
     stage = ready()
     stage.publish("a", patience=None)
-    assert SendsDue not in stage.timers
+    assert SendTimeoutDue not in stage.timers
 
 
 def test_a_flush_ends_with_what_was_pending_and_not_with_what_came_later() -> None:
@@ -972,12 +973,12 @@ def test_closing_without_a_create_ends_at_once(stand: Callable[[], Stage]) -> No
     failed, fail, detach, ended = stage.tell(Close())
     assert isinstance(failed.error, AlreadyClosed)
     assert (fail.token, type(fail.error)) == ("a", AlreadyClosed)
-    assert (detach, ended) == (Detach(stage.connection), Ended(None))
+    assert (detach, ended) == (Detach(stage.connection), HandleEnded(None))
     assert stage.state is State.CLOSED
 
 
 def test_closing_what_was_never_opened_fails_no_call() -> None:
-    assert Stage().tell(Close()) == [Detach(0), Ended(None)]
+    assert Stage().tell(Close()) == [Detach(0), HandleEnded(None)]
 
 
 @pytest.mark.parametrize("stand", [creating, queued])
@@ -986,14 +987,14 @@ def test_closing_an_unanswered_create_closes_what_the_broker_may_make(stand: Cal
     failed, ask = stage.tell(Close())
     assert isinstance(failed, CreationFailed)
     assert isinstance(ask, AskToClose)
-    assert stage.tell(CloseAnswered(stage.attempt)) == [Detach(1), Ended(None)]
+    assert stage.tell(CloseAnswered(stage.attempt)) == [Detach(1), HandleEnded(None)]
 
 
 def test_closing_while_a_close_is_pending_sends_no_second_one() -> None:
     stage = close_pending()
     [failed] = stage.tell(Close())
     assert isinstance(failed, CreationFailed)
-    assert stage.tell(CloseAnswered(stage.attempt)) == [Detach(1), Ended(None)]
+    assert stage.tell(CloseAnswered(stage.attempt)) == [Detach(1), HandleEnded(None)]
 
 
 def test_receipts_still_count_while_a_close_is_awaited() -> None:
@@ -1007,7 +1008,7 @@ def test_receipts_still_count_while_a_close_is_awaited() -> None:
     effects = stage.tell(CloseAnswered(stage.attempt))
     assert tokens(effects) == ["c"]
     assert errors(effects) == [OutcomeUnknown]
-    assert effects[-1] == Ended(None)
+    assert effects[-1] == HandleEnded(None)
     assert stage.quota.used == 0
 
 
@@ -1017,7 +1018,7 @@ def test_a_close_without_an_answer_says_so_to_what_waited_for_it_alone() -> None
     stage.tell(Close())
     effects = stage.tell(CloseTimedOut(stage.attempt))
     assert errors(effects) == [Timeout]
-    assert effects[-1] == Ended(None)
+    assert effects[-1] == HandleEnded(None)
     assert errors(stage.publish("late")) == [AlreadyClosed]
     assert stage.state is State.CLOSED
 
@@ -1028,14 +1029,14 @@ def test_a_connection_that_is_lost_while_closing_closes() -> None:
     stage.tell(Close())
     effects = stage.lose()
     assert errors(effects) == [OutcomeUnknown]
-    assert effects[-1] == Ended(None)
+    assert effects[-1] == HandleEnded(None)
 
 
 @pytest.mark.parametrize("stand", [Stage, opened, waiting, connecting, creating, queued, close_pending, ready, closing])
 def test_an_end_at_once_says_nothing_to_the_broker_and_comes_once(stand: Callable[[], Stage]) -> None:
     stage, end = stand(), EndAtOnce(AlreadyClosed("shut down"))
     effects = stage.tell(end)
-    assert effects[-2:] == [Detach(stage.connection), Ended(end.error)]
+    assert effects[-2:] == [Detach(stage.connection), HandleEnded(end.error)]
     assert AskToClose not in map(type, effects)
     assert stage.state is State.CLOSED
     assert stage.tell(end) == []

@@ -15,10 +15,10 @@ from hypothesis.stateful import (
     rule,
     run_state_machine_as_test,
 )
-from mutants import Fault, Hunt, fault, hunting
 
 from pulsar_actors.exceptions import AlreadyClosed, BrokerRefusal, ConnectError, ConnectionLost, Timeout
-from pulsar_actors.machines.binding_events import (
+from pulsar_actors.machines.chart import INTERNAL
+from pulsar_actors.machines.connection_handler_events import (
     AskToClose,
     Attach,
     BrokerClosed,
@@ -29,40 +29,38 @@ from pulsar_actors.machines.binding_events import (
     Detached,
     DropConnection,
     EndAtOnce,
-    Ended,
     Fail,
+    HandleEnded,
     LookedUp,
     LookUp,
+    LookupAttemptFailed,
     LookupFailed,
-    LookupStumbled,
-    Migrated,
-    Misanswered,
     Open,
     RetryDue,
+    TopicMigrated,
+    WrongAnswer,
 )
-from pulsar_actors.machines.chart import INTERNAL
-from pulsar_actors.machines.ledgers.backoff import Backoff
-from pulsar_actors.machines.ledgers.pending_sends import Pending, PendingSends
-from pulsar_actors.machines.ledgers.send_quota import SendQuota
-from pulsar_actors.machines.ledgers.sequence_ids import SequenceIds
-from pulsar_actors.machines.producer import CHART, FOUND, OVER, Producer, ProducerSettings, State
+from pulsar_actors.machines.producer import CHART, OVER, STATES, ProducerMachine, ProducerSettings, State
 from pulsar_actors.machines.producer_events import (
     AskToCreate,
-    Attached,
-    Complete,
     Created,
     CreateRefused,
     CreateTimedOut,
     Flush,
     Flushed,
-    HearRest,
-    Opened,
-    Persisted,
+    HandleRemainingReceipts,
+    ProducerAttached,
+    ProducerOpened,
     Publish,
-    Send,
+    ReceiptsArrived,
+    SendBatches,
     SendRefused,
+    SendsCompleted,
 )
-from pulsar_actors.machines.timers import StartTimer
+from pulsar_actors.machines.state_machine import StartTimer
+from pulsar_actors.machines.trackers.backoff import Backoff
+from pulsar_actors.machines.trackers.pending_messages import PendingMessages, PendingSend, SendQuota
+from pulsar_actors.machines.trackers.producer_identity import SequenceIds
 from pulsar_actors.wire.PulsarApi_pb2 import (
     CommandCloseProducer,
     CommandProducer,
@@ -74,6 +72,7 @@ from pulsar_actors.wire.PulsarApi_pb2 import (
     MessageIdData,
     ServerError,
 )
+from tests.machines.mutants import Fault, Hunt, fault, hunting
 
 LOST = ConnectionLost("reset")
 CLOSE_URLS = [{}, {}, {"assignedBrokerServiceUrl": "a"}, {"assignedBrokerServiceUrl": "b"}]
@@ -88,8 +87,8 @@ SEND_ERRORS = [
 
 
 RAISES_DOUBT = (  # what may be the last failure from then on, or may have ended what failed
-    LookupFailed, Detached, CreateRefused, CreateTimedOut, CloseTimedOut, BrokerClosed, Misanswered, SendRefused,
-    Created, Persisted,
+    LookupFailed, Detached, CreateRefused, CreateTimedOut, CloseTimedOut, BrokerClosed, WrongAnswer, SendRefused,
+    Created, ReceiptsArrived,
 )  # fmt: skip
 
 
@@ -120,7 +119,7 @@ class Wire:
 class AnyProducer(RuleBasedStateMachine):
     """A producer, the brokers it meets, and a record of what its users were told."""
 
-    machine_class: Any = Producer
+    machine_class: Any = ProducerMachine
     starts: tuple[int, ...] = (0, 1, 2, 2, 2, 3, 3, 3, 3)  # three steps lead to READY, where most can happen
 
     def __init__(self) -> None:
@@ -129,9 +128,9 @@ class AnyProducer(RuleBasedStateMachine):
         self.corrupt = False
         self.quota = SendQuota(0)
         command = CommandProducer(topic="t", producer_id=1)
-        self.machine: Producer = self.machine_class(
+        self.machine: ProducerMachine = self.machine_class(
             ProducerSettings(command, self.is_intact),
-            PendingSends[Any](self.quota, SendQuota(0)),
+            PendingMessages[Any](self.quota, SendQuota(0)),
             SequenceIds(),
             Backoff(lambda: 0.0),
         )
@@ -143,7 +142,7 @@ class AnyProducer(RuleBasedStateMachine):
         self.connection = 0
         self.close_attempt = 0
         self.epoch = -1
-        self.items: list[Pending[Any]] = []
+        self.items: list[PendingSend[Any]] = []
         self.ended: set[int] = set()
         self.out_of_turn_allowed = False
         self.in_the_middle = False
@@ -171,7 +170,7 @@ class AnyProducer(RuleBasedStateMachine):
         if isinstance(event, RAISES_DOUBT):
             self.failure = ""
         for effect in self.machine.handle(event, self.now):
-            if isinstance(effect, HearRest):
+            if isinstance(effect, HandleRemainingReceipts):
                 assert len(effect.event.commands) < len(event.commands), "receipts that are heard for ever"
                 self.tell(effect.event, alone=alone)
             else:
@@ -194,24 +193,24 @@ class AnyProducer(RuleBasedStateMachine):
                 self.ask_to_create(attempt, command)
             case AskToClose(attempt):
                 self.ask_to_close(attempt)
-            case Send(connection, items):
+            case SendBatches(connection, items):
                 self.write(connection, [item.token for item in items])
-            case Complete() | Fail() | Flushed():
+            case SendsCompleted() | Fail() | Flushed():
                 self.hear(getattr(effect, "error", None))
                 self.answer(effect)
-            case Opened() | CreationFailed() | Ended():
+            case ProducerOpened() | CreationFailed() | HandleEnded():
                 self.hear(getattr(effect, "error", None))
                 self.told.append(type(effect))
             case _:
                 pass
 
     def hear(self, error: Exception | None) -> None:
-        """Be whoever has waited."""
+        """Check the error as the caller would read it."""
         if isinstance(error, Timeout) and "to the close" not in str(error):
             assert self.failure in str(error), "not told what went wrong last"
 
     def answer(self, effect: Any) -> None:
-        if isinstance(effect, Complete):
+        if isinstance(effect, SendsCompleted):
             for stored in effect.items:
                 self.end(stored.token)
         elif effect.token in self.flushes_asked:
@@ -296,12 +295,12 @@ class AnyProducer(RuleBasedStateMachine):
 
     @rule(batches=st.lists(st.integers(1, 3), min_size=1, max_size=3), patience=st.sampled_from([1.0, 30.0, None]))
     def publish(self, batches: list[int], patience: float | None) -> None:
-        items: list[Pending[Any]] = []
+        items: list[PendingSend[Any]] = []
         for count in batches:
             self.machine.pending.reserve(count, 1)
             first = self.machine.sequence_ids.take(count)
             deadline = None if patience is None else self.now + patience
-            items.append(Pending(len(self.items) + len(items), first, first + count - 1, count, 1, deadline))
+            items.append(PendingSend(len(self.items) + len(items), first, first + count - 1, count, 1, deadline))
         turned_away = self.machine.state in {State.CLOSING, *OVER}
         self.items += items
         self.tell(Publish(tuple(items)), alone=turned_away)
@@ -345,7 +344,7 @@ class AnyProducer(RuleBasedStateMachine):
         self.stumbles += 1
         failure = f"stumble {self.stumbles}."
         attempt = max(number for number, _ in self.lookups)
-        self.tell(LookupStumbled(attempt - age, ConnectError(failure)))
+        self.tell(LookupAttemptFailed(attempt - age, ConnectError(failure)))
         if self.machine.state is State.LOOKING_UP and not age:
             self.failure = failure
 
@@ -356,7 +355,7 @@ class AnyProducer(RuleBasedStateMachine):
         self.answer_attach(connection)
 
     def answer_attach(self, connection: int) -> None:
-        self.tell(Attached(connection) if self.wires[connection].alive else Detached(connection, LOST))
+        self.tell(ProducerAttached(connection) if self.wires[connection].alive else Detached(connection, LOST))
 
     @precondition(lambda self: self.wires)
     @rule(data=st.data())
@@ -368,10 +367,10 @@ class AnyProducer(RuleBasedStateMachine):
 
     # What brokers do.
 
-    @precondition(lambda self: self.machine.state in {*FOUND, State.CLOSING})
+    @precondition(lambda self: self.machine.state in {*STATES.found, State.CLOSING})
     @rule()
     def broker_mixes_up(self) -> None:
-        self.tell(Misanswered(AskToCreate, CommandSuccess(request_id=1)))
+        self.tell(WrongAnswer(AskToCreate, CommandSuccess(request_id=1)))
         assert not self.wires[self.connection].alive, "went on with a broker that mixes answers up"
 
     @precondition(lambda self: any(wire.creates for wire in self.wires.values()))
@@ -420,7 +419,7 @@ class AnyProducer(RuleBasedStateMachine):
     def topic_migrates(self, url: str) -> None:
         kind = CommandTopicMigrated.ResourceType.Producer
         command = CommandTopicMigrated(resource_id=1, resource_type=kind, brokerServiceUrl=url)
-        self.tell(Migrated(self.connection, command))
+        self.tell(TopicMigrated(self.connection, command))
 
     @precondition(lambda self: self.written)
     @rule(
@@ -434,7 +433,7 @@ class AnyProducer(RuleBasedStateMachine):
         items = [self.written_item(connection, place) for place in places]
         ids = [item.last if last else item.first for item in items]
         commands = [CommandSendReceipt(producer_id=1, sequence_id=one, message_id=where) for one in ids]
-        self.tell(Persisted(connection, tuple(commands)))
+        self.tell(ReceiptsArrived(connection, tuple(commands)))
 
     @precondition(lambda self: self.written)
     @rule(error=st.sampled_from(SEND_ERRORS), place=st.integers(-1, 1), corrupt=st.booleans())
@@ -446,7 +445,7 @@ class AnyProducer(RuleBasedStateMachine):
         alone = error in {ServerError.NotAllowedError, ServerError.ChecksumError}
         self.tell(SendRefused(connection, command), alone=alone or self.machine.state is State.CLOSING)
 
-    def written_item(self, connection: int, place: int) -> Pending[Any]:
+    def written_item(self, connection: int, place: int) -> PendingSend[Any]:
         """Give what was written there: the head that is open (0), what is behind it (1), or what has ended (-1)."""
         written = self.written[connection]
         heads = [index for index, number in enumerate(written) if number not in self.ended]
@@ -461,7 +460,7 @@ class AnyProducer(RuleBasedStateMachine):
             assert not set(self.open) - set(self.written.get(self.connection, [])), "bound, and yet not written"
 
     @invariant()
-    def whoever_waits_has_asked(self) -> None:
+    def a_state_that_waits_has_asked(self) -> None:
         assert OWED.get(self.machine.state, self.asked) is self.asked, "waits for nothing"
 
     @invariant()
@@ -475,10 +474,10 @@ class AnyProducer(RuleBasedStateMachine):
 
     @invariant()
     def users_hear_once_how_the_creation_and_the_producer_ended(self) -> None:
-        created = [told for told in self.told if told is not Ended]
+        created = [told for told in self.told if told is not HandleEnded]
         assert len(created) <= 1, "two answers to one creation"
         over = self.machine.state in OVER
-        assert self.told.count(Ended) == over, "ended, or not, against what was said"
+        assert self.told.count(HandleEnded) == over, "ended, or not, against what was said"
         if over:
             assert created, "a creation without an answer"
             assert not self.open, "sends that never end"
@@ -504,20 +503,20 @@ def test_every_promise_of_a_producer_holds() -> None:
     run_state_machine_as_test(AnyProducer, settings=MODEL)
 
 
-def complete_twice(self: Producer, event: Persisted, now: float) -> list[Any]:
+def complete_twice(self: ProducerMachine, event: ReceiptsArrived, now: float) -> list[Any]:
     return [*self.match_receipts(event, now)] * 2
 
 
-def create_in_an_old_epoch(self: Producer, event: Attached, now: float) -> list[Any]:
+def create_in_an_old_epoch(self: ProducerMachine, event: ProducerAttached, now: float) -> list[Any]:
     [ask] = self.create(event, now)
     assert isinstance(ask, AskToCreate)
     ask.command.epoch = 0
     return [ask]
 
 
-def write_newest_first(self: Producer, event: Created, now: float) -> list[Any]:
+def write_newest_first(self: ProducerMachine, event: Created, now: float) -> list[Any]:
     effects = self.begin(event, now)
-    return [each._replace(items=each.items[::-1]) if isinstance(each, Send) else each for each in effects]
+    return [each._replace(items=each.items[::-1]) if isinstance(each, SendBatches) else each for each in effects]
 
 
 FURTHER: dict[str, Callable[..., Any]] = {
@@ -527,9 +526,9 @@ FURTHER: dict[str, Callable[..., Any]] = {
 
 # fmt: off
 FAULTS = [
-    fault(Persisted, State.READY, "match_receipts", {"does": "complete_twice"},
+    fault(ReceiptsArrived, State.READY, "match_receipts", {"does": "complete_twice"},
           "ended twice", "publish", "broker_stores"),
-    fault(Persisted, State.CLOSING, "pass_over", {"does": "match_receipts"},
+    fault(ReceiptsArrived, State.CLOSING, "pass_over", {"does": "match_receipts"},
           "heard for ever", "publish", "close", "broker_stores"),
     fault(Publish, State.WAITING, "keep", {"does": "turn_away"},
           "ended out of turn", "publish", "lose_connection"),
@@ -549,17 +548,17 @@ FAULTS = [
           "another is unanswered", "broker_closes", "go_on"),
     fault(CloseTimedOut, State.CLOSE_PENDING, "drop_unanswering", {"does": "let_go"},
           "a close is unanswered", "broker_closes", "broker_answers_close", "go_on"),
-    fault(Attached, State.CONNECTING, "create", {"does": "create_in_an_old_epoch"},
+    fault(ProducerAttached, State.CONNECTING, "create", {"does": "create_in_an_old_epoch"},
           "epoch that does not grow", "lose_connection", "go_on"),
-    fault(Misanswered, State.READY, "drop_misanswering", {"does": None},
+    fault(WrongAnswer, State.READY, "drop_after_wrong_answer", {"does": None},
           "mixes answers up", "broker_mixes_up"),
     fault(Flush, State.READY, "mark", {"does": None},
           "a flush was forgotten", "publish", "flush"),
     fault(Close, State.WAITING, "end_unbound", {"does": None},
           "against what was said", "lose_connection"),
-    fault(EndAtOnce, State.READY, "end_without_goodbye", {"does": None},
+    fault(EndAtOnce, State.READY, "end_immediately", {"does": None},
           "against what was said", "publish", "end_at_once"),
-    fault(LookupStumbled, State.LOOKING_UP, "note_failure", {"does": None},
+    fault(LookupAttemptFailed, State.LOOKING_UP, "note_failure", {"does": None},
           "not told what went wrong last", "lookup_stumbles", "time_passes", "go_on"),
     fault(Close, State.CREATING, "abandon", {"dest": State.CLOSED},
           "against what was said", "flush"),
@@ -572,4 +571,4 @@ def test_a_chart_that_breaks_a_promise_is_found_out(fault: Fault) -> None:
     steps = {State.LOOKING_UP: 0, State.CONNECTING: 1, State.CREATING: 2, State.CLOSE_PENDING: 2, State.CLOSED: 0}.get(
         fault.state, 3
     )
-    Hunt(CHART, Producer, AnyProducer, FURTHER, HUNT).find_out(fault, steps)
+    Hunt(CHART, ProducerMachine, AnyProducer, FURTHER, HUNT).find_out(fault, steps)

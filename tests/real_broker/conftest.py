@@ -1,4 +1,4 @@
-"""Brokers and clients for the tests of this folder, and the one line that says when a broker is missing."""
+"""Brokers and clients for the tests of this folder."""
 
 import itertools
 import os
@@ -7,18 +7,26 @@ from collections.abc import Callable, Iterator
 from typing import Any, NamedTuple
 
 import pytest
-from admin import Admin
-from certificates import Authority
-from guards import Guarded, GuardedProxy, admin_of, embedded_guard, guard, guard_of_proxy
-from jars import Unavailable
-from matrix import cell_of, table
-from proxy import Proxy
-from standalone import Standalone
-from subjects import BROKERS, CLIENTS, GUARDED, USERS_ADMIN_URL, USERS_URL, Broker, client_module, opened_clients
 
 from pulsar_actors.broker.embedded import EmbeddedBroker
+from tests.real_broker.matrix import Cell, cell_of, table
+from tests.support.admin import Admin
+from tests.support.certificates import Authority
+from tests.support.guards import Guarded, GuardedProxy, admin_of, embedded_guard, guard, guard_of_proxy
+from tests.support.jars import Unavailable
+from tests.support.proxy import Proxy
+from tests.support.standalone import Standalone
+from tests.support.subjects import (
+    BROKERS,
+    CLIENTS,
+    GUARDED,
+    USERS_ADMIN_URL,
+    USERS_URL,
+    Broker,
+    client_module,
+    opened_clients,
+)
 
-MISSING = pytest.StashKey[str]()
 BROKERS_STARTED = pytest.StashKey[list[Standalone]]()
 LOG_SIZES = pytest.StashKey[dict[Standalone, int]]()
 BOTH_WAYS = [("official", "ours"), ("ours", "official")]
@@ -60,34 +68,31 @@ def java(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactor
     return make
 
 
-def start_or_skip(process: Standalone | Proxy, request: pytest.FixtureRequest) -> None:
-    """Without Java there is nothing to test, which must not go unseen, and must not happen in CI."""
+def start(process: Standalone | Proxy) -> None:
+    """Start it, or say in a line why that cannot be."""
     try:
         process.start()
     except Unavailable as error:
-        if os.environ.get("CI"):
-            pytest.fail(f"CI is set, and there is no real broker: {error}", pytrace=False)
-        request.config.stash[MISSING] = str(error)
-        pytest.skip(f"no real broker: {error}")
+        pytest.fail(f"no real broker: {error}", pytrace=False)
 
 
 @pytest.fixture(scope="session")
-def real_broker(request: pytest.FixtureRequest, java: Callable[..., Standalone]) -> Iterator[Broker]:
+def real_broker(java: Callable[..., Standalone]) -> Iterator[Broker]:
     """One Apache Pulsar for the whole session: the user's, or one of our own."""
     if USERS_URL:
         yield Broker(USERS_URL, Admin(USERS_ADMIN_URL))
         return
     standalone = java()
-    start_or_skip(standalone, request)
+    start(standalone)
     yield Broker(standalone.service_url, standalone.admin)
     standalone.kill()
 
 
 @pytest.fixture(scope="session")
-def proxy(request: pytest.FixtureRequest, broker: Broker, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Proxy]:
+def proxy(broker: Broker, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Proxy]:
     """A Pulsar proxy in front of a broker; tests may stop it and start it again."""
     proxy = Proxy(tmp_path_factory.mktemp("proxy"), broker.service_url, broker.admin.web_url)
-    start_or_skip(proxy, request)
+    start(proxy)
     yield proxy
     proxy.kill()
 
@@ -105,26 +110,22 @@ def authority(tmp_path_factory: pytest.TempPathFactory) -> Authority:
 
 
 @pytest.fixture(scope="session")
-def guarded_apache(
-    request: pytest.FixtureRequest, java: Callable[..., Standalone], authority: Authority
-) -> Iterator[Guarded]:
+def guarded_apache(java: Callable[..., Standalone], authority: Authority) -> Iterator[Guarded]:
     """One that wants credentials, for all tests of these; it is never the user's."""
     standalone = java()
     service_url_tls = guard(standalone, authority)
-    start_or_skip(standalone, request)
+    start(standalone)
     yield Guarded(standalone.service_url, service_url_tls, standalone.admin, authority)
     standalone.kill()
 
 
 @pytest.fixture(scope="session")
-def guarded_proxy(
-    request: pytest.FixtureRequest, guarded_apache: Guarded, tmp_path_factory: pytest.TempPathFactory
-) -> Iterator[GuardedProxy]:
+def guarded_proxy(guarded_apache: Guarded, tmp_path_factory: pytest.TempPathFactory) -> Iterator[GuardedProxy]:
     """A proxy in front of that one, to which clients say who they are, and it to the broker."""
     settings, service_url_tls = guard_of_proxy(guarded_apache.authority)
     web = guarded_apache.admin.web_url
     proxy = Proxy(tmp_path_factory.mktemp("proxy"), guarded_apache.service_url, web, settings)
-    start_or_skip(proxy, request)
+    start(proxy)
     yield GuardedProxy(proxy.service_url, service_url_tls, proxy.web_url)
     proxy.kill()
 
@@ -142,11 +143,11 @@ def guarded(request: pytest.FixtureRequest) -> Any:
 
 
 @pytest.fixture(scope="session")
-def crashing(request: pytest.FixtureRequest, java: Callable[..., Standalone]) -> Iterator[Standalone]:
+def crashing(java: Callable[..., Standalone]) -> Iterator[Standalone]:
     """A broker for tests that `kill` and `start` it; it is never the user's."""
     standalone = java(durable=True)
     standalone.configure(EXPOSING + LISTENERS.format(port=standalone.service_url.rpartition(":")[2]))
-    start_or_skip(standalone, request)
+    start(standalone)
     yield standalone
     standalone.kill()
 
@@ -267,7 +268,8 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     for item in items:
         if isinstance(item, pytest.Function) and item.path.name.startswith("test_interop"):
             parameters = item.callspec.params if hasattr(item, "callspec") else {}
-            item.user_properties.append(("matrix", cell_of(item.originalname, parameters)))
+            feature, columns = cell_of(item.originalname, parameters)  # plain values can travel between processes
+            item.user_properties.append(("matrix", (feature, list(columns))))
 
 
 def matrix_of(reporter: pytest.TerminalReporter) -> str:
@@ -276,7 +278,7 @@ def matrix_of(reporter: pytest.TerminalReporter) -> str:
         (report, outcome) for outcome in ("passed", "failed", "error") for report in reporter.stats.get(outcome, [])
     ]
     return table(
-        (cell, outcome == "passed")
+        (Cell(*cell), outcome == "passed")
         for report, outcome in ended
         for name, cell in report.user_properties
         if name == "matrix"
@@ -286,6 +288,3 @@ def matrix_of(reporter: pytest.TerminalReporter) -> str:
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
     if os.environ.get("PULSAR_TEST_MATRIX"):
         terminalreporter.write_line(matrix_of(terminalreporter))
-    missing = terminalreporter.config.stash.get(MISSING, None)
-    if missing:
-        terminalreporter.write_line(f"!!! NO REAL BROKER, none of its tests ran: {missing}", red=True, bold=True)

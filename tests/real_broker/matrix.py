@@ -8,7 +8,7 @@ from collections import Counter, defaultdict
 from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
-from subjects import BROKERS
+from tests.support.subjects import BROKERS
 
 DIRECTIONS = ("ours \u2192 official", "official \u2192 ours")
 COLUMNS = [f"{direction}, {broker}" for direction in DIRECTIONS for broker in BROKERS]

@@ -4,8 +4,19 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
-from admin import Admin
-from exchange import SOON, acknowledged_all, contents, nothing_comes, place, receive, rest, send_all, send_batch
+
+from tests.real_broker.exchange import (
+    SOON,
+    acknowledged_all,
+    contents,
+    nothing_comes,
+    place,
+    receive,
+    rest,
+    send_all,
+    send_batch,
+)
+from tests.support.admin import Admin
 
 LETTERS = [b"a", b"b", b"c", b"d", b"e"]
 

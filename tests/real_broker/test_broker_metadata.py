@@ -9,9 +9,6 @@ from urllib.error import HTTPError
 from urllib.request import Request, urlopen
 
 import pytest
-from exchange import receive, send_all, send_batch, until
-from subjects import client_module
-from wiretap import Wiretap
 
 from pulsar_actors.wire.PulsarApi_pb2 import (
     BrokerEntryMetadata,
@@ -23,6 +20,9 @@ from pulsar_actors.wire.PulsarApi_pb2 import (
     CommandPong,
     ServerError,
 )
+from tests.real_broker.exchange import receive, send_all, send_batch, until
+from tests.real_broker.wiretap import Wiretap
+from tests.support.subjects import client_module
 
 NOW = 60_000  # milliseconds by which clocks of one machine may differ
 

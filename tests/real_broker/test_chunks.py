@@ -4,10 +4,11 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 import pytest
-from admin import Admin
-from exchange import acknowledged_all, contents, nothing_comes, receive, until
-from raw_producer import RawProducer
-from subjects import Broker
+
+from tests.real_broker.exchange import acknowledged_all, contents, nothing_comes, receive, until
+from tests.support.admin import Admin
+from tests.support.raw_producer import RawProducer
+from tests.support.subjects import Broker
 
 
 @pytest.fixture

@@ -4,8 +4,9 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
-from admin import Admin
-from exchange import SOON, InThread, Outcomes, contents, receive, rest, send_all, stored, until
+
+from tests.real_broker.exchange import SOON, InThread, Outcomes, contents, receive, rest, send_all, stored, until
+from tests.support.admin import Admin
 
 
 def test_a_closed_producer_sends_nothing(pulsar: Any, client: Any, topic: str) -> None:

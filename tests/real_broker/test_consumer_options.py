@@ -9,9 +9,10 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
-from admin import Admin
-from exchange import SOON, contents, receive, send_all, until
-from subjects import client_module
+
+from tests.real_broker.exchange import SOON, contents, receive, send_all, until
+from tests.support.admin import Admin
+from tests.support.subjects import client_module
 
 pulsar_actors = client_module("ours")
 SHARED = pulsar_actors.ConsumerType.Shared

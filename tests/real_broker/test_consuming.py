@@ -5,8 +5,9 @@ import time
 from typing import Any
 
 import pytest
-from admin import Admin
-from exchange import SOON, InThread, contents, receive, rest, send_all, send_batch, until
+
+from tests.real_broker.exchange import SOON, InThread, contents, receive, rest, send_all, send_batch, until
+from tests.support.admin import Admin
 
 
 def test_receive_gives_up_after_its_timeout(pulsar: Any, client: Any, topic: str) -> None:

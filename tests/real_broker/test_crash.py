@@ -8,9 +8,10 @@ from collections.abc import Callable, Iterator
 from typing import Any, NamedTuple
 
 import pytest
-from exchange import SOON, Outcomes, receive, send_all, stored
-from standalone import Standalone
-from subjects import opened_clients
+
+from tests.real_broker.exchange import SOON, Outcomes, receive, send_all, stored
+from tests.support.standalone import Standalone
+from tests.support.subjects import opened_clients
 
 BEFORE, AFTER = 500, 1500
 TAKEN = 50

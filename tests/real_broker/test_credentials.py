@@ -6,12 +6,12 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 import pytest
-from exchange import until
-from guards import LIFETIME_SECONDS, ME, PASSWORD, RENEWED_TWICE_SECONDS, STRANGER, TOKENS, Guarded
-from issuer_bench import CLIENT_ID, IssuerInHand, issuing
 
 from pulsar_actors.broker.tokens import Tokens
-from pulsar_actors.runtime.tls_contexts import server_context
+from pulsar_actors.runtime.tls import server_context
+from tests.real_broker.exchange import until
+from tests.support.guards import LIFETIME_SECONDS, ME, PASSWORD, RENEWED_TWICE_SECONDS, STRANGER, TOKENS, Guarded
+from tests.support.issuer_bench import CLIENT_ID, IssuerInHand, issuing
 
 RECEIVE_MS = 10_000
 FORGED = Tokens(b"another secret of some thirty-two bytes").issue(ME)

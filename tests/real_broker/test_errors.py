@@ -6,7 +6,8 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 import pytest
-from admin import Admin, AdminError
+
+from tests.support.admin import Admin, AdminError
 
 SECONDS = 1  # of operation timeout, where a test waits for it
 

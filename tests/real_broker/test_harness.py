@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 import subprocess
 import sys
 import threading
@@ -9,13 +10,13 @@ from collections.abc import Iterator
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 
-import jars
 import pytest
-import standalone
-from admin import Admin, AdminError
-from exchange import until
-from jars import Unavailable
-from standalone import KEEPER, Standalone
+
+from tests.real_broker.exchange import until
+from tests.support import jars, standalone
+from tests.support.admin import Admin, AdminError
+from tests.support.jars import Unavailable
+from tests.support.standalone import KEEPER, Standalone
 
 HERE = Path(__file__).parent
 
@@ -116,24 +117,31 @@ def without_java(tmp_path: Path) -> dict[str, str]:
     return {**kept, "PATH": str(tmp_path)}
 
 
-def outcome_of_a_test(environment: dict[str, str]) -> tuple[int, str]:
+def outcome_of_a_test(environment: dict[str, str], *options: str) -> tuple[int, str]:
     command = [sys.executable, "-m", "pytest", str(HERE / "test_producing.py"), "-k", "flush_with_nothing and apache"]
     done = subprocess.run(  # noqa: S603 -- our own words
-        [*command, "-p", "no:cacheprovider"], env=environment, cwd=HERE.parents[1], capture_output=True, check=False
+        [*command, *options, "-p", "no:cacheprovider"],
+        env=environment,
+        cwd=HERE.parents[1],
+        capture_output=True,
+        check=False,
     )
     return done.returncode, done.stdout.decode()
 
 
-def test_without_java_the_tests_are_skipped_and_a_line_says_so(without_java: dict[str, str]) -> None:
-    status, output = outcome_of_a_test(without_java)
-    assert status == 0
-    assert "!!! NO REAL BROKER, none of its tests ran: java is not on PATH" in output
+@pytest.mark.parametrize("side_by_side", [(), ("-n", "1")], ids=["alone", "with another process"])
+def test_a_real_broker_that_is_not_asked_for_is_left_out_and_a_line_says_so(
+    without_java: dict[str, str], side_by_side: tuple[str, ...]
+) -> None:
+    status, output = outcome_of_a_test(without_java, *side_by_side)
+    assert status == pytest.ExitCode.NO_TESTS_COLLECTED
+    assert re.search(r"^left out: \d+ tests .* \(--real-broker runs them\)$", output, re.MULTILINE)
 
 
-def test_without_java_ci_fails(without_java: dict[str, str]) -> None:
-    status, output = outcome_of_a_test({**without_java, "CI": "true"})
-    assert status == 1
-    assert "CI is set, and there is no real broker: java is not on PATH" in output
+def test_a_real_broker_that_is_asked_for_and_cannot_be_had_is_a_failure(without_java: dict[str, str]) -> None:
+    status, output = outcome_of_a_test(without_java, "--real-broker")
+    assert status == pytest.ExitCode.TESTS_FAILED
+    assert "no real broker: java is not on PATH" in output
 
 
 class Answers(BaseHTTPRequestHandler):

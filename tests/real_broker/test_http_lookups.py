@@ -4,8 +4,9 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
-from admin import Admin
-from exchange import SOON
+
+from tests.real_broker.exchange import SOON
+from tests.support.admin import Admin
 
 
 @pytest.fixture

@@ -7,8 +7,8 @@ from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import pytest
-from admin import Admin
-from exchange import (
+
+from tests.real_broker.exchange import (
     SOON,
     InThread,
     Outcomes,
@@ -22,7 +22,8 @@ from exchange import (
     stored,
     until,
 )
-from subjects import CLIENTS, client_module
+from tests.support.admin import Admin
+from tests.support.subjects import CLIENTS, client_module
 
 LARGE = 4_999_999
 TEXT = b"one client writes what another reads " * 30

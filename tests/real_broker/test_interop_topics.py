@@ -6,8 +6,8 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
-from admin import Admin
-from exchange import (
+
+from tests.real_broker.exchange import (
     SOON,
     acknowledged_all,
     contents,
@@ -18,7 +18,8 @@ from exchange import (
     send_all,
     until,
 )
-from subjects import CLIENTS, client_module
+from tests.support.admin import Admin
+from tests.support.subjects import CLIENTS, client_module
 
 NUMBERS = [b"%d" % number for number in range(60)]
 KEYS = [f"key-{number}" for number in range(20)]

@@ -5,11 +5,6 @@ from contextlib import closing
 from typing import Any
 
 import pytest
-from admin import Admin
-from exchange import SOON, contents, nothing_comes, receive, stored, until
-from raw_producer import RawProducer
-from subjects import Broker
-from wiretap import Wiretap
 
 from pulsar_actors.wire.PulsarApi_pb2 import (
     CommandAck,
@@ -25,6 +20,11 @@ from pulsar_actors.wire.PulsarApi_pb2 import (
     CompressionType,
     ServerError,
 )
+from tests.real_broker.exchange import SOON, contents, nothing_comes, receive, stored, until
+from tests.real_broker.wiretap import Wiretap
+from tests.support.admin import Admin
+from tests.support.raw_producer import RawProducer
+from tests.support.subjects import Broker
 
 SHORT_SECONDS = 1
 

@@ -5,10 +5,10 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
-from admin import Admin
-from exchange import acknowledged_all, contents, nothing_comes, receive, send_all, until
 
 import pulsar_actors
+from tests.real_broker.exchange import acknowledged_all, contents, nothing_comes, receive, send_all, until
+from tests.support.admin import Admin
 
 
 @pytest.fixture

@@ -1,6 +1,6 @@
 """The table of what the clients can do with one another."""
 
-from matrix import COLUMNS, cell_of, table
+from tests.real_broker.matrix import COLUMNS, cell_of, table
 
 
 def test_a_test_with_a_direction_has_one_column_and_one_without_has_those_of_both() -> None:

@@ -9,9 +9,6 @@ from typing import Any, NamedTuple
 
 import crc32c
 import pytest
-from exchange import SOON, contents, receive, send_all, send_batch, until
-from subjects import client_module
-from wiretap import Wiretap
 
 from pulsar_actors.wire.PulsarApi_pb2 import (
     CommandAck,
@@ -44,6 +41,9 @@ from pulsar_actors.wire.PulsarApi_pb2 import (
     MessageMetadata,
     SingleMessageMetadata,
 )
+from tests.real_broker.exchange import SOON, contents, receive, send_all, send_batch, until
+from tests.real_broker.wiretap import Wiretap
+from tests.support.subjects import client_module
 
 NOW = 60_000  # milliseconds by which clocks of one machine may differ
 

@@ -3,7 +3,8 @@
 from typing import Any
 
 import pytest
-from exchange import SOON
+
+from tests.real_broker.exchange import SOON
 
 
 def parts(topic: str) -> list[str]:

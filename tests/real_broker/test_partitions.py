@@ -5,10 +5,20 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
-from admin import Admin
-from exchange import SOON, Outcomes, acknowledged_all, contents, nothing_comes, read_rest, receive, send_all, until
 
 import pulsar_actors
+from tests.real_broker.exchange import (
+    SOON,
+    Outcomes,
+    acknowledged_all,
+    contents,
+    nothing_comes,
+    read_rest,
+    receive,
+    send_all,
+    until,
+)
+from tests.support.admin import Admin
 
 NUMBERS = [b"%d" % number for number in range(60)]
 

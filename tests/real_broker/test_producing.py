@@ -8,9 +8,22 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
-from admin import Admin, path_of
-from exchange import SOON, InThread, Outcomes, contents, place, read_rest, receive, send_all, send_batch, stored, until
-from subjects import client_module
+
+from tests.real_broker.exchange import (
+    SOON,
+    InThread,
+    Outcomes,
+    contents,
+    place,
+    read_rest,
+    receive,
+    send_all,
+    send_batch,
+    stored,
+    until,
+)
+from tests.support.admin import Admin, path_of
+from tests.support.subjects import client_module
 
 FOREVER_MS = 60_000  # a batching delay that no test waits out
 

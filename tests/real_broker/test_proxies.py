@@ -6,14 +6,14 @@ from contextlib import closing
 from typing import Any
 
 import pytest
-from admin import Admin
-from exchange import SOON, contents, receive, send_all, until
-from guards import LIFETIME_SECONDS, ME, RENEWED_TWICE_SECONDS, STRANGER, TOKENS, Guarded, GuardedProxy
-from proxy import Proxy
-from subjects import Broker
-from wiretap import Wiretap
 
 from pulsar_actors.wire.PulsarApi_pb2 import CommandConnect
+from tests.real_broker.exchange import SOON, contents, receive, send_all, until
+from tests.real_broker.wiretap import Wiretap
+from tests.support.admin import Admin
+from tests.support.guards import LIFETIME_SECONDS, ME, RENEWED_TWICE_SECONDS, STRANGER, TOKENS, Guarded, GuardedProxy
+from tests.support.proxy import Proxy
+from tests.support.subjects import Broker
 
 NUMBERS = [b"%d" % number for number in range(100)]
 

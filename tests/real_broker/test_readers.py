@@ -4,8 +4,9 @@ import time
 from typing import Any
 
 import pytest
-from admin import Admin
-from exchange import SOON, InThread, contents, read_rest, send_all, send_batch, until
+
+from tests.real_broker.exchange import SOON, InThread, contents, read_rest, send_all, send_batch, until
+from tests.support.admin import Admin
 
 LETTERS = [b"a", b"b", b"c", b"d", b"e"]
 

@@ -5,8 +5,19 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
-from admin import Admin
-from exchange import SOON, acknowledged_all, contents, nothing_comes, receive, rest, send_all, send_batch, until
+
+from tests.real_broker.exchange import (
+    SOON,
+    acknowledged_all,
+    contents,
+    nothing_comes,
+    receive,
+    rest,
+    send_all,
+    send_batch,
+    until,
+)
+from tests.support.admin import Admin
 
 SOON_AGAIN = {"negative_ack_redelivery_delay_ms": 100}
 LETTERS = [b"a", b"b", b"c"]

@@ -3,7 +3,6 @@
 The official Python client puts nothing off; it reads what was, and what was put off too often.
 """
 
-import os
 import subprocess
 import time
 from collections.abc import Callable
@@ -11,10 +10,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from admin import Admin
-from exchange import QUIET, SOON, contents, nothing_comes, receive, send_all, send_batch, until
-from jars import Unavailable, jars, tool
-from subjects import Broker, client_module
+
+from tests.real_broker.exchange import QUIET, SOON, contents, nothing_comes, receive, send_all, send_batch, until
+from tests.support.admin import Admin
+from tests.support.jars import jars, tool
+from tests.support.subjects import Broker, client_module
 
 pulsar_actors = client_module("ours")
 RETRIES: dict[str, Any] = {"consumer_type": pulsar_actors.ConsumerType.Shared, "enable_retry": True}
@@ -109,12 +109,7 @@ def test_what_was_put_off_waits_for_the_next_consumer(ours: Any, topic: str) -> 
 def java_puts_off(broker: Broker, topic: str, count: int) -> dict[str, dict[str, str]]:
     """Have the Java client put messages off, and give the properties that each had."""
     program = str(Path(__file__).with_name("JavaRetries.java"))
-    try:
-        command = [tool("java"), "-XX:TieredStopAtLevel=1", "-cp", f"{jars()}/*", program]
-    except Unavailable as error:
-        if os.environ.get("CI"):
-            raise
-        pytest.skip(f"no Java client: {error}")
+    command = [tool("java"), "-XX:TieredStopAtLevel=1", "-cp", f"{jars()}/*", program]
     done = subprocess.run(  # noqa: S603 -- our own words
         [*command, broker.service_url, topic, str(count)],
         capture_output=True,
@@ -127,6 +122,7 @@ def java_puts_off(broker: Broker, topic: str, count: int) -> dict[str, dict[str,
 
 
 # It takes some seconds of a processor, for nobody else has retries: this is the only other word on what they are.
+@pytest.mark.real_broker
 def test_ours_and_the_java_client_put_off_the_same_message_in_turn(
     connect_to: Callable[..., Any], real_broker: Broker, topic: str
 ) -> None:

@@ -9,10 +9,6 @@ from datetime import timedelta
 from typing import Any
 
 import pytest
-from exchange import SOON, InThread, Outcomes, receive, send_all, until
-from guards import ME, Guarded
-from subjects import client_module
-from wiretap import Said, Wiretap
 
 from pulsar_actors.broker.tokens import Tokens
 from pulsar_actors.runtime.tcp import TcpTransport
@@ -33,6 +29,10 @@ from pulsar_actors.wire.PulsarApi_pb2 import (
     MessageMetadata,
     ServerError,
 )
+from tests.real_broker.exchange import SOON, InThread, Outcomes, receive, send_all, until
+from tests.real_broker.wiretap import Said, Wiretap
+from tests.support.guards import ME, Guarded
+from tests.support.subjects import client_module
 
 FOREVER_MS = 60_000
 THREADS, THREADS_SEND = 8, 50

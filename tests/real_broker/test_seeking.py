@@ -8,8 +8,9 @@ import time
 from typing import Any
 
 import pytest
-from admin import Admin
-from exchange import SOON, acknowledged_all, contents, receive, rest, send_all, send_batch, until
+
+from tests.real_broker.exchange import SOON, acknowledged_all, contents, receive, rest, send_all, send_batch, until
+from tests.support.admin import Admin
 
 LETTERS = [b"a", b"b", b"c", b"d", b"e"]
 

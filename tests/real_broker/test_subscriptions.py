@@ -4,8 +4,19 @@ import itertools
 from typing import Any
 
 import pytest
-from admin import Admin
-from exchange import QUIET, SOON, acknowledged_all, contents, nothing_comes, receive, rest, send_all, until
+
+from tests.real_broker.exchange import (
+    QUIET,
+    SOON,
+    acknowledged_all,
+    contents,
+    nothing_comes,
+    receive,
+    rest,
+    send_all,
+    until,
+)
+from tests.support.admin import Admin
 
 NUMBERS = [b"%d" % number for number in range(60)]
 HASH_OF_KEY_1 = 5536  # as brokers have it: 16 bits of its hash

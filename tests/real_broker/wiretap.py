@@ -7,11 +7,11 @@ has them come through the address that they have; likewise a proxy.
 from typing import Any, NamedTuple, TypeVar
 from urllib.parse import urlsplit
 
-from exchange import until
 from google.protobuf.message import Message
-from tap import Recorded, Tap
 
 from pulsar_actors.wire.PulsarApi_pb2 import BaseCommand
+from tests.real_broker.exchange import until
+from tests.support.tap import Recorded, Tap
 
 C = TypeVar("C", bound=Message)
 

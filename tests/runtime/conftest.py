@@ -3,9 +3,9 @@
 import ssl
 
 import pytest
-from certificates import Authority, Files
 
-from pulsar_actors.runtime.tls_contexts import client_context, server_context
+from pulsar_actors.runtime.tls import client_context, server_context
+from tests.support.certificates import Authority, Files
 
 
 @pytest.fixture(scope="module")

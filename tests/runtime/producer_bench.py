@@ -3,23 +3,17 @@
 from collections.abc import Sequence
 from typing import Any, cast
 
-from binding_bench import BindingBench
-from loop_in_hand import actor_of
-
-from pulsar_actors.machines.ledgers.backoff import Backoff
-from pulsar_actors.machines.ledgers.batching import BatchLimits
-from pulsar_actors.machines.ledgers.pending_sends import PendingSends
-from pulsar_actors.machines.ledgers.send_quota import SendQuota
-from pulsar_actors.machines.ledgers.sequence_ids import SequenceIds
-from pulsar_actors.machines.producer import Producer, ProducerSettings
+from pulsar_actors.machines.producer import ProducerMachine, ProducerSettings
+from pulsar_actors.machines.trackers.backoff import Backoff
+from pulsar_actors.machines.trackers.batching import BatchLimits
+from pulsar_actors.machines.trackers.pending_messages import PendingMessages, SendQuota
+from pulsar_actors.machines.trackers.producer_identity import SequenceIds
 from pulsar_actors.runtime.actor import tell
-from pulsar_actors.runtime.interleaving import THREADS, Interleaving
-from pulsar_actors.runtime.members import Member
-from pulsar_actors.runtime.outbox import Outbox
-from pulsar_actors.runtime.outgoing import Alone, Ended, Said, SentTo
-from pulsar_actors.runtime.packing import Packed
-from pulsar_actors.runtime.producer_actor import MessagesLeft, ProducerActor
-from pulsar_actors.runtime.publication import Manner
+from pulsar_actors.runtime.batch_builder import BatchBuilderSettings, PackedMessages
+from pulsar_actors.runtime.loop import THREADS, Interleaving
+from pulsar_actors.runtime.messages import HandlerRef
+from pulsar_actors.runtime.producer_actor import MessagesEnqueued, ProducerActor
+from pulsar_actors.runtime.send_queue import MessageHeader, SendOutcome, SendQueue, SentTo, UnbatchableOptions
 from pulsar_actors.wire.commands import decode_command
 from pulsar_actors.wire.entries import Entry, decode_entry
 from pulsar_actors.wire.frames import FrameReader
@@ -32,8 +26,10 @@ from pulsar_actors.wire.PulsarApi_pb2 import (
     MessageIdData,
     SingleMessageMetadata,
 )
+from tests.runtime.binding_bench import BindingBench
+from tests.support.manual_loop import actor_of
 
-MANNER = Manner(CompressionType.NONE, 30.0, by_key=False, in_chunks=False)
+MANNER = BatchBuilderSettings(CompressionType.NONE, 30.0, by_key=False, in_chunks=False)
 
 
 class ProducerBench(BindingBench):
@@ -44,25 +40,25 @@ class ProducerBench(BindingBench):
     def __init__(
         self,
         limits: BatchLimits | None = None,
-        manner: Manner = MANNER,
+        batch_settings: BatchBuilderSettings = MANNER,
         places: int = 0,
         interleaving: Interleaving = THREADS,
     ) -> None:
         super().__init__()
         self.told: list[tuple[bytes, SentTo | Exception]] = []
-        pending: PendingSends[Any] = PendingSends(SendQuota(places), SendQuota(0))
+        pending: PendingMessages[Any] = PendingMessages(SendQuota(places), SendQuota(0))
         command = CommandProducer(topic="persistent://public/default/t", producer_id=7, request_id=0)
-        settings = ProducerSettings(command, Packed.is_intact)
-        self.machine = Producer(settings, pending, SequenceIds(None), Backoff(self.loop.chance))
-        self.outbox = Outbox(pending, limits, self._report, interleaving)
-        self.actor = ProducerActor.start(self.loop, self.place, self.ties, self.machine, self.outbox, manner)
+        settings = ProducerSettings(command, PackedMessages.is_intact)
+        self.machine = ProducerMachine(settings, pending, SequenceIds(None), Backoff(self.loop.chance))
+        self.send_queue = SendQueue(pending, limits, self._report, interleaving)
+        self.actor = ProducerActor.start(self.registration, self.link, self.machine, self.send_queue, batch_settings)
         self.loop.run()
 
-    def _report(self, ended: Sequence[Ended]) -> None:
+    def _report(self, ended: Sequence[SendOutcome]) -> None:
         self.told += [(cast("bytes", reply), outcome) for replies, outcome in ended for reply in replies]
 
-    def member(self) -> Member:
-        return Member("producer", 7, self.actor, self.number)
+    def member(self) -> HandlerRef:
+        return HandlerRef("producer", 7, self.actor, self.number)
 
     def success(self, **more: Any) -> CommandProducerSuccess:
         return CommandProducerSuccess(**{"request_id": 1, "producer_name": "the producer", **more})
@@ -70,13 +66,13 @@ class ProducerBench(BindingBench):
     def create(self) -> None:
         self.reply(self.attach(), self.success())
 
-    def put(self, payload: bytes = b"payload", alone: Alone | None = None, **said: Any) -> None:
+    def put(self, payload: bytes = b"payload", alone: UnbatchableOptions | None = None, **said: Any) -> None:
         """Leave a message as a caller does, who wants its payload back."""
-        place: object = payload
+        tag: object = payload
         if said or alone:
-            place = Said.of(SingleMessageMetadata(payload_size=len(payload), **said), alone, payload)
-        if self.outbox.put(payload, place):
-            tell(self.actor, MessagesLeft())
+            tag = MessageHeader.of(SingleMessageMetadata(payload_size=len(payload), **said), alone, payload)
+        if self.send_queue.put(payload, tag):
+            tell(self.actor, MessagesEnqueued())
 
     def send(self, *payloads: bytes) -> None:
         for payload in payloads:
@@ -87,7 +83,7 @@ class ProducerBench(BindingBench):
         """What the broker gets, once the socket takes it."""
         found: list[Any] = []
         for shipped in self.to_connection():
-            data = b"".join(buffer for parcel in getattr(shipped, "parcels", ()) for buffer in parcel.buffers())
+            data = b"".join(buffer for outgoing in getattr(shipped, "frames", ()) for buffer in outgoing.buffers())
             frames = FrameReader().feed(data)
             found += [(decode_command(frame.command), decode_entry(frame.rest)) for frame in frames]
         return found

@@ -4,19 +4,18 @@ from typing import Any, ClassVar, NamedTuple
 
 import pykka
 import pytest
-from loop_in_hand import Confidants, LoopInHand
 
 from pulsar_actors.exceptions import InternalError
-from pulsar_actors.machines.machine import StateMachine
-from pulsar_actors.machines.timers import StartTimer
-from pulsar_actors.runtime.actor import Address, Died, LoopActor, MachineActor, forget_all_actors, tell
+from pulsar_actors.machines.state_machine import StartTimer, StateMachine
+from pulsar_actors.runtime.actor import ActorDied, ActorRef, LoopActor, MachineActor, forget_all_actors, tell
 from pulsar_actors.runtime.loop import Loop
+from tests.support.manual_loop import ManualLoop, RecordingActors
 
 
 class Fragile(LoopActor):
     """Writes down what happens to it, and breaks when told to."""
 
-    def __init__(self, loop: Loop, guardian: Address | None, seen: list[Any]) -> None:
+    def __init__(self, loop: Loop, guardian: ActorRef | None, seen: list[Any]) -> None:
         super().__init__(loop, guardian)
         self.seen = seen
 
@@ -42,8 +41,8 @@ class Fragile(LoopActor):
 
 
 @pytest.fixture
-def loop() -> LoopInHand:
-    return LoopInHand()
+def loop() -> ManualLoop:
+    return ManualLoop()
 
 
 @pytest.fixture
@@ -52,7 +51,7 @@ def seen() -> list[Any]:
 
 
 def test_an_actor_begins_before_it_hears_anything_and_hears_in_order_on_its_loop(
-    loop: LoopInHand, seen: list[Any]
+    loop: ManualLoop, seen: list[Any]
 ) -> None:
     address = Fragile.start(loop, None, seen)
     for number in range(3):
@@ -62,7 +61,7 @@ def test_an_actor_begins_before_it_hears_anything_and_hears_in_order_on_its_loop
     assert seen == ["begins", 0, 1, 2]
 
 
-def test_actors_of_one_loop_hear_in_the_order_in_which_they_were_told(loop: LoopInHand, seen: list[Any]) -> None:
+def test_actors_of_one_loop_hear_in_the_order_in_which_they_were_told(loop: ManualLoop, seen: list[Any]) -> None:
     one, other = Fragile.start(loop, None, seen), Fragile.start(loop, None, seen)
     tell(one, "first")
     tell(other, "second")
@@ -72,15 +71,15 @@ def test_actors_of_one_loop_hear_in_the_order_in_which_they_were_told(loop: Loop
 
 
 def test_an_actor_that_raises_ends_what_it_owes_with_an_error_that_names_the_bug(
-    loop: LoopInHand, seen: list[Any], caplog: pytest.LogCaptureFixture
+    loop: ManualLoop, seen: list[Any], caplog: pytest.LogCaptureFixture
 ) -> None:
-    confidants = Confidants(loop)
-    guardian = confidants.make()
+    actors = RecordingActors(loop)
+    guardian = actors.make()
     address = Fragile.start(loop, guardian, seen)
     planted = KeyError("planted")
     tell(address, planted)
-    (died,) = confidants.heard(guardian)
-    assert isinstance(died, Died)
+    (died,) = actors.heard(guardian)
+    assert isinstance(died, ActorDied)
     assert died.who is address
     assert isinstance(died.bug, InternalError)
     assert "Fragile" in str(died.bug)
@@ -93,36 +92,36 @@ def test_an_actor_that_raises_ends_what_it_owes_with_an_error_that_names_the_bug
 
 
 def test_one_that_cannot_even_end_what_it_owes_is_still_heard_of(
-    loop: LoopInHand, seen: list[Any], caplog: pytest.LogCaptureFixture
+    loop: ManualLoop, seen: list[Any], caplog: pytest.LogCaptureFixture
 ) -> None:
-    confidants = Confidants(loop)
-    guardian = confidants.make()
+    actors = RecordingActors(loop)
+    guardian = actors.make()
     tell(Fragile.start(loop, guardian, seen), KeyError("worse"))
-    assert len(confidants.heard(guardian)) == 1
+    assert len(actors.heard(guardian)) == 1
     assert "could not even end what it owed" in caplog.text
 
 
 def test_one_that_cannot_answer_what_it_died_of_is_heard_of_too(
-    loop: LoopInHand, seen: list[Any], caplog: pytest.LogCaptureFixture
+    loop: ManualLoop, seen: list[Any], caplog: pytest.LogCaptureFixture
 ) -> None:
-    confidants = Confidants(loop)
-    guardian = confidants.make()
+    actors = RecordingActors(loop)
+    guardian = actors.make()
     address = Fragile.start(loop, guardian, seen)
     tell(address, OSError("planted"))
     tell(address, "late")
-    assert len(confidants.heard(guardian)) == 1
+    assert len(actors.heard(guardian)) == 1
     assert "could not even answer what it died of" in caplog.text
     assert seen[-1] == ("missed", "late")
 
 
-def test_a_guardian_that_dies_has_nobody_to_tell(loop: LoopInHand, seen: list[Any]) -> None:
+def test_a_guardian_that_dies_has_nobody_to_tell(loop: ManualLoop, seen: list[Any]) -> None:
     tell(Fragile.start(loop, None, seen), KeyError("planted"))
     loop.run()
     assert seen[1][0] == "owes nothing"
 
 
 def test_what_an_actor_is_told_after_its_end_is_missed_whether_it_was_under_way_or_not(
-    loop: LoopInHand, seen: list[Any]
+    loop: ManualLoop, seen: list[Any]
 ) -> None:
     address = Fragile.start(loop, None, seen)
     tell(address, "finish")
@@ -133,7 +132,7 @@ def test_what_an_actor_is_told_after_its_end_is_missed_whether_it_was_under_way_
     assert seen == ["begins", "finish", ("missed", "under way"), ("missed", "late")]
 
 
-def test_after_its_end_nothing_is_done_in_an_actors_name(loop: LoopInHand, seen: list[Any]) -> None:
+def test_after_its_end_nothing_is_done_in_an_actors_name(loop: ManualLoop, seen: list[Any]) -> None:
     actors: list[Fragile] = []
 
     class Known(Fragile):
@@ -153,7 +152,7 @@ class Planner(LoopActor):
         if message == "later":
             self.later(1.0, self.fail, "what was put off")
         elif message == "elsewhere":
-            self.off_loop(lambda: "what came back", self.fail, timeout=1.0)
+            self.run_blocking(lambda: "what came back", self.fail, timeout=1.0)
         else:
             self.finish()
 
@@ -163,23 +162,23 @@ class Planner(LoopActor):
 
 @pytest.mark.parametrize(("how", "what"), [("later", "what was put off"), ("elsewhere", "what came back")])
 @pytest.mark.parametrize("meanwhile", ["nothing", "its end"])
-def test_what_an_actor_put_off_is_done_in_its_name(loop: LoopInHand, how: str, what: str, meanwhile: str) -> None:
-    confidants = Confidants(loop)
-    guardian = confidants.make()
+def test_what_an_actor_put_off_is_done_in_its_name(loop: ManualLoop, how: str, what: str, meanwhile: str) -> None:
+    actors = RecordingActors(loop)
+    guardian = actors.make()
     planner = Planner.start(loop, guardian)
     tell(planner, how)
     if meanwhile == "its end":
         tell(planner, "finish")
     loop.run()
     loop.pass_time(2.0)
-    loop.do_errands()
-    bugs = [message.bug for message in confidants.heard(guardian)]
+    loop.run_blocking_calls()
+    bugs = [message.bug for message in actors.heard(guardian)]
     assert [what in str(bug) for bug in bugs] == ([True] if meanwhile == "nothing" else [])
 
 
-def test_an_actor_that_ends_before_its_first_turn_does_not_begin(loop: LoopInHand, seen: list[Any]) -> None:
+def test_an_actor_that_ends_before_its_first_turn_does_not_begin(loop: ManualLoop, seen: list[Any]) -> None:
     class StillBorn(Fragile):
-        def __init__(self, loop: Loop, guardian: Address | None, seen: list[Any]) -> None:
+        def __init__(self, loop: Loop, guardian: ActorRef | None, seen: list[Any]) -> None:
             super().__init__(loop, guardian, seen)
             self.finish()
 
@@ -188,20 +187,20 @@ def test_an_actor_that_ends_before_its_first_turn_does_not_begin(loop: LoopInHan
     assert seen == []
 
 
-def test_nobody_asks_an_actor(loop: LoopInHand, seen: list[Any]) -> None:
+def test_nobody_asks_an_actor(loop: ManualLoop, seen: list[Any]) -> None:
     address = Fragile.start(loop, None, seen)
     with pytest.raises(NotImplementedError, match="tell it"):
         address.ask("anything")
 
 
-def test_an_inbox_is_a_way_onto_the_loop_and_holds_nothing(loop: LoopInHand, seen: list[Any]) -> None:
+def test_an_inbox_is_a_way_onto_the_loop_and_holds_nothing(loop: ManualLoop, seen: list[Any]) -> None:
     inbox = Fragile.start(loop, None, seen).actor_inbox
     assert inbox.empty()
     with pytest.raises(NotImplementedError):
         inbox.get()
 
 
-def test_actors_that_say_nothing_else_answer_nothing(loop: LoopInHand) -> None:
+def test_actors_that_say_nothing_else_answer_nothing(loop: ManualLoop) -> None:
     class Plain(LoopActor):
         def receive(self, message: object) -> None:
             if message == "break":
@@ -219,7 +218,7 @@ def test_actors_that_say_nothing_else_answer_nothing(loop: LoopInHand) -> None:
 
 
 def test_a_forked_child_begins_with_no_actors_though_another_thread_had_the_lock(
-    loop: LoopInHand, seen: list[Any], monkeypatch: pytest.MonkeyPatch
+    loop: ManualLoop, seen: list[Any], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     registry: Any = pykka.ActorRegistry
     monkeypatch.setattr(registry, "_actor_refs", list(registry._actor_refs))
@@ -267,7 +266,7 @@ class Toy(StateMachine, chart=None):
 
 
 class ToyActor(MachineActor):
-    def __init__(self, loop: Loop, guardian: Address | None, seen: list[Any]) -> None:
+    def __init__(self, loop: Loop, guardian: ActorRef | None, seen: list[Any]) -> None:
         super().__init__(loop, guardian)
         self.machine = Toy()
         self.seen = seen
@@ -285,7 +284,7 @@ class ToyActor(MachineActor):
     PERFORMS: ClassVar = {Say: _say}
 
 
-def test_effects_are_performed_in_their_order_and_timers_come_back_as_events(loop: LoopInHand, seen: list[Any]) -> None:
+def test_effects_are_performed_in_their_order_and_timers_come_back_as_events(loop: ManualLoop, seen: list[Any]) -> None:
     tell(ToyActor.start(loop, None, seen), Go())
     loop.run()
     assert seen == ["at 100.0", "then"]
@@ -295,7 +294,7 @@ def test_effects_are_performed_in_their_order_and_timers_come_back_as_events(loo
     assert seen[2:] == ["rung", "over"]
 
 
-def test_a_timer_that_is_due_after_the_end_is_nobodys(loop: LoopInHand, seen: list[Any]) -> None:
+def test_a_timer_that_is_due_after_the_end_is_nobodys(loop: ManualLoop, seen: list[Any]) -> None:
     address = ToyActor.start(loop, None, seen)
     tell(address, Go())
     tell(address, KeyError("no event"))
@@ -312,7 +311,7 @@ def test_a_timer_that_is_due_after_the_end_is_nobodys(loop: LoopInHand, seen: li
     assert seen.count("over") == 1, "the first actor's"
 
 
-def test_a_timer_keeps_no_actor_that_has_ended(loop: LoopInHand, seen: list[Any]) -> None:
+def test_a_timer_keeps_no_actor_that_has_ended(loop: ManualLoop, seen: list[Any]) -> None:
     class Ended(ToyActor):
         def receive(self, message: Any) -> None:
             super().receive(message)
@@ -326,12 +325,12 @@ def test_a_timer_keeps_no_actor_that_has_ended(loop: LoopInHand, seen: list[Any]
     loop.pass_time(3.0)
 
 
-def test_an_effect_that_nobody_performs_is_a_bug(loop: LoopInHand, seen: list[Any]) -> None:
+def test_an_effect_that_nobody_performs_is_a_bug(loop: ManualLoop, seen: list[Any]) -> None:
     class Forgetful(ToyActor):
         PERFORMS: ClassVar = {}
 
-    confidants = Confidants(loop)
-    guardian = confidants.make()
+    actors = RecordingActors(loop)
+    guardian = actors.make()
     tell(Forgetful.start(loop, guardian, seen), Go())
-    (died,) = confidants.heard(guardian)
+    (died,) = actors.heard(guardian)
     assert "Say" in str(died.bug)

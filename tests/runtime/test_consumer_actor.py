@@ -1,9 +1,7 @@
+from functools import partial
 from typing import Any
 
 import pytest
-from binding_bench import LOST, BindingBench
-from consumer_bench import SUBSCRIBE, incoming, ledgers
-from loop_in_hand import effects_of, of_kind
 
 from pulsar_actors.exceptions import (
     AlreadyClosed,
@@ -14,20 +12,24 @@ from pulsar_actors.exceptions import (
     Timeout,
     TopicTerminated,
 )
-from pulsar_actors.machines import binding_events, consumer_events
-from pulsar_actors.machines.connection_events import Ask, Tell
-from pulsar_actors.machines.consumer import Consumer, ConsumerSettings
-from pulsar_actors.machines.consumer_events import AskForLast, LastMessage, Redeliver, Refuse, Seek, Unsubscribe
-from pulsar_actors.machines.deliveries import Deliveries
-from pulsar_actors.machines.ledgers.ack_groups import MAX_ENTRIES
-from pulsar_actors.machines.ledgers.backoff import Backoff
-from pulsar_actors.runtime.ack_box import MOMENT, AckBox
-from pulsar_actors.runtime.actor import tell
-from pulsar_actors.runtime.binding_messages import CloseHandle
-from pulsar_actors.runtime.consumer_actor import ConsumerActor, Serve, Wiring
+from pulsar_actors.machines import connection_handler_events, consumer_events
+from pulsar_actors.machines.connection_events import SendCommand, SendRequest
+from pulsar_actors.machines.consumer import ConsumerMachine, ConsumerSettings
+from pulsar_actors.machines.consumer_events import (
+    GetLastMessageId,
+    LastMessage,
+    NegativeAcknowledge,
+    RedeliverUnacknowledged,
+    Seek,
+    Unsubscribe,
+)
+from pulsar_actors.machines.trackers.ack_grouping_tracker import MAX_ENTRIES
+from pulsar_actors.machines.trackers.backoff import Backoff
+from pulsar_actors.runtime.ack_queue import DEFAULT_GROUP_TIME, AckQueue
+from pulsar_actors.runtime.consumer_actor import ConsumerActor, ConsumerHooks, ServeReceiveFutures
 from pulsar_actors.runtime.future import SlimFuture
-from pulsar_actors.runtime.hand_off import HandOff, Terms
-from pulsar_actors.runtime.members import Bound
+from pulsar_actors.runtime.messages import CloseHandle, ConnectionReady
+from pulsar_actors.runtime.receiver_queue import ReceiverQueue, ReceiverQueueSettings
 from pulsar_actors.wire.message_id import MessageId
 from pulsar_actors.wire.PulsarApi_pb2 import (
     CommandAck,
@@ -46,6 +48,9 @@ from pulsar_actors.wire.PulsarApi_pb2 import (
     MessageIdData,
     ServerError,
 )
+from tests.runtime.binding_bench import LOST, BindingBench
+from tests.support.consumer_bench import SUBSCRIBE, incoming, trackers
+from tests.support.manual_loop import effects_of, of_kind
 
 DONE = CommandSuccess(request_id=1)
 NO = NotAllowedError("NotAllowedError", "no")
@@ -56,25 +61,27 @@ class ConsumerBench(BindingBench):
 
     kind = "consumer"
 
-    def __init__(self, queue_size: int = 4, **options: Any) -> None:
+    def __init__(self, queue_size: int = 4, group_time: float = DEFAULT_GROUP_TIME, **options: Any) -> None:
         super().__init__()
-        deliveries = Deliveries(7, ledgers(queue_size=queue_size, **options), timeout=30.0)
-        self.machine = Consumer(ConsumerSettings(SUBSCRIBE), deliveries, Backoff(self.loop.chance))
-        terms = Terms(
+        held = trackers(queue_size=queue_size, **options)
+        self.machine = ConsumerMachine(ConsumerSettings(SUBSCRIBE), held, Backoff(self.loop.chance))
+        terms = ReceiverQueueSettings(
             queue_size, "t", lambda _, payloads, opened, __: [(bytes(each), opened) for each in payloads], bytes
         )
-
-        def report(message: object) -> None:
-            tell(self.actor, message)
-
-        self.hand_off, self.acks = HandOff(terms, report), AckBox(report)
         self.dead: list[Any] = []
         self.activity: list[bool] = []
         self.arrivals = 0
-        wiring = Wiring(
-            self.hand_off, self.acks, lambda *letter: self.dead.append(letter), self.activity.append, self._arrived
+        hooks = ConsumerHooks(lambda *letter: self.dead.append(letter), self._arrived, self.activity.append)
+        actor = ConsumerActor(
+            self.registration,
+            self.link,
+            self.machine,
+            partial(ReceiverQueue, terms),
+            partial(AckQueue, group_time=group_time),
+            hooks,
         )
-        self.actor = ConsumerActor.start(self.loop, self.place, self.ties, self.machine, wiring)
+        self.receiver_queue, self.acks, self.actor = actor.receiver_queue, actor.acks, actor.actor_ref
+        actor.begin()
         self.loop.run()
 
     def _arrived(self) -> None:
@@ -88,22 +95,22 @@ class ConsumerBench(BindingBench):
         self.hears(*(tuple(incoming(entry, **options)) for entry in entries))
 
     def take(self, count: int = 1) -> list[bytes | None]:
-        taken = [self.hand_off.take() for _ in range(count)]
+        taken = [self.receiver_queue.take() for _ in range(count)]
         self.loop.run()
         return [message and message[0] for message in taken]
 
     def acknowledge(self, *entries: int) -> None:
         for entry in entries:
-            self.acks.acknowledge(MessageId(1, entry), self.hand_off.generation)
+            self.acks.acknowledge(MessageId(1, entry), self.receiver_queue.generation)
 
     def said(self, kind: type = object) -> list[Any]:
         """The commands that went to the broker, asked or told."""
-        commands = [one.command for one in self.to_connection() if isinstance(one, (Ask, Tell))]
+        commands = [one.command for one in self.to_connection() if isinstance(one, (SendRequest, SendCommand))]
         return of_kind(kind, commands)
 
     def call(self, ask: Any) -> SlimFuture[None]:
         done: SlimFuture[None] = SlimFuture()
-        self.ties.debts.owe(done)
+        self.link.pending_calls.track(done)
         self.tell(ask(done))
         return done
 
@@ -114,9 +121,9 @@ def bench() -> ConsumerBench:
 
 
 def test_every_effect_of_the_chart_is_performed_and_every_question_has_its_outcomes() -> None:
-    effects = effects_of(binding_events) | effects_of(consumer_events)
+    effects = effects_of(connection_handler_events) | effects_of(consumer_events)
     assert set(ConsumerActor.PERFORMS) == effects
-    assert set(ConsumerActor.OUTCOMES) == {effect for effect in effects if effect.__name__.startswith("Ask")}
+    assert set(ConsumerActor.OUTCOMES) == {effect for effect in effects if effect.__name__.startswith("AskTo")}
 
 
 def test_it_subscribes_and_grants_its_queue_once() -> None:
@@ -124,18 +131,18 @@ def test_it_subscribes_and_grants_its_queue_once() -> None:
     ask = bench.attach()
     assert isinstance(ask.command, CommandSubscribe)
     bench.reply(ask, DONE)
-    assert bench.ties.created.result(0) is None
+    assert bench.link.created.result(0) is None
     assert bench.said() == [CommandFlow(consumer_id=7, messagePermits=4)]
-    assert bench.hand_off.max_message_size == 10_000
+    assert bench.receiver_queue.max_message_size == 10_000
 
 
 def test_a_broker_that_says_no_limit_leaves_the_usual_one() -> None:
     bench = ConsumerBench()
     bench.find()
     bench.join()
-    before = bench.hand_off.max_message_size
-    bench.tell(Bound(bench.number, bench.connection, 0))
-    assert bench.hand_off.max_message_size == before
+    before = bench.receiver_queue.max_message_size
+    bench.tell(ConnectionReady(bench.number, bench.connection, 0))
+    assert bench.receiver_queue.max_message_size == before
 
 
 @pytest.mark.parametrize("answer", [ConsumerBusy("ConsumerBusy", "taken"), Timeout("no answer")], ids=repr)
@@ -145,7 +152,7 @@ def test_a_subscribe_that_is_refused_or_not_answered_fails_or_is_closed(answer: 
     if isinstance(answer, Timeout):
         assert isinstance(bench.asked().command, CommandCloseConsumer)
     else:
-        assert bench.ties.created.exception(0) is answer
+        assert bench.link.created.exception(0) is answer
 
 
 def test_messages_go_through_the_queue_and_permits_come_back(bench: ConsumerBench) -> None:
@@ -162,7 +169,7 @@ def test_what_concerns_the_consumer_keeps_its_place_among_the_messages(bench: Co
     bench.hears(tuple(incoming(1)), change, tuple(incoming(2)), CommandReachedEndOfTopic(consumer_id=7))
     assert bench.activity == [True]
     assert bench.take(2) == [b"payload", b"payload"]
-    assert isinstance(bench.hand_off.over, TopicTerminated)
+    assert isinstance(bench.receiver_queue.end_reason, TopicTerminated)
     assert bench.arrivals == 3
 
 
@@ -175,31 +182,78 @@ def test_what_came_before_the_brokers_close_is_dropped_for_it_comes_again(bench:
 
 def test_somebody_who_waits_by_a_future_is_served(bench: ConsumerBench) -> None:
     bench.receives(1)
-    future = bench.hand_off.promise()
-    bench.tell(Serve())
+    future = bench.receiver_queue.receive_future()
+    bench.tell(ServeReceiveFutures())
     assert future.result(0)[0] == b"payload"
 
 
 # Acknowledgements.
 
 
-def test_acknowledgements_reach_the_machine_after_a_moment_and_the_broker_as_a_group(bench: ConsumerBench) -> None:
+def test_acknowledgements_leave_as_a_group_when_its_time_is_over_and_no_later(bench: ConsumerBench) -> None:
     bench.receives(1, 2)
     bench.take(2)
     bench.said()
-    bench.acknowledge(1, 2)
-    bench.loop.pass_time(MOMENT + 0.01)
-    assert not bench.acks
+    bench.acknowledge(1)
+    bench.loop.pass_time(DEFAULT_GROUP_TIME / 2)
+    bench.acknowledge(2)
     assert bench.said(CommandAck) == []
-    bench.loop.pass_time(0.2)
+    bench.loop.pass_time(DEFAULT_GROUP_TIME / 2)
     ((ack),) = bench.said(CommandAck)
     assert len(ack.message_id) == 2
 
 
-def test_a_full_box_is_emptied_at_once(bench: ConsumerBench) -> None:
-    bench.acknowledge(*range(MAX_ENTRIES))
+def test_what_the_machine_saw_early_leaves_with_its_group(bench: ConsumerBench) -> None:
+    bench.receives(1, 2)
+    bench.take(2)
+    bench.said()
+    bench.acknowledge(1)
     bench.loop.run()
-    assert not bench.acks
+    bench.acknowledge(2)
+    bench.tell(ServeReceiveFutures())
+    assert bench.acks.drained == 2
+    assert bench.said(CommandAck) == []
+    bench.loop.pass_time(DEFAULT_GROUP_TIME)
+    ((ack),) = bench.said(CommandAck)
+    assert len(ack.message_id) == 2
+
+
+def test_a_full_group_leaves_at_once_and_the_next_has_its_own_time(bench: ConsumerBench) -> None:
+    bench.said()
+    bench.acknowledge(*range(MAX_ENTRIES))
+    assert [len(ack.message_id) for ack in bench.said(CommandAck)] == [MAX_ENTRIES]
+    bench.loop.pass_time(DEFAULT_GROUP_TIME / 2)
+    bench.acknowledge(MAX_ENTRIES)
+    bench.loop.pass_time(DEFAULT_GROUP_TIME * 0.9)
+    assert bench.said(CommandAck) == []
+    bench.loop.pass_time(DEFAULT_GROUP_TIME * 0.2)
+    assert [len(ack.message_id) for ack in bench.said(CommandAck)] == [1]
+
+
+def test_groups_that_are_full_leave_no_timers_behind(bench: ConsumerBench) -> None:
+    before = len(bench.loop.timers)
+    for _ in range(5):
+        bench.acknowledge(*range(MAX_ENTRIES))
+        bench.loop.run()
+    assert len(bench.loop.timers) <= before + 1
+
+
+def test_a_group_that_a_caller_waits_for_leaves_at_once(bench: ConsumerBench) -> None:
+    bench.said()
+    bench.acknowledge(1)
+    bench.acks.flush()
+    assert [len(ack.message_id) for ack in bench.said(CommandAck)] == [1]
+
+
+def test_what_is_acknowledged_in_time_is_not_asked_for_again_however_long_its_group_takes() -> None:
+    bench = ConsumerBench(ack_timeout=1.0, group_time=100.0).subscribe()
+    bench.receives(1)
+    bench.take()
+    bench.tell(consumer_events.HandedOut(bench.receiver_queue.generation, 0, (MessageId(1, 1),), (0,)))
+    bench.acknowledge(1)
+    bench.said()
+    bench.loop.pass_time(5.0)
+    assert bench.said(CommandRedeliverUnacknowledgedMessages) == []
 
 
 def test_a_close_takes_along_what_was_acknowledged_before_it(bench: ConsumerBench) -> None:
@@ -216,10 +270,10 @@ def test_the_end_of_a_connection_does_not_overtake_what_was_acknowledged_before_
     bench.take()
     bench.acknowledge(1)
     bench.lose()
-    assert bench.acks.emptied == 1
+    assert bench.acks.drained == 1
 
 
-def test_a_moment_that_comes_after_the_end_finds_nobody(bench: ConsumerBench) -> None:
+def test_a_group_whose_time_is_over_after_the_end_finds_nobody(bench: ConsumerBench) -> None:
     bench.acknowledge(1)
     bench.loop.run()
     bench.tell(KeyError("no event"))
@@ -246,8 +300,8 @@ def test_who_wants_to_know_hears_what_became_of_an_acknowledgement(answer: Any, 
     bench.take()
     bench.said()
     future: SlimFuture[None] = SlimFuture()
-    generation = bench.hand_off.generation
-    bench.tell(consumer_events.Acknowledge(generation, (MessageId(1, 1),), (future,)))
+    generation = bench.receiver_queue.generation
+    bench.acks.acknowledge(MessageId(1, 1), generation, future)
     bench.loop.pass_time(0.2)
     bench.reply(bench.asked(), answer)
     if error is None:
@@ -261,15 +315,15 @@ def test_a_bug_ends_acknowledgements_that_wait_for_an_answer() -> None:
     bench.receives(1)
     bench.take()
     future: SlimFuture[None] = SlimFuture()
-    bench.tell(consumer_events.Acknowledge(bench.hand_off.generation, (MessageId(1, 1),), (future,)))
+    bench.acks.acknowledge(MessageId(1, 1), bench.receiver_queue.generation, future)
     call = bench.call(lambda done: Seek(done, 5))
     waiting: SlimFuture[None] = SlimFuture()
-    bench.hand_off.wait(waiting)
+    bench.receiver_queue.wait(waiting)
     bench.tell(KeyError("no event"))
     assert isinstance(future.exception(0), InternalError)
     assert isinstance(call.exception(0), InternalError)
     assert waiting.done()
-    assert isinstance(bench.hand_off.closed, InternalError)
+    assert isinstance(bench.receiver_queue.closed, InternalError)
 
 
 # Calls.
@@ -297,7 +351,7 @@ def test_an_unsubscribe_ends_the_consumer(bench: ConsumerBench) -> None:
     assert isinstance(ask.command, CommandUnsubscribe)
     bench.reply(ask, DONE)
     assert done.result(0) is None
-    assert isinstance(bench.hand_off.closed, AlreadyClosed)
+    assert isinstance(bench.receiver_queue.closed, AlreadyClosed)
 
 
 @pytest.mark.parametrize("answer", [NO, Timeout("no answer")], ids=repr)
@@ -311,10 +365,10 @@ def test_refused_messages_are_asked_for_again_and_so_is_everything(bench: Consum
     bench.receives(1)
     bench.take()
     bench.said()
-    bench.tell(Refuse(bench.hand_off.generation, ((MessageId(1, 1), 0),)))
+    bench.tell(NegativeAcknowledge(bench.receiver_queue.generation, ((MessageId(1, 1), 0),)))
     bench.loop.pass_time(2.0)
     assert len(bench.said(CommandRedeliverUnacknowledgedMessages)) == 1
-    bench.tell(Redeliver())
+    bench.tell(RedeliverUnacknowledged())
     assert len(bench.said(CommandRedeliverUnacknowledgedMessages)) == 1
 
 
@@ -323,8 +377,8 @@ def test_refused_messages_are_asked_for_again_and_so_is_everything(bench: Consum
 
 def ask_for_last(bench: ConsumerBench, timeout: float = 30.0) -> SlimFuture[LastMessage]:
     done: SlimFuture[LastMessage] = SlimFuture()
-    bench.ties.debts.owe(done)
-    bench.tell(AskForLast(done, bench.loop.now() + timeout))
+    bench.link.pending_calls.track(done)
+    bench.tell(GetLastMessageId(done, bench.loop.now() + timeout))
     return done
 
 
@@ -353,7 +407,7 @@ def test_the_last_message_is_asked_for_again_when_the_connection_was_lost(bench:
     bench.reply(ask, LOST)
     bench.loop.pass_time(1.0)
     bench.reply(bench.attach(), DONE)
-    ask = of_kind(Ask, bench.to_connection())[0]
+    ask = of_kind(SendRequest, bench.to_connection())[0]
     assert ask.timeout == 29.0
     bench.reply(ask, last())
     assert done.done()
@@ -384,7 +438,7 @@ def test_a_question_for_the_last_message_ends_with_the_consumer(bench: ConsumerB
     done = ask_for_last(bench)
     ask = bench.asked()
     bench.tell(CloseHandle())
-    bench.reply(of_kind(Ask, bench.to_connection())[0], DONE)
+    bench.reply(of_kind(SendRequest, bench.to_connection())[0], DONE)
     assert isinstance(done.exception(0), AlreadyClosed)
     bench.reply(ask, last())
     bench.loop.pass_time(1.0)
@@ -398,7 +452,7 @@ def test_a_message_that_failed_too_often_goes_to_the_dead_letters_and_is_acknowl
     bench.receives(1, count=2)
     assert bench.take() == [None]
     (((delivery, generation, report),),) = [bench.dead]
-    assert (delivery.message_id, generation) == (MessageId(1, 1), bench.hand_off.generation)
+    assert (delivery.message_id, generation) == (MessageId(1, 1), bench.receiver_queue.generation)
     bench.said()
     report(None)
     bench.loop.pass_time(0.2)

@@ -13,10 +13,11 @@ import traceback
 import weakref
 from collections.abc import Callable, Iterator
 from concurrent.futures import ALL_COMPLETED, FIRST_COMPLETED, FIRST_EXCEPTION, Future, InvalidStateError
+from typing import Any
 
 import pytest
 
-from pulsar_actors.runtime.future import SlimFuture, settle
+from pulsar_actors.runtime.future import SlimFuture, WaiterQueue, settle
 
 PATIENCE = 10.0
 AT_ONCE = 0.0
@@ -466,3 +467,41 @@ def test_the_first_outcome_that_a_future_is_settled_with_counts(make: Make) -> N
     settle(future, "second")
     settle(future, ValueError("third"))
     assert future.result(AT_ONCE) == "first"
+
+
+# Callers that wait to look again.
+
+
+def line_of(count: int) -> tuple[WaiterQueue, list[SlimFuture[Any]]]:
+    waiters: list[SlimFuture[Any]] = [SlimFuture() for _ in range(count)]
+    return WaiterQueue(waiters), waiters
+
+
+@pytest.mark.parametrize("most", [0, 1, 2, 3, 9])
+def test_so_many_are_woken_from_the_front(most: int) -> None:
+    line, waiters = line_of(3)
+    line.wake(most)
+    assert [waiter.done() for waiter in waiters] == [place < most for place in range(3)]
+    assert list(line) == waiters[most:]
+
+
+def test_everybody_is_woken_and_those_who_came_while_that_was_done() -> None:
+    line, waiters = line_of(2)
+    late: SlimFuture[Any] = SlimFuture()
+    waiters[1].add_done_callback(lambda _: line.append(late))
+    line.wake_all()
+    assert all(waiter.done() for waiter in (*waiters, late))
+
+
+def test_two_threads_may_wake_at_once() -> None:
+    class Contested(WaiterQueue):
+        """Says that somebody waits when another thread has just woken it."""
+
+        def __bool__(self) -> bool:
+            return True
+
+        def __len__(self) -> int:
+            return 1
+
+    Contested().wake_all()
+    Contested().wake(1)

@@ -4,7 +4,6 @@ from collections.abc import Iterator
 from typing import Any
 
 import pytest
-from web_server import Asked, Said, WebServer, web_server
 
 from pulsar_actors.exceptions import (
     AuthenticationError,
@@ -17,13 +16,14 @@ from pulsar_actors.exceptions import (
     ServiceUnitNotReady,
     TopicNotFound,
 )
-from pulsar_actors.machines.lookup_events import Answered, Redirected
+from pulsar_actors.machines.lookup_events import LookupAnswered, Redirected
 from pulsar_actors.runtime import http_lookup
-from pulsar_actors.runtime.connection_actor import Entrance
-from pulsar_actors.runtime.http import Answer, Http, Question
+from pulsar_actors.runtime.connection_actor import ServiceAccess
+from pulsar_actors.runtime.http_client import HttpClient, HttpRequest, HttpResponse
 from pulsar_actors.runtime.http_lookup import HttpLookup
 from pulsar_actors.wire.PulsarApi_pb2 import CommandLookupTopic
 from pulsar_actors.wire.service_url import ServiceUrl
+from tests.support.web_server import Asked, Said, WebServer, web_server
 
 TOPIC = CommandLookupTopic(topic="persistent://public/default/t", request_id=0)
 PATH = "/lookup/v2/topic/persistent/public/default/t"
@@ -37,15 +37,15 @@ def server() -> Iterator[WebServer]:
         yield server
 
 
-def entrance(method: str = "none", data: bytes = b"") -> Entrance:
-    return Entrance(lambda _: (method, data), NO_CONTEXT, Http(NO_CONTEXT))
+def entrance(method: str = "none", data: bytes = b"") -> ServiceAccess:
+    return ServiceAccess(lambda _: (method, data), NO_CONTEXT, HttpClient(NO_CONTEXT))
 
 
-def ask(*urls: str, address: str | None = None, way_in: Entrance | None = None, timeout: float = 10.0) -> Any:
+def ask(*urls: str, address: str | None = None, way_in: ServiceAccess | None = None, timeout: float = 10.0) -> Any:
     service = ServiceUrl.parse(urls[0] + "".join(f",{url.partition('://')[2]}" for url in urls[1:]))
     used = way_in or entrance()
     try:
-        return HttpLookup(TOPIC, service, address, timeout).ask(used)
+        return HttpLookup(TOPIC, service, address, timeout).send(used)
     finally:
         used.http.close()
 
@@ -53,7 +53,7 @@ def ask(*urls: str, address: str | None = None, way_in: Entrance | None = None, 
 def test_the_answer_is_that_of_the_binary_protocol(server: WebServer) -> None:
     server.answer = lambda _: FOUND
     answered = ask(server.url)
-    assert isinstance(answered, Answered)
+    assert isinstance(answered, LookupAnswered)
     assert answered.command.brokerServiceUrl == "pulsar://b:6650"
     (asked,) = server.asked
     assert (asked.method, asked.path) == ("GET", PATH)
@@ -87,7 +87,7 @@ def test_credentials_that_cannot_be_had_end_it_before_anybody_is_asked(server: W
         raise fault
 
     with pytest.raises(ErrorGettingAuthenticationData, match=r"could be had: (no|SystemExit)"):
-        ask(server.url, way_in=Entrance(fail, NO_CONTEXT, Http(NO_CONTEXT)))
+        ask(server.url, way_in=ServiceAccess(fail, NO_CONTEXT, HttpClient(NO_CONTEXT)))
     assert server.asked == []
 
 
@@ -95,13 +95,13 @@ def test_a_host_that_is_not_there_or_is_at_fault_leaves_it_to_the_next(server: W
     server.answer = lambda _: FOUND
     with web_server() as broken:
         broken.answer = lambda _: Said(503)
-        assert isinstance(ask("http://127.0.0.1:1", broken.url, server.url), Answered)
+        assert isinstance(ask("http://127.0.0.1:1", broken.url, server.url), LookupAnswered)
 
 
 def test_a_host_that_is_silent_leaves_time_for_the_next(server: WebServer) -> None:
     server.answer = lambda _: FOUND
     with socket.create_server(("127.0.0.1", 0)) as silent:
-        assert isinstance(ask(f"http://127.0.0.1:{silent.getsockname()[1]}", server.url, timeout=1.0), Answered)
+        assert isinstance(ask(f"http://127.0.0.1:{silent.getsockname()[1]}", server.url, timeout=1.0), LookupAnswered)
 
 
 def test_when_no_host_has_an_answer_the_last_failure_is_told(server: WebServer) -> None:
@@ -169,30 +169,30 @@ def test_an_address_that_is_none_is_refused() -> None:
         ask("http://127.0.0.1:1", address="http://user:word@b/")
 
 
-class Fixed(Http):
+class Fixed(HttpClient):
     """Gives each host its answer."""
 
     def __init__(self, *faults: Exception) -> None:
         super().__init__(NO_CONTEXT)
         self.faults = list(faults)
 
-    def ask(self, question: Question) -> Answer:
+    def send(self, request: HttpRequest) -> HttpResponse:
         raise self.faults.pop(0)
 
 
 def test_a_refused_certificate_is_final_only_if_every_host_showed_one() -> None:
     refused, away = CertificateRefused("x"), ConnectError("away")
     with pytest.raises(CertificateRefused):
-        ask("http://a", "http://b", way_in=Entrance(lambda _: ("none", b""), NO_CONTEXT, Fixed(refused, refused)))
+        ask("http://a", "http://b", way_in=ServiceAccess(lambda _: ("none", b""), NO_CONTEXT, Fixed(refused, refused)))
     with pytest.raises(ConnectError, match="away"):
-        ask("http://a", "http://b", way_in=Entrance(lambda _: ("none", b""), NO_CONTEXT, Fixed(away, refused)))
+        ask("http://a", "http://b", way_in=ServiceAccess(lambda _: ("none", b""), NO_CONTEXT, Fixed(away, refused)))
 
 
 def test_an_answer_has_a_size_that_is_enough_for_a_large_namespace(server: WebServer) -> None:
     body = json.dumps({"brokerUrl": "pulsar://b:6650", "more": "x" * (4 << 20)}).encode()
     server.answer = lambda _: Said(200, body)
-    assert isinstance(ask(server.url), Answered)
-    assert http_lookup.MOST_BYTES > 4 << 20
+    assert isinstance(ask(server.url), LookupAnswered)
+    assert http_lookup.MAX_RESPONSE_BYTES > 4 << 20
 
 
 def test_whoever_is_asked_in_vain_is_asked_once(server: WebServer) -> None:

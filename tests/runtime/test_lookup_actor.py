@@ -1,7 +1,6 @@
 from typing import Any
 
 import pytest
-from loop_in_hand import Confidants, LoopInHand, actor_of, effects_of
 
 from pulsar_actors.exceptions import (
     AlreadyClosed,
@@ -13,26 +12,24 @@ from pulsar_actors.exceptions import (
     TopicNotFound,
 )
 from pulsar_actors.machines import lookup_events
-from pulsar_actors.machines.connection_events import Ask
-from pulsar_actors.machines.lookup_events import Target
-from pulsar_actors.machines.timers import StartTimer
-from pulsar_actors.runtime.actor import Died, tell
-from pulsar_actors.runtime.binding_messages import BrokerFound, FindBroker, StillLooking
-from pulsar_actors.runtime.connection_actor import Entrance
-from pulsar_actors.runtime.http import Answer, Http
-from pulsar_actors.runtime.http import Question as HttpQuestion
+from pulsar_actors.machines.connection_events import SendRequest
+from pulsar_actors.machines.lookup_events import LookupTarget
+from pulsar_actors.machines.state_machine import StartTimer
+from pulsar_actors.runtime.actor import ActorDied, tell
+from pulsar_actors.runtime.connection_actor import ServiceAccess
+from pulsar_actors.runtime.connection_pool import Service
+from pulsar_actors.runtime.http_client import HttpClient, HttpRequest, HttpResponse
 from pulsar_actors.runtime.lookup_actor import (
-    Asked,
+    BrokerQuery,
     ChangeService,
+    ConnectionFound,
     EndLookups,
     LookupActor,
     LookupSettings,
-    Question,
-    Reached,
+    LookupStep,
 )
-from pulsar_actors.runtime.members import Replied, Token
-from pulsar_actors.runtime.service import Service
-from pulsar_actors.runtime.tally import Tally
+from pulsar_actors.runtime.messages import BrokerFound, FindBroker, LookupRetrying, ReplyTo, RequestAnswered
+from pulsar_actors.runtime.pending_calls import ClientCounters
 from pulsar_actors.wire.PulsarApi_pb2 import (
     CommandLookupTopic,
     CommandLookupTopicResponse,
@@ -40,12 +37,13 @@ from pulsar_actors.wire.PulsarApi_pb2 import (
     CommandPartitionedTopicMetadataResponse,
 )
 from pulsar_actors.wire.service_url import ServiceUrl
+from tests.support.manual_loop import ManualLoop, RecordingActors, actor_of, effects_of
 
 SETTINGS = LookupSettings(timeout=30.0, listener_name=None, at_once=2)
-SERVICE_URL = Target(None, None)
+SERVICE_URL = LookupTarget(None, None)
 NO_CONTEXT: Any = None
-HTTP = Http(NO_CONTEXT)
-ENTRANCE = Entrance(lambda _: ("token", b"secret"), NO_CONTEXT, HTTP)
+HTTP = HttpClient(NO_CONTEXT)
+ENTRANCE = ServiceAccess(lambda _: ("token", b"secret"), NO_CONTEXT, HTTP)
 SERVICE = Service(ServiceUrl.parse("pulsar://a:6650"), ENTRANCE)
 HOW_MANY = CommandPartitionedTopicMetadata(topic="t", request_id=0)
 LOST = ConnectionLost("reset")
@@ -59,12 +57,12 @@ def found(url: str = "pulsar://b:6650", **more: Any) -> CommandLookupTopicRespon
 
 class Bench:
     def __init__(self, settings: LookupSettings = SETTINGS, service: Service = SERVICE) -> None:
-        self.loop = LoopInHand()
-        self.confidants = Confidants(self.loop)
-        self.guardian, self.asker = self.confidants.make(), self.confidants.make()
-        self.connection = self.confidants.make()
-        self.tally = Tally()
-        self.actor = LookupActor.start(self.loop, self.guardian, settings, service, self.tally)
+        self.loop = ManualLoop()
+        self.actors = RecordingActors(self.loop)
+        self.guardian, self.asker = self.actors.make(), self.actors.make()
+        self.connection = self.actors.make()
+        self.counters = ClientCounters()
+        self.actor = LookupActor.start(self.loop, self.guardian, settings, service, self.counters)
         self.answers: list[Any] = []
         self._asked = 0
 
@@ -75,35 +73,35 @@ class Bench:
 
     def find(self, topic: str = "t", cluster: str | None = None) -> None:
         self._asked += 1
-        self.tell(FindBroker(topic, cluster, Token(self.asker, self._asked)))
+        self.tell(FindBroker(topic, cluster, ReplyTo(self.asker, self._asked)))
 
     def ask(self) -> None:
-        self.tell(Question(HOW_MANY, self.answers.append))
+        self.tell(BrokerQuery(HOW_MANY, self.answers.append))
 
     def reaches(self) -> list[Any]:
         """What it wants connections to."""
-        return self.confidants.heard(self.guardian)
+        return self.actors.heard(self.guardian)
 
     def connect(self) -> list[Any]:
         """Give a connection to everybody who wants one, and tell what is asked there."""
         for reach in self.reaches():
-            self.tell(Reached(reach.asker.question, self.connection))
+            self.tell(ConnectionFound(reach.reply_to.request, self.connection))
         return self.asked()
 
     def asked(self) -> list[Any]:
-        return self.confidants.heard(self.connection)
+        return self.actors.heard(self.connection)
 
-    def reply(self, ask: Ask, answer: Any) -> None:
-        assert isinstance(ask.token, Token)
-        self.tell(Replied(ask.token.question, answer))
+    def reply(self, ask: SendRequest, answer: Any) -> None:
+        assert isinstance(ask.token, ReplyTo)
+        self.tell(RequestAnswered(ask.token.request, answer))
 
     def told(self) -> list[Any]:
-        return self.confidants.heard(self.asker)
+        return self.actors.heard(self.asker)
 
 
 def test_every_effect_of_the_chart_is_performed() -> None:
     bench = Bench()
-    effects = effects_of(lookup_events) - {Target}
+    effects = effects_of(lookup_events) - {LookupTarget}
     assert StartTimer not in effects
     samples: dict[str, Any] = {
         "target": SERVICE_URL, "command": HOW_MANY, "timeout": 1.0, "error": LOST,
@@ -112,9 +110,9 @@ def test_every_effect_of_the_chart_is_performed() -> None:
     for kind in sorted(effects, key=lambda kind: kind.__name__):
         fields: tuple[str, ...] = getattr(kind, "_fields")  # noqa: B009 - of any named tuple
         bench.ask()
-        question = max(actor._inquiries)
-        actor._inquiries[question].connection = bench.connection
-        actor._perform(question, actor._inquiries[question], kind(*(samples[name] for name in fields)))
+        question = max(actor._pending)
+        actor._pending[question].connection = bench.connection
+        actor._perform(question, actor._pending[question], kind(*(samples[name] for name in fields)))
 
 
 def test_an_effect_that_nobody_performs_is_a_bug() -> None:
@@ -122,7 +120,7 @@ def test_an_effect_that_nobody_performs_is_a_bug() -> None:
     bench.ask()
     actor: Any = actor_of(bench.actor)
     with pytest.raises(InternalError, match="nobody performs 'something'"):
-        actor._perform(1, actor._inquiries[1], "something")
+        actor._perform(1, actor._pending[1], "something")
 
 
 def test_who_serves_a_topic_is_asked_where_the_service_url_leads() -> None:
@@ -130,12 +128,12 @@ def test_who_serves_a_topic_is_asked_where_the_service_url_leads() -> None:
     bench.find("persistent://public/default/t")
     (reach,) = bench.reaches()
     assert (reach.target, reach.cluster_url) == (SERVICE_URL, None)
-    bench.tell(Reached(reach.asker.question, bench.connection))
+    bench.tell(ConnectionFound(reach.reply_to.request, bench.connection))
     (asked,) = bench.asked()
     assert asked.command == CommandLookupTopic(topic="persistent://public/default/t", request_id=0, authoritative=False)
     assert asked.timeout == 30.0
     bench.reply(asked, found())
-    assert bench.told() == [BrokerFound(1, Target("pulsar://b:6650", "pulsar://b:6650"))]
+    assert bench.told() == [BrokerFound(1, LookupTarget("pulsar://b:6650", "pulsar://b:6650"))]
 
 
 def test_a_listener_name_is_said_if_there_is_one() -> None:
@@ -157,8 +155,8 @@ def test_a_redirect_is_followed() -> None:
     redirect.response = CommandLookupTopicResponse.Redirect
     bench.reply(bench.connect()[0], redirect)
     (reach,) = bench.reaches()
-    assert reach.target == Target("pulsar://c:6650", "pulsar://c:6650")
-    bench.tell(Reached(reach.asker.question, bench.connection))
+    assert reach.target == LookupTarget("pulsar://c:6650", "pulsar://c:6650")
+    bench.tell(ConnectionFound(reach.reply_to.request, bench.connection))
     assert bench.asked()[0].command.authoritative
 
 
@@ -181,15 +179,15 @@ def test_what_may_pass_is_asked_again_after_a_pause() -> None:
     bench.find()
     bench.reply(bench.connect()[0], LOST)
     assert bench.reaches() == []
-    assert bench.told() == [StillLooking(1, LOST)]
+    assert bench.told() == [LookupRetrying(1, LOST)]
     bench.loop.pass_time(1.0)
     (reach,) = bench.reaches()
     nobody = ConnectError("nobody listens")
-    bench.tell(Reached(reach.asker.question, nobody))
-    assert bench.told() == [StillLooking(1, nobody)]
+    bench.tell(ConnectionFound(reach.reply_to.request, nobody))
+    assert bench.told() == [LookupRetrying(1, nobody)]
     bench.loop.pass_time(1.0)
     bench.reply(bench.connect()[0], found())
-    assert isinstance(bench.told()[0].outcome, Target)
+    assert isinstance(bench.told()[0].outcome, LookupTarget)
 
 
 def test_nobody_waits_longer_than_the_operation_timeout() -> None:
@@ -206,8 +204,10 @@ def test_what_comes_after_the_end_of_a_question_is_nobodys() -> None:
     (reach,) = bench.reaches()
     bench.loop.pass_time(30.1)
     bench.told()
-    question = reach.asker.question
-    bench.tell(Reached(question, bench.connection), Reached(question, LOST), Replied(question, found()))
+    question = reach.reply_to.request
+    bench.tell(
+        ConnectionFound(question, bench.connection), ConnectionFound(question, LOST), RequestAnswered(question, found())
+    )
     assert bench.told() == []
     assert bench.asked() == []
 
@@ -242,7 +242,7 @@ def test_a_turn_is_not_lost_with_one_that_has_gone_from_the_line() -> None:
     for topic in ("first", "has gone", "third"):
         bench.find(topic)
     (first,) = bench.connect()
-    del actor_of(bench.actor)._inquiries[2]
+    del actor_of(bench.actor)._pending[2]
     bench.reply(first, found())
     assert [ask.command.topic for ask in bench.connect()] == ["third"]
 
@@ -283,13 +283,13 @@ def test_a_bug_answers_everybody_with_its_name() -> None:
     bench = Bench(SETTINGS._replace(at_once=5))
     bench.find()
     bench.ask()
-    bench.tell(Question("no command", bench.answers.append))  # type: ignore[arg-type]
+    bench.tell(BrokerQuery("no command", bench.answers.append))  # type: ignore[arg-type]
     for reach in bench.reaches():
-        bench.tell(Reached(reach.asker.question, bench.connection))
+        bench.tell(ConnectionFound(reach.reply_to.request, bench.connection))
     bench.ask()
     assert [type(told.outcome) for told in bench.told()] == [InternalError]
     assert isinstance(bench.answers[0], InternalError)
-    assert [type(one) for one in bench.reaches()] == [Died]
+    assert [type(one) for one in bench.reaches()] == [ActorDied]
 
 
 def test_a_question_that_comes_after_the_end_is_answered() -> None:
@@ -297,15 +297,15 @@ def test_a_question_that_comes_after_the_end_is_answered() -> None:
     bench.tell(EndLookups())
     bench.find()
     bench.ask()
-    bench.tell(Replied(Asked(1, 1), found()))
+    bench.tell(RequestAnswered(LookupStep(1, 1), found()))
     ((told),) = bench.told()
-    assert (told.question, type(told.outcome)) == (1, AlreadyClosed)
+    assert (told.request, type(told.outcome)) == (1, AlreadyClosed)
     assert isinstance(bench.answers[0], AlreadyClosed)
 
 
 def test_a_question_that_comes_after_a_bug_is_answered_with_its_name() -> None:
     bench = Bench()
-    tell(bench.actor, Question("no command", bench.answers.append))  # type: ignore[arg-type]
+    tell(bench.actor, BrokerQuery("no command", bench.answers.append))  # type: ignore[arg-type]
     bench.connect()
     bench.ask()
     assert [type(answer) for answer in bench.answers] == [InternalError, InternalError]
@@ -315,12 +315,12 @@ def test_questions_on_their_way_are_counted() -> None:
     bench = Bench()
     bench.find()
     bench.ask()
-    assert bench.tally.lookups == 2
+    assert bench.counters.lookups == 2
     bench.reply(bench.connect()[0], found())
-    assert bench.tally.lookups == 1
-    bench.tell(Question("no command", bench.answers.append))  # type: ignore[arg-type]
+    assert bench.counters.lookups == 1
+    bench.tell(BrokerQuery("no command", bench.answers.append))  # type: ignore[arg-type]
     bench.connect()
-    assert bench.tally.lookups == 0
+    assert bench.counters.lookups == 0
 
 
 # Over HTTP.
@@ -328,50 +328,50 @@ def test_questions_on_their_way_are_counted() -> None:
 ELSEWHERE = "http://c:8080/lookup/v2/topic/persistent/public/default/t?authoritative=true"
 
 
-class Web(Http):
+class Web(HttpClient):
     """Answers what it is told to, and remembers the questions."""
 
-    def __init__(self, *answers: Answer) -> None:
+    def __init__(self, *answers: HttpResponse) -> None:
         super().__init__(NO_CONTEXT)
         self.answers = list(answers)
         self.asked: list[str] = []
 
-    def ask(self, question: HttpQuestion) -> Answer:
-        self.asked.append(question.url)
+    def send(self, request: HttpRequest) -> HttpResponse:
+        self.asked.append(request.url)
         return self.answers.pop(0)
 
 
-def over_http(*answers: Answer, url: str = "http://a:8080,b:8081") -> tuple[Bench, Web]:
+def over_http(*answers: HttpResponse, url: str = "http://a:8080,b:8081") -> tuple[Bench, Web]:
     web = Web(*answers)
     return Bench(service=Service(ServiceUrl.parse(url), ENTRANCE._replace(http=web))), web
 
 
-FOUND = Answer(200, {}, b'{"brokerUrl": "pulsar://b:6650"}')
+FOUND = HttpResponse(200, {}, b'{"brokerUrl": "pulsar://b:6650"}')
 
 
 def test_over_http_no_connection_is_asked_for_and_each_question_begins_with_another_host() -> None:
     bench, web = over_http(FOUND, FOUND)
     for _ in range(2):
         bench.find("persistent://public/default/t")
-        bench.loop.do_errands()
+        bench.loop.run_blocking_calls()
     assert bench.reaches() == []
-    assert [each.outcome for each in bench.told()] == [Target("pulsar://b:6650", "pulsar://b:6650")] * 2
+    assert [each.outcome for each in bench.told()] == [LookupTarget("pulsar://b:6650", "pulsar://b:6650")] * 2
     assert [url.split("/")[2] for url in web.asked] == ["b:8081", "a:8080"]
 
 
 def test_a_redirect_over_http_is_followed_to_its_address() -> None:
-    bench, web = over_http(Answer(307, {"location": ELSEWHERE}, b""), FOUND)
+    bench, web = over_http(HttpResponse(307, {"location": ELSEWHERE}, b""), FOUND)
     bench.find("persistent://public/default/t")
-    bench.loop.do_errands()
-    bench.loop.do_errands()
+    bench.loop.run_blocking_calls()
+    bench.loop.run_blocking_calls()
     assert web.asked[1] == ELSEWHERE
-    assert isinstance(bench.told()[0].outcome, Target)
+    assert isinstance(bench.told()[0].outcome, LookupTarget)
 
 
 def test_an_answer_over_http_that_is_none_fails_the_question() -> None:
-    bench, _ = over_http(Answer(200, {}, b"<html>"))
+    bench, _ = over_http(HttpResponse(200, {}, b"<html>"))
     bench.find("persistent://public/default/t")
-    bench.loop.do_errands()
+    bench.loop.run_blocking_calls()
     assert isinstance(bench.told()[0].outcome, Misdirected)
 
 
@@ -384,7 +384,7 @@ def test_a_topic_that_has_moved_to_another_cluster_is_asked_for_at_its_broker() 
 def test_time_that_runs_out_on_the_helpers_thread_may_be_better_spent_later() -> None:
     bench, _ = over_http()
     bench.find("persistent://public/default/t")
-    ((_, done, _),) = bench.loop.errands
+    ((_, done, _),) = bench.loop.blocking_calls
     done(TimeoutError("slow"))
     bench.loop.run()
     assert [str(told.error) for told in bench.told()] == ["nobody has answered over HTTP: slow"]
@@ -408,7 +408,7 @@ def test_a_question_on_its_way_is_asked_again_at_the_new_place_and_the_old_answe
     bench.reply(old, found("pulsar://old:6650"))
     assert bench.told() == []
     bench.reply(new, found("pulsar://new:6650", brokerServiceUrlTls="pulsar+ssl://new:6651"))
-    assert bench.told()[0].outcome == Target("pulsar+ssl://new:6651", "pulsar+ssl://new:6651", service=1)
+    assert bench.told()[0].outcome == LookupTarget("pulsar+ssl://new:6651", "pulsar+ssl://new:6651", service=1)
 
 
 def test_a_redirect_after_that_names_the_new_place() -> None:
@@ -418,14 +418,14 @@ def test_a_redirect_after_that_names_the_new_place() -> None:
     redirect = found("pulsar://c:6650")
     redirect.response = CommandLookupTopicResponse.Redirect
     bench.reply(bench.connect()[0], redirect)
-    assert bench.reaches()[0].target == Target("pulsar://c:6650", "pulsar://c:6650", service=1)
+    assert bench.reaches()[0].target == LookupTarget("pulsar://c:6650", "pulsar://c:6650", service=1)
 
 
 def test_a_question_can_change_from_one_protocol_to_the_other() -> None:
     bench, web = over_http(FOUND)
     bench.find("persistent://public/default/t")
     bench.tell(moved("pulsar://n:6650"))
-    bench.loop.do_errands()
+    bench.loop.run_blocking_calls()
     assert web.asked  # nobody can take it back, and nobody hears of it
     bench.reply(bench.connect()[0], found("pulsar://new:6650"))
     assert [each.outcome.logical for each in bench.told()] == ["pulsar://new:6650"]

@@ -7,11 +7,10 @@ from typing import Any, TypeVar
 
 import pytest
 
-from pulsar_actors.runtime.loop import Buffer, Listener, Loop, Owner, Transport
-from pulsar_actors.runtime.simulated.simulated_loop import SimulatedLoop
-from pulsar_actors.runtime.simulated.weather import Weather
-from pulsar_actors.runtime.simulated.world import World
+from pulsar_actors.runtime.loop import Buffer, Listener, Loop, Transport, TransportOwner
 from pulsar_actors.runtime.thread_loop import ThreadLoop
+from pulsar_actors.simulation.connection import NetworkConditions
+from pulsar_actors.simulation.world import SimulatedLoop, World
 
 T = TypeVar("T")
 
@@ -53,7 +52,7 @@ class SimulatedStage:
     """Loops of a world."""
 
     def __init__(self, seed: int) -> None:
-        self._world = World(seed, Weather(smallest_window=1024, largest_window=65536))
+        self._world = World(seed, NetworkConditions(smallest_window=1024, largest_window=65536))
         self._world.__enter__()
 
     def loop(self, name: str) -> SimulatedLoop:
@@ -188,7 +187,7 @@ class Service:
         self.addresses: list[str] = []
         self.listener: Listener = on(stage, loop, lambda: loop.listen(HOST, 0, self.accept))
 
-    def accept(self, transport: Transport, address: str) -> Owner:
+    def accept(self, transport: Transport, address: str) -> TransportOwner:
         peer = Peer(self.stage)
         peer.transport = transport
         self.prepare(peer)
@@ -258,7 +257,7 @@ def test_what_a_task_posts_happens_after_it(stage: Stage, loop: Loop) -> None:
 
 
 @pytest.mark.parametrize("bug", [ValueError("planted"), SystemExit(3), RecursionError()], ids=repr)
-@pytest.mark.parametrize("way", ["post", "later", "off_loop"])
+@pytest.mark.parametrize("way", ["post", "later", "run_blocking"])
 def test_what_raises_does_not_stop_the_loop(stage: Stage, loop: Loop, bug: BaseException, way: str) -> None:
     raised: list[object] = []
 
@@ -270,8 +269,8 @@ def test_what_raises_does_not_stop_the_loop(stage: Stage, loop: Loop, bug: BaseE
     def begin() -> None:
         if way == "later":
             loop.later(0.001, fail, None)
-        elif way == "off_loop":
-            loop.off_loop(lambda: None, fail, timeout=PATIENCE)
+        elif way == "run_blocking":
+            loop.run_blocking(lambda: None, fail, timeout=PATIENCE)
         else:
             loop.post(fail, None)
 
@@ -327,14 +326,14 @@ def test_clocks_do_not_go_back_and_chance_is_below_one(stage: Stage, loop: Loop)
 # Off the loop
 
 
-def off_loop(stage: Stage, loop: Loop, work: Callable[[], object], timeout: float = PATIENCE) -> object:
+def run_blocking(stage: Stage, loop: Loop, work: Callable[[], object], timeout: float = PATIENCE) -> object:
     answers: list[tuple[object, bool]] = []
 
     def done(answer: object) -> None:
         answers.append((answer, loop.is_here()))
         stage.changed()
 
-    on(stage, loop, lambda: loop.off_loop(work, done, timeout=timeout))
+    on(stage, loop, lambda: loop.run_blocking(work, done, timeout=timeout))
     stage.wait(lambda: answers)
     on(stage, loop, lambda: None)
     ((answer, here),) = answers
@@ -343,14 +342,14 @@ def off_loop(stage: Stage, loop: Loop, work: Callable[[], object], timeout: floa
 
 
 def test_work_is_done_off_the_loop_and_its_result_comes_back_on_it(stage: Stage, loop: Loop) -> None:
-    assert off_loop(stage, loop, lambda: ("done", loop.is_here())) == ("done", False)
+    assert run_blocking(stage, loop, lambda: ("done", loop.is_here())) == ("done", False)
 
 
 def test_an_error_of_the_work_comes_back_like_a_result(stage: Stage, loop: Loop) -> None:
     def work() -> None:
         raise KeyError("planted")
 
-    assert isinstance(off_loop(stage, loop, work), KeyError)
+    assert isinstance(run_blocking(stage, loop, work), KeyError)
 
 
 def test_work_that_is_late_is_answered_with_a_timeout_once(stage: Stage, loop: Loop) -> None:
@@ -360,12 +359,12 @@ def test_work_that_is_late_is_answered_with_a_timeout_once(stage: Stage, loop: L
         if isinstance(stage, ThreadStage):
             assert release.wait(PATIENCE)
 
-    assert isinstance(off_loop(stage, loop, work, timeout=0.0), TimeoutError)
+    assert isinstance(run_blocking(stage, loop, work, timeout=0.0), TimeoutError)
     release.set()
-    assert off_loop(stage, loop, lambda: "the next work is done") == "the next work is done"
+    assert run_blocking(stage, loop, lambda: "the next work is done") == "the next work is done"
 
 
-def test_a_helper_that_is_held_up_holds_up_no_other(stage: Stage, loop: Loop) -> None:
+def test_an_executor_that_is_held_up_holds_up_no_other(stage: Stage, loop: Loop) -> None:
     release = threading.Event()
     answers: list[str] = []
 
@@ -378,8 +377,8 @@ def test_a_helper_that_is_held_up_holds_up_no_other(stage: Stage, loop: Loop) ->
         answers.append(str(answer))
         stage.changed()
 
-    on(stage, loop, lambda: loop.off_loop(held, done, timeout=PATIENCE, helper="slow"))
-    assert off_loop(stage, loop, lambda: "quick") == "quick"
+    on(stage, loop, lambda: loop.run_blocking(held, done, timeout=PATIENCE, executor="slow"))
+    assert run_blocking(stage, loop, lambda: "quick") == "quick"
     release.set()
     stage.wait(lambda: answers)
     assert answers == ["held"]

@@ -1,8 +1,6 @@
 from typing import Any
 
 import pytest
-from loop_in_hand import Interloper, effects_of, of_kind
-from producer_bench import MANNER, ProducerBench
 
 from pulsar_actors.exceptions import (
     AlreadyClosed,
@@ -12,17 +10,19 @@ from pulsar_actors.exceptions import (
     OutcomeUnknown,
     TopicTerminated,
 )
-from pulsar_actors.machines import binding_events, producer_events
-from pulsar_actors.machines.connection_events import Drop
-from pulsar_actors.machines.ledgers.batching import BatchLimits
-from pulsar_actors.machines.producer import Producer
-from pulsar_actors.runtime.actor import Died, tell
-from pulsar_actors.runtime.binding_messages import CloseHandle
+from pulsar_actors.machines import connection_handler_events, producer_events
+from pulsar_actors.machines.connection_events import AbortConnection
+from pulsar_actors.machines.producer import ProducerMachine
+from pulsar_actors.machines.trackers.batching import BatchLimits
+from pulsar_actors.runtime.actor import ActorDied, tell
 from pulsar_actors.runtime.future import SlimFuture
-from pulsar_actors.runtime.outgoing import Alone, SentTo
-from pulsar_actors.runtime.producer_actor import FlushAll, MessagesLeft, ProducerActor, TakeAll
+from pulsar_actors.runtime.messages import CloseHandle
+from pulsar_actors.runtime.producer_actor import FlushAll, MessagesEnqueued, ProducerActor, TriggerFlush
+from pulsar_actors.runtime.send_queue import SentTo, UnbatchableOptions
 from pulsar_actors.wire.batch import split_batch
 from pulsar_actors.wire.PulsarApi_pb2 import CommandSendError, CommandSendReceipt, MessageIdData, ServerError
+from tests.runtime.producer_bench import MANNER, ProducerBench
+from tests.support.manual_loop import Interrupter, effects_of, of_kind
 
 LIMITS = BatchLimits(3, 1000, 0.5)
 
@@ -45,18 +45,18 @@ def payloads(bench: ProducerBench) -> list[list[bytes]]:
 
 def flush(bench: ProducerBench) -> SlimFuture[None]:
     done: SlimFuture[None] = SlimFuture()
-    bench.ties.debts.owe(done)
+    bench.link.pending_calls.track(done)
     bench.tell(FlushAll(done))
     return done
 
 
 def test_every_effect_of_the_chart_is_performed_and_every_question_has_its_outcomes() -> None:
-    effects = effects_of(binding_events) | effects_of(producer_events)
+    effects = effects_of(connection_handler_events) | effects_of(producer_events)
     assert set(ProducerActor.PERFORMS) == effects
     assert set(ProducerActor.OUTCOMES) == {effect for effect in effects if effect.__name__.startswith("Ask")}
 
 
-# Out of the outbox.
+# Out of the send_queue.
 
 
 def test_a_message_leaves_at_once_where_there_are_no_batches_and_those_told_of_together_leave_in_one_write() -> None:
@@ -64,7 +64,7 @@ def test_a_message_leaves_at_once_where_there_are_no_batches_and_those_told_of_t
     bench.send(b"one", b"two")
     found = bench.to_connection()
     assert len(found) == 1
-    assert len(found[0].parcels) == 2
+    assert len(found[0].frames) == 2
 
 
 def test_sequence_ids_rise_from_message_to_message() -> None:
@@ -103,7 +103,7 @@ def test_the_delay_runs_from_the_first_message_that_waits() -> None:
 def test_a_timer_of_a_batch_that_has_left_does_not_cut_the_next_one_short() -> None:
     bench = created(LIMITS)
     bench.send(b"a")
-    bench.tell(TakeAll())
+    bench.tell(TriggerFlush())
     bench.loop.pass_time(0.3)
     bench.send(b"b")
     bench.loop.pass_time(0.3)
@@ -121,7 +121,7 @@ def test_without_a_delay_a_batch_is_what_is_there_at_the_next_turn() -> None:
 def test_a_blocking_send_and_a_flush_do_not_wait_for_the_delay() -> None:
     bench = created(LIMITS)
     bench.send(b"a")
-    bench.tell(TakeAll())
+    bench.tell(TriggerFlush())
     assert payloads(bench) == [[b"a"]]
     bench.send(b"b")
     done = flush(bench)
@@ -134,23 +134,23 @@ def test_a_blocking_send_and_a_flush_do_not_wait_for_the_delay() -> None:
 def test_a_message_that_travels_alone_cuts_the_batch_off_and_nobody_waits() -> None:
     bench = created(LIMITS)
     bench.put(b"a")
-    bench.put(b"later", Alone(deliver_at_ms=5))
+    bench.put(b"later", UnbatchableOptions(deliver_at_ms=5))
     bench.loop.run()
     assert payloads(bench) == [[b"a"], [b"later"]]
 
 
 def test_news_of_what_has_left_already_is_no_harm() -> None:
     bench = created(LIMITS)
-    bench.tell(MessagesLeft(), TakeAll())
+    bench.tell(MessagesEnqueued(), TriggerFlush())
     assert bench.to_connection() == []
 
 
 def test_a_message_that_comes_while_others_are_taken_is_taken_in_the_next_turn() -> None:
-    interloper = Interloper()
+    interloper = Interrupter()
     bench = created(interleaving=interloper.interleaving)
     bench.put(b"first")
     announced: list[bool] = []
-    interloper.at(0, lambda: announced.append(bench.outbox.put(b"unannounced", b"unannounced")))
+    interloper.at(0, lambda: announced.append(bench.send_queue.put(b"unannounced", b"unannounced")))
     bench.loop.run()
     assert announced == [False]
     assert payloads(bench) == [[b"first"], [b"unannounced"]]
@@ -161,7 +161,7 @@ def test_a_batch_has_a_range_of_ids_and_a_batch_of_one_key_its_last_alone() -> N
     bench.send(b"a", b"b", b"c")
     ((command, _),) = bench.written()
     assert (command.sequence_id, command.highest_sequence_id) == (0, 2)
-    keyed = created(LIMITS, manner=MANNER._replace(by_key=True))
+    keyed = created(LIMITS, batch_settings=MANNER._replace(by_key=True))
     keyed.put(b"a", partition_key="k")
     keyed.put(b"b", ordering_key=b"o", partition_key="k")
     keyed.put(b"c", partition_key="k")
@@ -175,13 +175,13 @@ def test_a_batch_has_a_range_of_ids_and_a_batch_of_one_key_its_last_alone() -> N
 
 
 def test_messages_without_a_key_share_a_batch() -> None:
-    bench = created(LIMITS, manner=MANNER._replace(by_key=True))
+    bench = created(LIMITS, batch_settings=MANNER._replace(by_key=True))
     bench.send(b"a", b"b", b"c")
     assert payloads(bench) == [[b"a", b"b", b"c"]]
 
 
 def test_messages_with_and_without_properties_are_alike_without_a_key() -> None:
-    bench = created(LIMITS, manner=MANNER._replace(by_key=True))
+    bench = created(LIMITS, batch_settings=MANNER._replace(by_key=True))
     bench.put(b"a", event_time=1)
     bench.put(b"b")
     bench.put(b"c", event_time=1)
@@ -190,7 +190,7 @@ def test_messages_with_and_without_properties_are_alike_without_a_key() -> None:
 
 
 def test_a_large_message_goes_in_chunks_if_that_is_wanted() -> None:
-    bench = created(manner=MANNER._replace(in_chunks=True))
+    bench = created(batch_settings=MANNER._replace(in_chunks=True))
     bench.send(bytes(25_000))
     found = bench.written()
     assert len(found) == 3
@@ -205,7 +205,7 @@ def test_a_large_message_goes_in_chunks_if_that_is_wanted() -> None:
 def test_a_receipt_tells_the_senders_where_their_messages_are_and_frees_their_room() -> None:
     bench = created(LIMITS, places=3)
     bench.send(b"a", b"b", b"c")
-    waiting = bench.outbox.room()
+    waiting = bench.send_queue.room()
     assert bench.machine.pending.used == (3, 3)
     bench.hears(bench.receipt(0, 5))
     where = SentTo(((1, 5),), batched=True, size=3)
@@ -219,12 +219,12 @@ def test_what_has_been_stored_keeps_no_bytes() -> None:
     bench.send(b"a")
     ((shipped),) = bench.to_connection()
     bench.hears(bench.receipt(0))
-    assert [list(parcel.buffers()) for parcel in shipped.parcels] == [[]]
+    assert [list(outgoing.buffers()) for outgoing in shipped.frames] == [[]]
 
 
 def test_a_message_over_the_limit_fails_alone_and_frees_its_room() -> None:
     bench = created(places=5)
-    waiting = bench.outbox.room()
+    waiting = bench.send_queue.room()
     bench.put(b"before")
     bench.put(bytes(20_000))
     bench.send(b"after")
@@ -244,7 +244,7 @@ def test_a_refused_message_fails_alone_with_the_brokers_word() -> None:
 
 
 def test_what_is_not_stored_in_time_fails_and_its_outcome_is_unknown() -> None:
-    bench = created(manner=MANNER._replace(send_timeout=5.0))
+    bench = created(batch_settings=MANNER._replace(send_timeout=5.0))
     bench.send(b"a", b"b")
     bench.loop.pass_time(5.1)
     assert [(payload, isinstance(error, OutcomeUnknown)) for payload, error in bench.told] == [
@@ -254,7 +254,7 @@ def test_what_is_not_stored_in_time_fails_and_its_outcome_is_unknown() -> None:
 
 
 def test_without_a_timeout_messages_wait_for_ever() -> None:
-    bench = created(manner=MANNER._replace(send_timeout=None))
+    bench = created(batch_settings=MANNER._replace(send_timeout=None))
     bench.lose()
     bench.send(b"a")
     bench.loop.pass_time(100_000.0)
@@ -277,7 +277,7 @@ def test_a_receipt_out_of_order_drops_the_connection() -> None:
     bench = created()
     bench.send(b"a", b"b")
     bench.hears(bench.receipt(1))
-    assert of_kind(Drop, bench.to_connection())
+    assert of_kind(AbortConnection, bench.to_connection())
 
 
 def test_a_terminated_topic_fails_what_is_pending_and_whatever_comes() -> None:
@@ -300,11 +300,11 @@ def test_a_flush_before_the_end_ends_with_it() -> None:
 
 def test_a_message_that_is_left_in_the_very_moment_of_the_end_fails_once() -> None:
     bench = created()
-    bench.outbox.put(b"a", b"a")
-    bench.outbox.closed = AlreadyClosed("closed")  # the actor has just said so; the caller is about to look
-    bench.tell(TakeAll())
+    bench.send_queue.put(b"a", b"a")
+    bench.send_queue.closed = AlreadyClosed("closed")  # the actor has just said so; the caller is about to look
+    bench.tell(TriggerFlush())
     assert bench.told == []
-    bench.outbox.end(bench.outbox.closed)
+    bench.send_queue.end(bench.send_queue.closed)
     assert len(bench.told) == 1
     assert bench.machine.pending.used == (0, 0)
 
@@ -314,7 +314,7 @@ def test_a_close_sends_what_is_in_the_outbox_first() -> None:
     bench.send(b"a")
     bench.tell(CloseHandle())
     shipped, close = bench.to_connection()
-    assert len(shipped.parcels) == 1
+    assert len(shipped.frames) == 1
     bench.hears(bench.receipt(0))
     assert isinstance(bench.told[0][1], SentTo)
     assert close
@@ -330,23 +330,23 @@ def test_the_brokers_limit_is_that_of_the_connection() -> None:
 
 def test_a_bug_ends_everything_that_is_pending_in_order_and_once() -> None:
     bench = created(LIMITS)
-    bench.send(b"written", b"too", b"as well", b"in the outbox")
+    bench.send(b"written", b"too", b"as well", b"in the send_queue")
     done = flush(bench)
     bench.tell(KeyError("no event"))
-    assert [payload for payload, _ in bench.told] == [b"written", b"too", b"as well", b"in the outbox"]
+    assert [payload for payload, _ in bench.told] == [b"written", b"too", b"as well", b"in the send_queue"]
     assert all(isinstance(error, InternalError) for _, error in bench.told)
     assert isinstance(done.exception(0), InternalError)
     assert bench.machine.pending.used == (0, 0)
-    assert of_kind(Died, bench.to_guardian())
+    assert of_kind(ActorDied, bench.to_guardian())
 
 
 def test_a_bug_on_the_way_into_the_ledger_forgets_nobody(monkeypatch: pytest.MonkeyPatch) -> None:
-    def broken(self: Producer, event: Any, now: float) -> Any:
+    def broken(self: ProducerMachine, event: Any, now: float) -> Any:
         raise KeyError("planted")
 
     bench = created()
     bench.send(b"pending")
-    monkeypatch.setattr(Producer, "handle", broken)
+    monkeypatch.setattr(ProducerMachine, "handle", broken)
     bench.send(b"a", b"b")
     assert [payload for payload, _ in bench.told] == [b"pending", b"a", b"b"]
     assert bench.machine.pending.used == (0, 0)
@@ -358,7 +358,7 @@ def test_a_bug_after_the_ledger_has_them_fails_them_once(monkeypatch: pytest.Mon
     def broken(message: Any) -> None:
         raise KeyError("planted")
 
-    monkeypatch.setattr(bench.inside, "say", broken)
+    monkeypatch.setattr(bench.inside, "tell_connection", broken)
     bench.send(b"a", b"b")
     assert [payload for payload, _ in bench.told] == [b"a", b"b"]
     assert bench.machine.pending.used == (0, 0)
@@ -368,7 +368,7 @@ def test_a_bug_in_the_packing_tells_nobody_twice(monkeypatch: pytest.MonkeyPatch
     bench = created()
     bench.put(bytes(20_000))
     bench.put(b"breaks", event_time=1)
-    bench.outbox.buffer[3] = bench.outbox.buffer[3]._replace(metadata="no metadata")
+    bench.send_queue.buffer[3] = bench.send_queue.buffer[3]._replace(metadata="no metadata")
     monkeypatch.setattr(bench.inside, "_sequence_ids", lambda messages: range(len(messages)))
     bench.loop.run()
     assert [len(payload) for payload, _ in bench.told] == [20_000, 6]
@@ -380,7 +380,7 @@ def test_even_a_broken_ledger_does_not_keep_others_from_their_end(monkeypatch: p
         raise KeyError("planted")
 
     bench = created(LIMITS)
-    bench.send(b"in the outbox")
+    bench.send(b"in the send_queue")
     done = flush(bench)
     bench.send(b"there too")
     object.__setattr__(bench.inside, "machine", _BrokenLedger(bench.machine, broken))

@@ -4,8 +4,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from certificates import Authority
-from loop_in_hand import Confidants, Line, LoopInHand
 
 from pulsar_actors.machines.connection_events import (
     AllowFrames,
@@ -17,14 +15,15 @@ from pulsar_actors.machines.connection_events import (
     TcpOpened,
     TlsAgreed,
 )
-from pulsar_actors.runtime.actor import Died, tell
-from pulsar_actors.runtime.socket_actor import Frames, FromSocket, SocketActor, WriteOut
-from pulsar_actors.runtime.tls import TlsStream
-from pulsar_actors.runtime.tls_contexts import client_context, server_context
-from pulsar_actors.runtime.write_queue import Bytes
+from pulsar_actors.runtime.actor import ActorDied, tell
+from pulsar_actors.runtime.socket_actor import FramesReceived, SocketActor, SocketEvent, WriteFrames
+from pulsar_actors.runtime.tls import TlsStream, client_context, server_context
+from pulsar_actors.runtime.transport import EncodedBytes
 from pulsar_actors.wire.commands import encode_command
 from pulsar_actors.wire.frames import FrameReader
 from pulsar_actors.wire.PulsarApi_pb2 import CommandPing, CommandPong
+from tests.support.certificates import Authority
+from tests.support.manual_loop import Line, ManualLoop, RecordingActors
 
 
 def no_context() -> ssl.SSLContext:
@@ -33,9 +32,9 @@ def no_context() -> ssl.SSLContext:
 
 class Bench:
     def __init__(self, make_context: Any = no_context) -> None:
-        self.loop = LoopInHand()
-        self._confidants = Confidants(self.loop)
-        self._connection = self._confidants.make()
+        self.loop = ManualLoop()
+        self._recorders = RecordingActors(self.loop)
+        self._connection = self._recorders.make()
         to = OpenSocket("broker", 6650)
         self.actor = SocketActor.start(self.loop, self._connection, 7, make_context, to)
         self.heard()
@@ -55,9 +54,9 @@ class Bench:
         return self.heard()
 
     def heard(self) -> list[Any]:
-        heard = self._confidants.heard(self._connection)
-        assert all(one.serial == 7 for one in heard if isinstance(one, FromSocket))
-        return [one.event if isinstance(one, FromSocket) else one for one in heard]
+        heard = self._recorders.heard(self._connection)
+        assert all(one.serial == 7 for one in heard if isinstance(one, SocketEvent))
+        return [one.event if isinstance(one, SocketEvent) else one for one in heard]
 
 
 PING, PONG = encode_command(CommandPing()), encode_command(CommandPong())
@@ -72,14 +71,14 @@ def test_it_dials_at_once_and_says_when_it_is_connected() -> None:
 
 def test_what_is_to_be_written_is_written() -> None:
     bench = Bench()
-    bench.tell(WriteOut((Bytes(b"one"), Bytes(b"two"))))
+    bench.tell(WriteFrames((EncodedBytes(b"one"), EncodedBytes(b"two"))))
     assert bench.line.written == b"onetwo"
 
 
 def test_all_frames_of_one_read_go_up_together_and_half_of_one_waits_for_the_rest() -> None:
     bench = Bench()
     ((frames),) = bench.hears(PING + PONG + PING[:3])
-    assert isinstance(frames, Frames)
+    assert isinstance(frames, FramesReceived)
     assert len(frames.frames) == 2
     assert bench.hears(PING[3:5]) == []
     ((rest),) = bench.hears(PING[5:])
@@ -106,14 +105,14 @@ def test_a_loss_is_said_with_its_reason_and_is_the_end() -> None:
     bench.line.owner.lost("reset")
     assert bench.heard() == [SocketLost("reset")]
     assert not bench.actor.is_alive()
-    bench.tell(WriteOut((Bytes(b"late"),)), CloseSocket(flush=False))
+    bench.tell(WriteFrames((EncodedBytes(b"late"),)), CloseSocket(flush=False))
     assert bench.heard() == []
 
 
 def test_a_close_with_a_flush_writes_what_is_left_and_says_that_it_is_over() -> None:
     bench = Bench()
     bench.line.room = 1
-    bench.tell(WriteOut((Bytes(b"abc"),)), CloseSocket(flush=True))
+    bench.tell(WriteFrames((EncodedBytes(b"abc"),)), CloseSocket(flush=True))
     assert not bench.line.closed
     bench.line.make_room(None)
     assert bench.line.written == b"abc"
@@ -124,7 +123,7 @@ def test_a_close_with_a_flush_writes_what_is_left_and_says_that_it_is_over() -> 
 def test_a_close_at_once_writes_and_says_nothing_more() -> None:
     bench = Bench()
     bench.line.room = 0
-    bench.tell(WriteOut((Bytes(b"abc"),)), CloseSocket(flush=False))
+    bench.tell(WriteFrames((EncodedBytes(b"abc"),)), CloseSocket(flush=False))
     assert bench.line.closed
     assert bench.line.written == b""
     assert bench.heard() == []
@@ -138,7 +137,7 @@ def test_a_bug_closes_the_socket_and_the_connection_hears_of_it(monkeypatch: pyt
     monkeypatch.setattr(FrameReader, "feed", broken)
     bench = Bench()
     ((died),) = bench.hears(PING)
-    assert isinstance(died, Died)
+    assert isinstance(died, ActorDied)
     assert died.who is bench.actor
     assert bench.line.closed
 
@@ -150,7 +149,7 @@ def test_tls_is_agreed_with_a_context_that_is_made_off_the_loop(tmp_path: Path) 
     bench = Bench(lambda: client_context(authority.file))
     bench.tell(StartTls("localhost"))
     assert bench.line.written == b"", "the context reads files"
-    bench.loop.do_errands()
+    bench.loop.run_blocking_calls()
     heard: list[Any] = []
     while bench.line.written:
         data = bytes(bench.line.written)
@@ -168,7 +167,7 @@ def test_a_context_that_cannot_be_made_is_a_loss_with_the_reason() -> None:
 
     bench = Bench(impossible)
     bench.tell(StartTls("localhost"))
-    bench.loop.do_errands()
+    bench.loop.run_blocking_calls()
     assert bench.heard() == [SocketLost("TLS could not be set up: no such file")]
     assert bench.line.closed
 
@@ -176,7 +175,7 @@ def test_a_context_that_cannot_be_made_is_a_loss_with_the_reason() -> None:
 def test_a_context_that_comes_after_the_close_is_nobodys() -> None:
     bench = Bench(lambda: ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT))
     bench.tell(StartTls("localhost"), CloseSocket(flush=False))
-    bench.loop.do_errands()
+    bench.loop.run_blocking_calls()
     assert bench.heard() == []
 
 
@@ -184,7 +183,7 @@ def test_a_bug_in_the_beginning_of_tls_is_heard_of_at_once(caplog: pytest.LogCap
     bench = Bench(lambda: ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER))  # a client cannot use it
     bench.tell(StartTls("localhost"))
     with caplog.at_level(logging.ERROR, "pulsar_actors"):
-        bench.loop.do_errands()
+        bench.loop.run_blocking_calls()
     ((died),) = bench.heard()
-    assert isinstance(died, Died)
+    assert isinstance(died, ActorDied)
     assert bench.line.closed

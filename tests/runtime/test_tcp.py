@@ -6,13 +6,13 @@ import socket
 from typing import Any
 
 import pytest
-from loop_in_hand import LoopInHand
 
 from pulsar_actors.runtime import tcp
 from pulsar_actors.runtime.tcp import TcpListener, TcpTransport
+from tests.support.manual_loop import ManualLoop
 
 
-class Hearer:
+class RecordingOwner:
     def __init__(self) -> None:
         self.heard: list[Any] = []
 
@@ -78,20 +78,20 @@ class NoSelector:
 
 
 @pytest.fixture
-def loop() -> LoopInHand:
-    return LoopInHand()
+def loop() -> ManualLoop:
+    return ManualLoop()
 
 
-def transport(loop: LoopInHand, fake: FakeSocket) -> tuple[TcpTransport, Hearer]:
-    made, hearer = TcpTransport(loop, NoSelector()), Hearer()  # type: ignore[arg-type]
+def transport(loop: ManualLoop, fake: FakeSocket) -> tuple[TcpTransport, RecordingOwner]:
+    made, hearer = TcpTransport(loop, NoSelector()), RecordingOwner()  # type: ignore[arg-type]
     made.adopt(fake)  # type: ignore[arg-type]
-    made.own(hearer)
+    made.set_owner(hearer)
     return made, hearer
 
 
 def dialling(
-    loop: LoopInHand, monkeypatch: pytest.MonkeyPatch, addresses: int, *outcomes: Any
-) -> tuple[TcpTransport, Hearer, list[FakeSocket]]:
+    loop: ManualLoop, monkeypatch: pytest.MonkeyPatch, addresses: int, *outcomes: Any
+) -> tuple[TcpTransport, RecordingOwner, list[FakeSocket]]:
     """Dial a name with so many addresses, on sockets that answer so."""
     made: list[FakeSocket] = []
     left = list(outcomes)
@@ -109,22 +109,22 @@ def dialling(
 
     monkeypatch.setattr(tcp.socket, "socket", make)
     monkeypatch.setattr(tcp.socket, "getaddrinfo", resolve)
-    dialled, hearer = TcpTransport(loop, NoSelector()), Hearer()  # type: ignore[arg-type]
+    dialled, hearer = TcpTransport(loop, NoSelector()), RecordingOwner()  # type: ignore[arg-type]
     dialled.dial("a name", 6650, hearer)
-    loop.do_errands()
+    loop.run_blocking_calls()
     return dialled, hearer, made
 
 
 @pytest.mark.parametrize("busy", [BlockingIOError(), InterruptedError()], ids=repr)
-def test_a_busy_socket_takes_nothing_and_gives_nothing_and_is_not_lost(loop: LoopInHand, busy: OSError) -> None:
+def test_a_busy_socket_takes_nothing_and_gives_nothing_and_is_not_lost(loop: ManualLoop, busy: OSError) -> None:
     made, hearer = transport(loop, FakeSocket(sendmsg=[busy], recv=[busy]))
     assert made.send([b"data"]) == 0
-    made._happened(selectors.EVENT_READ)
+    made._ready(selectors.EVENT_READ)
     loop.run()
     assert hearer.heard == []
 
 
-def test_a_socket_that_fails_in_a_send_is_lost_later_and_not_within_the_call(loop: LoopInHand) -> None:
+def test_a_socket_that_fails_in_a_send_is_lost_later_and_not_within_the_call(loop: ManualLoop) -> None:
     fake = FakeSocket(sendmsg=[OSError(errno.EPIPE, "broken pipe")])
     made, hearer = transport(loop, fake)
     assert made.send([b"data"]) == 0
@@ -134,14 +134,14 @@ def test_a_socket_that_fails_in_a_send_is_lost_later_and_not_within_the_call(loo
     assert fake.closed
 
 
-def test_a_socket_that_fails_in_a_read_is_lost(loop: LoopInHand) -> None:
+def test_a_socket_that_fails_in_a_read_is_lost(loop: ManualLoop) -> None:
     made, hearer = transport(loop, FakeSocket(recv=[OSError(errno.ECONNRESET, "reset")]))
-    made._happened(selectors.EVENT_READ)
+    made._ready(selectors.EVENT_READ)
     assert hearer.heard == [("lost", "reset")]
 
 
 def test_where_writes_cannot_be_gathered_buffers_go_one_at_a_time(
-    loop: LoopInHand, monkeypatch: pytest.MonkeyPatch
+    loop: ManualLoop, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(tcp, "_GATHERS", False)
     made, _ = transport(loop, FakeSocket(send=[3]))
@@ -149,7 +149,7 @@ def test_where_writes_cannot_be_gathered_buffers_go_one_at_a_time(
     assert made.send([]) == 0
 
 
-def test_each_address_of_a_name_is_tried_in_turn(loop: LoopInHand, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_each_address_of_a_name_is_tried_in_turn(loop: ManualLoop, monkeypatch: pytest.MonkeyPatch) -> None:
     _, hearer, made = dialling(
         loop, monkeypatch, 3, errno.ECONNREFUSED, OSError(errno.ENETUNREACH, "unreachable"), errno.EINPROGRESS
     )
@@ -158,52 +158,52 @@ def test_each_address_of_a_name_is_tried_in_turn(loop: LoopInHand, monkeypatch: 
 
 
 def test_when_no_address_is_left_the_last_problem_is_the_reason(
-    loop: LoopInHand, monkeypatch: pytest.MonkeyPatch
+    loop: ManualLoop, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     _, hearer, _ = dialling(loop, monkeypatch, 2, errno.ECONNREFUSED, OSError(errno.ENETUNREACH, "unreachable"))
     assert hearer.heard == [("lost", "unreachable")]
 
 
-def test_a_name_without_an_address_is_lost(loop: LoopInHand, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_name_without_an_address_is_lost(loop: ManualLoop, monkeypatch: pytest.MonkeyPatch) -> None:
     _, hearer, _ = dialling(loop, monkeypatch, 0)
     assert hearer.heard == [("lost", "its name has no address")]
 
 
-def test_a_name_that_nobody_knows_is_lost_with_what_the_system_says(loop: LoopInHand) -> None:
-    made, hearer = TcpTransport(loop, NoSelector()), Hearer()  # type: ignore[arg-type]
+def test_a_name_that_nobody_knows_is_lost_with_what_the_system_says(loop: ManualLoop) -> None:
+    made, hearer = TcpTransport(loop, NoSelector()), RecordingOwner()  # type: ignore[arg-type]
     made.dial("a name", 6650, hearer)
-    (_, answered, _) = loop.errands.pop()
+    (_, answered, _) = loop.blocking_calls.pop()
     answered(TimeoutError("it took longer than 30 s"))
     assert hearer.heard == [("lost", "it took longer than 30 s")]
 
 
 def test_one_that_was_closed_before_its_name_was_known_dials_nobody(
-    loop: LoopInHand, monkeypatch: pytest.MonkeyPatch
+    loop: ManualLoop, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    made, hearer = TcpTransport(loop, NoSelector()), Hearer()  # type: ignore[arg-type]
+    made, hearer = TcpTransport(loop, NoSelector()), RecordingOwner()  # type: ignore[arg-type]
     made.dial("127.0.0.1", 6650, hearer)
     made.close()
     loop.run()
     assert hearer.heard == []
 
 
-def test_what_happens_after_a_close_in_the_same_turn_is_not_heard(loop: LoopInHand) -> None:
+def test_what_happens_after_a_close_in_the_same_turn_is_not_heard(loop: ManualLoop) -> None:
     made, hearer = transport(loop, FakeSocket(recv=[b"late"]))
     made._owner = None
-    made._happened(selectors.EVENT_READ | selectors.EVENT_WRITE)
+    made._ready(selectors.EVENT_READ | selectors.EVENT_WRITE)
     made._lose("late")
     assert hearer.heard == []
 
 
-def test_a_listener_goes_on_when_a_connection_has_gone_again_or_it_was_closed(loop: LoopInHand) -> None:
+def test_a_listener_goes_on_when_a_connection_has_gone_again_or_it_was_closed(loop: ManualLoop) -> None:
     accepted: list[str] = []
 
-    def accept(_: Any, host: str) -> Hearer:
+    def accept(_: Any, host: str) -> RecordingOwner:
         accepted.append(host)
-        return Hearer()
+        return RecordingOwner()
 
     listener = TcpListener(loop, NoSelector(), ("127.0.0.1", 0), accept)  # type: ignore[arg-type]
-    listener._happened(selectors.EVENT_READ)  # nobody is there
+    listener._ready(selectors.EVENT_READ)  # nobody is there
     listener.close()
-    listener._happened(selectors.EVENT_READ)
+    listener._ready(selectors.EVENT_READ)
     assert accepted == []

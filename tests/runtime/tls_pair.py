@@ -4,7 +4,7 @@ import ssl
 from typing import NamedTuple
 
 from pulsar_actors.runtime.tls import TlsStream
-from pulsar_actors.runtime.tls_faults import TlsFailed
+from pulsar_actors.runtime.tls_config import TlsFailed
 
 
 class Pair(NamedTuple):

@@ -1,4 +1,4 @@
-"""A Spark on this machine, and both brokers; each test has a topic of its own."""
+"""Spark on this machine, and both brokers; each test has a topic of its own."""
 
 import itertools
 import os
@@ -10,16 +10,16 @@ from typing import Any
 
 import pulsar
 import pytest
-from admin import Admin
-from jars import Unavailable
-from standalone import Standalone
-from subjects import USERS_ADMIN_URL, USERS_URL, Broker
-from traffic import Count, Traffic
 
 import pulsar_actors
 from pulsar_actors.broker.embedded import EmbeddedBroker
+from tests.spark.traffic import Count, Traffic
+from tests.support.admin import Admin
+from tests.support.jars import Unavailable
+from tests.support.standalone import Standalone
+from tests.support.subjects import USERS_ADMIN_URL, USERS_URL, Broker
 
-# For drivers, masters and workers that live for a minute: the better compiler of Java's takes longer than it saves.
+# Drivers, masters and workers run for a minute here: Java's optimizing compiler takes longer than it saves.
 for variable in ("SPARK_SUBMIT_OPTS", "SPARK_DAEMON_JAVA_OPTS"):
     os.environ.setdefault(variable, "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC")
 
@@ -28,7 +28,7 @@ _run = uuid.uuid4().hex[:8]
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Let PySpark leave its sockets to the garbage collector, which says so: nothing else of a test may."""
+    """Allow PySpark alone to leave sockets to the garbage collector, which warns about them."""
     here = Path(__file__).parent
     unraisable = "ignore:Exception ignored in.*<socket:pytest.PytestUnraisableExceptionWarning"
     for item in items:
@@ -39,7 +39,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 @pytest.fixture(scope="session")
 def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
-    """A session with two workers, that tries a task twice."""
+    """A session with two workers, in which a task has two attempts."""
     sql = pytest.importorskip("pyspark.sql")
     os.environ["PYSPARK_PYTHON"] = sys.executable
     os.environ["SPARK_LOCAL_IP"] = "127.0.0.1"
@@ -60,7 +60,7 @@ def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
 
 @pytest.fixture(scope="session")
 def apache(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Broker]:
-    """An Apache Pulsar: the user's, or one of our own."""
+    """An Apache Pulsar: the one of the environment, or a standalone one."""
     if USERS_URL:
         yield Broker(USERS_URL, Admin(USERS_ADMIN_URL))
         return
@@ -68,9 +68,7 @@ def apache(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Broker]:
     try:
         standalone.start()
     except Unavailable as error:
-        if os.environ.get("CI"):
-            pytest.fail(f"CI is set, and there is no real broker: {error}", pytrace=False)
-        pytest.skip(f"no real broker: {error}")
+        pytest.fail(f"no real broker: {error}", pytrace=False)
     yield Broker(standalone.service_url, standalone.admin)
     standalone.kill()
 
@@ -88,7 +86,7 @@ def broker(request: pytest.FixtureRequest) -> Any:
 
 @pytest.fixture
 def topic() -> str:
-    """The name of a topic that nobody has used."""
+    """The name of a new topic."""
     return f"persistent://public/default/s-{_run}-{next(_numbers)}"
 
 
@@ -101,7 +99,7 @@ def partitioned(topic: str, broker: Broker) -> str:
 
 @pytest.fixture
 def traffic(request: pytest.FixtureRequest, broker: Broker) -> Iterator[Traffic]:
-    """What another client sends and reads."""
+    """Messages that another client sends and reads."""
     module = pulsar if "apache" in request.node.callspec.id else pulsar_actors
     with Traffic(broker.service_url, module) as traffic:
         yield traffic
@@ -109,7 +107,7 @@ def traffic(request: pytest.FixtureRequest, broker: Broker) -> Iterator[Traffic]
 
 @pytest.fixture
 def count(record_property: Callable[[str, object], None]) -> Count:
-    """What came of it stands in the report of the run, if one is written."""
+    """Count lost and repeated messages, for the report of the run if one is written."""
 
     def count(texts: list[str], sent: int) -> int:
         found = list(map(int, texts))

@@ -1,7 +1,7 @@
-"""A driver of its own, for tests that kill it: `python copying.py '{"master": …, "rounds": [[{"read": {…}, …}]], …}'`.
+"""A driver for tests that kill it: `python copying.py '{"master": …, "rounds": [[{"read": {…}, …}]], …}'`.
 
-It copies topics, until there is no more, and prints a line when it has: the queries of a round together, and one round
-after the other.
+It copies topics until their ends, and then prints a line. The queries of a round run together, and the rounds one after
+the other.
 """
 
 import json
@@ -24,7 +24,7 @@ def main() -> None:
     for together in given["rounds"]:
         for query in [start(spark, one) for one in together]:
             query.awaitTermination()
-    print("all is copied", flush=True)  # noqa: T201 - what the test waits for
+    print("all is copied", flush=True)  # noqa: T201 - the test waits for this line
     spark.stop()
 
 

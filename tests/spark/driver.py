@@ -1,4 +1,4 @@
-"""A driver in a process of its own, for what is lost with one, or said by one."""
+"""A driver in a process of its own, for tests that kill it or read its output."""
 
 import contextlib
 import json
@@ -15,7 +15,7 @@ COPYING = Path(__file__).with_name("copying.py")
 
 
 class Driver:
-    """A driver of its own, with all that it starts in a group of processes, as long as the `with` block."""
+    """A driver process, in a process group with all that it starts, for the duration of a `with` block."""
 
     def __init__(self, **given: Any) -> None:
         self._log = tempfile.TemporaryFile("w+")  # noqa: SIM115 - closed below
@@ -39,12 +39,12 @@ class Driver:
         with contextlib.suppress(ProcessLookupError):
             os.killpg(self._process.pid, signal.SIGKILL)
 
-    def said(self) -> str:
-        """Wait for its end, and give all that it has said."""
-        told, _ = self._process.communicate(timeout=300)
+    def output(self) -> str:
+        """Wait for the end of the process, and return its log and output."""
+        printed, _ = self._process.communicate(timeout=300)
         self._log.seek(0)
-        return self._log.read() + told
+        return self._log.read() + printed
 
     def finish(self) -> None:
-        said = self.said()
-        assert "all is copied" in said, said
+        output = self.output()
+        assert "all is copied" in output, output

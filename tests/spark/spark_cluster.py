@@ -12,7 +12,8 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pyspark
-from traffic import until
+
+from tests.spark.traffic import until
 
 HOSTS = ("127.0.0.2", "127.0.0.3")
 

@@ -1,27 +1,26 @@
-"""A query that reads a topic, for tests to look at what it has read; and a column that slows a query down."""
+"""A streaming query whose results tests can read, and a column that slows a query down."""
 
 import uuid
 from typing import Any
 
-from subjects import Broker
-
-from pulsar_actors.spark.admission import IS_TOLD
+from pulsar_actors.spark.pyspark_compat import HAS_ADMISSION_CONTROL
+from tests.support.subjects import Broker
 
 
 def slow(when: str, milliseconds: int = 10) -> str:
-    """The value of a message, for which the query takes its time where something is true of it: of {n}, as a number."""
+    """Return a column with the value of messages, slow for those whose number {n} meets the condition."""
     condition = when.format(n="cast(cast(value as string) as int)")
     pause = f"reflect('java.lang.Thread', 'sleep', if({condition}, {milliseconds}L, 0L))"
     return f"concat(cast(value as string), substr({pause}, 1, 0)) as value"
 
 
 class Stream:
-    """A query that reads a topic, and keeps what it has read, batch by batch."""
+    """A query that reads a topic, and keeps the values of each batch."""
 
     def __init__(self, spark: Any, broker: Broker, checkpoint: str, **options: Any) -> None:
         self._spark = spark
         self._checkpoint = checkpoint
-        named = {} if IS_TOLD else {"subscriptionPrefix": f"spark-pulsar-{uuid.uuid4().hex[:8]}"}
+        named = {} if HAS_ADMISSION_CONTROL else {"subscriptionPrefix": f"spark-pulsar-{uuid.uuid4().hex[:8]}"}
         self._options = {"service.url": broker.service_url, "startingOffsets": "earliest", **named, **options}
         self.batches: list[list[str]] = []
 
@@ -36,7 +35,7 @@ class Stream:
         return writer.trigger(**trigger).start() if trigger else writer.start()
 
     def run(self) -> Any:
-        """Read what there is, and end."""
+        """Read the available messages, and end."""
         query = self.start(availableNow=True)
         assert query.awaitTermination(120), "the query does not end"
         assert query.exception() is None

@@ -1,4 +1,4 @@
-"""`spark.read`: every message between two offsets, once, with all that is said of it."""
+"""`spark.read`: every message between two offsets is read once, with all its fields."""
 
 import json
 from datetime import datetime, timezone
@@ -7,8 +7,9 @@ from typing import Any
 import pulsar
 import pytest
 from pyspark.sql.types import MapType, StringType, StructType
-from subjects import Broker
-from traffic import Traffic
+
+from tests.spark.traffic import Traffic
+from tests.support.subjects import Broker
 
 NUMBERS = [f"{number}" for number in range(1000)]
 
@@ -34,7 +35,7 @@ def place(message_id: Any) -> str:
     return f"{entry}:{message_id.partition()}:{index}" if index >= 0 else entry
 
 
-def test_a_row_has_all_that_is_said_of_a_message(spark: Any, broker: Broker, traffic: Traffic, topic: str) -> None:
+def test_a_row_has_all_fields_of_a_message(spark: Any, broker: Broker, traffic: Traffic, topic: str) -> None:
     before = datetime.now(timezone.utc)
     (sent,) = traffic.send(
         topic,
@@ -59,7 +60,7 @@ def test_a_row_has_all_that_is_said_of_a_message(spark: Any, broker: Broker, tra
     assert row["__redeliveryCount"] == 0
 
 
-def test_what_nobody_said_is_null(spark: Any, broker: Broker, traffic: Traffic, topic: str) -> None:
+def test_fields_that_a_message_does_not_have_are_null(spark: Any, broker: Broker, traffic: Traffic, topic: str) -> None:
     traffic.send(topic, ["0", "1"], per_batch=10)
     rows = reading(spark, broker, topic=topic).load().orderBy("value").collect()
     assert [(row["__key"], row["__eventTime"], row["__orderingKey"]) for row in rows] == [(None, None, None)] * 2
@@ -91,13 +92,13 @@ def test_spans_that_meet_have_every_message_once(  # noqa: PLR0913 - fixtures
     assert texts(behind) == NUMBERS[at:]
 
 
-def test_an_id_can_be_given_as_its_bytes(spark: Any, broker: Broker, traffic: Traffic, topic: str) -> None:
+def test_an_offset_can_be_the_bytes_of_a_message_id(spark: Any, broker: Broker, traffic: Traffic, topic: str) -> None:
     ids = with_ids(traffic, topic, 100)
     offsets = json.dumps({topic: list(ids[250].serialize())})
     assert texts(reading(spark, broker, topic=topic, startingOffsets=offsets).load()) == NUMBERS[250:]
 
 
-def test_a_query_gets_the_columns_that_it_names_and_text_where_it_wants_it(
+def test_a_query_gets_the_columns_and_types_of_its_schema(
     spark: Any, broker: Broker, traffic: Traffic, topic: str
 ) -> None:
     traffic.send(topic, ["hello"], partition_key="key")
@@ -105,7 +106,7 @@ def test_a_query_gets_the_columns_that_it_names_and_text_where_it_wants_it(
     assert [tuple(row) for row in frame.collect()] == [("key", "hello")]
 
 
-def test_a_column_may_say_that_it_has_no_nulls(spark: Any, broker: Broker, traffic: Traffic, topic: str) -> None:
+def test_a_column_may_be_declared_not_null(spark: Any, broker: Broker, traffic: Traffic, topic: str) -> None:
     traffic.send(topic, ["hello"], properties={"a": "b"})
     kind = MapType(StringType(), StringType(), valueContainsNull=False)
     schema = StructType().add("value", "string", nullable=False).add("__messageProperties", kind, nullable=False)
@@ -113,7 +114,9 @@ def test_a_column_may_say_that_it_has_no_nulls(spark: Any, broker: Broker, traff
     assert [tuple(row) for row in frame.collect()] == [("hello", {"a": "b"})]
 
 
-def test_a_null_where_none_was_to_be_is_refused(spark: Any, broker: Broker, traffic: Traffic, topic: str) -> None:
+def test_a_null_in_a_column_that_is_not_null_is_refused(
+    spark: Any, broker: Broker, traffic: Traffic, topic: str
+) -> None:
     traffic.send(topic, ["hello"])
     frame = reading(spark, broker, topic=topic).schema("value string, __key string not null").load()
     with pytest.raises(Exception, match=r"the __key of a message at \d+:0 of .* is null, .*: leave out NOT NULL"):
@@ -128,7 +131,7 @@ def test_a_time_that_is_too_late_for_spark_is_null(spark: Any, broker: Broker, t
     assert [row.ms for row in frame.collect()] == [latest, None, None]
 
 
-def test_a_start_behind_the_end_is_refused(spark: Any, broker: Broker, traffic: Traffic, topic: str) -> None:
+def test_a_start_after_the_end_is_refused(spark: Any, broker: Broker, traffic: Traffic, topic: str) -> None:
     ids = traffic.send(topic, NUMBERS[:3])
     start, end = place(ids[2]), place(ids[1])
     with pytest.raises(Exception, match=f"is to be read from {start} on, and ends before that, at {end}"):
@@ -138,7 +141,7 @@ def test_a_start_behind_the_end_is_refused(spark: Any, broker: Broker, traffic: 
 
 
 @pytest.mark.parametrize("broker", ["apache"], indirect=True)  # the embedded one does not compact
-def test_what_was_compacted_away_is_not_lost(spark: Any, broker: Broker, traffic: Traffic, topic: str) -> None:
+def test_compacted_messages_do_not_count_as_lost(spark: Any, broker: Broker, traffic: Traffic, topic: str) -> None:
     for content, key in (("1", "a"), ("2", "a"), ("1", "b")):
         traffic.send(topic, [content], partition_key=key)
     tombstone = spark.sql("select cast(null as string) as value, 'b' as __key")
@@ -148,7 +151,7 @@ def test_what_was_compacted_away_is_not_lost(spark: Any, broker: Broker, traffic
     assert [row.value for row in frame.collect()] == ["2"]
 
 
-def test_bytes_that_are_no_text_are_refused_as_text(spark: Any, broker: Broker, topic: str, traffic: Traffic) -> None:
+def test_bytes_that_are_no_utf8_are_refused_as_text(spark: Any, broker: Broker, topic: str, traffic: Traffic) -> None:
     frame = spark.createDataFrame([(bytearray(b"\xff\xfe"),)], "value binary")
     frame.write.format("pulsar").mode("append").option("service.url", broker.service_url).save(topic=topic)
     with pytest.raises(Exception, match=r"at \d+:\d+ of .* is no text in UTF-8: read it as binary"):
@@ -170,14 +173,14 @@ def test_several_topics_and_a_pattern_are_read_together(
     assert texts(named) == texts(matching) == NUMBERS[:20]
 
 
-def test_a_topic_that_is_not_there_is_an_error_and_is_not_made(spark: Any, broker: Broker, topic: str) -> None:
+def test_a_topic_that_does_not_exist_is_an_error_and_is_not_created(spark: Any, broker: Broker, topic: str) -> None:
     with pytest.raises(Exception, match=r"there is no topic .*waitingForNonExistedTopic"):
         reading(spark, broker, topic=topic).load().collect()
     assert reading(spark, broker, topic=topic, waitingForNonExistedTopic="true").load().count() == 0
     assert topic not in broker.admin.json("GET", "persistent/public/default")
 
 
-def test_a_time_begins_and_ends(spark: Any, broker: Broker, traffic: Traffic, topic: str) -> None:
+def test_a_query_may_begin_and_end_at_a_time(spark: Any, broker: Broker, traffic: Traffic, topic: str) -> None:
     traffic.send(topic, NUMBERS[:10])
     first = reading(spark, broker, topic=topic).load().agg({"__publishTime": "max"}).collect()[0][0]
     middle = int(first.timestamp() * 1000) + 1
@@ -195,7 +198,7 @@ def test_more_tasks_than_partitions_share_the_entries(spark: Any, broker: Broker
     assert texts(frame) == NUMBERS
 
 
-def test_what_needs_statistics_is_refused_without_the_address(spark: Any, broker: Broker, topic: str) -> None:
+def test_options_that_need_statistics_are_refused_without_admin_url(spark: Any, broker: Broker, topic: str) -> None:
     with pytest.raises(Exception, match=r"minPartitions needs admin\.url"):
         reading(spark, broker, topic=topic, minPartitions=5).load().collect()
 

@@ -1,14 +1,14 @@
-"""`df.write`: every row is a message, as another client reads it, or the job fails and says why."""
+"""`df.write`: every row is a message, as another client reads it, or the job fails with the reason."""
 
 import time
 from typing import Any
 
 import pulsar
 import pytest
-from subjects import Broker
-from traffic import Traffic
 
 import pulsar_actors
+from tests.spark.traffic import Traffic
+from tests.support.subjects import Broker
 
 
 def writing(frame: Any, broker: Broker, **options: Any) -> None:
@@ -23,7 +23,7 @@ def test_every_row_is_a_message(spark: Any, broker: Broker, traffic: Traffic, pa
     assert sorted(map(int, traffic.texts(partitioned))) == list(range(5000))
 
 
-def test_a_row_says_of_its_message_what_its_columns_say(
+def test_the_columns_of_a_row_are_the_fields_of_its_message(
     spark: Any, broker: Broker, traffic: Traffic, topic: str
 ) -> None:
     frame = spark.sql(
@@ -39,15 +39,13 @@ def test_a_row_says_of_its_message_what_its_columns_say(
     assert message.properties() == {"a": "1", "b": "2"}
 
 
-def test_a_key_of_bytes_that_read_as_text_is_that_text(
-    spark: Any, broker: Broker, traffic: Traffic, topic: str
-) -> None:
+def test_a_key_of_utf8_bytes_is_text(spark: Any, broker: Broker, traffic: Traffic, topic: str) -> None:
     writing(spark.sql("select 'v' as value, cast('grün' as binary) as __key"), broker, topic=topic)
     (message,) = traffic.read(topic)
     assert message.partition_key() == "grün"
 
 
-def test_a_key_of_any_bytes_comes_back_as_these(spark: Any, broker: Broker, topic: str) -> None:
+def test_a_key_of_any_bytes_is_read_back_unchanged(spark: Any, broker: Broker, topic: str) -> None:
     writing(spark.sql("select 'v' as value, x'ff00fe' as __key"), broker, topic=topic)
     reader = spark.read.format("pulsar").option("service.url", broker.service_url).option("topic", topic)
     assert [bytes(row["__key"]) for row in reader.load().collect()] == [b"\xff\x00\xfe"]
@@ -62,7 +60,9 @@ def test_a_null_value_is_a_tombstone(spark: Any, broker: Broker, topic: str) -> 
     assert sorted(found, key=str) == sorted([None, b""], key=str)
 
 
-def test_a_delivery_time_holds_a_message_back(spark: Any, broker: Broker, traffic: Traffic, topic: str) -> None:
+def test_a_message_with_a_delivery_time_is_delivered_then(
+    spark: Any, broker: Broker, traffic: Traffic, topic: str
+) -> None:
     due = int(time.time() * 1000) + 3_600_000
     sql = f"select 'later' as value, {due}L as __deliverAt union all select 'now', null"
     with traffic.subscribed(topic) as consumer:
@@ -80,7 +80,7 @@ def test_rows_may_name_their_topics(spark: Any, broker: Broker, traffic: Traffic
         assert sorted(map(int, traffic.texts(f"{topic}-{number}"))) == list(range(number, 100, 3))
 
 
-def test_what_was_read_can_be_written(spark: Any, broker: Broker, traffic: Traffic, topic: str) -> None:
+def test_rows_that_were_read_can_be_written(spark: Any, broker: Broker, traffic: Traffic, topic: str) -> None:
     traffic.send(topic, [f"{number}" for number in range(50)], per_batch=10, partition_key="k", properties={"a": "1"})
     frame = spark.read.format("pulsar").option("service.url", broker.service_url).option("topic", topic).load()
     writing(frame.drop("__topic"), broker, topic=f"{topic}-copy")
@@ -107,7 +107,7 @@ def test_what_was_read_can_be_written(spark: Any, broker: Broker, traffic: Traff
         ),
     ],
 )
-def test_what_cannot_be_written_is_refused_with_what_can(
+def test_rows_that_cannot_be_written_are_refused_with_a_hint(
     spark: Any, embedded: Broker, sql: str, options: dict[str, Any], says: str
 ) -> None:
     with pytest.raises(Exception, match=says):
@@ -126,7 +126,7 @@ def test_a_time_before_1970_is_refused(spark: Any, embedded: Broker, topic: str)
         writing(frame, embedded, topic=topic)
 
 
-def test_a_failed_send_fails_the_job_and_says_what_failed(spark: Any, broker: Broker, topic: str) -> None:
+def test_a_failed_send_fails_the_job_with_the_reason(spark: Any, broker: Broker, topic: str) -> None:
     frame = spark.sql("select repeat('x', 6000000) as value")
     with pytest.raises(Exception, match=f"(?s)1 of the messages that this task sent to {topic} .*MessageTooBig"):
         writing(frame, broker, topic=topic)

@@ -1,26 +1,26 @@
-"""Rows say what the messages say that they are made of, however these came."""
+"""Each row has the fields of its message, whatever entries it is read with."""
 
 from typing import Any
 
 import pytest
-from entries_in_hand import batch, single
 from hypothesis import given
 from hypothesis import strategies as st
 from pyspark.sql.types import BinaryType, StructField, StructType
 
-from pulsar_actors.client.message import Message, messages_of
+from pulsar_actors.client.message import Message, new_messages
 from pulsar_actors.exceptions import InvalidConfiguration
-from pulsar_actors.machines.entry_intake import Delivery
-from pulsar_actors.machines.ledgers.generations import Generation
-from pulsar_actors.runtime.opened import Contents, Opened, open_entry
+from pulsar_actors.machines.incoming_entries import DeliveredEntry
+from pulsar_actors.machines.trackers.entry_map import Generation
+from pulsar_actors.runtime.opened_entry import EntryContents, OpenedEntry, open_entry
 from pulsar_actors.spark.columns import SCHEMA, Columns
-from pulsar_actors.spark.entries import behind, between
-from pulsar_actors.spark.position import Position
+from pulsar_actors.spark.read_task import clipped, position_after
 from pulsar_actors.wire.batch import encode_batch
 from pulsar_actors.wire.entries import encode_entry
 from pulsar_actors.wire.entries import open_entry as open_stored
 from pulsar_actors.wire.message_id import MessageId
 from pulsar_actors.wire.PulsarApi_pb2 import KeyValue, MessageMetadata, SingleMessageMetadata
+from pulsar_actors.wire.topic_position import TopicPosition
+from tests.support.entries_in_hand import batch, single
 
 TOPIC = "persistent://public/default/orders-partition-1"
 TEXTS = st.text("aé", max_size=3)
@@ -38,8 +38,8 @@ TRAITS = st.fixed_dictionaries(
 MESSAGES = st.lists(st.tuples(st.binary(max_size=3), TRAITS), min_size=1, max_size=20)
 
 
-def contents(delivery: Delivery) -> Contents:
-    return open_entry(delivery, Opened(delivery, Generation(1), TOPIC, bytes), 2**20, compacted=False)
+def contents(delivery: DeliveredEntry) -> EntryContents:
+    return open_entry(delivery, OpenedEntry(delivery, Generation(1), TOPIC, bytes), 2**20, compacted=False)
 
 
 def said(payload: bytes, traits: dict[str, Any]) -> SingleMessageMetadata:
@@ -47,7 +47,7 @@ def said(payload: bytes, traits: dict[str, Any]) -> SingleMessageMetadata:
     return SingleMessageMetadata(payload_size=len(payload), **{**traits, "properties": pairs})
 
 
-def sent(entry_id: int, messages: list[tuple[bytes, dict[str, Any]]], highest: int | None) -> Contents:
+def sent(entry_id: int, messages: list[tuple[bytes, dict[str, Any]]], highest: int | None) -> EntryContents:
     """An entry of a batch, as a broker has it."""
     payload = encode_batch([(said(*one), one[0]) for one in messages])
     metadata = MessageMetadata(
@@ -56,10 +56,10 @@ def sent(entry_id: int, messages: list[tuple[bytes, dict[str, Any]]], highest: i
     if highest is not None:
         metadata.highest_sequence_id = 5 + highest
     entry = open_stored(memoryview(b"".join(encode_entry(metadata, payload))))
-    return contents(Delivery(MessageId(3, entry_id, 1), entry, entry.payload, (1 << len(messages)) - 1, entry_id))
+    return contents(DeliveredEntry(MessageId(3, entry_id, 1), entry, entry.payload, (1 << len(messages)) - 1, entry_id))
 
 
-def rows_of(*entries: Contents, schema: Any = SCHEMA) -> list[dict[str, Any]]:
+def rows_of(*entries: EntryContents, schema: Any = SCHEMA) -> list[dict[str, Any]]:
     rows: list[dict[str, Any]] = Columns(schema).batch(entries).to_pylist()
     return rows
 
@@ -85,15 +85,15 @@ def check(row: dict[str, Any], message: Message) -> None:
 
 
 @given(st.lists(st.tuples(MESSAGES, st.integers(1, 9)), min_size=1, max_size=6), st.integers(0, 19), st.integers(0, 19))
-def test_whatever_comes_together_each_row_is_of_its_message(
+def test_each_row_has_the_fields_of_its_message_whatever_entries_it_is_read_with(
     batches: list[tuple[list[tuple[bytes, dict[str, Any]]], int]], start: int, end: int
 ) -> None:
     entries = [sent(number, messages * times, None) for number, (messages, times) in enumerate(batches)]
     entries += [contents(single(len(entries) + 1, b"alone", partition_key="k")), contents(single(99))]
-    first, last = Position(3, 0, start), Position(3, len(batches) - 1, end)
-    cut = [part for part in (between(one, first, last) for one in entries) if part is not None]
+    first, last = TopicPosition(3, 0, start), TopicPosition(3, len(batches) - 1, end)
+    cut = [part for part in (clipped(one, first, last) for one in entries) if part is not None]
     for some in (entries, cut):
-        messages = [message for one in some for message in messages_of(*one[:4])]
+        messages = [message for one in some for message in new_messages(*one[:4])]
         if messages:
             rows = rows_of(*some)
             assert len(rows) == len(messages)
@@ -102,21 +102,21 @@ def test_whatever_comes_together_each_row_is_of_its_message(
 
 
 @given(st.integers(1, 30), st.integers(0, 30), st.integers(0, 30))
-def test_a_part_has_the_messages_from_its_start_up_to_its_end(size: int, start: int, end: int) -> None:
+def test_a_clipped_entry_has_the_messages_from_the_start_up_to_the_end(size: int, start: int, end: int) -> None:
     whole = sent(7, [(b"", {})] * size, None)
-    part = between(whole, Position(3, 7, start), Position(3, 7, end))
+    part = clipped(whole, TopicPosition(3, 7, start), TopicPosition(3, 7, end))
     assert (list(part.indexes) if part is not None else []) == list(range(start, min(size, end)))
-    assert behind(whole) == Position(3, 8)
-    assert part is None or behind(part) == (Position(3, 8) if end >= size else Position(3, 7, end))
-    assert between(whole, Position(3, 8), Position(4, 0)) is None
-    assert between(whole, Position(2, 9), Position(3, 7)) is None
-    assert between(whole, Position(3, 6, start), Position(3, 7, size)) == whole
+    assert position_after(whole) == TopicPosition(3, 8)
+    assert part is None or position_after(part) == (TopicPosition(3, 8) if end >= size else TopicPosition(3, 7, end))
+    assert clipped(whole, TopicPosition(3, 8), TopicPosition(4, 0)) is None
+    assert clipped(whole, TopicPosition(2, 9), TopicPosition(3, 7)) is None
+    assert clipped(whole, TopicPosition(3, 6, start), TopicPosition(3, 7, size)) == whole
 
 
 @pytest.mark.parametrize(
     ("highest", "expected"), [(None, [5, 5, 5]), (2, [5, 6, 7]), (4, [5, 5, 5])], ids=["lowest alone", "all", "gaps"]
 )
-def test_sequence_ids_follow_from_what_the_batch_says(highest: int | None, expected: list[int]) -> None:
+def test_sequence_ids_are_derived_from_those_of_the_batch(highest: int | None, expected: list[int]) -> None:
     plain: list[tuple[bytes, dict[str, Any]]] = [(b"", {})] * 3
     assert [row["__sequenceId"] for row in rows_of(sent(1, plain, highest), sent(2, plain * 9, highest))][
         :3
@@ -125,20 +125,20 @@ def test_sequence_ids_follow_from_what_the_batch_says(highest: int | None, expec
     assert [row["__sequenceId"] for row in rows_of(sent(1, own, highest))] == [*expected[:2], 41]
 
 
-def test_a_sequence_id_beyond_all_that_spark_has_is_below_zero() -> None:
+def test_a_sequence_id_too_large_for_spark_is_negative() -> None:
     message = single(1)
     message.entry.metadata.sequence_id = 2**64 - 1
     assert rows_of(contents(message))[0]["__sequenceId"] == -1
 
 
-def test_messages_of_a_batch_of_which_some_are_gone_have_their_own_ids() -> None:
+def test_messages_of_a_partly_acknowledged_batch_keep_their_ids() -> None:
     entry = contents(batch(1, *([b"x"] * 40), wanted=(1 << 40) - 1 & ~0b1010))
     indexes = [MessageId.deserialize(row["__messageId"]).batch_index for row in rows_of(entry)]
     assert indexes == [0, 2, *range(4, 40)]
 
 
 @pytest.mark.parametrize("names", [[], ["value", "value"]])
-def test_a_schema_names_each_column_once_and_one_at_least(names: list[str]) -> None:
+def test_a_schema_without_columns_or_with_repeated_ones_is_refused(names: list[str]) -> None:
     schema = StructType([StructField(name, BinaryType()) for name in names])
     with pytest.raises(InvalidConfiguration, match="is to name each column once, and one at least"):
         Columns(schema)

@@ -4,13 +4,13 @@ import re
 from pathlib import Path
 from typing import Any
 
-from subjects import Broker
-from traffic import Traffic
+from tests.spark.traffic import Traffic
+from tests.support.subjects import Broker
 
 TEXT = (Path(__file__).parents[2] / "docs" / "spark.md").read_text()
 
 
-def test_what_the_documentation_shows_works(spark: Any, embedded: Broker, checkpoint: str) -> None:
+def test_the_programs_of_the_documentation_work(spark: Any, embedded: Broker, checkpoint: str) -> None:
     embedded.admin.create("persistent://public/default/safe")
     embedded.admin.set_deduplication("persistent://public/default/safe", on=True)
     names = {

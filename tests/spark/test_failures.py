@@ -1,4 +1,4 @@
-"""What goes wrong in the middle: workers that die, jobs that are cancelled, drivers that begin again."""
+"""Failures of running jobs: workers that die, jobs that are cancelled, drivers that restart."""
 
 import contextlib
 import os
@@ -9,11 +9,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from stream import slow
-from subjects import Broker
-from traffic import Count, Traffic, until
 
 from pulsar_actors.spark import sink
+from tests.spark.stream import slow
+from tests.spark.traffic import Count, Traffic, until
+from tests.support.subjects import Broker
 
 ROWS = 1_000_000
 ENDLESS = 1_000_000_000
@@ -158,7 +158,7 @@ def test_a_job_that_is_cancelled_sends_no_more(spark: Any, broker: Broker, topic
     assert stored(broker, topic) == sent
 
 
-def test_a_batch_that_was_committed_and_is_run_again_comes_twice_unless_that_is_refused(  # noqa: PLR0913 - fixtures
+def test_a_committed_batch_that_is_run_again_is_stored_twice_without_deduplication(  # noqa: PLR0913 - fixtures
     spark: Any, broker: Broker, traffic: Traffic, topic: str, tmp_path: Path, count: Count
 ) -> None:
     traffic.send(topic, [f"{number}" for number in range(500)], per_batch=7)

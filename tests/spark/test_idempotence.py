@@ -1,10 +1,11 @@
-"""Idempotent writing: what is written again, is there once; and what that takes is asked for."""
+"""Idempotent writing: a repeated write stores nothing twice, and its requirements are checked."""
 
 from typing import Any
 
 import pytest
-from subjects import Broker
-from traffic import Traffic, until
+
+from tests.spark.traffic import Traffic, until
+from tests.support.subjects import Broker
 
 
 def writing(frame: Any, broker: Broker, **options: Any) -> None:
@@ -43,7 +44,7 @@ def test_a_job_that_is_run_again_writes_nothing_twice(
     assert sorted(map(int, traffic.texts(deduplicated))) == list(range(5000))
 
 
-def test_a_job_that_failed_half_way_is_made_whole(
+def test_a_job_that_failed_half_way_can_be_completed(
     spark: Any, broker: Broker, traffic: Traffic, deduplicated: str
 ) -> None:
     options = {"topic": deduplicated, "writerName": "job", "rowsRepeatInOrder": "true"}
@@ -54,14 +55,14 @@ def test_a_job_that_failed_half_way_is_made_whole(
     assert sorted(map(int, traffic.texts(deduplicated))) == list(range(20_000))
 
 
-def test_a_column_may_have_the_numbers(spark: Any, broker: Broker, traffic: Traffic, deduplicated: str) -> None:
+def test_a_column_may_have_the_sequence_ids(spark: Any, broker: Broker, traffic: Traffic, deduplicated: str) -> None:
     options = {"topic": deduplicated, "writerName": "job", "sequenceColumn": "id"}
     writing(rows(spark, 0, 3000), broker, **options)
     writing(rows(spark, 0, 3000), broker, **options)
     assert sorted(map(int, traffic.texts(deduplicated))) == list(range(3000))
 
 
-def test_rows_with_numbers_that_are_cut_elsewhere_are_not_lost(
+def test_rows_with_numbers_in_other_partitions_are_not_lost(
     spark: Any, broker: Broker, traffic: Traffic, deduplicated: str
 ) -> None:
     options = {"topic": deduplicated, "writerName": "job", "sequenceColumn": "id"}
@@ -79,7 +80,7 @@ def test_numbers_that_do_not_rise_fail_the_task(spark: Any, broker: Broker, dedu
         writing(frame, broker, topic=deduplicated, sequenceColumn="id")
 
 
-def test_writes_of_one_batch_have_names_of_their_own(
+def test_each_write_of_a_batch_needs_a_name_of_its_own(
     spark: Any, broker: Broker, traffic: Traffic, deduplicated: str, checkpoint: str
 ) -> None:
     source = f"{deduplicated}-source"
@@ -108,7 +109,7 @@ def copying(spark: Any, broker: Broker, topic: str, each: Any, checkpoint: str) 
     )
 
 
-def test_what_idempotence_takes_is_asked_for(spark: Any, embedded: Broker, topic: str) -> None:
+def test_idempotent_writing_without_its_requirements_is_refused(spark: Any, embedded: Broker, topic: str) -> None:
     frame = rows(spark, 0, 1).select("value")
     embedded.admin.create(topic)
     for options, says in (

@@ -1,4 +1,4 @@
-"""Options: what each becomes, and what is refused, with words that help."""
+"""Options: how each is parsed, and the errors for wrong ones."""
 
 import json
 import pickle
@@ -9,27 +9,27 @@ import pytest
 from pulsar_actors.client.enums import CompressionType, PartitionsRoutingMode
 from pulsar_actors.exceptions import InvalidArgument
 from pulsar_actors.spark.cluster import Cluster
+from pulsar_actors.spark.offset_bounds import AtTime, Latest
 from pulsar_actors.spark.offsets import Offsets
 from pulsar_actors.spark.options import ReadOptions, SinkOptions, check_names
-from pulsar_actors.spark.places import AtTime, Latest
-from pulsar_actors.spark.position import EARLIEST, Position
 from pulsar_actors.wire.message_id import MessageId
 from pulsar_actors.wire.topic_name import TopicName
+from pulsar_actors.wire.topic_position import EARLIEST, TopicPosition
 
 NEEDED = {"service.url": "pulsar://localhost", "topic": "t"}
 T = TopicName.parse("t")
 
 
 def batch(**options: str) -> ReadOptions:
-    return ReadOptions.of({**NEEDED, **named(options)}, streams=False)
+    return ReadOptions.parse({**NEEDED, **named(options)}, is_stream=False)
 
 
 def stream(**options: str) -> ReadOptions:
-    return ReadOptions.of({**NEEDED, "subscriptionPrefix": "s", **named(options)}, streams=True)
+    return ReadOptions.parse({**NEEDED, "subscriptionPrefix": "s", **named(options)}, is_stream=True)
 
 
 def sink(**options: str) -> SinkOptions:
-    return SinkOptions.of({**NEEDED, **named(options)})
+    return SinkOptions.parse({**NEEDED, **named(options)})
 
 
 def named(options: dict[str, str]) -> dict[str, str]:
@@ -37,34 +37,34 @@ def named(options: dict[str, str]) -> dict[str, str]:
     return {name.replace("__", ".").lower(): value for name, value in options.items()}
 
 
-def test_a_table_is_read_whole_and_a_stream_from_now_on_unless_that_is_said() -> None:
+def test_by_default_a_table_begins_at_the_first_message_and_a_stream_at_the_end() -> None:
     assert (batch().starting.of(T), batch().ending.of(T)) == (EARLIEST, Latest())
     assert stream().starting.of(T) == Latest()
-    assert not stream().starting.says_of(T)
-    assert stream(startingOffsets="earliest").starting.says_of(T)
+    assert not stream().starting.is_given_for(T)
+    assert stream(startingOffsets="earliest").starting.is_given_for(T)
     assert stream(startingOffsets="Earliest").starting.of(T) == EARLIEST
 
 
-def test_a_place_is_a_word_a_position_a_time_or_the_bytes_of_an_id() -> None:
+def test_an_offset_is_a_word_a_position_or_the_bytes_of_a_message_id() -> None:
     said = {"a": "12:5", "b": "earliest", "c": -2, "d": list(MessageId(3, 4, 0, 7).serialize()), "e": "latest"}
     starting = stream(topic="t", startingOffsets=json.dumps(said)).starting
     found = [starting.of(TopicName.parse(topic)) for topic in [*said, "f"]]
-    assert found == [Position(12, 5), EARLIEST, EARLIEST, Position(3, 4, 7), Latest(), Latest()]
+    assert found == [TopicPosition(12, 5), EARLIEST, EARLIEST, TopicPosition(3, 4, 7), Latest(), Latest()]
     assert batch(startingTime="1000").starting.of(T) == AtTime(1000)
     assert batch(endingTime='{"t": 7}').ending.of(T) == AtTime(7)
 
 
-def test_offsets_are_taken_as_the_progress_of_a_query_shows_them() -> None:
-    shown = Offsets("mine", {T: Position(12, 5)}).write()
-    assert batch(startingOffsets=json.dumps(shown)).starting.of(T) == Position(12, 5)
-    assert batch(endingOffsets=json.dumps({**shown, "entriesBehind": 7})).ending.of(T) == Position(12, 5)
+def test_offsets_may_be_those_of_the_progress_of_a_query() -> None:
+    shown = Offsets("mine", {T: TopicPosition(12, 5)}).write()
+    assert batch(startingOffsets=json.dumps(shown)).starting.of(T) == TopicPosition(12, 5)
+    assert batch(endingOffsets=json.dumps({**shown, "entriesBehind": 7})).ending.of(T) == TopicPosition(12, 5)
     empty = Offsets("mine", {T: EARLIEST}).write()
     assert batch(endingOffsets=json.dumps(empty)).ending.of(T) == EARLIEST
 
 
-def test_what_is_said_of_a_topic_holds_for_its_partitions_unless_they_are_named() -> None:
+def test_the_bound_of_a_topic_is_that_of_its_partitions_unless_they_are_named() -> None:
     starting = stream(startingOffsets='{"t": "earliest", "t-partition-1": "1:2"}').starting
-    assert [starting.of(T.partition(number)) for number in range(2)] == [EARLIEST, Position(1, 2)]
+    assert [starting.of(T.partition(number)) for number in range(2)] == [EARLIEST, TopicPosition(1, 2)]
     starting.check([T.partition(0), T.partition(1)], [])
     with pytest.raises(
         InvalidArgument, match="speaks of persistent://public/default/t-partition-1, which is not among"
@@ -72,10 +72,10 @@ def test_what_is_said_of_a_topic_holds_for_its_partitions_unless_they_are_named(
         starting.check([T.partition(0)], [])
     with pytest.raises(InvalidArgument, match="has partitions, name that which the message is in"):
         stream(startingOffsets='{"t": "1:2"}').starting.check([T.partition(0)], [])
-    assert [starting.says_of(one) for one in (T, TopicName.parse("u"))] == [True, False]
+    assert [starting.is_given_for(one) for one in (T, TopicName.parse("u"))] == [True, False]
 
 
-def test_something_can_be_said_of_a_topic_that_is_waited_for() -> None:
+def test_an_awaited_topic_may_have_a_bound() -> None:
     waiting = stream(startingOffsets='{"t": "earliest"}', waitingForNonExistedTopic="true")
     waiting.starting.check([], waiting.topics.awaited)
     hasty = stream(startingOffsets='{"t": "earliest"}')
@@ -83,14 +83,14 @@ def test_something_can_be_said_of_a_topic_that_is_waited_for() -> None:
         hasty.starting.check([], hasty.topics.awaited)
 
 
-def test_one_position_is_for_one_partition() -> None:
+def test_a_single_position_is_refused_for_several_partitions() -> None:
     starting = batch(startingOffsets="12:5").starting
     starting.check([T], [])
     with pytest.raises(InvalidArgument, match="startingOffsets names one message, and there are 2 partitions"):
         starting.check([T.partition(0), T.partition(1)], [])
 
 
-def test_options_of_clients_have_javas_names_or_ours() -> None:
+def test_options_of_clients_have_the_names_of_java_or_of_this_package() -> None:
     options = {"pulsar__client__operationTimeoutMs": "1500", "pulsar__client__tls_validate_hostname": "FALSE"}
     client = batch(**options).cluster.options()
     assert (client.operation_timeout_seconds, client.tls_validate_hostname) == (1.5, False)
@@ -107,7 +107,7 @@ def test_options_of_clients_have_javas_names_or_ours() -> None:
     assert stream(pulsar__reader__readCompacted="true").reader == {"is_read_compacted": True}
 
 
-def test_two_that_say_the_same_have_one_client_and_two_that_do_not_have_two() -> None:
+def test_clusters_with_equal_options_have_equal_identities() -> None:
     assert batch().cluster.identity == sink().cluster.identity
     one, other = {"service_url": "pulsar://a", "io_threads": 1}, {"io_threads": 1, "service_url": "pulsar://a"}
     assert Cluster(one).identity == Cluster(other).identity
@@ -120,7 +120,7 @@ def test_two_that_say_the_same_have_one_client_and_two_that_do_not_have_two() ->
     assert pickle.loads(pickle.dumps(batch())).cluster.identity == batch().cluster.identity  # noqa: S301 - our own
 
 
-def test_secrets_are_in_no_text() -> None:
+def test_options_show_no_secrets() -> None:
     secret = {"pulsar__client__authPluginClassName": "token", "pulsar__client__authParams": "token:the-secret"}
     assert "the-secret" not in f"{batch(**secret)} {sink(**secret)} {batch(**secret).cluster.identity}"
 
@@ -187,31 +187,29 @@ def test_secrets_are_in_no_text() -> None:
         (sink, {"rowsRepeatInOrder": "true"}, "rowsRepeatInOrder goes with idempotent=true"),
     ],
 )
-def test_what_is_wrong_is_refused_and_what_would_be_right_is_said(
-    make: Any, options: dict[str, str], says: str
-) -> None:
+def test_a_wrong_option_is_refused_with_a_hint(make: Any, options: dict[str, str], says: str) -> None:
     with pytest.raises(InvalidArgument, match=says) as refused:
         make(**options)
     assert "the-secret" not in str(refused.value)
 
 
-def test_a_pattern_that_is_none_is_refused() -> None:
+def test_an_invalid_pattern_is_refused() -> None:
     given = {
         "service.url": "pulsar://localhost",
         "topicspattern": "persistent://public/default/(",
         "subscriptionprefix": "s",
     }
     with pytest.raises(InvalidArgument, match="topicsPattern takes a regular expression"):
-        ReadOptions.of(given, streams=True)
+        ReadOptions.parse(given, is_stream=True)
 
 
-def test_a_pattern_of_topics_that_store_nothing_is_refused() -> None:
+def test_a_pattern_of_non_persistent_topics_is_refused() -> None:
     given = {"service.url": "pulsar://localhost", "topicspattern": "non-persistent://public/default/a.*"}
     with pytest.raises(InvalidArgument, match="only persistent topics store"):
-        ReadOptions.of(given, streams=False)
+        ReadOptions.parse(given, is_stream=False)
 
 
-def test_what_spark_says_of_a_table_is_no_option() -> None:
+def test_options_that_spark_adds_to_a_table_are_ignored() -> None:
     check_names({**NEEDED, "provider": "pulsar", "owner": "me"})
     with pytest.raises(InvalidArgument, match="there is no option providers"):
         check_names({**NEEDED, "providers": "pulsar"})

@@ -1,26 +1,31 @@
-"""What only separate processes show: drivers and brokers that die and come back, and workers that race each other."""
+"""Separate processes: drivers and brokers that are killed and restarted, and workers that race each other."""
 
 from pathlib import Path
 from typing import Any
 
 import pytest
-from driver import Driver
-from spark_cluster import spark_cluster
-from standalone import Standalone
-from stream import slow
-from subjects import Broker
-from traffic import Count, Traffic, until
 
-from pulsar_actors.spark.admission import IS_TOLD
+from pulsar_actors.spark.pyspark_compat import HAS_ADMISSION_CONTROL
+from tests.spark.driver import Driver
+from tests.spark.spark_cluster import spark_cluster
+from tests.spark.stream import slow
+from tests.spark.traffic import Count, Traffic, until
+from tests.support.standalone import Standalone
+from tests.support.subjects import Broker
 
 NUMBERS = [f"{number}" for number in range(3000)]
 
+pytestmark = pytest.mark.spark
 on_a_real_broker = pytest.mark.parametrize("broker", ["apache"], indirect=True)
 
 
 def copy(broker: Broker, topic: str, out: str, checkpoint: Path, **read: str) -> dict[str, Any]:
     """A query of many small batches, where Spark can be told so."""
-    limits = {"maxOffsetsPerTrigger": "1000", "admin.url": broker.admin.web_url} if IS_TOLD and not read else {}
+    limits = (
+        {"maxOffsetsPerTrigger": "1000", "admin.url": broker.admin.web_url}
+        if HAS_ADMISSION_CONTROL and not read
+        else {}
+    )
     given = {"service.url": broker.service_url, "startingOffsets": "earliest", "subscriptionPrefix": checkpoint.name}
     write = {"service.url": broker.service_url, "topic": out, "checkpointLocation": str(checkpoint)}
     return {"read": {**given, "topic": topic, **limits, **read}, "write": write}
@@ -49,7 +54,7 @@ def stored(broker: Broker, topic: str) -> int:
 
 
 @on_a_real_broker
-def test_a_driver_that_is_killed_goes_on_from_its_checkpoint(  # noqa: PLR0913 - fixtures
+def test_a_driver_that_is_killed_continues_from_its_checkpoint(  # noqa: PLR0913 - fixtures
     broker: Broker, traffic: Traffic, topic: str, outs: tuple[str, str], tmp_path: Path, count: Count
 ) -> None:
     plain, safe = outs
@@ -63,7 +68,7 @@ def test_a_driver_that_is_killed_goes_on_from_its_checkpoint(  # noqa: PLR0913 -
     assert count(traffic.texts(safe), len(NUMBERS)) == 0
 
 
-def test_an_apache_pulsar_that_is_restarted_in_the_middle_costs_no_message(
+def test_no_message_is_lost_when_apache_pulsar_is_restarted(
     tmp_path_factory: pytest.TempPathFactory, topic: str, tmp_path: Path, count: Count
 ) -> None:
     standalone = Standalone(tmp_path_factory.mktemp("durable"), durable=True)
@@ -86,7 +91,7 @@ def test_an_apache_pulsar_that_is_restarted_in_the_middle_costs_no_message(
 
 
 @on_a_real_broker
-def test_tasks_that_race_each_other_on_a_cluster_write_nothing_twice_if_asked_not_to(  # noqa: PLR0913 - fixtures
+def test_speculative_tasks_on_a_cluster_write_nothing_twice_if_idempotent(  # noqa: PLR0913 - fixtures
     broker: Broker, traffic: Traffic, topic: str, outs: tuple[str, str], tmp_path: Path, count: Count
 ) -> None:
     plain, safe = outs

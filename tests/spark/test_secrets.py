@@ -1,6 +1,6 @@
-"""Secrets in options are for the broker. Spark's records of a query, which its UI shows, have none; nor have its texts.
+"""Secrets in options reach the broker, and nothing else: no plan, no error, and no record that Spark's UI shows.
 
-The broker takes tokens, so that one that got lost on the way would be noticed.
+The broker requires tokens, so a token that did not reach it would fail the test.
 """
 
 from collections.abc import Iterator
@@ -8,12 +8,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from driver import Driver
-from traffic import Traffic
 
 import pulsar_actors as pulsar
 from pulsar_actors.broker import EmbeddedBroker, Settings
 from pulsar_actors.broker.tokens import Tokens
+from tests.spark.driver import Driver
+from tests.spark.traffic import Traffic
 
 TOKENS = Tokens(b"what only the broker knows")
 TOKEN = TOKENS.issue("spark")
@@ -43,8 +43,9 @@ def assert_no_secret(text: str) -> None:
     assert [secret for secret in SECRETS if secret in text] == []
 
 
+@pytest.mark.spark
 @pytest.mark.parametrize("token", [TOKEN, REFUSED], ids=["taken", "refused"])
-def test_all_that_a_query_leaves_behind_tells_no_secret(guarded: EmbeddedBroker, tmp_path: Path, token: str) -> None:
+def test_the_records_of_a_query_show_no_secrets(guarded: EmbeddedBroker, tmp_path: Path, token: str) -> None:
     events = tmp_path / "events"
     events.mkdir()
     records = {
@@ -58,7 +59,7 @@ def test_all_that_a_query_leaves_behind_tells_no_secret(guarded: EmbeddedBroker,
     write = {**given, "topic": "secret-out", "checkpointLocation": str(tmp_path / "checkpoint")}
     write.pop("admin.url") if token is REFUSED else write.update(idempotent="true", rowsRepeatInOrder="true")
     with Driver(master="local[2]", conf=records, rounds=[[{"read": read, "write": write}]]) as driver:
-        said = driver.said()
+        said = driver.output()
     assert ("all is copied" in said) is (token is TOKEN)
     assert ("AuthenticationError" in said) is (token is REFUSED)
     assert_no_secret(said)
@@ -68,7 +69,7 @@ def test_all_that_a_query_leaves_behind_tells_no_secret(guarded: EmbeddedBroker,
     assert_no_secret(recorded)
 
 
-def test_plans_and_errors_tell_no_secret(spark: Any, guarded: EmbeddedBroker) -> None:
+def test_plans_and_errors_show_no_secrets(spark: Any, guarded: EmbeddedBroker) -> None:
     for token in (TOKEN, REFUSED):
         reader = spark.read.format("pulsar").option("topic", "secret").option("minPartitions", "2")
         for name, value in options(guarded, token).items():

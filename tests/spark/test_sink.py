@@ -1,4 +1,4 @@
-"""`foreachPartition(sink(...))`: rows, RDDs and batches of streams, by clients that workers keep."""
+"""`foreachPartition(sink(...))`: rows, RDDs and batches of streams, sent by the clients of the workers."""
 
 import pickle
 import threading
@@ -7,11 +7,11 @@ from datetime import datetime, timedelta, timezone
 from typing import Any
 
 import pytest
-from subjects import Broker
-from traffic import Traffic
 
 import pulsar_actors
 from pulsar_actors.spark import sink
+from tests.spark.traffic import Traffic
+from tests.support.subjects import Broker
 
 
 def test_every_row_is_a_message(spark: Any, broker: Broker, traffic: Traffic, topic: str) -> None:
@@ -22,7 +22,7 @@ def test_every_row_is_a_message(spark: Any, broker: Broker, traffic: Traffic, to
     assert all(one.partition_key() == one.data().decode() for one in messages)
 
 
-def test_what_is_said_of_a_message_is_a_column_or_a_function(
+def test_each_field_of_a_message_is_a_column_or_a_function(
     spark: Any, broker: Broker, traffic: Traffic, topic: str
 ) -> None:
     frame = spark.sql("select 7 as id, 'Ann' as name, timestamp_millis(1600000000123) as at")
@@ -45,7 +45,7 @@ def test_what_is_said_of_a_message_is_a_column_or_a_function(
     assert message.event_timestamp() == 1_600_000_000_123
 
 
-def test_the_name_of_an_expression_is_that_of_its_column(
+def test_a_column_of_an_expression_is_given_by_its_name(
     spark: Any, broker: Broker, traffic: Traffic, topic: str
 ) -> None:
     frame = spark.sql("select upper('ann'), 'v' as value")
@@ -54,7 +54,7 @@ def test_the_name_of_an_expression_is_that_of_its_column(
     assert message.partition_key() == "ANN"
 
 
-def test_an_rdd_of_anything_is_sent_as_it_is(spark: Any, broker: Broker, traffic: Traffic, topic: str) -> None:
+def test_the_elements_of_an_rdd_are_payloads(spark: Any, broker: Broker, traffic: Traffic, topic: str) -> None:
     spark.sparkContext.parallelize(["a", b"b", bytearray(b"c")], 2).foreachPartition(
         sink(service_url=broker.service_url, topic=topic)
     )
@@ -64,7 +64,7 @@ def test_an_rdd_of_anything_is_sent_as_it_is(spark: Any, broker: Broker, traffic
     assert sorted(traffic.texts(topic)) == ["a", "b", "c", "d"]
 
 
-def test_none_is_a_tombstone(spark: Any, broker: Broker, topic: str) -> None:
+def test_a_value_of_none_is_a_tombstone(spark: Any, broker: Broker, topic: str) -> None:
     frame = spark.sql("select 'k' as id, cast(null as string) as value")
     frame.foreachPartition(sink(service_url=broker.service_url, topic=topic, key="id"))
     with pulsar_actors.Client(broker.service_url) as client:
@@ -72,7 +72,7 @@ def test_none_is_a_tombstone(spark: Any, broker: Broker, topic: str) -> None:
         assert reader.read_next(20_000).has_null_value()
 
 
-def test_it_works_inside_foreach_batch(
+def test_a_sink_works_inside_foreach_batch(
     spark: Any, broker: Broker, traffic: Traffic, topic: str, checkpoint: str
 ) -> None:
     traffic.send(topic, [f"{number}" for number in range(100)])
@@ -106,7 +106,7 @@ def test_tasks_share_the_client_and_the_producer_of_their_worker(
     assert len({message.producer_name() for message in traffic.read(topic)}) <= 2
 
 
-def test_tasks_take_turns_with_a_name(spark: Any, broker: Broker, traffic: Traffic, topic: str) -> None:
+def test_tasks_take_turns_with_a_producer_name(spark: Any, broker: Broker, traffic: Traffic, topic: str) -> None:
     frame = spark.range(80).selectExpr("cast(id as string) as value").repartition(8)
     frame.foreachPartition(sink(service_url=broker.service_url, topic=topic, producer_name="mine"))
     messages = traffic.read(topic)
@@ -122,14 +122,14 @@ def test_a_time_keeps_its_milliseconds(embedded: Broker, topic: str) -> None:
         assert [message.event_timestamp() for message in traffic.read(topic)] == times
 
 
-def test_a_producer_that_suffers_no_other_is_closed_with_its_task(embedded: Broker, topic: str) -> None:
+def test_an_exclusive_producer_is_closed_with_its_task(embedded: Broker, topic: str) -> None:
     mode = pulsar_actors.ProducerAccessMode.WaitForExclusive
     send = sink(service_url=embedded.service_url, topic=topic, access_mode=mode)
     send(["a"])
     assert embedded.admin.stats(topic)["publishers"] == []
 
 
-def test_a_producer_that_cannot_be_says_of_which_topic(embedded: Broker, topic: str) -> None:
+def test_a_producer_that_is_refused_is_an_error_with_its_topic(embedded: Broker, topic: str) -> None:
     mode = pulsar_actors.ProducerAccessMode.Exclusive
     with pulsar_actors.Client(embedded.service_url) as client:
         theirs = client.create_producer(topic, access_mode=mode)
@@ -137,7 +137,7 @@ def test_a_producer_that_cannot_be_says_of_which_topic(embedded: Broker, topic: 
             sink(service_url=embedded.service_url, topic=topic, access_mode=mode)(["a"])
 
 
-def test_a_sink_pickles_and_does_not_tell_its_secrets() -> None:
+def test_a_sink_pickles_and_shows_no_secrets() -> None:
     token = pulsar_actors.AuthenticationToken("the-secret")
     made = sink(service_url="pulsar://localhost", topic="t", key="id", authentication=token)
     assert "the-secret" not in repr(made) + repr(vars(pickle.loads(pickle.dumps(made))))  # noqa: S301 - our own

@@ -1,43 +1,49 @@
-"""The examples with Spark, as a user runs them, each with a broker and a Spark of its own."""
+"""The examples with Spark, run as a user runs them, each with a broker and a Spark of its own."""
 
 import os
 import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
 ROOT = Path(__file__).resolve().parents[2]
 EXAMPLES = ROOT / "examples"
 
 
 def run(name: str) -> list[str]:
-    """Run an example, and give the lines that it says."""
+    """Run an example, and return the lines that it prints."""
     environment = {**os.environ, "SPARK_LOCAL_IP": "127.0.0.1"}
-    done = subprocess.run(  # noqa: S603 - our own words
+    done = subprocess.run(  # noqa: S603 - a fixed command
         [sys.executable, name], cwd=EXAMPLES, env=environment, capture_output=True, text=True, timeout=300, check=False
     )
     assert done.returncode == 0, done.stderr
     return done.stdout.splitlines()
 
 
-def test_a_pipeline_that_is_run_again_has_only_what_came_meanwhile() -> None:
+@pytest.mark.spark
+def test_a_pipeline_that_is_run_again_has_only_new_messages() -> None:
     assert run("spark_pipeline.py") == ["run 1: kitchen is at 26.5", "run 2: attic is at 31.0"]
 
 
-def test_an_export_has_what_was_sent_from_one_moment_to_another() -> None:
+@pytest.mark.spark
+def test_an_export_has_the_messages_between_two_times() -> None:
     assert run("spark_export.py") == ["DE: 43 pieces of fruit", "FR: 13 pieces of fruit"]
 
 
-def test_rows_of_a_table_and_of_an_rdd_are_sent_as_they_are_told_to_be() -> None:
+@pytest.mark.spark
+def test_rows_of_a_table_and_of_an_rdd_are_sent() -> None:
     assert run("spark_rows.py") == ["1000 squares; that of 31 is 961", "A ROSE IS A ROSE IS A ROSE"]
 
 
-def test_the_walk_through_shows_what_it_says() -> None:
-    said = run("spark_walk_through.py")
+@pytest.mark.spark
+def test_the_walk_through_prints_what_its_comments_announce() -> None:
+    printed = run("spark_walk_through.py")
     for row in ("|apple|   12|", "| pear|    3|", "| plum|   40|", "| pear|       3.0|", "|quince|    1|"):
-        assert row in said
-    assert "tombstones: 1" in said
-    assert "read: 4" in said
-    assert any(line.startswith('next: {"subscription": "counting", "positions": {') for line in said)
+        assert row in printed
+    assert "tombstones: 1" in printed
+    assert "read: 4" in printed
+    assert any(line.startswith('next: {"subscription": "counting", "positions": {') for line in printed)
 
 
 def test_every_example_with_spark_is_run_here() -> None:

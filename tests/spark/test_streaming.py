@@ -1,21 +1,21 @@
-"""`spark.readStream` and `df.writeStream`: nothing twice and nothing left out, from one checkpoint to the next."""
+"""`spark.readStream` and `df.writeStream`: nothing is repeated or skipped from one checkpoint to the next."""
 
 import json
 from pathlib import Path
 from typing import Any
 
 import pytest
-from stream import Stream
-from subjects import Broker
-from traffic import Traffic, until
 
-from pulsar_actors.spark.admission import IS_TOLD
+from pulsar_actors.spark.pyspark_compat import HAS_ADMISSION_CONTROL
+from tests.spark.stream import Stream
+from tests.spark.traffic import Traffic, until
+from tests.support.subjects import Broker
 
 NUMBERS = [f"{number}" for number in range(100)]
 
 
 @pytest.mark.parametrize("per_batch", [0, 7])
-def test_a_query_that_goes_on_from_its_checkpoint_repeats_and_skips_nothing(  # noqa: PLR0913 - fixtures
+def test_a_query_that_continues_from_its_checkpoint_repeats_and_skips_nothing(  # noqa: PLR0913 - fixtures
     spark: Any, broker: Broker, traffic: Traffic, partitioned: str, checkpoint: str, per_batch: int
 ) -> None:
     stream = Stream(spark, broker, checkpoint, topic=partitioned)
@@ -27,7 +27,7 @@ def test_a_query_that_goes_on_from_its_checkpoint_repeats_and_skips_nothing(  # 
     assert stream.texts == NUMBERS
 
 
-def test_a_query_begins_with_what_comes_unless_it_is_told_otherwise(
+def test_a_query_may_begin_at_the_end_of_its_topic(
     spark: Any, broker: Broker, traffic: Traffic, topic: str, checkpoint: str
 ) -> None:
     traffic.send(topic, NUMBERS[:50], per_batch=7)
@@ -38,7 +38,7 @@ def test_a_query_begins_with_what_comes_unless_it_is_told_otherwise(
     assert stream.texts == NUMBERS[50:]
 
 
-def test_a_partition_that_is_added_is_read_from_its_first_message_on(
+def test_a_partition_that_is_added_is_read_from_its_first_message(
     spark: Any, broker: Broker, traffic: Traffic, partitioned: str, checkpoint: str
 ) -> None:
     stream = Stream(spark, broker, checkpoint, topic=partitioned)
@@ -50,7 +50,7 @@ def test_a_partition_that_is_added_is_read_from_its_first_message_on(
     assert stream.texts == NUMBERS
 
 
-def test_what_is_added_while_a_query_runs_is_read_from_its_first_message_on(
+def test_topics_and_partitions_added_while_a_query_runs_are_read_from_their_first_message(
     spark: Any, broker: Broker, traffic: Traffic, partitioned: str, checkpoint: str
 ) -> None:
     stream = Stream(spark, broker, checkpoint, topicsPattern=f"{partitioned}.*")
@@ -83,17 +83,15 @@ def test_the_backlog_is_released_as_batches_are_committed(
     assert broker.admin.stats(topic)["subscriptions"][subscription]["msgBacklog"] == 0
 
 
-def test_offsets_are_json_that_can_be_read(
-    spark: Any, broker: Broker, traffic: Traffic, topic: str, checkpoint: str
-) -> None:
+def test_offsets_are_readable_json(spark: Any, broker: Broker, traffic: Traffic, topic: str, checkpoint: str) -> None:
     ids = traffic.send(topic, NUMBERS[:10])
     progress = Stream(spark, broker, checkpoint, topic=topic).run().lastProgress
     (source,) = json.loads(progress.json)["sources"]
     assert source["endOffset"]["positions"] == {topic: f"{ids[-1].ledger_id()}:{ids[-1].entry_id() + 1}"}
 
 
-@pytest.mark.skipif(not IS_TOLD, reason="PySpark 4.1 asks no source for its lag")
-def test_the_progress_of_a_query_tells_how_much_it_has_read_and_written_and_how_far_it_is_behind(
+@pytest.mark.skipif(not HAS_ADMISSION_CONTROL, reason="PySpark 4.1 asks no source for its lag")
+def test_the_progress_of_a_query_has_its_rows_and_its_backlog(
     spark: Any, broker: Broker, traffic: Traffic, topic: str, checkpoint: str
 ) -> None:
     traffic.send(topic, NUMBERS)
@@ -118,8 +116,8 @@ def into(frame: Any, broker: Broker, topic: str, checkpoint: str) -> Any:
     return query
 
 
-@pytest.mark.skipif(not IS_TOLD, reason="PySpark 4.1 tells a stream of no limits")
-def test_a_batch_takes_no_more_than_it_may(
+@pytest.mark.skipif(not HAS_ADMISSION_CONTROL, reason="PySpark 4.1 tells a stream of no limits")
+def test_a_batch_keeps_to_its_limit(
     spark: Any, broker: Broker, traffic: Traffic, partitioned: str, checkpoint: str
 ) -> None:
     traffic.send(partitioned, NUMBERS)
@@ -141,24 +139,24 @@ def test_a_pipeline_of_two_topics_has_every_row(
     assert found == {number: f"{number}0" for number in NUMBERS}
 
 
-def test_a_slip_of_the_pen_shows_when_the_stream_is_declared(spark: Any) -> None:
+def test_a_misspelt_option_fails_when_the_stream_is_declared(spark: Any) -> None:
     reader = spark.readStream.format("pulsar").option("service.url", "pulsar://127.0.0.1:1").option("topic", "t")
     with pytest.raises(Exception, match="there is no option startingofsets: the nearest is startingOffsets"):
         reader.option("startingOfsets", "earliest").load()
 
 
 @pytest.mark.parametrize(
-    ("fails_on_loss", "schema", "says"),
+    ("fail_on_data_loss", "schema", "says"),
     [
         ("maybe", "value string", "failOnDataLoss takes true or false, got 'maybe'"),
         ("true", "value int", "value is of type binary or string, not int"),
     ],
 )
-def test_what_is_wrong_with_a_stream_is_the_last_thing_that_is_said(
-    spark: Any, tmp_path: Path, fails_on_loss: str, schema: str, says: str
+def test_the_error_of_a_stream_names_what_is_wrong_with_its_options(
+    spark: Any, tmp_path: Path, fail_on_data_loss: str, schema: str, says: str
 ) -> None:
     reader = spark.readStream.format("pulsar").option("service.url", "pulsar://127.0.0.1:1").option("topic", "t")
-    reader = reader.option("subscriptionPrefix", "mine").option("failOnDataLoss", fails_on_loss)
+    reader = reader.option("subscriptionPrefix", "mine").option("failOnDataLoss", fail_on_data_loss)
     query = reader.schema(schema).load().writeStream.format("noop").option("checkpointLocation", str(tmp_path)).start()
     with pytest.raises(Exception, match=says) as raised:
         query.awaitTermination(60)

@@ -1,7 +1,7 @@
-"""The other side of Spark's tests, which sends what Spark reads, and reads what it wrote.
+"""The client of Spark's tests, which sends what Spark reads, and reads what Spark has written.
 
-With the real broker that is the official client. With the one in memory it is ours: that one meets the oldest of
-everything, and the oldest official client crashes now and then, and this process with it.
+With the real broker it is the official client. With the embedded broker it is this package: these tests also run with
+the oldest supported versions, and the oldest official client sometimes crashes, and the test process with it.
 """
 
 import time
@@ -16,7 +16,7 @@ PATIENCE = 120.0
 
 
 def until(true: Callable[[], Any]) -> Any:
-    """Wait for something that nobody announces, and give it: Spark takes its time, the more so on a busy machine."""
+    """Wait until a condition holds, and return its value. Spark is slow, above all on a busy machine."""
     deadline = time.monotonic() + PATIENCE
     while not (found := true()):
         assert time.monotonic() < deadline, "it did not happen in time"
@@ -25,7 +25,7 @@ def until(true: Callable[[], Any]) -> Any:
 
 
 Count: TypeAlias = Callable[[list[str], int], int]
-"""See that all numbers are there, from 0 on, so many; and tell how many came again."""
+"""Checks that all numbers from 0 on are there, so many; returns how many are repeated."""
 
 
 class Traffic:
@@ -37,7 +37,7 @@ class Traffic:
         self._client = module.Client(service_url, logger=logger, **options)
 
     def send(self, topic: str, contents: list[str], *, per_batch: int = 0, **options: Any) -> list[Any]:
-        """Send texts, so many in each batch, or each by itself; give their ids."""
+        """Send texts, so many in each batch, or each by itself; return their message ids."""
         batching = {
             "batching_enabled": per_batch > 0,
             "batching_max_messages": per_batch or 1000,
@@ -53,7 +53,7 @@ class Traffic:
         return [one for _, one in ids]
 
     def read(self, topic: str) -> list[Any]:
-        """Read all that there is."""
+        """Read all messages of a topic."""
         reader = self._client.create_reader(topic, self._module.MessageId.earliest)
         messages: list[Any] = []
         while reader.has_message_available():

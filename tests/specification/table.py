@@ -7,8 +7,8 @@ from collections import defaultdict
 from collections.abc import Iterable
 from pathlib import Path
 
-from outline import PARTS, Section
-from shown import TESTS, Shown, Where, all_shown
+from tests.specification.outline import PARTS, Section
+from tests.specification.shown import TESTS, Shown, Where, all_shown
 
 PAGE = TESTS.parent / "docs" / "specification.md"
 

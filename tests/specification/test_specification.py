@@ -3,9 +3,10 @@
 from pathlib import Path
 
 import pytest
-from outline import PARTS, Section
-from shown import Shown, Where, all_shown, shown_in
-from table import PAGE, page
+
+from tests.specification.outline import PARTS, Section
+from tests.specification.shown import Shown, Where, all_shown, shown_in
+from tests.specification.table import PAGE, page
 
 SECTIONS = [section for part in PARTS for section in part.sections]
 ENTRIES = [(section, setting) for section in SECTIONS for _, setting in section.entries]
@@ -76,7 +77,7 @@ def helper(): ...
 def test_marks_are_found_above_tests_and_classes_and_for_a_module(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("shown.ON_BOTH", tmp_path / "real_broker")
+    monkeypatch.setattr("tests.specification.shown.ON_BOTH", tmp_path / "real_broker")
     planted = tmp_path / "real_broker" / "test_planted.py"
     planted.parent.mkdir()
     planted.write_text(PLANTED)

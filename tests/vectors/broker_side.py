@@ -4,8 +4,8 @@ import threading
 import time
 from typing import Any
 
-from scenarios import SETTLE_SECONDS, receive, refused
-from stage import Stage, pulsar
+from tests.vectors.scenarios import SETTLE_SECONDS, receive, refused
+from tests.vectors.stage import Stage, pulsar
 
 
 def broker_sent(stage: Stage) -> None:

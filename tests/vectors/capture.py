@@ -13,14 +13,13 @@ from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any
 
-import scenarios
-from broker_side import broker_sent, idle
-from java import java
-from stage import Sent, Stage, pulsar
-from tap import Recorded, Tap
-from tapped_broker import VERSION, running_broker
-
 from pulsar_actors.wire.PulsarApi_pb2 import BaseCommand
+from tests.support.tap import Recorded, Tap
+from tests.vectors import scenarios
+from tests.vectors.broker_side import broker_sent, idle
+from tests.vectors.java import java
+from tests.vectors.stage import Sent, Stage, pulsar
+from tests.vectors.tapped_broker import VERSION, running_broker
 
 HERE = Path(__file__).parent
 SMALL_LIMIT = """

@@ -4,8 +4,8 @@ import json
 import subprocess
 from pathlib import Path
 
-from stage import Stage
-from tapped_broker import jars, tool
+from tests.vectors.stage import Stage
+from tests.vectors.tapped_broker import jars, tool
 
 
 def java(stage: Stage) -> None:

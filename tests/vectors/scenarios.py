@@ -5,7 +5,7 @@ import time
 from collections.abc import Callable
 from typing import Any
 
-from stage import Stage, pulsar
+from tests.vectors.stage import Stage, pulsar
 
 CODECS = ("NONE", "LZ4", "ZLib", "ZSTD", "SNAPPY")
 TEXT = b"the quick brown fox jumps over the lazy dog; " * 4

@@ -11,10 +11,9 @@ import threading
 from collections.abc import Callable
 from typing import Any
 
-from tap import Tap
-from tapped_broker import Broker
-
 from pulsar_actors.wire.PulsarApi_pb2 import MessageIdData
+from tests.support.tap import Tap
+from tests.vectors.tapped_broker import Broker
 
 pulsar: Any = importlib.import_module("pulsar")  # ships no types
 

@@ -5,19 +5,16 @@ is told by every lookup to come back to `tap`, the port where the recorder stand
 in `tests/real_broker/`.
 """
 
-import sys
 import tempfile
 from collections.abc import Generator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import NamedTuple
 
-sys.path.append(str(Path(__file__).parents[1] / "real_broker"))
-
-from admin import Admin
-from jars import VERSION, jars, tool
-from ports import free_ports
-from standalone import Standalone
+from tests.support.admin import Admin
+from tests.support.jars import VERSION, jars, tool
+from tests.support.ports import free_ports
+from tests.support.standalone import Standalone
 
 __all__ = ["VERSION", "Broker", "jars", "running_broker", "tool"]
 

@@ -1,4 +1,4 @@
-"""Entries against their layout, written by hand."""
+"""Entries against their layout, written by hand; the checksum against the vectors of RFC 3720, appendix B.4."""
 
 import struct
 from typing import Any
@@ -7,17 +7,32 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pulsar_actors.wire.checksum import checksum
-from pulsar_actors.wire.entries import decode_entry, encode_broker_metadata, encode_entry, open_entry
-from pulsar_actors.wire.errors import ChecksumMismatch, DecompressionFailed, EncodeError, EntryError, MalformedEntry
+from pulsar_actors.wire.entries import (
+    checksum,
+    decode_entry,
+    encode_broker_metadata,
+    encode_entry,
+    open_entry,
+    read_metadata,
+)
+from pulsar_actors.wire.errors import (
+    ChecksumMismatch,
+    DecompressionFailed,
+    EncodeError,
+    EntryError,
+    MalformedBatch,
+    MalformedEntry,
+)
+from pulsar_actors.wire.protobuf import readable
 from pulsar_actors.wire.PulsarApi_pb2 import (
     BrokerEntryMetadata,
     CommandAck,
     CompressionType,
     KeyValue,
+    MessageIdData,
     MessageMetadata,
+    SingleMessageMetadata,
 )
-from pulsar_actors.wire.strings import readable
 
 METADATA = MessageMetadata(producer_name="p", sequence_id=1, publish_time=2)
 METADATA_BYTES = bytes.fromhex("0a0170 1001 1802")
@@ -234,3 +249,58 @@ def test_nothing_but_entry_errors_escape_on_a_flipped_byte(
     rest = bytearray(prefix + bytes(by_hand(metadata.SerializeToString(), checked=data.draw(st.booleans()))))
     rest[data.draw(st.integers(0, len(rest) - 1))] ^= data.draw(st.integers(1, 255))
     tolerate(bytes(rest))
+
+
+ISCSI_READ = bytes.fromhex(
+    "01c00000 00000000 00000000 00000000 14000000 00000400 00000014 00000018 28000000 00000000 02000000 00000000"
+)
+
+
+@pytest.mark.shows("Payload commands", "checksum")
+@pytest.mark.parametrize(
+    ("data", "expected"),
+    [
+        (bytes(32), 0x8A9136AA),
+        (b"\xff" * 32, 0x62A8AB43),
+        (bytes(range(32)), 0x46DD794E),
+        (bytes(reversed(range(32))), 0x113FDB5C),
+        (ISCSI_READ, 0xD9963A56),
+        (b"123456789", 0xE3069283),
+        (b"", 0),
+    ],
+)
+def test_it_is_the_castagnoli_sum(data: bytes, expected: int) -> None:
+    assert checksum(data) == expected
+    assert checksum(memoryview(data)) == expected
+
+
+@given(st.lists(st.binary(max_size=50)))
+def test_several_buffers_sum_as_if_they_were_one(buffers: list[bytes]) -> None:
+    assert checksum(*buffers) == checksum(b"".join(buffers))
+
+
+def test_metadata_is_read_whatever_its_strings_are() -> None:
+    metadata = read_metadata(SingleMessageMetadata, b"\x18\x05\x12\x02\xff\xfe", 0, MalformedBatch)
+    assert metadata.payload_size == 5
+    assert metadata.HasField("partition_key")
+
+
+def test_unreadable_metadata_is_blamed_where_it_lies() -> None:
+    with pytest.raises(MalformedEntry, match="cannot read a BrokerEntryMetadata") as caught:
+        read_metadata(BrokerEntryMetadata, b"\xff", 7, MalformedEntry)
+    assert (caught.value.at, caught.value.size) == (7, 1)
+
+
+def test_metadata_that_lacks_something_is_blamed_with_its_first_lack() -> None:
+    with pytest.raises(MalformedBatch) as caught:
+        read_metadata(SingleMessageMetadata, b"\x18\x00" + b"\x0a\x00" * 100_000, 4, MalformedBatch)
+    assert caught.value.args == ("SingleMessageMetadata without its required properties[0].key", 4, 200_002)
+
+
+def test_nesting_without_end_is_unreadable() -> None:
+    data = b"\x08\x01\x10\x01"
+    for _ in range(5_000):
+        size = len(data)
+        data = b"\x3a" + bytes([size & 127 | 128, size >> 7 & 127 | 128, size >> 14]) + data
+    with pytest.raises(MalformedEntry):
+        read_metadata(MessageIdData, data, 0, MalformedEntry)

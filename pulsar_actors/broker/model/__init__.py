@@ -1,7 +1,6 @@
-"""What a broker knows and decides, without the wire.
+"""The broker's model: what it stores, and what it decides. No sockets, no wire.
 
-`cluster.py` has the namespaces, `namespace.py` its topics, and `topic.py` what one topic has: the entries in `log.py`,
-`producers.py`, and subscriptions. A `subscription.py` is a `cursor.py`, consumers, and one of the dispatchers, which
-decides who gets what: `single_dispatcher.py`, `shared_dispatcher.py` or `key_shared_dispatcher.py`. The model reaches
-those who are connected through `links.py`, and refuses with `refusal.py`.
+Start with `cluster.py`. A cluster has namespaces (`namespace.py`), a namespace has topics (`topic.py`), and a topic has
+a managed ledger with its entries, producers and subscriptions. A subscription has a cursor, consumers and a dispatcher,
+which decides who gets what. The model calls clients through the interfaces in `interfaces.py`.
 """

@@ -1,43 +1,43 @@
-"""The whole of it: tenants, namespaces and topics, by name. Sessions and the HTTP side come in here.
+"""A cluster: tenants, namespaces and topics by name. Sessions and the HTTP side use the model through it.
 
     cluster = Cluster(loop)
     topic = cluster.open_topic(TopicName.parse("my-topic"))
     consumer = topic.subscribe(SubscribeRequest(...), link)
-    consumer.flow(1000)
+    topic.subscriptions["my-subscription"].flow(consumer, 1000)
     producer = topic.add_producer(ProducerRequest(...), link)
-    position = producer.publish(data, metadata, sequence_id=0, highest_sequence_id=0)  # link.deliver([...]) happens
+    topic.publish(producer, data, metadata, sequence_id=0, highest_sequence_id=0)  # calls link.deliver([...])
 
-A topic is made when somebody first asks for it, where that is allowed. A partitioned topic is no topic but a number:
-how many topics there are that are called like it, with `-partition-N` after it.
+A topic is created when a client first asks for it, where that is allowed. A partitioned topic is only a number of
+partitions; each partition is a topic of its own, with `-partition-N` at the end of its name.
 
 Nothing here waits, and nothing is thread-safe: all of it is used on one loop.
+
+A cluster is one process, but it may listen at several addresses and look like one broker at each. `TopicOwnership` has
+the name of the broker that serves a topic, and `Migrations` the topics that move to another cluster for good.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from itertools import count
-from typing import Any
+from typing import Any, Final
 
-from pulsar_actors.broker.model.clock import Clock
-from pulsar_actors.broker.model.links import Address
-from pulsar_actors.broker.model.migrations import Migrations
+from pulsar_actors.broker.model.interfaces import Address, Busy, Clock, Conflict, Missing, Refusal
+from pulsar_actors.broker.model.managed_ledger import EARLIEST_POSITION
 from pulsar_actors.broker.model.namespace import Namespace
-from pulsar_actors.broker.model.ownership import Ownership
-from pulsar_actors.broker.model.policies import decided
-from pulsar_actors.broker.model.position import EARLIEST
-from pulsar_actors.broker.model.refusal import Busy, Conflict, Missing, Refusal
 from pulsar_actors.broker.model.schemas import Schemas
-from pulsar_actors.broker.model.settings import Settings
+from pulsar_actors.broker.model.settings import Settings, policy_or_default
+from pulsar_actors.broker.model.stats import partitioned_stats, topic_stats
 from pulsar_actors.broker.model.topic import Topic
-from pulsar_actors.broker.model.topic_stats import partitioned_stats
 from pulsar_actors.wire.PulsarApi_pb2 import ServerError
 from pulsar_actors.wire.topic_name import TopicName
+
+MIGRATION_CHECK_SECONDS: Final = 0.05
 
 
 class Cluster:
     """One cluster, as all of its brokers see it.
 
-    `namespaces` is by `tenant/namespace`; public/default is there from the start. `owner_of` tells which broker serves
-    a topic (None: whichever is asked); it looks into what `assign` was told, and tests may put any function there.
+    `namespaces` is by `tenant/namespace`; public/default exists from the start. `owner_of` gives the name of the
+    broker that serves a topic (None: any); tests may replace it.
     """
 
     def __init__(self, clock: Clock, settings: Settings | None = None) -> None:
@@ -45,7 +45,7 @@ class Cluster:
         self.settings = settings if settings is not None else Settings()
         self.tenants: set[str] = {"public"}
         self.namespaces: dict[str, Namespace] = {"public/default": Namespace("public/default")}
-        ownership = Ownership()
+        ownership = TopicOwnership()
         self.assign = ownership.assign
         self.owner_of: Callable[[TopicName], str | None] = ownership.owner_of
         self.migrations = Migrations(clock, self.namespaces)
@@ -54,13 +54,13 @@ class Cluster:
         self._producers = count(1)
 
     def create_tenant(self, tenant: str) -> None:
-        """Make a tenant; Conflict."""
+        """Create a tenant; Conflict if it exists."""
         if tenant in self.tenants:
             raise Conflict(ServerError.MetadataError, "Tenant already exist")
         self.tenants.add(tenant)
 
     def delete_tenant(self, tenant: str) -> None:
-        """Delete it; Missing, or Busy while it has namespaces."""
+        """Delete a tenant; Missing, or Busy while it has namespaces."""
         if tenant not in self.tenants:
             raise Missing(ServerError.MetadataError, "Tenant doesn't exist")
         if any(name.startswith(f"{tenant}/") for name in self.namespaces):
@@ -68,7 +68,7 @@ class Cluster:
         self.tenants.remove(tenant)
 
     def create_namespace(self, name: str) -> Namespace:
-        """Make `tenant/namespace`; Missing without the tenant, Conflict."""
+        """Create `tenant/namespace`; Missing without the tenant, Conflict if it exists."""
         if name.split("/", 1)[0] not in self.tenants:
             raise Missing(ServerError.MetadataError, "Tenant doesn't exist")
         if name in self.namespaces:
@@ -77,7 +77,7 @@ class Cluster:
         return self.namespaces[name]
 
     def delete_namespace(self, name: str, *, force: bool = False) -> None:
-        """Delete it; Missing, or Busy while it has topics and it is not forced."""
+        """Delete a namespace; Missing, or Busy while it has topics and `force` is not set."""
         namespace = self.namespace(name)
         if (namespace.topics or namespace.partitioned) and not force:
             raise Busy(ServerError.MetadataError, "Cannot delete non empty namespace")
@@ -86,18 +86,18 @@ class Cluster:
         del self.namespaces[name]
 
     def namespace(self, name: str) -> Namespace:
-        """Give a namespace; Missing."""
+        """Find a namespace; Missing."""
         if name not in self.namespaces:
             raise Missing(ServerError.TopicNotFound, f"Namespace {name} not found")
         return self.namespaces[name]
 
     def find_topic(self, name: TopicName) -> Topic | None:
-        """Give the topic if it exists; never makes one."""
+        """Find a topic; None if it does not exist."""
         namespace = self.namespaces.get(name.namespace_name)
         return None if namespace is None else namespace.topics.get(str(name))
 
     def open_topic(self, name: TopicName, *, create: bool = True) -> Topic:
-        """Give the topic, made if it may be (a partition of a partitioned topic always may); Missing otherwise."""
+        """Find a topic, or create it where that is allowed; a partition of a partitioned topic always is. Missing."""
         namespace = self.namespace(name.namespace_name)
         topic = namespace.topics.get(str(name))
         if topic is None:
@@ -111,9 +111,10 @@ class Cluster:
         return topic
 
     def partitions(self, name: TopicName, *, create: bool = True) -> int:
-        """Give the number of partitions, 0 for a topic without; Missing if there is none and it may not be made.
+        """Give the number of partitions, 0 for a topic without; Missing if there is none and none may be created.
 
-        Topics that are made by themselves with partitions are made here; those without, when they are opened.
+        Where topics are created automatically with partitions, they are created here; topics without are, when they
+        are opened.
         """
         namespace = self.namespace(name.namespace_name)
         if str(name) in namespace.partitioned:
@@ -127,7 +128,7 @@ class Cluster:
         return namespace.policies.auto_topic_partitions
 
     def create_topic(self, name: TopicName) -> Topic:
-        """Make a topic without partitions, or a missing partition; Missing without the namespace, Conflict."""
+        """Create a topic without partitions, or a missing partition; Missing without the namespace, Conflict."""
         namespace = self.namespace(name.namespace_name)
         if str(name) in namespace.topics or str(name) in namespace.partitioned:
             raise Conflict(ServerError.NotAllowedError, "This topic already exists")
@@ -137,7 +138,7 @@ class Cluster:
         return topic
 
     def create_partitioned(self, name: TopicName, partitions: int) -> None:
-        """Make a partitioned topic and its partitions; Missing without the namespace, Conflict."""
+        """Create a partitioned topic and its partitions; Missing without the namespace, Conflict."""
         namespace = self.namespace(name.namespace_name)
         if str(name) in namespace.topics or str(name) in namespace.partitioned:
             raise Conflict(ServerError.NotAllowedError, "This topic already exists")
@@ -147,7 +148,7 @@ class Cluster:
         namespace.add([self._make(name.partition(index)) for index in range(partitions)])
 
     def grow(self, name: TopicName, partitions: int) -> None:
-        """Give a partitioned topic more partitions, with the subscriptions that the others have; Missing, Conflict."""
+        """Add partitions with the subscriptions that the others have; Missing, Conflict."""
         namespace = self.namespace(name.namespace_name)
         before = namespace.partitioned.get(str(name))
         if before is None:
@@ -160,15 +161,17 @@ class Cluster:
         added = [self._make(name.partition(index)) for index in range(before, partitions)]
         for topic in added:
             for subscription in durable:
-                topic.create_subscription(subscription.name, at=EARLIEST, properties=dict(subscription.properties))
+                topic.create_subscription(
+                    subscription.name, at=EARLIEST_POSITION, properties=dict(subscription.properties)
+                )
         namespace.add(added)
 
     def delete_topic(self, name: TopicName, *, force: bool = False) -> None:
-        """Delete a topic; Missing, or Busy while anybody is connected and it is not forced."""
+        """Delete a topic; Missing, or Busy while anybody is connected and `force` is not set."""
         self._delete(name, [self._topic(name)], force=force)
 
     def delete_partitioned(self, name: TopicName, *, force: bool = False) -> None:
-        """Delete a partitioned topic and its partitions; as `delete_topic`."""
+        """Delete a partitioned topic and its partitions, under the same conditions as a topic."""
         self._delete(name, self._all_of(name), force=force)
         del self.namespace(name.namespace_name).partitioned[str(name)]
 
@@ -184,28 +187,28 @@ class Cluster:
             topic.unload(moved_to)
 
     def topics_of(self, namespace: str, domain: str | None = None) -> list[str]:
-        """Name the topics of a namespace (partitions, not partitioned topics), sorted; of one domain or of both."""
+        """List the topics of a namespace (partitions, not partitioned topics), sorted; of one domain or of both."""
         topics = self.namespace(namespace).topics
         return sorted(name for name, topic in topics.items() if domain is None or topic.name.domain == domain)
 
     def schemas_of(self, name: TopicName) -> Schemas:
-        """Give the schemas of a topic (of a partition: of the partitioned topic); an empty set for an unknown one."""
+        """Give the schemas of a topic or of the partitioned topic it belongs to; none for an unknown topic."""
         return self._schemas.setdefault(str(name.base), Schemas())
 
     def partitioned_stats(self, name: TopicName) -> dict[str, Any]:
         """Give what `GET …/partitioned-stats` gives; Missing."""
-        stats = {str(topic.name): topic.stats() for topic in self._all_of(name)}
+        stats = {str(topic.name): topic_stats(topic) for topic in self._all_of(name)}
         return partitioned_stats(stats, self.namespace(name.namespace_name).partitioned[str(name)])
 
     def _may_create(self, namespace: Namespace) -> bool:
-        return decided(namespace.policies.allow_auto_topic_creation, self.settings.allow_auto_topic_creation)
+        return policy_or_default(namespace.policies.allow_auto_topic_creation, self.settings.allow_auto_topic_creation)
 
     def _is_beyond(self, namespace: Namespace, name: TopicName) -> bool:
-        """Tell whether a partitioned topic has too few partitions for this to be one of them."""
+        """Tell whether this is a partition with a higher number than its partitioned topic has."""
         return 0 < namespace.partitioned.get(str(name.base), 0) <= name.partition_index
 
     def _check_partition(self, namespace: Namespace, name: TopicName) -> None:
-        """Refuse a partition of nothing, and a partitioned topic in place of its partitions."""
+        """Refuse a partition of no partitioned topic, and a topic with the name of a partitioned one."""
         count_of_base = namespace.partitioned.get(str(name.base), 0)
         if name.partition_index < 0:
             if count_of_base:
@@ -233,7 +236,7 @@ class Cluster:
         return topic
 
     def _all_of(self, name: TopicName) -> list[Topic]:
-        """Give the partitions of a partitioned topic that are there; Missing if it is none."""
+        """Give the existing partitions of a partitioned topic; Missing if it is not one."""
         namespace = self.namespace(name.namespace_name)
         if str(name) not in namespace.partitioned:
             raise _no_topic(name)
@@ -244,10 +247,84 @@ class Cluster:
         if not force and any(topic.is_in_use() for topic in topics):
             raise Busy(ServerError.NotAllowedError, "Topic has active producers/subscriptions")
         for topic in topics:
-            topic.dismiss_all()
+            topic.disconnect_all()
         self.namespace(name.namespace_name).remove([str(topic.name) for topic in topics])
         if name.partition_index < 0:
             self._schemas.pop(str(name), None)
+
+
+class TopicOwnership:
+    """The broker that serves each topic, by prefixes of topic names."""
+
+    __slots__ = ("_owners",)
+
+    def __init__(self) -> None:
+        self._owners: dict[str, str] = {}
+
+    def assign(self, prefix: str, owner: str | None) -> None:
+        """Assign the topics whose complete name begins so to a broker; None: to any, as at first."""
+        if owner is None:
+            self._owners.pop(prefix, None)
+        else:
+            self._owners[prefix] = owner
+
+    def owner_of(self, name: TopicName) -> str | None:
+        """Find the broker that serves a topic; the longest prefix decides. None: any."""
+        text = str(name)
+        fitting = [prefix for prefix in self._owners if text.startswith(prefix)]
+        return self._owners[max(fitting, key=len)] if fitting else None
+
+
+class Migrations:
+    """The topics that move to another cluster, by prefixes of topic names.
+
+    Producers are sent there at once. The consumers of a subscription are sent there when they have acknowledged all
+    that is left here, for none of it moves along; a timer checks that. Clients that come later are sent there as well,
+    unless their subscription has a backlog here.
+    """
+
+    __slots__ = ("_clock", "_namespaces", "_targets")
+
+    def __init__(self, clock: Clock, namespaces: Mapping[str, Namespace]) -> None:
+        self._clock = clock
+        self._namespaces = namespaces
+        self._targets: dict[str, Address] = {}
+
+    def begin(self, prefix: str, service_url: str, service_url_tls: str = "") -> None:
+        """Move the topics whose complete name begins so to another cluster."""
+        first = not self._targets
+        self._targets[prefix] = Address(service_url, service_url_tls, is_cluster=True)
+        if first:
+            self._check(None)
+
+    def target_of(self, name: TopicName, subscription: str | None = None) -> Address | None:
+        """Find the cluster that a producer, or a consumer of this subscription, has to go to; None: this one."""
+        text = str(name)
+        fitting = [prefix for prefix in self._targets if text.startswith(prefix)]
+        if not fitting or self._has_left(text, name.namespace_name, subscription):
+            return None
+        return self._targets[max(fitting, key=len)]
+
+    def _has_left(self, topic: str, namespace: str, subscription: str | None) -> bool:
+        found = self._namespaces.get(namespace)
+        loaded = found.topics.get(topic) if found else None
+        kept = loaded.subscriptions.get(subscription) if loaded and subscription else None
+        return kept is not None and kept.backlog() > 0
+
+    def _check(self, _: None) -> None:
+        for namespace in self._namespaces.values():
+            for topic in list(namespace.topics.values()):
+                self._disconnect_clients(topic)
+        self._clock.later(MIGRATION_CHECK_SECONDS, self._check, None)
+
+    def _disconnect_clients(self, topic: Topic) -> None:
+        target = self.target_of(topic.name)
+        if target is None:
+            return
+        topic.disconnect_producers(target)
+        for subscription in list(topic.subscriptions.values()):
+            if subscription.consumers and not subscription.backlog():
+                subscription.disconnect_all(target)
 
 
 def _no_topic(name: TopicName) -> Missing:

@@ -1,215 +1,90 @@
-"""A consumer that is attached to a subscription: its permits, and what it was given and has not acknowledged.
+"""A consumer of a subscription: its permits, and the entries that it was sent and has not acknowledged.
 
-It is given as many messages as it has permits for, which a batch may overdraw: the whole entry goes out as long as one
-permit is left. What is masked of a batch because it is acknowledged costs nothing.
+A consumer is sent as many messages as it has permits for. A batch may overdraw them: the whole entry goes out while one
+permit is left. Messages of a batch that are already acknowledged cost no permit.
 
-Where stored entries are spread over several consumers (Shared, Key_Shared) a consumer's unacknowledged entries are
-known one by one: `pending`. Has it too many, it is blocked: permits that come now are put aside until half of that
-many are left.
-
-What a consumer asks for is done by its subscription.
+Where entries are spread over several consumers (Shared, Key_Shared), `pending` has a consumer's unacknowledged entries
+one by one. With too many of them it is blocked: new permits are withheld until half of that many are left.
 """
 
-from collections.abc import Sequence
-from typing import Any, NamedTuple, Protocol
+from typing import NamedTuple
 
-from pulsar_actors.broker.model.consumer_counters import ConsumerCounters
-from pulsar_actors.broker.model.entry import StoredEntry
-from pulsar_actors.broker.model.links import Address, ConsumerLink
-from pulsar_actors.broker.model.position import Position
+from pulsar_actors.broker.model.interfaces import ConsumerLink, Delivery
+from pulsar_actors.broker.model.managed_ledger import Position, StoredEntry
 from pulsar_actors.broker.model.requests import SubscribeRequest
 from pulsar_actors.wire.PulsarApi_pb2 import CommandSubscribe
 
 
-class Acknowledged(NamedTuple):
-    """What one message id of an ACK says.
+class AckedEntry(NamedTuple):
+    """One message id of an ACK.
 
-    `ack_set` is the messages of the batch that are NOT acknowledged, as a mask; None: the whole entry is acknowledged.
+    `ack_set` is a mask of the messages of the batch that are NOT acknowledged; None: the whole entry is acknowledged.
     """
 
     position: Position
     ack_set: int | None = None
 
 
-class Subscribed(Protocol):
-    """The subscription, as its consumers see it."""
-
-    name: str
-
-    def now_ms(self) -> int:
-        """Read the clock."""
-        ...
-
-    def backlog(self) -> int:
-        """Count the entries that are not acknowledged."""
-        ...
-
-    def stats_of(self, consumer: "Consumer") -> dict[str, Any]:
-        """Give the statistics of one consumer."""
-        ...
-
-    def mark_position(self) -> Position:
-        """Give the position up to which all is acknowledged."""
-        ...
-
-    def last_message(self) -> tuple[Position, int]:
-        """Give the position of the topic's last message and its index in the batch."""
-        ...
-
-    def flowed(self, consumer: "Consumer") -> None:
-        """Hear that it can take more."""
-        ...
-
-    def acknowledge(self, consumer: "Consumer", acknowledged: Sequence[Acknowledged]) -> None:
-        """Acknowledge each of these."""
-        ...
-
-    def acknowledge_cumulative(self, acknowledged: Acknowledged) -> None:
-        """Acknowledge this one and all before it."""
-        ...
-
-    def redeliver(self, consumer: "Consumer", positions: Sequence[Position], epoch: int) -> None:
-        """Deliver these again, or all."""
-        ...
-
-    def reset(self, position: Position, ack_set: int | None = None) -> None:
-        """Seek."""
-        ...
-
-    def reset_to_time(self, publish_time_ms: int) -> None:
-        """Seek."""
-        ...
-
-    def unsubscribe(self, consumer: "Consumer", *, force: bool) -> None:
-        """Delete the subscription."""
-        ...
-
-    def detach(self, consumer: "Consumer") -> None:
-        """Let the consumer go."""
-        ...
-
-
 class Consumer:
-    """One consumer. Made by `Topic.subscribe`."""
+    """One consumer, created by `Topic.subscribe`. Its subscription acknowledges, redelivers and seeks for it."""
 
     __slots__ = (
-        "_withheld",
+        "_withheld_permits",
         "blocked",
         "connected",
         "counters",
+        "end_notified",
         "epoch",
         "link",
-        "most_unacked",
+        "max_unacked",
         "name",
         "pending",
         "permits",
         "request",
-        "subscription",
-        "told_end",
         "unacked",
     )
 
-    def __init__(
-        self, request: SubscribeRequest, link: ConsumerLink, subscription: Subscribed, most_unacked: int, now_ms: int
-    ) -> None:
+    def __init__(self, request: SubscribeRequest, link: ConsumerLink, max_unacked: int, now_ms: int) -> None:
         self.request = request
         self.link = link
-        self.subscription = subscription
         self.name = request.name or ""
         self.epoch = request.consumer_epoch
         self.connected = True
         self.permits = 0
         self.blocked = False
         self.unacked = 0
-        self.most_unacked = most_unacked  # 0: any number
+        self.max_unacked = max_unacked  # 0: any number
         self.pending: dict[int, StoredEntry] = {}  # by offset, what it has not acknowledged
-        self.told_end = False
+        self.end_notified = False
         self.counters = ConsumerCounters(now_ms)
-        self._withheld = 0
+        self._withheld_permits = 0
 
     @property
-    def kind(self) -> "CommandSubscribe.SubType.ValueType":
-        """The type of subscription that it asked for."""
-        return self.request.kind
+    def subscription_type(self) -> "CommandSubscribe.SubType.ValueType":
+        """The subscription type that it asked for."""
+        return self.request.subscription_type
 
     @property
     def available(self) -> bool:
-        """Whether it can be given an entry now."""
+        """True if it can take an entry now."""
         return self.permits > 0 and not self.blocked and self.link.has_room()
 
-    def flow(self, permits: int) -> None:
-        """Let the broker send so many messages more."""
-        self.counters.flowed(self.subscription.now_ms())
+    def add_permits(self, permits: int, now_ms: int) -> None:
+        """Add permits, or withhold them while it is blocked."""
+        self.counters.flow_received(now_ms)
         if self.blocked:
-            self._withheld += permits
-            return
-        self.permits += permits
-        self.subscription.flowed(self)
+            self._withheld_permits += permits
+        else:
+            self.permits += permits
 
-    def resume(self) -> None:
-        """Go on, now that the connection has room again."""
-        self.subscription.flowed(self)
-
-    def acknowledge(self, acknowledged: Sequence[Acknowledged]) -> None:
-        """Acknowledge each of these."""
-        self.subscription.acknowledge(self, acknowledged)
-
-    def acknowledge_cumulative(self, acknowledged: Acknowledged) -> None:
-        """Acknowledge this one and all before it; ignored where Pulsar ignores it (Shared, Key_Shared)."""
-        self.subscription.acknowledge_cumulative(acknowledged)
-
-    def redeliver(self, positions: Sequence[Position] = (), epoch: int = -1) -> None:
-        """Deliver these again, or with none given all that it has not acknowledged.
-
-        Exclusive and Failover deliver all again in either case, for the order's sake.
-        """
-        self.subscription.redeliver(self, positions, epoch)
-
-    def seek(self, position: Position, ack_set: int | None = None) -> None:
-        """Move the subscription to an entry, or to the messages of the mask in it.
-
-        On a persistent topic this closes the consumers of the subscription (`ConsumerLink.closed`).
-        """
-        self.subscription.reset(position, ack_set)
-
-    def seek_to_time(self, publish_time_ms: int) -> None:
-        """Move the subscription to the first entry that was published then or later."""
-        self.subscription.reset_to_time(publish_time_ms)
-
-    def unsubscribe(self, *, force: bool = False) -> None:
-        """Delete the subscription; Refusal if others are connected and it is not forced."""
-        self.subscription.unsubscribe(self, force=force)
-
-    def last_position(self) -> tuple[Position, int]:
-        """Give the position of the topic's last entry and the index of its last message in the batch, -1 for none."""
-        return self.subscription.last_message()
-
-    def mark_delete_position(self) -> Position:
-        """Give the position up to which all is acknowledged."""
-        return self.subscription.mark_position()
-
-    def stats(self) -> dict[str, Any]:
-        """Give what the statistics of a topic say of it, under Pulsar's names."""
-        return self.subscription.stats_of(self)
-
-    def close(self) -> None:
-        """Let it go; what it has not acknowledged is for others, or for the next. Doing it again does nothing."""
-        if self.connected:
-            self.subscription.detach(self)
-
-    def dismiss(self, moved_to: Address | None) -> None:
-        """Let it go, and tell it."""
-        self.close()
-        self.link.closed(moved_to)
-
-    def reach_end(self) -> None:
-        """Tell it, once, that the topic has ended."""
-        if not self.told_end:
-            self.told_end = True
+    def notify_end_of_topic(self) -> None:
+        """Notify the client, once, that the topic has ended."""
+        if not self.end_notified:
+            self.end_notified = True
             self.link.reached_end()
 
-    def charge(self, entry: StoredEntry, messages: int) -> None:
-        """Count an entry that it is given, of which so many messages are not acknowledged."""
+    def count_sent(self, entry: StoredEntry, messages: int) -> None:
+        """Count an entry sent to it, of which so many messages are not acknowledged."""
         self.permits -= messages
         counters = self.counters
         counters.entries_out += 1
@@ -217,21 +92,93 @@ class Consumer:
         counters.bytes_out += len(entry.data)
         counters.chunks_out += entry.chunk_of is not None
 
-    def owe(self, entry: StoredEntry, messages: int) -> None:
-        """Remember an entry that it has to acknowledge, or so many messages of it."""
+    def add_pending(self, entry: StoredEntry, messages: int) -> None:
+        """Track an entry with so many unacknowledged messages."""
         self.pending[entry.offset] = entry
         self.unacked += messages
-        if 0 < self.most_unacked <= self.unacked:
+        if 0 < self.max_unacked <= self.unacked:
             self.blocked = True
 
-    def relieve(self, messages: int) -> None:
-        """Count messages that it has acknowledged, or has to be given again."""
+    def reduce_unacked(self, messages: int) -> None:
+        """Count messages that were acknowledged, or are to be delivered again."""
         self.unacked -= messages
-        if self.blocked and self.unacked <= self.most_unacked // 2:
+        if self.blocked and self.unacked <= self.max_unacked // 2:
             self.release()
 
     def release(self) -> None:
-        """Block it no longer."""
+        """Unblock it, and add the withheld permits."""
         self.blocked = False
-        self.permits += self._withheld
-        self._withheld = 0
+        self.permits += self._withheld_permits
+        self._withheld_permits = 0
+
+
+class DeliveryBatch:
+    """Entries for one consumer and the epoch that they are sent in; -1 is no epoch.
+
+    A batch is large enough to be worth a write, and small enough to keep the peak of memory low.
+    """
+
+    __slots__ = ("_bytes", "consumer", "deliveries", "epoch")
+
+    MOST_ENTRIES = 100
+    MOST_BYTES = 1024 * 1024
+
+    def __init__(self, consumer: Consumer, epoch: int = -1) -> None:
+        self.consumer = consumer
+        self.epoch = epoch
+        self.deliveries: list[Delivery] = []
+        self._bytes = 0
+
+    @property
+    def full(self) -> bool:
+        """True if it has to be sent before more is added."""
+        return len(self.deliveries) >= self.MOST_ENTRIES or self._bytes >= self.MOST_BYTES
+
+    def add(self, delivery: Delivery) -> None:
+        """Add an entry."""
+        self.deliveries.append(delivery)
+        self._bytes += len(delivery.entry.data)
+
+    def send(self, now_ms: int) -> None:
+        """Deliver the entries, if there are any; the batch is empty then."""
+        if self.deliveries:
+            self.consumer.counters.sent(now_ms)
+            self.consumer.link.deliver(self.deliveries, self.epoch)
+            self.deliveries = []
+            self._bytes = 0
+
+
+class ConsumerCounters:
+    """The counters of one consumer for the statistics; times are in milliseconds since 1970."""
+
+    __slots__ = (
+        "bytes_out",
+        "chunks_out",
+        "connected_ms",
+        "entries_out",
+        "first_flow_ms",
+        "first_sent_ms",
+        "last_ack_ms",
+        "last_flow_ms",
+        "last_sent_ms",
+        "messages_acked",
+        "messages_out",
+        "messages_redelivered",
+    )
+
+    def __init__(self, now_ms: int) -> None:
+        self.connected_ms = now_ms
+        self.entries_out = self.bytes_out = self.messages_out = self.messages_acked = self.messages_redelivered = (
+            self.chunks_out
+        ) = 0
+        self.first_flow_ms = self.last_flow_ms = self.first_sent_ms = self.last_sent_ms = self.last_ack_ms = 0
+
+    def flow_received(self, now_ms: int) -> None:
+        """Count a grant of permits."""
+        self.last_flow_ms = now_ms
+        self.first_flow_ms = self.first_flow_ms or now_ms
+
+    def sent(self, now_ms: int) -> None:
+        """Count a delivery."""
+        self.last_sent_ms = now_ms
+        self.first_sent_ms = self.first_sent_ms or now_ms

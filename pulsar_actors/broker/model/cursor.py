@@ -1,135 +1,133 @@
-"""How far one subscription is: what it has acknowledged, and what it reads next.
+"""The cursor of one subscription: the entries that it has acknowledged, and the next entry that it reads.
 
-Everything up to and including `mark` is acknowledged. Beyond it there may be single entries that are (`_done`), and
-batches of which some messages are (`partial`, with a mask in which a set bit means *not* acknowledged). When the entry
-after the mark is acknowledged the mark moves over it and all that follow without a gap, so that each entry enters and
-leaves the set once, whatever the size of the backlog.
+Everything up to and including `mark_delete` is acknowledged. After it there may be single acknowledged entries
+(`_acknowledged`), and batches with some acknowledged messages (`batch_ack_sets`, where a set bit means *not*
+acknowledged). When the entry after `mark_delete` is acknowledged, `mark_delete` moves over it and all acknowledged
+entries that follow without a gap. So each entry enters and leaves the set once, whatever the size of the backlog.
 
-`read` is where reading goes on. It is independent of the mark: entries are read once, and again only after `rewind`,
-which passes over those that are acknowledged.
+`read_offset` is independent of `mark_delete`: entries are read once, and again only after `rewind`, which skips
+acknowledged entries.
 """
 
-from pulsar_actors.broker.model.entry import StoredEntry
-from pulsar_actors.broker.model.log import Log
-from pulsar_actors.broker.model.position import Position
-from pulsar_actors.machines.ledgers.ack_set import full
+from pulsar_actors.broker.model.managed_ledger import ManagedLedger, Position, StoredEntry
+from pulsar_actors.machines.trackers.ack_set import full
 
 
 class Cursor:
-    """One subscription's place in a log."""
+    """The cursor of one subscription in a managed ledger."""
 
-    __slots__ = ("_done", "log", "mark", "partial", "read", "replicated")
+    __slots__ = ("_acknowledged", "batch_ack_sets", "managed_ledger", "mark_delete", "read_offset", "replicated")
 
-    def __init__(self, log: Log, read: int) -> None:
-        self.log = log
-        self.read = read
-        self.mark = read - 1
-        self._done: set[int] = set()
-        self.partial: dict[int, int] = {}
+    def __init__(self, managed_ledger: ManagedLedger, read_offset: int) -> None:
+        self.managed_ledger = managed_ledger
+        self.read_offset = read_offset
+        self.mark_delete = read_offset - 1
+        self._acknowledged: set[int] = set()
+        self.batch_ack_sets: dict[int, int] = {}
         self.replicated = False  # whether its consumers want its state in other clusters, of which there are none
 
     @property
-    def mark_position(self) -> Position:
+    def mark_delete_position(self) -> Position:
         """The position up to which all is acknowledged."""
-        return self.log.position(self.mark)
+        return self.managed_ledger.position(self.mark_delete)
 
     def backlog(self) -> int:
         """Count the entries that are not acknowledged."""
         self._catch_up()
-        return self.log.end - 1 - self.mark - len(self._done)
+        return self.managed_ledger.end - 1 - self.mark_delete - len(self._acknowledged)
 
-    def is_done(self, offset: int) -> bool:
+    def is_acknowledged(self, offset: int) -> bool:
         """Tell whether the whole entry is acknowledged."""
-        return offset <= self.mark or offset in self._done
+        return offset <= self.mark_delete or offset in self._acknowledged
 
     def remaining(self, entry: StoredEntry) -> int:
         """Count the messages of an entry that are not acknowledged."""
-        if self.is_done(entry.offset):
+        if self.is_acknowledged(entry.offset):
             return 0
-        mask = self.partial.get(entry.offset)
-        return entry.messages if mask is None else mask.bit_count()
+        ack_set = self.batch_ack_sets.get(entry.offset)
+        return entry.messages if ack_set is None else ack_set.bit_count()
 
     def next(self) -> StoredEntry | None:
         """Read the next entry that is not acknowledged, if there is one."""
-        log = self.log
-        if self.read >= log.end:
+        managed_ledger = self.managed_ledger
+        if self.read_offset >= managed_ledger.end:
             return None
-        if self.mark < log.base - 1:
+        if self.mark_delete < managed_ledger.base - 1:
             self._catch_up()
-        for offset in range(max(self.read, self.mark + 1), log.end):
-            if offset not in self._done:
-                self.read = offset + 1
-                return log.entry(offset)
-        self.read = log.end
+        for offset in range(max(self.read_offset, self.mark_delete + 1), managed_ledger.end):
+            if offset not in self._acknowledged:
+                self.read_offset = offset + 1
+                return managed_ledger.entry(offset)
+        self.read_offset = managed_ledger.end
         return None
 
     def rewind(self) -> None:
         """Read on from the first entry that is not acknowledged."""
-        self.read = self.mark + 1
+        self.read_offset = self.mark_delete + 1
 
-    def acknowledge(self, entry: StoredEntry, mask: int | None) -> None:
-        """Acknowledge an entry, or the messages of it that the mask does not have."""
+    def acknowledge(self, entry: StoredEntry, ack_set: int | None) -> None:
+        """Acknowledge an entry, or the messages of it that are not in the ack set."""
         offset = entry.offset
-        if self.is_done(offset):
+        if self.is_acknowledged(offset):
             return
-        if mask is not None:
-            left = self.partial.get(offset, mask) & mask & full(min(entry.messages, mask.bit_length()))
+        if ack_set is not None:
+            left = self.batch_ack_sets.get(offset, ack_set) & ack_set & full(min(entry.messages, ack_set.bit_length()))
             if left:
-                self.partial[offset] = left
+                self.batch_ack_sets[offset] = left
                 return
-        self.partial.pop(offset, None)
-        self._done.add(offset)
+        self.batch_ack_sets.pop(offset, None)
+        self._acknowledged.add(offset)
         self._advance()
 
     def acknowledge_before(self, offset: int) -> None:
-        """Acknowledge every entry before that one."""
-        if offset - 1 <= self.mark:
+        """Acknowledge every entry before an offset."""
+        if offset - 1 <= self.mark_delete:
             return
-        for passed in _within(self.partial, self.mark, offset):
-            del self.partial[passed]
-        self._done.difference_update(_within(self._done, self.mark, offset))
-        self.mark = offset - 1
-        self.read = max(self.read, offset)
+        for passed in _within(self.batch_ack_sets, self.mark_delete, offset):
+            del self.batch_ack_sets[passed]
+        self._acknowledged.difference_update(_within(self._acknowledged, self.mark_delete, offset))
+        self.mark_delete = offset - 1
+        self.read_offset = max(self.read_offset, offset)
         self._advance()
 
-    def acknowledge_up_to(self, position: Position, mask: int | None) -> bool:
-        """Acknowledge every entry up to a position, of this as the mask says, and tell whether there was any to.
+    def acknowledge_up_to(self, position: Position, ack_set: int | None) -> bool:
+        """Acknowledge every entry up to a position, and that one by its ack set; False if nothing changed.
 
-        Clients name entries that are not there: what would be before the first of a ledger has -1 for its place.
+        Clients name positions without an entry: the one before the first entry of a ledger has -1 as entry id.
         """
-        offset = self.log.first_from(position)
-        if offset <= self.mark or offset >= self.log.end:
+        offset = self.managed_ledger.first_from(position)
+        if offset <= self.mark_delete or offset >= self.managed_ledger.end:
             return False
         self.acknowledge_before(offset)
-        entry = self.log.entry(offset)
+        entry = self.managed_ledger.entry(offset)
         if entry.position == position:
-            self.acknowledge(entry, mask)
+            self.acknowledge(entry, ack_set)
         return True
 
-    def reset(self, offset: int, mask: int | None = None) -> None:
-        """Acknowledge what is before an offset and nothing else, except in its entry what the mask does not have."""
-        self.read = offset
-        self.mark = offset - 1
-        self._done.clear()
-        self.partial.clear()
-        if mask:
-            self.partial[offset] = mask
+    def reset(self, offset: int, ack_set: int | None = None) -> None:
+        """Move to an offset: entries before it are acknowledged, and of its own entry what the ack set lacks."""
+        self.read_offset = offset
+        self.mark_delete = offset - 1
+        self._acknowledged.clear()
+        self.batch_ack_sets.clear()
+        if ack_set:
+            self.batch_ack_sets[offset] = ack_set
 
     def unacknowledged(self, count: int) -> list[StoredEntry]:
-        """Give the oldest so many entries that are not acknowledged, or as many as there are."""
+        """Give the oldest unacknowledged entries, at most so many."""
         self._catch_up()
         found: list[StoredEntry] = []
-        for offset in range(self.mark + 1, self.log.end):
+        for offset in range(self.mark_delete + 1, self.managed_ledger.end):
             if len(found) == count:
                 break
-            if offset not in self._done:
-                found.append(self.log.entry(offset))
+            if offset not in self._acknowledged:
+                found.append(self.managed_ledger.entry(offset))
         return found
 
     def ranges(self) -> list[tuple[int, int]]:
-        """Give the first and the last offset of each row of entries acknowledged beyond the mark."""
+        """Give the first and the last offset of each gapless range acknowledged after `mark_delete`."""
         found: list[tuple[int, int]] = []
-        for offset in sorted(self._done):
+        for offset in sorted(self._acknowledged):
             if found and found[-1][1] == offset - 1:
                 found[-1] = (found[-1][0], offset)
             else:
@@ -137,17 +135,17 @@ class Cursor:
         return found
 
     def _advance(self) -> None:
-        while self.mark + 1 in self._done:
-            self.mark += 1
-            self._done.remove(self.mark)
+        while self.mark_delete + 1 in self._acknowledged:
+            self.mark_delete += 1
+            self._acknowledged.remove(self.mark_delete)
 
     def _catch_up(self) -> None:
-        """Entries that were dropped cannot be acknowledged any more: they count as if they were."""
-        self.acknowledge_before(self.log.base)
+        """Count the entries that were dropped as acknowledged."""
+        self.acknowledge_before(self.managed_ledger.base)
 
 
 def _within(offsets: "set[int] | dict[int, int]", after: int, before: int) -> list[int]:
-    """Choose those between two offsets, by whichever way is the shorter."""
+    """Select the offsets between two others, by the shorter of two loops."""
     if before - after < len(offsets):
         return [offset for offset in range(after + 1, before) if offset in offsets]
     return [offset for offset in offsets if offset < before]

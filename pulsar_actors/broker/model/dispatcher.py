@@ -1,37 +1,46 @@
-"""What every type of subscription does, and the plain form of it that is enough where nothing is stored.
+"""The dispatcher of a subscription: it hands entries to the consumers that its selector chooses.
 
-A dispatcher hands entries to the consumers that its choice names. `dispatch` gives out as much as they can take; it is
-called whenever that may have become more: an entry came, a consumer has permits, something was acknowledged.
+`dispatch` gives out as much as the consumers can take. It is called whenever that may have become more: an entry was
+stored, a consumer sent permits, something was acknowledged. Here are the base of all dispatchers and the two that do
+not track single entries.
+
+`NonPersistentDispatcher` is for topics that store nothing: an entry that no consumer can take at once is dropped.
+
+`SingleActiveConsumerDispatcher` is for Exclusive and Failover: one consumer gets everything, in order. To deliver
+again, for a new consumer or on demand, it goes back to the first entry that is not acknowledged; nobody knows how often
+an entry was delivered. A demand may carry a new epoch, which is sent with every entry from then on: by the epoch the
+consumer recognises entries that were on their way before. In Failover a new active consumer begins after a delay, so
+that the acknowledgements of the one before arrive first; then all consumers are notified who is active.
 """
 
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
 
-from pulsar_actors.broker.model.active_consumer import ActiveConsumer
-from pulsar_actors.broker.model.choices import Choice
-from pulsar_actors.broker.model.consumer import Consumer
-from pulsar_actors.broker.model.entry import StoredEntry
-from pulsar_actors.broker.model.links import Delivery
+from pulsar_actors.broker.model.consumer import Consumer, DeliveryBatch
+from pulsar_actors.broker.model.cursor import Cursor
+from pulsar_actors.broker.model.interfaces import Clock, Delivery
+from pulsar_actors.broker.model.managed_ledger import StoredEntry
+from pulsar_actors.broker.model.selectors import ActiveConsumerSelector, ConsumerSelector
 from pulsar_actors.wire.PulsarApi_pb2 import CommandSubscribe
 
 
 class Dispatcher(ABC):
-    """The consumers of one subscription, and what is on its way to them."""
+    """The consumers of one subscription and the entries on their way to them."""
 
-    __slots__ = ("choice", "kind")
+    __slots__ = ("selector", "subscription_type")
 
-    def __init__(self, kind: "CommandSubscribe.SubType.ValueType", choice: Choice) -> None:
-        self.kind = kind
-        self.choice = choice
+    def __init__(self, subscription_type: "CommandSubscribe.SubType.ValueType", selector: ConsumerSelector) -> None:
+        self.subscription_type = subscription_type
+        self.selector = selector
 
     @property
     def consumers(self) -> list[Consumer]:
-        """Those attached."""
-        return self.choice.consumers
+        """The attached consumers."""
+        return self.selector.consumers
 
     @property
     def delayed(self) -> int:
-        """How many entries wait for their time."""
+        """How many entries wait for their delivery time."""
         return 0
 
     @property
@@ -40,19 +49,19 @@ class Dispatcher(ABC):
         return 0
 
     def can_unsubscribe(self, consumer: Consumer) -> bool:
-        """Tell whether the subscription is this consumer's alone."""
+        """Tell whether this is the only consumer."""
         return self.consumers == [consumer]
 
     @abstractmethod
     def attach(self, consumer: Consumer) -> None:
-        """Take one more; Refusal if that cannot be."""
+        """Add a consumer; Refusal if the selector refuses it."""
 
     @abstractmethod
     def detach(self, consumer: Consumer) -> None:
-        """Let one go; what it has not acknowledged is delivered again."""
+        """Remove a consumer; its unacknowledged entries are delivered again."""
 
     @abstractmethod
-    def flowed(self, consumer: Consumer) -> None:
+    def flow_received(self, consumer: Consumer) -> None:
         """Give out what this consumer can take now."""
 
     @abstractmethod
@@ -60,62 +69,161 @@ class Dispatcher(ABC):
         """Give out what the consumers can take."""
 
     @abstractmethod
-    def acknowledge(self, consumer: Consumer, entry: StoredEntry, mask: int | None) -> int:
-        """Acknowledge an entry, or the messages of it that the mask does not have; gives how many messages that is."""
+    def acknowledge(self, consumer: Consumer, entry: StoredEntry, ack_set: int | None) -> int:
+        """Acknowledge an entry, or the messages of it that are not in the ack set; gives the number of messages."""
 
     @abstractmethod
     def redeliver(self, consumer: Consumer, entries: Sequence[StoredEntry] | None, epoch: int) -> None:
         """Deliver these again, or all that this consumer has not acknowledged."""
 
-    def settle(self) -> None:  # noqa: B027 - where nothing is remembered of single entries there is nothing to do
-        """Look again at what is on its way: some of it was acknowledged behind the consumers' backs."""
+    def drop_acknowledged(self) -> None:  # noqa: B027 - where nothing is remembered of single entries there is nothing to do
+        """Forget pending entries that an administrator acknowledged."""
 
 
-class PassingDispatcher(Dispatcher):
-    """A dispatcher of a topic that stores nothing: an entry that nobody can take at once is dropped."""
+class NonPersistentDispatcher(Dispatcher):
+    """The dispatcher of a topic that stores nothing."""
 
     __slots__ = ("dropped",)
 
-    def __init__(self, kind: "CommandSubscribe.SubType.ValueType", choice: Choice) -> None:
-        super().__init__(kind, choice)
+    def __init__(self, subscription_type: "CommandSubscribe.SubType.ValueType", selector: ConsumerSelector) -> None:
+        super().__init__(subscription_type, selector)
         self.dropped = 0
 
     def attach(self, consumer: Consumer) -> None:
-        """Take one more."""
-        self.choice.add(consumer)
+        """Add a consumer."""
+        self.selector.add(consumer)
         self._announce()
 
     def detach(self, consumer: Consumer) -> None:
-        """Let one go."""
-        self.choice.remove(consumer)
+        """Remove a consumer."""
+        self.selector.remove(consumer)
         self._announce()
 
-    def flowed(self, consumer: Consumer) -> None:
-        """There is nothing to give out."""
+    def flow_received(self, consumer: Consumer) -> None:
+        """Do nothing: no entry waits."""
 
     def dispatch(self) -> None:
-        """There is nothing to give out."""
+        """Do nothing: no entry waits."""
 
-    def offer(self, entry: StoredEntry) -> None:
-        """Give an entry to somebody, or drop it."""
-        consumer = self.choice.of(entry)
+    def deliver_or_drop(self, entry: StoredEntry) -> None:
+        """Deliver an entry to a consumer that can take it now, or drop it."""
+        consumer = self.selector.of(entry)
         if consumer is None:
             self.dropped += entry.messages
             return
-        consumer.charge(entry, entry.messages)
+        consumer.count_sent(entry, entry.messages)
         consumer.counters.sent(entry.broker_timestamp)
         consumer.link.deliver([Delivery(entry, 0, None)], consumer.epoch)
 
-    def acknowledge(self, consumer: Consumer, entry: StoredEntry, mask: int | None) -> int:
-        """There is nothing to acknowledge."""
-        del consumer, entry, mask
+    def acknowledge(self, consumer: Consumer, entry: StoredEntry, ack_set: int | None) -> int:
+        """Do nothing: no entry is stored."""
+        del consumer, entry, ack_set
         return 0
 
     def redeliver(self, consumer: Consumer, entries: Sequence[StoredEntry] | None, epoch: int) -> None:
-        """There is nothing to deliver again, but the epoch counts from now on."""
+        """Note the epoch; there is nothing to deliver again."""
         del entries
         consumer.epoch = max(consumer.epoch, epoch)
 
     def _announce(self) -> None:
-        if isinstance(self.choice, ActiveConsumer):
-            self.choice.announce()
+        if isinstance(self.selector, ActiveConsumerSelector):
+            self.selector.announce()
+
+
+class SingleActiveConsumerDispatcher(Dispatcher):
+    """The dispatcher of Exclusive and Failover; a new active consumer begins after `delay`."""
+
+    __slots__ = ("_change", "_changing", "_clock", "_cursor", "_delay", "_selector")
+
+    def __init__(
+        self,
+        subscription_type: "CommandSubscribe.SubType.ValueType",
+        selector: ActiveConsumerSelector,
+        cursor: Cursor,
+        clock: Clock,
+        delay: float,
+    ) -> None:
+        super().__init__(subscription_type, selector)
+        self._selector = selector
+        self._cursor = cursor
+        self._clock = clock
+        self._delay = delay if subscription_type == CommandSubscribe.SubType.Failover else 0.0
+        self._change = 0  # counts changes, so that a timer of an earlier one is recognised
+        self._changing = False
+
+    @property
+    def active(self) -> Consumer | None:
+        """The active consumer."""
+        return self._selector.active
+
+    def attach(self, consumer: Consumer) -> None:
+        """Add a consumer, which may become the active one."""
+        before = self._selector.active
+        self._selector.add(consumer)
+        if self._selector.active is before:
+            consumer.link.active(False)  # noqa: FBT003 - as in the command
+        else:
+            self._begin_change()
+
+    def detach(self, consumer: Consumer) -> None:
+        """Remove a consumer; if it was the active one, another takes over."""
+        before = self._selector.active
+        self._selector.remove(consumer)
+        if not self.consumers:
+            self._changing = False
+            self._change += 1
+        elif self._selector.active is not before:
+            self._begin_change()
+
+    def flow_received(self, consumer: Consumer) -> None:
+        """Give out what the active consumer can take."""
+        del consumer
+        self.dispatch()
+
+    def dispatch(self) -> None:
+        """Give out what the active consumer can take."""
+        consumer = self._selector.active
+        if consumer is None or self._changing:
+            return
+        cursor = self._cursor
+        batch = DeliveryBatch(consumer, consumer.epoch)
+        now_ms = self._clock.wall_clock_ms()
+        while consumer.available and (entry := cursor.next()) is not None:
+            consumer.count_sent(entry, cursor.remaining(entry))
+            batch.add(Delivery(entry, 0, cursor.batch_ack_sets.get(entry.offset)))
+            if batch.full:
+                batch.send(now_ms)
+        batch.send(now_ms)
+
+    def acknowledge(self, consumer: Consumer, entry: StoredEntry, ack_set: int | None) -> int:
+        """Acknowledge an entry, or a part of it."""
+        del consumer
+        before = self._cursor.remaining(entry)
+        self._cursor.acknowledge(entry, ack_set)
+        return before - self._cursor.remaining(entry)
+
+    def redeliver(self, consumer: Consumer, entries: Sequence[StoredEntry] | None, epoch: int) -> None:
+        """Go back to the first unacknowledged entry, whatever was asked for, if the active consumer asks."""
+        del entries
+        consumer.epoch = max(consumer.epoch, epoch)
+        if consumer is self._selector.active and not self._changing:
+            self._cursor.rewind()
+            self.dispatch()
+
+    def _begin_change(self) -> None:
+        if self._delay <= 0:
+            self._finish_change()
+        elif not self._changing:
+            self._changing = True
+            self._clock.later(self._delay, self._changed, self._change)
+
+    def _changed(self, change: int) -> None:
+        if change == self._change:
+            self._change += 1
+            self._changing = False
+            self._finish_change()
+
+    def _finish_change(self) -> None:
+        self._cursor.rewind()
+        self._selector.announce()
+        self.dispatch()

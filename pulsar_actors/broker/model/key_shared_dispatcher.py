@@ -1,40 +1,41 @@
-"""Key_Shared: entries with the same key go to the same consumer, in order, also while consumers come and go.
+"""The dispatcher of Key_Shared: entries with the same key go to the same consumer, in order.
 
-What counts is the slot that the hash of the key falls on. An entry that cannot be delivered yet waits with the others
-of its slot, and while any waits, later ones line up behind it. There are three reasons to wait: nobody has the slot,
-the one who has it cannot take more, or another consumer, who had it before, still holds unacknowledged entries of it
-("in the air" here). The last is what keeps the order when slots change hands; it does not apply where the consumers
-allow disorder.
+The order is kept while consumers come and go.
 
-Reading runs ahead past entries that wait, so that a slow consumer does not stop the others, but only so far. What waits
-is looked at only when its reason may have gone: its consumer has permits again, or the last entry in the air has come
-down. So the cost of an entry does not depend on how many wait.
+A slot is the number that the hash of a key falls on. An entry that cannot be delivered yet waits with the others of its
+slot, and while any waits, later ones queue behind it. There are three reasons to wait: no consumer owns the slot, its
+owner cannot take more, or another consumer, which owned the slot before, still has unacknowledged entries of it
+(`_slots_pending`). The last reason keeps the order when slots change owners; it does not apply where the consumers
+allow out-of-order delivery.
+
+Reading goes on past entries that wait, so that a slow consumer does not stop the others, but only up to a limit. A slot
+is looked at again only when its reason may have gone: its consumer has permits again, or the last pending entry was
+acknowledged or taken back. So the cost of an entry does not depend on how many wait.
 """
 
 from collections.abc import Iterable
 from heapq import heappop, heappush
 
-from pulsar_actors.broker.model.choices import KeyChoice
-from pulsar_actors.broker.model.clock import Clock
-from pulsar_actors.broker.model.consumer import Consumer
+from pulsar_actors.broker.model.consumer import Consumer, DeliveryBatch
 from pulsar_actors.broker.model.cursor import Cursor
-from pulsar_actors.broker.model.entry import StoredEntry
-from pulsar_actors.broker.model.parcel import Parcel
-from pulsar_actors.broker.model.spread_dispatcher import SpreadDispatcher
+from pulsar_actors.broker.model.interfaces import Clock
+from pulsar_actors.broker.model.managed_ledger import StoredEntry
+from pulsar_actors.broker.model.selectors import KeySelector
+from pulsar_actors.broker.model.shared_dispatcher import MultipleConsumersDispatcher
 from pulsar_actors.wire.PulsarApi_pb2 import CommandSubscribe
 
 _AHEAD_PER_CONSUMER = 2_000
 _AHEAD = 20_000
 
 
-class KeySharedDispatcher(SpreadDispatcher):
+class KeySharedDispatcher(MultipleConsumersDispatcher):
     """The dispatcher of a Key_Shared subscription."""
 
     __slots__ = (
-        "_in_the_air",
+        "_allow_out_of_order",
+        "_batches",
         "_keys",
-        "_loose",
-        "_parcels",
+        "_slots_pending",
         "_unblocked",
         "_waiting",
         "_waiting_count",
@@ -42,25 +43,25 @@ class KeySharedDispatcher(SpreadDispatcher):
     )
 
     def __init__(
-        self, keys: KeyChoice, cursor: Cursor, clock: Clock, most_unacked: int, *, allow_out_of_order: bool
+        self, keys: KeySelector, cursor: Cursor, clock: Clock, max_unacked: int, *, allow_out_of_order: bool
     ) -> None:
-        super().__init__(CommandSubscribe.SubType.Key_Shared, keys, cursor, clock, most_unacked)
+        super().__init__(CommandSubscribe.SubType.Key_Shared, keys, cursor, clock, max_unacked)
         self._keys = keys
-        self._loose = allow_out_of_order
+        self._allow_out_of_order = allow_out_of_order
         self._waiting: dict[int, list[int]] = {}  # by slot, a heap of offsets
         self._waiting_count = 0
-        self._waiting_for: dict[Consumer | None, dict[int, None]] = {}  # the slots above, by who has them
-        self._in_the_air: dict[int, tuple[Consumer, int]] = {}  # by slot, who holds entries of it, and how many
+        self._waiting_for: dict[Consumer | None, dict[int, None]] = {}  # the slots above, by owner
+        self._slots_pending: dict[int, tuple[Consumer, int]] = {}  # by slot, consumer and number of entries
         self._unblocked: dict[int, None] = {}  # slots to look at in the next dispatch
-        self._parcels: dict[Consumer, Parcel] = {}
+        self._batches: dict[Consumer, DeliveryBatch] = {}
 
     @property
     def replaying(self) -> int:
         """How many entries were read and wait."""
         return self._waiting_count
 
-    def flowed(self, consumer: Consumer) -> None:
-        """Give out what waits for this consumer, and go on."""
+    def flow_received(self, consumer: Consumer) -> None:
+        """Give out what waits for this consumer, then what was not read yet."""
         for slot in tuple(self._waiting_for.get(consumer, ())):
             if not consumer.available:
                 break
@@ -68,7 +69,7 @@ class KeySharedDispatcher(SpreadDispatcher):
         self.dispatch()
 
     def dispatch(self) -> None:
-        """Give out what waited for something that has come, and then what was not read yet."""
+        """Give out what waited for a reason that has gone, then what was not read yet."""
         while self._unblocked:
             self._drain(self._unblocked.popitem()[0])
         ahead = min(_AHEAD, _AHEAD_PER_CONSUMER * len(self.consumers))
@@ -77,33 +78,33 @@ class KeySharedDispatcher(SpreadDispatcher):
             if entry is None:
                 break
             slot = self._keys.slot(entry.key_hash)
-            consumer = None if slot in self._waiting else self._taker(slot)
+            consumer = None if slot in self._waiting else self._ready_owner(slot)
             if consumer is None:
                 self._wait(slot, entry)
             else:
                 self._send(consumer, slot, entry)
         now_ms = self._clock.wall_clock_ms()
-        for parcel in self._parcels.values():
-            parcel.send(now_ms)
-        self._parcels.clear()
+        for batch in self._batches.values():
+            batch.send(now_ms)
+        self._batches.clear()
 
-    def _taker(self, slot: int) -> Consumer | None:
+    def _ready_owner(self, slot: int) -> Consumer | None:
         """Give the consumer that can take the next entry of a slot now."""
         consumer = self._keys.owner(slot)
         if consumer is None or not consumer.available:
             return None
-        holder = self._in_the_air.get(slot)
+        holder = self._slots_pending.get(slot)
         return consumer if holder is None or holder[0] is consumer else None
 
     def _send(self, consumer: Consumer, slot: int, entry: StoredEntry) -> None:
-        parcel = self._parcels.get(consumer)
-        if parcel is None:
-            parcel = self._parcels[consumer] = Parcel(consumer)
-        self._give(entry, parcel)
-        if not self._loose:
-            self._in_the_air[slot] = (consumer, self._in_the_air.get(slot, (consumer, 0))[1] + 1)
-        if parcel.full:
-            parcel.send(self._clock.wall_clock_ms())
+        batch = self._batches.get(consumer)
+        if batch is None:
+            batch = self._batches[consumer] = DeliveryBatch(consumer)
+        self._add_to_batch(entry, batch)
+        if not self._allow_out_of_order:
+            self._slots_pending[slot] = (consumer, self._slots_pending.get(slot, (consumer, 0))[1] + 1)
+        if batch.full:
+            batch.send(self._clock.wall_clock_ms())
 
     def _wait(self, slot: int, entry: StoredEntry) -> None:
         if slot not in self._waiting:
@@ -113,37 +114,37 @@ class KeySharedDispatcher(SpreadDispatcher):
         self._waiting_count += 1
 
     def _drain(self, slot: int) -> None:
-        """Give out what waits in a slot, as far as that can be."""
+        """Give out as much as possible of what waits in a slot."""
         offsets = self._waiting.get(slot)
-        while offsets and (consumer := self._taker(slot)) is not None:
+        while offsets and (consumer := self._ready_owner(slot)) is not None:
             offset = heappop(offsets)
             self._waiting_count -= 1
-            if offset >= self._cursor.log.base and not self._cursor.is_done(offset):
-                self._send(consumer, slot, self._cursor.log.entry(offset))
+            if offset >= self._cursor.managed_ledger.base and not self._cursor.is_acknowledged(offset):
+                self._send(consumer, slot, self._cursor.managed_ledger.entry(offset))
         if offsets is not None and not offsets:
             del self._waiting[slot]
             self._waiting_for[self._keys.owner(slot)].pop(slot)
 
-    def _rearranged(self) -> None:
-        """Say anew who has the slots in which something waits."""
+    def _consumers_changed(self) -> None:
+        """Find the owners of the slots in which entries wait."""
         self._waiting_for.clear()
         for slot in self._waiting:
             self._waiting_for.setdefault(self._keys.owner(slot), {})[slot] = None
         self._unblocked.update(dict.fromkeys(self._waiting))
 
-    def _freed(self, consumer: Consumer) -> None:
+    def _consumer_freed(self, consumer: Consumer) -> None:
         self._unblocked.update(self._waiting_for.get(consumer, {}))
 
-    def _landed(self, entry: StoredEntry) -> None:
+    def _no_longer_pending(self, entry: StoredEntry) -> None:
         slot = self._keys.slot(entry.key_hash)
-        holder, count = self._in_the_air.get(slot, (None, 0))
+        holder, count = self._slots_pending.get(slot, (None, 0))
         if holder is not None and count > 1:
-            self._in_the_air[slot] = (holder, count - 1)
+            self._slots_pending[slot] = (holder, count - 1)
         elif holder is not None:
-            del self._in_the_air[slot]
+            del self._slots_pending[slot]
             self._unblocked[slot] = None
 
-    def _again(self, entries: Iterable[StoredEntry]) -> None:
+    def _add_to_replay(self, entries: Iterable[StoredEntry]) -> None:
         for entry in entries:
             slot = self._keys.slot(entry.key_hash)
             self._wait(slot, entry)
@@ -154,5 +155,5 @@ class KeySharedDispatcher(SpreadDispatcher):
         self._waiting.clear()
         self._waiting_count = 0
         self._waiting_for.clear()
-        self._in_the_air.clear()
+        self._slots_pending.clear()
         self._unblocked.clear()

@@ -1,9 +1,9 @@
-"""A namespace: its policies, the partitioned topics it knows, and its topics, partitions among them."""
+"""A namespace: its policies, its partitioned topics, and its topics, partitions among them."""
 
 from collections.abc import Callable
 from typing import TypeAlias
 
-from pulsar_actors.broker.model.policies import Policies
+from pulsar_actors.broker.model.settings import Policies
 from pulsar_actors.broker.model.topic import Topic
 
 TopicsWatcher: TypeAlias = Callable[[list[str], list[str]], None]
@@ -11,10 +11,10 @@ TopicsWatcher: TypeAlias = Callable[[list[str], list[str]], None]
 
 
 class Namespace:
-    """One namespace. Made by `Cluster.create_namespace`.
+    """One namespace, created by `Cluster.create_namespace`.
 
-    `topics` is by complete name; partitions are in it, partitioned topics are not: those are in `partitioned`, with how
-    many partitions they have.
+    `topics` has topics and partitions by complete name, `partitioned` the number of partitions of each partitioned
+    topic.
     """
 
     __slots__ = ("_watchers", "name", "partitioned", "policies", "topics")
@@ -27,7 +27,7 @@ class Namespace:
         self._watchers: list[TopicsWatcher] = []
 
     def watch(self, watcher: TopicsWatcher) -> Callable[[], None]:
-        """Tell about topics that come and go; gives the function that ends it."""
+        """Call the watcher when topics come and go; returns the function that ends this."""
         self._watchers.append(watcher)
 
         def stop() -> None:
@@ -37,13 +37,13 @@ class Namespace:
         return stop
 
     def add(self, topics: list[Topic]) -> None:
-        """Take new topics."""
+        """Add topics."""
         names = [str(topic.name) for topic in topics]
         self.topics.update(zip(names, topics, strict=True))
         self._tell(names, [])
 
     def remove(self, names: list[str]) -> None:
-        """Forget topics."""
+        """Remove topics."""
         for name in names:
             del self.topics[name]
         self._tell([], names)

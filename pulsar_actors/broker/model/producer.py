@@ -1,41 +1,30 @@
-"""A producer that is connected to a topic, or waits for it."""
+"""A producer of a topic, and the rules by which the producers of one topic share it or exclude each other.
 
-from typing import Any, Protocol
+A topic is shared until a producer wants it alone. Exclusive gets it only if there is no other producer;
+WaitForExclusive waits in line; ExclusiveWithFencing disconnects all others, waiting ones included. Each time a producer
+gets the topic alone, the topic epoch goes up. A producer that reconnects names the epoch it had, so that one that was
+fenced out meanwhile is recognised and does not fence out its successor.
 
-from pulsar_actors.broker.model.links import Address, ProducerLink
-from pulsar_actors.broker.model.position import Position
+No two producers of one name are connected at once. Only a producer that asks again on its own connection, with a higher
+epoch, replaces itself.
+"""
+
+from collections import deque
+
+from pulsar_actors.broker.model.interfaces import Address, ProducerLink, Refusal
 from pulsar_actors.broker.model.requests import ProducerRequest
-from pulsar_actors.wire.PulsarApi_pb2 import MessageMetadata
-
-
-class Publishing(Protocol):
-    """The topic, as its producers see it."""
-
-    def store(
-        self, producer: "Producer", data: bytes, metadata: MessageMetadata, first_sequence: int, last_sequence: int
-    ) -> Position:
-        """Store an entry and dispatch it."""
-        ...
-
-    def remove_producer(self, producer: "Producer") -> None:
-        """Let the producer go."""
-        ...
-
-    def stats_of(self, producer: "Producer") -> dict[str, Any]:
-        """Give the statistics of one producer."""
-        ...
+from pulsar_actors.wire.PulsarApi_pb2 import ProducerAccessMode, ServerError
 
 
 class Producer:
-    """One producer. Made by `Topic.add_producer`.
+    """One producer, created by `Topic.add_producer`.
 
-    `last_sequence_id` is the highest of this name that the topic has, -1 for none; it is only known where deduplication
-    is on. `ready` is false while it waits for the topic to be free (WaitForExclusive). `schema_version` is as on the
-    wire, and None for a producer without a schema.
+    `last_sequence_id` is the highest that the topic has of this name, -1 for none; it is known only where
+    deduplication is on. `ready` is false while the producer waits for the topic (WaitForExclusive). `schema_version`
+    is as on the wire, and None for a producer without a schema.
     """
 
     __slots__ = (
-        "_topic",
         "bytes_in",
         "chunks_in",
         "connected",
@@ -50,7 +39,7 @@ class Producer:
         "topic_epoch",
     )
 
-    def __init__(self, request: ProducerRequest, link: ProducerLink, topic: Publishing, name: str, now_ms: int) -> None:
+    def __init__(self, request: ProducerRequest, link: ProducerLink, name: str, now_ms: int) -> None:
         self.request = request
         self.link = link
         self.name = name
@@ -61,24 +50,9 @@ class Producer:
         self.schema_version: bytes | None = None
         self.connected_ms = now_ms
         self.messages_in = self.bytes_in = self.chunks_in = 0
-        self._topic = topic
-
-    def publish(
-        self, data: bytes, metadata: MessageMetadata, *, sequence_id: int, highest_sequence_id: int
-    ) -> Position:
-        """Store an entry and dispatch it; EARLIEST says that it was dropped as a duplicate, Refusal why it was refused.
-
-        Sequence ids are those of the command; a highest one below the other counts as absent. The caller has checked
-        the checksum.
-        """
-        return self._topic.store(self, data, metadata, sequence_id, max(sequence_id, highest_sequence_id))
-
-    def stats(self) -> dict[str, Any]:
-        """Give what the statistics of a topic say of it, under Pulsar's names."""
-        return self._topic.stats_of(self)
 
     def is_successor_of(self, other: "Producer") -> bool:
-        """Tell whether it is the same producer of the same connection once more."""
+        """Tell whether the same connection has created the same producer again, with a higher epoch."""
         mine, theirs = self.request, other.request
         return (
             mine.connection == theirs.connection
@@ -86,13 +60,105 @@ class Producer:
             and mine.epoch > theirs.epoch
         )
 
-    def close(self) -> None:
-        """Let it go, at its own wish or because its connection ended. Doing it again does nothing."""
-        if self.connected:
-            self.connected = False
-            self._topic.remove_producer(self)
 
-    def dismiss(self, moved_to: Address | None) -> None:
-        """Let it go, and tell it."""
-        self.close()
-        self.link.closed(moved_to)
+class TopicProducers:
+    """The producers of one topic. `epoch` is None until a producer has had the topic alone."""
+
+    __slots__ = ("_exclusive", "_name", "connected", "epoch", "waiting")
+
+    def __init__(self, topic_name: str) -> None:
+        self._name = topic_name
+        self._exclusive: Producer | None = None
+        self.connected: dict[str, Producer] = {}
+        self.waiting: deque[Producer] = deque()
+        self.epoch: int | None = None
+
+    def admit(self, producer: Producer) -> None:
+        """Connect a producer, or let it wait; Refusal says why neither."""
+        mode = producer.request.access_mode
+        if mode == ProducerAccessMode.Shared:
+            self._admit_to_share(producer)
+            return
+        if mode == ProducerAccessMode.Exclusive:
+            self._refuse_if_taken()
+        elif mode == ProducerAccessMode.WaitForExclusive and (self._exclusive or self.connected):
+            producer.ready = False
+            self.waiting.append(producer)
+            return
+        self._refuse_if_outdated(producer)
+        if mode == ProducerAccessMode.ExclusiveWithFencing:
+            self._fence_out_others()
+        self._make_exclusive(producer)
+
+    def remove(self, producer: Producer) -> None:
+        """Remove a producer; another one may get the topic. A second call does nothing."""
+        if not producer.connected:
+            return
+        producer.connected = False
+        if producer in self.waiting:
+            self.waiting.remove(producer)
+            return
+        del self.connected[producer.name]
+        if self._exclusive is producer:
+            self._exclusive = None
+        if self.waiting and not self.connected:
+            successor = self.waiting.popleft()
+            successor.ready = True
+            self._make_exclusive(successor)
+            successor.link.ready()
+
+    def disconnect_connected(self, moved_to: Address | None = None) -> None:
+        """Disconnect all producers that are connected now."""
+        for producer in list(self.connected.values()):
+            self.remove(producer)
+            producer.link.closed(moved_to)
+
+    def refuse_waiting(self, refusal: Refusal) -> None:
+        """End the wait of all producers in line."""
+        waiting = list(self.waiting)
+        self.waiting.clear()
+        for producer in waiting:
+            producer.connected = False
+            producer.link.refused(refusal)
+
+    def _admit_to_share(self, producer: Producer) -> None:
+        if self._exclusive or self.waiting:
+            owner = self._exclusive.name if self._exclusive else None
+            raise Refusal(ServerError.ProducerBusy, f"Topic has an existing exclusive producer: {owner}")
+        other = self.connected.get(producer.name)
+        if other is not None:
+            if not producer.is_successor_of(other):
+                raise Refusal(
+                    ServerError.ProducerBusy,
+                    f"Producer with name '{producer.name}' is already connected to topic '{self._name}'",
+                )
+            other.connected = False
+        self.connected[producer.name] = producer
+        producer.topic_epoch = self.epoch
+
+    def _refuse_if_taken(self) -> None:
+        if self._exclusive or self.waiting:
+            owner = self._exclusive.name if self._exclusive else None
+            raise Refusal(ServerError.ProducerFenced, f"Topic has an existing exclusive producer: {owner}")
+        if self.connected:
+            raise Refusal(ServerError.ProducerFenced, "Topic has existing shared producers")
+
+    def _refuse_if_outdated(self, producer: Producer) -> None:
+        """Refuse a producer that was fenced out meanwhile; like a real broker, before it fences out others."""
+        epoch = producer.request.topic_epoch
+        if epoch is not None and self.epoch is not None and epoch < self.epoch:
+            raise Refusal(
+                ServerError.ProducerFenced,
+                f"Topic epoch has already moved. Current epoch: {self.epoch}, Producer epoch: {epoch}",
+            )
+
+    def _fence_out_others(self) -> None:
+        self.refuse_waiting(Refusal(ServerError.ProducerFenced, "Fenced out"))
+        self.disconnect_connected()
+
+    def _make_exclusive(self, producer: Producer) -> None:
+        asked = producer.request.topic_epoch
+        self.epoch = asked if asked is not None else (-1 if self.epoch is None else self.epoch) + 1
+        producer.topic_epoch = self.epoch
+        self._exclusive = producer
+        self.connected[producer.name] = producer

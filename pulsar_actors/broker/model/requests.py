@@ -1,15 +1,15 @@
-"""What a client asks for with PRODUCER and SUBSCRIBE, with every default filled in."""
+"""The fields of PRODUCER and SUBSCRIBE that the model needs, with every default filled in."""
 
 from dataclasses import dataclass, field
 
-from pulsar_actors.broker.model.position import Position
+from pulsar_actors.broker.model.managed_ledger import Position
 from pulsar_actors.broker.model.schemas import SchemaData
 from pulsar_actors.wire.PulsarApi_pb2 import CommandSubscribe, KeySharedMode, ProducerAccessMode
 
 
 @dataclass(slots=True)
 class ProducerRequest:
-    """A producer that wants to be created. `connection` is whatever tells connections apart."""
+    """A request to create a producer. `connection` identifies the connection."""
 
     connection: object
     producer_id: int
@@ -28,17 +28,17 @@ class ProducerRequest:
 
 @dataclass(slots=True)
 class SubscribeRequest:
-    """A consumer that wants to be attached to a subscription, which may have to be made first.
+    """A request to attach a consumer to a subscription, which may have to be created first.
 
-    A new subscription begins at the `earliest` entry or after the last one; one that is not durable at the `start`, if
-    there is one: at that entry, also for a message inside a batch. The client passes over the messages before it, or
-    over the message itself, as it was told. `properties` are the subscription's, `metadata` is the consumer's.
+    A new subscription begins at the `earliest` entry or after the last one. A non-durable one begins at the entry
+    `start`, if there is one, also for a message inside a batch: the client skips the messages before it, or the
+    message itself, by its own setting. `properties` are the subscription's, `metadata` is the consumer's.
     """
 
     connection: object
     consumer_id: int
     subscription: str
-    kind: "CommandSubscribe.SubType.ValueType"
+    subscription_type: "CommandSubscribe.SubType.ValueType"
     name: str | None = None
     priority_level: int = 0
     durable: bool = True

@@ -1,19 +1,19 @@
 """The schemas of one topic, in versions.
 
-Versions count from 0; on the wire a version is eight bytes, highest first. A schema that is there already keeps its
-version. A new one is taken unless its type differs from the latest one's; whether its fields fit is not looked at, but
-whoever wants that gives a `compatible` of their own. To delete the schemas of a topic is a version too, an empty one.
+Versions count from 0; on the wire a version is eight bytes, highest first. A known schema keeps its version. A new one
+is accepted unless its type differs from the latest one's. Its fields are not checked, unless a `compatible` function is
+given. Deleting the schemas of a topic adds an empty version.
 """
 
 from collections.abc import Callable
 from typing import NamedTuple
 
-from pulsar_actors.broker.model.refusal import Missing, Refusal
+from pulsar_actors.broker.model.interfaces import Missing, Refusal
 from pulsar_actors.wire.PulsarApi_pb2 import Schema, ServerError
 
 
 class SchemaData(NamedTuple):
-    """What a schema is."""
+    """The definition of a schema."""
 
     name: str
     type: "Schema.Type.ValueType"
@@ -22,7 +22,7 @@ class SchemaData(NamedTuple):
 
 
 class StoredSchema(NamedTuple):
-    """A schema and what the topic knows it by."""
+    """A schema with its version."""
 
     schema: SchemaData
     version: int
@@ -35,12 +35,12 @@ class StoredSchema(NamedTuple):
 
 
 def same_type(latest: SchemaData, new: SchemaData) -> bool:
-    """Take a schema for compatible if it is of the same type."""
+    """Tell whether both schemas have the same type."""
     return latest.type == new.type
 
 
 class Schemas:
-    """The schemas of one topic (all partitions of a topic share them)."""
+    """The schemas of one topic; all partitions of a topic share them."""
 
     __slots__ = ("_compatible", "_stored", "_versions")
 
@@ -50,18 +50,18 @@ class Schemas:
         self._versions = 0
 
     def versions(self) -> list[StoredSchema]:
-        """Give all of them, the oldest first."""
+        """List all versions, the oldest first."""
         return list(self._stored)
 
     def get(self, version: bytes | None = None) -> StoredSchema:
-        """Give the latest, or the one of that version (as on the wire); Missing if there is none."""
+        """Give the latest version, or a certain one (as on the wire); Missing."""
         for stored in reversed(self._stored):
             if not version or stored.version_bytes == version:
                 return stored
         raise Missing(ServerError.TopicNotFound, "Topic not found or no-schema")
 
     def find(self, schema: SchemaData) -> StoredSchema | None:
-        """Give the version that a schema has, if it is there."""
+        """Find the version of a schema; None for an unknown one."""
         wanted = (schema.type, schema.data)
         return next((stored for stored in self._stored if (stored.schema.type, stored.schema.data) == wanted), None)
 
@@ -75,7 +75,7 @@ class Schemas:
             )
 
     def get_or_create(self, schema: SchemaData, now_ms: int) -> StoredSchema:
-        """Give the version that the schema has, or give it one; Refusal IncompatibleSchema."""
+        """Give the version of a schema, or add it as a new one; Refusal IncompatibleSchema."""
         found = self.find(schema)
         if found is not None:
             return found
@@ -86,7 +86,7 @@ class Schemas:
         return stored
 
     def delete(self) -> int:
-        """Forget them all; gives the version that says so."""
+        """Delete all schemas; gives the empty version."""
         self._stored.clear()
         self._versions += 1
         return self._versions - 1

@@ -1,9 +1,14 @@
-"""What an administrator of a real broker writes in `broker.conf`, as far as this one heeds it; Pulsar's defaults."""
+"""The broker's configuration: `Settings` of the cluster, as in `broker.conf`, and `Policies` of one namespace.
+
+The defaults are Pulsar's. The fields of policies may be set at any time. Those about consumers and subscriptions apply
+to the ones that come afterwards.
+"""
 
 from dataclasses import dataclass
+from typing import TypeVar
 
 from pulsar_actors.exceptions import InvalidArgument
-from pulsar_actors.wire.excerpt import excerpt
+from pulsar_actors.wire.errors import excerpt
 
 _LEAST = {
     "max_message_size": 1,
@@ -19,20 +24,20 @@ class Settings:
     """The limits and defaults of a whole cluster.
 
     cluster_name
-        What the cluster is called; the names that it gives to producers begin with it.
+        The cluster's name; the names that it gives to producers begin with it.
     max_message_size
-        In bytes: what is larger is refused, unless it comes in chunks.
+        In bytes. Larger messages are refused, unless they come in chunks.
     max_unacked_per_consumer, max_unacked_per_subscription
-        Of a Shared subscription: with so many messages unacknowledged, no more are delivered; 0: any number.
+        Of a Shared subscription: with so many messages unacknowledged, no more are delivered; 0: no limit.
     allow_auto_topic_creation, allow_auto_subscription_creation
-        Whether producers and consumers may use what nobody has made.
+        Whether producers and consumers create the topics and subscriptions that do not exist.
     deduplication
         Whether a message that a producer sends twice is stored once.
     failover_delay
-        How many seconds a Failover subscription waits before its new active consumer is served.
+        How many seconds a Failover subscription waits before it serves a new active consumer.
     kept_bytes
-        How much a topic keeps of what no subscription needs. A real broker keeps it on disk, and for a few minutes at
-        least; here it takes memory, so there is an end to it.
+        How many bytes a topic keeps that no subscription needs. A real broker keeps them on disk, and for a few minutes
+        at least; here they take memory.
     """
 
     cluster_name: str = "standalone"
@@ -46,8 +51,33 @@ class Settings:
     kept_bytes: int = 512 * 1024 * 1024
 
     def __post_init__(self) -> None:
-        """Refuse what no broker could work with."""
+        """Refuse values that no broker can work with."""
         for name, least in _LEAST.items():
             given = getattr(self, name)
             if not given >= least:
                 raise InvalidArgument(f"{name} is {least} or more, not {excerpt(given)}")
+
+
+T = TypeVar("T")
+
+
+@dataclass(slots=True)
+class Policies:
+    """The policies of a namespace; None: the cluster's settings apply."""
+
+    deduplication: bool | None = None
+    allow_auto_topic_creation: bool | None = None
+    allow_auto_subscription_creation: bool | None = None
+    auto_topic_partitions: int = 0
+    """The number of partitions of topics that are created automatically; 0: topics without partitions."""
+    max_unacked_per_consumer: int | None = None
+    max_unacked_per_subscription: int | None = None
+    longest_delay_ms: int = 0
+    """The longest delivery delay of a message; longer ones are refused; 0: no limit."""
+    encryption_required: bool = False
+    schema_validation_enforced: bool = False
+
+
+def policy_or_default(choice: T | None, otherwise: T) -> T:
+    """Give the policy if it is set, else the default."""
+    return otherwise if choice is None else choice

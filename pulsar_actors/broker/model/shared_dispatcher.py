@@ -1,37 +1,207 @@
-"""Shared: each entry goes to whoever's turn it is; what is to be delivered again goes first, the oldest before others.
+"""The dispatcher of a Shared subscription, and what it has in common with that of Key_Shared.
 
-A turn is up to twenty entries, so that a backlog does not cost a write to a socket for each.
+In both, entries are spread over consumers and acknowledged one by one. Every entry that was delivered and not
+acknowledged is in `Consumer.pending` of one consumer. It may have to be delivered again: on demand, which counts as a
+redelivery, or because its consumer left, which does not. When the last consumer leaves, the dispatcher forgets
+everything, the counts too, and the next consumer begins at the first entry that is not acknowledged.
 
-The chunks of one message belong together: once a consumer has one of them it gets the others, turn or not, and even
-without permits, of which it is then granted so many more by its own accounts.
+Entries with a delivery time in the future are held back, in no other type of subscription. While the subscription as a
+whole has too many unacknowledged messages, nothing new is read; entries to be delivered again still are.
+
+Shared serves its consumers in turns of up to twenty entries, so that a backlog does not cost a write to a socket for
+each entry. Entries to be delivered again go first, the oldest before others. The chunks of one message belong together:
+the consumer that has one of them gets the others, out of turn and even without permits, because clients grant the
+permits for chunks afterwards.
 """
 
-from collections.abc import Iterable
+from abc import abstractmethod
+from collections.abc import Callable, Iterable, Sequence
 from heapq import heappop, heappush
 
-from pulsar_actors.broker.model.clock import Clock
-from pulsar_actors.broker.model.consumer import Consumer
+from pulsar_actors.broker.model.consumer import Consumer, DeliveryBatch
 from pulsar_actors.broker.model.cursor import Cursor
-from pulsar_actors.broker.model.entry import StoredEntry
-from pulsar_actors.broker.model.parcel import Parcel
-from pulsar_actors.broker.model.spread_dispatcher import SpreadDispatcher
-from pulsar_actors.broker.model.turns import Turns
+from pulsar_actors.broker.model.dispatcher import Dispatcher
+from pulsar_actors.broker.model.interfaces import Clock, Delivery
+from pulsar_actors.broker.model.managed_ledger import StoredEntry
+from pulsar_actors.broker.model.selectors import ConsumerSelector, RoundRobinSelector
 from pulsar_actors.wire.PulsarApi_pb2 import CommandSubscribe
 
+_MS = 1000.0
 _TURN = 20
 
 
-class SharedDispatcher(SpreadDispatcher):
+class MultipleConsumersDispatcher(Dispatcher):
+    """A dispatcher that tracks which consumer has which entry. `max_unacked` is for all together; 0: no limit."""
+
+    __slots__ = ("_clock", "_cursor", "_delays", "_max_unacked", "_redelivery_counts", "_total_unacked", "throttled")
+
+    def __init__(
+        self,
+        subscription_type: "CommandSubscribe.SubType.ValueType",
+        selector: ConsumerSelector,
+        cursor: Cursor,
+        clock: Clock,
+        max_unacked: int,
+    ) -> None:
+        super().__init__(subscription_type, selector)
+        self._cursor = cursor
+        self._clock = clock
+        self._max_unacked = max_unacked
+        self._redelivery_counts: dict[int, int] = {}  # by offset
+        self._delays = DelayedDeliveryTracker(clock, self._due)
+        self._total_unacked = 0
+        self.throttled = False
+
+    @property
+    def delayed(self) -> int:
+        """How many entries wait for their delivery time."""
+        return len(self._delays)
+
+    def attach(self, consumer: Consumer) -> None:
+        """Add a consumer."""
+        self.selector.add(consumer)
+        self._consumers_changed()
+        if self.consumers == [consumer]:
+            self._cursor.rewind()
+
+    def detach(self, consumer: Consumer) -> None:
+        """Remove a consumer; others get its unacknowledged entries."""
+        self.selector.remove(consumer)
+        self._consumers_changed()
+        self._reduce_total_unacked(consumer.unacked)
+        pending = list(consumer.pending.values())
+        consumer.pending.clear()
+        consumer.unacked = 0
+        if not self.consumers:
+            self._forget()
+            return
+        for entry in pending:
+            self._no_longer_pending(entry)
+        self._add_to_replay(pending)
+        self.dispatch()
+
+    def acknowledge(self, consumer: Consumer, entry: StoredEntry, ack_set: int | None) -> int:
+        """Acknowledge an entry, or a part of it, for any consumer that has it."""
+        cursor, offset = self._cursor, entry.offset
+        before = cursor.remaining(entry)
+        cursor.acknowledge(entry, ack_set)
+        left = cursor.remaining(entry)
+        self._redelivery_counts.pop(offset, None)
+        for owner in (consumer, *self.consumers) if offset not in consumer.pending else (consumer,):
+            if offset in owner.pending:
+                if not left:
+                    del owner.pending[offset]
+                    self._no_longer_pending(entry)
+                self._reduce_unacked(owner, before - left)
+                self._reduce_total_unacked(before - left)
+                break
+        return before - left
+
+    def redeliver(self, consumer: Consumer, entries: Sequence[StoredEntry] | None, epoch: int) -> None:
+        """Deliver those of these that this consumer has again, or all that it has."""
+        del epoch
+        wanted = list(consumer.pending.values()) if entries is None else entries
+        found: list[StoredEntry] = []
+        for entry in wanted:
+            if consumer.pending.pop(entry.offset, None) is not None:
+                messages = self._cursor.remaining(entry)
+                consumer.unacked -= messages
+                consumer.counters.messages_redelivered += messages
+                self._reduce_total_unacked(messages)
+                self._redelivery_counts[entry.offset] = self._redelivery_counts.get(entry.offset, 0) + 1
+                self._no_longer_pending(entry)
+                found.append(entry)
+        consumer.release()
+        self._consumer_freed(consumer)
+        self._add_to_replay(found)
+        self.dispatch()
+
+    def drop_acknowledged(self) -> None:
+        """Forget pending entries that were acknowledged meanwhile."""
+        self._total_unacked = 0
+        for consumer in self.consumers:
+            for entry in list(consumer.pending.values()):
+                if self._cursor.is_acknowledged(entry.offset):
+                    del consumer.pending[entry.offset]
+                    self._redelivery_counts.pop(entry.offset, None)
+                    self._no_longer_pending(entry)
+            consumer.unacked = sum(map(self._cursor.remaining, consumer.pending.values()))
+            self._reduce_unacked(consumer, 0)
+            self._total_unacked += consumer.unacked
+        self._reduce_total_unacked(0)
+
+    def _add_to_batch(self, entry: StoredEntry, batch: DeliveryBatch) -> None:
+        """Add an entry to a batch, and track it as pending."""
+        offset = entry.offset
+        ack_set = self._cursor.batch_ack_sets.get(offset)
+        messages = entry.messages if ack_set is None else ack_set.bit_count()
+        batch.consumer.count_sent(entry, messages)
+        batch.consumer.add_pending(entry, messages)
+        self._total_unacked += messages
+        if 0 < self._max_unacked <= self._total_unacked:
+            self.throttled = True
+        batch.add(Delivery(entry, self._redelivery_counts.get(offset, 0), ack_set))
+
+    def _read(self) -> StoredEntry | None:
+        """Read the next entry that may be delivered."""
+        if self.throttled:
+            return None
+        while (entry := self._cursor.next()) is not None:
+            if not entry.deliver_at or not self._delays.hold(entry):
+                return entry
+        return None
+
+    def _reduce_unacked(self, consumer: Consumer, messages: int) -> None:
+        was_blocked = consumer.blocked
+        consumer.reduce_unacked(messages)
+        if was_blocked and not consumer.blocked:
+            self._consumer_freed(consumer)
+
+    def _reduce_total_unacked(self, messages: int) -> None:
+        self._total_unacked -= messages
+        if self.throttled and self._total_unacked < self._max_unacked // 2:
+            self.throttled = False
+
+    def _due(self) -> None:
+        managed_ledger = self._cursor.managed_ledger
+        self._add_to_replay(
+            [managed_ledger.entry(offset) for offset in self._delays.release() if offset >= managed_ledger.base]
+        )
+        self.dispatch()
+
+    def _forget(self) -> None:
+        """Forget all pending entries: no consumer is left."""
+        self._redelivery_counts.clear()
+        self._delays.clear()
+        self._total_unacked = 0
+        self.throttled = False
+
+    def _consumers_changed(self) -> None:
+        """Adapt to a consumer that was added or removed; Shared need not."""
+
+    def _consumer_freed(self, consumer: Consumer) -> None:
+        """Adapt to a consumer that can take entries again; Shared need not."""
+
+    @abstractmethod
+    def _no_longer_pending(self, entry: StoredEntry) -> None:
+        """Adapt to an entry that no consumer has any more."""
+
+    @abstractmethod
+    def _add_to_replay(self, entries: Iterable[StoredEntry]) -> None:
+        """Queue entries to be delivered before what was not read yet."""
+
+
+class SharedDispatcher(MultipleConsumersDispatcher):
     """The dispatcher of a Shared subscription."""
 
-    __slots__ = ("_assembling", "_replay", "_turns")
+    __slots__ = ("_chunk_owners", "_replay", "_selector")
 
-    def __init__(self, cursor: Cursor, clock: Clock, most_unacked: int) -> None:
-        turns = Turns()
-        super().__init__(CommandSubscribe.SubType.Shared, turns, cursor, clock, most_unacked)
-        self._turns = turns
+    def __init__(self, cursor: Cursor, clock: Clock, max_unacked: int) -> None:
+        turns = RoundRobinSelector()
+        super().__init__(CommandSubscribe.SubType.Shared, turns, cursor, clock, max_unacked)
+        self._selector = turns
         self._replay: list[int] = []  # a heap of offsets
-        self._assembling: dict[str, Consumer] = {}  # by uuid, who gets the chunks of a message
+        self._chunk_owners: dict[str, Consumer] = {}  # by uuid of the message
 
     @property
     def replaying(self) -> int:
@@ -39,12 +209,12 @@ class SharedDispatcher(SpreadDispatcher):
         return len(self._replay)
 
     def detach(self, consumer: Consumer) -> None:
-        """Let one go; the rest of its chunks goes where the first of them go now."""
-        for uuid in [uuid for uuid, owner in self._assembling.items() if owner is consumer]:
-            del self._assembling[uuid]
+        """Remove a consumer; the chunks of its messages go to one other consumer."""
+        for uuid in [uuid for uuid, owner in self._chunk_owners.items() if owner is consumer]:
+            del self._chunk_owners[uuid]
         super().detach(consumer)
 
-    def flowed(self, consumer: Consumer) -> None:
+    def flow_received(self, consumer: Consumer) -> None:
         """Give out what the consumers can take."""
         del consumer
         self.dispatch()
@@ -52,48 +222,104 @@ class SharedDispatcher(SpreadDispatcher):
     def dispatch(self) -> None:
         """Give out what the consumers can take."""
         now_ms = self._clock.wall_clock_ms()
-        while self._has_more() and (consumer := self._turns.next()) is not None:
-            parcel = Parcel(consumer)
-            while len(parcel.deliveries) < _TURN and not parcel.full and consumer.available:
+        while self._has_more() and (consumer := self._selector.next()) is not None:
+            batch = DeliveryBatch(consumer)
+            while len(batch.deliveries) < _TURN and not batch.full and consumer.available:
                 entry = self._next()
                 if entry is None:
                     break
                 owner = consumer if entry.chunk_of is None else self._owner_of_chunk(entry, entry.chunk_of, consumer)
                 if owner is consumer:
-                    self._give(entry, parcel)
+                    self._add_to_batch(entry, batch)
                 else:
-                    aside = Parcel(owner)
-                    self._give(entry, aside)
+                    aside = DeliveryBatch(owner)
+                    self._add_to_batch(entry, aside)
                     aside.send(now_ms)
-            parcel.send(now_ms)
+            batch.send(now_ms)
 
     def _has_more(self) -> bool:
-        return bool(self._replay) or (not self.throttled and self._cursor.read < self._cursor.log.end)
+        return bool(self._replay) or (not self.throttled and self._cursor.read_offset < self._cursor.managed_ledger.end)
 
     def _next(self) -> StoredEntry | None:
-        log = self._cursor.log
+        managed_ledger = self._cursor.managed_ledger
         while self._replay:
             offset = heappop(self._replay)
-            if offset >= log.base and not self._cursor.is_done(offset):
-                return log.entry(offset)
+            if offset >= managed_ledger.base and not self._cursor.is_acknowledged(offset):
+                return managed_ledger.entry(offset)
         return self._read()
 
     def _owner_of_chunk(self, entry: StoredEntry, uuid: str, consumer: Consumer) -> Consumer:
-        owner = self._assembling.get(uuid, consumer)
+        owner = self._chunk_owners.get(uuid, consumer)
         if entry.is_last_chunk:
-            self._assembling.pop(uuid, None)
+            self._chunk_owners.pop(uuid, None)
         else:
-            self._assembling[uuid] = owner
+            self._chunk_owners[uuid] = owner
         return owner
 
-    def _landed(self, entry: StoredEntry) -> None:
-        """Nothing depends on it."""
+    def _no_longer_pending(self, entry: StoredEntry) -> None:
+        """Do nothing."""
 
-    def _again(self, entries: Iterable[StoredEntry]) -> None:
+    def _add_to_replay(self, entries: Iterable[StoredEntry]) -> None:
         for entry in entries:
             heappush(self._replay, entry.offset)
 
     def _forget(self) -> None:
         super()._forget()
         self._replay.clear()
-        self._assembling.clear()
+        self._chunk_owners.clear()
+
+
+class DelayedDeliveryTracker:
+    """The entries of one subscription that wait for their delivery time, to the millisecond.
+
+    `due` is called when there may be some to deliver. One timer is set at a time, for the earliest entry; a timer that
+    was replaced by an earlier one finds nothing to do. A real broker checks once a second, and delivers an entry up to
+    a second early.
+    """
+
+    __slots__ = ("_clock", "_due", "_timer", "_waiting")
+
+    def __init__(self, clock: Clock, due: Callable[[], None]) -> None:
+        self._clock = clock
+        self._due = due
+        self._timer = 0  # when the earliest timer fires, in ms; 0: none is set
+        self._waiting: list[tuple[int, int]] = []  # delivery time and offset
+
+    def __len__(self) -> int:
+        return len(self._waiting)
+
+    def hold(self, entry: StoredEntry) -> bool:
+        """Keep an entry whose time has not come; tells whether it is kept."""
+        if entry.deliver_at <= self._clock.wall_clock_ms():
+            return False
+        heappush(self._waiting, (entry.deliver_at, entry.offset))
+        self._set_timer()
+        return True
+
+    def release(self) -> list[int]:
+        """Give the offsets of the entries whose time has come."""
+        now_ms = self._clock.wall_clock_ms()
+        released: list[int] = []
+        while self._waiting and self._waiting[0][0] <= now_ms:
+            released.append(heappop(self._waiting)[1])
+        self._set_timer()
+        return released
+
+    def clear(self) -> None:
+        """Forget all entries."""
+        self._waiting.clear()
+        self._timer = 0
+
+    def _set_timer(self) -> None:
+        if not self._waiting:
+            return
+        earliest = self._waiting[0][0]
+        if not self._timer or earliest < self._timer:
+            self._timer = earliest
+            self._clock.later((earliest - self._clock.wall_clock_ms()) / _MS, self._fired, earliest)
+
+    def _fired(self, timer: int) -> None:
+        if timer == self._timer:
+            self._timer = 0
+            self._due()
+            self._set_timer()

@@ -1,65 +1,58 @@
 """A subscription: a cursor, the consumers that share it, and the dispatcher that decides who gets what.
 
-Its type is that of its consumers: while any is attached, others must ask for the same, and when none is, the next one
-decides. The cursor stays; what the dispatcher knew of deliveries does not.
+The type of a subscription is that of its consumers: while any is attached, others must ask for the same type, and when
+none is, the next consumer decides. The cursor stays; the dispatcher is made anew with the first consumer.
 
-A seek lets the consumers go (of Exclusive and Failover the active one), because what is on its way to them was read
-before it. They subscribe again and find the cursor moved; so a subscription that is not durable, which goes with its
-last consumer otherwise, stays. Subscriptions of topics that are not stored have nothing to move, and keep theirs.
+A seek disconnects the consumers (of Exclusive and Failover the active one), because the entries on their way to them
+were read before it. The consumers subscribe again and find the cursor moved. That is why a non-durable subscription,
+which otherwise ends with its last consumer, survives a seek. Subscriptions of topics that store nothing have no
+position, and keep their consumers.
 """
 
 from collections.abc import Callable, Sequence
-from typing import Any
 
-from pulsar_actors.broker.model.active_consumer import ActiveConsumer
-from pulsar_actors.broker.model.choices import Choice
-from pulsar_actors.broker.model.clock import Clock
-from pulsar_actors.broker.model.consumer import Acknowledged, Consumer
-from pulsar_actors.broker.model.consumer_stats import consumer_stats
+from pulsar_actors.broker.model.consumer import AckedEntry, Consumer
 from pulsar_actors.broker.model.cursor import Cursor
-from pulsar_actors.broker.model.dispatcher import Dispatcher, PassingDispatcher
-from pulsar_actors.broker.model.entry import StoredEntry
-from pulsar_actors.broker.model.key_rules import check_mixing, key_choice
+from pulsar_actors.broker.model.dispatcher import (
+    Dispatcher,
+    NonPersistentDispatcher,
+    SingleActiveConsumerDispatcher,
+)
+from pulsar_actors.broker.model.interfaces import Address, Busy, Clock, Missing, Refusal
 from pulsar_actors.broker.model.key_shared_dispatcher import KeySharedDispatcher
-from pulsar_actors.broker.model.links import Address
-from pulsar_actors.broker.model.position import Position
-from pulsar_actors.broker.model.refusal import Busy, Missing, Refusal
+from pulsar_actors.broker.model.managed_ledger import Position, StoredEntry
 from pulsar_actors.broker.model.requests import SubscribeRequest
+from pulsar_actors.broker.model.selectors import (
+    ActiveConsumerSelector,
+    ConsumerSelector,
+    HashRangeSelector,
+    HashRingSelector,
+    KeySelector,
+    RoundRobinSelector,
+)
 from pulsar_actors.broker.model.shared_dispatcher import SharedDispatcher
-from pulsar_actors.broker.model.single_dispatcher import SingleDispatcher
-from pulsar_actors.broker.model.turns import Turns
-from pulsar_actors.wire.PulsarApi_pb2 import CommandSubscribe, ServerError
+from pulsar_actors.wire.PulsarApi_pb2 import CommandSubscribe, KeySharedMode, ServerError
 from pulsar_actors.wire.topic_name import TopicName
 
 _SubType = CommandSubscribe.SubType
 _MS = 1000
 
 
-class SubscriptionCounters:
-    """What the statistics say beyond the consumers that are attached now; times are in milliseconds since 1970."""
-
-    __slots__ = ("bytes_out", "expired", "last_expire_ms", "last_mark_ms", "messages_out")
-
-    def __init__(self) -> None:
-        self.bytes_out = self.messages_out = 0  # of consumers that have gone
-        self.expired = self.last_expire_ms = self.last_mark_ms = 0
-
-
 class Subscription:
-    """One subscription of a topic. Made by `Topic.subscribe` or `Topic.create_subscription`."""
+    """One subscription of a topic, created by `Topic.subscribe` or `Topic.create_subscription`."""
 
     __slots__ = (
         "_clock",
         "_delete",
         "_failover_delay",
-        "_stays",
+        "_seeking",
         "_topic",
         "counters",
         "cursor",
         "dispatcher",
         "durable",
-        "is_over",
-        "most_unacked",
+        "is_terminated",
+        "max_unacked",
         "name",
         "properties",
     )
@@ -72,34 +65,34 @@ class Subscription:
         clock: Clock,
         *,
         durable: bool,
-        most_unacked: int,
+        max_unacked: int,
         failover_delay: float,
         properties: dict[str, str],
-        is_over: Callable[[], bool],
+        is_terminated: Callable[[], bool],
         delete: Callable[["Subscription"], None],
     ) -> None:
         self.name = name
         self.cursor = cursor
         self.durable = durable
-        self.most_unacked = most_unacked
+        self.max_unacked = max_unacked
         self.properties = properties
-        self.is_over = is_over  # tells whether the topic is terminated
+        self.is_terminated = is_terminated  # of the topic
         self.dispatcher: Dispatcher | None = None
         self.counters = SubscriptionCounters()
         self._topic = topic
         self._clock = clock
         self._failover_delay = failover_delay
         self._delete = delete
-        self._stays = False  # while a seek lets the consumers go
+        self._seeking = False  # while a seek lets the consumers go
 
     @property
-    def kind(self) -> "CommandSubscribe.SubType.ValueType | None":
-        """The type that its consumers have or had; None when it never had any."""
-        return None if self.dispatcher is None else self.dispatcher.kind
+    def subscription_type(self) -> "CommandSubscribe.SubType.ValueType | None":
+        """The type of its present or last consumers; None if it never had any."""
+        return None if self.dispatcher is None else self.dispatcher.subscription_type
 
     @property
     def consumers(self) -> list[Consumer]:
-        """Those attached."""
+        """The attached consumers."""
         return [] if self.dispatcher is None else list(self.dispatcher.consumers)
 
     def now_ms(self) -> int:
@@ -110,187 +103,242 @@ class Subscription:
         """Count the entries that are not acknowledged."""
         return self.cursor.backlog()
 
-    def mark_position(self) -> Position:
-        """Give the position up to which all is acknowledged."""
-        return self.cursor.mark_position
-
     def last_message(self) -> tuple[Position, int]:
-        """Give the position of the topic's last entry and the index of its last message; Refusal if none is stored."""
+        """Give the topic's last position and the index of its last message; Refusal if none is stored."""
         if not self._topic.is_persistent:
             raise Refusal(ServerError.NotAllowedError, "Non-persistent topics have no last message id")
-        return self.cursor.log.last_message
-
-    def stats_of(self, consumer: Consumer) -> dict[str, Any]:
-        """Give the statistics of one consumer."""
-        return consumer_stats(consumer)
+        return self.cursor.managed_ledger.last_message
 
     def attach(self, consumer: Consumer) -> None:
-        """Take one more consumer; Refusal if its type or its place is taken."""
+        """Attach a consumer; Refusal if it does not fit the others."""
         dispatcher = self.dispatcher
         if dispatcher is None or not dispatcher.consumers:
             dispatcher = self._dispatcher_for(consumer.request)
         else:
-            check_mixing(dispatcher.consumers[0].request, consumer.request)
+            check_joins(dispatcher.consumers[0].request, consumer.request)
         dispatcher.attach(consumer)
         self.dispatcher = dispatcher
         wish = consumer.request.replicated
         self.cursor.replicated = self.cursor.replicated if wish is None else wish
 
     def detach(self, consumer: Consumer) -> None:
-        """Let a consumer go. A subscription that is not durable goes with its last one."""
+        """Detach a consumer; a second call does nothing. A non-durable subscription ends with its last one."""
         if self.dispatcher is None or not consumer.connected:
             return
         consumer.connected = False
         self.counters.bytes_out += consumer.counters.bytes_out
         self.counters.messages_out += consumer.counters.messages_out
         self.dispatcher.detach(consumer)
-        if not (self.durable or self._stays or self.dispatcher.consumers) and self._topic.is_persistent:
+        if not (self.durable or self._seeking or self.dispatcher.consumers) and self._topic.is_persistent:
             self._delete(self)
 
-    def dismiss_all(self, moved_to: Address | None = None) -> None:
-        """Let every consumer go, and tell them. What one had is not for the others: their turn to go is next."""
+    def disconnect(self, consumer: Consumer, moved_to: Address | None = None) -> None:
+        """Detach a consumer, and notify the client."""
+        self.detach(consumer)
+        consumer.link.closed(moved_to)
+
+    def disconnect_all(self, moved_to: Address | None = None) -> None:
+        """Disconnect all consumers. The entries of one do not go to the others, which are next."""
         consumers = self.consumers
         for consumer in consumers:
             consumer.permits = 0
         for consumer in consumers:
-            consumer.dismiss(moved_to)
+            self.disconnect(consumer, moved_to)
 
-    def pass_on(self, entry: StoredEntry) -> None:
-        """Give an entry that is not stored to whoever can take it."""
-        if isinstance(self.dispatcher, PassingDispatcher):
-            self.dispatcher.offer(entry)
+    def deliver_unstored(self, entry: StoredEntry) -> None:
+        """Deliver an entry that is not stored to a consumer that can take it."""
+        if isinstance(self.dispatcher, NonPersistentDispatcher):
+            self.dispatcher.deliver_or_drop(entry)
 
     def dispatch(self) -> None:
-        """Give out what the consumers can take: something was stored."""
+        """Give out what the consumers can take: an entry was stored."""
         if self.dispatcher is not None:
             self.dispatcher.dispatch()
 
-    def flowed(self, consumer: Consumer) -> None:
+    def flow(self, consumer: Consumer, permits: int) -> None:
+        """Add permits of a consumer, and give out what it can take now."""
+        was_blocked = consumer.blocked
+        consumer.add_permits(permits, self.now_ms())
+        if not was_blocked:
+            self.resume(consumer)
+
+    def resume(self, consumer: Consumer) -> None:
         """Give out what the consumer can take now."""
         if self.dispatcher is not None and consumer.connected:
-            self.dispatcher.flowed(consumer)
+            self.dispatcher.flow_received(consumer)
             self.check_end()
 
-    def acknowledge(self, consumer: Consumer, acknowledged: Sequence[Acknowledged]) -> None:
-        """Acknowledge each of these; what is not there, or is acknowledged already, is passed over."""
+    def acknowledge(self, consumer: Consumer, acknowledged: Sequence[AckedEntry]) -> None:
+        """Acknowledge each of these; unknown and already acknowledged entries are skipped."""
         if self.dispatcher is None or not self._topic.is_persistent:
             return
-        mark = self.cursor.mark
-        for position, mask in acknowledged:
-            offset = self.cursor.log.find(position)
-            if offset is not None and not self.cursor.is_done(offset):
-                entry = self.cursor.log.entry(offset)
-                consumer.counters.messages_acked += self.dispatcher.acknowledge(consumer, entry, mask)
+        mark_before = self.cursor.mark_delete
+        for position, ack_set in acknowledged:
+            offset = self.cursor.managed_ledger.find(position)
+            if offset is not None and not self.cursor.is_acknowledged(offset):
+                entry = self.cursor.managed_ledger.entry(offset)
+                consumer.counters.messages_acked += self.dispatcher.acknowledge(consumer, entry, ack_set)
         consumer.counters.last_ack_ms = self.now_ms()
-        self._acknowledged(mark)
+        self._acknowledged(mark_before)
 
-    def acknowledge_cumulative(self, acknowledged: Acknowledged) -> None:
-        """Acknowledge this one and all before it, in Exclusive and Failover; beyond the last entry there is nothing."""
-        if not isinstance(self.dispatcher, SingleDispatcher):
+    def acknowledge_cumulative(self, acknowledged: AckedEntry) -> None:
+        """Acknowledge this one and all before it, in Exclusive and Failover."""
+        if not isinstance(self.dispatcher, SingleActiveConsumerDispatcher):
             return
-        mark = self.cursor.mark
+        mark_before = self.cursor.mark_delete
         if self.cursor.acknowledge_up_to(*acknowledged):
-            self._acknowledged(mark)
+            self._acknowledged(mark_before)
 
     def redeliver(self, consumer: Consumer, positions: Sequence[Position], epoch: int) -> None:
-        """Deliver these again, or with none given all that the consumer has not acknowledged."""
+        """Deliver these again, or without positions all that the consumer has not acknowledged."""
         if self.dispatcher is not None and consumer.connected:
-            offsets = [self.cursor.log.find(position) for position in positions]
-            entries = [self.cursor.log.entry(offset) for offset in offsets if offset is not None]
+            offsets = [self.cursor.managed_ledger.find(position) for position in positions]
+            entries = [self.cursor.managed_ledger.entry(offset) for offset in offsets if offset is not None]
             self.dispatcher.redeliver(consumer, entries if positions else None, epoch)
 
     def reset(self, position: Position, ack_set: int | None = None) -> None:
-        """Go to an entry, or to those messages in it that the mask has; where there is none, to the next one."""
-        mask = ack_set if self.cursor.log.find(position) is not None else None
-        self._reset(self.cursor.log.first_from(position), mask)
+        """Move to an entry, or to the messages of it in the ack set; if there is none, to the next entry."""
+        if self.cursor.managed_ledger.find(position) is None:
+            ack_set = None
+        self._reset(self.cursor.managed_ledger.first_from(position), ack_set)
 
     def reset_to_time(self, publish_time_ms: int) -> None:
-        """Go to the first entry that was published then or later."""
-        self._reset(self.cursor.log.first_since(publish_time_ms), None)
+        """Move to the first entry that was published then or later."""
+        self._reset(self.cursor.managed_ledger.first_since(publish_time_ms), None)
 
     def skip(self, entries: int | None = None) -> None:
-        """Acknowledge so many entries that are not, from the oldest on, or all of them."""
-        end = self.cursor.log.end
+        """Acknowledge the oldest unacknowledged entries, so many or all."""
+        end = self.cursor.managed_ledger.end
         skipped = self.cursor.unacknowledged(entries) if entries is not None else []
-        self._pass(end if entries is None else skipped[-1].offset + 1 if skipped else 0)
+        self._acknowledge_before(end if entries is None else skipped[-1].offset + 1 if skipped else 0)
 
     def expire(self, seconds: int) -> None:
         """Acknowledge the entries that were published longer ago than this."""
         before = self.backlog()
-        self._pass(self.cursor.log.first_since(self.now_ms() - seconds * _MS))
+        self._acknowledge_before(self.cursor.managed_ledger.first_since(self.now_ms() - seconds * _MS))
         self.counters.expired += before - self.backlog()
         self.counters.last_expire_ms = self.now_ms()
 
     def peek(self, number: int) -> StoredEntry:
-        """Give the nth entry (from 1) that is not acknowledged; Missing if there are fewer."""
+        """Give the nth (from 1) unacknowledged entry; Missing if there are fewer."""
         entries = self.cursor.unacknowledged(number)
         if not 0 < number <= len(entries):
             raise Missing(ServerError.TopicNotFound, "Message not found")
         return entries[-1]
 
     def unsubscribe(self, consumer: Consumer, *, force: bool) -> None:
-        """Delete the subscription at a consumer's wish; Refusal if others are connected and it is not forced."""
+        """Delete the subscription for a consumer; Refusal if others are attached and `force` is not set."""
         if not force and (self.dispatcher is None or not self.dispatcher.can_unsubscribe(consumer)):
             raise Refusal(ServerError.MetadataError, "Unconnected or shared consumer attempting to unsubscribe")
-        consumer.close()
-        self.dismiss_all()
+        self.detach(consumer)
+        self.disconnect_all()
         self._delete(self)
 
     def delete(self, *, force: bool) -> None:
-        """Delete the subscription; Busy while consumers are attached and it is not forced."""
+        """Delete the subscription; Busy while consumers are attached and `force` is not set."""
         if self.consumers and not force:
             raise Busy(ServerError.ConsumerBusy, "Subscription has active connected consumers")
-        self.dismiss_all()
+        self.disconnect_all()
         self._delete(self)
 
     def check_end(self) -> None:
-        """Tell the consumers if the topic has ended and everything is acknowledged."""
-        if self.is_over() and not self.backlog():
+        """Notify the consumers if the topic is terminated and everything is acknowledged."""
+        if self.is_terminated() and not self.backlog():
             for consumer in self.consumers:
-                consumer.reach_end()
+                consumer.notify_end_of_topic()
 
     def _dispatcher_for(self, request: SubscribeRequest) -> Dispatcher:
-        kind = request.kind
+        subscription_type = request.subscription_type
         if not self._topic.is_persistent:
-            return PassingDispatcher(kind, self._choice_for(request))
-        if kind == _SubType.Shared:
-            return SharedDispatcher(self.cursor, self._clock, self.most_unacked)
-        if kind == _SubType.Key_Shared:
+            return NonPersistentDispatcher(subscription_type, self._selector_for(request))
+        if subscription_type == _SubType.Shared:
+            return SharedDispatcher(self.cursor, self._clock, self.max_unacked)
+        if subscription_type == _SubType.Key_Shared:
             return KeySharedDispatcher(
-                key_choice(request),
+                key_selector(request),
                 self.cursor,
                 self._clock,
-                self.most_unacked,
+                self.max_unacked,
                 allow_out_of_order=request.allow_out_of_order,
             )
-        return SingleDispatcher(kind, ActiveConsumer(self._topic), self.cursor, self._clock, self._failover_delay)
+        return SingleActiveConsumerDispatcher(
+            subscription_type, ActiveConsumerSelector(self._topic), self.cursor, self._clock, self._failover_delay
+        )
 
-    def _choice_for(self, request: SubscribeRequest) -> Choice:
-        if request.kind == _SubType.Shared:
-            return Turns()
-        return key_choice(request) if request.kind == _SubType.Key_Shared else ActiveConsumer(self._topic)
+    def _selector_for(self, request: SubscribeRequest) -> ConsumerSelector:
+        if request.subscription_type == _SubType.Shared:
+            return RoundRobinSelector()
+        return (
+            key_selector(request)
+            if request.subscription_type == _SubType.Key_Shared
+            else ActiveConsumerSelector(self._topic)
+        )
 
     def _acknowledged(self, mark_before: int) -> None:
-        if self.cursor.mark != mark_before:
-            self.counters.last_mark_ms = self.now_ms()
+        if self.cursor.mark_delete != mark_before:
+            self.counters.last_mark_delete_ms = self.now_ms()
         self.dispatch()
         self.check_end()
 
-    def _pass(self, offset: int) -> None:
-        """Acknowledge all before an offset, at an administrator's wish."""
-        mark = self.cursor.mark
+    def _acknowledge_before(self, offset: int) -> None:
+        """Acknowledge all entries before an offset, for an administrator."""
+        mark_before = self.cursor.mark_delete
         self.cursor.acknowledge_before(offset)
         if self.dispatcher is not None:
-            self.dispatcher.settle()
-        self._acknowledged(mark)
+            self.dispatcher.drop_acknowledged()
+        self._acknowledged(mark_before)
 
-    def _reset(self, offset: int, mask: int | None) -> None:
+    def _reset(self, offset: int, ack_set: int | None) -> None:
         if not self._topic.is_persistent:
             return
-        self.cursor.reset(offset, mask)
-        self._stays = True
-        if isinstance(self.dispatcher, SingleDispatcher):
-            self.dispatcher.dismiss_active()
+        self.cursor.reset(offset, ack_set)
+        self._seeking = True
+        if isinstance(self.dispatcher, SingleActiveConsumerDispatcher):
+            if self.dispatcher.active is not None:
+                self.disconnect(self.dispatcher.active)
         else:
-            self.dismiss_all()
-        self._stays = False
+            self.disconnect_all()
+        self._seeking = False
+
+
+class SubscriptionCounters:
+    """The counters of consumers that have gone and of expiry; times are in milliseconds since 1970."""
+
+    __slots__ = ("bytes_out", "expired", "last_expire_ms", "last_mark_delete_ms", "messages_out")
+
+    def __init__(self) -> None:
+        self.bytes_out = self.messages_out = 0  # of consumers that have gone
+        self.expired = self.last_expire_ms = self.last_mark_delete_ms = 0
+
+
+def check_joins(existing: SubscribeRequest, new: SubscribeRequest) -> None:
+    """Refuse a consumer that asks for another type, or another Key_Shared mode, than the attached ones."""
+    sub_type = CommandSubscribe.SubType
+    if existing.subscription_type != new.subscription_type:
+        raise _busy(
+            f"Active subscription type of '{sub_type.Name(existing.subscription_type)}' is different than the "
+            f"connecting consumer's type '{sub_type.Name(new.subscription_type)}'."
+        )
+    if new.subscription_type != sub_type.Key_Shared:
+        return
+    if existing.key_shared_mode != new.key_shared_mode:
+        before, now = KeySharedMode.Name(existing.key_shared_mode), KeySharedMode.Name(new.key_shared_mode)
+        raise _busy(
+            f"Active subscription key_shared mode of '{before}' is different than the connecting consumer's key_shared "
+            f"mode '{now}'."
+        )
+    if existing.allow_out_of_order != new.allow_out_of_order:
+        raise _busy(
+            "Active subscription allows out of order delivery while the connecting consumer does not allow it."
+            if existing.allow_out_of_order
+            else "Active subscription does not allow out of order delivery while the connecting consumer allows it."
+        )
+
+
+def key_selector(request: SubscribeRequest) -> KeySelector:
+    """Create the selector for the first consumer's Key_Shared mode."""
+    return HashRangeSelector() if request.key_shared_mode == KeySharedMode.STICKY else HashRingSelector()
+
+
+def _busy(reason: str) -> Refusal:
+    return Refusal(ServerError.ConsumerBusy, f"Subscription is of different type. {reason}")

@@ -1,64 +1,64 @@
-"""A topic that is no partitioned one: its entries, its producers and its subscriptions.
+"""A topic without partitions, or one partition: its entries, its producers and its subscriptions.
 
-A persistent topic has a log, and every subscription a cursor in it. A non-persistent one stores nothing: each entry is
-offered to each subscription at once, all positions are (0, 0), and its subscriptions do not outlive an unload.
+A persistent topic has a managed ledger, and every subscription a cursor in it. A non-persistent topic stores nothing:
+each entry is offered to each subscription at once, all positions are (0, 0), and its subscriptions end with an unload.
 
-To unload a topic is to let everybody go, who then look it up again, perhaps elsewhere. What a broker would have stored
-stays; the next entry goes to a new ledger.
+To unload a topic is to disconnect every producer and consumer; they look the topic up again and may find it on another
+broker. Stored data stays, and the next entry goes to a new ledger.
 
-Of the entries that no durable subscription needs, a topic keeps the newest, up to a limit in bytes (`Settings`):
-readers may still come for them.
+Of the entries that no durable subscription needs, a topic keeps the newest, up to `Settings.kept_bytes`: readers may
+still come for them.
+
+The first client decides about the schema of a topic: it is that of the first producer, or of the first consumer while
+nothing is stored and nobody else is connected. Clients without a schema send and receive bytes. They may come at any
+time unless the namespace enforces schemas on producers.
 """
 
 from collections.abc import Callable
-from typing import Any, Final
+from dataclasses import dataclass
+from typing import Final
 
-from pulsar_actors.broker.model.clock import Clock
 from pulsar_actors.broker.model.consumer import Consumer
 from pulsar_actors.broker.model.cursor import Cursor
-from pulsar_actors.broker.model.deduplication import Deduplication
-from pulsar_actors.broker.model.entry import StoredEntry
-from pulsar_actors.broker.model.links import Address, ConsumerLink, ProducerLink
-from pulsar_actors.broker.model.log import Log
-from pulsar_actors.broker.model.policies import Policies, decided
-from pulsar_actors.broker.model.position import EARLIEST, LATEST, Position
-from pulsar_actors.broker.model.producer import Producer
-from pulsar_actors.broker.model.producer_stats import producer_stats
-from pulsar_actors.broker.model.producers import Producers
-from pulsar_actors.broker.model.refusal import Conflict, Missing, Refusal
+from pulsar_actors.broker.model.interfaces import Address, Clock, Conflict, ConsumerLink, Missing, ProducerLink, Refusal
+from pulsar_actors.broker.model.managed_ledger import (
+    EARLIEST_POSITION,
+    LATEST_POSITION,
+    ManagedLedger,
+    Position,
+    StoredEntry,
+)
+from pulsar_actors.broker.model.producer import Producer, TopicProducers
 from pulsar_actors.broker.model.requests import ProducerRequest, SubscribeRequest
-from pulsar_actors.broker.model.schema_rules import check_of_consumer, check_of_producer
-from pulsar_actors.broker.model.schemas import Schemas
-from pulsar_actors.broker.model.settings import Settings
-from pulsar_actors.broker.model.subscribe_rules import check_subscribe
+from pulsar_actors.broker.model.schemas import SchemaData, Schemas
+from pulsar_actors.broker.model.settings import Policies, Settings, policy_or_default
 from pulsar_actors.broker.model.subscription import Subscription
-from pulsar_actors.broker.model.topic_counters import TopicCounters
-from pulsar_actors.broker.model.topic_stats import internal_stats, topic_stats
-from pulsar_actors.wire.PulsarApi_pb2 import MessageMetadata, ServerError
+from pulsar_actors.wire.PulsarApi_pb2 import CommandSubscribe, MessageMetadata, Schema, ServerError
 from pulsar_actors.wire.topic_name import TopicName
 
+_ORDERED_TYPES = (CommandSubscribe.SubType.Exclusive, CommandSubscribe.SubType.Failover)
 _NOT_STORED: Final = Position(0, 0)
 _TRIM_EVERY = 1024
 _MS = 1000
 
 
 class Topic:
-    """One topic: alone, or a partition. Made by `Cluster.open_topic`.
+    """A topic without partitions, or one partition; created by `Cluster.open_topic`.
 
-    `deduplication` may be set to decide it for this topic; None: as the namespace says.
+    `deduplication` may be set for this topic; None: the policy of the namespace applies.
     """
 
     __slots__ = (
         "_clock",
-        "_deduplicated",
         "_is_stored",
+        "_message_deduplication",
         "_name_producer",
         "_policies",
         "_producers",
         "_settings",
         "counters",
         "deduplication",
-        "log",
+        "managed_ledger",
         "name",
         "properties",
         "schemas",
@@ -80,7 +80,7 @@ class Topic:
         self.name = name
         self._is_stored = name.is_persistent
         self.schemas = schemas
-        self.log = Log(next_ledger)
+        self.managed_ledger = ManagedLedger(next_ledger)
         self.subscriptions: dict[str, Subscription] = {}
         self.terminated = False
         self.deduplication: bool | None = None
@@ -90,12 +90,12 @@ class Topic:
         self._settings = settings
         self._policies = policies
         self._name_producer = name_producer
-        self._producers = Producers(str(name))
-        self._deduplicated = Deduplication()
+        self._producers = TopicProducers(str(name))
+        self._message_deduplication = MessageDeduplication()
 
     @property
     def producers(self) -> dict[str, Producer]:
-        """Those that are connected, by name; not those that wait."""
+        """The connected producers by name, without those that wait."""
         return self._producers.connected
 
     @property
@@ -105,56 +105,52 @@ class Topic:
 
     @property
     def deduplicates(self) -> bool:
-        """Whether duplicates are dropped."""
-        of_namespace = decided(self._policies.deduplication, self._settings.deduplication)
-        return decided(self.deduplication, of_namespace) and self._is_stored
+        """True if duplicates are dropped."""
+        of_namespace = policy_or_default(self._policies.deduplication, self._settings.deduplication)
+        return policy_or_default(self.deduplication, of_namespace) and self._is_stored
 
     def now_ms(self) -> int:
         """Read the clock."""
         return self._clock.wall_clock_ms()
 
     def add_producer(self, request: ProducerRequest, link: ProducerLink) -> Producer:
-        """Connect a producer, or put it in the queue (`Producer.ready`); Refusal says why not."""
+        """Connect a producer, or let it wait (`Producer.ready`); Refusal says why neither."""
         if self.terminated:
             raise _terminated()
         if self._policies.encryption_required and not request.encrypted:
             raise Refusal(ServerError.MetadataError, f"Encryption is required in {self.name}")
-        check_of_producer(self.schemas, request.schema, enforced=self._policies.schema_validation_enforced)
+        check_producer_schema(self.schemas, request.schema, enforced=self._policies.schema_validation_enforced)
         first_subscription = request.initial_subscription
         if first_subscription and first_subscription not in self.subscriptions and not self._may_make_subscriptions():
             raise Refusal(
                 ServerError.NotAllowedError,
                 "Could not create the initial subscription due to the auto subscription creation is not allowed.",
             )
-        producer = Producer(request, link, self, request.name or self._name_producer(), self.now_ms())
+        producer = Producer(request, link, request.name or self._name_producer(), self.now_ms())
         self._producers.admit(producer)
         if request.schema is not None:
             producer.schema_version = self.schemas.get_or_create(request.schema, self.now_ms()).version_bytes
-        producer.last_sequence_id = self._deduplicated.last_of(producer.name) if self.deduplicates else -1
+        producer.last_sequence_id = self._message_deduplication.last_of(producer.name) if self.deduplicates else -1
         if first_subscription and first_subscription not in self.subscriptions:
-            self.create_subscription(first_subscription, at=EARLIEST)
+            self.create_subscription(first_subscription, at=EARLIEST_POSITION)
         return producer
 
     def remove_producer(self, producer: Producer) -> None:
-        """Let a producer go."""
+        """Remove a producer; a second call does nothing."""
         self._producers.remove(producer)
 
-    def stats(self) -> dict[str, Any]:
-        """Give what `GET …/stats` gives."""
-        return topic_stats(self)
+    def disconnect_producers(self, moved_to: Address | None = None) -> None:
+        """Disconnect the connected producers, but not those that wait."""
+        self._producers.disconnect_connected(moved_to)
 
-    def internal_stats(self) -> dict[str, Any]:
-        """Give what `GET …/internalStats` gives."""
-        return internal_stats(self)
-
-    def stats_of(self, producer: Producer) -> dict[str, Any]:
-        """Give the statistics of one producer."""
-        return producer_stats(producer, self.now_ms())
-
-    def store(
-        self, producer: Producer, data: bytes, metadata: MessageMetadata, first_sequence: int, last_sequence: int
+    def publish(
+        self, producer: Producer, data: bytes, metadata: MessageMetadata, *, sequence_id: int, highest_sequence_id: int
     ) -> Position:
-        """Store an entry and dispatch it; EARLIEST if the topic has it already."""
+        """Store an entry and dispatch it; gives EARLIEST for a duplicate, which is dropped.
+
+        Sequence ids are those of the command; a highest one below the other counts as absent. The caller has checked
+        the checksum.
+        """
         if not producer.connected or not producer.ready:
             raise Refusal(ServerError.PersistenceError, "Producer is closed")
         if self._policies.encryption_required and not metadata.encryption_keys:
@@ -167,11 +163,11 @@ class Topic:
         self._count(producer, entry)
         if not self._is_stored:
             for subscription in self.subscriptions.values():
-                subscription.pass_on(entry)
+                subscription.deliver_unstored(entry)
             return _NOT_STORED
-        if self._is_duplicate(producer, metadata, first_sequence, last_sequence):
-            return EARLIEST
-        self.log.append(entry)
+        if self._is_duplicate(producer, metadata, sequence_id, max(sequence_id, highest_sequence_id)):
+            return EARLIEST_POSITION
+        self.managed_ledger.append(entry)
         for subscription in self.subscriptions.values():
             subscription.dispatch()
         if entry.offset % _TRIM_EVERY == 0:
@@ -179,70 +175,72 @@ class Topic:
         return entry.position
 
     def subscribe(self, request: SubscribeRequest, link: ConsumerLink) -> Consumer:
-        """Attach a consumer; Refusal says why not. What is there is only delivered after a `flow`."""
-        there = self.subscriptions.get(request.subscription)
-        check_subscribe(request, there, is_stored=self._is_stored, may_make=self._may_make_subscriptions())
-        is_idle = not self.is_in_use() and not self.log.size
-        check_of_consumer(self.schemas, request.schema, is_idle=is_idle, now_ms=self.now_ms())
-        subscription = self._make_subscription(request) if there is None else there
-        most_unacked = decided(self._policies.max_unacked_per_consumer, self._settings.max_unacked_per_consumer)
-        consumer = Consumer(request, link, subscription, most_unacked if request.durable else 0, self.now_ms())
+        """Attach a consumer; Refusal says why not. Nothing is delivered before a `flow`."""
+        existing = self.subscriptions.get(request.subscription)
+        check_subscribe(request, existing, is_stored=self._is_stored, may_make=self._may_make_subscriptions())
+        is_idle = not self.is_in_use() and not self.managed_ledger.size
+        check_consumer_schema(self.schemas, request.schema, is_idle=is_idle, now_ms=self.now_ms())
+        subscription = self._make_subscription(request) if existing is None else existing
+        max_unacked = policy_or_default(
+            self._policies.max_unacked_per_consumer, self._settings.max_unacked_per_consumer
+        )
+        consumer = Consumer(request, link, max_unacked if request.durable else 0, self.now_ms())
         subscription.attach(consumer)
         self.subscriptions[request.subscription] = subscription
         return consumer
 
     def create_subscription(self, name: str, *, at: Position, properties: dict[str, str] | None = None) -> Subscription:
-        """Make a durable subscription without a consumer, which begins with that entry or the next one; Conflict."""
+        """Create a durable subscription that begins with that entry or the next one; Conflict."""
         if name in self.subscriptions:
             raise Conflict(ServerError.ConsumerBusy, "Subscription already exists for topic")
-        offset = self.log.end if at == LATEST else self.log.first_from(at)
+        offset = self.managed_ledger.end if at == LATEST_POSITION else self.managed_ledger.first_from(at)
         self.subscriptions[name] = self._new_subscription(
             name, offset, durable=self._is_stored, properties=properties or {}
         )
         return self.subscriptions[name]
 
     def delete_subscription(self, name: str, *, force: bool = False) -> None:
-        """Delete it; Missing, or Busy while consumers are attached and it is not forced."""
+        """Delete a subscription; Missing, or Busy while consumers are attached and `force` is not set."""
         if name not in self.subscriptions:
             raise Missing(ServerError.SubscriptionNotFound, f"Subscription {name} not found for topic {self.name}")
         self.subscriptions[name].delete(force=force)
 
     def last_position(self) -> Position:
         """Give the position of the last entry; of an empty topic the one before its first."""
-        return self.log.last_position
+        return self.managed_ledger.last_position
 
     def entry_at(self, position: Position) -> StoredEntry:
-        """Give an entry; Missing."""
-        offset = self.log.find(position)
+        """Give the entry of a position; Missing."""
+        offset = self.managed_ledger.find(position)
         if offset is None:
             raise Missing(ServerError.TopicNotFound, "Message not found")
-        return self.log.entry(offset)
+        return self.managed_ledger.entry(offset)
 
     def terminate(self) -> Position:
-        """Take no more entries, and let the producers go: coming back they learn why. Gives the last position."""
+        """Store no more entries, and disconnect the producers. Gives the last position."""
         self.terminated = True
-        self._producers.dismiss_waiting(_terminated())
-        self._producers.dismiss_connected()
+        self._producers.refuse_waiting(_terminated())
+        self.disconnect_producers()
         for subscription in list(self.subscriptions.values()):
             subscription.check_end()
         return self.last_position()
 
     def unload(self, moved_to: Address | None = None) -> None:
-        """Let every producer and consumer go; the topic's next entry is in a new ledger. Durable things stay."""
-        self.dismiss_all(moved_to)
+        """Disconnect all clients, and begin a new ledger. Stored entries and durable subscriptions stay."""
+        self.disconnect_all(moved_to)
         self.subscriptions = {name: each for name, each in self.subscriptions.items() if each.durable}
-        self.log.roll()
+        self.managed_ledger.roll()
         self.counters = TopicCounters(self.counters.created_ms, self.now_ms())
 
-    def dismiss_all(self, moved_to: Address | None = None) -> None:
-        """Let every producer and consumer go, and tell them."""
-        self._producers.dismiss_waiting(Refusal(ServerError.ServiceNotReady, "Topic is temporarily unavailable"))
-        self._producers.dismiss_connected(moved_to)
+    def disconnect_all(self, moved_to: Address | None = None) -> None:
+        """Disconnect every producer and consumer."""
+        self._producers.refuse_waiting(Refusal(ServerError.ServiceNotReady, "Topic is temporarily unavailable"))
+        self.disconnect_producers(moved_to)
         for subscription in list(self.subscriptions.values()):
-            subscription.dismiss_all(moved_to)
+            subscription.disconnect_all(moved_to)
 
     def is_in_use(self) -> bool:
-        """Tell whether anybody is connected."""
+        """Tell whether any client is connected."""
         return bool(self.producers) or any(each.consumers for each in self.subscriptions.values())
 
     def _count(self, producer: Producer, entry: StoredEntry) -> None:
@@ -258,39 +256,43 @@ class Topic:
 
     def _is_duplicate(self, producer: Producer, metadata: MessageMetadata, first: int, last: int) -> bool:
         if self.deduplicates:
-            return self._deduplicated.is_duplicate(producer.name, first, last, metadata)
-        self._deduplicated.forget()
+            return self._message_deduplication.is_duplicate(producer.name, first, last, metadata)
+        self._message_deduplication.forget()
         return False
 
     def _trim(self) -> None:
-        durable = [each.cursor.mark + 1 for each in self.subscriptions.values() if each.durable]
-        self.log.trim(min([*durable, self.log.end]), self._settings.kept_bytes)
+        durable = [each.cursor.mark_delete + 1 for each in self.subscriptions.values() if each.durable]
+        self.managed_ledger.trim(min([*durable, self.managed_ledger.end]), self._settings.kept_bytes)
 
     def _may_make_subscriptions(self) -> bool:
-        return decided(self._policies.allow_auto_subscription_creation, self._settings.allow_auto_subscription_creation)
+        return policy_or_default(
+            self._policies.allow_auto_subscription_creation, self._settings.allow_auto_subscription_creation
+        )
 
     def _make_subscription(self, request: SubscribeRequest) -> Subscription:
         durable = request.durable and self._is_stored
         if request.rollback_seconds > 0:
-            offset = self.log.first_since(self.now_ms() - request.rollback_seconds * _MS)
-        elif durable or request.start is None or self.log.position(self.log.end) < request.start:
-            offset = self.log.base if request.earliest else self.log.end
+            offset = self.managed_ledger.first_since(self.now_ms() - request.rollback_seconds * _MS)
+        elif durable or request.start is None or self.managed_ledger.position(self.managed_ledger.end) < request.start:
+            offset = self.managed_ledger.base if request.earliest else self.managed_ledger.end
         else:
-            offset = self.log.first_from(request.start)
+            offset = self.managed_ledger.first_from(request.start)
         return self._new_subscription(request.subscription, offset, durable=durable, properties=request.properties)
 
     def _new_subscription(self, name: str, offset: int, *, durable: bool, properties: dict[str, str]) -> Subscription:
-        most_unacked = decided(self._policies.max_unacked_per_subscription, self._settings.max_unacked_per_subscription)
+        max_unacked = policy_or_default(
+            self._policies.max_unacked_per_subscription, self._settings.max_unacked_per_subscription
+        )
         return Subscription(
             name,
             self.name,
-            Cursor(self.log, offset),
+            Cursor(self.managed_ledger, offset),
             self._clock,
             durable=durable,
-            most_unacked=most_unacked,
+            max_unacked=max_unacked,
             failover_delay=self._settings.failover_delay,
             properties=properties,
-            is_over=lambda: self.terminated,
+            is_terminated=lambda: self.terminated,
             delete=self._forget_subscription,
         )
 
@@ -299,6 +301,97 @@ class Topic:
             del self.subscriptions[subscription.name]
             self.counters.messages_out += subscription.counters.messages_out
             self.counters.bytes_out += subscription.counters.bytes_out
+
+
+@dataclass(slots=True)
+class TopicCounters:
+    """The counters since the topic was loaded; times are in milliseconds since 1970."""
+
+    created_ms: int
+    loaded_ms: int
+    messages_in: int = 0
+    bytes_in: int = 0
+    chunks_in: int = 0
+    messages_out: int = 0  # of subscriptions that have gone
+    bytes_out: int = 0
+    last_publish_ms: int = 0
+
+
+class MessageDeduplication:
+    """The highest sequence id that a topic has of each producer name.
+
+    An entry is a duplicate if its first sequence id is not above the highest one. The chunks of a message share one
+    id, so only the last chunk is checked and counted. Names are never forgotten, except when deduplication is switched
+    off.
+    """
+
+    __slots__ = ("_highest",)
+
+    def __init__(self) -> None:
+        self._highest: dict[str, int] = {}
+
+    def last_of(self, producer: str) -> int:
+        """Give the highest sequence id of a name, -1 for none."""
+        return self._highest.get(producer, -1)
+
+    def is_duplicate(self, producer: str, first: int, last: int, metadata: MessageMetadata) -> bool:
+        """Tell whether the topic has the entry already; if not, it counts as stored."""
+        if metadata.HasField("chunk_id") and metadata.chunk_id != metadata.num_chunks_from_msg - 1:
+            return False
+        if first <= self.last_of(producer):
+            return True
+        self._highest[producer] = last
+        return False
+
+    def forget(self) -> None:
+        """Forget all names."""
+        self._highest.clear()
+
+
+def check_subscribe(
+    request: SubscribeRequest, existing: Subscription | None, *, is_stored: bool, may_make: bool
+) -> None:
+    """Refuse a request that does not fit the existing subscription, or for which none may be created."""
+    if not request.subscription.strip():
+        raise Refusal(ServerError.ProducerBusy, "Empty subscription name")
+    if request.read_compacted and request.subscription_type not in _ORDERED_TYPES:
+        raise Refusal(ServerError.NotAllowedError, "readCompacted only allowed on failover or exclusive subscriptions")
+    if not is_stored:
+        return
+    if existing is not None and existing.durable != request.durable:
+        durability = "Durable" if existing.durable else "NonDurable"
+        raise Refusal(ServerError.NotAllowedError, f"{durability} subscription with the same name already exists.")
+    if existing is None and request.durable and not may_make:
+        raise Missing(ServerError.SubscriptionNotFound, "Subscription does not exist")
+
+
+def check_producer_schema(schemas: Schemas, schema: SchemaData | None, *, enforced: bool) -> None:
+    """Refuse a producer for its schema; a new schema is not stored yet."""
+    if schema is None:
+        if enforced and schemas.versions():
+            raise Refusal(
+                ServerError.IncompatibleSchema,
+                "Producers cannot connect or send message without a schema to topics with a schema"
+                "when SchemaValidationEnforced is enabled",
+            )
+    elif schemas.find(schema) is None:
+        schemas.check(schema)
+
+
+def check_consumer_schema(schemas: Schemas, schema: SchemaData | None, *, is_idle: bool, now_ms: int) -> None:
+    """Refuse a consumer for its schema; that of an idle topic's first client is stored."""
+    if schema is None or schema.type == Schema.Type.AutoConsume:
+        return
+    if schemas.versions():
+        schemas.check(schema)
+    elif is_idle:
+        schemas.get_or_create(schema, now_ms)
+    else:
+        raise Refusal(
+            ServerError.IncompatibleSchema,
+            "Failed to add schema to an active topic with empty(BYTES) schema: new schema type "
+            f"{Schema.Type.Name(schema.type)}",
+        )
 
 
 def _terminated() -> Refusal:

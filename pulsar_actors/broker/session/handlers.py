@@ -1,23 +1,53 @@
-"""Every command that a broker takes, and who handles it."""
+"""The table of every command that a broker takes, and its handler."""
 
 from types import MappingProxyType
 from typing import Final
 
-from pulsar_actors.broker.session import acks, connect, lookup, produce, schemas, seek, subscribe, topics, transactions
-from pulsar_actors.broker.session.surroundings import Handlers
+from google.protobuf.message import Message
 
-__all__ = ["HANDLERS"]
+from pulsar_actors.broker.model.interfaces import Refusal
+from pulsar_actors.broker.session import connect, consume, lookup, produce, schemas
+from pulsar_actors.broker.session.session import CommandHandlers, Session
+from pulsar_actors.wire.PulsarApi_pb2 import (
+    CommandAddPartitionToTxn,
+    CommandAddSubscriptionToTxn,
+    CommandEndTxn,
+    CommandEndTxnOnPartition,
+    CommandEndTxnOnSubscription,
+    CommandNewTxn,
+    CommandTcClientConnectRequest,
+    ServerError,
+)
 
-HANDLERS: Final[Handlers] = MappingProxyType(
+__all__ = ["HANDLERS", "TRANSACTION_HANDLERS"]
+
+
+def on_transaction(_: Session, __: Message, ___: memoryview) -> None:
+    """Refuse, as a real broker does where transactions are not enabled."""
+    raise Refusal(ServerError.NotAllowedError, "Transaction manager is not enabled: this broker has no transactions")
+
+
+TRANSACTION_HANDLERS: Final[CommandHandlers] = dict.fromkeys(
+    (
+        CommandTcClientConnectRequest,
+        CommandNewTxn,
+        CommandAddPartitionToTxn,
+        CommandAddSubscriptionToTxn,
+        CommandEndTxn,
+        CommandEndTxnOnPartition,
+        CommandEndTxnOnSubscription,
+    ),
+    on_transaction,
+)
+
+
+HANDLERS: Final[CommandHandlers] = MappingProxyType(
     {
-        **connect.HANDLERS,
-        **lookup.HANDLERS,
-        **topics.HANDLERS,
-        **produce.HANDLERS,
-        **subscribe.HANDLERS,
-        **acks.HANDLERS,
-        **seek.HANDLERS,
-        **schemas.HANDLERS,
-        **transactions.HANDLERS,
+        **connect.CONNECT_HANDLERS,
+        **lookup.LOOKUP_HANDLERS,
+        **produce.PRODUCE_HANDLERS,
+        **consume.CONSUME_HANDLERS,
+        **schemas.SCHEMA_HANDLERS,
+        **TRANSACTION_HANDLERS,
     }
 )

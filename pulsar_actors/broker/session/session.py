@@ -1,33 +1,48 @@
 """One connection of a client: frames in, commands to their handlers, commands out.
 
-What a command means is its handler's business, one file for each family of commands; the table of them comes with the
-surroundings. What holds for all is here: nothing but CONNECT before a connection is accepted, an answer for whatever
-the model refuses, and the end of the connection for bytes that make no sense, for a client that does not answer a PING,
-and for a bug of ours, which is logged.
+Each family of commands has its own file of handlers; `SessionContext.handlers` is the table of them. A session does
+what holds for all commands: before a client is accepted it takes only the handshake, it answers what the model refuses,
+and it ends the connection after bytes that make no sense and after a bug of ours, which is logged. `lifecycle.py`
+decides whom to accept and when a silent client, or one whose token has ended, has to go.
 
-A command passes two gates at which scripted faults may meet it, one on its way in and one on its way out.
+Scripted faults may meet a command twice: on its way in and on its way out.
 """
 
-from collections.abc import Callable, Sequence
-from typing import NamedTuple
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple, TypeAlias
 
 from google.protobuf.message import Message
 
+from pulsar_actors.broker.fault_rules import Side
+from pulsar_actors.broker.faults import Faults
 from pulsar_actors.broker.log import LOG
+from pulsar_actors.broker.model.cluster import Cluster
 from pulsar_actors.broker.model.consumer import Consumer
+from pulsar_actors.broker.model.interfaces import Refusal
 from pulsar_actors.broker.model.producer import Producer
-from pulsar_actors.broker.model.refusal import Refusal
-from pulsar_actors.broker.session.answers import refusal_of
-from pulsar_actors.broker.session.directory import Node
-from pulsar_actors.broker.session.fault_actions import Side
-from pulsar_actors.broker.session.gate import Gate
-from pulsar_actors.broker.session.outgoing import Outgoing
-from pulsar_actors.broker.session.surroundings import Handler, Surroundings
-from pulsar_actors.broker.tokens import Identity
-from pulsar_actors.exceptions import InvalidTopicName
-from pulsar_actors.runtime.loop import Buffer, Transport
+from pulsar_actors.broker.model.subscription import Subscription
+from pulsar_actors.broker.model.topic import Topic
+from pulsar_actors.broker.session.answers import refusal_answer
+from pulsar_actors.broker.session.directory import Directory, Node
+from pulsar_actors.broker.session.fault_injection import FaultInjector
+from pulsar_actors.broker.session.lifecycle import (
+    AcceptClient,
+    EndSession,
+    RefuseCredentials,
+    SendCommand,
+    SessionEnded,
+    SessionLifecycle,
+    SessionOpened,
+)
+from pulsar_actors.broker.session.write_queue import SessionWriteQueue
+from pulsar_actors.broker.tokens import Tokens
+from pulsar_actors.exceptions import InternalError, InvalidTopicName
+from pulsar_actors.machines.chart import Effect, Event
+from pulsar_actors.machines.state_machine import StartTimer
+from pulsar_actors.runtime.loop import Buffer, Loop, Transport
 from pulsar_actors.wire.commands import CARRIERS, decode_command, encode_command
-from pulsar_actors.wire.errors import BadCommand, FrameError
+from pulsar_actors.wire.errors import BadCommand, FrameError, excerpt
 from pulsar_actors.wire.frames import Frame, FrameReader, encode_payload_command, frame_limit
 from pulsar_actors.wire.PulsarApi_pb2 import (
     CommandAuthResponse,
@@ -38,88 +53,124 @@ from pulsar_actors.wire.PulsarApi_pb2 import (
     ServerError,
 )
 
-__all__ = ["Attached", "Session"]
-
-_FIRST = frozenset({CommandConnect, CommandAuthResponse, CommandPing, CommandPong})
-"""What a client may say before it is accepted."""
+__all__ = ["AttachedConsumer", "AttachedProducer", "CommandHandler", "CommandHandlers", "Session", "SessionContext"]
 
 
-class Attached(NamedTuple):
-    """A consumer, and the partition that the ids of its messages name: -1 where the topic is none."""
+CommandHandler: TypeAlias = Callable[[Any, Any, memoryview], object]
+"""Takes the session, the command, and what follows it."""
+
+CommandHandlers: TypeAlias = Mapping[type[Message], CommandHandler]
+
+
+@dataclass(frozen=True, slots=True)
+class SessionContext:
+    """Shared by all connections of a broker.
+
+    `certificates` is true if a client may prove its name with a certificate, `keepalive` is in seconds. With neither
+    `tokens` nor `passwords` nor `certificates` the broker accepts every client.
+    """
+
+    loop: Loop
+    cluster: Cluster
+    directory: Directory
+    faults: Faults
+    handlers: CommandHandlers
+    tokens: Tokens | None
+    passwords: Mapping[str, str] | None = field(repr=False)
+    certificates: bool
+    keepalive: float
+    broker_entry_metadata: bool
+
+
+_BEFORE_ACCEPTED = frozenset({CommandConnect, CommandAuthResponse, CommandPing, CommandPong})
+
+
+class AttachedConsumer(NamedTuple):
+    """A consumer, its subscription, and the partition in the ids of its messages (-1 for a topic without)."""
 
     consumer: Consumer
+    subscription: Subscription
     partition: int
 
 
+class AttachedProducer(NamedTuple):
+    """A producer, and its topic."""
+
+    producer: Producer
+    topic: Topic
+
+
 class Session:
-    """One connection, from its first byte to its end."""
+    """One connection, from its first byte to its end.
+
+    `certificate_name` gives the name in the client's certificate, None if it showed none that the broker trusts.
+    """
 
     __slots__ = (
-        "_awaits_sign",
-        "_gate_in",
-        "_gate_out",
-        "_on_end",
+        "_inbound_faults",
+        "_lifecycle",
+        "_on_closed",
         "_out",
+        "_outbound_faults",
         "_reader",
         "accepted",
-        "certified_as",
+        "certificate_name",
         "closed",
         "closed_producers",
         "consumers",
+        "context",
         "features",
-        "here",
-        "identity",
         "node",
         "number",
         "peer",
         "producers",
-        "refreshing",
         "version",
         "watchers",
     )
 
-    certified_as: Callable[[], str | None]
-    """Gives the name in the certificate that the client has shown, if it is to be trusted."""
-
-    def __init__(self, here: Surroundings, node: Node, transport: Transport, number: int, peer: str) -> None:
-        self.here = here
+    def __init__(  # noqa: PLR0913 - what the listener knows of a new connection
+        self,
+        context: SessionContext,
+        node: Node,
+        transport: Transport,
+        number: int,
+        peer: str,
+        *,
+        on_closed: Callable[["Session"], object],
+        certificate_name: Callable[[], str | None],
+    ) -> None:
+        self.context = context
         self.node = node
         self.number = number
         self.peer = peer
-        self.certified_as = _nobody
+        self.certificate_name = certificate_name
+        self._on_closed = on_closed
         self.accepted = False
         self.closed = False
         self.version = ""  # what the client calls itself
         self.features = FeatureFlags()
-        self.identity: Identity | None = None
-        self.refreshing = False  # fresh credentials were asked for
-        self.producers: dict[int, Producer] = {}
+        self.producers: dict[int, AttachedProducer] = {}
         self.closed_producers: set[int] = set()  # by the broker: what comes for them was on its way
-        self.consumers: dict[int, Attached] = {}
+        self.consumers: dict[int, AttachedConsumer] = {}
         self.watchers: dict[int, Callable[[], None]] = {}
-        self._out = Outgoing(here.loop, transport, self._resume)
-        self._reader = FrameReader(frame_limit(here.cluster.settings.max_message_size))
-        self._gate_in = Gate(here.loop, here.faults, self, Side.CLIENT, self._let_in)
-        self._gate_out = Gate(here.loop, here.faults, self, Side.BROKER, self._put)
-        self._on_end: list[Callable[[Session], object]] = []
-        self._awaits_sign = False
-        here.loop.later(here.keepalive, self._keep_alive, None)
+        self._out = SessionWriteQueue(context.loop, transport, self._resume)
+        self._reader = FrameReader(frame_limit(context.cluster.settings.max_message_size))
+        self._inbound_faults = FaultInjector(context.loop, context.faults, self, Side.CLIENT, self._handle_injected)
+        self._outbound_faults = FaultInjector(context.loop, context.faults, self, Side.BROKER, self._write)
+        self._lifecycle = SessionLifecycle(context.cluster.settings, context.keepalive)
+        self.decide(SessionOpened())
 
     def __str__(self) -> str:
         return f"connection {self.number} from {self.peer}"
 
-    def at_end(self, function: Callable[["Session"], object]) -> None:
-        """Call it when the connection has ended."""
-        self._on_end.append(function)
-
-    # What the transport says.
+    # For the transport.
 
     def opened(self) -> None:
-        """Hear nothing: an accepted connection is open from the start."""
+        """Do nothing: an accepted connection is open from the start."""
 
     def received(self, data: bytes) -> None:
-        """Cut what came into frames, and take each."""
-        self._awaits_sign = False
+        """Cut the bytes into frames, and handle each."""
+        self._lifecycle.note_bytes()
         trouble: FrameError | None = None
         try:
             frames = self._reader.feed(data)
@@ -128,41 +179,46 @@ class Session:
         for frame in frames:
             if self.closed:
                 return
-            self._take(frame)
+            self._handle_frame(frame)
         if trouble is not None:
             self.close(str(trouble))
 
     def writable(self) -> None:
-        """Write on."""
+        """Send more of the queued answers."""
         self._out.writable()
 
     def lost(self, reason: str) -> None:
-        """Let go of all that the client had here."""
+        """Close the producers and consumers of the client."""
         self._end(reason)
 
-    # What handlers do.
+    # For handlers.
+
+    def decide(self, event: Event) -> None:
+        """Let the state chart decide, and do what it decides."""
+        for effect in self._lifecycle.handle(event, self.context.loop.now()):
+            self._perform(effect)
 
     def send(self, command: Message, entry: Sequence[Buffer] = ()) -> None:
-        """Send the client a command, and the entry that belongs to it."""
-        if self._gate_out.is_idle:
-            self._put(command, entry)
+        """Send the client a command and the entry that follows it, unless a fault takes it."""
+        if self._outbound_faults.is_idle:
+            self._write(command, entry)
         else:
-            self._gate_out.take(command, entry)
+            self._outbound_faults.take(command, entry)
 
     def reply(self, command: Message) -> None:
-        """Send it past the gate: it is a fault's own answer."""
-        self._put(command, ())
+        """Send the answer of a fault, which meets no other fault."""
+        self._write(command, ())
 
     def refuse(self, command: Message, refusal: Refusal) -> None:
         """Answer a command with a refusal, in the form that it has for this command."""
         code = ServerError.Name(refusal.code)
         LOG.info("a %s of %s is refused with %s: %s", type(command).__name__, self, code, refusal.reason)
-        answer = refusal_of(command, refusal.code, refusal.reason)
+        answer = refusal_answer(command, refusal.code, refusal.reason)
         if answer is not None:
             self.send(answer)
 
     def has_room(self) -> bool:
-        """Tell whether messages may be sent; consumers that were told no are resumed in time."""
+        """Tell whether messages may be sent; if not, all consumers are resumed when there is room again."""
         return self._out.has_room()
 
     def close(self, reason: str) -> None:
@@ -171,45 +227,38 @@ class Session:
             self._out.close()
             self._end(reason)
 
-    def close_when_sent(self, reason: str) -> None:
-        """End the connection when the last words have left."""
-        self._out.close_when_sent()
-        self._end(reason)
-
     def release(self) -> None:
-        """Let everything go on that a fault has stalled."""
-        self._gate_in.release()
-        self._gate_out.release()
+        """Handle and send the commands that a fault has stalled."""
+        self._inbound_faults.release()
+        self._outbound_faults.release()
 
-    # The rest.
-
-    def _take(self, frame: Frame) -> None:
+    def _handle_frame(self, frame: Frame) -> None:
         try:
             command = decode_command(frame.command)
         except BadCommand as fault:
             self.close(str(fault))
             return
-        if self._gate_in.is_idle:
+        if self._inbound_faults.is_idle:
             self._handle(command, frame.rest)
         else:
-            self._gate_in.take(command, (frame.rest,))
+            self._inbound_faults.take(command, (frame.rest,))
 
-    def _let_in(self, command: Message, entry: Sequence[Buffer]) -> None:
+    def _handle_injected(self, command: Message, entry: Sequence[Buffer]) -> None:
         self._handle(command, memoryview(entry[0]))
 
     def _handle(self, command: Message, rest: memoryview) -> None:
         if self.closed:
             return
         kind = type(command)
-        handler = self.here.handlers.get(kind)
+        handler = self.context.handlers.get(kind)
         if handler is None:
             self.close(f"{kind.__name__} is not for a broker")
-        elif not self.accepted and kind not in _FIRST:
+        elif not self.accepted and kind not in _BEFORE_ACCEPTED:
             self.close(f"{kind.__name__} before CONNECT")
         else:
             self._call(handler, command, rest)
 
-    def _call(self, handler: Handler, command: Message, rest: memoryview) -> None:
+    def _call(self, handler: CommandHandler, command: Message, rest: memoryview) -> None:
         try:
             handler(self, command, rest)
         except Refusal as refusal:
@@ -220,11 +269,11 @@ class Session:
             LOG.exception("the broker cannot handle a %s of %s", type(command).__name__, self)
             self.close("a bug of the broker")
 
-    def _put(self, command: Message, entry: Sequence[Buffer]) -> None:
+    def _write(self, command: Message, entry: Sequence[Buffer]) -> None:
         if self.closed:
             return
-        if self._out.is_overfull():  # the end is told later: the model may be in the middle of a round of deliveries
-            self.here.loop.post(self.close, "the client does not read its answers")
+        if self._out.is_overfull():  # ended after this turn: the model may be in the middle of a round of deliveries
+            self.context.loop.post(self.close, "the client does not read its answers")
             return
         if type(command) in CARRIERS:
             self._out.put(encode_payload_command(command, *entry))  # type: ignore[arg-type] # nobody writes a bytearray
@@ -233,38 +282,46 @@ class Session:
 
     def _resume(self) -> None:
         for attached in list(self.consumers.values()):
-            attached.consumer.resume()
+            attached.subscription.resume(attached.consumer)
 
-    def _keep_alive(self, _: None) -> None:
-        """Ask for a sign of life after each interval, and end what gave none in the last one."""
-        if self.closed:
-            return
-        if not self.accepted:
-            self.close("no CONNECT in time")
-        elif self._awaits_sign:
-            self.close("the client does not answer PING")
-        else:
-            self.send(CommandPing())
-            self._awaits_sign = True
-            self.here.loop.later(self.here.keepalive, self._keep_alive, None)
+    def _perform(self, effect: Effect) -> None:
+        match effect:
+            case SendCommand(command):
+                self.send(command)
+            case StartTimer(event, delay):
+                self.context.loop.later(delay, self.decide, event)
+            case AcceptClient(connect):
+                self.accepted = True
+                self.version = connect.client_version
+                self.features.CopyFrom(connect.feature_flags)
+                LOG.info("%s is accepted: %s", self, excerpt(connect.client_version))
+            case RefuseCredentials(reason):
+                refusal = Refusal(ServerError.AuthenticationError, f"Failed to authenticate: {reason}")
+                self.refuse(CommandConnect(), refusal)
+                self._close_when_sent("its credentials were refused")
+            case EndSession(reason):
+                self.close(reason)
+            case _:
+                raise InternalError(f"no effect of a session: {effect!r}")
+
+    def _close_when_sent(self, reason: str) -> None:
+        """End the connection when the last answer has left."""
+        self._out.close_when_sent()
+        self._end(reason)
 
     def _end(self, reason: str) -> None:
         if self.closed:
             return
         self.closed = True
+        self.decide(SessionEnded())
         LOG.info("%s has ended: %s", self, reason)
         producers, consumers = list(self.producers.values()), list(self.consumers.values())
         self.producers.clear()
         self.consumers.clear()
-        for producer in producers:
-            producer.close()
-        for attached in consumers:
-            attached.consumer.close()
+        for producer, topic in producers:
+            topic.remove_producer(producer)
+        for consumer, subscription, _ in consumers:
+            subscription.detach(consumer)
         for stop in self.watchers.values():
             stop()
-        for function in self._on_end:
-            function(self)
-
-
-def _nobody() -> None:
-    """Answer for a client whose connection shows no certificate."""
+        self._on_closed(self)

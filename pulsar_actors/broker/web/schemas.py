@@ -1,27 +1,25 @@
-"""The schemas of topics: the latest, any version, all of them; new ones, and their removal.
+"""The admin calls for the schemas of topics.
 
-Over HTTP a schema's definition is text. That of a key-value schema is two definitions in one, each with its length
-before it in the binary protocol; here they are the two fields of a JSON object.
+Over HTTP the definition of a schema is text. That of a key-value schema is two definitions in one: in the binary
+protocol each has its length before it, here they are the two fields of a JSON object.
 """
 
 import json
 from typing import Final
 
-from pulsar_actors.broker.model.refusal import Missing, Refusal
+from pulsar_actors.broker.model.interfaces import Missing, Refusal
 from pulsar_actors.broker.model.schemas import SchemaData, Schemas, StoredSchema
-from pulsar_actors.broker.web.bodies import as_object, as_strings
-from pulsar_actors.broker.web.calls import Call
-from pulsar_actors.broker.web.refusals import HttpRefusal
-from pulsar_actors.broker.web.responses import Response, as_json
-from pulsar_actors.broker.web.routes import Route
-from pulsar_actors.wire.excerpt import excerpt
+from pulsar_actors.broker.web.calls import Route, WebCall, as_object, as_strings
+from pulsar_actors.broker.web.http import HttpRefusal, Response, json_response
+from pulsar_actors.wire.errors import excerpt
 from pulsar_actors.wire.PulsarApi_pb2 import Schema
 
 __all__ = ["SCHEMA_ROUTES"]
 
+
 _NAMES: Final = {
-    getattr(Schema, own): pulsars
-    for own, pulsars in (
+    getattr(Schema, own_name): pulsar_name
+    for own_name, pulsar_name in (
         ("None", "NONE"),
         ("String", "STRING"),
         ("Json", "JSON"),
@@ -50,34 +48,34 @@ _IN_JSON: Final = frozenset({Schema.Json, Schema.Avro, Schema.Protobuf})
 _SIZE: Final = 4
 
 
-def _schemas(call: Call) -> Schemas:
+def _schemas(call: WebCall) -> Schemas:
     call.parts.setdefault("domain", "persistent")
     return call.cluster.schemas_of(call.topic_name())
 
 
-def _tell_latest(call: Call) -> Response:
-    return _tell_one(_schemas(call), None)
+def _get_latest_schema(call: WebCall) -> Response:
+    return _get_schema(_schemas(call), None)
 
 
-def _tell_version(call: Call) -> Response:
+def _get_schema_version(call: WebCall) -> Response:
     version = call.number("version")
     if version < 0:
         raise HttpRefusal(404, "Schema not found")
-    return _tell_one(_schemas(call), version.to_bytes(8, "big"))
+    return _get_schema(_schemas(call), version.to_bytes(8, "big"))
 
 
-def _tell_one(schemas: Schemas, version: bytes | None) -> Response:
+def _get_schema(schemas: Schemas, version: bytes | None) -> Response:
     try:
-        return as_json(_described(schemas.get(version)))
+        return json_response(_schema_json(schemas.get(version)))
     except Missing as missing:
         raise HttpRefusal(404, "Schema not found") from missing
 
 
-def _tell_all(call: Call) -> Response:
-    return as_json({"getSchemaResponses": [_described(stored) for stored in _schemas(call).versions()]})
+def _get_all_schemas(call: WebCall) -> Response:
+    return json_response({"getSchemaResponses": [_schema_json(stored) for stored in _schemas(call).versions()]})
 
 
-def _described(stored: StoredSchema) -> dict[str, object]:
+def _schema_json(stored: StoredSchema) -> dict[str, object]:
     schema = stored.schema
     return {
         "version": stored.version,
@@ -100,38 +98,40 @@ def _pair_text(data: bytes) -> str:
     return f'{{"key":{key or json.dumps("")},"value":{value or json.dumps("")}}}'
 
 
-def _add(call: Call) -> Response:
-    schema = _given(call)
+def _add_schema(call: WebCall) -> Response:
+    schema = _schema_in_body(call)
     call.parts.setdefault("domain", "persistent")
     call.namespace()
     try:
-        stored = _schemas(call).get_or_create(schema, call.site.loop.wall_clock_ms())
+        stored = _schemas(call).get_or_create(schema, call.context.loop.wall_clock_ms())
     except Refusal as refusal:
         raise HttpRefusal(409, refusal.reason) from refusal
-    return as_json({"version": {"version": stored.version}})
+    return json_response({"version": {"version": stored.version}})
 
 
-def _find_version(call: Call) -> Response:
-    found = _schemas(call).find(_given(call))
+def _find_version(call: WebCall) -> Response:
+    found = _schemas(call).find(_schema_in_body(call))
     if found is None:
         raise HttpRefusal(404, "Schema not found")
-    return as_json({"version": found.version})
+    return json_response({"version": found.version})
 
 
-def _given(call: Call) -> SchemaData:
+def _schema_in_body(call: WebCall) -> SchemaData:
     """Read the schema in the body."""
     given = as_object(call.value(), "a schema")
     name, text = given.get("type"), given.get("schema") or ""
     properties = as_strings(given.get("properties"), "the value of its properties")
-    kind = _TYPES.get(name) if isinstance(name, str) else None
-    if kind is None or kind in {Schema.KeyValue, getattr(Schema, "None")}:
+    schema_type = _TYPES.get(name) if isinstance(name, str) else None
+    if schema_type is None or schema_type in {Schema.KeyValue, getattr(Schema, "None")}:
         offered = ", ".join(sorted(_TYPES.keys() - {"KEY_VALUE", "NONE"}))
         raise HttpRefusal(422, f"type is one of {offered}, not {excerpt(name)}")
     if not isinstance(text, str):
         raise HttpRefusal(400, f"the definition of a schema is a string, not {excerpt(text)}")
-    if kind in _IN_JSON:
+    if schema_type in _IN_JSON:
         _check_definition(name, text)
-    return SchemaData(call.parts["topic"], kind, text.encode("utf-8", "replace"), tuple(sorted(properties.items())))
+    return SchemaData(
+        call.parts["topic"], schema_type, text.encode("utf-8", "replace"), tuple(sorted(properties.items()))
+    )
 
 
 def _check_definition(name: object, text: str) -> None:
@@ -141,16 +141,16 @@ def _check_definition(name: object, text: str) -> None:
         raise HttpRefusal(422, f"Invalid schema definition data for {name} schema") from fault
 
 
-def _delete(call: Call) -> Response:
-    return as_json({"version": _schemas(call).delete()})
+def _delete_schemas(call: WebCall) -> Response:
+    return json_response({"version": _schemas(call).delete()})
 
 
 _TOPIC = "/admin/v2/schemas/{tenant}/{namespace}/{topic}"
 SCHEMA_ROUTES: Final = (
-    Route("GET", f"{_TOPIC}/schema", _tell_latest),
-    Route("GET", f"{_TOPIC}/schema/{{version}}", _tell_version),
-    Route("GET", f"{_TOPIC}/schemas", _tell_all),
-    Route("POST", f"{_TOPIC}/schema", _add),
+    Route("GET", f"{_TOPIC}/schema", _get_latest_schema),
+    Route("GET", f"{_TOPIC}/schema/{{version}}", _get_schema_version),
+    Route("GET", f"{_TOPIC}/schemas", _get_all_schemas),
+    Route("POST", f"{_TOPIC}/schema", _add_schema),
     Route("POST", f"{_TOPIC}/version", _find_version),
-    Route("DELETE", f"{_TOPIC}/schema", _delete),
+    Route("DELETE", f"{_TOPIC}/schema", _delete_schemas),
 )

@@ -1,36 +1,48 @@
-"""Subscriptions: made before anybody consumes, moved about, emptied, deleted.
+"""The admin calls for subscriptions, and for the messages in a topic.
 
-On a partitioned topic most of this is done on each partition. What needs one certain entry is not, for an entry is in
-one partition alone.
+On a partitioned topic most calls act on each partition. Those about one certain entry are refused, for an entry is in
+one partition.
+
+A message is answered with the payload as the body and all else in headers. The payload is uncompressed, and a batch
+comes whole, with its number of messages in a header: Pulsar's tools take batches apart themselves.
 """
 
+import base64
+import json
+from collections.abc import Iterator
+from datetime import datetime, timedelta, timezone
 from typing import Final
 
-from pulsar_actors.broker.model.position import EARLIEST, LATEST, Position
+from pulsar_actors.broker.model.interfaces import Missing
+from pulsar_actors.broker.model.managed_ledger import EARLIEST_POSITION, LATEST_POSITION, Position, StoredEntry
 from pulsar_actors.broker.model.subscription import Subscription
 from pulsar_actors.broker.model.topic import Topic
-from pulsar_actors.broker.web.bodies import as_object, as_strings
-from pulsar_actors.broker.web.calls import Call
-from pulsar_actors.broker.web.refusals import HttpRefusal
-from pulsar_actors.broker.web.responses import DONE, Response, as_json
-from pulsar_actors.broker.web.routes import Route
-from pulsar_actors.wire.excerpt import excerpt
+from pulsar_actors.broker.web.calls import Route, WebCall, as_object, as_strings
+from pulsar_actors.broker.web.http import NO_CONTENT, Headers, HttpRefusal, Response, json_response
+from pulsar_actors.exceptions import WireError
+from pulsar_actors.wire.batch import is_batch
+from pulsar_actors.wire.compression import decompress
+from pulsar_actors.wire.entries import Entry, open_entry
+from pulsar_actors.wire.errors import excerpt
+from pulsar_actors.wire.protobuf import readable
+from pulsar_actors.wire.PulsarApi_pb2 import CompressionType, MessageMetadata
 
-__all__ = ["SUBSCRIPTION_ROUTES"]
-
-_ENDS = {"earliest": EARLIEST, "latest": LATEST}
-_MOST = 2**63 - 1
+__all__ = ["SUBSCRIPTION_ROUTES", "batch_size"]
 
 
-def _list_subscriptions(call: Call) -> Response:
+_START_POSITIONS = {"earliest": EARLIEST_POSITION, "latest": LATEST_POSITION}
+_MAX_ID = 2**63 - 1
+
+
+def _list_subscriptions(call: WebCall) -> Response:
     names = {name: None for topic in call.topics() for name in topic.subscriptions}
-    return as_json(list(names))
+    return json_response(list(names))
 
 
-def _create(call: Call) -> Response:
-    """Make one where the body says, or at the end; the topic is made with it if there is none."""
+def _create_subscription(call: WebCall) -> Response:
+    """Create a subscription at the position in the body, or at the end; the topic is created with it."""
     name = call.topic_name()
-    at, properties = _beginning(call.value())
+    at, properties = _start_and_properties(call.value())
     if not name.is_persistent:
         raise HttpRefusal(400, "Create subscription on non-persistent topic can only be done through client")
     if call.partition_count() == 0:
@@ -41,17 +53,19 @@ def _create(call: Call) -> Response:
         raise HttpRefusal(409, "Subscription already exists for topic")
     for topic in topics:
         topic.create_subscription(subscription, at=at, properties=properties)
-    return DONE
+    return NO_CONTENT
 
 
-def _beginning(value: object) -> tuple[Position, dict[str, str]]:
-    """Read where a subscription shall begin, and what it shall have as properties."""
+def _start_and_properties(value: object) -> tuple[Position, dict[str, str]]:
+    """Read the position at which a subscription begins, and its properties."""
     if value is None:
-        return LATEST, {}
+        return LATEST_POSITION, {}
     if isinstance(value, str):
-        if value not in _ENDS:
-            raise HttpRefusal(400, f"Invalid value {excerpt(value)} for the position. Allowed values are {list(_ENDS)}")
-        return _ENDS[value], {}
+        if value not in _START_POSITIONS:
+            raise HttpRefusal(
+                400, f"Invalid value {excerpt(value)} for the position. Allowed values are {list(_START_POSITIONS)}"
+            )
+        return _START_POSITIONS[value], {}
     properties = as_object(value, "where it begins").get("properties")
     return _position(value), as_strings(properties, "the value of its properties")
 
@@ -60,22 +74,22 @@ def _position(value: object) -> Position:
     """Read a message id."""
     given = as_object(value, "a message id")
     ledger, entry = given.get("ledgerId"), given.get("entryId")
-    if not (type(ledger) is int and type(entry) is int and -1 <= ledger <= _MOST and -1 <= entry <= _MOST):
+    if not (type(ledger) is int and type(entry) is int and -1 <= ledger <= _MAX_ID and -1 <= entry <= _MAX_ID):
         raise HttpRefusal(400, f"ledgerId and entryId are whole numbers from -1 on, not {excerpt((ledger, entry))}")
     return Position(ledger, entry + 1 if given.get("excluded") else entry)
 
 
-def _delete(call: Call) -> Response:
-    found = _found(call)
+def _delete_subscription(call: WebCall) -> Response:
+    found = _subscriptions_of(call)
     if not call.flag("force") and any(subscription.consumers for _, subscription in found):
         raise HttpRefusal(412, "Subscription has active connected consumers")
     for topic, subscription in found:
         topic.delete_subscription(subscription.name, force=True)
-    return DONE
+    return NO_CONTENT
 
 
-def _found(call: Call) -> list[tuple[Topic, Subscription]]:
-    """Find the subscription, in each partition that has it."""
+def _subscriptions_of(call: WebCall) -> list[tuple[Topic, Subscription]]:
+    """Find the subscription in each partition that has it."""
     name = call.parts["subscription"]
     topics = call.topics()
     found = [(topic, topic.subscriptions[name]) for topic in topics if name in topic.subscriptions]
@@ -84,73 +98,187 @@ def _found(call: Call) -> list[tuple[Topic, Subscription]]:
     return found
 
 
-def _refuse_non_persistent(call: Call, what: str) -> None:
-    """Refuse what only makes sense where messages are kept."""
+def _refuse_non_persistent(call: WebCall, what: str) -> None:
+    """Refuse calls that make sense only where messages are stored."""
     if call.parts["domain"] != "persistent":
         raise HttpRefusal(405, f"{what} on a non-persistent topic is not allowed")
 
 
-def _skip(call: Call) -> Response:
+def _skip(call: WebCall) -> Response:
     if call.partition_count():
         raise HttpRefusal(405, "Skip messages on a partitioned topic is not allowed")
     _refuse_non_persistent(call, "Skip messages")
     count = call.number("number")
-    for _, subscription in _found(call):
+    for _, subscription in _subscriptions_of(call):
         subscription.skip(max(0, count))
-    return DONE
+    return NO_CONTENT
 
 
-def _skip_all(call: Call) -> Response:
+def _skip_all(call: WebCall) -> Response:
     _refuse_non_persistent(call, "Skip messages")
-    for _, subscription in _found(call):
+    for _, subscription in _subscriptions_of(call):
         subscription.skip()
-    return DONE
+    return NO_CONTENT
 
 
-def _reset_to_time(call: Call) -> Response:
+def _reset_to_time(call: WebCall) -> Response:
     timestamp = call.number("timestamp")
-    for _, subscription in _found(call):
+    for _, subscription in _subscriptions_of(call):
         subscription.reset_to_time(timestamp)
-    return DONE
+    return NO_CONTENT
 
 
-def _reset(call: Call) -> Response:
-    """Move it to a message, which will be the next one, or the one before the next one."""
+def _reset_to_position(call: WebCall) -> Response:
+    """Move the subscription to a message, or behind it."""
     if call.partition_count():
         raise HttpRefusal(405, "Reset-cursor at position is not allowed for partitioned-topic")
     position = _position(call.value())
-    for _, subscription in _found(call):
+    for _, subscription in _subscriptions_of(call):
         subscription.reset(position)
-    return DONE
+    return NO_CONTENT
 
 
-def _expire(call: Call) -> Response:
+def _expire(call: WebCall) -> Response:
     _refuse_non_persistent(call, "Expire messages")
     seconds = call.number("seconds")
-    for _, subscription in _found(call):
+    for _, subscription in _subscriptions_of(call):
         subscription.expire(seconds)
-    return DONE
+    return NO_CONTENT
 
 
-def _expire_all(call: Call) -> Response:
+def _expire_all(call: WebCall) -> Response:
     _refuse_non_persistent(call, "Expire messages")
     seconds = call.number("seconds")
     for topic in call.topics():
         for subscription in topic.subscriptions.values():
             subscription.expire(seconds)
-    return DONE
+    return NO_CONTENT
 
 
-_TOPIC = "/admin/v2/{domain}/{tenant}/{namespace}/{topic}"
-_SUBSCRIPTION = f"{_TOPIC}/subscription/{{subscription}}"
+_BINARY = "application/octet-stream"
+_EPOCH = datetime(1970, 1, 1, tzinfo=timezone.utc)
+
+
+def batch_size(topic: Topic, position: Position) -> int:
+    """Give the number of messages of the batch at a position; 0 if there is none, or no batch."""
+    try:
+        stored = topic.entry_at(position)
+        metadata = open_entry(memoryview(stored.data)).metadata
+    except (Missing, WireError):
+        return 0
+    return metadata.num_messages_in_batch if is_batch(metadata) else 0
+
+
+def _peek_message(call: WebCall) -> Response:
+    """Show the nth unacknowledged message of a subscription."""
+    if call.partition_count():
+        raise HttpRefusal(405, "Peek messages on a partitioned topic is not allowed")
+    topic = call.topic()
+    if not topic.name.is_persistent:
+        raise HttpRefusal(405, "PeekMessages on a non-persistent topic is not allowed")
+    number = call.number("number")
+    if number < 1:
+        raise HttpRefusal(400, f"messages are counted from 1, not from {number}")
+    try:
+        return _message_response(_find_subscription(call, topic).peek(number))
+    except Missing as missing:
+        raise HttpRefusal(404, "Message not found") from missing
+
+
+def _find_subscription(call: WebCall, topic: Topic) -> Subscription:
+    subscription = topic.subscriptions.get(call.parts["subscription"])
+    if subscription is None:
+        raise HttpRefusal(404, f"Subscription {call.parts['subscription']} not found for topic {topic.name}")
+    return subscription
+
+
+def _get_message(call: WebCall) -> Response:
+    """Show the message with an id."""
+    topic = call.topic()
+    position = Position(call.number("ledger"), call.number("entry"))
+    try:
+        return _message_response(topic.entry_at(position))
+    except Missing as missing:
+        raise HttpRefusal(404, "Message id not found") from missing
+
+
+def _message_response(stored: StoredEntry) -> Response:
+    try:
+        entry = open_entry(memoryview(stored.data))
+        payload = _uncompressed_payload(entry)
+    except WireError as fault:
+        raise HttpRefusal(500, f"what is stored there cannot be read: {fault}") from fault
+    return Response(200, payload, _BINARY, _message_headers(stored, entry.metadata))
+
+
+def _uncompressed_payload(entry: Entry) -> bytes:
+    metadata = entry.metadata
+    if metadata.compression == CompressionType.NONE or metadata.encryption_keys:
+        return bytes(entry.payload)
+    size = metadata.uncompressed_size
+    return bytes(decompress(metadata.compression, entry.payload, size, size))
+
+
+def _message_headers(stored: StoredEntry, metadata: MessageMetadata) -> Headers:
+    """Write the metadata of a message as headers."""
+    position = stored.position
+    metadata = readable(metadata)
+    properties = {pair.key: pair.value for pair in metadata.properties}
+    headers = [
+        ("X-Pulsar-Message-ID", f"{position.ledger_id}:{position.entry_id}"),
+        ("X-Pulsar-PROPERTY", json.dumps(properties, separators=(",", ":"), ensure_ascii=False)),
+        ("X-Pulsar-publish-time", _instant(metadata.publish_time)),
+        *_optional_headers(metadata),
+        ("X-Pulsar-Is-Encrypted", "true" if metadata.encryption_keys else "false"),
+        ("X-Pulsar-producer-name", metadata.producer_name),
+        ("X-Pulsar-sequence-id", str(metadata.sequence_id)),
+        ("X-Pulsar-txn-uncommitted", "false"),
+    ]
+    if is_batch(metadata):
+        headers.append(("X-Pulsar-num-batch-message", str(metadata.num_messages_in_batch)))
+        headers.append(("X-Pulsar-batch-size", str(len(stored.data) - metadata.ByteSize())))
+    return tuple(headers)
+
+
+def _optional_headers(metadata: MessageMetadata) -> Iterator[tuple[str, str]]:
+    if metadata.event_time:
+        yield "X-Pulsar-event-time", _instant(metadata.event_time)
+    if metadata.deliver_at_time:
+        yield "X-Pulsar-deliver-at-time", _instant(metadata.deliver_at_time)
+    if metadata.null_value:
+        yield "X-Pulsar-null-value", "true"
+    if metadata.compression != CompressionType.NONE:
+        yield "X-Pulsar-compression", CompressionType.Name(metadata.compression)
+        yield "X-Pulsar-uncompressed-size", str(metadata.uncompressed_size)
+    if metadata.HasField("partition_key"):
+        yield "X-Pulsar-partition-key", metadata.partition_key
+    if metadata.HasField("ordering_key"):
+        yield "X-Pulsar-Base64-ordering-key", base64.b64encode(metadata.ordering_key).decode()
+    if metadata.HasField("schema_version"):
+        yield "X-Pulsar-Base64-schema-version", base64.b64encode(metadata.schema_version).decode()
+
+
+def _instant(milliseconds: int) -> str:
+    """Write a time as ISO 8601; one beyond the calendar is written as the number it is."""
+    try:
+        moment = _EPOCH + timedelta(milliseconds=milliseconds)
+    except OverflowError:
+        return str(milliseconds)
+    return f"{moment:%Y-%m-%dT%H:%M:%S}.{milliseconds % 1000:03}Z"
+
+
+_TOPIC_PATH = "/admin/v2/{domain}/{tenant}/{namespace}/{topic}"
+_SUBSCRIPTION_PATH = f"{_TOPIC_PATH}/subscription/{{subscription}}"
 SUBSCRIPTION_ROUTES: Final = (
-    Route("GET", f"{_TOPIC}/subscriptions", _list_subscriptions),
-    Route("PUT", _SUBSCRIPTION, _create),
-    Route("DELETE", _SUBSCRIPTION, _delete),
-    Route("POST", f"{_SUBSCRIPTION}/skip/{{number}}", _skip),
-    Route("POST", f"{_SUBSCRIPTION}/skip_all", _skip_all),
-    Route("POST", f"{_SUBSCRIPTION}/resetcursor/{{timestamp}}", _reset_to_time),
-    Route("POST", f"{_SUBSCRIPTION}/resetcursor", _reset),
-    Route("POST", f"{_SUBSCRIPTION}/expireMessages/{{seconds}}", _expire),
-    Route("POST", f"{_TOPIC}/all_subscription/expireMessages/{{seconds}}", _expire_all),
+    Route("GET", f"{_TOPIC_PATH}/subscriptions", _list_subscriptions),
+    Route("PUT", _SUBSCRIPTION_PATH, _create_subscription),
+    Route("DELETE", _SUBSCRIPTION_PATH, _delete_subscription),
+    Route("POST", f"{_SUBSCRIPTION_PATH}/skip/{{number}}", _skip),
+    Route("POST", f"{_SUBSCRIPTION_PATH}/skip_all", _skip_all),
+    Route("POST", f"{_SUBSCRIPTION_PATH}/resetcursor/{{timestamp}}", _reset_to_time),
+    Route("POST", f"{_SUBSCRIPTION_PATH}/resetcursor", _reset_to_position),
+    Route("POST", f"{_SUBSCRIPTION_PATH}/expireMessages/{{seconds}}", _expire),
+    Route("POST", f"{_TOPIC_PATH}/all_subscription/expireMessages/{{seconds}}", _expire_all),
+    Route("GET", f"{_SUBSCRIPTION_PATH}/position/{{number}}", _peek_message),
+    Route("GET", f"{_TOPIC_PATH}/ledger/{{ledger}}/entry/{{entry}}", _get_message),
 )

@@ -1,16 +1,16 @@
-"""The arguments of a measurement: pulsar-perf's names where it has them, and what they become.
+"""The command-line arguments of a measurement, and the options that are made of them.
 
-What pulsar-perf has no name for has a long one only. Where its default would measure something else than what a program
-of ours would do, ours is another: the help says each.
+Arguments have the names of pulsar-perf; an argument that pulsar-perf has not has a long name only. A few defaults
+differ, where pulsar-perf's would measure something that a program with this client does not do: the help has each.
 """
 
 from argparse import ArgumentParser, ArgumentTypeError, Namespace
 from pathlib import Path
 from typing import Any, Final
 
-from pulsar_actors.cli.perf.contents import Keys
-from pulsar_actors.cli.perf.watch import Times
-from pulsar_actors.cli.whole_number import whole_number
+from pulsar_actors.cli.command import integer_argument
+from pulsar_actors.cli.perf.load import KeyMode
+from pulsar_actors.cli.perf.stats import RunTimes
 from pulsar_actors.client.authentication import Authentication
 from pulsar_actors.client.client import Client
 from pulsar_actors.client.enums import CompressionType, ConsumerType, InitialPosition
@@ -30,35 +30,35 @@ SUBSCRIPTION_TYPES: Final = {
 }
 POSITIONS: Final = {"Latest": InitialPosition.Latest, "Earliest": InitialPosition.Earliest}
 
-_LARGEST: Final = 1 << 30
-_MANY: Final = 1_000_000
-_LONG: Final = 1e9
+_MAX_BYTES: Final = 1 << 30
+_MAX_COUNT: Final = 1_000_000
+_MAX_NUMBER: Final = 1e9
 
-_count = whole_number(1, _MANY)
-_any_count = whole_number(0, 10**12)
+_count = integer_argument(1, _MAX_COUNT)
+_any_count = integer_argument(0, 10**12)
 
 
-def positive(text: str) -> float:
-    """Read a number that is 0 or more."""
+def non_negative_number(text: str) -> float:
+    """Parse a number that is 0 or more."""
     try:
         number = float(text)
     except ValueError:
         number = -1.0
-    if not 0 <= number <= _LONG:
-        raise ArgumentTypeError(f"takes a number from 0 to {_LONG:,.0f}, got {text!r}")
+    if not 0 <= number <= _MAX_NUMBER:
+        raise ArgumentTypeError(f"takes a number from 0 to {_MAX_NUMBER:,.0f}, got {text!r}")
     return number
 
 
 def named_value(text: str) -> tuple[str, str]:
-    """Read NAME=VALUE."""
+    """Parse NAME=VALUE."""
     name, equals, value = text.partition("=")
     if not (name and equals):
         raise ArgumentTypeError(f"takes NAME=VALUE, got {text!r}")
     return name, value
 
 
-def connecting(parser: ArgumentParser, without_url: str) -> None:
-    """Declare where the broker is, and who asks."""
+def add_broker_arguments(parser: ArgumentParser, without_url: str) -> None:
+    """Declare the arguments of the connection: the broker, authentication and TLS."""
     group = parser.add_argument_group("broker")
     group.add_argument("-u", "--service-url", help=f"such as pulsar://localhost:6650 (default: {without_url})")
     group.add_argument("--auth-plugin", default="", help="a method of authentication: its name, or its Java class")
@@ -73,14 +73,14 @@ def connecting(parser: ArgumentParser, without_url: str) -> None:
     )
 
 
-def topics(parser: ArgumentParser) -> None:
-    """Declare what is sent to, or received from."""
+def add_topic_arguments(parser: ArgumentParser) -> None:
+    """Declare the topics."""
     parser.add_argument("topic", help="of several, each has this name with -0, -1, ... after it")
     parser.add_argument("-t", "--num-topics", type=_count, default=1, help="how many topics (default: %(default)s)")
 
 
-def running(parser: ArgumentParser) -> None:
-    """Declare how long it takes, and what is said."""
+def add_run_arguments(parser: ArgumentParser) -> None:
+    """Declare the arguments of the run: how long it takes, and what it reports."""
     group = parser.add_argument_group("run")
     group.add_argument(
         "-m", "--num-messages", type=_any_count, default=0, help="how many in all (default: %(default)s, without end)"
@@ -88,17 +88,20 @@ def running(parser: ArgumentParser) -> None:
     group.add_argument(
         "-time",
         "--test-duration",
-        type=positive,
+        type=non_negative_number,
         default=0.0,
         help="seconds, the warm-up's included (default: %(default)s, until Ctrl-C)",
     )
     group.add_argument(
-        "--warmup-time", type=positive, default=1.0, help="seconds at first that do not count (default: %(default)s)"
+        "--warmup-time",
+        type=non_negative_number,
+        default=1.0,
+        help="seconds at first that do not count (default: %(default)s)",
     )
     group.add_argument(
         "-i",
         "--stats-interval-seconds",
-        type=positive,
+        type=non_negative_number,
         default=1.0,
         help="seconds from one line to the next; 0: no lines (default: %(default)s)",
     )
@@ -106,18 +109,18 @@ def running(parser: ArgumentParser) -> None:
     group.add_argument("--json", action="store_true", help="say everything in JSON, an object on each line")
 
 
-def sending(parser: ArgumentParser, rate: float) -> None:
-    """Declare what is sent, and how."""
+def add_message_arguments(parser: ArgumentParser, rate: float) -> None:
+    """Declare the arguments of messages."""
     group = parser.add_argument_group("messages")
     group.add_argument(
         "-r",
         "--rate",
-        type=positive,
+        type=non_negative_number,
         default=rate,
         help="messages a second in all; 0: as fast as they go (default: %(default)s)",
     )
     group.add_argument(
-        "-s", "--size", type=whole_number(0, _LARGEST), default=1024, help="bytes of each (default: %(default)s)"
+        "-s", "--size", type=integer_argument(0, _MAX_BYTES), default=1024, help="bytes of each (default: %(default)s)"
     )
     group.add_argument(
         "-f", "--payload-file", type=Path, help="take payloads from a file, in turn, and not random letters"
@@ -126,9 +129,9 @@ def sending(parser: ArgumentParser, rate: float) -> None:
     group.add_argument(
         "-mk",
         "--message-key-generation-mode",
-        type=Keys,
-        choices=list(Keys),
-        default=Keys.none,
+        type=KeyMode,
+        choices=list(KeyMode),
+        default=KeyMode.none,
         metavar="{none,random,autoIncrement}",
         help="the keys of messages (default: none)",
     )
@@ -140,13 +143,13 @@ def sending(parser: ArgumentParser, rate: float) -> None:
     )
 
 
-def producing(parser: ArgumentParser) -> None:
-    """Declare how producers work."""
+def add_producer_arguments(parser: ArgumentParser) -> None:
+    """Declare the arguments of producers."""
     group = parser.add_argument_group("producers")
     group.add_argument(
         "-o",
         "--max-outstanding",
-        type=whole_number(0, 10**9),
+        type=integer_argument(0, 10**9),
         default=10_000,
         help="messages of a producer that may be pending; 0: any number (default: %(default)s)",
     )
@@ -160,7 +163,7 @@ def producing(parser: ArgumentParser) -> None:
     group.add_argument(
         "-bb",
         "--batch-max-bytes",
-        type=whole_number(1, _LARGEST),
+        type=integer_argument(1, _MAX_BYTES),
         default=128 * 1024,
         help="of a batch (default: %(default)s)",
     )
@@ -168,14 +171,14 @@ def producing(parser: ArgumentParser) -> None:
     group.add_argument(
         "-st",
         "--send-timeout",
-        type=whole_number(0, 2**31 - 1),
+        type=integer_argument(0, 2**31 - 1),
         default=0,
         help="milliseconds after which a message fails; 0: never (default: %(default)s)",
     )
 
 
-def receiving(parser: ArgumentParser) -> None:
-    """Declare how consumers work."""
+def add_consumer_arguments(parser: ArgumentParser) -> None:
+    """Declare the arguments of consumers."""
     group = parser.add_argument_group("consumers")
     group.add_argument(
         "-q",
@@ -186,8 +189,8 @@ def receiving(parser: ArgumentParser) -> None:
     )
 
 
-def made_client(arguments: Namespace, service_url: str) -> Client:
-    """Make the client that arguments ask for."""
+def client_of(arguments: Namespace, service_url: str) -> Client:
+    """Create the client."""
     plugin = arguments.auth_plugin
     return Client(
         service_url,
@@ -199,8 +202,8 @@ def made_client(arguments: Namespace, service_url: str) -> Client:
     )
 
 
-def producer_options(arguments: Namespace) -> dict[str, Any]:
-    """Give the arguments of `create_producer`."""
+def producer_options_of(arguments: Namespace) -> dict[str, Any]:
+    """Return the arguments of `create_producer`."""
     return {
         "block_if_queue_full": True,
         "max_pending_messages": arguments.max_outstanding,
@@ -215,13 +218,13 @@ def producer_options(arguments: Namespace) -> dict[str, Any]:
     }
 
 
-def topic_names(arguments: Namespace) -> list[str]:
-    """Name the topics, as pulsar-perf does."""
+def topic_names_of(arguments: Namespace) -> list[str]:
+    """Return the names of the topics, as pulsar-perf makes them."""
     if arguments.num_topics == 1:
         return [arguments.topic]
     return [f"{arguments.topic}-{number}" for number in range(arguments.num_topics)]
 
 
-def times(arguments: Namespace) -> Times:
-    """Give how long things take."""
-    return Times(arguments.warmup_time, arguments.test_duration, arguments.stats_interval_seconds)
+def run_times_of(arguments: Namespace) -> RunTimes:
+    """Return the durations of the run."""
+    return RunTimes(arguments.warmup_time, arguments.test_duration, arguments.stats_interval_seconds)

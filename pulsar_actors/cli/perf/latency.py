@@ -1,7 +1,8 @@
-"""`perf latency`: how long messages take from end to end, at a rate.
+"""`perf latency`: the end-to-end latency of messages that are sent at a rate.
 
-Each message says when it was due, so nobody's clock but this process's counts, and a message that left late has waited
-since then. Sender and receiver are threads of one process: what they cost each other is in the figures.
+Each message carries the time at which it was due. So only the clock of this process counts, and the wait of a message
+that is sent late is part of its latency. Sender and receiver are threads of one process: the latencies include what
+they cost each other.
 """
 
 import secrets
@@ -12,75 +13,80 @@ from argparse import ArgumentParser, Namespace
 from typing import Final
 
 from pulsar_actors.cli.command import Command
-from pulsar_actors.cli.perf.arguments import connecting, producer_options, producing, receiving, running, sending
-from pulsar_actors.cli.perf.contents import Content, contents
-from pulsar_actors.cli.perf.measurement import Work, measure
-from pulsar_actors.cli.perf.pace import Pace
-from pulsar_actors.cli.perf.produce import payloads
-from pulsar_actors.cli.perf.receiver import Goal, Receiver
-from pulsar_actors.cli.perf.report import Words
-from pulsar_actors.cli.perf.sender import Sender, Track, timed_one_of
+from pulsar_actors.cli.perf.arguments import (
+    add_broker_arguments,
+    add_consumer_arguments,
+    add_message_arguments,
+    add_producer_arguments,
+    add_run_arguments,
+    producer_options_of,
+)
+from pulsar_actors.cli.perf.consume import ReceiveGoal, TimedReceiver
+from pulsar_actors.cli.perf.load import Pace, PayloadAndOptions, endless_contents
+from pulsar_actors.cli.perf.produce import PacedSender, TimedProducer, payloads_of, timed_one_of
+from pulsar_actors.cli.perf.runner import Work, measure
+from pulsar_actors.cli.perf.stats import ReportLabels
 from pulsar_actors.client.client import Client
 from pulsar_actors.client.enums import Result
 from pulsar_actors.client.message import Message
 from pulsar_actors.client.message_id import MessageId
 
-WORDS: Final = Words("received", "from when a message was due to its receipt by a consumer")
+LABELS: Final = ReportLabels("received", "from when a message was due to its receipt by a consumer")
 
 _STAMP: Final = struct.Struct("!d")
 
 
-class StampingTrack(Track):
-    """Its messages begin with the time at which they were due."""
+class StampingProducer(TimedProducer):
+    """A producer whose messages begin with the time at which they were due."""
 
     __slots__ = ()
 
-    def send(self, content: Content, pace: Pace, number: int) -> None:
+    def send(self, content: PayloadAndOptions, pace: Pace, number: int) -> None:
         """Send one."""
         payload, fields = content
         super().send((_STAMP.pack(pace.due_at(number)) + payload[_STAMP.size :], fields), pace, number)
 
-    def heard(self, result: Result, _: MessageId) -> None:
-        """Count what failed alone: what is through, the receiver counts."""
+    def on_receipt(self, result: Result, _: MessageId) -> None:
+        """Count failures; the receiver counts the others."""
         if result is not Result.Ok:
-            self.tally.failed += 1
+            self.counts.failed += 1
 
 
-class StampReader(Receiver):
-    """It reads that time."""
+class StampReceiver(TimedReceiver):
+    """A receiver that times messages from the moment at which they were due."""
 
     def age(self, message: Message) -> float:
-        """Tell for how many seconds a message has been due."""
+        """Return the seconds since a message was due."""
         (due,) = _STAMP.unpack_from(message.data())
         return time.perf_counter() - float(due)
 
 
 def run(arguments: Namespace) -> int:
-    """Measure, and give 0 if nothing failed."""
-    return measure(arguments, WORDS, set_up)
+    """Measure; the exit status is 0 if nothing failed."""
+    return measure(arguments, LABELS, set_up)
 
 
-def set_up(arguments: Namespace, client: Client, over: threading.Event) -> Work:
-    """Subscribe, and make a producer."""
+def set_up(arguments: Namespace, client: Client, done: threading.Event) -> Work:
+    """Create the consumer and the producer."""
     limit = arguments.num_messages or None
     subscription = f"perf-{secrets.token_hex(4)}"
     consumer = client.subscribe(arguments.topic, subscription, receiver_queue_size=arguments.receiver_queue_size)
-    receiver = StampReader(consumer, Goal(limit, over), timed_one_of(arguments.rate))
-    producer = client.create_producer(arguments.topic, **producer_options(arguments))
-    track = StampingTrack(producer, arguments.size, timed_one_of(0))
-    sent = contents(payloads(arguments), arguments.message_key_generation_mode, dict(arguments.property))
-    sender = Sender([track], sent, Pace(arguments.rate, limit, over))
-    return Work([receiver.run, sender.run], [receiver.tally, track.tally], consumer.unsubscribe)
+    receiver = StampReceiver(consumer, ReceiveGoal(limit, done), timed_one_of(arguments.rate))
+    producer = client.create_producer(arguments.topic, **producer_options_of(arguments))
+    timed_producer = StampingProducer(producer, arguments.size, timed_one_of(0))
+    sent = endless_contents(payloads_of(arguments), arguments.message_key_generation_mode, dict(arguments.property))
+    sender = PacedSender([timed_producer], sent, Pace(arguments.rate, limit, done))
+    return Work([receiver.run, sender.run], [receiver.counts, timed_producer.counts], consumer.unsubscribe)
 
 
 def configure(parser: ArgumentParser) -> None:
     """Declare the arguments."""
     parser.add_argument("topic")
-    connecting(parser, "a broker in memory, in a process of its own")
-    running(parser)
-    sending(parser, rate=1000.0)
-    producing(parser)
-    receiving(parser)
+    add_broker_arguments(parser, "a broker in memory, in a process of its own")
+    add_run_arguments(parser)
+    add_message_arguments(parser, rate=1000.0)
+    add_producer_arguments(parser)
+    add_consumer_arguments(parser)
 
 
 LATENCY: Final = Command(

@@ -1,7 +1,7 @@
-"""One Python client under measurement: `python python_worker.py pulsar_actors`, or `pulsar` for the official one.
+"""A Python client under measurement: `python python_worker.py pulsar_actors`, or `pulsar` for the official one.
 
-It reads a JSON object from each line of its standard input, does what that says, and answers with one. Both clients run
-the same lines: what is measured is what a program written for either of them gets. Times are seconds, and those of a
+It reads a request from each line of its standard input, a JSON object, and answers with another one. Both clients run
+the same code, so the figures are those of a program that is written for either of them. Times are seconds; those of a
 whole run are from its first call to the last receipt or message.
 """
 
@@ -35,13 +35,13 @@ class Measured:
 
 
 def resident() -> int:
-    """Tell how many bytes of memory the process has now."""
+    """Return the resident memory of the process, in bytes."""
     pages = int(Path("/proc/self/statm").read_text().split()[1])
     return pages * resource.getpagesize()
 
 
 class Worker:
-    """One client and what can be asked of it."""
+    """One client and its requests."""
 
     def __init__(self, module: str) -> None:
         self.pulsar = importlib.import_module(module)
@@ -55,7 +55,7 @@ class Worker:
         return {}
 
     def produce(self, ask: dict[str, Any]) -> dict[str, Any]:
-        """Send so many messages to topics in turn; each thread sends its share."""
+        """Send messages to topics in turn; each thread sends its share."""
         producers = [self._producer(topic, ask["options"]) for topic in ask["topics"]]
         fields: dict[str, Any] = {}
         if "key" in ask:
@@ -104,7 +104,7 @@ class Worker:
             raise RuntimeError(f"{len(failures)} failed, the first with {failures[0]}")
 
     def _send_futures(self, producers: list[Any], messages: int, payload: bytes, fields: dict[str, Any]) -> None:
-        """Have a future for each message: the client's own, or, where it has none, one that a callback completes."""
+        """Send with a future for each message: the client's own, or else one that a callback completes."""
         (producer,) = producers
         if hasattr(self.pulsar.Producer, "send_async") and self.pulsar.__name__ == "pulsar_actors":
             futures = [producer.send_async(payload, None, **fields) for _ in range(messages)]
@@ -122,7 +122,7 @@ class Worker:
             each.result(PATIENCE_MS / 1e3)
 
     def sync(self, ask: dict[str, Any]) -> dict[str, Any]:
-        """Send one after the other; beside a thread that computes all the time, if asked."""
+        """Send one message after the other; if asked, beside a thread that computes all the time."""
         producer, busy = self._producer(ask["topic"], ask["options"]), ask.get("busy", False)
         over = threading.Event()
 
@@ -145,7 +145,7 @@ class Worker:
         return {"times": times}
 
     def consume(self, ask: dict[str, Any]) -> dict[str, Any]:
-        """Receive and acknowledge so many messages that are there, or read them."""
+        """Receive and acknowledge stored messages, or read them."""
         modes = {"receive": self._receive, "listener": self._listen, "read": self._read, "look": self._look}
         consume = modes[ask.get("mode", "receive")]
         with Measured() as took:
@@ -171,7 +171,7 @@ class Worker:
         return octets
 
     def _look(self, topic: str, messages: int, options: dict[str, Any]) -> int:
-        """Read, and look at all that a row of Spark's tells of a message, as far as clients do."""
+        """Read messages with all fields that Spark has columns for, as far as the client has them."""
         reader = self.client.create_reader(topic, self.pulsar.MessageId.earliest, **options)
         read_next, octets = reader.read_next, 0
         for _ in range(messages):
@@ -199,7 +199,7 @@ class Worker:
         return octets[0]
 
     def latency(self, ask: dict[str, Any]) -> dict[str, Any]:
-        """Send at a rate and receive, and time each message from when it was due."""
+        """Send at a rate and receive; time each message from the moment when it was due."""
         messages, rate, payload = ask["messages"], ask["rate"], ask["payload"]
         consumer = self._consumer(ask["topic"], {})
         producer = self._producer(ask["topic"], ask["options"])
@@ -225,11 +225,11 @@ class Worker:
         return {"times": times}
 
     def hold_producers(self, ask: dict[str, Any]) -> dict[str, Any]:
-        """Tell what memory so many idle producers take."""
+        """Return the memory of idle producers."""
         return self._held(lambda topic: self._producer(topic, {}), ask)
 
     def hold_consumers(self, ask: dict[str, Any]) -> dict[str, Any]:
-        """Tell what memory so many idle consumers take."""
+        """Return the memory of idle consumers."""
         return self._held(lambda topic: self._consumer(topic, {}), ask)
 
     def _held(self, make: Callable[[str], Any], ask: dict[str, Any]) -> dict[str, Any]:
@@ -243,7 +243,7 @@ class Worker:
         return {"bytes": held}
 
     def hold_messages(self, ask: dict[str, Any]) -> dict[str, Any]:
-        """Tell what memory so many messages take that wait to be sent, each with content of its own."""
+        """Return the memory of pending messages, each with a payload of its own."""
         producer = self._producer(ask["topic"], ask["options"])
         producer.send_async(b"what is needed for the first one", _unheard)
         producer.flush()
@@ -256,7 +256,7 @@ class Worker:
         return {"bytes": held}
 
     def crowd(self, ask: dict[str, Any]) -> dict[str, Any]:
-        """Tell what so many producers and consumers take, and how long each of them with a message of its own."""
+        """Return the memory and times of many producers and consumers, each with a message of its own."""
         make = (lambda topic: self._producer(topic, {})), (lambda topic: self._consumer(topic, {}))
         first = [one(f"{ask['topic']}-first") for one in make]  # and all that the first of them needs
         gc.collect()
@@ -274,13 +274,13 @@ class Worker:
         return {"making": made.seconds, "cpu": made.cpu, "passing": passed.seconds, "bytes": held, "threads": threads}
 
     def ready(self, ask: dict[str, Any]) -> dict[str, Any]:
-        """Make a producer that is connected, for what comes next."""
+        """Create a producer for the next requests."""
         self.producer = self._producer(ask["topic"], ask["options"])
         self.producer.send(b"what is needed for the first one")
         return {}
 
     def overfill(self, ask: dict[str, Any]) -> dict[str, Any]:
-        """Send until no more is taken, each message with content of its own."""
+        """Send until the queue is full, each message with a payload of its own."""
         self.results: list[Any] = []
         ok, taken = self.pulsar.Result.Ok, 0
         gc.collect()
@@ -293,12 +293,12 @@ class Worker:
         return {"taken": taken - len(self.results), "bytes": resident() - before}
 
     def settle(self, _: dict[str, Any]) -> dict[str, Any]:
-        """Wait for what was taken, and tell how much was stored."""
+        """Wait for the receipts of these messages, and return how many were stored."""
         self.producer.flush()
         return {"stored": self.results.count(self.pulsar.Result.Ok)}
 
     def neglect(self, ask: dict[str, Any]) -> dict[str, Any]:
-        """Subscribe to a topic that has much, receive nothing, and tell what memory that takes in the end."""
+        """Subscribe to a topic with many messages, receive none, and return the memory in the end."""
         gc.collect()
         before = most = resident()
         consumer = self._consumer(ask["topic"], ask["options"])
@@ -311,7 +311,7 @@ class Worker:
         return {"bytes": most - before}
 
     def memory(self, _: dict[str, Any]) -> dict[str, Any]:
-        """Tell the most memory that the process has had, in bytes."""
+        """Return the greatest memory that the process has had, in bytes."""
         return {"bytes": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024}
 
     def _producer(self, topic: str, options: dict[str, Any]) -> Any:
@@ -322,7 +322,7 @@ class Worker:
         return self.client.subscribe(topic, "measured", initial_position=earliest, **self._named(options), **more)
 
     def _named(self, options: dict[str, Any]) -> dict[str, Any]:
-        """Give options with their enums in place of names."""
+        """Return options with enums instead of names."""
         if "compression_type" not in options:
             return options
         return {**options, "compression_type": getattr(self.pulsar.CompressionType, options["compression_type"])}

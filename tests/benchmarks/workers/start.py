@@ -1,6 +1,6 @@
-"""A fresh interpreter that imports a client and sends a first message: `python start.py pulsar_actors pulsar://…`.
+"""A new interpreter that imports a client and sends a first message: `python start.py pulsar_actors pulsar://…`.
 
-It prints the seconds of both. It imports nothing that a client would otherwise have to.
+It prints the seconds of both steps. It imports only what a client imports anyway.
 """
 
 import sys

@@ -14,10 +14,9 @@ from typing import Any
 import pytest
 
 from pulsar_actors.broker.model.cluster import Cluster
-from pulsar_actors.broker.model.consumer import Acknowledged, Consumer
-from pulsar_actors.broker.model.links import Address, Delivery
-from pulsar_actors.broker.model.position import Position
-from pulsar_actors.broker.model.refusal import Refusal
+from pulsar_actors.broker.model.consumer import AckedEntry, Consumer
+from pulsar_actors.broker.model.interfaces import Address, Delivery, Refusal
+from pulsar_actors.broker.model.managed_ledger import Position
 from pulsar_actors.broker.model.requests import ProducerRequest, SubscribeRequest
 from pulsar_actors.broker.model.settings import Settings
 from pulsar_actors.broker.model.topic import Topic
@@ -58,6 +57,7 @@ class Sender:
     def __init__(self) -> None:
         self.heard: list[object] = []
         self.made: Any = None
+        self.topic: Any = None
         self._next = 0
 
     def ready(self) -> None:
@@ -74,7 +74,10 @@ class Sender:
         self._next = first + 1
         known = {"producer_name": self.made.name, "sequence_id": first, "publish_time": 1, **fields}
         metadata = MessageMetadata(**known)
-        return self.made.publish(data, metadata, sequence_id=first, highest_sequence_id=highest)
+        return self.topic.publish(self.made, data, metadata, sequence_id=first, highest_sequence_id=highest)
+
+    def close(self) -> None:
+        self.topic.remove_producer(self.made)
 
     def send_all(self, payloads: Sequence[bytes], **fields: Any) -> list[Position]:
         return [self.send(payload, **fields) for payload in payloads]
@@ -89,6 +92,7 @@ class Receiver:
         self.heard: list[object] = []
         self.room = True
         self.made: Any = None
+        self.subscription: Any = None
 
     def has_room(self) -> bool:
         return self.room
@@ -124,13 +128,28 @@ class Receiver:
         return next(each.entry.position for each in reversed(self.deliveries) if each.entry.data == data)
 
     def ack(self, *what: bytes, ack_set: int | None = None) -> None:
-        self.made.acknowledge([Acknowledged(self.position_of(each), ack_set) for each in what])
+        self.subscription.acknowledge(self.made, [AckedEntry(self.position_of(each), ack_set) for each in what])
 
     def ack_up_to(self, what: bytes, ack_set: int | None = None) -> None:
-        self.made.acknowledge_cumulative(Acknowledged(self.position_of(what), ack_set))
+        self.subscription.acknowledge_cumulative(AckedEntry(self.position_of(what), ack_set))
 
     def nack(self, *what: bytes) -> None:
-        self.made.redeliver([self.position_of(each) for each in what])
+        self.redeliver([self.position_of(each) for each in what])
+
+    def redeliver(self, positions: Sequence[Position] = (), epoch: int = -1) -> None:
+        self.subscription.redeliver(self.made, positions, epoch)
+
+    def flow(self, permits: int) -> None:
+        self.subscription.flow(self.made, permits)
+
+    def resume(self) -> None:
+        self.subscription.resume(self.made)
+
+    def unsubscribe(self, *, force: bool = False) -> None:
+        self.subscription.unsubscribe(self.made, force=force)
+
+    def close(self) -> None:
+        self.subscription.detach(self.made)
 
 
 class World:
@@ -146,14 +165,15 @@ class World:
     def producer(self, topic: str = "t", **fields: Any) -> Sender:
         sender = Sender()
         fields = {"connection": sender, "producer_id": next(self._ids), **fields}
-        sender.made = self.topic(topic).add_producer(ProducerRequest(**fields), sender)
+        sender.topic = self.topic(topic)
+        sender.made = sender.topic.add_producer(ProducerRequest(**fields), sender)
         return sender
 
     def consumer(
         self,
         topic: str = "t",
         subscription: str = "s",
-        kind: Any = CommandSubscribe.SubType.Exclusive,
+        subscription_type: Any = CommandSubscribe.SubType.Exclusive,
         *,
         permits: int = 1000,
         **fields: Any,
@@ -161,11 +181,12 @@ class World:
         receiver = Receiver()
         number = next(self._ids)
         fields = {"connection": receiver, "consumer_id": number, "name": f"c{number}", **fields}
-        request = SubscribeRequest(subscription=subscription, kind=kind, **fields)
+        request = SubscribeRequest(subscription=subscription, subscription_type=subscription_type, **fields)
         receiver.made = self.topic(topic).subscribe(request, receiver)
         assert isinstance(receiver.made, Consumer)
+        receiver.subscription = self.topic(topic).subscriptions[subscription]
         if permits:
-            receiver.made.flow(permits)
+            receiver.flow(permits)
         return receiver
 
     def pass_time(self, seconds: float) -> None:

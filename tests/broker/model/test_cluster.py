@@ -2,9 +2,8 @@ from typing import Any
 
 import pytest
 
-from pulsar_actors.broker.model.links import Address
-from pulsar_actors.broker.model.position import EARLIEST
-from pulsar_actors.broker.model.refusal import Busy, Conflict, Missing, Refusal
+from pulsar_actors.broker.model.interfaces import Address, Busy, Conflict, Missing, Refusal
+from pulsar_actors.broker.model.managed_ledger import EARLIEST_POSITION
 from pulsar_actors.broker.model.schemas import SchemaData
 from pulsar_actors.wire.PulsarApi_pb2 import Schema, ServerError
 from pulsar_actors.wire.topic_name import TopicName
@@ -164,7 +163,7 @@ def test_a_topic_in_use_is_deleted_by_force_only(world: Any, cluster: Any) -> No
 
 
 def test_a_topic_that_is_only_subscribed_may_go(world: Any, cluster: Any) -> None:
-    world.topic().create_subscription("s", at=EARLIEST)
+    world.topic().create_subscription("s", at=EARLIEST_POSITION)
     cluster.delete_topic(T)
     assert world.topic().subscriptions == {}
 
@@ -221,3 +220,18 @@ def test_statistics_of_a_topic_without_partitions_are_not_those_of_a_partitioned
     cluster.open_topic(T)
     with pytest.raises(Missing):
         cluster.partitioned_stats(T)
+
+
+def test_the_longest_beginning_of_a_name_decides_who_serves_it(world: Any) -> None:
+    cluster = world.cluster
+    cluster.assign("persistent://public/", "a")
+    cluster.assign("persistent://public/default/t", "b")
+    assert [cluster.owner_of(TopicName.parse(name)) for name in ("x", "t", "t-partition-0")] == ["a", "b", "b"]
+
+
+def test_a_topic_that_nobody_was_given_is_served_by_whoever_is_asked(world: Any) -> None:
+    assert world.cluster.owner_of(TopicName.parse("t")) is None
+    world.cluster.assign("persistent://", "a")
+    world.cluster.assign("persistent://", None)
+    world.cluster.assign("persistent://", None)
+    assert world.cluster.owner_of(TopicName.parse("t")) is None

@@ -1,5 +1,6 @@
 from typing import Any
 
+from pulsar_actors.broker.model.stats import consumer_stats
 from pulsar_actors.wire.PulsarApi_pb2 import CommandSubscribe
 
 SHARED = CommandSubscribe.SubType.Shared
@@ -7,29 +8,29 @@ SHARED = CommandSubscribe.SubType.Shared
 
 def test_closing_twice_does_nothing(world: Any) -> None:
     consumer = world.consumer()
-    consumer.made.close()
-    consumer.made.close()
+    consumer.close()
+    consumer.close()
     assert world.consumer().heard == []
 
 
 def test_one_that_has_gone_gets_nothing_and_can_ask_for_nothing(world: Any) -> None:
-    consumer = world.consumer(kind=SHARED)
-    consumer.made.close()
+    consumer = world.consumer(subscription_type=SHARED)
+    consumer.close()
     world.producer().send(b"0")
-    consumer.made.flow(10)
-    consumer.made.redeliver()
+    consumer.flow(10)
+    consumer.redeliver()
     assert consumer.got == []
 
 
 def test_statistics_count_what_went_out(world: Any) -> None:
-    consumer = world.consumer(kind=SHARED, metadata={"a": "b"}, address="/127.0.0.1:1", client_version="x")
+    consumer = world.consumer(subscription_type=SHARED, metadata={"a": "b"}, address="/127.0.0.1:1", client_version="x")
     producer = world.producer()
     producer.send(b"0123456789", num_messages_in_batch=4)
     producer.send(b"c", uuid="u", chunk_id=0, num_chunks_from_msg=2)
     world.pass_time(10)
     consumer.nack(b"c")
     consumer.ack(b"0123456789", ack_set=0b1)
-    stats = consumer.made.stats()
+    stats = consumer_stats(consumer.made, world.topic().now_ms())
     expected = {
         "msgOutCounter": 6,
         "bytesOutCounter": 12,
@@ -50,11 +51,11 @@ def test_statistics_count_what_went_out(world: Any) -> None:
 
 
 def test_one_that_got_nothing_has_no_average(world: Any) -> None:
-    assert world.consumer().made.stats()["avgMessagesPerEntry"] == 0
+    assert consumer_stats(world.consumer().made, world.topic().now_ms())["avgMessagesPerEntry"] == 0
 
 
 def test_the_end_is_told_once(world: Any) -> None:
     consumer = world.consumer()
     world.topic().terminate()
-    consumer.made.flow(1)
+    consumer.flow(1)
     assert consumer.heard == ["end"]

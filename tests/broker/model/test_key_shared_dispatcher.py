@@ -4,23 +4,23 @@ from typing import Any
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pulsar_actors.machines.ledgers.hashing import HASHES, HashingScheme
+from pulsar_actors.machines.trackers.message_routing import HASHES, HashName
 from pulsar_actors.wire.PulsarApi_pb2 import CommandSubscribe, KeySharedMode
 
 KEY_SHARED = CommandSubscribe.SubType.Key_Shared
 
 
 def consumers_of(world: Any, count: int, **fields: Any) -> list[Any]:
-    return [world.consumer(kind=KEY_SHARED, name=f"n{number}", **fields) for number in range(count)]
+    return [world.consumer(subscription_type=KEY_SHARED, name=f"n{number}", **fields) for number in range(count)]
 
 
 def key_of(consumer: Any) -> str:
     """A key that this consumer has."""
-    choice = consumer.made.subscription.dispatcher.choice
+    choice = consumer.subscription.dispatcher.selector
     return next(
         key
         for key in map(str, range(1000))
-        if choice.owner(choice.slot(HASHES[HashingScheme.MURMUR3_32](key))) is consumer.made
+        if choice.owner(choice.slot(HASHES[HashName.MURMUR3_32](key))) is consumer.made
     )
 
 
@@ -40,26 +40,26 @@ def test_a_slow_consumer_does_not_stop_the_others(world: Any) -> None:
     for key, data in [(key_of(slow), b"s")] * 3 + [(key_of(fast), b"f")] * 3:
         producer.send(data, partition_key=key)
     assert (slow.got, fast.got) == ([b"s"], [b"f"] * 3)
-    assert fast.made.subscription.dispatcher.replaying == 2
-    slow.made.flow(5)
+    assert fast.subscription.dispatcher.replaying == 2
+    slow.flow(5)
     assert slow.got == [b"s"] * 3
-    assert fast.made.subscription.dispatcher.replaying == 0
+    assert fast.subscription.dispatcher.replaying == 0
 
 
 def test_of_several_keys_that_wait_only_as_many_go_as_there_are_permits(world: Any) -> None:
     (consumer,) = consumers_of(world, 1, permits=0)
     consumer.made.permits = 1
     world.producer().send(b"first", partition_key="0")
-    other = world.consumer(kind=KEY_SHARED, name="other")
+    other = world.consumer(subscription_type=KEY_SHARED, name="other")
     producer = world.producer()
     for number in range(200):
         producer.send(b"x", partition_key=str(number))
     assert consumer.take() == [b"first"]
-    waiting = consumer.made.subscription.dispatcher.replaying
-    consumer.made.flow(1)
+    waiting = consumer.subscription.dispatcher.replaying
+    consumer.flow(1)
     assert consumer.take() == [b"x"]
-    consumer.made.flow(1000)
-    assert len(consumer.got) == waiting - 1 - consumer.made.subscription.dispatcher.replaying
+    consumer.flow(1000)
+    assert len(consumer.got) == waiting - 1 - consumer.subscription.dispatcher.replaying
     assert other.got
 
 
@@ -69,8 +69,8 @@ def test_reading_runs_ahead_only_so_far(world: Any) -> None:
     producer = world.producer()
     producer.send_all([b"s"] * 4_100, partition_key=key_of(slow))
     producer.send(b"f", partition_key=key_of(fast))
-    assert (fast.got, fast.made.subscription.dispatcher.replaying) == ([], 4_000)
-    slow.made.flow(200)
+    assert (fast.got, fast.subscription.dispatcher.replaying) == ([], 4_000)
+    slow.flow(200)
     assert (len(slow.got), fast.got) == (200, [b"f"])
 
 
@@ -80,7 +80,7 @@ def test_a_key_that_changes_hands_waits_until_nothing_of_it_is_out(world: Any) -
     keys = [str(number) for number in range(50)]
     for key in keys:
         producer.send(key.encode(), partition_key=key)
-    second = world.consumer(kind=KEY_SHARED, name="late")
+    second = world.consumer(subscription_type=KEY_SHARED, name="late")
     for key in keys:
         producer.send(key.encode(), partition_key=key)
     moved = [key for key in keys if key.encode() not in first.got[50:]]
@@ -91,11 +91,11 @@ def test_a_key_that_changes_hands_waits_until_nothing_of_it_is_out(world: Any) -
 
 
 def test_where_disorder_is_allowed_nothing_waits(world: Any) -> None:
-    first = world.consumer(kind=KEY_SHARED, allow_out_of_order=True)
+    first = world.consumer(subscription_type=KEY_SHARED, allow_out_of_order=True)
     producer = world.producer()
     for number in range(50):
         producer.send(b"%d" % number, partition_key=str(number))
-    second = world.consumer(kind=KEY_SHARED, allow_out_of_order=True)
+    second = world.consumer(subscription_type=KEY_SHARED, allow_out_of_order=True)
     for number in range(50):
         producer.send(b"again %d" % number, partition_key=str(number))
     assert len(first.got + second.got) == 100
@@ -110,7 +110,7 @@ def test_when_a_consumer_goes_the_others_get_its_keys_in_order(world: Any) -> No
     key = key_of(first)
     producer.send_all([b"0", b"1", b"2"], partition_key=key)
     first.ack(b"0")
-    first.made.close()
+    first.close()
     producer.send(b"3", partition_key=key)
     assert second.got == [b"1", b"2", b"3"]
 
@@ -119,7 +119,7 @@ def test_what_is_demanded_again_comes_before_later_ones_of_its_key(world: Any) -
     (consumer,) = consumers_of(world, 1, permits=2)
     world.producer().send_all([b"0", b"1", b"2"], partition_key="k")
     consumer.nack(b"0", b"1")
-    consumer.made.flow(3)
+    consumer.flow(3)
     assert consumer.got[2:] == [b"0", b"1", b"2"]
     assert consumer.counts == [0, 0, 1, 1, 0]
 
@@ -142,7 +142,7 @@ def test_one_full_connection_stops_only_what_is_for_it(world: Any) -> None:
             producer.send(data, partition_key=key_of(each))
     assert (first.got, second.got) == ([], [b"2", b"2"])
     first.room = True
-    first.made.resume()
+    first.resume()
     assert first.got == [b"1", b"1"]
 
 
@@ -153,7 +153,7 @@ def test_nothing_overtakes_what_waits_though_there_is_room_again(world: Any) -> 
     producer.send(b"0", partition_key=key_of(consumer))
     consumer.room = True
     producer.send(b"1", partition_key=key_of(consumer))
-    consumer.made.resume()
+    consumer.resume()
     assert consumer.got == [b"0", b"1"]
 
 
@@ -163,8 +163,8 @@ def test_what_waits_and_was_acknowledged_meanwhile_is_not_sent(world: Any) -> No
     producer = world.producer()
     producer.send(b"0", partition_key=key_of(first))
     producer.send(b"1", partition_key=key_of(second))
-    first.made.subscription.skip(1)
-    first.made.flow(10)
+    first.subscription.skip(1)
+    first.flow(10)
     assert (first.got, second.got) == ([], [b"1"])
 
 
@@ -186,7 +186,7 @@ def test_large_backlogs_come_in_parcels(world: Any) -> None:
         deliver(deliveries, epoch)
 
     consumer.deliver = count_and_deliver
-    consumer.made.flow(1000)
+    consumer.flow(1000)
     assert sizes == [100, 100, 50]
 
 
@@ -194,9 +194,9 @@ def test_after_everybody_has_gone_nothing_is_remembered(world: Any) -> None:
     first, second = consumers_of(world, 2)
     world.producer().send_all([b"0", b"1"], partition_key="k")
     for each in (first, second):
-        each.made.close()
+        each.close()
     sticky = {"key_shared_mode": KeySharedMode.STICKY, "hash_ranges": [(0, 65_535)]}
-    assert world.consumer(kind=KEY_SHARED, **sticky).got == [b"0", b"1"]
+    assert world.consumer(subscription_type=KEY_SHARED, **sticky).got == [b"0", b"1"]
 
 
 STEPS = st.lists(
@@ -225,14 +225,16 @@ class Flock:
             self.producer.send(b"%d/%d" % (number, self.sent), partition_key=str(number))
             self.sent += 1
         elif name == "join":
-            self.consumers.append(self.world.consumer(kind=KEY_SHARED, name=f"n{number}", permits=3, earliest=True))
+            self.consumers.append(
+                self.world.consumer(subscription_type=KEY_SHARED, name=f"n{number}", permits=3, earliest=True)
+            )
         elif self.consumers:
             consumer = self.consumers[number % len(self.consumers)]
             if name == "leave":
                 self.consumers.remove(consumer)
-                consumer.made.close()
+                consumer.close()
             elif name == "flow":
-                consumer.made.flow(3)
+                consumer.flow(3)
             else:
                 for data in consumer.got if name == "ack all" else consumer.got[:1]:
                     self.ack(consumer, data)
@@ -262,7 +264,7 @@ def test_keys_keep_their_order_while_consumers_come_and_go(make_world: Any, step
             assert all(numbers == sorted(numbers) for numbers in by_key.values())
     flock.step("join", 9)
     for each in flock.consumers:
-        each.made.flow(1000)
+        each.flow(1000)
     while any(each.got for each in flock.consumers):
         for each in flock.consumers:
             for data in each.got:

@@ -1,6 +1,6 @@
 import pytest
 
-from pulsar_actors.broker.model.refusal import Missing, Refusal
+from pulsar_actors.broker.model.interfaces import Missing, Refusal
 from pulsar_actors.broker.model.schemas import SchemaData, Schemas
 from pulsar_actors.wire.PulsarApi_pb2 import Schema, ServerError
 

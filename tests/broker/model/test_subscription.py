@@ -2,10 +2,10 @@ from typing import Any
 
 import pytest
 
-from pulsar_actors.broker.model.links import Address
-from pulsar_actors.broker.model.position import EARLIEST, LATEST, Position
-from pulsar_actors.broker.model.refusal import Busy, Missing, Refusal
-from pulsar_actors.wire.PulsarApi_pb2 import CommandSubscribe, ServerError
+from pulsar_actors.broker.model.interfaces import Address, Busy, Missing, Refusal
+from pulsar_actors.broker.model.managed_ledger import EARLIEST_POSITION, LATEST_POSITION, Position
+from pulsar_actors.broker.model.stats import topic_stats
+from pulsar_actors.wire.PulsarApi_pb2 import CommandSubscribe, KeySharedMode, ServerError
 from pulsar_actors.wire.topic_name import TopicName
 
 TYPES = CommandSubscribe.SubType
@@ -13,23 +13,23 @@ NUMBERS = [b"%d" % number for number in range(5)]
 
 
 def test_the_type_is_that_of_the_consumers_and_may_change_when_all_have_gone(world: Any) -> None:
-    subscription = world.topic().create_subscription("s", at=EARLIEST)
-    assert (subscription.kind, subscription.consumers) == (None, [])
-    first = world.consumer(kind=TYPES.Shared)
-    assert subscription.kind == TYPES.Shared
-    first.made.close()
-    assert subscription.kind == TYPES.Shared
-    world.consumer(kind=TYPES.Failover)
-    assert subscription.kind == TYPES.Failover
+    subscription = world.topic().create_subscription("s", at=EARLIEST_POSITION)
+    assert (subscription.subscription_type, subscription.consumers) == (None, [])
+    first = world.consumer(subscription_type=TYPES.Shared)
+    assert subscription.subscription_type == TYPES.Shared
+    first.close()
+    assert subscription.subscription_type == TYPES.Shared
+    world.consumer(subscription_type=TYPES.Failover)
+    assert subscription.subscription_type == TYPES.Failover
 
 
 def test_a_cumulative_acknowledgement_takes_all_before_along(world: Any) -> None:
     consumer = world.consumer()
     world.producer().send_all(NUMBERS)
     consumer.ack_up_to(b"3")
-    assert consumer.made.mark_delete_position() == consumer.position_of(b"3")
+    assert consumer.subscription.cursor.mark_delete_position == consumer.position_of(b"3")
     consumer.ack_up_to(b"1")
-    consumer.made.redeliver()
+    consumer.redeliver()
     assert consumer.got[5:] == [b"4"]
 
 
@@ -40,7 +40,7 @@ def test_a_cumulative_acknowledgement_may_end_inside_a_batch(world: Any) -> None
     producer.send(b"batch", num_messages_in_batch=4)
     consumer.ack_up_to(b"batch", ack_set=0b1000)
     consumer.take()
-    consumer.made.redeliver()
+    consumer.redeliver()
     assert [(each.entry.data, each.ack_set) for each in consumer.deliveries] == [(b"batch", 0b1000)]
 
 
@@ -48,13 +48,13 @@ def test_a_cumulative_acknowledgement_of_what_would_be_before_a_ledger_takes_the
     """So do clients name the entry before a batch that is the first of its ledger."""
     consumer = world.consumer()
     world.producer().send_all([b"0", b"1"])
-    world.topic().log.roll()
+    world.topic().managed_ledger.roll()
     world.producer().send(b"2")
     first = consumer.deliveries[-1].entry.position
     consumer.deliveries.append(consumer.deliveries[-1]._replace(entry=Elsewhere(first._replace(entry_id=-1))))
     consumer.ack_up_to(b"elsewhere")
     consumer.take()
-    consumer.made.redeliver()
+    consumer.redeliver()
     assert consumer.got == [b"2"]
 
 
@@ -66,7 +66,7 @@ def test_acknowledging_what_is_not_there_does_nothing(world: Any, position: tupl
     consumer.deliveries.append(wrong)
     consumer.ack(b"elsewhere")
     consumer.ack_up_to(b"elsewhere")
-    assert consumer.made.subscription.backlog() == 1
+    assert consumer.subscription.backlog() == 1
 
 
 class Elsewhere:
@@ -79,7 +79,7 @@ class Elsewhere:
 def test_a_seek_closes_the_consumer_which_then_reads_from_there(world: Any) -> None:
     consumer = world.consumer()
     positions = world.producer().send_all(NUMBERS)
-    consumer.made.seek(positions[2])
+    consumer.subscription.reset(positions[2])
     assert consumer.heard == [("closed", None)]
     assert world.consumer().got == NUMBERS[2:]
 
@@ -87,19 +87,25 @@ def test_a_seek_closes_the_consumer_which_then_reads_from_there(world: Any) -> N
 def test_a_seek_into_a_batch_delivers_the_rest_of_it(world: Any) -> None:
     consumer = world.consumer()
     position = world.producer().send(b"batch", num_messages_in_batch=4)
-    consumer.made.seek(position, 0b1100)
+    consumer.subscription.reset(position, 0b1100)
     (delivery,) = world.consumer().deliveries
     assert delivery.ack_set == 0b1100
 
 
 @pytest.mark.parametrize(
     ("position", "expected"),
-    [(EARLIEST, NUMBERS), (LATEST, []), (Position(1, 77), []), (Position(0, 0), NUMBERS), (Position(1, -1), NUMBERS)],
+    [
+        (EARLIEST_POSITION, NUMBERS),
+        (LATEST_POSITION, []),
+        (Position(1, 77), []),
+        (Position(0, 0), NUMBERS),
+        (Position(1, -1), NUMBERS),
+    ],
 )
 def test_a_seek_to_where_nothing_is_goes_to_the_next_entry(world: Any, position: Position, expected: Any) -> None:
     consumer = world.consumer()
     world.producer().send_all(NUMBERS)
-    consumer.made.seek(position, 0b1)
+    consumer.subscription.reset(position, 0b1)
     again = world.consumer()
     assert again.got == expected
     assert all(each.ack_set is None for each in again.deliveries)
@@ -110,73 +116,73 @@ def test_a_seek_to_a_time_goes_to_what_was_published_then_or_later(world: Any) -
     producer = world.producer()
     for number, data in enumerate(NUMBERS):
         producer.send(data, publish_time=100 + number)
-    consumer.made.seek_to_time(103)
+    consumer.subscription.reset_to_time(103)
     assert world.consumer().got == [b"3", b"4"]
 
 
 def test_a_seek_closes_all_consumers_that_share(world: Any) -> None:
-    consumers = [world.consumer(kind=TYPES.Shared) for _ in range(2)]
+    consumers = [world.consumer(subscription_type=TYPES.Shared) for _ in range(2)]
     world.producer().send_all(NUMBERS)
-    consumers[0].made.seek(EARLIEST)
+    consumers[0].subscription.reset(EARLIEST_POSITION)
     assert [each.heard for each in consumers] == [[("closed", None)]] * 2
     assert len(consumers[0].got + consumers[1].got) == 5
-    assert world.consumer(kind=TYPES.Shared).got == NUMBERS
+    assert world.consumer(subscription_type=TYPES.Shared).got == NUMBERS
 
 
 def test_a_seek_closes_only_the_active_one_of_a_failover(world: Any) -> None:
-    first = world.consumer("fo-3", kind=TYPES.Failover, name="alpha")
-    second = world.consumer("fo-3", kind=TYPES.Failover, name="beta")
+    first = world.consumer("fo-3", subscription_type=TYPES.Failover, name="alpha")
+    second = world.consumer("fo-3", subscription_type=TYPES.Failover, name="beta")
     world.pass_time(1)
     world.producer("fo-3").send_all(NUMBERS)
     first.ack_up_to(b"4")
-    first.made.seek(EARLIEST)
+    first.subscription.reset(EARLIEST_POSITION)
     assert (first.heard[-1], second.heard[-1]) == (("closed", None), "standby")
     world.pass_time(1)
     assert second.got == NUMBERS
 
 
 def test_the_admin_may_seek_without_any_consumer(world: Any) -> None:
-    subscription = world.topic().create_subscription("s", at=EARLIEST)
+    subscription = world.topic().create_subscription("s", at=EARLIEST_POSITION)
     positions = world.producer().send_all(NUMBERS)
     subscription.reset(positions[4])
     assert subscription.backlog() == 1
-    world.consumer().made.close()
+    world.consumer().close()
     subscription.reset_to_time(0)
     assert subscription.backlog() == 5
 
 
 def test_a_subscription_that_is_not_durable_goes_with_its_last_consumer(world: Any) -> None:
     reader = world.consumer(durable=False)
-    reader.made.close()
+    reader.close()
     assert world.topic().subscriptions == {}
 
 
 def test_a_reader_that_comes_back_after_a_seek_goes_on_from_there_whatever_its_start(world: Any) -> None:
     reader = world.consumer(durable=False)
     positions = world.producer().send_all(NUMBERS)
-    reader.made.seek(positions[3])
+    reader.subscription.reset(positions[3])
     assert reader.heard == [("closed", None)]
-    again = world.consumer(durable=False, start=EARLIEST)
-    assert (again.got, again.made.mark_delete_position()) == (NUMBERS[3:], positions[2])
-    again.made.close()
+    again = world.consumer(durable=False, start=EARLIEST_POSITION)
+    assert (again.got, again.subscription.cursor.mark_delete_position) == (NUMBERS[3:], positions[2])
+    again.close()
     assert world.topic().subscriptions == {}
 
 
 @pytest.mark.parametrize("durable", [True, False])
 def test_unsubscribing_deletes_the_subscription(world: Any, durable: bool) -> None:  # noqa: FBT001 - a case
     consumer = world.consumer(durable=durable)
-    consumer.made.unsubscribe()
+    consumer.unsubscribe()
     assert (consumer.heard, world.topic().subscriptions) == ([], {})
 
 
-@pytest.mark.parametrize("kind", [TYPES.Shared, TYPES.Failover])
-def test_unsubscribing_is_refused_while_others_are_there(world: Any, kind: Any) -> None:
-    first = world.consumer(kind=kind)
-    second = world.consumer(kind=kind)
+@pytest.mark.parametrize("subscription_type", [TYPES.Shared, TYPES.Failover])
+def test_unsubscribing_is_refused_while_others_are_there(world: Any, subscription_type: Any) -> None:
+    first = world.consumer(subscription_type=subscription_type)
+    second = world.consumer(subscription_type=subscription_type)
     with pytest.raises(Refusal, match="Unconnected or shared consumer attempting to unsubscribe") as refusal:
-        first.made.unsubscribe()
+        first.unsubscribe()
     assert refusal.value.code == ServerError.MetadataError
-    first.made.unsubscribe(force=True)
+    first.unsubscribe(force=True)
     assert ("closed", None) in second.heard
     assert world.topic().subscriptions == {}
 
@@ -192,7 +198,7 @@ def test_a_subscription_in_use_is_deleted_by_force_only(world: Any) -> None:
 
 
 def test_the_oldest_are_skipped(world: Any) -> None:
-    subscription = world.topic().create_subscription("s", at=EARLIEST)
+    subscription = world.topic().create_subscription("s", at=EARLIEST_POSITION)
     world.producer().send_all(NUMBERS)
     subscription.skip(2)
     assert subscription.peek(1).data == b"2"
@@ -204,19 +210,19 @@ def test_the_oldest_are_skipped(world: Any) -> None:
 
 
 def test_what_is_too_old_expires(world: Any) -> None:
-    subscription = world.topic().create_subscription("s", at=EARLIEST)
+    subscription = world.topic().create_subscription("s", at=EARLIEST_POSITION)
     producer = world.producer()
     for data in NUMBERS:
         producer.send(data, publish_time=world.clock.now_ms)
         world.pass_time(1)
     subscription.expire(2)
     assert subscription.backlog() == 2
-    assert world.topic().stats()["subscriptions"]["s"]["totalMsgExpired"] == 3
+    assert topic_stats(world.topic())["subscriptions"]["s"]["totalMsgExpired"] == 3
 
 
 @pytest.mark.parametrize("number", [0, 6, -1])
 def test_only_what_is_there_can_be_looked_at(world: Any, number: int) -> None:
-    subscription = world.topic().create_subscription("s", at=EARLIEST)
+    subscription = world.topic().create_subscription("s", at=EARLIEST_POSITION)
     world.producer().send_all(NUMBERS)
     with pytest.raises(Missing):
         subscription.peek(number)
@@ -233,13 +239,13 @@ def test_consumers_hear_of_the_end_when_everything_is_acknowledged(world: Any) -
 
 
 def test_one_that_comes_after_the_end_hears_of_it(world: Any) -> None:
-    world.topic().create_subscription("s", at=LATEST)
+    world.topic().create_subscription("s", at=LATEST_POSITION)
     world.topic().terminate()
     assert world.consumer().heard == ["end"]
 
 
 def test_consumers_that_are_let_go_together_do_not_get_what_the_others_had(world: Any) -> None:
-    consumers = [world.consumer(kind=TYPES.Shared) for _ in range(2)]
+    consumers = [world.consumer(subscription_type=TYPES.Shared) for _ in range(2)]
     world.producer().send_all(NUMBERS)
     world.topic().unload(Address("pulsar://elsewhere:6650"))
     assert [each.heard for each in consumers] == [[("closed", Address("pulsar://elsewhere:6650"))]] * 2
@@ -249,23 +255,65 @@ def test_consumers_that_are_let_go_together_do_not_get_what_the_others_had(world
 def test_a_topic_that_is_not_stored_has_no_last_message(world: Any) -> None:
     consumer = world.consumer(str(TopicName.parse("non-persistent://public/default/t")))
     with pytest.raises(Refusal, match="Non-persistent"):
-        consumer.made.last_position()
+        consumer.subscription.last_message()
 
 
 def test_the_last_message_is_that_of_the_topic(world: Any) -> None:
     consumer = world.consumer()
-    assert consumer.made.last_position() == (EARLIEST, -1)
+    assert consumer.subscription.last_message() == (EARLIEST_POSITION, -1)
     position = world.producer().send(num_messages_in_batch=3)
-    assert consumer.made.last_position() == (position, 2)
+    assert consumer.subscription.last_message() == (position, 2)
 
 
 def test_asking_a_subscription_that_never_had_consumers_does_nothing(world: Any) -> None:
     consumer = world.consumer()
-    bare = world.topic().create_subscription("bare", at=LATEST)
+    bare = world.topic().create_subscription("bare", at=LATEST_POSITION)
     bare.detach(consumer.made)
     bare.acknowledge(consumer.made, [])
-    bare.flowed(consumer.made)
+    bare.resume(consumer.made)
     bare.redeliver(consumer.made, [], -1)
     with pytest.raises(Refusal):
         bare.unsubscribe(consumer.made, force=False)
     assert consumer.heard == []
+
+
+STICKY = {"key_shared_mode": KeySharedMode.STICKY, "hash_ranges": [(0, 5)]}
+
+
+@pytest.mark.parametrize(
+    ("there", "new", "complaint"),
+    [
+        (
+            {"subscription_type": TYPES.Shared},
+            {"subscription_type": TYPES.Key_Shared},
+            "type of 'Shared' .* type 'Key_Shared'",
+        ),
+        (
+            {"subscription_type": TYPES.Exclusive},
+            {"subscription_type": TYPES.Failover},
+            "type of 'Exclusive' .* type 'Failover'",
+        ),
+        (
+            {"subscription_type": TYPES.Key_Shared},
+            {"subscription_type": TYPES.Key_Shared, **STICKY},
+            "key_shared mode of 'AUTO_SPLIT' .* key_shared mode 'STICKY'",
+        ),
+        (
+            {"subscription_type": TYPES.Key_Shared},
+            {"subscription_type": TYPES.Key_Shared, "allow_out_of_order": True},
+            "does not allow out of order delivery while the connecting consumer allows it",
+        ),
+        (
+            {"subscription_type": TYPES.Key_Shared, "allow_out_of_order": True},
+            {"subscription_type": TYPES.Key_Shared},
+            "allows out of order delivery while the connecting consumer does not allow it",
+        ),
+    ],
+)
+def test_consumers_of_different_kinds_do_not_mix(world: Any, there: Any, new: Any, complaint: str) -> None:
+    first = world.consumer(**there)
+    with pytest.raises(Refusal, match=f"^ConsumerBusy: Subscription is of different type.*{complaint}") as refusal:
+        world.consumer(**new)
+    assert refusal.value.code == ServerError.ConsumerBusy
+    first.close()
+    world.consumer(**new)

@@ -2,10 +2,10 @@ from typing import Any
 
 import pytest
 
-from pulsar_actors.broker.model.links import Address
-from pulsar_actors.broker.model.position import EARLIEST, LATEST, Position
-from pulsar_actors.broker.model.refusal import Conflict, Missing, Refusal
-from pulsar_actors.wire.PulsarApi_pb2 import CommandSubscribe, ProducerAccessMode
+from pulsar_actors.broker.model.interfaces import Address, Conflict, Missing, Refusal
+from pulsar_actors.broker.model.managed_ledger import EARLIEST_POSITION, LATEST_POSITION, Position
+from pulsar_actors.broker.model.schemas import SchemaData
+from pulsar_actors.wire.PulsarApi_pb2 import CommandSubscribe, ProducerAccessMode, Schema, ServerError
 
 NUMBERS = [b"%d" % number for number in range(5)]
 
@@ -25,15 +25,15 @@ def test_a_subscription_that_is_there_goes_on_where_it_was(world: Any) -> None:
     producer = world.producer()
     producer.send_all(NUMBERS)
     first.ack_up_to(b"2")
-    first.made.close()
+    first.close()
     assert world.consumer(earliest=True).got == NUMBERS[3:]
 
 
 @pytest.mark.parametrize(
     ("start", "expected"),
     [
-        (EARLIEST, NUMBERS),
-        (LATEST, []),
+        (EARLIEST_POSITION, NUMBERS),
+        (LATEST_POSITION, []),
         (Position(1, 3), NUMBERS[3:]),
         (Position(1, -1), NUMBERS),
         (Position(1, 4), NUMBERS[4:]),
@@ -80,8 +80,8 @@ def test_the_end_of_a_topic_lets_its_producers_go_and_no_other_comes(world: Any)
 
 def test_a_producer_that_has_gone_publishes_nothing(world: Any) -> None:
     producer = world.producer()
-    producer.made.close()
-    producer.made.close()
+    producer.close()
+    producer.close()
     with pytest.raises(Refusal, match="PersistenceError: Producer is closed"):
         producer.send()
 
@@ -103,7 +103,7 @@ def test_what_was_written_before_an_unload_is_still_read(world: Any) -> None:
     world.producer().send_all(NUMBERS)
     world.topic().unload()
     world.producer().send(b"after")
-    assert world.consumer(durable=False, start=EARLIEST).got == [*NUMBERS, b"after"]
+    assert world.consumer(durable=False, start=EARLIEST_POSITION).got == [*NUMBERS, b"after"]
 
 
 def test_the_last_position_is_that_of_the_last_entry(world: Any) -> None:
@@ -120,7 +120,8 @@ def test_an_entry_is_found_by_its_position(world: Any) -> None:
 
 
 @pytest.mark.parametrize(
-    ("at", "expected"), [(EARLIEST, NUMBERS), (LATEST, []), (Position(1, 2), NUMBERS[2:]), (Position(5, 5), [])]
+    ("at", "expected"),
+    [(EARLIEST_POSITION, NUMBERS), (LATEST_POSITION, []), (Position(1, 2), NUMBERS[2:]), (Position(5, 5), [])],
 )
 def test_a_subscription_can_be_made_without_a_consumer(world: Any, at: Position, expected: Any) -> None:
     world.producer().send_all(NUMBERS)
@@ -153,20 +154,20 @@ def test_a_namespace_may_demand_encryption(world: Any) -> None:
 def test_a_topic_keeps_only_so_much_of_what_no_subscription_needs(world: Any) -> None:
     world.settings.kept_bytes = 1000
     world.producer().send_all([b"x"] * 3000)
-    assert world.topic().log.base == 2049 - 1000
-    assert len(world.consumer(durable=False, start=EARLIEST, permits=9999).got) == 3000 - 1049
+    assert world.topic().managed_ledger.base == 2049 - 1000
+    assert len(world.consumer(durable=False, start=EARLIEST_POSITION, permits=9999).got) == 3000 - 1049
 
 
 def test_a_topic_keeps_what_a_durable_subscription_needs(world: Any) -> None:
     world.settings.kept_bytes = 0
-    world.topic().create_subscription("s", at=EARLIEST)
+    world.topic().create_subscription("s", at=EARLIEST_POSITION)
     reader = world.consumer(subscription="r", durable=False, permits=0)
     world.producer().send_all([b"x"] * 3000)
-    assert world.topic().log.base == 0
+    assert world.topic().managed_ledger.base == 0
     world.topic().subscriptions["s"].skip(2500)
     world.producer().send_all([b"x"] * 100)
-    assert world.topic().log.base == 2500
-    reader.made.flow(9999)
+    assert world.topic().managed_ledger.base == 2500
+    reader.flow(9999)
     assert len(reader.got) == 600
 
 
@@ -188,13 +189,192 @@ def test_a_topic_is_in_use_while_anybody_is_connected(world: Any) -> None:
         assert not topic.is_in_use()
         someone = make()
         assert topic.is_in_use()
-        someone.made.close()
+        someone.close()
 
 
 def test_consumers_of_different_subscriptions_do_not_disturb_each_other(world: Any) -> None:
     one = world.consumer(subscription="one")
-    other = world.consumer(subscription="other", kind=CommandSubscribe.SubType.Shared)
+    other = world.consumer(subscription="other", subscription_type=CommandSubscribe.SubType.Shared)
     world.producer().send_all(NUMBERS)
     one.ack_up_to(b"4")
     assert (one.got, other.got) == (NUMBERS, NUMBERS)
-    assert other.made.subscription.backlog() == 5
+    assert other.subscription.backlog() == 5
+
+
+@pytest.fixture(params=["settings", "namespace", "topic"])
+def deduplicating(request: Any, world: Any) -> Any:
+    """A world whose topic drops duplicates, because of any of three who may say so."""
+    where = {
+        "settings": world.settings,
+        "namespace": world.cluster.namespace("public/default").policies,
+        "topic": world.topic(),
+    }[request.param]
+    where.deduplication = True
+    return world
+
+
+def test_what_was_sent_before_is_not_stored_again(deduplicating: Any) -> None:
+    producer = deduplicating.producer()
+    positions = [producer.send(sequence_id=number) for number in (5, 4, 5, 6)]
+    assert [position == EARLIEST_POSITION for position in positions] == [False, True, True, False]
+    assert deduplicating.topic().managed_ledger.end == 2
+
+
+def test_a_batch_counts_up_to_its_last_message(deduplicating: Any) -> None:
+    producer = deduplicating.producer()
+    producer.send(sequence_id=0, highest=9)
+    assert producer.send(sequence_id=9) == EARLIEST_POSITION
+    assert producer.send(sequence_id=10) != EARLIEST_POSITION
+
+
+def test_names_are_told_apart_and_remembered(deduplicating: Any) -> None:
+    first = deduplicating.producer(name="a")
+    assert first.made.last_sequence_id == -1
+    first.send(sequence_id=7)
+    first.close()
+    assert deduplicating.producer(name="a").made.last_sequence_id == 7
+    assert deduplicating.producer(name="b").send(sequence_id=7) != EARLIEST_POSITION
+
+
+def test_chunks_are_judged_by_the_last_one(deduplicating: Any) -> None:
+    producer = deduplicating.producer()
+
+    def send_chunked() -> list[bool]:
+        chunks = [producer.send(sequence_id=3, uuid="u", chunk_id=number, num_chunks_from_msg=3) for number in range(3)]
+        return [position == EARLIEST_POSITION for position in chunks]
+
+    assert send_chunked() == [False, False, False]
+    assert send_chunked() == [False, False, True]
+
+
+def test_without_deduplication_everything_is_stored(world: Any) -> None:
+    producer = world.producer(name="a")
+    positions = [producer.send(sequence_id=0) for _ in range(2)]
+    assert EARLIEST_POSITION not in positions
+    producer.close()
+    assert world.producer(name="a").made.last_sequence_id == -1
+
+
+def test_switching_it_off_forgets_what_was_known(world: Any) -> None:
+    topic = world.topic()
+    topic.deduplication = True
+    producer = world.producer()
+    producer.send(sequence_id=5)
+    topic.deduplication = False
+    producer.send(sequence_id=5)
+    topic.deduplication = True
+    assert producer.send(sequence_id=5) != EARLIEST_POSITION
+
+
+def test_the_topic_decides_before_the_namespace(world: Any) -> None:
+    world.cluster.namespace("public/default").policies.deduplication = True
+    world.topic().deduplication = False
+    assert not world.topic().deduplicates
+
+
+def test_a_topic_that_is_not_stored_knows_nothing(world: Any) -> None:
+    world.settings.deduplication = True
+    assert not world.topic("non-persistent://public/default/t").deduplicates
+
+
+TYPES = CommandSubscribe.SubType
+
+
+def refusal_of(world: Any, **fields: Any) -> Refusal:
+    with pytest.raises(Refusal) as refusal:
+        world.consumer(**fields)
+    return refusal.value
+
+
+def test_a_blank_name_is_refused(world: Any) -> None:
+    assert refusal_of(world, subscription=" ").reason == "Empty subscription name"
+
+
+def test_only_one_consumer_at_a_time_may_read_what_is_compacted(world: Any) -> None:
+    for subscription_type in (TYPES.Shared, TYPES.Key_Shared):
+        assert (
+            refusal_of(world, subscription_type=subscription_type, read_compacted=True).code
+            == ServerError.NotAllowedError
+        )
+    world.consumer(read_compacted=True)
+
+
+def test_a_name_is_durable_or_it_is_not(world: Any) -> None:
+    world.consumer(subscription="d", subscription_type=TYPES.Shared)
+    world.consumer(subscription="n", subscription_type=TYPES.Shared, durable=False)
+    durable = refusal_of(world, subscription="d", subscription_type=TYPES.Shared, durable=False)
+    assert durable.reason == "Durable subscription with the same name already exists."
+    other = refusal_of(world, subscription="n", subscription_type=TYPES.Shared)
+    assert (other.code, other.reason) == (
+        ServerError.NotAllowedError,
+        "NonDurable subscription with the same name already exists.",
+    )
+    world.consumer(subscription="n", subscription_type=TYPES.Shared, durable=False)
+
+
+def test_where_subscriptions_are_not_made_by_themselves_only_readers_come_without(world: Any) -> None:
+    world.cluster.namespace("public/default").policies.allow_auto_subscription_creation = False
+    refusal = refusal_of(world)
+    assert isinstance(refusal, Missing)
+    assert refusal.code == ServerError.SubscriptionNotFound
+    world.consumer(durable=False, subscription="reader")
+    world.consumer("non-persistent://public/default/t")
+    world.topic().create_subscription("s", at=EARLIEST_POSITION)
+    world.consumer()
+
+
+JSON = SchemaData("t", Schema.Type.Json, b"{}")
+STRING = SchemaData("t", Schema.Type.String, b"")
+ANYTHING = SchemaData("t", Schema.Type.AutoConsume, b"")
+
+
+def test_the_schema_of_the_first_producer_is_the_topics(world: Any) -> None:
+    assert world.producer(schema=JSON).made.schema_version == bytes(8)
+    assert world.consumer(schema=JSON).heard == []
+    for make in (world.producer, world.consumer):
+        with pytest.raises(Refusal) as refusal:
+            make(schema=STRING)
+        assert refusal.value.code == ServerError.IncompatibleSchema
+
+
+def test_a_producer_that_is_refused_leaves_no_schema(world: Any) -> None:
+    world.producer(name="p")
+    with pytest.raises(Refusal):
+        world.producer(name="p", schema=JSON)
+    assert world.topic().schemas.versions() == []
+
+
+def test_the_schema_of_the_first_consumer_is_that_of_an_idle_topic(world: Any) -> None:
+    world.consumer(schema=JSON)
+    assert world.topic().schemas.get().schema == JSON
+
+
+def test_a_topic_with_bytes_in_it_takes_no_schema_from_a_consumer(world: Any) -> None:
+    producer = world.producer()
+    with pytest.raises(Refusal, match="empty\\(BYTES\\) schema: new schema type Json"):
+        world.consumer(schema=JSON)
+    producer.send()
+    producer.close()
+    with pytest.raises(Refusal):
+        world.consumer(schema=JSON)
+
+
+def test_without_a_schema_or_with_any_one_may_always_come(world: Any) -> None:
+    world.producer(schema=JSON)
+    assert world.producer().made.schema_version is None
+    world.consumer(subscription="a")
+    world.consumer(subscription="b", schema=ANYTHING)
+
+
+def test_a_namespace_may_demand_a_schema_of_producers(world: Any) -> None:
+    world.cluster.namespace("public/default").policies.schema_validation_enforced = True
+    world.producer()
+    world.producer(schema=JSON)
+    world.producer(schema=JSON)
+    with pytest.raises(Refusal, match="SchemaValidationEnforced"):
+        world.producer()
+
+
+def test_partitions_share_their_schemas(world: Any) -> None:
+    from_0 = world.cluster.schemas_of(world.topic().name.partition(0))
+    assert from_0 is world.cluster.schemas_of(world.topic().name.partition(1))

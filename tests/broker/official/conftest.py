@@ -1,9 +1,9 @@
 from collections.abc import Iterator
 
 import pytest
-from official_client import Official
 
 from pulsar_actors.broker.embedded import EmbeddedBroker
+from tests.broker.official_client import Official
 
 
 @pytest.fixture(scope="module")

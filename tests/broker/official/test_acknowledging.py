@@ -1,11 +1,22 @@
 from typing import Any
 
 import pytest
-from admin import Admin
-from life import until
-from official_client import WAIT_MS, Official, contents, data, drain, nothing_comes, pulsar, receive, send_all, topic
 
 from pulsar_actors.broker.embedded import EmbeddedBroker
+from tests.broker.official_client import (
+    WAIT_MS,
+    Official,
+    contents,
+    data,
+    drain,
+    nothing_comes,
+    pulsar,
+    receive,
+    send_all,
+    topic,
+)
+from tests.support.admin import Admin
+from tests.support.life import until
 
 BATCHED: dict[str, Any] = {"batching_enabled": True, "batching_max_publish_delay_ms": 50}
 KIND = pulsar.ConsumerType

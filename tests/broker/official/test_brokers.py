@@ -1,7 +1,6 @@
 from collections.abc import Iterator
 
 import pytest
-from official_client import WAIT_MS, Official, contents, data, pulsar, receive, send_all, topic
 
 from pulsar_actors.broker.embedded import EmbeddedBroker
 from pulsar_actors.broker.session.directory import Node
@@ -14,6 +13,7 @@ from pulsar_actors.wire.PulsarApi_pb2 import (
     ServerError,
 )
 from pulsar_actors.wire.topic_name import TopicName
+from tests.broker.official_client import WAIT_MS, Official, contents, data, pulsar, receive, send_all, topic
 
 
 @pytest.fixture(scope="module")

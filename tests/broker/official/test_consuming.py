@@ -5,7 +5,19 @@ from itertools import chain
 from typing import Any
 
 import pytest
-from official_client import WAIT_MS, Official, contents, data, drain, nothing_comes, pulsar, receive, send_all, topic
+
+from tests.broker.official_client import (
+    WAIT_MS,
+    Official,
+    contents,
+    data,
+    drain,
+    nothing_comes,
+    pulsar,
+    receive,
+    send_all,
+    topic,
+)
 
 BATCHED: dict[str, Any] = {"batching_enabled": True, "batching_max_publish_delay_ms": 50}
 KIND = pulsar.ConsumerType

@@ -3,12 +3,22 @@ from datetime import timedelta
 from typing import Any
 
 import pytest
-from official_client import WAIT_MS, Official, contents, data, nothing_comes, pulsar, receive, send_all, topic
 
 import pulsar_actors
 from pulsar_actors.broker.embedded import EmbeddedBroker
 from pulsar_actors.wire.entries import decode_entry
 from pulsar_actors.wire.topic_name import TopicName
+from tests.broker.official_client import (
+    WAIT_MS,
+    Official,
+    contents,
+    data,
+    nothing_comes,
+    pulsar,
+    receive,
+    send_all,
+    topic,
+)
 
 CODECS = ["NONE", "LZ4", "ZLib", "ZSTD", "SNAPPY"]
 SILENT = logging.getLogger("silent-client")
@@ -162,7 +172,7 @@ def test_where_a_message_is_to_be_replicated_is_written_with_it(
     client = module.Client(broker.service_url, logger=SILENT)
     client.create_producer(name).send(b"x", **fields)
     client.close()
-    data = broker.call(lambda inside: inside.cluster.find_topic(TopicName.parse(name)).log.entry(0).data)
+    data = broker.call(lambda inside: inside.cluster.find_topic(TopicName.parse(name)).managed_ledger.entry(0).data)
     assert list(decode_entry(memoryview(data)).metadata.replicate_to) == written
 
 

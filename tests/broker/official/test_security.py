@@ -4,12 +4,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from certificates import Authority
-from official_client import WAIT_MS, Official, pulsar, topic
 
 from pulsar_actors.broker.embedded import EmbeddedBroker
 from pulsar_actors.broker.tokens import Tokens
 from pulsar_actors.wire.PulsarApi_pb2 import CommandAuthChallenge, CommandAuthResponse, CommandError, ServerError
+from tests.broker.official_client import WAIT_MS, Official, pulsar, topic
+from tests.support.certificates import Authority
 
 TOKENS = Tokens(b"a secret of the tests")
 

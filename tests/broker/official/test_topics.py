@@ -2,10 +2,10 @@ import re
 from typing import Any
 
 import pytest
-from official_client import WAIT_MS, Official, data, drain, pulsar, receive, send_all, topic
 
 from pulsar_actors.broker.embedded import EmbeddedBroker
 from pulsar_actors.wire.topic_name import TopicName
+from tests.broker.official_client import WAIT_MS, Official, data, drain, pulsar, receive, send_all, topic
 
 RECORD = pulsar.schema.Record
 

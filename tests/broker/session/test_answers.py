@@ -1,7 +1,7 @@
 import pytest
 from google.protobuf.message import Message
 
-from pulsar_actors.broker.session.answers import is_refusable, refusal_of
+from pulsar_actors.broker.session.answers import is_refusable, refusal_answer
 from pulsar_actors.wire.commands import encode_command
 from pulsar_actors.wire.PulsarApi_pb2 import (
     CommandAck,
@@ -117,7 +117,7 @@ def error(request_id: int) -> CommandError:
     ],
 )
 def test_a_command_and_its_answer_have_the_same_refusal(command: Message, answer: Message | None) -> None:
-    refusal = refusal_of(command, WHY, "why")
+    refusal = refusal_answer(command, WHY, "why")
     assert refusal == answer
     if refusal is not None:
         encode_command(refusal)  # whole, so that it can be sent

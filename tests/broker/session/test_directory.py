@@ -1,8 +1,7 @@
 import pytest
 
-from pulsar_actors.broker.model.links import Address
-from pulsar_actors.broker.model.refusal import Refusal
-from pulsar_actors.broker.session.directory import Directory, Node, Way
+from pulsar_actors.broker.model.interfaces import Address, Refusal
+from pulsar_actors.broker.session.directory import Directory, LookupResult, Node
 from pulsar_actors.wire.PulsarApi_pb2 import ServerError
 from pulsar_actors.wire.topic_name import TopicName
 
@@ -29,13 +28,13 @@ def test_what_nobody_was_given_is_served_wherever_it_is_asked_for(asked: str) ->
     directory, nodes = cluster(None)
     here = nodes[asked]
     for authoritative in (False, True):
-        way = directory.way_to(TOPIC, here, authoritative=authoritative)
-        assert way == Way(here, redirect=False, authoritative=True)
+        result = directory.lookup(TOPIC, here, authoritative=authoritative)
+        assert result == LookupResult(here, redirect=False, authoritative=True)
     assert directory.serves(here, TOPIC)
 
 
 WALKS = [
-    # owner     asked at   the way
+    # owner     asked at   the result
     ("leader", "leader", ["leader"]),
     ("second", "leader", ["leader", "second"]),
     ("leader", "second", ["second", "leader"]),
@@ -49,25 +48,25 @@ def test_a_walk_of_redirects_leads_to_the_owner_in_two_steps_at_most(owner: str,
     directory, nodes = cluster(owner)
     at, authoritative, walked = nodes[asked], False, [asked]
     while True:
-        way = directory.way_to(TOPIC, at, authoritative=authoritative)
-        if not way.redirect:
+        result = directory.lookup(TOPIC, at, authoritative=authoritative)
+        if not result.redirect:
             break
-        at, authoritative = way.node, way.authoritative
+        at, authoritative = result.node, result.authoritative
         walked.append(at.name)
     assert walked == walk
-    assert way == Way(nodes[owner], redirect=False, authoritative=True)
+    assert result == LookupResult(nodes[owner], redirect=False, authoritative=True)
 
 
 def test_only_the_leader_has_the_last_word() -> None:
     directory, nodes = cluster("third")
-    assert not directory.way_to(TOPIC, nodes["second"], authoritative=False).authoritative
-    assert directory.way_to(TOPIC, nodes["leader"], authoritative=False).authoritative
+    assert not directory.lookup(TOPIC, nodes["second"], authoritative=False).authoritative
+    assert directory.lookup(TOPIC, nodes["leader"], authoritative=False).authoritative
 
 
 def test_a_broker_that_is_asked_last_names_the_owner_itself() -> None:
     directory, nodes = cluster("third")
-    way = directory.way_to(TOPIC, nodes["second"], authoritative=True)
-    assert way == Way(nodes["third"], redirect=False, authoritative=True)
+    result = directory.lookup(TOPIC, nodes["second"], authoritative=True)
+    assert result == LookupResult(nodes["third"], redirect=False, authoritative=True)
 
 
 def test_a_broker_only_serves_what_is_its_own() -> None:
@@ -78,7 +77,7 @@ def test_a_broker_only_serves_what_is_its_own() -> None:
 def test_a_topic_that_was_given_to_nobody_that_is_there_is_not_ready() -> None:
     directory, nodes = cluster("fourth")
     with pytest.raises(Refusal, match="fourth is no broker of this cluster") as refused:
-        directory.way_to(TOPIC, nodes["leader"], authoritative=False)
+        directory.lookup(TOPIC, nodes["leader"], authoritative=False)
     assert refused.value.code == ServerError.ServiceNotReady
 
 

@@ -1,9 +1,8 @@
 from typing import Any
 
 import pytest
-from session_bench import NOBODY, TOPIC, Bench, Caller, frame_of, only, receipts
 
-from pulsar_actors.broker.model.links import Address
+from pulsar_actors.broker.model.interfaces import Address
 from pulsar_actors.wire.entries import decode_entry
 from pulsar_actors.wire.PulsarApi_pb2 import (
     CommandCloseProducer,
@@ -20,6 +19,7 @@ from pulsar_actors.wire.PulsarApi_pb2 import (
     ServerError,
 )
 from pulsar_actors.wire.topic_name import TopicName
+from tests.support.session_bench import NOBODY, TOPIC, Bench, Caller, frame_of, only, receipts
 
 
 @pytest.fixture

@@ -8,7 +8,6 @@ from typing import Any
 
 import pytest
 from google.protobuf.message import Message
-from session_bench import TOPIC, Bench, Caller, connect_command, only
 
 from pulsar_actors.wire.commands import decode_command
 from pulsar_actors.wire.frames import FrameReader
@@ -33,6 +32,7 @@ from pulsar_actors.wire.PulsarApi_pb2 import (
     Schema,
 )
 from pulsar_actors.wire.topic_name import TopicName
+from tests.support.session_bench import TOPIC, Bench, Caller, connect_command, only
 
 FOLDER = Path(__file__).parents[2] / "vectors"
 NAMESPACE = "public/default"

@@ -2,7 +2,6 @@ from typing import Any
 
 import pytest
 from google.protobuf.message import Message
-from session_bench import TOPIC, Bench, Caller
 
 from pulsar_actors.wire.PulsarApi_pb2 import (
     CommandGetOrCreateSchema,
@@ -14,6 +13,7 @@ from pulsar_actors.wire.PulsarApi_pb2 import (
     ServerError,
 )
 from pulsar_actors.wire.topic_name import TopicName
+from tests.support.session_bench import TOPIC, Bench, Caller
 
 JSON = Schema(
     name="mine",

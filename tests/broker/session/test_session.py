@@ -1,7 +1,6 @@
 from typing import Any
 
 import pytest
-from session_bench import TOPIC, Bench, connect_command, frame_of, messages, only, receipts
 
 from pulsar_actors.wire.commands import encode_command
 from pulsar_actors.wire.PulsarApi_pb2 import (
@@ -19,6 +18,7 @@ from pulsar_actors.wire.PulsarApi_pb2 import (
     CommandSubscribe,
     ServerError,
 )
+from tests.support.session_bench import TOPIC, Bench, connect_command, frame_of, messages, only, receipts
 
 
 @pytest.fixture
@@ -82,33 +82,6 @@ def test_many_commands_of_one_read_are_answered_in_order_with_one_write(bench: B
     heard = caller.feed(b"".join(frame_of(CommandSend(producer_id=0, sequence_id=i)) for i in range(100)))
     assert receipts(heard) == list(range(100))
     assert caller.wire.writes == before + 1
-
-
-def test_a_silent_client_is_asked_and_given_up_after_another_interval(bench: Bench) -> None:
-    caller = bench.client()
-    bench.loop.advance(29)
-    assert caller.heard() == []
-    bench.loop.advance(2)
-    assert caller.heard() == [CommandPing()]
-    bench.loop.advance(28)
-    assert not caller.is_closed
-    bench.loop.advance(2)
-    assert caller.is_closed
-
-
-def test_a_client_that_answers_is_kept(bench: Bench) -> None:
-    caller = bench.client()
-    for _ in range(5):
-        bench.loop.advance(30.5)
-        assert caller.heard() == [CommandPing()]
-        caller.say(CommandPong())
-    assert not caller.is_closed
-
-
-def test_a_client_that_never_says_connect_is_given_up(bench: Bench) -> None:
-    caller = bench.call()
-    bench.loop.advance(31)
-    assert caller.is_closed
 
 
 def test_a_ping_is_answered(bench: Bench) -> None:

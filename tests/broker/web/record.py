@@ -6,16 +6,14 @@ Needs Java 17, Maven (for the first run) and `pulsar-client`, and half a minute.
 """
 
 import json
-import sys
 import tempfile
 from pathlib import Path
 
-from conversation import converse
+from tests.broker.web.conversation import converse
 
 HERE = Path(__file__).parent
-sys.path.append(str(HERE.parents[1] / "real_broker"))
 
-from standalone import Standalone  # noqa: E402 -- found in the folder of the line above
+from tests.support.standalone import Standalone  # noqa: E402 -- found in the folder of the line above
 
 
 def main() -> None:

@@ -5,9 +5,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from conversation import STEPS, Ask, converse
 
 from pulsar_actors.broker.embedded import EmbeddedBroker
+from tests.broker.web.conversation import STEPS, Ask, converse
 
 RECORDED = [json.loads(line) for line in Path(__file__).with_name("answers.jsonl").read_text().splitlines()]
 REQUESTS = [step for step in STEPS if isinstance(step, Ask)]

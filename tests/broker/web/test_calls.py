@@ -1,6 +1,21 @@
+from collections.abc import Callable
 from typing import Any
 
 import pytest
+
+from pulsar_actors.broker.web.calls import (
+    Route,
+    RouteMatch,
+    Router,
+    WebCall,
+    as_count,
+    as_flag,
+    as_number,
+    as_object,
+    as_strings,
+    read_query,
+)
+from pulsar_actors.broker.web.http import EMPTY_OK, NO_CONTENT, HttpRefusal, Response
 
 TOPIC = "/admin/v2/persistent/public/default/p/partitions"
 
@@ -32,3 +47,110 @@ def test_a_flag_is_on_when_it_says_so(web: Any, text: str, forced: bool) -> None
     web.connect("t")
     answer = web.ask("DELETE", f"/admin/v2/persistent/public/default/t?force={text}")
     assert (answer.status == 204) is forced
+
+
+def one(_: WebCall) -> Response:
+    return NO_CONTENT
+
+
+def two(_: WebCall) -> Response:
+    return EMPTY_OK
+
+
+ROUTER = Router(
+    [
+        Route("GET", "/a/{name}", one),
+        Route("GET", "/a/fixed", two),
+        Route("PUT", "/a/fixed", two),
+        Route("DELETE", "/a/{name}", one),
+        Route("GET", "/{domain}/{name}", two),
+        Route("POST", "/only", one),
+    ]
+)
+
+
+def refused(method: str, path: str) -> HttpRefusal:
+    with pytest.raises(HttpRefusal) as caught:
+        ROUTER.find(method, path)
+    return caught.value
+
+
+@pytest.mark.parametrize(
+    ("method", "path", "match"),
+    [
+        ("GET", "/a/b", RouteMatch(one, {"name": "b"})),
+        ("GET", "/a/fixed", RouteMatch(two, {})),
+        ("DELETE", "/a/fixed", RouteMatch(one, {"name": "fixed"})),
+        ("HEAD", "/a/b", RouteMatch(one, {"name": "b"})),
+        ("GET", "/a/b/", RouteMatch(one, {"name": "b"})),
+        ("GET", "/persistent/x", RouteMatch(two, {"domain": "persistent", "name": "x"})),
+        ("GET", "/non-persistent/x", RouteMatch(two, {"domain": "non-persistent", "name": "x"})),
+        ("GET", "/a/b%20c%2Fd%E6%97%A5", RouteMatch(one, {"name": "b c/d\u65e5"})),
+        ("GET", "/a/%7Bname%7D", RouteMatch(one, {"name": "{name}"})),
+        ("GET", "/a/b+c", RouteMatch(one, {"name": "b+c"})),
+        ("GET", "/%61/b", RouteMatch(one, {"name": "b"})),
+    ],
+)
+def test_a_request_finds_its_route(method: str, path: str, match: RouteMatch) -> None:
+    assert ROUTER.find(method, path) == match
+
+
+@pytest.mark.parametrize("path", ["/", "/b/c/d", "/a", "/a//", "/other/x", "//b", "/persistent//", "/Only"])
+def test_a_path_that_nobody_answers_is_not_implemented(path: str) -> None:
+    refusal = refused("GET", path)
+    assert refusal.status == 404
+    assert "not implemented" in refusal.reason
+
+
+@pytest.mark.parametrize(
+    ("method", "path", "allowed"),
+    [("POST", "/a/fixed", "DELETE, GET, HEAD, PUT"), ("PUT", "/a/b", "DELETE, GET, HEAD"), ("HEAD", "/only", "POST")],
+)
+def test_a_method_that_a_path_does_not_take_is_refused_with_those_it_takes(
+    method: str, path: str, allowed: str
+) -> None:
+    refusal = refused(method, path)
+    assert (refusal.status, refusal.headers) == (405, (("Allow", allowed),))
+
+
+@pytest.mark.parametrize("path", ["/a/%", "/a/%4", "/a/%zz", "/a/%+1", "/a/%ff", "/a/%c3", "/a/%ED%A0%80"])
+def test_a_path_that_cannot_be_decoded_is_refused(path: str) -> None:
+    assert refused("GET", path).status == 400
+
+
+def test_a_query_is_read_with_its_escapes() -> None:
+    assert read_query("a=1&b=x+y%26&&c&d==&a=2") == {"a": "2", "b": "x y&", "c": "", "d": "="}
+    assert read_query("") == {}
+
+
+@pytest.mark.parametrize(
+    ("take", "value", "taken"),
+    [
+        (as_object, {"a": 1}, {"a": 1}),
+        (as_strings, {"a": "b"}, {"a": "b"}),
+        (as_strings, None, {}),
+        (as_flag, False, False),
+        (as_number, -3, -3),
+        (as_count, 0, 0),
+    ],
+)
+def test_what_is_right_is_taken(take: Callable[[Any, str], Any], value: Any, taken: Any) -> None:
+    assert take(value, "it") == taken
+
+
+@pytest.mark.parametrize(
+    ("take", "value", "status"),
+    [
+        *((as_object, value, 400) for value in (None, [], "a", 1)),
+        *((as_strings, value, 400) for value in ([], {"a": 1}, {"a": None})),
+        *((as_flag, value, 400) for value in (None, 0, "true")),
+        *((as_number, value, 400) for value in (None, True, 1.5, "1", 2**63, -(2**63) - 1)),
+        *((as_count, value, 400) for value in (None, True, 1.5)),
+        (as_count, -1, 412),
+    ],
+)
+def test_what_is_not_is_refused_by_its_name(take: Callable[[Any, str], Any], value: Any, status: int) -> None:
+    with pytest.raises(HttpRefusal) as caught:
+        take(value, "the thing")
+    assert caught.value.status == status
+    assert caught.value.reason.startswith("the thing is ")

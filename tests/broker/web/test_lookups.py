@@ -3,7 +3,7 @@ from typing import Any
 
 import pytest
 
-from pulsar_actors.broker.model.links import Address
+from pulsar_actors.broker.model.interfaces import Address
 
 LOOKUP = "/lookup/v2/topic/persistent/public/default"
 
@@ -19,7 +19,7 @@ def test_a_topic_is_served_by_whoever_is_asked_if_it_was_given_to_nobody(web: An
 
 def test_whoever_asks_over_tls_is_sent_on_over_tls(web: Any) -> None:
     web.urls["there"] = web.urls["there"]._replace(web_url_tls="https://there:5")
-    web.site.encrypted = True
+    web.context.encrypted = True
     web.cluster.assign("persistent://public/default/a", "there")
     answer = web.ask("GET", f"{LOOKUP}/a")
     assert dict(answer.headers)["Location"].startswith("https://there:5/")
@@ -98,3 +98,21 @@ def test_a_topic_whose_path_holds_another_form_of_name_is_refused(web: Any) -> N
     assert web.refusal("GET", f"{LOOKUP}/a%2Fb")[0] == 412
     assert web.refusal("GET", f"{LOOKUP}/%20")[0] == 412
     assert web.refusal("GET", "/lookup/v2/topic/persistent/a%2Fb/c/d")[0] == 412
+
+
+def test_a_broker_that_only_encrypts_is_named_by_its_encrypted_address(make_web: Any) -> None:
+    web = make_web()
+    web.context.name = "safe"
+    assert web.told("GET", "/admin/v2/brokers/leaderBroker") == {
+        "serviceUrl": "https://safe:4",
+        "brokerId": "safe:4",
+    }
+    assert web.told("GET", "/admin/v2/clusters/standalone") == {
+        "serviceUrlTls": "https://safe:4",
+        "brokerServiceUrlTls": "pulsar+ssl://safe:2",
+    }
+
+
+def test_there_is_one_broker_in_one_cluster(web: Any) -> None:
+    assert web.told("GET", "/admin/v2/brokers") == ["here:3"]
+    assert web.refusal("GET", "/admin/v2/brokers/other") == (404, "Cluster does not exist")

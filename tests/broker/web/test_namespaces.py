@@ -35,3 +35,92 @@ def test_a_namespace_of_partitioned_topics_is_not_empty(web: Any) -> None:
 
 def test_a_namespace_is_never_deleted_by_force(web: Any) -> None:
     assert web.refusal("DELETE", "/admin/v2/namespaces/public/default?force=true")[0] == 405
+
+
+INFO = {"allowedClusters": ["standalone"]}
+
+
+def test_a_tenant_is_there_until_it_is_deleted(web: Any) -> None:
+    assert web.ask("PUT", "/admin/v2/tenants/t1", {**INFO, "adminRoles": ["me"]}).status == 204
+    assert web.told("GET", "/admin/v2/tenants") == ["public", "t1"]
+    assert web.told("GET", "/admin/v2/tenants/t1") == {"adminRoles": [], "allowedClusters": ["standalone"]}
+    assert web.ask("DELETE", "/admin/v2/tenants/t1").status == 204
+    assert web.told("GET", "/admin/v2/tenants") == ["public"]
+
+
+@pytest.mark.parametrize(
+    ("status", "body"),
+    [(400, []), (400, 3), (400, {"allowedClusters": {}}), (412, {}), (412, None), (412, {"allowedClusters": ["x"]})],
+)
+def test_a_tenant_is_not_made_of_what_pulsar_would_refuse(web: Any, status: int, body: object) -> None:
+    assert web.refusal("PUT", "/admin/v2/tenants/t1", body)[0] == status
+    assert web.refusal("GET", "/admin/v2/tenants/t1")[0] == 404
+
+
+NAMESPACE = "/admin/v2/namespaces/public/default"
+
+
+def test_a_policy_that_is_set_to_null_is_as_before(web: Any) -> None:
+    web.ask("POST", f"{NAMESPACE}/deduplication", body=True)
+    assert web.cluster.namespace("public/default").policies.deduplication is True
+    assert web.ask("POST", f"{NAMESPACE}/deduplication", body=None).status == 204
+    assert web.cluster.namespace("public/default").policies.deduplication is None
+
+
+def test_a_policy_that_always_has_a_value_is_not_set_to_null(web: Any) -> None:
+    assert web.refusal("POST", f"{NAMESPACE}/encryptionRequired", None)[0] == 400
+    assert web.ask("DELETE", f"{NAMESPACE}/encryptionRequired").status == 405
+
+
+@pytest.mark.parametrize(
+    ("status", "leaf", "body"),
+    [
+        (400, "deduplication", 1),
+        (400, "maxUnackedMessagesPerConsumer", "many"),
+        (412, "maxUnackedMessagesPerSubscription", -1),
+        (400, "autoTopicCreation", {"allowAutoTopicCreation": "yes"}),
+        (412, "autoTopicCreation", {"allowAutoTopicCreation": True, "topicType": "round"}),
+        (412, "autoTopicCreation", {"allowAutoTopicCreation": True, "topicType": ["partitioned"]}),
+        (
+            412,
+            "autoTopicCreation",
+            {"allowAutoTopicCreation": True, "topicType": "partitioned", "defaultNumPartitions": 0},
+        ),
+        (
+            412,
+            "autoTopicCreation",
+            {"allowAutoTopicCreation": True, "topicType": "partitioned", "defaultNumPartitions": True},
+        ),
+        (400, "autoSubscriptionCreation", {"allowAutoSubscriptionCreation": None}),
+        (412, "delayedDelivery", {"active": False}),
+        (412, "delayedDelivery", {"active": True, "maxDeliveryDelayInMillis": -1}),
+    ],
+)
+def test_a_value_that_makes_no_sense_changes_nothing(web: Any, status: int, leaf: str, body: object) -> None:
+    before = web.told("GET", NAMESPACE)
+    assert web.refusal("POST", f"{NAMESPACE}/{leaf}", body)[0] == status
+    assert web.told("GET", NAMESPACE) == before
+
+
+def test_topics_are_made_as_the_policy_says(web: Any) -> None:
+    never = {"allowAutoTopicCreation": False, "topicType": "partitioned"}
+    assert web.ask("POST", f"{NAMESPACE}/autoTopicCreation", never).status == 204
+    assert web.ask("GET", "/lookup/v2/topic/persistent/public/default/t").status == 404
+    policy = {"allowAutoTopicCreation": True, "topicType": "partitioned", "defaultNumPartitions": 2}
+    web.ask("POST", f"{NAMESPACE}/autoTopicCreation", policy)
+    path = "/admin/v2/persistent/public/default/t/partitions?checkAllowAutoCreation=true"
+    assert web.told("GET", path)["partitions"] == 2
+
+
+def test_a_policy_that_this_broker_does_not_have_is_not_taken(web: Any) -> None:
+    status, reason = web.refusal("POST", f"{NAMESPACE}/retention", {"retentionTimeInMinutes": 1})
+    assert status == 404
+    assert "not implemented" in reason
+
+
+def test_the_longest_delay_of_a_message_is_told_and_taken_back(web: Any) -> None:
+    wanted = {"active": True, "tickTime": 1, "maxDeliveryDelayInMillis": 5000}
+    assert web.ask("POST", f"{NAMESPACE}/delayedDelivery", wanted).status == 204
+    assert web.told("GET", f"{NAMESPACE}/delayedDelivery") == wanted
+    assert web.ask("DELETE", f"{NAMESPACE}/delayedDelivery").status == 204
+    assert web.cluster.namespace("public/default").policies.longest_delay_ms == 0

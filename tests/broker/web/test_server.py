@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from pulsar_actors.broker.embedded import EmbeddedBroker
-from pulsar_actors.broker.model.refusal import Busy, Conflict, Missing, Refusal
+from pulsar_actors.broker.model.interfaces import Busy, Conflict, Missing, Refusal
 from pulsar_actors.broker.tokens import Tokens
 from pulsar_actors.wire.PulsarApi_pb2 import ServerError
 

@@ -53,7 +53,7 @@ def subscriptions(broker: EmbeddedBroker, topic: str) -> list[str]:
         return json.load(answer)
 
 
-def test_produce_sends_what_it_says(broker: EmbeddedBroker, perf: Perf) -> None:
+def test_produce_sends_as_many_messages_as_it_reports(broker: EmbeddedBroker, perf: Perf) -> None:
     summary = perf("produce", "t", "-r", "0", "-m", "2500", "-s", "60", "--property", "a=b", "-mk", "autoIncrement")
     assert (summary["messages"], summary["bytes"], summary["failed"]) == (2500, 150_000, 0)
     assert summary["latency_ms"]["timed"] == 50
@@ -75,7 +75,7 @@ def test_produce_keeps_its_rate_and_times_each_message(perf: Perf) -> None:
     assert summary["latency_ms"]["timed"] == summary["messages"]
 
 
-def test_what_failed_is_counted_and_is_the_status(broker: EmbeddedBroker, perf: Perf) -> None:
+def test_failed_messages_are_counted_and_make_the_exit_status_1(broker: EmbeddedBroker, perf: Perf) -> None:
     broker.faults.on(CommandSend, times=None).refuse(ServerError.TopicTerminatedError, "it is over")
     summary = perf("produce", "t", "-r", "0", "-m", "7", "-db", status=1)
     assert (summary["messages"], summary["failed"]) == (0, 7)
@@ -88,7 +88,7 @@ def test_payloads_come_from_a_file(broker: EmbeddedBroker, perf: Perf, tmp_path:
     assert [message.data() for message in stored(broker, "t")] == [b"one", b"two", b"three", b"one"]
 
 
-def test_consume_takes_as_many_as_it_is_told(broker: EmbeddedBroker, perf: Perf) -> None:
+def test_consume_ends_after_the_given_number_of_messages(broker: EmbeddedBroker, perf: Perf) -> None:
     perf("produce", "t", "-r", "0", "-m", "1000", "-s", "10")
     taken = ("-m", "600", "-sp", "Earliest", "-ss", "mine")
     summary = perf("consume", "t", *taken)
@@ -97,7 +97,7 @@ def test_consume_takes_as_many_as_it_is_told(broker: EmbeddedBroker, perf: Perf)
     assert subscriptions(broker, "t") == ["mine"]
 
 
-def test_consumers_share_what_they_take_together(perf: Perf) -> None:
+def test_consumers_share_the_number_of_messages(perf: Perf) -> None:
     perf("produce", "t", "-r", "0", "-m", "500", "-t", "2")
     shared = ("-st", "Shared", "-n", "3", "-ns", "2", "-t", "2", "-sp", "Earliest", "-q", "1")
     assert perf("consume", "t", *shared, "-m", "1000")["messages"] == 1000
@@ -125,14 +125,14 @@ def test_latencies_are_written_to_a_file(perf: Perf, tmp_path: Path) -> None:
     assert "Total count    =           30]" in file.read_text()
 
 
-def test_the_settings_are_in_the_summary_and_secrets_are_not(perf: Perf) -> None:
+def test_the_summary_has_the_settings_without_secrets(perf: Perf) -> None:
     summary = perf("produce", "t", "-m", "1", "--auth-plugin", "token", "--auth-params", "token:canary")
     assert summary["settings"]["num_messages"] == 1
     assert summary["settings"]["message_key_generation_mode"] == "none"
     assert "canary" not in json.dumps(summary)
 
 
-def test_by_itself_it_starts_a_broker_and_says_a_line_now_and_then() -> None:
+def test_without_a_service_url_a_broker_is_started_and_intervals_are_reported() -> None:
     arguments = ["-r", "1000", "-time", "1", "--warmup-time", "0.3", "-i", "0.2"]
     done = subprocess.run(  # noqa: S603 - our own words
         [sys.executable, "-W", "error", "-m", "pulsar_actors", "perf", "produce", "t", *arguments],
@@ -186,12 +186,12 @@ def test_a_bad_argument_is_refused(words: list[str], complaint: str, capsys: pyt
 
 
 @pytest.mark.parametrize("words", [["-ch"], ["-f", "no-such-file"], ["-u", "nowhere"]], ids=" ".join)
-def test_what_cannot_be_measured_says_why(words: list[str], capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_measurement_that_cannot_run_prints_the_reason(words: list[str], capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["perf", "produce", "t", *words]) == 1
     assert capsys.readouterr().err.startswith("failed: ")
 
 
-def test_without_a_measurement_it_says_which_there_are(capsys: pytest.CaptureFixture[str]) -> None:
+def test_without_a_measurement_all_of_them_are_listed(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["perf"]) == 0
     said = capsys.readouterr().out
     assert all(name in said for name in ("produce", "consume", "latency", "echo"))

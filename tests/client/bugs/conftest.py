@@ -4,10 +4,10 @@ import contextlib
 from collections.abc import Iterator
 
 import pytest
-from life import SOON
 
 import pulsar_actors as pulsar
 from pulsar_actors.broker.embedded import EmbeddedBroker
+from tests.support.life import SOON
 
 
 @pytest.fixture

@@ -4,8 +4,6 @@ import logging
 from typing import Any
 
 import pytest
-from life import MILLISECONDS, SOON, InThread, until, works
-from planted import BUG, Bug, names_the_bug
 
 import pulsar_actors as pulsar
 from pulsar_actors.broker.embedded import EmbeddedBroker
@@ -16,6 +14,8 @@ from pulsar_actors.runtime.lookup_actor import LookupActor
 from pulsar_actors.runtime.producer_actor import ProducerActor
 from pulsar_actors.runtime.socket_actor import SocketActor
 from pulsar_actors.wire.PulsarApi_pb2 import CommandSendReceipt
+from tests.client.planted import BUG, Bug, names_the_bug
+from tests.support.life import MILLISECONDS, SOON, InThread, until, works
 
 
 def test_a_producer_that_dies_fails_all_that_it_owed(
@@ -31,7 +31,7 @@ def test_a_producer_that_dies_fails_all_that_it_owed(
     fault.wait(4, SOON)
     until(flushing.waits)
     fault.remove()
-    bug.strike(lambda actor: actor.machine is producer._parts.machine)
+    bug.strike(lambda actor: actor.machine is producer._state.machine)
     names_the_bug(lambda: producer.send(b"y"), ProducerActor)
     for future in futures:
         assert future is not None
@@ -53,13 +53,13 @@ def test_a_producer_that_dies_while_it_is_made_says_so(client: pulsar.Client, mo
 
 
 def test_a_consumer_that_dies_fails_all_that_it_owed(client: pulsar.Client, monkeypatch: pytest.MonkeyPatch) -> None:
-    bug = Bug(monkeypatch, ConsumerActor, "hear")
+    bug = Bug(monkeypatch, ConsumerActor, "handle_commands")
     other, consumer = client.subscribe("other", "s"), client.subscribe("t", "s")
     waiting = [InThread(consumer.receive) for _ in range(3)]
     promised = consumer.receive_async()
     for each in waiting:
         until(each.waits)
-    bug.strike(lambda actor: actor.machine is consumer._parts.machine)
+    bug.strike(lambda actor: actor.machine is consumer._state.machine)
     client.create_producer("t").send(b"x")
     for each in waiting:
         names_the_bug(each.result, ConsumerActor)

@@ -1,0 +1,111 @@
+"""The model's interfaces to the rest of the broker: the clock, the links to clients, and the refusals it raises.
+
+A producer and a consumer each come with a link. The model calls links in the middle of its work, so an implementation
+only queues commands for a later write and calls nothing of the model back.
+
+A refusal carries the protocol's error code and a sentence; where Pulsar's own sentence is known to clients or people,
+it is used here too. The HTTP side looks at the class as well: `Missing` has another status than `Conflict`. Whatever
+refuses does so before it has changed anything.
+"""
+
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple, Protocol
+
+from pulsar_actors.broker.model.managed_ledger import StoredEntry
+from pulsar_actors.exceptions import PulsarException
+from pulsar_actors.wire.PulsarApi_pb2 import ServerError
+
+
+class Clock(Protocol):
+    """The part of a loop that the model uses."""
+
+    def wall_clock_ms(self) -> int:
+        """Read the wall clock, in milliseconds since 1970."""
+        ...
+
+    def later(self, delay: float, function: Callable[[Any], object], argument: Any) -> None:  # noqa: ANN401 - what the function takes
+        """Call a function after so many seconds. Timers cannot be stopped: their owner recognises a stale one."""
+        ...
+
+
+class Refusal(PulsarException):
+    """The model refused: `code` is the ServerError to answer with, `reason` says why."""
+
+    def __init__(self, code: "ServerError.ValueType", reason: str) -> None:
+        super().__init__(code, reason)
+        self.code = code
+        self.reason = reason
+
+    def __str__(self) -> str:
+        return f"{ServerError.Name(self.code)}: {self.reason}"
+
+
+class Missing(Refusal):
+    """The tenant, namespace, topic, subscription, schema or entry does not exist."""
+
+
+class Conflict(Refusal):
+    """It exists already."""
+
+
+class Busy(Refusal):
+    """It still has clients or content, which have to go first."""
+
+
+class Address(NamedTuple):
+    """The URLs of the broker, or of the other cluster, that has the topic now; either may be empty."""
+
+    service_url: str
+    service_url_tls: str = ""
+    is_cluster: bool = False
+
+
+class Delivery(NamedTuple):
+    """One entry on its way to a consumer.
+
+    `ack_set` is a mask of the messages of the batch that are not acknowledged; None if none of them is.
+    """
+
+    entry: StoredEntry
+    redelivery_count: int
+    ack_set: int | None
+
+
+class ProducerLink(Protocol):
+    """The connection of a producer's client, for the model."""
+
+    def ready(self) -> None:
+        """Notify the client: its producer waits no more, and has the topic with the `topic_epoch` of now."""
+        ...
+
+    def refused(self, refusal: Refusal) -> None:
+        """Notify the client: its producer waited and will never get the topic; the model has forgotten it."""
+        ...
+
+    def closed(self, moved_to: Address | None) -> None:
+        """Notify the client: the broker closed its producer, and the model has forgotten it."""
+        ...
+
+
+class ConsumerLink(Protocol):
+    """The connection of a consumer's client, for the model."""
+
+    def has_room(self) -> bool:
+        """Tell whether more may be delivered now. After a False, `Subscription.resume` is called in time."""
+        ...
+
+    def deliver(self, deliveries: Sequence[Delivery], consumer_epoch: int) -> None:
+        """Send these entries, in this order; -1 is no epoch."""
+        ...
+
+    def active(self, is_active: bool) -> None:  # noqa: FBT001 - as in the command
+        """Notify the client: its consumer is the active one of a Failover subscription, or no longer."""
+        ...
+
+    def reached_end(self) -> None:
+        """Notify the client: the topic is terminated, and nothing comes after what was delivered."""
+        ...
+
+    def closed(self, moved_to: Address | None) -> None:
+        """Notify the client: the broker closed its consumer, and the model has forgotten it."""
+        ...

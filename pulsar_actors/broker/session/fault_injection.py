@@ -1,0 +1,141 @@
+"""The injection of scripted faults into the commands of a connection.
+
+Every connection has two injectors, one for the commands of its client and one for those of the broker. An injector asks
+the faults about each command and then passes it on, or not, or later.
+
+A delayed or reordered command is overtaken by those behind it. A stall is different: from the stalled command on,
+nothing passes in that direction until it is released, and then in order.
+"""
+
+from collections.abc import Callable
+from typing import Any, Protocol
+
+from google.protobuf.message import Message
+
+from pulsar_actors.broker.fault_rules import (
+    Action,
+    Answer,
+    CloseConnection,
+    Delay,
+    Drop,
+    Duplicate,
+    EntryBuffers,
+    InterceptedCommand,
+    Refuse,
+    Reorder,
+    Side,
+    Stall,
+)
+from pulsar_actors.broker.faults import Faults
+from pulsar_actors.broker.session.answers import refusal_answer
+from pulsar_actors.runtime.loop import Loop
+
+__all__ = ["FaultInjector"]
+_IDS = ("request_id", "producer_id", "consumer_id", "watcher_id", "sequence_id")
+
+
+class InjectionTarget(Protocol):
+    """The part of a session that its injectors call; sessions have injectors and import this module."""
+
+    number: int
+
+    def reply(self, command: Message) -> None:
+        """Send the client a command that meets no other fault."""
+        ...
+
+    def close(self, reason: str) -> None:
+        """End the connection."""
+        ...
+
+
+class FaultInjector:
+    """The faults in one direction of one connection."""
+
+    __slots__ = ("_connection", "_faults", "_held", "_loop", "_pass_on", "_side", "_stalled")
+
+    def __init__(
+        self,
+        loop: Loop,
+        faults: Faults,
+        connection: InjectionTarget,
+        side: Side,
+        pass_on: Callable[[Message, EntryBuffers], None],
+    ) -> None:
+        self._loop = loop
+        self._faults = faults
+        self._connection = connection
+        self._side = side
+        self._pass_on = pass_on
+        self._held: list[tuple[Message, EntryBuffers]] = []  # by a reorder, until the next one has passed
+        self._stalled: list[tuple[Message, EntryBuffers]] | None = None
+
+    @property
+    def is_idle(self) -> bool:
+        """True if commands may bypass the injector: no fault is set, and no command waits here."""
+        return not (self._faults.active or self._held or self._stalled is not None)
+
+    def take(self, command: Message, entry: EntryBuffers) -> None:
+        """Pass a command on, unless a fault meets it."""
+        if self._stalled is not None:
+            self._stalled.append((command, entry))
+            return
+        action = self._faults.judge(InterceptedCommand(command, entry, self._connection.number, self._side))
+        if action is None:
+            self._let_pass(command, entry)
+        else:
+            self._perform(action, command, entry)
+
+    def release(self) -> None:
+        """End a stall: the commands that waited are taken again, and may meet another fault."""
+        waiting, self._stalled = self._stalled or [], None
+        for command, entry in waiting:
+            self.take(command, entry)
+
+    def _perform(self, action: Action, command: Message, entry: EntryBuffers) -> None:
+        match action:
+            case Drop():
+                return
+            case Delay(seconds):
+                self._loop.later(seconds, self._go_on, (command, entry))
+            case Duplicate():
+                self._let_pass(command, entry)
+                self._let_pass(command, entry)
+            case Reorder():
+                self._held.append((command, entry))
+            case CloseConnection():  # when this turn is over: the model may be in the middle of a round of deliveries
+                self._stalled = []
+                self._loop.post(self._connection.close, "a scripted fault")
+            case Stall():
+                self._stalled = [(command, entry)]
+            case _:
+                for answer in _answers(action, command):
+                    self._connection.reply(answer)
+
+    def _let_pass(self, command: Message, entry: EntryBuffers) -> None:
+        held, self._held = self._held, []
+        self._pass_on(command, entry)
+        for late in held:
+            self._pass_on(*late)
+
+    def _go_on(self, delayed: tuple[Message, EntryBuffers]) -> None:
+        self._pass_on(*delayed)
+
+
+def _answers(action: Answer | Refuse, command: Message) -> list[Message]:
+    if isinstance(action, Answer):
+        return [_with_ids_of(answer, command) for answer in action.commands]
+    refusal = refusal_answer(command, action.error, action.text)
+    return [] if refusal is None else [refusal]
+
+
+def _with_ids_of(answer: Message, command: Message) -> Message:
+    """Copy the ids of the command into an answer that leaves them unset."""
+    filled: Any = type(answer)()
+    filled.CopyFrom(answer)
+    source: Any = command
+    fields, known = answer.DESCRIPTOR.fields_by_name, command.DESCRIPTOR.fields_by_name
+    for name in _IDS:
+        if name in fields and name in known and not filled.HasField(name):
+            setattr(filled, name, getattr(source, name))
+    addressed: Message = filled
+    return addressed

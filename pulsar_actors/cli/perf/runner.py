@@ -1,0 +1,126 @@
+"""The run of a measurement: its broker and client, its threads, and its report."""
+
+import contextlib
+import sys
+import threading
+from argparse import Namespace
+from collections.abc import Callable, Generator, Sequence
+from enum import Enum
+from pathlib import Path
+from typing import Final, NamedTuple
+
+from pulsar_actors.cli.broker import BrokerProcess
+from pulsar_actors.cli.command import INTERRUPTED
+from pulsar_actors.cli.perf.arguments import client_of, run_times_of
+from pulsar_actors.cli.perf.stats import Counts, PerfReport, ReportLabels, RunMonitor, write_percentile_file
+from pulsar_actors.client.client import Client
+from pulsar_actors.exceptions import PulsarException
+
+_DRAIN_SECONDS: Final = 10.0
+"""Seconds to wait at the end for messages that are still on their way."""
+
+_NOT_REPORTED: Final = {"auth_params", "json", "parser", "run"}
+
+
+class Work(NamedTuple):
+    """The work of a measurement: one function for each thread, their counts, and what to clean up at the end."""
+
+    threads: Sequence[Callable[[], None]]
+    counts: Sequence[Counts]
+    clean_up: Callable[[], None] = lambda: None
+
+
+SetUp = Callable[[Namespace, Client, threading.Event], Work]
+
+
+def measure(arguments: Namespace, labels: ReportLabels, set_up: SetUp) -> int:
+    """Measure; the exit status is 0 if nothing failed. Ctrl-C during the run is a regular end of it."""
+    try:
+        with _broker(arguments.service_url) as service_url, client_of(arguments, service_url) as client:
+            return _measure(arguments, labels, client, set_up)
+    except KeyboardInterrupt:
+        print("stopped", file=sys.stderr)
+        return INTERRUPTED
+    except (PulsarException, OSError, ValueError) as fault:
+        print(f"failed: {type(fault).__name__}: {fault}", file=sys.stderr)
+        return 1
+
+
+@contextlib.contextmanager
+def _broker(service_url: str | None) -> Generator[str, None, None]:
+    """Return the user's broker, or start one in memory, in a process of its own."""
+    if service_url:
+        yield service_url
+    else:
+        with BrokerProcess() as broker:
+            yield broker.service_url
+
+
+def _measure(arguments: Namespace, labels: ReportLabels, client: Client, set_up: SetUp) -> int:
+    done = threading.Event()
+    work = set_up(arguments, client, done)
+    workers = WorkerThreads(done, work.threads)
+    report = PerfReport(sys.stdout, labels, _settings(arguments) if arguments.json else None)
+    monitor = RunMonitor(work.counts, run_times_of(arguments), report)
+    workers.start()
+    with contextlib.suppress(KeyboardInterrupt):
+        monitor.run_until(done)
+    interval = monitor.interval()
+    report.summary(monitor.warm_up(), interval)
+    if arguments.histogram_file:
+        write_percentile_file(arguments.histogram_file, interval.latencies)
+    if not workers.stop(_DRAIN_SECONDS):
+        print(f"failed: what was on its way did not arrive within {_DRAIN_SECONDS:g} s", file=sys.stderr)
+        return 1
+    work.clean_up()
+    if workers.fault is not None:
+        print(f"failed: {type(workers.fault).__name__}: {workers.fault}", file=sys.stderr)
+    return 1 if workers.fault is not None or interval.failed else 0
+
+
+def _settings(arguments: Namespace) -> dict[str, object]:
+    """Return the arguments as JSON values, without secrets."""
+    return {name: _plain(value) for name, value in vars(arguments).items() if name not in _NOT_REPORTED}
+
+
+def _plain(value: object) -> object:
+    if isinstance(value, Enum):
+        return value.value
+    return str(value) if isinstance(value, Path) else value
+
+
+class WorkerThreads:
+    """The threads of a run. `done` stops them, and is set when all have ended or one has failed, with `fault`."""
+
+    def __init__(self, done: threading.Event, work: Sequence[Callable[[], None]]) -> None:
+        self.done = done
+        self.fault: Exception | None = None
+        self._left = len(work)
+        self._lock = threading.Lock()
+        self._threads = [
+            threading.Thread(target=self._do, args=(each,), name=f"perf-{number}", daemon=True)
+            for number, each in enumerate(work, 1)
+        ]
+
+    def start(self) -> None:
+        """Start the threads."""
+        for thread in self._threads:
+            thread.start()
+
+    def stop(self, seconds: float) -> bool:
+        """Stop the threads; tell whether all have ended in time."""
+        self.done.set()
+        for thread in self._threads:
+            thread.join(seconds)
+        return not any(thread.is_alive() for thread in self._threads)
+
+    def _do(self, work: Callable[[], None]) -> None:
+        try:
+            work()
+        except Exception as error:  # noqa: BLE001 - the main thread reports it, whatever it is
+            self.fault = self.fault or error
+            self.done.set()
+        with self._lock:
+            self._left -= 1
+            if not self._left:
+                self.done.set()

@@ -1,0 +1,134 @@
+"""Acknowledgements as callers make them: of messages or ids, one or several, with a future if receipts are enabled.
+
+All arguments are checked before any of them is queued for the actor. With receipts, each acknowledgement has a future,
+which ends with the broker's answer; without, it is done when it is queued.
+"""
+
+import threading
+from collections.abc import Sequence
+from concurrent.futures import Future
+from typing import Any, NamedTuple, Protocol, cast
+
+from pulsar_actors.client.consumer_interceptors import ConsumerInterceptors
+from pulsar_actors.client.consumer_state import ConsumerState
+from pulsar_actors.client.message import Message, ack_key_of
+from pulsar_actors.client.message_id import MessageId
+from pulsar_actors.machines.trackers.entry_map import Generation
+from pulsar_actors.runtime.ack_queue import AckQueue
+from pulsar_actors.runtime.future import SlimFuture, settle
+from pulsar_actors.wire.message_id import MessageId as WireMessageId
+
+
+class Acknowledger:
+    """Those of one handle, which it does not keep alive. Any thread may use it."""
+
+    __slots__ = ("_interceptors", "_receipts", "is_plain")
+
+    def __init__(self, interceptors: ConsumerInterceptors | None, *, receipts: bool) -> None:
+        self._interceptors = interceptors
+        self._receipts = receipts
+        self.is_plain = interceptors is None and not receipts
+
+    def acknowledge(
+        self, handle: "AcknowledgingHandle", given: object, *, cumulative: bool, waits: bool
+    ) -> "Future[None]":
+        """Acknowledge each of these, or all up to this one. `waits`: the caller waits for the receipt."""
+        items = [given] if cumulative else as_sequence(given)
+        if self._interceptors is None:
+            return self._enqueue([ack_target_in(handle, one) for one in items], cumulative=cumulative, waits=waits)
+        ids = [_id_of(one) for one in items]
+        try:
+            done = self._enqueue([ack_target_in(handle, one) for one in items], cumulative=cumulative, waits=waits)
+        except Exception as error:
+            self._interceptors.acknowledged(handle, ids, error, cumulative=cumulative)
+            raise
+        self._interceptors.acknowledged(handle, ids, None, cumulative=cumulative)
+        return done
+
+    def acknowledge_forwarded(self, handle: "AcknowledgingHandle", message: Message) -> "Future[None]":
+        """Acknowledge a message that was sent on, in a callback on a loop, where interceptors are not called."""
+        done = self._enqueue([ack_target_in(handle, message)], cumulative=False, waits=True)
+        if self._interceptors is not None:
+            self._interceptors.acknowledged_elsewhere(message.message_id())
+        return done
+
+    def _enqueue(self, found: "Sequence[AckTarget | None]", *, cumulative: bool, waits: bool) -> "Future[None]":
+        futures: list[Future[None]] = []
+        owners: dict[AckQueue, None] = {}
+        for owner, message_id, generation in filter(None, found):
+            future: SlimFuture[None] | None = None
+            if self._receipts:
+                future = owner.link.pending_calls.track(SlimFuture())
+                futures.append(future)
+                owners[owner.acks] = None
+            enqueue = owner.acks.acknowledge_up_to if cumulative else owner.acks.acknowledge
+            enqueue(message_id, generation, future)
+        if waits:
+            for acks in owners:
+                acks.flush()
+        return futures[0] if len(futures) == 1 else when_all_done(futures)
+
+
+class AckTarget(NamedTuple):
+    """The consumer of a message, and what its trackers know the message by."""
+
+    owner: ConsumerState
+    message_id: WireMessageId
+    generation: Generation
+
+
+class AcknowledgingHandle(Protocol):
+    """The part of a consumer that acknowledging needs."""
+
+    def owner_of(self, topic: str | None, message_id: WireMessageId) -> ConsumerState | None:
+        """Give the state of the consumer of a message, by its topic, or by its id if the topic is not known.
+
+        Raises if the consumer is closed, or the message is of another one. None if the topic was one of the consumer's
+        and has gone: its messages will not be delivered again.
+        """
+        ...
+
+
+def ack_target_in(handle: "AcknowledgingHandle", given: object) -> AckTarget | None:
+    """Give the target of a message or an id; None if its topic has gone."""
+    if isinstance(given, Message):
+        message_id, generation, topic = ack_key_of(given)
+        owner = handle.owner_of(topic, message_id)
+        return None if owner is None else AckTarget(owner, message_id, generation)
+    known = _id_of(given)
+    owner = handle.owner_of(known.topic_name(), known.wire)
+    return None if owner is None else AckTarget(owner, known.wire, owner.receiver_queue.generation)
+
+
+def when_all_done(futures: Sequence["Future[Any]"]) -> "Future[None]":
+    """Give a future that ends when all have ended, with the error of one of them if there is any."""
+    whole: SlimFuture[None] = SlimFuture()
+    lock, left, errors = threading.Lock(), [len(futures)], list[Exception]()
+
+    def done(future: "Future[Any]") -> None:
+        error = future.exception()
+        with lock:
+            left[0] -= 1
+            errors.extend([error] if isinstance(error, Exception) else [])
+            is_last = not left[0]
+        if is_last:
+            settle(whole, errors[0] if errors else None)
+
+    for future in futures:
+        future.add_done_callback(done)
+    if not futures:
+        settle(whole, None)
+    return whole
+
+
+def as_sequence(given: object) -> Sequence[object]:
+    """Make a sequence of one or several."""
+    return cast("Sequence[object]", given) if isinstance(given, (list, tuple)) else [given]
+
+
+def _id_of(given: object) -> MessageId:
+    if isinstance(given, Message):
+        return given.message_id()
+    if not isinstance(given, MessageId):
+        raise TypeError(f"a Message or a MessageId is acknowledged, not {type(given).__name__}")
+    return given

@@ -1,0 +1,142 @@
+"""Shared internals of one client: starts the actors of its producers and consumers, and waits for brokers' answers.
+
+A producer, a consumer or a set of them is built whole in the thread that asks for it: `registrations` gives its number
+and its loop, and then `start` has its actor begin. From then on the guardian ends it with the client.
+"""
+
+from concurrent.futures import Future
+from typing import Any, NamedTuple, TypeVar
+
+from google.protobuf.message import Message as Command
+
+from pulsar_actors.client.client_options import ClientOptions
+from pulsar_actors.client.handle import HandleState
+from pulsar_actors.client.open_handles import WeakCollection
+from pulsar_actors.client.transport_config import service_access
+from pulsar_actors.exceptions import Interrupted, Timeout
+from pulsar_actors.machines.trackers.backoff import Backoff
+from pulsar_actors.runtime.actor import ActorRef, forget_actors_on, tell
+from pulsar_actors.runtime.client_actor import ClientActor, ClientSettings, Registrations
+from pulsar_actors.runtime.connection_pool import ConnectionPoolSettings
+from pulsar_actors.runtime.engine import Engine, Worker
+from pulsar_actors.runtime.future import SlimFuture
+from pulsar_actors.runtime.handler_actor import CloseableActor
+from pulsar_actors.runtime.lookup_actor import BrokerQuery, LookupSettings
+from pulsar_actors.runtime.loop import Loop
+from pulsar_actors.runtime.memory_limit import MemoryLimitController
+from pulsar_actors.runtime.messages import CloseHandle
+from pulsar_actors.runtime.pending_calls import ClientCounters, PendingCalls
+from pulsar_actors.wire.service_url import ServiceUrl
+
+
+class HandleSettings(NamedTuple):
+    """What the client's options mean for each of its producers and consumers. Times are in seconds."""
+
+    operation_timeout: float
+    tls: bool
+    first_backoff: float
+    longest_backoff: float
+
+    def backoff(self, loop: Loop) -> Backoff:
+        """Make the backoff of one producer or consumer."""
+        return Backoff(loop.chance, self.first_backoff, self.longest_backoff)
+
+
+NO_IDLE_TIMEOUT = 10.0**9
+"""Seconds."""
+
+T = TypeVar("T")
+
+
+class ClientContext:
+    """The internals of one client. Any thread may use them."""
+
+    def __init__(self, engine: Engine, options: ClientOptions, version: str) -> None:
+        self.engine = engine
+        self.open_states: WeakCollection[HandleState[Any]] = WeakCollection()
+        self.pending_calls = PendingCalls(engine.interleaving)  # of the client itself, and creations
+        self.counters = ClientCounters()
+        url = ServiceUrl.parse(str(options.service_url))
+        timeout = float(options.operation_timeout_seconds)
+        first, longest = options.initial_backoff_interval_ms / 1000, options.max_backoff_interval_ms / 1000
+        self.operation_timeout = timeout
+        self.partitions_update_interval = float(options.partitions_update_interval)
+        self.handle_settings = HandleSettings(timeout, url.is_tls, first, longest)
+        limit = options.memory_limit_bytes
+        self.limiter = MemoryLimitController(limit, engine.interleaving) if limit else None
+        self._worker_serial = 0
+        self.guardian: ActorRef = ClientActor.start(
+            engine.loops, _client_settings(options, url, version, self.counters)
+        )
+        self.registrations = Registrations(self.guardian, engine.loops, options.connections_per_broker)
+
+    def ask_broker(self, command: Command) -> SlimFuture[Any]:
+        """Ask a broker of the service URL."""
+        answer: SlimFuture[Any] = self.pending_calls.track(SlimFuture())
+
+        def answered(outcome: Any) -> None:  # noqa: ANN401 - an answer or an error
+            if isinstance(outcome, Exception):
+                self.pending_calls.fail(answer, outcome)
+            else:
+                self.pending_calls.resolve(answer, outcome)
+
+        tell(self.guardian, BrokerQuery(command, answered))
+        return answer
+
+    def next_worker(self) -> Worker:
+        """Give the listener thread whose turn it is."""
+        self._worker_serial += 1
+        return self.engine.workers[self._worker_serial % len(self.engine.workers)]
+
+    def start(self, actor: CloseableActor[Any], state: HandleState[Any]) -> None:
+        """Start the actor of a state. `state.link.created` ends when brokers have accepted it, or with the reason.
+
+        The end of the client ends each state and each creation that it finds here, after it has closed `pending_calls`.
+        So the state is listed first, and *then* it is seen whether the client has ended: one of the two sees the other.
+        """
+        created = state.link.created
+        self.open_states.add(state)
+        created.add_done_callback(self.pending_calls.untrack)
+        self.pending_calls.track(created)
+        actor.begin()
+        if self.pending_calls.closed is not None:  # its loop has ended, and will not start it
+            forget_actors_on(self.engine.loops)
+
+    def wait_until_created(self, state: HandleState[Any], what: str) -> None:
+        """Wait until brokers have accepted what was started; close it if the caller is interrupted."""
+        try:
+            self.wait_for_answer(state.link.created, what)
+        except Interrupted:
+            tell(state.address, CloseHandle())
+            raise
+
+    def wait_for_answer(self, future: Future[T], what: str) -> T:
+        """Wait for as long as it takes. A Timeout from inside gets `what` in front of its text."""
+        try:
+            return self.engine.block(future, None, what)
+        except Timeout as error:
+            raise Timeout(f"{what}: {error}") from None
+
+
+def _client_settings(options: ClientOptions, url: ServiceUrl, version: str, counters: ClientCounters) -> ClientSettings:
+    timeout = float(options.operation_timeout_seconds)
+    lookup = LookupSettings(timeout, options.listener_name, options.concurrent_lookup_requests)
+    pool_settings = ConnectionPoolSettings(
+        client_version=version,
+        connection_timeout=options.connection_timeout_ms / 1000,
+        keepalive_interval=float(options.keep_alive_interval_seconds),
+        idle_after=max(float(options.connection_max_idle_seconds), timeout)
+        if options.connection_max_idle_seconds
+        else NO_IDLE_TIMEOUT,
+        tcp_no_delay=options.tcp_no_delay,
+    )
+    access = service_access(options)
+    if url.is_tls:
+        access.make_context()  # a useless file of certificates is refused here, where it was named
+    return ClientSettings(
+        service_url=url,
+        lookup=lookup,
+        pool_settings=pool_settings,
+        access=access,
+        counters=counters,
+    )

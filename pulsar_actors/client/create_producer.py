@@ -1,0 +1,69 @@
+"""Creates producers: of one topic, or of all partitions of a partitioned topic.
+
+The code of partitioned producers is loaded with the first of them, since most programs have none.
+"""
+
+from pulsar_actors.client.build_producer import start_single_producer
+from pulsar_actors.client.context import ClientContext
+from pulsar_actors.client.open_handles import OpenHandles
+from pulsar_actors.client.producer import Producer
+from pulsar_actors.client.producer_options import ProducerOptions
+from pulsar_actors.client.producer_state import AnySendingState, ProducerState
+from pulsar_actors.wire.PulsarApi_pb2 import CommandPartitionedTopicMetadata
+from pulsar_actors.wire.topic_name import TopicName
+
+
+def create_producer(
+    context: ClientContext, open_handles: OpenHandles, options: ProducerOptions, client: object
+) -> Producer:
+    """Create a producer, wait until brokers have accepted it, and list it among the client's handles."""
+    what = f"creating a producer on {options.topic}"
+    partitions = partition_count(context, TopicName.parse(options.topic), what)
+    state = start_producer(context, options, partitions)
+    context.wait_until_created(state, what)
+    producer = new_producer_handle(state, options, client)
+    open_handles.producers.add(producer)
+    return producer
+
+
+def start_producer(
+    context: ClientContext, options: ProducerOptions, partitions: int, initial_subscription: str = ""
+) -> AnySendingState:
+    """Start a producer of a topic with so many partitions, 0 for a topic that is not partitioned."""
+    if not partitions:
+        return start_single_producer(context, options, initial_subscription)
+    from pulsar_actors.client.partitioned_producer import start_partitioned_producer  # noqa: PLC0415 - see above
+
+    return start_partitioned_producer(context, options, partitions, initial_subscription)
+
+
+def new_producer_handle(state: AnySendingState, options: ProducerOptions, client: object = None) -> Producer:
+    """Make the handle of a producer that brokers have accepted."""
+    if isinstance(state, ProducerState):
+        return Producer(state, options, client)
+    from pulsar_actors.client.partitioned_producer import (  # noqa: PLC0415 - see above
+        PartitionedProducer,
+        PartitionedProducerState,
+    )
+
+    assert isinstance(state, PartitionedProducerState)  # noqa: S101 - the only other kind
+    return PartitionedProducer(state, options, client)
+
+
+def partition_count(context: ClientContext, name: TopicName, what: str) -> int:
+    """Ask a broker how many partitions a topic has: 0 if it is not partitioned. `what` is for the text of errors."""
+    if name.partition_index >= 0:
+        return 0
+    return int(context.wait_for_answer(context.ask_broker(partition_metadata_request(name)), what).partitions)
+
+
+def partition_metadata_request(name: TopicName) -> CommandPartitionedTopicMetadata:
+    """Ask for the number of partitions, and have the topic created if there is none."""
+    return CommandPartitionedTopicMetadata(topic=str(name), request_id=0, metadata_auto_creation_enabled=True)
+
+
+def partition_names(context: ClientContext, topic: str) -> list[str]:
+    """List a topic's partitions; of a topic that has none, itself."""
+    name = TopicName.parse(topic)
+    count = partition_count(context, name, f"asking for the partitions of {topic}")
+    return [str(name.partition(index)) for index in range(count)] if count else [str(name)]

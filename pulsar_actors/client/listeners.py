@@ -1,0 +1,139 @@
+"""Listeners: messages and events that are passed to a user's objects on a listener thread.
+
+Each consumer has one worker thread, and a worker may have several consumers: after `MAX_CALLS_IN_A_ROW` messages a
+consumer lets the others have their turn. Both classes here start with the handle that they pass on, and keep only a
+weak reference to it: a handle that nobody else holds closes its consumer.
+"""
+
+import weakref
+from collections.abc import Callable
+from typing import Any, Final
+
+from pulsar_actors.runtime.engine import Worker
+from pulsar_actors.runtime.future import SlimFuture
+from pulsar_actors.runtime.log import LOG
+from pulsar_actors.runtime.receiver_queue_base import ReceiverQueueBase
+
+MAX_CALLS_IN_A_ROW: Final = 100
+
+ListenerFunction = Callable[[Any, Any], object]
+HandleCall = Callable[[Any], object]
+
+
+class ListenerRunner:
+    """Passes the messages of one consumer or reader to its listener, one after the other. `name` is for the log.
+
+    The worker marks the runner as idle and *then* looks for messages once more; the loop adds messages and
+    *then* calls `messages_arrived`. So one of the two sees the other.
+    """
+
+    __slots__ = ("_busy", "_listener", "_name", "_paused", "_source", "_worker")
+
+    def __init__(self, worker: Worker, listener: ListenerFunction, name: str) -> None:
+        self._worker = worker
+        self._listener = listener
+        self._name = name
+        self._busy = False
+        self._paused = True
+        self._source: tuple[weakref.ref[Any], ReceiverQueueBase] | None = None
+
+    def start(self, handle: object, receiver_queue: ReceiverQueueBase, *, paused: bool = False) -> None:
+        """Call the listener from now on, with this consumer or reader and the messages of its queue."""
+        self._source = weakref.ref(handle), receiver_queue
+        if not paused:
+            self.resume()
+
+    def messages_arrived(self) -> None:
+        """Have the worker look for messages. From any thread."""
+        if not self._busy and not self._paused:
+            self._busy = True
+            self._worker.submit(self._run)
+
+    def pause(self) -> None:
+        """Call the listener no more, after the message in hand."""
+        self._paused = True
+
+    def resume(self) -> None:
+        """Call the listener again."""
+        self._paused = False
+        self.messages_arrived()
+
+    def _run(self) -> None:
+        if self._source is None:
+            return
+        handle, receiver_queue = self._source
+        for _ in range(MAX_CALLS_IN_A_ROW):
+            message = None if self._paused else receiver_queue.take()
+            if message is None:
+                break
+            self._call(handle(), message)
+        else:
+            self._worker.submit(self._run)
+            return
+        self._busy = False
+        receiver_queue.checkpoint()
+        if receiver_queue.has_messages:
+            self.messages_arrived()
+        elif not receiver_queue.prefetches and not self._paused:
+            self._request_one(receiver_queue)
+
+    def _request_one(self, receiver_queue: ReceiverQueueBase) -> None:
+        """Ask the broker for a message: a queue of size 0 prefetches none."""
+        waiter: SlimFuture[None] = SlimFuture()
+        waiter.add_done_callback(lambda _: self.messages_arrived())
+        receiver_queue.wait(waiter)
+
+    def _call(self, handle: object, message: object) -> None:
+        try:
+            self._listener(handle, message)
+        except BaseException:  # noqa: BLE001 - it is not ours; sys.exit() does not end the thread, which others share
+            LOG.exception("the listener of %s raised; the message is not acknowledged", self._name)
+
+
+class EventCaller:
+    """Calls a user's objects about events that come up on a loop, on the worker, in their order. `name` is for the log.
+
+    Calls that need the handle wait until it is there, and are dropped once nobody holds it any longer. The waiting
+    calls are touched on the worker's thread only, so nothing is locked.
+    """
+
+    __slots__ = ("_early", "_handle", "_name", "_worker")
+
+    def __init__(self, worker: Worker, name: str) -> None:
+        self._worker = worker
+        self._name = name
+        self._early: list[HandleCall] = []
+        self._handle: weakref.ref[Any] | None = None
+
+    def start(self, handle: object) -> None:
+        """Call with this handle from now on."""
+        held = weakref.ref(handle)
+        self._worker.submit(lambda: self._start(held))
+
+    def call_with_handle(self, call: HandleCall) -> None:
+        """Call it with the handle. From any thread."""
+        self._worker.submit(lambda: self._call_or_keep(call))
+
+    def call_without_handle(self, call: Callable[[], object]) -> None:
+        """Call it, whether there is a handle or not. From any thread."""
+        self._worker.submit(lambda: self._call_safely(lambda _: call(), None))
+
+    def _start(self, handle: "weakref.ref[Any]") -> None:
+        self._handle = handle
+        early, self._early = self._early, []
+        for call in early:
+            self._call_or_keep(call)
+
+    def _call_or_keep(self, call: HandleCall) -> None:
+        if self._handle is None:
+            self._early.append(call)
+            return
+        handle = self._handle()
+        if handle is not None:
+            self._call_safely(call, handle)
+
+    def _call_safely(self, call: HandleCall, handle: object) -> None:
+        try:
+            call(handle)
+        except BaseException:  # noqa: BLE001 - it is not ours; sys.exit() does not end the thread, which others share
+            LOG.exception("a listener or interceptor of %s raised", self._name)

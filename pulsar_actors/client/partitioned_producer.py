@@ -1,0 +1,378 @@
+"""The producer of a partitioned topic: a producer for each partition, and a router that chooses among them.
+
+The number of partitions is read anew for each message, since a topic may get more of them at any time. A message that
+waits for room stays with the partition that was chosen for it.
+"""
+
+from collections.abc import Callable
+from dataclasses import replace
+from functools import partial
+from typing import Any, TypeAlias
+
+from pulsar_actors.client.build_producer import batch_limits, new_enqueuer, new_send_queue, start_single_producer
+from pulsar_actors.client.context import ClientContext
+from pulsar_actors.client.enums import HashingScheme, PartitionsRoutingMode, ProducerAccessMode
+from pulsar_actors.client.handle import copy_error
+from pulsar_actors.client.message import Message
+from pulsar_actors.client.multi_topics_common import ReportToSet, new_multi_topics_actor, report_lifecycle
+from pulsar_actors.client.producer import Producer
+from pulsar_actors.client.producer_interceptors import ProducerInterceptors
+from pulsar_actors.client.producer_options import ProducerOptions
+from pulsar_actors.client.producer_state import Enqueuer, ProducerState, SendingState, SendQueueEnqueuer
+from pulsar_actors.client.send_callbacks import SendCallbacks
+from pulsar_actors.exceptions import PulsarException
+from pulsar_actors.machines.multi_topics import MultiTopics
+from pulsar_actors.machines.multi_topics_events import (
+    AskMembers,
+    CreateMember,
+    MemberWanted,
+    MultiTopicsSettings,
+    UpdateMembers,
+)
+from pulsar_actors.machines.trackers import message_routing
+from pulsar_actors.machines.trackers.entry_map import Generation
+from pulsar_actors.machines.trackers.message_routing import CustomRouting, RoundRobin, SinglePartition
+from pulsar_actors.machines.trackers.pending_messages import pending_limit
+from pulsar_actors.runtime.actor import ActorRef, tell
+from pulsar_actors.runtime.engine import Engine
+from pulsar_actors.runtime.future import SlimFuture
+from pulsar_actors.runtime.multi_topics_actor import TopicSearch
+from pulsar_actors.runtime.pending_calls import HandleLink
+from pulsar_actors.runtime.producer_actor import FlushAll, TriggerFlush
+from pulsar_actors.runtime.send_queue import MessageHeader
+from pulsar_actors.wire.message_id import MessageId
+from pulsar_actors.wire.PulsarApi_pb2 import BrokerEntryMetadata, MessageMetadata, SingleMessageMetadata
+from pulsar_actors.wire.topic_name import TopicName
+
+
+class ProducerMembers:
+    """The producers of the partitions. The actor calls the methods on its loop; callers read the public attributes.
+
+    `partitions` has the enqueuer of each partition, and only grows: a new partition counts as soon as it and all before
+    it have a producer. A partition whose producer has ended keeps its enqueuer, which refuses messages.
+
+    A lazy producer has an enqueuer for each partition from the start. The first message for a partition without a
+    producer waits in its queue, and the actor is told that the producer is wanted. If the producer cannot be created,
+    the messages in that queue fail, and the partition gets a new queue: the next message tries again.
+    """
+
+    __slots__ = (
+        "_context",
+        "_enqueuers",
+        "_initial_subscription",
+        "_members",
+        "_not_yet_shown",
+        "_options",
+        "_report",
+        "closed",
+        "interceptors",
+        "partitions",
+        "producers",
+    )  # fmt: skip
+
+    def __init__(
+        self,
+        context: ClientContext,
+        options: ProducerOptions,
+        initial_subscription: str,
+        interceptors: ProducerInterceptors | None,
+        report: ReportToSet,
+    ) -> None:
+        self.closed: Exception | None = None
+        self.partitions: list[SendQueueEnqueuer] = []
+        self.producers: dict[str, ProducerState] = {}  # of the partitions that callers see, by topic
+        self.interceptors = interceptors
+        self._context = context
+        self._options = replace(options, interceptors=())
+        self._initial_subscription = initial_subscription
+        self._report = report
+        self._members: dict[int, ProducerState] = {}
+        self._enqueuers: dict[str, SendQueueEnqueuer] = {}  # by topic
+        self._not_yet_shown: dict[int, SendQueueEnqueuer] = {}  # by partition, behind one that has no producer yet
+
+    def create(self, order: CreateMember) -> ActorRef:
+        """Start the producer of a partition."""
+        member, topic, name, among, *_ = order
+        waiting = self._enqueuers.get(topic)
+        first, options = self._initial_subscription, self._options_of(topic, among)
+        state = start_single_producer(self._context, options, first, name=name, waiting=waiting)
+        self._members[member] = state
+        if waiting is not None:
+            self.producers[topic] = state
+        report_lifecycle(state, member, self._report, lambda: state.machine.identity.name)
+        tell(state.address, TriggerFlush())  # for the messages that were enqueued before there was a producer
+        return state.address
+
+    def track(self, member: int, call: SlimFuture[Any]) -> None:
+        """Have a call fail if the producer ends."""
+        self._members[member].link.pending_calls.track(call)
+
+    def remove(self, member: int) -> None:
+        """Let go of a producer. If it never was created, its partition gets a new queue."""
+        state = self._members.pop(member, None)
+        if state is None or state.link.created.exception() is None:
+            return
+        topic = state.send_callbacks.topic
+        if self._enqueuers.get(topic) is state.enqueuer:
+            self.producers.pop(topic, None)
+            self._show(topic, self._new_lazy_enqueuer(topic, len(self._enqueuers)))
+
+    def update(self, update: UpdateMembers) -> None:
+        """Let callers use the producers that are there, and enqueue messages for those that are not."""
+        for topic, member in update.members.items():
+            self.producers[topic] = state = self._members[member]
+            self._show(topic, state.enqueuer)
+        uncreated = [topic for topic in update.uncreated if topic not in self._enqueuers]
+        among = len(self._enqueuers) + len(uncreated)
+        for topic in uncreated:
+            self._show(topic, self._new_lazy_enqueuer(topic, among))
+
+    def partitions_grown(self, topic: str, partitions: int) -> None:
+        """Call the interceptors."""
+        if self.interceptors is not None:
+            self.interceptors.partitions_changed(topic, partitions)
+
+    def serve(self) -> None:
+        """Do nothing: only consumers have futures to serve."""
+
+    def end(self, error: PulsarException) -> None:
+        """Refuse messages, and fail those that wait for a producer that will not be created."""
+        if self.closed is None:
+            self.closed = error
+        created = {state.send_callbacks.topic for state in self._members.values()}
+        for topic, enqueuer in self._enqueuers.items():
+            if topic not in created:
+                enqueuer.send_queue.end(error)
+
+    def forget(self, error: Exception) -> None:
+        """Refuse messages, in a forked child."""
+        self.closed = error
+        for enqueuer in self._enqueuers.values():
+            enqueuer.send_queue.forget(error)
+
+    def _show(self, topic: str, enqueuer: SendQueueEnqueuer) -> None:
+        """Set the enqueuer of a partition. Callers see the partitions before the first that has none."""
+        shown, partition = self.partitions, enqueuer.send_callbacks.partition
+        self._enqueuers[topic] = enqueuer
+        if partition < len(shown):
+            shown[partition] = enqueuer
+            return
+        self._not_yet_shown[partition] = enqueuer
+        while len(shown) in self._not_yet_shown:
+            shown.append(self._not_yet_shown.pop(len(shown)))
+
+    def _new_lazy_enqueuer(self, topic: str, among: int) -> SendQueueEnqueuer:
+        options = self._options_of(topic, among)
+        send_queue, callbacks = new_send_queue(self._context, options)
+        if self.closed is not None:
+            send_queue.end(self.closed)
+        report, wanted = self._report, MemberWanted(topic)
+        return new_enqueuer(self._context, options, send_queue, callbacks, lambda _: report(wanted))
+
+    def _options_of(self, topic: str, among: int) -> ProducerOptions:
+        options = self._options
+        limit = pending_limit(options.max_pending_messages, options.max_pending_messages_across_partitions, among)
+        return replace(options, topic=topic, max_pending_messages=limit)
+
+
+RouteMessage: TypeAlias = Callable[[bytes, object, int], int]
+"""Gives the partition of a message: from its payload, its tag and the number of partitions."""
+
+_NO_METADATA = SingleMessageMetadata()
+_HASHING_SCHEMES = {
+    HashingScheme.Murmur3_32Hash: message_routing.HashName.MURMUR3_32,
+    HashingScheme.BoostHash: message_routing.HashName.BOOST,
+    HashingScheme.JavaStringHash: message_routing.HashName.JAVA_STRING,
+}
+
+
+class UnsentEntry:
+    """Stands for the entry of a message that has not been sent: a user's router sees a `Message` like any other."""
+
+    __slots__ = ("broker_metadata", "generation", "message_id", "metadata", "redelivery_count", "size", "topic")
+
+    def __init__(self, topic: str) -> None:
+        self.topic = topic
+        self.message_id = MessageId(-1, -1)
+        self.metadata = MessageMetadata()
+        self.broker_metadata: BrokerEntryMetadata | None = None
+        self.redelivery_count = 0
+        self.size = 0
+        self.generation = Generation()
+
+    def decode(self, payload: bytes) -> object:
+        """Give the payload, as there is no consumer with a schema."""
+        return payload
+
+
+def new_router(
+    options: ProducerOptions, chance: Callable[[], float], now: Callable[[], float], topic: str
+) -> RouteMessage:
+    """Make the router for these options. A user's own router decides also about messages with a key."""
+    if options.message_router is not None:
+        return _custom_router(options.message_router, topic)
+    key_hash = key_hash_of(options.hashing_scheme)
+    if options.message_routing_mode is PartitionsRoutingMode.UseSinglePartition:
+        route = SinglePartition(key_hash, chance).route
+    else:
+        route = RoundRobin(key_hash, chance, batch_limits(options)).route
+
+    def choose(payload: bytes, tag: object, partitions: int) -> int:
+        key = tag.partition_key if type(tag) is MessageHeader else None
+        return route(key, len(payload), partitions, now())
+
+    return choose
+
+
+def key_hash_of(scheme: HashingScheme) -> Callable[[str], int]:
+    """Give the hash function of a scheme."""
+    return message_routing.HASHES[_HASHING_SCHEMES[scheme]]
+
+
+def _custom_router(choose: Callable[[Message, int], int], topic: str) -> RouteMessage:
+    routing = CustomRouting(choose)
+    unsent = UnsentEntry(topic)
+
+    def ask(payload: bytes, tag: object, partitions: int) -> int:
+        metadata = tag.metadata if type(tag) is MessageHeader else _NO_METADATA
+        return routing.route(Message(payload, metadata, unsent, -1), partitions)
+
+    return ask
+
+
+class PartitionEnqueuer(Enqueuer):
+    """The enqueuer of a partitioned producer: it routes each message to the enqueuer of a partition."""
+
+    __slots__ = ("_end_types", "_producers", "_route")
+
+    def __init__(self, producers: ProducerMembers, route: RouteMessage) -> None:
+        self._producers = producers
+        self._route = route
+        self._end_types: set[type[Exception]] = set()  # of the errors with which partitions have ended
+
+    @property
+    def closed(self) -> Exception | None:
+        """The error with which messages are refused, or None while they are taken."""
+        return self._producers.closed
+
+    def has_ended_by(self, error: Exception) -> bool:
+        """Return True if the error is the end of the producer, or of one of its partitions."""
+        return type(error) is type(self.closed) or type(error) in self._end_types
+
+    def enqueue(self, payload: bytes, tag: object) -> None:
+        """Enqueue a message for its partition. Waits for room if `block_if_queue_full` is set."""
+        enqueuer = self._enqueuer(payload, tag)
+        try:
+            enqueuer.enqueue(payload, tag)
+        except PulsarException as error:
+            if enqueuer.has_ended_by(error):
+                self._end_types.add(type(error))
+            raise
+
+    def enqueue_and_flush(self, payload: bytes, tag: object) -> None:
+        """Enqueue a message, and have it sent at once."""
+        self._enqueuer(payload, tag).enqueue_and_flush(payload, tag)
+
+    def try_enqueue(self, payload: bytes, tag: object) -> None:
+        """Enqueue a message without ever waiting."""
+        self._enqueuer(payload, tag).try_enqueue(payload, tag)
+
+    def _enqueuer(self, payload: bytes, tag: object) -> SendQueueEnqueuer:
+        producers = self._producers
+        if producers.closed is not None:
+            raise copy_error(producers.closed)
+        partitions = producers.partitions
+        return partitions[self._route(payload, tag, len(partitions))]
+
+
+class PartitionedProducerState(SendingState[MultiTopics]):
+    """The state of a partitioned producer. Its `send_callbacks` fail messages that no partition has taken."""
+
+    __slots__ = ("producers",)
+
+    def __init__(
+        self,
+        engine: Engine,
+        link: HandleLink,
+        machine: MultiTopics,
+        address: ActorRef,
+        enqueuer: PartitionEnqueuer,
+        send_callbacks: SendCallbacks,
+        producers: ProducerMembers,
+    ) -> None:
+        super().__init__(engine, link, machine, address, enqueuer, send_callbacks, producers.interceptors)
+        self.producers = producers
+
+    @property
+    def closed(self) -> Exception | None:
+        """The error with which messages are refused, or None while they are taken."""
+        return self.producers.closed
+
+    def end(self, error: PulsarException) -> None:
+        """Refuse everything from now on. The producers of the partitions are ended by themselves."""
+        self.producers.end(error)
+        super().end(error)
+
+    def members(self) -> list[ProducerState]:
+        """Give the state of each topic partition that has a producer."""
+        return list(self.producers.producers.values())
+
+    def forget(self, error: Exception) -> None:
+        """Refuse everything, in a forked child."""
+        self.producers.forget(error)
+        super().forget(error)
+
+
+class PartitionedProducer(Producer):
+    """The producers of all partitions of a topic, as one."""
+
+    def __init__(self, state: PartitionedProducerState, options: ProducerOptions, client: object) -> None:
+        super().__init__(state, options, client)
+        self._multi_state = state
+
+    def producer_name(self) -> str:
+        """Return the name that was given, or that the broker chose; all partitions have it."""
+        return self._options.producer_name or self._multi_state.machine.name
+
+    def last_sequence_id(self) -> int:
+        """Return the highest sequence id that a broker has stored, on any partition; -1 for none."""
+        return max((state.machine.sequence_ids.last_published for state in self._state.members()), default=-1)
+
+    def is_connected(self) -> bool:
+        """Tell whether brokers serve all its partitions now, or those that have been started."""
+        return self.is_open and all(state.machine.is_bound for state in self._state.members())
+
+    def flush(self) -> None:
+        """Wait until everything sent so far is stored or has failed."""
+        self._state.engine.refuse_inside("flush()", "the callbacks of send_async()")
+        self._call(partial(AskMembers, request=FlushAll), f"flush() of {self._topic}")
+
+
+def start_partitioned_producer(
+    context: ClientContext, options: ProducerOptions, partitions: int, initial_subscription: str = ""
+) -> PartitionedProducerState:
+    """Start the producer of a topic with so many partitions."""
+    engine, topic = context.engine, str(TopicName.parse(options.topic))
+    route = new_router(options, engine.loops[0].chance, engine.now, topic)
+    is_lazy = options.lazy_start_partitioned_producers and options.access_mode is ProducerAccessMode.Shared
+    first = None
+    if is_lazy or not options.producer_name:  # the others get the name that a broker chooses for the first
+        first = 0 if options.message_router is not None else route(b"", None, partitions)
+    settings = MultiTopicsSettings(
+        what=f"the producer on {topic}",
+        topics={topic: partitions},
+        look_again=context.partitions_update_interval,
+        first=first,
+        lazy=is_lazy,
+    )
+    send_callbacks, interceptors = SendCallbacks(topic, -1), None
+    if options.interceptors:
+        interceptors = ProducerInterceptors(options.interceptors, send_callbacks, engine.workers[0])
+    new_members = partial(ProducerMembers, context, options, initial_subscription, interceptors)
+    link = HandleLink(engine.interleaving)
+    actor = new_multi_topics_actor(context, link, settings, new_members, TopicSearch())
+    producers = actor.members
+    enqueuer = PartitionEnqueuer(producers, route)
+    state = PartitionedProducerState(engine, link, actor.machine, actor.actor_ref, enqueuer, send_callbacks, producers)
+    context.start(actor, state)
+    return state

@@ -1,0 +1,44 @@
+"""The reader that users hold."""
+
+from concurrent.futures import Future
+
+from pulsar_actors.client.consumer_state import AnyReceivingState
+from pulsar_actors.client.message import Message
+from pulsar_actors.client.message_id import MessageId
+from pulsar_actors.client.receiving import ReceivingHandle
+
+
+class Reader(ReceivingHandle):
+    """Reads a topic from a message on, without leaving a subscription behind. Made by `Client.create_reader`.
+
+    Nothing is to be acknowledged. `for message in reader:` reads until the reader is closed or the topic is at its
+    end; `with` closes the reader at the end of its block.
+    """
+
+    def __init__(self, state: AnyReceivingState, client: object, topic: str | None = None) -> None:
+        super().__init__(state, f"the reader of {topic or state.options.topics[0]}", client, topic)
+
+    def read_next(self, timeout_millis: int | None = None) -> Message:
+        """Read a message. Waits for one as long as it takes, or so many milliseconds; then Timeout is raised."""
+        return self._receiver.receive(timeout_millis)
+
+    def read_next_async(self) -> "Future[Message]":
+        """Return a `concurrent.futures.Future` of the next message."""
+        return self._receiver.receive_async()
+
+    def has_message_available(self) -> bool:
+        """Return whether there is a message to read now.
+
+        Of a non-persistent topic only messages that have arrived count: a broker keeps none, and cannot be asked.
+        """
+        start = self._single_state.machine.deliveries.trackers.start
+        if self._receiver_queue.queued or not start.stored:
+            return self._receiver_queue.queued > 0
+        last = self._get_last_message()
+        return start.leaves(last.message_id, self._single_state.receiver_queue.progress.furthest, last.acknowledged)
+
+    def go_to_last(self) -> None:
+        """Seek the topic's last message, so that it is read first."""
+        last = self._get_last_message().message_id
+        if last.entry_id >= 0:
+            self.seek(MessageId.wrap(last, self._topic))

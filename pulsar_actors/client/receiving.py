@@ -1,0 +1,443 @@
+"""The receiving side of consumers and readers: receiving, seeking and statistics.
+
+`MessageReceiver` waits for messages of one queue; `InterceptedMessageReceiver` passes them through interceptors, on a
+listener thread where they come by a future: users' objects are not called on a loop. `ReceivingHandle` is the base of
+`Consumer` and `Reader`.
+"""
+
+import weakref
+from collections import deque
+from collections.abc import Callable, Collection, Iterator
+from concurrent.futures import CancelledError, Future
+from enum import Enum
+from typing import Any, TypeVar, cast
+
+from pulsar_actors.client.consumer_interceptors import ConsumerInterceptors
+from pulsar_actors.client.consumer_state import AnyReceivingState, ConsumerState
+from pulsar_actors.client.handle import Handle, copy_error
+from pulsar_actors.client.listeners import EventCaller
+from pulsar_actors.client.message import Message, ack_key_of
+from pulsar_actors.client.message_id import MessageId
+from pulsar_actors.client.policies import ConsumerBatchReceivePolicy
+from pulsar_actors.client.stats import ConsumerStats
+from pulsar_actors.client.validation import LONGEST_MS, optional, whole_number
+from pulsar_actors.exceptions import (
+    AlreadyClosed,
+    InternalError,
+    InvalidArgument,
+    InvalidConfiguration,
+    Timeout,
+    TopicTerminated,
+)
+from pulsar_actors.machines.consumer_events import GetLastMessageId, LastMessage, Seek
+from pulsar_actors.machines.incoming_entries import Skipped
+from pulsar_actors.machines.trackers.entry_map import EntryKey
+from pulsar_actors.runtime.actor import ActorRef, tell
+from pulsar_actors.runtime.consumer_actor import RunAfter, ServeReceiveFutures
+from pulsar_actors.runtime.engine import Engine
+from pulsar_actors.runtime.future import OwnedFuture, SlimFuture, settle
+from pulsar_actors.runtime.opened_entry import EntryContents
+from pulsar_actors.runtime.receiver_queue_base import ReceiverQueueBase
+from pulsar_actors.wire.topic_name import TopicName
+
+T = TypeVar("T")
+
+_timeout = optional(whole_number(-LONGEST_MS, LONGEST_MS))
+DEFAULT_BATCH_RECEIVE_POLICY = ConsumerBatchReceivePolicy(-1, -1, 100)
+"""What comes within a tenth of a second, up to the size that limits time alone."""
+_milliseconds = whole_number(0, 2**63 - 1, "milliseconds since 1970")
+
+
+class ReceivingHandle(Handle[AnyReceivingState]):
+    """The base of Consumer and Reader."""
+
+    def __init__(self, state: AnyReceivingState, what: str, client: object, topic: str | None = None) -> None:
+        super().__init__(state, topic or str(TopicName.parse(state.options.topics[0])), what, client)
+        self._receiver_queue: ReceiverQueueBase = state.receiver_queue
+        self._refused: int = 0
+        queue, has_listener = self._receiver_queue, state.listeners.runner is not None
+        interceptors, event_caller = state.listeners.interceptors, state.listeners.event_caller
+        if interceptors is None or event_caller is None:
+            self._receiver = MessageReceiver(state.engine, queue, self._address, what, has_listener=has_listener)
+        else:
+            self._receiver = InterceptedMessageReceiver(
+                state.engine,
+                queue,
+                self._address,
+                what,
+                interceptors,
+                event_caller,
+                weakref.ref(self),
+                has_listener=has_listener,
+            )
+
+    def seek(self, messageid: MessageId | int) -> None:
+        """Go to a message, or to the first one published at a time (milliseconds since 1970) or later.
+
+        What comes next after a message's id is the message behind it; or that message itself, with
+        `start_message_id_inclusive`. After `MessageId.earliest` all of them come, after `MessageId.latest` new ones.
+
+        What was received before counts for nothing any longer: acknowledgements of it that are still on their way are
+        void, and what is in the queue is dropped. Without a connection to a broker it waits for one, for as long as
+        `operation_timeout_seconds` allows; then ConnectError says that nothing was done.
+        """
+        target = seek_target(messageid)
+        self._state.engine.refuse_inside("seek()", "another thread")
+        self._refuse_if_closed()
+        self._call(lambda done: Seek(done, target), f"seek() of {self._what}")
+
+    def has_reached_end_of_topic(self) -> bool:
+        """Return whether the topic was terminated, so that nothing will come after what is queued.
+
+        A broker reports this to a consumer once everything is acknowledged.
+        """
+        return self._receiver_queue.is_terminated()
+
+    def stats(self) -> ConsumerStats:
+        """Return how things stand, over all topics: what is queued, what came, how fast, and what went wrong last."""
+        self._refuse_if_forked()
+        members, options = self._members(), self._state.options
+        queued = self._receiver_queue.queued
+        opened = sum(state.receiver_queue.opened_messages for state in members)
+        received = max(0, opened - self._receiver_queue.opened_count)
+        received_bytes = sum(state.receiver_queue.opened_bytes for state in members)
+        errors = (state.link.counters.last_error_text for state in members)
+        return ConsumerStats(
+            topic=self._topic,
+            subscription_name=options.subscription_name,
+            consumer_name=options.consumer_name or "",
+            connected=self.is_connected(),
+            queued=queued,
+            permits=sum(max(0, state.machine.deliveries.trackers.permits.at_broker) for state in members),
+            received=received,
+            received_bytes=received_bytes,
+            acknowledged=sum(state.acks.drained for state in members),
+            refused=self._refused,
+            rates=self._meter.rates(received, received_bytes, self._state.engine.now()),
+            reconnects=sum(state.link.counters.reconnects for state in members),
+            last_error=next((error for error in errors if error is not None), None),
+        )
+
+    def __iter__(self) -> Iterator[Message]:
+        while True:
+            try:
+                yield self._receiver.receive(None)
+            except (AlreadyClosed, TopicTerminated):
+                return
+
+    @property
+    def _single_state(self) -> ConsumerState:
+        """The state of a handle of one topic."""
+        return cast("ConsumerState", self._state)
+
+    def _members(self) -> Collection[ConsumerState]:
+        """Give the state of the consumer of each topic."""
+        return (self._single_state,)
+
+    @property
+    def _internal(self) -> "ReceivingInternals":
+        """The functions that Spark needs beyond the public ones."""
+        return ReceivingInternals(self._single_state, self._receiver, self._get_last_message)
+
+    def _get_last_message(self) -> LastMessage:
+        state = self._state
+        state.engine.refuse_inside("asking for the last message", "another thread")
+        self._refuse_if_closed()
+        deadline = state.engine.now() + state.operation_timeout
+        return self._call(lambda done: GetLastMessageId(done, deadline), f"asking {self._what} for the last message")
+
+    def _refuse_if_closed(self) -> None:
+        if self._receiver_queue.closed is not None:
+            raise copy_error(self._receiver_queue.closed)
+
+
+class MessageReceiver:
+    """The receiving side of one consumer or reader."""
+
+    __slots__ = ("_engine", "_has_listener", "_now", "_receiver_queue", "_tell", "_what", "interrupted_batch")
+
+    def __init__(
+        self, engine: Engine, receiver_queue: ReceiverQueueBase, actor: ActorRef, what: str, *, has_listener: bool
+    ) -> None:
+        self._engine = engine
+        self._receiver_queue = receiver_queue
+        self._tell: Callable[[object], None] = lambda message: tell(actor, message)
+        self._what = what
+        self._has_listener = has_listener
+        self._now = engine.now
+        self.interrupted_batch: deque[Message] = deque()  # messages of a batch whose call was interrupted
+
+    def receive(self, timeout_millis: int | None) -> Message:
+        """Receive a message. Without a timeout it waits for ever; 0 or less does not wait."""
+        self._refuse_listener()
+        if timeout_millis is not None and type(timeout_millis) is not int:  # an int out of range is refused below
+            _timeout("timeout_millis", timeout_millis)
+        if self._receiver_queue.closed is not None:
+            raise copy_error(self._receiver_queue.closed)
+        message: Message | None = self._take_interrupted() if self.interrupted_batch else self._receiver_queue.take()
+        return self.wait_for(self._take, timeout_millis) if message is None else message
+
+    def wait_for(self, take: Callable[[], T | None], timeout_millis: int | None) -> T:
+        """Wait until `take` gives something; for ever without a timeout."""
+        _timeout("timeout_millis", timeout_millis)
+        self._engine.refuse_inside(f"receiving from {self._what}", "receive_async()")
+        deadline = None if timeout_millis is None else self._now() + timeout_millis / 1000
+        try:
+            return self._wait(take, deadline)
+        except Timeout:
+            raise Timeout(f"no message came to {self._what} within {timeout_millis} ms") from None
+
+    def receive_async(self) -> Future[Message]:
+        """Return a future of the next message."""
+        self._refuse_listener()
+        future: Future[Message] = self._receiver_queue.receive_future()
+        self._tell(ServeReceiveFutures())
+        return future
+
+    def receive_batch(self, policy: ConsumerBatchReceivePolicy) -> list[Message]:
+        """Receive messages until there are as many as the policy says, or its time is up."""
+        self._refuse_listener()
+        self._engine.refuse_inside(f"receiving from {self._what}", "receive_async()")
+        deadline = self._now() + policy.timeout_ms / 1000 if policy.timeout_ms > 0 else None
+        messages: list[Message] = []
+        size = 0
+        try:
+            while not policy.is_filled_by(len(messages), size):
+                message = self._take_interrupted()
+                if message is None:
+                    message = self._wait(self._take, deadline)
+                messages.append(message)
+                size += len(message.data())
+        except Timeout:
+            pass
+        except (AlreadyClosed, InternalError, TopicTerminated):
+            if not messages:  # where there are some, the next call raises it
+                raise
+        except KeyboardInterrupt:
+            self.interrupted_batch.extendleft(reversed(messages))
+            raise
+        return messages
+
+    def receive_batch_async(self, policy: ConsumerBatchReceivePolicy) -> Future[list[Message]]:
+        """Return a future of messages, as many as the policy says, or fewer when its time is up."""
+        self._refuse_listener()
+        batch = BatchReceiveFuture(self._receiver_queue, policy)
+        self._tell(ServeReceiveFutures())
+        if policy.timeout_ms > 0:
+            self._tell(RunAfter(policy.timeout_ms / 1000, batch.expire))
+        return batch
+
+    def _take_interrupted(self) -> Message | None:
+        """Take the next message: first of those that an interrupted call left, unless a seek has voided them."""
+        while self.interrupted_batch:
+            message = self.interrupted_batch.popleft()
+            if self._receiver_queue.still_delivers(message.topic_name(), ack_key_of(message)[1]):
+                return message
+        return self._take()
+
+    def _take(self) -> Message | None:
+        message: Message | None = self._receiver_queue.take()
+        return message
+
+    def _wait(self, take: Callable[[], T | None], deadline: float | None) -> T:
+        taken: T | None = None
+        while taken is None:
+            waiter: SlimFuture[None] = SlimFuture()
+            try:
+                self._receiver_queue.wait(waiter)
+                taken = take()  # a message that came before there was a waiter to wake
+                if taken is None:
+                    taken = self._take_later(take, waiter, deadline)
+            finally:  # Ctrl-C may come anywhere
+                self._receiver_queue.stop_waiting(waiter, empty_handed=taken is None)
+        return taken
+
+    def _take_later(self, take: Callable[[], T | None], waiter: SlimFuture[None], deadline: float | None) -> T | None:
+        try:
+            self._sleep(waiter, deadline)
+        except Timeout:
+            taken = take()
+            if taken is None:
+                raise
+            return taken
+        return take()
+
+    def _sleep(self, waiter: SlimFuture[None], deadline: float | None) -> None:
+        over = self._receiver_queue.end_reason
+        if over is not None:
+            raise copy_error(over)
+        left = None if deadline is None else max(0.0, deadline - self._now())
+        self._engine.block(waiter, left, f"receiving from {self._what}")
+
+    def _refuse_listener(self) -> None:
+        if self._has_listener:
+            raise InvalidConfiguration(
+                f"{self._what} has a listener, which gets its messages: there is nothing to receive"
+            )
+
+
+class InterceptedMessageReceiver(MessageReceiver):
+    """The receiving side of a consumer or reader with interceptors. `handle` refers to what they are called with."""
+
+    __slots__ = ("_event_caller", "_handle", "_interceptors")
+
+    def __init__(
+        self,
+        engine: Engine,
+        receiver_queue: ReceiverQueueBase,
+        actor: ActorRef,
+        what: str,
+        interceptors: ConsumerInterceptors,
+        event_caller: EventCaller,
+        handle: "weakref.ref[Any]",
+        *,
+        has_listener: bool,
+    ) -> None:
+        super().__init__(engine, receiver_queue, actor, what, has_listener=has_listener)
+        self._interceptors = interceptors
+        self._event_caller = event_caller
+        self._handle = handle
+
+    def receive(self, timeout_millis: int | None) -> Message:
+        """Receive a message through the interceptors."""
+        return self._interceptors.apply(self._handle(), super().receive(timeout_millis))
+
+    def receive_batch(self, policy: ConsumerBatchReceivePolicy) -> list[Message]:
+        """Receive messages through the interceptors."""
+        handle = self._handle()
+        return [self._interceptors.apply(handle, message) for message in super().receive_batch(policy)]
+
+    def receive_async(self) -> Future[Message]:
+        """Return a future of the next message, which passes the interceptors on a listener thread."""
+        return InterceptedFuture(super().receive_async(), self._intercepted, self._event_caller)
+
+    def receive_batch_async(self, policy: ConsumerBatchReceivePolicy) -> Future[list[Message]]:
+        """Return a future of messages, which pass the interceptors on a listener thread."""
+        inner = super().receive_batch_async(policy)
+        return InterceptedFuture(
+            inner, lambda messages: [self._intercepted(message) for message in messages], self._event_caller
+        )
+
+    def _intercepted(self, message: Message) -> Message:
+        return self._interceptors.apply(self._handle(), message)
+
+
+class BatchReceiveFuture(OwnedFuture[list[Message]]):
+    """The future of one call of `batch_receive_async`. The loop calls `expire` when the policy's time is up.
+
+    It waits for its first message as the future of a single message does, and can be cancelled until then. From then on
+    it keeps its messages, takes others that are queued, and waits for more, ahead of futures that were made later. All
+    of this happens on the loop, but for the beginning and a cancellation.
+    """
+
+    def __init__(self, receiver_queue: ReceiverQueueBase, policy: ConsumerBatchReceivePolicy) -> None:
+        super().__init__()
+        self._receiver_queue = receiver_queue
+        self._policy = policy
+        self._messages: list[Message] = []
+        self._size = 0
+        self._is_late = False
+        self._next: Future[Any] = receiver_queue.receive_future()
+        self._next.add_done_callback(self._came)
+
+    def cancel(self) -> bool:
+        """Want no messages any longer; False if there are some already."""
+        if self._messages or not self._next.cancel():
+            return False
+        is_cancelled = super().cancel()
+        self.set_running_or_notify_cancel()  # or else `concurrent.futures.wait` would not hear of it
+        return is_cancelled
+
+    def expire(self) -> None:
+        """End with the messages that there are, and one that is being fetched."""
+        self._is_late = True
+        if not self.done() and self._next.cancel():
+            settle(self, self._messages)
+
+    def _came(self, future: "Future[Any]") -> None:
+        try:
+            message = future.result()
+        except CancelledError:
+            return
+        except Exception as error:  # noqa: BLE001 - the reason why no more will come
+            settle(self, self._messages or error)  # where there are some, the next call raises it
+            return
+        while message is not None:
+            self._messages.append(message)
+            self._size += len(message.data())
+            if self._is_late or self._policy.is_filled_by(len(self._messages), self._size):
+                settle(self, self._messages)
+                return
+            message = self._receiver_queue.take()
+        self._next = self._receiver_queue.receive_future(ahead=True)
+        self._next.add_done_callback(self._came)
+
+
+class InterceptedFuture(OwnedFuture[Any]):
+    """A future of what `make` makes of the result of another, on a listener thread. Cancelling it cancels the other."""
+
+    def __init__(self, inner: "Future[Any]", make: Callable[[Any], object], event_caller: EventCaller) -> None:
+        super().__init__()
+        self._inner = inner
+        self._make = make
+        self._event_caller = event_caller
+        inner.add_done_callback(self._came)
+
+    def cancel(self) -> bool:
+        """Want nothing any longer; False if a message is being fetched, or is there."""
+        is_cancelled = self._inner.cancel() and super().cancel()
+        if is_cancelled:
+            self.set_running_or_notify_cancel()  # or else `concurrent.futures.wait` would not hear of it
+        return is_cancelled
+
+    def _came(self, inner: "Future[Any]") -> None:
+        if inner.cancelled():
+            return
+        error = inner.exception()
+        if isinstance(error, Exception):
+            settle(self, error)
+        else:
+            self._event_caller.call_without_handle(lambda: settle(self, self._make(inner.result())))
+
+
+def seek_target(given: object) -> Any:  # noqa: ANN401 - an id of the wire or a time
+    """Check the target of a seek."""
+    if isinstance(given, MessageId):
+        return given.wire
+    if isinstance(given, int) and not isinstance(given, (bool, Enum)):
+        return _milliseconds("messageid", given)
+    takes = "a MessageId, or a whole number of milliseconds since 1970"
+    raise InvalidArgument(f"messageid takes {takes}, got {type(given).__name__}")
+
+
+class ReceivingInternals:
+    """What Spark needs of a consumer or reader of one topic beyond the public methods."""
+
+    __slots__ = ("_receiver", "_state", "last_message")
+
+    def __init__(
+        self, state: ConsumerState, receiver: MessageReceiver, last_message: Callable[[], LastMessage]
+    ) -> None:
+        self._state = state
+        self._receiver = receiver
+        self.last_message = last_message
+        """Asks the broker for the topic's last message, and how far the subscription has acknowledged."""
+
+    def read_entry(self, timeout_millis: int) -> EntryContents:
+        """Read all messages of the next entry. A caller that does so reads no single messages."""
+        take = self._state.receiver_queue.take_entry
+        return take() or self._receiver.wait_for(take, timeout_millis)
+
+    def take_skipped(self) -> tuple[list[Skipped], int]:
+        """Take the entries that were skipped since the last call, and the number of those that are not kept."""
+        return self._state.receiver_queue.progress.take_skipped()
+
+    @property
+    def furthest(self) -> EntryKey | None:
+        """The last entry of which nothing is left to read, after waiting for messages in vain."""
+        return self._state.receiver_queue.progress.furthest
+
+
+def internals_of(handle: ReceivingHandle) -> ReceivingInternals:
+    """Give the functions for Spark."""
+    return handle._internal  # noqa: SLF001  # pyright: ignore[reportPrivateUsage]

@@ -1,0 +1,371 @@
+"""Retry letters and dead letters: messages that a consumer sends on to another topic, and then acknowledges.
+
+A message is acknowledged only when the other topic has it: the retry topic or the dead letter topic for one that the
+user puts off (`reconsume_later`), the dead letter topic for an entry that has failed too often. If anything goes wrong
+on the way, the message stays unacknowledged and is delivered again: at worst it comes twice, and it is never lost.
+
+The Java client can put off cumulatively as well: it sends the one message that it is given, and acknowledges all before
+it, which are not put off but gone. Here this takes two calls.
+"""
+
+from collections.abc import Callable, Mapping
+from concurrent.futures import Future
+from contextlib import suppress
+from functools import partial
+from typing import Any, cast
+
+from pulsar_actors.client.acknowledge import (
+    Acknowledger,
+    AcknowledgingHandle,
+    ack_target_in,
+    as_sequence,
+    when_all_done,
+)
+from pulsar_actors.client.consumer_options import ConsumerOptions
+from pulsar_actors.client.context import ClientContext
+from pulsar_actors.client.create_producer import (
+    new_producer_handle,
+    partition_metadata_request,
+    start_producer,
+)
+from pulsar_actors.client.message import Message, new_messages
+from pulsar_actors.client.message_id import MessageId
+from pulsar_actors.client.open_handles import WeakCollection
+from pulsar_actors.client.policies import ConsumerDeadLetterPolicy
+from pulsar_actors.client.producer import Producer
+from pulsar_actors.client.producer_options import ProducerOptions
+from pulsar_actors.client.producer_state import AnySendingState
+from pulsar_actors.client.schema import Schema
+from pulsar_actors.client.validation import LONGEST_MS, whole_number
+from pulsar_actors.client.validation import properties as check_properties
+from pulsar_actors.exceptions import InternalError, PulsarException, Timeout
+from pulsar_actors.machines.incoming_entries import DeliveredEntry
+from pulsar_actors.machines.trackers.dead_letters import (
+    Origin,
+    dead_letter_properties,
+    dead_letter_topic,
+    retry_message,
+)
+from pulsar_actors.machines.trackers.entry_map import Generation
+from pulsar_actors.machines.trackers.subscribed_topics import with_text
+from pulsar_actors.runtime.engine import Engine
+from pulsar_actors.runtime.future import SlimFuture, settle
+from pulsar_actors.runtime.opened_entry import OpenedEntry, open_entry
+from pulsar_actors.wire.errors import EntryError
+from pulsar_actors.wire.frames import DEFAULT_MAX_MESSAGE_SIZE
+from pulsar_actors.wire.topic_name import TopicName
+
+ProducerFuture = SlimFuture[Producer]
+
+
+class LazyProducer:
+    """A producer that sends received messages on to one topic, and is created for the first of them.
+
+    Most consumers never send any. If the producer has ended for good, because its topic was deleted, say, the next
+    message gets a new one. Whether the topic has partitions is asked first, and no thread waits for the answer. The
+    producer ends with its consumer, which has the only reference to it; `producers` lists it among the client's.
+
+    Messages are sent one by one, because a batch has no delivery time; in chunks if they are large, since the original
+    may have come so; and with the consumer's schema. The send queue has no limit: who has received the messages holds
+    them already. Any thread may use this, and it keeps neither consumer nor client alive.
+    """
+
+    __slots__ = ("_context", "_initial_subscription", "_lock", "_options", "_pending", "_producer", "_producers")
+
+    def __init__(
+        self,
+        context: ClientContext,
+        producers: WeakCollection[Producer],
+        topic: str,
+        schema: Schema,
+        initial_subscription: str = "",
+    ) -> None:
+        self._context = context
+        self._producers = producers
+        self._options = ProducerOptions(
+            topic=topic,
+            schema=schema,
+            max_pending_messages=0,
+            max_pending_messages_across_partitions=0,
+            chunking_enabled=True,
+        )
+        self._initial_subscription = initial_subscription
+        self._producer: Producer | None = None
+        self._pending: ProducerFuture | None = None  # not kept longer: its callbacks hold messages
+        self._lock = context.engine.interleaving.lock()
+
+    @property
+    def topic(self) -> str:
+        """The topic that it sends to."""
+        return self._options.topic
+
+    def forward(
+        self, message: Message, properties: Mapping[str, str], deliver_at_ms: int | None = None
+    ) -> SlimFuture[MessageId]:
+        """Send a message on with these properties, and return a future of its new id."""
+        done: SlimFuture[MessageId] = SlimFuture()
+        self._producer_future().add_done_callback(partial(_send_with, message, properties, deliver_at_ms, done))
+        return done
+
+    def close_soon(self) -> None:
+        """Begin to close, once pending messages are sent; no more will come."""
+        pending = self._pending
+        if pending is not None:
+            pending.add_done_callback(_close_when_created)
+        elif self._producer is not None:
+            self._producer.close_soon()
+
+    def _producer_future(self) -> ProducerFuture:
+        """Return a future of the producer; the first caller has it created."""
+        future: ProducerFuture = SlimFuture()
+        with self._lock:
+            producer, pending = self._producer, self._pending
+            is_there = producer is not None and producer.is_open  # it may have ended for good
+            if pending is None and not is_there:
+                self._pending = future
+        if pending is not None:
+            return pending
+        if producer is not None and is_there:
+            settle(future, producer)
+        else:
+            self._create(future)
+        return future
+
+    def _create(self, future: ProducerFuture) -> None:
+        name = TopicName.parse(self._options.topic)
+        if name.partition_index >= 0:
+            self._create_with_partitions(future, 0)
+            return
+
+        def partitions_counted(answer: "Future[Any]") -> None:
+            error = answer.exception()
+            if error is None:
+                self._create_with_partitions(future, int(answer.result().partitions))
+            else:
+                self._settle(future, as_exception(error))
+
+        self._context.ask_broker(partition_metadata_request(name)).add_done_callback(partitions_counted)
+
+    def _create_with_partitions(self, future: ProducerFuture, partitions: int) -> None:
+        state = start_producer(self._context, self._options, partitions, self._initial_subscription)
+        state.link.created.add_done_callback(partial(self._created, future, state))
+
+    def _created(self, future: ProducerFuture, state: AnySendingState, created: "Future[None]") -> None:
+        error = created.exception()
+        if error is not None:
+            self._settle(future, as_exception(error))
+            return
+        self._producer = producer = new_producer_handle(state, self._options)
+        self._producers.add(producer)
+        self._settle(future, producer)
+
+    def _settle(self, future: ProducerFuture, outcome: Producer | Exception) -> None:
+        self._pending = None
+        settle(future, outcome)
+
+
+def _send_with(
+    message: Message,
+    properties: Mapping[str, str],
+    deliver_at_ms: int | None,
+    done: SlimFuture[MessageId],
+    producer: "Future[Producer]",
+) -> None:
+    error = producer.exception()
+    if error is not None:
+        settle(done, as_exception(error))
+        return
+    try:
+        producer.result().forward(message, properties, deliver_at_ms, done)
+    except Exception as fault:  # noqa: BLE001 - a future's callback may not raise, and somebody waits
+        settle(done, fault)
+
+
+def _close_when_created(producer: "Future[Producer]") -> None:
+    if producer.exception() is None:
+        producer.result().close_soon()
+
+
+def as_exception(error: BaseException) -> Exception:
+    """Give an error that a waiting caller can get."""
+    return error if isinstance(error, Exception) else InternalError(repr(error))
+
+
+_delay = whole_number(0, LONGEST_MS)
+
+
+class RetryLetters:
+    """The messages of one consumer that are put off. Any thread may use it."""
+
+    __slots__ = ("_dead_letter_producer", "_engine", "_in_flight", "_max_retries", "_retry_producer", "_subscription")
+
+    def __init__(
+        self,
+        engine: Engine,
+        subscription: str,
+        max_retries: int,
+        retry_producer: LazyProducer,
+        dead_letter_producer: LazyProducer,
+    ) -> None:
+        self._engine = engine
+        self._subscription = subscription
+        self._max_retries = max_retries
+        self._retry_producer = retry_producer
+        self._dead_letter_producer = dead_letter_producer
+        self._in_flight: dict[Future[None], None] = {}
+
+    def reconsume_later(
+        self, handle: AcknowledgingHandle, acks: Acknowledger, given: object, delay_ms: int, properties: object
+    ) -> "Future[None]":
+        """Put off each of these, and return a future of the end. All are checked before any is sent."""
+        _delay("delay_ms", delay_ms)
+        further = cast("dict[str, str]", check_properties("properties", properties))
+        messages = [_checked_message(one) for one in as_sequence(given)]
+        for one in messages:
+            ack_target_in(handle, one)
+        return when_all_done([self._send(handle, acks, one, delay_ms, further) for one in messages])
+
+    def wait(self, seconds: float) -> None:
+        """Wait until the messages on their way have ended, well or not, for so many seconds at most."""
+        ended: SlimFuture[None] = SlimFuture()
+        when_all_done(list(self._in_flight)).add_done_callback(lambda _: settle(ended, None))
+        with suppress(Timeout):
+            self._engine.block(ended, seconds, "waiting for messages that are being put off")
+
+    def close_soon(self) -> None:
+        """Begin to close the producers."""
+        self._retry_producer.close_soon()
+        self._dead_letter_producer.close_soon()
+
+    def _send(
+        self,
+        handle: AcknowledgingHandle,
+        acks: Acknowledger,
+        message: Message,
+        delay_ms: int,
+        further: Mapping[str, str],
+    ) -> "Future[None]":
+        origin = Origin(message.topic_name(), self._subscription, str(message.message_id()))
+        own = {**message.properties(), **further}
+        properties, is_dead, deliver_at_ms = retry_message(
+            own, origin, delay_ms, self._engine.wall_clock_ms(), self._max_retries
+        )
+        producer = self._dead_letter_producer if is_dead else self._retry_producer
+        done: SlimFuture[None] = SlimFuture()
+        self._in_flight[done] = None
+        done.add_done_callback(self._remove)
+        sent = producer.forward(message, properties, deliver_at_ms)
+        sent.add_done_callback(_InFlightRetry(handle, acks, message, producer.topic, done))
+        return done
+
+    def _remove(self, done: "Future[None]") -> None:
+        self._in_flight.pop(done, None)
+
+
+def new_retry_letters(
+    options: ConsumerOptions, context: ClientContext, producers: WeakCollection[Producer]
+) -> RetryLetters | None:
+    """Make the retry letters of a consumer with `enable_retry`."""
+    policy = options.dead_letter_policy
+    if not options.enable_retry or policy is None:
+        return None
+
+    def new_producer(topic: str | None, initial_subscription: str | None) -> LazyProducer:
+        return LazyProducer(context, producers, topic or "", options.schema, initial_subscription or "")
+
+    retry_producer, dead_letter_producer = (
+        new_producer(policy.retry_letter_topic, ""),
+        new_producer(policy.dead_letter_topic, policy.initial_subscription_name),
+    )
+    return RetryLetters(
+        context.engine, options.subscription_name, policy.max_redeliver_count, retry_producer, dead_letter_producer
+    )
+
+
+class _InFlightRetry:
+    """The callback of a message that is sent on. It lets go of its consumer at the end: futures keep callbacks."""
+
+    __slots__ = ("_acks", "_done", "_handle", "_message", "_topic")
+
+    def __init__(
+        self, handle: AcknowledgingHandle, acks: Acknowledger, message: Message, topic: str, done: SlimFuture[None]
+    ) -> None:
+        self._handle: list[AcknowledgingHandle] = [handle]
+        self._acks = acks
+        self._message = message
+        self._topic = topic
+        self._done = done
+
+    def __call__(self, sent: "Future[Any]") -> None:
+        """Acknowledge a message that was sent on, or pass on the error."""
+        handle, error = self._handle.pop(), sent.exception()
+        if error is not None:
+            settle(self._done, _retry_error(self._topic, error))
+            return
+        try:
+            acknowledged = self._acks.acknowledge_forwarded(handle, self._message)
+        except Exception as fault:  # noqa: BLE001 - a future's callback may not raise, and somebody waits
+            settle(self._done, fault)
+            return
+        done = self._done
+        acknowledged.add_done_callback(lambda last: settle(done, cast("Exception | None", last.exception())))
+
+
+def _retry_error(topic: str, error: BaseException) -> Exception:
+    if isinstance(error, PulsarException):
+        return with_text(error, f"{topic} did not take the message, which stays unacknowledged: {error}")
+    return as_exception(error)
+
+
+def _checked_message(given: object) -> Message:
+    if not isinstance(given, Message):
+        raise TypeError(f"a Message is put off, not {type(given).__name__}")
+    return given
+
+
+ReportSent = Callable[[Exception | None], None]
+
+
+class DeadLetterSender:
+    """Sends the dead letters of one consumer: each message of an entry as one of its own. Called on its loop."""
+
+    __slots__ = ("_limit", "_producer", "_subscription", "_topic")
+
+    def __init__(self, producer: LazyProducer, topic: str, subscription: str, limit: int) -> None:
+        self._producer = producer
+        self._topic = topic
+        self._subscription = subscription
+        self._limit = limit
+
+    def __call__(self, delivery: DeliveredEntry, generation: Generation, report: ReportSent) -> None:
+        """Send an entry, and report the outcome."""
+        opened = OpenedEntry(delivery, generation, self._topic, bytes)
+        try:
+            messages = new_messages(*open_entry(delivery, opened, self._limit, compacted=False)[:4])
+        except EntryError as fault:
+            report(fault)
+            return
+        forward = self._producer.forward
+        sent = [forward(one, dead_letter_properties(one.properties(), self._origin(one))) for one in messages]
+
+        def sent_on(done: "Future[None]") -> None:
+            error = done.exception()
+            report(error if isinstance(error, Exception) else None)
+
+        when_all_done(sent).add_done_callback(sent_on)
+
+    def _origin(self, message: Message) -> Origin:
+        return Origin(self._topic, self._subscription, str(message.message_id()))
+
+
+def new_dead_letter_sender(
+    policy: ConsumerDeadLetterPolicy,
+    options: ConsumerOptions,
+    context: ClientContext,
+    producers: WeakCollection[Producer],
+) -> DeadLetterSender:
+    """Make the sender of a consumer with a policy. Its actor will keep it, so it keeps neither consumer nor client."""
+    topic, subscription = str(TopicName.parse(options.topics[0])), options.subscription_name
+    target = policy.dead_letter_topic or dead_letter_topic(topic, subscription)
+    producer = LazyProducer(context, producers, target, options.schema, policy.initial_subscription_name or "")
+    return DeadLetterSender(producer, topic, subscription, DEFAULT_MAX_MESSAGE_SIZE)

@@ -1,0 +1,99 @@
+"""Completes the sends of a producer: calls the callbacks and resolves the futures of a batch, and counts messages.
+
+This happens on an I/O thread. A slow callback there holds up all producers and consumers of that thread, so the first
+one is logged.
+"""
+
+import time
+from collections.abc import Callable, Iterable, Sequence
+from typing import TypeAlias
+
+from pulsar_actors.client.enums import Result
+from pulsar_actors.client.message_id import MessageId, ids_of_batch
+from pulsar_actors.runtime.future import SlimFuture, is_slim_future, settle
+from pulsar_actors.runtime.interrupts import is_ctrl_c
+from pulsar_actors.runtime.log import LOG
+from pulsar_actors.runtime.send_queue import SendOutcome, SentTo
+from pulsar_actors.wire.message_id import MessageId as WireMessageId
+
+SendCallback: TypeAlias = Callable[[Result, MessageId], object]
+SLOW_CALLBACKS = 0.1
+NO_MESSAGE_ID = MessageId()
+
+
+class SendCallbacks:
+    """The callbacks, and the counters, of one producer on one topic partition."""
+
+    __slots__ = ("_warned_slow", "failed", "last_failure", "partition", "sent", "sent_bytes", "topic")
+
+    def __init__(self, topic: str, partition: int) -> None:
+        self.sent = 0
+        self.sent_bytes = 0
+        self.failed = 0
+        self.last_failure: str | None = None  # a text, since an error keeps the frames of its traceback alive
+        self.topic = topic
+        self.partition = partition
+        self._warned_slow = False
+
+    def __call__(self, ended: Iterable[SendOutcome]) -> None:
+        """Complete the sends of some messages."""
+        began = time.monotonic()
+        for replies, outcome in ended:
+            if isinstance(outcome, Exception):
+                self.last_failure = f"{type(outcome).__name__}: {outcome}"
+                self.failed += len(replies)
+                for reply in replies:
+                    self.fail(reply, outcome)
+            else:
+                self.sent += len(replies)
+                self.sent_bytes += outcome.size
+                self._succeed(replies, outcome)
+        took = time.monotonic() - began
+        if took > SLOW_CALLBACKS and not self._warned_slow:
+            self._warned_slow = True
+            LOG.warning("the send callbacks of %s took %.1f s, for which nothing else was done", self.topic, took)
+
+    def fail(self, reply: object, error: Exception) -> None:
+        """Complete one send with an error."""
+        if is_slim_future(reply):
+            settle(reply, error)
+        elif reply is not None:
+            self.call(reply, Result.of(error), NO_MESSAGE_ID)
+
+    def _succeed(self, replies: Sequence[object], where: SentTo) -> None:
+        ledger_id, entry_id = where.positions[-1]
+        if replies[0] is None and replies.count(None) == len(replies):
+            return
+        if not where.batched:
+            first = None if len(where.positions) == 1 else WireMessageId(*where.positions[0], self.partition)
+            self._complete(replies[0], WireMessageId(ledger_id, entry_id, self.partition, first_chunk=first))
+            return
+        entry = WireMessageId(ledger_id, entry_id, self.partition, batch_size=len(replies))
+        ok = Result.Ok
+        for reply, message_id in zip(replies, ids_of_batch(entry, self.topic), strict=True):
+            if isinstance(reply, SlimFuture):  # `is_slim_future` would cost a call for each message
+                settle(reply, message_id)  # pyright: ignore[reportUnknownArgumentType]
+            elif reply is not None:
+                try:
+                    reply(ok, message_id)  # type: ignore[operator]
+                except BaseException as raised:  # noqa: BLE001 - as in `call`, which would cost a call for each message
+                    self._raised(raised)
+
+    def _complete(self, reply: object, stored: WireMessageId) -> None:
+        message_id = MessageId.wrap(stored, self.topic)
+        if is_slim_future(reply):
+            settle(reply, message_id)
+        elif reply is not None:
+            self.call(reply, Result.Ok, message_id)
+
+    def call(self, callback: object, result: Result, message_id: MessageId) -> None:
+        """Call a callback, and log an error that it raises."""
+        try:
+            callback(result, message_id)  # type: ignore[operator]
+        except BaseException as raised:  # noqa: BLE001 - a user's error must not keep other sends from being completed
+            self._raised(raised)
+
+    def _raised(self, raised: BaseException) -> None:
+        if is_ctrl_c(raised):
+            raise raised
+        LOG.error("a send callback of %s raised", self.topic, exc_info=raised)

@@ -1,0 +1,123 @@
+"""The service that a client uses, and its moves to another one.
+
+It is between the service URL, in whatever form that was given, and the guardian actor. It does not refer to the client:
+a provider keeps `switch_to`, which must not keep alive a client that nobody else holds. An exception of a provider at
+its end is logged, since the caller who closes a client can do nothing about it.
+"""
+
+import contextlib
+import threading
+from dataclasses import replace
+
+from pulsar_actors.client.client_options import ClientOptions
+from pulsar_actors.client.service_info import (
+    AutoClusterFailover,
+    ServiceInfo,
+    ServiceInfoProvider,
+    checked_service_info,
+)
+from pulsar_actors.client.transport_config import service_access
+from pulsar_actors.runtime.actor import ActorRef, tell
+from pulsar_actors.runtime.client_actor import Registrations, UseService
+from pulsar_actors.runtime.interrupts import is_for_main
+from pulsar_actors.runtime.log import LOG
+from pulsar_actors.wire.service_url import ServiceUrl
+
+__all__ = ["ServiceSwitch"]
+
+
+class ServiceSwitch:
+    """The service of one client. Any thread may use it."""
+
+    def __init__(self, given: ClientOptions) -> None:
+        self._given = given
+        self._provider: ServiceInfoProvider | None = None
+        self._guardian: ActorRef | None = None
+        self._lock = threading.Lock()
+        self._closed = False
+        match given.service_url:
+            case AutoClusterFailover(primary=primary):
+                self.info = primary
+            case ServiceInfoProvider() as provider:
+                self._provider = provider
+                self.info = checked_service_info(provider.initial_service_info())
+            case url:
+                self.info = ServiceInfo(url, given.authentication, given.tls_trust_certs_file_path)
+        self.options = self._options_at(self.info)
+
+    def start(self, guardian: ActorRef, registrations: Registrations) -> None:
+        """Start the failover, or the provider, whose exceptions are raised."""
+        self._guardian = guardian
+        if isinstance(self._given.service_url, AutoClusterFailover):
+            self._start_failover(self._given.service_url, registrations)
+        elif self._provider is not None:
+            self._provider.initialize(self.switch_to)
+
+    def switch_to(self, info: ServiceInfo) -> None:
+        """Move the client to a service, unless it is there or has ended. Raises if the service makes no sense."""
+        there = service_access(
+            self._options_at(checked_service_info(info))
+        )  # a user's authentication may raise here, and call anything
+        with self._lock:
+            if self._closed or self._guardian is None or info == self.info:
+                return
+            self.info = info
+            tell(self._guardian, UseService(ServiceUrl.parse(info.service_url), there))
+
+    def close(self) -> None:
+        """Move no more, and close the provider, once."""
+        with self._lock:
+            provider, self._provider = self._provider, None
+            self._closed = True
+        if provider is not None:
+            _close_provider(provider)
+
+    def close_in_background(self) -> None:
+        """Close for the garbage collector: the provider is user code, and runs in a thread of its own."""
+        if self._provider is not None:
+            with contextlib.suppress(RuntimeError):  # at the end of the interpreter no thread can be started
+                threading.Thread(target=self.close, name="pulsar_actors-let-go", daemon=True).start()
+
+    def forget_everything(self) -> None:
+        """Move no more, in a forked child. The provider is the parent's."""
+        self._lock = threading.Lock()
+        self._closed, self._provider = True, None
+
+    def _start_failover(self, given: AutoClusterFailover, registrations: Registrations) -> None:
+        from pulsar_actors.machines.auto_cluster_failover import Failover, FailoverSettings  # noqa: PLC0415
+        from pulsar_actors.runtime.failover_actor import (  # noqa: PLC0415 - few clients have several clusters
+            FAILOVER,
+            FailoverActor,
+            FailoverTargets,
+        )
+
+        clusters, switch_to = given.clusters, self.switch_to
+        settings = FailoverSettings(
+            len(clusters), given.check_interval_ms / 1000, given.failover_threshold, given.switch_back_threshold
+        )
+        urls = tuple(ServiceUrl.parse(each.service_url) for each in clusters)
+        timeout = self._given.connection_timeout_ms / 1000
+
+        def use(cluster: int) -> None:
+            switch_to(clusters[cluster])
+
+        targets = FailoverTargets(urls, timeout, use)
+        FailoverActor.start(registrations.new(FAILOVER), Failover(settings), targets)
+
+    def _options_at(self, info: ServiceInfo) -> ClientOptions:
+        """Return the options of a client for this cluster."""
+        return replace(
+            self._given,
+            service_url=info.service_url,
+            authentication=info.authentication,
+            tls_trust_certs_file_path=info.tls_trust_certs_file_path,
+        )
+
+
+def _close_provider(provider: ServiceInfoProvider) -> None:
+    try:
+        provider.close()
+    except BaseException as raised:  # it is user code
+        if is_for_main(raised):
+            raise
+        LOG.exception("the ServiceInfoProvider has failed to close")

@@ -1,0 +1,285 @@
+"""Checks of arguments: a wrong one is refused at once, by an error with the value and what the argument takes.
+
+A check is a function of an argument's name and value. It returns the value to keep, or raises InvalidArgument. The
+value to keep may differ from the given one: a copy of a dict, which the caller may change later, or None for an empty
+text, which counts as not given in the official client too.
+
+Options are frozen dataclasses whose fields are annotated with their types and checks; `check_options` applies them.
+Options that exist are right, and no code further inside checks them again.
+
+`True` does not count as 1, nor a member of an enum as its number: either is likely a mistake. Numbers of seconds may
+have a fraction.
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+from enum import Enum
+from typing import Any, TypeAlias, cast
+
+from pulsar_actors.exceptions import InvalidArgument, OperationNotSupported
+from pulsar_actors.wire.errors import excerpt
+from pulsar_actors.wire.frames import DEFAULT_MAX_MESSAGE_SIZE
+from pulsar_actors.wire.topic_name import TopicName
+
+__all__ = [
+    "LARGEST_COUNT",
+    "LARGEST_TEXTS",
+    "LONGEST_MS",
+    "LONGEST_SECONDS",
+    "Check",
+    "arguments_of",
+    "callback",
+    "check_fields",
+    "check_options",
+    "check_size",
+    "flag",
+    "instance_of",
+    "is_text",
+    "not_yet",
+    "optional",
+    "path",
+    "properties",
+    "refusal_of",
+    "seconds",
+    "several_of",
+    "text",
+    "topic",
+    "whole_number",
+]
+
+
+Check: TypeAlias = Callable[[str, object], object]
+
+LARGEST_COUNT = 2**31 - 1
+"""As in the official client, whose numbers have 32 bits."""
+LONGEST_SECONDS = 10**9
+"""Some thirty years: as long as the timers of this package can wait."""
+LONGEST_MS = LONGEST_SECONDS * 1000
+
+LARGEST_TEXTS = DEFAULT_MAX_MESSAGE_SIZE
+"""In bytes, of all texts of one command: by default, brokers take 5 MiB and a little more."""
+_PAIR = 16
+"""The most bytes that a property takes besides its two texts."""
+
+_SHOWN = (bool, int, float, str, bytes, Enum, type(None))
+
+
+def refusal_of(name: str, got: object, takes: str) -> InvalidArgument:
+    """Make the error for a wrong argument. Its text shows plain values, and the types of all others."""
+    return InvalidArgument(f"{name} takes {takes}, got {_shown(got)}")
+
+
+def arguments_of(local_names: Mapping[str, object]) -> Mapping[str, Any]:
+    """Give the arguments of the method whose `locals()` these are, as long as it has no other names yet."""
+    return {name: value for name, value in local_names.items() if name != "self"}
+
+
+def check_options(options: object) -> None:
+    """Check the fields of a dataclass: each by the check that its type is annotated with, `Annotated[int, check]`."""
+    annotations = type(options).__annotations__.items()
+    check_fields(options, {name: hint.__metadata__[0] for name, hint in annotations if hasattr(hint, "__metadata__")})
+
+
+def check_fields(options: object, checks: Mapping[str, Check]) -> None:
+    """Apply a check to each field that the table names, and store the value that the check returns."""
+    for name, check in checks.items():
+        given = getattr(options, name)
+        kept = check(name, given)
+        if kept is not given:
+            object.__setattr__(options, name, kept)  # in `__post_init__` a frozen object is not finished yet
+
+
+def check_size(options: object, *names: str) -> None:
+    """Refuse texts that are too large together: they are sent in one command, which has to fit a frame.
+
+    Each of several topics has a command of its own. A broker with a lower limit than usual refuses the command itself.
+    """
+    sizes = {name: _size(getattr(options, name)) for name in names}
+    together = sum(sizes.values())
+    if together > LARGEST_TEXTS:
+        largest = max(sizes, key=lambda name: sizes[name])
+        others = f", {together:,} together with the others" if together != sizes[largest] else ""
+        raise InvalidArgument(
+            f"{largest} takes no more than {LARGEST_TEXTS:,} bytes as UTF-8, got {sizes[largest]:,}{others}"
+        )
+
+
+def is_text(value: object) -> bool:
+    """Tell whether it is a str that can be encoded as UTF-8; one with half of a surrogate pair cannot."""
+    if not isinstance(value, str):
+        return False
+    if value.isascii():
+        return True
+    try:
+        value.encode()
+    except UnicodeEncodeError:
+        return False
+    return True
+
+
+def text(name: str, value: object) -> object:
+    """Take a str that is not empty."""
+    if not is_text(value) or not value:
+        raise refusal_of(name, value, "a str of Unicode text that is not empty")
+    return value
+
+
+def path(name: str, value: object) -> object:
+    """Take the path of a file, which need not exist yet. No path has a NUL character; Python would notice it later."""
+    if not is_text(value) or not value or "\0" in cast("str", value):
+        raise refusal_of(name, value, "the path of a file, a str without NUL characters")
+    return value
+
+
+def topic(name: str, value: object) -> object:
+    """Take the name of a topic, in any of its forms."""
+    if not isinstance(value, str):
+        raise refusal_of(name, value, "a topic's name, a str")
+    TopicName.parse(value)
+    return value
+
+
+def topics(name: str, value: object, takes: str = "a topic's name, or a list of at least one") -> object:
+    """Take the name of a topic, or a list of names, in which duplicates are dropped."""
+    if isinstance(value, str):
+        return topic(name, value)
+    listed = _listed(value)
+    if not listed:
+        raise refusal_of(name, value, takes)
+    names = [cast("str", topic(f"{name}[{at}]", one)) for at, one in enumerate(listed)]
+    return tuple({TopicName.parse(one): one for one in reversed(names)}.values())[::-1]
+
+
+def flag(name: str, value: object) -> object:
+    """Take True or False."""
+    if not isinstance(value, bool):
+        raise refusal_of(name, value, "True or False")
+    return value
+
+
+def whole_number(least: int, most: int = LARGEST_COUNT, of: str = "") -> Check:
+    """Take an int from `least` to `most`. `of` is its unit, for the text of the error."""
+    takes = f"a whole number {of and f'of {of}, '}from {least:,} to {most:,}"
+
+    def check(name: str, value: object) -> object:
+        if not isinstance(value, int) or isinstance(value, (bool, Enum)) or not least <= value <= most:
+            raise refusal_of(name, value, takes)
+        return value
+
+    return check
+
+
+def seconds(least: float) -> Check:
+    """Take a number of seconds, whole or not, from the least one on."""
+
+    def check(name: str, value: object) -> object:
+        is_number = isinstance(value, (int, float)) and not isinstance(value, (bool, Enum))
+        if not is_number or not least <= cast("float", value) <= LONGEST_SECONDS:
+            raise refusal_of(name, value, f"seconds, from {least:,} to {LONGEST_SECONDS:,}")
+        return value
+
+    return check
+
+
+def instance_of(kind: type) -> Check:
+    """Take an instance of a class, or a member of an enum."""
+    members = f", one of {', '.join(one.name for one in kind)}" if issubclass(kind, Enum) else ""
+
+    def check(name: str, value: object) -> object:
+        if not isinstance(value, kind):
+            raise refusal_of(name, value, f"{_article(kind.__name__)} {kind.__name__}{members}")
+        return value
+
+    return check
+
+
+def several_of(kind: type) -> Check:
+    """Take a list or a tuple of objects of a class, and keep a tuple."""
+    takes = f"a list of objects, each {_article(kind.__name__)} {kind.__name__}"
+
+    def check(name: str, value: object) -> object:
+        if not isinstance(value, (list, tuple)):
+            raise refusal_of(name, value, takes)
+        for at, one in enumerate(cast("Sequence[object]", value)):
+            if not isinstance(one, kind):
+                raise refusal_of(f"{name}[{at}]", one, f"{_article(kind.__name__)} {kind.__name__}")
+        return tuple(cast("Sequence[object]", value))
+
+    return check
+
+
+def callback(arguments: str) -> Check:
+    """Take a callable."""
+
+    def check(name: str, value: object) -> object:
+        if not callable(value):
+            raise refusal_of(name, value, f"a callable that is given {arguments}")
+        return value
+
+    return check
+
+
+def optional(check: Check) -> Check:
+    """Take None as well, and an empty text as None if the check is for texts."""
+    is_of_text = check in (text, path, topic)
+
+    def check_if_given(name: str, value: object) -> object:
+        is_left_out = value is None or (is_of_text and not _given(value))
+        return None if is_left_out else check(name, value)
+
+    return check_if_given
+
+
+def properties(name: str, value: object) -> object:
+    """Take a dict of text to text, and keep a copy of it; None is an empty one."""
+    if value is None:
+        return {}
+    if not isinstance(value, dict):
+        raise refusal_of(name, value, "a dict of str to str")
+    given = cast("dict[object, object]", value)
+    for key, item in given.items():
+        if not is_text(key):
+            raise refusal_of(f"a key of {name}", key, "Unicode text")
+        if not is_text(item):
+            raise refusal_of(f"{name}[{excerpt(key)}]", item, "Unicode text")
+    return dict(given)
+
+
+def not_yet(feature: str) -> Check:
+    """Take None, and refuse any other value: this version does not have the feature."""
+
+    def check(name: str, value: object) -> None:
+        if _given(value):
+            raise OperationNotSupported(f"{name}: this version has no {feature}; leave the argument out")
+
+    return check
+
+
+def _shown(got: object) -> str:
+    if isinstance(got, _SHOWN):
+        return excerpt(got)
+    return f"the class {got.__name__}" if isinstance(got, type) else f"an object of type {type(got).__name__}"
+
+
+def _size(value: object) -> int:
+    match value:
+        case str():
+            return len(value.encode())
+        case tuple():
+            return max((_size(one) for one in cast("tuple[object, ...]", value)), default=0)
+        case dict():
+            pairs = cast("dict[str, str]", value).items()
+            return sum(len(key.encode()) + len(item.encode()) + _PAIR for key, item in pairs)
+        case _:
+            return 0
+
+
+def _listed(value: object) -> Sequence[object]:
+    return cast("Sequence[object]", value) if isinstance(value, (list, tuple)) else ()
+
+
+def _given(value: object) -> bool:
+    return value is not None and not (isinstance(value, str) and not value)
+
+
+def _article(noun: str) -> str:
+    return "an" if noun[0] in "AEIOU" else "a"

@@ -1,0 +1,171 @@
+"""Events and effects that producers and consumers share: those of `connection_handler.py`.
+
+The class of an event is its trigger in the charts. Two numbers tie an event to what caused it. An `attempt` is one
+request to a lookup or to a broker, and the answer carries its number. A `connection` is one attachment to a connection,
+and whatever comes over it carries its number.
+"""
+
+from typing import NamedTuple
+
+from google.protobuf.message import Message
+
+from pulsar_actors.exceptions import PulsarException
+from pulsar_actors.wire.PulsarApi_pb2 import CommandCloseConsumer, CommandCloseProducer, CommandTopicMigrated
+
+CloseCommand = CommandCloseProducer | CommandCloseConsumer
+
+# Events of our own side.
+
+
+class Open(NamedTuple):
+    """Create the producer or consumer."""
+
+
+class Close(NamedTuple):
+    """End it."""
+
+
+class EndAtOnce(NamedTuple):
+    """End it without a word to the broker and fail all calls with this error: the client ends, or has died."""
+
+    error: PulsarException
+
+
+# Events of the lookup and of the connection.
+
+
+class LookedUp(NamedTuple):
+    """The broker that serves the topic is known."""
+
+    attempt: int
+    broker: object
+
+
+class LookupFailed(NamedTuple):
+    """No broker was found, after all retries."""
+
+    attempt: int
+    error: PulsarException
+
+
+class LookupAttemptFailed(NamedTuple):
+    """One attempt of a lookup has failed; the lookup goes on."""
+
+    attempt: int
+    error: PulsarException
+
+
+class Detached(NamedTuple):
+    """There is no connection to the broker, or it was lost. Requests that end with it are not reported one by one."""
+
+    connection: int
+    error: PulsarException
+
+
+# Events of the broker.
+
+
+class CloseAnswered(NamedTuple):
+    """SUCCESS, in answer to our close; or ERROR, which means that there was nothing to close."""
+
+    attempt: int
+
+
+class BrokerClosed(NamedTuple):
+    """CLOSE_PRODUCER or CLOSE_CONSUMER, from the broker: the topic moves to another."""
+
+    connection: int
+    command: CloseCommand
+
+
+class TopicMigrated(NamedTuple):
+    """TOPIC_MIGRATED: the topic has moved to another cluster."""
+
+    connection: int
+    command: CommandTopicMigrated
+
+
+class WrongAnswer(NamedTuple):
+    """A command that is no answer to the request whose number it has."""
+
+    question: type
+    answer: Message
+
+
+# Events of time.
+
+
+class CloseTimedOut(NamedTuple):
+    """Our close got no answer."""
+
+    attempt: int
+
+
+class CreationTimedOut(NamedTuple):
+    """The time limit of the first creation is over."""
+
+    generation: int
+
+
+class RetryDue(NamedTuple):
+    """The pause before the next attempt is over."""
+
+    generation: int
+
+
+# Effects.
+
+
+class LookUp(NamedTuple):
+    """Find the topic's broker, in the cluster of this URL if one is given; answer with a Lookup event."""
+
+    attempt: int
+    topic: str
+    cluster_url: str | None
+
+
+class Attach(NamedTuple):
+    """Get a connection to a broker that was looked up or to a URL; answer with an Attached event or `Detached`."""
+
+    connection: int
+    broker: object
+
+
+class Detach(NamedTuple):
+    """Leave the connection, if there is one. Others may be using it."""
+
+    connection: int
+
+
+class DropConnection(NamedTuple):
+    """Close the connection for everybody: it cannot be trusted."""
+
+    connection: int
+    error: PulsarException
+
+
+class AskToClose(NamedTuple):
+    """Send CLOSE_PRODUCER or CLOSE_CONSUMER; answer with one of the Close events."""
+
+    attempt: int
+    command: CloseCommand
+    timeout: float
+
+
+class CreationFailed(NamedTuple):
+    """Fail the creation."""
+
+    error: PulsarException
+
+
+class Fail(NamedTuple):
+    """Fail the call or the batch with this token."""
+
+    token: object
+    error: PulsarException
+
+
+class HandleEnded(NamedTuple):
+    """The producer or consumer is over: by an error, or because it was closed."""
+
+    error: PulsarException | None

@@ -1,0 +1,92 @@
+"""The lifetime of the actor behind a handle: a producer, a consumer, or a set of them.
+
+The actor goes when two things have happened: its machine has ended, and its handle has been released. After its machine
+has ended the actor stays, since somebody may still close the handle and wait for that. The client that closes releases
+all handles. A handle that could not be created never exists, and counts as released.
+"""
+
+from enum import Enum, unique
+from typing import Final, NamedTuple
+
+from pulsar_actors.machines.chart import INTERNAL, Chart, Effects, Ignore, Row
+from pulsar_actors.machines.state_machine import StateMachine
+
+# Events of callers, who may release a handle at any time, and more than once.
+
+
+class HandleReleased(NamedTuple):
+    """The handle is closed, or nobody holds it, or its client closes. `request` tells the machine how to end."""
+
+    request: object
+
+
+# Events of our own side.
+
+
+class HandleNotCreated(NamedTuple):
+    """The creation has failed."""
+
+
+class MachineEnded(NamedTuple):
+    """The machine has come to its end."""
+
+
+# Effects.
+
+
+class EndMachine(NamedTuple):
+    """Pass the request on to the machine."""
+
+    request: object
+
+
+class Retire(NamedTuple):
+    """Complete the close of the handle, and end the actor."""
+
+
+@unique
+class State(Enum):
+    """How far the end of the actor has come."""
+
+    HELD = "The handle is held, or is being created."
+    RELEASED = "The handle has been released; the machine has still to end."
+    ENDED = "The machine has ended; the handle is still held."
+    GONE = "The actor has ended."
+
+
+HELD, RELEASED, ENDED, GONE = State
+
+# fmt: off
+ROWS: Final = (
+    #   trigger           source    dest      guard  does
+    Row(HandleReleased,   HELD,     RELEASED, None,  "end_machine"),
+    Row(HandleReleased,   RELEASED, INTERNAL, None,  "end_machine"),
+    Row(HandleReleased,   ENDED,    GONE,     None,  "retire"),
+    Row(HandleNotCreated, HELD,     RELEASED, None,  None),
+    Row(MachineEnded,     HELD,     ENDED,    None,  None),
+    Row(MachineEnded,     RELEASED, GONE,     None,  "retire"),
+)
+
+IGNORES: Final = (
+    Ignore(HandleReleased, GONE),
+    Ignore(HandleNotCreated, RELEASED),  # the handle was closed while it was being created
+)
+# fmt: on
+
+OURS: Final = (HandleNotCreated, MachineEnded)
+
+CHART: Final = Chart("handle_lifetime", states=State, initial=HELD, final=[GONE], ours=OURS, rows=ROWS, ignores=IGNORES)
+
+
+class HandleLifetime(StateMachine, chart=CHART):
+    """The actions of the chart."""
+
+    __slots__ = ()
+
+    def end_machine(self, event: HandleReleased, now: float) -> Effects:
+        """Have the machine end as requested. A second request may be more urgent than the first."""
+        return [EndMachine(event.request)]
+
+    def retire(self, event: HandleReleased | MachineEnded, now: float) -> Effects:
+        """Go, now that both have happened."""
+        return [Retire()]

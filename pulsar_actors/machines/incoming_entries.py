@@ -1,0 +1,269 @@
+"""The entries that a broker delivers, judged one by one before they are queued for the user.
+
+Most are queued as they are. Some the user must not see: sent before the last redelivery of everything, corrupt,
+acknowledged already by an acknowledgement that is still held here, before the start position, one chunk of many, or
+redelivered too often. A chunk that is of no use yet is set aside, to come again after a rest. Each of these entries has
+used permits, one for each message but those that the broker masked. An entry that is not queued returns its permits.
+
+An entry is opened here only as far as its metadata. The thread that uses the entry verifies, decompresses and splits
+its payload. Chunks are the exception: they are assembled here, and so verified here.
+
+The number of messages in a batch was written by its producer and checked by nobody. It is compared with the bytes that
+are there before a set of that size is made. The broker has deducted that many permits all the same, so that many are
+returned.
+
+An entry with an id below 0, which stands for no id, is refused as corrupt: it could neither be acknowledged nor be
+redelivered.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import NamedTuple, TypeAlias
+
+from pulsar_actors.machines.trackers import ack_set, dead_letters
+from pulsar_actors.machines.trackers.ack_grouping_tracker import AckGroupingTracker
+from pulsar_actors.machines.trackers.chunked_messages import AssembledMessage, Chunk, ChunkedMessages
+from pulsar_actors.machines.trackers.dead_letters import DeadLetters
+from pulsar_actors.machines.trackers.entry_map import EntryKey, is_real
+from pulsar_actors.machines.trackers.negative_acks_tracker import NegativeAcksTracker
+from pulsar_actors.machines.trackers.start_message_id import StartMessageId
+from pulsar_actors.wire.batch import is_batch
+from pulsar_actors.wire.compression import NONE
+from pulsar_actors.wire.entries import Entry, open_entry
+from pulsar_actors.wire.errors import EntryError
+from pulsar_actors.wire.message_id import MessageId
+from pulsar_actors.wire.protobuf import readable
+from pulsar_actors.wire.PulsarApi_pb2 import CommandAck, CommandMessage, MessageMetadata
+
+
+class CorruptEntry(NamedTuple):
+    """An entry that is corrupt, and what is wrong with it."""
+
+    entry: EntryKey
+    fault: "CommandAck.ValidationError.ValueType"
+
+
+class IncompleteChunks(NamedTuple):
+    """The last chunk of a message that lacks others, for instance because reading began behind its first chunk.
+
+    The publish time, in milliseconds since 1970, is that of all its chunks.
+    """
+
+    entry: EntryKey
+    uuid: str
+    publish_time: int
+
+
+Skipped: TypeAlias = CorruptEntry | IncompleteChunks
+"""An entry that a reader does not get. Programs that must miss nothing want to know."""
+
+ValidationError = CommandAck.ValidationError
+
+
+class IncomingEntry(NamedTuple):
+    """A MESSAGE command and the bytes of its entry."""
+
+    command: CommandMessage
+    entry: memoryview
+
+
+class DeliveredEntry(NamedTuple):
+    """An entry to queue for the user.
+
+    `wanted` is the set of messages of a batch to hand out, and otherwise 1. For a chunked message, `payload` is the
+    whole message and `entry` its last chunk.
+    """
+
+    message_id: MessageId
+    entry: Entry
+    payload: bytes | memoryview
+    wanted: int
+    redelivery_count: int
+
+    @property
+    def messages(self) -> int:
+        """The number of messages to hand out."""
+        return self.wanted.bit_count()
+
+
+@dataclass(slots=True)
+class IncomingOutcome:
+    """The outcome of the entries of one read; `arrived` and `returned` count permits, `passed` is the last entry."""
+
+    arrived: int = 0
+    returned: int = 0
+    deliver: list[DeliveredEntry] = field(default_factory=list[DeliveredEntry])
+    dead: list[DeliveredEntry] = field(default_factory=list[DeliveredEntry])
+    acknowledge: list[MessageId] = field(default_factory=list[MessageId])
+    corrupt: list[CorruptEntry] = field(default_factory=list[CorruptEntry])
+    unfinished: list[IncompleteChunks] = field(default_factory=list[IncompleteChunks])
+    passed: EntryKey | None = None
+    has_chunks: bool = False
+
+    def refuse(self, entry: EntryKey, fault: "ValidationError.ValueType", permits: int) -> None:
+        """Note an entry that is corrupt."""
+        self.arrived += permits
+        self.returned += permits
+        self.corrupt.append(CorruptEntry(entry, fault))
+
+
+class IncomingEntries:
+    """Judges the entries of one consumer. `now` is monotonic seconds, `now_ms` wall-clock ms."""
+
+    __slots__ = ("_acks", "_chunks", "_dead_letters", "_drops_acknowledged", "_negative_acks", "_start")
+
+    def __init__(  # noqa: PLR0913 - the trackers that judge an entry
+        self,
+        *,
+        negative_acks: NegativeAcksTracker,
+        acks: AckGroupingTracker,
+        start: StartMessageId,
+        chunks: ChunkedMessages,
+        dead_letters: DeadLetters[DeliveredEntry] | None,
+        reads: bool,
+    ) -> None:
+        self._negative_acks = negative_acks
+        self._acks = acks
+        self._start = start
+        self._chunks = chunks
+        self._dead_letters = dead_letters
+        # A reader acknowledges by itself and goes on behind what it has opened. It gets that again only after a seek
+        # back, and then wants it again.
+        self._drops_acknowledged = not reads
+
+    def take(self, messages: Sequence[IncomingEntry], now: float, now_ms: int) -> IncomingOutcome:
+        """Judge the entries of one read, in their order."""
+        outcome = IncomingOutcome()
+        for message in messages:
+            self._take_one(message, outcome, now, now_ms)
+        return outcome
+
+    def _take_one(self, message: IncomingEntry, outcome: IncomingOutcome, now: float, now_ms: int) -> None:
+        command = message.command
+        message_id = MessageId.entry_of(command.message_id)
+        epoch = command.consumer_epoch if command.HasField("consumer_epoch") else None
+        is_stale = epoch is not None and self._negative_acks.is_stale(epoch)
+        if not is_stale:
+            outcome.passed = message_id.position
+        try:
+            entry = open_entry(message.entry)
+        except EntryError as error:
+            outcome.refuse(message_id.position, error.validation_error, 1)
+            return
+        fault = self._fault(message_id, entry)
+        if fault is not None:
+            outcome.refuse(message_id.position, fault, _deducted(command, entry.metadata))
+            return
+        size = entry.metadata.num_messages_in_batch
+        sent = ack_set.delivered(command.ack_set, size) if is_batch(entry.metadata) else 1
+        delivery = DeliveredEntry(message_id, entry, entry.payload, sent, command.redelivery_count)
+        outcome.arrived += delivery.messages
+        if is_stale or (self._drops_acknowledged and self._acks.is_acknowledged(message_id)):
+            outcome.returned += delivery.messages
+            return
+        self._start.note_arrival(message_id.position)
+        if entry.metadata.num_chunks_from_msg > 1:
+            self._take_chunk(delivery, outcome, now, now_ms)
+        else:
+            self._take_whole(delivery, outcome)
+
+    def _fault(self, message_id: MessageId, entry: Entry) -> "ValidationError.ValueType | None":
+        """Return what is wrong with an entry, as far as its id and its metadata show."""
+        if not is_real(message_id.position):
+            return ValidationError.ChecksumMismatch
+        is_chunk = entry.metadata.num_chunks_from_msg > 1
+        if is_batch(entry.metadata) and (is_chunk or not self._is_possible_batch(entry)):
+            return ValidationError.BatchDeSerializeError
+        return None
+
+    def _is_possible_batch(self, entry: Entry) -> bool:
+        """Check that so many messages fit into the entry. An empty payload decompresses to nothing."""
+        metadata, room = entry.metadata, len(entry.payload)
+        if room and metadata.compression != NONE:
+            room = metadata.uncompressed_size
+        return 0 < metadata.num_messages_in_batch <= min(ack_set.largest_batch(room), self._acks.largest_batch)
+
+    def _take_whole(self, delivery: DeliveredEntry, outcome: IncomingOutcome) -> None:
+        """Drop what was acknowledged already, or comes before the start."""
+        sent = wanted = delivery.wanted
+        if is_batch(delivery.entry.metadata):
+            wanted = self._wanted_of_batch(delivery, outcome)
+        elif self._start.is_before(delivery.message_id.position):
+            wanted = 0
+        outcome.returned += (sent ^ wanted).bit_count()
+        if wanted:
+            self._deliver(delivery if wanted == sent else delivery._replace(wanted=wanted), outcome)
+
+    def _wanted_of_batch(self, delivery: DeliveredEntry, outcome: IncomingOutcome) -> int:
+        entry, sent, size = delivery.message_id.position, delivery.wanted, delivery.entry.metadata.num_messages_in_batch
+        left = self._acks.unacknowledged_of(entry, sent) if self._drops_acknowledged else sent
+        if not left:  # the broker knows of some, only we of the others: nobody else can tell that this is all
+            outcome.acknowledge.append(delivery.message_id)
+        elif sent < ack_set.full(size):
+            self._acks.delivered(entry, left)
+        first = self._start.first_wanted(entry, size)
+        return ack_set.without_up_to(left, first - 1) if first else left
+
+    def _take_chunk(self, delivery: DeliveredEntry, outcome: IncomingOutcome, now: float, now_ms: int) -> None:
+        try:
+            delivery.entry.verify()
+        except EntryError as fault:
+            outcome.returned += 1
+            outcome.corrupt.append(CorruptEntry(delivery.message_id.position, fault.validation_error))
+            return
+        self._negative_acks.came(delivery.message_id.position)
+        outcome.has_chunks = True
+        chunk = _chunk(delivery, now_ms)
+        added = self._chunks.add(chunk, now)
+        for one in added.redeliver_later:
+            self._negative_acks.set_aside(one.position, delivery.redelivery_count, now)
+        outcome.returned += added.permits
+        outcome.acknowledge += added.acknowledge
+        wrong_size = ValidationError.UncompressedSizeCorruption
+        outcome.corrupt += [CorruptEntry(one.position, wrong_size) for one in added.corrupt]
+        if added.assembled is not None:
+            self._take_assembled(delivery, added.assembled, outcome)
+        elif chunk.chunk_id + 1 == chunk.num_chunks and not added.corrupt:
+            published = delivery.entry.metadata.publish_time
+            outcome.unfinished.append(IncompleteChunks(chunk.message_id.position, chunk.uuid, published))
+
+    def _take_assembled(self, last: DeliveredEntry, whole: AssembledMessage, outcome: IncomingOutcome) -> None:
+        """Drop what a reader has opened and meets again because another message began before it."""
+        if self._start.is_before(whole.message_id.position):
+            outcome.returned += last.messages
+        else:
+            self._deliver(last._replace(message_id=whole.message_id, payload=whole.payload), outcome)
+
+    def _deliver(self, delivery: DeliveredEntry, outcome: IncomingOutcome) -> None:
+        """Queue the entry, unless it was redelivered too often."""
+        verdict = dead_letters.DeadLetterVerdict.DELIVER
+        if self._dead_letters is not None:
+            entry, count = delivery.message_id.position, delivery.redelivery_count
+            verdict = self._dead_letters.arrived(entry, count, (delivery,))
+        if verdict in (dead_letters.DeadLetterVerdict.DELIVER, dead_letters.DeadLetterVerdict.LAST_TRY):
+            outcome.deliver.append(delivery)
+            return
+        outcome.returned += delivery.messages
+        if verdict is dead_letters.DeadLetterVerdict.DEAD:
+            outcome.dead.append(delivery)
+
+
+def _deducted(command: CommandMessage, metadata: MessageMetadata) -> int:
+    """Count the permits that the broker deducted, which relies on the metadata of the entry."""
+    declared = max(1, metadata.num_messages_in_batch)
+    if not (command.ack_set and is_batch(metadata)):
+        return declared
+    return ack_set.delivered(command.ack_set, declared).bit_count()
+
+
+def _chunk(delivery: DeliveredEntry, now_ms: int) -> Chunk:
+    metadata = readable(delivery.entry.metadata)
+    return Chunk(
+        delivery.message_id,
+        metadata.uuid,
+        metadata.chunk_id,
+        metadata.num_chunks_from_msg,
+        metadata.total_chunk_msg_size,
+        bytes(delivery.payload),
+        (now_ms - metadata.publish_time) / 1000,
+    )

@@ -1,0 +1,146 @@
+"""Plans for batches and chunks: which messages go together, under which sequence ids, and where large ones are cut.
+
+A batch is planned by position in the buffer: from the sizes follow ranges that keep within the limits, and the messages
+themselves are not touched. A message with a delivery time goes alone, since a broker delays whole entries; messages
+before it are cut off first, so order holds. A single message over the byte limit is a batch of one.
+
+A default batch announces its lowest sequence id and its highest. A key-based batch holds one key, so that brokers can
+give it to that key's consumer. The ids of batches of several keys interleave, so a range would claim ids of other
+batches: each has its last id alone, and they are sent with that id rising, or a broker that removes duplicates would
+take the lower ones for repeats.
+
+The chunks of a message that is too large for a frame are entries of their own, never batched, that share an id (`uuid`)
+and a sequence id. `chunked_messages.py` assembles them.
+"""
+
+from bisect import bisect_right
+from collections.abc import Collection, Iterator, Sequence
+from itertools import accumulate
+from typing import NamedTuple
+
+from pulsar_actors.exceptions import InvalidArgument
+
+
+class BatchLimits(NamedTuple):
+    """When a batch is full: by messages, by bytes of payload, or by seconds since its first message."""
+
+    messages: int = 1000
+    size: int = 128 * 1024
+    delay: float = 0.01
+
+    def check(self) -> None:
+        """Refuse limits under which no batch could ever be sent."""
+        if self.messages < 1 or self.size < 1 or self.delay < 0:
+            raise InvalidArgument(f"a batch holds at least 1 message of 1 byte, and waits 0 seconds or more: {self}")
+
+    def full(self, messages: int, size: int) -> bool:
+        """Whether a buffer with so much in it should be sent without waiting for more."""
+        return messages >= self.messages or size >= self.size
+
+
+class PlannedBatch(NamedTuple):
+    """Positions in the buffer, in order. A message that is not `batched` has no single-message metadata."""
+
+    positions: Sequence[int]
+    sequence_id: int
+    highest_sequence_id: int | None
+    batched: bool
+
+
+def _cut_ranges(sizes: Sequence[int], alone: Collection[int], limits: BatchLimits) -> Iterator[range]:
+    """Cut the buffer into ranges within the limits; positions in `alone` are ranges of their own."""
+    totals = list(accumulate(sizes))
+    ends = sorted({*alone, len(sizes)})
+    start = 0
+    for end in ends:
+        while start < end:
+            before = totals[start] - sizes[start]
+            stop = bisect_right(totals, before + limits.size, start + 1, min(start + limits.messages, end))
+            yield range(start, stop)
+            start = stop
+        if end < len(sizes):
+            yield range(end, end + 1)
+            start = end + 1
+
+
+def count_complete(sizes: Sequence[int], limits: BatchLimits, alone: Collection[int] = ()) -> int:
+    """Count the messages of a buffer that need not wait for more: all but those of a last batch that has room."""
+    last = [range(0), *_cut_ranges(sizes, alone, limits)][-1]
+    is_whole = last.start in alone or limits.full(len(last), sum(sizes[last.start : last.stop]))
+    return len(sizes) if is_whole else last.start
+
+
+def _id_range(ids: Sequence[int]) -> tuple[int, int]:
+    """Find the lowest and the highest id. Ids that users gave need not rise; our own are a range: no search."""
+    return (ids[0], ids[-1]) if isinstance(ids, range) else (min(ids), max(ids))
+
+
+def plan_batches(
+    ids: Sequence[int], sizes: Sequence[int], limits: BatchLimits, alone: Collection[int] = ()
+) -> list[PlannedBatch]:
+    """Plan the batches of a buffer whose messages have these sequence ids and payload sizes."""
+    batches: list[PlannedBatch] = []
+    for run in _cut_ranges(sizes, alone, limits):
+        if run.start in alone:
+            batches.append(PlannedBatch(run, ids[run.start], None, batched=False))
+        else:
+            lowest, highest = _id_range(ids[run.start : run.stop])
+            batches.append(PlannedBatch(run, lowest, highest, batched=True))
+    return batches
+
+
+def plan_key_batches(
+    ids: Sequence[int],
+    sizes: Sequence[int],
+    keys: Sequence[object],
+    limits: BatchLimits,
+    alone: Collection[int] = (),
+) -> list[PlannedBatch]:
+    """Plan key-based batches. The limits hold for what is sent together; messages without a key share a batch."""
+    batches: list[PlannedBatch] = []
+    for run in _cut_ranges(sizes, alone, limits):
+        if run.start in alone:
+            batches.append(PlannedBatch(run, ids[run.start], None, batched=False))
+            continue
+        by_key: dict[object, list[int]] = {}
+        for position in run:
+            by_key.setdefault(keys[position], []).append(position)
+        together = [PlannedBatch(members, ids[members[-1]], None, batched=True) for members in by_key.values()]
+        batches.extend(sorted(together, key=lambda batch: batch.sequence_id))
+    return batches
+
+
+def split_batch_plan(batch: PlannedBatch, ids: Sequence[int]) -> tuple[PlannedBatch, ...]:
+    """Split a batch that turned out too large: what goes with the payloads is not counted before it is packed.
+
+    One message is not to be split, nor those of a key: the ids of these would no longer rise from batch to batch.
+    """
+    middle = len(batch.positions) // 2
+    if not middle or batch.highest_sequence_id is None:
+        return ()
+    parts = (batch.positions[:middle], batch.positions[middle:])
+    return tuple(PlannedBatch(part, *_id_range([ids[position] for position in part]), batched=True) for part in parts)
+
+
+class PlannedChunk(NamedTuple):
+    """One piece of a message, `payload[start:stop]`, and what its metadata says of the whole."""
+
+    uuid: str
+    chunk_id: int
+    num_chunks_from_msg: int
+    total_chunk_msg_size: int
+    start: int
+    stop: int
+
+
+def plan_chunks(size: int, largest: int, uuid: str) -> list[PlannedChunk]:
+    """Plan the chunks of a payload, where one frame has room for `largest` bytes beside its metadata."""
+    if largest < 1:
+        raise InvalidArgument(f"a chunk needs room for at least one byte beside its metadata, got {largest}")
+    if size <= largest:
+        raise InvalidArgument(f"a payload of {size:,} bytes needs no chunks of {largest:,} bytes")
+    starts = range(0, size, largest)
+    return [
+        PlannedChunk(uuid, chunk_id, len(starts), size, start, min(start + largest, size))
+        for chunk_id, start in enumerate(starts)
+    ]

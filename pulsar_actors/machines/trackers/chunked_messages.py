@@ -1,0 +1,258 @@
+"""The chunked messages of one consumer, assembled from their chunks.
+
+A message over the broker's limit travels as chunks: entries with the same uuid, numbered from 0, possibly mixed with
+chunks of other messages. They are kept until the last has come. Chunks must come in order; those of one producer do,
+unless something was lost or sent twice:
+
+- a chunk 0 that comes again begins the message anew: the producer, or the broker, sent all of it again;
+- a chunk that was here already is dropped: if it is another entry than before, the producer sent it twice, and it is
+  acknowledged; if it is the same entry, the broker sent it twice, and the first one still stands for it;
+- a chunk that comes too early shows that one is missing: the chunks that are here are dropped, and all are to be
+  redelivered. If the message is so old that nobody will send the missing chunk, all are acknowledged instead, unless
+  its beginning was dropped here, in which case it will come.
+
+A message that cannot be completed must not stay for ever. None is kept longer than `expiry` seconds (0: no limit), and
+no more than `max_pending` are kept (0: no limit). When there is no room, a new message has to come again later. If the
+oldest made room instead, then of many messages on their way together each could be dropped by a later one just before
+its end, and none would ever be complete; as it is, `max_pending` of them always are. Two things drop the oldest all the
+same: `auto_ack_oldest`, by which the user allows its loss, and that it got no chunk for `STALLED_AFTER` seconds,
+because its producer may have died.
+
+Chunks to be redelivered have to rest first. At once they would be here again no better than before, and in an ordered
+subscription everything behind them too.
+
+The metadata is not trusted. The declared size is only compared: memory is taken for chunks that are here, each of which
+has a byte or more, and chunks that contradict each other, or their sizes, make the whole message corrupt.
+"""
+
+from collections import OrderedDict
+from dataclasses import dataclass, field
+from typing import NamedTuple
+
+from pulsar_actors.exceptions import InvalidArgument
+from pulsar_actors.machines.trackers.entry_map import LONGEST_WAIT, EntryKey, EntryMap
+from pulsar_actors.wire.message_id import MessageId
+
+STALLED_AFTER = 60.0
+"""An incomplete message that got no chunk for so many seconds makes room for another."""
+
+
+class Chunk(NamedTuple):
+    """One chunk of two or more, from its metadata; `age` is in seconds since it was published."""
+
+    message_id: MessageId
+    uuid: str
+    chunk_id: int
+    num_chunks: int
+    total_size: int
+    payload: bytes
+    age: float = 0.0
+
+
+class AssembledMessage(NamedTuple):
+    """A complete message; its id is that of its last chunk, with that of its first."""
+
+    message_id: MessageId
+    payload: bytes
+
+
+@dataclass(slots=True)
+class ChunkOutcome:
+    """The outcome of a chunk: `redeliver_later` has the chunks to be redelivered after a rest.
+
+    The permits of every chunk but the last of a complete message are to be returned.
+    """
+
+    assembled: AssembledMessage | None = None
+    permits: int = 1
+    acknowledge: list[MessageId] = field(default_factory=list[MessageId])
+    redeliver_later: list[MessageId] = field(default_factory=list[MessageId])
+    corrupt: list[MessageId] = field(default_factory=list[MessageId])
+
+
+@dataclass(slots=True)
+class _Pending:
+    num_chunks: int
+    total_size: int
+    since: float
+    latest: float
+    size: int = 0
+    ids: list[MessageId] = field(default_factory=list[MessageId])
+    payloads: list[bytes] = field(default_factory=list[bytes])
+
+
+def known_entries(message_id: MessageId) -> tuple[EntryKey, ...]:
+    """Return the entries of a message that its id names: of a chunked one the first and the last."""
+    known = [message_id] if message_id.first_chunk is None else [message_id.first_chunk, message_id]
+    return tuple(dict.fromkeys(one.position for one in known))
+
+
+class ChunkedMessages:
+    """The incomplete chunked messages of one consumer, and the chunks of complete ones. Times are monotonic."""
+
+    __slots__ = ("_dropped", "_finished", "_pending", "auto_ack_oldest", "expiry", "max_pending", "max_size")
+
+    def __init__(
+        self, *, max_size: int, max_pending: int = 10, auto_ack_oldest: bool = False, expiry: float = 60.0
+    ) -> None:
+        if not 0 <= expiry <= LONGEST_WAIT:
+            raise InvalidArgument(f"unfinished chunks expire after 0 to {LONGEST_WAIT:,.0f} seconds, not {expiry}")
+        self.max_size = max_size
+        self.max_pending = max_pending
+        self.auto_ack_oldest = auto_ack_oldest
+        self.expiry = expiry
+        self._pending: OrderedDict[str, _Pending] = OrderedDict()
+        self._dropped: dict[str, tuple[float, EntryKey]] = {}
+        self._finished: EntryMap[tuple[EntryKey, ...]] = EntryMap()
+
+    def add(self, chunk: Chunk, now: float) -> ChunkOutcome:
+        """Add a chunk, and return its outcome."""
+        pending = self._pending.get(chunk.uuid)
+        if self._contradicts(chunk, pending):
+            return self._corrupt(chunk, pending)
+        if chunk.chunk_id == 0:
+            return self._begin(chunk, pending, now)
+        if pending is None or chunk.chunk_id > len(pending.ids):
+            return self._stray(chunk, pending, now)
+        if chunk.chunk_id < len(pending.ids):
+            known = pending.ids[chunk.chunk_id] == chunk.message_id
+            return ChunkOutcome(acknowledge=[] if known else [chunk.message_id])
+        return self._append(chunk, pending, ChunkOutcome(), now)
+
+    def _contradicts(self, chunk: Chunk, pending: _Pending | None) -> bool:
+        size = len(chunk.payload)
+        if not (0 <= chunk.chunk_id < chunk.num_chunks <= chunk.total_size <= self.max_size):
+            return True
+        if not 0 < size <= chunk.total_size:
+            return True
+        if pending is None or chunk.chunk_id == 0:
+            return False
+        if (chunk.num_chunks, chunk.total_size) != (pending.num_chunks, pending.total_size):
+            return True
+        if chunk.chunk_id != len(pending.ids):
+            return False
+        size += pending.size
+        return size > chunk.total_size or (chunk.chunk_id + 1 == chunk.num_chunks and size != chunk.total_size)
+
+    def _corrupt(self, chunk: Chunk, pending: _Pending | None) -> ChunkOutcome:
+        """Refuse all chunks of a message."""
+        if pending is None:
+            return ChunkOutcome(corrupt=[chunk.message_id])
+        del self._pending[chunk.uuid]
+        return ChunkOutcome(corrupt=list(dict.fromkeys([*pending.ids, chunk.message_id])))
+
+    def _begin(self, chunk: Chunk, again: _Pending | None, now: float) -> ChunkOutcome:
+        outcome = ChunkOutcome()
+        if again is None and not self._has_room(outcome, now):
+            outcome.redeliver_later.append(chunk.message_id)
+            self._drop(chunk.uuid, now, chunk.message_id)
+            return outcome
+        if again is not None and again.ids[0] != chunk.message_id:
+            outcome.acknowledge += again.ids
+        self._pending.pop(chunk.uuid, None)
+        self._dropped.pop(chunk.uuid, None)
+        pending = self._pending[chunk.uuid] = _Pending(chunk.num_chunks, chunk.total_size, now, now)
+        return self._append(chunk, pending, outcome, now)
+
+    def _has_room(self, outcome: ChunkOutcome, now: float) -> bool:
+        """Check whether another message may begin, and drop the oldest if it may be dropped."""
+        if not self.max_pending or len(self._pending) < self.max_pending:
+            return True
+        uuid, oldest = next(iter(self._pending.items()))
+        if self.auto_ack_oldest:
+            del self._pending[uuid]
+            outcome.acknowledge += oldest.ids
+        elif now - oldest.latest > STALLED_AFTER:
+            self._drop(uuid, now, oldest.ids[0])
+            outcome.redeliver_later += oldest.ids
+        else:
+            return False
+        return True
+
+    def _drop(self, uuid: str, now: float, first: MessageId) -> None:
+        """Drop a message whose beginning will come again, and remember that."""
+        self._pending.pop(uuid, None)
+        self._dropped.pop(uuid, None)
+        self._dropped[uuid] = now, first.position
+        while self._dropped and not self._will_come(next(iter(self._dropped)), now):
+            del self._dropped[next(iter(self._dropped))]
+
+    def _will_come(self, uuid: str, now: float) -> bool:
+        """Check whether the beginning of a message will come again, however old it is."""
+        dropped = self._dropped.get(uuid)
+        return dropped is not None and now - dropped[0] <= self.expiry
+
+    def _stray(self, chunk: Chunk, pending: _Pending | None, now: float) -> ChunkOutcome:
+        ids = [chunk.message_id] if pending is None else [*pending.ids, chunk.message_id]
+        if self.expiry and chunk.age > self.expiry and not self._will_come(chunk.uuid, now):
+            self._pending.pop(chunk.uuid, None)
+            return ChunkOutcome(acknowledge=ids)
+        if pending is not None:
+            self._drop(chunk.uuid, now, pending.ids[0])
+        return ChunkOutcome(redeliver_later=ids)
+
+    def _append(self, chunk: Chunk, pending: _Pending, outcome: ChunkOutcome, now: float) -> ChunkOutcome:
+        pending.ids.append(chunk.message_id)
+        pending.payloads.append(chunk.payload)
+        pending.size += len(chunk.payload)
+        pending.latest = now
+        if len(pending.ids) == chunk.num_chunks:
+            outcome.assembled = self._finish(chunk, pending)
+            outcome.permits = 0
+        return outcome
+
+    def _finish(self, chunk: Chunk, pending: _Pending) -> AssembledMessage:
+        del self._pending[chunk.uuid]
+        first, last = pending.ids[0], pending.ids[-1]
+        message_id = MessageId(last.ledger_id, last.entry_id, last.partition, first_chunk=first)
+        self._finished.put(message_id.position, tuple(one.position for one in pending.ids))
+        return AssembledMessage(message_id, b"".join(pending.payloads))
+
+    def chunks_of(self, message_id: MessageId) -> tuple[EntryKey, ...]:
+        """Return the entries of a message; of a chunked one that was not assembled here, the two that its id names."""
+        return self._finished.get(message_id.position) or known_entries(message_id)
+
+    def take_chunks_of(self, message_id: MessageId) -> tuple[EntryKey, ...]:
+        """Return the entries of a chunked message that is acknowledged, and forget them."""
+        return self._finished.pop(message_id.position) or known_entries(message_id)
+
+    def acknowledged_up_to(self, entry: EntryKey) -> None:
+        """Forget the entries of the messages that a cumulative acknowledgement covers."""
+        self._finished.pop_up_to(entry)
+
+    def unread_from(self, opened: EntryKey) -> EntryKey | None:
+        """Return the first chunk of a message that a reader has not opened, if it is before the last opened entry."""
+        begun = [entries[0] for entries in self._finished.above(opened)]
+        begun += [first for _, first in self._dropped.values()]
+        return min((first for first in begun if first < opened), default=None)
+
+    def expire(self, now: float) -> list[MessageId]:
+        """Drop messages that are incomplete for too long, and return their chunks, to be acknowledged."""
+        expired: list[MessageId] = []
+        next_expiry = self.next_expiry()
+        while next_expiry is not None and next_expiry <= now:
+            _, oldest = self._pending.popitem(last=False)
+            expired += oldest.ids
+            next_expiry = self.next_expiry()
+        return expired
+
+    def next_expiry(self) -> float | None:
+        """Return the time at which the oldest incomplete message expires."""
+        if not (self.expiry and self._pending):
+            return None
+        return next(iter(self._pending.values())).since + self.expiry
+
+    def rebound(self) -> None:
+        """Begin on a new binding: forget complete messages that the binding before did not touch."""
+        self._finished.drop_unused()
+
+    def drop_unfinished(self) -> None:
+        """Drop incomplete messages, which come again from their beginning with the next binding or redelivery."""
+        for uuid, pending in list(self._pending.items()):
+            self._drop(uuid, pending.latest, pending.ids[0])
+
+    def clear(self) -> None:
+        """Drop everything, after a seek."""
+        self._pending.clear()
+        self._dropped.clear()
+        self._finished.clear()

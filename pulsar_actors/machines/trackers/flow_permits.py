@@ -1,0 +1,114 @@
+"""The permits of one consumer: how many messages the broker may still push (FLOW).
+
+The broker sends nothing without a permit. Each SUBSCRIBE is followed by as many permits as the queue has room for, and
+every message that leaves the queue, handed out or dropped, frees room for one. Freed room is granted again once half of
+the queue is free, so that one command serves many messages. Three numbers always add up to the queue's size:
+
+    permits at the broker  +  messages held here  +  freed room not yet granted  =  queue size
+
+The tracker keeps the first two and knows the third. A broker sends a batch whole as soon as one permit is left, so its
+number may go below zero. It is not rounded up: a consumer that loses one permit a day stands still in a few years.
+
+The flow cannot stall: with nothing held, the broker has the queue's size less what is not granted, which is less than
+half of it.
+
+A queue of size 0 requests one message at a time, and only while a caller waits and nothing is held.
+
+Counts of another generation are void: the broker forgot those permits together with the connection.
+
+The size of a batch is what its producer wrote, and nobody has checked it. It counts all the same, because the broker
+reads the same number and deducts it: a consumer that did not return those permits would get nothing more. The broker
+counts in 32 bits and lets them overflow, so such numbers may be returned in parts.
+"""
+
+from pulsar_actors.exceptions import InternalError, InvalidArgument
+from pulsar_actors.machines.trackers.entry_map import Generation
+
+MOST_PERMITS = 2**31 - 1
+"""The most permits in one FLOW: the field has room for twice as many, but brokers read it as signed."""
+
+
+def queue_size_of_partition(queue_size: int, across_partitions: int, partitions: int) -> int:
+    """Give the queue size of each partition, so that all together hold no more than `across_partitions`."""
+    return min(queue_size, max(1, across_partitions // partitions))
+
+
+class FlowPermits:
+    """The permits of one consumer. Methods that give a number give the permits to send in FLOW now; 0 is none."""
+
+    __slots__ = ("at_broker", "generation", "held", "queue_size", "threshold", "waiting")
+
+    def __init__(self, queue_size: int) -> None:
+        if not 0 <= queue_size <= MOST_PERMITS:
+            raise InvalidArgument(f"receiver_queue_size must be 0 to {MOST_PERMITS:,} messages, not {queue_size:,}")
+        self.queue_size = queue_size
+        self.threshold = max(1, queue_size // 2)
+        self.generation: Generation | None = None
+        self.at_broker = 0
+        self.held = 0
+        self.waiting = 0
+
+    def subscribed(self, generation: Generation) -> int:
+        """Begin on a new connection: what was held is cleared, and the broker knows of no permit."""
+        self.generation = generation
+        self.at_broker = 0
+        self.held = 0
+        return self._grant()
+
+    def cleared(self, generation: Generation) -> int:
+        """Begin a new epoch or seek on the same connection: everything held is dropped, and its room is free."""
+        self.generation = generation
+        self.held = 0
+        return self._grant()
+
+    def arrived(self, generation: Generation, count: int) -> None:
+        """Count messages that used permits: those of an entry without the ones that the broker masked."""
+        if count < 0:
+            raise InternalError(f"{count} messages cannot have arrived")
+        if generation == self.generation:
+            self.at_broker -= count
+            self.held += count
+
+    def handed_out(self, generation: Generation, count: int) -> int:
+        """Free the room of messages that were handed out."""
+        self.waiting_served(count)
+        return self._grant() if self._free(generation, count) else 0
+
+    def waiting_served(self, count: int) -> None:
+        """Count callers who got their message, on any connection, as waiting no longer."""
+        self.waiting = max(0, self.waiting - count)
+
+    def returned(self, generation: Generation, count: int) -> int:
+        """Free the room of messages that nobody will see: corrupt, duplicate, compacted out, a chunk, ..."""
+        return self._grant() if self._free(generation, count) else 0
+
+    def add_waiting(self) -> None:
+        """Count a caller that waits while there is no connection; the next one grants."""
+        self.waiting += 1
+
+    def add_waiting_and_grant(self) -> int:
+        """Count a caller that waits for one message, for which a queue of size 0 grants a permit."""
+        self.add_waiting()
+        return self._grant() if self.generation is not None else 0
+
+    def remove_waiting(self) -> None:
+        """Count one caller less; a permit at the broker stays there, and serves the next caller."""
+        self.waiting = max(0, self.waiting - 1)
+
+    def _free(self, generation: Generation, count: int) -> bool:
+        if generation != self.generation:
+            return False
+        if not 0 <= count <= self.held:
+            raise InternalError(f"{count} messages cannot leave a queue that holds {self.held}")
+        self.held -= count
+        return True
+
+    def _grant(self) -> int:
+        if self.queue_size:
+            due = self.queue_size - self.held - self.at_broker
+        else:
+            due = 1 - self.at_broker if self.waiting and not self.held else 0
+        if due < self.threshold:
+            return 0
+        self.at_broker += due
+        return due

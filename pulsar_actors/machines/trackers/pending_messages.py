@@ -1,0 +1,341 @@
+"""The pending messages of one producer: everything it has sent, or is about to send, that has no receipt yet.
+
+The queue has two parts, in one order: items that are written on the current connection, and items that wait. A new
+connection moves the written part back in front of the waiting one, so the whole queue is sent again, in order, before
+anything new. Broker and client keep the same order, so a receipt can only be for the head of the written part. It is
+matched by the head's range of sequence ids, since a batch may be acknowledged by its first id or its last. A receipt
+below that range repeats an old one and is ignored; one above it means that the connection has lost a frame.
+
+A chunked message is one item with several frames that share a sequence id: each receipt is for the next chunk, and the
+last receipt completes the item. Chunks with a receipt are not written again. A key-based batch has only its last id on
+the wire, so here first = last.
+
+Every item ends exactly once, and frees its messages and bytes in that moment. The caller that ends an item knows why it
+fails; nothing here does.
+"""
+
+from collections import deque
+from collections.abc import Mapping
+from dataclasses import dataclass
+from enum import Enum
+from types import MappingProxyType
+from typing import Any, Final, Generic, TypeVar
+
+from pulsar_actors.exceptions import (
+    BrokerRefusal,
+    ConnectError,
+    InternalError,
+    InvalidArgument,
+    OutcomeUnknown,
+    ProducerFenced,
+    ProducerFencedBeforeReceipt,
+    PulsarException,
+    TopicNotFound,
+    TopicNotFoundBeforeReceipt,
+    TopicTerminated,
+    TopicTerminatedBeforeReceipt,
+)
+
+
+def pending_limit(max_pending: int, across_partitions: int, partitions: int) -> int:
+    """Return the number of messages that may be pending on each partition; 0 is no limit, here and in the arguments."""
+    limits = [max_pending] if max_pending else []
+    if across_partitions:
+        limits.append(max(across_partitions // partitions, 1))
+    return min(limits, default=0)
+
+
+class SendQuota:
+    """A limit to the pending messages or bytes of one producer, and how much of it is used. A limit of 0 is no limit.
+
+    Only the producer's thread takes and frees. Callers on other threads read it, and add what they have left for the
+    producer to take.
+    """
+
+    __slots__ = ("limit", "used")
+
+    def __init__(self, limit: int) -> None:
+        if limit < 0:
+            raise InvalidArgument(f"a limit is a positive number, or 0 for none: got {limit}")
+        self.limit = limit
+        self.used = 0
+
+    def has_place(self, waiting: int) -> bool:
+        """Check whether one more may come, beside those that wait to be taken."""
+        return not self.limit or self.used + waiting < self.limit
+
+    def take(self, amount: int) -> None:
+        """Take so many."""
+        self.used += amount
+
+    def free(self, amount: int) -> None:
+        """Free so many; more than was taken means that something ended twice."""
+        if amount > self.used:
+            raise InternalError(f"{amount} freed where only {self.used} are taken: something ended twice")
+        self.used -= amount
+
+
+T = TypeVar("T")
+
+DROPPED_DUPLICATE = (-1, -1)
+
+NO_RECEIPT = "it was sent and no receipt came before the end"
+BEFORE_RECEIPT: Mapping[type[BrokerRefusal], type[BrokerRefusal]] = MappingProxyType(
+    {
+        TopicNotFound: TopicNotFoundBeforeReceipt,
+        TopicTerminated: TopicTerminatedBeforeReceipt,
+        ProducerFenced: ProducerFencedBeforeReceipt,
+    }
+)
+"""Errors that end a producer, and their subclasses for messages that may have been stored before."""
+
+
+_NOTHING: Final[deque[Any]] = deque(maxlen=0)
+"""The written part of a producer that has written nothing: an empty deque of its own takes most of a KiB."""
+
+
+class ReceiptVerdict(Enum):
+    """A receipt that completes no item."""
+
+    IGNORED = "nobody waits for it any longer, or not yet"
+    CHUNK = "one more chunk of the head is stored, others are not yet"
+    SKIPS_HEAD = "it is for something behind the head: the connection has lost what went before"
+
+
+@dataclass(slots=True, eq=False)
+class PendingSend(Generic[T]):
+    """A batch or a message. `deadline` is in monotonic seconds, None for never; `frames` counts its chunks."""
+
+    token: T
+    first: int
+    last: int
+    messages: int
+    size: int
+    deadline: float | None
+    frames: int = 1
+    writes: int = 0
+    message_ids: tuple[tuple[int, int], ...] = ()
+
+    def __post_init__(self) -> None:
+        if not 0 <= self.first <= self.last:
+            raise InternalError(f"sequence ids run upwards from 0, got {self.first} to {self.last}")
+
+    @property
+    def next_frame(self) -> int:
+        """The first frame without a receipt, where writing starts."""
+        return len(self.message_ids)
+
+
+@dataclass(slots=True)
+class StoredSend(Generic[T]):
+    """An item is stored, with (ledger, entry) of each frame. A broker dropped a duplicate, which it had already."""
+
+    token: T
+    message_ids: tuple[tuple[int, int], ...]
+    last: int
+    duplicate: bool
+
+
+@dataclass(slots=True)
+class FailedSend(Generic[T]):
+    """An item failed without a receipt. If it was ever written, the broker may have stored it all the same."""
+
+    token: T
+    may_be_stored: bool
+
+    def error_for(self, error: PulsarException) -> PulsarException:
+        """Return the error for this item, which claims no more than is known of it."""
+        if self.may_be_stored and isinstance(error, BrokerRefusal) and type(error) in BEFORE_RECEIPT:
+            return BEFORE_RECEIPT[type(error)](error.code, f"{NO_RECEIPT}: {error.reason}")
+        if self.may_be_stored and not isinstance(error, (OutcomeUnknown, InternalError)):  # these leave it open
+            return OutcomeUnknown(f"{NO_RECEIPT}: {error}")
+        return error if self.may_be_stored else not_sent_error(error)
+
+
+def not_sent_error(error: PulsarException) -> PulsarException:
+    """Return the error for a message that was not sent, whatever the error leaves open about the producer."""
+    return ConnectError(f"it was not sent: {error}") if isinstance(error, OutcomeUnknown) else error
+
+
+class PendingMessages(Generic[T]):
+    """The queue of one producer. Written items belong to the connection that they were written on.
+
+    `messages` limits the messages, and `memory` counts their bytes.
+    """
+
+    __slots__ = ("_connection", "_memory", "_waiting", "_written", "messages")
+
+    def __init__(self, messages: SendQuota, memory: SendQuota) -> None:
+        self.messages = messages
+        self._memory = memory
+        self._written: deque[PendingSend[T]] = _NOTHING
+        self._waiting: list[PendingSend[T]] = []
+        self._connection: int | None = None
+
+    def __len__(self) -> int:
+        return len(self._written) + len(self._waiting)
+
+    def reserve(self, messages: int, size: int) -> None:
+        """Reserve room for messages that are about to be added."""
+        self.messages.take(messages)
+        self._memory.take(size)
+
+    @property
+    def used(self) -> tuple[int, int]:
+        """The messages that have room reserved, and their bytes."""
+        return self.messages.used, self._memory.used
+
+    def give_back(self, messages: int, size: int) -> None:
+        """Free what was reserved for messages that never got here: too large, or impossible to encode."""
+        self.messages.free(messages)
+        self._memory.free(size)
+
+    def add(self, item: PendingSend[T]) -> None:
+        """Queue an item whose room is reserved."""
+        self._waiting.append(item)
+
+    def bind(self, connection: int) -> None:
+        """Start on a new connection, where nothing is written yet."""
+        self.unbind()
+        self._connection = connection
+
+    def unbind(self) -> None:
+        """Note that the connection is lost: everything waits again, and may still time out."""
+        self._waiting = [*self._written, *self._waiting]
+        self._written.clear()
+        self._connection = None
+
+    def take_unwritten(self) -> list[PendingSend[T]]:
+        """Take the items to write now, in order; none without a connection."""
+        if self._connection is None:
+            return []
+        items, self._waiting = self._waiting, []
+        for item in items:
+            item.writes += 1
+        if self._written is _NOTHING and items:
+            self._written = deque()
+        self._written.extend(items)
+        return items
+
+    def skips_head(self, connection: int, sequence_id: int) -> bool:
+        """Check for a receipt of an item behind the head: then the connection has lost what went before."""
+        return connection == self._connection and bool(self._written) and sequence_id > self._written[0].last
+
+    def receipt(self, connection: int, sequence_id: int, message_id: tuple[int, int]) -> StoredSend[T] | ReceiptVerdict:
+        """Match a receipt with the head. `message_id` is (ledger, entry), with -1 where the wire has 2^64-1."""
+        if connection != self._connection or not self._written:
+            return ReceiptVerdict.IGNORED
+        head = self._written[0]
+        if not head.first <= sequence_id <= head.last:
+            return ReceiptVerdict.IGNORED if sequence_id < head.first else ReceiptVerdict.SKIPS_HEAD
+        head.message_ids += (message_id,)
+        if len(head.message_ids) < head.frames:
+            return ReceiptVerdict.CHUNK
+        self._written.popleft()
+        self.give_back(head.messages, head.size)
+        return StoredSend(head.token, head.message_ids, head.last, duplicate=DROPPED_DUPLICATE in head.message_ids)
+
+    def find(self, connection: int, sequence_id: int) -> PendingSend[T] | None:
+        """Find the item of a SEND_ERROR, which need not be the head."""
+        if connection != self._connection:
+            return None
+        return next((item for item in self._written if item.first <= sequence_id <= item.last), None)
+
+    def fail(self, item: PendingSend[T]) -> FailedSend[T]:
+        """Fail one written item, which the broker refused: this writing of it is not stored."""
+        self._written.remove(item)
+        self.give_back(item.messages, item.size)
+        return FailedSend(item.token, may_be_stored=item.writes > 1)
+
+    def fail_all(self) -> list[FailedSend[T]]:
+        """Fail everything, in order."""
+        failed: list[FailedSend[T]] = []
+        items = [*self._written, *self._waiting]
+        self._written.clear()
+        self._waiting.clear()
+        for item in items:
+            self.give_back(item.messages, item.size)
+            failed.append(FailedSend(item.token, may_be_stored=item.writes > 0))
+        return failed
+
+    def next_deadline(self) -> float | None:
+        """Return the deadline of the head, which has waited longest."""
+        if self._written:
+            return self._written[0].deadline
+        return self._waiting[0].deadline if self._waiting else None
+
+    def is_late(self, now: float) -> bool:
+        """Check the deadline of the head. If it has passed, everything must fail: nothing may overtake what failed."""
+        deadline = self.next_deadline()
+        return deadline is not None and deadline <= now
+
+
+FlushToken = TypeVar("FlushToken")
+
+
+class PendingFlushes(Generic[FlushToken]):
+    """The flushes of one producer, oldest first: each waits until everything that was pending when it came has ended.
+
+    Sends end in order, at the head of the queue, so it is enough to count: a flush is finished when as many batches
+    have ended as were pending when it was asked for. A batch that fails alone may have been before or behind that
+    moment. It is not counted, so a flush can be late, by a batch for each that fails alone, but never early. With
+    nothing pending every flush is finished.
+    """
+
+    __slots__ = ("_ended", "_waiting")
+
+    def __init__(self) -> None:
+        self._ended = 0
+        self._waiting: list[tuple[int, FlushToken]] = []
+
+    def ask(self, token: FlushToken, pending: int) -> None:
+        """Wait for what is pending now."""
+        self._waiting.append((self._ended + pending, token))
+
+    def head_ended(self) -> None:
+        """Note that the oldest pending batch has ended."""
+        self._ended += 1
+
+    def take_finished(self, pending: int) -> list[FlushToken]:
+        """Take the flushes that are finished, in order, when so many batches are pending."""
+        finished: list[FlushToken] = []
+        while self._waiting and (not pending or self._waiting[0][0] <= self._ended):
+            finished.append(self._waiting.pop(0)[1])
+        return finished
+
+
+class MemoryLimit:
+    """A limit to the bytes that all producers of one client may have pending, and how much of it is used.
+
+    Only what is sent counts: what a consumer holds is bounded by its receiver queue. The message that reaches the limit
+    may pass it, as in other clients. A strict limit would keep a large message out for as long as small ones find room,
+    and for ever if it is larger than the limit. Several threads take and free, so they share a lock.
+    """
+
+    __slots__ = ("limit", "used")
+
+    def __init__(self, limit: int) -> None:
+        if limit <= 0:
+            raise InvalidArgument(f"a limit of memory is a positive number of bytes: got {limit}")
+        self.limit = limit
+        self.used = 0
+
+    @property
+    def has_room(self) -> bool:
+        """True while a message may be taken, whatever its size."""
+        return self.used < self.limit
+
+    def take(self, size: int) -> bool:
+        """Take so many bytes, if there is room."""
+        if not self.has_room:
+            return False
+        self.used += size
+        return True
+
+    def free(self, size: int) -> bool:
+        """Free so many bytes; True if there is room now and was none before."""
+        if size > self.used:
+            raise InternalError(f"{size} bytes freed where only {self.used} are taken: something ended twice")
+        was_full = not self.has_room
+        self.used -= size
+        return was_full and self.has_room

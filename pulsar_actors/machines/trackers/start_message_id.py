@@ -1,0 +1,230 @@
+"""The start message id of a consumer: where its subscription starts, at first and again after each reconnect or seek.
+
+A durable subscription has its position at the broker. One that is not durable, like a reader's, ends with its
+connection, and the next SUBSCRIBE must name where to go on: after the last entry that was opened here. Received entries
+do not count, because the queue of unopened entries is dropped with the connection; nor do handed-out messages, because
+an opened batch outlives the connection. So nothing is lost or repeated. A chunked message may begin before the last
+opened entry and end after it. Then the start is its first chunk, and opened messages between are dropped here.
+
+The broker counts in entries. It starts after the entry it is given, or, if a batch index is given too, at that entry.
+So an inclusive start is sent with a batch index, and messages before the start inside that one entry are dropped here.
+An entry that is no batch is one message, and so is any entry to a start without a batch index.
+
+Only that entry is looked at. If an entry from before it comes, the subscription was moved back, by an administrator or
+by a seek whose answer was lost; then everything is delivered, that entry included.
+
+The two ends of a topic are positions too, and no message is before them. But the last one moves: a consumer that
+subscribed there again after a reconnect would miss what came meanwhile. So the broker is asked behind which entry it
+began to send, and that is the start from then on.
+
+SUBSCRIBE can name a time as well, but in whole seconds back from now, which is too far by up to one. After a seek it
+need not: a broker that closes a consumer because it moves the subscription keeps the new position for the consumer,
+whatever start that one names. The time is named again only if another binding is lost.
+
+A topic that is not persistent has no position to go to, and all its messages have one id: whatever message is named,
+the start is the end.
+"""
+
+import math
+from typing import NamedTuple
+
+from pulsar_actors.exceptions import InvalidArgument
+from pulsar_actors.machines.trackers import ack_set
+from pulsar_actors.machines.trackers.entry_map import EntryKey
+from pulsar_actors.wire.errors import EncodeError
+from pulsar_actors.wire.message_id import EARLIEST, LATEST, MessageId
+from pulsar_actors.wire.PulsarApi_pb2 import CommandSeek, MessageIdData
+
+
+class SubscribeStart(NamedTuple):
+    """The start as SUBSCRIBE names it; the broker goes back so many seconds if that is not 0."""
+
+    message_id: MessageId | None
+    rollback_seconds: int = 0
+
+
+def _check_start(message_id: MessageId) -> None:
+    """Refuse an id that SUBSCRIBE cannot carry, before anything waits for it."""
+    try:
+        message_id.to_data()
+    except EncodeError as error:
+        raise InvalidArgument(f"no message to start at: {error.what}") from error
+
+
+class StartMessageId:
+    """The start of one consumer of one partition. Times are wall-clock milliseconds, as messages carry."""
+
+    __slots__ = (
+        "_inclusive", "_is_set", "_message_id", "_moved_back", "_opened", "_time_ms", "_unread_from", "durable",
+        "inclusive", "stored",
+    )  # fmt: skip
+
+    def __init__(
+        self,
+        message_id: MessageId | None = None,
+        *,
+        inclusive: bool = False,
+        durable: bool = True,
+        stored: bool = True,
+    ) -> None:
+        self.durable = durable
+        self.stored = stored
+        self.inclusive = inclusive
+        self._time_ms: int | None = None
+        self._opened: MessageId | None = None
+        self._unread_from: EntryKey | None = None
+        if message_id is not None:
+            _check_start(message_id)
+        self._set(message_id)
+
+    def _set(self, message_id: MessageId | None) -> None:
+        """Start at a message; at a chunked one, its first chunk is needed too if it is to be delivered."""
+        if message_id is not None and message_id.first_chunk is not None and self.inclusive:
+            message_id = message_id.first_chunk
+        if message_id is not None and not self.stored:
+            message_id = LATEST
+        self._message_id = message_id
+        self._moved_back = False
+        self._inclusive = self.inclusive
+        self._time_ms = None
+        self._is_set = False
+        self._opened = None
+        self._unread_from = None
+
+    def opened(self, message_id: MessageId, unread_from: EntryKey | None = None) -> None:
+        """Note the last entry that was opened; its messages are handed out even if the connection is lost.
+
+        `unread_from` is the first chunk of a message that was not opened, if that is before the entry.
+        """
+        self._opened = message_id
+        self._unread_from = unread_from
+
+    def sought(self, message_id: MessageId) -> None:
+        """Start at the message of a seek."""
+        self._set(message_id)
+
+    def sought_time(self, publish_time_ms: int) -> None:
+        """Start at the first message published at a time or later."""
+        self._set(None)
+        self._time_ms = publish_time_ms
+        self._is_set = True
+
+    def stays_bound(self) -> None:
+        """Note that a seek has not closed the consumer: the broker does not keep its position for the next one."""
+        self._is_set = False
+
+    @property
+    def is_unresolved_latest(self) -> bool:
+        """True if the start is the end of the topic, and the entry that it stood for is not known."""
+        return not self.durable and self._message_id == LATEST
+
+    def resolve_latest(self, last_before: MessageId) -> None:
+        """Start after this entry, the last one that the broker passed over, unless something has moved the start."""
+        if self.is_unresolved_latest:
+            self._message_id = MessageId(last_before.ledger_id, last_before.entry_id, last_before.partition)
+            self._inclusive = False
+
+    def subscribe(self, now_ms: int) -> SubscribeStart:
+        """Return the start for SUBSCRIBE, and filter by it from now on."""
+        if self.durable:
+            return SubscribeStart(None)
+        self._moved_back = False
+        if self._opened is not None:
+            self._is_set = False
+            self._message_id = MessageId(self._opened.ledger_id, self._opened.entry_id, self._opened.partition)
+            self._inclusive = False
+            self._time_ms = None
+        if self._unread_from is not None:
+            return SubscribeStart(MessageId(*self._unread_from, batch_index=0))
+        if self._is_set:
+            self._is_set = False
+            return SubscribeStart(EARLIEST)
+        if self._time_ms is not None:
+            seconds = math.ceil((now_ms - self._time_ms) / 1000)
+            return SubscribeStart(EARLIEST, seconds) if seconds > 0 else SubscribeStart(LATEST)
+        start = self._message_id
+        if (
+            start is not None
+            and self._inclusive
+            and start.batch_index < 0
+            and EARLIEST.ledger_id < start.ledger_id < LATEST.ledger_id
+        ):
+            start = MessageId(start.ledger_id, start.entry_id, start.partition, 0)
+        return SubscribeStart(start)
+
+    def note_arrival(self, entry: EntryKey) -> None:
+        """Note an entry that the broker sends: if it is before the start, the start counts no longer."""
+        start = self._message_id
+        if start is not None and entry < start.position and start != LATEST and not self._was_opened(entry, start):
+            self._moved_back = True
+
+    def is_before(self, entry: EntryKey) -> bool:
+        """Check whether a message that is a whole entry comes before the start and is dropped."""
+        start = self._message_id
+        if start is None or self._inclusive or self._moved_back:
+            return False
+        return start.position == entry or self._was_opened(entry, start)
+
+    def _was_opened(self, entry: EntryKey, start: MessageId) -> bool:
+        return self._unread_from is not None and self._unread_from <= entry < start.position
+
+    def first_wanted(self, entry: EntryKey, batch_size: int) -> int:
+        """Return the index of the first message of a batch that is not before the start: the size if all are."""
+        start = None if self._moved_back else self._message_id
+        if start is None or start.position != entry:
+            return 0 if start is None or not self._was_opened(entry, start) else batch_size
+        if start.batch_index < 0:
+            return 0 if self._inclusive else batch_size
+        return min(batch_size, start.batch_index if self._inclusive else start.batch_index + 1)
+
+    def leaves(self, last: MessageId, passed: EntryKey | None, acknowledged: MessageId | None) -> bool:
+        """Check whether something is left to read, if this is the topic's last message.
+
+        `passed` is the last entry that was opened or dropped here. Before there is any, the start decides. If that is a
+        time or the end of the topic, the broker does, which has `acknowledged` everything up to where it began.
+        """
+        if last.entry_id < 0:
+            return False
+        if passed is not None:
+            return last.position > passed
+        start = self._message_id
+        if start is None or start == LATEST:
+            return acknowledged is not None and last.position > acknowledged.position
+        if start.batch_index < 0:
+            return last.position >= start.position if self._inclusive else last.position > start.position
+        return last >= start if self._inclusive else last > start
+
+
+LAST_MS = 2**64 - 1
+
+
+def seek_fault(target: MessageId | int) -> InvalidArgument | None:
+    """Return what is wrong with a target that SEEK cannot carry."""
+    if isinstance(target, int):
+        problem = f"a time to seek to is in milliseconds since 1970, from 0 to 2^64 - 1, not {target}"
+        return None if 0 <= target <= LAST_MS else InvalidArgument(problem)
+    try:
+        _seek_entry(target)
+    except EncodeError as error:
+        return InvalidArgument(f"no message to seek to: {error.what}")
+    return None
+
+
+def seek_command(consumer_id: int, target: MessageId | int, largest_batch: int) -> CommandSeek:
+    """Write SEEK to a message, or to wall-clock ms; an entry has at most `largest_batch` messages."""
+    if isinstance(target, int):
+        return CommandSeek(consumer_id=consumer_id, message_publish_time=target)
+    command = CommandSeek(consumer_id=consumer_id, message_id=_seek_entry(target))
+    command.message_id.ack_set.extend(_wanted_words(target, largest_batch))
+    return command
+
+
+def _seek_entry(target: MessageId) -> MessageIdData:
+    return (target.first_chunk or target).entry.to_data()
+
+
+def _wanted_words(target: MessageId, largest_batch: int) -> list[int]:
+    """Give the set of messages to deliver of the entry: of one without a batch, or with an impossible one, all."""
+    if not 0 < target.batch_index < target.batch_size <= largest_batch:
+        return []
+    return ack_set.to_words(ack_set.starting_at(target.batch_size, target.batch_index))

@@ -1,0 +1,219 @@
+"""The queue of acknowledgements between the callers of a consumer and its actor: the one place that groups them.
+
+Acknowledging is an append, and makes no object that lives on: a received message is marked in its opened entry, and the
+first mark of an entry puts the entry into the queue. The first acknowledgement of a group tells the actor, which ends
+the group after `group_time`: it drains the queue into its machine, whose tracker (`ack_grouping_tracker.py`) marks and
+holds, and then `AcksDue` has all that is held sent. A group ends at once when it has `group_size` items, or when a
+caller waits for a receipt. Each acknowledgement carries the generation of its message, because a seek makes earlier
+ones void.
+
+The actor also drains the queue before anything else that it hears, so that no close, seek, redelivery or lost
+connection overtakes an acknowledgement. What is drained early stays in the group and is sent at the group's end; the
+queue may hold so many fewer from then on.
+
+`end_group` opens the next group and *then* takes what is queued; a caller appends and *then* looks whether the group is
+open already. So either the actor takes the item, or the caller tells the actor of a new group. Two callers who append
+at once may both tell the actor, and then the second end of a group finds nothing. In the same way an entry is marked as
+not queued and *then* its messages are taken; none may be left, where two callers have queued the entry.
+"""
+
+import sys
+from collections.abc import Callable, Sequence
+from typing import Final, NamedTuple
+
+from pulsar_actors.machines.consumer_events import Acknowledge, AcknowledgeUpTo
+from pulsar_actors.machines.trackers.ack_grouping_tracker import MAX_ENTRIES, AckToken
+from pulsar_actors.machines.trackers.entry_map import Generation
+from pulsar_actors.runtime.loop import THREADS, Interleaving
+from pulsar_actors.runtime.opened_entry import OpenedEntry, batch_indexes
+from pulsar_actors.wire.message_id import MessageId
+
+DEFAULT_GROUP_TIME: Final = 0.1
+
+_NOTIFIED: Final = sys.maxsize
+_ONE_ACK: Final = (-1,)
+
+
+class QueuedAck(NamedTuple):
+    """One acknowledgement, and the token that gets the broker's answer; of a consumer, all have one or none."""
+
+    generation: Generation
+    message_id: MessageId
+    cumulative: bool
+    token: AckToken | None
+
+
+class AcksQueued(NamedTuple):
+    """To the actor: a group of acknowledgements has begun, and ends after so many seconds."""
+
+    delay: float
+
+
+class AckQueue:
+    """The acknowledgements of one consumer that its machine has not seen yet. `drained` counts those that it has."""
+
+    __slots__ = ("_checkpoint", "_group_size", "_group_time", "_notify_at", "_tell", "drained", "queued")
+
+    def __init__(
+        self,
+        tell: Callable[[object], object],
+        interleaving: Interleaving = THREADS,
+        *,
+        group_size: int = MAX_ENTRIES,
+        group_time: float = DEFAULT_GROUP_TIME,
+    ) -> None:
+        self.queued: list[QueuedAck | OpenedEntry] = []
+        self.drained = 0
+        self._tell = tell
+        self._group_size = group_size
+        self._group_time = group_time
+        self._checkpoint = interleaving.checkpoint
+        self._notify_at = 0  # the length of the queue at which the actor is told; 0 while no group is open
+
+    # The callers' side.
+
+    def acknowledge_opened(self, opened: OpenedEntry, index: int) -> None:
+        """Acknowledge a received message: the way of most acknowledgements."""
+        opened.acknowledged.append(index)
+        if not opened.is_queued:
+            self._enqueue_entry(opened)
+
+    def acknowledge(self, message_id: MessageId, generation: Generation, token: AckToken | None = None) -> None:
+        """Acknowledge a message by its id."""
+        self._enqueue(QueuedAck(generation, message_id, cumulative=False, token=token))
+
+    def acknowledge_up_to(self, message_id: MessageId, generation: Generation, token: AckToken | None = None) -> None:
+        """Acknowledge a message and all before it."""
+        self._enqueue(QueuedAck(generation, message_id, cumulative=True, token=token))
+
+    def flush(self) -> None:
+        """Have the group sent now: a caller waits for the receipt."""
+        self._tell(AcksQueued(0.0))
+
+    # The actor's side.
+
+    def begin_group(self) -> None:
+        """Begin a group, unless one is open, for acknowledgements that the machine holds."""
+        if not self._notify_at:
+            self._notify_actor()
+
+    def end_group(self) -> list[Acknowledge | AcknowledgeUpTo]:
+        """Take everything out, as events; the next acknowledgement begins a new group."""
+        self._notify_at = 0
+        self._checkpoint()
+        return self.drain()
+
+    def drain(self) -> list[Acknowledge | AcknowledgeUpTo]:
+        """Take everything out, as events in the order in which it came."""
+        queued = self.queued
+        count = len(queued)
+        taken = queued[:count]
+        del queued[:count]
+        self._count_early(count)
+        groups: list[_Group | AcknowledgeUpTo] = []
+        for item in taken:
+            if isinstance(item, OpenedEntry):
+                indexes = self._take_indexes(item)
+                if indexes:
+                    _last_group(groups, item.generation).add_entry(item, indexes)
+                    self.drained += len(indexes)
+            else:
+                self.drained += 1
+                if item.cumulative:
+                    groups.append(AcknowledgeUpTo(item.generation, item.message_id, item.token))
+                else:
+                    _last_group(groups, item.generation).add(item)
+        return [each.event() if isinstance(each, _Group) else each for each in groups]
+
+    # Behind both.
+
+    def _enqueue_entry(self, opened: OpenedEntry) -> None:
+        try:
+            opened.is_queued = True
+            self._checkpoint()
+            self._enqueue(opened)
+        except KeyboardInterrupt:  # other callers rely on the entry being queued
+            self._enqueue(opened)
+            raise
+
+    def _enqueue(self, item: QueuedAck | OpenedEntry) -> None:
+        queued = self.queued
+        queued.append(item)
+        if len(queued) >= self._notify_at:
+            self._notify_actor()
+
+    def _notify_actor(self) -> None:
+        """Tell the actor that a group has begun, or that it is full."""
+        if self._notify_at:
+            self._notify_at = _NOTIFIED
+            self._tell(AcksQueued(0.0))
+            return
+        self._checkpoint()
+        try:
+            self._notify_at = self._group_size
+            self._tell(AcksQueued(self._group_time))
+        except KeyboardInterrupt:  # no other caller tells the actor
+            self._tell(AcksQueued(self._group_time))
+            raise
+
+    def _count_early(self, count: int) -> None:
+        """Let the open group be full so many items earlier, and *then* look whether it is full already."""
+        if 0 < self._notify_at < _NOTIFIED:
+            self._notify_at = max(1, self._notify_at - count)
+            self._checkpoint()
+            if len(self.queued) >= self._notify_at:
+                self._notify_actor()
+
+    def _take_indexes(self, opened: OpenedEntry) -> Sequence[int]:
+        opened.is_queued = False
+        self._checkpoint()
+        count = len(opened.acknowledged)
+        indexes = opened.acknowledged[:count]
+        del opened.acknowledged[:count]
+        return indexes
+
+
+class _Group:
+    """The acknowledgements of one generation since the last cumulative one, which become one event."""
+
+    __slots__ = ("_ids", "_parts", "_tokens", "generation")
+
+    def __init__(self, generation: Generation) -> None:
+        self.generation = generation
+        self._ids: list[MessageId] = []
+        self._tokens: list[AckToken] = []
+        self._parts: list[tuple[MessageId, int]] = []
+
+    def add(self, ack: QueuedAck) -> None:
+        self._ids.append(ack.message_id)
+        if ack.token is not None:
+            self._tokens.append(ack.token)
+
+    def add_entry(self, opened: OpenedEntry, indexes: Sequence[int]) -> None:
+        if opened.size:
+            self._parts.append((opened.message_id._replace(batch_size=opened.size), _bit_set(indexes)))
+        else:
+            self._ids.append(opened.message_id)
+
+    def event(self) -> Acknowledge:
+        return Acknowledge(self.generation, tuple(self._ids), tuple(self._tokens) or None, tuple(self._parts))
+
+
+def _last_group(groups: list[_Group | AcknowledgeUpTo], generation: Generation) -> _Group:
+    """Give the last group, if it is of this generation; otherwise begin one."""
+    last = groups[-1] if groups else None
+    if not isinstance(last, _Group) or last.generation != generation:
+        last = _Group(generation)
+        groups.append(last)
+    return last
+
+
+def _bit_set(indexes: Sequence[int]) -> int:
+    """Make a set of them, in one step where they follow each other, as those of a batch mostly do."""
+    first, count = indexes[0], len(indexes)
+    if tuple(indexes) == batch_indexes(first, first + count):
+        return (1 << count) - 1 << first
+    messages = 0
+    for index in indexes:
+        messages |= 1 << index
+    return messages

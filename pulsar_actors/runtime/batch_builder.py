@@ -1,0 +1,418 @@
+"""The batch builder of a producer: it plans batches, and packs each into an entry, and each entry into a frame.
+
+The producer's actor uses one for the messages that it takes from the send queue at a time. A batch that turns out too
+large for the broker is split. Messages that cannot be packed are refused, with the reason.
+
+Packed messages keep their bytes until the broker has stored them or they have failed, since they may have to be written
+again. Then they release the bytes at once, even if they still wait to be written on a stalled connection.
+"""
+
+import sys
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
+from typing import NamedTuple, TypeAlias
+
+from pulsar_actors.exceptions import MessageTooBig, PulsarException
+from pulsar_actors.machines.trackers.batching import (
+    BatchLimits,
+    PlannedBatch,
+    plan_batches,
+    plan_chunks,
+    plan_key_batches,
+    split_batch_plan,
+)
+from pulsar_actors.machines.trackers.pending_messages import PendingSend
+from pulsar_actors.runtime.loop import Buffer
+from pulsar_actors.runtime.send_queue import (
+    CompressedPayload,
+    MessageHeader,
+    OutgoingMessages,
+    new_message_header,
+)
+from pulsar_actors.runtime.transport import OutgoingFrames
+from pulsar_actors.wire.batch import encode_batch, encode_plain_batch
+from pulsar_actors.wire.compression import NONE, compress
+from pulsar_actors.wire.entries import decode_entry, encode_entry
+from pulsar_actors.wire.errors import EntryError
+from pulsar_actors.wire.fast_encode import PlainSendEncoder, encode_single_message
+from pulsar_actors.wire.frames import FrameReader, encode_payload_command
+from pulsar_actors.wire.PulsarApi_pb2 import CommandSend, CompressionType, MessageMetadata, SingleMessageMetadata
+
+FrameBuffers: TypeAlias = tuple[Buffer, ...]
+
+CHUNK_OVERHEAD = 128
+"""Room for a chunk's own metadata, three numbers and an id, and for how it is framed."""
+
+
+class ProducerFields(NamedTuple):
+    """The metadata that all entries of a producer share."""
+
+    producer_id: int
+    producer_name: str
+    codec: "CompressionType.ValueType"
+    schema_version: bytes
+
+
+class PackingLimits(NamedTuple):
+    """The publish time, the deadline of the send, and the size of the largest entry that the broker takes."""
+
+    now_ms: int
+    deadline: float | None
+    largest: int
+
+
+class BatchBuilderSettings(NamedTuple):
+    """The options of a producer that matter here.
+
+    `send_timeout` is in seconds, None for none. `largest_chunk` is 0 for chunks as large as the broker takes.
+    """
+
+    codec: "CompressionType.ValueType"
+    send_timeout: float | None
+    by_key: bool
+    in_chunks: bool
+    largest_chunk: int = 0
+
+
+class PackedMessages(ABC):
+    """A batch, a message or its chunks, ready to write: the token of a pending send. `size` is that of all payloads.
+
+    There may be thousands at once. Each object of theirs costs the garbage collector time, so there are few.
+    """
+
+    __slots__ = ("_replies", "batched", "frame_count", "size")
+    _replies: Sequence[object]
+    batched: bool
+    frame_count: int
+    size: int
+
+    @abstractmethod
+    def frames_from(self, first: int) -> OutgoingFrames:
+        """Give the frames to write, from one of them on; there are none once they are released."""
+
+    @abstractmethod
+    def release(self) -> Sequence[object]:
+        """Release the bytes and return the replies. Frames that still wait to be written keep neither alive."""
+
+    def is_intact(self) -> bool:
+        """Tell whether the entries still match their checksums."""
+        whole = b"".join(self.frames_from(0).buffers())
+        try:
+            for frame in FrameReader(sys.maxsize).feed(whole):
+                decode_entry(frame.rest)
+        except EntryError:
+            return False
+        return True
+
+
+class PackedEntry(PackedMessages):
+    """A batch or a message in one entry, and so in one frame. It is its own `OutgoingFrames`."""
+
+    __slots__ = ("_frame",)
+
+    def __init__(self, replies: Sequence[object], frame: FrameBuffers, size: int, *, batched: bool) -> None:
+        self._replies = replies
+        self._frame = frame
+        self.size = size
+        self.batched = batched
+        self.frame_count = 1
+
+    def frames_from(self, first: int) -> OutgoingFrames:
+        """Give itself: there is no frame but the first."""
+        return self
+
+    def buffers(self) -> Sequence[Buffer]:
+        """Give the buffers of the frame, unless they are released."""
+        return self._frame
+
+    def release(self) -> Sequence[object]:
+        """Release the frame, and return the replies."""
+        replies, self._replies, self._frame = self._replies, (), ()
+        return replies
+
+
+class PackedChunks(PackedMessages):
+    """A chunked message: several entries."""
+
+    __slots__ = ("_frames",)
+
+    def __init__(self, replies: Sequence[object], frames: list[FrameBuffers], size: int) -> None:
+        self._replies = replies
+        self._frames = frames
+        self.size = size
+        self.batched = False
+        self.frame_count = len(frames)
+
+    def frames_from(self, first: int) -> OutgoingFrames:
+        """Give the chunks that have no receipt yet."""
+        return RemainingChunks(self._frames, first)
+
+    def release(self) -> Sequence[object]:
+        """Release the frames, of `RemainingChunks` too, and return the replies."""
+        self._frames.clear()
+        return self._replies
+
+
+class RemainingChunks:
+    """The chunks of a message from one of them on."""
+
+    __slots__ = ("_first", "_frames")
+
+    def __init__(self, frames: list[FrameBuffers], first: int) -> None:
+        self._frames = frames
+        self._first = first
+
+    def buffers(self) -> Sequence[Buffer]:
+        """Give the buffers of the frames, unless they are released."""
+        return [buffer for frame in self._frames[self._first :] for buffer in frame]
+
+
+class BatchBuilder:
+    """Packs messages with these sequence ids into pending sends, `items`. Those that cannot be sent are `refused`."""
+
+    __slots__ = ("_batch_settings", "_ids", "_messages", "_packing", "_producer", "items", "refused")
+
+    def __init__(
+        self,
+        messages: OutgoingMessages,
+        ids: Sequence[int],
+        producer: ProducerFields,
+        batch_settings: BatchBuilderSettings,
+        packing: PackingLimits,
+    ) -> None:
+        self._messages = messages
+        self._ids = ids
+        self._producer = producer
+        self._batch_settings = batch_settings
+        self._packing = packing
+        self.items: list[PendingSend[PackedMessages]] = []
+        self.refused: list[tuple[OutgoingMessages, PulsarException]] = []
+
+    def pack(self, limits: BatchLimits | None) -> None:
+        """Pack all messages. `limits` are those of a batch, None if messages are not batched."""
+        is_plain = self._batch_settings.codec == NONE and not self._batch_settings.in_chunks
+        if limits is None and is_plain and not self._messages.has_headers:
+            self._pack_plain_singles()
+            return
+        for batch in self._plan(limits):
+            self._pack_or_split(batch)
+
+    def _pack_plain_singles(self) -> None:
+        """Pack messages without headers that are not batched, faster."""
+        _, deadline, largest = self._packing
+        packed = pack_plain_singles(self._messages, self._ids, self._producer, self._packing)
+        for position, ((one, entry_size), number) in enumerate(zip(packed, self._ids, strict=True)):
+            if entry_size > largest:
+                self.refused.append(
+                    (self._messages.at(range(position, position + 1)), entry_too_big(entry_size, largest))
+                )
+            else:
+                self.items.append(PendingSend(one, number, number, 1, one.size, deadline))
+
+    def _plan(self, limits: BatchLimits | None) -> Sequence[PlannedBatch]:
+        messages, ids = self._messages, self._ids
+        if limits is None:
+            return [PlannedBatch((place,), one, None, batched=False) for place, one in enumerate(ids)]
+        if self._batch_settings.by_key:
+            return plan_key_batches(
+                ids, messages.sizes, list(map(_batch_key, messages.headers)), limits, messages.unbatchable
+            )
+        return plan_batches(ids, messages.sizes, limits, messages.unbatchable)
+
+    def _pack_or_split(self, batch: PlannedBatch) -> None:
+        """Pack a batch; split it if it is too large."""
+        members = self._messages.at(batch.positions)
+        try:
+            packed = self._pack(batch, members)
+        except PulsarException as error:
+            parts = split_batch_plan(batch, self._ids) if isinstance(error, MessageTooBig) else ()
+            if not parts:
+                self.refused.append((members, error))
+            for part in parts:
+                self._pack_or_split(part)
+            return
+        last = batch.sequence_id if batch.highest_sequence_id is None else batch.highest_sequence_id
+        count, frames = len(members), packed.frame_count
+        self.items.append(
+            PendingSend(packed, batch.sequence_id, last, count, packed.size, self._packing.deadline, frames)
+        )
+
+    def _pack(self, batch: PlannedBatch, members: OutgoingMessages) -> PackedMessages:
+        sequence_id, producer, packing = batch.sequence_id, self._producer, self._packing
+        if batch.batched:
+            return pack_batch(members, (sequence_id, batch.highest_sequence_id), producer, packing)
+        if not self._batch_settings.in_chunks:
+            return pack_single(members, sequence_id, producer, packing)
+        return pack_chunks(
+            members, sequence_id, producer, packing, self._batch_settings.largest_chunk or packing.largest
+        )
+
+
+def pack_batch(
+    messages: OutgoingMessages, ids: tuple[int, int | None], producer: ProducerFields, packing: PackingLimits
+) -> PackedMessages:
+    """Pack messages into one entry, a batch. `ids` are its lowest and highest sequence id, or its last and None."""
+    headers = list(messages.headers) if messages.has_headers else []
+    compressed = headers[0].compressed if len(headers) == 1 and headers[0] is not None else None
+    payload = b""
+    if compressed is None:
+        payload = (
+            encode_batch(zip([one and one.metadata for one in headers], messages.payloads, strict=True))
+            if headers
+            else encode_plain_batch(messages.payloads)
+        )
+    sequence_id, highest = ids
+    metadata = _entry_metadata(producer, sequence_id, packing)
+    metadata.num_messages_in_batch = len(messages)
+    command = CommandSend(producer_id=producer.producer_id, sequence_id=sequence_id, num_messages=len(messages))
+    if highest is not None:
+        metadata.highest_sequence_id = command.highest_sequence_id = highest
+    if highest is None and headers and headers[0] is not None:
+        _copy_keys(metadata, _parsed_header(headers[0]))  # a key-based batch: all its messages have this key
+    frame = _encode_frame(command, metadata, _compress(metadata, payload, producer, compressed), packing)
+    return PackedEntry(messages.replies, frame, messages.size, batched=True)
+
+
+def pack_single(
+    message: OutgoingMessages, sequence_id: int, producer: ProducerFields, packing: PackingLimits
+) -> PackedMessages:
+    """Pack a message as an entry of its own."""
+    ((payload,), (tag,)) = message.payloads, message.tags
+    metadata = _single_metadata(tag, sequence_id, producer, packing)
+    command = CommandSend(producer_id=producer.producer_id, sequence_id=sequence_id)
+    frame = _encode_frame(command, metadata, _compress(metadata, payload, producer, _compressed_in(tag)), packing)
+    return PackedEntry(message.replies, frame, len(payload), batched=False)
+
+
+def pack_plain_singles(
+    messages: OutgoingMessages, ids: Sequence[int], producer: ProducerFields, packing: PackingLimits
+) -> list[tuple[PackedMessages, int]]:
+    """Pack each message as an entry, faster, if none has a header or is compressed. Give the entry sizes, too."""
+    sends = PlainSendEncoder(producer.producer_id, _entry_metadata(producer, 0, packing))
+    packed: list[tuple[PackedMessages, int]] = []
+    for payload, reply, sequence_id in zip(messages.payloads, messages.tags, ids, strict=True):
+        frame, size = sends.frame(sequence_id, payload)
+        packed.append((PackedEntry((reply,), frame, len(payload), batched=False), size))
+    return packed
+
+
+def pack_chunks(
+    message: OutgoingMessages, sequence_id: int, producer: ProducerFields, packing: PackingLimits, largest_payload: int
+) -> PackedMessages:
+    """Pack a message into chunks, or into one entry if it fits."""
+    ((payload,), (tag,)) = message.payloads, message.tags
+    metadata = _single_metadata(tag, sequence_id, producer, packing)
+    compressed = _compress(metadata, payload, producer, _compressed_in(tag))
+    room = min(packing.largest - len(metadata.SerializePartialToString()) - CHUNK_OVERHEAD, largest_payload)
+    if room < 1:
+        what = "keys and properties leave no room for content in the broker's limit"
+        raise MessageTooBig(f"{what} of {packing.largest:,}")
+    if len(compressed) <= room:
+        return pack_single(message, sequence_id, producer, packing)
+    frames: list[FrameBuffers] = []
+    for chunk in plan_chunks(len(compressed), room, f"{producer.producer_name}-{sequence_id}"):
+        part = MessageMetadata()
+        part.CopyFrom(metadata)
+        part.uuid, part.chunk_id = chunk.uuid, chunk.chunk_id
+        part.num_chunks_from_msg, part.total_chunk_msg_size = chunk.num_chunks_from_msg, chunk.total_chunk_msg_size
+        command = CommandSend(producer_id=producer.producer_id, sequence_id=sequence_id, is_chunk=True)
+        frames.append(_encode_frame(command, part, memoryview(compressed)[chunk.start : chunk.stop], packing))
+    return PackedChunks(message.replies, frames, len(payload))
+
+
+def _entry_metadata(producer: ProducerFields, sequence_id: int, packing: PackingLimits) -> MessageMetadata:
+    metadata = MessageMetadata(
+        producer_name=producer.producer_name, sequence_id=sequence_id, publish_time=packing.now_ms
+    )
+    if producer.schema_version:
+        metadata.schema_version = producer.schema_version
+    return metadata
+
+
+def _single_metadata(
+    tag: object, sequence_id: int, producer: ProducerFields, packing: PackingLimits
+) -> MessageMetadata:
+    metadata = _entry_metadata(producer, sequence_id, packing)
+    if type(tag) is MessageHeader:
+        if tag.metadata:  # empty in the header of a message that was only compressed
+            _copy_to_entry(metadata, _parsed_header(tag))
+        if tag.unbatchable is not None:
+            if tag.unbatchable.deliver_at_ms is not None:
+                metadata.deliver_at_time = tag.unbatchable.deliver_at_ms
+            metadata.replicate_to.extend(tag.unbatchable.replicate_to)
+    return metadata
+
+
+def _parsed_header(header: MessageHeader) -> SingleMessageMetadata:
+    return SingleMessageMetadata.FromString(header.metadata)
+
+
+def _copy_to_entry(metadata: MessageMetadata, single: SingleMessageMetadata) -> None:
+    """Copy the metadata of an entry's only message to the entry."""
+    metadata.properties.extend(single.properties)
+    _copy_keys(metadata, single)
+    if single.HasField("event_time"):
+        metadata.event_time = single.event_time
+    if single.null_value:
+        metadata.null_value = True
+
+
+def _copy_keys(metadata: MessageMetadata, single: SingleMessageMetadata) -> None:
+    if single.HasField("partition_key"):
+        metadata.partition_key = single.partition_key
+        metadata.partition_key_b64_encoded = single.partition_key_b64_encoded
+    if single.HasField("ordering_key"):
+        metadata.ordering_key = single.ordering_key
+
+
+def compress_message(
+    payload: bytes, tag: object, codec: "CompressionType.ValueType", *, batched: bool
+) -> MessageHeader:
+    """Compress a message that has an entry of its own, and give its tag; `batched` entries have a batch of one.
+
+    Callers' threads do this, so that an I/O thread, which serves many others, is not held up by large payloads.
+    """
+    if type(tag) is MessageHeader:
+        uncompressed = encode_batch([(tag.metadata, payload)]) if batched else payload
+        return tag._replace(compressed=CompressedPayload(compress(codec, uncompressed), len(uncompressed)))
+    metadata = encode_single_message(len(payload), None) if batched else b""
+    uncompressed = encode_batch([(metadata, payload)]) if batched else payload
+    compressed = CompressedPayload(compress(codec, uncompressed), len(uncompressed))
+    return new_message_header((metadata, None, None, None, None, tag, compressed))
+
+
+def _compressed_in(tag: object) -> CompressedPayload | None:
+    return tag.compressed if type(tag) is MessageHeader else None
+
+
+def _compress(
+    metadata: MessageMetadata, payload: bytes, producer: ProducerFields, compressed: CompressedPayload | None
+) -> Buffer:
+    if producer.codec == NONE:
+        return payload
+    metadata.compression = producer.codec
+    if compressed is not None:
+        metadata.uncompressed_size = compressed.uncompressed_size
+        return compressed.data
+    metadata.uncompressed_size = len(payload)
+    return compress(producer.codec, payload)
+
+
+def _encode_frame(
+    command: CommandSend, metadata: MessageMetadata, payload: Buffer, packing: PackingLimits
+) -> FrameBuffers:
+    entry = encode_entry(metadata, payload if isinstance(payload, bytes) else memoryview(payload))
+    size = len(entry[0]) + len(entry[1])
+    if size > packing.largest:
+        raise entry_too_big(size, packing.largest)
+    return tuple(encode_payload_command(command, *entry))
+
+
+def entry_too_big(size: int, largest: int) -> MessageTooBig:
+    """Make the error for an entry of so many bytes."""
+    return MessageTooBig(f"an entry of {size:,} bytes, metadata included, is over the broker's limit of {largest:,}")
+
+
+def _batch_key(header: MessageHeader | None) -> object:
+    """Give the key that the messages of a key-based batch share: the ordering key, or else the partition key."""
+    return None if header is None else header.ordering_key or header.partition_key or None

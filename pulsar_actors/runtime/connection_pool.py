@@ -1,0 +1,211 @@
+"""The connection pool of a client: connections that handlers share, by broker.
+
+A connection is found by its key: the broker it leads to, the address that is connected to, and a slot, since there may
+be several connections to one broker. A connection that nobody has asked for within `idle_after` leaves the pool and is
+asked to close; if it still has users, it comes back for as long again. Meanwhile a handler may have needed one, and
+another was opened for the key. Then the old one stays out of the pool, known but not found any longer, and is asked
+again later.
+
+A client can move to another service: another cluster, or other credentials for the same one. Its connections then end
+as if they had been lost, and what is pending on them goes on elsewhere. Services are numbered. What was looked up at an
+earlier service is refused, and has to be looked up again; so is an address that is encrypted although the service URL
+is not, or the other way round.
+"""
+
+from collections.abc import Iterator, Sequence
+from typing import Generic, NamedTuple, TypeVar
+
+from pulsar_actors.exceptions import ConnectError, ConnectionLost, OperationNotSupported, PulsarException
+from pulsar_actors.machines.connection_events import (
+    AbortConnection,
+    CloseGracefully,
+    CloseIfUnused,
+    ConnectionSettings,
+    Dial,
+)
+from pulsar_actors.machines.lookup import SERVICE_URL
+from pulsar_actors.machines.lookup_events import BrokerRoute, LookupTarget, route_to_broker
+from pulsar_actors.runtime.actor import ActorRef, tell
+from pulsar_actors.runtime.connection_actor import ConnectionActor, ServiceAccess
+from pulsar_actors.runtime.log import LOG
+from pulsar_actors.runtime.loop import Loop
+from pulsar_actors.runtime.pending_calls import ClientCounters
+from pulsar_actors.wire.service_url import ServiceUrl
+
+
+class Service(NamedTuple):
+    """A cluster, with the access to it. Services of a client are numbered."""
+
+    url: ServiceUrl
+    access: ServiceAccess
+    number: int = 0
+
+
+PoolKey = tuple[str, ...]
+C = TypeVar("C")
+
+
+class ConnectionIndex(Generic[C]):
+    """The connections of a pool, by key, and when each was last asked for. Times are monotonic seconds."""
+
+    __slots__ = ("_by_key", "_idle_after", "_known")
+
+    def __init__(self, idle_after: float) -> None:
+        self._idle_after = idle_after
+        self._by_key: dict[PoolKey, C] = {}
+        self._known: dict[C, tuple[PoolKey, float]] = {}  # and when it was last asked for
+
+    def find(self, key: PoolKey, now: float) -> C | None:
+        """Find the connection with this key, and note that it was asked for."""
+        found = self._by_key.get(key)
+        if found is not None:
+            self._known[found] = (key, now)
+        return found
+
+    def add(self, key: PoolKey, connection: C, now: float) -> None:
+        """Add a new connection."""
+        self._by_key[key] = connection
+        self._known[connection] = (key, now)
+
+    def remove(self, connection: C) -> None:
+        """Remove a connection that has ended."""
+        key, _ = self._known.pop(connection, ((), 0.0))
+        if self._by_key.get(key) == connection:
+            del self._by_key[key]
+
+    def take_idle(self, now: float) -> list[C]:
+        """Take out the connections that nobody has asked for in a while."""
+        idle = [one for one, (_, used) in self._known.items() if used + self._idle_after <= now]
+        for connection in idle:
+            key, _ = self._known[connection]
+            self._known[connection] = (key, now)
+            if self._by_key.get(key) == connection:
+                del self._by_key[key]
+        return idle
+
+    def put_back(self, connection: C) -> None:
+        """Put a connection back, unless another has its key by now."""
+        if connection in self._known:
+            self._by_key.setdefault(self._known[connection][0], connection)
+
+
+class ConnectionPoolSettings(NamedTuple):
+    """The settings of connections. Times are in seconds."""
+
+    client_version: str
+    connection_timeout: float = 10.0
+    keepalive_interval: float = 30.0
+    idle_after: float = 60.0
+    tcp_no_delay: bool = True
+
+
+class ConnectionPool:
+    """The connections of one client, for its guardian."""
+
+    def __init__(
+        self,
+        guardian: ActorRef,
+        loops: Sequence[Loop],
+        pool_settings: ConnectionPoolSettings,
+        service: Service,
+        counters: ClientCounters,
+    ) -> None:
+        self._guardian = guardian
+        self._loops = loops
+        self._pool_settings = pool_settings
+        self._counters = counters
+        self._index: ConnectionIndex[ActorRef] = ConnectionIndex(pool_settings.idle_after)
+        self._alive: dict[ActorRef, None] = {}  # until their sockets have ended
+        self._next_host = 0
+        self.service = service
+
+    def __len__(self) -> int:
+        return len(self._alive)
+
+    def __iter__(self) -> Iterator[ActorRef]:
+        return iter(self._alive)
+
+    def connect(self, target: LookupTarget, cluster_url: str | None, slot: int, now: float) -> ActorRef:
+        """Find or open the connection to this broker, in this cluster if one is named; raise if there can be none."""
+        self._check(target)
+        service = self.service.url if cluster_url is None else ServiceUrl.parse(cluster_url)
+        if service.is_http and target.physical is None:
+            raise OperationNotSupported(f"{service} is for lookups over HTTP: no broker is connected to there")
+        route = route_to_broker(target.logical, target.physical, service)
+        key = (str(route.dial), route.proxied_broker or "", str(slot))
+        found = self._index.find(key, now)
+        if found is None:
+            found = self._open(route)
+            self._index.add(key, found, now)
+        return found
+
+    def connect_or_error(self, target: LookupTarget, cluster_url: str | None, now: float) -> ActorRef | PulsarException:
+        """Find or open a connection, or return why there is none."""
+        try:
+            return self.connect(target, cluster_url, 0, now)
+        except PulsarException as error:
+            return error
+
+    def move(self, url: ServiceUrl, access: ServiceAccess) -> Service:
+        """Move to another cluster, or to other credentials for the same one."""
+        self.service.access.http.close()
+        self.service = Service(url, access, self.service.number + 1)
+        LOG.info("the client goes to %s", url)
+        for connection in self._alive:
+            self._index.remove(connection)
+            tell(connection, AbortConnection(ConnectionLost(f"the client has gone to {url}")))
+        return self.service
+
+    def put_back(self, connection: ActorRef) -> None:
+        """Put back a connection that is in use."""
+        self._index.put_back(connection)
+
+    def remove(self, connection: ActorRef) -> None:
+        """Take a connection out of the pool."""
+        self._index.remove(connection)
+
+    def forget(self, who: ActorRef) -> None:
+        """Forget an actor that has ended, if it was a connection."""
+        self._index.remove(who)
+        if who in self._alive:
+            del self._alive[who]
+            self._counters.connections -= 1
+
+    def retire_idle(self, now: float) -> None:
+        """Ask idle connections to close, unless they have users."""
+        for connection in self._index.take_idle(now):
+            tell(connection, CloseIfUnused())
+
+    def close(self) -> None:
+        """Let all connections write what is left, and close."""
+        self.service.access.http.close()
+        for connection in self._alive:
+            tell(connection, CloseGracefully())
+
+    def _check(self, target: LookupTarget) -> None:
+        address, tls = target.physical, self.service.url.is_tls
+        if target != SERVICE_URL and target.service != self.service.number:
+            raise ConnectError("the client has gone to another cluster")
+        if address is not None and ServiceUrl.parse(address).is_tls != tls:
+            raise ConnectError(f"{address} is {'not ' * tls}encrypted, unlike the service URL")
+
+    def _open(self, route: BrokerRoute) -> ActorRef:
+        """Open a connection, beginning with another host each time."""
+        pool_settings, hosts = self._pool_settings, route.dial.hosts
+        self._next_host += 1
+        first = self._next_host % len(hosts)
+        settings = ConnectionSettings(
+            hosts=hosts[first:] + hosts[:first],
+            client_version=pool_settings.client_version,
+            tls=route.dial.is_tls,
+            proxy_to_broker_url=route.proxied_broker,
+            handshake_timeout=pool_settings.connection_timeout,
+            keepalive_interval=pool_settings.keepalive_interval,
+            tcp_no_delay=pool_settings.tcp_no_delay,
+        )
+        loop = self._loops[self._next_host % len(self._loops)]
+        connection = ConnectionActor.start(loop, self._guardian, settings, self.service.access)
+        self._alive[connection] = None
+        self._counters.connections += 1
+        tell(connection, Dial())
+        return connection

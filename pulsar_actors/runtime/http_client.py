@@ -1,0 +1,117 @@
+"""An HTTP client: one request, one response, in time and of limited size.
+
+It blocks, so a loop calls it by `run_blocking`. Connections are kept for the next request. TLS uses the context that
+`make_context` returns, from the first `https` URL on.
+
+Much that HTTP libraries do by themselves is left out on purpose. A redirect is a response like any other, which the
+caller judges: credentials do not follow it. No proxy, cookie or password is taken from the environment or from files: a
+request goes where its URL says. No response is decompressed, since a small one could become a huge one.
+
+Errors name the host and the port. The path, the headers and the body may have secrets, and are in no text. The library
+is imported with the first request, since most clients send none.
+"""
+
+from collections.abc import Callable, Mapping
+from importlib import import_module
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, Protocol, cast
+from urllib.parse import urlsplit
+
+from pulsar_actors.exceptions import InvalidUrl
+from pulsar_actors.wire.errors import excerpt
+
+__all__ = ["HttpClient", "HttpRequest", "HttpResponse", "endpoint_of"]
+
+
+if TYPE_CHECKING:
+    import ssl
+
+
+_PORTS: Final = {"http": 80, "https": 443}
+_NO_HEADERS: Final[Mapping[str, str]] = {}
+
+
+class HttpResponse(NamedTuple):
+    """A server's response. The names of headers are in lower case."""
+
+    status: int
+    headers: Mapping[str, str]
+    body: bytes
+
+    def __repr__(self) -> str:
+        """Leave out what may be secret."""
+        return f"HttpResponse(status={self.status}, {len(self.body):,} bytes)"
+
+
+class HttpRequest(NamedTuple):
+    """A request, with the seconds that its response may take, and the bytes that it may have."""
+
+    url: str
+    timeout: float
+    method: str = "GET"
+    headers: Mapping[str, str] = _NO_HEADERS
+    body: bytes | None = None
+    most_bytes: int = 1 << 20
+
+    def __repr__(self) -> str:
+        """Leave out what may be secret."""
+        return f"HttpRequest(method={self.method!r}, timeout={self.timeout:g})"
+
+
+class HttpConnections(Protocol):
+    """Connections to servers: an `HttpPool`, whose module is loaded with the first request."""
+
+    def send(self, request: HttpRequest) -> HttpResponse:
+        """Send a request; see `HttpClient.send`."""
+        ...
+
+    def close(self) -> None:
+        """Close idle connections."""
+        ...
+
+
+class HttpClient:
+    """Sends requests, from any thread, over connections that it keeps."""
+
+    __slots__ = ("_make_context", "_pools")
+
+    def __init__(self, make_context: "Callable[[], ssl.SSLContext]") -> None:
+        self._make_context = make_context
+        self._pools: dict[str, HttpConnections] = {}
+
+    def send(self, request: HttpRequest) -> HttpResponse:
+        """Return the response, whatever its status.
+
+        Raises CertificateRefused if the server is not trusted, and ConnectError if there is no response, or none in
+        time, or one of more bytes than allowed.
+        """
+        scheme, _, _ = endpoint_of(request.url)
+        return self._pool(scheme).send(request)
+
+    def close(self) -> None:
+        """Close idle connections. Requests can be sent on."""
+        pools, self._pools = self._pools, {}
+        for pool in pools.values():
+            pool.close()
+
+    def _pool(self, scheme: str) -> HttpConnections:
+        pool = self._pools.get(scheme)
+        if pool is None:
+            context = self._make_context() if scheme == "https" else None
+            make: Any = import_module("pulsar_actors.runtime.http_pool").HttpPool
+            pool = self._pools.setdefault(scheme, cast("HttpConnections", make(context)))
+        return pool
+
+
+def endpoint_of(url: str) -> tuple[str, str, int]:
+    """Return the scheme, the host and the port of a URL."""
+    try:
+        parts = urlsplit(url)
+        host, port = parts.hostname, parts.port
+    except ValueError:
+        host = port = None
+        parts = urlsplit("")
+    if parts.scheme not in _PORTS or not host or not url.isascii() or not url.isprintable() or " " in url:
+        raise InvalidUrl(f"a URL of HTTP is http://host/path or https://host/path, got one of {excerpt(url[:8])}...")
+    if parts.username is not None or parts.password is not None:
+        raise InvalidUrl("a URL of HTTP takes no user name and no password (what it got is not repeated here)")
+    return parts.scheme, host, port if port is not None else _PORTS[parts.scheme]

@@ -1,0 +1,125 @@
+"""The messages between the guardian, connections, lookups, and the actors of handlers.
+
+A *handler* is a producer, a consumer or a watcher that uses a connection. Its `number` counts the connections it has
+used, so that late messages of an earlier one are recognised.
+"""
+
+from typing import Any, NamedTuple
+
+from pulsar_actors.exceptions import PulsarException
+from pulsar_actors.machines.lookup_events import LookupTarget
+from pulsar_actors.runtime.actor import ActorRef
+from pulsar_actors.runtime.loop import Loop
+
+PRODUCER = "producer"
+CONSUMER = "consumer"
+WATCHER = "watcher"
+
+
+class HandlerRef(NamedTuple):
+    """A handler on one connection. Commands name it by `kind` and `id`; `address` is its actor."""
+
+    kind: str
+    id: int
+    address: ActorRef
+    number: int
+
+
+class ReplyTo(NamedTuple):
+    """The actor that gets the answer, and the request that the answer repeats."""
+
+    address: ActorRef
+    request: Any
+
+
+class ConnectionReady(NamedTuple):
+    """From a connection: the handler can use it."""
+
+    number: int
+    connection: ActorRef
+    max_message_size: int
+    can_watch: bool = False
+
+
+class ConnectionUnavailable(NamedTuple):
+    """From a connection: the handler cannot use it, or no longer."""
+
+    number: int
+    error: PulsarException
+
+
+class CommandsReceived(NamedTuple):
+    """From a connection: all commands for the handler in one read, each with its entry if it has one."""
+
+    number: int
+    commands: tuple[tuple[Any, memoryview], ...]
+
+
+class RequestAnswered(NamedTuple):
+    """From a connection: the broker's answer to a request, or an error."""
+
+    request: Any
+    answer: Any
+
+
+class Registration(NamedTuple):
+    """The number of a new producer, consumer or watcher, its loop, and which of a broker's connections it uses."""
+
+    kind: str
+    id: int
+    guardian: ActorRef
+    slot: int
+    loop: Loop
+
+
+class FindBroker(NamedTuple):
+    """To the guardian: find the broker of a topic, in this cluster if one is named."""
+
+    topic: str
+    cluster_url: str | None
+    reply_to: ReplyTo
+
+
+class LookupRetrying(NamedTuple):
+    """From lookups: an attempt has failed, and another follows."""
+
+    request: int
+    error: PulsarException
+
+
+class BrokerFound(NamedTuple):
+    """From lookups: the broker, or why it was not found."""
+
+    request: int
+    outcome: LookupTarget | PulsarException
+
+
+class AttachHandler(NamedTuple):
+    """To the guardian: register this handler with a connection to the broker."""
+
+    broker: LookupTarget | str
+    slot: int
+    handler: HandlerRef
+
+
+class ConnectionAssigned(NamedTuple):
+    """From the guardian: the connection, which sends `ConnectionReady` or `ConnectionUnavailable`."""
+
+    number: int
+    connection: ActorRef
+
+
+class ActorStarted(NamedTuple):
+    """To the guardian: a producer or consumer has started, and is to end with the client."""
+
+    who: ActorRef
+
+
+class ActorEnded(NamedTuple):
+    """To the guardian: a producer or consumer has ended."""
+
+    who: ActorRef
+
+
+class CloseHandle(NamedTuple):
+    """Close the producer, consumer or watcher; `ActorEnded` follows."""

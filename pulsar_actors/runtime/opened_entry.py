@@ -1,0 +1,108 @@
+"""An opened entry: verified, decompressed and split into its messages.
+
+The thread that uses the messages opens their entry. Only for a message that a future waits for, and for dead letters,
+does the loop do it.
+"""
+
+from collections.abc import Callable, Sequence
+from typing import Any, Final, NamedTuple
+
+from pulsar_actors.machines.incoming_entries import DeliveredEntry
+from pulsar_actors.machines.trackers.entry_map import Generation
+from pulsar_actors.wire.batch import LazyMetadata, is_batch, metadata_of, split_columns
+from pulsar_actors.wire.compression import NONE, ZSTD, decompress
+from pulsar_actors.wire.message_id import MessageId
+from pulsar_actors.wire.protobuf import BytesLike
+from pulsar_actors.wire.PulsarApi_pb2 import MessageMetadata
+
+MAX_COMPRESSION_RATIO: Final = 1032
+"""The best that ZLIB can do; LZ4 and SNAPPY do less."""
+
+MAX_ZSTD_COMPRESSION_RATIO: Final = 32 * 1024
+"""ZSTD has blocks of four bytes for 128 KiB."""
+
+MAX_UNCOMPRESSED_SIZE: Final = 2**30
+"""In bytes. An entry that declares more is refused, and so is one that declares more than its codec can have packed."""
+
+_BATCH_INDEXES: Final = tuple(range(1000))
+
+DecodePayload = Callable[[bytes], object]
+MakeMessages = Callable[[Sequence[LazyMetadata | None], Sequence[BytesLike], "OpenedEntry", Sequence[int]], list[Any]]
+"""Makes the messages of one entry of their own metadata (None if the entry is no batch), payloads and batch indexes."""
+
+
+class OpenedEntry:
+    """What the messages of one entry share. `size` is that of the batch, 0 if the entry is none.
+
+    `acknowledged` has the batch indexes that callers have acknowledged and the consumer's actor has not seen yet, and
+    `is_queued` is True while the entry is in the queue of acknowledgements (`ack_queue.py`).
+    """
+
+    __slots__ = (
+        "_decode", "acknowledged", "broker_metadata", "generation", "is_queued", "message_id", "metadata",
+        "redelivery_count", "size", "topic",
+    )  # fmt: skip
+
+    def __init__(self, delivery: DeliveredEntry, generation: Generation, topic: str, decode: DecodePayload) -> None:
+        entry = delivery.entry
+        self.message_id: MessageId = delivery.message_id
+        self.metadata: MessageMetadata = entry.metadata
+        self.broker_metadata = entry.broker_metadata
+        self.redelivery_count = delivery.redelivery_count
+        self.size = entry.metadata.num_messages_in_batch if is_batch(entry.metadata) else 0
+        self.generation = generation
+        self.topic = topic
+        self._decode = decode
+        self.acknowledged: list[int] = []
+        self.is_queued = False
+
+    def decode(self, payload: bytes) -> object:
+        """Decode a payload by the consumer's schema."""
+        return self._decode(payload)
+
+    def id_of(self, index: int) -> MessageId:
+        """Give the id of one of the messages."""
+        return self.message_id._replace(batch_index=index, batch_size=self.size) if self.size else self.message_id
+
+
+class EntryContents(NamedTuple):
+    """The messages of an entry to hand out, as arguments of `MakeMessages`; `skipped` counts the others."""
+
+    stored: Sequence[LazyMetadata | None]
+    payloads: Sequence[BytesLike]
+    entry: OpenedEntry
+    indexes: Sequence[int]
+    skipped: int = 0
+
+
+def open_entry(delivery: DeliveredEntry, opened: OpenedEntry, limit: int, *, compacted: bool) -> EntryContents:
+    """Give the messages of an entry; raise an EntryError if it is corrupt."""
+    payload = _uncompressed_payload(delivery, limit)
+    if not opened.size:
+        return EntryContents([None], [payload], opened, [0])
+    stored, payloads = split_columns(payload, opened.size)
+    indexes: Sequence[int] = batch_indexes(0, opened.size)
+    wanted = delivery.wanted
+    if wanted.bit_count() != opened.size or compacted:
+        indexes = [index for index in indexes if wanted >> index & 1]
+        if compacted:
+            indexes = [index for index in indexes if not metadata_of(stored[index]).compacted_out]
+        stored, payloads = [stored[index] for index in indexes], [payloads[index] for index in indexes]
+    return EntryContents(stored, payloads, opened, indexes, delivery.messages - len(indexes))
+
+
+def batch_indexes(start: int, stop: int) -> tuple[int, ...]:
+    """Give batch indexes: for most batches, integers that exist already."""
+    return _BATCH_INDEXES[start:stop] if stop <= len(_BATCH_INDEXES) else tuple(range(start, stop))
+
+
+def _uncompressed_payload(delivery: DeliveredEntry, limit: int) -> BytesLike:
+    metadata = delivery.entry.metadata
+    if metadata.num_chunks_from_msg <= 1:  # chunks were verified when they were put together
+        delivery.entry.verify()
+    codec = metadata.compression
+    if codec == NONE:
+        return delivery.payload
+    most = MAX_ZSTD_COMPRESSION_RATIO if codec == ZSTD else MAX_COMPRESSION_RATIO
+    limit = max(limit, min(MAX_UNCOMPRESSED_SIZE, most * len(delivery.payload)))  # brokers limit compressed bytes
+    return decompress(codec, delivery.payload, metadata.uncompressed_size, limit)

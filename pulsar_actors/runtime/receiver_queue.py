@@ -1,0 +1,362 @@
+"""The receiver queue of one consumer: entries go in from its actor, messages come out to callers.
+
+The actor adds entries unopened. A caller that finds no message opens the next entries and sets up a slice: a list of
+messages, the next one last, from which all callers then take without a lock, by one `pop` each. So nearly all messages
+cost their caller nothing but that, and the queue keeps no message alive that was taken.
+
+A slice ends where a report to the actor is due, which is after half a queue: then the consumer grants permits for as
+many (FLOW). The caller that finds a slice empty sends the report; of a slice of one message, the caller that made it.
+
+What was opened is handed out, whatever becomes of the connection: a reader resumes after the last entry opened. A seek
+or a redelivery of everything voids what was opened, because it comes again, and empties the slice for callers who are
+just taking from it. Each report carries the generation of its messages, so that the actor can tell which still count.
+"""
+
+import threading
+from collections import deque
+from collections.abc import Callable, Iterable, Sequence
+from contextlib import suppress
+from typing import Any, Final, NamedTuple
+
+from pulsar_actors.machines.consumer_events import (
+    EntryCorrupt,
+    HandedOut,
+    MessagesDiscarded,
+    ReceiveGivenUp,
+    ReceiveWaiting,
+)
+from pulsar_actors.machines.incoming_entries import CorruptEntry, DeliveredEntry, Skipped
+from pulsar_actors.machines.trackers.entry_map import EntryKey, Generation
+from pulsar_actors.runtime.interrupts import DeferInterrupts
+from pulsar_actors.runtime.loop import THREADS, Interleaving
+from pulsar_actors.runtime.opened_entry import DecodePayload, EntryContents, MakeMessages, OpenedEntry, open_entry
+from pulsar_actors.runtime.receiver_queue_base import ReceiverQueueBase
+from pulsar_actors.wire.errors import EntryError
+from pulsar_actors.wire.frames import DEFAULT_MAX_MESSAGE_SIZE
+from pulsar_actors.wire.message_id import MessageId
+
+MAX_OPENED_AT_ONCE: Final = 100
+"""The most messages of single entries that are opened in one step."""
+
+MAX_SKIPPED: Final = 1000
+
+
+class ReceiverQueueSettings(NamedTuple):
+    """The settings of one queue; `make` makes messages, and `decode` decodes their payloads.
+
+    `reports_ids` asks for the ids of what was handed out, for readers. `reports_entries` asks for the ids of entries
+    before their messages are handed out, for acknowledgement timeouts: a caller that gets one may never come back.
+    """
+
+    queue_size: int
+    topic: str
+    make: MakeMessages
+    decode: DecodePayload
+    reports_ids: bool = False
+    compacted: bool = False
+    reports_entries: bool = False
+
+
+class ReceiverQueue(ReceiverQueueBase):
+    """The queue of one consumer. `tell` takes reports for the actor; `next_messages` is the slice."""
+
+    __slots__ = (
+        "_entries", "_entry", "_indexes", "_lock", "_opened", "_report_at", "_settings", "_slice_size", "_sliced",
+        "_tell", "_unreported", "_unreported_generation", "_unreported_ids", "ended", "generation", "max_message_size",
+        "next_messages", "opened_bytes", "opened_messages", "progress",
+    )  # fmt: skip
+
+    def __init__(
+        self, settings: ReceiverQueueSettings, tell: Callable[[object], object], interleaving: Interleaving = THREADS
+    ) -> None:
+        super().__init__(interleaving)
+        self.ended = False
+        self.generation = Generation()
+        self.progress = ReadProgress(keeps_skipped=settings.reports_ids)
+        self.opened_messages = 0
+        self.opened_bytes = 0
+        self.max_message_size = DEFAULT_MAX_MESSAGE_SIZE
+        self.next_messages: list[Any] = []
+        self._settings = settings
+        self._tell = tell
+        self._report_at = max(1, settings.queue_size // 2)
+        self._lock = interleaving.lock()
+        self._entries: deque[DeliveredEntry] = deque()
+        self._opened: list[Any] = []  # messages that are in no slice yet; the next one last
+        self._entry: OpenedEntry | None = None  # the entry of those messages, where ids or entries are reported
+        self._indexes: Sequence[int] = ()  # the batch indexes of that entry's messages
+        self._sliced = 0  # how many of that entry's messages were in a slice
+        self._slice_size = 0  # how many messages the slice had that are not counted below
+        self._unreported = 0  # messages that were handed out
+        self._unreported_generation = self.generation
+        self._unreported_ids: list[MessageId] = []
+
+    # The callers' side.
+
+    def take(self) -> Any:  # noqa: ANN401 - a message, as `make` makes it
+        """Take the next message, or None if there is none now."""
+        try:
+            return self.next_messages.pop()
+        except IndexError:
+            return self._refill()
+
+    def take_entry(self) -> EntryContents | None:
+        """Take all messages of the next entry. A caller that does so takes no single messages."""
+        with DeferInterrupts(), self._lock:
+            self._report_earlier_generation()
+            while self._entries and self.closed is None:
+                contents = self._open_one(self._entries.popleft())
+                if contents is not None and contents.payloads:
+                    self._unreported += len(contents.payloads)
+                    self._unreported_ids.append(contents.entry.id_of(contents.indexes[-1]))
+                    self._report_if_due()
+                    return contents
+            self._report()
+            return None
+
+    @property
+    def queued(self) -> int:
+        """The number of messages that are here, as far as entries tell."""
+        return sum(entry.messages for entry in tuple(self._entries)) + self.opened_count
+
+    @property
+    def opened_count(self) -> int:
+        """The number of those that are in opened entries."""
+        return len(self._opened) + len(self.next_messages)
+
+    @property
+    def prefetches(self) -> bool:
+        """True if the broker is asked for messages before a caller waits for one."""
+        return self._settings.queue_size > 0
+
+    def is_terminated(self) -> bool:
+        """Tell whether the broker has reported the end of the topic."""
+        return self.ended
+
+    def can_answer(self) -> bool:
+        """Tell whether there is a message, or none will come: then a future can end at once.
+
+        If not, what was handed out is reported: the message that the future waits for may take the permit of the last.
+        """
+        with self._lock:  # a caller who is just opening an entry may leave messages of it
+            can_answer = bool(self.queued) or self.end_reason is not None
+            if not can_answer:
+                self._count_slice()
+                self._report()
+        return can_answer
+
+    def still_delivers(self, topic: str, generation: Generation) -> bool:
+        """Tell whether a message that was opened in a generation may still be handed out."""
+        return generation.still_delivers(self.generation)
+
+    def request_one(self) -> None:
+        """Ask the broker for a message, if the queue prefetches none."""
+        if not self.prefetches:
+            self._tell(ReceiveWaiting())
+
+    def cancel_request(self) -> None:
+        """Ask for one message less."""
+        if not self.prefetches:
+            self._tell(ReceiveGivenUp())
+
+    # The actor's side.
+
+    def add(self, entries: Iterable[DeliveredEntry]) -> None:
+        """Queue entries, and wake as many callers as there are messages for."""
+        entries = tuple(entries)
+        messages = sum(entry.messages for entry in entries)
+        self._entries.extend(entries)
+        self.checkpoint()
+        self.wake_callers(messages)
+
+    def clear(self, generation: Generation) -> None:
+        """Drop what is queued; what is opened too, if it comes again in the new generation."""
+        with self._lock:
+            self._entries.clear()
+            self.progress.passed = None
+            self.checkpoint()
+            if not self.generation.still_delivers(generation):
+                self._void_opened()
+            if not self.generation.still_acknowledges(generation):
+                self.progress.reset()
+                self.ended = False
+            self._report()
+            self.checkpoint()
+            self.generation = generation
+
+    def mark_end(self) -> None:
+        """Note that nothing comes after what is queued."""
+        self.ended = True
+        self.checkpoint()
+        self.wake_all_callers()
+
+    def end(self, error: Exception) -> None:
+        """Hand out nothing more."""
+        if self.closed is None:
+            self.closed = error
+        with self._lock:
+            self._entries.clear()
+            self.checkpoint()
+            self._void_opened()
+        self.wake_all_callers()
+
+    def forget(self, error: Exception) -> None:
+        """Hand out nothing, in a forked child, where a thread that does not exist there may hold the lock."""
+        self._lock = threading.Lock()
+        self.closed = error
+        self._entries.clear()
+        self._opened, self._indexes, self._sliced = [], (), 0
+        self.next_messages = []
+
+    # Slices, under the lock.
+
+    def _refill(self) -> Any:  # noqa: ANN401 - a message
+        with DeferInterrupts(), self._lock:
+            while self.next_messages or self._next_slice():
+                with suppress(IndexError):  # another caller was faster
+                    return self.next_messages.pop()
+        return None
+
+    def _next_slice(self) -> bool:
+        """Set up the next slice, as far as the next report; the last one is empty."""
+        self._count_slice()
+        self._report_if_due()
+        if not self._opened and not self._open_more():
+            self._report()
+            return False
+        size = self._report_at - self._unreported
+        upcoming = self._opened[-size:]
+        del self._opened[-size:]
+        self._slice_size = len(upcoming)
+        self._sliced += len(upcoming)
+        self.checkpoint()
+        entry = self._entry
+        if self._settings.reports_entries and entry is not None:
+            self._tell(HandedOut(self.generation, 0, (entry.message_id,), (entry.redelivery_count,)))
+        self.next_messages = upcoming
+        if self._slice_size == 1:  # it is taken before the lock is released
+            self._count_slice()
+            self._report_if_due()
+        return True
+
+    def _open_more(self) -> bool:
+        """Open an entry, or several, as long as they are single messages whose ids are not reported."""
+        self._opened, self._indexes, self._sliced = [], (), 0
+        self.checkpoint()
+        self._report_earlier_generation()
+        settings = self._settings
+        one_at_a_time = settings.reports_ids or settings.reports_entries or not self.prefetches
+        most = 1 if one_at_a_time else min(self._report_at, MAX_OPENED_AT_ONCE)
+        while self._entries and len(self._opened) < most and self.closed is None:
+            contents = self._open_one(self._entries.popleft())
+            if contents is not None:
+                self._entry = contents.entry
+                self._opened += settings.make(*contents[:4])
+                self._indexes = contents.indexes
+        self._opened.reverse()
+        return bool(self._opened)
+
+    def _open_one(self, delivery: DeliveredEntry) -> EntryContents | None:
+        """Open an entry, and count it; None if it is corrupt."""
+        settings = self._settings
+        self.checkpoint()
+        opened = OpenedEntry(delivery, self.generation, settings.topic, settings.decode)
+        try:
+            contents = open_entry(delivery, opened, self.max_message_size, compacted=settings.compacted)
+        except EntryError as fault:
+            position, messages = delivery.message_id.position, delivery.messages
+            self._tell(EntryCorrupt(self.generation, position, messages, fault.validation_error))
+            self.progress.found_corrupt(CorruptEntry(position, fault.validation_error))
+            return None
+        self.progress.opened = delivery.message_id
+        self.opened_messages += len(contents.payloads)
+        self.opened_bytes += sum(map(len, contents.payloads))
+        if contents.skipped:
+            self._tell(MessagesDiscarded(self.generation, contents.skipped))
+        return contents
+
+    def _void_opened(self) -> None:
+        """Drop what is opened. Callers who are about to take from the slice find it empty."""
+        left = 0
+        with suppress(IndexError):
+            while True:
+                self.next_messages.pop()
+                left += 1
+        self._unreported += self._slice_size - left
+        self._slice_size = 0
+        self._opened, self._indexes, self._sliced = [], (), 0
+
+    # Reports of what was handed out, under the lock.
+
+    def _count_slice(self) -> None:
+        """Count the messages of the last slice as handed out."""
+        size = self._slice_size
+        self._unreported += size
+        if size and self._settings.reports_ids and self._entry is not None:
+            self._unreported_ids.append(self._entry.id_of(self._indexes[self._sliced - 1]))
+        self._slice_size = 0
+
+    def _report_if_due(self) -> None:
+        if self._unreported >= self._report_at:
+            self._report()
+
+    def _report_earlier_generation(self) -> None:
+        if self._unreported_generation != self.generation:
+            self._report()
+            self._unreported_generation = self.generation
+
+    def _report(self) -> None:
+        if self._unreported:
+            self._tell(HandedOut(self._unreported_generation, self._unreported, tuple(self._unreported_ids)))
+            self._unreported, self._unreported_ids = 0, []
+
+
+class ReadProgress:
+    """How far the user of one consumer is.
+
+    `opened` is the last entry that was opened, after which a reader resumes. `passed` is the last entry that arrived,
+    where nothing of it was queued: a reader that waits for the end of a topic must not wait for entries of which it is
+    given nothing. For such readers the latest `MAX_SKIPPED` skipped entries are kept, and the others counted.
+    """
+
+    __slots__ = ("_corrupt", "_forgotten", "_keeps_skipped", "_skipped", "opened", "passed")
+
+    def __init__(self, *, keeps_skipped: bool) -> None:
+        self.opened: MessageId | None = None
+        self.passed: EntryKey | None = None
+        self._keeps_skipped = keeps_skipped
+        self._skipped: deque[Skipped] = deque()
+        self._forgotten = 0  # skipped entries that are not kept any longer
+        self._corrupt: EntryKey | None = None  # the last corrupt entry
+
+    @property
+    def furthest(self) -> EntryKey | None:
+        """The last entry of which nothing is left to take, if nothing is queued."""
+        opened = None if self.opened is None else self.opened.position
+        return max((one for one in (opened, self._corrupt, self.passed) if one is not None), default=None)
+
+    def found_corrupt(self, skipped: CorruptEntry) -> None:
+        """Note an entry that could not be opened."""
+        self.add_skipped([skipped])
+        self._corrupt = skipped.entry
+
+    def add_skipped(self, skipped: Iterable[Skipped]) -> None:
+        """Keep skipped entries for a reader that asks."""
+        if not self._keeps_skipped:
+            return
+        self._skipped.extend(skipped)
+        while len(self._skipped) > MAX_SKIPPED:
+            self._skipped.popleft()
+            self._forgotten += 1
+
+    def take_skipped(self) -> tuple[list[Skipped], int]:
+        """Take the skipped entries that are kept, and the number of those that are not."""
+        kept = [self._skipped.popleft() for _ in range(len(self._skipped))]
+        forgotten, self._forgotten = self._forgotten, 0
+        return kept, forgotten
+
+    def reset(self) -> None:
+        """Forget what was opened and skipped: it comes again."""
+        self.opened = self._corrupt = None
+        self._skipped.clear()
+        self._forgotten = 0

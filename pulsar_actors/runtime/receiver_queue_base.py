@@ -1,0 +1,219 @@
+"""The base of the receiver queues of one consumer and of several: how callers wait for messages.
+
+A caller that finds no message adds a waiter, a future, and *then* looks again; messages are added and *then* waiters
+are woken. So one of the two sees the other. A wake-up is only leave to look: another caller may be faster, and then the
+woken one waits again. A caller that stops waiting without having needed its wake-up passes it on.
+
+Futures of messages (`receive_async`) are served in the order in which they were made, and only on the loop. Such a
+future may be cancelled until there is a message for it. Then the future is claimed, which nobody can undo, and *then*
+the message is taken, so none is taken for a cancelled future. If the entry turns out to be corrupt, the future stays
+claimed and gets the next message. A cancelled future leaves the queue at once: a program that waits a second at a time
+with `asyncio.wait_for` makes a hundred thousand of them a day. The one that takes it out, its owner or the loop,
+withdraws its request.
+"""
+
+from abc import ABC, abstractmethod
+from collections import deque
+from concurrent.futures import Future
+from typing import Any
+
+from pulsar_actors.exceptions import TopicTerminated
+from pulsar_actors.machines.trackers.entry_map import Generation
+from pulsar_actors.runtime.future import OwnedFuture, SlimFuture, WaiterQueue, settle
+from pulsar_actors.runtime.loop import Interleaving
+
+
+class ReceiverQueueBase(ABC):
+    """A queue that callers take messages from."""
+
+    __slots__ = ("_receive_futures", "_waiters", "checkpoint", "closed")
+
+    def __init__(self, interleaving: Interleaving) -> None:
+        self.closed: Exception | None = None
+        self.checkpoint = interleaving.checkpoint
+        self._waiters = WaiterQueue()
+        self._receive_futures = ReceiveFutures(self)
+
+    # The callers' side.
+
+    @abstractmethod
+    def take(self) -> Any:  # noqa: ANN401 - a message, as `make` makes it
+        """Take the next message, or None if there is none now."""
+
+    @property
+    @abstractmethod
+    def queued(self) -> int:
+        """The number of messages that are here, as far as entries tell."""
+
+    @property
+    def has_messages(self) -> bool:
+        """True while there are any."""
+        return self.queued > 0
+
+    @property
+    @abstractmethod
+    def opened_count(self) -> int:
+        """The number of those that are in opened entries."""
+
+    @property
+    @abstractmethod
+    def prefetches(self) -> bool:
+        """True if the broker is asked for messages before a caller waits for one."""
+
+    @abstractmethod
+    def is_terminated(self) -> bool:
+        """Tell whether nothing comes after what is queued."""
+
+    @property
+    def end_reason(self) -> Exception | None:
+        """Why no message will come after what is queued, if none will."""
+        if self.closed is None and self.is_terminated():
+            reason = "the topic was terminated, and all its messages have been received"
+            return TopicTerminated("TopicTerminatedError", reason)
+        return self.closed
+
+    @abstractmethod
+    def can_answer(self) -> bool:
+        """Tell whether there is a message, or none will come: then a future can end at once."""
+
+    @abstractmethod
+    def still_delivers(self, topic: str, generation: Generation) -> bool:
+        """Tell whether a message of a topic that was opened in a generation may still be handed out."""
+
+    def wait(self, waiter: SlimFuture[None]) -> None:
+        """Add a waiter that ends when it is worth looking again. Look once more before waiting for it."""
+        self.checkpoint()
+        self._waiters.append(waiter)
+        self.checkpoint()
+        self.request_one()
+
+    def stop_waiting(self, waiter: SlimFuture[None], *, empty_handed: bool) -> None:
+        """Remove a waiter; pass its wake-up on if that came and led to no message."""
+        try:
+            self._waiters.remove(waiter)
+        except ValueError:
+            self.checkpoint()
+            if empty_handed and self.queued:
+                self._waiters.wake(1)
+        if empty_handed:
+            self.cancel_request()
+
+    def receive_future(self, *, ahead: bool = False) -> Future[Any]:
+        """Make a future of a message, perhaps ahead of others, for the actor to `serve`."""
+        future = self._receive_futures.add(ahead=ahead)
+        self.checkpoint()
+        self.request_one()
+        if self.closed is not None:  # perhaps before there was a future to fail
+            self._receive_futures.fail(future, self.closed)
+        return future
+
+    @abstractmethod
+    def request_one(self) -> None:
+        """Ask the broker for a message, if the queue prefetches none."""
+
+    @abstractmethod
+    def cancel_request(self) -> None:
+        """Ask for one message less."""
+
+    # The actor's side.
+
+    @abstractmethod
+    def end(self, error: Exception) -> None:
+        """Hand out nothing more."""
+
+    @abstractmethod
+    def forget(self, error: Exception) -> None:
+        """Hand out nothing, in a forked child."""
+
+    def wake_callers(self, messages: int) -> None:
+        """Wake as many callers as there are messages for."""
+        if self._waiters:
+            self._waiters.wake(messages)
+        self.serve()
+
+    def wake_all_callers(self) -> None:
+        """Have all callers look again."""
+        self._waiters.wake_all()
+        self.serve()
+
+    def serve(self) -> None:
+        """Give messages to the futures; if no message will come, an error. On the loop only."""
+        self._receive_futures.serve()
+
+
+class ReceiveFuture(OwnedFuture[Any]):
+    """A future of a message."""
+
+    def __init__(self, siblings: "ReceiveFutures") -> None:
+        super().__init__()
+        self._siblings = siblings
+
+    def cancel(self) -> bool:
+        """Want no message any longer; False if one is being fetched, or is there."""
+        is_cancelled = super().cancel()
+        if is_cancelled:
+            self._siblings.remove(self)
+        return is_cancelled
+
+
+class ReceiveFutures:
+    """The futures of one queue that are not done: `pending` can still be cancelled, `claimed` cannot."""
+
+    __slots__ = ("_queue", "claimed", "pending")
+
+    def __init__(self, queue: ReceiverQueueBase) -> None:
+        self._queue = queue
+        self.pending: deque[ReceiveFuture] = deque()
+        self.claimed: ReceiveFuture | None = None
+
+    def add(self, *, ahead: bool) -> ReceiveFuture:
+        """Add a future at the end, or ahead of all others."""
+        future = ReceiveFuture(self)
+        if ahead:
+            self.pending.appendleft(future)
+        else:
+            self.pending.append(future)
+        return future
+
+    def remove(self, future: ReceiveFuture) -> None:
+        """Remove a future that was cancelled, unless the loop was faster."""
+        try:
+            self.pending.remove(future)
+        except ValueError:
+            return
+        future.set_running_or_notify_cancel()  # or else `concurrent.futures.wait` would not hear of it
+        self._queue.cancel_request()
+
+    def serve(self) -> None:
+        """Give messages to the futures; if no message will come, an error."""
+        queue = self._queue
+        while self._claim():
+            outcome = queue.take()
+            if outcome is None:
+                outcome = queue.end_reason
+            if outcome is None:
+                break
+            future, self.claimed = self.claimed, None
+            if future is not None:
+                settle(future, outcome)
+
+    def fail(self, future: ReceiveFuture, error: Exception) -> None:
+        """Fail a future, unless it is being served and ends there."""
+        try:
+            self.pending.remove(future)
+        except ValueError:
+            return
+        settle(future, error)
+
+    def _claim(self) -> bool:
+        """Claim the future that gets the next message, once there is one for it."""
+        while self.claimed is None and self.pending and self._queue.can_answer():
+            try:
+                future = self.pending.popleft()
+            except IndexError:  # its owner has just removed it
+                break
+            if future.set_running_or_notify_cancel():
+                self.claimed = future
+            else:
+                self._queue.cancel_request()
+        return self.claimed is not None

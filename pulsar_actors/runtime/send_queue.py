@@ -1,0 +1,329 @@
+"""The send queue of one producer: callers enqueue messages, the producer's actor takes them out in batches.
+
+A program may send a million messages a second, and most have nothing but a payload. So the queue keeps two items for
+each message, side by side in one list: its payload and its tag. A tuple for each message would keep the garbage
+collector busy. The tag is the reply, which is what the caller wants to be completed: a callback, a future or nothing. A
+message with properties, a key or the like has a `MessageHeader` as its tag, which holds the reply.
+
+The first message in an empty queue and the one that fills a batch notify the actor; every other costs an append. There
+is no lock on this path, which would cost more than all the rest of it. A caller appends its message, and *then* looks
+whether the queue is so long that the actor has to know. While the actor is idle, and once the queue is closed, that is
+so from the first message on. The actor takes what is there, notes that it is idle, and *then* looks whether something
+is left of which nobody will notify it. Duplicate notifications are harmless; a delayed one only delays others.
+
+The messages in the queue and those that the producer has pending count, together, against `max_pending_messages`.
+Callers near the limit take turns, by a lock, so that they do not pass it together; the actor takes the lock to move
+messages from the queue to the pending ones. A caller that looks while there is room, and is then held up by the system
+until others have filled the queue, passes the limit: by one message, since it looks again before the next.
+"""
+
+import sys
+import threading
+from collections.abc import Callable, Collection, Iterable, Sequence
+from functools import partial
+from typing import Any, Final, NamedTuple, TypeAlias
+
+from pulsar_actors.exceptions import ProducerQueueIsFull
+from pulsar_actors.machines.trackers.batching import BatchLimits
+from pulsar_actors.machines.trackers.pending_messages import PendingMessages
+from pulsar_actors.runtime.future import SlimFuture, WaiterQueue
+from pulsar_actors.runtime.loop import THREADS, Buffer, Interleaving
+from pulsar_actors.wire.protobuf import serialise
+from pulsar_actors.wire.PulsarApi_pb2 import SingleMessageMetadata
+
+
+class UnbatchableOptions(NamedTuple):
+    """Options for which a batch has no field, so that the message is an entry of its own."""
+
+    deliver_at_ms: int | None = None
+    replicate_to: tuple[str, ...] = ()
+
+
+class CompressedPayload(NamedTuple):
+    """The compressed payload of an entry that has one message only, and its size before."""
+
+    data: Buffer
+    uncompressed_size: int
+
+
+class MessageHeader(NamedTuple):
+    """The tag of a message with properties, a key or the like: its encoded metadata, and some fields of that.
+
+    A `sequence_id` is one that the user chose. `compressed` is there if the caller's thread has compressed the payload.
+    """
+
+    metadata: bytes
+    partition_key: str | None
+    ordering_key: bytes | None
+    sequence_id: int | None
+    unbatchable: UnbatchableOptions | None
+    reply: object
+    compressed: CompressedPayload | None = None
+
+    @classmethod
+    def of(
+        cls, single: SingleMessageMetadata, unbatchable: UnbatchableOptions | None, reply: object
+    ) -> "MessageHeader":
+        """Make the header of encoded metadata."""
+        return cls(
+            serialise(single),
+            single.partition_key if single.HasField("partition_key") else None,
+            single.ordering_key if single.HasField("ordering_key") else None,
+            single.sequence_id if single.HasField("sequence_id") else None,
+            unbatchable,
+            reply,
+        )
+
+
+_tuple: Any = tuple
+new_message_header: Callable[
+    [tuple[bytes, str | None, bytes | None, int | None, UnbatchableOptions | None, object, CompressedPayload | None]],
+    MessageHeader,
+] = partial(_tuple.__new__, MessageHeader)
+"""Makes one of all fields, in a third of the time."""
+
+
+def reply_of(tag: object) -> object:
+    """Give the reply in a tag."""
+    return tag.reply if type(tag) is MessageHeader else tag
+
+
+class OutgoingMessages:
+    """Messages in their order, as columns. `has_headers` tells whether any of the tags is a `MessageHeader`."""
+
+    __slots__ = ("has_headers", "payloads", "sizes", "tags")
+
+    def __init__(self, payloads: Sequence[bytes], tags: Sequence[object]) -> None:
+        self.payloads = payloads
+        self.tags = tags
+        self.sizes: Sequence[int] = list(map(len, payloads))
+        self.has_headers = MessageHeader in map(type, tags)  # without leaving C, as a million messages a second want it
+
+    @classmethod
+    def from_flat(cls, flat: Sequence[object]) -> "OutgoingMessages":
+        """Take the content of a send queue: payloads and tags in turn."""
+        return cls(flat[::2], flat[1::2])  # type: ignore[arg-type] # the list has both
+
+    def __len__(self) -> int:
+        return len(self.payloads)
+
+    def at(self, positions: Sequence[int]) -> "OutgoingMessages":
+        """Give the messages at these positions, which rise."""
+        if len(positions) == len(self):
+            return self
+        if isinstance(positions, range):
+            part = slice(positions.start, positions.stop)
+            return OutgoingMessages(self.payloads[part], self.tags[part])
+        return OutgoingMessages([self.payloads[one] for one in positions], [self.tags[one] for one in positions])
+
+    @property
+    def size(self) -> int:
+        """The bytes of all payloads."""
+        return sum(self.sizes)
+
+    @property
+    def headers(self) -> Iterable[MessageHeader | None]:
+        """The header of each message, if it has one."""
+        return (tag if type(tag) is MessageHeader else None for tag in self.tags)
+
+    @property
+    def unbatchable(self) -> Collection[int]:
+        """The positions of the messages that cannot be batched."""
+        if not self.has_headers:
+            return ()
+        return {
+            position
+            for position, tag in enumerate(self.tags)
+            if type(tag) is MessageHeader and tag.unbatchable is not None
+        }
+
+    @property
+    def replies(self) -> Sequence[object]:
+        """The reply of each message."""
+        if not self.has_headers:
+            return self.tags
+        return [tag.reply if type(tag) is MessageHeader else tag for tag in self.tags]  # `reply_of`, without the calls
+
+
+class SentTo(NamedTuple):
+    """The (ledger, entry) of each frame, whether the messages were a batch, and the bytes of their payloads."""
+
+    positions: tuple[tuple[int, int], ...]
+    batched: bool
+    size: int
+
+
+SendOutcome: TypeAlias = tuple[Sequence[object], SentTo | Exception]
+"""The replies of the messages of one entry, or of one chunked message, and their common outcome."""
+
+ReportOutcomes: TypeAlias = Callable[[Iterable[SendOutcome]], None]
+"""Completes the replies."""
+
+
+LOCKING_MARGIN: Final = 64
+"""So many messages before the limit, callers begin to take turns."""
+
+NEVER: Final = sys.maxsize
+"""More than will ever be in a queue."""
+
+
+class SendQueue:
+    """The queue. `limits` is None where messages are not batched. Callers that need room wait in `waiting`."""
+
+    __slots__ = (
+        "_bytes",
+        "_checkpoint",
+        "_full",
+        "_full_bytes",
+        "_lock",
+        "_locked_from",
+        "_notify_at",
+        "_notify_at_bytes",
+        "_quota",
+        "buffer",
+        "closed",
+        "limits",
+        "pending",
+        "report",
+        "waiting",
+    )
+
+    def __init__(
+        self,
+        pending: PendingMessages[Any],
+        limits: BatchLimits | None,
+        report: ReportOutcomes,
+        interleaving: Interleaving = THREADS,
+    ) -> None:
+        self.pending = pending
+        self.limits = limits
+        self.report = report
+        self.buffer: list[Any] = []  # payloads and tags in turn
+        self.closed: Exception | None = None
+        self._quota = pending.messages
+        self._full, self._full_bytes = (NEVER, NEVER) if limits is None else (2 * limits.messages, limits.size)
+        self._notify_at, self._notify_at_bytes = 0, NEVER  # a buffer so long, or so large, notifies the actor
+        self._bytes = 0
+        self._lock = interleaving.lock()
+        self._checkpoint = interleaving.checkpoint
+        self.waiting = WaiterQueue()
+        self._locked_from = NEVER  # a buffer so long makes callers take turns
+        self._measure_room()
+
+    def put(self, payload: bytes, tag: object) -> bool:
+        """Enqueue a message; return whether the actor has to be notified. Raises LimitReached if there is no room."""
+        buffer = self.buffer
+        if len(buffer) >= self._locked_from:
+            self._put_locked(payload, tag)
+        else:
+            buffer.extend((payload, tag))
+        self._bytes += len(payload)
+        return (len(buffer) >= self._notify_at or self._bytes >= self._notify_at_bytes) and self._must_notify()
+
+    def _must_notify(self) -> bool:
+        is_full = len(self.buffer) >= self._full or self._bytes >= self._full_bytes
+        if is_full:
+            self._notify_from(NEVER, NEVER)
+        else:
+            self._notify_from(self._full, self._full_bytes)
+        return self.closed is None
+
+    def _notify_from(self, length: int, size: int) -> None:
+        """Have callers notify the actor from this length or size on, unless the queue was closed meanwhile."""
+        self._notify_at, self._notify_at_bytes = length, size
+        self._checkpoint()
+        if self.closed is not None:
+            self.end(self.closed)
+
+    def _go_idle(self) -> None:
+        self._notify_at, self._notify_at_bytes = 0, NEVER
+
+    def _measure_room(self) -> None:
+        quota = self._quota
+        self._locked_from = 2 * (quota.limit - quota.used - LOCKING_MARGIN) if quota.limit else NEVER
+
+    def _put_locked(self, payload: bytes, tag: object) -> None:
+        with self._lock:
+            if not self._quota.has_place(len(self.buffer) >> 1):
+                raise ProducerQueueIsFull(
+                    "max_pending_messages are pending already: wait, or use block_if_queue_full=True"
+                )
+            self.buffer.extend((payload, tag))
+
+    def used(self) -> tuple[int, int]:
+        """Count the messages, and their bytes, that are in the queue or pending."""
+        with self._lock:
+            here = self.buffer[::2]
+            messages, size = self.pending.used
+        return messages + len(here), size + sum(map(len, here))
+
+    def add_waiter(self, future: SlimFuture[None]) -> None:
+        """Have a future end when there may be room."""
+        self.waiting.append(future)
+
+    def has_room(self) -> bool:
+        """Tell whether a message could be enqueued now."""
+        with self._lock:
+            return self._quota.has_place(len(self.buffer) >> 1)
+
+    def room(self) -> SlimFuture[None]:
+        """Give a future that ends when there may be room for a message."""
+        future: SlimFuture[None] = SlimFuture()
+        self.add_waiter(future)
+        self._checkpoint()
+        if self.closed is not None or self.has_room():
+            self.waiting.wake_all()
+        return future
+
+    def peek(self) -> OutgoingMessages:
+        """Give the actor the messages that are there. It is notified again when a full batch is there."""
+        self._notify_from(self._full, self._full_bytes)
+        return OutgoingMessages.from_flat(self.buffer[:])
+
+    def take(self, count: int, size: int) -> None:
+        """Remove the first messages, which the actor has packed, and count them as pending. `size` is their bytes."""
+        self._checkpoint()
+        with self._lock:
+            self.pending.reserve(count, size)
+            self._measure_room()
+            del self.buffer[: 2 * count]
+        self._checkpoint()
+        self._bytes = 0  # too little if messages are left: then the next batch is noticed a little later
+
+    def has_more(self) -> bool:
+        """Tell the actor whether messages are left; if not, it is idle until it is notified."""
+        self._go_idle()
+        self._checkpoint()
+        if not self.buffer:
+            return False
+        self._notify_from(self._full, self._full_bytes)
+        return True
+
+    def room_freed(self) -> None:
+        """Wake callers that wait for room: some pending messages have ended."""
+        self._measure_room()
+        self.waiting.wake_all()
+
+    def forget(self, error: Exception) -> None:
+        """Refuse messages, in a forked child, where a thread that no longer exists may hold the lock."""
+        self._lock = threading.Lock()
+        self.closed = error
+        self._go_idle()
+        self.buffer = []
+
+    def end(self, error: Exception) -> None:
+        """Refuse messages from now on, and fail those in the queue."""
+        if self.closed is None:
+            self.closed = error
+        self._go_idle()
+        with self._lock:
+            left = self.buffer[:]
+            del self.buffer[: len(left)]
+        if left:
+            messages = OutgoingMessages.from_flat(left)
+            self.discarded(messages.size)
+            self.report([(messages.replies, error)])
+        self.waiting.wake_all()
+
+    def discarded(self, size: int) -> None:
+        """Free the memory of messages that fail in the queue, of so many bytes; here there is none to free."""

@@ -1,0 +1,25 @@
+"""The certificate to show, and the failures of TLS; apart from `tls.py`, which is loaded only where TLS is spoken."""
+
+from typing import NamedTuple
+
+from pulsar_actors.exceptions import PulsarException
+
+
+class Certificate(NamedTuple):
+    """The paths of a certificate and its key, and the names of the options for them.
+
+    Without a path of its own, the key is in the certificate's file.
+    """
+
+    file: str
+    key_file: str | None
+    option: str = "tls_certificate_file_path"
+    key_option: str = "tls_private_key_file_path"
+
+
+class TlsFailed(PulsarException):
+    """The stream is broken, or was refused; the text says why, and what can be done."""
+
+
+class PeerDistrusted(TlsFailed):
+    """The peer's certificate was refused."""

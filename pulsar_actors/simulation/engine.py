@@ -1,0 +1,160 @@
+"""The engine of a client in a simulated world, with its locks, checkpoints and listener workers.
+
+Callers are callers of the world, or the test itself. To block is to let the world go on.
+
+Callers and loops change places at checkpoints, and on the way into and out of locks. At a checkpoint other steps may go
+first, and now and then a caller loses its turn for a while: time passes, and bytes arrive meanwhile. This does not
+happen to a caller that holds a lock: a loop may be waiting for the lock, and a loop cannot let time pass.
+"""
+
+import threading
+from collections import deque
+from concurrent.futures import Future
+from typing import TypeVar
+
+from pulsar_actors.exceptions import Timeout
+from pulsar_actors.runtime.engine import Engine, Task, Worker
+from pulsar_actors.runtime.loop import Interleaving
+from pulsar_actors.simulation.caller import Caller
+from pulsar_actors.simulation.scheduler import Dice
+from pulsar_actors.simulation.world import World
+
+PAUSE_PROBABILITY = 0.03
+"""Of a caller at a checkpoint."""
+
+LONGEST_PAUSE = 0.02
+"""In seconds."""
+
+
+class Checkpoints:
+    """The checkpoints and locks of one engine."""
+
+    def __init__(self, world: World, name: str) -> None:
+        self._world = world
+        self._dice = Dice(world.seed, f"pauses of {name}")
+        self._holders: set[int] = set()
+
+    def lock(self) -> "SimulatedLock":
+        """Make a lock."""
+        return SimulatedLock(self)
+
+    def checkpoint(self) -> None:
+        """Let other steps go first, or time pass, at random."""
+        world = self._world
+        has_lock = threading.get_ident() in self._holders
+        if has_lock and world.is_outside():
+            return  # the test goes on only after the next step, which may want the lock
+        world.checkpoint()
+        if world.is_caller() and not has_lock and self._dice.happens(PAUSE_PROBABILITY):
+            world.block(lambda: False, LONGEST_PAUSE * self._dice.chance())
+
+    def hold(self) -> None:
+        """Note that the running thread holds a lock."""
+        self._holders.add(threading.get_ident())
+
+    def release(self) -> None:
+        """Note that it holds none any longer; no thread holds two."""
+        self._holders.discard(threading.get_ident())
+
+
+class SimulatedLock:
+    """A lock with a checkpoint before and after it. Within it, other steps may go first at checkpoints."""
+
+    __slots__ = ("_checkpoints", "_held")
+
+    def __init__(self, checkpoints: Checkpoints) -> None:
+        self._checkpoints = checkpoints
+        self._held = False
+
+    def __enter__(self) -> None:
+        self._checkpoints.checkpoint()
+        while self._held:  # by a caller that goes on in one of these steps
+            self._checkpoints.checkpoint()
+        self._held = True
+        self._checkpoints.hold()
+
+    def __exit__(self, kind: object, error: object, trace: object) -> None:
+        self._held = False
+        self._checkpoints.release()
+        self._checkpoints.checkpoint()
+
+
+class SimulatedWorker(Worker):
+    """Runs tasks in their order. Listeners may block, so each burst of tasks runs as a caller of its own."""
+
+    def __init__(self, world: World, name: str) -> None:
+        self._world = world
+        self._name = name
+        self._tasks: deque[Task] = deque()
+        self._caller: Caller | None = None
+        self._stopped = False
+
+    def submit(self, task: Task) -> None:
+        """Append a task; after the end it is dropped."""
+        if self._stopped:
+            return
+        self._tasks.append(task)
+        if self._caller is None:
+            self._caller = self._world.spawn(self._run, self._name)
+
+    def stop(self, timeout: float) -> None:
+        """Take no more tasks, and wait for those there are, but not from within one of them."""
+        self._stopped = True
+        if timeout > 0 and not self.is_here():
+            self._world.block(self._is_idle, timeout)
+
+    def is_here(self) -> bool:
+        """Tell whether one of its tasks is running here."""
+        return self._caller is not None and self._caller.is_here()
+
+    def _run(self) -> None:
+        try:
+            while self._tasks:
+                self._tasks.popleft()()
+        finally:
+            self._caller = None
+
+    def _is_idle(self) -> bool:
+        return self._caller is None
+
+
+T = TypeVar("T")
+
+
+class SimulatedEngine(Engine):
+    """The loops and workers of one client. `name` is the prefix of their hosts."""
+
+    def __init__(self, world: World, name: str = "client", io_threads: int = 1, listener_threads: int = 1) -> None:
+        self.loops = self._loops = [world.loop(f"{name}-io-{number}") for number in range(io_threads)]
+        self.workers = self._workers = [
+            SimulatedWorker(world, f"{name}-listener-{number}") for number in range(listener_threads)
+        ]
+        checkpoints = Checkpoints(world, name)
+        self.interleaving = Interleaving(checkpoints.lock, checkpoints.checkpoint)
+        self._world = world
+
+    def block(self, future: Future[T], timeout: float | None, what: str) -> T:
+        """Let the world go on until the future is done."""
+        if not self._world.block(future, timeout):
+            raise Timeout(f"{what} took longer than {timeout:g} s")
+        return future.result(0)
+
+    def stop(self, timeout: float) -> None:
+        """Stop the listeners, then the loops, and wait for them unless this is one of the loops."""
+        may_wait = 0.0 if self.is_inside() else timeout
+        for worker in self._workers:
+            worker.stop(may_wait)
+        for loop in self._loops:
+            loop.stop()
+        if may_wait > 0:
+            self._world.block(self._has_ended, may_wait)
+
+    def is_inside(self) -> bool:
+        """Tell whether the caller is on one of the loops."""
+        return any(loop.is_here() for loop in self.loops)
+
+    def forget_everything(self) -> None:
+        """Do nothing: a simulated world does not fork."""
+
+    def _has_ended(self) -> bool:
+        return not any(loop.is_running for loop in self._loops)

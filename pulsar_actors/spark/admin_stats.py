@@ -1,0 +1,180 @@
+"""Statistics from the brokers' web server, `admin.url`: the ledgers of a partition, and whether deduplication is on.
+
+Message ids have gaps, so only the statistics tell how many entries lie between two of them: they list the ledgers with
+their entries and bytes. They do not count messages; how many an entry has on average follows from what was published
+since the topic was loaded, and is 1 if nothing was. So limits of messages are approximate.
+
+A broker redirects to the one that owns the topic. The client's credentials are sent to the hosts that `admin.url`
+names, which may be several, and to no others.
+"""
+
+import json
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from itertools import pairwise
+from operator import itemgetter
+from typing import Any, Final, NamedTuple, TypeVar
+from urllib.parse import urljoin
+
+from pulsar_actors.client.transport_config import service_access
+from pulsar_actors.exceptions import ConnectError, InvalidConfiguration, PulsarException
+from pulsar_actors.runtime.http_client import HttpRequest, HttpResponse, endpoint_of
+from pulsar_actors.runtime.http_lookup import auth_headers
+from pulsar_actors.spark.cluster import Cluster
+from pulsar_actors.wire.service_url import ServiceUrl
+from pulsar_actors.wire.topic_name import TopicName
+from pulsar_actors.wire.topic_position import TopicPosition
+
+__all__ = ["AdminStats", "Ledger", "Ledgers"]
+
+
+class Ledger(NamedTuple):
+    """One ledger, with the number of its entries and their size in bytes."""
+
+    ledger_id: int
+    entries: int
+    size: int
+
+
+class Ledgers(NamedTuple):
+    """The ledgers of one partition, in order; `messages_per_entry` is an average."""
+
+    ledgers: Sequence[Ledger]
+    messages_per_entry: float
+
+    def entries(self, start: TopicPosition, end: TopicPosition) -> int:
+        """Count the entries between two positions, including those of which a part is between them."""
+        return sum(last - first for _, first, last in self._ranges(start, end))
+
+    def messages(self, start: TopicPosition, end: TopicPosition) -> int:
+        """Estimate the messages between two positions."""
+        return round(self.entries(start, end) * self.messages_per_entry)
+
+    def size(self, start: TopicPosition, end: TopicPosition) -> float:
+        """Estimate the bytes between two positions."""
+        return sum((last - first) * ledger.size / ledger.entries for ledger, first, last in self._ranges(start, end))
+
+    def after_messages(self, start: TopicPosition, end: TopicPosition, most: float) -> TopicPosition:
+        """Return the position so many messages after the start, at least one entry, and not after the end."""
+        return self._after(start, end, max(1, int(most / self.messages_per_entry)))
+
+    def after_bytes(self, start: TopicPosition, end: TopicPosition, most: float) -> TopicPosition:
+        """Return the position so many bytes after the start, at least one entry, and not after the end."""
+        entries = 0
+        remaining = most
+        for ledger, first, last in self._ranges(start, end):
+            each = ledger.size / ledger.entries
+            fit = last - first if not each else min(last - first, int(remaining / each))
+            entries += fit
+            remaining -= fit * each
+            if fit < last - first:
+                break
+        return self._after(start, end, max(1, entries))
+
+    def split(self, start: TopicPosition, end: TopicPosition, parts: int) -> list[tuple[TopicPosition, TopicPosition]]:
+        """Split the range between two positions into parts with about as many entries each, of one entry at least."""
+        count = self.entries(start, end)
+        parts = max(1, min(parts, count))
+        cuts = [start, *(self._after(start, end, count * part // parts) for part in range(1, parts)), end]
+        return [(first, last) for first, last in pairwise(cuts) if first < last]
+
+    def _after(self, start: TopicPosition, end: TopicPosition, entries: int) -> TopicPosition:
+        for ledger, first, last in self._ranges(start, end):
+            if entries < last - first:
+                return TopicPosition(ledger.ledger_id, first + entries)
+            entries -= last - first
+            if not entries:
+                return min(end, TopicPosition(ledger.ledger_id, last))
+        return end
+
+    def _ranges(self, start: TopicPosition, end: TopicPosition) -> Iterator[tuple[Ledger, int, int]]:
+        """Return the ledgers between two positions, each with its first entry there, and the one after its last."""
+        for ledger in self.ledgers:
+            first = start.entry_id if ledger.ledger_id == start.ledger_id else 0
+            last = ledger.entries
+            if ledger.ledger_id == end.ledger_id:
+                last = min(last, end.entry_id + (1 if end.batch_index else 0))
+            is_between = start.ledger_id <= ledger.ledger_id <= end.ledger_id
+            if is_between and first < last:
+                yield ledger, first, last
+
+
+T = TypeVar("T")
+
+OK: Final = 200
+UNAUTHORIZED: Final = 401
+REDIRECTS: Final = (301, 302, 307, 308)
+MOST_REDIRECTS: Final = 10
+MOST_BYTES: Final = 64 << 20
+_NO_HEADERS: Final[Mapping[str, str]] = {}
+
+
+class AdminStats:
+    """The statistics of one cluster."""
+
+    def __init__(self, cluster: Cluster) -> None:
+        if cluster.admin_url is None:
+            raise InvalidConfiguration("statistics need admin.url, such as http://host:8080")
+        options = cluster.options()
+        self._service = ServiceUrl.parse(cluster.admin_url)
+        self._timeout = float(options.operation_timeout_seconds)
+        self._access = service_access(options)
+
+    def ledgers(self, topic: TopicName) -> Ledgers:
+        """Return the ledgers of a partition."""
+        ledgers, entries = self._ask(topic, "internalStats", _parse_ledgers)
+        messages = self._ask(topic, "stats", itemgetter("msgInCounter")) if entries else 0
+        return Ledgers(ledgers, max(1.0, messages / entries) if entries else 1.0)
+
+    def deduplicates(self, topic: TopicName) -> bool:
+        """Tell whether the broker drops duplicates of a partition's messages."""
+        return self._ask(topic, "stats", lambda stats: stats.get("deduplicationStatus")) == "Enabled"
+
+    def close(self) -> None:
+        """Close the connections."""
+        self._access.http.close()
+
+    def _ask(self, topic: TopicName, what: str, read: Callable[[dict[str, Any]], T]) -> T:
+        fault: ConnectError | None = None
+        for origin in self._service.origins:
+            try:
+                answer = self._get(f"{origin}/admin/v2/{topic.rest_path}/{what}")
+            except ConnectError as error:
+                fault = error
+                continue
+            if answer.status == OK:
+                return _parse_answer(answer, what, read)
+            hint = "; credentials go to the hosts that admin.url names, and it can name several"
+            raise PulsarException(
+                f"admin.url answers {answer.status} to the question for the {what} of {topic}"
+                f"{hint if answer.status == UNAUTHORIZED else ''}"
+            )
+        raise PulsarException(f"the {what} of {topic} cannot be had at admin.url: {fault}") from fault
+
+    def _get(self, url: str) -> HttpResponse:
+        """Send a request, and follow redirects."""
+        trusted = {(self._service.scheme, *host) for host in self._service.hosts}
+        for _ in range(MOST_REDIRECTS):
+            headers = auth_headers(self._access) if endpoint_of(url) in trusted else _NO_HEADERS
+            answer = self._access.http.send(HttpRequest(url, self._timeout, headers=headers, most_bytes=MOST_BYTES))
+            if answer.status not in REDIRECTS or "location" not in answer.headers:
+                return answer
+            url = urljoin(url, answer.headers["location"])
+        raise ConnectError("admin.url redirects again and again")
+
+
+def _parse_answer(answer: HttpResponse, what: str, read: Callable[[dict[str, Any]], T]) -> T:
+    try:
+        return read(json.loads(answer.body))
+    except (ValueError, LookupError, TypeError, AttributeError) as fault:
+        raise PulsarException(
+            f"what admin.url answers to the question for the {what} of a topic is none of Pulsar's: is it the brokers' "
+            f"web server? ({type(fault).__name__}: {fault})"
+        ) from fault
+
+
+def _parse_ledgers(internal: dict[str, Any]) -> tuple[list[Ledger], int]:
+    """Return the ledgers, and the number of entries published since the topic was loaded."""
+    ledgers = [Ledger(one["ledgerId"], one["entries"], one["size"]) for one in internal["ledgers"]]
+    if ledgers:  # the list has zeros for the ledger that is being written
+        ledgers[-1] = Ledger(ledgers[-1].ledger_id, internal["currentLedgerEntries"], internal["currentLedgerSize"])
+    return ledgers, internal["entriesAddedCounter"]

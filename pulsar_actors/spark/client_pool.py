@@ -1,0 +1,224 @@
+"""The clients of a worker process, and what a task sends with them.
+
+Spark gives a worker one task after the other. The pool keeps a client for each cluster, with the producers that tasks
+have used, for the tasks to come. Idle clients and the least recently used producers are closed. The client of a failed
+task is closed at once, without waiting for messages on their way: such a task must send no more.
+
+A worker ends without notice, and its connections end with it. So a task ends only when the broker has stored all that
+it sent: when `TaskSender.finish` returns. The sender asks for no callbacks, because producers count failed messages.
+Two tasks that used one producer at the same time would both fail by the other's messages; Spark's workers run one task
+at a time.
+"""
+
+import os
+import threading
+import time
+from collections import OrderedDict
+from collections.abc import Generator, Mapping, Sequence
+from contextlib import contextmanager
+from typing import Any, Final
+
+from pulsar_actors.client.client import Client
+from pulsar_actors.client.enums import ProducerAccessMode
+from pulsar_actors.client.handle import internals_of
+from pulsar_actors.client.producer import Producer
+from pulsar_actors.exceptions import BrokerRefusal, ProducerBusy, PulsarException
+from pulsar_actors.runtime.log import LOG
+from pulsar_actors.spark.cluster import Cluster, identity_of
+
+__all__ = ["POOL", "PRODUCER_DEFAULTS", "ClientPool", "PooledClient", "ProducerRecipe", "TaskSender", "refusal_about"]
+
+
+IDLE_SECONDS: Final = 60.0
+"""Seconds without a task after which a client is closed."""
+MOST_IDLE_CLIENTS: Final = 8
+MOST_PRODUCERS: Final = 200
+"""Producers of one client."""
+NAME_BUSY_SECONDS: Final = 60.0
+"""Seconds to wait for a producer's name: a worker that is to stop may keep it for a while."""
+NAME_BUSY_PAUSE: Final = 0.25
+
+
+class ClientPool:
+    """The clients that a worker process keeps for its tasks."""
+
+    def __init__(self, idle: float = IDLE_SECONDS) -> None:
+        self._idle = idle
+        self._reset()
+
+    def _reset(self) -> None:
+        self._pid = os.getpid()
+        self._lock = threading.Lock()
+        self._clients: dict[str, PooledClient] = {}
+        self._timer_is_set = False
+
+    @contextmanager
+    def lend(self, cluster: Cluster) -> Generator["PooledClient", None, None]:
+        """Lend the client of a cluster to a task. No other task gets the client if this one fails."""
+        pooled = self._take(cluster)
+        try:
+            yield pooled
+        except GeneratorExit:  # the task needs no more rows
+            raise
+        except BaseException:
+            pooled.is_failed = True
+            raise
+        finally:
+            self._give_back(cluster, pooled)
+
+    def _take(self, cluster: Cluster) -> "PooledClient":
+        if self._pid != os.getpid():  # in a forked child, the parent's clients do not work
+            self._reset()
+        with self._lock:
+            pooled = self._clients.get(cluster.identity)
+            if pooled is None or pooled.is_failed:
+                pooled = self._clients[cluster.identity] = PooledClient(cluster.client())
+            pooled.users += 1
+        return pooled
+
+    def _give_back(self, cluster: Cluster, pooled: "PooledClient") -> None:
+        with self._lock:
+            pooled.users -= 1
+            pooled.idle_since = time.monotonic()
+            if pooled.is_failed and self._clients.get(cluster.identity) is pooled:
+                del self._clients[cluster.identity]
+            is_unused = pooled.is_failed and not pooled.users
+        if is_unused:
+            pooled.client.shutdown()
+        self.sweep()
+
+    def sweep(self) -> None:
+        """Close clients that have been idle for long, or are too many; set a timer, if clients are left."""
+        with self._lock:
+            idle = sorted((one for one in self._clients.items() if not one[1].users), key=lambda one: one[1].idle_since)
+            latest = time.monotonic() - self._idle
+            too_many = max(0, len(idle) - MOST_IDLE_CLIENTS)
+            removed = [one for index, one in enumerate(idle) if index < too_many or one[1].idle_since <= latest]
+            for identity, _ in removed:
+                del self._clients[identity]
+            if self._clients and not self._timer_is_set:
+                self._timer_is_set = True
+                timer = threading.Timer(self._idle, self._sweep_later)
+                timer.daemon = True
+                timer.start()
+        for _, pooled in removed:
+            _close(pooled.client)
+
+    def _sweep_later(self) -> None:
+        self._timer_is_set = False
+        self.sweep()
+
+
+def _close(client: Client) -> None:
+    try:
+        client.close()
+    except PulsarException as error:
+        LOG.warning("%r was idle, and did not close in good order: %s", client, error)
+
+
+POOL: Final = ClientPool()
+"""The pool of this process."""
+
+
+class ProducerRecipe:
+    """The arguments of a task's producers; equal arguments have equal identities."""
+
+    def __init__(self, arguments: Mapping[str, Any]) -> None:
+        self.arguments = arguments
+        self.identity = identity_of(sorted(arguments.items()))
+
+
+class PooledClient:
+    """A client with its producers, of which the most recently used are kept."""
+
+    def __init__(self, client: Client) -> None:
+        self.client = client
+        self.users = 0
+        self.idle_since = 0.0
+        self.is_failed = False
+        self._producers: OrderedDict[tuple[str, str], Producer] = OrderedDict()
+        self._lock = threading.Lock()
+
+    def producer(self, topic: str, recipe: ProducerRecipe) -> Producer:
+        """Return the producer of a topic: an open one with the same arguments, or a new one."""
+        key = topic, recipe.identity
+        with self._lock:
+            producer = self._producers.pop(key, None)
+            if producer is None or not producer.is_open:
+                producer = self._create(topic, recipe.arguments)
+            self._producers[key] = producer
+            if len(self._producers) > MOST_PRODUCERS:
+                _, oldest = self._producers.popitem(last=False)
+                oldest.close()  # after the receipts of all its messages
+        return producer
+
+    def _create(self, topic: str, arguments: Mapping[str, Any]) -> Producer:
+        deadline = time.monotonic() + NAME_BUSY_SECONDS
+        while True:
+            try:
+                return self.client.create_producer(topic, **arguments)
+            except BrokerRefusal as refusal:
+                if not isinstance(refusal, ProducerBusy) or time.monotonic() >= deadline:
+                    raise refusal_about(f"no producer on {topic}", refusal) from refusal
+                time.sleep(NAME_BUSY_PAUSE)
+
+
+def refusal_about(what: str, refusal: BrokerRefusal) -> BrokerRefusal:
+    """Return the same refusal, of the same class, with what was refused in its text."""
+    return type(refusal)(refusal.code, f"{what}: {refusal.reason}")
+
+
+PRODUCER_DEFAULTS: Final[Mapping[str, Any]] = {
+    "batching_enabled": True,
+    "max_pending_messages": 10_000,
+    "block_if_queue_full": True,
+}
+"""Defaults for a task's producers: a task sends many messages and waits for none of them."""
+
+
+class TaskSender:
+    """Sends the messages of one task with a client of the pool."""
+
+    def __init__(self, pooled: PooledClient, arguments: Mapping[str, Any]) -> None:
+        self._pooled = pooled
+        self._recipe = ProducerRecipe({**PRODUCER_DEFAULTS, **arguments})
+        access = arguments.get("access_mode", ProducerAccessMode.Shared)
+        self._is_exclusive = access is not ProducerAccessMode.Shared or arguments.get("producer_name") is not None
+        self._failed_before: dict[Producer, int] = {}
+        self.messages = 0
+        self.size = 0
+
+    def send(self, topic: str, payloads: Sequence[bytes], metadata: Sequence[object]) -> None:
+        """Enqueue messages for a topic, each with its metadata; wait while the queue is full.
+
+        Raise an error if messages of this task have failed.
+        """
+        producer = self._pooled.producer(topic, self._recipe)
+        internals = internals_of(producer)
+        failed = internals.send_failures()
+        if failed.number > self._failed_before.setdefault(producer, failed.number):
+            self._raise_failed(producer)
+        enqueue = internals.enqueuer.enqueue
+        for payload, one in zip(payloads, metadata, strict=True):
+            enqueue(payload, one)
+        self.messages += len(payloads)
+        self.size += sum(map(len, payloads))
+
+    def finish(self) -> None:
+        """Wait until all messages are stored. An exclusive producer is closed, as another worker may need its name."""
+        for producer in self._failed_before:
+            if producer.is_open:  # one that the pool has closed was flushed before
+                producer.flush()
+        for producer, before in self._failed_before.items():
+            if internals_of(producer).send_failures().number > before:
+                self._raise_failed(producer)
+            if self._is_exclusive:
+                producer.close()
+
+    def _raise_failed(self, producer: Producer) -> None:
+        count, last = internals_of(producer).send_failures()
+        failed = count - self._failed_before[producer]
+        raise PulsarException(
+            f"{failed:,} of the messages that this task sent to {producer.topic()} were not stored; the last of them: "
+            f"{last}"
+        )

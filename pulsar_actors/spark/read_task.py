@@ -1,0 +1,296 @@
+"""A task that reads: the messages of one span of a partition, as record batches.
+
+A task reads from the start of its span up to the end. The message at the end may not exist yet, so the task does not
+wait for it: its predecessor is known by its index in its entry. If entries before the end are missing, nothing shows
+that the last message has been read, and the broker is asked whether there are more. So it is if the last chunk of a
+message is after the end; then the reader tells how far it came.
+
+A message in chunks belongs to the span that has its last chunk. If its first chunk is before the span, the reader
+reports the last chunk as incomplete. All chunks have the publish time of their message, so a second reader seeks to
+that time, and reads up to the last chunk. A broker may go by its own clock, so the second reader begins a little
+earlier, and if that was not enough, much earlier. A message whose last chunk was sent twice is at the first of the two.
+"""
+
+import time
+from bisect import bisect_left
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Any, Final
+
+import pyarrow as pa
+from pyspark.sql.datasource import InputPartition
+
+from pulsar_actors.client.client import Client
+from pulsar_actors.client.message_id import MessageId
+from pulsar_actors.client.reader import Reader
+from pulsar_actors.client.receiving import internals_of
+from pulsar_actors.exceptions import PulsarException, Timeout
+from pulsar_actors.machines.incoming_entries import IncompleteChunks
+from pulsar_actors.machines.trackers.entry_map import EntryKey
+from pulsar_actors.runtime.log import LOG
+from pulsar_actors.runtime.opened_entry import EntryContents
+from pulsar_actors.spark.client_pool import POOL
+from pulsar_actors.spark.columns import Columns
+from pulsar_actors.spark.offsets import Span
+from pulsar_actors.spark.options import ReadOptions
+from pulsar_actors.wire.PulsarApi_pb2 import CommandAck
+from pulsar_actors.wire.topic_position import EARLIEST, TopicPosition
+
+__all__ = [
+    "KEEP_ALL_CHUNKS",
+    "NoMessageInTime",
+    "clipped",
+    "complete_chunked_messages",
+    "entries_in",
+    "first_position",
+    "grouped_for_arrow",
+    "next_entry",
+    "position_after",
+    "record_batches",
+    "report_data_loss",
+]
+
+
+KEEP_ALL_CHUNKS: Final[Mapping[str, Any]] = {
+    "max_pending_chunked_message": 0,
+    "expire_time_of_incomplete_chunked_message_ms": 0,
+}
+"""Options of a reader that keeps all chunks until their message is complete, as a discarded message would be lost."""
+
+
+def record_batches(partition: InputPartition, options: ReadOptions, columns: Columns) -> Iterator[pa.RecordBatch]:
+    """Read the rows of one task. If there is nothing to read, Spark passes a partition of its own, which has none."""
+    if isinstance(partition, Span):
+        for entries in grouped_for_arrow(entries_in(partition, options)):
+            yield columns.batch(entries)
+
+
+def entries_in(span: Span, options: ReadOptions) -> Iterator[EntryContents]:
+    """Read the messages of a span, entry by entry."""
+    with POOL.lend(options.cluster) as pooled:
+        reader = pooled.client.create_reader(
+            span.topic,
+            MessageId.wrap(span.start.message_id),
+            start_message_id_inclusive=True,
+            subscription_role_prefix=options.prefix,
+            **options.reader,
+            **KEEP_ALL_CHUNKS,
+        )
+        with reader:
+            yield from _SpanReader(pooled.client, reader, span, options).entries()
+
+
+class _SpanReader:
+    """The reader of one span."""
+
+    def __init__(self, client: Client, reader: Reader, span: Span, options: ReadOptions) -> None:
+        self._client = client
+        self._reader = reader
+        self._span = span
+        self._options = options
+        self._next = span.start
+        self._completed: list[EntryContents] = []  # messages in chunks from before the span, not yet returned
+
+    def entries(self) -> Iterator[EntryContents]:
+        """Read until the end is reached, or there are no more messages before it."""
+        is_first = True
+        while self._next < self._span.end:
+            entries = self._next_entries()
+            if not entries:
+                self._check_end()
+                return
+            if is_first:
+                self._check_start(first_position(entries[0]))
+                is_first = False
+            for contents in entries:
+                messages = clipped(contents, self._next, self._span.end)  # the broker may send an entry twice
+                if messages is not None:
+                    self._next = position_after(messages)
+                    yield messages
+            if position_after(entries[-1]) > self._span.end:
+                return
+
+    def _next_entries(self) -> Sequence[EntryContents]:
+        """Return the next entry, after completed messages that come before it; nothing, if the topic has no more."""
+        try:
+            contents = next_entry(self._reader, self._options.poll_timeout_ms)
+            self._completed += self._complete_skipped()
+        except NoMessageInTime:
+            raise self._timeout_error() from None
+        entries = [] if contents is None else [contents]
+        if not self._completed:
+            return entries
+        now = self._span.end if contents is None else first_position(contents)
+        due = [one for one in self._completed if first_position(one) < now]
+        self._completed = [one for one in self._completed if first_position(one) > now]
+        return [*sorted(due, key=first_position), *entries]
+
+    def _complete_skipped(self) -> Sequence[EntryContents]:
+        """Complete messages in chunks that the reader has skipped, and report other losses; these may be far ahead."""
+        incomplete: list[IncompleteChunks] = []
+        skipped, forgotten = internals_of(self._reader).take_skipped()
+        if forgotten:
+            self._report_loss(f"{forgotten:,} entries from {self._next.text(-1)} on, or more, cannot be read")
+        for one in skipped:
+            where = TopicPosition(*one.entry)
+            if one.entry < self._next[:2] or where >= self._span.end:
+                continue
+            if isinstance(one, IncompleteChunks):
+                incomplete.append(one)
+            else:
+                fault = CommandAck.ValidationError.Name(one.fault)
+                self._report_loss(f"what is stored at {where.text(-1)} cannot be read: {fault}")
+        return (
+            complete_chunked_messages(self._client, self._span.topic, incomplete, self._options) if incomplete else ()
+        )
+
+    def _check_start(self, first: TopicPosition) -> None:
+        """Report a loss if the subscription was moved and the ledger of the first message has been deleted."""
+        start, moved = self._span.start, self._span.moved
+        if moved is not None and start != EARLIEST and first.ledger_id > start.ledger_id:
+            self._report_loss(
+                f"{moved}; what was to be read next was at {start.text(-1)}, and the first there is now is at "
+                f"{first.text(-1)}"
+            )
+
+    def _check_end(self) -> None:
+        """Report missing messages, unless the span ends at the beginning of a ledger, or the topic is compacted."""
+        if self._options.reader.get("is_read_compacted"):
+            return
+        last = internals_of(self._reader).furthest  # it may be a chunk of a message that ends after the span
+        is_complete = last is not None and TopicPosition(last[0], last[1] + 1) >= self._span.end
+        if not self._span.end.is_first_of_its_ledger and not is_complete:
+            self._report_loss(
+                f"messages up to {self._span.end.text(-1)} were to be read, and there is nothing from "
+                f"{self._next.text(-1)} on"
+            )
+
+    def _report_loss(self, what: str) -> None:
+        report_data_loss(
+            f"{self._span.topic} has lost messages, it seems: {what}", fails=self._options.fail_on_data_loss
+        )
+
+    def _timeout_error(self) -> Timeout:
+        return Timeout(
+            f"{self._span.topic} has messages from {self._next.text(-1)} on, and none came within "
+            f"{self._options.poll_timeout_ms:,} ms, which is pollTimeoutMs"
+        )
+
+
+class NoMessageInTime(Timeout):
+    """The topic has messages, but the broker has not sent any in time."""
+
+
+POLL_MS: Final = 500
+"""Milliseconds to wait for a message before the broker is asked whether there are more."""
+
+
+def next_entry(reader: Reader, timeout_ms: int) -> EntryContents | None:
+    """Return the next entry; None, if the topic has no more."""
+    deadline = time.monotonic() + timeout_ms / 1000
+    while True:
+        try:
+            return internals_of(reader).read_entry(min(POLL_MS, timeout_ms))
+        except Timeout as nothing:
+            if not reader.has_message_available():
+                return None
+            if time.monotonic() >= deadline:
+                raise NoMessageInTime(str(nothing)) from None
+
+
+def first_position(contents: EntryContents) -> TopicPosition:
+    """Return the position of the first message."""
+    return TopicPosition(*contents.entry.message_id.position, contents.indexes[0])
+
+
+def position_after(contents: EntryContents) -> TopicPosition:
+    """Return the position after the last message: in its batch, or after its entry."""
+    ledger_id, entry_id = contents.entry.message_id.position
+    next_index = contents.indexes[-1] + 1
+    if next_index < contents.entry.size:
+        return TopicPosition(ledger_id, entry_id, next_index)
+    return TopicPosition(ledger_id, entry_id + 1)
+
+
+def clipped(contents: EntryContents, start: TopicPosition, end: TopicPosition) -> EntryContents | None:
+    """Return the messages from the start up to the end; None, if there are none."""
+    entry = contents.entry.message_id.position
+    if start[:2] < entry < end[:2]:
+        return contents
+    if not start[:2] <= entry <= end[:2]:
+        return None
+    stored, payloads, opened, indexes, _ = contents
+    first = bisect_left(indexes, start.batch_index) if entry == start[:2] else 0
+    last = bisect_left(indexes, end.batch_index) if entry == end[:2] else len(indexes)
+    if first >= last:
+        return None
+    return EntryContents(stored[first:last], payloads[first:last], opened, indexes[first:last])
+
+
+LOOKBACK_MS: Final = (5_000, 60_000, 3_600_000)
+"""Milliseconds before the publish time at which the second reader begins, attempt by attempt."""
+
+
+def complete_chunked_messages(
+    client: Client, topic: str, incomplete: Sequence[IncompleteChunks], options: ReadOptions
+) -> list[EntryContents]:
+    """Return the messages that end with these chunks, if all of their chunks still exist."""
+    found: dict[str, EntryContents] = {}
+    for lookback_ms in LOOKBACK_MS:
+        missing = [one for one in incomplete if one.uuid not in found]
+        if missing:
+            found |= _read_back(client, topic, missing, lookback_ms, options)
+    for one in incomplete:
+        if one.uuid not in found:
+            where = TopicPosition(*one.entry).text(-1)
+            LOG.warning("%s: of the message whose last chunk is at %s, the first are gone: left out", topic, where)
+    return list(found.values())
+
+
+def _read_back(
+    client: Client, topic: str, missing: Sequence[IncompleteChunks], lookback_ms: int, options: ReadOptions
+) -> dict[str, EntryContents]:
+    """Read messages again, by the uuids that their chunks share."""
+    reader = client.create_reader(
+        topic, MessageId.latest, subscription_role_prefix=options.prefix, **options.reader, **KEEP_ALL_CHUNKS
+    )
+    with reader:
+        reader.seek(max(0, min(one.publish_time for one in missing) - lookback_ms))
+        return _collect(reader, {one.uuid for one in missing}, max(one.entry for one in missing), options)
+
+
+def _collect(reader: Reader, uuids: set[str], last: EntryKey, options: ReadOptions) -> dict[str, EntryContents]:
+    found: dict[str, EntryContents] = {}
+    while len(found) < len(uuids):
+        contents = next_entry(reader, options.poll_timeout_ms)
+        if contents is None or contents.entry.message_id.position > last:
+            break
+        if contents.entry.metadata.uuid in uuids:
+            found[contents.entry.metadata.uuid] = contents
+    return found
+
+
+BATCH_MESSAGES: Final = 5000
+BATCH_BYTES: Final = 4 * 1024 * 1024
+"""A record batch ends with the entry that reaches one of these: its fixed cost is small then, and it fits in memory."""
+
+
+def grouped_for_arrow(entries: Iterable[EntryContents]) -> Iterator[list[EntryContents]]:
+    """Group entries for record batches."""
+    group: list[EntryContents] = []
+    messages = size = 0
+    for contents in entries:
+        group.append(contents)
+        messages += len(contents.payloads)
+        size += sum(map(len, contents.payloads))
+        if messages >= BATCH_MESSAGES or size >= BATCH_BYTES:
+            yield group
+            group, messages, size = [], 0, 0
+    if group:
+        yield group
+
+
+def report_data_loss(what: str, *, fails: bool) -> None:
+    """Raise an error, or log a warning, as `failOnDataLoss` says."""
+    if fails:
+        raise PulsarException(f"{what}. To go on with what there is, set failOnDataLoss to false")
+    LOG.warning("%s", what)

@@ -1,0 +1,139 @@
+"""The readers of `spark.read` and `spark.readStream`: planning on the driver, messages in the workers.
+
+Spark asks one process beside the driver for the offsets of a stream, as long as the query runs; only that process has a
+client. The workers have copies of the reader without one.
+
+The options of a stream are parsed when the reader is first used: if the constructor fails, Spark reports an error of
+its own instead of the reason.
+"""
+
+from collections.abc import Iterator, Mapping, Sequence
+from functools import cached_property
+from typing import Any
+
+import pyarrow as pa
+from pyspark.sql.datasource import DataSourceReader, DataSourceStreamReader, InputPartition
+from pyspark.sql.types import StructType
+
+from pulsar_actors.exceptions import InvalidConfiguration
+from pulsar_actors.spark.columns import Columns
+from pulsar_actors.spark.micro_batches import MicroBatchStream
+from pulsar_actors.spark.offsets import Offsets, Span
+from pulsar_actors.spark.options import ReadOptions
+from pulsar_actors.spark.planning import resolve, split_further
+from pulsar_actors.spark.pyspark_compat import (
+    ReadAllAvailable,
+    ReadLimit,
+    ReadMaxBytes,
+    ReadMaxRows,
+    SupportsTriggerAvailableNow,
+)
+from pulsar_actors.spark.read_task import record_batches
+from pulsar_actors.wire.topic_position import EARLIEST
+
+__all__ = ["BatchReader", "StreamReader"]
+
+
+class BatchReader(DataSourceReader):
+    """The reader of `spark.read`: plans on the driver, and, as a copy, reads in the workers."""
+
+    def __init__(self, options: ReadOptions, schema: StructType) -> None:
+        self._options = options
+        self._columns = Columns(schema)
+
+    def partitions(self) -> Sequence[InputPartition]:
+        """Return what each task reads."""
+        options = self._options
+        with options.cluster.client() as client:
+            topics = options.topics.partitions(client)
+            options.topics.require(topics)
+            options.starting.check(topics, options.topics.awaited)
+            options.ending.check(topics, options.topics.awaited)
+            spans: list[Span] = []
+            for topic in topics:
+                start = resolve(client, topic, options.starting.of(topic), options.prefix)
+                end = resolve(client, topic, options.ending.of(topic), options.prefix)
+                if start < end:
+                    spans.append(Span(str(topic), start, end))
+                elif end < start and end != EARLIEST:  # the end of an empty topic
+                    raise InvalidConfiguration(
+                        f"{topic} is to be read from {start.text(-1)} on, and ends before that, at {end.text(-1)}"
+                    )
+        return split_further(spans, options)
+
+    def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
+        """Read the rows of one task."""
+        return record_batches(partition, self._options, self._columns)
+
+
+class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
+    """The reader of `spark.readStream`, for one query."""
+
+    def __init__(self, texts: Mapping[str, str], schema: StructType) -> None:
+        self._texts = texts
+        self._schema = schema
+        self._stream: MicroBatchStream | None = None
+        self._end: Offsets | None = None  # of the last batch that was planned
+
+    @cached_property
+    def _options_and_columns(self) -> tuple[ReadOptions, Columns]:
+        return ReadOptions.parse(self._texts, is_stream=True), Columns(self._schema)
+
+    # On the driver.
+
+    def initialOffset(self) -> dict[str, Any]:
+        """Return where a query without a checkpoint begins."""
+        return self._open_stream().begin().write()
+
+    def getDefaultReadLimit(self) -> ReadLimit:
+        """Return the limit of a batch. Spark passes it to `latestOffset`, unless the query runs once."""
+        options, _ = self._options_and_columns
+        if options.max_messages is not None:
+            return ReadMaxRows(options.max_messages)
+        if options.max_bytes is not None:
+            return ReadMaxBytes(options.max_bytes)
+        return ReadAllAvailable()
+
+    def prepareForTriggerAvailableNow(self) -> None:
+        """End the query where the topics end now."""
+        self._open_stream().stop_at_current_end()
+
+    def latestOffset(self, start: Mapping[str, Any] | None = None, limit: ReadLimit | None = None) -> dict[str, Any]:
+        """Return where the next batch ends. PySpark 4.1 gives neither its start nor its limit."""
+        stream = self._open_stream()
+        begin = stream.last_end() if start is None else Offsets.read(start)
+        is_limited = limit is not None and not isinstance(limit, ReadAllAvailable)
+        self._end = stream.latest(begin, is_limited=is_limited)
+        return self._end.write()
+
+    def reportLatestOffset(self) -> dict[str, Any] | None:
+        """Return where the topics end, for the query's progress, and how many entries are left, if that is known."""
+        return None if self._end is None else self._open_stream().progress_report(self._end)
+
+    def partitions(self, start: Mapping[str, Any], end: Mapping[str, Any]) -> Sequence[InputPartition]:
+        """Return what each task of a batch reads."""
+        return self._open_stream().spans(Offsets.read(start), Offsets.read(end))
+
+    def commit(self, end: Mapping[str, Any]) -> None:
+        """Acknowledge a batch that is done, so that brokers need not keep it."""
+        self._open_stream().acknowledge(Offsets.read(end))
+
+    def stop(self) -> None:
+        """Close the client."""
+        if self._stream is not None:
+            self._stream.close()
+
+    # In the workers.
+
+    def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
+        """Read the rows of one task."""
+        return record_batches(partition, *self._options_and_columns)
+
+    def _open_stream(self) -> MicroBatchStream:
+        if self._stream is None:
+            options, _ = self._options_and_columns
+            self._stream = MicroBatchStream(options)
+        return self._stream
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {**self.__dict__, "_stream": None}

@@ -1,0 +1,81 @@
+"""A position in a topic: the message that comes next, whether it has been published yet or not.
+
+Message ids have gaps, so a position is a ledger, an entry of the ledger, and a message of that entry: the first one
+that has not been read. A range of messages goes from one position up to another one, without the message there; ranges
+that meet have every message between them exactly once. A ledger does not tell where it ends: after its last entry comes
+an entry that is never written, and then the next ledger.
+
+As text a position is what Pulsar prints for a message id: `ledger:entry`, or `ledger:entry:partition:index` for a
+message that is not the first of its batch; and `earliest`, for the start of the topic.
+"""
+
+import re
+from typing import Final, NamedTuple
+
+from pulsar_actors.exceptions import InvalidArgument
+from pulsar_actors.wire.errors import MalformedMessageId
+from pulsar_actors.wire.message_id import MessageId
+
+__all__ = ["EARLIEST", "TopicPosition"]
+
+
+_TEXT: Final = re.compile(r"\(?(\d+)[:,](\d+)(?:[:,]-?\d+(?:[:,](-?\d+))?)?\)?")
+
+
+class TopicPosition(NamedTuple):
+    """The message with index `batch_index` in an entry. Positions are ordered as the messages of the topic are."""
+
+    ledger_id: int
+    entry_id: int
+    batch_index: int = 0
+
+    @classmethod
+    def of(cls, message_id: MessageId) -> "TopicPosition":
+        """Give the position of a message."""
+        return cls(message_id.ledger_id, message_id.entry_id, max(0, message_id.batch_index))
+
+    @classmethod
+    def after(cls, message_id: MessageId) -> "TopicPosition":
+        """Give the position after the entry of a message; `EARLIEST`, if the id is that of no message."""
+        if message_id.ledger_id < 0:
+            return EARLIEST
+        return cls(message_id.ledger_id, message_id.entry_id + 1)
+
+    @property
+    def is_first_of_its_ledger(self) -> bool:
+        """True if no message of the ledger comes before it."""
+        return self[1:] == (0, 0)
+
+    @classmethod
+    def parse(cls, text: str) -> "TopicPosition":
+        """Read what `text` writes, or what Pulsar prints for a message id."""
+        if text.strip().lower() == "earliest":
+            return EARLIEST
+        match = _TEXT.fullmatch(text.strip())
+        if match is None:
+            raise InvalidArgument(f"a position is ledger:entry or ledger:entry:partition:index, not {text!r}")
+        return cls(int(match[1]), int(match[2]), max(0, int(match[3] or 0)))
+
+    @classmethod
+    def deserialize(cls, data: bytes) -> "TopicPosition":
+        """Read a serialized message id, such as Spark's column `__messageId` has."""
+        try:
+            return cls.of(MessageId.deserialize(data))
+        except MalformedMessageId as fault:
+            raise InvalidArgument(f"no position: {fault}") from fault
+
+    def text(self, partition: int) -> str:
+        """Write the position; `partition` is the index of the topic's partition, or -1."""
+        if self == EARLIEST:
+            return "earliest"
+        entry = f"{self.ledger_id}:{self.entry_id}"
+        return f"{entry}:{partition}:{self.batch_index}" if self.batch_index else entry
+
+    @property
+    def message_id(self) -> MessageId:
+        """The id of the message that comes next, for a reader whose start is inclusive."""
+        return MessageId(self.ledger_id, self.entry_id, -1, self.batch_index or -1)
+
+
+EARLIEST: Final = TopicPosition(-1, -1)
+"""The start of every topic."""

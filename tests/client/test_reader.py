@@ -1,0 +1,195 @@
+from typing import Any
+
+import pytest
+
+from pulsar_actors.broker.embedded import EmbeddedBroker
+from pulsar_actors.client.client import Client
+from pulsar_actors.client.consumer_options import ReaderOptions
+from pulsar_actors.client.create_consumer import consumer_options_of_reader
+from pulsar_actors.client.message_id import MessageId
+from pulsar_actors.client.reader import Reader
+from pulsar_actors.client.receiving import internals_of
+from pulsar_actors.exceptions import AlreadyClosed, Timeout
+from pulsar_actors.machines.incoming_entries import CorruptEntry
+from pulsar_actors.wire.PulsarApi_pb2 import CommandGetLastMessageId
+from tests.support.life import until
+from tests.support.raw_producer import RawProducer
+
+SOON = 5_000
+
+
+def sent(client: Client, topic: str, *payloads: bytes) -> list[MessageId]:
+    with client.create_producer(topic) as producer:
+        return [producer.send(payload) for payload in payloads]
+
+
+def read(reader: Reader, count: int) -> list[bytes]:
+    return [reader.read_next(SOON).data() for _ in range(count)]
+
+
+def test_a_reader_begins_after_the_message_that_it_is_given(client: Client, topic: str) -> None:
+    ids = sent(client, topic, b"a", b"b", b"c")
+    with client.create_reader(topic, ids[0]) as reader:
+        assert read(reader, 2) == [b"b", b"c"]
+    with client.create_reader(topic, ids[0], start_message_id_inclusive=True) as reader:
+        assert read(reader, 3) == [b"a", b"b", b"c"]
+
+
+def test_an_entry_can_be_read_at_once(client: Client, topic: str) -> None:
+    with client.create_producer(topic, batching_enabled=True) as producer:
+        for number in range(900):
+            producer.send_async(b"%d" % number, lambda *_: None)
+    with client.create_reader(topic, MessageId.earliest) as reader:
+        found: list[bytes] = []
+        calls = 0
+        while len(found) < 900:
+            found += map(bytes, internals_of(reader).read_entry(SOON).payloads)
+            calls += 1
+        with pytest.raises(Timeout):
+            internals_of(reader).read_entry(1)
+    assert found == [b"%d" % number for number in range(900)]
+    assert calls < 20
+
+
+@pytest.mark.parametrize(
+    ("start", "inclusive", "expected"),
+    [
+        (MessageId.earliest, False, [b"a", b"b"]),
+        (MessageId.latest, False, []),
+        (MessageId.latest, True, [b"b"]),
+    ],
+    ids=["earliest", "latest", "the latest itself"],
+)
+def test_a_reader_begins_at_either_end(
+    client: Client, topic: str, start: MessageId, expected: list[bytes], *, inclusive: bool
+) -> None:
+    sent(client, topic, b"a", b"b")
+    with client.create_reader(topic, start, start_message_id_inclusive=inclusive) as reader:
+        assert reader.has_message_available() is bool(expected)
+        assert read(reader, len(expected)) == expected
+        assert not reader.has_message_available()
+        sent(client, topic, b"new")
+        assert reader.has_message_available()
+        assert read(reader, 1) == [b"new"]
+
+
+def test_the_latest_of_an_empty_topic_is_what_comes(client: Client, topic: str) -> None:
+    with client.create_reader(topic, MessageId.latest, start_message_id_inclusive=True) as reader:
+        assert not reader.has_message_available()
+        sent(client, topic, b"a")
+        assert read(reader, 1) == [b"a"]
+
+
+def test_whether_there_is_a_message_is_known_from_the_queue_or_asked(client: Client, topic: str) -> None:
+    ids = sent(client, topic, b"a", b"b")
+    with client.create_reader(topic, ids[1], start_message_id_inclusive=True) as reader:
+        assert reader.has_message_available()
+    with client.create_reader(topic, ids[1]) as reader:
+        assert not reader.has_message_available()
+        sent(client, topic, b"c")
+        until(lambda: reader.stats().queued == 1, "the message")
+        assert reader.has_message_available()
+        read(reader, 1)
+        reader.seek(MessageId.earliest)
+        assert reader.has_message_available()
+        assert read(reader, 3) == [b"a", b"b", b"c"]
+
+
+def test_what_can_never_be_read_is_no_message_to_wait_for(client: Client, topic: str, broker: EmbeddedBroker) -> None:
+    sent(client, topic, b"a")
+    with client.create_reader(topic, MessageId.earliest) as reader, RawProducer(broker.service_url, topic) as raw:
+        raw.send(b"no batch", num_messages_in_batch=1)
+        raw.first("chunk")
+        assert read(reader, 1) == [b"a"]
+        with pytest.raises(Timeout):
+            reader.read_next(1)
+        until(lambda: not reader.has_message_available(), "the end of what can be read")
+        assert internals_of(reader).furthest is not None
+        assert [type(one) for one in internals_of(reader).take_skipped()[0]] == [CorruptEntry]
+        raw.second("chunk")
+        assert read(reader, 1) == [b"chunkCHUNK"]
+        assert internals_of(reader).take_skipped() == ([], 0)
+
+
+def test_a_reader_keeps_chunks_as_long_as_it_is_told(client: Client, topic: str, broker: EmbeddedBroker) -> None:
+    sent(client, topic, b"a")
+    limits = {"max_pending_chunked_message": 1, "auto_ack_oldest_chunked_message_on_queue_full": True}
+    with RawProducer(broker.service_url, topic) as raw:
+        for name in ("x", "y"):
+            raw.first(name)
+        for name in ("x", "y"):
+            raw.second(name)
+    for options, whole in ((limits, [b"a", b"yY"]), ({"max_pending_chunked_message": 0}, [b"a", b"xX", b"yY"])):
+        with client.create_reader(topic, MessageId.earliest, **options) as reader:
+            assert read(reader, len(whole)) == whole
+    patient = ReaderOptions(topic, MessageId.earliest, expire_time_of_incomplete_chunked_message_ms=7)
+    assert consumer_options_of_reader(patient).expire_time_of_incomplete_chunked_message_ms == 7
+
+
+def test_a_reader_goes_on_where_it_was_when_the_connection_was_lost(
+    client: Client, topic: str, broker: EmbeddedBroker
+) -> None:
+    sent(client, topic, b"a", b"b", b"c")
+    with client.create_reader(topic, MessageId.earliest) as reader:
+        assert read(reader, 1) == [b"a"]
+        broker.cut_connections()
+        until(lambda: reader.stats().reconnects, "the reconnect")
+        assert read(reader, 2) == [b"b", b"c"]
+
+
+def test_a_reader_can_be_looped_over_and_its_messages_be_futures(client: Client, topic: str) -> None:
+    sent(client, topic, b"a", b"b", b"c")
+    with client.create_reader(topic, MessageId.earliest) as reader:
+        assert reader.read_next_async().result(SOON).data() == b"a"
+        seen: list[bytes] = []
+        for message in reader:
+            seen.append(message.data())
+            if len(seen) == 2:
+                reader.close()
+        assert seen == [b"b", b"c"]
+        with pytest.raises(AlreadyClosed):
+            reader.read_next(0)
+
+
+def test_a_reader_without_a_message_says_so_in_time(client: Client, topic: str) -> None:
+    with client.create_reader(topic, MessageId.latest) as reader, pytest.raises(Timeout, match="the reader of"):
+        reader.read_next(10)
+
+
+def test_a_listener_reads(client: Client, topic: str) -> None:
+    sent(client, topic, b"a", b"b")
+    heard: list[tuple[Any, bytes]] = []
+    with client.create_reader(
+        topic, MessageId.earliest, reader_listener=lambda reader, message: heard.append((reader, message.data()))
+    ) as reader:
+        until(lambda: len(heard) == 2, "the listener")
+        assert heard == [(reader, b"a"), (reader, b"b")]
+
+
+def test_its_subscription_has_a_name_of_its_own_with_the_prefix_that_was_given(client: Client, topic: str) -> None:
+    with (
+        client.create_reader(topic, MessageId.latest, subscription_role_prefix="role", reader_name="mine") as one,
+        client.create_reader(topic, MessageId.latest) as other,
+    ):
+        assert one.stats().subscription_name.startswith("role-reader-")
+        assert one.stats().consumer_name == "mine"
+        assert other.stats().subscription_name.startswith("reader-")
+        assert repr(one) == f"<the reader of {topic}>"
+
+
+def test_a_reader_that_cannot_go_to_the_last_message_is_not_left_behind(broker: EmbeddedBroker, topic: str) -> None:
+    heard: list[Any] = []
+    with Client(broker.service_url, operation_timeout_seconds=1) as client:
+        sent(client, topic, b"a")
+        fault = broker.faults.on(CommandGetLastMessageId, times=None).drop()
+        with pytest.raises(Timeout):
+            client.create_reader(
+                topic,
+                MessageId.latest,
+                reader_listener=lambda _, message: heard.append(message),
+                start_message_id_inclusive=True,
+            )
+        fault.remove()
+        until(lambda: not client.stats().consumers)
+        sent(client, topic, b"b")
+    assert heard == []

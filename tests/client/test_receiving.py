@@ -1,0 +1,373 @@
+from collections.abc import Callable, Iterator
+from concurrent.futures import CancelledError, Future, wait
+from typing import Any
+
+import pytest
+
+from pulsar_actors.broker.embedded import EmbeddedBroker
+from pulsar_actors.client.client import Client
+from pulsar_actors.client.message import new_messages
+from pulsar_actors.client.policies import ConsumerBatchReceivePolicy
+from pulsar_actors.client.producer import Producer
+from pulsar_actors.client.receiving import DEFAULT_BATCH_RECEIVE_POLICY, MessageReceiver
+from pulsar_actors.exceptions import (
+    AlreadyClosed,
+    InternalError,
+    Interrupted,
+    InvalidArgument,
+    InvalidConfiguration,
+    OperationNotSupported,
+    Timeout,
+    TopicTerminated,
+)
+from pulsar_actors.machines.trackers.entry_map import Generation
+from pulsar_actors.runtime.consumer_actor import ServeReceiveFutures
+from pulsar_actors.runtime.engine import Engine
+from pulsar_actors.runtime.receiver_queue import ReceiverQueue, ReceiverQueueSettings
+from pulsar_actors.wire.topic_name import TopicName
+from tests.support.entries_in_hand import batch, single
+from tests.support.life import until
+from tests.support.manual_loop import ManualLoop, RecordingActors
+
+CLOSED = AlreadyClosed("the consumer is closed")
+WHAT = "the consumer of 's' on t"
+
+
+class Waiting(Engine):
+    """Lets something happen whenever somebody waits; when there is nothing left to happen, time passes."""
+
+    def __init__(self, loop: ManualLoop) -> None:
+        self.loops = [loop]
+        self._loop = loop
+        self.happens: list[Callable[[], object]] = []
+        self.inside = False
+
+    def block(self, future: Future[Any], timeout: float | None, what: str) -> Any:
+        while not future.done():
+            if self.happens:
+                self.happens.pop(0)()
+                continue
+            assert timeout is not None, "it would wait for ever"
+            self._loop.time += timeout
+            raise Timeout(f"{what} took longer than {timeout} s")
+        return future.result(0)
+
+    def stop(self, timeout: float) -> None:
+        raise NotImplementedError
+
+    def forget_everything(self) -> None:
+        raise NotImplementedError
+
+    def is_inside(self) -> bool:
+        return self.inside
+
+
+class Bench:
+    def __init__(self, *, has_listener: bool = False) -> None:
+        self.loop = ManualLoop()
+        self.actors = RecordingActors(self.loop)
+        self.actor = self.actors.make()
+        self.engine = Waiting(self.loop)
+        self.queue = ReceiverQueue(ReceiverQueueSettings(10, "t", new_messages, bytes), lambda _: None)
+        self.receiving = MessageReceiver(self.engine, self.queue, self.actor, WHAT, has_listener=has_listener)
+
+    def arrive(self, *payloads: bytes) -> None:
+        self.queue.add([single(number, payload) for number, payload in enumerate(payloads)])
+
+    def later(self, *happens: Callable[[], object]) -> None:
+        self.engine.happens.extend(happens)
+
+    def batch(self, messages: int = 10, size: int = 1000, timeout_ms: int = 100) -> list[bytes]:
+        policy = ConsumerBatchReceivePolicy(messages, size, timeout_ms)
+        return [message.data() for message in self.receiving.receive_batch(policy)]
+
+
+@pytest.fixture
+def bench() -> Bench:
+    return Bench()
+
+
+def test_what_is_there_is_received_without_waiting(bench: Bench) -> None:
+    bench.arrive(b"a", b"b")
+    assert bench.receiving.receive(None).data() == b"a"
+    assert bench.receiving.receive(0).data() == b"b"
+
+
+def test_what_comes_later_is_waited_for(bench: Bench) -> None:
+    bench.later(lambda: bench.arrive(b"a"))
+    assert bench.receiving.receive(None).data() == b"a"
+
+
+def test_a_wake_up_for_what_another_has_taken_is_waited_on_again(bench: Bench) -> None:
+    def arrive_for_another() -> None:
+        bench.arrive(b"another's")
+        bench.queue.take()
+
+    bench.later(arrive_for_another, lambda: bench.arrive(b"ours"))
+    assert bench.receiving.receive(None).data() == b"ours"
+
+
+def test_who_waits_in_vain_is_told_so_in_its_own_words(bench: Bench) -> None:
+    with pytest.raises(Timeout, match="no message came to the consumer of 's' on t within 500 ms"):
+        bench.receiving.receive(500)
+    assert bench.loop.time == 100.5
+
+
+@pytest.mark.parametrize("timeout", [0, -1])
+def test_0_or_less_does_not_wait(bench: Bench, timeout: int) -> None:
+    with pytest.raises(Timeout):
+        bench.receiving.receive(timeout)
+    assert bench.loop.time == 100.0
+
+
+def test_a_message_in_the_very_moment_of_the_timeout_counts(bench: Bench) -> None:
+    def time_out(*_: object) -> None:
+        bench.arrive(b"just in time")
+        raise Timeout("a moment before")
+
+    bench.engine.block = time_out  # type: ignore[method-assign, assignment]
+    assert bench.receiving.receive(500).data() == b"just in time"
+
+
+def test_a_message_that_came_between_the_look_and_the_waiting_is_found(bench: Bench) -> None:
+    wait = bench.queue.wait
+
+    def overtaken(waiter: Any) -> None:
+        bench.arrive(b"a")
+        wait(waiter)
+
+    bench.receiving._receiver_queue = _With(bench.queue, wait=overtaken)  # type: ignore[assignment]
+    assert bench.receiving.receive(None).data() == b"a"
+
+
+class _With:
+    """A queue of which one method is another."""
+
+    def __init__(self, queue: Any, **methods: Any) -> None:
+        self._queue = queue
+        self.__dict__.update(methods)
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._queue, name)
+
+
+def test_nobody_is_left_among_those_who_wait(bench: Bench) -> None:
+    bench.later(lambda: bench.arrive(b"a"))
+    bench.receiving.receive(None)
+    with pytest.raises(Timeout):
+        bench.receiving.receive(5)
+    assert not bench.queue._waiters
+
+
+def test_the_end_is_said_before_and_while_somebody_waits(bench: Bench) -> None:
+    bench.later(lambda: bench.queue.end(CLOSED))
+    with pytest.raises(AlreadyClosed):
+        bench.receiving.receive(None)
+    with pytest.raises(AlreadyClosed) as again:
+        bench.receiving.receive(None)
+    assert str(again.value) == str(CLOSED)
+    bench.arrive(b"late")
+    with pytest.raises(AlreadyClosed):
+        bench.receiving.receive(None)
+
+
+def test_the_end_of_the_topic_is_said_after_the_last_message(bench: Bench) -> None:
+    bench.arrive(b"last")
+    bench.queue.mark_end()
+    assert bench.receiving.receive(None).data() == b"last"
+    with pytest.raises(TopicTerminated):
+        bench.receiving.receive(None)
+
+
+@pytest.mark.parametrize("timeout", ["5", 1.5, True])
+def test_a_timeout_of_another_kind_is_refused_by_its_name(bench: Bench, timeout: Any) -> None:
+    with pytest.raises(InvalidArgument, match="timeout_millis"):
+        bench.receiving.receive(timeout)
+
+
+def test_on_a_loop_only_what_is_there_can_be_received(bench: Bench) -> None:
+    bench.engine.inside = True
+    bench.arrive(b"a")
+    assert bench.receiving.receive(None).data() == b"a"
+    with pytest.raises(OperationNotSupported, match="receive_async"):
+        bench.receiving.receive(None)
+    with pytest.raises(OperationNotSupported, match="receive_async"):
+        bench.batch()
+
+
+def test_a_future_tells_the_actor_to_serve_it(bench: Bench) -> None:
+    future = bench.receiving.receive_async()
+    assert bench.actors.heard(bench.actor) == [ServeReceiveFutures()]
+    bench.arrive(b"a")
+    assert future.result(0).data() == b"a"
+
+
+def test_where_a_listener_gets_the_messages_there_is_nothing_to_receive() -> None:
+    bench = Bench(has_listener=True)
+    for receive in (lambda: bench.receiving.receive(5), bench.receiving.receive_async, bench.batch):
+        with pytest.raises(InvalidConfiguration, match="has a listener"):
+            receive()
+
+
+# Batches.
+
+
+def test_a_batch_is_as_many_as_the_policy_says(bench: Bench) -> None:
+    bench.arrive(b"a", b"b", b"c")
+    assert bench.batch(messages=2) == [b"a", b"b"]
+
+
+def test_a_batch_ends_with_the_message_that_makes_it_large_enough(bench: Bench) -> None:
+    bench.arrive(b"1234", b"5678", b"9")
+    assert bench.batch(size=5) == [b"1234", b"5678"]
+
+
+def test_a_batch_waits_until_its_time_is_up(bench: Bench) -> None:
+    bench.later(lambda: bench.arrive(b"a"), lambda: bench.arrive(b"b"))
+    assert bench.batch(timeout_ms=250) == [b"a", b"b"]
+    assert bench.loop.time == 100.25
+    assert bench.batch(timeout_ms=100) == []
+
+
+def test_a_batch_without_a_time_waits_for_its_number(bench: Bench) -> None:
+    bench.later(lambda: bench.arrive(b"a"), lambda: bench.arrive(b"b"))
+    assert bench.batch(messages=2, timeout_ms=0) == [b"a", b"b"]
+
+
+def test_without_a_policy_a_batch_is_what_comes_in_a_tenth_of_a_second(bench: Bench) -> None:
+    bench.arrive(b"a")
+    assert [message.data() for message in bench.receiving.receive_batch(DEFAULT_BATCH_RECEIVE_POLICY)] == [b"a"]
+    assert bench.loop.time == 100.1
+
+
+def test_a_batch_that_meets_the_end_is_what_there_was_and_the_next_one_says_it(bench: Bench) -> None:
+    bench.later(lambda: bench.arrive(b"a"), lambda: bench.queue.end(CLOSED))
+    assert bench.batch() == [b"a"]
+    with pytest.raises(AlreadyClosed):
+        bench.batch()
+
+
+@pytest.mark.parametrize("error", [InternalError("a bug"), AlreadyClosed("closed")], ids=repr)
+def test_a_batch_that_ends_before_its_first_message_says_why(bench: Bench, error: Exception) -> None:
+    bench.later(lambda: bench.queue.end(error))
+    with pytest.raises(type(error)):
+        bench.batch()
+
+
+def interrupt() -> None:
+    raise Interrupted("Ctrl-C")
+
+
+def test_what_an_interrupted_batch_had_is_received_next_in_its_order(bench: Bench) -> None:
+    bench.arrive(b"a", b"b")
+    bench.later(interrupt)
+    with pytest.raises(Interrupted):
+        bench.batch()
+    bench.arrive(b"c")
+    assert bench.receiving.receive(None).data() == b"a"
+    assert bench.batch(messages=2) == [b"b", b"c"]
+
+
+def test_a_seek_voids_what_an_interrupted_batch_had(bench: Bench) -> None:
+    bench.queue.add([batch(1, b"a", b"b")])
+    bench.later(interrupt)
+    with pytest.raises(Interrupted):
+        bench.batch()
+    bench.queue.clear(Generation().sought())
+    with pytest.raises(Timeout):
+        bench.receiving.receive(0)
+
+
+SOON = 5_000
+PATIENCE = 20.0
+
+
+@pytest.fixture
+def producer(client: Client, topic: str) -> Iterator[Producer]:
+    with client.create_producer(topic, batching_enabled=True) as producer:
+        yield producer
+
+
+def sends(producer: Producer, *payloads: bytes) -> None:
+    for payload in payloads:
+        producer.send_async(payload, None)
+    producer.flush()
+
+
+def policy(messages: int = -1, size: int = -1, timeout_ms: int = -1) -> ConsumerBatchReceivePolicy:
+    return ConsumerBatchReceivePolicy(messages, size, timeout_ms)
+
+
+@pytest.mark.parametrize("queue", [1000, 1, 0])
+def test_it_has_as_many_messages_as_the_policy_says_and_the_next_has_what_follows(
+    client: Client, producer: Producer, topic: str, queue: int
+) -> None:
+    with client.subscribe(topic, "s", receiver_queue_size=queue, batch_receive_policy=policy(3)) as consumer:
+        first, second = consumer.batch_receive_async(), consumer.batch_receive_async()
+        sends(producer, b"a", b"b")
+        assert not wait([first], 0.02).done
+        sends(producer, b"c", b"d", b"e", b"f")
+        assert [one.data() for one in first.result(PATIENCE)] == [b"a", b"b", b"c"]
+        assert [one.data() for one in second.result(PATIENCE)] == [b"d", b"e", b"f"]
+
+
+def test_it_ends_with_the_message_that_makes_it_large_enough(client: Client, producer: Producer, topic: str) -> None:
+    with client.subscribe(topic, "s", batch_receive_policy=policy(size=3)) as consumer:
+        sends(producer, b"aa", b"bb", b"cc")
+        assert [one.data() for one in consumer.batch_receive_async().result(PATIENCE)] == [b"aa", b"bb"]
+
+
+def test_when_its_time_is_up_it_has_what_has_come(client: Client, producer: Producer, topic: str) -> None:
+    with client.subscribe(topic, "s", batch_receive_policy=policy(5, timeout_ms=100)) as consumer:
+        assert consumer.batch_receive_async().result(PATIENCE) == []
+        sends(producer, b"a")
+        assert [one.data() for one in consumer.batch_receive_async().result(PATIENCE)] == [b"a"]
+        sends(producer, b"b")
+        assert consumer.receive(SOON).data() == b"b", "one that is over took it"
+
+
+def test_without_a_policy_it_is_what_comes_in_a_tenth_of_a_second(
+    client: Client, producer: Producer, topic: str
+) -> None:
+    with client.subscribe(topic, "s") as consumer:
+        sends(producer, b"a", b"b")
+        until(lambda: consumer.stats().queued == 2)
+        assert [one.data() for one in consumer.batch_receive_async().result(PATIENCE)] == [b"a", b"b"]
+
+
+def test_it_can_be_cancelled_until_it_has_a_message(client: Client, producer: Producer, topic: str) -> None:
+    with client.subscribe(topic, "s", batch_receive_policy=policy(2)) as consumer:
+        unwanted = consumer.batch_receive_async()
+        assert unwanted.cancel()
+        with pytest.raises(CancelledError):
+            unwanted.result(0)
+        begun = consumer.batch_receive_async()
+        sends(producer, b"a")
+        until(lambda: not begun.cancel() and consumer.stats().received == 1)
+        sends(producer, b"b")
+        assert [one.data() for one in begun.result(PATIENCE)] == [b"a", b"b"]
+
+
+def test_the_end_gives_what_there_was_and_the_next_call_says_why(
+    broker: EmbeddedBroker, client: Client, topic: str
+) -> None:
+    with client.subscribe(topic, "s", batch_receive_policy=policy(3)) as consumer:
+        client.create_producer(topic).send(b"a")
+        batch, next_one = consumer.batch_receive_async(), consumer.batch_receive_async()
+        until(lambda: consumer.stats().received == 1)
+        assert not consumer.has_reached_end_of_topic()
+        broker.call(lambda inside: inside.cluster.open_topic(TopicName.parse(topic)).terminate())
+        consumer.acknowledge_cumulative(consumer.get_last_message_id())
+        assert [one.data() for one in batch.result(PATIENCE)] == [b"a"]
+        assert isinstance(next_one.exception(PATIENCE), TopicTerminated)
+        assert consumer.has_reached_end_of_topic()
+        assert isinstance(consumer.batch_receive_async().exception(PATIENCE), TopicTerminated)
+    assert isinstance(consumer.batch_receive_async().exception(PATIENCE), AlreadyClosed)
+
+
+def test_where_a_listener_gets_the_messages_there_is_no_batch_to_receive(client: Client, topic: str) -> None:
+    with (
+        client.subscribe(topic, "s", message_listener=lambda *_: None) as consumer,
+        pytest.raises(InvalidConfiguration),
+    ):
+        consumer.batch_receive_async()

@@ -1,0 +1,172 @@
+"""Where the batches of a Spark stream end, what its tasks read, and which losses it reports."""
+
+from typing import Any
+
+import pytest
+
+from pulsar_actors.machines.spark_progress import (
+    BeginBatch,
+    EndBatch,
+    LookAtPartition,
+    PartitionMissing,
+    PartitionSeen,
+    PlanSpan,
+    ReadSpan,
+    ReportMissing,
+    ReportTruncated,
+    SparkProgress,
+    State,
+    StopAt,
+)
+from pulsar_actors.wire.topic_position import EARLIEST, TopicPosition
+from tests.machines.driven import Driven
+
+A, B, C = TopicPosition(7, 1), TopicPosition(7, 5), TopicPosition(7, 9)
+NEXT_LEDGER = TopicPosition(8, 0)
+
+
+def progress(*events: Any) -> Driven:
+    return Driven(SparkProgress(), *events)
+
+
+def test_a_batch_ends_where_the_partition_ends() -> None:
+    assert progress(BeginBatch(A)).tell(PartitionSeen(C, A)) == [EndBatch(C)]
+
+
+def test_a_partition_that_the_offsets_do_not_name_is_read_from_its_first_message() -> None:
+    stream = progress(BeginBatch(None))
+    assert stream.tell(PartitionSeen(C, EARLIEST)) == [EndBatch(C)]
+    assert stream.tell(PlanSpan(EARLIEST, C)) == [ReadSpan(EARLIEST, C)]
+
+
+@pytest.mark.parametrize(
+    ("start", "cursor", "end"), [(B, C, B), (None, C, C), (None, None, EARLIEST), (EARLIEST, C, EARLIEST)]
+)
+def test_a_batch_of_an_empty_partition_ends_where_it_starts(
+    start: TopicPosition | None, cursor: TopicPosition | None, end: TopicPosition
+) -> None:
+    assert progress(BeginBatch(start)).tell(PartitionSeen(EARLIEST, cursor)) == [EndBatch(end)]
+
+
+EARLIER = pytest.mark.parametrize(
+    "earlier",
+    [[], [BeginBatch(A), PartitionSeen(B, A)], [BeginBatch(A), PartitionSeen(C, A)]],
+    ids=["unseen", "caught up", "behind"],
+)
+"""Batches before one that starts at B."""
+
+
+@EARLIER
+def test_a_later_batch_of_a_partition_that_is_empty_now_ends_where_it_starts(earlier: list[Any]) -> None:
+    assert progress(*earlier, BeginBatch(B)).tell(PartitionSeen(EARLIEST, A)) == [EndBatch(B)]
+
+
+@EARLIER
+def test_a_partition_that_ends_before_what_was_read_is_reported_and_read_from_its_first_message(
+    earlier: list[Any],
+) -> None:
+    stream = progress(*earlier, BeginBatch(B))
+    assert stream.tell(PartitionSeen(A, A)) == [ReportTruncated(A, B), EndBatch(A)]
+    assert stream.tell(PlanSpan(B, A)) == [ReadSpan(EARLIEST, A)]
+
+
+def test_nothing_is_planned_where_there_is_nothing_to_read() -> None:
+    assert progress().tell(PlanSpan(B, B)) == []
+    assert progress(BeginBatch(B), PartitionSeen(B, A)).tell(PlanSpan(B, B)) == []
+
+
+# A query that is to end.
+
+
+@pytest.mark.parametrize(("stop", "end"), [(B, B), (C, C), (EARLIEST, A)])
+def test_a_query_goes_no_further_than_where_it_is_to_end_and_never_back(
+    stop: TopicPosition, end: TopicPosition
+) -> None:
+    assert progress(StopAt(stop), BeginBatch(A)).tell(PartitionSeen(C, A)) == [EndBatch(end)]
+
+
+def test_a_partition_that_was_not_there_when_the_query_was_to_end_is_not_read() -> None:
+    assert progress(StopAt(None), BeginBatch(None)).tell(PartitionSeen(C, EARLIEST)) == []
+
+
+# A subscription that somebody else has moved.
+
+
+def test_a_subscription_that_was_moved_within_a_ledger_is_reported() -> None:
+    stream = progress(BeginBatch(A), PartitionSeen(C, B))
+    assert stream.tell(PlanSpan(A, C)) == [ReadSpan(A, C, moved_to=B)]
+
+
+@pytest.mark.parametrize("cursor", [None, EARLIEST, A], ids=["unknown", "behind", "where it was left"])
+def test_a_subscription_that_was_not_moved_beyond_the_start_is_not_reported(cursor: TopicPosition | None) -> None:
+    stream = progress(BeginBatch(A), PartitionSeen(C, A), BeginBatch(A), PartitionSeen(C, cursor))
+    assert stream.machine.state is State.BEHIND
+    assert stream.tell(PlanSpan(A, C)) == [ReadSpan(A, C)]
+
+
+def test_a_subscription_that_was_moved_before_anything_was_read_is_not_reported() -> None:
+    stream = progress(BeginBatch(EARLIEST), PartitionSeen(C, B))
+    assert stream.tell(PlanSpan(EARLIEST, C)) == [ReadSpan(EARLIEST, C)]
+
+
+def test_a_subscription_at_the_beginning_of_a_ledger_may_have_been_moved_by_the_broker_itself() -> None:
+    stream = progress(BeginBatch(A), PartitionSeen(A, A), BeginBatch(A), PartitionSeen(NEXT_LEDGER, NEXT_LEDGER))
+    assert stream.machine.state is State.CAUGHT_UP
+    assert stream.tell(PlanSpan(A, NEXT_LEDGER)) == [ReadSpan(A, NEXT_LEDGER)]
+
+
+def test_a_subscription_that_left_unread_messages_for_another_ledger_is_reported() -> None:
+    stream = progress(BeginBatch(A), PartitionSeen(C, A), BeginBatch(B), PartitionSeen(NEXT_LEDGER, NEXT_LEDGER))
+    assert stream.machine.state is State.BEHIND
+    assert stream.tell(PlanSpan(B, NEXT_LEDGER)) == [ReadSpan(B, NEXT_LEDGER, moved_to=NEXT_LEDGER)]
+
+
+def test_unread_messages_are_remembered_when_the_partition_ends_earlier_since() -> None:
+    seen = [BeginBatch(A), PartitionSeen(C, A), BeginBatch(A), PartitionSeen(A, A), BeginBatch(A)]
+    stream = progress(*seen, PartitionSeen(NEXT_LEDGER, NEXT_LEDGER))
+    assert stream.tell(PlanSpan(A, NEXT_LEDGER)) == [ReadSpan(A, NEXT_LEDGER, moved_to=NEXT_LEDGER)]
+
+
+def test_a_stream_that_has_read_all_it_saw_has_caught_up_again() -> None:
+    stream = progress(BeginBatch(A), PartitionSeen(C, A), BeginBatch(B), BeginBatch(C))
+    assert stream.machine.state is State.CAUGHT_UP
+
+
+# A driver that restarts.
+
+
+def test_a_batch_that_was_planned_before_a_restart_waits_for_a_look_at_the_partition() -> None:
+    stream = progress(PlanSpan(A, C))
+    assert stream.effects == [LookAtPartition()]
+    assert stream.tell(PartitionSeen(C, A)) == [ReadSpan(A, C)]
+    assert stream.machine.end == C
+
+
+@pytest.mark.parametrize(("cursor", "moved_to"), [(B, B), (NEXT_LEDGER, None), (A, None)])
+def test_a_move_of_the_subscription_is_noticed_by_that_look(
+    cursor: TopicPosition, moved_to: TopicPosition | None
+) -> None:
+    assert progress(PlanSpan(A, C)).tell(PartitionSeen(C, cursor)) == [ReadSpan(A, C, moved_to)]
+
+
+def test_that_look_counts_for_nothing_in_later_batches() -> None:
+    stream = progress(PlanSpan(A, B), PartitionSeen(C, A), BeginBatch(B))
+    assert stream.machine.state is State.CAUGHT_UP
+
+
+def test_a_look_that_failed_is_taken_again() -> None:
+    stream = progress(PlanSpan(A, C))
+    assert stream.tell(PlanSpan(A, C)) == [LookAtPartition()]
+    assert stream.tell(BeginBatch(A), PartitionSeen(B, A)) == [EndBatch(B)]
+
+
+# A partition that is gone.
+
+
+@pytest.mark.parametrize("events", [[], [PlanSpan(A, C)], [BeginBatch(A), PartitionSeen(C, A)]])
+def test_a_partition_that_is_gone_is_reported_if_it_was_to_be_read(events: list[Any]) -> None:
+    assert progress(*events).tell(PartitionMissing(is_in_offsets=True)) == [ReportMissing()]
+    stream = progress(*events)
+    assert stream.tell(PartitionMissing(is_in_offsets=False)) == []
+    assert stream.machine.is_over
+    assert stream.tell(PartitionSeen(C, A), PartitionMissing(is_in_offsets=True)) == []

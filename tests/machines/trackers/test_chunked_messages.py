@@ -1,0 +1,254 @@
+import math
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from pulsar_actors.exceptions import InvalidArgument
+from pulsar_actors.machines.trackers.chunked_messages import Chunk, ChunkedMessages, ChunkOutcome
+from pulsar_actors.wire.message_id import MessageId
+
+
+def at(entry: int) -> MessageId:
+    return MessageId(1, entry)
+
+
+def chunk(entry: int, chunk_id: int, uuid: str = "a", *, of: int = 3, age: float = 0.0) -> Chunk:
+    return Chunk(at(entry), uuid, chunk_id, of, 2 * of, b"%02d" % chunk_id, age)
+
+
+def assembly(*, max_pending: int = 10, auto_ack_oldest: bool = False, expiry: float = 60.0) -> ChunkedMessages:
+    return ChunkedMessages(max_size=100, max_pending=max_pending, auto_ack_oldest=auto_ack_oldest, expiry=expiry)
+
+
+def add(chunks: ChunkedMessages, *parts: Chunk) -> ChunkOutcome:
+    return [chunks.add(part, 0.0) for part in parts][-1]
+
+
+@given(st.lists(st.sampled_from("abc"), min_size=9, max_size=9).filter(lambda order: min(map(order.count, "abc")) > 1))
+def test_interleaved_messages_come_out_whole(order: list[str]) -> None:
+    chunks, seen = assembly(), {uuid: order.count(uuid) for uuid in order}
+    done, place = dict.fromkeys(seen, 0), {uuid: list[int]() for uuid in seen}
+    for entry, uuid in enumerate(order):
+        outcome = add(chunks, chunk(entry, done[uuid], uuid, of=seen[uuid]))
+        done[uuid] += 1
+        place[uuid] = [*place[uuid], entry]
+        is_last = done[uuid] == seen[uuid]
+        assert (outcome.assembled is not None) == is_last
+        assert outcome.permits == (0 if is_last else 1)
+        if outcome.assembled:
+            message_id = outcome.assembled.message_id
+            assert outcome.assembled.payload == b"".join(b"%02d" % one for one in range(seen[uuid]))
+            assert (message_id.entry_id, message_id.first_chunk) == (entry, at(place[uuid][0]))
+            assert chunks.chunks_of(message_id) == tuple((1, one) for one in place[uuid])
+    assert chunks.next_expiry() is None
+
+
+def test_a_repeated_first_chunk_begins_anew() -> None:
+    chunks = assembly()
+    assert add(chunks, chunk(0, 0), chunk(1, 1), chunk(2, 0)).acknowledge == [at(0), at(1)], "sent twice"
+    assert add(chunks, chunk(2, 0)).acknowledge == [], "delivered twice"
+    assert add(chunks, chunk(3, 1), chunk(4, 2)).assembled is not None
+
+
+def test_a_repeated_chunk_is_dropped() -> None:
+    chunks = assembly()
+    assert add(chunks, chunk(0, 0), chunk(1, 1), chunk(2, 1)) == ChunkOutcome(acknowledge=[at(2)])
+    assert add(chunks, chunk(1, 1)) == ChunkOutcome()
+    assert add(chunks, chunk(3, 2)).assembled is not None
+
+
+def test_a_chunk_that_comes_too_early_drops_the_message() -> None:
+    chunks = assembly()
+    assert add(chunks, chunk(0, 0), chunk(2, 2)) == ChunkOutcome(redeliver_later=[at(0), at(2)])
+    assert add(chunks, chunk(1, 1)) == ChunkOutcome(redeliver_later=[at(1)])
+    assert add(chunks, chunk(0, 0), chunk(1, 1), chunk(2, 2)).assembled is not None
+
+
+def test_a_chunk_without_a_beginning_is_given_up_when_it_is_old() -> None:
+    assert add(assembly(), chunk(1, 1, age=61.0)) == ChunkOutcome(acknowledge=[at(1)])
+    assert add(assembly(), chunk(0, 0), chunk(2, 2, age=61.0)) == ChunkOutcome(acknowledge=[at(0), at(2)])
+    assert add(assembly(expiry=0), chunk(1, 1, age=61.0)) == ChunkOutcome(redeliver_later=[at(1)])
+
+
+def test_an_old_chunk_whose_beginning_will_come_again_is_not_given_up() -> None:
+    chunks = assembly()
+    chunks.add(chunk(0, 0), 0.0)
+    chunks.drop_unfinished()
+    assert add(chunks, chunk(1, 1, age=999.0)) == ChunkOutcome(redeliver_later=[at(1)])
+    assert chunks.add(chunk(1, 1, age=999.0), 61.0) == ChunkOutcome(acknowledge=[at(1)]), "it did not come"
+    chunks.clear()
+    assert add(chunks, chunk(1, 1, age=999.0)) == ChunkOutcome(acknowledge=[at(1)]), "a seek left it behind"
+
+
+@given(in_flight=st.integers(3, 9), length=st.integers(2, 5), gap=st.integers(1, 9), max_pending=st.integers(1, 3))
+def test_however_many_are_on_their_way_those_that_have_room_are_finished(
+    in_flight: int, length: int, gap: int, max_pending: int
+) -> None:
+    chunks = assembly(max_pending=max_pending)
+    starts = {str(one): one * gap for one in range(in_flight)}
+    order = sorted((start + part * in_flight, uuid, part) for uuid, start in starts.items() for part in range(length))
+    outcomes = [add(chunks, chunk(entry, part, uuid, of=length)) for entry, (_, uuid, part) in enumerate(order)]
+    assert sum(outcome.assembled is not None for outcome in outcomes) >= min(max_pending, in_flight)
+    assert chunks.next_expiry() is None, "what is begun is finished"
+    later = {one.entry_id for outcome in outcomes for one in outcome.redeliver_later}
+    whole = {
+        one[1] for outcome in outcomes if outcome.assembled for one in chunks.chunks_of(outcome.assembled.message_id)
+    }
+    assert later | whole == set(range(len(order))), "a chunk was lost"
+
+
+def test_a_message_that_found_no_room_begins_when_it_comes_again() -> None:
+    chunks = assembly(max_pending=1)
+    add(chunks, chunk(0, 0, "a"))
+    assert add(chunks, chunk(1, 0, "b", age=999.0)) == ChunkOutcome(redeliver_later=[at(1)])
+    assert add(chunks, chunk(2, 1, "b", age=999.0)) == ChunkOutcome(redeliver_later=[at(2)])
+    assert add(chunks, chunk(3, 1, "a"), chunk(4, 2, "a")).assembled is not None
+    assert add(chunks, chunk(1, 0, "b"), chunk(2, 1, "b"), chunk(5, 2, "b")).assembled is not None
+
+
+def test_no_limit_is_no_limit() -> None:
+    unlimited = assembly(max_pending=0)
+    assert add(unlimited, *(chunk(one, 0, str(one)) for one in range(50))).redeliver_later == []
+
+
+def test_the_oldest_is_given_up_for_another_if_the_user_says_so() -> None:
+    chunks = assembly(max_pending=2, auto_ack_oldest=True)
+    parts = [chunk(0, 0, "a"), chunk(1, 1, "a"), chunk(2, 0, "b"), chunk(3, 0, "c")]
+    assert add(chunks, *parts) == ChunkOutcome(acknowledge=[at(0), at(1)])
+    assert add(chunks, chunk(4, 1, "b"), chunk(5, 2, "b")).assembled is not None
+
+
+def test_the_oldest_leaves_its_place_when_nothing_comes_of_it() -> None:
+    chunks = assembly(max_pending=1, expiry=600.0)
+    chunks.add(chunk(0, 0, "a"), 0.0)
+    chunks.add(chunk(1, 1, "a"), 30.0)
+    assert chunks.add(chunk(2, 0, "b"), 90.0).redeliver_later == [at(2)]
+    assert chunks.add(chunk(2, 0, "b"), 91.0).redeliver_later == [at(0), at(1)]
+    assert chunks.add(chunk(3, 2, "a", age=999.0), 92.0) == ChunkOutcome(redeliver_later=[at(3)])
+
+
+def test_of_what_was_dropped_no_more_is_remembered_than_may_still_come() -> None:
+    chunks = assembly(max_pending=1)
+    chunks.add(chunk(0, 0, "a"), 0.0)
+    for one in range(1, 1000):
+        chunks.add(chunk(0, 0, "a"), float(one))
+        chunks.add(chunk(one, 0, str(one)), float(one))
+    assert len(chunks._dropped) <= 61
+
+
+def test_what_is_unfinished_expires() -> None:
+    chunks = assembly()
+    assert chunks.next_expiry() is None
+    chunks.add(chunk(0, 0, "a"), 0.0)
+    chunks.add(chunk(1, 0, "b"), 30.0)
+    assert chunks.expire(59.0) == []
+    assert chunks.expire(60.0) == [at(0)]
+    assert chunks.next_expiry() == 90.0
+    chunks.clear()
+    assert chunks.expire(999.0) == []
+
+
+@pytest.mark.parametrize("expiry", [-1.0, math.nan, math.inf])
+def test_an_expiry_that_can_not_be_waited_for_is_refused(expiry: float) -> None:
+    with pytest.raises(InvalidArgument, match="0 to 1,000,000,000 seconds, not"):
+        assembly(expiry=expiry)
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        Chunk(at(9), "a", -1, 3, 6, b""),
+        Chunk(at(9), "a", 3, 3, 6, b""),
+        Chunk(at(9), "a", 1, 0, 6, b""),
+        Chunk(at(9), "a", 1, 3, 101, b""),
+        Chunk(at(9), "a", 1, 3, -1, b""),
+        Chunk(at(9), "a", 1, 3, 6, b"1234567"),
+        Chunk(at(9), "a", 1, 3, 6, b"12345"),
+        Chunk(at(9), "a", 1, 4, 6, b"12"),
+        Chunk(at(9), "a", 1, 3, 7, b"12"),
+        Chunk(at(9), "a", 1, 3, 6, b""),
+    ],
+)
+def test_a_chunk_that_contradicts_itself_or_the_others_makes_all_corrupt(wrong: Chunk) -> None:
+    chunks = assembly()
+    assert add(chunks, chunk(0, 0), wrong) == ChunkOutcome(corrupt=[at(0), at(9)])
+    assert chunks.next_expiry() is None
+
+
+def test_sizes_that_do_not_add_up_are_corrupt() -> None:
+    chunks = assembly()
+    short = Chunk(at(2), "a", 2, 3, 6, b"1")
+    assert add(chunks, chunk(0, 0), chunk(1, 1), short) == ChunkOutcome(corrupt=[at(0), at(1), at(2)])
+
+
+def test_the_chunks_of_a_message_are_known_until_it_is_acknowledged() -> None:
+    chunks = assembly()
+    whole = add(chunks, chunk(0, 0), chunk(5, 1), chunk(9, 2)).assembled
+    assert whole is not None
+    assert chunks.take_chunks_of(whole.message_id) == ((1, 0), (1, 5), (1, 9))
+    assert chunks.chunks_of(whole.message_id) == ((1, 0), (1, 9)), "what the id itself knows"
+    assert chunks.chunks_of(at(3)) == ((1, 3),)
+
+
+def test_a_message_that_is_put_together_is_known_although_all_is_redelivered_and_not_after_a_seek() -> None:
+    chunks = assembly()
+    whole = add(chunks, chunk(0, 0), chunk(5, 1), chunk(9, 2)).assembled
+    assert whole is not None
+    chunks.drop_unfinished()
+    assert chunks.chunks_of(whole.message_id) == ((1, 0), (1, 5), (1, 9))
+    chunks.clear()
+    assert chunks.chunks_of(whole.message_id) == ((1, 0), (1, 9))
+
+
+def test_messages_that_are_acknowledged_cumulatively_are_forgotten() -> None:
+    chunks = assembly()
+    for one in range(100):
+        add(chunks, chunk(2 * one, 0, str(one), of=2), chunk(2 * one + 1, 1, str(one), of=2))
+    chunks.acknowledged_up_to((1, 198))
+    assert list(chunks._finished._values) == [(1, 199)]
+
+
+def test_messages_of_which_a_whole_binding_heard_nothing_are_forgotten() -> None:
+    chunks = assembly()
+    whole = add(chunks, chunk(0, 0), chunk(5, 1), chunk(9, 2)).assembled
+    assert whole is not None
+    chunks.rebound()
+    assert len(chunks.chunks_of(whole.message_id)) == 3
+    chunks.rebound()
+    chunks.rebound()
+    assert len(chunks.chunks_of(whole.message_id)) == 2
+
+
+def test_a_message_over_the_limit_is_refused_at_its_first_chunk() -> None:
+    assert add(assembly(), Chunk(at(0), "a", 0, 60, 100, b"12")) == ChunkOutcome()
+    assert add(assembly(), Chunk(at(0), "a", 0, 60, 101, b"12")) == ChunkOutcome(corrupt=[at(0)])
+
+
+@pytest.mark.parametrize("chunk", [Chunk(at(0), "a", 0, 2, 14, b""), Chunk(at(0), "a", 0, 2**31 - 1, 100, b"1")])
+def test_chunks_without_a_byte_each_are_refused_before_they_pile_up(chunk: Chunk) -> None:
+    chunks = assembly()
+    assert add(chunks, chunk) == ChunkOutcome(corrupt=[at(0)])
+    assert chunks.next_expiry() is None
+
+
+class Compared(MessageId):
+    """An id that counts how often it is compared."""
+
+    comparisons = 0
+
+    def __eq__(self, other: object) -> bool:
+        Compared.comparisons += 1
+        return super().__eq__(other)
+
+    __hash__ = MessageId.__hash__
+
+
+def test_a_repeated_chunk_is_compared_with_its_like_only() -> None:
+    chunks = assembly()
+    parts = [Chunk(at(entry), "a", entry, 50, 100, b"1") for entry in range(40)]
+    add(chunks, *parts)
+    for entry in (0, 99):
+        Compared.comparisons = 0
+        add(chunks, parts[30]._replace(message_id=Compared(1, entry)))
+        assert Compared.comparisons <= 1

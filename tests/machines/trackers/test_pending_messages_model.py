@@ -1,0 +1,170 @@
+from dataclasses import dataclass
+
+from hypothesis import settings
+from hypothesis import strategies as st
+from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
+
+from pulsar_actors.machines.trackers.pending_messages import (
+    FailedSend,
+    PendingMessages,
+    PendingSend,
+    ReceiptVerdict,
+    SendQuota,
+    StoredSend,
+)
+
+
+@dataclass
+class _Model:
+    """One send as the test remembers it."""
+
+    item: PendingSend[int]
+    written: bool = False
+    ever: int = 0
+    receipts: int = 0
+
+
+class EverySendEndsOnceAndInOrder(RuleBasedStateMachine):
+    def __init__(self) -> None:
+        super().__init__()
+        self.messages, self.memory = SendQuota(12), SendQuota(0)
+        self.queue = PendingMessages[int](self.messages, self.memory)
+        self.model: list[_Model] = []
+        self.ended: list[int] = []
+        self.stored: list[int] = []
+        self.sent = self.next_id = self.generation = 0
+        self.bound = False
+        self.now = 0.0
+
+    @rule(
+        count=st.integers(1, 4), size=st.integers(0, 20), frames=st.sampled_from([1, 1, 3]), patience=st.integers(3, 9)
+    )
+    def send(self, count: int, size: int, frames: int, patience: int) -> None:
+        messages = 1 if frames > 1 else count
+        pending = sum(m.item.messages for m in self.model)
+        assert self.messages.has_place(messages - 1) is (pending + messages <= 12)
+        if pending + messages <= 12:
+            self.queue.reserve(messages, size)
+            last = self.next_id + messages - 1
+            item = PendingSend(self.sent, self.next_id, last, messages, size, self.now + patience, frames)
+            self.queue.add(item)
+            self.model.append(_Model(item))
+            self.sent, self.next_id = self.sent + 1, last + 1
+
+    @rule(size=st.integers(0, 20))
+    def send_what_can_not_be_encoded(self, size: int) -> None:
+        self.queue.reserve(1, size)
+        self.queue.give_back(1, size)
+
+    @rule()
+    def connect(self) -> None:
+        self.generation += 1
+        self.queue.bind(self.generation)
+        self.bound = True
+        for sent in self.model:
+            sent.written = False
+
+    @precondition(lambda self: self.bound)
+    @rule()
+    def lose_the_connection(self) -> None:
+        self.queue.unbind()
+        self.bound = False
+        for sent in self.model:
+            sent.written = False
+
+    @rule()
+    def write(self) -> None:
+        expected = [sent for sent in self.model if not sent.written] if self.bound else []
+        assert self.queue.take_unwritten() == [sent.item for sent in expected]
+        assert [sent.item.next_frame for sent in expected] == [sent.receipts for sent in expected]
+        for sent in expected:
+            sent.written, sent.ever = True, sent.ever + 1
+
+    @rule(sequence_id=st.integers(0, 40), old=st.integers(0, 1))
+    def any_receipt(self, sequence_id: int, old: int) -> None:
+        current = self.bound and not old
+        head = next((sent for sent in self.model if sent.written), None) if current else None
+        skips = self.queue.skips_head(self.generation - old, sequence_id)
+        assert skips == (head is not None and sequence_id > head.item.last)
+        answer = self.queue.receipt(self.generation - old, sequence_id, (9, sequence_id))
+        if skips:
+            assert answer is ReceiptVerdict.SKIPS_HEAD
+        elif head is None or sequence_id < head.item.first:
+            assert answer is ReceiptVerdict.IGNORED
+        else:
+            self._receipt_for_the_head(head, answer)
+
+    @precondition(lambda self: self.model and self.model[0].written)
+    @rule(data=st.data(), dropped=st.booleans())
+    def receipt_for_the_head(self, data: st.DataObject, dropped: bool) -> None:  # noqa: FBT001 - drawn by Hypothesis
+        head = self.model[0]
+        sequence_id = data.draw(st.integers(head.item.first, head.item.last))
+        message_id = (-1, -1) if dropped else (9, sequence_id)
+        answer = self.queue.receipt(self.generation, sequence_id, message_id)
+        self._receipt_for_the_head(head, answer)
+        if isinstance(answer, StoredSend):
+            assert answer.duplicate == ((-1, -1) in answer.message_ids)
+            assert answer.message_ids[-1] == message_id
+
+    def _receipt_for_the_head(self, head: _Model, answer: StoredSend[int] | ReceiptVerdict) -> None:
+        head.receipts += 1
+        if head.receipts < head.item.frames:
+            assert answer is ReceiptVerdict.CHUNK
+            return
+        assert isinstance(answer, StoredSend)
+        assert answer.token == head.item.token
+        assert len(answer.message_ids) == head.item.frames
+        self.stored.append(answer.token)
+        self._end(head)
+
+    @precondition(lambda self: any(sent.written for sent in self.model))
+    @rule(data=st.data())
+    def refuse_one(self, data: st.DataObject) -> None:
+        sent = data.draw(st.sampled_from([sent for sent in self.model if sent.written]))
+        found = self.queue.find(self.generation, data.draw(st.integers(sent.item.first, sent.item.last)))
+        assert found is not None
+        assert found is sent.item
+        assert self.queue.fail(found) == FailedSend(sent.item.token, may_be_stored=sent.ever > 1)
+        self._end(sent)
+
+    @rule(seconds=st.integers(0, 3))
+    def wait(self, seconds: int) -> None:
+        self.now += seconds
+        head_is_late = bool(self.model) and (self.model[0].item.deadline or 0.0) <= self.now
+        assert self.queue.is_late(self.now) == head_is_late
+        if head_is_late:
+            self.close()
+
+    @rule()
+    def close(self) -> None:
+        failed, doomed = self.queue.fail_all(), list(self.model)
+        assert failed == [FailedSend(sent.item.token, may_be_stored=sent.ever > 0) for sent in doomed]
+        for sent in doomed:
+            self._end(sent)
+
+    def _end(self, sent: _Model) -> None:
+        self.model.remove(sent)
+        self.ended.append(sent.item.token)
+
+    @invariant()
+    def nothing_is_lost_or_ended_twice(self) -> None:
+        pending = [sent.item.token for sent in self.model]
+        assert sorted(self.ended + pending) == list(range(self.sent))
+        assert len(self.queue) == len(pending)
+
+    @invariant()
+    def successes_come_in_order(self) -> None:
+        assert self.stored == sorted(self.stored)
+
+    @invariant()
+    def what_is_pending_and_nothing_else_holds_permits_and_memory(self) -> None:
+        assert self.messages.used == sum(sent.item.messages for sent in self.model)
+        assert self.memory.used == sum(sent.item.size for sent in self.model)
+
+    @invariant()
+    def the_head_has_the_next_deadline(self) -> None:
+        assert self.queue.next_deadline() == (self.model[0].item.deadline if self.model else None)
+
+
+TestEverySendEndsOnceAndInOrder = EverySendEndsOnceAndInOrder.TestCase
+TestEverySendEndsOnceAndInOrder.settings = settings(max_examples=60, stateful_step_count=40, deadline=None)

@@ -1,0 +1,286 @@
+import weakref
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from pulsar_actors.exceptions import MessageTooBig
+from pulsar_actors.machines.trackers.batching import BatchLimits
+from pulsar_actors.runtime.batch_builder import (
+    BatchBuilder,
+    BatchBuilderSettings,
+    PackedEntry,
+    PackedMessages,
+    PackingLimits,
+    ProducerFields,
+    compress_message,
+    pack_batch,
+    pack_chunks,
+    pack_plain_singles,
+    pack_single,
+)
+from pulsar_actors.runtime.send_queue import MessageHeader, OutgoingMessages, UnbatchableOptions, reply_of
+from pulsar_actors.wire.batch import split_batch
+from pulsar_actors.wire.commands import decode_command
+from pulsar_actors.wire.compression import decompress
+from pulsar_actors.wire.entries import Entry, decode_entry
+from pulsar_actors.wire.frames import FrameReader
+from pulsar_actors.wire.PulsarApi_pb2 import CommandSend, CompressionType, KeyValue, SingleMessageMetadata
+
+PLAIN = ProducerFields(7, "the producer", CompressionType.NONE, b"")
+SQUEEZING = ProducerFields(7, "the producer", CompressionType.ZLIB, b"\x01")
+NOW_MS = 1_750_000_000_000
+LARGEST = 10_000
+NOW = PackingLimits(NOW_MS, None, LARGEST)
+SMALL = PackingLimits(NOW_MS, None, 1000)
+
+
+def plain(*payloads: bytes) -> OutgoingMessages:
+    return OutgoingMessages(payloads, ["reply"] * len(payloads))
+
+
+def said(payload: bytes = b"payload", alone: UnbatchableOptions | None = None, **said_of_it: Any) -> OutgoingMessages:
+    return OutgoingMessages(
+        [payload], [MessageHeader.of(SingleMessageMetadata(payload_size=len(payload), **said_of_it), alone, None)]
+    )
+
+
+def together(*several: OutgoingMessages) -> OutgoingMessages:
+    return OutgoingMessages(*zip(*((each.payloads[0], each.tags[0]) for each in several), strict=True))
+
+
+def read(packed: PackedMessages) -> list[tuple[CommandSend, Entry]]:
+    """Read the frames as a broker does."""
+    data = b"".join(packed.frames_from(0).buffers())
+    found = []
+    for frame in FrameReader().feed(data):
+        command = decode_command(frame.command)
+        assert isinstance(command, CommandSend)
+        found.append((command, decode_entry(frame.rest)))
+    return found
+
+
+def test_a_message_alone_is_an_entry_that_is_no_batch() -> None:
+    ((command, entry),) = read(pack_single(plain(b"payload"), 5, PLAIN, NOW))
+    assert (command.producer_id, command.sequence_id, command.HasField("highest_sequence_id")) == (7, 5, False)
+    assert bytes(entry.payload) == b"payload"
+    metadata = entry.metadata
+    assert (metadata.producer_name, metadata.sequence_id, metadata.publish_time) == ("the producer", 5, NOW_MS)
+    assert not metadata.HasField("num_messages_in_batch")
+    assert not metadata.HasField("compression")
+    assert not metadata.HasField("schema_version")
+
+
+def test_an_entry_says_all_that_was_said_of_its_one_message() -> None:
+    alone = UnbatchableOptions(deliver_at_ms=99, replicate_to=("here", "there"))
+    pair = KeyValue(key="a", value="b")
+    message = said(alone=alone, partition_key="k", ordering_key=b"o", event_time=3, null_value=True, properties=[pair])
+    ((_, entry),) = read(pack_single(message, 5, PLAIN, NOW))
+    metadata = entry.metadata
+    assert (metadata.partition_key, metadata.ordering_key, metadata.event_time) == ("k", b"o", 3)
+    assert (metadata.null_value, metadata.deliver_at_time) == (True, 99)
+    assert list(metadata.replicate_to) == ["here", "there"]
+    assert [(pair.key, pair.value) for pair in metadata.properties] == [("a", "b")]
+
+
+def test_what_was_not_said_of_a_message_is_not_said_of_its_entry() -> None:
+    ((_, entry),) = read(pack_single(said(alone=UnbatchableOptions(replicate_to=("here",))), 5, PLAIN, NOW))
+    names = {field.name for field, _ in entry.metadata.ListFields()}
+    assert names == {"producer_name", "sequence_id", "publish_time", "replicate_to"}
+
+
+def test_a_batch_says_its_lowest_and_highest_id_in_both_places_and_keeps_what_is_said_of_each() -> None:
+    messages = together(plain(b"a"), said(b"bc", partition_key="k"), plain(b""))
+    ((command, entry),) = read(pack_batch(messages, (5, 7), PLAIN, NOW))
+    assert (command.sequence_id, command.highest_sequence_id, command.num_messages) == (5, 7, 3)
+    metadata = entry.metadata
+    assert (metadata.sequence_id, metadata.highest_sequence_id, metadata.num_messages_in_batch) == (5, 7, 3)
+    assert not metadata.HasField("partition_key")
+    singles = split_batch(entry.payload, 3)
+    assert [one.payload for one in singles] == [b"a", b"bc", b""]
+    assert [one.metadata.partition_key for one in singles] == ["", "k", ""]
+
+
+def test_a_batch_of_one_key_has_its_last_id_alone_and_says_the_key() -> None:
+    messages = together(
+        said(b"a", partition_key="k", ordering_key=b"o"), said(b"b", partition_key="k", ordering_key=b"o")
+    )
+    ((command, entry),) = read(pack_batch(messages, (7, None), PLAIN, NOW))
+    assert (command.sequence_id, command.HasField("highest_sequence_id")) == (7, False)
+    assert (entry.metadata.sequence_id, entry.metadata.HasField("highest_sequence_id")) == (7, False)
+    assert (entry.metadata.partition_key, entry.metadata.ordering_key) == ("k", b"o")
+
+
+def test_a_batch_of_messages_without_a_key_says_none() -> None:
+    ((_, entry),) = read(pack_batch(plain(b"payload", b"payload"), (7, None), PLAIN, NOW))
+    assert not entry.metadata.HasField("partition_key")
+    assert not entry.metadata.HasField("ordering_key")
+
+
+def test_what_is_squeezed_says_how_and_how_large_it_was() -> None:
+    payload = b"very much the same " * 20
+    for packed in (
+        pack_single(plain(payload), 5, SQUEEZING, NOW),
+        pack_batch(plain(payload), (5, 5), SQUEEZING, NOW),
+    ):
+        ((_, entry),) = read(packed)
+        metadata = entry.metadata
+        assert metadata.compression == CompressionType.ZLIB
+        assert metadata.schema_version == b"\x01"
+        assert len(entry.payload) < 100
+        inflated = decompress(metadata.compression, entry.payload, metadata.uncompressed_size, LARGEST)
+        assert bytes(inflated).endswith(payload)
+
+
+def test_an_entry_over_the_brokers_limit_is_refused_with_both_sizes() -> None:
+    with pytest.raises(MessageTooBig, match=r"entry of 2,0\d\d bytes.* limit of 1,000"):
+        pack_single(plain(bytes(2000)), 5, PLAIN, SMALL)
+    with pytest.raises(MessageTooBig):
+        pack_batch(plain(bytes(600), bytes(600)), (5, 6), PLAIN, SMALL)
+
+
+def test_a_message_that_fits_is_not_cut_into_chunks() -> None:
+    ((command, entry),) = read(pack_chunks(plain(bytes(500)), 5, PLAIN, SMALL, 1000))
+    assert not command.is_chunk
+    assert not entry.metadata.HasField("chunk_id")
+
+
+def test_a_chunk_is_no_larger_than_was_asked_for_even_if_the_broker_took_more() -> None:
+    found = read(pack_chunks(plain(bytes(500)), 5, PLAIN, SMALL, 200))
+    assert [len(entry.payload) for _, entry in found] == [200, 200, 100]
+    assert {entry.metadata.total_chunk_msg_size for _, entry in found} == {500}
+    ((_, entry),) = read(pack_chunks(plain(bytes(200)), 5, PLAIN, SMALL, 200))
+    assert not entry.metadata.uuid
+
+
+@pytest.mark.parametrize("sender", [PLAIN, SQUEEZING], ids=["plain", "squeezed"])
+def test_a_message_that_does_not_fit_goes_in_chunks_that_share_a_sequence_id_and_a_uuid(sender: ProducerFields) -> None:
+    payload = bytes(number * number // 7 % 251 for number in range(20_000))
+    message = said(payload, partition_key="k")
+    found = read(pack_chunks(message, 5, sender, SMALL, 1000))
+    assert len(found) > 1
+    whole = b"".join(bytes(entry.payload) for _, entry in found)
+    for number, (command, entry) in enumerate(found):
+        metadata = entry.metadata
+        assert (command.is_chunk, command.sequence_id) == (True, 5)
+        assert (metadata.chunk_id, metadata.num_chunks_from_msg) == (number, len(found))
+        assert metadata.total_chunk_msg_size == len(whole)
+        assert (metadata.uuid, metadata.partition_key) == ("the producer-5", "k")
+        assert len(metadata.SerializeToString()) + len(entry.payload) <= 1000
+    first = found[0][1].metadata
+    assert decompress(first.compression, whole, first.uncompressed_size, 100_000) == payload
+
+
+def test_from_a_frame_on_only_the_rest_is_written() -> None:
+    packed = pack_chunks(plain(bytes(3000)), 5, PLAIN, SMALL, 1000)
+    whole = b"".join(packed.frames_from(0).buffers())
+    rest = b"".join(packed.frames_from(1).buffers())
+    assert whole.endswith(rest)
+    assert len(FrameReader().feed(rest)) == packed.frame_count - 1
+
+
+PACKED: dict[str, Callable[[OutgoingMessages], PackedMessages]] = {
+    "alone": lambda message: pack_single(message, 5, PLAIN, NOW),
+    "alone by hand": lambda message: pack_plain_singles(message, [5], PLAIN, NOW)[0][0],
+    "in a batch": lambda message: pack_batch(message, (5, 5), PLAIN, NOW),
+    "in chunks": lambda message: pack_chunks(message, 5, PLAIN, NOW, 4),
+}
+
+
+class Reply:
+    """What a weak reference can be had of."""
+
+
+@pytest.mark.parametrize("pack", PACKED.values(), ids=PACKED)
+def test_what_has_ended_keeps_no_bytes_and_writes_nothing(pack: Callable[[OutgoingMessages], PackedMessages]) -> None:
+    packed = pack(plain(b"payload"))
+    frames = packed.frames_from(0)
+    assert packed.is_intact()
+    assert b"".join(frames.buffers())
+    assert (list(packed.release()), packed.size) == (["reply"], 7)
+    assert b"".join(frames.buffers()) == b""
+
+
+@pytest.mark.parametrize("pack", PACKED.values(), ids=PACKED)
+def test_a_parcel_that_still_waits_keeps_no_reply_of_what_has_ended(
+    pack: Callable[[OutgoingMessages], PackedMessages],
+) -> None:
+    reply = Reply()
+    there = weakref.ref(reply)
+    packed = pack(OutgoingMessages([b"payload"], [reply]))
+    frames = packed.frames_from(0)
+    packed.release()
+    del packed, reply
+    assert there() is None
+    assert b"".join(frames.buffers()) == b""
+
+
+@pytest.mark.parametrize("pack", PACKED.values(), ids=PACKED)
+def test_damage_in_memory_is_noticed(pack: Callable[[OutgoingMessages], PackedMessages]) -> None:
+    packed = pack(plain(b"payload"))
+    whole = bytearray(b"".join(packed.frames_from(0).buffers()))
+    assert packed.is_intact()
+    whole[-1] ^= 1
+    damaged = PackedEntry((), (whole,), 7, batched=False)
+    assert not damaged.is_intact()
+
+
+sizes = st.integers(0, 5000) | st.just(100_000)
+
+
+@given(
+    ids=st.lists(st.integers(0, 2**63 - 1), min_size=1, max_size=4),
+    size=sizes,
+    name=st.text(min_size=1, max_size=200),
+    version=st.binary(max_size=9),
+)
+def test_what_is_written_by_hand_is_what_protobuf_writes(ids: list[int], size: int, name: str, version: bytes) -> None:
+    sender = ProducerFields(2**40, name, CompressionType.NONE, version)
+    moment = PackingLimits(NOW_MS, None, 2**30)
+    messages = plain(*[bytes(size)] * len(ids))
+    for (by_hand, entry_size), sequence_id in zip(pack_plain_singles(messages, ids, sender, moment), ids, strict=True):
+        twin = pack_single(plain(bytes(size)), sequence_id, sender, moment)
+        assert b"".join(by_hand.frames_from(0).buffers()) == b"".join(twin.frames_from(0).buffers())
+        assert (by_hand.size, by_hand.batched, by_hand.frame_count) == (size, False, 1)
+        _, entry_head, payload = twin.frames_from(0).buffers()
+        assert entry_size == len(entry_head) + len(payload)
+        assert list(by_hand.release()) == ["reply"]
+
+
+CODECS = [CompressionType.LZ4, CompressionType.ZLIB, CompressionType.ZSTD, CompressionType.SNAPPY]
+PAIR = KeyValue(key="a", value="b")
+
+
+@pytest.mark.parametrize("codec", CODECS, ids=CompressionType.Name)
+@pytest.mark.parametrize("limits", [None, BatchLimits(10, 100)], ids=["unbatched", "batched"])
+@pytest.mark.parametrize("in_chunks", [False, True], ids=["whole", "in chunks"])
+@pytest.mark.parametrize(
+    "message",
+    [
+        plain(b"payload " * 400),
+        said(b"payload " * 400, partition_key="k", properties=[PAIR]),
+        said(b"payload " * 400, sequence_id=5),
+        said(b"payload " * 400, alone=UnbatchableOptions(deliver_at_ms=99)),
+    ],
+    ids=["plain", "keyed", "numbered", "delayed"],
+)
+def test_a_message_that_was_compressed_by_its_caller_is_written_in_the_same_bytes(
+    codec: Any, limits: BatchLimits | None, message: OutgoingMessages, *, in_chunks: bool
+) -> None:
+    producer = ProducerFields(7, "the producer", codec, b"")
+    settings = BatchBuilderSettings(codec, None, by_key=False, in_chunks=in_chunks, largest_chunk=20)
+
+    def written(messages: OutgoingMessages) -> bytes:
+        builder = BatchBuilder(messages, [5], producer, settings, NOW)
+        builder.pack(limits)
+        (item,) = builder.items
+        assert item.size == len(messages.payloads[0])
+        return b"".join(item.token.frames_from(0).buffers())
+
+    ((payload,), (tag,)) = message.payloads, message.tags
+    batched = limits is not None and not message.unbatchable
+    compressed = compress_message(payload, tag, codec, batched=batched)
+    assert reply_of(compressed) == reply_of(tag)
+    assert written(OutgoingMessages([payload], [compressed])) == written(message)

@@ -1,0 +1,106 @@
+import logging
+from concurrent.futures import Future
+
+import pytest
+
+from pulsar_actors.exceptions import AlreadyClosed, ConnectionLost
+from pulsar_actors.runtime.future import SlimFuture
+from pulsar_actors.runtime.pending_calls import HandleCounters, PendingCalls
+from tests.support.manual_loop import Interrupter
+
+CLOSED = AlreadyClosed("the producer is closed")
+OTHER = AlreadyClosed("another reason")
+
+
+def owed(pending_calls: PendingCalls) -> SlimFuture[str]:
+    return pending_calls.track(SlimFuture())
+
+
+def test_what_is_paid_has_its_result_whatever_comes_later() -> None:
+    pending_calls = PendingCalls()
+    future = owed(pending_calls)
+    pending_calls.resolve(future, "done")
+    pending_calls.end(CLOSED)
+    pending_calls.fail(future, OTHER)
+    assert future.result(0) == "done"
+
+
+def test_what_has_failed_keeps_its_error() -> None:
+    pending_calls = PendingCalls()
+    future = owed(pending_calls)
+    pending_calls.fail(future, OTHER)
+    pending_calls.resolve(future, "done")
+    pending_calls.end(CLOSED)
+    assert future.exception(0) is OTHER
+
+
+def test_at_the_end_all_open_calls_fail_in_the_order_in_which_they_came() -> None:
+    pending_calls = PendingCalls()
+    ended: list[int] = []
+    for number in range(5):
+        owed(pending_calls).add_done_callback(lambda _, number=number: ended.append(number))
+    pending_calls.end(CLOSED)
+    assert ended == [0, 1, 2, 3, 4]
+
+
+def test_what_is_owed_after_the_end_fails_at_once_with_the_first_reason() -> None:
+    pending_calls = PendingCalls()
+    pending_calls.end(CLOSED)
+    pending_calls.end(OTHER)
+    assert owed(pending_calls).exception(0) is CLOSED
+
+
+def test_a_call_that_is_made_while_everything_ends_ends_once() -> None:
+    interloper = Interrupter()
+    pending_calls = PendingCalls(interloper.interleaving)
+    late: list[SlimFuture[str]] = []
+    interloper.at(
+        0, lambda: late.append(owed(pending_calls))
+    )  # between the word that it is over and the failing of what is there
+    pending_calls.end(CLOSED)
+    assert late[0].exception(0) is CLOSED
+
+
+def test_a_call_whose_handle_ends_between_the_promise_and_the_look_ends_once() -> None:
+    interloper = Interrupter()
+    pending_calls = PendingCalls(interloper.interleaving)
+    interloper.at(0, lambda: pending_calls.end(CLOSED))
+    future = owed(pending_calls)
+    assert future.exception(0) is CLOSED
+
+
+def test_a_callback_that_owes_more_while_everything_ends_is_answered_too() -> None:
+    pending_calls = PendingCalls()
+    more: list[SlimFuture[str]] = []
+    owed(pending_calls).add_done_callback(lambda _: more.append(owed(pending_calls)))
+    pending_calls.end(CLOSED)
+    assert more[0].exception(0) is CLOSED
+
+
+def test_a_callback_that_ends_the_program_does_not_keep_others_from_their_results(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    def leave(_: Future[str]) -> None:
+        raise SystemExit(3)
+
+    pending_calls = PendingCalls()
+    owed(pending_calls).add_done_callback(leave)
+    second = owed(pending_calls)
+    with caplog.at_level(logging.ERROR, "pulsar_actors"):
+        pending_calls.end(CLOSED)
+    assert second.exception(0) is CLOSED
+    assert "sys.exit()" in caplog.text
+
+
+@pytest.mark.parametrize(("attachments", "reconnects"), [(0, 0), (1, 0), (2, 1), (5, 4)])
+def test_the_first_time_at_a_broker_is_no_reconnect(attachments: int, reconnects: int) -> None:
+    counters = HandleCounters()
+    counters.attachments = attachments
+    assert counters.reconnects == reconnects
+
+
+def test_what_went_wrong_last_is_told_in_words() -> None:
+    counters = HandleCounters()
+    assert counters.last_error_text is None
+    counters.last_error = ConnectionLost("gone")
+    assert counters.last_error_text == "gone"

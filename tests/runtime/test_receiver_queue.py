@@ -1,0 +1,583 @@
+import threading
+import weakref
+from collections.abc import Callable
+from concurrent.futures import Future, wait
+from typing import Any
+
+import pytest
+
+from pulsar_actors.exceptions import AlreadyClosed, ProcessForked, TopicTerminated
+from pulsar_actors.machines.consumer_events import (
+    EntryCorrupt,
+    HandedOut,
+    MessagesDiscarded,
+    ReceiveGivenUp,
+    ReceiveWaiting,
+)
+from pulsar_actors.machines.incoming_entries import CorruptEntry
+from pulsar_actors.machines.trackers.entry_map import Generation
+from pulsar_actors.runtime.future import SlimFuture
+from pulsar_actors.runtime.loop import THREADS, Interleaving
+from pulsar_actors.runtime.receiver_queue import MAX_SKIPPED, ReadProgress, ReceiverQueue, ReceiverQueueSettings
+from pulsar_actors.wire.message_id import MessageId
+from pulsar_actors.wire.PulsarApi_pb2 import CommandAck
+from tests.support.entries_in_hand import batch, single
+from tests.support.manual_loop import Interrupter
+
+CLOSED = AlreadyClosed("the consumer is closed")
+FIRST = Generation(1)
+RECONNECTED = FIRST.attached_to(2)
+REDELIVERED = RECONNECTED.redelivered_to(1)
+SOUGHT = REDELIVERED.sought()
+
+
+def make(_: Any, payloads: Any, opened: Any, __: Any) -> list[str]:
+    return [bytes(payload).decode() for payload in payloads]
+
+
+class Bench:
+    """A queue, and what its actor was told."""
+
+    def __init__(self, queue_size: int = 8, interleaving: Interleaving = THREADS, **terms: bool) -> None:
+        self.told: list[Any] = []
+        self.queue = ReceiverQueue(
+            ReceiverQueueSettings(queue_size, "topic", make, bytes, **terms), self.told.append, interleaving
+        )
+        self.queue.clear(FIRST)
+        self.told.clear()
+
+    def take(self, count: int) -> list[str | None]:
+        return [self.queue.take() for _ in range(count)]
+
+    def handed_out(self) -> int:
+        return sum(report.messages for report in self.told if isinstance(report, HandedOut))
+
+    def wait(self) -> SlimFuture[None]:
+        waiter: SlimFuture[None] = SlimFuture()
+        self.queue.wait(waiter)
+        return waiter
+
+
+def letters(entry_id: int, text: str) -> Any:
+    return batch(entry_id, *(letter.encode() for letter in text))
+
+
+# Handing out.
+
+
+def test_messages_come_out_in_the_order_of_entries_and_batches() -> None:
+    bench = Bench()
+    bench.queue.add([single(1, b"a"), letters(2, "bcd"), single(3, b"e")])
+    assert bench.take(7) == ["a", "b", "c", "d", "e", None, None]
+
+
+def test_an_entry_can_be_taken_as_a_whole_and_is_reported_like_its_messages() -> None:
+    bench = Bench(queue_size=8, reports_ids=True)
+    bench.queue.add([letters(1, "abcdef"), single(2, broken=True), batch(3, b"g", b"h", wanted=0b10), single(4, b"i")])
+    found = [bench.queue.take_entry() for _ in range(4)]
+    assert [one and b"".join(map(bytes, one.payloads)) for one in found] == [b"abcdef", b"h", b"i", None]
+    assert [one and list(one.indexes) for one in found] == [[0, 1, 2, 3, 4, 5], [1], [0], None]
+    reports = [report for report in bench.told if isinstance(report, HandedOut)]
+    assert [report.messages for report in reports] == [6, 2]
+    ids = [place for report in reports for place in report.message_ids]
+    assert ids == [MessageId(1, 1, -1, 5, 6), MessageId(1, 3, -1, 1, 2), MessageId(1, 4)]
+
+
+def test_an_entry_that_was_taken_before_a_seek_is_reported_as_of_then() -> None:
+    bench = Bench(queue_size=8, reports_ids=True)
+    bench.queue.add([letters(1, "ab")])
+    assert bench.queue.take_entry()
+    bench.queue.clear(SOUGHT)
+    bench.queue.add([letters(2, "c")])
+    assert bench.queue.take_entry()
+    assert bench.queue.take_entry() is None
+    assert [(one.generation, one.messages) for one in bench.told] == [(FIRST, 2), (SOUGHT, 1)]
+    bench.queue.end(CLOSED)
+    assert bench.queue.take_entry() is None
+
+
+def test_every_message_that_was_handed_out_is_reported_once() -> None:
+    bench = Bench()
+    bench.queue.add([letters(number, "abcdefg") for number in range(10)])
+    assert None not in bench.take(70)
+    assert bench.take(1) == [None]
+    assert bench.handed_out() == 70
+    assert bench.take(1) == [None]
+    assert bench.handed_out() == 70
+
+
+def test_half_a_queue_is_reported_as_soon_as_it_was_handed_out() -> None:
+    bench = Bench(queue_size=8)
+    bench.queue.add([letters(1, "abcdefghijkl")])
+    bench.take(4)
+    assert bench.handed_out() == 0
+    bench.take(1)
+    assert bench.told == [HandedOut(FIRST, 4)]
+
+
+@pytest.mark.parametrize(("places", "step"), [(1, 1), (2, 1), (3, 1), (4, 2), (10, 5)])
+def test_what_comes_one_by_one_is_reported_with_the_message_that_makes_half_a_queue(places: int, step: int) -> None:
+    bench = Bench(queue_size=places)
+    for number in range(3 * step):
+        bench.queue.add([single(number, b"x")])
+        assert bench.take(1) == ["x"]
+        assert bench.handed_out() == (number + 1) // step * step
+
+
+@pytest.mark.parametrize("size", [1, 3, 49, 50, 51, 99])
+def test_permits_come_back_at_half_a_queue_whatever_the_size_of_batches(size: int) -> None:
+    bench = Bench(queue_size=100)
+    bench.queue.add([batch(entry, *[b"x"] * size) for entry in range(1 + 300 // size)])
+    for taken in range(1, 301):
+        assert bench.take(1) == ["x"]
+        assert taken - bench.handed_out() <= 50, "half a queue was handed out, and the next message too"
+
+
+def test_single_messages_are_reported_together() -> None:
+    bench = Bench(queue_size=8)
+    bench.queue.add([single(number, b"x") for number in range(8)])
+    bench.take(9)
+    assert [report.messages for report in bench.told] == [4, 4]
+
+
+def test_who_wants_ids_gets_that_of_the_last_message_of_each_entry() -> None:
+    bench = Bench(queue_size=12, reports_ids=True)
+    bench.queue.add([single(1, b"a"), letters(2, "bc"), batch(3, b"d", b"e", b"f", wanted=0b011)])
+    bench.take(6)
+    ids = [message_id for report in bench.told for message_id in report.message_ids]
+    assert ids == [MessageId(1, 1), MessageId(1, 2, -1, 1, 2), MessageId(1, 3, -1, 1, 3)]
+
+
+def test_who_times_entries_hears_of_each_before_anybody_has_a_message_of_it_and_again_with_each_slice() -> None:
+    bench = Bench(queue_size=4, reports_entries=True)
+    bench.queue.add([single(1, b"a"), letters(2, "bcde")])
+    bench.take(1)
+    assert bench.told == [HandedOut(FIRST, 0, (MessageId(1, 1),), (2,))]
+    bench.take(5)
+    timed = [report for report in bench.told if not report.messages]
+    assert [report.message_ids for report in timed] == [(MessageId(1, entry),) for entry in (1, 2, 2, 2)]
+    assert bench.handed_out() == 5
+
+
+def test_messages_that_nobody_wants_to_see_give_back_their_permits() -> None:
+    bench = Bench(compacted=True)
+    bench.queue.add([batch(1, b"a", b"b", compacted_out=(0,)), batch(2, b"c", b"d", compacted_out=(0, 1))])
+    assert bench.take(2) == ["b", None]
+    assert bench.told == [MessagesDiscarded(FIRST, 1), MessagesDiscarded(FIRST, 2), HandedOut(FIRST, 1)]
+
+
+def test_a_corrupt_entry_is_reported_and_costs_only_itself() -> None:
+    bench = Bench()
+    bench.queue.add([single(1, broken=True), single(2, b"good")])
+    assert bench.take(2) == ["good", None]
+    assert bench.told[0] == EntryCorrupt(FIRST, (1, 1), 1, CommandAck.ChecksumMismatch)
+    assert bench.queue.progress.take_skipped() == ([], 0)
+
+
+def test_a_reader_finds_what_was_corrupt_until_it_goes_elsewhere() -> None:
+    bench = Bench(reports_ids=True)
+    bench.queue.add([single(1, broken=True), single(2, b"good")])
+    assert bench.take(2) == ["good", None]
+    bench.queue.add([single(3, broken=True)])
+    assert bench.take(1) == [None]
+    assert bench.queue.progress.furthest == (1, 3)
+    bench.queue.clear(RECONNECTED)
+    corrupt = [CorruptEntry((1, entry), CommandAck.ChecksumMismatch) for entry in (1, 3)]
+    assert bench.queue.progress.take_skipped() == (corrupt, 0)
+    bench.queue.progress.add_skipped(corrupt)
+    bench.queue.clear(SOUGHT)
+    assert bench.queue.progress.take_skipped() == ([], 0)
+    assert bench.queue.progress.furthest is None
+
+
+def test_a_reader_is_as_far_as_it_has_opened_or_passed_since_the_queue_was_cleared() -> None:
+    bench = Bench(reports_ids=True)
+    assert bench.queue.progress.furthest is None
+    bench.queue.progress.passed = (1, 3)
+    assert bench.queue.progress.furthest == (1, 3)
+    bench.queue.add([single(4, b"a")])
+    assert bench.take(1) == ["a"]
+    assert bench.queue.progress.furthest == (1, 4)
+    bench.queue.progress.passed = (1, 6)
+    assert bench.queue.progress.furthest == (1, 6)
+    bench.queue.clear(RECONNECTED)
+    assert bench.queue.progress.furthest == (1, 4)
+
+
+def test_what_was_opened_last_is_known_and_counted() -> None:
+    bench = Bench()
+    bench.queue.add([letters(1, "abc"), letters(2, "de")])
+    assert bench.queue.progress.opened is None
+    bench.take(1)
+    assert (bench.queue.progress.opened, bench.queue.opened_messages, bench.queue.opened_count) == (
+        MessageId(1, 2),
+        5,
+        4,
+    )
+    assert bench.queue.queued == 4
+    bench.queue.add([letters(3, "fg")])
+    assert bench.queue.queued == 6
+
+
+# Generations.
+
+
+def test_a_reconnect_keeps_what_is_opened_and_drops_what_is_queued() -> None:
+    bench = Bench(queue_size=4)
+    bench.queue.add([letters(1, "abcdef"), letters(2, "gh")])
+    bench.take(1)
+    bench.queue.clear(RECONNECTED)
+    assert bench.queue.progress.opened == MessageId(1, 1)
+    assert bench.take(6) == ["b", "c", "d", "e", "f", None]
+    bench.queue.add([letters(2, "gh")])
+    assert bench.take(3) == ["g", "h", None]
+
+
+@pytest.mark.parametrize("generation", [REDELIVERED, SOUGHT], ids=["redelivery", "seek"])
+def test_what_comes_again_is_not_handed_out_from_before(generation: Generation) -> None:
+    bench = Bench(queue_size=4)
+    bench.queue.add([letters(1, "abcdef")])
+    bench.take(1)
+    bench.queue.clear(generation)
+    assert bench.take(1) == [None]
+    bench.queue.add([letters(1, "abcdef")])
+    assert bench.take(1) == ["a"]
+
+
+def test_only_a_seek_forgets_what_was_opened_and_that_the_topic_has_ended() -> None:
+    bench = Bench()
+    bench.queue.add([letters(1, "ab")])
+    bench.take(2)
+    bench.queue.mark_end()
+    bench.queue.clear(REDELIVERED)
+    assert bench.queue.progress.opened == MessageId(1, 1)
+    assert isinstance(bench.queue.end_reason, TopicTerminated)
+    bench.queue.clear(SOUGHT)
+    assert bench.queue.progress.opened is None
+    assert bench.queue.end_reason is None
+
+
+def test_reports_carry_the_generation_in_which_the_messages_were_opened() -> None:
+    bench = Bench(queue_size=4)
+    bench.queue.add([letters(1, "ab")])
+    bench.take(3)
+    bench.queue.clear(RECONNECTED)
+    bench.queue.add([letters(2, "cd")])
+    bench.take(3)
+    assert bench.told == [HandedOut(FIRST, 2), HandedOut(RECONNECTED, 2)]
+
+
+def test_what_was_handed_out_before_a_redelivery_is_counted_to_the_message() -> None:
+    bench = Bench(queue_size=8)
+    bench.queue.add([letters(1, "abcd")])
+    bench.take(3)
+    bench.queue.clear(REDELIVERED)
+    assert bench.handed_out() == 3
+
+
+def test_messages_opened_before_a_reconnect_are_not_reported_as_of_the_new_connection() -> None:
+    bench = Bench(queue_size=4)
+    bench.queue.add([letters(1, "abcdef")])
+    bench.take(1)
+    bench.queue.clear(RECONNECTED)
+    bench.queue.add([letters(2, "gh")])
+    bench.take(8)
+    assert [(report.generation, report.messages) for report in bench.told] == [
+        (FIRST, 2), (FIRST, 2), (FIRST, 2), (RECONNECTED, 2),
+    ]  # fmt: skip
+
+
+def test_a_seek_between_the_opening_of_an_entry_and_the_taking_from_it_voids_it() -> None:
+    interloper = Interrupter()
+    bench = Bench(queue_size=4, interleaving=interloper.interleaving)
+    bench.queue.add([letters(1, "abcd")])
+    bench.take(1)
+    next_messages = bench.queue.next_messages  # a caller stands just before its `pop`
+    bench.queue.clear(SOUGHT)
+    assert next_messages == []
+
+
+def test_a_message_that_was_taken_is_kept_by_nobody() -> None:
+    class Message:
+        pass
+
+    terms = ReceiverQueueSettings(8, "t", lambda _, payloads, *__: [Message() for _ in payloads], bytes)
+    queue = ReceiverQueue(terms, lambda _: None)
+    queue.add([letters(1, "ab")])
+    taken = weakref.ref(queue.take())
+    assert taken() is None, "before the next one is taken"
+
+
+# The end.
+
+
+def test_after_the_end_nothing_is_handed_out_and_the_first_reason_stays() -> None:
+    bench = Bench()
+    bench.queue.add([letters(1, "abc"), letters(2, "de")])
+    bench.take(1)
+    bench.queue.end(CLOSED)
+    bench.queue.end(AlreadyClosed("again"))
+    assert bench.take(1) == [None]
+    assert bench.queue.end_reason is CLOSED
+    bench.queue.add([letters(3, "fg")])
+    assert bench.take(1) == [None]
+
+
+def test_the_end_of_the_topic_is_said_after_what_is_queued() -> None:
+    bench = Bench()
+    bench.queue.add([letters(1, "ab")])
+    bench.queue.mark_end()
+    assert bench.take(3) == ["a", "b", None]
+    assert isinstance(bench.queue.end_reason, TopicTerminated)
+
+
+def test_in_a_forked_child_nothing_is_handed_out_even_if_another_thread_had_the_lock() -> None:
+    bench = Bench()
+    bench.queue.add([letters(1, "ab"), letters(2, "cd")])
+    bench.take(1)
+    bench.queue._lock.__enter__()
+    forked = ProcessForked("make a new Client")
+    bench.queue.forget(forked)
+    assert bench.take(1) == [None]
+    assert bench.queue.end_reason is forked
+    assert bench.queue.queued == 0
+
+
+# Waiting.
+
+
+def test_as_many_are_woken_as_there_are_messages() -> None:
+    bench = Bench()
+    waiters = [bench.wait() for _ in range(4)]
+    bench.queue.add([letters(1, "ab"), batch(2, b"c", b"d", wanted=0b10)])
+    assert [waiter.done() for waiter in waiters] == [True, True, True, False]
+
+
+@pytest.mark.parametrize("end", [lambda queue: queue.end(CLOSED), ReceiverQueue.mark_end], ids=["closed", "ended"])
+def test_everybody_who_waits_is_woken_at_the_end(end: Callable[[ReceiverQueue], None]) -> None:
+    bench = Bench()
+    waiters = [bench.wait() for _ in range(3)]
+    end(bench.queue)
+    assert all(waiter.done() for waiter in waiters)
+
+
+def test_one_that_leaves_before_it_was_woken_leaves_no_trace() -> None:
+    bench = Bench()
+    first, second = bench.wait(), bench.wait()
+    bench.queue.stop_waiting(first, empty_handed=True)
+    bench.queue.add([single(1)])
+    assert (first.done(), second.done()) == (False, True)
+
+
+def test_one_that_was_woken_and_leaves_without_a_message_wakes_another_if_there_is_one() -> None:
+    bench = Bench()
+    first, second = bench.wait(), bench.wait()
+    bench.queue.add([single(1)])
+    assert first.done()
+    bench.queue.stop_waiting(first, empty_handed=True)
+    assert second.done()
+
+
+def test_a_wake_up_that_led_to_a_message_or_to_an_empty_queue_is_not_passed_on() -> None:
+    bench = Bench()
+    first, second, third = bench.wait(), bench.wait(), bench.wait()
+    bench.queue.add([single(1), single(2)])
+    bench.take(1)
+    bench.queue.stop_waiting(first, empty_handed=False)
+    bench.take(1)
+    bench.queue.stop_waiting(second, empty_handed=True)
+    assert not third.done()
+
+
+def test_entries_that_come_between_the_look_and_the_waiting_wake_the_caller() -> None:
+    interloper = Interrupter()
+    bench = Bench(interleaving=interloper.interleaving)
+    interloper.at(1, lambda: bench.queue.add([single(1, b"a")]))  # after the waiter is there
+    assert bench.wait().done()
+    interloper.at(0, lambda: bench.queue.add([single(2, b"b")]))  # before it is: the look that follows finds it
+    assert not bench.wait().done()
+    assert bench.take(2) == ["a", "b"]
+
+
+def test_callers_may_empty_the_queue_while_entries_are_being_added() -> None:
+    interloper = Interrupter()
+    bench = Bench(interleaving=interloper.interleaving)
+    waiter = bench.wait()
+    interloper.at(0, lambda: bench.take(3))
+    bench.queue.add([letters(1, "ab"), single(2)])
+    assert waiter.done()
+
+
+# A queue without places of its own.
+
+
+def test_without_a_queue_each_one_who_waits_asks_and_each_who_leaves_in_vain_takes_it_back() -> None:
+    bench = Bench(queue_size=0)
+    first, second = bench.wait(), bench.wait()
+    bench.queue.stop_waiting(first, empty_handed=True)
+    bench.queue.add([single(1, b"a")])
+    assert bench.take(1) == ["a"]
+    bench.queue.stop_waiting(second, empty_handed=False)
+    assert bench.told == [ReceiveWaiting(), ReceiveWaiting(), ReceiveGivenUp(), HandedOut(FIRST, 1)]
+
+
+def test_without_a_queue_what_was_handed_out_is_reported_at_once() -> None:
+    bench = Bench(queue_size=0)
+    bench.queue.add([letters(1, "abc")])
+    bench.take(1)
+    assert bench.handed_out() == 1
+
+
+def test_without_a_queue_a_future_asks_too() -> None:
+    bench = Bench(queue_size=0)
+    bench.queue.receive_future()
+    assert bench.told == [ReceiveWaiting()]
+
+
+# Futures of messages.
+
+
+def test_futures_get_messages_in_the_order_in_which_they_asked() -> None:
+    bench = Bench()
+    futures = [bench.queue.receive_future() for _ in range(3)]
+    bench.queue.add([letters(1, "ab")])
+    assert [future.result(0) for future in futures[:2]] == ["a", "b"]
+    assert not futures[2].done()
+    bench.queue.add([single(2, b"c")])
+    assert futures[2].result(0) == "c"
+
+
+def test_a_future_that_is_asked_for_when_there_are_messages_is_served_when_the_actor_is_told() -> None:
+    bench = Bench()
+    bench.queue.add([single(1, b"a")])
+    future = bench.queue.receive_future()
+    bench.queue.serve()
+    assert future.result(0) == "a"
+
+
+def test_a_future_that_was_cancelled_costs_no_message() -> None:
+    bench = Bench()
+    first, second = bench.queue.receive_future(), bench.queue.receive_future()
+    assert first.cancel()
+    bench.queue.add([single(1, b"a")])
+    assert second.result(0) == "a"
+
+
+def test_a_future_that_was_cancelled_is_kept_no_longer_and_those_who_wait_for_it_hear_of_it() -> None:
+    bench = Bench()
+    kept = bench.queue.receive_future()
+    cancelled = [bench.queue.receive_future() for _ in range(3)]
+    assert [future.cancel() for future in (*cancelled, *cancelled)] == 6 * [True]
+    assert wait(cancelled, 0).not_done == set()
+    references = [weakref.ref(future) for future in cancelled]
+    cancelled.clear()
+    assert [reference() for reference in references] == 3 * [None]
+    assert kept.cancel()
+
+
+def test_a_future_that_was_cancelled_asks_no_more_however_it_leaves_the_line() -> None:
+    bench = Bench(queue_size=0)
+    future = bench.queue.receive_future()
+    assert future.cancel()
+    assert future.cancel()
+    assert bench.told == [ReceiveWaiting(), ReceiveGivenUp()]
+    Future.cancel(late := bench.queue.receive_future())  # as far as one comes that the actor is faster than
+    bench.queue.add([single(1, b"a")])
+    assert late.cancel()
+    assert bench.told[2:] == [ReceiveWaiting(), ReceiveGivenUp()]
+
+
+def test_a_future_whose_message_turns_out_corrupt_gets_the_next_one() -> None:
+    bench = Bench()
+    future = bench.queue.receive_future()
+    bench.queue.add([single(1, broken=True)])
+    assert not future.done()
+    bench.queue.add([single(2, b"good")])
+    assert future.result(0) == "good"
+
+
+def test_futures_fail_at_the_end_of_the_queue_and_of_the_topic() -> None:
+    bench = Bench()
+    closed = bench.queue.receive_future()
+    bench.queue.end(CLOSED)
+    assert closed.exception(0) is CLOSED
+    other = Bench()
+    ended = other.queue.receive_future()
+    other.queue.mark_end()
+    assert isinstance(ended.exception(0), TopicTerminated)
+
+
+def test_a_future_that_is_asked_for_after_the_end_fails_though_no_actor_is_left_to_serve_it() -> None:
+    bench = Bench()
+    bench.queue.end(CLOSED)
+    assert bench.queue.receive_future().exception(0) is CLOSED
+
+
+def test_a_future_that_finds_the_queue_closed_is_no_longer_in_the_line_where_it_could_end_twice() -> None:
+    bench = Bench()
+    bench.queue.end(CLOSED)
+    future = bench.queue.receive_future()
+    bench.queue.serve()
+    assert future.exception(0) is CLOSED
+
+
+def test_a_future_that_is_just_being_served_while_the_queue_closes_ends_once() -> None:
+    interloper = Interrupter()
+    bench = Bench(interleaving=interloper.interleaving)
+    interloper.at(0, lambda: bench.queue.end(CLOSED))
+    assert bench.queue.receive_future().exception(0) is CLOSED
+
+
+def test_who_waits_by_a_future_reports_the_last_message_or_no_other_would_come() -> None:
+    bench = Bench(queue_size=1)
+    bench.queue.add([single(1, b"a")])
+    assert bench.take(1) == ["a"]
+    future = bench.queue.receive_future()
+    bench.queue.serve()
+    assert not future.done()
+    assert bench.handed_out() == 1
+
+
+def test_a_future_is_served_with_what_a_caller_leaves_who_is_just_opening_an_entry() -> None:
+    inside, go_on = threading.Event(), threading.Event()
+
+    def stop_inside() -> None:
+        if threading.current_thread() is opener and not bench.queue._entries:
+            inside.set()
+            assert go_on.wait(20)
+
+    opener: threading.Thread | None = None
+    bench = Bench(interleaving=Interleaving(threading.Lock, stop_inside))
+    opener = threading.Thread(target=bench.queue.take, daemon=True)
+    bench.queue.add([letters(1, "ab")])
+    future = bench.queue.receive_future()
+    opener.start()
+    assert inside.wait(20)
+    server = threading.Thread(target=bench.queue.serve, daemon=True)
+    server.start()
+    server.join(0.05)  # it has looked, or waits for the lock
+    go_on.set()
+    opener.join(20)
+    server.join(20)
+    assert future.result(0) == "b"
+
+
+def corrupt(entry: int) -> CorruptEntry:
+    return CorruptEntry((1, entry), CommandAck.ChecksumMismatch)
+
+
+def test_of_what_was_left_out_the_latest_are_kept_and_the_others_counted() -> None:
+    progress = ReadProgress(keeps_skipped=True)
+    progress.add_skipped(corrupt(entry) for entry in range(MAX_SKIPPED))
+    progress.found_corrupt(corrupt(MAX_SKIPPED))
+    kept, forgotten = progress.take_skipped()
+    assert (kept[0], kept[-1], len(kept)) == (corrupt(1), corrupt(MAX_SKIPPED), MAX_SKIPPED)
+    assert forgotten == 1
+    assert progress.take_skipped() == ([], 0)
+
+
+def test_to_begin_again_is_to_have_left_out_nothing() -> None:
+    progress = ReadProgress(keeps_skipped=True)
+    progress.add_skipped(corrupt(entry) for entry in range(MAX_SKIPPED + 1))
+    progress.reset()
+    assert progress.take_skipped() == ([], 0)

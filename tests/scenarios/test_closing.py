@@ -1,0 +1,255 @@
+"""However a client is closed, whatever its callers do: it is in time, everybody hears of it, and nothing is left."""
+
+import contextlib
+import gc
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from pulsar_actors.broker.broker import Broker
+from pulsar_actors.client.client import Client
+from pulsar_actors.client.enums import ConsumerType, InitialPosition
+from pulsar_actors.client.message_id import MessageId
+from pulsar_actors.exceptions import AlreadyClosed, InternalError, PulsarException
+from pulsar_actors.simulation.scheduler import Dice
+from tests.scenarios.scene import CLOSING, TOPIC, Scene, play
+from tests.scenarios.troubles import Troubles
+
+
+class Meddler:
+    """A caller that makes things and uses what all have made, as its dice say, until the client is closed."""
+
+    def __init__(self, scene: Scene, client: Client, made: dict[str, list[Any]], name: str) -> None:
+        self.scene = scene
+        self.client = client
+        self.made = made
+        self.dice = Dice(scene.world.seed, name)
+        self.name = name
+        self.calls = 0
+        self.topics = [TOPIC, TOPIC, TOPIC + "-2"]
+        self.patience: int | None = None
+
+    def run(self) -> None:
+        while True:
+            try:
+                self.act()
+            except AlreadyClosed:
+                if self.is_over():
+                    return
+            except InternalError:
+                raise
+            except PulsarException as error:
+                self.scene.world.note(f"{self.name}: {error!r}"[:200])
+
+    def is_over(self) -> bool:
+        """Tell whether it is the client that is closed, and not just something of it."""
+        try:
+            self.client.get_topic_partitions(TOPIC)
+        except AlreadyClosed:
+            return True
+        except PulsarException:
+            return False
+        return False
+
+    def act(self) -> None:
+        ways = (
+            self.make_a_producer, self.make_a_consumer, self.make_a_reader, self.send, self.send, self.send_async,
+            self.send_async, self.flush, self.receive, self.receive, self.receive_async, self.receive_several, self.ask,
+            self.seek, self.redeliver, self.refuse, self.unsubscribe, self.close_one, self.rest, self.look,
+        )  # fmt: skip
+        ways[self.dice.below(len(ways))]()
+
+    def topic(self) -> str:
+        return self.topics[self.dice.below(len(self.topics))]
+
+    def one(self, kind: str) -> Any:
+        made = self.made[kind]
+        if not made:
+            {"producer": self.make_a_producer, "consumer": self.make_a_consumer, "reader": self.make_a_reader}[kind]()
+        return made[self.dice.below(len(made))]
+
+    def make_a_producer(self) -> None:
+        batching = self.dice.happens(0.5)
+        waits = self.dice.happens(0.5)
+        producer = self.client.create_producer(
+            self.topic(), batching_enabled=batching, max_pending_messages=5, block_if_queue_full=waits
+        )
+        self.made["producer"].append(producer)
+
+    def make_a_consumer(self) -> None:
+        kind = (ConsumerType.Exclusive, ConsumerType.Shared)[self.dice.below(2)]
+        consumer = self.client.subscribe(
+            self.topic(),
+            f"subscription-{kind}-{self.dice.below(2)}",
+            consumer_type=kind,
+            initial_position=InitialPosition.Earliest,
+            receiver_queue_size=(0, 1, 3, 100)[self.dice.below(4)],
+            message_listener=self.listen if self.patience is None and self.dice.happens(0.2) else None,
+        )
+        self.made["consumer"].append(consumer)
+
+    def make_a_reader(self) -> None:
+        start = (MessageId.earliest, MessageId.latest)[self.dice.below(2)]
+        size = (0, 1, 100)[self.dice.below(3)]
+        self.made["reader"].append(self.client.create_reader(self.topic(), start, receiver_queue_size=size))
+
+    def listen(self, consumer: Any, message: Any) -> None:
+        try:
+            consumer.acknowledge(message)
+            if self.dice.happens(0.1):
+                consumer.close()
+        except PulsarException as error:
+            self.scene.world.note(f"in a listener: {error!r}")
+
+    def send(self) -> None:
+        self.one("producer").send(b"content")
+
+    def send_async(self) -> None:
+        producer = self.one("producer")
+        if self.dice.happens(0.2):
+            producer.send_async(b"content", lambda *_: producer.close())
+        elif self.dice.happens(0.3):
+            producer.send_async(b"content", lambda *_: None)
+        else:
+            future = producer.send_async(b"content")
+            self.made["future"].append(future)
+
+    def flush(self) -> None:
+        self.one("producer").flush()
+
+    def receive(self) -> None:
+        consumer = self.one("consumer")
+        consumer.acknowledge(consumer.receive((self.patience, 100, 1000)[self.dice.below(3)]))
+
+    def receive_async(self) -> None:
+        future = self.one("consumer").receive_async()
+        self.made["future"].append(future)
+        if self.dice.happens(0.2):
+            future.cancel()
+
+    def receive_several(self) -> None:
+        if self.patience is None:
+            self.one("consumer").batch_receive()
+
+    def ask(self) -> None:
+        reader = self.one("reader")
+        if self.dice.happens(0.5):
+            reader.has_message_available()
+        else:
+            reader.read_next(300)
+
+    def seek(self) -> None:
+        self.one(("consumer", "reader")[self.dice.below(2)]).seek(MessageId.earliest)
+
+    def redeliver(self) -> None:
+        self.one("consumer").redeliver_unacknowledged_messages()
+
+    def refuse(self) -> None:
+        consumer = self.one("consumer")
+        consumer.negative_acknowledge(consumer.receive(100))
+
+    def unsubscribe(self) -> None:
+        if self.dice.happens(0.3):
+            self.one("consumer").unsubscribe()
+
+    def close_one(self) -> None:
+        if self.dice.happens(0.5):
+            handle = self.one(("consumer", "reader", "producer")[self.dice.below(3)])
+            began = self.scene.world.now
+            handle.close()
+            took = self.scene.world.now - began
+            assert took <= CLOSING, f"close() of {handle} took {took:.3f} s"
+
+    def rest(self) -> None:
+        self.scene.sleep(10.0 ** (self.dice.chance() * 3 - 3))
+
+    def look(self) -> None:
+        self.client.stats()
+
+
+def make_it_worse(scene: Scene) -> None:
+    """Let the broker be out of reach just now, or dead, or let all be as it is."""
+    faults, dice = scene.world.faults, scene.dice
+    ways: tuple[Callable[[], object], ...] = (
+        lambda: faults.partition("broker", 100.0),
+        lambda: faults.stall("broker"),
+        lambda: (faults.cut(), faults.refuse("broker", 1000)),
+        lambda: (faults.cut(), faults.ignore("broker", 1000)),
+        lambda: scene.on_broker(Broker.close),
+    )
+    way = dice.below(2 * len(ways))
+    if way < len(ways):
+        ways[way]()
+
+
+def close_in_a_callback(scene: Scene, client: Client) -> None:
+    """Close it on one of its own loops, where nothing may wait."""
+    engine = client._engine
+    engine.loops[-1].post(lambda _: client.close(), None)
+    scene.world.block(lambda: client._shutdown.ended is not None and client._shutdown.ended.done())
+
+
+def closing(scene: Scene) -> None:
+    world, dice = scene.world, scene.dice
+    client = scene.client()
+    Troubles(scene, loses_receipts=True)
+    made: dict[str, list[Any]] = {"producer": [], "consumer": [], "reader": [], "future": []}
+    callers = [world.spawn(Meddler(scene, client, made, name).run, name) for name in "abcd"[: 1 + dice.below(4)]]
+    scene.sleep(10.0 ** (dice.chance() * 4.3 - 3))  # from a thousandth of a second to twenty
+    make_it_worse(scene)
+    ways: tuple[Callable[[], None], ...] = (client.close, client.shutdown, lambda: close_in_a_callback(scene, client))
+    closers = [world.spawn(ways[dice.below(3)], f"closer {number}") for number in range(1 + dice.below(2))]
+    began = world.now
+    world.run(until=lambda: all(closer.ended for closer in closers), limit=3 * CLOSING)
+    took = world.now - began
+    assert took <= CLOSING + 1.0, f"closing took {took:.3f} s"
+    for closer in closers:
+        closer.result()
+    world.run(until=lambda: all(caller.ended for caller in callers), limit=5.0)
+    for caller in callers:
+        caller.result()
+    open_still = [future for future in made["future"] if not future.done()]
+    assert not open_still, f"{len(open_still)} futures have not ended: {open_still}"
+    for handle in [*made["producer"], *made["consumer"], *made["reader"]]:
+        handle.close()
+        assert not handle.is_connected()
+    with pytest.raises(AlreadyClosed):
+        client.create_producer(TOPIC)
+    client.close()
+    scene.check_nothing_is_left()
+
+
+def dropping(scene: Scene) -> None:
+    """Make things, use them, and forget them without closing anything. Only a listener keeps its client alive."""
+    world, dice = scene.world, scene.dice
+    made: dict[str, list[Any]] = {"producer": [], "consumer": [], "reader": [], "future": []}
+    Troubles(scene, loses_receipts=True)
+
+    def program() -> None:
+        meddler = Meddler(scene, scene.client(), made, "dropper")
+        meddler.patience = 500
+        for _ in range(dice.below(8)):
+            with contextlib.suppress(PulsarException):
+                meddler.act()
+
+    caller = world.spawn(program)
+    world.run(until=lambda: caller.ended, limit=20 * CLOSING)
+    caller.result()
+    scene.clients.clear()
+    for each in made.values():
+        each.clear()
+    for _ in range(3):  # a timer may hold an actor for a while, and through it an error with the frames of its caller
+        gc.collect()
+        scene.sleep(2 * CLOSING)
+    scene.check_nothing_is_left()
+
+
+def test_a_client_that_is_forgotten_leaves_nothing_behind() -> None:
+    gc.collect()
+    gc.freeze()  # for good: what other tests have left in memory would be looked through again and again
+    play(20, dropping)
+
+
+def test_a_client_closes_in_time_whatever_is_going_on() -> None:
+    play(120, closing)

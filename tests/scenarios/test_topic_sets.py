@@ -1,0 +1,188 @@
+"""Several topics behave as one, whatever goes wrong: nothing is lost, each keeps its order, nothing is left over."""
+
+from typing import Any
+
+from pulsar_actors.broker.broker import Broker
+from pulsar_actors.client.client import Client
+from pulsar_actors.client.enums import ConsumerType, InitialPosition
+from pulsar_actors.client.message import Message
+from pulsar_actors.exceptions import ConnectError, InternalError, PulsarException, Timeout
+from pulsar_actors.simulation.caller import Caller
+from pulsar_actors.simulation.scheduler import Dice
+from pulsar_actors.wire.topic_name import TopicName
+from tests.scenarios.scene import PATIENCE, Scene, play
+from tests.scenarios.troubles import Troubles
+
+TOPIC = "persistent://public/default/parts"
+SUBSCRIPTION = "subscription"
+
+
+def make_partitions(scene: Scene, count: int) -> None:
+    scene.on_broker(lambda broker: broker.cluster.create_partitioned(TopicName.parse(TOPIC), count))
+
+
+def grow(scene: Scene, count: int) -> None:
+    """Give the topic more partitions at some moment, and unload one."""
+
+    def more(broker: Broker) -> None:
+        name = TopicName.parse(TOPIC)
+        broker.cluster.grow(name, count)
+        topic = broker.cluster.find_topic(name.partition(scene.dice.below(count)))
+        if topic is not None:
+            topic.unload()
+
+    scene.world.after(10.0 ** (scene.dice.chance() * 4 - 3), lambda: scene.on_broker(more))
+
+
+class Writer:
+    """Sends numbers with keys, so that those of one key have an order, until all are stored."""
+
+    def __init__(self, scene: Scene, client: Client, count: int) -> None:
+        self._scene = scene
+        self._client = client
+        self._dice = Dice(scene.world.seed, "writer")
+        self.count = count
+        self.caller: Caller = scene.world.spawn(self._run, "writer")
+
+    def _run(self) -> None:
+        scene, dice = self._scene, self._dice
+        is_lazy = dice.happens(0.5)
+        producer = scene.insist(
+            lambda: self._client.create_producer(
+                TOPIC,
+                send_timeout_millis=0,
+                producer_name="writer" if dice.happens(0.5) else None,
+                batching_enabled=dice.happens(0.5),
+                batching_max_messages=1 + dice.below(10),
+                lazy_start_partitioned_producers=is_lazy,
+                max_pending_messages=0,
+            )
+        )
+        left = list(range(self.count))
+        while left:  # a partition that a lazy producer could not begin with in time refuses what was for it
+            futures: dict[int, Any] = {}
+            for number in left:
+                futures[number] = producer.send_async(str(number).encode(), partition_key=f"k{number % 5}")
+                if dice.happens(0.2):
+                    scene.sleep(10.0 ** (dice.chance() * 3 - 3))
+            for future in futures.values():
+                scene.world.block(future)
+            failed = {number: future.exception() for number, future in futures.items() if future.exception()}
+            left = list(failed)
+            assert is_lazy or not left, failed
+            assert all(isinstance(error, ConnectError) for error in failed.values()), failed
+        try:
+            producer.close()
+        except PulsarException as error:
+            scene.world.note(f"the writer's close: {error!r}")
+
+
+def test_all_partitions_are_received_each_in_its_order_while_the_topic_grows() -> None:
+    def scenario(scene: Scene) -> None:
+        before = 1 + scene.dice.below(4)
+        make_partitions(scene, before)
+        client = scene.client(partitions_update_interval=0.5)
+        kind = ConsumerType.Exclusive if scene.dice.happens(0.6) else ConsumerType.Shared
+        seen: dict[bytes, str] = {}
+        orders: dict[str, list[tuple[int, int, int]]] = {}
+        writers: list[Writer] = []
+
+        def note(message: Message) -> None:
+            if message.data() in seen:
+                return
+            seen[message.data()] = message.topic_name()
+            message_id = message.message_id()
+            place = (message_id.ledger_id(), message_id.entry_id(), message_id.batch_index())
+            places = orders.setdefault(message.topic_name(), [])
+            assert kind is ConsumerType.Shared or not places or place > places[-1], f"{place} came after {places[-1]}"
+            places.append(place)
+
+        def read() -> None:
+            consumer = scene.insist(
+                lambda: client.subscribe(
+                    TOPIC,
+                    SUBSCRIPTION,
+                    consumer_type=kind,
+                    initial_position=InitialPosition.Earliest,
+                    receiver_queue_size=(1, 3, 1000)[scene.dice.below(3)],
+                )
+            )
+            writers.append(Writer(scene, client, 1 + scene.dice.below(40)))
+            if scene.dice.happens(0.5):
+                grow(scene, before + 1 + scene.dice.below(3))
+            while len(seen) < writers[0].count:
+                try:
+                    message = consumer.receive(500)
+                except Timeout:
+                    continue
+                note(message)
+                consumer.acknowledge(message)
+
+        troubles_then_calm(scene, read)
+        scene.world.run(until=lambda: writers[0].caller.ended, limit=scene.world.now + PATIENCE)
+        writers[0].caller.result()
+        assert len(seen) == writers[0].count
+        scene.end()
+
+    play(40, scenario, deduplication=True)
+
+
+def test_a_close_at_any_moment_leaves_nothing_behind_and_ends_every_call() -> None:
+    def scenario(scene: Scene) -> None:
+        make_partitions(scene, 1 + scene.dice.below(4))
+        client = scene.client(partitions_update_interval=0.2)
+        dice = Dice(scene.world.seed, "closing")
+        ended: list[str] = []
+
+        def use(name: str, make: Any, do: Any) -> Caller:
+            def run() -> None:
+                try:
+                    handle = make()
+                    for _ in range(3):
+                        do(handle)
+                    handle.close()
+                except InternalError:
+                    raise
+                except PulsarException as error:
+                    scene.world.note(f"{name}: {error!r}")
+                ended.append(name)
+
+            return scene.world.spawn(run, name)
+
+        callers = [
+            use("producer", lambda: client.create_producer(TOPIC), lambda made: made.send(b"x")),
+            use("lazy", lambda: client.create_producer(TOPIC, lazy_start_partitioned_producers=True), _send_and_flush),
+            use("consumer", lambda: client.subscribe([TOPIC, "other"], SUBSCRIPTION), lambda made: made.seek(0)),
+            use("leaver", lambda: client.subscribe(TOPIC, "leaver"), lambda made: made.unsubscribe()),
+        ]
+        grow(scene, 6)
+        Troubles(scene)
+        at = 10.0 ** (dice.chance() * 4 - 3)
+        scene.sleep(at)
+        if dice.happens(0.5):
+            scene.close(client)
+        else:
+            client.shutdown()
+        scene.world.run(until=lambda: all(caller.ended for caller in callers), limit=scene.world.now + PATIENCE)
+        for caller in callers:
+            caller.result()
+        assert len(ended) == len(callers), f"only {ended} have ended"
+        scene.check_nothing_is_left()
+
+    play(60, scenario)
+
+
+def _send_and_flush(producer: Any) -> None:
+    producer.send_async(b"x")
+    producer.flush()
+
+
+def troubles_then_calm(scene: Scene, program: Any) -> None:
+    """Have a program run through troubles and the calm after them, to its end."""
+    world = scene.world
+    troubles = Troubles(scene)
+    caller = world.spawn(program, "reader")
+    calm = troubles.until + 5.0
+    world.after(calm, scene.calm)
+    world.run(until=lambda: caller.ended, limit=calm + PATIENCE)
+    caller.result()

@@ -1,0 +1,174 @@
+"""How one task reads its span, whatever is stored in the topic."""
+
+import logging
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+from pulsar_actors.broker import EmbeddedBroker
+from pulsar_actors.exceptions import PulsarException, Timeout
+from pulsar_actors.spark.client_pool import ClientPool
+from pulsar_actors.spark.offsets import Span
+from pulsar_actors.spark.options import ReadOptions
+from pulsar_actors.spark.read_task import LOOKBACK_MS, entries_in
+from pulsar_actors.wire.PulsarApi_pb2 import CommandMessage
+from pulsar_actors.wire.topic_position import EARLIEST, TopicPosition
+from tests.spark.traffic import Traffic
+from tests.support.admin import path_of
+from tests.support.raw_producer import RawProducer
+from tests.support.subjects import Broker
+
+
+class Part:
+    """A topic whose entries are sent as no client does, and its parts."""
+
+    def __init__(self, broker: Broker, topic: str) -> None:
+        self.raw = RawProducer(broker.service_url, topic)
+        self._broker = broker
+        self._topic = topic
+
+    @property
+    def behind(self) -> TopicPosition:
+        """The position behind all that was sent."""
+        statistics = self._broker.admin.json("GET", f"{path_of(self._topic)}/internalStats")
+        ledger, _, entry = statistics["lastConfirmedEntry"].partition(":")
+        return TopicPosition(int(ledger), int(entry) + 1)
+
+    def read(self, start: TopicPosition, end: TopicPosition, **options: str) -> list[bytes]:
+        texts = {"service.url": self._broker.service_url, "topic": self._topic, **options}
+        some = entries_in(Span(self._topic, start, end), ReadOptions.parse(texts, is_stream=False))
+        return [bytes(payload) for contents in some for payload in contents.payloads]
+
+
+@pytest.fixture
+def part(broker: Broker, traffic: Traffic, topic: str, monkeypatch: pytest.MonkeyPatch) -> Iterator[Part]:
+    monkeypatch.setattr("pulsar_actors.spark.read_task.POOL", ClientPool(idle=0))
+    traffic.send(topic, [])  # so that the broker has it
+    part = Part(broker, topic)
+    with part.raw:
+        yield part
+
+
+def at(position: TopicPosition, entries: int) -> TopicPosition:
+    return position._replace(entry_id=position.entry_id + entries)
+
+
+def test_a_message_in_chunks_belongs_to_the_span_of_its_last_chunk(part: Part) -> None:
+    part.raw.send(b"a")
+    part.raw.first("b")
+    middle = part.behind
+    for single in (b"c", b"d", b"e"):
+        part.raw.send(single)
+    part.raw.second("b")
+    part.raw.send(b"f")
+    end = part.behind
+    assert part.read(EARLIEST, end) == [b"a", b"c", b"d", b"e", b"bB", b"f"]
+    assert part.read(EARLIEST, middle) == [b"a"]
+    assert part.read(middle, end) == [b"c", b"d", b"e", b"bB", b"f"]
+    assert part.read(middle, at(middle, 3)) == [b"c", b"d", b"e"]
+    assert part.read(at(middle, 3), at(middle, 4)) == [b"bB"]
+    assert part.read(at(middle, 4), end) == [b"f"]
+
+
+def test_messages_whose_chunks_alternate_are_read_once_each(part: Part, monkeypatch: pytest.MonkeyPatch) -> None:
+    names = [f"m{number}" for number in range(15)]
+    for name in names:
+        part.raw.first(name)
+    middle = part.behind
+    for name in names:
+        part.raw.second(name)
+    end = part.behind
+    whole = [f"{name}{name.upper()}".encode() for name in names]
+    with monkeypatch.context() as nobody_looks_back:
+        nobody_looks_back.delattr("pulsar_actors.spark.read_task.complete_chunked_messages")
+        assert part.read(EARLIEST, end) == whole
+    assert part.read(EARLIEST, middle) == []
+    assert part.read(middle, end) == whole
+    assert part.read(EARLIEST, at(middle, 4)) + part.read(at(middle, 4), end) == whole
+
+
+def test_a_message_whose_last_chunk_is_missing_is_not_waited_for(part: Part) -> None:
+    part.raw.send(b"a")
+    part.raw.first("b")
+    assert part.read(EARLIEST, part.behind) == [b"a"]
+    assert part.read(at(part.behind, -1), part.behind) == []
+
+
+def test_a_message_whose_last_chunk_was_sent_twice_is_read_once(part: Part) -> None:
+    part.raw.first("a")
+    start = part.behind
+    part.raw.second("a")
+    part.raw.second("a")
+    part.raw.send(b"b")
+    assert part.read(start, part.behind) == [b"aA", b"b"]
+    assert part.read(at(start, 1), part.behind) == [b"b"]
+
+
+def test_the_chunks_of_a_message_published_long_before_are_found(part: Part, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("pulsar_actors.spark.read_task.LOOKBACK_MS", (-60_000, 60_000, 60_000))  # first, in the future
+    part.raw.first("a")
+    start = part.behind
+    part.raw.second("a")
+    part.raw.send(b"b")
+    assert part.read(start, part.behind) == [b"aA", b"b"]
+
+
+def test_first_chunks_that_are_gone_are_searched_for_a_few_times(part: Part, monkeypatch: pytest.MonkeyPatch) -> None:
+    sought: list[Any] = []
+    seek = "pulsar_actors.client.reader.Reader.seek"
+    real = __import__("pulsar_actors").Reader.seek
+    monkeypatch.setattr(seek, lambda self, where: (sought.append(where), real(self, where)))
+    part.raw.second("a")
+    part.raw.send(b"b")
+    assert part.read(EARLIEST, part.behind) == [b"b"]
+    assert len(sought) == len(LOOKBACK_MS)
+
+
+def test_an_entry_that_cannot_be_read_fails_the_task_or_is_logged(part: Part, caplog: pytest.LogCaptureFixture) -> None:
+    part.raw.send(b"a")
+    part.raw.send(b"short", num_messages_in_batch=1)
+    part.raw.send(b"c")
+    part.raw.send(b"no batch", num_messages_in_batch=1)
+    message = r"has lost messages, it seems: what is stored at \d+:1 cannot be read: BatchDeSerializeError"
+    with pytest.raises(PulsarException, match=message):
+        part.read(EARLIEST, part.behind)
+    with caplog.at_level(logging.WARNING):
+        assert part.read(EARLIEST, part.behind, failOnDataLoss="false") == [b"a", b"c"]
+    assert "cannot be read" in caplog.text
+
+
+def test_an_entry_outside_the_span_that_cannot_be_read_is_ignored(part: Part) -> None:
+    part.raw.send(b"short", num_messages_in_batch=1)
+    start = part.behind
+    part.raw.send(b"b")
+    end = part.behind
+    part.raw.send(b"no batch", num_messages_in_batch=1)
+    assert part.read(start, end) == [b"b"]
+
+
+def test_missing_messages_fail_the_task_or_are_logged(part: Part, caplog: pytest.LogCaptureFixture) -> None:
+    part.raw.send(b"a")
+    end = part.behind
+    message = f"messages up to {at(end, 2).text(-1)} were to be read, and there is nothing from {end.text(-1)} on"
+    with pytest.raises(PulsarException, match=message):
+        part.read(EARLIEST, at(end, 2))
+    assert part.read(EARLIEST, at(end, 2), failOnDataLoss="false") == [b"a"]
+    assert message in caplog.text
+
+
+def test_nothing_is_missing_before_the_beginning_of_a_ledger(part: Part) -> None:
+    part.raw.send(b"a")
+    assert part.read(EARLIEST, TopicPosition(part.behind.ledger_id + 1, 0)) == [b"a"]
+
+
+def test_a_broker_that_does_not_send_its_messages_fails_the_task(topic: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("pulsar_actors.spark.read_task.POOL", ClientPool(idle=0))
+    with EmbeddedBroker() as broker:
+        with Traffic(broker.service_url) as traffic:
+            traffic.send(topic, ["a"])
+        broker.faults.on(CommandMessage, times=None).drop()
+        texts = {"service.url": broker.service_url, "topic": topic, "polltimeoutms": "700"}
+        message = "has messages from earliest on, and none came within 700 ms, which is pollTimeoutMs"
+        with pytest.raises(Timeout, match=message):
+            list(entries_in(Span(topic, EARLIEST, TopicPosition(1, 1)), ReadOptions.parse(texts, is_stream=False)))

@@ -1,0 +1,200 @@
+"""A consumer's machine for tests: made with chosen trackers, fed with events, asked for its effects."""
+
+from typing import Any
+
+from pulsar_actors.exceptions import BrokerRefusal, ConnectionLost
+from pulsar_actors.machines.connection_handler_events import Detached, LookedUp, Open, RetryDue
+from pulsar_actors.machines.consumer import ConsumerMachine, ConsumerSettings, State
+from pulsar_actors.machines.consumer_acks import ConsumerTrackers
+from pulsar_actors.machines.consumer_events import (
+    Acknowledge,
+    ConsumerAttached,
+    MessagesArrived,
+    QueueEntries,
+    Seek,
+    SendConsumerCommand,
+    Subscribed,
+    SubscribeTimedOut,
+)
+from pulsar_actors.machines.incoming_entries import DeliveredEntry, IncomingEntry
+from pulsar_actors.machines.trackers.ack_grouping_tracker import AckGroupingTracker
+from pulsar_actors.machines.trackers.backoff import Backoff
+from pulsar_actors.machines.trackers.chunked_messages import ChunkedMessages
+from pulsar_actors.machines.trackers.dead_letters import DeadLetters
+from pulsar_actors.machines.trackers.flow_permits import FlowPermits
+from pulsar_actors.machines.trackers.negative_acks_tracker import NegativeAcksTracker, RedeliveryDelay
+from pulsar_actors.machines.trackers.start_message_id import StartMessageId
+from pulsar_actors.machines.trackers.unacked_message_tracker import UnackedMessageTracker
+from pulsar_actors.wire.entries import encode_entry
+from pulsar_actors.wire.message_id import MessageId
+from pulsar_actors.wire.PulsarApi_pb2 import (
+    CommandAck,
+    CommandCloseConsumer,
+    CommandFlow,
+    CommandMessage,
+    CommandSubscribe,
+    CommandTopicMigrated,
+    MessageIdData,
+    MessageMetadata,
+)
+from tests.machines.driven import Driven
+
+NOW_MS = 1_000_000
+MAX_MESSAGE_SIZE = 1000
+LOST = ConnectionLost("reset")
+NOT_READY = BrokerRefusal("ServiceNotReady", "starting")
+CLOSE = CommandCloseConsumer(consumer_id=7, request_id=2**64 - 1)
+MOVE = CommandCloseConsumer(
+    consumer_id=7,
+    request_id=2**64 - 1,
+    assignedBrokerServiceUrl="pulsar://b",
+    assignedBrokerServiceUrlTls="pulsar+ssl://b",
+)
+MIGRATE = CommandTopicMigrated(
+    resource_id=7, resource_type=CommandTopicMigrated.Consumer, brokerServiceUrl="pulsar://c"
+)
+SUBSCRIBE = CommandSubscribe(topic="t", subscription="s", subType=CommandSubscribe.Shared, consumer_id=7, request_id=0)
+
+
+def trackers(  # noqa: PLR0913 - what a user may choose
+    *,
+    queue_size: int = 4,
+    ordered: bool = False,
+    receipts: bool = False,
+    ack_timeout: float | None = None,
+    max_redeliver_count: int | None = None,
+    start: StartMessageId | None = None,
+) -> ConsumerTrackers:
+    chunks = ChunkedMessages(max_size=100, max_pending=2)
+    dead: DeadLetters[DeliveredEntry] | None = None if max_redeliver_count is None else DeadLetters(max_redeliver_count)
+    return ConsumerTrackers(
+        permits=FlowPermits(queue_size),
+        acks=AckGroupingTracker(receipts=receipts, chunks_of=chunks.take_chunks_of),
+        negative_acks=NegativeAcksTracker(ordered=ordered, delay=RedeliveryDelay(1.0)),
+        chunks=chunks,
+        start=start or StartMessageId(),
+        unacked_messages=None if ack_timeout is None else UnackedMessageTracker(ack_timeout),
+        dead_letters=dead,
+    )
+
+
+def consumer(
+    machine: type[ConsumerMachine] = ConsumerMachine,
+    *,
+    tls: bool = False,
+    stored: bool = True,
+    reads: bool = False,
+    **options: Any,
+) -> ConsumerMachine:
+    settings = ConsumerSettings(SUBSCRIBE, tls=tls, stored=stored, reads=reads)
+    return machine(settings, trackers(**options), Backoff(lambda: 0.0))
+
+
+def incoming(  # noqa: PLR0913 - what a delivery says of itself
+    entry_id: int,
+    batch: int | None = None,
+    *,
+    count: int = 0,
+    epoch: int | None = None,
+    ack_set: list[int] | None = None,
+    broken: bool = False,
+    payload: bytes | None = None,
+    **metadata: Any,
+) -> IncomingEntry:
+    """Make what a broker sends: a message, or a batch of so many (whose payload nobody opens here)."""
+    meta = MessageMetadata(producer_name="p", sequence_id=0, publish_time=NOW_MS, **metadata)
+    if batch is not None:
+        meta.num_messages_in_batch = batch
+    data = bytearray(b"".join(encode_entry(meta, b"payload" * min(batch or 1, 100) if payload is None else payload)))
+    if broken:
+        data[-1] ^= 1
+    message_id = MessageIdData(ledgerId=1, entryId=entry_id)
+    command = CommandMessage(consumer_id=7, message_id=message_id, redelivery_count=count, consumer_epoch=epoch)
+    command.ack_set.extend(ack_set or [])
+    return IncomingEntry(command, memoryview(bytes(data)))
+
+
+class Subscriber(Driven):
+    """A consumer, and the number of the last question that it asked."""
+
+    def __init__(self, *events: Any, **options: Any) -> None:
+        self.attempt = 0
+        super().__init__(consumer(**options), *events)
+
+    @property
+    def generation(self) -> Any:
+        return self.machine.deliveries.generation
+
+    @property
+    def connection(self) -> int:
+        return int(self.generation.connection)
+
+    def tell(self, *events: Any) -> list[Any]:
+        for event in events:
+            super().tell(event)
+            self.attempt = max([self.attempt, *(getattr(effect, "attempt", 0) for effect in self.effects)])
+        return self.effects
+
+    def said(self, command: type) -> list[Any]:
+        """The commands of a kind among what was told to the broker."""
+        return [tell.command for tell in self.did(SendConsumerCommand) if isinstance(tell.command, command)]
+
+    def attach(self, opened: Any = None) -> list[Any]:
+        self.tell(LookedUp(self.attempt, "broker"))
+        return self.tell(ConsumerAttached(self.connection, opened, MAX_MESSAGE_SIZE, NOW_MS))
+
+    def subscribe(self, opened: Any = None) -> list[Any]:
+        self.attach(opened)
+        return self.tell(Subscribed(self.attempt))
+
+    def receive(self, *messages: IncomingEntry) -> list[Any]:
+        return self.tell(MessagesArrived(self.connection, messages, NOW_MS))
+
+
+def ready(**options: Any) -> Subscriber:
+    driven = Subscriber(Open(), **options)
+    driven.subscribe()
+    return driven
+
+
+def seeking(**options: Any) -> Subscriber:
+    driven = ready(**options)
+    driven.receive(incoming(5), incoming(6))
+    acknowledge(driven, plain(5))
+    driven.tell(Seek("seek", plain(3)))
+    return driven
+
+
+def rebinding(state: State) -> Subscriber:
+    """Make a consumer that has lost its binding and is on its way to the next one."""
+    driven = ready()
+    driven.tell(Detached(1, LOST))
+    if state is State.WAITING:
+        return driven
+    driven.fire(RetryDue)
+    if state is not State.LOOKING_UP:
+        driven.attach()
+    if state is State.CLOSE_PENDING:
+        driven.tell(SubscribeTimedOut(driven.attempt))
+    assert driven.machine.state is state
+    return driven
+
+
+def plain(entry: int) -> MessageId:
+    return MessageId(1, entry)
+
+
+def flows(driven: Subscriber) -> list[int]:
+    return [flow.messagePermits for flow in driven.said(CommandFlow)]
+
+
+def entries(driven: Subscriber) -> list[int]:
+    return [one.message_id.entry_id for handed in driven.did(QueueEntries) for one in handed.entries]
+
+
+def acked(command: CommandAck) -> list[int]:
+    return [one.entryId for one in command.message_id]
+
+
+def acknowledge(driven: Subscriber, *ids: MessageId, token: object = None) -> list[Any]:
+    return driven.tell(Acknowledge(driven.generation, ids, None if token is None else (token,) * len(ids)))

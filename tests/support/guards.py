@@ -1,0 +1,137 @@
+"""Brokers that let in whom they know: by a token, by a name and a password, or by a certificate.
+
+Whoever is called `me` may do everything, however they are known. Others are known too, and may do nothing; that is for
+a real broker to judge, since the embedded one asks no further once it knows who somebody is. A proxy may speak for
+those whose credentials it hands on.
+"""
+
+import base64
+from typing import NamedTuple
+
+from pulsar_actors.broker.embedded import EmbeddedBroker
+from pulsar_actors.broker.tokens import Tokens
+from tests.support.admin import Admin
+from tests.support.certificates import Authority, Files
+from tests.support.ports import free_ports
+from tests.support.standalone import Standalone
+
+ME = "me"
+STRANGER = "a stranger"
+PROXY = "a proxy"
+PASSWORD = "open-sesame"
+HTPASSWD = f"{ME}:$apr1$saltsalt$KlYmbxGi6RFqoNneyFPyH/"
+"""Made by `openssl passwd -apr1 -salt saltsalt`."""
+SECRET = b"thirty-two bytes, as HS256 wants them, or more"
+TOKENS = Tokens(SECRET)
+REFRESH_SECONDS = 3
+"""How often a broker looks whose credentials are over, and how long it waits for new ones before it closes."""
+LIFETIME_SECONDS = 3
+"""Of a token that is to be renewed: a whole number, as the official client takes no other from an issuer."""
+RENEWED_TWICE_SECONDS = 3 * (LIFETIME_SECONDS + REFRESH_SECONDS)
+"""In which two renewals have come, and a half as many again."""
+
+_PROVIDERS = ",".join(
+    f"org.apache.pulsar.broker.authentication.AuthenticationProvider{kind}" for kind in ("Token", "Basic", "Tls")
+)
+_SETTINGS = """
+brokerServicePortTls={port}
+tlsCertificateFilePath={shown.certificate}
+tlsKeyFilePath={shown.key}
+tlsTrustCertsFilePath={authority}
+tlsRequireTrustedClientCertOnConnect=false
+authenticationEnabled=true
+authenticationProviders={providers}
+authenticationRefreshCheckSeconds={refresh}
+tokenSecretKey=data:;base64,{secret}
+basicAuthConf=data:;base64,{passwords}
+authorizationEnabled=true
+superUserRoles={me},{proxy}
+proxyRoles={proxy}
+authenticateOriginalAuthData=true
+brokerClientTlsEnabled=false
+brokerClientAuthenticationPlugin=org.apache.pulsar.client.impl.auth.AuthenticationToken
+brokerClientAuthenticationParameters=token:{token}
+"""
+
+
+_SETTINGS_OF_PROXY = """
+servicePortTls={port}
+tlsCertificateFilePath={shown.certificate}
+tlsKeyFilePath={shown.key}
+authenticationEnabled=true
+authenticationProviders=org.apache.pulsar.broker.authentication.AuthenticationProviderToken
+tokenSecretKey=data:;base64,{secret}
+forwardAuthorizationCredentials=true
+brokerClientAuthenticationPlugin=org.apache.pulsar.client.impl.auth.AuthenticationToken
+brokerClientAuthenticationParameters=token:{token}
+"""
+
+
+class Guarded(NamedTuple):
+    """What a test may know of such a broker."""
+
+    service_url: str
+    service_url_tls: str
+    admin: Admin
+    authority: Authority
+
+    def certificate_of(self, name: str) -> Files:
+        """Have somebody certified."""
+        return self.authority.certify([], file_name=name)
+
+
+class GuardedProxy(NamedTuple):
+    """The ways to a proxy before it."""
+
+    service_url: str
+    service_url_tls: str
+    web_url: str
+
+
+def guard(standalone: Standalone, authority: Authority) -> str:
+    """Set an Apache Pulsar up, before its start, and give its service URL over TLS."""
+    (port,) = free_ports(1)
+    settings = _SETTINGS.format(
+        port=port,
+        shown=authority.certify(file_name="broker"),
+        authority=authority.file,
+        providers=_PROVIDERS,
+        refresh=REFRESH_SECONDS,
+        secret=_encoded(SECRET),
+        passwords=_encoded(HTPASSWD.encode()),
+        me=ME,
+        proxy=PROXY,
+        token=TOKENS.issue(ME),
+    )
+    standalone.configure(settings)
+    standalone.admin = admin_of(standalone.web_url)
+    return f"pulsar+ssl://127.0.0.1:{port}"
+
+
+def guard_of_proxy(authority: Authority) -> tuple[str, str]:
+    """Give what sets a proxy up that hands on who its clients are, and its service URL over TLS."""
+    (port,) = free_ports(1)
+    shown = authority.certify(file_name="proxy")
+    settings = _SETTINGS_OF_PROXY.format(port=port, shown=shown, secret=_encoded(SECRET), token=TOKENS.issue(PROXY))
+    return settings, f"pulsar+ssl://127.0.0.1:{port}"
+
+
+def embedded_guard(authority: Authority) -> EmbeddedBroker:
+    """Make an embedded one, not started yet."""
+    files = authority.certify(file_name="embedded")
+    return EmbeddedBroker(
+        certificate_file=files.certificate,
+        private_key_file=files.key,
+        trust_certs_file=authority.file,
+        tokens=TOKENS,
+        passwords={ME: PASSWORD},
+    )
+
+
+def admin_of(web_url: str) -> Admin:
+    """Make the admin's way in."""
+    return Admin(web_url, TOKENS.issue(ME))
+
+
+def _encoded(content: bytes) -> str:
+    return base64.b64encode(content).decode()
