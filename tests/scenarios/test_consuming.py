@@ -263,7 +263,7 @@ class Watch:
     def _look_for_sleepers(self, consumer: Consumer) -> None:
         receiver_queue = consumer._state.receiver_queue
         sleeps = receiver_queue.queued > 0 and (
-            receiver_queue._receive_futures.line or any(not each.done() for each in receiver_queue._waiting)
+            receiver_queue._receive_futures.pending or any(not each.done() for each in receiver_queue._waiters)
         )
         self._asleep[consumer] = self._asleep.get(consumer, 0) + 1 if sleeps else 0
         assert self._asleep[consumer] < SOME_TIME, (
