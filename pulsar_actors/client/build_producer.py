@@ -51,16 +51,13 @@ def start_single_producer(
     machine.identity.name = options.producer_name or name
     actor = ProducerActor(registration, link, machine, send_queue, new_batch_builder_settings(options))
     notify = partial(tell, actor.actor_ref)
-    if waiting is None:
-        enqueuer = new_enqueuer(context, options, send_queue, callbacks, notify)
-    else:
-        enqueuer = waiting
-        enqueuer.notify = notify
+    enqueuer = waiting or new_enqueuer(context, options, send_queue, callbacks, notify)
     interceptors = None
     if options.interceptors:
         interceptors = ProducerInterceptors(options.interceptors, callbacks, engine.workers[0])
     state = ProducerState(engine, link, machine, actor.actor_ref, enqueuer, interceptors)
     context.start(actor, state)
+    enqueuer.notify = notify  # no sooner: callers use an enqueuer that was waiting, and the actor must have begun
     return state
 
 

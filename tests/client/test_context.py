@@ -6,16 +6,18 @@ from pykka import ActorRegistry
 from pulsar_actors.broker.broker import Broker
 from pulsar_actors.broker.options import BrokerOptions
 from pulsar_actors.client.build_consumer import ReaderStart, start_consumer
-from pulsar_actors.client.build_producer import start_single_producer
+from pulsar_actors.client.build_producer import new_send_queue, start_single_producer
 from pulsar_actors.client.client_options import ClientOptions
 from pulsar_actors.client.consumer_options import ConsumerOptions
 from pulsar_actors.client.context import NO_IDLE_TIMEOUT, ClientContext, _client_settings
 from pulsar_actors.client.producer_options import ProducerOptions
+from pulsar_actors.client.producer_state import SendQueueEnqueuer
 from pulsar_actors.exceptions import AlreadyClosed, BrokerRefusal, ConsumerBusy
 from pulsar_actors.machines.client_close import CloseClient
 from pulsar_actors.runtime.actor import tell
 from pulsar_actors.runtime.future import SlimFuture
 from pulsar_actors.runtime.pending_calls import ClientCounters
+from pulsar_actors.runtime.producer_actor import FlushAll
 from pulsar_actors.simulation.engine import SimulatedEngine
 from pulsar_actors.simulation.world import World
 from pulsar_actors.wire.message_id import EARLIEST
@@ -70,6 +72,32 @@ def stage(request: pytest.FixtureRequest) -> Any:
         stage = Stage(world)
         yield stage
         stage.close()
+
+
+class EagerEnqueuer(SendQueueEnqueuer):
+    """Has a message enqueued by another thread at the very moment from which it notifies somebody else."""
+
+    __slots__ = ("_notify",)
+
+    @property
+    def notify(self) -> Any:
+        return self._notify
+
+    @notify.setter
+    def notify(self, notify: Any) -> None:
+        self._notify = notify
+        self.enqueue_and_flush(b"x", None)
+
+
+def test_a_message_that_comes_while_the_producer_of_a_lazy_partition_starts_is_sent(stage: Stage) -> None:
+    options = ProducerOptions(TOPIC)
+    queue, callbacks = new_send_queue(stage.context, options)
+    waiting = EagerEnqueuer(stage.engine, queue, callbacks, lambda _: None, waits=False)
+    state = stage.created(start_single_producer(stage.context, options, waiting=waiting))
+    flushed: SlimFuture[None] = SlimFuture()
+    tell(state.address, FlushAll(flushed))
+    stage.wait(flushed)
+    assert (callbacks.sent, callbacks.failed) == (2, 0)
 
 
 def test_a_producer_is_accepted_by_the_broker_and_ends_with_the_client(stage: Stage) -> None:
