@@ -1,11 +1,11 @@
-"""Accounts on a partitioned topic: the bookings of each account stay in order, whoever works on them.
+"""Accounts on a partitioned topic: the bookings of each account stay in order, with several workers.
 
-The key of a message is its account. It chooses the partition, and the worker as well, since the subscription is
-KeyShared: each account has one worker at a time, and no two workers ever have to agree on a balance. Workers may come
-and go; the broker then divides the accounts anew, once those that had them have acknowledged what they had.
+The key of a message is its account. It chooses the partition, and also the worker, because the subscription is
+KeyShared: each account has one worker at a time, so workers never share a balance. Workers may come and go. The broker
+then assigns the accounts again, once the workers that had them have acknowledged their messages.
 
-A producer that batches does so by key here. Otherwise the messages of many keys would share a batch, and a batch goes
-to one worker as a whole.
+The producer batches by key here. Otherwise messages of many keys would share a batch, and a batch goes to one worker as
+a whole.
 """
 
 import threading
@@ -20,13 +20,13 @@ BOOKINGS = 30
 
 
 class Worker:
-    """One of those who keep the books: what it has seen of each account."""
+    """A worker, with the bookings that it has seen of each account."""
 
     def __init__(self) -> None:
         self.seen: defaultdict[str, list[int]] = defaultdict(list)
 
     def book(self, consumer: pulsar.Consumer, message: pulsar.Message) -> None:
-        """Take one booking. Called for one message after the other."""
+        """Take one booking. The client calls this for one message after another."""
         self.seen[message.partition_key()].append(int(message.data()))
         consumer.acknowledge(message)
         BOOKED.release()
@@ -36,11 +36,11 @@ BOOKED = threading.Semaphore(0)
 
 
 def main() -> None:
-    """Have two workers subscribe, book, and see who has had what."""
+    """Subscribe two workers, send bookings, and print the accounts of each worker."""
     with addresses(__doc__) as (url, web_url), pulsar.Client(url, message_listener_threads=2) as client:
         topic, workers = fresh("bookings"), (Worker(), Worker())
         make_partitioned(web_url, topic, 4)
-        for worker in workers:  # a consumer that has a listener stays until the client is closed
+        for worker in workers:  # a consumer with a listener stays open until the client is closed
             client.subscribe(topic, "books", pulsar.ConsumerType.KeyShared, message_listener=worker.book)
 
         producer = client.create_producer(topic, batching_enabled=True, batching_type=pulsar.BatchingType.KeyBased)

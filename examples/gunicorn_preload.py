@@ -1,12 +1,12 @@
-"""Clients and forks: what goes wrong under a preloading server such as gunicorn, and how it goes right.
+"""Clients and forks: the mistake under a preloading server such as gunicorn, and the right way.
 
-With `preload_app`, gunicorn imports the application once and forks its workers off that process. A client that was made
-during the import belongs to the parent: its threads are not in the child, and its connections are the parent's. In the
-child it refuses every call with ProcessForked, at once, and the parent's connections stay as they are. So each worker
-makes a client of its own, after the fork: for the application in `wsgi_visits.py`, `gunicorn.conf.py` beside it has the
-hook that does so.
+With `preload_app`, gunicorn imports the application once and forks its workers from that process. A client that was
+created during the import belongs to the parent: the child has none of its threads, and its connections are the
+parent's. In the child, every call on it raises ProcessForked at once, and the parent's connections stay as they are.
 
-This runs without gunicorn: it forks by itself. It needs a system that can fork, so it does not run on Windows.
+So each worker creates its own client, after the fork. For the application in `wsgi_visits.py`, a hook in
+`gunicorn.conf.py` does so. This program runs without gunicorn and forks by itself. It does not run on Windows, which
+cannot fork.
 """
 
 import os
@@ -19,7 +19,7 @@ import pulsar_actors as pulsar
 
 
 def in_a_worker(name: str, work: Callable[[], object]) -> None:
-    """Do something in a forked child, and wait for its end."""
+    """Run a function in a forked child, and wait for the end of the child."""
     sys.stdout.flush()
     child = os.fork()
     if child == 0:
@@ -29,12 +29,12 @@ def in_a_worker(name: str, work: Callable[[], object]) -> None:
             print(f"{name}: ProcessForked: {error}")
         finally:
             sys.stdout.flush()
-            os._exit(0)  # nothing of the parent's is tidied up here
+            os._exit(0)  # no cleanup of the parent's objects in the child
     os.waitpid(child, 0)
 
 
 def send_with_a_client_of_its_own(url: str, topic: str) -> None:
-    """Do what a worker does after the fork."""
+    """Do a worker's work after the fork."""
     with pulsar.Client(url) as client:
         producer = client.create_producer(topic)
         producer.send(b"from a worker")
@@ -42,7 +42,7 @@ def send_with_a_client_of_its_own(url: str, topic: str) -> None:
 
 
 def main() -> None:
-    """Try both in children, and see that the parent has noticed nothing."""
+    """Try both ways in children, and show that the parent's client still works."""
     with service_url(__doc__) as url, pulsar.Client(url) as client:
         topic = fresh("visits")
         reader = client.create_reader(topic, pulsar.MessageId.earliest)

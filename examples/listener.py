@@ -1,7 +1,8 @@
-"""A listener: a function that is called with each message, on a thread of the client's.
+"""A listener: a function that the client calls with each message, on one of its listener threads.
 
-The listener acknowledges what it has dealt with. What it refuses comes again, after the delay that the consumer was
-made with, and so does what it raises on, once the consumer is gone. Nobody has to call `receive`.
+The listener acknowledges each message that it has processed. A message that it negatively acknowledges is delivered
+again after the delay that `subscribe` was given. A message on which it raises is delivered again after the consumer is
+closed. The program never calls `receive`.
 """
 
 import threading
@@ -14,14 +15,17 @@ ORDERS = ("3 apples", "no pears today", "2 plums")
 
 
 class Desk:
-    """Takes orders. The first one that it cannot understand at once, it asks to hear again."""
+    """A listener that takes orders.
+
+    An order without a number is negatively acknowledged once, and so delivered again.
+    """
 
     def __init__(self) -> None:
         self.taken: list[str] = []
         self.is_done = threading.Event()
 
     def hear(self, consumer: pulsar.Consumer, message: pulsar.Message) -> None:
-        """Take one order. Called for one message after the other."""
+        """Take one order. The client calls this for one message after another."""
         order = message.data().decode()
         if not order[0].isdigit() and message.redelivery_count() == 0:
             print(f"again, please: {order}")
@@ -35,7 +39,7 @@ class Desk:
 
 
 def main() -> None:
-    """Send some orders, and listen until all are taken."""
+    """Send some orders, and wait until all are taken."""
     with service_url(__doc__) as url, pulsar.Client(url) as client:
         topic, desk = fresh("orders"), Desk()
         consumer = client.subscribe(

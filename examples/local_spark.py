@@ -1,4 +1,7 @@
-"""A Spark on this machine, for the examples that need one: `pip install 'pulsar-actors[spark]'`, and Java 17."""
+"""A Spark session on this machine, for the Spark examples.
+
+They need `pip install 'pulsar-actors[spark]'`, and Java 17.
+"""
 
 import os
 import sys
@@ -10,8 +13,8 @@ from pyspark.sql import SparkSession
 
 @contextmanager
 def local_spark(name: str) -> Iterator[SparkSession]:
-    """Start it; it ends with the block."""
-    os.environ.setdefault("PYSPARK_PYTHON", sys.executable)  # or the workers run whatever `python3` is
+    """Start a session, and stop it at the end of the block."""
+    os.environ.setdefault("PYSPARK_PYTHON", sys.executable)  # otherwise the workers run the first `python3` on the path
     builder = SparkSession.builder.master("local[2]").appName(name).config("spark.ui.enabled", "false")
     spark = builder.config("spark.sql.shuffle.partitions", 2).getOrCreate()
     spark.sparkContext.setLogLevel("ERROR")

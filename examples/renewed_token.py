@@ -1,9 +1,8 @@
-"""A token that ends soon, and is renewed in its file: the client reads it again whenever a broker wants one.
+"""A token that expires soon and is renewed in its file: the client reads the file whenever a broker asks for a token.
 
-Something beside the program renews it: a sidecar, a cron job, a secrets manager. The broker asks for another token
-when one is over, and the connection goes on; whoever opens a new connection reads the file too. Nothing has to be
-restarted, and no message waits. A callable does the same for tokens that come from elsewhere:
-`AuthenticationToken(lambda: vault.read("pulsar"))`.
+Another program renews the token: a sidecar, a cron job, a secrets manager. The broker asks for a new token when the old
+one expires, and the connection stays. The client also reads the file for each new connection. Nothing is restarted, and
+no message waits. For tokens from elsewhere, use a callable: `AuthenticationToken(lambda: vault.read("pulsar"))`.
 """
 
 import threading
@@ -15,25 +14,25 @@ from where import addresses, fresh
 import pulsar_actors as pulsar
 from pulsar_actors.broker.tokens import Tokens
 
-LIFETIME = 1.0  # in seconds: a real one has hours
+LIFETIME = 1.0  # seconds; a real token lasts for hours
 TOKENS = Tokens(b"the key of whoever issues tokens, which the broker checks them by")
 
 
 def renew(file: Path, is_over: threading.Event) -> None:
-    """Put a new token into the file long before the one in it is over: the part of the sidecar."""
+    """Write a new token to the file long before the old one expires, as a sidecar would."""
     while not is_over.wait(LIFETIME / 4):
         put(file)
 
 
 def put(file: Path) -> None:
-    """Replace the file as a whole, so that nobody ever reads half a token."""
+    """Replace the whole file at once, so that no reader sees half a token."""
     new = file.with_suffix(".new")
     new.write_text(TOKENS.issue("greenhouse", lifetime_seconds=LIFETIME))
     new.replace(file)
 
 
 def main() -> None:
-    """Send for as long as three tokens last."""
+    """Send messages for the lifetime of three tokens."""
     with TemporaryDirectory() as folder, addresses(__doc__, TOKENS) as (url, _):
         file, is_over = Path(folder) / "token", threading.Event()
         put(file)

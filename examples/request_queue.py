@@ -1,8 +1,8 @@
-"""A queue of requests, whose worker gives up on those that fail again and again: they become dead letters.
+"""A queue of requests. Requests that fail again and again become dead letters.
 
-A request that fails is refused, and comes again after a delay. Once it has failed on every try, the consumer sends it
-to the dead letter topic and acknowledges it, so that it holds up nobody. Somebody looks at the dead letters: the
-original's content and properties are there, and where it came from.
+A request that fails is negatively acknowledged, and is delivered again after a delay. Once it has failed on every try,
+the consumer sends it to the dead letter topic and acknowledges it, so that it does not hold up other requests. A second
+consumer reads the dead letters, which have the content and properties of the original, and its topic and id.
 """
 
 import json
@@ -15,13 +15,13 @@ TRIES = 3
 
 
 def handle(request: bytes) -> float:
-    """Divide: the service proper. It raises on what it cannot do."""
+    """Divide two numbers: the work of the service. It raises on a bad request."""
     numbers = json.loads(request)
     return numbers["a"] / numbers["b"]
 
 
 def serve_one(requests: pulsar.Consumer) -> None:
-    """Take one request, and acknowledge or refuse it."""
+    """Receive one request, and acknowledge it, or negatively acknowledge it."""
     request = requests.receive(30_000)
     try:
         answer = handle(request.data())

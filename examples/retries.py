@@ -1,8 +1,8 @@
-"""Deliveries to a shop that is not always open: what cannot be delivered now is put off, a little longer each time.
+"""Deliveries to shops that may be closed: a delivery that fails is retried later, with a longer delay each time.
 
-Others do not wait for it meanwhile, and it is not held in memory: it lies on a topic of its own, whose broker gives it
-back when its time has come. How often it was put off is in its properties, and it carries along what one more try has
-to know. After a few tries it is a dead letter.
+Other deliveries do not wait meanwhile. A delivery that is retried is not in memory: it is on the retry topic, and the
+broker delivers it again when its delay is over. Its properties have the number of retries, and what the next try has to
+know. After a few tries it becomes a dead letter.
 """
 
 from where import fresh, service_url
@@ -14,13 +14,13 @@ MOST_RETRIES = 3
 
 
 def deliver(goods: str, tries: int) -> None:
-    """Deliver: the service proper. It raises where nobody opens."""
+    """Deliver: the work of the service. It raises if the shop is closed."""
     if tries < OPENS_AT_TRY[goods]:
         raise ConnectionError(f"nobody is in to take {goods}")
 
 
 def serve_one(deliveries: pulsar.Consumer) -> None:
-    """Take one delivery, and acknowledge it or put it off."""
+    """Receive one delivery, and acknowledge it or retry it later."""
     message = deliveries.receive(30_000)
     goods, retries = message.data().decode(), int(message.properties().get("RECONSUMETIMES", "0"))
     try:

@@ -1,8 +1,8 @@
-"""A pattern: one consumer of all topics whose names match, those included that do not exist yet.
+"""A consumer of a topic pattern: it receives from all topics whose names match, also from those created later.
 
-Each sensor has a topic of its own, and the collector need not be told of a new one: brokers tell the client, and where
-they do not, it looks every `pattern_auto_discovery_period` seconds. A subscription to a new topic begins where
-`initial_position` says: with Earliest, it misses nothing of what was sent before the topic was noticed.
+Each sensor has a topic of its own, and the collector needs no list of them. Brokers tell the client about new topics,
+and otherwise the client asks every `pattern_auto_discovery_period` seconds. `initial_position` says where the
+subscription to a new topic begins: with Earliest, no message from before the discovery is missed.
 """
 
 import re
@@ -13,7 +13,7 @@ import pulsar_actors as pulsar
 
 
 def main() -> None:
-    """Collect from two sensors, and from a third that is put in later."""
+    """Collect from two sensors, and from a third that starts later."""
     with service_url(__doc__) as url, pulsar.Client(url) as client:
         house = fresh("house")
         collector = client.subscribe(

@@ -1,7 +1,7 @@
-"""A batch export: what a topic has from one moment to another becomes Parquet files, a folder for each country.
+"""A batch export: the messages of a topic between two times become Parquet files, with a folder for each country.
 
-Both moments are milliseconds since 1970, by the clock that messages are stamped with when they are published. The first
-is part of what is read, and the second is not: exports of one day after the other have every message once.
+Both times are milliseconds since 1970, of the clock that stamps messages when they are published. The first is
+included, and the second is not: so daily exports have every message once.
 """
 
 import json
@@ -23,13 +23,13 @@ def order(producer: pulsar.Producer, item: str, count: int, country: str) -> Non
 
 
 def now() -> int:
-    """Tell the time, once it is another than that of what was sent before."""
+    """Return the time, after a short wait, so that it differs from that of earlier messages."""
     time.sleep(0.01)
     return int(time.time() * 1000)
 
 
 def main() -> None:
-    """Export what was ordered between two moments, and see what is in the files."""
+    """Export the orders between two times, and print the content of the files."""
     with (
         service_url(__doc__) as url,
         pulsar.Client(url) as client,

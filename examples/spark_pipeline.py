@@ -1,8 +1,8 @@
-"""A streaming pipeline: it reads a topic of temperatures, and writes another of alarms, of rooms that are too hot.
+"""A streaming pipeline: it reads temperatures from a topic, and writes alarms for hot rooms to another topic.
 
-A query goes on where it ended, for that is in its checkpoint: it is run twice here, and the second run has only what
-came meanwhile. `trigger(availableNow=True)` ends a run when there is no more; without it, a query runs until it is
-stopped. The subscription that keeps the query's place at the broker is deleted in the end, as it outlives the query.
+A query continues where it ended, because its position is in its checkpoint. It runs twice here, and the second run has
+only the messages since the first. `trigger(availableNow=True)` ends a run when it has read all messages; without it, a
+query runs until it is stopped. The query's subscription outlives the query, so it is deleted at the end.
 """
 
 import time
@@ -19,7 +19,7 @@ LIMIT = 25.0
 
 
 def alarms(spark: SparkSession, url: str, topic: str) -> DataFrame:
-    """Read temperatures, and make alarms of them: the room is the key, as it was."""
+    """Turn temperatures into alarms. The key is still the room."""
     temperatures = (
         spark.readStream.format("pulsar")
         .schema("__key string, value string")
@@ -34,7 +34,7 @@ def alarms(spark: SparkSession, url: str, topic: str) -> DataFrame:
 
 
 def run(frame: DataFrame, url: str, topic: str, checkpoint: str) -> None:
-    """Write what there is."""
+    """Write the alarms for all messages that are there."""
     query = (
         frame.writeStream.format("pulsar")
         .option("service.url", url)
@@ -47,7 +47,7 @@ def run(frame: DataFrame, url: str, topic: str, checkpoint: str) -> None:
 
 
 def forget(client: pulsar.Client, topic: str) -> None:
-    """Delete the query's subscription. Spark leaves it a moment after the query has ended."""
+    """Delete the query's subscription. Spark closes its consumer a moment after the query has ended."""
     for _ in range(100):
         try:
             client.subscribe(topic, "heat").unsubscribe()

@@ -1,7 +1,7 @@
-"""Rows of any shape: `foreachPartition` with a sink, which is told what of a row goes where.
+"""Rows of any shape: `foreachPartition` with a sink that maps columns to the fields of a message.
 
-The workers keep their clients and producers for the tasks to come, so that none begins with connecting. A sink is only
-configuration: it travels to the workers, whatever function it has been given. It takes RDDs as well.
+Workers keep their clients and producers for later tasks, so not every task has to connect. A sink is only
+configuration: Spark sends it to the workers, with the functions that it was given. It takes RDDs as well.
 """
 
 import json
@@ -15,7 +15,7 @@ from pulsar_actors.spark import sink
 
 
 def as_json(row: Row) -> str:
-    """Write all columns of a row."""
+    """Return all columns of a row as JSON."""
     return json.dumps(row.asDict())
 
 

@@ -1,6 +1,6 @@
-"""A walk through, cell by cell: each begins with `# %%`, as notebooks and editors know it; all of them are a program.
+"""A walk-through in notebook cells, each beginning with `# %%`. All cells together are a program.
 
-It writes a table into a topic, reads it back, deletes a key, and follows the topic with a stream that counts.
+It writes a table to a topic, reads it back, deletes a key, and runs a stream that counts.
 """
 
 # %% A Spark, and a broker in memory. With one of yours, `url` is its address.
@@ -21,15 +21,15 @@ small = SparkSession.builder.master("local[2]").config("spark.sql.shuffle.partit
 spark = small.config("spark.ui.enabled", "false").getOrCreate()
 spark.sparkContext.setLogLevel("ERROR")
 
-# %% A table. What its columns are called is what they become of a message.
+# %% A table. The names of its columns are those of the fields of a message.
 fruit = spark.createDataFrame([("pear", "3"), ("apple", "12"), ("plum", "40")], "__key string, value string")
 fruit.write.format("pulsar").mode("append").option("service.url", url).option("topic", "fruit").save()
 
-# %% The topic as a table. All there is to know of a message is a column.
+# %% The topic as a table. Each field of a message is a column.
 stored = spark.read.format("pulsar").option("service.url", url).option("topic", "fruit").load()
 stored.printSchema()
 
-# %% With a schema of yours only its columns are made, and values are text.
+# %% With your own schema, only its columns are read, and values are text.
 reader = spark.read.format("pulsar").schema("__key string, value string").option("service.url", url)
 reader.option("topic", "fruit").load().orderBy("__key").show()
 
@@ -38,7 +38,7 @@ gone = spark.createDataFrame([("plum", None)], "__key string, value string")
 gone.write.format("pulsar").mode("append").option("service.url", url).option("topic", "fruit").save()
 print("tombstones:", reader.option("topic", "fruit").load().where("value is null").count())
 
-# %% A stream: how much of each fruit there is. Here it ends when there is no more, and shows what it has counted.
+# %% A stream that counts each fruit. Here it ends when it has read all messages, and then shows the counts.
 folder = TemporaryDirectory()
 counts = (
     spark.readStream.format("pulsar")
@@ -60,7 +60,7 @@ counts = (
 counts.awaitTermination()
 spark.table("counts").orderBy("__key").show()
 
-# %% How far it is, in words that another query understands: `startingOffsets` takes them.
+# %% The position that the stream has reached. Another query can start there: `startingOffsets` takes it.
 progress = counts.lastProgress
 assert progress is not None
 (source,) = json.loads(progress.json)["sources"]

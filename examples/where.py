@@ -1,4 +1,4 @@
-"""Where the examples find a broker: at the addresses they are given, or in memory, started for the occasion."""
+"""The broker of the examples: the one at `--service-url`, or one in memory."""
 
 import secrets
 from argparse import ArgumentParser
@@ -12,9 +12,11 @@ from pulsar_actors.broker.tokens import Tokens
 
 @contextmanager
 def addresses(description: str | None, tokens: Tokens | None = None) -> Iterator[tuple[str, str]]:
-    """Read the command line, and give the service URL and the web URL; a broker that is started ends with the block.
+    """Read the command line, and yield the service URL and the web URL.
 
-    With tokens, a broker that is started here lets nobody in without one of them.
+    A broker that is started here ends with the block.
+
+    With tokens, a broker that is started here accepts only clients with one of them.
     """
     parser = ArgumentParser(description=description)
     parser.add_argument("--service-url", help="a broker of yours (default: one in memory)")
@@ -29,18 +31,18 @@ def addresses(description: str | None, tokens: Tokens | None = None) -> Iterator
 
 @contextmanager
 def service_url(description: str | None) -> Iterator[str]:
-    """Likewise, for those who need no administration."""
+    """Read the command line, and yield the service URL."""
     with addresses(description) as (url, _):
         yield url
 
 
 def make_partitioned(web_url: str, topic: str, partitions: int) -> None:
-    """Make a topic of several partitions: a client cannot, for this is an administrator's to do."""
+    """Create a partitioned topic over HTTP, as an administrator does. A client cannot."""
     question = f"{web_url}/admin/v2/persistent/public/default/{topic}/partitions"
     headers = {"Content-Type": "application/json"}
     urlopen(Request(question, str(partitions).encode(), headers, method="PUT"), timeout=30).close()  # noqa: S310 - the user's own address
 
 
 def fresh(name: str) -> str:
-    """Give a topic's name that nobody has used, so that an example can run again on the same broker."""
+    """Return a topic name that is not in use, so that an example can run again on the same broker."""
     return f"{name}-{secrets.token_hex(4)}"

@@ -1,8 +1,8 @@
 """A pool of worker processes that share one subscription: each job goes to one of them.
 
-A worker acknowledges a job when its result is sent. One of the workers dies in the middle of its first job; what it had
-and did not acknowledge goes to the others, and no job is left undone. A job can be done twice, though: a worker that
-dies between sending its result and acknowledging does not get to say so. Hence results are counted by job.
+A worker acknowledges a job when its result is stored. One worker dies in the middle of its first job. The broker
+delivers its unacknowledged jobs to the other workers, so all jobs are done. A job can be done twice: a worker may die
+after it has sent the result and before it acknowledges the job. So results are counted by job.
 """
 
 import multiprocessing
@@ -17,15 +17,15 @@ JOBS = 40
 
 
 def work(url: str, jobs_topic: str, results_topic: str, *, is_unlucky: bool) -> None:
-    """Do jobs until the process is ended: one worker's life."""
+    """Run one worker: do jobs until the process is ended."""
     with pulsar.Client(url) as client:
-        # A short queue: what lies here waits for this worker, while others may have nothing to do.
+        # A short queue: jobs in it wait for this worker, while other workers may be idle.
         jobs = client.subscribe(jobs_topic, "workers", pulsar.ConsumerType.Shared, receiver_queue_size=4)
         results = client.create_producer(results_topic)
         results.send(b"ready")
         for job in jobs:
             if is_unlucky:
-                os._exit(1)  # as a crash would end it: without a word to the broker
+                os._exit(1)  # as in a crash: nothing is sent to the broker
             number = int(job.data())
             results.send(str(number**2).encode(), properties={"worker": str(os.getpid()), "job": str(number)})
             jobs.acknowledge(job)

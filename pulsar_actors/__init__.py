@@ -38,11 +38,11 @@ from pulsar_actors.client.interceptors import MessageToSend, ProducerInterceptor
 from pulsar_actors.client.loggers import ConsoleLogger, FileLogger
 from pulsar_actors.client.message import EncryptionContext, Message
 from pulsar_actors.client.message_id import MessageId
-from pulsar_actors.client.not_yet import missing
 from pulsar_actors.client.producer import Producer
 from pulsar_actors.client.schema import BytesSchema, Schema, StringSchema
 from pulsar_actors.client.service_info import AutoClusterFailover, ServiceInfo, ServiceInfoProvider
 from pulsar_actors.client.stats import BrokerConsumerStats, ClientStats, ConsumerStats, ProducerStats, Rates
+from pulsar_actors.client.unimplemented import missing
 from pulsar_actors.exceptions import (
     AlreadyClosed,
     AuthenticationError,
@@ -235,7 +235,7 @@ if TYPE_CHECKING:
         MultiplierRedeliveryBackoff,
     )
     from pulsar_actors.client.reader import Reader
-else:  # type checkers would take a __getattr__ for a promise that every name is there
+else:  # with a __getattr__, type checkers would accept every name
     _ON_DEMAND = {
         "Consumer": "consumer",
         "ConsumerBatchReceivePolicy": "policies",
@@ -251,12 +251,12 @@ else:  # type checkers would take a __getattr__ for a promise that every name is
     """What only those need who receive, by its module of `client`: with it comes half of the package."""
 
     def __getattr__(name: str) -> object:
-        """Load what is asked for; say that a name is not there, and of the official client's that they are not yet."""
+        """Load a name on its first use. The error for an unknown name says if the official client has it."""
         module = _ON_DEMAND.get(name)
         if module is None:
             raise missing(__name__, name)
         return getattr(import_module(f"{__name__}.client.{module}"), name)
 
     def __dir__() -> list[str]:
-        """Name what is there, loaded or not."""
+        """List all names, loaded or not."""
         return sorted({*globals(), *_ON_DEMAND})

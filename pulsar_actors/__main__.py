@@ -16,7 +16,7 @@ COMMANDS: Final[tuple[Command, ...]] = (BROKER, DEMO, PERF, STATECHARTS)
 
 
 def main(arguments: Sequence[str]) -> int:
-    """Run one command and give its exit status; without a command, say which there are."""
+    """Run one command and return its exit status. Without a command, list the commands."""
     parser = ArgumentParser(prog="python -m pulsar_actors", description="Tools of the pulsar_actors package.")
     parser.add_argument("--version", action="version", version=f"pulsar_actors {__version__}")
     group = parser.add_subparsers(title="commands", metavar="COMMAND")
@@ -24,7 +24,7 @@ def main(arguments: Sequence[str]) -> int:
     for command in COMMANDS:
         command.add_to(group)
     parsed, unknown = parser.parse_known_args(arguments)
-    if unknown:  # by the parser whose usage helps
+    if unknown:  # reported by the parser whose usage text helps
         parsed.parser.error(f"unrecognized arguments: {' '.join(unknown)}")
     if parsed.run is None:
         parsed.parser.print_help()

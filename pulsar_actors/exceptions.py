@@ -1,4 +1,4 @@
-"""The errors of the package: a tree by who is at fault, and by what to do next.
+"""The errors of the package, as a tree: the branch says who is at fault, and what can be done.
 
 PulsarException
 ├── InvalidArgument         a local mistake: nothing was sent, and repeating the call will not help
@@ -16,11 +16,11 @@ PulsarException
 ├── OperationNotSupported   this client or this kind of handle cannot do it: nothing was done
 ├── CryptoError             keys are missing, or do not fit the message
 ├── ConnectError            no broker was reached: nothing was done, trying later may help
-│   ├── CertificateRefused  the broker's certificate is not to be trusted: renew it, or say what to trust
+│   ├── CertificateRefused  the broker's certificate is not trusted: renew it, or name its authority
 │   └── NotConnected
-├── LookupError             it was not found who serves the topic: nothing was done, trying later may help
+├── LookupError             no broker was found that serves the topic: nothing was done, trying later may help
 │   └── Misdirected
-├── LimitReached            as much is on its way as is allowed: nothing was done, trying later helps
+├── LimitReached            a limit of this client is reached: nothing was done, trying later helps
 │   ├── ProducerQueueIsFull
 │   ├── MemoryBufferIsFull
 │   └── TooManyLookupRequestException
@@ -59,7 +59,7 @@ PulsarException
 │   ├── Timeout
 │   └── ReadError
 │       └── ConnectionLost
-├── Interrupted             Ctrl-C ended the waiting: what was asked for may have been done, or may yet be
+├── Interrupted             Ctrl-C ended the wait: the operation may have been done, or may still be done
 ├── WireError               bytes that break the protocol; the tree below it is in `wire/errors.py`
 └── InternalError           a bug of this package: please report it with the text
 
@@ -81,7 +81,7 @@ class InvalidArgument(PulsarException, ValueError):
 
 
 class InvalidTopicName(InvalidArgument):
-    """A topic name in none of the forms that Pulsar knows."""
+    """A topic name that has none of Pulsar's forms."""
 
 
 class InvalidUrl(InvalidArgument):
@@ -138,7 +138,7 @@ class OperationNotSupported(PulsarException):
 
 
 class CryptoError(PulsarException):
-    """A message could not be encrypted or decrypted: look at the keys and at who holds which."""
+    """A message could not be encrypted or decrypted: check which keys the producer and the consumer have."""
 
 
 class ConnectError(PulsarException):
@@ -146,9 +146,10 @@ class ConnectError(PulsarException):
 
 
 class CertificateRefused(ConnectError):
-    """No host showed a trusted certificate; the text says what is wrong with it, and what can be done.
+    """No host showed a trusted certificate. The text says what is wrong with the certificate, and what can be done.
 
-    Trying again helps when that was done. What was connected before goes on trying, since certificates are renewed.
+    Trying again helps once that has been done. Producers and consumers that were connected before go on trying by
+    themselves, because certificates are renewed.
     """
 
 
@@ -171,7 +172,7 @@ class LimitReached(PulsarException):
 class ProducerQueueIsFull(LimitReached):
     """As many messages wait for the broker as `max_pending_messages` allows.
 
-    Wait for some of them, or let `block_if_queue_full` do the waiting.
+    Wait until some are stored, or set `block_if_queue_full`.
     """
 
 
@@ -180,13 +181,13 @@ class MemoryBufferIsFull(LimitReached):
 
 
 class TooManyLookupRequestException(LimitReached):
-    """More lookups at once than this client, or the broker, lets run and wait."""
+    """More lookups at once than this client, or the broker, allows to run and to wait."""
 
 
 class BrokerRefusal(PulsarException):
     """The broker answered with an error: `code` is the name of its ServerError, `reason` its text.
 
-    Both may be left out, as by a test that raises one in place of a broker.
+    Both may be left out, for example in a test that raises the error itself.
     """
 
     def __init__(self, code: str = "", reason: str = "") -> None:
@@ -206,12 +207,12 @@ class AuthenticationError(BrokerRefusal):
 class ErrorGettingAuthenticationData(AuthenticationError):
     """The credentials could not be fetched: a file, a callable or a service failed.
 
-    No broker refused anything, but the error is handled like one of a broker that did: hence its base class.
+    No broker refused anything. The base class is a broker's error because programs handle both in the same way.
     """
 
 
 class AuthorizationError(BrokerRefusal):
-    """The credentials are fine, and do not allow this."""
+    """The credentials are valid, but do not permit the operation."""
 
 
 class TopicNotFound(BrokerRefusal):
@@ -219,11 +220,11 @@ class TopicNotFound(BrokerRefusal):
 
 
 class TopicNameRefused(BrokerRefusal, InvalidTopicName):
-    """The broker takes a topic name for malformed or forbidden that was valid here."""
+    """The broker refuses a topic name that this client accepted: as malformed, or as forbidden."""
 
 
 class TopicTerminated(BrokerRefusal):
-    """The topic takes no more messages, for good; those it has can be read."""
+    """The topic is terminated: it takes no more messages. Those it has can be read."""
 
 
 class SubscriptionNotFound(BrokerRefusal):
@@ -231,15 +232,15 @@ class SubscriptionNotFound(BrokerRefusal):
 
 
 class ConsumerNotFound(BrokerRefusal):
-    """The broker has no consumer of that id: it was closed at that end."""
+    """The broker has no consumer with this id: the broker has closed it."""
 
 
 class ConsumerBusy(BrokerRefusal):
-    """Another consumer has the subscription, and shares it with none, or in another way."""
+    """Another consumer has the subscription exclusively, or with another subscription type."""
 
 
 class ConsumerAssignError(BrokerRefusal):
-    """The broker could not assign keys to the consumer: look at the key-shared policy."""
+    """The broker could not assign keys to the consumer: check the key-shared policy."""
 
 
 class ProducerBusy(BrokerRefusal):
@@ -247,15 +248,15 @@ class ProducerBusy(BrokerRefusal):
 
 
 class ProducerFenced(BrokerRefusal):
-    """Another producer took exclusive access: this one is over, and its pending messages were refused."""
+    """Another producer took exclusive access: this producer has ended, and its pending messages were refused."""
 
 
 class ProducerBlockedQuotaExceededError(BrokerRefusal):
-    """The topic's backlog is at its quota: the broker lets producers wait until it is consumed."""
+    """The topic's backlog is at its quota: producers have to wait until the backlog is consumed."""
 
 
 class ProducerBlockedQuotaExceededException(BrokerRefusal):
-    """The topic's backlog is at its quota: the broker turns producers away until it is consumed."""
+    """The topic's backlog is at its quota: the broker refuses producers until the backlog is consumed."""
 
 
 class NotAllowedError(BrokerRefusal):
@@ -267,19 +268,19 @@ class IncompatibleSchema(BrokerRefusal):
 
 
 class UnsupportedVersionError(BrokerRefusal):
-    """The broker is too old for what was asked."""
+    """The broker is too old for the request."""
 
 
 class ServiceUnitNotReady(BrokerRefusal):
-    """The broker is starting, or just taking over the topic: trying later helps."""
+    """The broker is starting, or is still loading the topic: trying later helps."""
 
 
 class LookupsRefused(BrokerRefusal, TooManyLookupRequestException):
-    """The broker has too many lookups to answer: trying later helps."""
+    """The broker has too many lookups at the moment: trying later helps."""
 
 
 class BrokerMetadataError(BrokerRefusal):
-    """The broker's metadata store failed it: trying later may help."""
+    """The broker's metadata store failed: trying later may help."""
 
 
 class BrokerPersistenceError(BrokerRefusal):
@@ -289,9 +290,9 @@ class BrokerPersistenceError(BrokerRefusal):
 class ChecksumError(BrokerRefusal):
     """The broker got a message that does not match its checksum.
 
-    A message that was damaged on its way is sent again without an error; this one was damaged in memory, before it was
-    sent. A message that is damaged on the way to a consumer is no error of a call: the broker is told, and sends it
-    again.
+    The message was damaged in memory, before it was sent: a message that is damaged on its way to the broker is sent
+    again without an error. A message that is damaged on its way to a consumer raises no error either: the consumer
+    reports it to the broker, which sends it again.
     """
 
 
@@ -300,11 +301,11 @@ class TransactionCoordinatorNotFoundError(BrokerRefusal):
 
 
 class TransactionNotFound(BrokerRefusal):
-    """There is no such transaction, or no longer."""
+    """The transaction does not exist, or not any longer."""
 
 
 class TransactionConflict(BrokerRefusal):
-    """Another transaction has what this one wants to acknowledge."""
+    """Another transaction has acknowledged the same message."""
 
 
 class InvalidTxnStatusError(BrokerRefusal):
@@ -319,13 +320,13 @@ class UnknownError(BrokerRefusal):
 
 
 class OutcomeUnknown(PulsarException):
-    """The broker may have done it, or not."""
+    """The operation may have been done, or not."""
 
 
 class Timeout(OutcomeUnknown):
     """No answer came in time.
 
-    Of a receive: no message did. Nothing is lost, the next receive gets the next message.
+    From a receive: no message came in time. Nothing is lost; the next receive gets the next message.
     """
 
 
@@ -338,29 +339,29 @@ class ConnectionLost(ReadError):
 
 
 class TopicNotFoundBeforeReceipt(TopicNotFound, OutcomeUnknown):
-    """The topic was deleted when a message had left and its receipt had not come: it may have been stored before."""
+    """The topic was deleted after a message was sent and before its receipt came: it may have been stored before."""
 
 
 class TopicTerminatedBeforeReceipt(TopicTerminated, OutcomeUnknown):
-    """The topic was terminated when a message had left and its receipt had not come: it may be stored all the same.
+    """The topic was terminated after a message was sent and before its receipt came: it may be stored all the same.
 
-    Brokers were seen to store such messages, and not to answer them: a reader of the topic knows.
+    Brokers have been seen to store such messages without an answer. Read the topic to find out.
     """
 
 
 class ProducerFencedBeforeReceipt(ProducerFenced, OutcomeUnknown):
-    """Another producer took the topic when a message had left and its receipt had not come: it may be stored."""
+    """Another producer took the topic after a message was sent and before its receipt came: it may be stored."""
 
 
 class Interrupted(PulsarException, KeyboardInterrupt):
-    """Ctrl-C ended a call that was waiting. What was sent may have been done, and goes on; nothing received is lost.
+    """Ctrl-C ended a call that was waiting. A request that was sent may still be done. No received message is lost.
 
-    It is a KeyboardInterrupt as well, so that a program that does not know it ends as usual.
+    It is a KeyboardInterrupt as well, so a program that does not catch it ends as usual.
     """
 
 
 class WireError(PulsarException):
-    """Bytes that break the protocol: what is wrong, at which byte of the part being read, and its size."""
+    """Bytes that break the protocol: `what` is wrong, `at` which byte of the part being read, and the part's `size`."""
 
     def __init__(self, what: str, at: int, size: int) -> None:
         super().__init__(what, at, size)
@@ -369,7 +370,7 @@ class WireError(PulsarException):
         self.size = size
 
     def __str__(self) -> str:
-        """One sentence for a log line."""
+        """Join the fields into one sentence for a log line."""
         return f"{self.what} (at byte {self.at:,}, {self.size:,} bytes)"
 
 

@@ -7,13 +7,13 @@ Without one, the content of a message is bytes. A schema of your own is a subcla
 
 from typing import TYPE_CHECKING
 
-from pulsar_actors.client.not_yet import missing
 from pulsar_actors.client.schema import BytesSchema, Schema, StringSchema
+from pulsar_actors.client.unimplemented import missing
 
 __all__ = ["BytesSchema", "Schema", "StringSchema"]
 
-if not TYPE_CHECKING:  # which would take it for a promise that every name is there
+if not TYPE_CHECKING:  # type checkers would then accept every name
 
     def __getattr__(name: str) -> object:
-        """Say that a name is not there, and of the official client's that they are not there yet."""
+        """Raise for an unknown name. The error says if the official client has it."""
         raise missing(__name__, name)

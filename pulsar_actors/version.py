@@ -1,3 +1,3 @@
-"""The version of this package, for whoever asks, brokers included."""
+"""The version of this package. Brokers are told it, too."""
 
 __version__ = "0.1.0.dev0"

@@ -145,11 +145,15 @@ class PreloadedServer:
         return f"{said[0]}: {b''.join(body).decode()}"
 
 
-def test_an_application_under_gunicorn_has_a_client_in_each_forked_worker(
-    broker: EmbeddedBroker, monkeypatch: pytest.MonkeyPatch
-) -> None:
+@pytest.fixture
+def server(broker: EmbeddedBroker, monkeypatch: pytest.MonkeyPatch) -> PreloadedServer:
     monkeypatch.setenv("PULSAR_URL", broker.service_url)
-    server = PreloadedServer()
+    return PreloadedServer()
+
+
+def test_an_application_under_gunicorn_has_a_client_in_each_forked_worker(
+    broker: EmbeddedBroker, server: PreloadedServer
+) -> None:
     with pulsar.Client(broker.service_url) as client:  # the parent has one as well
         for path in ("/apples", "/crêpes"):
             child = os.fork()
@@ -160,16 +164,12 @@ def test_an_application_under_gunicorn_has_a_client_in_each_forked_worker(
             assert [visits.read_next(30_000).data() for _ in range(2)] == [b"/apples", "/crêpes".encode()]
 
 
-def test_a_visit_that_cannot_be_counted_is_a_503(broker: EmbeddedBroker, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("PULSAR_URL", broker.service_url)
-    server = PreloadedServer()
+def test_a_visit_that_cannot_be_counted_is_a_503(broker: EmbeddedBroker, server: PreloadedServer) -> None:
     broker.faults.on(CommandSend).refuse(ServerError.TopicTerminatedError, "it is over")
     assert server.work(["/"]) == ["503 Service Unavailable: not counted: TopicTerminated\n"]
 
 
-def test_a_worker_that_ends_has_closed_its_client(broker: EmbeddedBroker, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("PULSAR_URL", broker.service_url)
-    server = PreloadedServer()
+def test_a_worker_that_ends_has_closed_its_client(server: PreloadedServer) -> None:
     assert server.work(["/"]) == ["200 OK: counted: /\n"]
     assert server.get("/") == "503 Service Unavailable: not counted: AlreadyClosed\n"
 

@@ -20,7 +20,7 @@ import pytest
 
 import pulsar_actors as pulsar
 from pulsar_actors.broker import EmbeddedBroker
-from pulsar_actors.client.not_yet import NOT_YET
+from pulsar_actors.client.unimplemented import UNIMPLEMENTED
 from pulsar_actors.wire.PulsarApi_pb2 import CommandSendReceipt
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -92,14 +92,18 @@ def test_all_of_the_many_messages_are_stored(output: Run) -> None:
     assert re.fullmatch(r"10000 0 \d+", output("fast.stats().sent"))
 
 
+def call_web(broker: EmbeddedBroker, method: str, path: str, body: str) -> None:
+    headers = {"Content-Type": "application/json"}
+    asked = Request(f"{broker.web_url}/admin/v2{path}", body.encode(), headers, method=method)  # noqa: S310 - our own broker
+    urlopen(asked, timeout=10).close()  # noqa: S310 - our own broker
+
+
 def test_the_call_that_makes_a_partitioned_topic_does_so() -> None:
     (call,) = [block for block in SHELL if "/partitions" in block]
     put = r"^curl -X PUT -H 'Content-Type: application/json' -d (\d+) \$web(/persistent/\S+/payments/partitions)$"
     (found,) = re.finditer(put, call, re.MULTILINE)
     with EmbeddedBroker() as broker, pulsar.Client(broker.service_url) as client:
-        url = f"{broker.web_url}/admin/v2{found[2]}"
-        headers = {"Content-Type": "application/json"}
-        urlopen(Request(url, found[1].encode(), headers, method="PUT"), timeout=10).close()  # noqa: S310 - our own broker
+        call_web(broker, "PUT", found[2], found[1])
         assert len(client.get_topic_partitions("payments")) == int(found[1])
 
 
@@ -154,8 +158,7 @@ def test_the_calls_that_switch_deduplication_on_do_so() -> None:
     for path in posts:
         with EmbeddedBroker() as broker, pulsar.Client(broker.service_url) as client:
             producer = client.create_producer("orders")
-            headers = {"Content-Type": "application/json"}
-            urlopen(Request(f"{broker.web_url}/admin/v2{path}", b"true", headers), timeout=10).close()  # noqa: S310 - our own broker
+            call_web(broker, "POST", path, "true")
             broker.faults.on(CommandSendReceipt).close_connection()
             producer.send(b"3 apples")
             reader = client.create_reader("orders", pulsar.MessageId.earliest)
@@ -166,7 +169,7 @@ def test_the_calls_that_switch_deduplication_on_do_so() -> None:
 def test_the_names_that_it_says_are_missing_are_those_that_are() -> None:
     (line,) = re.findall(r"say so when they are asked for:(.*?), and in `schema`", TEXT, re.DOTALL)
     inside_modules = {"tableview", "Context", "Function", "IdentitySerDe", "PickleSerDe", "SerDe"}
-    assert set(re.findall(r"`(\w+)`", line)) == NOT_YET["pulsar_actors"] - inside_modules
+    assert set(re.findall(r"`(\w+)`", line)) == UNIMPLEMENTED["pulsar_actors"] - inside_modules
     (schemas,) = re.findall(r"in `schema` all but (.*?)\.\n", TEXT)
     assert set(re.findall(r"`(\w+)`", schemas)) == set(pulsar.schema.__all__)
 

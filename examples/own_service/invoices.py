@@ -1,6 +1,6 @@
 """A small service: it takes orders from one topic, and sends an invoice for each to another.
 
-How it is tested on an embedded broker, faults of the network included, is in `test_invoices.py` beside it.
+`test_invoices.py` beside it tests it on an embedded broker, also with network faults.
 """
 
 import json
@@ -12,7 +12,7 @@ PRICES = {"apple": 30, "pear": 45}
 
 
 def invoice(order: bytes) -> bytes:
-    """Write the invoice for an order; ValueError says what is wrong with the order."""
+    """Return the invoice for an order. A ValueError says what is wrong with the order."""
     match json.loads(order):
         case {"id": int(number), "item": str(item), "count": int(count)} if item in PRICES:
             return json.dumps({"order": number, "cents": PRICES[item] * count}).encode()
@@ -33,16 +33,16 @@ class Invoices:
         self._rejected = client.create_producer("rejected")
 
     def run(self) -> None:
-        """Serve. An order counts as done when what came of it is stored."""
+        """Serve until `close` is called. An order is acknowledged when its invoice or its rejection is stored."""
         for order in self._orders:
             try:
                 self._invoices.send(invoice(order.data()))
-            except (ValueError, RecursionError) as fault:  # the latter of JSON that is nested too deeply
+            except (ValueError, RecursionError) as fault:  # RecursionError: JSON that is nested too deeply
                 self._rejected.send(order.data(), properties={"why": str(fault)})
             try:
                 self._orders.acknowledge(order)
             except pulsar.AlreadyClosed:
-                return  # by `close`, meanwhile: the order comes again, to whoever serves next
+                return  # `close` was called; the order is delivered again to the next service
 
     def close(self) -> None:
         """End `run`."""

@@ -1,6 +1,6 @@
-"""The service is tested as it is, against a broker that runs in the test: no mocks, no installation, no ports to agree.
+"""Tests of the service against a broker that runs in the test: no mocks, no installation, no fixed ports.
 
-Each test has a broker of its own, which begins empty. Run it with `python -m pytest` in this folder.
+Each test has a broker of its own, without messages. Run them with `python -m pytest` in this folder.
 """
 # ruff: noqa: D103 - a test's name is the sentence that it proves
 
@@ -83,8 +83,9 @@ def test_an_order_is_served_even_if_the_connection_fails_in_the_middle_of_it(
 ) -> None:
     order(client, "pear")
     first_of(client, "invoices")  # the service is at work
-    # Of the next two receipts, the order's and its invoice's, the second is lost, and the connection with it: nobody
-    # hears that the invoice is stored, nor that the order is done. So either may come again, and none may be missing.
+    # The second of the next two receipts is the invoice's. It is lost, and so is the connection: the service does not
+    # learn that the invoice is stored, and cannot acknowledge the order. So invoices may repeat, and none may be
+    # missing.
     fault = broker.faults.on(CommandSendReceipt, nth=2).close_connection()
     order(client, "apple")
     fault.wait(timeout=10)

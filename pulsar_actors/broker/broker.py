@@ -1,6 +1,6 @@
-"""A broker on a loop that exists already: everything of one broker but the thread.
+"""A broker on an existing loop: `EmbeddedBroker` without its thread.
 
-It is for programs with a loop of their own, such as a simulation; others use `EmbeddedBroker`. All of its methods are
+It is for programs with their own loop, such as a simulation; other programs use `EmbeddedBroker`. All its methods are
 called on the loop.
 """
 
@@ -60,7 +60,7 @@ class Broker:
 
     @property
     def connections(self) -> list[int]:
-        """The numbers of the open connections of clients; they count from 1 in the order of arrival."""
+        """The numbers of the clients' open connections, which are counted from 1 in the order of arrival."""
         return [session.number for session in self._sessions]
 
     def listen(self) -> Node:
@@ -73,9 +73,9 @@ class Broker:
         return self._open(0, 0, 0, 0)
 
     def assign(self, topic: str, node: Node) -> None:
-        """Assign a topic, its partitions and all topics whose names begin like it, to one of the brokers.
+        """Assign a topic, its partitions and all other topics whose names begin with its name, to one of the brokers.
 
-        Clients that are connected to them are sent there.
+        Connected clients of these topics are sent there.
         """
         prefix = str(TopicName.parse(topic))
         self.cluster.assign(prefix, node.name)
@@ -89,9 +89,9 @@ class Broker:
         self.nodes[0].advertised[listener] = address
 
     def migrate(self, topic: str, service_url: str, service_url_tls: str = "") -> None:
-        """Move a topic, its partitions and all topics whose names begin like it, to another cluster for good.
+        """Move a topic, its partitions, and all other topics whose names begin with its name, to another cluster.
 
-        Producers go at once, consumers when they have acknowledged all that is left here.
+        Producers are sent there at once, consumers when they have acknowledged all messages that are left here.
         """
         self.cluster.migrations.begin(str(TopicName.parse(topic)), service_url, service_url_tls)
 
@@ -132,7 +132,7 @@ class Broker:
         return url
 
     def _release_stalls(self) -> None:
-        """Release them on the loop; faults are used from any thread."""
+        """Release stalled commands, on the loop: faults are used from any thread."""
         self._loop.post(self._release, None)
 
     def _release(self, _: None) -> None:

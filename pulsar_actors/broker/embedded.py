@@ -5,7 +5,7 @@
         ...
 
 It keeps everything in memory and forgets it when it stops. Without other options it listens on free ports of the
-loopback address. It runs on a loop and a thread of its own, never on a client's. Any Pulsar client can talk to it.
+loopback address. It has its own loop and thread, and shares none with a client. Any Pulsar client can connect to it.
 
 `broker.faults` scripts faults (see `broker/faults.py`). `broker.call` reads or changes the broker from another thread:
 
@@ -144,7 +144,7 @@ class EmbeddedBroker:
 
     @property
     def web_url_tls(self) -> str:
-        """The same over TLS: `https://…`; empty without a certificate."""
+        """The URL for the same over TLS: `https://…`; empty without a certificate."""
         return self._first().web_url_tls
 
     @property
@@ -168,7 +168,7 @@ class EmbeddedBroker:
         self.call(lambda inside: inside.advertise(listener, Address(service_url, service_url_tls)))
 
     def migrate(self, topic: str, service_url: str, service_url_tls: str = "") -> None:
-        """Move a topic to another cluster for good: producers at once, consumers when their backlog is empty."""
+        """Move a topic to another cluster, permanently: producers at once, consumers when their backlog is empty."""
         self.call(lambda inside: inside.migrate(topic, service_url, service_url_tls))
 
     def cut_connections(self) -> None:
@@ -189,7 +189,7 @@ class EmbeddedBroker:
         def run(_: None) -> None:
             try:
                 answer.set_result(function(broker))
-            except BaseException as error:  # noqa: BLE001 - it belongs to the caller, whatever it is
+            except BaseException as error:  # noqa: BLE001 - any error belongs to the caller
                 answer.set_exception(error)
 
         loop.post(run, None)
@@ -210,5 +210,5 @@ def _context(options: BrokerOptions) -> ssl.SSLContext | None:
     trusted = options.trust_certs_file
     context = server_context(options.certificate_file, options.private_key_file, trust_certs_file=trusted)
     if trusted is not None:
-        context.verify_mode = ssl.CERT_OPTIONAL  # a client without one may have a token
+        context.verify_mode = ssl.CERT_OPTIONAL  # a client without a certificate may have a token
     return context

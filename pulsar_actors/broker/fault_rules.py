@@ -1,4 +1,4 @@
-"""The rules of scripted faults: an action for certain commands or connections, with the count of how often it happened.
+"""The rules of scripted faults: each has an action for certain commands or connections, and counts its occurrences.
 
 `faults.py` sets the rules, and `session/fault_injection.py` carries out their actions. An action is a value and works
 in either direction.
@@ -27,7 +27,7 @@ class Side(Enum):
 
 
 EntryBuffers: TypeAlias = Sequence[Buffer]
-"""What follows a command: the buffers of an entry, or none."""
+"""The bytes after a command: the buffers of an entry, or none."""
 
 
 class InterceptedCommand(NamedTuple):
@@ -46,19 +46,19 @@ class Drop:
 
 @dataclass(frozen=True, slots=True)
 class Delay:
-    """The command goes on after so many seconds; those behind it do not wait."""
+    """The command is passed on after so many seconds. Later commands do not wait for it."""
 
     seconds: float
 
 
 @dataclass(frozen=True, slots=True)
 class Duplicate:
-    """The command goes on twice."""
+    """The command is passed on twice."""
 
 
 @dataclass(frozen=True, slots=True)
 class Reorder:
-    """The command goes on after the next one in its direction."""
+    """The command is passed on after the next one in its direction."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,7 +94,7 @@ class Refuse:
 
 @dataclass(frozen=True, slots=True)
 class Stall:
-    """The command waits, and everything behind it, until the stall is released."""
+    """The command and all later ones in its direction wait until the stall is released."""
 
 
 Action: TypeAlias = Drop | Delay | Duplicate | Reorder | CloseConnection | Answer | Refuse | Stall
@@ -103,7 +103,8 @@ Action: TypeAlias = Drop | Delay | Duplicate | Reorder | CloseConnection | Answe
 class Reception(NamedTuple):
     """A fault of a whole connection.
 
-    `hang_up` ends it as it begins; `silent` never answers; otherwise it ends after so many bytes in one direction.
+    `hang_up` ends the connection at once; `silent` never answers; otherwise the connection ends after so many bytes in
+    one direction.
     """
 
     hang_up: bool = False
@@ -117,7 +118,7 @@ Control: TypeAlias = Callable[[InterceptedCommand], Action | None]
 
 
 class Occurrences:
-    """The occurrences that a fault meets: the `nth`, and as many from there on as `times` allows."""
+    """The occurrences that a fault applies to: `times` of them, starting with the `nth`."""
 
     __slots__ = ("_first", "_last", "_seen", "_text")
 
@@ -132,7 +133,7 @@ class Occurrences:
         self._seen = 0
 
     def matches_next(self) -> bool:
-        """Count one more, and tell whether the fault meets it."""
+        """Count one more occurrence, and return whether the fault applies to it."""
         self._seen += 1
         return self._seen >= self._first and (self._last is None or self._seen <= self._last)
 
@@ -150,22 +151,22 @@ class Fault:
         self.happened = 0
 
     def wait(self, count: int = 1, timeout: float = 10.0) -> None:
-        """Wait until it has happened so often; raises Timeout after so many seconds."""
+        """Wait until the fault has happened `count` times. Raise Timeout after so many seconds."""
         with self._changed:
             if not self._changed.wait_for(lambda: self.happened >= count, timeout):
                 raise Timeout(f"in {timeout} s it did not happen {count} times: {self!r}")
 
     def remove(self) -> None:
-        """Remove it. Commands that it has stalled wait until `release`."""
+        """Remove the fault. Commands that it has stalled wait until `release`."""
         self._remove(self)
 
     def release(self) -> None:
-        """Remove it, and let all stalled commands go on, on every connection."""
+        """Remove the fault, and pass on all stalled commands, on every connection."""
         self._remove(self)
         self._release()
 
     def note(self) -> None:
-        """Count that it has happened once more; called on the broker's loop."""
+        """Count one more occurrence. Called on the broker's loop."""
         with self._changed:
             self.happened += 1
             self._changed.notify_all()
@@ -175,7 +176,7 @@ class Fault:
         return f"<Fault {self._script()}: happened {times}>"
 
     def _script(self) -> str:
-        """Describe it in the words that set it."""
+        """Describe the fault by the call that set it."""
         raise NotImplementedError
 
 
@@ -194,7 +195,7 @@ class CommandRule(Fault):
         self.action = action
 
     def applies(self, seen: InterceptedCommand) -> bool:
-        """Tell whether the fault meets this command; counts it."""
+        """Count this command if the rule matches it, and return whether the fault applies."""
         return (
             type(seen.command) is self._kind
             and seen.sent_by is self._side

@@ -1,4 +1,4 @@
-"""Scripted faults: rules by which the broker misbehaves, for tests.
+"""Scripted faults: rules that make the broker misbehave, for tests.
 
     broker.faults.on(CommandSend, nth=3).drop()                      # the third message is lost
     broker.faults.on(CommandSendReceipt).close_connection()          # stored, but the client never gets the receipt
@@ -6,14 +6,15 @@
     broker.faults.on_accept(times=2).hang_up()                       # two connections end as they begin
     fault = broker.faults.on(CommandPing).stall(); ...; fault.wait(); ...; fault.release()
 
-A fault is for one class of commands, which also gives the direction: CommandSend is the client's and CommandSendReceipt
-the broker's. The few commands that both sides send (closes, PING, PONG) are the client's, unless `sent_by` is given.
-Commands are counted over all connections from the moment the fault is set, and only those for which `when` is true; the
-`nth` of them and those after it, `times` in all, meet the fault. A command meets one fault at most, the one that was
-set first, and later ones do not count it. A `control` function sees every command before all faults.
+A fault is for one class of commands, which also determines the direction: CommandSend comes from the client,
+CommandSendReceipt from the broker. For the few commands that both sides send (closes, PING, PONG), the client's are
+meant, unless `sent_by` is given. Commands are counted over all connections, from the moment when the fault is set, and
+only if `when` returns true for them. The fault applies to `times` of them, starting with the `nth`. At most one fault
+applies to a command, the one that was set first; later ones do not count that command. A `control` function sees every
+command before all faults.
 
-Everything here may be called from any thread. Predicates and control functions run on the broker's loop and must not
-wait. `Fault.wait` lets a test wait for the fault instead of sleeping.
+All methods may be called from any thread. Predicates and control functions run on the broker's loop and must not block.
+With `Fault.wait` a test waits for the fault, and need not sleep.
 """
 
 import threading
@@ -84,7 +85,7 @@ _BROKERS: Final = frozenset(
         CommandWatchTopicUpdate,
     }
 )
-"""The commands that only brokers send, beside all with `Response` in their name."""
+"""The commands that only brokers send, besides all with `Response` in their name."""
 
 _COMMANDS: Final = frozenset(field.message_type for field in BaseCommand.DESCRIPTOR.fields if field.message_type)
 
@@ -123,7 +124,7 @@ class Faults:
         return AcceptTrigger(self, Occurrences(nth, times))
 
     def control(self, function: Control) -> Fault:
-        """Let a function see every command first: it returns an action, or None to let the command pass."""
+        """Call a function with every command first. It returns an action, or None to pass the command on."""
         _check_function("a control function", function)
         rule = ControlRule(self._remove, self._release, function)
         with self._lock:
@@ -132,14 +133,14 @@ class Faults:
         return rule
 
     def clear(self) -> None:
-        """Remove every fault, and release everything that is stalled."""
+        """Remove all faults, and release all stalled commands."""
         with self._lock:
             self._rules, self._controls, self._receptions = (), (), ()
             self.active = False
         self._release()
 
     def judge(self, seen: InterceptedCommand) -> Action | None:
-        """Give the action for a command; None lets it pass. Called on the broker's loop."""
+        """Return the action for a command; None passes it on. Called on the broker's loop."""
         for control in self._controls:
             action = control.function(seen)
             if action is not None:
@@ -152,7 +153,7 @@ class Faults:
         return None
 
     def receive(self) -> Reception | None:
-        """Give the fault of a new connection; None is no fault. Called on the broker's loop."""
+        """Return the fault of a new connection; None for no fault. Called on the broker's loop."""
         for rule in self._receptions:
             if rule.which.matches_next():
                 rule.note()
@@ -194,17 +195,17 @@ class Trigger:
         return self.do(Drop())
 
     def delay(self, seconds: float) -> Fault:
-        """Delay the command by so many seconds; those behind it do not wait. `stall` holds those as well."""
+        """Delay the command by so many seconds. Later commands do not wait for it, unlike with `stall`."""
         if not seconds >= 0:
             raise InvalidArgument(f"a delay is a number of seconds from 0 on, not {excerpt(seconds)}")
         return self.do(Delay(seconds))
 
     def duplicate(self) -> Fault:
-        """Let the command come twice."""
+        """Pass the command on twice."""
         return self.do(Duplicate())
 
     def reorder(self) -> Fault:
-        """Let the next command in its direction, on its connection, go first."""
+        """Pass the command on after the next one in its direction, on its connection."""
         return self.do(Reorder())
 
     def close_connection(self) -> Fault:
@@ -226,7 +227,7 @@ class Trigger:
         return self.do(Refuse(error, text))
 
     def stall(self) -> Fault:
-        """Hold the command and everything behind it in its direction, until `Fault.release`."""
+        """Hold the command and all later ones in its direction, until `Fault.release`."""
         return self.do(Stall())
 
     def do(self, action: Action) -> Fault:
@@ -245,7 +246,7 @@ class AcceptTrigger:
         self._which = which
 
     def hang_up(self) -> Fault:
-        """End the connection as it begins."""
+        """End the connection at once."""
         return self._faults.add_reception(self._which, Reception(hang_up=True))
 
     def say_nothing(self) -> Fault:
@@ -267,13 +268,13 @@ def _is_command(kind: object) -> bool:
 
 
 def _check_function(what: str, given: object) -> None:
-    """Refuse what cannot be called: on the broker's loop nobody would see the error."""
+    """Refuse an object that cannot be called, because an error on the broker's loop would not reach the test."""
     if not callable(given):
         raise TypeError(f"{what} is a function, not {type(given).__name__}")
 
 
 def _sender(kind: type[Message]) -> Side:
-    """Give the side that sends a command; the client for commands of both sides."""
+    """Return the side that sends a command; the client for commands of both sides."""
     name = kind.DESCRIPTOR.name
     is_answer = name.endswith("Response") and kind is not CommandAuthResponse
     return Side.BROKER if is_answer or kind in _BROKERS else Side.CLIENT

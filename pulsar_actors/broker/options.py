@@ -33,7 +33,7 @@ class BrokerOptions:
     keepalive_seconds: float = 30.0
 
     def __post_init__(self) -> None:
-        if not self.host:  # a socket takes an empty one for every address
+        if not self.host:  # a socket treats an empty host as every address
             raise InvalidArgument(f"host is the address to listen on, such as 127.0.0.1, not {excerpt(self.host)}")
         for name in ("port", "web_port", "tls_port", "web_tls_port"):
             port = getattr(self, name)

@@ -1,8 +1,8 @@
-"""JSON Web Tokens that let clients connect, for a while or for good.
+"""JSON Web Tokens with which clients connect, for a limited time or without a limit.
 
-A token is signed with HS256: three parts in base64url, joined by dots. The first names the signature, the second the
-subject (`sub`) and the end (`exp`, in seconds since 1970), the third is the signature of both under a secret that
-issuer and broker share. Pulsar takes more kinds of signatures; this one needs no library.
+A token is signed with HS256: three parts in base64url, joined by dots. The first names the signature algorithm. The
+second has the subject (`sub`) and the expiry (`exp`, in seconds since 1970). The third is the signature of both, made
+with a secret that issuer and broker share. Pulsar supports more algorithms; HS256 needs no library.
 
     tokens = Tokens(b"a secret of thirty-two bytes or more")
     with EmbeddedBroker(tokens=tokens) as broker:
@@ -28,11 +28,11 @@ _PARTS = 3
 
 
 class TokenRefused(PulsarException):
-    """The token is not good: the text says why, and does not repeat the token."""
+    """The token is invalid. The text says why, and does not quote the token."""
 
 
 class Identity(NamedTuple):
-    """The subject of the credentials, and their end in milliseconds since 1970; None: never."""
+    """The subject of the credentials, and their expiry in milliseconds since 1970; None: never."""
 
     subject: str
     expires_at_ms: int | None
@@ -49,7 +49,7 @@ class Tokens:
         self._secret = secret
 
     def issue(self, subject: str, *, lifetime_seconds: float | None = None) -> str:
-        """Issue a token for a subject, which ends after so many seconds or never."""
+        """Issue a token for a subject. It expires after so many seconds, or never."""
         claims: dict[str, Any] = {"sub": subject}
         if lifetime_seconds is not None:
             claims["exp"] = time.time() + lifetime_seconds
@@ -57,7 +57,7 @@ class Tokens:
         return f"{signed}.{_encode(self._sign(signed))}"
 
     def check(self, token: str, now_ms: int) -> Identity:
-        """Give the identity of a token; TokenRefused says what is wrong with it."""
+        """Return the identity of a token. Raise TokenRefused if the token is invalid."""
         signed, _, signature = token.rpartition(".")
         if token.count(".") != _PARTS - 1:
             raise TokenRefused(f"a token has {_PARTS} parts, joined by dots, and this one {token.count('.') + 1}")

@@ -1,9 +1,8 @@
-"""`broker`: the embedded broker, until Ctrl-C, for development without a Pulsar installation.
+"""`broker`: runs the embedded broker until Ctrl-C, for development without a Pulsar installation.
 
 `BrokerProcess` is an embedded broker in a child process, for the demo and for measurements: in one process, client and
-broker would wait for each other's turn with the interpreter. The child prints its service URL and serves until its
-standard input ends, which happens also when the parent is killed. It has a session of its own, so that Ctrl-C reaches
-the parent only.
+broker would compete for the interpreter lock. The child prints its service URL and runs until its standard input ends,
+which also happens when the parent is killed. It has its own process session, so that Ctrl-C reaches only the parent.
 """
 
 import subprocess

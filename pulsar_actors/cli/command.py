@@ -1,4 +1,4 @@
-"""A command of `python -m pulsar_actors`, and what commands have in common."""
+"""A command of `python -m pulsar_actors`, and helpers for commands."""
 
 from argparse import ArgumentParser, ArgumentTypeError, Namespace
 from collections.abc import Callable

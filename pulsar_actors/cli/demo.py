@@ -1,7 +1,6 @@
 """`demo`: send and receive, cut the client's connections half-way, and verify that nothing is lost; then use Spark.
 
-The broker is the embedded one in a process of its own, or one of the user's. Every figure that is printed was measured
-in this run.
+The broker is the embedded one, in a separate process, or the user's. All printed figures are measured in this run.
 """
 
 import secrets
@@ -27,7 +26,7 @@ _OPERATION_TIMEOUT = 10.0
 
 
 def run(arguments: Namespace) -> int:
-    """Run the demo; the exit status is 0 if all went well, and 1 if something was wrong."""
+    """Run the demo. The exit status is 1 if a check has failed, otherwise 0."""
     try:
         if arguments.service_url:
             return _run_on(arguments, "your broker", arguments.service_url)
@@ -63,7 +62,7 @@ def _send_and_receive(arguments: Namespace, whose: str, service_url: str, topic:
 
 
 def _watch(traffic: Traffic) -> None:
-    """Show the progress until all is received, or something is wrong."""
+    """Show the progress until all messages are received, or a check fails."""
     progress = Progress(sys.stdout, traffic.count)
     is_finished = is_cut = False
     traffic.start()
@@ -79,7 +78,7 @@ def _watch(traffic: Traffic) -> None:
 
 
 def _clean_up(traffic: Traffic) -> None:
-    """Delete the subscription, as the broker may be the user's."""
+    """Delete the subscription, because the broker may be the user's."""
     try:
         if not traffic.stop(_OPERATION_TIMEOUT):
             raise Timeout("the broker does not answer")
@@ -160,7 +159,7 @@ DEMO: Final = Command(
 
 
 BAR_COLUMNS: Final = 14
-"""They leave room for the text of the demo on a terminal of eighty columns."""
+"""The width of the bar, which leaves room for the demo's text on a terminal of eighty columns."""
 
 _TENTHS: Final = 10
 

@@ -1,19 +1,19 @@
-"""The messages of the demo: sent and received at once by two threads, while every connection is cut half-way.
+"""The messages of the demo: two threads send and receive at the same time, and all connections are cut half-way.
 
-The sender batches, and stays at most some steps ahead of the receiver, which verifies and acknowledges each message. So
-both are busy for the whole run. Neither does anything about the cut: reconnecting is the client's work. Everything
-counted here is what a user's program sees.
+The sender batches, and is at most a few steps ahead of the receiver, which verifies and acknowledges each message. So
+both are busy for the whole run. Neither handles the cut: the client reconnects by itself. All counts are those that a
+user's program would see.
 
-`Verification` checks that each message came, as it was sent, and in order. A message carries its number and a filling
-that only its number determines, so a damaged, lost, repeated or misplaced message is noticed when it comes.
+`Verification` checks that each message comes unchanged and in order. A message has its number and padding that depends
+only on the number, so a damaged, lost, repeated or misplaced message is noticed.
 
-Pulsar delivers at least once, so a repeated message is no fault. Its message id tells which of two reasons it has. A
-message with a known id was *delivered again*, because its acknowledgement had not reached the broker. A message with a
-new id was *stored again*, because its receipt had not reached the producer, which sent it once more; a broker with
-deduplication stores it once.
+Pulsar delivers at least once, so a repeated message is no fault. Its message id shows the reason. A message with a
+known id was *delivered again*, because its acknowledgement had not reached the broker. A message with a new id was
+*stored again*, because its receipt had not reached the producer, which sent it once more; a broker with deduplication
+stores it once.
 
-`CuttableEngine` is the client's usual engine with a transport in between that can be cut, as by a network that fails.
-It closes the socket under the client, with everything that was not sent or read yet.
+`CuttableEngine` is the client's usual engine, whose transports can be cut, like by a network failure. A cut closes the
+client's socket, and drops all bytes that were not sent or read yet.
 """
 
 import threading
@@ -39,7 +39,7 @@ _STEPS_AHEAD = 20
 
 
 class Traffic:
-    """One run. `finished` is set when all messages are received and acknowledged, or something is wrong: `fault`."""
+    """One run. `finished` is set when all messages are received and acknowledged, or when there is a `fault`."""
 
     def __init__(self, client: Client, engine: "CuttableEngine", topic: str, count: int, size: int) -> None:
         self.count = count
@@ -85,7 +85,7 @@ class Traffic:
             thread.start()
 
     def stop(self, timeout: float) -> bool:
-        """Stop both threads; tell whether they ended in time."""
+        """Stop both threads, and return whether they ended in time."""
         self.finished.set()
         self._steps.release()
         for thread in self._threads:
@@ -162,7 +162,7 @@ class Traffic:
 
 
 MIN_SIZE = 8
-"""Bytes of a payload: those of its number."""
+"""The least bytes of a payload: those of its number."""
 
 _FILLINGS = 251
 _ALL_BYTES = bytes(range(256))
@@ -182,7 +182,7 @@ class NumberedPayloads:
 
 
 class Verification:
-    """Verifies received messages: `fault` is the first thing that is wrong, or None."""
+    """Verifies received messages. `fault` is the first error found, or None."""
 
     def __init__(self, payloads: NumberedPayloads) -> None:
         self._payloads = payloads
@@ -215,7 +215,7 @@ class Verification:
 
 
 class CuttableTransport(Transport):
-    """A transport that can be cut. It passes everything on between its owner and the transport behind it."""
+    """A transport that can be cut. It passes all calls on between its owner and the real transport."""
 
     def __init__(self, owner: TransportOwner, loop: "CuttableLoop") -> None:
         self.transport: Transport | None = None
@@ -303,6 +303,6 @@ class CuttableEngine(ThreadEngine):
         self.loop.stop(timeout)
 
     def forget_everything(self) -> None:
-        """Release what a forked child has inherited, the loop included."""
+        """Release the inherited resources in a forked child, including the loop."""
         super().forget_everything()
         self.loop.forget_everything()

@@ -1,6 +1,6 @@
-"""The second half of `demo`: a pipeline on Spark, or the reason why Spark is not available.
+"""The second part of `demo`: a pipeline on Spark, or a message that says why Spark is not available.
 
-The pipeline runs in a process of its own, because Spark logs a lot: its log is shown only if something is wrong.
+The pipeline runs in a separate process, because Spark logs a lot: its log is shown only if the pipeline fails.
 """
 
 import os
@@ -28,7 +28,7 @@ _LAST_LINES = 30
 
 
 def show_pipeline(service_url: str, topic: str) -> int:
-    """Run the pipeline; the exit status is 1 if something was wrong, and 0 also if Spark is not available."""
+    """Run the pipeline. The exit status is 1 if the pipeline fails, and 0 if it succeeds or Spark is not available."""
     missing = _missing_for_spark()
     if missing is not None:
         print(f"Spark        is not shown: {missing}")
@@ -41,7 +41,7 @@ def show_pipeline(service_url: str, topic: str) -> int:
 
 
 def _missing_for_spark() -> str | None:
-    """Return what Spark needs and is not available; None, if all is there."""
+    """Return the requirement of Spark that is missing; None if Spark is available."""
     command = [sys.executable, "-c", "import pulsar_actors.spark"]
     tried = subprocess.run(command, capture_output=True, text=True, check=False)  # noqa: S603 - a fixed command
     last = tried.stderr.strip().rpartition("\n")[2]
@@ -76,7 +76,7 @@ def _run(command: list[str]) -> int:
 
 
 def _delete_subscription(service_url: str, topic: str) -> None:
-    """Delete the subscription; that of an interrupted stream may be in use for a moment."""
+    """Delete the subscription. After an interrupted stream it may be in use for a moment."""
     until = time.monotonic() + _PATIENCE
     with Client(service_url) as client:
         while True:

@@ -1,4 +1,4 @@
-"""The pipeline on Spark that `demo` runs as a process of its own.
+"""The pipeline on Spark that `demo` runs in a separate process.
 
 It writes a table to a topic, copies that topic to another one by a stream, and reads the copy as a table.
 """

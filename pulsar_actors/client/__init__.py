@@ -1,1 +1,1 @@
-"""What users hold: the client and its handles, messages and their ids, options, policies, credentials, loggers."""
+"""The public API: the client and its handles, messages and their ids, options, policies, credentials, loggers."""

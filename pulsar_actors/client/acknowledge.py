@@ -1,7 +1,7 @@
-"""Acknowledgements as callers make them: of messages or ids, one or several, with a future if receipts are enabled.
+"""The acknowledgements of callers: of messages or ids, one or several, with a future if receipts are enabled.
 
 All arguments are checked before any of them is queued for the actor. With receipts, each acknowledgement has a future,
-which ends with the broker's answer; without, it is done when it is queued.
+which ends with the broker's answer. Without receipts, an acknowledgement is done when it is queued.
 """
 
 import threading
@@ -20,7 +20,7 @@ from pulsar_actors.wire.message_id import MessageId as WireMessageId
 
 
 class Acknowledger:
-    """Those of one handle, which it does not keep alive. Any thread may use it."""
+    """Queues the acknowledgements of one consumer, without a reference to the consumer. Any thread may use it."""
 
     __slots__ = ("_interceptors", "_receipts", "is_plain")
 
@@ -32,7 +32,7 @@ class Acknowledger:
     def acknowledge(
         self, handle: "AcknowledgingHandle", given: object, *, cumulative: bool, waits: bool
     ) -> "Future[None]":
-        """Acknowledge each of these, or all up to this one. `waits`: the caller waits for the receipt."""
+        """Acknowledge each of these messages, or all up to this one. With `waits`, the caller waits for the receipt."""
         items = [given] if cumulative else as_sequence(given)
         if self._interceptors is None:
             return self._enqueue([ack_target_in(handle, one) for one in items], cumulative=cumulative, waits=waits)
@@ -46,7 +46,7 @@ class Acknowledger:
         return done
 
     def acknowledge_forwarded(self, handle: "AcknowledgingHandle", message: Message) -> "Future[None]":
-        """Acknowledge a message that was sent on, in a callback on a loop, where interceptors are not called."""
+        """Acknowledge a message that was sent to another topic. Called on a loop, where interceptors are not called."""
         done = self._enqueue([ack_target_in(handle, message)], cumulative=False, waits=True)
         if self._interceptors is not None:
             self._interceptors.acknowledged_elsewhere(message.message_id())
@@ -70,7 +70,7 @@ class Acknowledger:
 
 
 class AckTarget(NamedTuple):
-    """The consumer of a message, and what its trackers know the message by."""
+    """The target of an acknowledgement: a consumer, and the id and generation that it has for the message."""
 
     owner: ConsumerState
     message_id: WireMessageId
@@ -78,19 +78,19 @@ class AckTarget(NamedTuple):
 
 
 class AcknowledgingHandle(Protocol):
-    """The part of a consumer that acknowledging needs."""
+    """The part of a consumer that `Acknowledger` needs."""
 
     def owner_of(self, topic: str | None, message_id: WireMessageId) -> ConsumerState | None:
-        """Give the state of the consumer of a message, by its topic, or by its id if the topic is not known.
+        """Return the state of the consumer of a message, by its topic, or by its id if the topic is not known.
 
-        Raises if the consumer is closed, or the message is of another one. None if the topic was one of the consumer's
-        and has gone: its messages will not be delivered again.
+        Raises if the consumer is closed, or if the message belongs to another consumer. Returns None if the topic was
+        one of the consumer's and was deleted: its messages will not be delivered again.
         """
         ...
 
 
 def ack_target_in(handle: "AcknowledgingHandle", given: object) -> AckTarget | None:
-    """Give the target of a message or an id; None if its topic has gone."""
+    """Return the target of a message or an id; None if its topic was deleted."""
     if isinstance(given, Message):
         message_id, generation, topic = ack_key_of(given)
         owner = handle.owner_of(topic, message_id)
@@ -101,7 +101,7 @@ def ack_target_in(handle: "AcknowledgingHandle", given: object) -> AckTarget | N
 
 
 def when_all_done(futures: Sequence["Future[Any]"]) -> "Future[None]":
-    """Give a future that ends when all have ended, with the error of one of them if there is any."""
+    """Return a future that ends when all futures have ended, with the error of one of them if any failed."""
     whole: SlimFuture[None] = SlimFuture()
     lock, left, errors = threading.Lock(), [len(futures)], list[Exception]()
 
@@ -122,7 +122,7 @@ def when_all_done(futures: Sequence["Future[Any]"]) -> "Future[None]":
 
 
 def as_sequence(given: object) -> Sequence[object]:
-    """Make a sequence of one or several."""
+    """Return a list or tuple as it is, and anything else as the only item of a list."""
     return cast("Sequence[object]", given) if isinstance(given, (list, tuple)) else [given]
 
 

@@ -1,15 +1,15 @@
 """Authentication: the credentials of a client.
 
-An `Authentication` gives the name of a method and its data: for the first CONNECT of every connection, and again when a
-broker challenges, since credentials expire. `fetch` runs on a thread of its own, never on a loop, so it may read files
-and call services. To bring your own method, make a subclass with a `fetch`.
+An `Authentication` returns the name of a method and its data: for the first CONNECT of every connection, and again when
+a broker challenges, because credentials expire. `fetch` runs on a separate thread, never on a loop, so it may read
+files and call services. For your own method, make a subclass with a `fetch`.
 
 Secrets are in the result of `fetch` and nowhere else: in no `repr`, no text of an error, no log. A pickle has the
-arguments of the object: a path, the name of a variable or an importable callable stays a reference; only a literal
-token, password or key is in its own pickle.
+arguments of the object. So if the argument is a path, the name of a variable or an importable callable, the pickle has
+no secret. A literal token, password or key is in the pickle.
 
-The code of a method is loaded when the method is chosen. Methods can also be chosen by the names that configuration
-files of Pulsar have, those of its C++ and its Java clients.
+The code of a method is loaded when the method is chosen. Methods can also be chosen by their names in the configuration
+files of Pulsar's C++ and Java clients.
 """
 
 from collections.abc import Callable
@@ -37,7 +37,7 @@ __all__ = [
 
 
 class Authentication:
-    """Credentials by the name of their method, or the base of your own.
+    """Credentials by the name of their method, or the base class of your own credentials.
 
     `Authentication("token", "token:eyJh...")` has the form of Pulsar's configuration files. The names are `token` (also
     `file:///path` and `env:VARIABLE`, which are read whenever a token is needed), `tls`
@@ -57,7 +57,7 @@ class Authentication:
         return self._provider.fetch(challenge)
 
     def judged(self, *, accepted: bool) -> None:
-        """Take whether a broker has accepted the credentials. It runs on a loop, and must not block.
+        """Note whether a broker has accepted the credentials. Called on a loop, so it must not block.
 
         A method that keeps credentials can then fetch others for the next connection.
         """
@@ -67,7 +67,7 @@ class Authentication:
 
     @property
     def tls_certificate(self) -> tuple[str, str] | None:
-        """The paths of the certificate and the key that connections show, if they show one."""
+        """The paths of the certificate that connections show, and of its key; None if they show none."""
         provider = self._provider_if_any()
         return provider.tls_certificate if provider else None
 
@@ -83,7 +83,7 @@ class AuthenticationToken(Authentication):
     """A token."""
 
     def __init__(self, token: str | Callable[[], str]) -> None:
-        """Take the text of a token, or a callable that gives it.
+        """Take the text of a token, or a callable that returns it.
 
         A callable is called for each connection, and whenever a broker says that the token has expired. It may block:
         nothing else waits for it. For a token in a file or a variable, see `Authentication`.
@@ -108,7 +108,7 @@ class AuthenticationBasic(Authentication):
         """Take the name and the password, and the method's name if the brokers call it otherwise.
 
         Or take all of them as `auth_params_string`, the JSON of `username`, `password` and `method`: then the other
-        arguments count for nothing.
+        arguments are ignored.
         """
         from pulsar_actors.client.credentials import basic_from_params, new_basic_provider  # noqa: PLC0415
 
@@ -124,7 +124,7 @@ class AuthenticationTLS(Authentication):
     def __init__(self, certificate_path: str, private_key_path: str) -> None:
         """Take the paths of two files in PEM: the certificate to show, and its key, which is not encrypted.
 
-        Brokers see it while the connection is made, and that takes a service URL of `pulsar+ssl` or `https`.
+        Brokers see the certificate in the TLS handshake, so the service URL must be `pulsar+ssl` or `https`.
         """
         from pulsar_actors.client.credentials import CertificateProvider  # noqa: PLC0415
 
@@ -144,7 +144,7 @@ class AuthenticationOauth2(Authentication):
             The file with `client_id` and `client_secret` as JSON: `/a/path`, `file:///a/path`, or the JSON itself as
             `data:application/json;base64,...`. A file is read whenever a token is needed.
         client_id, client_secret
-            The two as they are, in the place of `private_key`.
+            The id and the secret themselves, instead of `private_key`.
         audience, scope
             Sent to the issuer, if given.
         tokenEndpointAuthMethod
@@ -153,7 +153,7 @@ class AuthenticationOauth2(Authentication):
         tls_cert_file, tls_key_file
             The certificate (PEM) to show to the issuer, and its key.
 
-        A token is kept for nine tenths of its life. For one that a broker refuses, another is fetched, once, for the
+        A token is kept for nine tenths of its lifetime. If a broker refuses a token, another is fetched, once, for the
         next connection. The issuer's certificate is always checked, with the client's `tls_trust_certs_file_path`.
         """
         from pulsar_actors.client.oauth2 import oauth2_from_params  # noqa: PLC0415
@@ -166,7 +166,7 @@ _JAVA: Final = "org.apache.pulsar.client.impl.auth."
 
 
 def _oauth2(parameters: str) -> Provider:
-    """Load OAuth2, which needs HTTP, unlike the other methods."""
+    """Make the OAuth2 provider. Its module is loaded only here, because no other method needs HTTP."""
     from pulsar_actors.client.oauth2 import oauth2_from_params  # noqa: PLC0415
 
     return oauth2_from_params(_PARAMETERS, parameters)

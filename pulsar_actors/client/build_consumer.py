@@ -1,6 +1,6 @@
 """Builds the consumer or reader of one topic: from its options to its trackers, state machine, queues and actor.
 
-Everything is built in the thread that wants the consumer, and whole before the actor starts.
+Everything is built in the calling thread, and is complete before the actor starts.
 """
 
 import sys
@@ -14,8 +14,9 @@ from pulsar_actors.client.context import ClientContext, HandleSettings
 from pulsar_actors.client.enums import ConsumerType, InitialPosition, KeySharedMode, SubscriptionMode
 from pulsar_actors.client.message import new_messages
 from pulsar_actors.client.policies import MultiplierRedeliveryBackoff
+from pulsar_actors.machines.connection_commands import CONSUMER
 from pulsar_actors.machines.consumer import ConsumerMachine, ConsumerSettings
-from pulsar_actors.machines.consumer_acks import ConsumerTrackers
+from pulsar_actors.machines.consumer_trackers import ConsumerTrackers
 from pulsar_actors.machines.incoming_entries import DeliveredEntry
 from pulsar_actors.machines.trackers.ack_grouping_tracker import AckGroupingTracker
 from pulsar_actors.machines.trackers.chunked_messages import ChunkedMessages
@@ -27,7 +28,6 @@ from pulsar_actors.machines.trackers.unacked_message_tracker import UnackedMessa
 from pulsar_actors.runtime.ack_queue import AckQueue
 from pulsar_actors.runtime.consumer_actor import ConsumerActor, ConsumerHooks, SendDeadLetter, TellActor
 from pulsar_actors.runtime.loop import Interleaving, Loop
-from pulsar_actors.runtime.messages import CONSUMER
 from pulsar_actors.runtime.pending_calls import HandleLink
 from pulsar_actors.runtime.receiver_queue import ReceiverQueue, ReceiverQueueSettings
 from pulsar_actors.wire.message_id import EARLIEST, LATEST, MessageId
@@ -36,7 +36,7 @@ from pulsar_actors.wire.PulsarApi_pb2 import KeySharedMode as WireKeySharedMode
 from pulsar_actors.wire.topic_name import TopicName
 
 MAX_CHUNKED_MESSAGE_SIZE = 2**30
-"""In bytes: more than anybody sends in one message, and less than it takes to bring a process down."""
+"""In bytes: more than any program sends in one message, and less than would exhaust a process's memory."""
 
 UNLIMITED_CHUNKED_MESSAGES = 2**31 - 1
 _SUB_TYPES = {
@@ -59,7 +59,7 @@ class ReaderStart(NamedTuple):
 
     @property
     def is_last(self) -> bool:
-        """True for the last message itself, for which the protocol has no id."""
+        """True if the start is the topic's last message itself, for which the protocol has no id."""
         return self.inclusive and self.message_id == LATEST
 
 
@@ -76,9 +76,9 @@ def start_consumer(
     new_queue: NewReceiverQueue = ReceiverQueue,
     may_create: bool = True,
 ) -> ConsumerState:
-    """Start a consumer or a reader of one topic; if it `may_create` the topic, the broker creates one that is missing.
+    """Start a consumer or a reader of one topic. With `may_create`, the broker creates a missing topic.
 
-    Without `listeners` it gets its own.
+    Without `listeners`, it gets listeners of its own.
     """
     engine, topic = context.engine, TopicName.parse(options.topics[0])
     registration, link = context.registrations.new(CONSUMER), HandleLink(engine.interleaving)
@@ -161,7 +161,7 @@ def new_consumer_machine(
     loop: Loop,
 ) -> ConsumerMachine:
     """Make the machine, and the trackers that it decides with."""
-    stored = TopicName.parse(command.topic).is_persistent
+    persistent = TopicName.parse(command.topic).is_persistent
     chunks = ChunkedMessages(
         max_size=MAX_CHUNKED_MESSAGE_SIZE,
         max_pending=options.max_pending_chunked_message or UNLIMITED_CHUNKED_MESSAGES,
@@ -181,7 +181,7 @@ def new_consumer_machine(
             or RedeliveryDelay(options.negative_ack_redelivery_delay_ms / 1000),
         ),
         chunks=chunks,
-        start=_start_message_id(options, start, stored=stored),
+        start=_start_message_id(options, start, persistent=persistent),
         unacked_messages=_unacked_message_tracker(options),
         dead_letters=_dead_letters(options),
     )
@@ -189,19 +189,19 @@ def new_consumer_machine(
         command,
         operation_timeout=handle_settings.operation_timeout,
         tls=handle_settings.tls,
-        stored=stored,
-        reads=start is not None,
+        persistent=persistent,
+        is_reader=start is not None,
     )
     return ConsumerMachine(settings, trackers, handle_settings.backoff(loop))
 
 
-def _start_message_id(options: ConsumerOptions, start: ReaderStart | None, *, stored: bool) -> StartMessageId:
+def _start_message_id(options: ConsumerOptions, start: ReaderStart | None, *, persistent: bool) -> StartMessageId:
     if start is not None:
-        return StartMessageId(start.message_id, inclusive=start.inclusive, durable=False, stored=stored)
+        return StartMessageId(start.message_id, inclusive=start.inclusive, durable=False, persistent=persistent)
     if options.subscription_mode is SubscriptionMode.Durable:
-        return StartMessageId(inclusive=options.start_message_id_inclusive, stored=stored)
+        return StartMessageId(inclusive=options.start_message_id_inclusive, persistent=persistent)
     first = EARLIEST if options.initial_position is InitialPosition.Earliest else LATEST
-    return StartMessageId(first, inclusive=options.start_message_id_inclusive, durable=False, stored=stored)
+    return StartMessageId(first, inclusive=options.start_message_id_inclusive, durable=False, persistent=persistent)
 
 
 def _unacked_message_tracker(options: ConsumerOptions) -> UnackedMessageTracker | None:

@@ -1,6 +1,6 @@
 """Builds the producer of one topic: from its options to its send queue, state machine and actor.
 
-Everything is built in the thread that wants the producer, and whole before the actor starts.
+Everything is built in the calling thread, and is complete before the actor starts.
 """
 
 from collections.abc import Callable
@@ -8,11 +8,13 @@ from functools import partial
 from typing import cast
 
 from pulsar_actors.client.context import ClientContext, HandleSettings
+from pulsar_actors.client.enqueuer import SendQueueEnqueuer
 from pulsar_actors.client.enums import BatchingType
 from pulsar_actors.client.producer_interceptors import ProducerInterceptors
 from pulsar_actors.client.producer_options import ProducerOptions
-from pulsar_actors.client.producer_state import ProducerState, SendQueueEnqueuer
+from pulsar_actors.client.producer_state import ProducerState
 from pulsar_actors.client.send_callbacks import SendCallbacks
+from pulsar_actors.machines.connection_commands import PRODUCER
 from pulsar_actors.machines.producer import ProducerMachine, ProducerSettings
 from pulsar_actors.machines.trackers.batching import BatchLimits
 from pulsar_actors.machines.trackers.pending_messages import PendingMessages, SendQuota
@@ -20,7 +22,7 @@ from pulsar_actors.machines.trackers.producer_identity import SequenceIds
 from pulsar_actors.runtime.actor import tell
 from pulsar_actors.runtime.batch_builder import BatchBuilderSettings, PackedMessages
 from pulsar_actors.runtime.memory_limit import MemoryLimitedQuota, MemoryLimitedSendQueue
-from pulsar_actors.runtime.messages import PRODUCER, Registration
+from pulsar_actors.runtime.messages import Registration
 from pulsar_actors.runtime.pending_calls import HandleLink
 from pulsar_actors.runtime.producer_actor import ProducerActor
 from pulsar_actors.runtime.send_queue import SendQueue
@@ -39,8 +41,8 @@ def start_single_producer(
 ) -> ProducerState:
     """Start the producer of a topic without partitions, or of one partition.
 
-    A partitioned producer gives the `name` that a broker chose for its first partition, and, if messages came before
-    this producer, the queue in which they are `waiting`.
+    A partitioned producer passes the `name` that a broker chose for its first partition. If messages were enqueued
+    before this producer, it also passes the enqueuer in whose queue they are `waiting`.
     """
     engine = context.engine
     registration, link = context.registrations.new(PRODUCER), HandleLink(engine.interleaving)
@@ -57,12 +59,12 @@ def start_single_producer(
         interceptors = ProducerInterceptors(options.interceptors, callbacks, engine.workers[0])
     state = ProducerState(engine, link, machine, actor.actor_ref, enqueuer, interceptors)
     context.start(actor, state)
-    enqueuer.notify = notify  # no sooner: callers use an enqueuer that was waiting, and the actor must have begun
+    enqueuer.notify = notify  # set last: callers use a waiting enqueuer already, and the actor must have started
     return state
 
 
 def new_send_queue(context: ClientContext, options: ProducerOptions) -> tuple[SendQueue, SendCallbacks]:
-    """Make the queue that callers enqueue messages in, and what it reports to."""
+    """Make the send queue, and the callbacks that it reports to."""
     topic, limiter, interleaving = TopicName.parse(options.topic), context.limiter, context.engine.interleaving
     callbacks, limits = SendCallbacks(str(topic), topic.partition_index), batch_limits(options)
     messages = SendQuota(options.max_pending_messages)
@@ -117,7 +119,7 @@ def producer_command(options: ProducerOptions, producer_id: int, initial_subscri
 
 
 def batch_limits(options: ProducerOptions) -> BatchLimits | None:
-    """Give the size of a full batch; None where messages are not batched."""
+    """Return the size of a full batch; None if messages are not batched."""
     if not options.batching_enabled:
         return None
     delay = options.batching_max_publish_delay_ms / 1000
@@ -125,12 +127,12 @@ def batch_limits(options: ProducerOptions) -> BatchLimits | None:
 
 
 def codec_of(options: ProducerOptions) -> "CompressionType.ValueType":
-    """Give the protocol's number of the codec."""
+    """Return the protocol's number of the codec."""
     return cast("CompressionType.ValueType", int(options.compression_type))
 
 
 def new_batch_builder_settings(options: ProducerOptions) -> BatchBuilderSettings:
-    """Give the settings of the batch builder."""
+    """Return the settings of the batch builder."""
     return BatchBuilderSettings(
         codec=codec_of(options),
         send_timeout=options.send_timeout_millis / 1000 or None,

@@ -1,7 +1,7 @@
 """The client, which creates producers, consumers and readers.
 
-Most of this file is the arguments of the official client, each with its meaning. They become options, which check them.
-The close of a client is in `shutdown.py`.
+Most of this file explains the arguments, which are those of the official client. They become options, which check them.
+`shutdown.py` closes a client.
 
 Consumers and readers need half of the package. It is loaded with the first of them, so that a program that only sends
 starts sooner.
@@ -46,7 +46,7 @@ from pulsar_actors.client.stats import ClientStats
 from pulsar_actors.client.validation import arguments_of
 from pulsar_actors.client.validation import topic as check_topic
 from pulsar_actors.runtime.engine import Engine
-from pulsar_actors.runtime.process import forget_on_fork
+from pulsar_actors.runtime.fork import forget_on_fork
 from pulsar_actors.runtime.thread_engine import ThreadEngine
 from pulsar_actors.version import __version__
 
@@ -68,9 +68,9 @@ MessageListener = Callable[[Any, Message], object]
 class Client(Closeable):
     """A connection to a Pulsar cluster, for any number of producers, consumers and readers, and any number of threads.
 
-    They share its connections and its threads. `with` closes the client, and all that was made with it, at the end of
-    its block; the same is done by `close`. A client cannot be used in a process that was forked after it was made:
-    make another there.
+    They share its connections and its threads. `close`, or the end of a `with` block, closes the client with all its
+    producers, consumers and readers. A client cannot be used in a process that was forked after the client was made:
+    make another client there.
     """
 
     def __init__(
@@ -102,7 +102,7 @@ class Client(Closeable):
         memory_limit_bytes: int = 0,
         partitions_update_interval: float = 60,
     ) -> None:
-        """Make a client; no connection is made before it is needed. Seconds may have a fraction.
+        """Make a client. It connects when a connection is first needed. Seconds may have a fraction.
 
         service_url
             `pulsar://host:6650`, or `pulsar+ssl://host:6651` for an encrypted connection; several hosts are separated
@@ -113,56 +113,56 @@ class Client(Closeable):
             Credentials: `AuthenticationToken`, `AuthenticationTLS`, `AuthenticationBasic`, `AuthenticationOauth2` or
             your own.
         operation_timeout_seconds = 30
-            Seconds for creating, closing, seeking and the like, retries included.
+            Seconds for calls such as creating, closing and seeking, including retries.
         io_threads = 1
-            Threads that talk to brokers. One is enough for almost everything.
+            Threads for the connections to brokers. One is enough for almost all programs.
         message_listener_threads = 1
-            Threads that call message listeners; each consumer keeps to one.
+            Threads that call message listeners; each consumer uses one of them.
         concurrent_lookup_requests = 50000
-            Concurrent lookups. Others wait, up to 50,000 together, and the rest fail at once.
+            Concurrent lookups. Up to 50,000 more wait, and any beyond that fail at once.
         log_conf_file_path = None
             Without effect, as in the official client.
         stats_interval_in_seconds = 600
-            Without effect: nothing is logged regularly, and `stats()` tells at any time.
+            Without effect: statistics are not logged. Call `stats()` at any time.
         use_tls = False
-            Without effect, for the scheme of the URL decides; True is refused where that does not encrypt.
+            Without effect: the scheme of the URL decides. True is refused together with a URL that does not encrypt.
         tls_trust_certs_file_path = None
-            A file of certificates (PEM) to trust, instead of the usual ones; the issuer of OAuth2 tokens is trusted by
-            it too. This file and the two below are read again by later connections when they have changed.
+            A file of certificates (PEM) to trust, instead of the usual ones, for brokers and for the issuer of OAuth2
+            tokens. If this file or the two below change, later connections read them again.
         tls_allow_insecure_connection = False
-            Accept any certificate. Then anybody on the way can read and change the data.
+            Accept any certificate. Then anybody between client and broker can read and change the data.
         tls_validate_hostname = True
-            Demand that the certificate is the host's. On by default, other than in the official client.
+            Require that the certificate is for the host. On by default, unlike in the official client.
         logger = None
             A `logging.Logger`, a `ConsoleLogger` or a `FileLogger` for log lines. By default they go to the logger
             `pulsar_actors`, which is silent unless your program sets up logging.
         connection_timeout_ms = 10000
             Milliseconds for opening a connection, for each host.
         listener_name = None
-            The name of the advertised listeners of brokers that this client can reach.
+            The name of the brokers' advertised listener to connect to.
         tls_private_key_file_path = None
         tls_certificate_file_path = None
-            Files (PEM) with the certificate that the client shows, and its key, which is not encrypted; without a file
-            of its own, the key is in the certificate's. Brokers that go by it for who the client is want an
+            Files (PEM) with the certificate that the client shows, and its unencrypted key. Without a file for the key,
+            it is read from the certificate's file. If brokers authenticate clients by the certificate, use
             `AuthenticationTLS` instead.
         connections_per_broker = 1
-            Connections to one broker, which producers and consumers share.
+            The number of connections to one broker, which producers and consumers share.
         keep_alive_interval_seconds = 30
-            Each connection is tried every so many seconds, and lost if it has not answered by the next time.
+            Seconds between pings on each connection. A connection without an answer by the next ping counts as lost.
         connection_max_idle_seconds = 60
             Seconds for which an unused connection is kept; 0: for ever.
         tcp_no_delay = True
-            Send small writes at once. Otherwise they may wait a little for more bytes.
+            Send small writes at once (TCP_NODELAY). Otherwise the system may hold them back for more bytes.
         initial_backoff_interval_ms = 100
         max_backoff_interval_ms = 60000
-            The first and the longest pause before trying again, in milliseconds.
+            The first and the longest wait before a retry, in milliseconds.
         memory_limit_bytes = 0
-            Bytes of messages that all producers together may have pending; 0: any number. A message that comes when
-            they have so many raises MemoryBufferIsFull, or waits, where its producer has `block_if_queue_full`. What
-            consumers hold does not count: their queues have limits of their own.
+            The most bytes of pending messages of all producers together; 0: no limit. At the limit, a further message
+            raises MemoryBufferIsFull, or waits if its producer has `block_if_queue_full`. Messages of consumers do not
+            count: their queues have separate limits.
         partitions_update_interval = 60
-            Every so many seconds, producers, consumers and readers of partitioned topics look whether there are more
-            partitions; 0: never.
+            Seconds between two checks for new partitions, by producers, consumers and readers of partitioned topics; 0:
+            no checks.
         """
         options = ClientOptions(**arguments_of(locals()))
         engine = ThreadEngine(options.io_threads, options.message_listener_threads)
@@ -235,64 +235,65 @@ class Client(Closeable):
         chunk_max_message_size: int = -1,
         interceptors: Sequence[ProducerInterceptor] = (),
     ) -> Producer:
-        """Make a producer on a topic, which is created if the cluster allows that.
+        """Make a producer of a topic. A missing topic is created if the cluster allows that.
 
         topic
             `orders`, `tenant/namespace/orders`, or the complete name.
         producer_name = None
-            A name that no other producer of the topic has; by default the broker chooses one.
+            A name that no other producer of the topic has. By default the broker chooses one.
         schema = BytesSchema()
-            Turns the content of messages into bytes.
+            Encodes the content of messages as bytes.
         initial_sequence_id = None
-            The sequence id that counts as used; the first message gets the next one.
+            The last sequence id that counts as used: the first message gets the next one.
         send_timeout_millis = 30000
-            Milliseconds that a message may be pending before it fails, and all after it; 0: any number.
+            Milliseconds that a message may be pending. After that it fails, and with it all later messages; 0: no
+            limit.
         compression_type = CompressionType.NONE
             LZ4, ZLib, ZSTD or SNAPPY.
         max_pending_messages = 1000
-            Messages that may be pending; 0: any number. One more raises ProducerQueueIsFull, or waits for room:
-            see `block_if_queue_full`.
+            The most pending messages; 0: no limit. One more raises ProducerQueueIsFull, or waits for room: see
+            `block_if_queue_full`.
         max_pending_messages_across_partitions = 50000
-            Of a partitioned topic, so many may be pending on all partitions together; each gets its share of them, if
-            that is less than `max_pending_messages`. 0: any number.
+            The most pending messages of a partitioned topic. Each partition gets an equal share of this number, if that
+            is less than `max_pending_messages`. 0: no limit.
         block_if_queue_full = False
             Let `send` and `send_async` wait for room instead of raising ProducerQueueIsFull, or MemoryBufferIsFull.
         batching_enabled = False
-            Messages of `send_async` travel together, which is how many are sent in little time. A batch leaves with so
-            many messages or bytes, or so many milliseconds after its first message, as the next three say.
+            Send messages of `send_async` in batches, which is much faster. A batch is sent when it has as many messages
+            or bytes, or is as old, as the next three arguments say.
         batching_max_messages = 1000
         batching_max_allowed_size_in_bytes = 131072
         batching_max_publish_delay_ms = 10
         chunking_enabled = False
-            A message that is too large for the broker travels in several pieces. Not with batching.
+            Send a message that is too large for the broker in several pieces. Not possible with batching.
         message_routing_mode = PartitionsRoutingMode.RoundRobinDistribution
-            The partition of a message without a key: one after the other, a batch at a time; or always the same
-            one, with UseSinglePartition; or as `message_router` says, with CustomPartition. Messages of one key always
-            go to one partition.
+            The partition of a message without a key. RoundRobinDistribution: all partitions in turn, a batch at a time.
+            UseSinglePartition: always the same one. CustomPartition: the one that `message_router` returns. Messages
+            with the same key go to the same partition.
         lazy_start_partitioned_producers = False
-            Begin with the producer of one partition; the others start with the first message for them. It counts with
-            ProducerAccessMode.Shared only.
+            Create only the producer of one partition at first. The others are created by the first message for their
+            partition. Only with ProducerAccessMode.Shared.
         properties = None
             Shown by the broker's statistics: a dict of str.
         batching_type = BatchingType.Default
-            With KeyBased, the messages of a batch share their key, as KeyShared subscriptions need it.
+            With KeyBased, all messages of a batch have the same key, as KeyShared subscriptions need it.
         encryption_key = None
         crypto_key_reader = None
             Of end-to-end encryption, which this version does not have.
         access_mode = ProducerAccessMode.Shared
-            Shared: other producers may publish to the topic as well. Exclusive: no other may, and if there is one,
-            ProducerFenced is raised. WaitForExclusive: exclusive, but `create_producer` waits until there is no other,
-            for as long as it takes. ExclusiveWithFencing: exclusive, and the broker ends the others.
+            Shared: other producers may publish to the topic as well. Exclusive: no other producer may publish; if there
+            is one already, ProducerFenced is raised. WaitForExclusive: exclusive, but `create_producer` waits without a
+            limit until there is no other producer. ExclusiveWithFencing: exclusive, and the broker ends the others.
         message_router = None
-            Called with each message, as a `Message`, and the number of partitions; gives the number of the partition,
-            from 0 on, also for messages with a key. In the thread that sends.
+            A function that is called with each message, as a `Message`, and the number of partitions. It returns the
+            number of the partition, from 0 on, also for messages with a key. It is called in the thread that sends.
         hashing_scheme = HashingScheme.BoostHash
-            Turns a key into a partition. All producers of a topic have to choose alike: BoostHash is what official
-            Python and C++ clients do by themselves, JavaStringHash what Java clients do.
+            The hash function that maps a key to a partition. All producers of a topic have to use the same: BoostHash
+            is the default of the official Python and C++ clients, JavaStringHash that of the Java client.
         chunk_max_message_size = -1
-            With chunking, how many bytes a piece holds at most; 0 or less: as many as the broker takes.
+            With chunking, the most bytes in one piece; 0 or less: as many as the broker takes.
         interceptors = ()
-            See `ProducerInterceptor`: what watches, or changes, the messages that are sent.
+            Objects that see, and may change, the messages that are sent: see `ProducerInterceptor`.
         """
         options = ProducerOptions(**arguments_of(locals()))
         self._shutdown.refuse("create_producer()")
@@ -341,34 +342,35 @@ class Client(Closeable):
         interceptors: "Sequence[ConsumerInterceptor]" = (),
         enable_retry: bool = False,
     ) -> "Consumer":
-        """Subscribe to a topic; the subscription, and the topic if that is allowed, are created if need be.
+        """Subscribe to a topic. A missing subscription is created, and a missing topic if the cluster allows that.
 
         topic
             `orders`, `tenant/namespace/orders`, or the complete name; a list of topics; or a compiled pattern, which is
-            written like a name, and which the whole name has to match: `re.compile("public/default/orders-.*")`. A str
-            is always the name of one topic. The partitions of a topic count as that topic. Topics of a pattern may come
-            and go. Each message, and the id of each, has its `topic_name()`.
+            written like a name and must match the whole name: `re.compile("public/default/orders-.*")`. A str is always
+            the name of one topic. A pattern matches partitioned topics, not their partitions. Topics that match a
+            pattern may be created and deleted meanwhile. Each message and each message id has its `topic_name()`.
         subscription_name
             The name under which the broker remembers what was acknowledged.
         consumer_type = ConsumerType.Exclusive
-            Exclusive: one consumer. Failover: one at a time. Shared: messages are shared out among all. KeyShared: the
-            messages of one key go to one consumer.
+            Exclusive: only one consumer. Failover: one consumer at a time receives. Shared: each message goes to one of
+            all consumers. KeyShared: messages with the same key go to the same consumer.
         schema = BytesSchema()
             Turns the bytes of messages into `Message.value()`.
         message_listener = None
             Called with the consumer and each message, on a listener thread; then there is nothing to `receive`.
         receiver_queue_size = 1000
-            Messages that wait in the client for `receive`. 0: they are asked for one at a time; of a single topic only.
+            The most messages that wait in the client for `receive`. 0: messages are requested one at a time, which is
+            possible for a single topic only.
         max_total_receiver_queue_size_across_partitions = 50000
-            Of several topics or partitions, so many wait here for all of them together; each has its share of them, if
-            that is less than `receiver_queue_size`.
+            The most messages that wait in the client, for several topics or partitions together. Each gets an equal
+            share of this number, if that is less than `receiver_queue_size`.
         consumer_name = None
             Shown by the broker's statistics.
         unacked_messages_timeout_ms = None
-            A message that is not acknowledged for so many milliseconds is delivered again; None or 0: it is not, while
-            the consumer is there.
+            Milliseconds after which an unacknowledged message is delivered again; None or 0: never, while the consumer
+            is open.
         broker_consumer_stats_cache_time_ms = 30000
-            For how many milliseconds `get_broker_consumer_stats()` gives what the broker said last.
+            Milliseconds for which `get_broker_consumer_stats()` returns the broker's last answer.
         negative_ack_redelivery_delay_ms = 60000
             Milliseconds before a negatively acknowledged message is redelivered.
         is_read_compacted = False
@@ -376,66 +378,70 @@ class Client(Closeable):
         properties = None
             Shown by the broker's statistics: a dict of str.
         pattern_auto_discovery_period = 60
-            Every so many seconds, a consumer of a pattern looks which topics match.
+            Seconds between two searches for topics that match a pattern.
         initial_position = InitialPosition.Latest
-            The start of a new subscription: Latest, or Earliest for all that the topic still has. It counts for topics
-            of a pattern that come later, too: with Latest, what they got before they were noticed is passed over.
+            The start of a new subscription: Latest, or Earliest for all messages that the topic still has. It also
+            applies to topics that match a pattern later: with Latest, their messages from before they were discovered
+            are not received.
         crypto_key_reader = None
             Of end-to-end encryption, which this version does not have.
         replicate_subscription_state_enabled = False
-            Have the brokers keep the subscription in step between clusters.
+            Let the brokers replicate the state of the subscription between clusters.
         max_pending_chunked_message = 10
             Chunked messages that are put together at once; 0: any number.
         auto_ack_oldest_chunked_message_on_queue_full = False
-            Of more than those, the oldest is acknowledged unread; otherwise the newest waits, and is delivered again.
+            If there are more, acknowledge the oldest unread. Otherwise the newest is refused, and delivered again
+            later.
         start_message_id_inclusive = False
-            Let a `seek` to a message lead to that one instead of the one after it.
+            Let a `seek` to a message start at that message, instead of after it.
         batch_receive_policy = None
-            When `batch_receive` returns; by default with 10 MiB, or what comes within 100 milliseconds.
+            The limits of `batch_receive`. By default it returns up to 10 MiB of messages, after 100 milliseconds at the
+            latest.
         key_shared_policy = None
             The keys of a KeyShared consumer; by default the broker divides them.
         batch_index_ack_enabled = False
-            Messages inside a batch are acknowledged one by one, if the broker does so too.
+            Acknowledge messages inside a batch one by one, if the broker supports that.
         regex_subscription_mode = RegexSubscriptionMode.PersistentOnly
-            The topics that a pattern means: persistent ones, non-persistent ones, or all.
+            The topics that a pattern may match: persistent ones, non-persistent ones, or all.
         dead_letter_policy = None
-            The topic for messages that have failed too often, and with `enable_retry` the topic for those that are put
-            off. Of Shared and KeyShared subscriptions.
+            The topic for messages that have failed too often; with `enable_retry` also the topic for messages of
+            `reconsume_later`. For Shared and KeyShared subscriptions.
         crypto_failure_action = ConsumerCryptoFailureAction.FAIL
             Of end-to-end encryption, which this version does not have.
         ack_receipt_enabled = False
-            Have the broker confirm each acknowledgement. `acknowledge` and `acknowledge_cumulative` then wait for that,
-            and raise if it refuses; `acknowledge_async` and `acknowledge_cumulative_async` return futures of it.
+            Let the broker confirm each acknowledgement. `acknowledge` and `acknowledge_cumulative` then wait for the
+            confirmation, and raise if the broker refuses; `acknowledge_async` and `acknowledge_cumulative_async` return
+            futures of it.
         ack_grouping_time_ms = 100
-            Milliseconds in which acknowledgements are held back, to leave together; 0: not at all.
+            Milliseconds for which acknowledgements are collected, to be sent together; 0: they are sent at once.
         ack_grouping_max_size = 1000
-            The most acknowledgements that are held back.
+            The most acknowledgements that are collected.
         negative_ack_redelivery_backoff = None
-            The delay before a negatively acknowledged message is redelivered, by the number of its deliveries; instead
-            of `negative_ack_redelivery_delay_ms`.
+            The delay before a negatively acknowledged message is redelivered, which grows with the number of its
+            redeliveries. It replaces `negative_ack_redelivery_delay_ms`.
         ack_timeout_redelivery_backoff = None
-            A time beyond `unacked_messages_timeout_ms` in which a message may stay unacknowledged, by the number of its
-            deliveries.
+            A time that is added to `unacked_messages_timeout_ms`, and that grows with the number of redeliveries.
         expire_time_of_incomplete_chunked_message_ms = 60000
             Milliseconds after which the chunks of an incomplete message are acknowledged unread; 0: never.
         priority_level = 0
-            Consumers of the lowest level come first: in Shared they get messages while they take any, in Failover one
-            of them is served.
+            Consumers with the lowest level come first. Shared: they get messages as long as they have permits.
+            Failover: one of them is the active consumer.
         subscription_mode = SubscriptionMode.Durable
-            NonDurable: the broker forgets the subscription with its last consumer. Without a subscription this one
-            begins at `initial_position`, and after a lost connection behind what it has received.
+            NonDurable: the broker deletes the subscription with its last consumer. The consumer starts at
+            `initial_position`, and after a lost connection it resumes after the messages that it has received.
         subscription_properties = None
-            Shown by the broker's statistics, if the subscription is new: a dict of str.
+            Shown by the broker's statistics: a dict of str. Ignored if the subscription exists already.
         start_paused = False
             Do not call the listener before `resume_message_listener()`.
         consumer_event_listener = None
-            Told whether this is the consumer of a Failover subscription that is served.
+            An object that is told when this consumer becomes the active one of a Failover subscription, or no longer
+            is.
         interceptors = ()
-            Objects that see, and may change, what passes between the consumer and its user.
+            Objects that see, and may change, the messages between the consumer and its user: see `ConsumerInterceptor`.
         enable_retry = False
-            Let messages be put off: see `Consumer.reconsume_later`. The consumer then has a retry topic beside
-            its own, and gives up on a message as its `dead_letter_policy` says, or when it was put off 16 times. Of
-            Shared and KeyShared subscriptions; with a pattern, the policy has to name both topics.
+            Allow `Consumer.reconsume_later`. The consumer then also subscribes to a retry topic. A message that was put
+            off too often goes to the dead letter topic: the limit is in the `dead_letter_policy`, or 16. For Shared and
+            KeyShared subscriptions. With a pattern, the policy must name both topics.
         """
         arguments = arguments_of(locals())
         from pulsar_actors.client.consumer_options import ConsumerOptions  # noqa: PLC0415 - see the top
@@ -464,40 +470,40 @@ class Client(Closeable):
         expire_time_of_incomplete_chunked_message_ms: int = 60000,
         interceptors: "Sequence[ReaderInterceptor]" = (),
     ) -> "Reader":
-        """Make a reader of a topic, from a message on. It leaves no subscription behind.
+        """Make a reader of a topic, starting at a message. It leaves no subscription behind.
 
         topic
             `orders`, `tenant/namespace/orders`, or the complete name; or a list of topics.
         start_message_id
-            `MessageId.earliest`, `MessageId.latest`, or any other: reading begins after it. With several topics or
-            partitions, all of them begin there, as in the official client; but the id of a message says little of where
-            that is in others: give one of the two, and then `seek`.
+            `MessageId.earliest`, `MessageId.latest`, or the id of a message: reading starts after it. With several
+            topics or partitions, reading of all of them starts at this id, as in the official client. But the id of a
+            message has no meaning in other topics: start at one of the two, and then `seek`.
         schema = BytesSchema()
             Turns the bytes of messages into `Message.value()`.
         reader_listener = None
             Called with the reader and each message, on a listener thread; then there is nothing to `read_next`.
         receiver_queue_size = 1000
-            Messages that wait in the client for `read_next`. 0: they are asked for one at a time.
+            The most messages that wait in the client for `read_next`. 0: messages are requested one at a time.
         reader_name = None
             Shown by the broker's statistics.
         subscription_role_prefix = None
-            The prefix of the name under which the broker lists the reader.
+            The prefix of the reader's subscription name at the broker.
         is_read_compacted = False
             Read the compacted version of the topic: the last message of each key.
         crypto_key_reader = None
             Of end-to-end encryption, which this version does not have.
         start_message_id_inclusive = False
-            Begin with the `start_message_id` itself; a `seek` begins with its message, too.
+            Start at the `start_message_id` itself, and after a `seek` at its message, instead of after them.
         crypto_failure_action = ConsumerCryptoFailureAction.FAIL
             Of end-to-end encryption, which this version does not have.
         max_pending_chunked_message = 10
             Chunked messages that are put together at once; 0: any number.
         auto_ack_oldest_chunked_message_on_queue_full = False
-            Of more than those, the oldest is given up; otherwise the newest waits, and is delivered again.
+            If there are more, drop the oldest. Otherwise the newest is refused, and delivered again later.
         expire_time_of_incomplete_chunked_message_ms = 60000
-            Milliseconds after which an incomplete chunked message is given up; 0: never.
+            Milliseconds after which an incomplete chunked message is dropped; 0: never.
         interceptors = ()
-            Objects that see, and may change, what is read.
+            Objects that see, and may change, the messages that are read: see `ReaderInterceptor`.
         """
         arguments = arguments_of(locals())
         from pulsar_actors.client.consumer_options import ReaderOptions  # noqa: PLC0415 - see the top
@@ -508,7 +514,7 @@ class Client(Closeable):
         return create_reader(self._context, self._open_handles, options, self)
 
     def get_topic_partitions(self, topic: str) -> list[str]:
-        """Return the names of a topic's partitions; of a topic that has none, its own name."""
+        """Return the names of a topic's partitions. For a topic that is not partitioned, return its own name."""
         check_topic("topic", topic)
         self._shutdown.refuse("get_topic_partitions()")
         return partition_names(self._context, topic)
@@ -518,16 +524,17 @@ class Client(Closeable):
         return self._service_switch.info
 
     def stats(self) -> ClientStats:
-        """Return statistics: connections, lookups, and every producer, consumer and reader that is open."""
+        """Return statistics of the connections, the lookups, and all open producers, consumers and readers."""
         self._shutdown.refuse_if_forked()
         return self._open_handles.stats(self._context.counters)
 
     # The end.
 
     def close(self) -> None:
-        """Close all producers, consumers and readers in good order, then the connections. Doing it again does nothing.
+        """Close all producers, consumers and readers, then the connections. A second call does nothing.
 
-        It takes no longer than the operation timeout, whatever brokers do. In a callback it begins, and does not wait.
+        Pending messages and acknowledgements are sent first. It takes no longer than about the operation timeout,
+        whatever brokers do. In a callback it starts the close, and does not wait.
         """
         try:
             self._service_switch.close()
@@ -536,7 +543,7 @@ class Client(Closeable):
             self._finalizer.detach()
 
     def shutdown(self) -> None:
-        """Close everything at once, without waiting for any broker; what is pending fails."""
+        """Close everything at once, without waiting for any broker. Pending messages and calls fail."""
         try:
             self._service_switch.close()
         finally:
@@ -547,7 +554,7 @@ class Client(Closeable):
         return f"<Client of {self._service_switch.info.service_url}>"
 
     def forget_everything(self) -> None:
-        """Refuse everything from now on, in a forked child."""
+        """Refuse all calls from now on, in a forked child."""
         self._finalizer.detach()
         self._service_switch.forget_everything()
         self._shutdown.forget_everything()
@@ -562,5 +569,5 @@ def subscribe_to_existing(client: Client, options: "ConsumerOptions") -> "Consum
 
 
 def context_of(client: Client) -> ClientContext:
-    """Return the context of a client, for requests that users do not make."""
+    """Return the context of a client, for other code of this package."""
     return client._context  # noqa: SLF001  # pyright: ignore[reportPrivateUsage]

@@ -21,11 +21,11 @@ __all__ = ["ClientOptions"]
 
 _MOST_THREADS = 1024
 _SHORTEST = 0.001
-"""In seconds: a timeout of 0 would be over before it began."""
+"""In seconds: a timeout of 0 would leave no time for any call."""
 
 
 def _service(name: str, value: object) -> object:
-    """Take a service URL, or an object that gives one."""
+    """Take a service URL, or an object that provides one."""
     if isinstance(value, (AutoClusterFailover, ServiceInfoProvider)):
         return value
     if not isinstance(value, str):
@@ -35,7 +35,7 @@ def _service(name: str, value: object) -> object:
 
 
 def _authentication(name: str, value: object) -> object:
-    """Take an Authentication. Any other value may be a secret, so the error does not repeat it."""
+    """Take an Authentication. Any other value may be a secret, so the error does not quote it."""
     if value is not None and not isinstance(value, Authentication):
         raise InvalidArgument(f"{name} takes an Authentication or None, got an object of type {type(value).__name__}")
     return value
@@ -78,9 +78,9 @@ class ClientOptions:
     initial_backoff_interval_ms: Annotated[int, check.whole_number(1, check.LONGEST_MS)] = 100
     max_backoff_interval_ms: Annotated[int, check.whole_number(1, check.LONGEST_MS)] = 60_000
     memory_limit_bytes: Annotated[int, check.whole_number(0, 2**63 - 1)] = 0
-    """0: none."""
+    """0: no limit."""
     partitions_update_interval: Annotated[float, check.seconds(0)] = 60
-    """0: new partitions are not looked for."""
+    """0: there are no checks for new partitions."""
 
     def __post_init__(self) -> None:
         check.check_options(self)
@@ -98,7 +98,7 @@ class ClientOptions:
             )
 
     def _refuse_what_belongs_to_each_service(self) -> None:
-        """Refuse options that each cluster has for itself."""
+        """Refuse options that belong to each ServiceInfo, if the client is given an object with several."""
         for name in ("authentication", "tls_trust_certs_file_path"):
             if getattr(self, name) is not None:
                 kind = type(self.service_url).__name__

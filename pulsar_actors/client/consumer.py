@@ -1,4 +1,4 @@
-"""The consumer that users hold."""
+"""The `Consumer` of the public API."""
 
 from collections.abc import Sequence
 from concurrent.futures import Future
@@ -32,9 +32,9 @@ OneOrMore = Message | MessageId | Sequence[Message | MessageId]
 class Consumer(ReceivingHandle):
     """Receives the messages of one subscription. Made by `Client.subscribe`; any number of threads may use it.
 
-    Acknowledge each message. One that is not acknowledged is delivered again: to another consumer of the subscription
-    when this one closes, or on request. `for message in consumer:` receives until the consumer is closed or the topic
-    is at its end, which the broker reports once everything is acknowledged; `with` closes the consumer at the end.
+    Acknowledge each message. A message that is not acknowledged is delivered again: on request, or to another consumer
+    of the subscription when this one closes. `for message in consumer:` receives until the consumer is closed, or until
+    the topic is terminated and all its messages are acknowledged. `with` closes the consumer at the end of its block.
     """
 
     def __init__(
@@ -57,18 +57,18 @@ class Consumer(ReceivingHandle):
         self._retry_letters = retry_letters
         if retry_letters is not None:
             state.link.ended.add_done_callback(lambda _: retry_letters.close_soon())
-        self._cached_stats: tuple[float, BrokerConsumerStats] | None = None  # until when, and the statistics
+        self._cached_stats: tuple[float, BrokerConsumerStats] | None = None  # valid until this time
 
     def subscription_name(self) -> str:
         """Return the subscription's name."""
         return self._state.options.subscription_name
 
     def consumer_name(self) -> str:
-        """Return the name that was given, or an empty one."""
+        """Return the name that was given; empty if none was given."""
         return self._state.options.consumer_name or ""
 
     def receive(self, timeout_millis: int | None = None) -> Message:
-        """Receive a message. Waits for one as long as it takes, or so many milliseconds; then Timeout is raised."""
+        """Receive a message. Wait without a limit, or for so many milliseconds; then raise Timeout."""
         queue = self._plain_queue
         if (
             queue is not None
@@ -78,7 +78,7 @@ class Consumer(ReceivingHandle):
             try:
                 message: Message = (
                     queue.next_messages.pop()
-                )  # the way of most messages; `MessageReceiver` does the rest
+                )  # most messages are taken here; `MessageReceiver` handles the other cases
             except IndexError:
                 pass
             else:
@@ -88,20 +88,24 @@ class Consumer(ReceivingHandle):
     def receive_async(self) -> "Future[Message]":
         """Return a `concurrent.futures.Future` of the next message.
 
-        It can be cancelled, and then costs no message. `asyncio.wait_for` may give up at the very moment at which the
-        message comes: keep the future, and if `cancelled()` says that it was not, its `result()` is the message.
+        The future can be cancelled, and then no message is lost. `asyncio.wait_for` may time out at the very moment
+        when the message comes. So keep the future: if its `cancelled()` is False after the timeout, its `result()` is
+        the message.
         """
         return self._receiver.receive_async()
 
     def batch_receive(self) -> list[Message]:
-        """Receive as many messages as the consumer's ConsumerBatchReceivePolicy says, or fewer when its time is up.
+        """Receive as many messages as the consumer's ConsumerBatchReceivePolicy says, or fewer at its timeout.
 
-        Without a policy: up to 10 MiB, or what comes within 100 ms.
+        Without a policy: the messages that come within 100 ms, up to 10 MiB.
         """
         return self._receiver.receive_batch(self._state.options.batch_receive_policy or DEFAULT_BATCH_RECEIVE_POLICY)
 
     def batch_receive_async(self) -> "Future[list[Message]]":
-        """Return a future of what `batch_receive` would return; it can be cancelled until it has its first message."""
+        """Return a future of the list that `batch_receive` returns.
+
+        It can be cancelled until it has its first message.
+        """
         return self._receiver.receive_batch_async(
             self._state.options.batch_receive_policy or DEFAULT_BATCH_RECEIVE_POLICY
         )
@@ -109,9 +113,10 @@ class Consumer(ReceivingHandle):
     def acknowledge(self, message: OneOrMore) -> None:
         """Acknowledge a message, or each of a list: it is not delivered again.
 
-        Acknowledgements leave together, a tenth of a second later, and this does not wait. With `ack_receipt_enabled`
-        it does, until the broker has confirmed it, for as long as `operation_timeout_seconds` allow. A message of a
-        batch counts once all of the batch is acknowledged, unless `batch_index_ack_enabled` is on.
+        Acknowledgements are sent together, a tenth of a second later, and this call does not wait. With
+        `ack_receipt_enabled` it waits until the broker has confirmed, for `operation_timeout_seconds` at most. A
+        message of a batch is acknowledged at the broker only when the whole batch is, unless `batch_index_ack_enabled`
+        is on.
         """
         if self._acks_are_plain and type(message) is Message and self._receiver_queue.closed is None:
             opened = message._opened  # noqa: SLF001  # pyright: ignore[reportPrivateUsage]
@@ -123,7 +128,7 @@ class Consumer(ReceivingHandle):
     def acknowledge_async(self, message: OneOrMore) -> "Future[None]":
         """Acknowledge a message, or each of a list, and return a future.
 
-        With `ack_receipt_enabled` it ends with the broker's answer; otherwise it is done.
+        With `ack_receipt_enabled` the future ends with the broker's answer; otherwise it is done already.
         """
         return self._acknowledge(message, cumulative=False, waits=False)
 
@@ -139,68 +144,69 @@ class Consumer(ReceivingHandle):
         return self._acknowledge(message, cumulative=True, waits=False)
 
     def negative_acknowledge(self, message: OneOrMore) -> None:
-        """Have a message, or each of a list, delivered again after `negative_ack_redelivery_delay_ms`.
+        """Request that a message, or each of a list, is delivered again after `negative_ack_redelivery_delay_ms`.
 
-        Where there is a `negative_ack_redelivery_backoff`, after that. This does not wait.
+        With a `negative_ack_redelivery_backoff`, that decides the delay instead. This does not wait.
         """
         messages = as_sequence(message)
         for target, one in zip([ack_target_in(self, one) for one in messages], messages, strict=True):
             count = one.redelivery_count() if isinstance(one, Message) else 0
-            self._refused += 1
+            self._nacked += 1
             if target is not None:
                 tell(target.owner.address, NegativeAcknowledge(target.generation, ((target.message_id, count),)))
 
     def reconsume_later(
         self, message: Message | Sequence[Message], delay_ms: int, properties: dict[str, str] | None = None
     ) -> None:
-        """Put a message, or each of a list, off: it comes again after so many milliseconds, from the retry topic.
+        """Put off a message, or each of a list: it is received again after a delay, from the retry topic.
 
         message
-            What was received, from the retry topic perhaps. An id will not do, for the message is sent anew.
+            A received message, also one from the retry topic. An id is not enough, because the message is sent again.
         delay_ms
-            How many milliseconds it is to rest; 0: none.
+            The delay in milliseconds; 0: none.
         properties = None
-            A dict of str that it gets in addition to its own, or in place of those of the same name.
+            A dict of str. These properties are added to the message's own, and replace those with the same name.
 
-        It keeps its content, keys and event time, and is marked with where it came from (`REAL_TOPIC`,
-        `REAL_SUBSCRIPTION`, `ORIGIN_MESSAGE_ID`), how often it was put off (`RECONSUMETIMES`) and for how long
-        (`DELAY_TIME`). If that was more than the `max_redeliver_count` of the `dead_letter_policy`, it goes to the dead
-        letter topic instead. This waits until that topic has it; then the original is acknowledged. On an error it is
-        not, and will come again, as any message that is not acknowledged. Only with `enable_retry`.
+        The message keeps its content, keys and event time. It gets properties that name its origin (`REAL_TOPIC`,
+        `REAL_SUBSCRIPTION`, `ORIGIN_MESSAGE_ID`), the number of times that it was put off (`RECONSUMETIMES`) and the
+        delay (`DELAY_TIME`). If the number exceeds the `max_redeliver_count` of the `dead_letter_policy`, the message
+        goes to the dead letter topic instead. This call waits until the topic has stored the message, and then
+        acknowledges the original. On an error the original stays unacknowledged, and is delivered again. Only with
+        `enable_retry`.
         """
-        self._state.engine.refuse_inside("reconsume_later()", "reconsume_later_async()")
+        self._state.engine.refuse_on_io_thread("reconsume_later()", "reconsume_later_async()")
         done = self.reconsume_later_async(message, delay_ms, properties)
         self._state.engine.block(done, None, f"reconsume_later() to {self._what}")
 
     def reconsume_later_async(
         self, message: Message | Sequence[Message], delay_ms: int, properties: dict[str, str] | None = None
     ) -> "Future[None]":
-        """Put a message, or each of a list, off, and return a future, which ends as `reconsume_later` does.
+        """Put off a message, or each of a list, and return a future, which ends as `reconsume_later` does.
 
-        A close of the consumer waits for those that are on their way, no longer than `operation_timeout_seconds`. Those
-        that take longer may come twice, and so may those whose client is closed.
+        When the consumer is closed, it waits for messages that are still being sent, for `operation_timeout_seconds` at
+        most. A message that takes longer may be received twice. The same is possible if the client is closed.
         """
         if self._retry_letters is None:
             raise InvalidConfiguration(f"{self._what} puts nothing off: subscribe with enable_retry=True")
         return self._retry_letters.reconsume_later(self, self._acknowledger, message, delay_ms, properties)
 
     def redeliver_unacknowledged_messages(self) -> None:
-        """Have everything delivered again that is not acknowledged, of all topics. This does not wait."""
+        """Request that all unacknowledged messages of all topics are delivered again. This does not wait."""
         self._refuse_if_closed()
         for member in self._members():
             tell(member.address, RedeliverUnacknowledged())
 
     def get_last_message_id(self) -> MessageId:
-        """Return the id of the topic's last message; (-1, -1) where there is none."""
+        """Return the id of the topic's last message; (-1, -1) if there is none."""
         return MessageId.wrap(self._get_last_message().message_id, self._topic)
 
     def get_broker_consumer_stats(self) -> BrokerConsumerStats:
-        """Return what the broker counts of this consumer: what it may get, has not acknowledged, and the backlog.
+        """Return the broker's statistics of this consumer: its permits, unacknowledged messages and backlog.
 
-        The broker is asked if what is known is older than `broker_consumer_stats_cache_time_ms`.
+        The broker is asked if its last answer is older than `broker_consumer_stats_cache_time_ms`.
         """
         state = self._state
-        state.engine.refuse_inside("asking for a consumer's statistics", "another thread")
+        state.engine.refuse_on_io_thread("asking for a consumer's statistics", "another thread")
         self._refuse_if_closed()
         now, cached = state.engine.now(), self._cached_stats
         if cached is not None and now < cached[0]:
@@ -213,17 +219,17 @@ class Consumer(ReceivingHandle):
     def unsubscribe(self, *, force: bool = False) -> None:
         """Delete the subscription, and end the consumer. It fails while others use the subscription.
 
-        With `force` the broker disconnects those; they come back, and subscribe anew. Without a connection to a broker
-        it waits for one, for as long as `operation_timeout_seconds` allows; then ConnectError says that nothing was
-        done.
+        With `force` the broker disconnects the others; they reconnect, and create the subscription again. Without a
+        connection to a broker this waits for one, for `operation_timeout_seconds` at most. Then it raises ConnectError:
+        nothing was done.
         """
         flag("force", force)
-        self._state.engine.refuse_inside("unsubscribe()", "another thread")
+        self._state.engine.refuse_on_io_thread("unsubscribe()", "another thread")
         self._refuse_if_closed()
         self._call(lambda done: Unsubscribe(done, force), f"unsubscribe() of {self._what}")
 
     def pause_message_listener(self) -> None:
-        """Call the listener no more, after the message in hand; up to `receiver_queue_size` messages wait here."""
+        """Stop calling the listener after its current message. Up to `receiver_queue_size` messages wait meanwhile."""
         self._given_listener_runner().pause()
 
     def resume_message_listener(self) -> None:
@@ -231,18 +237,18 @@ class Consumer(ReceivingHandle):
         self._given_listener_runner().resume()
 
     def close(self) -> None:
-        """End it, once what is left here has been sent: acknowledgements, and messages that are being put off.
+        """Close the consumer, after its acknowledgements and messages of `reconsume_later` have been sent.
 
-        Closing it again does nothing. In a callback this begins the close, and does not wait for its end, nor for
-        messages that are being put off.
+        A second call does nothing. In a callback this starts the close, and waits neither for its end nor for messages
+        of `reconsume_later`.
         """
         self._refuse_if_forked()
-        if self._retry_letters is not None and not self._state.engine.is_inside():
+        if self._retry_letters is not None and not self._state.engine.is_on_io_thread():
             self._retry_letters.wait(self._state.operation_timeout)
         super().close()
 
     def owner_of(self, topic: str | None, message_id: WireMessageId) -> ConsumerState | None:
-        """Give the state of the consumer of a message; raise InvalidArgument for one of another topic."""
+        """Return the state of the consumer of a message; raise InvalidArgument for a message of another topic."""
         self._refuse_if_closed()
         if topic is not None and topic != self._topic and str(TopicName.parse(topic)) != self._topic:
             raise InvalidArgument(f"{message_id} is a message of {topic}, and not for {self._what} to acknowledge")
@@ -258,7 +264,7 @@ class Consumer(ReceivingHandle):
                 f"{self._what} is {options.consumer_type}: others have messages in between: use acknowledge"
             )
         if waits and options.ack_receipt_enabled:
-            self._state.engine.refuse_inside("acknowledging with ack_receipt_enabled", "acknowledge_async()")
+            self._state.engine.refuse_on_io_thread("acknowledging with ack_receipt_enabled", "acknowledge_async()")
         return self._acknowledger.acknowledge(self, message, cumulative=cumulative, waits=waits)
 
     def _wait(self, done: "Future[None]") -> None:

@@ -1,6 +1,6 @@
 """Calls the interceptors of a consumer or a reader.
 
-Each is called by itself: what one raises is logged, and the next one is called as if it had not been there.
+If an interceptor raises, that is logged, and the next one is called with the message as it was before.
 """
 
 from collections.abc import Iterable, Sequence
@@ -34,7 +34,7 @@ class ConsumerInterceptors:
         for one in self._given:
             try:
                 made = cast("object", one.before_consume(handle, message))
-            except BaseException as raised:  # a user's code; after sys.exit() a future would never end
+            except BaseException as raised:  # user code; after sys.exit() a future would never end
                 if is_for_main(raised):
                     raise
                 LOG.exception("an interceptor of %s raised, and is passed over", self._name)
@@ -65,22 +65,22 @@ class ConsumerInterceptors:
                     LOG.exception("an interceptor of %s raised, and is passed over", self._name)
 
     def acknowledged_elsewhere(self, message_id: MessageId) -> None:
-        """Report, on a listener thread, the acknowledgement of a message that the user had put off."""
+        """Report, on a listener thread, the acknowledgement of a message of `reconsume_later`."""
         self._event_caller.call_with_handle(
             lambda handle: self.acknowledged(handle, [message_id], None, cumulative=False)
         )
 
     def on_redelivery_requested(self, topic: TopicName, request: RedeliveryRequested) -> None:
-        """Report, on a listener thread, the entries that the broker was asked for again."""
-        refused, late = _ids(topic, request.refused), _ids(topic, request.late)
+        """Report, on a listener thread, the entries whose redelivery was requested."""
+        nacked, late = _ids(topic, request.negatively_acknowledged), _ids(topic, request.late)
         for one in self._given:
-            if refused:
-                self._event_caller.call_with_handle(partial(_call_negative_acks_send, one, refused))
+            if nacked:
+                self._event_caller.call_with_handle(partial(_call_negative_acks_send, one, nacked))
             if late:
                 self._event_caller.call_with_handle(partial(_call_ack_timeout_send, one, late))
 
     def partitions_changed(self, topic: str, partitions: int) -> None:
-        """Report, on a listener thread, how many partitions a topic has by now."""
+        """Report, on a listener thread, the new number of partitions of a topic."""
         for one in self._given:
             self._event_caller.call_without_handle(partial(one.on_partitions_change, topic, partitions))
 

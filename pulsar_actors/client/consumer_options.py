@@ -1,7 +1,7 @@
 """The options of a consumer and of a reader: the arguments of `Client.subscribe` and `Client.create_reader`.
 
-Each has its type, check and default. Options that exclude each other, or that a subscription type cannot do, are
-refused here.
+Each has its type, check and default. Options that exclude each other, or that the subscription type does not support,
+are refused here.
 """
 
 import re
@@ -35,7 +35,7 @@ from pulsar_actors.wire.topic_name import TopicName
 __all__ = ["IN_ORDER", "ConsumerOptions", "ReaderOptions", "check_retries_possible", "complete_retry_policy"]
 
 IN_ORDER = (ConsumerType.Exclusive, ConsumerType.Failover)
-"""The types of which one consumer at a time gets everything."""
+"""The subscription types with which one consumer at a time receives all messages."""
 
 _SHARED = (ConsumerType.Shared, ConsumerType.KeyShared)
 
@@ -61,7 +61,7 @@ class ConsumerOptions:
     """The checked options of one consumer. They pickle if their schema, listeners and interceptors do."""
 
     topic: Annotated[str | Sequence[str] | re.Pattern[str], _topics]
-    """Several topics are a tuple once they are checked."""
+    """After the check, several topics are a tuple."""
     subscription_name: Annotated[str, check.text]
     consumer_type: Annotated[ConsumerType, check.instance_of(ConsumerType)] = ConsumerType.Exclusive
     schema: Annotated[Schema, check.instance_of(Schema)] = BYTES
@@ -72,7 +72,7 @@ class ConsumerOptions:
     max_total_receiver_queue_size_across_partitions: Annotated[int, check.whole_number(0)] = 50_000
     consumer_name: Annotated[str | None, check.optional(check.text)] = None
     unacked_messages_timeout_ms: Annotated[int | None, check.optional(check.whole_number(0, check.LONGEST_MS))] = None
-    """0: none. The official client refuses less than 10 seconds, to spare brokers; for a test that is too long."""
+    """0: none. The official client refuses less than 10 seconds, to spare brokers. That is too long for a test."""
     broker_consumer_stats_cache_time_ms: Annotated[int, check.whole_number(0, check.LONGEST_MS)] = 30_000
     negative_ack_redelivery_delay_ms: Annotated[int, check.whole_number(0, check.LONGEST_MS)] = 60_000
     is_read_compacted: Annotated[bool, check.flag] = False
@@ -80,7 +80,7 @@ class ConsumerOptions:
     """Never None once it is checked."""
     pattern_auto_discovery_period: Annotated[int, check.whole_number(1, check.LONGEST_SECONDS)] = 60
     initial_position: Annotated[InitialPosition, check.instance_of(InitialPosition)] = InitialPosition.Latest
-    crypto_key_reader: Annotated[object, check.not_yet("end-to-end encryption")] = None
+    crypto_key_reader: Annotated[object, check.unimplemented("end-to-end encryption")] = None
     replicate_subscription_state_enabled: Annotated[bool, check.flag] = False
     max_pending_chunked_message: Annotated[int, check.whole_number(0)] = 10
     """0: any number."""
@@ -123,7 +123,7 @@ class ConsumerOptions:
     ] = None
     interceptors: Annotated[Sequence[ConsumerInterceptor], check.several_of(ConsumerInterceptor)] = ()
     enable_retry: Annotated[bool, check.flag] = False
-    """Where it is on, the `dead_letter_policy` is complete once it is checked."""
+    """If it is on, the `dead_letter_policy` is complete after the check."""
 
     def __post_init__(self) -> None:
         check.check_options(self)
@@ -154,7 +154,7 @@ class ConsumerOptions:
             raise InvalidConfiguration("retry_letter_topic of the dead_letter_policy goes with enable_retry=True")
 
     def _check_retry_topic(self, retry_topic: str) -> None:
-        """Check the size of the command that subscribes to the retry topic, whose name may be longer."""
+        """Check the size of SUBSCRIBE for the retry topic, whose name may be longer than the topic's."""
         replace(self, topic=retry_topic, enable_retry=False, dead_letter_policy=None)
 
     @property
@@ -164,24 +164,24 @@ class ConsumerOptions:
 
     @property
     def topics(self) -> tuple[str, ...]:
-        """The topics by name; none where there is a pattern."""
+        """The names of the topics; none if there is a pattern."""
         if isinstance(self.topic, re.Pattern):
             return ()
         return (self.topic,) if isinstance(self.topic, str) else tuple(self.topic)
 
     @property
     def known_topics(self) -> tuple[str, ...]:
-        """The complete names of those, and of the retry topic."""
+        """The complete names of the topics, and of the retry topic."""
         retry = self.dead_letter_policy.retry_letter_topic if self.dead_letter_policy is not None else None
         names = [str(TopicName.parse(name)) for name in (*self.topics, *((retry,) if retry else ()))]
         return tuple(dict.fromkeys(names))
 
 
 def check_retries_possible(kind: ConsumerType, mode: SubscriptionMode, receiver_queue_size: int) -> None:
-    """Refuse `enable_retry` where it could not work.
+    """Refuse `enable_retry` if it could not work.
 
-    Brokers delay deliveries to Shared and KeyShared subscriptions only. A subscription that is not durable takes the
-    messages that were put off with it when it ends.
+    Brokers delay deliveries to Shared and KeyShared subscriptions only. When a subscription that is not durable ends,
+    the messages that were put off are lost.
     """
     if kind not in _SHARED:
         raise InvalidConfiguration(
@@ -198,11 +198,11 @@ def check_retries_possible(kind: ConsumerType, mode: SubscriptionMode, receiver_
 def complete_retry_policy(
     topics: Sequence[str], subscription: str, given: ConsumerDeadLetterPolicy | None
 ) -> ConsumerDeadLetterPolicy:
-    """Complete a policy with the names of its topics; a pattern has no `topics` to name them after.
+    """Complete a policy with the names of its topics. With a pattern, there are no `topics` to derive names from.
 
-    There is one retry topic and one dead letter topic for all topics of a consumer, named after the subscribed topic,
-    or after the first of several by name: clients that name the same topics in any order share them. A retry topic must
-    be persistent, because a non-persistent one keeps no message for later.
+    There is one retry topic and one dead letter topic for all topics of a consumer. Their names are derived from the
+    subscribed topic; from the alphabetically first, if there are several. So clients that name the same topics in any
+    order share them. A retry topic must be persistent, because a non-persistent one keeps no message for later.
     """
     policy = given or ConsumerDeadLetterPolicy(DEFAULT_MAX_RETRIES)
     if not topics and not (policy.retry_letter_topic and policy.dead_letter_topic):
@@ -239,7 +239,7 @@ class ReaderOptions:
     reader_name: Annotated[str | None, check.optional(check.text)] = None
     subscription_role_prefix: Annotated[str | None, check.optional(check.text)] = None
     is_read_compacted: Annotated[bool, check.flag] = False
-    crypto_key_reader: Annotated[object, check.not_yet("end-to-end encryption")] = None
+    crypto_key_reader: Annotated[object, check.unimplemented("end-to-end encryption")] = None
     start_message_id_inclusive: Annotated[bool, check.flag] = False
     crypto_failure_action: Annotated[ConsumerCryptoFailureAction, check.instance_of(ConsumerCryptoFailureAction)] = (
         ConsumerCryptoFailureAction.FAIL

@@ -49,16 +49,16 @@ class ReceivingState(HandleState[M], Generic[M, Q]):
 
     @property
     def closed(self) -> Exception | None:
-        """The reason why nothing is handed out any longer, if that is so."""
+        """The error with which calls are refused, or None while messages are handed out."""
         return self.receiver_queue.closed
 
     def end(self, error: PulsarException) -> None:
-        """Hand out nothing from now on; the consumers of several topics are ended one by one."""
+        """Stop handing out messages. The consumers of several topics are ended one by one."""
         self.receiver_queue.end(error)
         super().end(error)
 
     def forget(self, error: Exception) -> None:
-        """Hand out nothing, in a forked child."""
+        """Stop handing out messages, in a forked child."""
         self.receiver_queue.forget(error)
         super().forget(error)
 
@@ -88,7 +88,7 @@ class ConsumerState(ReceivingState[ConsumerMachine, ReceiverQueue]):
 
 
 class ConsumerListeners(NamedTuple):
-    """The objects of a user that hear of messages and events. A consumer of several topics has one for all of them."""
+    """The user's listeners and interceptors. A consumer of several topics has one of these objects for all topics."""
 
     runner: ListenerRunner | None = None
     event_listener: ConsumerEventListener | None = None
@@ -96,7 +96,7 @@ class ConsumerListeners(NamedTuple):
     interceptors: ConsumerInterceptors | None = None
 
     def start(self, handle: object, receiver_queue: ReceiverQueueBase, *, paused: bool) -> None:
-        """Begin to call the listeners, now that there is a handle to pass to them."""
+        """Start calling the listeners: from now on there is a handle to pass to them."""
         if self.event_caller is not None:
             self.event_caller.start(handle)
         if self.runner is not None:
@@ -104,24 +104,24 @@ class ConsumerListeners(NamedTuple):
 
     @property
     def messages_arrived(self) -> Callable[[], None] | None:
-        """The callback for new messages, or for the end."""
+        """The callback for new messages, or for the end of messages."""
         return None if self.runner is None else self.runner.messages_arrived
 
     def active_changed(self, topic: TopicName) -> Callable[[bool], None] | None:
-        """Give the callback for changes of the active consumer of a topic."""
+        """Return the callback for changes of the active consumer of a topic."""
         if self.event_listener is None or self.event_caller is None:
             return None
         return partial(_report_active_change, self.event_listener, self.event_caller, topic.partition_index)
 
     def redelivery_requested(self, topic: TopicName) -> Callable[[RedeliveryRequested], None] | None:
-        """Give the callback for messages of a topic that are requested again."""
+        """Return the callback for messages of a topic whose redelivery was requested."""
         return None if self.interceptors is None else partial(self.interceptors.on_redelivery_requested, topic)
 
 
 def new_consumer_listeners(
     options: ConsumerOptions, link: HandleLink, name: str, next_worker: Callable[[], Worker]
 ) -> ConsumerListeners:
-    """Set up what the options ask for, on one worker. `name` is for the log."""
+    """Set up the listeners of the options, on one worker. `name` is for the log."""
     listener = options.message_listener
     if listener is None and not options.wants_notifications:
         return ConsumerListeners()

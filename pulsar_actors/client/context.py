@@ -1,7 +1,8 @@
-"""Shared internals of one client: starts the actors of its producers and consumers, and waits for brokers' answers.
+"""The internals that all handles of a client share: they start actors, and wait for the answers of brokers.
 
-A producer, a consumer or a set of them is built whole in the thread that asks for it: `registrations` gives its number
-and its loop, and then `start` has its actor begin. From then on the guardian ends it with the client.
+A producer or consumer, of one topic or of several, is built completely in the calling thread: `registrations` assigns
+its id and its loop, and then `start` starts its actor. From then on the client's actor, its guardian, ends it with the
+client.
 """
 
 from concurrent.futures import Future
@@ -30,7 +31,7 @@ from pulsar_actors.wire.service_url import ServiceUrl
 
 
 class HandleSettings(NamedTuple):
-    """What the client's options mean for each of its producers and consumers. Times are in seconds."""
+    """The settings that each producer and consumer takes from the client's options. Times are in seconds."""
 
     operation_timeout: float
     tls: bool
@@ -54,7 +55,7 @@ class ClientContext:
     def __init__(self, engine: Engine, options: ClientOptions, version: str) -> None:
         self.engine = engine
         self.open_states: WeakCollection[HandleState[Any]] = WeakCollection()
-        self.pending_calls = PendingCalls(engine.interleaving)  # of the client itself, and creations
+        self.pending_calls = PendingCalls(engine.interleaving)  # calls of the client itself, and creations of handles
         self.counters = ClientCounters()
         url = ServiceUrl.parse(str(options.service_url))
         timeout = float(options.operation_timeout_seconds)
@@ -71,7 +72,7 @@ class ClientContext:
         self.registrations = Registrations(self.guardian, engine.loops, options.connections_per_broker)
 
     def ask_broker(self, command: Command) -> SlimFuture[Any]:
-        """Ask a broker of the service URL."""
+        """Send a request to a broker of the service URL, and return a future of the answer."""
         answer: SlimFuture[Any] = self.pending_calls.track(SlimFuture())
 
         def answered(outcome: Any) -> None:  # noqa: ANN401 - an answer or an error
@@ -84,26 +85,27 @@ class ClientContext:
         return answer
 
     def next_worker(self) -> Worker:
-        """Give the listener thread whose turn it is."""
+        """Return the next of the listener threads, in turn."""
         self._worker_serial += 1
         return self.engine.workers[self._worker_serial % len(self.engine.workers)]
 
     def start(self, actor: CloseableActor[Any], state: HandleState[Any]) -> None:
-        """Start the actor of a state. `state.link.created` ends when brokers have accepted it, or with the reason.
+        """Start the actor of a state. `state.link.created` ends when brokers have accepted it, or with an error.
 
-        The end of the client ends each state and each creation that it finds here, after it has closed `pending_calls`.
-        So the state is listed first, and *then* it is seen whether the client has ended: one of the two sees the other.
+        The end of the client first closes `pending_calls`, and then ends each state and each creation that it finds
+        here. So this method first lists the state, and *then* checks if the client has ended (the rule "append, then
+        look" of `runtime/loop.py`).
         """
         created = state.link.created
         self.open_states.add(state)
         created.add_done_callback(self.pending_calls.untrack)
         self.pending_calls.track(created)
         actor.begin()
-        if self.pending_calls.closed is not None:  # its loop has ended, and will not start it
+        if self.pending_calls.closed is not None:  # its loop has ended, and will not start the actor
             forget_actors_on(self.engine.loops)
 
     def wait_until_created(self, state: HandleState[Any], what: str) -> None:
-        """Wait until brokers have accepted what was started; close it if the caller is interrupted."""
+        """Wait until brokers have accepted the producer or consumer. Close it if the caller is interrupted."""
         try:
             self.wait_for_answer(state.link.created, what)
         except Interrupted:
@@ -111,7 +113,10 @@ class ClientContext:
             raise
 
     def wait_for_answer(self, future: Future[T], what: str) -> T:
-        """Wait for as long as it takes. A Timeout from inside gets `what` in front of its text."""
+        """Wait for an answer without a limit: its sender has a timeout.
+
+        That Timeout gets `what` in front of its text.
+        """
         try:
             return self.engine.block(future, None, what)
         except Timeout as error:
@@ -132,7 +137,7 @@ def _client_settings(options: ClientOptions, url: ServiceUrl, version: str, coun
     )
     access = service_access(options)
     if url.is_tls:
-        access.make_context()  # a useless file of certificates is refused here, where it was named
+        access.make_context()  # an unusable file of certificates is refused here, in the call that names it
     return ClientSettings(
         service_url=url,
         lookup=lookup,

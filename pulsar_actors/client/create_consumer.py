@@ -1,7 +1,7 @@
-"""Creates consumers and readers for users: asks whether the topic has partitions, and builds what it takes.
+"""Creates consumers and readers: asks a broker for the number of partitions, and builds what the topic needs.
 
-A topic without partitions takes one consumer actor. A partitioned topic, a list of topics and a pattern take a consumer
-of several topics. A reader is a consumer whose subscription has a name of its own and ends with it.
+A topic without partitions needs one consumer actor. A partitioned topic, a list of topics and a pattern need a consumer
+of several topics. A reader is a consumer whose subscription has a generated name and ends with the reader.
 """
 
 import secrets
@@ -49,7 +49,7 @@ def create_consumer(
 def create_consumer_of_existing(
     context: ClientContext, open_handles: OpenHandles, options: ConsumerOptions, client: object
 ) -> Consumer:
-    """Create a consumer of one partition, or of a topic without, which no broker creates for that, now or later."""
+    """Create a consumer of one partition or one unpartitioned topic, which is never created if it is missing."""
     state = start_consumer(context, options, None, None, may_create=False)
     context.wait_until_created(state, f"subscribing to {options.topics[0]}")
     consumer = Consumer(state, client)
@@ -58,7 +58,7 @@ def create_consumer_of_existing(
 
 
 def create_reader(context: ClientContext, open_handles: OpenHandles, options: ReaderOptions, client: object) -> Reader:
-    """Create a reader, and wait until brokers have accepted it and it is where it begins."""
+    """Create a reader, and wait until brokers have accepted it and it is at its start."""
     start, consumer_options = start_of_reader(options), consumer_options_of_reader(options)
     what = f"creating a reader on {', '.join(consumer_options.topics)}"
     state = _create_state(context, open_handles, consumer_options, start, what)
@@ -78,7 +78,7 @@ def create_reader(context: ClientContext, open_handles: OpenHandles, options: Re
 
 
 def consumer_options_of_reader(options: ReaderOptions) -> ConsumerOptions:
-    """Give the options of the consumer that a reader is."""
+    """Return the options of the consumer behind a reader."""
     prefix = f"{options.subscription_role_prefix}-" if options.subscription_role_prefix else ""
     return ConsumerOptions(
         topic=options.topic,
@@ -97,12 +97,12 @@ def consumer_options_of_reader(options: ReaderOptions) -> ConsumerOptions:
 
 
 def start_of_reader(options: ReaderOptions) -> ReaderStart:
-    """Give the message that a reader starts at."""
+    """Return the message that a reader starts at."""
     return ReaderStart(options.start_message_id.wire, options.start_message_id_inclusive)
 
 
 class _ReaderInterceptorAdapter(ConsumerInterceptor):
-    """The interceptor of a reader, called as one of a consumer; the handle that it gets is the reader."""
+    """Adapts an interceptor of a reader to those of a consumer. The handle that it gets is the reader."""
 
     def __init__(self, interceptor: ReaderInterceptor) -> None:
         self._interceptor = interceptor
@@ -138,7 +138,10 @@ def _create_state(
 def _dead_letter_senders(
     context: ClientContext, open_handles: OpenHandles
 ) -> Callable[[ConsumerOptions], DeadLetterSender | None]:
-    """Give what makes the sender of dead letters of one topic. It keeps neither `open_handles` nor the client."""
+    """Return a function that makes the sender of dead letters of one topic.
+
+    It keeps neither `open_handles` nor the client.
+    """
     producers = open_handles.producers
 
     def new_dead_letters(options: ConsumerOptions) -> DeadLetterSender | None:

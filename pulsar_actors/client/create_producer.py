@@ -1,6 +1,6 @@
 """Creates producers: of one topic, or of all partitions of a partitioned topic.
 
-The code of partitioned producers is loaded with the first of them, since most programs have none.
+The module of partitioned producers is loaded with the first of them, because most programs have none.
 """
 
 from pulsar_actors.client.build_producer import start_single_producer
@@ -51,19 +51,19 @@ def new_producer_handle(state: AnySendingState, options: ProducerOptions, client
 
 
 def partition_count(context: ClientContext, name: TopicName, what: str) -> int:
-    """Ask a broker how many partitions a topic has: 0 if it is not partitioned. `what` is for the text of errors."""
+    """Ask a broker for the number of partitions of a topic; 0 if it is not partitioned. `what` is for errors."""
     if name.partition_index >= 0:
         return 0
     return int(context.wait_for_answer(context.ask_broker(partition_metadata_request(name)), what).partitions)
 
 
 def partition_metadata_request(name: TopicName) -> CommandPartitionedTopicMetadata:
-    """Ask for the number of partitions, and have the topic created if there is none."""
+    """Write the request for the number of partitions. The broker creates a missing topic."""
     return CommandPartitionedTopicMetadata(topic=str(name), request_id=0, metadata_auto_creation_enabled=True)
 
 
 def partition_names(context: ClientContext, topic: str) -> list[str]:
-    """List a topic's partitions; of a topic that has none, itself."""
+    """Return the names of a topic's partitions; of a topic that is not partitioned, its own name."""
     name = TopicName.parse(topic)
     count = partition_count(context, name, f"asking for the partitions of {topic}")
     return [str(name.partition(index)) for index in range(count)] if count else [str(name)]

@@ -1,11 +1,11 @@
 """Providers of credentials: tokens, passwords, certificates.
 
-A provider gives the name of a method and its data. Some call a web server, which is trusted as the client trusts its
-brokers, so the caller sets the certificates to trust. They are a context variable rather than an argument: a user's own
-`fetch`, which may call one of these providers, takes the challenge and nothing else.
+A provider returns the name of a method and its data. Some providers call a web server, which must have a certificate
+that the client trusts; the caller sets the trusted certificates. They are a context variable and not an argument,
+because a user's own `fetch`, which may call one of these providers, has no such argument.
 
-Here are also the checks of arguments that are secrets or may have been mixed up with one: an error says what is wrong,
-and does not repeat the argument.
+This module also checks arguments that are secrets, or that may be a secret by mistake: the error does not quote the
+argument.
 """
 
 import contextlib
@@ -61,16 +61,16 @@ class Provider(Protocol):
 
 @runtime_checkable
 class CachingProvider(Provider, Protocol):
-    """A provider that keeps credentials."""
+    """A provider that caches credentials."""
 
     def judged(self, *, accepted: bool) -> None:
-        """Take whether a broker has accepted the credentials. It must not block."""
+        """Note whether a broker has accepted the credentials. It must not block."""
         ...
 
 
 @contextlib.contextmanager
 def trusting(trust_certs_file: str | None) -> Generator[None, None, None]:
-    """Let providers called within the block trust the certificates in this file, instead of the usual ones."""
+    """Let providers that are called in the block trust the certificates in this file, instead of the usual ones."""
     token = _TRUSTED.set(trust_certs_file)
     try:
         yield
@@ -93,7 +93,7 @@ def secret_text(name: str, value: object) -> str:
 
 
 def secret_path(name: str, value: object) -> str:
-    """Check the path of a file, which a user may have mixed up with its content."""
+    """Check the path of a file. The user may have given the content instead, so an error does not quote it."""
     path = secret_text(name, value)
     if "\0" in path:
         raise InvalidArgument(f"{name} takes the path of a file, without NUL characters (it is not repeated here)")
@@ -115,7 +115,7 @@ TOKEN: Final = "token"  # noqa: S105 - the method's name
 
 @dataclass(frozen=True, slots=True, repr=False)
 class TokenProvider:
-    """A token: the text of it, or a callable that gives it."""
+    """Provides a token: a text, or a callable that returns it."""
 
     token: str | Callable[[], str]
     tls_certificate: None = None
@@ -140,7 +140,7 @@ class _FromFile:
             why = fault.strerror if isinstance(fault, OSError) else "it is not text"
         raise credentials_error(
             f"the token's file {self.path!r}: {why}"
-        )  # not within the handler: that error holds the text that could not be read
+        )  # raised after the handler: the handled error holds the text, which may be secret
 
 
 @dataclass(frozen=True, slots=True)
@@ -180,14 +180,14 @@ def json_object(name: str, given: object) -> dict[str, object]:
         fields: object = json.loads(text)
     except (ValueError, RecursionError):
         fields = None
-    if not isinstance(fields, dict):  # not within the handler: that error holds the text that could not be read
+    if not isinstance(fields, dict):  # after the handler: the handled error holds the text, which may be secret
         raise InvalidArgument(f"{name} takes a JSON object (what it got is not repeated here)")
     return cast("dict[str, object]", fields)
 
 
 @dataclass(frozen=True, slots=True, repr=False)
 class BasicProvider:
-    """A user name and a password, joined by a colon."""
+    """Provides a user name and a password, joined by a colon."""
 
     method: str
     data: bytes
@@ -216,7 +216,7 @@ def basic_from_params(name: str, parameters: object) -> BasicProvider:
 
 @dataclass(frozen=True, slots=True)
 class CertificateProvider:
-    """A certificate, which the connection shows in the TLS handshake; CONNECT has nothing of it."""
+    """Provides a certificate, which the connection shows in the TLS handshake. CONNECT has only the method's name."""
 
     tls_certificate: tuple[str, str]
 

@@ -2,7 +2,7 @@
 
 Members and numbers are those of the official client, whose enums are numbers that print as their names: they compare
 and hash as the number, `str()` gives `ConsumerType.Shared`. Where the protocol has the choice, it has the same number,
-so `int(choice)` goes on the wire.
+so `int(choice)` is sent in commands.
 """
 
 from enum import IntEnum
@@ -27,7 +27,7 @@ __all__ = [
 
 
 class _Choice(IntEnum):
-    """A number that prints as its name, in a format string as well, where versions of Python differ."""
+    """A number that prints as its name, also in a format string, which differs between versions of Python."""
 
     def __str__(self) -> str:
         return f"{type(self).__name__}.{self.name}"
@@ -50,29 +50,29 @@ class ConsumerType(_Choice):
     """The way in which consumers share the messages of a subscription."""
 
     Exclusive = 0
-    """One consumer gets all, in order; a second one is refused."""
+    """One consumer gets all messages, in order. A second consumer is refused."""
     Shared = 1
-    """Each message goes to one of them, in no order."""
+    """Each message goes to one of the consumers, in no particular order."""
     Failover = 2
-    """One gets all, in order; when it goes, the next one takes over."""
+    """One consumer gets all messages, in order. When it ends, another takes over."""
     KeyShared = 3
-    """Messages of one key go to one of them, in order."""
+    """Messages with the same key go to the same consumer, in order."""
 
 
 class InitialPosition(_Choice):
-    """The start of a new subscription; an existing one goes on where it was."""
+    """The start of a new subscription. An existing one continues at its position."""
 
     Latest = 0
     Earliest = 1
 
 
 class SubscriptionMode(_Choice):
-    """The life of a subscription. The official client has no such choice, the Java client has."""
+    """The lifetime of a subscription. The official client has no such option; the Java client has."""
 
     Durable = 0
     """The broker remembers what was acknowledged, until the subscription is deleted."""
     NonDurable = 1
-    """It ends with its last consumer, as that of a reader does."""
+    """The subscription ends with its last consumer, as a reader's does."""
 
 
 class PartitionsRoutingMode(_Choice):
@@ -81,13 +81,13 @@ class PartitionsRoutingMode(_Choice):
     UseSinglePartition = 0
     RoundRobinDistribution = 1
     CustomPartition = 2
-    """The partition that `message_router` returns; that argument alone is enough."""
+    """The partition that `message_router` returns. That argument alone selects this mode."""
 
 
 class HashingScheme(_Choice):
     """The hash that turns a key into a partition. All producers of a topic have to use the same.
 
-    The official Python and C++ clients use BoostHash unless told otherwise, the Java client JavaStringHash.
+    The official Python and C++ clients use BoostHash by default, the Java client JavaStringHash.
     """
 
     Murmur3_32Hash = 0
@@ -96,14 +96,14 @@ class HashingScheme(_Choice):
 
 
 class BatchingType(_Choice):
-    """The messages of a batch: as they come, or those of one key, which KeyShared consumers need."""
+    """The messages of a batch: in the order of their sends, or with the same key, as KeyShared consumers need it."""
 
     Default = 0
     KeyBased = 1
 
 
 class LoggerLevel(_Choice):
-    """The least important lines that a logger writes."""
+    """The lowest level of lines that a logger writes."""
 
     Debug = 0
     Info = 1
@@ -119,19 +119,19 @@ class KeySharedMode(_Choice):
 
 
 class ProducerAccessMode(_Choice):
-    """The access of a producer to its topic: with others, or alone."""
+    """The access of a producer to its topic: shared with other producers, or exclusive."""
 
     Shared = 0
     Exclusive = 1
     """The producer is refused if there are others."""
     WaitForExclusive = 2
-    """The producer waits, as long as it takes, until there are no others."""
+    """The producer waits without a limit until there are no others."""
     ExclusiveWithFencing = 3
     """The broker ends the other producers."""
 
 
 class RegexSubscriptionMode(_Choice):
-    """The topics that a pattern is matched with."""
+    """The topics that a pattern may match."""
 
     PersistentOnly = 0
     NonPersistentOnly = 1
@@ -139,14 +139,14 @@ class RegexSubscriptionMode(_Choice):
 
 
 class ConsumerCryptoFailureAction(_Choice):
-    """The fate of a message that cannot be decrypted."""
+    """The handling of a message that cannot be decrypted."""
 
     FAIL = 0
     """It is not delivered, and not acknowledged."""
     DISCARD = 1
     """It is acknowledged without being delivered."""
     CONSUME = 2
-    """It is delivered as it is."""
+    """It is delivered encrypted."""
 
 
 class Result(_Choice):
@@ -203,7 +203,7 @@ class Result(_Choice):
     def of(cls, error: BaseException | None) -> "Result":
         """Return the result for an error, or for none.
 
-        An error without a result of its own has that of its nearest base class, or is unknown.
+        An error without a result of its own has that of its nearest base class, or UnknownError.
         """
         if error is None:
             return cls.Ok

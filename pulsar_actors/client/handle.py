@@ -1,8 +1,8 @@
-"""Handles, the base of producers, consumers and readers; and their state, which a handle shares with its actor.
+"""The base classes of producers, consumers and readers (handles), and of the state that a handle shares with its actor.
 
-An actor ends with its handle: once nobody holds the handle, the actor closes. The handle keeps its client alive, since
-a program may hold nothing but a producer. The state does not refer to the handle: it outlives the handle while the
-actor closes, and ends with the client at the latest.
+An actor ends with its handle: when the last reference to the handle is gone, the actor closes. The handle keeps its
+client alive, because a program may have a reference only to a producer. `HandleState` has no reference to the handle,
+because it is needed until the actor has closed, which may be after the handle is gone.
 """
 
 import copy
@@ -29,7 +29,7 @@ class Closeable(ABC):
 
     @abstractmethod
     def close(self) -> None:
-        """Close it. Closing it again does nothing."""
+        """Close the client or the handle. A second call does nothing."""
 
     def __enter__(self: C) -> C:
         return self
@@ -75,7 +75,7 @@ class HandleState(ABC, Generic[M]):
         """The error with which calls are refused, or None while the handle is open."""
 
     def end(self, error: PulsarException) -> None:
-        """End everything, where there is no actor any more to do so."""
+        """Fail all calls, and mark the handle as ended, in place of an actor that does not exist any longer."""
         self.link.pending_calls.end(error)
         settle(self.link.ended, None)
 
@@ -96,7 +96,7 @@ class Handle(Closeable, Generic[P]):
         self._what = what
         self._client = client
         self._address = state.address
-        self._topic = sys.intern(topic)  # the same object as that of its messages, which makes comparing them fast
+        self._topic = sys.intern(topic)  # the same object as in its messages, so comparisons are fast
         self._meter = RateMeter(state.engine.now())
         self._finalizer = weakref.finalize(self, tell, self._address, CloseHandle())
         self._finalizer.atexit = False
@@ -107,25 +107,25 @@ class Handle(Closeable, Generic[P]):
 
     @property
     def is_open(self) -> bool:
-        """Tell whether it can be used: it has not been closed, and has not failed for good."""
+        """Return whether the handle can be used: it has neither been closed nor failed permanently."""
         return self._state.closed is None
 
     def is_connected(self) -> bool:
-        """Tell whether a broker serves it now. If none does, it is trying to find one."""
+        """Return whether the handle is registered with a broker now. If not, it is trying to connect."""
         return self._state.closed is None and self._state.machine.is_bound
 
     def close(self) -> None:
-        """End it, once what is left here has been sent: messages, or acknowledgements. Closing it again does nothing.
+        """Close the handle, after its pending messages or acknowledgements were sent. A second call does nothing.
 
-        In a callback this begins the close, and does not wait for its end.
+        In a callback this starts the close, and does not wait for its end.
         """
         self._refuse_if_forked()
         self.close_soon()
-        if not self._state.engine.is_inside():
+        if not self._state.engine.is_on_io_thread():
             self._state.engine.block(self._state.link.ended, None, f"close() of {self._what}")
 
     def close_soon(self) -> None:
-        """Begin to close, and do not wait."""
+        """Start the close, and do not wait for its end."""
         tell(self._address, CloseHandle())
         self._finalizer.detach()
 
@@ -133,7 +133,7 @@ class Handle(Closeable, Generic[P]):
         return f"<{self._what}>"
 
     def _call(self, ask: Callable[[SlimFuture[T]], object], what: str) -> T:
-        """Make a request to the actor, and wait for its end."""
+        """Make a request to the actor, and wait for the answer."""
         done: SlimFuture[T] = SlimFuture()
         self._state.link.pending_calls.track(done)
         tell(self._address, ask(done))
@@ -144,6 +144,6 @@ class Handle(Closeable, Generic[P]):
             raise copy_error(self._state.closed)
 
 
-def internals_of(handle: Handle[P]) -> P:
-    """Give the state of a handle to code of this package that needs more of it than users do."""
+def state_of(handle: Handle[P]) -> P:
+    """Return the state of a handle, for other code of this package."""
     return handle._state  # noqa: SLF001  # pyright: ignore[reportPrivateUsage]

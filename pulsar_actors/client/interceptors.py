@@ -1,7 +1,8 @@
 """Base classes for interceptors and event listeners: derive from one, and override the methods of interest.
 
-Interceptors are called in the order in which they were given, and each gets what the one before it has made. One that
-raises is logged and skipped, and messages pass all the same. Names and moments are those of the Java client.
+Interceptors are called in the order in which they were given; each gets the message that the previous one has returned.
+If an interceptor raises, that is logged, and the message goes on without it. The methods have the names of the Java
+client, and are called at the same events.
 """
 
 from collections.abc import Set as AbstractSet
@@ -22,50 +23,50 @@ class ConsumerInterceptor:
     """Sees, and may change, messages between a consumer and its user. For `interceptors` of `Client.subscribe`."""
 
     def before_consume(self, consumer: InterceptedHandle, message: Message) -> Message:
-        """Return the message that the user is to get: this one, or another.
+        """Return the message for the user: this one, or another.
 
-        Called on the thread that receives: the caller's, or a listener's thread for listeners and futures. A message
-        that is not this one is acknowledged by its own id.
+        Called on the thread that receives: the caller's, or a listener's thread for listeners and futures. If another
+        message is returned, that message's id is acknowledged.
         """
         del consumer
         return message
 
     def on_acknowledge(self, consumer: InterceptedHandle, message_id: MessageId, error: Exception | None) -> None:
-        """Hear that a message was acknowledged by the user; the error, if the call raises one.
+        """Note that the user has acknowledged a message; `error` is the error that the call raises, if any.
 
-        Called on the caller's thread, before the broker hears of it; for a message that was put off, on a listener
-        thread, afterwards.
+        Called on the caller's thread, before the acknowledgement is sent. For a message of `reconsume_later`, called on
+        a listener thread, after the acknowledgement.
         """
 
     def on_acknowledge_cumulative(
         self, consumer: InterceptedHandle, message_id: MessageId, error: Exception | None
     ) -> None:
-        """Hear that a message and all before it were acknowledged; called as `on_acknowledge` is."""
+        """Note that the user has acknowledged a message and all before it. Called like `on_acknowledge`."""
 
     def on_negative_acks_send(self, consumer: InterceptedHandle, message_ids: AbstractSet[MessageId]) -> None:
-        """Hear that the broker was asked for refused messages again: their entries, without batch indexes.
+        """Note that the broker was asked to redeliver negatively acknowledged messages.
 
-        Called on a listener's thread.
+        `message_ids` are their entries, without batch indexes. Called on a listener's thread.
         """
 
     def on_ack_timeout_send(self, consumer: InterceptedHandle, message_ids: AbstractSet[MessageId]) -> None:
-        """Hear that the broker was asked again for entries that were not acknowledged in time.
+        """Note that the broker was asked to redeliver entries that were not acknowledged in time.
 
         Called on a listener thread.
         """
 
     def on_partitions_change(self, topic: str, partitions: int) -> None:
-        """Hear how many partitions a topic has, now that there are more of them. Called on a listener's thread."""
+        """Note the new number of partitions of a topic that has grown. Called on a listener thread."""
 
     def close(self) -> None:
-        """Hear that the consumer has ended; nothing else is called after that. Called on a listener's thread."""
+        """Note that the consumer has ended. This is the last call, on a listener thread."""
 
 
 class ReaderInterceptor:
     """Sees, and may change, messages between a reader and its user. For `interceptors` of `Client.create_reader`."""
 
     def before_read(self, reader: InterceptedHandle, message: Message) -> Message:
-        """Return the message that the user is to get: this one, or another.
+        """Return the message for the user: this one, or another.
 
         Called on the thread that reads: the caller's, or a listener's thread for listeners and futures.
         """
@@ -73,7 +74,7 @@ class ReaderInterceptor:
         return message
 
     def close(self) -> None:
-        """Hear that the reader has ended. Called on a listener's thread."""
+        """Note that the reader has ended. Called on a listener thread."""
 
 
 InterceptedProducer: TypeAlias = Any
@@ -81,7 +82,7 @@ InterceptedProducer: TypeAlias = Any
 
 
 class MessageToSend(NamedTuple):
-    """A message before it is sent: the arguments of `send`. `_replace` makes a changed one."""
+    """A message before it is sent: the arguments of `send`. `_replace` makes a changed copy."""
 
     content: object
     properties: dict[str, str] | None = None
@@ -118,17 +119,17 @@ class ProducerInterceptor:
         message_id: MessageId | None,
         error: Exception | None,
     ) -> None:
-        """Take the outcome of a message, as the last interceptor returned it: its id, or the error.
+        """Note the outcome of a message: its id, or the error. `message` is the one that the last interceptor returned.
 
-        Called once for each message, before the user's callback: on an I/O thread, where it must not wait for anything,
-        or on the thread that sends, if the message was refused at once.
+        Called once for each message, before the user's callback: on an I/O thread, where it must not block, or on the
+        thread that sends, if the message was refused at once.
         """
 
     def on_partitions_change(self, topic: str, partitions: int) -> None:
-        """Take the number of partitions of the topic, when it has grown. Called on a listener's thread."""
+        """Note the new number of partitions of the topic, when it has grown. Called on a listener thread."""
 
     def close(self) -> None:
-        """Hear that the producer has ended: the last call, on a listener's thread."""
+        """Note that the producer has ended. This is the last call, on a listener thread."""
 
 
 NotifiedConsumer: TypeAlias = Any
@@ -136,13 +137,13 @@ NotifiedConsumer: TypeAlias = Any
 
 
 class ConsumerEventListener:
-    """Hears whether a Failover consumer is the active one. For `consumer_event_listener` of `Client.subscribe`.
+    """Told if a Failover consumer is the active one. For `consumer_event_listener` of `Client.subscribe`.
 
     Called on a listener thread, whenever a consumer of the subscription comes or goes.
     """
 
     def became_active(self, consumer: NotifiedConsumer, partition: int) -> None:
-        """Hear that this consumer gets the messages now; `partition` is -1 if its topic is no partition."""
+        """Note that this consumer gets the messages now. `partition` is -1 if its topic is no partition."""
 
     def became_inactive(self, consumer: NotifiedConsumer, partition: int) -> None:
-        """Hear that another consumer gets the messages."""
+        """Note that another consumer gets the messages now."""

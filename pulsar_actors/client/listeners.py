@@ -1,8 +1,8 @@
-"""Listeners: messages and events that are passed to a user's objects on a listener thread.
+"""Listeners: the calls of a user's objects, with messages and events, on a listener thread.
 
-Each consumer has one worker thread, and a worker may have several consumers: after `MAX_CALLS_IN_A_ROW` messages a
-consumer lets the others have their turn. Both classes here start with the handle that they pass on, and keep only a
-weak reference to it: a handle that nobody else holds closes its consumer.
+Each consumer uses one worker thread, and several consumers may share a worker: after `MAX_CALLS_IN_A_ROW` messages of a
+consumer it is the turn of the others. Both classes get the handle that they pass on in `start`, and keep only a weak
+reference to it, so that the consumer still closes when the program's last reference to the handle is gone.
 """
 
 import weakref
@@ -21,10 +21,10 @@ HandleCall = Callable[[Any], object]
 
 
 class ListenerRunner:
-    """Passes the messages of one consumer or reader to its listener, one after the other. `name` is for the log.
+    """Calls the listener of one consumer or reader with its messages, one after the other. `name` is for the log.
 
-    The worker marks the runner as idle and *then* looks for messages once more; the loop adds messages and
-    *then* calls `messages_arrived`. So one of the two sees the other.
+    The worker marks the runner as idle and *then* looks for messages once more. The loop adds messages and *then* calls
+    `messages_arrived`. So one of the two sees the other (the rule "append, then look" of `runtime/loop.py`).
     """
 
     __slots__ = ("_busy", "_listener", "_name", "_paused", "_source", "_worker")
@@ -44,13 +44,13 @@ class ListenerRunner:
             self.resume()
 
     def messages_arrived(self) -> None:
-        """Have the worker look for messages. From any thread."""
+        """Let the worker look for messages. Called on any thread."""
         if not self._busy and not self._paused:
             self._busy = True
             self._worker.submit(self._run)
 
     def pause(self) -> None:
-        """Call the listener no more, after the message in hand."""
+        """Stop calling the listener, after its current message."""
         self._paused = True
 
     def resume(self) -> None:
@@ -91,10 +91,10 @@ class ListenerRunner:
 
 
 class EventCaller:
-    """Calls a user's objects about events that come up on a loop, on the worker, in their order. `name` is for the log.
+    """Calls a user's objects, on the worker, about events that occur on a loop, in order. `name` is for the log.
 
-    Calls that need the handle wait until it is there, and are dropped once nobody holds it any longer. The waiting
-    calls are touched on the worker's thread only, so nothing is locked.
+    Calls that need the handle wait until `start`, and are dropped when the handle is gone. Only the worker's thread
+    uses the list of waiting calls, so there is no lock.
     """
 
     __slots__ = ("_early", "_handle", "_name", "_worker")
@@ -106,16 +106,16 @@ class EventCaller:
         self._handle: weakref.ref[Any] | None = None
 
     def start(self, handle: object) -> None:
-        """Call with this handle from now on."""
+        """Pass this handle to calls from now on."""
         held = weakref.ref(handle)
         self._worker.submit(lambda: self._start(held))
 
     def call_with_handle(self, call: HandleCall) -> None:
-        """Call it with the handle. From any thread."""
+        """Call a function with the handle, on the worker. Called on any thread."""
         self._worker.submit(lambda: self._call_or_keep(call))
 
     def call_without_handle(self, call: Callable[[], object]) -> None:
-        """Call it, whether there is a handle or not. From any thread."""
+        """Call a function without the handle, on the worker. Called on any thread."""
         self._worker.submit(lambda: self._call_safely(lambda _: call(), None))
 
     def _start(self, handle: "weakref.ref[Any]") -> None:

@@ -1,18 +1,19 @@
 """The destinations of log lines: a logger of the program, the console, or a file.
 
-The package has one logger, `pulsar_actors`, whose lines are about the process: loops and connections serve several
-clients at once. Left alone it is like any library's: silent until the program sets up `logging`.
+The package has one logger, `pulsar_actors`, for all clients of the process. By default it is silent until the program
+sets up `logging`, like the logger of any library.
 
 A client may name a destination: the console, a file, or a logger of the program. While such a client is open, each line
-goes once to each destination that an open client has named, and nowhere else, however many clients name the same one,
-and also if two of them lead to the same handler. A client that names none counts as having named the program's own
-set-up, which would otherwise fall silent when another client has a file. So lines are neither doubled nor lost, and a
-destination gets no lines below its level.
+goes once to each destination that an open client has named, and to no other handler. This holds even if several clients
+name the same destination, or if two destinations lead to the same handler. A client that names none counts as having
+named the program's own logging set-up: otherwise its lines would disappear when another client has a file. So lines are
+neither doubled nor lost, and a destination gets no lines below its level.
 
-This is a filter on the logger. It calls each handler of the destinations once, and lets a line pass to `logging` itself
-only for a client that names no destination. Lines of a child logger bypass the filter. The embedded broker has such a
-child, since its lines are no client's; so all code of a client logs to `pulsar_actors` itself. When the last client
-that names a destination has been closed, the filter is removed and the logger has its level back.
+This is done by a filter on the logger. It calls each handler of the destinations once, and lets a line pass to
+`logging` itself only for a client that names no destination. Lines of a child logger bypass the filter. The embedded
+broker logs to such a child, because its lines do not belong to a client. Therefore all code of a client logs to
+`pulsar_actors` itself. When the last client that names a destination has been closed, the filter is removed and the
+logger gets its level back.
 """
 
 import logging
@@ -34,7 +35,7 @@ _level = instance_of(LoggerLevel)
 
 @dataclass(frozen=True, slots=True)
 class ConsoleLogger:
-    """Log lines go to the standard output, from this level up."""
+    """Writes log lines from this level up to the standard output."""
 
     log_level: LoggerLevel = LoggerLevel.Info
 
@@ -44,7 +45,7 @@ class ConsoleLogger:
 
 @dataclass(frozen=True, slots=True)
 class FileLogger:
-    """Log lines are appended to a file, from this level up."""
+    """Appends log lines from this level up to a file."""
 
     log_level: LoggerLevel
     log_file: str
@@ -72,14 +73,14 @@ _PACKAGE_LOGGER.addHandler(logging.NullHandler())
 
 
 class LogDestination:
-    """The destination of one client, until `detach`."""
+    """The log destination of one client, until `detach`."""
 
     __slots__ = ("handler", "level", "log_path", "logger")
 
     def __init__(self, option: LoggerOption) -> None:
         self.logger: logging.Logger | None = None
         self.log_path: Path | None = None
-        self.handler: logging.Handler | None = None  # of the log_path, which the filter opens
+        self.handler: logging.Handler | None = None  # the handler for `log_path`, which the filter opens
         self.level = logging.NOTSET
         if isinstance(option, logging.Logger):
             self.logger = None if _PACKAGE_LOGGER in _chain(option) else option  # otherwise it is the program's set-up
@@ -93,7 +94,7 @@ class LogDestination:
         return self.logger is None and self.log_path is None
 
     def wants(self, record: logging.LogRecord) -> bool:
-        """Tell whether the destination takes this line."""
+        """Return whether the destination takes this line."""
         if self.logger is not None:
             return self.logger.isEnabledFor(record.levelno) and bool(self.logger.filter(record))
         return record.levelno >= self.level
@@ -105,17 +106,17 @@ class LogDestination:
         return () if self.handler is None else (self.handler,)
 
     def detach(self) -> None:
-        """Remove the destination; doing it again does nothing."""
+        """Remove the destination. A second call does nothing."""
         _LOG_FILTER.change(without=self)
 
 
 class _LogFilter:
-    """The filter, with all destinations, and the handlers of the console and of files."""
+    """The filter on the package's logger. It has all destinations, and the handlers of the console and of files."""
 
     def __init__(self) -> None:
         self._attached: tuple[LogDestination, ...] = ()
         self._handlers: dict[Path, logging.Handler] = {}
-        self._own_level: int | None = None  # of the logger, while the filter has set another
+        self._own_level: int | None = None  # the logger's own level, while the filter has set another
         self._guard = logging.Handler()  # for its lock, which `logging` renews after a fork
 
     def change(self, *, to: LogDestination | None = None, without: LogDestination | None = None) -> None:

@@ -4,8 +4,8 @@ A program receives hundreds of thousands of messages a second, and most programs
 four references: the payload, its own metadata if it came in a batch, its opened entry, and its batch index. Everything
 else is decoded on request, and again on the next request: keep what you need often.
 
-In a batch the key, the properties and the like are each message's own, and those of the entry do not count; the
-producer, the publish time and the schema are the entry's.
+In a batch each message has its own metadata, such as the key and the properties, and the same fields of the entry are
+ignored. The producer, the publish time and the schema are fields of the entry.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -47,9 +47,10 @@ class EncryptionKey(NamedTuple):
 
 
 class EncryptionContext:
-    """How the producer encrypted a message, and compressed it before.
+    """The encryption of a message, and its compression before that.
 
-    With `crypto_failure_action=CONSUME` messages come as they were stored, and a program may decrypt them by this.
+    With `crypto_failure_action=CONSUME` messages are delivered as they were stored, and a program may decrypt them with
+    the fields of this object.
     """
 
     __slots__ = ("_metadata",)
@@ -58,7 +59,7 @@ class EncryptionContext:
         self._metadata = readable(metadata)
 
     def keys(self) -> list[EncryptionKey]:
-        """Return the keys that the message can be decrypted by."""
+        """Return the keys with which the message can be decrypted."""
         return [
             EncryptionKey(one.key, one.value, {pair.key: pair.value for pair in one.metadata})
             for one in self._metadata.encryption_keys
@@ -73,7 +74,7 @@ class EncryptionContext:
         return self._metadata.encryption_algo
 
     def compression_type(self) -> CompressionType:
-        """Return how the payload was compressed before it was encrypted."""
+        """Return the compression of the payload before it was encrypted."""
         return CompressionType(self._metadata.compression)
 
     def uncompressed_message_size(self) -> int:
@@ -97,7 +98,10 @@ class EncryptionContext:
 
 
 class MessageEntry(Protocol):
-    """What the messages of one entry share: an opened entry, or the little that is known of others."""
+    """The data that the messages of one entry share.
+
+    It is an opened entry, or has the few known fields of another entry.
+    """
 
     @property
     def message_id(self) -> WireMessageId:
@@ -111,12 +115,12 @@ class MessageEntry(Protocol):
 
     @property
     def broker_metadata(self) -> BrokerEntryMetadata | None:
-        """The broker's metadata, if it sends them."""
+        """The broker's metadata, if the broker sends it."""
         ...
 
     @property
     def redelivery_count(self) -> int:
-        """How often the broker delivered the entry before."""
+        """The number of times that the broker has delivered the entry before."""
         ...
 
     @property
@@ -131,12 +135,12 @@ class MessageEntry(Protocol):
 
     @property
     def generation(self) -> Generation:
-        """The generation in which the entry was opened: decides whether acknowledgements still count."""
+        """The generation in which the entry was opened. It decides if acknowledgements still count."""
         ...
 
     @property
     def decode(self) -> Callable[[bytes], object]:
-        """Decodes a payload by the schema."""
+        """The function that decodes a payload by the schema."""
         ...
 
 
@@ -158,7 +162,7 @@ class Message:
         self._index = index
 
     def data(self) -> bytes:
-        """Return the payload; empty where there is none."""
+        """Return the payload; empty if there is none."""
         payload = self._payload
         return payload if isinstance(payload, bytes) else bytes(payload)
 
@@ -171,15 +175,15 @@ class Message:
         return {pair.key: pair.value for pair in readable(self._own()).properties}
 
     def partition_key(self) -> str:
-        """Return the key that chose the partition; empty where there is none. Keys of bytes come in base 64."""
+        """Return the key that chose the partition; empty if there is none. Keys of bytes are returned in base 64."""
         return readable(self._own()).partition_key
 
     def ordering_key(self) -> str:
-        """Return the key that KeyShared consumers are chosen by, if that is not the partition key; or an empty one."""
+        """Return the key that chooses the KeyShared consumer if it is not the partition key; empty if there is none."""
         return self._own().ordering_key.decode(errors="replace")
 
     def publish_timestamp(self) -> int:
-        """Return when the producer sent the message, in milliseconds since 1970 by the producer's clock."""
+        """Return the time at which the producer sent the message, in milliseconds since 1970 by its clock."""
         return self._opened.metadata.publish_time
 
     def event_timestamp(self) -> int:
@@ -199,11 +203,11 @@ class Message:
         return self._opened.topic
 
     def redelivery_count(self) -> int:
-        """Return how often the broker delivered the message before; Shared and KeyShared subscriptions count this."""
+        """Return the number of deliveries before this one. Only Shared and KeyShared subscriptions count them."""
         return self._opened.redelivery_count
 
     def schema_version(self) -> str:
-        """Return the version of the topic's schema that the producer used, or an empty one.
+        """Return the version of the topic's schema that the producer used; empty if there is none.
 
         The version is bytes, which are decoded as Latin-1: `.encode("latin-1")` gives them back.
         """
@@ -214,24 +218,24 @@ class Message:
         return readable(self._opened.metadata).producer_name
 
     def has_null_value(self) -> bool:
-        """Return whether the content was None: on a compacted topic, the deletion of the key."""
+        """Return whether the content was None, which deletes the key on a compacted topic."""
         return self._own().null_value
 
     def encryption_context(self) -> EncryptionContext | None:
-        """Return how the message was encrypted, or None if it was not."""
+        """Return the encryption of the message, or None if it was not encrypted."""
         metadata = self._opened.metadata
         return EncryptionContext(metadata) if metadata.encryption_keys else None
 
     def broker_publish_timestamp(self) -> int | None:
-        """Return when the broker got the message, in milliseconds since 1970 by the broker's clock, or None.
+        """Return the time at which the broker got the message, in milliseconds since 1970 by its clock, or None.
 
-        Brokers send this, and the index, if they are set up to expose their entry metadata.
+        Brokers send this time, and the index, only if they are configured to expose their entry metadata.
         """
         broker = self._opened.broker_metadata
         return broker.broker_timestamp if broker is not None and broker.HasField("broker_timestamp") else None
 
     def index(self) -> int | None:
-        """Return how many messages the topic had before this one, or None if the broker does not send this."""
+        """Return the number of messages in the topic before this one, or None if the broker does not send it."""
         broker = self._opened.broker_metadata
         if broker is None or not broker.HasField("index"):
             return None
@@ -248,18 +252,18 @@ class Message:
         return excerpt(bytes(self._payload[:_SHOWN]))
 
     def _own(self) -> SingleMessageMetadata | MessageMetadata:
-        """Give the metadata of this message alone."""
+        """Return the metadata of this message: its own in a batch, or that of the entry."""
         return self._opened.metadata if self._stored is None else metadata_of(self._stored)
 
 
-_SHOWN = 40  # bytes of the payload
+_SHOWN = 40  # the number of payload bytes in `repr`
 
 
 def new_messages(
     stored: Sequence[LazyMetadata | None], payloads: Sequence[BytesLike], opened: MessageEntry, indexes: Sequence[int]
 ) -> list[Message]:
     """Make the messages of an entry, without a call for each."""
-    # A function, as those below are: the class has no public names that the official client's lacks.
+    # This is a function, like those below, so that the class has only the public names of the official client's class.
     new, messages = object.__new__, list[Message]()
     for metadata, payload, index in zip(stored, payloads, indexes, strict=True):
         message = new(Message)
@@ -272,7 +276,7 @@ def new_messages(
 
 
 def ack_key_of(message: Message) -> tuple[WireMessageId, Generation, str]:
-    """Give what an acknowledgement needs: the id, the generation and the topic."""
+    """Return the values that an acknowledgement needs: the id, the generation and the topic."""
     opened, index = message._opened, message._index  # noqa: SLF001  # pyright: ignore[reportPrivateUsage]
     if message._stored is None:  # noqa: SLF001  # pyright: ignore[reportPrivateUsage]
         return opened.message_id, opened.generation, opened.topic
@@ -280,9 +284,9 @@ def ack_key_of(message: Message) -> tuple[WireMessageId, Generation, str]:
 
 
 def forwarded_metadata_of(message: Message) -> SingleMessageMetadata:
-    """Give the metadata that a message keeps when it is sent on: its keys, its event time, and whether it is null.
+    """Return the metadata that a message keeps when it is sent to another topic: keys, event time, and the null flag.
 
-    Keys are bytes; `partition_key` and `ordering_key` return only what can be decoded of them.
+    The keys are bytes here. The methods `partition_key` and `ordering_key` decode them, which may lose bytes.
     """
     own = readable(message._own())  # noqa: SLF001  # pyright: ignore[reportPrivateUsage]
     kept = SingleMessageMetadata()
@@ -303,7 +307,7 @@ _batch_size = whole_number(1)
 
 @dataclass(frozen=True, slots=True)
 class _ParsedEntry:
-    """An entry that was not received, of which little is known."""
+    """An entry that was not received by a consumer. Few of its fields are known."""
 
     message_id: WireMessageId
     size: int
@@ -316,7 +320,7 @@ class _ParsedEntry:
 
 
 class MessageBatch:
-    """Splits the uncompressed payload of a batch that did not come through a consumer: from a function, or a dump.
+    """Splits the uncompressed payload of a batch that was not received by a consumer, but by a function or from a dump.
 
     `MessageBatch().with_message_id(id_of_the_entry).parse_from(payload, number_of_messages)`
     """
@@ -333,7 +337,7 @@ class MessageBatch:
         return self
 
     def parse_from(self, data: BytesLike, size: int) -> list[Message]:
-        """Split the payload into `size` messages; MalformedBatch says that it is more or fewer."""
+        """Split the payload into `size` messages. Raise MalformedBatch if it has more or fewer."""
         _batch_size("size", size)
         entry = _ParsedEntry(self._message_id.wire, size, self._message_id.topic_name() or "")
         singles = split_batch(data, size)

@@ -1,6 +1,6 @@
 """Builds the message of a `send` call, in the caller's thread: checks the arguments and encodes the metadata.
 
-The result is what a send queue holds: a payload and a tag, as `runtime/send_queue.py` explains.
+The result is a payload and a tag, the two items of a send queue: see `runtime/send_queue.py`.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -17,7 +17,7 @@ from pulsar_actors.wire.protobuf import BytesLike, as_bytes
 
 MAX_INT64 = 2**63 - 1
 LOCAL_CLUSTER_ONLY = "__local__"
-"""As the only cluster in `replicate_to`, this name keeps a message from being replicated."""
+"""As the only cluster in `replicate_to`, this name prevents the replication of a message."""
 
 _sequence_id = optional(whole_number(0, MAX_INT64))
 _timestamp = optional(whole_number(0, MAX_INT64, "milliseconds since 1970"))
@@ -35,7 +35,10 @@ MessageOptions: TypeAlias = tuple[
     int | None,  # deliver_at
     timedelta | None,  # deliver_after
 ]
-"""The options of a message, in the order of `send`. A named tuple takes five times as long to make."""
+"""The options of a message, in the order of `send`'s arguments.
+
+A named tuple would take five times as long to create.
+"""
 
 NO_OPTIONS: MessageOptions = (None, None, None, None, None, False, None, None, None)
 _RARE_OPTIONS = slice(3, None)
@@ -46,7 +49,10 @@ _NO_RARE_OPTIONS = NO_OPTIONS[_RARE_OPTIONS]
 def build_message(
     schema: Schema, content: object, options: MessageOptions, reply: object, now_ms: Callable[[], int]
 ) -> tuple[bytes, object]:
-    """Build the payload and the tag of a message. Most messages have no options, and cost next to nothing here."""
+    """Build the payload and the tag of a message.
+
+    For most messages, which have no options, this takes very little time.
+    """
     payload = b"" if content is None else schema.encode(content)
     if type(payload) is not bytes:  # a user's schema may return anything
         payload = _as_bytes(payload, schema)
@@ -58,7 +64,10 @@ def build_message(
 def build_forwarded_message(
     message: Message, marks: Mapping[str, str], deliver_at_ms: int | None, reply: object
 ) -> tuple[bytes, object]:
-    """Build them for a received message that is sent on: it keeps all its metadata but the properties."""
+    """Build payload and tag of a received message that is sent to another topic.
+
+    It keeps all metadata but its properties.
+    """
     payload, single = message.data(), forwarded_metadata_of(message)
     single.payload_size = len(payload)
     for key, value in marks.items():
@@ -95,7 +104,7 @@ def build_header(
     try:
         metadata = encode_single_message(size, pairs, key, ordering_key, sequence_id, event_time, null_value=is_null)
     except (AttributeError, TypeError, UnicodeEncodeError):
-        properties("properties", pairs)  # raises a better error; calling it each time would double the time
+        properties("properties", pairs)  # raises a better error; called only then, for speed
         raise
     return new_message_header((metadata, key, ordering_key, sequence_id, unbatchable, reply, None))
 

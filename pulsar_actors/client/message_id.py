@@ -1,8 +1,8 @@
-"""The id of a message as users hold it: its position, and its topic.
+"""The `MessageId` of the public API: the position of a message, and its topic.
 
 It wraps `wire.message_id.MessageId` and has the official client's methods. Order, equality and hash are the wire's:
-ledger, entry, batch index, partition. The topic does not count, here as in the official client. An id can be kept as
-bytes, which every Pulsar client reads, or pickled, topic included.
+ledger, entry, batch index, partition. The topic is not compared, as in the official client. An id can be kept as bytes,
+which every Pulsar client reads, or pickled, topic included.
 """
 
 from collections.abc import Iterator
@@ -32,7 +32,7 @@ class MessageId:
     earliest: ClassVar["MessageId"]
     """Before the first message of a topic."""
     latest: ClassVar["MessageId"]
-    """After its last."""
+    """After the last message of a topic."""
 
     _batch: WireMessageId
     _index: int
@@ -43,7 +43,7 @@ class MessageId:
         _id("entry_id", entry_id)
         _index("batch_index", batch_index)
         self.wire = WireMessageId(ledger_id, entry_id, partition, batch_index)
-        """The id as the protocol knows it."""
+        """The id as the protocol has it, for a message that was not received."""
         self._topic: str | None = None
 
     @classmethod
@@ -55,7 +55,7 @@ class MessageId:
         return wrapped
 
     def __getattr__(self, name: str) -> WireMessageId:
-        """Make `wire` on request: few of a million sent ids are looked at."""
+        """Make `wire` on request: of a million sent messages, few ids are used."""
         if name != "wire":
             raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
         self.wire = self._batch._replace(batch_index=self._index)
@@ -82,12 +82,15 @@ class MessageId:
         return self._topic
 
     def serialize(self) -> bytes:
-        """Return the id as bytes, to be kept or given to any Pulsar client."""
+        """Return the id as bytes, which any Pulsar client can read."""
         return self.wire.serialize()
 
     @staticmethod
     def deserialize(message_id_bytes: BytesLike, topic: str | None = None) -> "MessageId":
-        """Read what `serialize` wrote, here or elsewhere. A consumer of several topics needs the topic as well."""
+        """Read the bytes of `serialize`, of this or another client.
+
+        A consumer of several topics needs the topic as well.
+        """
         _topic("topic", topic)
         try:
             return MessageId.wrap(WireMessageId.deserialize(message_id_bytes), topic)
@@ -125,11 +128,11 @@ MessageId.latest = MessageId.wrap(LATEST)
 
 
 def ids_of_batch(entry: WireMessageId, topic: str) -> Iterator[MessageId]:
-    """Give the ids of the messages of an entry that is a batch of `batch_size`, one after the other."""
+    """Yield the ids of the messages of an entry that is a batch of `batch_size`, in order."""
     new, kind = object.__new__, MessageId
     for index in range(entry.batch_size):
         made = new(kind)
-        # A function: the class has no public names that the official client's lacks.
+        # This is a function, so that the class has only the public names of the official client's class.
         made._topic = topic  # noqa: SLF001  # pyright: ignore[reportPrivateUsage]
         made._batch = entry  # noqa: SLF001  # pyright: ignore[reportPrivateUsage]
         made._index = index  # noqa: SLF001  # pyright: ignore[reportPrivateUsage]

@@ -1,4 +1,4 @@
-"""Shared by partitioned producers and by consumers of several topics: the actor, and how it hears of its members."""
+"""Code that partitioned producers and consumers of several topics share: it makes their actor, and reports members."""
 
 from collections.abc import Callable
 from concurrent.futures import Future
@@ -24,14 +24,14 @@ def new_multi_topics_actor(
     new_members: Callable[[ReportToSet], F],
     search: TopicSearch,
 ) -> MultiTopicsActor[F]:
-    """Make the actor, which is still to be started."""
+    """Make the actor. It is not started here."""
     registrations = context.registrations
     registration = registrations.new("topic set")
     return MultiTopicsActor(registration, link, MultiTopics(settings), new_members, search, registrations)
 
 
 def report_lifecycle(state: HandleState[Any], member: int, report: ReportToSet, name: Callable[[], str]) -> None:
-    """Report that a member is there, with its name, or cannot be; and in the end that it has ended."""
+    """Report that a member was created, with its name, or could not be created; later, that it has ended."""
 
     def created(future: "Future[None]") -> None:
         error = future.exception()
@@ -43,7 +43,7 @@ def report_lifecycle(state: HandleState[Any], member: int, report: ReportToSet, 
     state.link.created.add_done_callback(created)
     end: SlimFuture[None] = SlimFuture()
     end.add_done_callback(ended)
-    state.link.pending_calls.track(end)  # nobody resolves it, so it ends with the member
+    state.link.pending_calls.track(end)  # it is never resolved, so it ends with the member
 
 
 def _as_pulsar_error(error: BaseException | None) -> PulsarException:

@@ -1,7 +1,7 @@
 """The consumer and the reader of a partitioned topic, of several topics or of a pattern.
 
-Each message, and the id of each, knows its topic, and what is done with a message goes to the consumer of that topic.
-What is done to all topics ends when all have answered.
+Each message and each message id has its topic, and a call for a message goes to the consumer of that topic. A call for
+all topics ends when all consumers have answered.
 """
 
 import math
@@ -54,7 +54,7 @@ from pulsar_actors.wire.topic_name import TopicName
 class MultiTopicsConsumerState(ReceivingState[MultiTopics, MultiTopicsReceiverQueue]):
     """The state of a consumer or reader of several topics.
 
-    `members` are the consumers by topic; other threads see them come and go, one by one.
+    `members` are the consumers by topic. They are added and removed one by one, while other threads read them.
     """
 
     __slots__ = ("members",)
@@ -73,29 +73,32 @@ class MultiTopicsConsumerState(ReceivingState[MultiTopics, MultiTopicsReceiverQu
         self.members = members.by_topic
 
     def covers(self, topic: TopicName) -> bool:
-        """Tell whether a topic is one of these, or matches the pattern, even if it has no consumer now."""
+        """Return whether a topic is one of these, or matches the pattern, even if it has no consumer now."""
         pattern = self.options.topic
         is_named = not {str(topic), str(topic.base)}.isdisjoint(self.options.known_topics)
         return is_named or (isinstance(pattern, re.Pattern) and bool(TopicPattern(pattern).sort((str(topic),))))
 
 
 class MultiTopicsHandle(ReceivingHandle):
-    """The base of a consumer and a reader of several topics, ahead of Consumer or Reader."""
+    """The base of a consumer and a reader of several topics.
+
+    It comes before Consumer or Reader in the list of bases.
+    """
 
     _multi_state: MultiTopicsConsumerState
 
     def is_connected(self) -> bool:
-        """Return whether brokers serve all its topics now."""
+        """Return whether the consumers of all topics are registered with brokers now."""
         return self._multi_state.closed is None and all(state.machine.is_bound for state in self._members())
 
     def seek(self, messageid: MessageId | int) -> None:
-        """Go to a message of one topic, which alone is moved; or with all topics to a time, their start or their end.
+        """Move one topic to a message, or all topics to a time, to their start or to their end.
 
-        The id of a received message knows its topic; one that is read from bytes has to be given the topic:
+        The id of a received message has its topic. An id that is read from bytes needs the topic:
         `MessageId.deserialize(data, topic)`.
         """
         target = seek_target(messageid)
-        self._multi_state.engine.refuse_inside("seek()", "another thread")
+        self._multi_state.engine.refuse_on_io_thread("seek()", "another thread")
         self._refuse_if_closed()
         what = f"seek() of {self._what}"
         if not isinstance(messageid, MessageId) or target in {EARLIEST, LATEST}:
@@ -110,9 +113,9 @@ class MultiTopicsHandle(ReceivingHandle):
         return list(self._multi_state.members.values())
 
     def _member_of(self, topic: str | None, message_id: WireMessageId) -> ConsumerState | None:
-        """Find the consumer of a message; None if its topic was one of these, and has gone.
+        """Find the consumer of a message; None if its topic was one of these and was deleted.
 
-        Without a topic the partition decides, if only one topic has a partition of that number.
+        Without a topic the partition number decides, if only one topic has such a partition.
         """
         members, partition = self._multi_state.members, message_id.partition
         if topic is None:
@@ -131,20 +134,20 @@ class MultiTopicsHandle(ReceivingHandle):
         return members.get(str(name))
 
     def _call_member(self, member: ConsumerState, ask: Callable[[SlimFuture[Any]], object], what: str) -> Any:  # noqa: ANN401 - each call has its own answer
-        """Ask the consumer of one topic for something, and wait for the answer."""
+        """Make a request to the consumer of one topic, and wait for the answer."""
         done: SlimFuture[Any] = SlimFuture()
         member.link.pending_calls.track(done)
         tell(member.address, ask(done))
         return self._multi_state.engine.block(done, None, what)
 
     def _get_last_messages(self) -> dict[str, LastMessage]:
-        """Ask for the last message of each persistent topic; brokers keep none of others."""
+        """Get the last message of each persistent topic. Non-persistent topics have none at the broker."""
         state = self._multi_state
-        state.engine.refuse_inside("asking for the last message", "another thread")
+        state.engine.refuse_on_io_thread("asking for the last message", "another thread")
         self._refuse_if_closed()
         deadline = state.engine.now() + state.operation_timeout
         what = f"asking {self._what} for the last message"
-        ask = partial(AskMembers, request=partial(GetLastMessageId, deadline=deadline), stored=True)
+        ask = partial(AskMembers, request=partial(GetLastMessageId, deadline=deadline), persistent=True)
         answers: dict[str, LastMessage] = self._call(ask, what)
         return answers
 
@@ -161,7 +164,7 @@ class MultiTopicsConsumer(MultiTopicsHandle, Consumer):
     def acknowledge(self, message: OneOrMore) -> None:
         """Acknowledge a message, or each of a list, of any of the topics: it is not delivered again.
 
-        A message of a topic that has gone since it came needs no acknowledgement any longer, and gets none.
+        A message whose topic has been deleted since needs no acknowledgement, and is ignored.
         """
         if self._acks_are_plain and type(message) is Message and self._receiver_queue.closed is None:
             opened = message._opened  # noqa: SLF001  # pyright: ignore[reportPrivateUsage]
@@ -172,7 +175,7 @@ class MultiTopicsConsumer(MultiTopicsHandle, Consumer):
         self._wait(self._acknowledge(message, cumulative=False, waits=True))
 
     def owner_of(self, topic: str | None, message_id: WireMessageId) -> ConsumerState | None:
-        """Give the state of the consumer of a message; None if its topic has gone since."""
+        """Return the state of the consumer of a message; None if its topic has been deleted."""
         self._refuse_if_closed()
         return self._member_of(topic, message_id)
 
@@ -186,10 +189,10 @@ class MultiTopicsConsumer(MultiTopicsHandle, Consumer):
     def unsubscribe(self, *, force: bool = False) -> None:
         """Delete the subscription on all topics, and end the consumer; `force` closes others that use it.
 
-        If some topics refuse, the error names them; the consumer goes on with those.
+        If it fails for some topics, the error names them, and the consumer continues with those.
         """
         flag("force", force)
-        self._state.engine.refuse_inside("unsubscribe()", "another thread")
+        self._state.engine.refuse_on_io_thread("unsubscribe()", "another thread")
         self._refuse_if_closed()
         self._call(partial(UnsubscribeAll, request=partial(Unsubscribe, force=force)), f"unsubscribe() of {self._what}")
 
@@ -210,14 +213,14 @@ class MultiTopicsReader(MultiTopicsHandle, Reader):
     def has_message_available(self) -> bool:
         """Return whether there is a message to read now, on any topic.
 
-        Of a non-persistent topic only messages that have arrived count: a broker keeps none, and cannot be asked.
+        For a non-persistent topic, only messages that have arrived count, because brokers do not keep its messages.
         """
         if self._receiver_queue.has_messages:
             return True
         return any(self._leaves(topic, last) for topic, last in self._get_last_messages().items())
 
     def go_to_last(self) -> None:
-        """Seek the last message of each persistent topic, so that these are read first."""
+        """Seek to the last message of each persistent topic, so that these messages are read first."""
         for topic, last in self._get_last_messages().items():
             if last.message_id.entry_id >= 0 and topic in self._multi_state.members:
                 self._call_member(
@@ -228,7 +231,7 @@ class MultiTopicsReader(MultiTopicsHandle, Reader):
         member = self._multi_state.members.get(topic)
         if member is None:
             return False
-        start = member.machine.deliveries.trackers.start
+        start = member.machine.messages.trackers.start
         return start.leaves(last.message_id, member.receiver_queue.progress.furthest, last.acknowledged)
 
 
@@ -239,11 +242,12 @@ NewDeadLetterSender = Callable[[ConsumerOptions], SendDeadLetter | None]
 class ConsumerMembers:
     """The consumers of all topics. The actor calls the methods on its loop; callers read the public attributes.
 
-    The queue is divided: the queues of all topics together hold no more than the options allow. Messages go into the
-    queue of their topic, which has its own permits.
+    Each topic has its own queue, with its own permits. The queues of all topics together hold no more messages than the
+    options allow.
 
-    Where a reader's topic gets partitions, it reads them from their first message on: all of their messages came after
-    the reader began. For a durable subscription brokers do so: they create it on each new partition, at its start.
+    A reader reads partitions that are added later from their first message on, because all their messages are newer
+    than the reader. For a durable subscription no such rule is needed: brokers create it on each new partition, at the
+    partition's start.
     """
 
     __slots__ = (
@@ -291,15 +295,15 @@ class ConsumerMembers:
         return state.address
 
     def track(self, member: int, call: SlimFuture[Any]) -> None:
-        """Have a call fail if the consumer ends."""
+        """Add a pending call to a consumer: it fails if the consumer ends."""
         self._made[member].link.pending_calls.track(call)
 
     def remove(self, member: int) -> None:
-        """Let go of a consumer that has ended."""
+        """Remove a consumer that has ended."""
         self._made.pop(member, None)
 
     def update(self, update: UpdateMembers) -> None:
-        """Let callers use some consumers, and others no longer."""
+        """Show consumers to callers, and hide others."""
         came = {topic: self._made[member] for topic, member in update.members.items()}
         for topic in update.gone:
             self.by_topic.pop(topic, None)
@@ -309,16 +313,16 @@ class ConsumerMembers:
         self._notify_listener()
 
     def partitions_grown(self, topic: str, partitions: int) -> None:
-        """Call the interceptors."""
+        """Call the interceptors with the new number of partitions."""
         if self.listeners.interceptors is not None:
             self.listeners.interceptors.partitions_changed(topic, partitions)
 
     def serve(self) -> None:
-        """Give messages to the futures."""
+        """Give messages to the futures of `receive_async`."""
         self.receiver_queue.serve()
 
     def end(self, error: PulsarException) -> None:
-        """Hand out nothing more."""
+        """Stop handing out messages."""
         self.receiver_queue.end(error)
         self._notify_listener()
 
@@ -375,7 +379,7 @@ def start_multi_topics_consumer(
 
 
 def topics_text(options: ConsumerOptions) -> str:
-    """Give the text that a consumer has for its topics: their names, or the pattern."""
+    """Return the text of `topic()` of a consumer of several topics: their names, or the pattern."""
     if isinstance(options.topic, re.Pattern):
         return TopicPattern(options.topic).text
     return ", ".join(str(TopicName.parse(name)) for name in options.topics)

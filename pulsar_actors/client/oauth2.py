@@ -1,15 +1,15 @@
 """OAuth2 client credentials: an issuer gives tokens to a client for its id and secret.
 
-To brokers such a token is like any other. With `tls_client_auth` the client shows the issuer a certificate instead of a
+Brokers treat such a token like any other. With `tls_client_auth` the client shows the issuer a certificate instead of a
 secret. Settings can have the official client's names or those of Java's configuration files.
 
 The issuer is a web server. Its metadata (`/.well-known/openid-configuration`) names the token endpoint, which takes a
-form. The issuer's certificate and host name are always checked, also where the client accepts any certificate of a
-broker: a stolen token expires, a stolen secret does not. For the same reason no redirect is followed, and an issuer of
-`https` may not name an endpoint of `http`. The issuer's words are repeated in errors, unless the secret is among them.
+form. The issuer's certificate and host name are always checked, even if the client accepts any certificate of a broker:
+a stolen token expires, a stolen secret does not. For the same reason no redirect is followed, and an `https` issuer may
+not name an `http` endpoint. Errors quote the issuer's answer, unless it contains the secret.
 
-The id and the secret are in a file, in a `data:` URL, or given as they are. A file is read whenever a token is needed,
-so that replacing it needs no restart.
+The id and the secret are in a file, in a `data:` URL, or given directly. A file is read whenever a token is needed, so
+it can be replaced without a restart.
 """
 
 import base64
@@ -49,7 +49,7 @@ __all__ = ["Issuer", "Key", "KeyFile", "KeySource", "Oauth2Provider", "key_sourc
 _DATA: Final = "data:application/json;base64,"
 _MOST_BYTES: Final = 1 << 20
 _LEAKED_LETTERS: Final = 8
-"""So many consecutive letters of a secret are a leak: answers may be cut short, or quote in their own way."""
+"""So many consecutive letters of a secret count as a leak, because an answer may quote only a part of it."""
 
 
 class Key(NamedTuple):
@@ -63,7 +63,7 @@ class Key(NamedTuple):
         return f"Key(client_id={self.client_id!r})"
 
     def is_leaked_in(self, words: str) -> bool:
-        """Tell whether these words have the secret or a part of it, as it is or encoded as in a form."""
+        """Return whether a text has the secret or a part of it, plain or form-encoded."""
         secret = (self.client_secret or "").casefold()
         parts = {secret[at : at + _LEAKED_LETTERS] for at in range(max(1, len(secret) - _LEAKED_LETTERS + 1))} - {""}
         forms = [form.casefold() for form in (words, unquote(words), unquote_plus(words))]
@@ -106,7 +106,7 @@ class _FixedKey:
 
 
 def key_source(private_key: object, client_id: object, client_secret: object, *, needs_secret: bool) -> KeySource:
-    """Make a key source of these settings; `private_key` comes first."""
+    """Make a key source from these settings; `private_key` takes precedence."""
     if private_key is None and client_id is None and client_secret is None:
         raise InvalidArgument("auth_params_string names nobody: it takes private_key, or client_id and client_secret")
     if private_key is None:
@@ -116,7 +116,7 @@ def key_source(private_key: object, client_id: object, client_secret: object, *,
     if url.startswith("file:"):
         return KeyFile(path_of_file_url(url), needs_secret)
     start = url.lstrip().lower()
-    if not start.startswith(("data:", "{")):  # a key given in place of a path must not be in an error
+    if not start.startswith(("data:", "{")):  # a key that is given instead of a path must not be in an error
         return KeyFile(url, needs_secret)
     if not start.startswith(_DATA):
         raise InvalidArgument(f"private_key takes a path, file:... or {_DATA}... (what it got is not repeated here)")
@@ -155,7 +155,7 @@ def _read_key(content: bytes, *, needs_secret: bool) -> Key | str:
 _WELL_KNOWN: Final = "/.well-known/openid-configuration"
 _GRANT: Final = "client_credentials"
 _SECONDS: Final = 10.0
-"""For both requests together."""
+"""The timeout in seconds of both requests together."""
 _OK: Final = 200
 _REDIRECTS: Final = range(300, 400)
 _LONGEST_LIFE: Final = 10.0**9
@@ -171,7 +171,7 @@ class Issuer(NamedTuple):
     certificate: Certificate | None
 
     def grant(self, key: Key, trust_certs_file: str | None) -> GrantedToken:
-        """Fetch a token."""
+        """Fetch a token from the issuer."""
         deadline = time.monotonic() + _SECONDS
         with closing(HttpClient(lambda: client_context(trust_certs_file, show=self.certificate))) as http:
             url = self._endpoint(self._send(http, HttpRequest(self.url + _WELL_KNOWN, _SECONDS), key), key)
@@ -248,7 +248,7 @@ def _token_in(fields: Mapping[str, object]) -> GrantedToken:
 
 
 def _lifetime(given: object) -> float:
-    """Parse a lifetime, which some issuers write as text; 0 if it makes no sense."""
+    """Parse a lifetime, which some issuers write as text; 0 if it is invalid."""
     if isinstance(given, bool) or not isinstance(given, (int, float, str)):
         return 0.0
     try:
@@ -278,7 +278,7 @@ _NAMES: Final = {
 
 @dataclass(frozen=True, slots=True, repr=False)
 class Oauth2Provider:
-    """Fetches tokens of an issuer, and keeps each while it is valid."""
+    """Fetches tokens from an issuer, and caches each while it is valid."""
 
     issuer: Issuer
     key: KeySource
@@ -286,18 +286,18 @@ class Oauth2Provider:
     _cache: TokenCache = field(default_factory=TokenCache, compare=False)
 
     def fetch(self, challenge: bytes | None) -> tuple[str, bytes]:
-        """Return the kept token, or fetch another if it is about to expire or the broker challenges."""
+        """Return the cached token. Fetch another if it is about to expire or the broker challenges."""
         trusted = trusted_certificates()
         token = self._cache.token(lambda: self.issuer.grant(self.key(), trusted), challenged=challenge is not None)
         return TOKEN, token
 
     def judged(self, *, accepted: bool) -> None:
-        """Do not use a refused token again."""
+        """Note whether a broker has accepted the token: a refused token is not used again."""
         self._cache.judged(accepted=accepted)
 
 
 def oauth2_from_params(name: str, parameters: object) -> Oauth2Provider:
-    """Make a provider of the settings; unknown ones are ignored."""
+    """Make a provider from the settings; unknown ones are ignored."""
     given = json_object(name, parameters)
     fields = {ours: given.get(ours, given.get(java)) for ours, java in _NAMES.items()}
     fields = {setting: None if value == "" else value for setting, value in fields.items()}
@@ -328,7 +328,7 @@ def _issuer_url(given: object) -> str:
 
 
 def _certificate(fields: Mapping[str, object], *, is_needed: bool) -> Certificate | None:
-    """Return the certificate to show to the issuer: both paths are given, or neither if that is allowed."""
+    """Return the certificate to show to the issuer. Both paths must be given, or neither if none is needed."""
     options = ("tls_cert_file", "tls_key_file")
     if not is_needed and all(fields[option] is None for option in options):
         return None

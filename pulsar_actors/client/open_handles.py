@@ -1,7 +1,8 @@
-"""The open handles of a client: for `stats`, to keep listeners alive, and to warn of producers left open at exit.
+"""The open handles of a client: for `stats`, to keep listeners alive, and to warn of producers that are open at exit.
 
 A producer, consumer or reader ends with the last reference to it. Only handles with a listener are kept alive here,
-since a program need not hold a consumer that calls it. The actor must not keep its handle alive, or neither would end.
+because a program need not keep a reference to a consumer that calls its listener. The actor must not keep its handle
+alive: otherwise neither would end.
 """
 
 import atexit
@@ -21,9 +22,8 @@ T = TypeVar("T")
 class WeakCollection(Generic[T]):
     """A collection of weak references. Any thread may use it.
 
-    A standard weak set must not change while another thread iterates over it. Here each change, and each copy, is one
-    step for the interpreter. A lock could be held by another thread when the process forks, or when the garbage
-    collector runs.
+    A `WeakSet` must not change while another thread iterates over it. Here each change and each copy is atomic. There
+    is no lock, because another thread could hold it when the process forks, or when the garbage collector runs.
     """
 
     __slots__ = ("_things",)
@@ -32,12 +32,12 @@ class WeakCollection(Generic[T]):
         self._things: dict[int, weakref.ref[T]] = {}
 
     def add(self, thing: T) -> None:
-        """List a thing as long as it is alive."""
+        """Add an object. It is removed when it is collected."""
         number, things = id(thing), self._things
         things[number] = weakref.ref(thing, lambda _: things.pop(number, None))
 
     def discard(self, thing: T) -> None:
-        """Remove a thing."""
+        """Remove an object."""
         self._things.pop(id(thing), None)
 
     def __iter__(self) -> Iterator[T]:
@@ -46,11 +46,11 @@ class WeakCollection(Generic[T]):
 
 
 class OpenReceivingHandle(Protocol):
-    """A consumer or a reader. Their modules are not loaded before there is one."""
+    """A consumer or a reader. Their modules are loaded only with the first of them."""
 
     @property
     def is_open(self) -> bool:
-        """Tell whether it can be used."""
+        """Return whether the handle can be used."""
         ...
 
     def stats(self) -> ConsumerStats:
@@ -99,7 +99,7 @@ class OpenHandles:
 def _weak_callback(
     method: "weakref.WeakMethod[Callable[[int], None]]", number: int
 ) -> "Callable[[Future[None]], None]":
-    """Make a future's callback of a method, without keeping its object alive."""
+    """Make a callback of a future that calls a method, and does not keep the method's object alive."""
 
     def call(_: "Future[None]") -> None:
         alive = method()
@@ -112,12 +112,12 @@ def _weak_callback(
 MAX_NAMED = 5
 
 OPEN_CLIENTS: WeakCollection[OpenHandles] = WeakCollection()
-"""Those of all clients that have not been closed."""
+"""The open handles of every client that is not closed."""
 
 
 @atexit.register
 def warn_of_open_producers() -> None:
-    """Warn of open producers when the interpreter exits: nothing is flushed any more."""
+    """Warn of open producers when the interpreter exits: their pending messages are not sent any more."""
     names = sorted(
         {producer.topic() for open_handles in OPEN_CLIENTS for producer in open_handles.producers if producer.is_open}
     )

@@ -1,7 +1,7 @@
 """The producer of a partitioned topic: a producer for each partition, and a router that chooses among them.
 
-The number of partitions is read anew for each message, since a topic may get more of them at any time. A message that
-waits for room stays with the partition that was chosen for it.
+The number of partitions is read again for each message, because a topic may get more partitions at any time. A message
+that waits for room stays with the partition that was chosen for it.
 """
 
 from collections.abc import Callable
@@ -11,6 +11,7 @@ from typing import Any, TypeAlias
 
 from pulsar_actors.client.build_producer import batch_limits, new_enqueuer, new_send_queue, start_single_producer
 from pulsar_actors.client.context import ClientContext
+from pulsar_actors.client.enqueuer import Enqueuer, SendQueueEnqueuer
 from pulsar_actors.client.enums import HashingScheme, PartitionsRoutingMode, ProducerAccessMode
 from pulsar_actors.client.handle import copy_error
 from pulsar_actors.client.message import Message
@@ -18,7 +19,7 @@ from pulsar_actors.client.multi_topics_common import ReportToSet, new_multi_topi
 from pulsar_actors.client.producer import Producer
 from pulsar_actors.client.producer_interceptors import ProducerInterceptors
 from pulsar_actors.client.producer_options import ProducerOptions
-from pulsar_actors.client.producer_state import Enqueuer, ProducerState, SendingState, SendQueueEnqueuer
+from pulsar_actors.client.producer_state import ProducerState, SendingState
 from pulsar_actors.client.send_callbacks import SendCallbacks
 from pulsar_actors.exceptions import PulsarException
 from pulsar_actors.machines.multi_topics import MultiTopics
@@ -48,12 +49,13 @@ from pulsar_actors.wire.topic_name import TopicName
 class ProducerMembers:
     """The producers of the partitions. The actor calls the methods on its loop; callers read the public attributes.
 
-    `partitions` has the enqueuer of each partition, and only grows: a new partition counts as soon as it and all before
-    it have a producer. A partition whose producer has ended keeps its enqueuer, which refuses messages.
+    `partitions` has the enqueuer of each partition, and only grows: a new partition is added when it and all before it
+    have a producer. A partition whose producer has ended keeps its enqueuer, which refuses messages.
 
-    A lazy producer has an enqueuer for each partition from the start. The first message for a partition without a
-    producer waits in its queue, and the actor is told that the producer is wanted. If the producer cannot be created,
-    the messages in that queue fail, and the partition gets a new queue: the next message tries again.
+    With `lazy_start_partitioned_producers`, each partition has an enqueuer from the start. The first message for a
+    partition without a producer waits in the partition's queue, and the actor is told to create the producer. If the
+    producer cannot be created, the messages in that queue fail, and the partition gets a new queue: the next message
+    tries again.
     """
 
     __slots__ = (
@@ -80,7 +82,7 @@ class ProducerMembers:
     ) -> None:
         self.closed: Exception | None = None
         self.partitions: list[SendQueueEnqueuer] = []
-        self.producers: dict[str, ProducerState] = {}  # of the partitions that callers see, by topic
+        self.producers: dict[str, ProducerState] = {}  # the producers of partitions that callers see, by topic
         self.interceptors = interceptors
         self._context = context
         self._options = replace(options, interceptors=())
@@ -88,7 +90,7 @@ class ProducerMembers:
         self._report = report
         self._members: dict[int, ProducerState] = {}
         self._enqueuers: dict[str, SendQueueEnqueuer] = {}  # by topic
-        self._not_yet_shown: dict[int, SendQueueEnqueuer] = {}  # by partition, behind one that has no producer yet
+        self._not_yet_shown: dict[int, SendQueueEnqueuer] = {}  # by partition: those after one that has no producer yet
 
     def create(self, order: CreateMember) -> ActorRef:
         """Start the producer of a partition."""
@@ -100,15 +102,15 @@ class ProducerMembers:
         if waiting is not None:
             self.producers[topic] = state
         report_lifecycle(state, member, self._report, lambda: state.machine.identity.name)
-        tell(state.address, TriggerFlush())  # for the messages that were enqueued before there was a producer
+        tell(state.address, TriggerFlush())  # takes messages that were enqueued before
         return state.address
 
     def track(self, member: int, call: SlimFuture[Any]) -> None:
-        """Have a call fail if the producer ends."""
+        """Add a pending call to a producer: it fails if the producer ends."""
         self._members[member].link.pending_calls.track(call)
 
     def remove(self, member: int) -> None:
-        """Let go of a producer. If it never was created, its partition gets a new queue."""
+        """Remove a producer that has ended. If it was never created, its partition gets a new queue."""
         state = self._members.pop(member, None)
         if state is None or state.link.created.exception() is None:
             return
@@ -118,7 +120,7 @@ class ProducerMembers:
             self._show(topic, self._new_lazy_enqueuer(topic, len(self._enqueuers)))
 
     def update(self, update: UpdateMembers) -> None:
-        """Let callers use the producers that are there, and enqueue messages for those that are not."""
+        """Show the producers to callers. Partitions without a producer get an enqueuer, if the start is lazy."""
         for topic, member in update.members.items():
             self.producers[topic] = state = self._members[member]
             self._show(topic, state.enqueuer)
@@ -128,7 +130,7 @@ class ProducerMembers:
             self._show(topic, self._new_lazy_enqueuer(topic, among))
 
     def partitions_grown(self, topic: str, partitions: int) -> None:
-        """Call the interceptors."""
+        """Call the interceptors with the new number of partitions."""
         if self.interceptors is not None:
             self.interceptors.partitions_changed(topic, partitions)
 
@@ -136,7 +138,7 @@ class ProducerMembers:
         """Do nothing: only consumers have futures to serve."""
 
     def end(self, error: PulsarException) -> None:
-        """Refuse messages, and fail those that wait for a producer that will not be created."""
+        """Refuse messages, and fail those that wait for a producer that will never be created."""
         if self.closed is None:
             self.closed = error
         created = {state.send_callbacks.topic for state in self._members.values()}
@@ -151,7 +153,7 @@ class ProducerMembers:
             enqueuer.send_queue.forget(error)
 
     def _show(self, topic: str, enqueuer: SendQueueEnqueuer) -> None:
-        """Set the enqueuer of a partition. Callers see the partitions before the first that has none."""
+        """Set the enqueuer of a partition. Callers see all partitions before the first one without an enqueuer."""
         shown, partition = self.partitions, enqueuer.send_callbacks.partition
         self._enqueuers[topic] = enqueuer
         if partition < len(shown):
@@ -176,7 +178,7 @@ class ProducerMembers:
 
 
 RouteMessage: TypeAlias = Callable[[bytes, object, int], int]
-"""Gives the partition of a message: from its payload, its tag and the number of partitions."""
+"""Returns the partition of a message, from its payload, its tag and the number of partitions."""
 
 _NO_METADATA = SingleMessageMetadata()
 _HASHING_SCHEMES = {
@@ -187,7 +189,7 @@ _HASHING_SCHEMES = {
 
 
 class UnsentEntry:
-    """Stands for the entry of a message that has not been sent: a user's router sees a `Message` like any other."""
+    """A substitute for the entry of a message that is not sent yet: a user's router gets a normal `Message`."""
 
     __slots__ = ("broker_metadata", "generation", "message_id", "metadata", "redelivery_count", "size", "topic")
 
@@ -201,14 +203,14 @@ class UnsentEntry:
         self.generation = Generation()
 
     def decode(self, payload: bytes) -> object:
-        """Give the payload, as there is no consumer with a schema."""
+        """Return the payload, because there is no consumer with a schema."""
         return payload
 
 
 def new_router(
     options: ProducerOptions, chance: Callable[[], float], now: Callable[[], float], topic: str
 ) -> RouteMessage:
-    """Make the router for these options. A user's own router decides also about messages with a key."""
+    """Make the router for these options. A user's own router also decides for messages with a key."""
     if options.message_router is not None:
         return _custom_router(options.message_router, topic)
     key_hash = key_hash_of(options.hashing_scheme)
@@ -225,7 +227,7 @@ def new_router(
 
 
 def key_hash_of(scheme: HashingScheme) -> Callable[[str], int]:
-    """Give the hash function of a scheme."""
+    """Return the hash function of a scheme."""
     return message_routing.HASHES[_HASHING_SCHEMES[scheme]]
 
 
@@ -248,7 +250,7 @@ class PartitionEnqueuer(Enqueuer):
     def __init__(self, producers: ProducerMembers, route: RouteMessage) -> None:
         self._producers = producers
         self._route = route
-        self._end_types: set[type[Exception]] = set()  # of the errors with which partitions have ended
+        self._end_types: set[type[Exception]] = set()  # the types of the errors with which partitions have ended
 
     @property
     def closed(self) -> Exception | None:
@@ -270,7 +272,7 @@ class PartitionEnqueuer(Enqueuer):
             raise
 
     def enqueue_and_flush(self, payload: bytes, tag: object) -> None:
-        """Enqueue a message, and have it sent at once."""
+        """Enqueue a message, and send it at once."""
         self._enqueuer(payload, tag).enqueue_and_flush(payload, tag)
 
     def try_enqueue(self, payload: bytes, tag: object) -> None:
@@ -309,42 +311,42 @@ class PartitionedProducerState(SendingState[MultiTopics]):
         return self.producers.closed
 
     def end(self, error: PulsarException) -> None:
-        """Refuse everything from now on. The producers of the partitions are ended by themselves."""
+        """Refuse calls from now on. The producers of the partitions are ended separately."""
         self.producers.end(error)
         super().end(error)
 
     def members(self) -> list[ProducerState]:
-        """Give the state of each topic partition that has a producer."""
+        """Return the state of each partition that has a producer."""
         return list(self.producers.producers.values())
 
     def forget(self, error: Exception) -> None:
-        """Refuse everything, in a forked child."""
+        """Refuse calls, in a forked child."""
         self.producers.forget(error)
         super().forget(error)
 
 
 class PartitionedProducer(Producer):
-    """The producers of all partitions of a topic, as one."""
+    """The producer of a partitioned topic, with a producer for each partition."""
 
     def __init__(self, state: PartitionedProducerState, options: ProducerOptions, client: object) -> None:
         super().__init__(state, options, client)
         self._multi_state = state
 
     def producer_name(self) -> str:
-        """Return the name that was given, or that the broker chose; all partitions have it."""
+        """Return the name that was given, or that the broker chose. The producers of all partitions have this name."""
         return self._options.producer_name or self._multi_state.machine.name
 
     def last_sequence_id(self) -> int:
-        """Return the highest sequence id that a broker has stored, on any partition; -1 for none."""
+        """Return the highest sequence id of a stored message, on any partition; -1 if there is none."""
         return max((state.machine.sequence_ids.last_published for state in self._state.members()), default=-1)
 
     def is_connected(self) -> bool:
-        """Tell whether brokers serve all its partitions now, or those that have been started."""
+        """Return whether the producers of all partitions, or of those started, are registered with brokers now."""
         return self.is_open and all(state.machine.is_bound for state in self._state.members())
 
     def flush(self) -> None:
         """Wait until everything sent so far is stored or has failed."""
-        self._state.engine.refuse_inside("flush()", "the callbacks of send_async()")
+        self._state.engine.refuse_on_io_thread("flush()", "the callbacks of send_async()")
         self._call(partial(AskMembers, request=FlushAll), f"flush() of {self._topic}")
 
 

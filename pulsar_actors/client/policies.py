@@ -1,6 +1,7 @@
 """Policies of a consumer: dead letters, batch receive, key sharing, and redelivery backoff.
 
-Each is a value that is checked when it is made. Those that the official client has have its arguments and properties.
+Each policy is an object that is checked when it is created. A policy that the official client has, too, has the same
+arguments and properties.
 """
 
 from collections.abc import Sequence
@@ -45,15 +46,17 @@ _hash = whole_number(0, _LAST_HASH)
 
 @dataclass(frozen=True, slots=True)
 class ConsumerDeadLetterPolicy:
-    """The topics for messages that have failed too often, or that are put off.
+    """The topics for messages that have failed too often, and for messages of `reconsume_later`.
 
     A message that was redelivered `max_redeliver_count` times and fails again goes to `dead_letter_topic`, by default
-    the consumer's topic and subscription with `-DLQ`. With an `initial_subscription_name` that topic is given a
-    subscription as well, so that it keeps what comes.
+    `TOPIC-SUBSCRIPTION-DLQ`. With an `initial_subscription_name`, a subscription of that name is created on the dead
+    letter topic, so that the broker keeps its messages.
 
-    Where the consumer has `enable_retry`, so does a message that was put off so many times and is put off again; until
-    then it goes to `retry_letter_topic`, by default the topic and subscription with `-RETRY`. Such a consumer has one
-    of either for all its topics and partitions, named after what it subscribed to, or the first of these by name.
+    With `enable_retry`, `reconsume_later` sends a message to `retry_letter_topic`, by default
+    `TOPIC-SUBSCRIPTION-RETRY`. A message that was put off `max_redeliver_count` times and is put off again goes to the
+    dead letter topic instead. A consumer with `enable_retry` has one retry topic and one dead letter topic for all its
+    topics and partitions. The default names are derived from the subscribed topic; from the alphabetically first, if
+    there are several.
     """
 
     max_redeliver_count: int
@@ -79,8 +82,8 @@ class ConsumerDeadLetterPolicy:
 class ConsumerBatchReceivePolicy:
     """The limits of `batch_receive`: so many messages or bytes, or so long, whichever comes first.
 
-    0 or less lifts a limit, but not all three: the call might never return. With time as the only limit the size is
-    limited to 10 MiB, because a long backlog would fill the memory.
+    0 or less means no limit, but at least one of the three must be set: otherwise the call might never return. If only
+    the time is limited, the size is limited to 10 MiB, too, because a long backlog would fill the memory.
     """
 
     max_num_message: int
@@ -98,7 +101,7 @@ class ConsumerBatchReceivePolicy:
             object.__setattr__(self, "max_num_bytes", _MOST_BYTES)
 
     def is_filled_by(self, messages: int, size: int) -> bool:
-        """Tell whether so many messages, of so many bytes together, are enough."""
+        """Return whether so many messages, with so many bytes in all, reach a limit."""
         return 0 < self.max_num_message <= messages or 0 < self.max_num_bytes <= size
 
 
@@ -106,8 +109,8 @@ class ConsumerBatchReceivePolicy:
 class MultiplierRedeliveryBackoff:
     """A redelivery delay that grows with each redelivery of a message, as in the Java client's class of that name.
 
-    `min_delay_ms` the first time, and `multiplier` times longer each time, up to `max_delay_ms`. Brokers count
-    redeliveries for Shared and KeyShared subscriptions only: in others it is always the first time.
+    The first delay is `min_delay_ms`, and each later one is `multiplier` times longer, up to `max_delay_ms`. Brokers
+    count redeliveries only for Shared and KeyShared subscriptions: in others the delay is always the first one.
     """
 
     min_delay_ms: int = 10_000
@@ -128,17 +131,18 @@ class MultiplierRedeliveryBackoff:
 
 @dataclass(frozen=True, slots=True)
 class ConsumerKeySharedPolicy:
-    """The way that keys are divided among KeyShared consumers.
+    """The division of keys among KeyShared consumers.
 
-    With `AutoSplit` the broker divides the keys. With `Sticky` the consumer names the hashes that it wants, as ranges
-    of 0 to 65,535 whose ends belong to them; what no consumer wants is not delivered. Order within a key costs waiting
-    when consumers come and go: `allow_out_of_order_delivery` gives up the order instead.
+    With `AutoSplit` the broker divides the keys. With `Sticky` the consumer names the hashes that it wants, as
+    inclusive ranges within 0 to 65,535. Messages whose hash no consumer wants are not delivered. When consumers come
+    and go, a new consumer has to wait so that the messages of a key stay in order. With `allow_out_of_order_delivery`
+    it does not wait, and the order may be lost.
     """
 
     key_shared_mode: KeySharedMode = KeySharedMode.AutoSplit
     allow_out_of_order_delivery: bool = False
     sticky_ranges: Sequence[tuple[int, int]] | None = None
-    """A list; empty if none were given."""
+    """A list; empty if no ranges were given."""
 
     def __post_init__(self) -> None:
         _mode("key_shared_mode", self.key_shared_mode)
@@ -150,7 +154,7 @@ class ConsumerKeySharedPolicy:
 
 
 def _ranges(given: object) -> list[tuple[int, int]]:
-    """Read ranges that keep within the hashes and apart from each other."""
+    """Check ranges: they must be within the hashes, and must not overlap."""
     if given is None:
         return []
     if not isinstance(given, (list, tuple)):

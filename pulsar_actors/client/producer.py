@@ -30,8 +30,8 @@ _callback = optional(callable_of("a Result and a MessageId"))
 class Producer(Handle[AnySendingState]):
     """Publishes messages to a topic. Made by `Client.create_producer`; any number of threads may use it.
 
-    `send` waits until the broker has stored the message. `send_async` does not, and is how many messages are sent in
-    little time: with a callback, or without one for a future. `with` closes the producer at the end of its block.
+    `send` waits until the broker has stored the message. `send_async` does not wait, which is much faster for many
+    messages; it takes a callback, or returns a future. `with` closes the producer at the end of its block.
     """
 
     def __init__(self, state: AnySendingState, options: ProducerOptions, client: object) -> None:
@@ -46,11 +46,11 @@ class Producer(Handle[AnySendingState]):
             state.link.ended.add_done_callback(lambda _: interceptors.close())
 
     def producer_name(self) -> str:
-        """Return the name that was given, or that the broker chose."""
+        """Return the name of the producer: the one that was given, or that the broker chose."""
         return self._single_state.machine.identity.name
 
     def last_sequence_id(self) -> int:
-        """Return the highest sequence id that the broker has stored, under this producer's name; -1 for none."""
+        """Return the highest sequence id that the broker has stored for this producer's name; -1 if there is none."""
         return self._single_state.machine.sequence_ids.last_published
 
     def send(
@@ -66,34 +66,34 @@ class Producer(Handle[AnySendingState]):
         deliver_at: int | None = None,
         deliver_after: timedelta | None = None,
     ) -> MessageId:
-        """Publish a message, and return where it is once it is stored.
+        """Publish a message, wait until it is stored, and return its id.
 
         content
-            bytes, what the producer's schema takes, or None for a message that deletes its key on a compacted topic.
+            bytes, or a value that the producer's schema takes. None deletes the message's key on a compacted topic.
         properties = None
             Metadata of the message: a dict of str.
         partition_key = None
             The message's key. It chooses the partition, and the consumer of a KeyShared subscription.
         ordering_key = None
-            Chooses the consumer of a KeyShared subscription, instead of the key.
+            A key that chooses the consumer of a KeyShared subscription, instead of `partition_key`.
         sequence_id = None
-            Its number, for deduplication at the broker; by default the one after the last.
+            The message's number, for deduplication at the broker. By default the number after the last one.
         replication_clusters = None
-            The clusters it goes to, of those that the namespace replicates to; None: all.
+            The clusters that the message is replicated to, of those of the namespace; None: all.
         disable_replication = False
-            Keep it in this cluster.
+            Do not replicate the message to other clusters.
         event_timestamp = None
-            The time of the event, in milliseconds since 1970; for consumers.
+            A time for consumers to read, in milliseconds since 1970.
         deliver_at = None
-            Shared and KeyShared subscriptions get the message no sooner, in milliseconds since 1970.
+            The time before which Shared and KeyShared subscriptions do not get the message, in milliseconds since 1970.
         deliver_after = None
             The same as a `timedelta` from now.
 
         Messages that have been batched so far are sent with it, without waiting for the batching delay. An
-        OutcomeUnknown means that the message may be stored, or not. A message that the broker has already, and drops
-        because it deduplicates, gets an id whose ledger and entry are -1.
+        OutcomeUnknown means that the message may have been stored, or not. If the broker drops the message as a
+        duplicate, the ledger and the entry of the id are -1.
         """
-        self._state.engine.refuse_inside("send()", "send_async()")
+        self._state.engine.refuse_on_io_thread("send()", "send_async()")
         message_options = (
             properties, partition_key, ordering_key, sequence_id, replication_clusters, disable_replication,
             event_timestamp, deliver_at, deliver_after,
@@ -103,7 +103,7 @@ class Producer(Handle[AnySendingState]):
         try:
             self._enqueuer.enqueue_and_flush(payload, tag)
         except PulsarException as error:
-            self._send_callbacks.fail(reply_of(tag), error)  # an interceptor may have put its own in place
+            self._send_callbacks.fail(reply_of(tag), error)  # an interceptor's future may have replaced the reply
             raise
         return self._state.engine.block(done, None, f"send() to {self._topic}")
 
@@ -123,9 +123,9 @@ class Producer(Handle[AnySendingState]):
     ) -> "Future[MessageId] | None":
         """Publish a message without waiting. The arguments are those of `send`.
 
-        With a `callback`, it is called with `Result.Ok` and the message's id, or with another Result and an id of
-        nothing: on an I/O thread, where it must not wait for anything; or at once, in this thread, where the queue is
-        full or the producer closed. Without one, a `concurrent.futures.Future` of the id is returned, which holds the
+        A `callback` is called with `Result.Ok` and the message's id, or with another Result and an empty id. It is
+        called on an I/O thread, where it must not block. If the queue is full or the producer is closed, it is called
+        at once, in this thread. Without a callback, a `concurrent.futures.Future` of the id is returned, which has the
         error itself.
         """
         done: SlimFuture[MessageId] | None = None
@@ -140,13 +140,13 @@ class Producer(Handle[AnySendingState]):
             and replication_clusters is None and disable_replication is False
             and event_timestamp is None and deliver_at is None and deliver_after is None
         ):  # fmt: skip
-            payload, tag = content, reply  # as `build_message` does, in less time
+            payload, tag = content, reply  # a shortcut for `build_message`
         else:
             message_options = (
                 properties, partition_key, ordering_key, sequence_id, replication_clusters, disable_replication,
                 event_timestamp, deliver_at, deliver_after,
             )  # fmt: skip
-            if type(content) is bytes and self._takes_bytes_as_they_are:  # in less time, again
+            if type(content) is bytes and self._takes_bytes_as_they_are:  # the same shortcut
                 payload, tag = content, build_header(len(content), message_options, reply, self._now_ms)
             else:
                 payload, tag = self._message(content, message_options, reply)
@@ -160,20 +160,20 @@ class Producer(Handle[AnySendingState]):
 
     def flush(self) -> None:
         """Wait until everything sent so far is stored or has failed."""
-        self._state.engine.refuse_inside("flush()", "the callbacks of send_async()")
+        self._state.engine.refuse_on_io_thread("flush()", "the callbacks of send_async()")
         self._call(FlushAll, f"flush() of {self._topic}")
 
     def forward(
         self, message: Message, properties: Mapping[str, str], deliver_at_ms: int | None, done: SlimFuture[MessageId]
     ) -> None:
-        """Send a received message on, with other properties. For any thread, I/O threads included."""
+        """Send a received message to this topic, with other properties. Called on any thread, I/O threads included."""
         try:
             self._enqueuer.try_enqueue(*build_forwarded_message(message, properties, deliver_at_ms, done))
         except PulsarException as error:
             self._send_callbacks.fail(done, error)
 
     def stats(self) -> ProducerStats:
-        """Return how things stand, over all partitions: what is pending, what went out, how fast, what went wrong."""
+        """Return statistics of all partitions together: pending and sent messages, rates, failures, the last error."""
         self._refuse_if_forked()
         members = self._state.members()
         pending = [state.send_queue.used() for state in members]
@@ -222,11 +222,11 @@ class Producer(Handle[AnySendingState]):
         return self._state.engine.wall_clock_ms()
 
     def _is_outcome(self, error: PulsarException) -> bool:
-        """Tell the errors that can happen to any message from those of a wrong call."""
+        """Return whether an error may happen to any message, so that it goes to the callback, and is not raised."""
         has_ended = self._enqueuer.has_ended_by(error) and not isinstance(error, ProcessForked)
         return has_ended or isinstance(error, (LimitReached, AlreadyClosed))
 
 
 def _in_flight(state: ProducerState) -> int:
-    """Count the messages that were written to the current connection, if there is one."""
+    """Return the number of messages that were written to the current connection; 0 if there is none."""
     return state.machine.pending.used[0] if state.closed is None and state.machine.is_bound else 0

@@ -1,7 +1,7 @@
 """Calls the interceptors of a producer. A producer without interceptors has no object of this kind.
 
-An interceptor that raises is logged and skipped. The outcome of a message goes to a future of this module first, which
-calls the interceptors and then completes the sender's own future or callback.
+An interceptor that raises is logged and skipped. The outcome of a message first completes a future of this module,
+which calls the interceptors and then completes the sender's own future or callback.
 """
 
 from collections.abc import Callable, Sequence
@@ -22,7 +22,7 @@ _RAISED = object()
 
 
 class ProducerInterceptors:
-    """The interceptors of one producer, in their order. On `worker` they hear of whatever concerns no message."""
+    """The interceptors of one producer, in order. `worker` runs `on_partitions_change` and `close`."""
 
     __slots__ = ("_interceptors", "_send_callbacks", "_worker")
 
@@ -39,7 +39,7 @@ class ProducerInterceptors:
         message: MessageToSend,
         reply: object,
     ) -> tuple[MessageToSend, SlimFuture[MessageId]]:
-        """Return the message as the interceptors change it, and the future to complete in place of the sender's."""
+        """Return the message as the interceptors changed it, and the future that replaces the sender's reply."""
         concerned: list[ProducerInterceptor] = []
         for one in self._interceptors:
             if self._guarded(one.eligible, message) is not True:
@@ -65,12 +65,12 @@ class ProducerInterceptors:
         return message, done
 
     def partitions_changed(self, topic: str, partitions: int) -> None:
-        """Have them called, on the worker, with the number of partitions that the topic has now."""
+        """Call the interceptors, on the worker, with the new number of partitions of the topic."""
         for one in self._interceptors:
             self._worker.submit(partial(self._guarded, one.on_partitions_change, topic, partitions))
 
     def close(self) -> None:
-        """Have them closed, on the worker."""
+        """Close the interceptors, on the worker."""
         for one in self._interceptors:
             self._worker.submit(partial(self._guarded, one.close))
 
@@ -85,7 +85,7 @@ class ProducerInterceptors:
     def _guarded(self, call: Callable[..., object], *arguments: object) -> object:
         try:
             return call(*arguments)
-        except BaseException as raised:  # it is a user's; sys.exit() must end neither an I/O thread nor a listener's
+        except BaseException as raised:  # user code; sys.exit() must not end an I/O or listener thread
             if is_for_main(raised):
                 raise
             LOG.exception("an interceptor of %s raised, and is passed over", self._send_callbacks.topic)

@@ -33,7 +33,7 @@ class ProducerOptions:
     """0: none."""
     compression_type: Annotated[CompressionType, check.instance_of(CompressionType)] = CompressionType.NONE
     max_pending_messages: Annotated[int, check.whole_number(0)] = 1000
-    """0: any number; the same goes for all partitions together."""
+    """0: no limit, here and in the next option."""
     max_pending_messages_across_partitions: Annotated[int, check.whole_number(0)] = 50_000
     block_if_queue_full: Annotated[bool, check.flag] = False
     batching_enabled: Annotated[bool, check.flag] = False
@@ -48,15 +48,15 @@ class ProducerOptions:
     properties: Annotated[dict[str, str] | None, check.properties] = None
     """Never None once it is checked."""
     batching_type: Annotated[BatchingType, check.instance_of(BatchingType)] = BatchingType.Default
-    encryption_key: Annotated[str | None, check.not_yet("end-to-end encryption")] = None
-    crypto_key_reader: Annotated[object, check.not_yet("end-to-end encryption")] = None
+    encryption_key: Annotated[str | None, check.unimplemented("end-to-end encryption")] = None
+    crypto_key_reader: Annotated[object, check.unimplemented("end-to-end encryption")] = None
     access_mode: Annotated[ProducerAccessMode, check.instance_of(ProducerAccessMode)] = ProducerAccessMode.Shared
     message_router: Annotated[
         Callable[[Message, int], int] | None, check.optional(check.callback("a message and the number of partitions"))
     ] = None
     hashing_scheme: Annotated[HashingScheme, check.instance_of(HashingScheme)] = HashingScheme.BoostHash
     chunk_max_message_size: Annotated[int, check.whole_number(-1)] = -1
-    """0 or less: as large as the broker takes them."""
+    """0 or less: as large as the broker allows."""
     interceptors: Annotated[Sequence[ProducerInterceptor], check.several_of(ProducerInterceptor)] = ()
 
     def __post_init__(self) -> None:

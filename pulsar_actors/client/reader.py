@@ -1,4 +1,4 @@
-"""The reader that users hold."""
+"""The `Reader` of the public API."""
 
 from concurrent.futures import Future
 
@@ -9,17 +9,17 @@ from pulsar_actors.client.receiving import ReceivingHandle
 
 
 class Reader(ReceivingHandle):
-    """Reads a topic from a message on, without leaving a subscription behind. Made by `Client.create_reader`.
+    """Reads a topic, starting at a message, and leaves no subscription behind. Made by `Client.create_reader`.
 
-    Nothing is to be acknowledged. `for message in reader:` reads until the reader is closed or the topic is at its
-    end; `with` closes the reader at the end of its block.
+    Messages need no acknowledgement. `for message in reader:` reads until the reader is closed, or until all messages
+    of a terminated topic are read. `with` closes the reader at the end of its block.
     """
 
     def __init__(self, state: AnyReceivingState, client: object, topic: str | None = None) -> None:
         super().__init__(state, f"the reader of {topic or state.options.topics[0]}", client, topic)
 
     def read_next(self, timeout_millis: int | None = None) -> Message:
-        """Read a message. Waits for one as long as it takes, or so many milliseconds; then Timeout is raised."""
+        """Read a message. Wait without a limit, or for so many milliseconds; then raise Timeout."""
         return self._receiver.receive(timeout_millis)
 
     def read_next_async(self) -> "Future[Message]":
@@ -29,16 +29,16 @@ class Reader(ReceivingHandle):
     def has_message_available(self) -> bool:
         """Return whether there is a message to read now.
 
-        Of a non-persistent topic only messages that have arrived count: a broker keeps none, and cannot be asked.
+        For a non-persistent topic, only messages that have arrived count, because brokers do not keep its messages.
         """
-        start = self._single_state.machine.deliveries.trackers.start
-        if self._receiver_queue.queued or not start.stored:
+        start = self._single_state.machine.messages.trackers.start
+        if self._receiver_queue.queued or not start.persistent:
             return self._receiver_queue.queued > 0
         last = self._get_last_message()
         return start.leaves(last.message_id, self._single_state.receiver_queue.progress.furthest, last.acknowledged)
 
     def go_to_last(self) -> None:
-        """Seek the topic's last message, so that it is read first."""
+        """Seek to the topic's last message, so that it is read first."""
         last = self._get_last_message().message_id
         if last.entry_id >= 0:
             self.seek(MessageId.wrap(last, self._topic))

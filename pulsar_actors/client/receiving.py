@@ -1,8 +1,8 @@
 """The receiving side of consumers and readers: receiving, seeking and statistics.
 
-`MessageReceiver` waits for messages of one queue; `InterceptedMessageReceiver` passes them through interceptors, on a
-listener thread where they come by a future: users' objects are not called on a loop. `ReceivingHandle` is the base of
-`Consumer` and `Reader`.
+`MessageReceiver` waits for messages of one queue. `InterceptedMessageReceiver` also passes them through interceptors;
+messages of futures pass them on a listener thread, because user code is not called on a loop. `ReceivingHandle` is the
+base of `Consumer` and `Reader`.
 """
 
 import weakref
@@ -44,7 +44,7 @@ T = TypeVar("T")
 
 _timeout = optional(whole_number(-LONGEST_MS, LONGEST_MS))
 DEFAULT_BATCH_RECEIVE_POLICY = ConsumerBatchReceivePolicy(-1, -1, 100)
-"""What comes within a tenth of a second, up to the size that limits time alone."""
+"""The messages of a tenth of a second, up to the 10 MiB that apply if only the time is limited."""
 _milliseconds = whole_number(0, 2**63 - 1, "milliseconds since 1970")
 
 
@@ -54,7 +54,7 @@ class ReceivingHandle(Handle[AnyReceivingState]):
     def __init__(self, state: AnyReceivingState, what: str, client: object, topic: str | None = None) -> None:
         super().__init__(state, topic or str(TopicName.parse(state.options.topics[0])), what, client)
         self._receiver_queue: ReceiverQueueBase = state.receiver_queue
-        self._refused: int = 0
+        self._nacked: int = 0
         queue, has_listener = self._receiver_queue, state.listeners.runner is not None
         interceptors, event_caller = state.listeners.interceptors, state.listeners.event_caller
         if interceptors is None or event_caller is None:
@@ -72,29 +72,29 @@ class ReceivingHandle(Handle[AnyReceivingState]):
             )
 
     def seek(self, messageid: MessageId | int) -> None:
-        """Go to a message, or to the first one published at a time (milliseconds since 1970) or later.
+        """Move to a message, or to the first message published at a time (milliseconds since 1970) or later.
 
-        What comes next after a message's id is the message behind it; or that message itself, with
-        `start_message_id_inclusive`. After `MessageId.earliest` all of them come, after `MessageId.latest` new ones.
+        After a seek to a message id, the next message is the one after it; with `start_message_id_inclusive`, that
+        message itself. After `MessageId.earliest` all messages are received, after `MessageId.latest` new ones.
 
-        What was received before counts for nothing any longer: acknowledgements of it that are still on their way are
-        void, and what is in the queue is dropped. Without a connection to a broker it waits for one, for as long as
-        `operation_timeout_seconds` allows; then ConnectError says that nothing was done.
+        Messages that were received before are void: pending acknowledgements of them are dropped, and the queue is
+        cleared. Without a connection to a broker this waits for one, for `operation_timeout_seconds` at most. Then it
+        raises ConnectError: nothing was done.
         """
         target = seek_target(messageid)
-        self._state.engine.refuse_inside("seek()", "another thread")
+        self._state.engine.refuse_on_io_thread("seek()", "another thread")
         self._refuse_if_closed()
         self._call(lambda done: Seek(done, target), f"seek() of {self._what}")
 
     def has_reached_end_of_topic(self) -> bool:
-        """Return whether the topic was terminated, so that nothing will come after what is queued.
+        """Return whether the topic was terminated, so that no message will come after the queued ones.
 
-        A broker reports this to a consumer once everything is acknowledged.
+        A broker reports this to a consumer only when all messages are acknowledged.
         """
         return self._receiver_queue.is_terminated()
 
     def stats(self) -> ConsumerStats:
-        """Return how things stand, over all topics: what is queued, what came, how fast, and what went wrong last."""
+        """Return statistics of all topics together: queued and received messages, rates, and the last error."""
         self._refuse_if_forked()
         members, options = self._members(), self._state.options
         queued = self._receiver_queue.queued
@@ -108,11 +108,11 @@ class ReceivingHandle(Handle[AnyReceivingState]):
             consumer_name=options.consumer_name or "",
             connected=self.is_connected(),
             queued=queued,
-            permits=sum(max(0, state.machine.deliveries.trackers.permits.at_broker) for state in members),
+            permits=sum(max(0, state.machine.messages.trackers.permits.at_broker) for state in members),
             received=received,
             received_bytes=received_bytes,
             acknowledged=sum(state.acks.drained for state in members),
-            refused=self._refused,
+            refused=self._nacked,
             rates=self._meter.rates(received, received_bytes, self._state.engine.now()),
             reconnects=sum(state.link.counters.reconnects for state in members),
             last_error=next((error for error in errors if error is not None), None),
@@ -131,7 +131,7 @@ class ReceivingHandle(Handle[AnyReceivingState]):
         return cast("ConsumerState", self._state)
 
     def _members(self) -> Collection[ConsumerState]:
-        """Give the state of the consumer of each topic."""
+        """Return the state of the consumer of each topic."""
         return (self._single_state,)
 
     @property
@@ -141,7 +141,7 @@ class ReceivingHandle(Handle[AnyReceivingState]):
 
     def _get_last_message(self) -> LastMessage:
         state = self._state
-        state.engine.refuse_inside("asking for the last message", "another thread")
+        state.engine.refuse_on_io_thread("asking for the last message", "another thread")
         self._refuse_if_closed()
         deadline = state.engine.now() + state.operation_timeout
         return self._call(lambda done: GetLastMessageId(done, deadline), f"asking {self._what} for the last message")
@@ -168,7 +168,7 @@ class MessageReceiver:
         self.interrupted_batch: deque[Message] = deque()  # messages of a batch whose call was interrupted
 
     def receive(self, timeout_millis: int | None) -> Message:
-        """Receive a message. Without a timeout it waits for ever; 0 or less does not wait."""
+        """Receive a message. Without a timeout, wait without a limit; with 0 or less, do not wait."""
         self._refuse_listener()
         if timeout_millis is not None and type(timeout_millis) is not int:  # an int out of range is refused below
             _timeout("timeout_millis", timeout_millis)
@@ -178,9 +178,9 @@ class MessageReceiver:
         return self.wait_for(self._take, timeout_millis) if message is None else message
 
     def wait_for(self, take: Callable[[], T | None], timeout_millis: int | None) -> T:
-        """Wait until `take` gives something; for ever without a timeout."""
+        """Wait until `take` returns a value; without a limit if there is no timeout."""
         _timeout("timeout_millis", timeout_millis)
-        self._engine.refuse_inside(f"receiving from {self._what}", "receive_async()")
+        self._engine.refuse_on_io_thread(f"receiving from {self._what}", "receive_async()")
         deadline = None if timeout_millis is None else self._now() + timeout_millis / 1000
         try:
             return self._wait(take, deadline)
@@ -195,9 +195,9 @@ class MessageReceiver:
         return future
 
     def receive_batch(self, policy: ConsumerBatchReceivePolicy) -> list[Message]:
-        """Receive messages until there are as many as the policy says, or its time is up."""
+        """Receive messages until there are as many as the policy says, or until its timeout."""
         self._refuse_listener()
-        self._engine.refuse_inside(f"receiving from {self._what}", "receive_async()")
+        self._engine.refuse_on_io_thread(f"receiving from {self._what}", "receive_async()")
         deadline = self._now() + policy.timeout_ms / 1000 if policy.timeout_ms > 0 else None
         messages: list[Message] = []
         size = 0
@@ -219,7 +219,7 @@ class MessageReceiver:
         return messages
 
     def receive_batch_async(self, policy: ConsumerBatchReceivePolicy) -> Future[list[Message]]:
-        """Return a future of messages, as many as the policy says, or fewer when its time is up."""
+        """Return a future of messages, as many as the policy says, or fewer at its timeout."""
         self._refuse_listener()
         batch = BatchReceiveFuture(self._receiver_queue, policy)
         self._tell(ServeReceiveFutures())
@@ -228,7 +228,7 @@ class MessageReceiver:
         return batch
 
     def _take_interrupted(self) -> Message | None:
-        """Take the next message: first of those that an interrupted call left, unless a seek has voided them."""
+        """Take the next message; first those that an interrupted call left, unless a seek has made them void."""
         while self.interrupted_batch:
             message = self.interrupted_batch.popleft()
             if self._receiver_queue.still_delivers(message.topic_name(), ack_key_of(message)[1]):
@@ -245,10 +245,10 @@ class MessageReceiver:
             waiter: SlimFuture[None] = SlimFuture()
             try:
                 self._receiver_queue.wait(waiter)
-                taken = take()  # a message that came before there was a waiter to wake
+                taken = take()  # a message that came before the waiter was added
                 if taken is None:
                     taken = self._take_later(take, waiter, deadline)
-            finally:  # Ctrl-C may come anywhere
+            finally:  # Ctrl-C may come at any step
                 self._receiver_queue.stop_waiting(waiter, empty_handed=taken is None)
         return taken
 
@@ -277,7 +277,7 @@ class MessageReceiver:
 
 
 class InterceptedMessageReceiver(MessageReceiver):
-    """The receiving side of a consumer or reader with interceptors. `handle` refers to what they are called with."""
+    """The receiving side of a consumer or reader with interceptors, which are called with the `handle`."""
 
     __slots__ = ("_event_caller", "_handle", "_interceptors")
 
@@ -325,9 +325,9 @@ class InterceptedMessageReceiver(MessageReceiver):
 class BatchReceiveFuture(OwnedFuture[list[Message]]):
     """The future of one call of `batch_receive_async`. The loop calls `expire` when the policy's time is up.
 
-    It waits for its first message as the future of a single message does, and can be cancelled until then. From then on
-    it keeps its messages, takes others that are queued, and waits for more, ahead of futures that were made later. All
-    of this happens on the loop, but for the beginning and a cancellation.
+    It waits for its first message like the future of a single message, and can be cancelled until then. After that it
+    takes the messages that are queued, and waits for more, ahead of futures that were made later. All this is done on
+    the loop, except for the creation and a cancellation.
     """
 
     def __init__(self, receiver_queue: ReceiverQueueBase, policy: ConsumerBatchReceivePolicy) -> None:
@@ -341,7 +341,7 @@ class BatchReceiveFuture(OwnedFuture[list[Message]]):
         self._next.add_done_callback(self._came)
 
     def cancel(self) -> bool:
-        """Want no messages any longer; False if there are some already."""
+        """Cancel the future; False if it has messages already."""
         if self._messages or not self._next.cancel():
             return False
         is_cancelled = super().cancel()
@@ -349,7 +349,7 @@ class BatchReceiveFuture(OwnedFuture[list[Message]]):
         return is_cancelled
 
     def expire(self) -> None:
-        """End with the messages that there are, and one that is being fetched."""
+        """Complete the future with the messages that it has, and one that is being fetched."""
         self._is_late = True
         if not self.done() and self._next.cancel():
             settle(self, self._messages)
@@ -359,7 +359,7 @@ class BatchReceiveFuture(OwnedFuture[list[Message]]):
             message = future.result()
         except CancelledError:
             return
-        except Exception as error:  # noqa: BLE001 - the reason why no more will come
+        except Exception as error:  # noqa: BLE001 - no more messages will come
             settle(self, self._messages or error)  # where there are some, the next call raises it
             return
         while message is not None:
@@ -374,7 +374,10 @@ class BatchReceiveFuture(OwnedFuture[list[Message]]):
 
 
 class InterceptedFuture(OwnedFuture[Any]):
-    """A future of what `make` makes of the result of another, on a listener thread. Cancelling it cancels the other."""
+    """A future that applies `make` to the result of another future, on a listener thread.
+
+    Cancelling it cancels the other.
+    """
 
     def __init__(self, inner: "Future[Any]", make: Callable[[Any], object], event_caller: EventCaller) -> None:
         super().__init__()
@@ -384,7 +387,7 @@ class InterceptedFuture(OwnedFuture[Any]):
         inner.add_done_callback(self._came)
 
     def cancel(self) -> bool:
-        """Want nothing any longer; False if a message is being fetched, or is there."""
+        """Cancel both futures; False if a message is being fetched, or is there."""
         is_cancelled = self._inner.cancel() and super().cancel()
         if is_cancelled:
             self.set_running_or_notify_cancel()  # or else `concurrent.futures.wait` would not hear of it
@@ -411,7 +414,7 @@ def seek_target(given: object) -> Any:  # noqa: ANN401 - an id of the wire or a 
 
 
 class ReceivingInternals:
-    """What Spark needs of a consumer or reader of one topic beyond the public methods."""
+    """The methods of a consumer or reader of one topic that Spark needs beyond the public ones."""
 
     __slots__ = ("_receiver", "_state", "last_message")
 
@@ -421,23 +424,23 @@ class ReceivingInternals:
         self._state = state
         self._receiver = receiver
         self.last_message = last_message
-        """Asks the broker for the topic's last message, and how far the subscription has acknowledged."""
+        """Asks the broker for the topic's last message, and for the subscription's position."""
 
     def read_entry(self, timeout_millis: int) -> EntryContents:
-        """Read all messages of the next entry. A caller that does so reads no single messages."""
+        """Read all messages of the next entry. A caller of this method must not read single messages."""
         take = self._state.receiver_queue.take_entry
         return take() or self._receiver.wait_for(take, timeout_millis)
 
     def take_skipped(self) -> tuple[list[Skipped], int]:
-        """Take the entries that were skipped since the last call, and the number of those that are not kept."""
+        """Take the entries that were skipped since the last call, and the number of those that were not kept."""
         return self._state.receiver_queue.progress.take_skipped()
 
     @property
     def furthest(self) -> EntryKey | None:
-        """The last entry of which nothing is left to read, after waiting for messages in vain."""
+        """The last entry that is completely read, provided that a wait for messages has timed out."""
         return self._state.receiver_queue.progress.furthest
 
 
-def internals_of(handle: ReceivingHandle) -> ReceivingInternals:
-    """Give the functions for Spark."""
+def receiving_internals(handle: ReceivingHandle) -> ReceivingInternals:
+    """Return the methods for Spark."""
     return handle._internal  # noqa: SLF001  # pyright: ignore[reportPrivateUsage]

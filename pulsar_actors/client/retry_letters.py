@@ -1,11 +1,12 @@
-"""Retry letters and dead letters: messages that a consumer sends on to another topic, and then acknowledges.
+"""Retry letters and dead letters: messages that a consumer sends to another topic, and then acknowledges.
 
-A message is acknowledged only when the other topic has it: the retry topic or the dead letter topic for one that the
-user puts off (`reconsume_later`), the dead letter topic for an entry that has failed too often. If anything goes wrong
-on the way, the message stays unacknowledged and is delivered again: at worst it comes twice, and it is never lost.
+A message of `reconsume_later` goes to the retry topic, or to the dead letter topic if it was put off too often. An
+entry that has failed too often goes to the dead letter topic. The original is acknowledged only when the other topic
+has stored the message. If anything fails, the original stays unacknowledged and is delivered again: at worst a message
+comes twice, but none is lost.
 
-The Java client can put off cumulatively as well: it sends the one message that it is given, and acknowledges all before
-it, which are not put off but gone. Here this takes two calls.
+The Java client also has `reconsumeLaterCumulative`: it sends one message to the retry topic, and acknowledges all
+before it, which are not put off. Here that takes two calls.
 """
 
 from collections.abc import Callable, Mapping
@@ -59,15 +60,17 @@ ProducerFuture = SlimFuture[Producer]
 
 
 class LazyProducer:
-    """A producer that sends received messages on to one topic, and is created for the first of them.
+    """A producer that sends received messages to one other topic. It is created for the first such message.
 
-    Most consumers never send any. If the producer has ended for good, because its topic was deleted, say, the next
-    message gets a new one. Whether the topic has partitions is asked first, and no thread waits for the answer. The
-    producer ends with its consumer, which has the only reference to it; `producers` lists it among the client's.
+    Most consumers never need it. If the producer has ended permanently, for example because its topic was deleted, the
+    next message gets a new one. First a broker is asked for the number of partitions; no thread waits for the answer.
+    The producer ends with its consumer, which has the only reference to it. `producers` is the client's list of
+    producers.
 
-    Messages are sent one by one, because a batch has no delivery time; in chunks if they are large, since the original
-    may have come so; and with the consumer's schema. The send queue has no limit: who has received the messages holds
-    them already. Any thread may use this, and it keeps neither consumer nor client alive.
+    Messages are sent one by one, because a batch has no delivery time; in chunks if they are large, because the
+    original may have been chunked; and with the consumer's schema. The send queue has no limit, because the program has
+    these messages in memory already. Any thread may use this object. It keeps neither the consumer nor the client
+    alive.
     """
 
     __slots__ = ("_context", "_initial_subscription", "_lock", "_options", "_pending", "_producer", "_producers")
@@ -91,24 +94,24 @@ class LazyProducer:
         )
         self._initial_subscription = initial_subscription
         self._producer: Producer | None = None
-        self._pending: ProducerFuture | None = None  # not kept longer: its callbacks hold messages
+        self._pending: ProducerFuture | None = None  # None once it has ended: its callbacks hold messages
         self._lock = context.engine.interleaving.lock()
 
     @property
     def topic(self) -> str:
-        """The topic that it sends to."""
+        """The topic that messages are sent to."""
         return self._options.topic
 
     def forward(
         self, message: Message, properties: Mapping[str, str], deliver_at_ms: int | None = None
     ) -> SlimFuture[MessageId]:
-        """Send a message on with these properties, and return a future of its new id."""
+        """Send a message with these properties, and return a future of its new id."""
         done: SlimFuture[MessageId] = SlimFuture()
         self._producer_future().add_done_callback(partial(_send_with, message, properties, deliver_at_ms, done))
         return done
 
     def close_soon(self) -> None:
-        """Begin to close, once pending messages are sent; no more will come."""
+        """Start the close, which sends pending messages first. `forward` is not called again."""
         pending = self._pending
         if pending is not None:
             pending.add_done_callback(_close_when_created)
@@ -116,11 +119,11 @@ class LazyProducer:
             self._producer.close_soon()
 
     def _producer_future(self) -> ProducerFuture:
-        """Return a future of the producer; the first caller has it created."""
+        """Return a future of the producer; the first call starts its creation."""
         future: ProducerFuture = SlimFuture()
         with self._lock:
             producer, pending = self._producer, self._pending
-            is_there = producer is not None and producer.is_open  # it may have ended for good
+            is_there = producer is not None and producer.is_open  # it may have ended permanently
             if pending is None and not is_there:
                 self._pending = future
         if pending is not None:
@@ -187,7 +190,7 @@ def _close_when_created(producer: "Future[Producer]") -> None:
 
 
 def as_exception(error: BaseException) -> Exception:
-    """Give an error that a waiting caller can get."""
+    """Return the error as an Exception, which a future can have."""
     return error if isinstance(error, Exception) else InternalError(repr(error))
 
 
@@ -195,7 +198,7 @@ _delay = whole_number(0, LONGEST_MS)
 
 
 class RetryLetters:
-    """The messages of one consumer that are put off. Any thread may use it."""
+    """Puts off messages of one consumer (`reconsume_later`). Any thread may use it."""
 
     __slots__ = ("_dead_letter_producer", "_engine", "_in_flight", "_max_retries", "_retry_producer", "_subscription")
 
@@ -217,7 +220,7 @@ class RetryLetters:
     def reconsume_later(
         self, handle: AcknowledgingHandle, acks: Acknowledger, given: object, delay_ms: int, properties: object
     ) -> "Future[None]":
-        """Put off each of these, and return a future of the end. All are checked before any is sent."""
+        """Put off each of these messages, and return a future of the outcome. All are checked before any is sent."""
         _delay("delay_ms", delay_ms)
         further = cast("dict[str, str]", check_properties("properties", properties))
         messages = [_checked_message(one) for one in as_sequence(given)]
@@ -226,14 +229,14 @@ class RetryLetters:
         return when_all_done([self._send(handle, acks, one, delay_ms, further) for one in messages])
 
     def wait(self, seconds: float) -> None:
-        """Wait until the messages on their way have ended, well or not, for so many seconds at most."""
+        """Wait until the messages being sent have ended, stored or failed, for so many seconds at most."""
         ended: SlimFuture[None] = SlimFuture()
         when_all_done(list(self._in_flight)).add_done_callback(lambda _: settle(ended, None))
         with suppress(Timeout):
             self._engine.block(ended, seconds, "waiting for messages that are being put off")
 
     def close_soon(self) -> None:
-        """Begin to close the producers."""
+        """Start to close the producers."""
         self._retry_producer.close_soon()
         self._dead_letter_producer.close_soon()
 
@@ -265,7 +268,7 @@ class RetryLetters:
 def new_retry_letters(
     options: ConsumerOptions, context: ClientContext, producers: WeakCollection[Producer]
 ) -> RetryLetters | None:
-    """Make the retry letters of a consumer with `enable_retry`."""
+    """Make the `RetryLetters` of a consumer with `enable_retry`; None without it."""
     policy = options.dead_letter_policy
     if not options.enable_retry or policy is None:
         return None
@@ -283,7 +286,10 @@ def new_retry_letters(
 
 
 class _InFlightRetry:
-    """The callback of a message that is sent on. It lets go of its consumer at the end: futures keep callbacks."""
+    """The callback of a message that is sent.
+
+    It drops its reference to the consumer at the end, as futures keep callbacks.
+    """
 
     __slots__ = ("_acks", "_done", "_handle", "_message", "_topic")
 
@@ -297,7 +303,7 @@ class _InFlightRetry:
         self._done = done
 
     def __call__(self, sent: "Future[Any]") -> None:
-        """Acknowledge a message that was sent on, or pass on the error."""
+        """Acknowledge a message that was sent, or pass on the error."""
         handle, error = self._handle.pop(), sent.exception()
         if error is not None:
             settle(self._done, _retry_error(self._topic, error))
@@ -327,7 +333,7 @@ ReportSent = Callable[[Exception | None], None]
 
 
 class DeadLetterSender:
-    """Sends the dead letters of one consumer: each message of an entry as one of its own. Called on its loop."""
+    """Sends the dead letters of one consumer: each message of an entry separately. Called on the consumer's loop."""
 
     __slots__ = ("_limit", "_producer", "_subscription", "_topic")
 
@@ -364,7 +370,10 @@ def new_dead_letter_sender(
     context: ClientContext,
     producers: WeakCollection[Producer],
 ) -> DeadLetterSender:
-    """Make the sender of a consumer with a policy. Its actor will keep it, so it keeps neither consumer nor client."""
+    """Make the sender of a consumer with a policy.
+
+    The consumer's actor keeps it, so it keeps neither consumer nor client.
+    """
     topic, subscription = str(TopicName.parse(options.topics[0])), options.subscription_name
     target = policy.dead_letter_topic or dead_letter_topic(topic, subscription)
     producer = LazyProducer(context, producers, target, options.schema, policy.initial_subscription_name or "")

@@ -1,7 +1,7 @@
-"""What a message's bytes mean: a schema turns values into bytes on their way out, and back on their way in.
+"""Schemas: a schema encodes a program's values as the bytes of messages, and decodes them again.
 
-A topic may have a schema that its brokers hold producers and consumers to. Bytes are not one, and are never announced;
-text is. A schema of another kind is a subclass of `Schema`.
+A topic may have a schema, which its brokers require from producers and consumers. `BytesSchema` is never announced to
+brokers, `StringSchema` is. Other schemas are subclasses of `Schema`.
 """
 
 from abc import ABC, abstractmethod
@@ -18,14 +18,14 @@ class Schema(ABC):
 
     @abstractmethod
     def encode(self, value: object) -> bytes:
-        """Turn what a program sends into a payload; InvalidMessage refuses what does not fit."""
+        """Encode a value as a payload. Raise InvalidMessage for a value that does not fit."""
 
     @abstractmethod
     def decode(self, data: bytes) -> object:
-        """Turn a payload into what a program receives."""
+        """Decode a payload to the value that a program receives."""
 
     def announced(self) -> SchemaData | None:
-        """Give what the broker is told about it, if anything is."""
+        """Return the schema that is announced to brokers, or None."""
         return None
 
     def __repr__(self) -> str:
@@ -33,10 +33,10 @@ class Schema(ABC):
 
 
 class BytesSchema(Schema):
-    """Bytes as they are: what applies where no schema is given."""
+    """Bytes without a conversion, the default schema."""
 
     def encode(self, value: object) -> bytes:
-        """Take bytes, or what can be seen as such."""
+        """Take bytes, or another bytes-like object."""
         if isinstance(value, bytes):
             return value
         if isinstance(value, (bytearray, memoryview)):
@@ -45,7 +45,7 @@ class BytesSchema(Schema):
         raise WrongContent(f"the content of a message is bytes, not {type(value).__name__}{hint}")
 
     def decode(self, data: bytes) -> bytes:
-        """Give the bytes themselves."""
+        """Return the bytes."""
         return data
 
 
@@ -53,7 +53,7 @@ class StringSchema(Schema):
     """Text, as UTF-8."""
 
     def encode(self, value: object) -> bytes:
-        """Take a str."""
+        """Encode a str as UTF-8."""
         if not isinstance(value, str):
             raise WrongContent(f"StringSchema takes a str, not {type(value).__name__}")
         try:
@@ -62,11 +62,11 @@ class StringSchema(Schema):
             raise InvalidMessage(f"StringSchema takes Unicode text: {fault.reason}") from fault
 
     def decode(self, data: bytes) -> str:
-        """Give the text; bytes that are none raise Python's own UnicodeDecodeError, as in the official client."""
+        """Return the text. Invalid bytes raise Python's own UnicodeDecodeError, as in the official client."""
         return data.decode()
 
     def announced(self) -> SchemaData:
-        """Announce it under the name and the number that other clients use."""
+        """Announce the schema under the name and the number that other clients use."""
         return SchemaData(name="STRING", schema_data=b"", type=SchemaData.String)
 
 

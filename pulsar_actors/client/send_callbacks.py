@@ -30,13 +30,13 @@ class SendCallbacks:
         self.sent = 0
         self.sent_bytes = 0
         self.failed = 0
-        self.last_failure: str | None = None  # a text, since an error keeps the frames of its traceback alive
+        self.last_failure: str | None = None  # a text, because an error keeps the frames of its traceback alive
         self.topic = topic
         self.partition = partition
         self._warned_slow = False
 
     def __call__(self, ended: Iterable[SendOutcome]) -> None:
-        """Complete the sends of some messages."""
+        """Complete the sends of messages that have ended."""
         began = time.monotonic()
         for replies, outcome in ended:
             if isinstance(outcome, Exception):

@@ -1,9 +1,9 @@
 """The services that a client can use: one cluster, several with failover, or those of a provider.
 
 A `ServiceInfo` is a service URL with the credentials and the trusted certificates that belong to it. Instead of a URL a
-client can be given an `AutoClusterFailover`, which moves to another cluster when the present one cannot be reached, or
-a `ServiceInfoProvider`, by which a program decides. Producers, consumers and readers move along: pending messages are
-sent to the new cluster; messages that were not acknowledged in the old one stay there.
+client can be given an `AutoClusterFailover`, which moves to another cluster when the current one cannot be reached, or
+a `ServiceInfoProvider`, with which the program decides. Producers, consumers and readers move with the client: pending
+messages are sent to the new cluster; messages that were not acknowledged in the old one stay there.
 """
 
 from collections.abc import Callable
@@ -28,7 +28,7 @@ __all__ = ["AutoClusterFailover", "ServiceInfo", "ServiceInfoProvider"]
 
 
 def service_url(_: str, value: object) -> object:
-    """Check a service URL. InvalidUrl says what is wrong with it, and repeats no secret."""
+    """Check a service URL. InvalidUrl says what is wrong with it, and quotes no secret."""
     ServiceUrl.parse(cast("str", value))
     return value
 
@@ -72,7 +72,7 @@ class ServiceInfo:
 
 
 class ServiceInfoProvider:
-    """The base of your own provider: it names the first cluster of a client, and others at any time.
+    """The base of your own provider: it returns the first cluster of a client, and can move the client at any time.
 
     `Client` calls `initial_service_info` and then `initialize`, on the thread that makes it. If they raise, no
     client is made.
@@ -90,7 +90,7 @@ class ServiceInfoProvider:
         raise NotImplementedError("a ServiceInfoProvider is told whom to call: give it an initialize")
 
     def close(self) -> None:
-        """End what `initialize` began. The client calls this once when it ends; an exception is logged."""
+        """Stop the provider. The client calls this once when it ends; an exception is logged."""
         return
 
 
@@ -106,19 +106,19 @@ def _infos(name: str, value: object) -> object:
 
 @dataclass(frozen=True, slots=True)
 class AutoClusterFailover:
-    """Use the first of several clusters that can be reached, and the primary again when it can be.
+    """Automatic failover: the client uses the first cluster that can be reached, and returns to the primary one.
 
     primary
         The cluster to use while it can be reached.
     secondary
         A list of other clusters, in the order in which they are tried.
     check_interval_ms = 5000
-        Every so many milliseconds the cluster in use is probed, and the primary if that is another one. A probe is a
-        TCP connection to any of the hosts, for as long as `connection_timeout_ms` allows.
+        Milliseconds between two probes of the cluster in use; if that is not the primary one, the primary is probed,
+        too. A probe is a TCP connection to any of the hosts, with `connection_timeout_ms` for each.
     failover_threshold = 1
-        So many probes in a row have to fail before the others are tried.
+        The number of consecutive failed probes after which the other clusters are tried.
     switch_back_threshold = 1
-        So many probes of the primary in a row have to succeed before it is used again.
+        The number of consecutive successful probes of the primary after which it is used again.
     """
 
     primary: ServiceInfo
@@ -146,7 +146,7 @@ class AutoClusterFailover:
 
 
 def checked_service_info(info: object) -> ServiceInfo:
-    """Check the value of a provider."""
+    """Check that a provider has returned a ServiceInfo."""
     if not isinstance(info, ServiceInfo):
         raise InvalidArgument(f"a ServiceInfoProvider gives a ServiceInfo, not an object of type {type(info).__name__}")
     return info

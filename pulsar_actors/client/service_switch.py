@@ -1,8 +1,9 @@
 """The service that a client uses, and its moves to another one.
 
-It is between the service URL, in whatever form that was given, and the guardian actor. It does not refer to the client:
-a provider keeps `switch_to`, which must not keep alive a client that nobody else holds. An exception of a provider at
-its end is logged, since the caller who closes a client can do nothing about it.
+It resolves `service_url`, which is a text, an AutoClusterFailover or a ServiceInfoProvider, to a `ServiceInfo`, and
+tells the client's actor when the service changes. It has no reference to the client: a provider keeps `switch_to`,
+which must not keep the client alive. An exception of a provider's `close` is only logged, because the caller who closes
+a client cannot handle it.
 """
 
 import contextlib
@@ -46,7 +47,7 @@ class ServiceSwitch:
         self.options = self._options_at(self.info)
 
     def start(self, guardian: ActorRef, registrations: Registrations) -> None:
-        """Start the failover, or the provider, whose exceptions are raised."""
+        """Start the failover or the provider. An exception of the provider is raised."""
         self._guardian = guardian
         if isinstance(self._given.service_url, AutoClusterFailover):
             self._start_failover(self._given.service_url, registrations)
@@ -54,10 +55,10 @@ class ServiceSwitch:
             self._provider.initialize(self.switch_to)
 
     def switch_to(self, info: ServiceInfo) -> None:
-        """Move the client to a service, unless it is there or has ended. Raises if the service makes no sense."""
+        """Move the client to a service, unless it is there already or has ended. Raises if the service is invalid."""
         there = service_access(
             self._options_at(checked_service_info(info))
-        )  # a user's authentication may raise here, and call anything
+        )  # outside of the lock: a user's authentication may raise here, or call any method
         with self._lock:
             if self._closed or self._guardian is None or info == self.info:
                 return
@@ -65,7 +66,7 @@ class ServiceSwitch:
             tell(self._guardian, UseService(ServiceUrl.parse(info.service_url), there))
 
     def close(self) -> None:
-        """Move no more, and close the provider, once."""
+        """Stop moving the client, and close the provider, once."""
         with self._lock:
             provider, self._provider = self._provider, None
             self._closed = True
@@ -73,21 +74,21 @@ class ServiceSwitch:
             _close_provider(provider)
 
     def close_in_background(self) -> None:
-        """Close for the garbage collector: the provider is user code, and runs in a thread of its own."""
+        """Close without blocking, for the garbage collector: the provider, user code, is closed in a new thread."""
         if self._provider is not None:
             with contextlib.suppress(RuntimeError):  # at the end of the interpreter no thread can be started
                 threading.Thread(target=self.close, name="pulsar_actors-let-go", daemon=True).start()
 
     def forget_everything(self) -> None:
-        """Move no more, in a forked child. The provider is the parent's."""
+        """Stop moving the client, in a forked child. The provider belongs to the parent."""
         self._lock = threading.Lock()
         self._closed, self._provider = True, None
 
     def _start_failover(self, given: AutoClusterFailover, registrations: Registrations) -> None:
-        from pulsar_actors.machines.auto_cluster_failover import Failover, FailoverSettings  # noqa: PLC0415
-        from pulsar_actors.runtime.failover_actor import (  # noqa: PLC0415 - few clients have several clusters
+        from pulsar_actors.machines.auto_cluster_failover import AutoClusterFailoverMachine, FailoverSettings  # noqa: PLC0415
+        from pulsar_actors.runtime.auto_cluster_failover_actor import (  # noqa: PLC0415 - few clients have several clusters
             FAILOVER,
-            FailoverActor,
+            AutoClusterFailoverActor,
             FailoverTargets,
         )
 
@@ -102,7 +103,7 @@ class ServiceSwitch:
             switch_to(clusters[cluster])
 
         targets = FailoverTargets(urls, timeout, use)
-        FailoverActor.start(registrations.new(FAILOVER), Failover(settings), targets)
+        AutoClusterFailoverActor.start(registrations.new(FAILOVER), AutoClusterFailoverMachine(settings), targets)
 
     def _options_at(self, info: ServiceInfo) -> ClientOptions:
         """Return the options of a client for this cluster."""
@@ -117,7 +118,7 @@ class ServiceSwitch:
 def _close_provider(provider: ServiceInfoProvider) -> None:
     try:
         provider.close()
-    except BaseException as raised:  # it is user code
+    except BaseException as raised:  # user code may raise anything
         if is_for_main(raised):
             raise
         LOG.exception("the ServiceInfoProvider has failed to close")

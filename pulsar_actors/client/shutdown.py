@@ -1,9 +1,9 @@
-"""The end of a client, as callers see it: by `close`, by `shutdown`, with its last reference, or after a fork.
+"""The end of a client for its callers: by `close`, by `shutdown`, with its last reference, or after a fork.
 
-What ends in which order is the guardian actor's business (`machines/client_close.py`). Here is the hand-over between
-callers' threads and the guardian, in a fixed order. The first caller who closes asks the guardian, waits no longer than
-all actors may take, and then stops the threads of loops and listeners, whether the guardian has answered or not. Other
-callers wait for the first. On a loop nothing may wait: there the guardian's answer stops the threads.
+The client's actor ends the other actors, in the order of `machines/client_close.py`. This module has the part of the
+callers' threads. The first caller that closes tells the client's actor, waits for its answer no longer than all actors
+may take, and then stops the threads of loops and listeners, even without an answer. Other callers wait for the first.
+On a loop no caller may wait: there the answer of the client's actor stops the threads.
 """
 
 import threading
@@ -21,7 +21,7 @@ from pulsar_actors.runtime.engine import Engine
 from pulsar_actors.runtime.future import SlimFuture, settle
 
 FLUSH_TIME = 2.0
-"""Seconds for connections to close, beyond the operation timeout."""
+"""Seconds for the connections to close, in addition to the operation timeout."""
 
 JOIN_TIME = 1.0
 """Seconds to wait for threads that have been told to end."""
@@ -47,7 +47,7 @@ class ClientShutdown:
         """Raise if the client is closed or forked, or if the call would block a loop."""
         if self._refusal is not None:
             raise copy_error(self._refusal)
-        self._engine.refuse_inside(what, "another thread")
+        self._engine.refuse_on_io_thread(what, "another thread")
 
     def refuse_if_forked(self) -> None:
         """Raise in a forked child."""
@@ -55,7 +55,7 @@ class ClientShutdown:
             raise copy_error(self._refusal)
 
     def close(self) -> None:
-        """Close in good order."""
+        """Close all producers, consumers and readers, then the connections."""
         self._end(CloseClient, self._timeout + FLUSH_TIME)
 
     def shut_down(self) -> None:
@@ -63,7 +63,7 @@ class ClientShutdown:
         self._end(ShutDownClient, FLUSH_TIME)
 
     def forget_everything(self) -> None:
-        """Refuse everything from now on, in a forked child. Nothing is sent."""
+        """Refuse all calls from now on, in a forked child. Nothing is sent."""
         self._lock = threading.Lock()
         self._refusal = ProcessForked("the process was forked after this was made: make a new Client in the child")
         for state in self._context.open_states:
@@ -79,9 +79,9 @@ class ClientShutdown:
         if first:
             self._end_first(how, timeout, ended)
             return
-        if how is ShutDownClient:  # a close that waits for brokers is to wait no longer
+        if how is ShutDownClient:  # a running close stops waiting for brokers
             tell(self._context.guardian, ShutDownClient(SlimFuture()))
-        if not self._engine.is_inside():
+        if not self._engine.is_on_io_thread():
             self._engine.block(ended, timeout + FLUSH_TIME, "closing the client, which another thread does")
 
     def _end_first(
@@ -89,7 +89,7 @@ class ClientShutdown:
     ) -> None:
         done: SlimFuture[None] = SlimFuture()
         tell(self._context.guardian, how(done))
-        if self._engine.is_inside():
+        if self._engine.is_on_io_thread():
             done.add_done_callback(lambda _: self._finish(ended, 0.0))
             return
         try:
@@ -113,7 +113,7 @@ class ClientShutdown:
 
 
 def shut_down_abandoned(guardian: ActorRef, engine: Engine, log: LogDestination, service_switch: ServiceSwitch) -> None:
-    """Shut down a client that nobody holds any longer. The garbage collector calls this, in any thread."""
+    """Shut down a client without references. The garbage collector calls this, in any thread."""
     service_switch.close_in_background()
     done: SlimFuture[None] = SlimFuture()
     tell(guardian, ShutDownClient(done))
@@ -121,6 +121,6 @@ def shut_down_abandoned(guardian: ActorRef, engine: Engine, log: LogDestination,
     def ended(_: "Future[None]") -> None:
         log.detach()
         engine.stop(0.0)
-        forget_actors_on(engine.loops)  # one that has started after the guardian's end
+        forget_actors_on(engine.loops)  # an actor may have started after the client's actor ended
 
     done.add_done_callback(ended)

@@ -1,9 +1,9 @@
 """Statistics of clients, producers and consumers: the snapshots that `stats()` returns.
 
 A snapshot is a value: it can be kept, compared, pickled and printed, and does not change. Totals count from the
-creation of the handle. Rates cost nothing per message: they are calculated from two totals, some time apart, on
-request. `RateMeter` keeps the earlier total for a while, so that two requests in quick succession give much the same
-rates, and not the noise of the milliseconds between them.
+creation of the handle. Rates cost nothing per message: they are calculated on request, from two totals at different
+times. `RateMeter` keeps the earlier total for at least a second, so that two requests in quick succession return
+similar rates, and not the noise of the milliseconds between them.
 """
 
 from collections.abc import Iterable, Sequence
@@ -31,11 +31,11 @@ _ADDED_UP = (
 _LISTED = ("consumer_name", "address", "connected_since")
 
 _SPAN = 1.0
-"""Rates are over so many seconds at least, once those have passed."""
+"""The shortest time in seconds that rates are calculated over, once it has passed."""
 
 
 class Rates(NamedTuple):
-    """Messages and bytes per second, lately."""
+    """Messages and bytes per second in the last seconds."""
 
     messages: float = 0.0
     size: float = 0.0
@@ -57,7 +57,7 @@ class RateMeter:
         self._earlier = self._later = _Sample(now, 0, 0)
 
     def rates(self, messages: int, size: int, now: float) -> Rates:
-        """Give the rates since an earlier sample, and note the totals as they are now."""
+        """Return the rates since an earlier sample, and note the current totals."""
         if now - self._later.at >= _SPAN:
             self._earlier, self._later = self._later, _Sample(now, messages, size)
         at, messages_then, size_then = self._earlier
@@ -75,12 +75,12 @@ class ProducerStats:
     producer_name: str
     connected: bool
     pending: int
-    """Messages without a receipt of the broker, and..."""
+    """Messages without a receipt of the broker."""
     in_flight: int
-    """...those of them that are written to a connection."""
+    """The part of `pending` that is written to a connection."""
     pending_bytes: int
     sent: int
-    """Messages that a broker has acknowledged, and their payloads in bytes."""
+    """Messages that a broker has stored; `sent_bytes` is the size of their payloads."""
     sent_bytes: int
     failed: int
     rates: Rates
@@ -97,11 +97,11 @@ class ConsumerStats:
     consumer_name: str
     connected: bool
     queued: int
-    """Messages that have arrived and are not handed out."""
+    """Messages that have arrived and were not handed out yet."""
     permits: int
     """Messages that the broker may still send."""
     received: int
-    """Messages that were handed out, and their payloads in bytes."""
+    """Messages that were handed out; `received_bytes` is the size of their payloads."""
     received_bytes: int
     acknowledged: int
     refused: int
@@ -130,12 +130,12 @@ class BrokerConsumerStats:
     available_permits: int
     unacked_messages: int
     is_blocked_consumer_on_unacked_msgs: bool
-    """True if it gets nothing until it acknowledges some of its messages."""
+    """True if the consumer gets no messages until it acknowledges some."""
     msg_backlog: int
 
     @classmethod
     def of_all(cls, each: Sequence["BrokerConsumerStats"]) -> "BrokerConsumerStats":
-        """Add up the statistics of a consumer's topics; what cannot be added is listed."""
+        """Add up the statistics of a consumer's topics. Values that are no numbers are listed."""
         numbers: dict[str, Any] = {name: sum(getattr(one, name) for one in each) for name in _ADDED_UP}
         words: dict[str, Any] = {name: "; ".join({getattr(one, name): None for one in each}) for name in _LISTED}
         return cls(

@@ -1,19 +1,19 @@
 """The cache of a token that all connections of a client share.
 
-A token is kept for nine tenths of its life, so that none expires on its way to a broker; the next caller then fetches
-another. Callers that come meanwhile wait for that fetch and get its outcome, an error too: a thousand connections make
-one request. If the fetch fails while the old token is still valid, the old token is used on.
+A token is kept for nine tenths of its lifetime, so that it does not expire on its way to a broker. The next caller
+after that fetches another. Callers that come meanwhile wait for that fetch and get its outcome, even an error: so a
+thousand connections make one request. If the fetch fails while the old token is still valid, the old token is used.
 
-A broker that challenges says that a token has expired. Then only a token that was fetched within the last seconds is
-good enough: it was fetched for another connection that was challenged.
+A broker challenges when a token has expired. Then the cached token is returned only if it was fetched within the last
+seconds, for another connection that was challenged.
 
-A broker may refuse a token before its time: keys change, clients are locked out and let in again. So the next caller
-fetches another. If that is refused as well, another token does not help, and it is kept like any other: the issuer is
-not to be asked at every attempt of every connection.
+A broker may refuse a token that has not expired, for example after a change of keys. Then the next caller fetches
+another. If that is refused as well, a new token does not help, and it is kept like any other: otherwise the issuer
+would get a request for each attempt of each connection.
 
-Age is measured by two clocks, and the larger age counts: the wall clock may be set wrong, or be corrected, and the
-monotonic clock stands still while the machine sleeps. A token without a valid lifetime serves only the callers who
-waited for it.
+The age of a token is measured by two clocks, and the larger value counts: the wall clock may be wrong, or be corrected,
+and the monotonic clock stops while the machine sleeps. A token without a usable `expires_in` is not cached: only the
+callers that waited for its fetch get it.
 """
 
 import os
@@ -48,7 +48,7 @@ class GrantedToken(NamedTuple):
 
 
 class _CachedToken:
-    """A token. If it replaced a refused one and is refused too, it is kept, unless a broker had accepted it."""
+    """A token. If it replaced a refused one and is refused, too, it is kept, unless a broker has accepted it before."""
 
     __slots__ = ("_began", "_lifetime", "is_refused", "may_be_refused", "token")
 
@@ -79,7 +79,7 @@ class _CachedToken:
 
 
 class _TokenFetch:
-    """A running fetch, and the future for callers who wait for it."""
+    """A running fetch, and the future for callers that wait for it."""
 
     __slots__ = ("_began", "outcome")
 
@@ -92,7 +92,7 @@ class _TokenFetch:
 
 
 class TokenCache:
-    """Keeps a token. Its pickle is empty, and so is the copy in a forked child."""
+    """Caches a token. Its pickle is empty, and so is the copy in a forked child."""
 
     __slots__ = ("_kept", "_lock", "_ongoing", "_process")
 
@@ -107,8 +107,8 @@ class TokenCache:
         return TokenCache, ()
 
     def token(self, fetch: Callable[[], GrantedToken], *, challenged: bool) -> bytes:
-        """Return a valid token, and fetch one if need be."""
-        if self._process != os.getpid():  # the lock may have been copied locked, without the thread that held it
+        """Return a valid token; fetch one if necessary."""
+        if self._process != os.getpid():  # in a forked child, the lock may be locked for ever
             TokenCache.__init__(self)
         with self._lock:
             kept, ongoing = self._kept, self._ongoing
@@ -124,7 +124,7 @@ class TokenCache:
     def judged(self, *, accepted: bool) -> None:
         """Note whether a broker has accepted the token."""
         if self._process != os.getpid():
-            return  # the token was the parent's
+            return  # the token belongs to the parent process
         with self._lock:
             if self._kept is not None:
                 self._kept.note_verdict(accepted=accepted)
@@ -149,7 +149,7 @@ class TokenCache:
             self._finish_fetch(ongoing, kept, fault)
 
     def _finish_fetch(self, ongoing: _TokenFetch, kept: _CachedToken | None, fault: Exception) -> None:
-        """Complete the future for callers who wait."""
+        """Complete the future for callers that wait."""
         with self._lock:
             self._kept = kept or self._kept
             if self._ongoing is ongoing:

@@ -1,4 +1,4 @@
-"""The access of connections to a service, by the client's options: credentials and TLS."""
+"""The access of connections to a service, made from the client's options: credentials and TLS."""
 
 import threading
 from pathlib import Path
@@ -30,7 +30,7 @@ def service_access(options: ClientOptions) -> ServiceAccess:
         try:
             if authentication is not None:
                 authentication.judged(accepted=accepted)
-        except BaseException as raised:  # noqa: BLE001 - a user's own may raise anything; its text may be a secret
+        except BaseException as raised:  # noqa: BLE001 - user code may raise anything; its text may be a secret
             LOG.warning("%r failed to hear of what a broker says of it: %s", authentication, type(raised).__name__)
 
     make_context = _TlsContextCache(options)
@@ -38,7 +38,7 @@ def service_access(options: ClientOptions) -> ServiceAccess:
 
 
 def _checked(fetched: object) -> Credentials:
-    """Check the result of `fetch`; a user's own may return anything."""
+    """Check the result of `fetch`, which may be user code."""
     match fetched:
         case (str() as method, bytes() as data) if is_text(method):
             size = len(method) + len(data)
@@ -52,7 +52,7 @@ def _checked(fetched: object) -> Credentials:
 
 
 def _type_outline(fetched: object) -> str:
-    """Name the types of a value, which may be a secret."""
+    """Describe a value by its types, because the value may be a secret."""
     if not isinstance(fetched, tuple):
         return f"an object of type {type(fetched).__name__}"
     parts = cast("tuple[object, ...]", fetched)
@@ -62,7 +62,7 @@ def _type_outline(fetched: object) -> str:
 class _TlsContextCache:
     """Makes the TLS context for all connections of a client, and another when one of its files has changed.
 
-    Certificates are renewed by replacing files, and later connections are to use the new ones.
+    Certificates are renewed by replacing files; later connections use the new ones.
     """
 
     def __init__(self, options: ClientOptions) -> None:
@@ -95,7 +95,7 @@ class _TlsContextCache:
 
 
 def _file_version(file: str) -> object:
-    """Return a value that changes with a file; None if the file cannot be seen, which reading it will report."""
+    """Return a value that changes with a file; None if there is no such file, which is reported when it is read."""
     try:
         seen = Path(file).stat()
     except OSError:
@@ -104,7 +104,7 @@ def _file_version(file: str) -> object:
 
 
 def _client_certificate(options: ClientOptions) -> Certificate | None:
-    """Return the certificate to show; that of the authentication comes before the client's."""
+    """Return the certificate to show. The authentication's takes precedence over the client's."""
     by_authentication = None if options.authentication is None else options.authentication.tls_certificate
     if by_authentication is not None:
         return Certificate(*by_authentication, "certificate_path", "private_key_path")

@@ -1,13 +1,13 @@
-"""Checks of arguments: a wrong one is refused at once, by an error with the value and what the argument takes.
+"""Checks of arguments: a wrong one is refused at once, with an error that has the value and says what is valid.
 
-A check is a function of an argument's name and value. It returns the value to keep, or raises InvalidArgument. The
-value to keep may differ from the given one: a copy of a dict, which the caller may change later, or None for an empty
-text, which counts as not given in the official client too.
+A check is a function of an argument's name and value. It returns the value to store, or raises InvalidArgument. The
+stored value may differ from the given one: a copy of a dict, because the caller may change the dict later, or None for
+an empty text, which counts as not given, as in the official client.
 
 Options are frozen dataclasses whose fields are annotated with their types and checks; `check_options` applies them.
-Options that exist are right, and no code further inside checks them again.
+Options objects are always valid, and no other code checks them again.
 
-`True` does not count as 1, nor a member of an enum as its number: either is likely a mistake. Numbers of seconds may
+`True` is not accepted as 1, nor a member of an enum as its number: both are probably mistakes. Numbers of seconds may
 have a fraction.
 """
 
@@ -34,7 +34,6 @@ __all__ = [
     "flag",
     "instance_of",
     "is_text",
-    "not_yet",
     "optional",
     "path",
     "properties",
@@ -43,6 +42,7 @@ __all__ = [
     "several_of",
     "text",
     "topic",
+    "unimplemented",
     "whole_number",
 ]
 
@@ -50,13 +50,13 @@ __all__ = [
 Check: TypeAlias = Callable[[str, object], object]
 
 LARGEST_COUNT = 2**31 - 1
-"""As in the official client, whose numbers have 32 bits."""
+"""The largest number in the official client, whose numbers have 32 bits."""
 LONGEST_SECONDS = 10**9
-"""Some thirty years: as long as the timers of this package can wait."""
+"""Some thirty years, the longest time that the timers of this package can wait."""
 LONGEST_MS = LONGEST_SECONDS * 1000
 
 LARGEST_TEXTS = DEFAULT_MAX_MESSAGE_SIZE
-"""In bytes, of all texts of one command: by default, brokers take 5 MiB and a little more."""
+"""The most bytes of all texts of one command: by default, brokers take 5 MiB and a little more."""
 _PAIR = 16
 """The most bytes that a property takes besides its two texts."""
 
@@ -69,7 +69,7 @@ def refusal_of(name: str, got: object, takes: str) -> InvalidArgument:
 
 
 def arguments_of(local_names: Mapping[str, object]) -> Mapping[str, Any]:
-    """Give the arguments of the method whose `locals()` these are, as long as it has no other names yet."""
+    """Return the arguments of a method, from its `locals()` before it has set other names."""
     return {name: value for name, value in local_names.items() if name != "self"}
 
 
@@ -85,13 +85,13 @@ def check_fields(options: object, checks: Mapping[str, Check]) -> None:
         given = getattr(options, name)
         kept = check(name, given)
         if kept is not given:
-            object.__setattr__(options, name, kept)  # in `__post_init__` a frozen object is not finished yet
+            object.__setattr__(options, name, kept)  # a frozen object is changed only here, in `__post_init__`
 
 
 def check_size(options: object, *names: str) -> None:
-    """Refuse texts that are too large together: they are sent in one command, which has to fit a frame.
+    """Refuse texts that are too large together: they are sent in one command, which must fit into a frame.
 
-    Each of several topics has a command of its own. A broker with a lower limit than usual refuses the command itself.
+    Each of several topics has a separate command. A broker with a lower limit than usual refuses the command.
     """
     sizes = {name: _size(getattr(options, name)) for name in names}
     together = sum(sizes.values())
@@ -104,7 +104,7 @@ def check_size(options: object, *names: str) -> None:
 
 
 def is_text(value: object) -> bool:
-    """Tell whether it is a str that can be encoded as UTF-8; one with half of a surrogate pair cannot."""
+    """Return whether the value is a str that can be encoded as UTF-8: one with half a surrogate pair cannot."""
     if not isinstance(value, str):
         return False
     if value.isascii():
@@ -124,7 +124,10 @@ def text(name: str, value: object) -> object:
 
 
 def path(name: str, value: object) -> object:
-    """Take the path of a file, which need not exist yet. No path has a NUL character; Python would notice it later."""
+    """Take the path of a file, which need not exist yet.
+
+    A NUL character is refused here, because Python raises later.
+    """
     if not is_text(value) or not value or "\0" in cast("str", value):
         raise refusal_of(name, value, "the path of a file, a str without NUL characters")
     return value
@@ -169,7 +172,7 @@ def whole_number(least: int, most: int = LARGEST_COUNT, of: str = "") -> Check:
 
 
 def seconds(least: float) -> Check:
-    """Take a number of seconds, whole or not, from the least one on."""
+    """Take a number of seconds, with or without a fraction, not below `least`."""
 
     def check(name: str, value: object) -> object:
         is_number = isinstance(value, (int, float)) and not isinstance(value, (bool, Enum))
@@ -193,7 +196,7 @@ def instance_of(kind: type) -> Check:
 
 
 def several_of(kind: type) -> Check:
-    """Take a list or a tuple of objects of a class, and keep a tuple."""
+    """Take a list or a tuple of objects of a class, and store a tuple."""
     takes = f"a list of objects, each {_article(kind.__name__)} {kind.__name__}"
 
     def check(name: str, value: object) -> object:
@@ -219,7 +222,7 @@ def callback(arguments: str) -> Check:
 
 
 def optional(check: Check) -> Check:
-    """Take None as well, and an empty text as None if the check is for texts."""
+    """Also take None; and an empty text as None, if the check is for texts."""
     is_of_text = check in (text, path, topic)
 
     def check_if_given(name: str, value: object) -> object:
@@ -230,7 +233,7 @@ def optional(check: Check) -> Check:
 
 
 def properties(name: str, value: object) -> object:
-    """Take a dict of text to text, and keep a copy of it; None is an empty one."""
+    """Take a dict of str to str, and store a copy; None is stored as an empty dict."""
     if value is None:
         return {}
     if not isinstance(value, dict):
@@ -244,7 +247,7 @@ def properties(name: str, value: object) -> object:
     return dict(given)
 
 
-def not_yet(feature: str) -> Check:
+def unimplemented(feature: str) -> Check:
     """Take None, and refuse any other value: this version does not have the feature."""
 
     def check(name: str, value: object) -> None:

@@ -1,1 +1,1 @@
-"""Decisions: state charts, and the small ledgers they decide with. Events in, effects out, `now` is an argument."""
+"""The state machines, which make every decision of the client. Events in, effects out; `now` is an argument."""

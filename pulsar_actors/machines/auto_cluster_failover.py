@@ -1,12 +1,11 @@
-"""The choice among several clusters: the primary as long as it can be reached, and otherwise the first that can.
+"""Automatic failover between clusters: the primary while it can be reached, otherwise the first other one that can.
 
-The cluster in use is probed at intervals. When it has failed so many probes in a row, the others are probed in their
-order, the primary first, and the first that can be reached is used. If there is none, the client stays, and the next
-check tries again. While another cluster is in use, each check probes the primary as well; the client returns to it when
-it has passed so many probes in a row.
+The cluster in use is probed at intervals. When it has failed a given number of consecutive probes, the others are
+probed in order, the primary first, and the first that can be reached is used. If there is none, the client keeps its
+cluster, and the next check tries again. While another cluster is in use, each check probes the primary as well. The
+client returns to the primary after a given number of consecutive successful probes.
 
-One probe runs at a time, so a slow cluster is never probed twice at once. The actor decides what a probe is. Clusters
-have numbers: 0 is the primary.
+Only one probe runs at a time. The actor defines what a probe does. Clusters have numbers: 0 is the primary.
 """
 
 from enum import Enum, unique
@@ -30,14 +29,14 @@ class StopFailover(NamedTuple):
 
 
 class ClusterProbed(NamedTuple):
-    """The result of a probe: whether the cluster could be reached. `probe` is the number of the probe."""
+    """The result of a probe. `probe` is the number of the probe."""
 
     probe: int
     reachable: bool
 
 
 class CheckDue(NamedTuple):
-    """It is time for the next check."""
+    """The interval until the next check is over."""
 
     generation: int
 
@@ -74,7 +73,7 @@ class State(Enum):
 
 
 IDLE, WAITING, CHECKING, SEARCHING, CHECKING_PRIMARY, OVER = State
-RUNNING: Final = (IDLE, WAITING, CHECKING, SEARCHING, CHECKING_PRIMARY)
+NOT_OVER: Final = (IDLE, WAITING, CHECKING, SEARCHING, CHECKING_PRIMARY)
 
 # fmt: off
 ROWS: Final = (
@@ -89,7 +88,7 @@ ROWS: Final = (
     Row(ClusterProbed, SEARCHING,        WAITING,          None,              "stay"),
     Row(ClusterProbed, CHECKING_PRIMARY, WAITING,          "primary_is_back", "return_to_primary"),
     Row(ClusterProbed, CHECKING_PRIMARY, WAITING,          None,              "count_success"),
-    Row(StopFailover,  RUNNING,          OVER),
+    Row(StopFailover,  NOT_OVER,         OVER),
 )
 
 # Too late, or too early to mean anything.
@@ -103,11 +102,13 @@ IGNORES: Final = (
 
 OURS: Final = (StartFailover, StopFailover)
 
-CHART: Final = Chart("failover", states=State, initial=IDLE, final=[OVER], ours=OURS, rows=ROWS, ignores=IGNORES)
+CHART: Final = Chart(
+    "auto_cluster_failover", states=State, initial=IDLE, final=[OVER], ours=OURS, rows=ROWS, ignores=IGNORES
+)
 
 
 class FailoverSettings(NamedTuple):
-    """The number of clusters, the interval of the checks in seconds, and how many probes in a row lead to a switch."""
+    """The number of clusters, the seconds between checks, and the numbers of consecutive probes before a switch."""
 
     clusters: int
     interval: float
@@ -115,7 +116,7 @@ class FailoverSettings(NamedTuple):
     successes: int
 
 
-class Failover(StateMachine, chart=CHART, current=("probe",)):
+class AutoClusterFailoverMachine(StateMachine, chart=CHART, current=("probe",)):
     """The guards and actions of the chart, in its order."""
 
     __slots__ = ("_current", "_failures", "_probed", "_settings", "_successes", "_untried", "probe")
@@ -141,7 +142,7 @@ class Failover(StateMachine, chart=CHART, current=("probe",)):
     def probe_first(self, event: ClusterProbed, now: float) -> Effects:
         """Probe the first of the other clusters.
 
-        The primary may be among them: its successes so far would not be in a row if it fails now.
+        The primary may be among them. Its successful probes so far do not count if this one fails.
         """
         self._failures += 1
         self._successes = 0
@@ -167,7 +168,7 @@ class Failover(StateMachine, chart=CHART, current=("probe",)):
         return event.reachable
 
     def use_probed(self, event: ClusterProbed, now: float) -> Effects:
-        """Use the cluster that was just reached."""
+        """Use the cluster that answered the last probe."""
         return self._use(self._probed)
 
     def has_another(self, event: ClusterProbed, now: float) -> bool:

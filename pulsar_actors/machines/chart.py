@@ -1,7 +1,7 @@
 """State charts as data: the table, the checks made when it is built, and the code that runs it.
 
-A chart is a table of rows. A row says: when this event comes in these states, and the guard holds, run this action and
-go to that state.
+A chart is a table of rows. A row says: if this event comes in one of these states, and the guard holds, run this action
+and change to that state.
 
     Row(TcpOpened, DIALING, SECURING, guard="uses_tls", does="start_tls")
 
@@ -10,17 +10,17 @@ guard, for when no guard holds. `ignores` names the events that change nothing, 
 
     Ignore((TcpOpened, TlsAgreed), CLOSED)
 
-An event that is neither in a row nor ignored in a state is illegal there: it is a bug of ours, and raises. A peer, a
-timer or a late answer is never a bug of ours. So every event that is not named in `ours` must be listed in every state,
-by a row or as ignored; otherwise the chart refuses to be built. States are always written out: there is no "everywhere
-else", since a row or a state that somebody forgets would then be an ignored event.
+An event that is neither in a row nor ignored in a state is illegal there: it is a bug of our own code, and raises.
+Events that peers, timers or late answers cause are never a bug of ours. So every event that is not in `ours` (the
+events that only our own code causes) must be listed for every state, in a row or as ignored; otherwise the chart is not
+built. States are always listed by name. There is no "all other states", because an event would then be ignored wherever
+a row was forgotten.
 
 An action runs before the state changes. If it raises, the state stays, its effects are dropped, and the error names
 the row. An action therefore computes first and changes the machine's fields and trackers last.
 
 Only this module and `cli/statecharts/mermaid.py`, which draws, use the `transitions` library. One `transitions` machine
-serves all models of a chart: binding each model to a machine of its own costs a hundred microseconds and twenty
-kilobytes.
+serves all models of a chart: a separate machine for each model would cost a hundred microseconds and twenty kilobytes.
 """
 
 import re
@@ -34,7 +34,7 @@ from transitions import EventData, Machine, MachineError
 from pulsar_actors.exceptions import InternalError
 
 INTERNAL: Final = None
-"""The destination of a row that stays where it is."""
+"""The destination of a row that does not leave its state."""
 
 Event = object  # each chart has small typed tuples of its own; the class of an event is its trigger
 Effect = object
@@ -57,7 +57,7 @@ class Row(NamedTuple):
 
     @property
     def is_ignored(self) -> bool:
-        """True if the event changes nothing: no action, no other state, whatever the circumstances."""
+        """True if the event never changes anything: the row has no guard, no action and no other state."""
         return self.dest is INTERNAL and self.guard is None and self.does is None
 
     def __str__(self) -> str:
@@ -91,7 +91,7 @@ class IllegalEvent(InternalError):
 
 
 class RowFailed(InternalError):
-    """A guard or an action raised; the state is what it was."""
+    """A guard or an action has raised. The state is unchanged."""
 
 
 def trigger_name(event: type) -> str:
@@ -100,7 +100,10 @@ def trigger_name(event: type) -> str:
 
 
 class Chart:
-    """A table of rows that has been checked. `rows` ends with those of `ignores`."""
+    """A table of rows that has been checked. `rows` ends with those of `ignores`.
+
+    The chart of a part has `inner` events, which come only from the machine that has the part. They count as `ours`.
+    """
 
     def __init__(  # noqa: PLR0913 - the parts of a chart, each named where it is declared
         self,
@@ -112,13 +115,16 @@ class Chart:
         ours: Iterable[type],
         rows: Iterable[Row],
         ignores: Iterable[Ignore] = (),
+        inner: Iterable[type] = (),
     ) -> None:
         self.name = name
         self.states = tuple(states)
         self.initial = initial
         self.final = frozenset(final)
-        self.ours = frozenset(ours)
-        self.rows = (*rows, *(row for ignored in ignores for row in ignored.rows))
+        self.inner = frozenset(inner)
+        self.ours = frozenset(ours) | self.inner
+        self._ignores = tuple(ignores)
+        self.rows = (*rows, *(row for ignored in self._ignores for row in ignored.rows))
         self.triggers = tuple(dict.fromkeys(row.trigger for row in self.rows))
         self._by_pair: dict[tuple[Enum, type], list[Row]] = defaultdict(list)
         for row in self.rows:
@@ -145,6 +151,7 @@ class Chart:
         yield from (f"no row is for {trigger_name(trigger)}" for trigger in self.ours - set(self.triggers))
         yield from self._unordered()
         yield from self._unlisted()
+        yield from self._ignored_everywhere()
         yield from self._unreachable()
 
     def _unordered(self) -> Iterator[str]:
@@ -164,6 +171,12 @@ class Chart:
                 where = ", ".join(missing)
                 mend = "give it a row or ignore it there, or name it in `ours` if only we cause it"
                 yield f"{trigger_name(trigger)} comes from outside but is not listed in {where}: {mend}"
+
+    def _ignored_everywhere(self) -> Iterator[str]:
+        for row in (row for ignored in self._ignores for row in ignored.rows):
+            if set(row.sources) >= set(self.states):
+                what = f"{trigger_name(row.trigger)} is ignored in every state"
+                yield f"{what}: leave it out, or say by itself where a row with a guard is tried first"
 
     def _unreachable(self) -> Iterator[str]:
         leads_to: dict[Enum, set[Enum]] = defaultdict(set)

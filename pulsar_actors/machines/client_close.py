@@ -1,12 +1,12 @@
-"""The close of a client: the order in which its actors end, and the requests that it refuses meanwhile.
+"""The close of a client: the order in which its actors end, and the requests that are refused meanwhile.
 
-Lookups end at once, so that nobody waits for a broker that is still being searched for. Producers and consumers close
-next, while connections stay open for what they still have to send. Then connections write what is left and close, and
-the client is closed. A shutdown ends producers and consumers without asking any broker, also after a close has begun.
-Each of these actors limits its own time, so there is no timer here.
+Lookups fail at once, so no producer or consumer waits for one. Then producers and consumers close, while connections
+stay open for their last commands. Then connections write what is queued and close, and the client is closed. A shutdown
+ends producers and consumers without a request to any broker, even if a close has begun before. Each of these actors has
+its own time limit, so there is no timer here.
 
-The guardian actor knows its producers, consumers and connections. It reports how many are left, here called handles and
-connections, when a close begins and whenever one of them has ended, as planned or by a bug.
+The client's actor has the lists of producers and consumers, called handles here, and of connections. It reports the
+number of those left when a close begins, and whenever one of them has ended, normally or by a bug.
 """
 
 from enum import Enum, unique
@@ -16,11 +16,11 @@ from pulsar_actors.exceptions import AlreadyClosed
 from pulsar_actors.machines.chart import INTERNAL, Chart, Effects, Ignore, Row
 from pulsar_actors.machines.state_machine import StateMachine
 
-# Events of our own side. A token is told when the client is closed; a request is passed on in an effect.
+# Events of our own side. A token is completed when the client is closed; a request is passed on in an effect.
 
 
 class CloseClient(NamedTuple):
-    """Close producers and consumers in good order, then connections."""
+    """Close producers and consumers with their brokers, then connections."""
 
     token: object
 
@@ -38,7 +38,7 @@ class HandleStarted(NamedTuple):
 
 
 class LookupRequested(NamedTuple):
-    """A broker is to be found, or asked about a topic."""
+    """A lookup or another query to a broker is requested."""
 
     request: object
 
@@ -53,7 +53,7 @@ class ConnectionRequested(NamedTuple):
 
 
 class Remaining(NamedTuple):
-    """So many producers and consumers, and so many connections, have not ended yet."""
+    """The numbers of producers and consumers, and of connections, that have not ended yet."""
 
     handles: int
     connections: int
@@ -62,13 +62,13 @@ class Remaining(NamedTuple):
 # Effects.
 
 
-class Serve(NamedTuple):
-    """Do what was requested."""
+class ServeRequest(NamedTuple):
+    """Perform the request."""
 
     request: object
 
 
-class Refuse(NamedTuple):
+class RefuseRequest(NamedTuple):
     """Answer a request with an error: the client is closed."""
 
     request: object
@@ -90,58 +90,58 @@ class CloseHandles(NamedTuple):
 
 
 class EndHandles(NamedTuple):
-    """End all producers and consumers at once; what is pending fails with this error."""
+    """End all producers and consumers at once. Their pending messages and calls fail with this error."""
 
     error: AlreadyClosed
 
 
 class CloseConnections(NamedTuple):
-    """Let all connections write what is left, then close them."""
+    """Let all connections write what is queued, then close them."""
 
 
 class ReportClosed(NamedTuple):
-    """Tell these tokens that the client is closed."""
+    """Complete these tokens: the client is closed."""
 
     tokens: tuple[object, ...]
 
 
 @unique
 class State(Enum):
-    """Where a client can be."""
+    """The states of a client."""
 
-    OPEN = "Serves requests."
+    OPEN = "Requests are performed."
     CLOSING_HANDLES = "Waits for its producers and consumers to end."
     CLOSING_CONNECTIONS = "Waits for its connections to close."
-    CLOSED = "Nothing is left."
+    CLOSED = "All producers, consumers and connections have ended."
 
 
 OPEN, CLOSING_HANDLES, CLOSING_CONNECTIONS, CLOSED = State
-CLOSING: Final = (CLOSING_HANDLES, CLOSING_CONNECTIONS)
+IN_PROGRESS: Final = (CLOSING_HANDLES, CLOSING_CONNECTIONS)
 
 # fmt: off
 ROWS: Final = (
-    #   trigger              source                   dest                 guard                 does
-    Row(LookupRequested,     OPEN,                    INTERNAL,            None,                 "serve"),
-    Row(ConnectionRequested, (OPEN, CLOSING_HANDLES), INTERNAL,            None,                 "serve"),
-    Row(CloseClient,         OPEN,                    CLOSING_HANDLES,     None,                 "close_handles"),
-    Row(ShutDownClient,      OPEN,                    CLOSING_HANDLES,     None,                 "end_handles"),
-    Row(ShutDownClient,      CLOSING_HANDLES,         INTERNAL,            None,                 "hurry"),
-    Row(Remaining,           CLOSING_HANDLES,         CLOSED,              "nothing_is_left",    "report_closed"),
-    Row(Remaining,           CLOSING_HANDLES,         CLOSING_CONNECTIONS, "no_handle_is_left",  "close_connections"),
-    Row(Remaining,           CLOSING_CONNECTIONS,     CLOSED,              "nothing_is_left",    "report_closed"),
+    #   trigger              source                   dest                 guard                does
+    Row(LookupRequested,     OPEN,                    INTERNAL,            None,                "serve"),
+    Row(ConnectionRequested, (OPEN, CLOSING_HANDLES), INTERNAL,            None,                "serve"),
+    Row(CloseClient,         OPEN,                    CLOSING_HANDLES,     None,                "close_handles"),
+    Row(ShutDownClient,      OPEN,                    CLOSING_HANDLES,     None,                "end_handles"),
+    Row(ShutDownClient,      CLOSING_HANDLES,         INTERNAL,            None,                "end_handles_now"),
+    Row(Remaining,           CLOSING_HANDLES,         CLOSED,              "nothing_is_left",   "report_closed"),
+    Row(Remaining,           CLOSING_HANDLES,         CLOSING_CONNECTIONS, "no_handle_is_left", "close_connections"),
+    Row(Remaining,           CLOSING_CONNECTIONS,     CLOSED,              "nothing_is_left",   "report_closed"),
 
     # Too late.
-    Row(HandleStarted,       CLOSING,                 INTERNAL,            None,                 "end_late_handle"),
-    Row(LookupRequested,     CLOSING,                 INTERNAL,            None,                 "refuse"),
-    Row(ConnectionRequested, CLOSING_CONNECTIONS,     INTERNAL,            None,                 "refuse"),
-    Row(CloseClient,         CLOSING,                 INTERNAL,            None,                 "await_end"),
-    Row(ShutDownClient,      CLOSING_CONNECTIONS,     INTERNAL,            None,                 "await_end"),
+    Row(HandleStarted,       IN_PROGRESS,             INTERNAL,            None,                "end_late_handle"),
+    Row(LookupRequested,     IN_PROGRESS,             INTERNAL,            None,                "refuse"),
+    Row(ConnectionRequested, CLOSING_CONNECTIONS,     INTERNAL,            None,                "refuse"),
+    Row(CloseClient,         IN_PROGRESS,             INTERNAL,            None,                "await_end"),
+    Row(ShutDownClient,      CLOSING_CONNECTIONS,     INTERNAL,            None,                "await_end"),
 )
 
 IGNORES: Final = (
     #      events                     states
     Ignore((HandleStarted, Remaining), OPEN),
-    Ignore(Remaining, CLOSING),  # there are others
+    Ignore(Remaining, IN_PROGRESS),  # there are others
     Ignore(Remaining, CLOSED),
 )
 # fmt: on
@@ -152,7 +152,7 @@ CHART: Final = Chart("client_close", states=State, initial=OPEN, final=[CLOSED],
 
 
 class ClientClose(StateMachine, chart=CHART):
-    """The guards and actions of the chart, in its order. `tokens` wait for the end."""
+    """The guards and actions of the chart, in its order. `tokens` are completed at the end."""
 
     __slots__ = ("tokens",)
 
@@ -161,34 +161,34 @@ class ClientClose(StateMachine, chart=CHART):
         self.tokens: tuple[object, ...] = ()
 
     def serve(self, event: LookupRequested | ConnectionRequested, now: float) -> Effects:
-        """Pass the request on."""
-        return [Serve(event.request)]
+        """Perform the request."""
+        return [ServeRequest(event.request)]
 
     def close_handles(self, event: CloseClient, now: float) -> Effects:
-        """Begin to close."""
+        """Fail all lookups, and close producers and consumers."""
         self.tokens = (event.token,)
         return [StopLookups(), CloseHandles()]
 
     def end_handles(self, event: ShutDownClient, now: float) -> Effects:
-        """Begin to shut down."""
+        """Fail all lookups, and end producers and consumers at once."""
         self.tokens = (event.token,)
         return [StopLookups(), EndHandles(AlreadyClosed("the client is shut down"))]
 
-    def hurry(self, event: ShutDownClient, now: float) -> Effects:
-        """Wait for brokers no longer."""
+    def end_handles_now(self, event: ShutDownClient, now: float) -> Effects:
+        """End producers and consumers at once, without waiting for brokers any longer."""
         self.tokens += (event.token,)
         return [EndHandles(AlreadyClosed("the client is shut down"))]
 
     def nothing_is_left(self, event: Remaining, now: float) -> bool:
-        """Hold when everything has ended."""
+        """Return whether all producers, consumers and connections have ended."""
         return not event.handles and not event.connections
 
     def report_closed(self, event: Remaining, now: float) -> Effects:
-        """Tell everybody who waits."""
+        """Complete the tokens of all callers that wait."""
         return [ReportClosed(self.tokens)]
 
     def no_handle_is_left(self, event: Remaining, now: float) -> bool:
-        """Hold when nobody has anything left to send."""
+        """Return whether all producers and consumers have ended."""
         return not event.handles
 
     def close_connections(self, event: Remaining, now: float) -> Effects:
@@ -196,14 +196,14 @@ class ClientClose(StateMachine, chart=CHART):
         return [CloseConnections()]
 
     def end_late_handle(self, event: HandleStarted, now: float) -> Effects:
-        """End what was created while the client closes."""
+        """End a producer or consumer that was created while the client closes."""
         return [EndHandle(event.handle, AlreadyClosed("the client is closed"))]
 
     def refuse(self, event: LookupRequested | ConnectionRequested, now: float) -> Effects:
-        """Begin nothing new."""
-        return [Refuse(event.request)]
+        """Refuse the request: the client is closing."""
+        return [RefuseRequest(event.request)]
 
     def await_end(self, event: CloseClient | ShutDownClient, now: float) -> Effects:
-        """Wait for the end that has begun."""
+        """Let the caller wait for the close that is running."""
         self.tokens += (event.token,)
         return []

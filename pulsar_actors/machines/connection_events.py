@@ -1,4 +1,4 @@
-"""Events, effects and settings of the connection's machine."""
+"""Events, effects and settings of the machines of a connection."""
 
 from typing import Any, NamedTuple
 
@@ -6,8 +6,6 @@ from google.protobuf.message import Message
 
 from pulsar_actors.exceptions import PulsarException, WireError
 from pulsar_actors.wire.PulsarApi_pb2 import CommandAuthChallenge, CommandConnected, CommandError
-
-# Events of the client.
 
 
 class ConnectionSettings(NamedTuple):
@@ -23,12 +21,15 @@ class ConnectionSettings(NamedTuple):
     tcp_no_delay: bool = True
 
 
+# Events of the client.
+
+
 class Dial(NamedTuple):
     """Start to connect."""
 
 
 class SendRequest(NamedTuple):
-    """Send a command that has an answer. The reply goes to the token within the timeout, which starts now."""
+    """Send a command that has an answer. The token gets a reply within the timeout, which starts now."""
 
     command: Any  # a command with a request_id, which the connection fills in
     token: object
@@ -42,15 +43,15 @@ class SendCommand(NamedTuple):
 
 
 class RegisterHandler(NamedTuple):
-    """A producer or consumer wants to use the connection as soon as the broker accepts the client."""
+    """Register a producer or consumer, which uses the connection as soon as the broker accepts the client."""
 
-    handler: object
+    handler: Any  # with the `kind` and the `id` by which commands name it
 
 
 class RemoveHandler(NamedTuple):
-    """A producer or consumer no longer uses the connection, or no longer waits for it."""
+    """Remove a producer or consumer, which does not use the connection any longer, or does not wait for it."""
 
-    handler: object
+    handler: Any
 
 
 class CloseIfUnused(NamedTuple):
@@ -58,11 +59,11 @@ class CloseIfUnused(NamedTuple):
 
 
 class CloseGracefully(NamedTuple):
-    """Send what is written already, then end."""
+    """Write what is queued, then end."""
 
 
 class AbortConnection(NamedTuple):
-    """End at once: a producer or consumer found that the broker misbehaves, or the client goes to another cluster."""
+    """End at once: the broker has broken the protocol, or the client moves to another cluster."""
 
     error: PulsarException
 
@@ -75,11 +76,11 @@ class TcpOpened(NamedTuple):
 
 
 class TlsAgreed(NamedTuple):
-    """The TLS handshake is done and the certificate is good."""
+    """The TLS handshake is done, and the certificate is trusted."""
 
 
 class SocketLost(NamedTuple):
-    """The socket could not be opened, or is gone; `is_distrusted` if the peer's certificate is the reason."""
+    """The socket could not be opened, or was closed. `is_distrusted` if the peer's certificate is the reason."""
 
     reason: str
     is_distrusted: bool = False
@@ -127,7 +128,7 @@ class RequestsDue(NamedTuple):
 
 
 class FlushTimedOut(NamedTuple):
-    """The socket has not sent in time what was written."""
+    """The socket has not written all bytes in time."""
 
     generation: int
 
@@ -160,7 +161,7 @@ class Answered(NamedTuple):
 
 
 class Arrived(NamedTuple):
-    """All commands for producers and consumers of one read, in their order."""
+    """All commands for producers and consumers of one read, in order."""
 
     frames: tuple[Any, ...]
 
@@ -173,13 +174,30 @@ class Ponged(NamedTuple):
     """The broker is alive: PONG."""
 
 
+# Events of the connection's own chart, for its parts.
+
+
+class BrokerAccepted(NamedTuple):
+    """The broker has accepted the client, with this CONNECTED."""
+
+    command: CommandConnected
+
+
+class ConnectionOver(NamedTuple):
+    """The connection has ended. Unanswered requests get `answer`, and later requests get `refusal`."""
+
+    error: PulsarException
+    answer: PulsarException
+    refusal: PulsarException
+
+
 # Effects.
 
 
 class OpenSocket(NamedTuple):
-    """Open TCP, for TLS if `tls`; answer with `TcpOpened` or `SocketLost`.
+    """Open a TCP connection; answer with `TcpOpened` or `SocketLost`. `tls` is True if TLS follows.
 
-    With `no_delay` (TCP_NODELAY) small writes leave at once.
+    With `no_delay` (TCP_NODELAY) small writes are sent at once.
     """
 
     host: str
@@ -189,7 +207,7 @@ class OpenSocket(NamedTuple):
 
 
 class StartTls(NamedTuple):
-    """Agree on TLS for this host name; answer with `TlsAgreed` or `SocketLost`."""
+    """Start TLS for this host name; answer with `TlsAgreed` or `SocketLost`."""
 
     host: str
 
@@ -201,7 +219,7 @@ class FetchCredentials(NamedTuple):
 
 
 class CredentialsJudged(NamedTuple):
-    """Report whether the broker accepts the credentials, so that refused ones are not used again."""
+    """Report if the broker accepts the credentials, so that refused ones are not used again."""
 
     accepted: bool
 
@@ -219,7 +237,7 @@ class WriteCommand(NamedTuple):
 class WriteFrames(NamedTuple):
     """Write a producer's frames. An event too: the machine passes on the tuple that it is given.
 
-    Each item has `buffers()`: the frames of one batch, or nothing once nobody waits for the batch.
+    Each item has `buffers()`: the frames of one batch, or nothing if the batch has ended meanwhile.
     """
 
     frames: tuple[Any, ...]
@@ -232,21 +250,22 @@ class AllowFrames(NamedTuple):
 
 
 class HandlerAccepted(NamedTuple):
-    """Tell a producer or consumer that it can use the connection."""
+    """Tell a producer or consumer that it can use the connection; `can_watch` is a feature flag of the broker."""
 
-    handler: object
-    command: CommandConnected
+    handler: Any
+    max_message_size: int
+    can_watch: bool
 
 
 class HandlerRejected(NamedTuple):
-    """Tell a producer or consumer that it cannot use the connection."""
+    """Tell a producer or consumer that it cannot use the connection, or cannot use it any longer."""
 
-    handler: object
+    handler: Any
     error: PulsarException
 
 
 class GiveReply(NamedTuple):
-    """Reply to a request with the answer, or with the error in its place."""
+    """Reply to a request with the answer or an error."""
 
     token: object
     answer: Any  # a command, or a PulsarException
@@ -259,13 +278,13 @@ class Unawaited(NamedTuple):
 
 
 class RouteFrames(NamedTuple):
-    """Hand commands to the producers and consumers that they name."""
+    """Pass commands to the producers and consumers that they name."""
 
     frames: tuple[Any, ...]
 
 
 class CloseSocket(NamedTuple):
-    """Close the socket: after sending what is written, or at once."""
+    """Close the socket: after writing what is queued, or at once."""
 
     flush: bool
 
@@ -275,6 +294,6 @@ class StillUsed(NamedTuple):
 
 
 class NotifyConnectionLost(NamedTuple):
-    """Tell all producers and consumers that the connection has ended, and why."""
+    """Report that the connection has ended, and why."""
 
     error: PulsarException

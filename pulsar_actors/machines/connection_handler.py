@@ -1,24 +1,25 @@
-"""The connection handler of a producer or a consumer: how it is bound to a broker, stays bound, and lets go.
+"""The connection handler: the part of a producer or consumer that keeps it registered with a broker.
 
-PRODUCER or SUBSCRIBE binds a handler, on one connection, to the broker that a lookup names. A handler outlives its
-bindings: when it loses one, it looks up again, after pauses that grow, for as long as it takes. Only the first creation
-has a time limit, and more errors that end it.
+A producer or consumer is here called a handler. PRODUCER or SUBSCRIBE registers the handler, over one connection, with
+the broker that a lookup names. While it is registered, the handler is *bound*, and the registration is a *binding*.
+When a binding is lost, for example with its connection, the handler looks up the topic and registers again, after
+growing pauses and without a time limit. Only the first creation has a time limit, and more errors end it.
 
-A PRODUCER or SUBSCRIBE without an answer may still take effect. A second one on the same connection could be answered
-by the broker just before it closes the first. So the handler sends a close first and awaits its answer; on a new
-connection it need not.
+A PRODUCER or SUBSCRIBE that got no answer may still take effect. If the handler sent a second one on the same
+connection, the broker might accept it while it still closes the first. So the handler first sends a close and awaits
+the answer. On a new connection that is not needed.
 
-A broker that gives a topic away closes its producers and consumers, and may name the broker that has the topic now:
+A broker that unloads a topic closes its producers and consumers, and may name the broker that serves the topic now:
 then no lookup is needed. A topic that has migrated to another cluster is looked up there from then on.
 
-An error of a handler that did not get its binding in time names the last failure, and not only that time is up.
+If a handler is not bound in time, its error names the last failure, and not only the timeout.
 
-`handler_rows` and `handler_ignores` are the part of the chart that producers and consumers share. Their other rows
-stand in `producer.py` and `consumer.py`.
+`handler_rows` and `handler_ignores` are the rows that the charts of producers and consumers share. The other rows are
+in `producer.py` and `consumer.py`.
 """
 
 from abc import ABC, abstractmethod
-from enum import Enum
+from enum import Enum, unique
 from typing import ClassVar, Protocol
 
 from pulsar_actors.exceptions import (
@@ -41,27 +42,29 @@ from pulsar_actors.machines.connection_handler_events import (
     CloseAnswered,
     CloseCommand,
     CloseTimedOut,
-    CreationFailed,
-    CreationTimedOut,
     Detach,
     Detached,
     DropConnection,
     EndAtOnce,
+    FirstCreationFailed,
+    FirstCreationTimedOut,
     HandleEnded,
     LookedUp,
     LookUp,
     LookupAttemptFailed,
     LookupFailed,
     Open,
+    RequestRefused,
+    RequestTimedOut,
     RetryDue,
     TopicMigrated,
     WrongAnswer,
 )
-from pulsar_actors.machines.lookup_events import usable_address
 from pulsar_actors.machines.state_machine import StateMachine
 from pulsar_actors.machines.trackers.backoff import Backoff
 from pulsar_actors.machines.trackers.server_errors import RetryVerdict, last_failure_text, meaning_of
 from pulsar_actors.wire.PulsarApi_pb2 import CommandTopicMigrated
+from pulsar_actors.wire.service_url import usable_address
 
 
 class FailureEvent(Protocol):
@@ -73,11 +76,29 @@ class FailureEvent(Protocol):
         ...
 
 
+@unique
+class CommonState(Enum):
+    """The states that both charts have; a consumer's CREATING is called SUBSCRIBING."""
+
+    IDLE = "Created, but not opened yet."
+    LOOKING_UP = "The broker that serves the topic is being found."
+    CONNECTING = "The broker is known; a connection to it is awaited."
+    CREATING = "PRODUCER or SUBSCRIBE is sent; the broker has to accept or refuse."
+    READY = "Registered with a broker: messages are sent or received."
+    CLOSE_PENDING = "A PRODUCER or SUBSCRIBE got no answer; a close has to be answered before the next one."
+    WAITING = "Something failed; after a pause the topic is looked up again."
+    CLOSING = "Closed by the user, or after a timeout of the creation; the close is sent."
+    CLOSED = "Closed by the user, or closed after the first creation timed out."
+    FAILED = "Ended by an error that a retry cannot cure."
+
+
 class HandlerStates:
     """The states that both charts have, and the sets of them that both charts name.
 
-    `creating` are the states with an unanswered PRODUCER or SUBSCRIBE, in the first of which the answer may be late.
-    `paused` are states of one chart alone, in which there is no binding and no connection is held.
+    `creating` are the states with an unanswered PRODUCER or SUBSCRIBE. Only in the first of them the request can time
+    out; in the others a producer waits for its turn (WaitForExclusive). `unannounced` and `paused` are states of one
+    chart only. In `unannounced` there is a binding, but the creation is not complete for the user yet. In `paused`
+    there is no binding and no connection.
     """
 
     def __init__(
@@ -85,7 +106,8 @@ class HandlerStates:
         states: type[Enum],
         *,
         creating: tuple[Enum, ...],
-        over: tuple[Enum, ...],
+        final: tuple[Enum, ...],
+        unannounced: tuple[Enum, ...] = (),
         paused: tuple[Enum, ...] = (),
     ) -> None:
         self.idle, self.looking_up, self.connecting = states["IDLE"], states["LOOKING_UP"], states["CONNECTING"]
@@ -94,78 +116,84 @@ class HandlerStates:
         self.closed, self.failed = states["CLOSED"], states["FAILED"]
         self.creating = creating
         self.paused = paused
-        self.searching = (self.looking_up, self.connecting, self.waiting)
-        self.unbound = (*self.searching, *creating, self.close_pending, *paused)
-        self.found = (*creating, self.close_pending, self.ready, *paused)
-        self.live = (*self.unbound, self.ready)
-        self.over = over
-        self.ending = (self.closing, *over)
+        self.unattached = (self.looking_up, self.connecting, self.waiting)
+        self.without_binding = (*self.unattached, *creating, self.close_pending, *paused)
+        self.bound = (*unannounced, self.ready)
+        self.found = (*creating, self.close_pending, *self.bound, *paused)
+        self.opened = (*self.without_binding, *self.bound)
+        self.final = final
+        self.ending = (self.closing, *final)
 
 
 def handler_rows(s: HandlerStates) -> tuple[Row, ...]:
-    """Return the rows of both charts. Rows of one chart that take the same event first stand before them."""
+    """Return the rows of both charts. Rows of a single chart that take precedence must come before them."""
     # fmt: off
     return (
-        #   trigger              source           dest             guard                 does
-        Row(Open,                s.idle,          s.looking_up,    None,                 "start"),
-        Row(LookedUp,            s.looking_up,    s.connecting,    None,                 "attach_looked_up"),
-        Row(LookupAttemptFailed, s.looking_up,    INTERNAL,        None,                 "note_failure"),
-        Row(LookupFailed,        s.looking_up,    s.failed,        "is_final",           "end_refused"),
-        Row(LookupFailed,        s.looking_up,    s.waiting,       None,                 "back_off"),
-        Row(RetryDue,            s.waiting,       s.looking_up,    None,                 "look_up_again"),
-        Row(Detached,            s.connecting,    s.failed,        "is_final",           "end_refused"),
-        Row(Detached,            s.connecting,    s.waiting,       None,                 "back_off"),
-        Row(Detached,            s.creating,      s.failed,        "is_final",           "end_refused"),
-        Row(Detached,            s.creating,      s.waiting,       None,                 "back_off"),
+        #   trigger                source           dest             guard                 does
+        Row(Open,                  s.idle,          s.looking_up,    None,                 "start"),
+        Row(LookedUp,              s.looking_up,    s.connecting,    None,                 "attach_looked_up"),
+        Row(LookupAttemptFailed,   s.looking_up,    INTERNAL,        None,                 "note_failure"),
+        Row(LookupFailed,          s.looking_up,    s.failed,        "is_final",           "end_refused"),
+        Row(LookupFailed,          s.looking_up,    s.waiting,       None,                 "back_off"),
+        Row(RetryDue,              s.waiting,       s.looking_up,    None,                 "look_up_again"),
+        Row(RequestRefused,        s.creating,      s.failed,        "is_final",           "end_refused"),
+        Row(RequestRefused,        s.creating,      s.waiting,       None,                 "release_after_refusal"),
+        Row(Detached,              (s.connecting, *s.creating), s.failed, "is_final",      "end_refused"),
+        Row(Detached,              (s.connecting, *s.creating), s.waiting, None,           "back_off"),
 
-        # A PRODUCER or SUBSCRIBE that was given up is closed before the next one.
-        Row(BrokerClosed,        s.creating,      s.close_pending, None,                 "close_first_then_move"),
-        Row(TopicMigrated,       s.creating,      s.close_pending, "names_a_cluster",    "close_first_then_migrate"),
-        Row(BrokerClosed,        s.close_pending, INTERNAL,        None,                 "note_broker"),
-        Row(TopicMigrated,       s.close_pending, INTERNAL,        "names_a_cluster",    "note_cluster"),
-        Row(CloseAnswered,       s.close_pending, s.connecting,    "has_assigned_broker", "attach_assigned"),
-        Row(CloseAnswered,       s.close_pending, s.waiting,       None,                 "let_go"),
-        Row(CloseTimedOut,       s.close_pending, s.waiting,       None,                 "drop_unanswering"),
-        Row(Detached,            s.close_pending, s.waiting,       None,                 "back_off"),
+        # After a PRODUCER or SUBSCRIBE that timed out, a close is sent before the next one.
+        Row(RequestTimedOut,       s.creating[0],   s.close_pending, None,                 "close_first"),
+        Row(BrokerClosed,          s.creating,      s.close_pending, None,                 "close_first_then_move"),
+        Row(TopicMigrated,         s.creating,      s.close_pending, "names_a_cluster",    "close_first_then_migrate"),
+        Row(BrokerClosed,          s.close_pending, INTERNAL,        None,                 "note_broker"),
+        Row(TopicMigrated,         s.close_pending, INTERNAL,        "names_a_cluster",    "note_cluster"),
+        Row(CloseAnswered,         s.close_pending, s.connecting,    "has_assigned_broker", "attach_assigned"),
+        Row(CloseAnswered,         s.close_pending, s.waiting,       None,                 "release_and_back_off"),
+        Row(CloseTimedOut,         s.close_pending, s.waiting,       None,                 "drop_unanswering"),
 
         # Bound.
-        Row(BrokerClosed,        s.ready,         s.connecting,    "names_a_broker",     "move"),
-        Row(BrokerClosed,        s.ready,         s.waiting,       None,                 "let_go_closed"),
-        Row(TopicMigrated,       s.ready,         s.looking_up,    "names_a_cluster",    "migrate"),
-        Row(Detached,            s.ready,         s.waiting,       None,                 "back_off"),
+        Row(BrokerClosed,          s.bound,         s.connecting,    "names_a_broker",     "move"),
+        Row(BrokerClosed,          s.bound,         s.waiting,       None,                 "release_after_close"),
+        Row(TopicMigrated,         s.bound,         s.looking_up,    "names_a_cluster",    "migrate"),
+        Row(Detached,              (s.close_pending, *s.bound), s.waiting, None,           "back_off"),
 
         # Whether bound or not.
-        Row(WrongAnswer,         (*s.found, s.closing), INTERNAL,  None,                 "drop_after_wrong_answer"),
-        Row(CreationTimedOut,    s.searching,     s.failed,        None,                 "stop_trying"),
-        Row(CreationTimedOut,    s.creating[0],   s.closing,       None,                 "give_up_asking"),
-        Row(CreationTimedOut,    s.close_pending, s.closing,       None,                 "give_up_waiting"),
+        Row(WrongAnswer,           (*s.found, s.closing), INTERNAL,  None,                 "drop_after_wrong_answer"),
+        Row(FirstCreationTimedOut, s.unattached,    s.failed,        None,                 "stop_trying"),
+        Row(FirstCreationTimedOut, s.creating[0],   s.closing,       None,                 "give_up_asking"),
+        Row(FirstCreationTimedOut, s.close_pending, s.closing,       None,                 "give_up_waiting"),
 
         # The end.
-        Row(Close,               (s.idle, *s.searching, *s.paused), s.closed, None,      "end_unbound"),
-        Row(Close,               s.creating,      s.closing,       None,                 "abandon"),
-        Row(Close,               s.close_pending, s.closing,       None,                 "await_close"),
-        Row(Close,               s.ready,         s.closing,       None,                 "finish"),
-        Row(CloseAnswered,       s.closing,       s.closed,        None,                 "end_closed"),
-        Row(CloseTimedOut,       s.closing,       s.closed,        None,                 "end_unanswered"),
-        Row(Detached,            s.closing,       s.closed,        None,                 "end_closed"),
-        Row(EndAtOnce,           (s.idle, *s.live, s.closing), s.closed, None,           "end_immediately"),
+        Row(Close,                 (s.idle, *s.unattached, *s.paused), s.closed, None,     "end_unbound"),
+        Row(Close,                 s.creating,      s.closing,       None,                 "close_while_creating"),
+        Row(Close,                 s.close_pending, s.closing,       None,                 "await_close"),
+        Row(Close,                 s.bound,         s.closing,       None,                 "close_bound"),
+        Row(CloseAnswered,         s.closing,       s.closed,        None,                 "end_closed"),
+        Row(CloseTimedOut,         s.closing,       s.closed,        None,                 "end_unanswered"),
+        Row(Detached,              s.closing,       s.closed,        None,                 "end_closed"),
+        Row(EndAtOnce,             (s.idle, *s.opened, s.closing), s.closed, None,         "end_immediately"),
     )
     # fmt: on
 
 
 def handler_ignores(s: HandlerStates) -> tuple[Ignore, ...]:
-    """Return what both charts ignore: what comes too late, or too early to mean anything."""
+    """Return the events that both charts ignore, because they come too late or too early."""
     return (
         Ignore(Close, s.ending),
-        Ignore(EndAtOnce, s.over),
+        Ignore(EndAtOnce, s.final),
         Ignore((LookedUp, LookupAttemptFailed, LookupFailed), (s.idle, s.connecting, s.waiting, *s.found, *s.ending)),
+        Ignore(RequestRefused, (s.idle, *s.unattached, s.close_pending, *s.bound, *s.paused, *s.ending)),
+        Ignore(
+            RequestTimedOut, (s.idle, *s.unattached, *s.creating[1:], s.close_pending, *s.bound, *s.paused, *s.ending)
+        ),
         Ignore(RetryDue, (s.idle, s.looking_up, s.connecting, *s.found, *s.ending)),
-        Ignore(Detached, (s.idle, s.looking_up, s.waiting, *s.over)),
-        Ignore(WrongAnswer, (s.idle, *s.searching, *s.over)),
-        Ignore((CloseAnswered, CloseTimedOut), (s.idle, *s.searching, *s.creating, s.ready, *s.paused, *s.over)),
-        Ignore(BrokerClosed, (s.idle, *s.searching, *s.ending)),
-        Ignore(TopicMigrated, (s.idle, *s.live, *s.ending)),  # without the address of a cluster, or not bound
-        Ignore(CreationTimedOut, (s.idle, *s.creating[1:], *s.paused, *s.ending)),
+        Ignore(Detached, (s.idle, s.looking_up, s.waiting, *s.final)),
+        Ignore(WrongAnswer, (s.idle, *s.unattached, *s.final)),
+        Ignore((CloseAnswered, CloseTimedOut), (s.idle, *s.unattached, *s.creating, *s.bound, *s.paused, *s.final)),
+        Ignore(BrokerClosed, (s.idle, *s.unattached, *s.ending)),
+        Ignore(TopicMigrated, (s.idle, *s.unattached, *s.ending)),
+        Ignore(TopicMigrated, s.found),  # without the address of a cluster
+        Ignore(FirstCreationTimedOut, (s.idle, *s.creating[1:], s.ready, *s.paused, *s.ending)),
     )
 
 
@@ -185,8 +213,8 @@ class ConnectionHandler(StateMachine, ABC, current=("attempt", "connection")):
         self.operation_timeout = operation_timeout
         self.attempt = 0
         self.connection = 0
-        self.last_error: PulsarException | None = None  # named by errors of what was not done in time
-        self.ending: PulsarException = AlreadyClosed(f"the {self.kind} is closed")  # as far as it is known
+        self.last_error: PulsarException | None = None  # named in timeouts
+        self.ending: PulsarException = AlreadyClosed(f"the {self.kind} is closed")  # the best known reason
         self._backoff = backoff
         self._tls = tls
         self._was_bound = False
@@ -196,49 +224,52 @@ class ConnectionHandler(StateMachine, ABC, current=("attempt", "connection")):
 
     @property
     def kind(self) -> str:
-        """Its name in errors: producer or consumer."""
+        """The handler's name in errors: producer or consumer."""
         return self.running.chart.name
 
     @property
     def is_bound(self) -> bool:
-        """True while the broker accepts commands for it."""
-        return self.state is self.states.ready
+        """True while the handler is registered with a broker."""
+        return self.state in self.states.bound
 
     @property
     def state_name(self) -> str:
-        """Its state in errors."""
+        """The name of the state, for errors."""
         return self.state.name
 
     @abstractmethod
     def close_request(self) -> CloseCommand:
-        """Make the command that closes any binding."""
+        """Return CLOSE_PRODUCER or CLOSE_CONSUMER."""
 
     @abstractmethod
-    def finish(self, event: Close, now: float) -> Effects:
+    def close_bound(self, event: Close, now: float) -> Effects:
         """Close a bound handler."""
 
     @abstractmethod
     def _attaching(self) -> Effects:
-        """Prepare for the connection that is asked for next."""
+        """Return effects to perform before the next connection is requested."""
 
     @abstractmethod
     def _unbind(self, reason: str, now: float) -> Effects:
-        """Note that nothing can be sent, for this reason; the handler may have been unbound before."""
+        """Note that there is no binding, for this reason. There may have been none before."""
 
     @abstractmethod
     def _fail_calls(self, error: PulsarException, now: float) -> Effects:
-        """Fail what cannot end well once closing has begun."""
+        """Fail the calls and messages that cannot succeed once closing has begun."""
 
     @abstractmethod
     def _fail_rest(self, error: PulsarException, now: float) -> Effects:
-        """Fail what could still end well while the close was awaited."""
+        """Fail the calls that could still succeed while the close was awaited."""
 
     def note_error(self, error: PulsarException) -> None:
-        """Remember what went wrong last."""
+        """Remember the last failure."""
         self.last_error = error
 
     def next_attempt(self) -> int:
-        """Give a number to a request to a lookup or a broker; answers to earlier ones are stale from now on."""
+        """Return the number of the next request to a lookup or a broker.
+
+        Answers to earlier ones are stale from now on.
+        """
         self.attempt += 1
         return self.attempt
 
@@ -247,14 +278,17 @@ class ConnectionHandler(StateMachine, ABC, current=("attempt", "connection")):
     def start(self, event: Open, now: float) -> Effects:
         """Start the time limit of the creation, and look up."""
         self._awaited = True
-        return [self.timers.start(CreationTimedOut, self.operation_timeout), self._look_up()]
+        return [self.timers.start(FirstCreationTimedOut, self.operation_timeout), self._look_up()]
 
     def attach_looked_up(self, event: LookedUp, now: float) -> Effects:
         """Attach to the broker that the lookup names."""
         return self._attach(event.broker)
 
     def is_final(self, event: FailureEvent, now: float) -> bool:
-        """Check for errors that a retry does not cure: many for a first creation, few after it."""
+        """Return whether a retry cannot cure the error.
+
+        That holds for many errors during a first creation, for few later.
+        """
         error, looked_up = event.error, isinstance(event, LookupFailed)
         if isinstance(error, CertificateRefused):
             return not self._was_bound
@@ -267,7 +301,7 @@ class ConnectionHandler(StateMachine, ABC, current=("attempt", "connection")):
         return (meaning.lookup if looked_up else meaning.first_creation) is RetryVerdict.FAIL
 
     def note_failure(self, event: LookupAttemptFailed, now: float) -> Effects:
-        """Remember the error, for when time is up before the lookup has ended."""
+        """Remember the error, for a timeout before the lookup has ended."""
         self.note_error(event.error)
         return []
 
@@ -276,36 +310,36 @@ class ConnectionHandler(StateMachine, ABC, current=("attempt", "connection")):
         return self._end(event.error, now)
 
     def back_off(self, event: FailureEvent, now: float) -> Effects:
-        """Pause before the next lookup."""
+        """Remember the error, and pause before the next lookup."""
         self.note_error(event.error)
         return self._pause(str(event.error), now)
 
-    def let_go_refused(self, event: FailureEvent, now: float) -> Effects:
+    def release_after_refusal(self, event: FailureEvent, now: float) -> Effects:
         """Leave the connection, which stays open for others, and pause before the next lookup."""
         return [Detach(self.connection), *self.back_off(event, now)]
 
     def look_up_again(self, event: RetryDue, now: float) -> Effects:
-        """Look up again, since the topic may have moved."""
+        """Look up again, because the topic may have moved."""
         return [self._look_up()]
 
-    def let_go(self, event: Event, now: float) -> Effects:
+    def release_and_back_off(self, event: Event, now: float) -> Effects:
         """Leave the connection, which stays open for others, and pause before the next lookup."""
         return [Detach(self.connection), *self._pause("", now)]
 
     # A request that was given up.
 
     def close_first(self, event: Event, now: float) -> Effects:
-        """Close what the broker may yet create."""
+        """Close the producer or consumer that the broker may still create."""
         self.note_error(Timeout(f"the broker has not answered in time to the creation of the {self.kind}"))
         return [self._ask_to_close()]
 
     def close_first_then_move(self, event: BrokerClosed, now: float) -> Effects:
-        """Close, because our request is still unanswered; attach to the assigned broker afterwards."""
+        """Close first, because our request is unanswered; then attach to the assigned broker."""
         self.note_error(self._closed_by_broker())
         return [*self.note_broker(event, now), self._ask_to_close()]
 
     def close_first_then_migrate(self, event: TopicMigrated, now: float) -> Effects:
-        """Close, so that nothing is left in the old cluster."""
+        """Close first, so that the old cluster keeps no producer or consumer."""
         return [*self.note_cluster(event, now), self._ask_to_close()]
 
     def note_broker(self, event: BrokerClosed, now: float) -> Effects:
@@ -320,11 +354,11 @@ class ConnectionHandler(StateMachine, ABC, current=("attempt", "connection")):
         return []
 
     def names_a_cluster(self, event: TopicMigrated, now: float) -> bool:
-        """Check that the command has a URL of our kind. Without one, the close that the broker sends next counts."""
+        """Return whether the command has a usable URL. Without one, the broker's close, which comes next, decides."""
         return bool(self._cluster_in(event.command))
 
     def has_assigned_broker(self, event: Event, now: float) -> bool:
-        """Check whether the broker has named the one that serves the topic now."""
+        """Return whether a broker has named the one that serves the topic now."""
         return bool(self._assigned)
 
     def attach_assigned(self, event: Event, now: float) -> Effects:
@@ -332,13 +366,13 @@ class ConnectionHandler(StateMachine, ABC, current=("attempt", "connection")):
         return [Detach(self.connection), *self._attach(self._assigned)]
 
     def drop_unanswering(self, event: CloseTimedOut, now: float) -> Effects:
-        """Close the connection; on a new one nothing is left to close."""
+        """Close the connection: on a new one no close is needed."""
         return self._drop(self._close_timeout(), now)
 
     # Bound.
 
     def names_a_broker(self, event: BrokerClosed, now: float) -> bool:
-        """Check whether the command names the broker that serves the topic now."""
+        """Return whether the command names the broker that serves the topic now."""
         return bool(self._broker_in(event.command))
 
     def move(self, event: BrokerClosed, now: float) -> Effects:
@@ -348,7 +382,7 @@ class ConnectionHandler(StateMachine, ABC, current=("attempt", "connection")):
         unbound = self._unbind(str(error), now)
         return [*unbound, Detach(self.connection), *self._attach(self._broker_in(event.command))]
 
-    def let_go_closed(self, event: BrokerClosed, now: float) -> Effects:
+    def release_after_close(self, event: BrokerClosed, now: float) -> Effects:
         """Leave the connection, which stays open for others, and pause before the next lookup."""
         error = self._closed_by_broker()
         self.note_error(error)
@@ -363,7 +397,7 @@ class ConnectionHandler(StateMachine, ABC, current=("attempt", "connection")):
     # Whether bound or not.
 
     def drop_after_wrong_answer(self, event: WrongAnswer, now: float) -> Effects:
-        """Close the connection: its broker may confuse other answers, too."""
+        """Close the connection: its broker may mix up other answers, too."""
         question, answer = event.question.__name__, type(event.answer).__name__
         error = ConnectionLost(f"the broker broke the protocol: it answered {question} with {answer}")
         self.note_error(error)
@@ -371,25 +405,25 @@ class ConnectionHandler(StateMachine, ABC, current=("attempt", "connection")):
 
     # The end.
 
-    def stop_trying(self, event: CreationTimedOut, now: float) -> Effects:
-        """Fail the creation; nothing is left at a broker."""
+    def stop_trying(self, event: FirstCreationTimedOut, now: float) -> Effects:
+        """Fail the creation. No broker has to close anything."""
         return self._end(self._creation_timeout(), now)
 
-    def give_up_asking(self, event: CreationTimedOut, now: float) -> Effects:
-        """Fail the creation, and close what the broker may have made of it."""
+    def give_up_asking(self, event: FirstCreationTimedOut, now: float) -> Effects:
+        """Fail the creation, and close the producer or consumer that the broker may have created."""
         return [*self.give_up_waiting(event, now), self._ask_to_close()]
 
-    def give_up_waiting(self, event: CreationTimedOut, now: float) -> Effects:
-        """Fail the creation; the close is already sent."""
+    def give_up_waiting(self, event: FirstCreationTimedOut, now: float) -> Effects:
+        """Fail the creation. The close is already sent."""
         self.ending = self._creation_timeout()
         return self._fail_everything(now)
 
     def end_unbound(self, event: Close, now: float) -> Effects:
-        """End; no broker has anything to close."""
+        """End. No broker has to close anything."""
         return self._end(None, now)
 
-    def abandon(self, event: Close, now: float) -> Effects:
-        """Close what the broker may make of a request without an answer."""
+    def close_while_creating(self, event: Close, now: float) -> Effects:
+        """Close the producer or consumer that the broker may create for the unanswered request."""
         return [*self._fail_everything(now), self._ask_to_close()]
 
     def await_close(self, event: Close, now: float) -> Effects:
@@ -397,15 +431,17 @@ class ConnectionHandler(StateMachine, ABC, current=("attempt", "connection")):
         return self._fail_everything(now)
 
     def end_immediately(self, event: EndAtOnce, now: float) -> Effects:
-        """End without a word to the broker, which may have done what it was asked."""
+        """End without a command to the broker. Requests without an answer may have been performed."""
         return self._end(event.error, now)
 
     def end_closed(self, event: CloseAnswered | Detached, now: float) -> Effects:
-        """End, now that the broker has closed it; without its connection it is closed, too."""
+        """End: the broker has closed the producer or consumer. The loss of the connection closes it, too."""
         return self._end(None, now)
 
     def end_unanswered(self, event: CloseTimedOut, now: float) -> Effects:
-        """End, though the broker may keep the binding until the connection ends: what waited for it fails saying so.
+        """End without an answer: the broker may keep the producer or consumer until the connection ends.
+
+        Callers that wait get a Timeout that says so.
 
         Later calls are refused as closed. A Timeout would make a loop of `receive` go on for ever.
         """
@@ -421,9 +457,9 @@ class ConnectionHandler(StateMachine, ABC, current=("attempt", "connection")):
         return [*self._attaching(), Attach(self.connection, broker)]
 
     def _accepted(self) -> bool:
-        """Begin a binding; True if the user still waits for the first."""
+        """Begin a binding. Return True if the user still waits for the first one."""
         awaited, self._awaited, self._was_bound = self._awaited, False, True
-        self.timers.stop(CreationTimedOut)
+        self.timers.stop(FirstCreationTimedOut)
         return awaited
 
     def _pause(self, reason: str, now: float) -> Effects:
@@ -455,7 +491,7 @@ class ConnectionHandler(StateMachine, ABC, current=("attempt", "connection")):
         return Timeout(f"the broker has not answered in time to the close of the {self.kind}")
 
     def _fail_everything(self, now: float) -> Effects:
-        creation = [CreationFailed(self.ending)] if self._awaited else []
+        creation = [FirstCreationFailed(self.ending)] if self._awaited else []
         self._awaited = False
         return [*creation, *self._fail_calls(self.ending, now)]
 

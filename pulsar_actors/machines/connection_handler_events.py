@@ -1,15 +1,15 @@
 """Events and effects that producers and consumers share: those of `connection_handler.py`.
 
-The class of an event is its trigger in the charts. Two numbers tie an event to what caused it. An `attempt` is one
-request to a lookup or to a broker, and the answer carries its number. A `connection` is one attachment to a connection,
-and whatever comes over it carries its number.
+The class of an event is its trigger in the charts. Two numbers connect an event with its cause. `attempt` is the number
+of a request to a lookup or to a broker, and the answer carries it. `connection` is the number of an attachment to a
+connection, and all events of that connection carry it.
 """
 
 from typing import NamedTuple
 
 from google.protobuf.message import Message
 
-from pulsar_actors.exceptions import PulsarException
+from pulsar_actors.exceptions import BrokerRefusal, InvalidArgument, PulsarException
 from pulsar_actors.wire.PulsarApi_pb2 import CommandCloseConsumer, CommandCloseProducer, CommandTopicMigrated
 
 CloseCommand = CommandCloseProducer | CommandCloseConsumer
@@ -26,7 +26,7 @@ class Close(NamedTuple):
 
 
 class EndAtOnce(NamedTuple):
-    """End it without a word to the broker and fail all calls with this error: the client ends, or has died."""
+    """End without a command to the broker, and fail all calls with this error: the client ends, or has died."""
 
     error: PulsarException
 
@@ -56,7 +56,7 @@ class LookupAttemptFailed(NamedTuple):
 
 
 class Detached(NamedTuple):
-    """There is no connection to the broker, or it was lost. Requests that end with it are not reported one by one."""
+    """There is no connection to the broker, or it was lost. Its unanswered requests are not reported separately."""
 
     connection: int
     error: PulsarException
@@ -65,14 +65,21 @@ class Detached(NamedTuple):
 # Events of the broker.
 
 
+class RequestRefused(NamedTuple):
+    """ERROR, in answer to PRODUCER or SUBSCRIBE; or the request is too large for the broker."""
+
+    attempt: int
+    error: BrokerRefusal | InvalidArgument
+
+
 class CloseAnswered(NamedTuple):
-    """SUCCESS, in answer to our close; or ERROR, which means that there was nothing to close."""
+    """SUCCESS, in answer to our close; or ERROR, which means that the broker had nothing to close."""
 
     attempt: int
 
 
 class BrokerClosed(NamedTuple):
-    """CLOSE_PRODUCER or CLOSE_CONSUMER, from the broker: the topic moves to another."""
+    """CLOSE_PRODUCER or CLOSE_CONSUMER, from the broker: the topic moves to another broker."""
 
     connection: int
     command: CloseCommand
@@ -95,13 +102,19 @@ class WrongAnswer(NamedTuple):
 # Events of time.
 
 
+class RequestTimedOut(NamedTuple):
+    """PRODUCER or SUBSCRIBE got no answer. The broker may still perform it."""
+
+    attempt: int
+
+
 class CloseTimedOut(NamedTuple):
     """Our close got no answer."""
 
     attempt: int
 
 
-class CreationTimedOut(NamedTuple):
+class FirstCreationTimedOut(NamedTuple):
     """The time limit of the first creation is over."""
 
     generation: int
@@ -138,7 +151,7 @@ class Detach(NamedTuple):
 
 
 class DropConnection(NamedTuple):
-    """Close the connection for everybody: it cannot be trusted."""
+    """Close the connection for all its users: it cannot be trusted."""
 
     connection: int
     error: PulsarException
@@ -152,7 +165,7 @@ class AskToClose(NamedTuple):
     timeout: float
 
 
-class CreationFailed(NamedTuple):
+class FirstCreationFailed(NamedTuple):
     """Fail the creation."""
 
     error: PulsarException
@@ -166,6 +179,6 @@ class Fail(NamedTuple):
 
 
 class HandleEnded(NamedTuple):
-    """The producer or consumer is over: by an error, or because it was closed."""
+    """The producer or consumer has ended: by an error, or by a close."""
 
     error: PulsarException | None

@@ -1,26 +1,26 @@
 """The state machine of one consumer on one topic partition: from the first lookup to the close.
 
-The chart here decides when to look up, when to ask a broker to subscribe, what a seek and an unsubscribe mean for the
-binding, and when to give up. `connection_handler.py` tells how a consumer gets and loses its broker, and has the rows
-and actions for that. Three parts have charts of their own: `deliveries.py` for messages and acknowledgements,
-`consumer_seek_unsubscribe.py` and `consumer_queries.py` for calls. `ConsumerMachine.handle` gives each event to the
-part whose chart has it. The chart here tells the parts when a binding begins and ends, and when the consumer does.
+The chart here decides when to look up, when to subscribe, what a seek and an unsubscribe mean for the binding, and when
+to fail. `connection_handler.py` has the rows and actions with which a consumer registers with a broker and loses it,
+and explains *bound* and *binding*. Four parts have charts of their own: `consumer_messages.py`, `consumer_acks.py`, and
+for calls `consumer_seek_unsubscribe.py` and `consumer_queries.py`. An event of a part goes to the part first. The chart
+here tells the parts when a binding begins and ends, and when the consumer ends.
 
-Before a consumer asks for a connection, it drops what is queued, because the next broker sends it again. With the
-connection comes the ID of the entry that was opened last: a reader goes on after that one. A broker that has just
-accepted SUBSCRIBE knows of no permits; it gets those for the whole queue, once.
+Before a consumer requests a connection, it drops the queued entries, because the next broker sends them again. The
+event of the new connection has the id of the last opened entry: a reader resumes after it. A broker that has just
+accepted SUBSCRIBE has no permits; it gets those for the whole queue, once.
 
-To seek, a broker closes its consumers, and only its answer tells where to subscribe again: so the consumer waits in
-SEEKING_UNBOUND. A reader that starts at the end of its topic asks its broker, once bound, for the entry behind which it
-began. The user is told of the reader only after the answer. If the connection were lost before it, the reader would
-start again at an end that has moved, and miss what came between.
+For a seek, a broker closes the consumer, and only its answer shows where to subscribe again: so the consumer waits in
+SEEKING_UNBOUND. A reader that starts at LATEST, once bound, asks its broker for the last entry before its start. The
+creation is complete for the user only after the answer. If the connection were lost before that, the reader would start
+again at a later LATEST, and miss the messages between.
 """
 
 from enum import Enum, unique
 from typing import ClassVar, Final, NamedTuple
 
 from pulsar_actors.exceptions import PulsarException
-from pulsar_actors.machines.chart import INTERNAL, Chart, Effect, Effects, Event, Ignore, Row
+from pulsar_actors.machines.chart import INTERNAL, Chart, Effects, Ignore, Row
 from pulsar_actors.machines.connection_handler import (
     ConnectionHandler,
     HandlerStates,
@@ -30,14 +30,14 @@ from pulsar_actors.machines.connection_handler import (
 from pulsar_actors.machines.connection_handler_events import (
     BrokerClosed,
     Close,
-    CreationTimedOut,
     Detach,
     Detached,
     EndAtOnce,
+    FirstCreationTimedOut,
     Open,
     TopicMigrated,
 )
-from pulsar_actors.machines.consumer_acks import ConsumerTrackers
+from pulsar_actors.machines.consumer_acks import ConsumerAcks
 from pulsar_actors.machines.consumer_events import (
     ActiveConsumerChanged,
     AskToGetLastMessageId,
@@ -54,24 +54,20 @@ from pulsar_actors.machines.consumer_events import (
     SeekAnswered,
     SeekFailed,
     Subscribed,
-    SubscribeRefused,
-    SubscribeTimedOut,
     Unbound,
     UnsubscribeAnswered,
     UnsubscribeFailed,
 )
-from pulsar_actors.machines.consumer_queries import CHART as QUERIES
+from pulsar_actors.machines.consumer_messages import ConsumerMessages
 from pulsar_actors.machines.consumer_queries import ConsumerQueries
 from pulsar_actors.machines.consumer_seek_unsubscribe import ANY_UNSUBSCRIBING, SEEKING, SeekAndUnsubscribe
-from pulsar_actors.machines.consumer_seek_unsubscribe import CHART as CALLS
-from pulsar_actors.machines.deliveries import CHART as DELIVERIES
-from pulsar_actors.machines.deliveries import INNER, Deliveries
+from pulsar_actors.machines.consumer_trackers import ConsumerTrackers
 from pulsar_actors.machines.trackers.backoff import Backoff
 from pulsar_actors.machines.trackers.server_errors import is_consumer_not_found
 from pulsar_actors.wire.message_id import MessageId
 from pulsar_actors.wire.PulsarApi_pb2 import CommandCloseConsumer, CommandGetLastMessageId, CommandSubscribe
 
-START_QUERY: Final = 0
+LATEST_QUERY: Final = 0
 """The number of the query for the start of a reader. Those of callers are counted from 1."""
 
 
@@ -79,103 +75,105 @@ START_QUERY: Final = 0
 class State(Enum):
     """The states of a consumer's binding."""
 
-    IDLE = "Made, but not asked to subscribe yet."
+    IDLE = "Created, but not opened yet."
     LOOKING_UP = "The broker that serves the topic is being found."
     CONNECTING = "The broker is known; a connection to it is awaited and the queue is cleared."
     SUBSCRIBING = "SUBSCRIBE is sent; the broker has to accept or refuse."
-    READY = "Bound: messages come as permits allow, and calls can be made."
-    SEEKING_UNBOUND = "SEEK is sent and the broker has closed the consumer for it; the answer says where to go on."
-    CLOSE_PENDING = "A SUBSCRIBE was given up; CLOSE_CONSUMER has to be answered before the next one."
+    FINDING_START = "Registered with a broker; a new reader asks for the last entry before its start."
+    READY = "Registered with a broker: messages come as permits allow, and calls can be made."
+    SEEKING_UNBOUND = "SEEK is sent and the broker has closed the consumer for it; the answer is awaited."
+    CLOSE_PENDING = "A SUBSCRIBE got no answer; CLOSE_CONSUMER has to be answered before the next one."
     WAITING = "Something failed; after a pause the topic is looked up again."
-    CLOSING = "Closed by our side, or given up; CLOSE_CONSUMER is sent."
-    CLOSED = "Over, as the user wished."
-    FAILED = "Over: the topic or subscription is gone, or subscribing failed, and trying again would not help."
+    CLOSING = "Closed by the user, or after a timeout of the creation; CLOSE_CONSUMER is sent."
+    CLOSED = "Closed by the user."
+    FAILED = "Ended by an error that a retry cannot cure, such as a deleted topic or subscription."
 
 
 (
-    IDLE, LOOKING_UP, CONNECTING, SUBSCRIBING, READY, SEEKING_UNBOUND, CLOSE_PENDING, WAITING, CLOSING, CLOSED, FAILED,
+    IDLE, LOOKING_UP, CONNECTING, SUBSCRIBING, FINDING_START, READY, SEEKING_UNBOUND, CLOSE_PENDING, WAITING, CLOSING,
+    CLOSED, FAILED,
 ) = State  # fmt: skip
 
-OVER: Final = (CLOSED, FAILED)
-STATES: Final = HandlerStates(State, creating=(SUBSCRIBING,), paused=(SEEKING_UNBOUND,), over=OVER)
-SEARCHING, UNBOUND, ENDING = STATES.searching, STATES.unbound, STATES.ending
+FINAL: Final = (CLOSED, FAILED)
+STATES: Final = HandlerStates(
+    State, creating=(SUBSCRIBING,), unannounced=(FINDING_START,), paused=(SEEKING_UNBOUND,), final=FINAL
+)
+UNATTACHED, WITHOUT_BINDING, WITH_BINDING, ENDING = (
+    STATES.unattached, STATES.without_binding, STATES.bound, STATES.ending,
+)  # fmt: skip
 
 # fmt: off
 ROWS: Final = (
-    #   trigger                source           dest             guard                          does
-    Row(ConsumerAttached,      CONNECTING,      SUBSCRIBING,     None,                          "ask_to_subscribe"),
-    Row(Subscribed,            SUBSCRIBING,     READY,           "begins_at_unresolved_latest", "begin_unannounced"),
-    Row(Subscribed,            SUBSCRIBING,     READY,           None,                          "begin"),
-    Row(SubscribeRefused,      SUBSCRIBING,     FAILED,          "is_final",                    "end_refused"),
-    Row(SubscribeRefused,      SUBSCRIBING,     WAITING,         None,                          "let_go_refused"),
-    Row(SubscribeTimedOut,     SUBSCRIBING,     CLOSE_PENDING,   None,                          "close_first"),
-    Row(LastMessageIdAnswered, READY,           INTERNAL,        "tells_the_start",             "note_start"),
-    Row(LastMessageIdAnswered, READY,           INTERNAL,        "is_for_the_start",            "announce"),
-    Row(QueryFailed,           READY,           INTERNAL,        "leaves_the_start_unknown",    "announce"),
-    Row(CreationTimedOut,      READY,           CLOSING,         None,                          "give_up_asking"),
-    Row(ActiveConsumerChanged, (SUBSCRIBING, READY), INTERNAL,   None,                          "notify_activity"),
+    #   trigger                source           dest             guard                       does
+    Row(ConsumerAttached,      CONNECTING,      SUBSCRIBING,     None,                       "ask_to_subscribe"),
+    Row(Subscribed,            SUBSCRIBING,     FINDING_START,   "has_unresolved_latest",    "bind_unannounced"),
+    Row(Subscribed,            SUBSCRIBING,     READY,           None,                       "bind"),
+    Row(LastMessageIdAnswered, FINDING_START,   READY,           "resolves_latest",          "resolve_and_announce"),
+    Row(LastMessageIdAnswered, FINDING_START,   READY,           None,                       "announce"),
+    Row(QueryFailed,           FINDING_START,   READY,           "leaves_latest_unresolved", "announce"),
+    Row(FirstCreationTimedOut, FINDING_START,   CLOSING,         None,                       "give_up_asking"),
+    Row(LastMessageIdAnswered, READY,           INTERNAL,        "resolves_latest",          "resolve_latest"),
+    Row(ActiveConsumerChanged, (SUBSCRIBING, *WITH_BINDING), INTERNAL, None,                 "notify_activity"),
 
     # A seek or an unsubscribe.
-    Row(BrokerClosed,          READY,           SEEKING_UNBOUND, "a_seek_is_sent",              "await_seek"),
-    Row(BrokerClosed,          READY,           WAITING,         "an_unsubscribe_is_sent",      "let_go_closed"),
-    Row(BrokerClosed,          SEEKING_UNBOUND, INTERNAL,        None,                          "note_broker"),
-    Row(SeekAnswered,          SEEKING_UNBOUND, CONNECTING,      "has_assigned_broker",         "attach_assigned"),
-    Row(SeekAnswered,          SEEKING_UNBOUND, LOOKING_UP,      None,                          "look_up_sought"),
-    Row(SeekAnswered,          READY,           INTERNAL,        None,                          "ask_for_start"),
-    Row(SeekFailed,            READY,           WAITING,         "broker_forgot_consumer",      "let_go_refused"),
-    Row(SeekFailed,            SEEKING_UNBOUND, WAITING,         None,                          "let_go_refused"),
-    Row(UnsubscribeFailed,     READY,           WAITING,         "broker_forgot_consumer",      "let_go_refused"),
-    Row(UnsubscribeAnswered,   READY,           CLOSED,          None,                          "end_unsubscribed"),
-    Row(TopicMigrated,         SEEKING_UNBOUND, LOOKING_UP,      "names_a_cluster",             "migrate"),
-    Row(Detached,              SEEKING_UNBOUND, WAITING,         None,                          "back_off"),
+    Row(BrokerClosed,          READY,           SEEKING_UNBOUND, "a_seek_is_sent",           "await_seek"),
+    Row(BrokerClosed,          READY,           WAITING,         "an_unsubscribe_is_sent",   "release_after_close"),
+    Row(BrokerClosed,          SEEKING_UNBOUND, INTERNAL,        None,                       "note_broker"),
+    Row(SeekAnswered,          SEEKING_UNBOUND, CONNECTING,      "has_assigned_broker",      "attach_assigned"),
+    Row(SeekAnswered,          SEEKING_UNBOUND, LOOKING_UP,      None,                       "look_up_sought"),
+    Row(SeekAnswered,          READY,           INTERNAL,        None,                       "ask_for_latest"),
+    Row(SeekFailed,            READY,           WAITING,         "broker_forgot_consumer",   "release_after_refusal"),
+    Row(SeekFailed,            SEEKING_UNBOUND, WAITING,         None,                       "release_after_refusal"),
+    Row(UnsubscribeFailed,     READY,           WAITING,         "broker_forgot_consumer",   "release_after_refusal"),
+    Row(UnsubscribeAnswered,   READY,           CLOSED,          None,                       "end_unsubscribed"),
+    Row(TopicMigrated,         SEEKING_UNBOUND, LOOKING_UP,      "names_a_cluster",          "migrate"),
+    Row(Detached,              SEEKING_UNBOUND, WAITING,         None,                       "back_off"),
     *handler_rows(STATES),
 )
 
 IGNORES: Final = (
-    Ignore(ConsumerAttached, (IDLE, LOOKING_UP, WAITING, *STATES.found, *ENDING)),
-    Ignore(
-        (Subscribed, SubscribeRefused, SubscribeTimedOut),
-        (IDLE, *SEARCHING, CLOSE_PENDING, READY, SEEKING_UNBOUND, *ENDING),
-    ),
-    Ignore((LastMessageIdAnswered, QueryFailed), (IDLE, *UNBOUND, READY, *ENDING)),
-    Ignore(ActiveConsumerChanged, (IDLE, *SEARCHING, CLOSE_PENDING, SEEKING_UNBOUND, *ENDING)),
-    Ignore(SeekAnswered, (IDLE, *SEARCHING, SUBSCRIBING, CLOSE_PENDING, *ENDING)),
-    Ignore(SeekFailed, (IDLE, *SEARCHING, SUBSCRIBING, CLOSE_PENDING, READY, *ENDING)),
-    Ignore(UnsubscribeFailed, (IDLE, *UNBOUND, READY, *ENDING)),
-    Ignore(UnsubscribeAnswered, (IDLE, *UNBOUND, *ENDING)),
+    Ignore(ConsumerAttached,        (IDLE, LOOKING_UP, WAITING, *STATES.found, *ENDING)),
+    Ignore(Subscribed,              (IDLE, *UNATTACHED, CLOSE_PENDING, *WITH_BINDING, SEEKING_UNBOUND, *ENDING)),
+    Ignore(LastMessageIdAnswered,   (IDLE, *WITHOUT_BINDING, *ENDING)),
+    Ignore(LastMessageIdAnswered,   READY),  # for a caller's query
+    Ignore(QueryFailed,             (IDLE, *WITHOUT_BINDING, READY, *ENDING)),
+    Ignore(QueryFailed,             FINDING_START),  # asked again on the next binding
+    Ignore(ActiveConsumerChanged,   (IDLE, *UNATTACHED, CLOSE_PENDING, SEEKING_UNBOUND, *ENDING)),
+    Ignore(SeekAnswered,            (IDLE, *UNATTACHED, SUBSCRIBING, CLOSE_PENDING, FINDING_START, *ENDING)),
+    Ignore(SeekFailed,              (IDLE, *UNATTACHED, SUBSCRIBING, CLOSE_PENDING, *WITH_BINDING, *ENDING)),
+    Ignore(UnsubscribeFailed,       (IDLE, *WITHOUT_BINDING, FINDING_START, *ENDING)),
+    Ignore(UnsubscribeFailed,       READY),
+    Ignore(UnsubscribeAnswered,     (IDLE, *WITHOUT_BINDING, FINDING_START, *ENDING)),
     *handler_ignores(STATES),
 )
 # fmt: on
 
 OURS: Final = (Open, Close, EndAtOnce)
 
-CHART: Final = Chart("consumer", states=State, initial=IDLE, final=OVER, ours=OURS, rows=ROWS, ignores=IGNORES)
+CHART: Final = Chart("consumer", states=State, initial=IDLE, final=FINAL, ours=OURS, rows=ROWS, ignores=IGNORES)
 
-_PARTS: Final = {"deliveries": DELIVERIES, "calls": CALLS, "queries": QUERIES}
-
-_PART_OF: Final = {
-    trigger: part for part, chart in _PARTS.items() for trigger in chart.triggers if trigger not in INNER
+PARTS: Final = {
+    "messages": ConsumerMessages,
+    "acks": ConsumerAcks,
+    "calls": SeekAndUnsubscribe,
+    "queries": ConsumerQueries,
 }
-"""The part whose chart has an event that comes from outside."""
-
-_SHARED: Final = frozenset(_PART_OF) & frozenset(CHART.triggers)
-"""Events of a part and of the chart here, in this order."""
 
 
 class ConsumerSettings(NamedTuple):
-    """The settings of a consumer. `command` carries what the user chose; a reader `reads`."""
+    """The settings of a consumer or a reader. `command` has the user's options."""
 
     command: CommandSubscribe
     operation_timeout: float = 30.0
     tls: bool = False
-    stored: bool = True
-    reads: bool = False
+    persistent: bool = True
+    is_reader: bool = False
 
 
-class ConsumerMachine(ConnectionHandler, chart=CHART):
+class ConsumerMachine(ConnectionHandler, chart=CHART, parts=PARTS):
     """The guards and actions of the consumer's own rows, in the chart's order."""
 
-    __slots__ = ("_command", "calls", "deliveries", "queries")
+    __slots__ = ("_command", "acks", "calls", "messages", "queries")
 
     states: ClassVar = STATES
 
@@ -183,157 +181,159 @@ class ConsumerMachine(ConnectionHandler, chart=CHART):
         command = settings.command
         super().__init__(command.topic, backoff, settings.operation_timeout, tls=settings.tls)
         self._command = command
-        self.deliveries = Deliveries(self, command.consumer_id, trackers, stored=settings.stored, reads=settings.reads)
-        self.calls = SeekAndUnsubscribe(self, command.consumer_id, self.deliveries)
+        self.acks = ConsumerAcks(self, command.consumer_id, trackers, persistent=settings.persistent)
+        self.messages = ConsumerMessages(
+            self.timers,
+            self.acks,
+            command.consumer_id,
+            trackers,
+            persistent=settings.persistent,
+            is_reader=settings.is_reader,
+        )
+        self.calls = SeekAndUnsubscribe(self, command.consumer_id, self.messages, self.acks)
         self.queries = ConsumerQueries(self, command.consumer_id)
 
     @property
     def state_name(self) -> str:
-        """Its state in errors: a call that runs on the binding is part of it."""
+        """The name of the state, for errors. It names a running seek or unsubscribe, too."""
         if self.state is READY and self.calls.state is SEEKING:
             return "SEEKING"
         if self.state is READY and self.calls.state in ANY_UNSUBSCRIBING:
             return "UNSUBSCRIBING"
         return self.state.name
 
-    def handle(self, event: Event, now: float) -> list[Effect]:
-        """Give the event to the part whose chart has it, or to the chart here, or to both."""
-        kind = event.__class__
-        part = _PART_OF.get(kind)
-        if part is None:
-            return super().handle(event, now)
-        effects: list[Effect] = getattr(self, part).handle(event, now)
-        return [*effects, *super().handle(event, now)] if kind in _SHARED else effects
-
     def note_error(self, error: PulsarException) -> None:
-        """Remember what went wrong last, for the calls that are open as well."""
+        """Remember the last failure, also for callers that wait for a receipt or an answer."""
         super().note_error(error)
+        self.acks.note_error(error)
         self.calls.note_error(error)
         self.queries.note_error(error)
 
     def close_request(self) -> CommandCloseConsumer:
-        """Make CLOSE_CONSUMER."""
+        """Write CLOSE_CONSUMER."""
         return CommandCloseConsumer(consumer_id=self._command.consumer_id)
 
     # Getting bound.
 
     def ask_to_subscribe(self, event: ConsumerAttached, now: float) -> Effects:
-        """Send SUBSCRIBE, with the epoch, and with the start position if the broker does not keep that."""
-        start = self.deliveries.subscribe(event.max_message_size, event.opened, event.now_ms)
+        """Send SUBSCRIBE, with the epoch, and with the start position unless the broker keeps it."""
+        start = self.messages.subscribe(event.max_message_size, event.opened, event.now_ms)
         command = CommandSubscribe()
         command.CopyFrom(self._command)
-        command.consumer_epoch = self.deliveries.generation.epoch
+        command.consumer_epoch = self.messages.generation.epoch
         if start.message_id is not None:
             command.start_message_id.CopyFrom(start.message_id.to_data())
         if start.rollback_seconds:
             command.start_message_rollback_duration_sec = start.rollback_seconds
         return [AskToSubscribe(self.next_attempt(), command, self.operation_timeout)]
 
-    def begins_at_unresolved_latest(self, event: Subscribed, now: float) -> bool:
-        """Check for a new reader at the end of its topic, as long as the entry that it stands for is not known."""
-        return self._awaited and self.deliveries.starts_at_unresolved_latest
+    def has_unresolved_latest(self, event: Subscribed, now: float) -> bool:
+        """Return whether this is a new reader at LATEST, and the entry before its start is not known."""
+        return self._awaited and self.messages.has_unresolved_latest
 
-    def begin_unannounced(self, event: Subscribed, now: float) -> Effects:
-        """Begin, but do not complete the creation yet."""
-        return self._begin(now)
+    def bind_unannounced(self, event: Subscribed, now: float) -> Effects:
+        """Begin the binding, but do not complete the creation yet."""
+        return self._bind(now)
 
-    def begin(self, event: Subscribed, now: float) -> Effects:
-        """Complete the creation, grant permits, and make the calls that wait."""
-        return [*self._announce(), *self._begin(now)]
+    def bind(self, event: Subscribed, now: float) -> Effects:
+        """Complete the creation, grant permits, and send the calls that wait."""
+        return [*self._announce(), *self._bind(now)]
 
-    def tells_the_start(self, event: LastMessageIdAnswered, now: float) -> bool:
-        """Check for an answer that tells the entry behind which a reader began."""
-        return self.is_for_the_start(event, now) and event.command.HasField("consumer_mark_delete_position")
+    def resolves_latest(self, event: LastMessageIdAnswered, now: float) -> bool:
+        """Return whether the answer has the last entry before a reader's start. An old broker does not send it."""
+        return event.query_number == LATEST_QUERY and event.command.HasField("consumer_mark_delete_position")
 
-    def note_start(self, event: LastMessageIdAnswered, now: float) -> Effects:
-        """Start there on the next binding, unless an entry is opened until then, and complete the creation."""
-        self.deliveries.trackers.start.resolve_latest(MessageId.from_data(event.command.consumer_mark_delete_position))
-        return self._announce()
-
-    def is_for_the_start(self, event: LastMessageIdAnswered | QueryFailed, now: float) -> bool:
-        """Check for an answer to our own query, which an old broker, for example, cannot answer."""
-        return event.query_number == START_QUERY
+    def resolve_and_announce(self, event: LastMessageIdAnswered, now: float) -> Effects:
+        """Note the last entry before the reader's start, and complete the creation."""
+        return [*self.resolve_latest(event, now), *self._announce()]
 
     def announce(self, event: LastMessageIdAnswered | QueryFailed, now: float) -> Effects:
-        """Complete the creation all the same: nobody can know where the reader began."""
+        """Complete the creation, although the last entry before the reader's start is unknown."""
         return self._announce()
 
-    def leaves_the_start_unknown(self, event: QueryFailed, now: float) -> bool:
-        """Check for a failure of our own query, unless it is asked again on the next binding."""
-        return self.is_for_the_start(event, now) and not is_consumer_not_found(event.error)
+    def leaves_latest_unresolved(self, event: QueryFailed, now: float) -> bool:
+        """Return whether the query has failed finally: it is not sent again with the next binding."""
+        return not is_consumer_not_found(event.error)
+
+    def resolve_latest(self, event: LastMessageIdAnswered, now: float) -> Effects:
+        """Note the last entry before the reader's start, for the next SUBSCRIBE."""
+        self.messages.trackers.start.resolve_latest(MessageId.from_data(event.command.consumer_mark_delete_position))
+        return []
 
     def notify_activity(self, event: ActiveConsumerChanged, now: float) -> Effects:
-        """Tell the listener."""
+        """Tell the listener if the consumer is the active one."""
         return [NotifyActiveConsumerChange(event.is_active)]
 
     # A seek or an unsubscribe.
 
     def a_seek_is_sent(self, event: BrokerClosed, now: float) -> bool:
-        """Check whether the broker may have closed the consumer to seek."""
+        """Return whether the broker may have closed the consumer for a seek."""
         return self.calls.state is SEEKING
 
     def await_seek(self, event: BrokerClosed, now: float) -> Effects:
-        """Await the answer; the calls go on, the rest has lost its binding."""
-        return [*self._unbind_deliveries("", now), *self.note_broker(event, now)]
+        """Wait for the answer to SEEK. All other parts have lost their binding."""
+        return [*self._unbind_messages("", now), *self.note_broker(event, now)]
 
     def an_unsubscribe_is_sent(self, event: BrokerClosed, now: float) -> bool:
-        """Check whether the broker may have closed the consumer to unsubscribe it."""
+        """Return whether the broker may have closed the consumer for an unsubscribe."""
         return self.calls.state in ANY_UNSUBSCRIBING
 
     def look_up_sought(self, event: SeekAnswered, now: float) -> Effects:
         """Subscribe again at the new position."""
         return [Detach(self.connection), self._look_up()]
 
-    def ask_for_start(self, event: SeekAnswered, now: float) -> Effects:
-        """Ask which entry the end of the topic is, if a reader has sought it."""
-        return self._ask_for_start()
+    def ask_for_latest(self, event: SeekAnswered, now: float) -> Effects:
+        """Ask for the last entry before the start, if a reader has sought LATEST."""
+        return self._ask_for_latest()
 
     def broker_forgot_consumer(self, event: SeekFailed | UnsubscribeFailed, now: float) -> bool:
-        """Check whether the broker has no such consumer any longer."""
+        """Return whether the broker does not know the consumer any longer."""
         return is_consumer_not_found(event.error)
 
     def end_unsubscribed(self, event: UnsubscribeAnswered, now: float) -> Effects:
-        """End, since a consumer without a subscription gets nothing."""
+        """End: a consumer without a subscription gets no messages."""
         return self._end(None, now)
 
     # The end.
 
-    def finish(self, event: Close, now: float) -> Effects:
-        """Send the acknowledgements that are held, then close; a running call is not waited for."""
-        acks = self.deliveries.handle(FlushAcks(), now)
+    def close_bound(self, event: Close, now: float) -> Effects:
+        """Send the acknowledgements that are held, then close, without waiting for a running call."""
+        acks = self.acks.handle(FlushAcks(), now)
         return [*acks, *self._fail_everything(now), self._ask_to_close()]
 
     def _attaching(self) -> Effects:
-        return [self.deliveries.attach(self.connection)]
+        return [self.messages.attach(self.connection)]
 
-    def _begin(self, now: float) -> Effects:
+    def _bind(self, now: float) -> Effects:
         self._backoff.reset()
-        granted = self.deliveries.handle(Bound(), now)
-        asked = [*self._ask_for_start(), *self.queries.handle(Bound(), now)]
+        self.last_error = None  # calls, queries and acknowledgements keep their own last failures
+        granted = self.messages.handle(Bound(), now)  # this first sends the acknowledgements that waited
+        asked = [*self._ask_for_latest(), *self.queries.handle(Bound(), now)]
         return [*granted, *asked, *self.calls.handle(Bound(), now)]
 
     def _unbind(self, reason: str, now: float) -> Effects:
-        return [*self.calls.handle(Unbound(reason), now), *self._unbind_deliveries(reason, now)]
+        return [*self.calls.handle(Unbound(reason), now), *self._unbind_messages(reason, now)]
 
-    def _unbind_deliveries(self, reason: str, now: float) -> Effects:
+    def _unbind_messages(self, reason: str, now: float) -> Effects:
         unbound = Unbound(reason)
-        return [*self.deliveries.handle(unbound, now), *self.queries.handle(unbound, now)]
+        parts = (self.messages, self.acks, self.queries)
+        return [effect for part in parts for effect in part.handle(unbound, now)]
 
     def _fail_calls(self, error: PulsarException, now: float) -> Effects:
         closing = Closing(error)
-        calls = [*self.calls.handle(closing, now), *self.queries.handle(closing, now)]
-        return [*calls, *self.deliveries.handle(closing, now)]
+        parts = (self.calls, self.queries, self.messages, self.acks)
+        return [effect for part in parts for effect in part.handle(closing, now)]
 
     def _fail_rest(self, error: PulsarException, now: float) -> Effects:
-        return self.deliveries.handle(Ended(error), now)
+        return self.acks.handle(Ended(error), now)
 
     def _announce(self) -> Effects:
         """Complete the creation, if this is the first binding."""
         return [ConsumerOpened()] if self._accepted() else []
 
-    def _ask_for_start(self) -> Effects:
-        """Ask for the entry behind which a reader begins at the end of its topic."""
-        if not self.deliveries.starts_at_unresolved_latest:
+    def _ask_for_latest(self) -> Effects:
+        """Ask for the last entry before the start of a reader at LATEST."""
+        if not self.messages.has_unresolved_latest:
             return []
         command = CommandGetLastMessageId(consumer_id=self._command.consumer_id, request_id=0)
-        return [AskToGetLastMessageId(START_QUERY, command, self.operation_timeout)]
+        return [AskToGetLastMessageId(LATEST_QUERY, command, self.operation_timeout)]

@@ -1,191 +1,296 @@
-"""The acknowledgements of one consumer: the commands that carry them, and the callers that wait for their receipts.
+"""The state machine of one consumer's acknowledgements: when they are sent, and when their callers are completed.
 
-`trackers/ack_grouping_tracker.py` groups acknowledgements; here they become commands, and answers complete their
-callers. A command asks for a receipt if the user wants to know that acknowledgements count. Nobody waits for the
-acknowledgement of a corrupt entry, and no receipt is asked for it. A refused acknowledgement counts as never made, so
-the time limit for acknowledging its message starts again.
+`trackers/ack_grouping_tracker.py` holds acknowledgements, and makes commands of them. `runtime/ack_queue.py` decides
+when a group of them is complete. A command requests a receipt if `ack_receipt_enabled` is set. A caller waits for the
+receipt no longer than the operation timeout; the error then names the last failure. A refused acknowledgement counts as
+never made, so the acknowledgement timeout of its message starts again.
+
+Acknowledgements without a binding wait for the next one. They are also held during a seek: one that came after SEEK
+would acknowledge messages after the new position. Acknowledgements of corrupt entries are sent at once, even then. They
+have no caller that waits, and request no receipt.
 
 A topic that is not persistent keeps no acknowledgements, so an acknowledgement there completes at once.
 """
 
 from collections.abc import Iterable
-from typing import NamedTuple
+from enum import Enum, unique
+from typing import Final
 
 from pulsar_actors.exceptions import PulsarException, Timeout
-from pulsar_actors.machines.chart import Effects
+from pulsar_actors.machines.chart import INTERNAL, Chart, Effects, Ignore, Row
+from pulsar_actors.machines.connection_handler import ConnectionHandler
 from pulsar_actors.machines.consumer_events import (
     Acknowledge,
+    AcknowledgeCorrupt,
+    AcknowledgeHandedOut,
+    AcknowledgeUnneeded,
     AcknowledgeUpTo,
+    AckReceiptsDue,
     AcksAnswered,
+    AcksDue,
     AcksHeld,
     AcksSettled,
+    AcksVoided,
     AskToAck,
+    Bound,
+    Closing,
+    Ended,
+    FlushAcks,
+    RedeliveryDue,
+    SeekRefused,
+    SeekSent,
     SendConsumerCommand,
+    Unbound,
 )
-from pulsar_actors.machines.incoming_entries import DeliveredEntry
+from pulsar_actors.machines.consumer_trackers import ConsumerTrackers
+from pulsar_actors.machines.state_machine import StateMachine
 from pulsar_actors.machines.trackers.ack_grouping_tracker import (
     AckGroup,
-    AckGroupingTracker,
     AckOutcome,
     AckReceipts,
     AckToken,
+    corrupt_group,
 )
-from pulsar_actors.machines.trackers.chunked_messages import ChunkedMessages
-from pulsar_actors.machines.trackers.dead_letters import DeadLetters
-from pulsar_actors.machines.trackers.entry_map import Generation
-from pulsar_actors.machines.trackers.flow_permits import FlowPermits
-from pulsar_actors.machines.trackers.negative_acks_tracker import NegativeAcksTracker
-from pulsar_actors.machines.trackers.start_message_id import StartMessageId
-from pulsar_actors.machines.trackers.unacked_message_tracker import UnackedMessageTracker
-from pulsar_actors.wire.message_id import MessageId
+from pulsar_actors.machines.trackers.server_errors import last_failure_text
 
 
-class ConsumerTrackers(NamedTuple):
-    """The trackers of one consumer, and what concerns several of them at once. Times are monotonic seconds.
+@unique
+class State(Enum):
+    """The states of a consumer's acknowledgements."""
 
-    An acknowledged message needs no redelivery, whether it was negatively acknowledged, late or on its last try. The
-    next broker redelivers by itself what is unacknowledged, so a lost binding clears what was to be asked for. A seek
-    makes void what is known of earlier messages.
-    """
-
-    permits: FlowPermits
-    acks: AckGroupingTracker
-    negative_acks: NegativeAcksTracker
-    chunks: ChunkedMessages
-    start: StartMessageId
-    unacked_messages: UnackedMessageTracker | None = None  # with an ack timeout
-    dead_letters: DeadLetters[DeliveredEntry] | None = None  # with a dead letter policy
-
-    def settle(self, outcome: AckOutcome) -> None:
-        """Forget what an acknowledgement settles."""
-        for entry in outcome.entries:
-            self.negative_acks.acknowledged(entry)
-            if self.unacked_messages is not None:
-                self.unacked_messages.acknowledged(entry)
-            if self.dead_letters is not None:
-                self.dead_letters.acknowledged(entry)
-        if outcome.up_to is not None:
-            self.negative_acks.acknowledged_up_to(outcome.up_to)
-            self.chunks.acknowledged_up_to(outcome.up_to)
-            if self.unacked_messages is not None:
-                self.unacked_messages.acknowledged_up_to(outcome.up_to)
-            if self.dead_letters is not None:
-                self.dead_letters.acknowledged_up_to(outcome.up_to)
-
-    def unbind(self) -> None:
-        """Hold unanswered acknowledgements; the next broker sends everything else again."""
-        self.acks.disconnected()
-        self.negative_acks.clear()
-        self.chunks.drop_unfinished()
-        self._clear_redeliveries()
-
-    def seek(self, target: MessageId | int, generation: Generation) -> tuple[AckToken, ...]:
-        """Start again at the target; return the tokens of acknowledgements that are void."""
-        if isinstance(target, int):
-            self.start.sought_time(target)
-        else:
-            self.start.sought(target)
-        self.negative_acks.clear()
-        self.chunks.clear()
-        self._clear_redeliveries()
-        return self.acks.sought(generation)
-
-    def next_sweep(self) -> float | None:
-        """Return the time at which the first redelivery or unfinished chunk is due."""
-        times = [self.negative_acks.next_due(), self.chunks.next_expiry()]
-        if self.unacked_messages is not None:
-            times.append(self.unacked_messages.next_due())
-        return min((time for time in times if time is not None), default=None)
-
-    def _clear_redeliveries(self) -> None:
-        if self.unacked_messages is not None:
-            self.unacked_messages.clear()
-        if self.dead_letters is not None:
-            self.dead_letters.clear()
+    UNBOUND = "Acknowledgements wait for the next binding."
+    SENDING = "Acknowledgements are sent, group by group."
+    HELD = "SEEK is sent: acknowledgements wait for its answer."
+    CLOSING = "The consumer is closing; acknowledgements that were sent may still be answered."
+    OVER = "The consumer is closed."
 
 
-class ConsumerAcks:
-    """The acknowledgements of one consumer. Times are monotonic seconds."""
+UNBOUND, SENDING, HELD, CLOSING, OVER = State
 
-    __slots__ = ("_commands_sent", "_consumer_id", "_stored", "_timeout", "_trackers", "receipts")
+WITH_BINDING: Final = (SENDING, HELD)
+NOT_ENDING: Final = (UNBOUND, *WITH_BINDING)
+ENDING: Final = (CLOSING, OVER)
 
-    def __init__(self, consumer_id: int, trackers: ConsumerTrackers, *, timeout: float, stored: bool) -> None:
-        self.receipts = AckReceipts(timeout)
-        self._trackers = trackers
+# fmt: off
+ROWS: Final = (
+    #   trigger               source              dest      guard does
+    Row(Acknowledge,          NOT_ENDING,         INTERNAL, None, "hold"),
+    Row(AcknowledgeUpTo,      NOT_ENDING,         INTERNAL, None, "hold_cumulative"),
+    Row(AcknowledgeUnneeded,  NOT_ENDING,         INTERNAL, None, "hold_unneeded"),
+    Row(AcknowledgeHandedOut, WITH_BINDING,       INTERNAL, None, "hold_handed_out"),
+    Row(AcknowledgeCorrupt,   WITH_BINDING,       INTERNAL, None, "send_corrupt"),
+    Row(AcksDue,              SENDING,            INTERNAL, None, "send_all"),
+    Row(FlushAcks,            SENDING,            INTERNAL, None, "send_all"),
+
+    # Receipts.
+    Row(AcksAnswered,         WITH_BINDING,       INTERNAL, None, "end_answered_and_forget_failure"),
+    Row(AcksAnswered,         (UNBOUND, CLOSING), INTERNAL, None, "end_answered"),
+    Row(AckReceiptsDue,       NOT_ENDING,         INTERNAL, None, "fail_late"),
+
+    # Bindings and seeks.
+    Row(Bound,                UNBOUND,            SENDING,  None, "send_kept"),
+    Row(Unbound,              WITH_BINDING,       UNBOUND,  None, "keep_unanswered"),
+    Row(SeekSent,             SENDING,            HELD,     None, "send_all"),
+    Row(SeekRefused,          HELD,               SENDING,  None, "send_later"),
+    Row(AcksVoided,           HELD,               SENDING,  None, "end_void"),
+    Row(AcksVoided,           UNBOUND,            INTERNAL, None, "end_void"),
+
+    # The end.
+    Row(Closing,              NOT_ENDING,         CLOSING),
+    Row(Ended,                CLOSING,            OVER,     None, "fail_unanswered"),
+    Row(Acknowledge,          ENDING,             INTERNAL, None, "fail_after_end"),
+    Row(AcknowledgeUpTo,      ENDING,             INTERNAL, None, "fail_cumulative_after_end"),
+)
+
+IGNORES: Final = (
+    Ignore(AcksDue, (UNBOUND, HELD, *ENDING)),
+    Ignore(FlushAcks, (UNBOUND, HELD)),
+    Ignore(AcksAnswered, OVER),
+    Ignore(AckReceiptsDue, ENDING),
+    Ignore((Unbound, SeekRefused), UNBOUND),
+    Ignore(Closing, ENDING),
+    Ignore(Ended, OVER),
+)
+# fmt: on
+
+CHART: Final = Chart(
+    "consumer_acks",
+    states=State,
+    initial=UNBOUND,
+    final=(OVER,),
+    ours=(Acknowledge, AcknowledgeUpTo),
+    rows=ROWS,
+    ignores=IGNORES,
+    inner=(
+        AcknowledgeUnneeded, AcknowledgeHandedOut, AcknowledgeCorrupt, FlushAcks, Bound, Unbound, SeekSent, SeekRefused,
+        AcksVoided, Closing, Ended,
+    ),
+)  # fmt: skip
+
+
+class ConsumerAcks(StateMachine, chart=CHART):
+    """The acknowledgements of one consumer: the guards and actions in the chart's order."""
+
+    __slots__ = (
+        "_commands_sent", "_consumer_id", "_failure", "_handler", "_persistent", "_receipts", "_tracker", "_trackers",
+    )  # fmt: skip
+
+    def __init__(
+        self, handler: ConnectionHandler, consumer_id: int, trackers: ConsumerTrackers, *, persistent: bool
+    ) -> None:
+        super().__init__(handler.timers)
+        self._handler = handler
         self._consumer_id = consumer_id
-        self._timeout = timeout
-        self._stored = stored
+        self._trackers = trackers
+        self._tracker = trackers.acks
+        self._persistent = persistent
+        self._receipts = AckReceipts(handler.operation_timeout)
+        self._failure: PulsarException | None = None  # the last one of this binding, or of this wait
         self._commands_sent = 0
 
-    def acknowledge(self, event: Acknowledge, now: float) -> Effects:
-        """Add acknowledgements to the group that is sent next."""
+    def note_error(self, error: PulsarException) -> None:
+        """Remember the last failure."""
+        self._failure = error
+
+    def drop_all(self) -> tuple[AckToken, ...]:
+        """Drop everything because of a bug, and return the tokens that have no answer."""
+        return self._tracker.drop_all()
+
+    def hold(self, event: Acknowledge, now: float) -> Effects:
+        """Hold acknowledgements until their group is complete."""
         if event.tokens:
-            self.receipts.awaited(event.tokens, now)
-        if not self._stored:
+            self._receipts.awaited(event.tokens, now)
+        settled = self._hold(event)
+        return [*settled, *self._watch(now)] if event.tokens else settled
+
+    def hold_cumulative(self, event: AcknowledgeUpTo, now: float) -> Effects:
+        """Hold a cumulative acknowledgement until its group is complete."""
+        if event.token is None:
+            return self._hold_up_to(event)
+        self._receipts.awaited((event.token,), now)
+        return [*self._hold_up_to(event), *self._watch(now)]
+
+    def hold_unneeded(self, event: AcknowledgeUnneeded, now: float) -> Effects:
+        """Hold acknowledgements of messages that the user does not acknowledge."""
+        return [*self._hold(Acknowledge(event.generation, event.message_ids)), *self._send_later()]
+
+    def hold_handed_out(self, event: AcknowledgeHandedOut, now: float) -> Effects:
+        """Hold the acknowledgement of messages that a reader has handed out."""
+        return [*self._hold_up_to(AcknowledgeUpTo(event.generation, event.message_id)), *self._send_later()]
+
+    def send_corrupt(self, event: AcknowledgeCorrupt, now: float) -> Effects:
+        """Acknowledge corrupt entries at once, with their validation error."""
+        return [self._send(corrupt_group(event.entries, event.validation_error))]
+
+    def send_all(self, event: AcksDue | FlushAcks | SeekSent, now: float) -> Effects:
+        """Send the acknowledgements that are held."""
+        return self._send_all()
+
+    # Receipts.
+
+    def end_answered_and_forget_failure(self, event: AcksAnswered, now: float) -> Effects:
+        """Complete the callers, and forget the last failure: the broker answers again."""
+        answered = self.end_answered(event, now)
+        self._forget_failure()
+        return answered
+
+    def end_answered(self, event: AcksAnswered, now: float) -> Effects:
+        """Complete the callers of one command. If it was refused, its messages count as unacknowledged again."""
+        tokens, refused = self._tracker.answered(event.ack, failed=event.error is not None)
+        ended = self._end(tokens, event.error)
+        if not refused or self._trackers.unacked_messages is None:
+            return ended
+        self._trackers.unacked_messages.refused(refused, now)
+        return [*ended, *self.timers.ensure(RedeliveryDue, self._trackers.next_redelivery(), now)]
+
+    def fail_late(self, event: AckReceiptsDue, now: float) -> Effects:
+        """Fail the callers whose receipt is late. Their acknowledgements stay held or sent."""
+        late, handler = self._receipts.expire(now), self._handler
+        reason = f"the consumer of {handler.topic} is {handler.state_name}{last_failure_text(self._failure)}"
+        text = f"the broker has not confirmed the acknowledgement in time, which is still on its way: {reason}"
+        return [*([AcksSettled(late, Timeout(text))] if late else []), *self._watch(now)]
+
+    # Bindings and seeks.
+
+    def send_kept(self, event: Bound, now: float) -> Effects:
+        """Send the acknowledgements that have waited for the binding."""
+        self._forget_failure()
+        self._tracker.rebound()
+        return self._send_all()
+
+    def keep_unanswered(self, event: Unbound, now: float) -> Effects:
+        """Hold again the acknowledgements that were sent and have no answer."""
+        self._tracker.disconnected()
+        return []
+
+    def send_later(self, event: SeekRefused, now: float) -> Effects:
+        """Send the acknowledgements that were held for the seek with the next group."""
+        return self._send_later()
+
+    def end_void(self, event: AcksVoided, now: float) -> Effects:
+        """Complete the callers of acknowledgements from before the seek, which are void."""
+        return self._end(self._tracker.sought(event.generation), None)
+
+    # The end.
+
+    def fail_unanswered(self, event: Ended, now: float) -> Effects:
+        """Fail the acknowledgements that have no answer."""
+        return self._end(self._tracker.drop_all(), event.error)
+
+    def fail_after_end(self, event: Acknowledge, now: float) -> Effects:
+        """Fail acknowledgements after the end."""
+        return [AcksSettled(event.tokens, self._handler.ending)] if event.tokens else []
+
+    def fail_cumulative_after_end(self, event: AcknowledgeUpTo, now: float) -> Effects:
+        """Fail an acknowledgement after the end."""
+        return [] if event.token is None else [AcksSettled((event.token,), self._handler.ending)]
+
+    def _hold(self, event: Acknowledge) -> Effects:
+        if not self._persistent:
             ids = (*event.message_ids, *(entry for entry, _ in event.parts))
             return self._settle(AckOutcome([one.position for one in ids], tokens=event.tokens or ()))
-        acks = self._trackers.acks
-        settled = self._settle(acks.acknowledge(event.message_ids, event.generation, event.tokens))
+        settled = self._settle(self._tracker.acknowledge(event.message_ids, event.generation, event.tokens))
         if event.parts:
-            settled = [*settled, *self._settle(acks.acknowledge_parts(event.parts, event.generation))]
+            settled = [*settled, *self._settle(self._tracker.acknowledge_parts(event.parts, event.generation))]
         return settled
 
-    def acknowledge_up_to(self, event: AcknowledgeUpTo, now: float) -> Effects:
-        """Acknowledge a message and all before it."""
-        tokens = None if event.token is None else (event.token,)
-        if not self._stored:
-            return self.acknowledge(Acknowledge(event.generation, (event.message_id,), tokens), now)
-        if tokens:
-            self.receipts.awaited(tokens, now)
-        return self._settle(self._trackers.acks.acknowledge_up_to(event.message_id, event.generation, event.token))
-
-    def acknowledge_own(self, message_ids: Iterable[MessageId], generation: Generation, now: float) -> Effects:
-        """Acknowledge messages that the user does not acknowledge."""
-        ids = tuple(message_ids)
-        return [*self.acknowledge(Acknowledge(generation, ids), now), *self.send_later()] if ids else []
-
-    def send_later(self) -> Effects:
-        """Have what is held sent with the next group, since no caller has queued it."""
-        return [AcksHeld()] if self._trackers.acks.is_holding else []
-
-    def send_all(self) -> Effects:
-        """Send all acknowledgements that are held."""
-        return [self.send(group) for group in self._trackers.acks.drain()]
-
-    def send(self, group: AckGroup) -> AskToAck | SendConsumerCommand:
-        """Send one command."""
-        command = group.command(self._consumer_id)
-        if not self._trackers.acks.receipts or group.validation_error is not None:
-            return SendConsumerCommand(command)
-        self._commands_sent += 1
-        self._trackers.acks.awaits(self._commands_sent, group)
-        return AskToAck(self._commands_sent, command, self._timeout)
-
-    def answer(self, event: AcksAnswered, now: float) -> Effects:
-        """Complete the acknowledgements of one command; if it was refused, their messages are unacknowledged again."""
-        tokens, refused = self._trackers.acks.answered(event.ack, failed=event.error is not None)
-        if refused and self._trackers.unacked_messages is not None:
-            self._trackers.unacked_messages.refused(refused, now)
-        return self.complete(tokens, event.error)
-
-    def fail_late_receipts(self, reason: str, now: float) -> Effects:
-        """Fail the callers whose receipt is late. Their acknowledgements stay in the queue or on their way."""
-        late = self.receipts.expire(now)
-        text = f"the broker has not confirmed the acknowledgement in time, which is still on its way: {reason}"
-        return [AcksSettled(late, Timeout(text))] if late else []
-
-    def abandon(self, error: PulsarException) -> Effects:
-        """Fail all acknowledgements that have no answer."""
-        return self.complete(self._trackers.acks.abandon(), error)
-
-    def complete(self, tokens: Iterable[AckToken], error: PulsarException | None) -> Effects:
-        """Complete those of the callers that still wait."""
-        waiting = self.receipts.ended(tokens)
-        return [AcksSettled(waiting, error)] if waiting else []
+    def _hold_up_to(self, event: AcknowledgeUpTo) -> Effects:
+        generation, message_id, token = event
+        if not self._persistent:
+            return self._hold(Acknowledge(generation, (message_id,), None if token is None else (token,)))
+        return self._settle(self._tracker.acknowledge_up_to(message_id, generation, token))
 
     def _settle(self, outcome: AckOutcome) -> Effects:
         self._trackers.settle(outcome)
         failed = [
-            effect for token, fault in outcome.faults if token is not None for effect in self.complete((token,), fault)
+            effect for token, fault in outcome.faults if token is not None for effect in self._end((token,), fault)
         ]
-        return [*self.complete(outcome.tokens, None), *failed]
+        return [*self._end(outcome.tokens, None), *failed]
+
+    def _send_later(self) -> Effects:
+        """Request a group for the held acknowledgements, because no caller has queued them."""
+        return [AcksHeld()] if self._tracker.is_holding else []
+
+    def _send_all(self) -> Effects:
+        return [self._send(group) for group in self._tracker.drain()]
+
+    def _send(self, group: AckGroup) -> AskToAck | SendConsumerCommand:
+        command = group.command(self._consumer_id)
+        if not self._tracker.receipts or group.validation_error is not None:
+            return SendConsumerCommand(command)
+        self._commands_sent += 1
+        self._tracker.awaits(self._commands_sent, group)
+        return AskToAck(self._commands_sent, command, self._handler.operation_timeout)
+
+    def _end(self, tokens: Iterable[AckToken], error: PulsarException | None) -> Effects:
+        """Complete the callers that still wait."""
+        waiting = self._receipts.ended(tokens)
+        return [AcksSettled(waiting, error)] if waiting else []
+
+    def _forget_failure(self) -> None:
+        """Forget the failures before this binding, unless a caller has waited for a receipt since then."""
+        if self._receipts.next_deadline() is None:
+            self._failure = None
+
+    def _watch(self, now: float) -> Effects:
+        return self.timers.ensure(AckReceiptsDue, self._receipts.next_deadline(), now)

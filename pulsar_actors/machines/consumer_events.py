@@ -1,15 +1,15 @@
 """Events and effects that only a consumer has: those of `consumer.py` and of the machines that are its parts.
 
-Those that it shares with a producer stand in `connection_handler_events.py`, which also tells what `attempt` and
-`connection` mean. A `generation` labels what is queued for the user: it comes with `ClearQueue`, and each report of a
-queued entry carries it.
+Those that it shares with a producer are in `connection_handler_events.py`, which also explains `attempt` and
+`connection`. A `Generation` dates the messages that are queued for the user: the effect `ClearQueue` sets it, and each
+report about queued messages carries it. (An int `generation` in an event of time is the number of a timer.)
 """
 
 from typing import NamedTuple
 
 from google.protobuf.message import Message
 
-from pulsar_actors.exceptions import BrokerRefusal, InvalidArgument, PulsarException
+from pulsar_actors.exceptions import PulsarException
 from pulsar_actors.machines.incoming_entries import DeliveredEntry, IncomingEntry, Skipped
 from pulsar_actors.machines.trackers.ack_grouping_tracker import AckToken
 from pulsar_actors.machines.trackers.entry_map import EntryKey, Generation
@@ -25,6 +25,14 @@ from pulsar_actors.wire.PulsarApi_pb2 import (
     CommandUnsubscribe,
 )
 
+
+class LastMessage(NamedTuple):
+    """The topic's last message, and the subscription's mark-delete position, if the broker sends it."""
+
+    message_id: MessageId
+    acknowledged: MessageId | None
+
+
 # Events of the user.
 
 
@@ -36,7 +44,7 @@ class Seek(NamedTuple):
 
 
 class Unsubscribe(NamedTuple):
-    """Delete the subscription, and end the consumer; `force` does so even with other consumers connected."""
+    """Delete the subscription, and end the consumer. With `force`, even if other consumers are connected."""
 
     token: object
     force: bool = False
@@ -56,17 +64,10 @@ class GetConsumerStats(NamedTuple):
     deadline: float
 
 
-class LastMessage(NamedTuple):
-    """The last message, and how far the subscription has acknowledged without a gap, if the broker tells."""
-
-    message_id: MessageId
-    acknowledged: MessageId | None
-
-
 class Acknowledge(NamedTuple):
     """Acknowledge messages one by one; `tokens`, if given, has one for each.
 
-    `parts` are sets of messages of batches (see `ack_set.py`); the ids tell the size of each batch.
+    `parts` are sets of messages of batches (see `ack_set.py`); the ids have the size of each batch.
     """
 
     generation: Generation
@@ -84,20 +85,21 @@ class AcknowledgeUpTo(NamedTuple):
 
 
 class NegativeAcknowledge(NamedTuple):
-    """Have messages redelivered after their delay; each with the number of its redeliveries."""
+    """Request the redelivery of messages after their delay. Each comes with its redelivery count."""
 
     generation: Generation
     messages: tuple[tuple[MessageId, int], ...]
 
 
 class RedeliverUnacknowledged(NamedTuple):
-    """Have everything unacknowledged redelivered now."""
+    """Request the redelivery of everything unacknowledged, now."""
 
 
 class HandedOut(NamedTuple):
-    """So many messages went to the user; `message_ids` has the last of each entry they came from, in order.
+    """So many messages were handed out. `message_ids` has the last one of each of their entries, in order.
 
-    With no messages, `message_ids` has the entry whose messages are next. `counts` are the redeliveries of each.
+    If `messages` is 0, `message_ids` has the entry whose messages will be handed out next (for acknowledgement
+    timeouts). `counts` are the redelivery counts.
     """
 
     generation: Generation
@@ -107,7 +109,7 @@ class HandedOut(NamedTuple):
 
 
 class MessagesDiscarded(NamedTuple):
-    """So many messages were dropped before the user saw them, for instance compacted out or not decryptable."""
+    """So many messages were dropped before they were handed out, for example because they are compacted out."""
 
     generation: Generation
     messages: int
@@ -122,12 +124,12 @@ class EntryCorrupt(NamedTuple):
     validation_error: "CommandAck.ValidationError.ValueType"
 
 
-class ReceiveWaiting(NamedTuple):
-    """A caller waits for a message; a queue of size 0 asks for one then."""
+class ReceiverWaits(NamedTuple):
+    """A caller waits for a message. A queue of size 0 requests one."""
 
 
-class ReceiveGivenUp(NamedTuple):
-    """A caller waits no longer."""
+class ReceiverGaveUp(NamedTuple):
+    """A caller does not wait any longer."""
 
 
 class DeadLetterSent(NamedTuple):
@@ -151,27 +153,54 @@ class Bound(NamedTuple):
 
 
 class Unbound(NamedTuple):
-    """Nothing can be sent before the next SUBSCRIBE is accepted, for this reason."""
+    """The binding is lost, for this reason: no command can be sent before the next SUBSCRIBE is accepted."""
 
     reason: str
 
 
 class SeekSent(NamedTuple):
-    """SEEK is about to be sent, behind the acknowledgements that are held."""
+    """SEEK is about to be sent, after the acknowledgements that are held."""
 
 
 class SeekRefused(NamedTuple):
-    """The broker has not sought; the position is the old one."""
+    """The broker has refused the seek. The position is unchanged."""
 
 
 class Sought(NamedTuple):
-    """The broker has sought this target."""
+    """The broker has moved the subscription to this target."""
 
     target: MessageId | int
 
 
 class FlushAcks(NamedTuple):
     """Send the acknowledgements that are held, before a command that ends the consumer."""
+
+
+class AcknowledgeUnneeded(NamedTuple):
+    """Acknowledge messages that the user does not: incomplete chunks, duplicates, and dead letters."""
+
+    generation: Generation
+    message_ids: tuple[MessageId, ...]
+
+
+class AcknowledgeHandedOut(NamedTuple):
+    """Acknowledge for a reader the messages that it has handed out: this one and all before it."""
+
+    generation: Generation
+    message_id: MessageId
+
+
+class AcknowledgeCorrupt(NamedTuple):
+    """Acknowledge corrupt entries, with this validation error."""
+
+    entries: tuple[EntryKey, ...]
+    validation_error: "CommandAck.ValidationError.ValueType"
+
+
+class AcksVoided(NamedTuple):
+    """A seek has started this generation: acknowledgements of earlier messages are void."""
+
+    generation: Generation
 
 
 class Closing(NamedTuple):
@@ -181,7 +210,7 @@ class Closing(NamedTuple):
 
 
 class Ended(NamedTuple):
-    """The consumer is closed: all that is left fails with this error."""
+    """The consumer is closed: all remaining calls fail with this error."""
 
     error: PulsarException
 
@@ -209,13 +238,6 @@ class Subscribed(NamedTuple):
     """SUCCESS, in answer to SUBSCRIBE."""
 
     attempt: int
-
-
-class SubscribeRefused(NamedTuple):
-    """ERROR, in answer to SUBSCRIBE; or SUBSCRIBE is too large for the broker."""
-
-    attempt: int
-    error: BrokerRefusal | InvalidArgument
 
 
 class SeekAnswered(NamedTuple):
@@ -266,14 +288,14 @@ class QueryFailed(NamedTuple):
 
 
 class AcksAnswered(NamedTuple):
-    """ACK_RESPONSE, or none in time; `error` if the acknowledgements do not count."""
+    """ACK_RESPONSE, or none in time. `error` is set if the acknowledgements do not count."""
 
     ack: int
     error: PulsarException | None
 
 
 class MessagesArrived(NamedTuple):
-    """MESSAGE commands: all of one read, in their order."""
+    """MESSAGE commands: all of one read, in order."""
 
     connection: int
     messages: tuple[IncomingEntry, ...]
@@ -281,13 +303,13 @@ class MessagesArrived(NamedTuple):
 
 
 class EndOfTopicReached(NamedTuple):
-    """REACHED_END_OF_TOPIC: the topic was terminated, and nothing comes after what was sent."""
+    """REACHED_END_OF_TOPIC: the topic was terminated, and no more messages will come."""
 
     connection: int
 
 
 class ActiveConsumerChanged(NamedTuple):
-    """ACTIVE_CONSUMER_CHANGE: whether this is the consumer of a Failover subscription that gets the messages."""
+    """ACTIVE_CONSUMER_CHANGE: this consumer of a Failover subscription gets the messages, or does not any longer."""
 
     connection: int
     is_active: bool
@@ -296,14 +318,8 @@ class ActiveConsumerChanged(NamedTuple):
 # Events of time.
 
 
-class SubscribeTimedOut(NamedTuple):
-    """SUBSCRIBE got no answer; the broker may still act on it."""
-
-    attempt: int
-
-
 class CallTimedOut(NamedTuple):
-    """The time limit is over of a seek without a binding, or of an unsubscribe."""
+    """The time limit of a seek without a binding, or of an unsubscribe, is over."""
 
     generation: int
 
@@ -315,7 +331,7 @@ class QueriesDue(NamedTuple):
 
 
 class AcksDue(NamedTuple):
-    """The group of acknowledgements is complete: send what is held."""
+    """The group of acknowledgements is complete: send those that are held."""
 
 
 class AckReceiptsDue(NamedTuple):
@@ -324,7 +340,7 @@ class AckReceiptsDue(NamedTuple):
     generation: int
 
 
-class SweepDue(NamedTuple):
+class RedeliveryDue(NamedTuple):
     """A redelivery or an incomplete chunked message is due."""
 
     generation: int
@@ -388,7 +404,7 @@ class SendConsumerCommand(NamedTuple):
 
 
 class ClearQueue(NamedTuple):
-    """Drop what is queued, remember what was opened last, and label with the generation what comes from now on.
+    """Drop the queued entries, remember the last opened one, and use this generation for later entries.
 
     Opened batches are dropped, too, unless their generation `still_delivers`.
     """
@@ -403,31 +419,31 @@ class QueueEntries(NamedTuple):
 
 
 class NoteSkipped(NamedTuple):
-    """Tell a reader which entries it does not get, before the entries behind them."""
+    """Report the entries that a reader does not get, before later entries are queued."""
 
     skipped: tuple[Skipped, ...]
 
 
 class NotePassed(NamedTuple):
-    """Tell a reader how far it is, where it gets nothing of that entry."""
+    """Report that a reader has passed an entry that queued no message."""
 
     entry: EntryKey
 
 
 class MarkEndOfTopic(NamedTuple):
-    """Queue the end of the topic behind the entries."""
+    """Note the end of the topic, after all queued entries."""
 
 
 class NotifyActiveConsumerChange(NamedTuple):
-    """Tell the user's listener whether the consumer is the active one."""
+    """Tell the user's listener if the consumer is the active one."""
 
     is_active: bool
 
 
 class RedeliveryRequested(NamedTuple):
-    """Entries were asked for again: those negatively acknowledged, and those not acknowledged in time."""
+    """The redelivery of entries was requested: negatively acknowledged ones, and those not acknowledged in time."""
 
-    refused: tuple[EntryKey, ...]
+    negatively_acknowledged: tuple[EntryKey, ...]
     late: tuple[EntryKey, ...]
 
 
@@ -438,7 +454,7 @@ class SendToDeadLetters(NamedTuple):
 
 
 class AcksHeld(NamedTuple):
-    """Answer `AcksDue` after the group time: acknowledgements are held that no caller has queued."""
+    """Answer with `AcksDue` after the group time: acknowledgements are held that no caller has queued."""
 
 
 class AcksSettled(NamedTuple):

@@ -1,7 +1,7 @@
 """The queries of a consumer: the ID of the topic's last message, and the broker's statistics of the consumer.
 
-A query changes nothing at a broker. It waits for a binding, and is sent again on the next one if it loses its own,
-until its time limit is over. Its error then names what went wrong last while it was open.
+A query changes nothing at a broker. It waits for a binding. If the binding is lost before the answer, the query is sent
+again with the next one, until its time limit is over. Its error then names the last failure while it was open.
 """
 
 from enum import Enum, unique
@@ -71,8 +71,8 @@ ROWS: Final = (
     Row(GetConsumerStats,      UNBOUND,          INTERNAL, None,                     "keep"),
     Row(QueriesDue,            (UNBOUND, BOUND), INTERNAL, None,                     "fail_late_queries"),
     Row(Closing,               (UNBOUND, BOUND), OVER,     None,                     "fail_all"),
-    Row(GetLastMessageId,      OVER,             INTERNAL, None,                     "turn_away"),
-    Row(GetConsumerStats,      OVER,             INTERNAL, None,                     "turn_away"),
+    Row(GetLastMessageId,      OVER,             INTERNAL, None,                     "fail_query_after_end"),
+    Row(GetConsumerStats,      OVER,             INTERNAL, None,                     "fail_query_after_end"),
 )
 
 IGNORES: Final = (
@@ -83,16 +83,15 @@ IGNORES: Final = (
 )
 # fmt: on
 
-INNER: Final = (Bound, Unbound, Closing)
-
 CHART: Final = Chart(
     "consumer_queries",
     states=State,
     initial=UNBOUND,
     final=(OVER,),
-    ours=(*INNER, GetLastMessageId, GetConsumerStats),
+    ours=(GetLastMessageId, GetConsumerStats),
     rows=ROWS,
     ignores=IGNORES,
+    inner=(Bound, Unbound, Closing),
 )
 
 
@@ -108,7 +107,7 @@ class ConsumerQueries(StateMachine, chart=CHART):
         self._queries: PendingQueries[Query] = PendingQueries()
 
     def note_error(self, error: PulsarException) -> None:
-        """Remember the error for each open query, which outlives the next binding."""
+        """Remember the error for each open query."""
         self._queries.note_failure(error)
 
     def send_waiting(self, event: Bound, now: float) -> Effects:
@@ -116,7 +115,7 @@ class ConsumerQueries(StateMachine, chart=CHART):
         return self._send_waiting(now)
 
     def unbind(self, event: Unbound, now: float) -> Effects:
-        """Send all again on the next binding."""
+        """Mark all queries as unsent, for the next binding."""
         self._queries.unbind()
         return []
 
@@ -137,16 +136,16 @@ class ConsumerQueries(StateMachine, chart=CHART):
         return self._answer(event.query_number, event.command)
 
     def broker_forgot_consumer(self, event: QueryFailed, now: float) -> bool:
-        """Check whether the broker has no such consumer any longer."""
+        """Return whether the broker does not know the consumer any longer."""
         return is_consumer_not_found(event.error)
 
     def send_again_when_bound(self, event: QueryFailed, now: float) -> Effects:
-        """Keep the query for the next binding, which cannot be far."""
+        """Keep the query for the next binding."""
         self._queries.retry_later(event.query_number, event.error)
         return []
 
     def is_out_of_time(self, event: QueryFailed, now: float) -> bool:
-        """Check whether the broker did not answer, which is reported like a query that never got to one."""
+        """Return whether the broker did not answer in time."""
         return isinstance(event.error, Timeout)
 
     def fail_late_query(self, event: QueryFailed, now: float) -> Effects:
@@ -172,7 +171,7 @@ class ConsumerQueries(StateMachine, chart=CHART):
         """Fail all queries."""
         return [Fail(query.token, event.error) for query in self._queries.drain()]
 
-    def turn_away(self, event: Query, now: float) -> Effects:
+    def fail_query_after_end(self, event: Query, now: float) -> Effects:
         """Fail a query after the end."""
         return [Fail(event.token, self._handler.ending)]
 

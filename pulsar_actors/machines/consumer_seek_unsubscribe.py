@@ -1,19 +1,19 @@
 """The seek and unsubscribe calls of a consumer. One of them runs at a time.
 
-To seek in a persistent topic, a broker closes its consumers. The position to subscribe again from depends on whether
-the seek succeeds, so its answer is awaited first; the seek is done when the consumer is bound again. If the connection
-ends before the answer, nobody knows whether the seek took effect. The call fails saying so and the consumer goes on. It
-does not seek again by itself, since others may have moved the subscription meanwhile.
+For a seek in a persistent topic, a broker closes the consumer. The position for the next SUBSCRIBE depends on the
+success of the seek, so the answer is awaited first. The seek is done when the consumer is bound again. If the
+connection ends before the answer, the outcome of the seek is unknown. The call fails with an error that says so, and
+the consumer goes on. It does not repeat the seek, because others may have moved the subscription meanwhile.
 
-An unsubscribe is treated in the same way, except that its late answer still counts: the caller is told that the outcome
-is unknown, but a consumer without its subscription gets nothing any longer and has to end.
+An unsubscribe is handled in the same way, but a late answer still counts. The caller has been told by then that the
+outcome is unknown; the consumer ends, because without its subscription it would get no messages.
 
-A broker that is about to give the topic away may have forgotten the consumer already, and then answers that it finds
-none. Nothing was done then, and the call is made again with the next binding.
+A broker that is unloading the topic may have removed the consumer already, and then answers "Consumer not found". It
+has done nothing, and the call is sent again with the next binding.
 
-A call without a binding waits for the next one. It fails when its time limit is over, and so does a seek that is done
-but for the binding. A call that was never sent fails with a ConnectError: it was not done, and may be repeated. The
-error of a call that ran out of time names what went wrong last meanwhile.
+A call without a binding waits for the next one, and fails when its time limit is over. So does a seek that has
+succeeded, if there is no new binding in time. A call that was never sent fails with a ConnectError: it was not done,
+and may be repeated. The error of a call that timed out names the last failure meanwhile.
 """
 
 from enum import Enum, unique
@@ -30,6 +30,7 @@ from pulsar_actors.exceptions import (
 from pulsar_actors.machines.chart import INTERNAL, Chart, Effects, Ignore, Row
 from pulsar_actors.machines.connection_handler import ConnectionHandler
 from pulsar_actors.machines.connection_handler_events import Fail
+from pulsar_actors.machines.consumer_acks import ConsumerAcks
 from pulsar_actors.machines.consumer_events import (
     AskToSeek,
     AskToUnsubscribe,
@@ -49,7 +50,7 @@ from pulsar_actors.machines.consumer_events import (
     UnsubscribeAnswered,
     UnsubscribeFailed,
 )
-from pulsar_actors.machines.deliveries import Deliveries
+from pulsar_actors.machines.consumer_messages import ConsumerMessages
 from pulsar_actors.machines.state_machine import StateMachine
 from pulsar_actors.machines.trackers.entry_map import LONGEST_WAIT
 from pulsar_actors.machines.trackers.server_errors import is_consumer_not_found, last_failure_text
@@ -62,89 +63,88 @@ from pulsar_actors.wire.PulsarApi_pb2 import CommandUnsubscribe
 class State(Enum):
     """The states of a consumer's call."""
 
-    NONE = "No call runs."
-    KEPT = "A call waits for the next binding."
+    IDLE = "No call is running."
+    QUEUED = "A call waits for the next binding."
     SEEKING = "SEEK is sent; the broker has to answer, and may close the consumer before."
-    SOUGHT = "The broker has sought; the seek is done once the consumer is bound again."
+    SOUGHT = "The seek has succeeded; it is done when the consumer is registered again."
     UNSUBSCRIBING = "UNSUBSCRIBE is sent; the broker may still refuse."
-    UNSUBSCRIBING_LATE = "The caller of an unsubscribe has waited in vain; the answer may still come."
+    UNSUBSCRIBING_LATE = "The caller of an unsubscribe has got a timeout; the answer may still come."
     OVER = "The consumer is closing or closed."
 
 
-NONE, KEPT, SEEKING, SOUGHT, UNSUBSCRIBING, UNSUBSCRIBING_LATE, OVER = State
+IDLE, QUEUED, SEEKING, SOUGHT, UNSUBSCRIBING, UNSUBSCRIBING_LATE, OVER = State
 
 SENT: Final = (SEEKING, UNSUBSCRIBING)
 ANY_UNSUBSCRIBING: Final = (UNSUBSCRIBING, UNSUBSCRIBING_LATE)
-RUNNING: Final = (KEPT, SEEKING, SOUGHT, UNSUBSCRIBING)
-REBINDING: Final = (NONE, KEPT, SOUGHT)
+AWAITED: Final = (QUEUED, SEEKING, SOUGHT, UNSUBSCRIBING)
+REBINDING: Final = (IDLE, QUEUED, SOUGHT)
 
 # fmt: off
 ROWS: Final = (
     #   trigger              source              dest                guard                     does
     Row(Seek,                REBINDING,          INTERNAL,           "has_invalid_target",     "refuse_target"),
-    Row(Seek,                NONE,               SEEKING,            "is_bound",               "send_seek"),
-    Row(Seek,                NONE,               KEPT,               None,                     "keep"),
-    Row(Unsubscribe,         NONE,               UNSUBSCRIBING,      "is_bound",               "send_unsubscribe"),
-    Row(Unsubscribe,         NONE,               KEPT,               None,                     "keep"),
-    Row(Bound,               KEPT,               SEEKING,            "keeps_a_seek",           "send_kept_seek"),
-    Row(Bound,               KEPT,               UNSUBSCRIBING,      None,                     "send_kept_unsubscribe"),
-    Row(CallTimedOut,        KEPT,               NONE,               None,                     "fail_unsent"),
+    Row(Seek,                IDLE,               SEEKING,            "is_bound",               "send_seek"),
+    Row(Seek,                IDLE,               QUEUED,             None,                     "queue_call"),
+    Row(Unsubscribe,         IDLE,               UNSUBSCRIBING,      "is_bound",               "send_unsubscribe"),
+    Row(Unsubscribe,         IDLE,               QUEUED,             None,                     "queue_call"),
+    Row(Bound,               QUEUED,             SEEKING,            "a_seek_is_queued",       "unqueue_seek"),
+    Row(Bound,               QUEUED,             UNSUBSCRIBING,      None,                     "unqueue_unsubscribe"),
+    Row(CallTimedOut,        QUEUED,             IDLE,               None,                     "fail_unsent"),
 
     # Seek.
-    Row(SeekAnswered,        SEEKING,            NONE,               "is_bound",               "finish_seek"),
+    Row(SeekAnswered,        SEEKING,            IDLE,               "is_bound",               "finish_seek"),
     Row(SeekAnswered,        SEEKING,            SOUGHT,             None,                     "await_binding"),
-    Row(SeekFailed,          SEEKING,            KEPT,               "broker_forgot_consumer", "keep_again"),
-    Row(SeekFailed,          SEEKING,            NONE,               None,                     "fail_seek"),
-    Row(Bound,               SOUGHT,             NONE,               None,                     "finish"),
-    Row(CallTimedOut,        SOUGHT,             NONE,               None,                     "fail_unbound"),
+    Row(SeekFailed,          SEEKING,            QUEUED,             "broker_forgot_consumer", "queue_again"),
+    Row(SeekFailed,          SEEKING,            IDLE,               None,                     "fail_seek"),
+    Row(Bound,               SOUGHT,             IDLE,               None,                     "complete_call"),
+    Row(CallTimedOut,        SOUGHT,             IDLE,               None,                     "fail_unbound"),
 
     # Unsubscribe.
-    Row(UnsubscribeAnswered, UNSUBSCRIBING,      OVER,               None,                     "finish"),
+    Row(UnsubscribeAnswered, UNSUBSCRIBING,      OVER,               None,                     "complete_call"),
     Row(UnsubscribeAnswered, UNSUBSCRIBING_LATE, OVER),
-    Row(UnsubscribeFailed,   UNSUBSCRIBING,      KEPT,               "broker_forgot_consumer", "keep_again"),
-    Row(UnsubscribeFailed,   UNSUBSCRIBING,      NONE,               None,                     "fail"),
-    Row(UnsubscribeFailed,   UNSUBSCRIBING_LATE, NONE),
+    Row(UnsubscribeFailed,   UNSUBSCRIBING,      QUEUED,             "broker_forgot_consumer", "queue_again"),
+    Row(UnsubscribeFailed,   UNSUBSCRIBING,      IDLE,               None,                     "fail"),
+    Row(UnsubscribeFailed,   UNSUBSCRIBING_LATE, IDLE),
     Row(CallTimedOut,        UNSUBSCRIBING,      UNSUBSCRIBING_LATE, None,                     "fail_unanswered"),
     Row(Unsubscribe,         UNSUBSCRIBING_LATE, UNSUBSCRIBING,      None,                     "await_answer"),
 
     # A second call, a lost binding, and the end.
-    Row(Seek,                (*RUNNING, UNSUBSCRIBING_LATE), INTERNAL, None,                   "refuse_second"),
-    Row(Unsubscribe,         RUNNING,            INTERNAL,           None,                     "refuse_second"),
-    Row(Unbound,             SENT,               NONE,               None,                     "fail_lost"),
-    Row(Unbound,             UNSUBSCRIBING_LATE, NONE),
-    Row(Closing,             KEPT,               OVER,               None,                     "fail_unsent_at_end"),
+    Row(Seek,                (*AWAITED, UNSUBSCRIBING_LATE), INTERNAL, None,                   "refuse_second"),
+    Row(Unsubscribe,         AWAITED,            INTERNAL,           None,                     "refuse_second"),
+    Row(Unbound,             SENT,               IDLE,               None,                     "fail_lost"),
+    Row(Unbound,             UNSUBSCRIBING_LATE, IDLE),
+    Row(Closing,             QUEUED,             OVER,               None,                     "fail_unsent_at_end"),
     Row(Closing,             (*SENT, SOUGHT),    OVER,               None,                     "fail_in_doubt"),
-    Row(Closing,             (NONE, UNSUBSCRIBING_LATE), OVER),
-    Row(Seek,                OVER,               INTERNAL,           None,                     "turn_away"),
-    Row(Unsubscribe,         OVER,               INTERNAL,           None,                     "turn_away"),
+    Row(Closing,             (IDLE, UNSUBSCRIBING_LATE), OVER),
+    Row(Seek,                OVER,               INTERNAL,           None,                     "fail_call_after_end"),
+    Row(Unsubscribe,         OVER,               INTERNAL,           None,                     "fail_call_after_end"),
 )
 
 IGNORES: Final = (
-    Ignore(Bound, NONE),
+    Ignore(Bound, IDLE),
     Ignore(Unbound, (*REBINDING, OVER)),
     Ignore(Closing, OVER),
-    # Too late to mean anything; the request of a seek has a time limit of its own.
+    # Too late; the request of a seek has its own time limit.
     Ignore((SeekAnswered, SeekFailed), (*REBINDING, *ANY_UNSUBSCRIBING, OVER)),
     Ignore((UnsubscribeAnswered, UnsubscribeFailed), (*REBINDING, SEEKING, OVER)),
-    Ignore(CallTimedOut, (NONE, SEEKING, UNSUBSCRIBING_LATE, OVER)),
+    Ignore(CallTimedOut, (IDLE, SEEKING, UNSUBSCRIBING_LATE, OVER)),
 )
 # fmt: on
-
-INNER: Final = (Bound, Unbound, Closing)
 
 CHART: Final = Chart(
     "consumer_seek_unsubscribe",
     states=State,
-    initial=NONE,
+    initial=IDLE,
     final=(OVER,),
-    ours=(*INNER, Seek, Unsubscribe),
+    ours=(Seek, Unsubscribe),
     rows=ROWS,
     ignores=IGNORES,
+    inner=(Bound, Unbound, Closing),
 )
 
 
 class ConsumerCall(NamedTuple):
-    """A seek or an unsubscribe, its time limit, and what went wrong last since it was made, or kept it from leaving."""
+    """A seek or an unsubscribe, its deadline, and the last failure since the call, or the one that delayed it."""
 
     request: Seek | Unsubscribe
     deadline: float
@@ -152,47 +152,50 @@ class ConsumerCall(NamedTuple):
 
     @property
     def name(self) -> str:
-        """Its name in errors."""
+        """The name of the call, for errors."""
         return type(self.request).__name__.lower()
 
 
 class SeekAndUnsubscribe(StateMachine, chart=CHART, current=("attempt",)):
     """The seek or unsubscribe of one consumer: the guards and actions in the chart's order."""
 
-    __slots__ = ("_call", "_consumer_id", "_deliveries", "_handler", "attempt")
+    __slots__ = ("_acks", "_call", "_consumer_id", "_handler", "_messages", "attempt")
 
-    def __init__(self, handler: ConnectionHandler, consumer_id: int, deliveries: Deliveries) -> None:
+    def __init__(
+        self, handler: ConnectionHandler, consumer_id: int, messages: ConsumerMessages, acks: ConsumerAcks
+    ) -> None:
         super().__init__(handler.timers)
         self.attempt = 0
         self._handler = handler
         self._consumer_id = consumer_id
-        self._deliveries = deliveries
-        self._call: ConsumerCall | None = None  # in every state but NONE, UNSUBSCRIBING_LATE and OVER
+        self._messages = messages
+        self._acks = acks
+        self._call: ConsumerCall | None = None  # in every state but IDLE, UNSUBSCRIBING_LATE and OVER
 
     def note_error(self, error: PulsarException) -> None:
-        """Remember the error for the call that runs."""
+        """Remember the error for the running call."""
         if self._call is not None:
             self._call = self._call._replace(failure=error)
 
     def has_invalid_target(self, event: Seek, now: float) -> bool:
-        """Check for a target that no topic has."""
+        """Return whether SEEK cannot carry the target."""
         return seek_fault(event.target) is not None
 
     def refuse_target(self, event: Seek, now: float) -> Effects:
-        """Fail the seek, and name what is wrong with its target."""
+        """Fail the seek with an error about its target."""
         problem = seek_fault(event.target)
         assert problem is not None  # noqa: S101 - the guard has looked
         return [Fail(event.token, problem)]
 
     def is_bound(self, event: Seek | Unsubscribe | SeekAnswered, now: float) -> bool:
-        """Check whether there is a binding."""
+        """Return whether the consumer is bound."""
         return self._handler.is_bound
 
     def send_seek(self, event: Seek, now: float) -> Effects:
         """Send the acknowledgements that are held, then SEEK."""
         return self._send_seek(ConsumerCall(event, now + self._handler.operation_timeout), now)
 
-    def keep(self, event: Seek | Unsubscribe, now: float) -> Effects:
+    def queue_call(self, event: Seek | Unsubscribe, now: float) -> Effects:
         """Keep the call for the next binding; its time limit runs."""
         handler = self._handler
         return self._await(ConsumerCall(event, now + handler.operation_timeout, handler.last_error), now)
@@ -201,20 +204,20 @@ class SeekAndUnsubscribe(StateMachine, chart=CHART, current=("attempt",)):
         """Send the acknowledgements that are held, then UNSUBSCRIBE."""
         return self._send_unsubscribe(ConsumerCall(event, now + self._handler.operation_timeout), now)
 
-    def keeps_a_seek(self, event: Bound, now: float) -> bool:
-        """Check whether the call that waits is a seek."""
+    def a_seek_is_queued(self, event: Bound, now: float) -> bool:
+        """Return whether the call that waits is a seek."""
         return isinstance(self._running.request, Seek)
 
-    def send_kept_seek(self, event: Bound, now: float) -> Effects:
+    def unqueue_seek(self, event: Bound, now: float) -> Effects:
         """Send the seek that has waited."""
         return self._send_seek(self._running, now)
 
-    def send_kept_unsubscribe(self, event: Bound, now: float) -> Effects:
+    def unqueue_unsubscribe(self, event: Bound, now: float) -> Effects:
         """Send the unsubscribe that has waited."""
         return self._send_unsubscribe(self._running, now)
 
     def fail_unsent(self, event: CallTimedOut, now: float) -> Effects:
-        """Fail the call as not done, and name what there was instead of a binding."""
+        """Fail the call as not done, and name the reason why there was no binding."""
         return self._fail(
             ConnectError(f"the {self._running.name} of {self._handler.topic} was not sent in time: {self._where()}")
         )
@@ -222,7 +225,7 @@ class SeekAndUnsubscribe(StateMachine, chart=CHART, current=("attempt",)):
     # Seek.
 
     def finish_seek(self, event: SeekAnswered, now: float) -> Effects:
-        """Start again at the target on the same binding: this broker closed nothing."""
+        """Start again at the target with the same binding: this broker did not close the consumer."""
         return [*self._sought(now), *self._done()]
 
     def await_binding(self, event: SeekAnswered, now: float) -> Effects:
@@ -230,30 +233,30 @@ class SeekAndUnsubscribe(StateMachine, chart=CHART, current=("attempt",)):
         return [*self._sought(now), *self._await(self._running, now)]
 
     def broker_forgot_consumer(self, event: SeekFailed | UnsubscribeFailed, now: float) -> bool:
-        """Check whether the broker has no such consumer any longer, and so did nothing."""
+        """Return whether the broker did not know the consumer any longer, and so did nothing."""
         return is_consumer_not_found(event.error)
 
-    def keep_again(self, event: SeekFailed | UnsubscribeFailed, now: float) -> Effects:
-        """Make the call again with the next binding."""
+    def queue_again(self, event: SeekFailed | UnsubscribeFailed, now: float) -> Effects:
+        """Send the call again with the next binding."""
         return self._await(self._running, now)
 
     def fail_seek(self, event: SeekFailed, now: float) -> Effects:
-        """Go on at the old position."""
-        return [*self._deliveries.handle(SeekRefused(), now), *self._fail(self._with_failure(event.error))]
+        """Fail the seek, and go on at the old position."""
+        return [*self._acks.handle(SeekRefused(), now), *self._fail(self._with_failure(event.error))]
 
-    def finish(self, event: Bound | UnsubscribeAnswered, now: float) -> Effects:
+    def complete_call(self, event: Bound | UnsubscribeAnswered, now: float) -> Effects:
         """Complete the call."""
         return self._done()
 
     def fail_unbound(self, event: CallTimedOut, now: float) -> Effects:
-        """Fail a seek that is done but for the binding."""
+        """Fail a seek that has succeeded, but after which there was no binding in time."""
         what = f"the {self._running.name} of {self._handler.topic} is done"
         return self._fail(Timeout(f"{what}, but there was no new subscription in time: {self._where()}"))
 
     # Unsubscribe.
 
     def fail(self, event: UnsubscribeFailed, now: float) -> Effects:
-        """Go on as if nothing had been asked. Subscribing again would bring back what an unsubscribe has deleted."""
+        """Fail the call, and keep the binding. A new SUBSCRIBE could create a deleted subscription again."""
         return self._fail(self._with_failure(event.error))
 
     def fail_unanswered(self, event: CallTimedOut, now: float) -> Effects:
@@ -262,7 +265,7 @@ class SeekAndUnsubscribe(StateMachine, chart=CHART, current=("attempt",)):
         return self._fail(Timeout(self._in_doubt(f"the broker has not answered in time{failure}")))
 
     def await_answer(self, event: Unsubscribe, now: float) -> Effects:
-        """Wait for the answer that the caller before has not waited for to the end."""
+        """Wait for the answer to the earlier UNSUBSCRIBE, whose caller has timed out."""
         return self._await(ConsumerCall(event, now + self._handler.operation_timeout), now)
 
     # A second call, a lost binding, and the end.
@@ -284,7 +287,7 @@ class SeekAndUnsubscribe(StateMachine, chart=CHART, current=("attempt",)):
         """Fail a call that may have been done."""
         return self._fail(OutcomeUnknown(self._in_doubt(str(event.error))))
 
-    def turn_away(self, event: Seek | Unsubscribe, now: float) -> Effects:
+    def fail_call_after_end(self, event: Seek | Unsubscribe, now: float) -> Effects:
         """Fail a call after the end."""
         return [Fail(event.token, self._handler.ending)]
 
@@ -295,20 +298,20 @@ class SeekAndUnsubscribe(StateMachine, chart=CHART, current=("attempt",)):
 
     def _send_seek(self, call: ConsumerCall, now: float) -> Effects:
         self._call = call
-        acks = self._deliveries.handle(SeekSent(), now)
-        command = seek_command(self._consumer_id, self._target, self._deliveries.trackers.acks.largest_batch)
+        acks = self._acks.handle(SeekSent(), now)
+        command = seek_command(self._consumer_id, self._target, self._messages.trackers.acks.largest_batch)
         self.attempt = self._handler.next_attempt()
         return [*acks, AskToSeek(self.attempt, command, max(0.0, call.deadline - now))]
 
     def _send_unsubscribe(self, call: ConsumerCall, now: float) -> Effects:
         assert isinstance(call.request, Unsubscribe)  # noqa: S101 - a seek is sent elsewhere
-        acks = self._deliveries.handle(FlushAcks(), now)
+        acks = self._acks.handle(FlushAcks(), now)
         command = CommandUnsubscribe(consumer_id=self._consumer_id, force=call.request.force)
         self.attempt = self._handler.next_attempt()
         return [*acks, AskToUnsubscribe(self.attempt, command, LONGEST_WAIT), *self._await(call, now)]
 
     def _sought(self, now: float) -> Effects:
-        return self._deliveries.handle(Sought(self._target), now)
+        return self._messages.handle(Sought(self._target), now)
 
     @property
     def _target(self) -> MessageId | int:
@@ -317,7 +320,7 @@ class SeekAndUnsubscribe(StateMachine, chart=CHART, current=("attempt",)):
         return request.target
 
     def _await(self, call: ConsumerCall, now: float) -> Effects:
-        """Remember the call, and start the timer that ends its caller's wait."""
+        """Remember the call, and start its time limit."""
         self._call = call
         return [self.timers.start(CallTimedOut, max(0.0, call.deadline - now))]
 
@@ -328,7 +331,7 @@ class SeekAndUnsubscribe(StateMachine, chart=CHART, current=("attempt",)):
         return f"the {self._running.name} may have taken effect, or not: {reason}"
 
     def _with_failure(self, error: PulsarException) -> PulsarException:
-        """Add the last failure to an error that tells only that time is up; a refusal needs none."""
+        """Add the last failure to a Timeout; other errors are returned unchanged."""
         failure = last_failure_text(self._running.failure)
         return Timeout(f"{error}{failure}") if failure and isinstance(error, Timeout) else error
 

@@ -1,8 +1,8 @@
-"""The lifetime of the actor behind a handle: a producer, a consumer, or a set of them.
+"""The lifetime of the actor behind a handle: of a producer or consumer, of one topic or of several.
 
-The actor goes when two things have happened: its machine has ended, and its handle has been released. After its machine
-has ended the actor stays, since somebody may still close the handle and wait for that. The client that closes releases
-all handles. A handle that could not be created never exists, and counts as released.
+The actor ends when its machine has ended *and* its handle has been released. If the machine ends first, the actor
+stays, because the user may still close the handle and wait for the actor. A client that closes releases all its
+handles. A handle that could not be created counts as released.
 """
 
 from enum import Enum, unique
@@ -15,7 +15,7 @@ from pulsar_actors.machines.state_machine import StateMachine
 
 
 class HandleReleased(NamedTuple):
-    """The handle is closed, or nobody holds it, or its client closes. `request` tells the machine how to end."""
+    """The handle is closed, or was collected, or its client closes. `request` tells the machine how to end."""
 
     request: object
 
@@ -28,7 +28,7 @@ class HandleNotCreated(NamedTuple):
 
 
 class MachineEnded(NamedTuple):
-    """The machine has come to its end."""
+    """The machine is in a final state."""
 
 
 # Effects.
@@ -46,11 +46,11 @@ class Retire(NamedTuple):
 
 @unique
 class State(Enum):
-    """How far the end of the actor has come."""
+    """The states of an actor's lifetime."""
 
-    HELD = "The handle is held, or is being created."
-    RELEASED = "The handle has been released; the machine has still to end."
-    ENDED = "The machine has ended; the handle is still held."
+    HELD = "The handle is in use, or is being created."
+    RELEASED = "The handle has been released; the machine has not ended yet."
+    ENDED = "The machine has ended; the handle is not released yet."
     GONE = "The actor has ended."
 
 
@@ -84,9 +84,9 @@ class HandleLifetime(StateMachine, chart=CHART):
     __slots__ = ()
 
     def end_machine(self, event: HandleReleased, now: float) -> Effects:
-        """Have the machine end as requested. A second request may be more urgent than the first."""
+        """Pass the request to the machine. A second request may be more urgent than the first."""
         return [EndMachine(event.request)]
 
     def retire(self, event: HandleReleased | MachineEnded, now: float) -> Effects:
-        """Go, now that both have happened."""
+        """End the actor: the machine has ended, and the handle is released."""
         return [Retire()]

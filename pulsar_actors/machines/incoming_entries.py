@@ -1,15 +1,16 @@
-"""The entries that a broker delivers, judged one by one before they are queued for the user.
+"""The filter of incoming entries: for each one it decides if it is queued for the user.
 
-Most are queued as they are. Some the user must not see: sent before the last redelivery of everything, corrupt,
-acknowledged already by an acknowledgement that is still held here, before the start position, one chunk of many, or
-redelivered too often. A chunk that is of no use yet is set aside, to come again after a rest. Each of these entries has
-used permits, one for each message but those that the broker masked. An entry that is not queued returns its permits.
+Most entries are queued unchanged. These are not: entries that were sent before the last redelivery of everything,
+corrupt ones, those that an unsent acknowledgement covers, those before the start position, single chunks, and those
+that were redelivered too often. A chunk that cannot be used yet is set aside, and redelivered after a delay. Each entry
+has used permits, one for each message that the broker's `ack_set` does not leave out. The permits of an entry that is
+not queued are returned.
 
-An entry is opened here only as far as its metadata. The thread that uses the entry verifies, decompresses and splits
-its payload. Chunks are the exception: they are assembled here, and so verified here.
+Only the metadata of an entry is read here. The thread that uses the entry verifies, decompresses and splits its
+payload. Chunks are the exception: they are assembled here, and so verified here.
 
-The number of messages in a batch was written by its producer and checked by nobody. It is compared with the bytes that
-are there before a set of that size is made. The broker has deducted that many permits all the same, so that many are
+The number of messages in a batch is what its producer wrote, and no broker checks it. It is compared with the size of
+the entry before a set of that size is made. The broker has deducted that many permits in any case, so that many are
 returned.
 
 An entry with an id below 0, which stands for no id, is refused as corrupt: it could neither be acknowledged nor be
@@ -29,7 +30,7 @@ from pulsar_actors.machines.trackers.negative_acks_tracker import NegativeAcksTr
 from pulsar_actors.machines.trackers.start_message_id import StartMessageId
 from pulsar_actors.wire.batch import is_batch
 from pulsar_actors.wire.compression import NONE
-from pulsar_actors.wire.entries import Entry, open_entry
+from pulsar_actors.wire.entries import Entry, parse_entry
 from pulsar_actors.wire.errors import EntryError
 from pulsar_actors.wire.message_id import MessageId
 from pulsar_actors.wire.protobuf import readable
@@ -44,9 +45,9 @@ class CorruptEntry(NamedTuple):
 
 
 class IncompleteChunks(NamedTuple):
-    """The last chunk of a message that lacks others, for instance because reading began behind its first chunk.
+    """The last chunk of a message that lacks others, for example because reading began after its first chunk.
 
-    The publish time, in milliseconds since 1970, is that of all its chunks.
+    The publish time, in milliseconds since 1970, is the same for all chunks.
     """
 
     entry: EntryKey
@@ -55,7 +56,7 @@ class IncompleteChunks(NamedTuple):
 
 
 Skipped: TypeAlias = CorruptEntry | IncompleteChunks
-"""An entry that a reader does not get. Programs that must miss nothing want to know."""
+"""An entry that a reader does not get. It is reported for programs that must not miss messages, such as Spark."""
 
 ValidationError = CommandAck.ValidationError
 
@@ -70,8 +71,8 @@ class IncomingEntry(NamedTuple):
 class DeliveredEntry(NamedTuple):
     """An entry to queue for the user.
 
-    `wanted` is the set of messages of a batch to hand out, and otherwise 1. For a chunked message, `payload` is the
-    whole message and `entry` its last chunk.
+    `wanted` is the bit set of the messages of a batch to hand out, or 1 if the entry is no batch. For a chunked
+    message, `payload` is the whole message and `entry` its last chunk.
     """
 
     message_id: MessageId
@@ -108,7 +109,7 @@ class IncomingOutcome:
 
 
 class IncomingEntries:
-    """Judges the entries of one consumer. `now` is monotonic seconds, `now_ms` wall-clock ms."""
+    """Filters the entries of one consumer. `now` is monotonic seconds, `now_ms` wall-clock ms."""
 
     __slots__ = ("_acks", "_chunks", "_dead_letters", "_drops_acknowledged", "_negative_acks", "_start")
 
@@ -120,19 +121,19 @@ class IncomingEntries:
         start: StartMessageId,
         chunks: ChunkedMessages,
         dead_letters: DeadLetters[DeliveredEntry] | None,
-        reads: bool,
+        is_reader: bool,
     ) -> None:
         self._negative_acks = negative_acks
         self._acks = acks
         self._start = start
         self._chunks = chunks
         self._dead_letters = dead_letters
-        # A reader acknowledges by itself and goes on behind what it has opened. It gets that again only after a seek
-        # back, and then wants it again.
-        self._drops_acknowledged = not reads
+        # A reader acknowledges by itself, and resumes after the last opened entry. It gets acknowledged entries again
+        # only after a seek back, and then must not drop them.
+        self._drops_acknowledged = not is_reader
 
     def take(self, messages: Sequence[IncomingEntry], now: float, now_ms: int) -> IncomingOutcome:
-        """Judge the entries of one read, in their order."""
+        """Decide about the entries of one read, in order."""
         outcome = IncomingOutcome()
         for message in messages:
             self._take_one(message, outcome, now, now_ms)
@@ -146,7 +147,7 @@ class IncomingEntries:
         if not is_stale:
             outcome.passed = message_id.position
         try:
-            entry = open_entry(message.entry)
+            entry = parse_entry(message.entry)
         except EntryError as error:
             outcome.refuse(message_id.position, error.validation_error, 1)
             return
@@ -168,7 +169,7 @@ class IncomingEntries:
             self._take_whole(delivery, outcome)
 
     def _fault(self, message_id: MessageId, entry: Entry) -> "ValidationError.ValueType | None":
-        """Return what is wrong with an entry, as far as its id and its metadata show."""
+        """Return the fault of an entry that its id or its metadata show; None if there is none."""
         if not is_real(message_id.position):
             return ValidationError.ChecksumMismatch
         is_chunk = entry.metadata.num_chunks_from_msg > 1
@@ -177,14 +178,14 @@ class IncomingEntries:
         return None
 
     def _is_possible_batch(self, entry: Entry) -> bool:
-        """Check that so many messages fit into the entry. An empty payload decompresses to nothing."""
+        """Return whether so many messages fit into the entry. An empty payload decompresses to no bytes."""
         metadata, room = entry.metadata, len(entry.payload)
         if room and metadata.compression != NONE:
             room = metadata.uncompressed_size
         return 0 < metadata.num_messages_in_batch <= min(ack_set.largest_batch(room), self._acks.largest_batch)
 
     def _take_whole(self, delivery: DeliveredEntry, outcome: IncomingOutcome) -> None:
-        """Drop what was acknowledged already, or comes before the start."""
+        """Queue the entry, unless it was acknowledged already or comes before the start."""
         sent = wanted = delivery.wanted
         if is_batch(delivery.entry.metadata):
             wanted = self._wanted_of_batch(delivery, outcome)
@@ -197,10 +198,10 @@ class IncomingEntries:
     def _wanted_of_batch(self, delivery: DeliveredEntry, outcome: IncomingOutcome) -> int:
         entry, sent, size = delivery.message_id.position, delivery.wanted, delivery.entry.metadata.num_messages_in_batch
         left = self._acks.unacknowledged_of(entry, sent) if self._drops_acknowledged else sent
-        if not left:  # the broker knows of some, only we of the others: nobody else can tell that this is all
+        if not left:  # the broker's and our acknowledgements together cover the batch
             outcome.acknowledge.append(delivery.message_id)
         elif sent < ack_set.full(size):
-            self._acks.delivered(entry, left)
+            self._acks.note_broker_ack_set(entry, left)
         first = self._start.first_wanted(entry, size)
         return ack_set.without_up_to(left, first - 1) if first else left
 
@@ -228,7 +229,7 @@ class IncomingEntries:
             outcome.unfinished.append(IncompleteChunks(chunk.message_id.position, chunk.uuid, published))
 
     def _take_assembled(self, last: DeliveredEntry, whole: AssembledMessage, outcome: IncomingOutcome) -> None:
-        """Drop what a reader has opened and meets again because another message began before it."""
+        """Drop a message that a reader has opened, and that comes again because another one began before it."""
         if self._start.is_before(whole.message_id.position):
             outcome.returned += last.messages
         else:

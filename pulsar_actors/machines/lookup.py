@@ -1,19 +1,19 @@
 """One lookup: the broker that serves a topic, the partitions of a topic, the topics of a namespace, or a schema.
 
-A broker that does not serve the topic may redirect the lookup to another broker, and that one to a third. Each
-redirect says whether the broker that it names is authoritative, and the next request repeats that flag as it came. More
-than twenty redirects in a row are taken for a circle and end the lookup. Only the lookup of a topic's broker is
-redirected in the binary protocol; over HTTP a redirect is an address that has the flag in it. The actor decides which
-of the two protocols carries a request.
+A broker that does not serve the topic may redirect the lookup to another broker, which may redirect it again. Each
+redirect says if the broker that it names is authoritative, and the next request repeats that flag. More than twenty
+redirects in a row count as a circle and end the lookup. Only the lookup of a topic's broker is redirected in the binary
+protocol; over HTTP a redirect is an address that has the flag in it. The actor decides which of the two protocols
+carries a request.
 
-Anything that may pass, such as a broker that is starting or a broken connection, is tried again after a backoff, from
-the service URL on, for as long as the operation timeout allows. Each such failure is reported at once, so that a caller
-that gives up earlier can name it. If the service URL changes meanwhile, the lookup starts again at the new one: an
-answer of the old cluster is of no use.
+After a temporary failure, such as a broker that is starting or a lost connection, the lookup starts again at the
+service URL after a backoff, until the operation timeout. Each such failure is reported at once, so that a caller that
+times out earlier can name it. If the service URL changes meanwhile, the lookup starts again at the new one, because an
+answer of the old cluster is useless.
 
 A process that starts ten thousand producers would send ten thousand lookups in one moment, and a broker refuses lookups
-when there are too many. So `LookupTurns` lets only some run at a time. The others wait in the order in which they came;
-when too many wait already, a lookup fails at once.
+when there are too many. So `LookupLimiter` allows only a limited number to run at a time. The others wait in order.
+When too many wait already, a lookup fails at once.
 """
 
 import math
@@ -38,28 +38,26 @@ from pulsar_actors.exceptions import (
 )
 from pulsar_actors.machines.chart import INTERNAL, Chart, Effects, Ignore, Row
 from pulsar_actors.machines.lookup_events import (
+    AcquireLookupPermit,
     AttachTo,
     AttemptFailed,
     BackoffOver,
     Cancel,
     Enqueue,
     Found,
-    GiveTurn,
     LookupAnswered,
     LookupAttached,
     LookupAttachFailed,
+    LookupPermitDenied,
+    LookupPermitGranted,
     LookupRefused,
     LookupTarget,
     NotFound,
     OperationTimedOut,
     Redirected,
+    ReleaseLookupPermit,
     SendLookup,
     ServiceChanged,
-    TakeTurn,
-    TurnCame,
-    TurnDenied,
-    is_broker_address,
-    is_broker_name,
 )
 from pulsar_actors.machines.state_machine import StateMachine
 from pulsar_actors.machines.trackers.backoff import Backoff
@@ -75,12 +73,16 @@ from pulsar_actors.wire.PulsarApi_pb2 import (
     CommandPartitionedTopicMetadata,
     CommandPartitionedTopicMetadataResponse,
 )
+from pulsar_actors.wire.service_url import is_broker_address, is_broker_name
 
 MAX_REDIRECTS: Final = 20
 LAST_MOMENT: Final = 0.001
-"""A failure within so many seconds of the deadline is a consequence of the deadline, and not reported as the reason."""
+"""A failure within so many seconds before the deadline is caused by the deadline, and not reported as the reason."""
 MAX_PARTITIONS: Final = 100_000
-"""Far beyond what a cluster can use. A broker that claims more, up to 2^32, would have as many producers created."""
+"""Far more than a cluster supports.
+
+A broker that claims more, up to 2^32, would make the client create as many producers.
+"""
 SERVICE_URL: Final = LookupTarget(None, None)
 
 ANSWER_TYPES: Final[dict[type[Message], type[Message]]] = {
@@ -96,68 +98,68 @@ class State(Enum):
     """The states of a lookup."""
 
     IDLE = "Created, but not started."
-    QUEUED = "Waits for its turn: only so many lookups run at a time."
+    QUEUED = "Waits for a permit: only so many lookups run at a time."
     ATTACHING = "Waits for a connection to the broker to ask."
     ASKING = "The request is sent; the broker has to answer."
-    WAITING = "Backs off after a failure that may pass, before it starts again from the service URL."
+    WAITING = "Backs off after a temporary failure, before it starts again at the service URL."
     DONE = "Answered."
-    FAILED = "Refused for good, or out of time."
+    FAILED = "Refused by an error that a retry cannot cure, or timed out."
 
 
 IDLE, QUEUED, ATTACHING, ASKING, WAITING, DONE, FAILED = State
 
 NOT_STARTED: Final = (IDLE, QUEUED)
 RUNNING: Final = (ATTACHING, ASKING, WAITING)
-ENDED: Final = (DONE, FAILED)
+FINAL: Final = (DONE, FAILED)
 
 # fmt: off
 ROWS: Final = (
-    #   trigger             source       dest       guard                         does
-    Row(Enqueue,            IDLE,        QUEUED,    None,                         "request_turn"),
-    Row(TurnCame,           QUEUED,      ATTACHING, None,                         "start_at_service_url"),
-    Row(TurnDenied,         QUEUED,      FAILED,    None,                         "fail_turn_denied"),
-    Row(LookupAttached,     ATTACHING,   ASKING,    None,                         "send_request"),
-    Row(LookupAttachFailed, ATTACHING,   WAITING,   "may_pass",                   "back_off"),
-    Row(LookupAttachFailed, ATTACHING,   FAILED,    None,                         "fail"),
-    Row(LookupAnswered,     ASKING,      FAILED,    "answers_another_request",    "reject_wrong_answer"),
-    Row(LookupAnswered,     ASKING,      WAITING,   "is_refusal_that_may_pass",   "back_off_refused"),
-    Row(LookupAnswered,     ASKING,      FAILED,    "is_refusal",                 "fail_refused"),
-    Row(LookupAnswered,     ASKING,      FAILED,    "names_no_broker",            "reject_missing_broker"),
-    Row(LookupAnswered,     ASKING,      FAILED,    "claims_too_many_partitions", "reject_partition_count"),
-    Row(LookupAnswered,     ASKING,      FAILED,    "is_one_redirect_too_many",   "fail_too_many_redirects"),
-    Row(LookupAnswered,     ASKING,      ATTACHING, "is_redirect",                "follow_redirect"),
-    Row(LookupAnswered,     ASKING,      DONE,      None,                         "finish"),
-    Row(Redirected,         ASKING,      FAILED,    "is_unsafe_redirect",         "reject_unsafe_redirect"),
-    Row(Redirected,         ASKING,      FAILED,    "has_used_all_redirects",     "fail_too_many_redirects"),
-    Row(Redirected,         ASKING,      ATTACHING, None,                         "follow_redirect_address"),
-    Row(LookupRefused,      ASKING,      WAITING,   "may_pass",                   "back_off"),
-    Row(LookupRefused,      ASKING,      FAILED,    None,                         "fail"),
-    Row(BackoffOver,        WAITING,     ATTACHING, None,                         "start_at_service_url"),
-    Row(ServiceChanged,     NOT_STARTED, INTERNAL,  None,                         "note_tls"),
-    Row(ServiceChanged,     RUNNING,     ATTACHING, None,                         "restart"),
+    #   trigger              source       dest       guard                         does
+    Row(Enqueue,             IDLE,        QUEUED,    None,                         "request_permit"),
+    Row(LookupPermitGranted, QUEUED,      ATTACHING, None,                         "start_at_service_url"),
+    Row(LookupPermitDenied,  QUEUED,      FAILED,    None,                         "fail_permit_denied"),
+    Row(LookupAttached,      ATTACHING,   ASKING,    None,                         "send_request"),
+    Row(LookupAttachFailed,  ATTACHING,   WAITING,   "is_retryable",               "back_off"),
+    Row(LookupAttachFailed,  ATTACHING,   FAILED,    None,                         "fail"),
+    Row(LookupAnswered,      ASKING,      FAILED,    "answers_another_request",    "reject_wrong_answer"),
+    Row(LookupAnswered,      ASKING,      WAITING,   "is_retryable_refusal",       "back_off_refused"),
+    Row(LookupAnswered,      ASKING,      FAILED,    "is_refusal",                 "fail_refused"),
+    Row(LookupAnswered,      ASKING,      FAILED,    "names_no_broker",            "reject_missing_broker"),
+    Row(LookupAnswered,      ASKING,      FAILED,    "claims_too_many_partitions", "reject_partition_count"),
+    Row(LookupAnswered,      ASKING,      FAILED,    "is_one_redirect_too_many",   "fail_too_many_redirects"),
+    Row(LookupAnswered,      ASKING,      ATTACHING, "is_redirect",                "follow_redirect"),
+    Row(LookupAnswered,      ASKING,      DONE,      None,                         "end_with_answer"),
+    Row(Redirected,          ASKING,      FAILED,    "is_unsafe_redirect",         "reject_unsafe_redirect"),
+    Row(Redirected,          ASKING,      FAILED,    "has_used_all_redirects",     "fail_too_many_redirects"),
+    Row(Redirected,          ASKING,      ATTACHING, None,                         "follow_redirect_address"),
+    Row(LookupRefused,       ASKING,      WAITING,   "is_retryable",               "back_off"),
+    Row(LookupRefused,       ASKING,      FAILED,    None,                         "fail"),
+    Row(BackoffOver,         WAITING,     ATTACHING, None,                         "start_at_service_url"),
+    Row(ServiceChanged,      NOT_STARTED, INTERNAL,  None,                         "note_tls"),
+    Row(ServiceChanged,      RUNNING,     ATTACHING, None,                         "restart"),
 
     # The end.
-    Row(OperationTimedOut, QUEUED,      FAILED,   None, "time_out_queued"),
-    Row(OperationTimedOut, RUNNING,     FAILED,   None, "time_out"),
-    Row(Cancel,            NOT_STARTED, FAILED,   None, "cancel_queued"),
-    Row(Cancel,            RUNNING,     FAILED,   None, "cancel_running"),
-    Row(TurnCame,          ENDED,       INTERNAL, None, "return_late_turn"),
+    Row(OperationTimedOut,   QUEUED,      FAILED,   None, "time_out_queued"),
+    Row(OperationTimedOut,   RUNNING,     FAILED,   None, "time_out"),
+    Row(Cancel,              NOT_STARTED, FAILED,   None, "cancel_queued"),
+    Row(Cancel,              RUNNING,     FAILED,   None, "cancel_running"),
+    Row(LookupPermitGranted, FINAL,       INTERNAL, None, "release_late_permit"),
 )
 
 # Too late, or too early to mean anything.
 IGNORES: Final = (
     #      events                                       states
-    Ignore((Cancel, ServiceChanged),                    ENDED),
-    Ignore((LookupAttached, LookupAttachFailed),        (*NOT_STARTED, ASKING, WAITING, *ENDED)),
-    Ignore((LookupAnswered, Redirected, LookupRefused), (*NOT_STARTED, ATTACHING, WAITING, *ENDED)),
-    Ignore(BackoffOver,                                 (*NOT_STARTED, ATTACHING, ASKING, *ENDED)),
-    Ignore(OperationTimedOut,                           (IDLE, *ENDED)),
+    Ignore((Cancel, ServiceChanged),                    FINAL),
+    Ignore((LookupAttached, LookupAttachFailed),        (*NOT_STARTED, ASKING, WAITING, *FINAL)),
+    Ignore((LookupAnswered, Redirected, LookupRefused), (*NOT_STARTED, ATTACHING, WAITING, *FINAL)),
+    Ignore(BackoffOver,                                 (*NOT_STARTED, ATTACHING, ASKING, *FINAL)),
+    Ignore(OperationTimedOut,                           (IDLE, *FINAL)),
 )
 # fmt: on
 
-OURS: Final = (Enqueue, TurnCame, TurnDenied, Cancel, ServiceChanged)
+OURS: Final = (Enqueue, LookupPermitGranted, LookupPermitDenied, Cancel, ServiceChanged)
 
-CHART: Final = Chart("lookup", states=State, initial=IDLE, final=ENDED, ours=OURS, rows=ROWS, ignores=IGNORES)
+CHART: Final = Chart("lookup", states=State, initial=IDLE, final=FINAL, ours=OURS, rows=ROWS, ignores=IGNORES)
 
 
 class LookupMachine(StateMachine, chart=CHART):
@@ -185,17 +187,17 @@ class LookupMachine(StateMachine, chart=CHART):
         self._redirects = 0
         self._last_error: PulsarException | None = None
 
-    def request_turn(self, event: Enqueue, now: float) -> Effects:
-        """Start the operation timeout: it covers the time in the queue as well."""
+    def request_permit(self, event: Enqueue, now: float) -> Effects:
+        """Request a permit, and start the operation timeout, which includes the time in the queue."""
         self._deadline = now + self._timeout
-        return [self.timers.start(OperationTimedOut, self._timeout), TakeTurn()]
+        return [self.timers.start(OperationTimedOut, self._timeout), AcquireLookupPermit()]
 
-    def start_at_service_url(self, event: TurnCame | BackoffOver | ServiceChanged, now: float) -> Effects:
+    def start_at_service_url(self, event: LookupPermitGranted | BackoffOver | ServiceChanged, now: float) -> Effects:
         """Start at a broker of the service URL, which need not be authoritative."""
         self._authoritative, self._redirects = False, 0
         return [AttachTo(SERVICE_URL)]
 
-    def fail_turn_denied(self, event: TurnDenied, now: float) -> Effects:
+    def fail_permit_denied(self, event: LookupPermitDenied, now: float) -> Effects:
         """Fail at once, without a request."""
         return [NotFound(TooManyLookupRequestException("more lookups than may wait are waiting already"))]
 
@@ -207,9 +209,9 @@ class LookupMachine(StateMachine, chart=CHART):
             command.authoritative = self._authoritative
         return [SendLookup(command, max(0.0, self._deadline - now))]
 
-    def may_pass(self, event: LookupAttachFailed | LookupRefused, now: float) -> bool:
+    def is_retryable(self, event: LookupAttachFailed | LookupRefused, now: float) -> bool:
         """Return whether another broker, or the same one a moment later, may answer differently."""
-        return _may_pass(event.error)
+        return _is_retryable(event.error)
 
     def back_off(self, event: LookupAttachFailed | LookupRefused, now: float) -> Effects:
         """Wait longer than after the failure before."""
@@ -217,22 +219,25 @@ class LookupMachine(StateMachine, chart=CHART):
 
     def fail(self, event: LookupAttachFailed | LookupRefused, now: float) -> Effects:
         """Fail with the error."""
-        return [GiveTurn(), NotFound(event.error)]
+        return [ReleaseLookupPermit(), NotFound(event.error)]
 
     def answers_another_request(self, event: LookupAnswered, now: float) -> bool:
-        """Return whether the answer is of another kind than the request; a proxy refuses all kinds with one class."""
+        """Return whether the answer is of another kind than the request.
+
+        A refusal of another kind may come from a proxy.
+        """
         is_ours = type(event.command) is ANSWER_TYPES[type(self._request)]
         return not is_ours and _refusal_in(event.command) is None
 
     def reject_wrong_answer(self, event: LookupAnswered, now: float) -> Effects:
-        """Fail: a broker that mixes requests up will do so again."""
+        """Fail: a broker that mixes up requests would do so again."""
         request, answer = type(self._request).__name__, type(event.command).__name__
-        return [GiveTurn(), NotFound(Misdirected(f"the broker answered {request} with {answer}"))]
+        return [ReleaseLookupPermit(), NotFound(Misdirected(f"the broker answered {request} with {answer}"))]
 
-    def is_refusal_that_may_pass(self, event: LookupAnswered, now: float) -> bool:
-        """Return whether the answer is an error that may pass."""
+    def is_retryable_refusal(self, event: LookupAnswered, now: float) -> bool:
+        """Return whether the answer is an error that a retry may cure."""
         refused = _refusal_in(event.command)
-        return refused is not None and _may_pass(refused)
+        return refused is not None and _is_retryable(refused)
 
     def back_off_refused(self, event: LookupAnswered, now: float) -> Effects:
         """Wait longer than after the failure before."""
@@ -248,7 +253,7 @@ class LookupMachine(StateMachine, chart=CHART):
         """Fail with the broker's error."""
         refused = _refusal_in(event.command)
         assert refused is not None  # noqa: S101 - the guard has looked
-        return [GiveTurn(), NotFound(refused)]
+        return [ReleaseLookupPermit(), NotFound(refused)]
 
     def names_no_broker(self, event: LookupAnswered, now: float) -> bool:
         """Return whether the answer names no broker that can be dialled, with TLS or without as the user chose."""
@@ -264,7 +269,10 @@ class LookupMachine(StateMachine, chart=CHART):
         """Fail with the name of the address that is missing."""
         kind = "brokerServiceUrlTls" if self._tls else "brokerServiceUrl"
         name = self._broker(event.command)
-        return [GiveTurn(), NotFound(Misdirected(f"the broker's answer names no broker: {kind} is {name!r}"))]
+        return [
+            ReleaseLookupPermit(),
+            NotFound(Misdirected(f"the broker's answer names no broker: {kind} is {name!r}")),
+        ]
 
     def claims_too_many_partitions(self, event: LookupAnswered, now: float) -> bool:
         """Return whether the number of partitions is implausible."""
@@ -274,15 +282,18 @@ class LookupMachine(StateMachine, chart=CHART):
     def reject_partition_count(self, event: LookupAnswered, now: float) -> Effects:
         """Fail with the number that the broker claims."""
         claim = f"{event.command.partitions:,} partitions, which is more than {MAX_PARTITIONS:,}"
-        return [GiveTurn(), NotFound(Misdirected(f"the broker says that the topic has {claim}"))]
+        return [ReleaseLookupPermit(), NotFound(Misdirected(f"the broker says that the topic has {claim}"))]
 
     def is_one_redirect_too_many(self, event: LookupAnswered, now: float) -> bool:
         """Return whether this would be the twenty-first redirect."""
         return self.is_redirect(event, now) and self._redirects >= MAX_REDIRECTS
 
     def fail_too_many_redirects(self, event: LookupAnswered | Redirected, now: float) -> Effects:
-        """Fail without another try: brokers that disagree about a topic's owner go on disagreeing."""
-        return [GiveTurn(), NotFound(Misdirected(f"redirected more than {MAX_REDIRECTS} times: the brokers disagree"))]
+        """Fail without a retry: brokers that disagree about a topic's owner would not agree on the next try."""
+        return [
+            ReleaseLookupPermit(),
+            NotFound(Misdirected(f"redirected more than {MAX_REDIRECTS} times: the brokers disagree")),
+        ]
 
     def is_redirect(self, event: LookupAnswered, now: float) -> bool:
         """Return whether the answer names another broker to ask."""
@@ -296,10 +307,10 @@ class LookupMachine(StateMachine, chart=CHART):
         self._redirects += 1
         return [AttachTo(self._named(event.command))]
 
-    def finish(self, event: LookupAnswered, now: float) -> Effects:
+    def end_with_answer(self, event: LookupAnswered, now: float) -> Effects:
         """End with the answer."""
         is_topic = isinstance(event.command, CommandLookupTopicResponse)
-        return [GiveTurn(), Found(event.command, self._named(event.command) if is_topic else None)]
+        return [ReleaseLookupPermit(), Found(event.command, self._named(event.command) if is_topic else None)]
 
     def is_unsafe_redirect(self, event: Redirected, now: float) -> bool:
         """Return whether the address is not HTTP, or leads from an encrypted connection to plain text."""
@@ -308,7 +319,10 @@ class LookupMachine(StateMachine, chart=CHART):
     def reject_unsafe_redirect(self, event: Redirected, now: float) -> Effects:
         """Fail with the scheme of the address; the rest may hold a secret."""
         scheme, kind = event.url.partition(":")[0], "https" if self._tls else "http"
-        return [GiveTurn(), NotFound(Misdirected(f"a redirect leads from {kind} to {excerpt(scheme)}: not followed"))]
+        return [
+            ReleaseLookupPermit(),
+            NotFound(Misdirected(f"a redirect leads from {kind} to {excerpt(scheme)}: not followed")),
+        ]
 
     def has_used_all_redirects(self, event: Redirected, now: float) -> bool:
         """Return whether this would be the twenty-first redirect."""
@@ -320,7 +334,7 @@ class LookupMachine(StateMachine, chart=CHART):
         return [AttachTo(LookupTarget(event.url, event.url))]
 
     def note_tls(self, event: ServiceChanged, now: float) -> Effects:
-        """Note whether the new service URL uses TLS, for when the turn comes."""
+        """Note if the new service URL uses TLS; the lookup has not started yet."""
         self._tls = event.tls
         return []
 
@@ -335,8 +349,11 @@ class LookupMachine(StateMachine, chart=CHART):
         return [NotFound(Timeout("its turn did not come in time: too many lookups are on their way"))]
 
     def time_out(self, event: OperationTimedOut, now: float) -> Effects:
-        """Fail with the last failure, which says more than that time is up."""
-        return [GiveTurn(), NotFound(Timeout(f"no broker has answered in time{last_failure_text(self._last_error)}"))]
+        """Fail with a Timeout that names the last failure."""
+        return [
+            ReleaseLookupPermit(),
+            NotFound(Timeout(f"no broker has answered in time{last_failure_text(self._last_error)}")),
+        ]
 
     def cancel_queued(self, event: Cancel, now: float) -> Effects:
         """Fail without a request."""
@@ -344,11 +361,11 @@ class LookupMachine(StateMachine, chart=CHART):
 
     def cancel_running(self, event: Cancel, now: float) -> Effects:
         """Fail, and let the next lookup run."""
-        return [GiveTurn(), *self.cancel_queued(event, now)]
+        return [ReleaseLookupPermit(), *self.cancel_queued(event, now)]
 
-    def return_late_turn(self, event: TurnCame, now: float) -> Effects:
-        """Return a turn that came after the end."""
-        return [GiveTurn()]
+    def release_late_permit(self, event: LookupPermitGranted, now: float) -> Effects:
+        """Release a permit that was granted after the end."""
+        return [ReleaseLookupPermit()]
 
     def _back_off(self, error: PulsarException, now: float) -> Effects:
         timer = self.timers.start(BackoffOver, self._backoff.next_delay())
@@ -364,7 +381,7 @@ class LookupMachine(StateMachine, chart=CHART):
         return LookupTarget(logical=broker, physical=None if command.proxy_through_service_url else broker)
 
 
-def _may_pass(error: PulsarException) -> bool:
+def _is_retryable(error: PulsarException) -> bool:
     if isinstance(error, BrokerRefusal):
         return meaning_of(error).lookup is RetryVerdict.RETRY
     return isinstance(error, (ConnectError, OutcomeUnknown)) and not isinstance(error, CertificateRefused)
@@ -384,24 +401,24 @@ def _refusal_in(answer: Any) -> BrokerRefusal | None:  # noqa: ANN401 - any of t
 
 T = TypeVar("T")
 
-MAX_TURNS = 50_000
+MAX_LOOKUPS = 50_000
 
 
-class Turn(Enum):
-    """The answer to a lookup that wants a turn."""
+class LookupPermit(Enum):
+    """The answer to a lookup that requests a permit."""
 
     NOW = "run"
     LATER = "wait in the queue"
     NEVER = "too many wait already"
 
 
-class LookupTurns(Generic[T]):
-    """Limits the lookups of one client: so many run at a time, and so many run or wait."""
+class LookupLimiter(Generic[T]):
+    """Limits the lookups of one client: `limit` run at a time, and `capacity` run or wait."""
 
     __slots__ = ("_capacity", "_limit", "_queue", "_running")
 
     def __init__(self, limit: int, capacity: int | None = None) -> None:
-        capacity = max(limit, MAX_TURNS) if capacity is None else capacity
+        capacity = max(limit, MAX_LOOKUPS) if capacity is None else capacity
         if not 0 < limit <= capacity:
             raise InvalidArgument(f"from 1 to {capacity} lookups may be on their way at once, not {limit}")
         self._limit = limit
@@ -409,18 +426,18 @@ class LookupTurns(Generic[T]):
         self._running = 0
         self._queue: deque[T] = deque()
 
-    def take(self, token: T) -> Turn:
+    def acquire(self, token: T) -> LookupPermit:
         """Let a lookup run now, or queue it."""
         if self._running < self._limit:
             self._running += 1
-            return Turn.NOW
+            return LookupPermit.NOW
         if self._running + len(self._queue) >= self._capacity:
-            return Turn.NEVER
+            return LookupPermit.NEVER
         self._queue.append(token)
-        return Turn.LATER
+        return LookupPermit.LATER
 
-    def give_back(self) -> T | None:
-        """Note that a lookup has ended; return the token of the one whose turn it is now."""
+    def release(self) -> T | None:
+        """Note that a lookup has ended. Return the token of the next one, which gets its permit; None if none waits."""
         if self._queue:
             return self._queue.popleft()
         self._running -= 1

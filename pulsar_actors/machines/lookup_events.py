@@ -1,39 +1,36 @@
-"""Events and effects of the lookup machine, and the broker addresses in its answers.
-
-Brokers give their addresses twice, for plain connections and for TLS. The user chooses which of the two counts. An
-address of the other kind in its field is no address: an answer must not lead a client that was told to encrypt to a
-plain connection, however the brokers are configured.
-
-A broker that is named without an address to dial is reached through the service URL. A proxy answers there, and has to
-be told the broker's name, unless the service URL names that broker itself. The service URL alone says whether that
-connection is encrypted. The proxy's own connections are its own affair: one that speaks TLS with its clients and plain
-text with its brokers names the brokers by their plain addresses.
-"""
+"""Events and effects of the lookup machine."""
 
 from typing import Any, NamedTuple
 
-from pulsar_actors.exceptions import InvalidUrl, PulsarException
-from pulsar_actors.wire.service_url import ServiceUrl
+from pulsar_actors.exceptions import PulsarException
+
+
+class LookupTarget(NamedTuple):
+    """The broker to ask, or the broker that serves a topic: its name and the address to dial.
+
+    None as `logical` means any host of the service URL. `service` counts the client's changes of the service URL, so
+    that an answer of an earlier one is recognised. `cluster` is the service URL of the cluster that the topic has
+    migrated to, if it has.
+    """
+
+    logical: str | None
+    physical: str | None
+    service: int = 0
+    cluster: str | None = None
+
 
 # Events of the client.
-
-
-class BrokerRoute(NamedTuple):
-    """The address to dial, with TLS or not as the scheme says, and the broker to ask a proxy for, as `host:port`."""
-
-    dial: ServiceUrl
-    proxied_broker: str | None
 
 
 class Enqueue(NamedTuple):
     """Start the lookup; the operation timeout starts now."""
 
 
-class TurnCame(NamedTuple):
-    """The lookup may run."""
+class LookupPermitGranted(NamedTuple):
+    """The lookup may run: it has a permit until it releases it."""
 
 
-class TurnDenied(NamedTuple):
+class LookupPermitDenied(NamedTuple):
     """The lookup may not run: too many wait already."""
 
 
@@ -67,7 +64,7 @@ class Redirected(NamedTuple):
 
 
 class ServiceChanged(NamedTuple):
-    """The service URL names other brokers from now on; an answer of the old ones is of no use."""
+    """The service URL names other brokers from now on. An answer of the old ones is useless."""
 
     tls: bool
 
@@ -79,7 +76,7 @@ class LookupRefused(NamedTuple):
 
 
 class BackoffOver(NamedTuple):
-    """It is time to try again."""
+    """The backoff after a failed attempt is over."""
 
     generation: int
 
@@ -93,25 +90,12 @@ class OperationTimedOut(NamedTuple):
 # Effects.
 
 
-class TakeTurn(NamedTuple):
-    """Queue the lookup: `TurnCame` follows, or `TurnDenied` at once."""
+class AcquireLookupPermit(NamedTuple):
+    """Queue the lookup: `LookupPermitGranted` follows, or `LookupPermitDenied` at once."""
 
 
-class GiveTurn(NamedTuple):
+class ReleaseLookupPermit(NamedTuple):
     """Let the next lookup in the queue run."""
-
-
-class LookupTarget(NamedTuple):
-    """The broker to ask, or the broker that serves a topic: its name and the address to dial.
-
-    None stands for the service URL: the one that the client had at its change number `service`, or `cluster` if the
-    topic has moved to another cluster.
-    """
-
-    logical: str | None
-    physical: str | None
-    service: int = 0
-    cluster: str | None = None
 
 
 class AttachTo(NamedTuple):
@@ -128,7 +112,7 @@ class SendLookup(NamedTuple):
 
 
 class AttemptFailed(NamedTuple):
-    """Report a failure that is tried again after a backoff, so that a caller that gives up meanwhile can name it."""
+    """Report a failure that is retried after a backoff, so that a caller that times out meanwhile can name it."""
 
     error: PulsarException
 
@@ -144,37 +128,3 @@ class NotFound(NamedTuple):
     """End the lookup with an error."""
 
     error: PulsarException
-
-
-def route_to_broker(logical: str | None, physical: str | None, service: ServiceUrl) -> BrokerRoute:
-    """Find the route to a broker by its name and its address; if both are missing, any host of the service URL will do.
-
-    Raises InvalidUrl if one of them is no URL.
-    """
-    if physical is not None:
-        return BrokerRoute(ServiceUrl.parse(physical), None)
-    if logical is None:
-        return BrokerRoute(service, None)
-    named = ServiceUrl.parse(logical)
-    if named.hosts[0] in service.hosts:
-        return BrokerRoute(ServiceUrl(service.scheme, named.hosts), None)
-    return BrokerRoute(service, str(named._replace(hosts=named.hosts[:1])).partition("://")[2])
-
-
-def is_broker_address(address: str, *, tls: bool) -> bool:
-    """Return whether the address is a URL of the binary protocol, encrypted if and only if `tls`."""
-    try:
-        return ServiceUrl.parse(address).scheme == ("pulsar+ssl" if tls else "pulsar")
-    except InvalidUrl:
-        return False
-
-
-def is_broker_name(name: str) -> bool:
-    """Return whether a proxy may know a broker by this name: a URL of the binary protocol, encrypted or not."""
-    return is_broker_address(name, tls=False) or is_broker_address(name, tls=True)
-
-
-def usable_address(plain: str, encrypted: str, *, tls: bool) -> str:
-    """Return the address of the kind that counts; empty if it is missing or of the other kind."""
-    address = encrypted if tls else plain
-    return address if is_broker_address(address, tls=tls) else ""

@@ -1,19 +1,21 @@
-"""The state machine of a handle on several topics: those of a partitioned topic, of a list, or of a pattern.
+"""The state machine of a producer, consumer or reader of several topics: partitions, a list, or a pattern.
 
-It has one member, a producer or a consumer, for each topic or partition. Once `partition_discovery.py` has found the
-topics, all members are created at once, and the handle is open when all of them are. If one is refused for good, the
-others are closed first, and then the creation fails with that error, which names the topic. Later discoveries add
-members for new partitions, and for topics of a pattern that come; members of topics that go are closed.
+It has one member, an ordinary producer or consumer, for each topic or partition. When `partition_discovery.py` has
+found the topics, all members are created at the same time, and the handle is open when all of them are. If one fails
+with an error that a retry cannot cure, the others are closed first, and then the creation fails with that error, which
+names the topic. Later discoveries add members for new partitions, and for new topics that match a pattern; members of
+deleted topics are closed.
 
-A member is bound to its broker by a machine of its own and reconnects by itself. One that ends by itself leaves the
-rest at work. When the last has gone, the handle ends, except for that of a pattern, which waits for topics to come.
-Messages do not pass here; routers and queues decide where they go.
+A member has its own machine, which reconnects to brokers. If a member ends, the others continue. When the last one has
+ended, the handle ends, except for a pattern, which waits for new topics. Messages do not pass through this machine:
+routers and queues distribute them.
 
-The producers of one partitioned topic share a name. If the user gave none, the first is created alone, and the others
-get the name that its broker gave it. A lazy handle creates the others when somebody sends by them.
+The producers of one partitioned topic have the same name. If the user gave none, the first producer is created alone,
+and the others get the name that its broker chose. With lazy start, each other producer is created by the first message
+for its partition.
 
-A call to all members completes when all have answered. A subscription that was deleted on some topics only stays on the
-others; the deleted ones are not subscribed to again by the next discovery.
+A call to all members completes when all have answered. If an unsubscribe succeeds only on some topics, the subscription
+stays on the others, and the next discovery does not subscribe to the first ones again.
 """
 
 from collections.abc import Sequence
@@ -21,8 +23,15 @@ from enum import Enum, unique
 from typing import Final
 
 from pulsar_actors.exceptions import AlreadyClosed, InvalidArgument, PulsarException, TopicNotFound
-from pulsar_actors.machines.chart import INTERNAL, Chart, Effect, Effects, Event, Ignore, Row
-from pulsar_actors.machines.connection_handler_events import Close, CreationFailed, EndAtOnce, Fail, HandleEnded, Open
+from pulsar_actors.machines.chart import INTERNAL, Chart, Effects, Ignore, Row
+from pulsar_actors.machines.connection_handler_events import (
+    Close,
+    EndAtOnce,
+    Fail,
+    FirstCreationFailed,
+    HandleEnded,
+    Open,
+)
 from pulsar_actors.machines.multi_topics_events import (
     AskMember,
     AskMembers,
@@ -44,7 +53,6 @@ from pulsar_actors.machines.multi_topics_events import (
     UpdateMembers,
     WatchTopics,
 )
-from pulsar_actors.machines.partition_discovery import CHART as DISCOVERY
 from pulsar_actors.machines.partition_discovery import IDLE as NO_DISCOVERY
 from pulsar_actors.machines.partition_discovery import PartitionDiscovery
 from pulsar_actors.machines.state_machine import StateMachine
@@ -61,96 +69,97 @@ from pulsar_actors.wire.topic_name import TopicName
 class State(Enum):
     """The states of a handle on several topics."""
 
-    IDLE = "Made, but not asked to open yet."
+    IDLE = "Created, but not opened yet."
     DISCOVERING = "The topics are being found, and their partitions counted."
     OPENING = "The members are being created; the user waits for all of them."
-    READY = "In use. Members may still be created, for topics that have come or grown, or are wanted only now."
+    READY = "In use. Members may still be created: for new topics or partitions, or by a first message."
     UNSUBSCRIBING = "All members are deleting their subscription; some may be refused."
-    ROLLING_BACK = "A member was refused for good; the others are closing before the creation fails."
-    CLOSING = "Closed by our side; the members are closing."
-    CLOSED = "Over, as the user wished."
-    FAILED = "Over: it could not be created, or no member is left."
+    ROLLING_BACK = "A member could not be created; the others are closing before the creation fails."
+    CLOSING = "Closed by the user; the members are closing."
+    CLOSED = "Closed by the user."
+    FAILED = "Ended by an error: it could not be created, or no member is left."
 
 
 IDLE, DISCOVERING, OPENING, READY, UNSUBSCRIBING, ROLLING_BACK, CLOSING, CLOSED, FAILED = State
 
 IN_USE: Final = (READY, UNSUBSCRIBING)
-OVER: Final = (CLOSED, FAILED)
-ENDING: Final = (ROLLING_BACK, CLOSING)
+CLOSING_MEMBERS: Final = (ROLLING_BACK, CLOSING)
+FINAL: Final = (CLOSED, FAILED)
+ENDING: Final = (*CLOSING_MEMBERS, *FINAL)
 
 # fmt: off
 ROWS: Final = (
-    #   trigger               source         dest           guard                   does
-    Row(Open,                 IDLE,          OPENING,       "is_counted",           "create_counted"),
-    Row(Open,                 IDLE,          DISCOVERING,   None,                   "discover"),
-    Row(MatchingTopicsListed, DISCOVERING,   FAILED,        "is_fatal",             "fail_creation"),
-    Row(MatchingTopicsListed, DISCOVERING,   READY,         "is_discovered",        "begin_empty"),
-    Row(PartitionsCounted,    DISCOVERING,   FAILED,        "is_fatal",             "fail_creation"),
-    Row(PartitionsCounted,    DISCOVERING,   OPENING,       "is_discovered",        "create_members"),
-    Row(MemberOpened,         OPENING,       READY,         "completes",            "begin"),
-    Row(MemberOpened,         OPENING,       INTERNAL,      "names_the_others",     "create_others"),
-    Row(MemberOpened,         OPENING,       INTERNAL,      None,                   "note_opened"),
-    Row(MemberLost,           OPENING,       INTERNAL,      "is_unknown"),
-    Row(MemberLost,           OPENING,       READY,         "has_vanished_last",    "begin_without"),
-    Row(MemberLost,           OPENING,       INTERNAL,      "has_vanished",         "note_vanished"),
-    Row(MemberLost,           OPENING,       FAILED,        "is_the_only_one",      "fail_alone"),
-    Row(MemberLost,           OPENING,       ROLLING_BACK,  None,                   "roll_back"),
-    Row(MemberLost,           ROLLING_BACK,  FAILED,        "is_the_only_one",      "end_rolled_back"),
-    Row(MemberLost,           ROLLING_BACK,  INTERNAL,      None,                   "note_gone"),
+    #   trigger               source               dest           guard                   does
+    Row(Open,                 IDLE,                OPENING,       "is_counted",           "create_counted"),
+    Row(Open,                 IDLE,                DISCOVERING,   None,                   "discover"),
+    Row(MatchingTopicsListed, DISCOVERING,         FAILED,        "is_fatal",             "fail_creation"),
+    Row(MatchingTopicsListed, DISCOVERING,         READY,         "is_discovered",        "begin_empty"),
+    Row(PartitionsCounted,    DISCOVERING,         FAILED,        "is_fatal",             "fail_creation"),
+    Row(PartitionsCounted,    DISCOVERING,         OPENING,       "is_discovered",        "create_members"),
+    Row(MemberOpened,         OPENING,             READY,         "completes",            "begin"),
+    Row(MemberOpened,         OPENING,             INTERNAL,      "names_the_others",     "create_others"),
+    Row(MemberOpened,         OPENING,             INTERNAL,      None,                   "note_opened"),
+    Row(MemberLost,           OPENING,             INTERNAL,      "is_unknown"),
+    Row(MemberLost,           OPENING,             READY,         "has_vanished_last",    "begin_without"),
+    Row(MemberLost,           OPENING,             INTERNAL,      "has_vanished",         "note_vanished"),
+    Row(MemberLost,           OPENING,             FAILED,        "is_the_only_one",      "fail_alone"),
+    Row(MemberLost,           OPENING,             ROLLING_BACK,  None,                   "roll_back"),
+    Row(MemberLost,           ROLLING_BACK,        FAILED,        "is_the_only_one",      "end_rolled_back"),
+    Row(MemberLost,           ROLLING_BACK,        INTERNAL,      None,                   "note_gone"),
 
     # In use: members come and go.
-    Row(MatchingTopicsListed, READY,         INTERNAL,      "is_not_listed",        "rest"),
-    Row(MatchingTopicsListed, READY,         INTERNAL,      "is_discovered",        "create_missing_and_rest"),
-    Row(PartitionsCounted,    READY,         INTERNAL,      "is_discovered",        "create_missing_and_rest"),
-    Row(MemberWanted,         IN_USE,        INTERNAL,      "is_missing",           "create_wanted"),
-    Row(MemberOpened,         IN_USE,        INTERNAL,      None,                   "admit"),
-    Row(MemberLost,           IN_USE,        INTERNAL,      "is_unknown"),
-    Row(MemberLost,           READY,         FAILED,        "loses_last_member",    "end_without_members"),
-    Row(MemberLost,           IN_USE,        INTERNAL,      None,                   "let_go"),
+    Row(MatchingTopicsListed, READY,               INTERNAL,      "is_not_listed",        "rest"),
+    Row(MatchingTopicsListed, READY,               INTERNAL,      "is_discovered",        "create_missing_and_rest"),
+    Row(PartitionsCounted,    READY,               INTERNAL,      "is_discovered",        "create_missing_and_rest"),
+    Row(MemberWanted,         IN_USE,              INTERNAL,      "is_missing",           "create_wanted"),
+    Row(MemberOpened,         IN_USE,              INTERNAL,      None,                   "admit"),
+    Row(MemberLost,           IN_USE,              INTERNAL,      "is_unknown"),
+    Row(MemberLost,           READY,               FAILED,        "loses_last_member",    "end_without_members"),
+    Row(MemberLost,           IN_USE,              INTERNAL,      None,                   "release_lost_member"),
 
     # In use: calls to all members.
-    Row(AskMembers,           IN_USE,        INTERNAL,      "has_no_member_to_ask", "answer_at_once"),
-    Row(AskMembers,           IN_USE,        INTERNAL,      None,                   "pass_on"),
-    Row(UnsubscribeAll,       READY,         CLOSED,        "has_no_member_to_ask", "end_unused"),
-    Row(UnsubscribeAll,       READY,         UNSUBSCRIBING, None,                   "unsubscribe"),
-    Row(UnsubscribeAll,       UNSUBSCRIBING, INTERNAL,      None,                   "refuse_second"),
-    Row(MemberAnswered,       UNSUBSCRIBING, CLOSED,        "ends_it_well",         "end_unsubscribed"),
-    Row(MemberAnswered,       UNSUBSCRIBING, FAILED,        "ends_without_members", "end_half_subscribed"),
-    Row(MemberAnswered,       UNSUBSCRIBING, READY,         "ends_it_badly",        "go_on_with_the_rest"),
-    Row(MemberAnswered,       (*IN_USE, *ENDING), INTERNAL, None,                   "note_answer"),
+    Row(AskMembers,           IN_USE,              INTERNAL,      "has_no_member_to_ask", "answer_at_once"),
+    Row(AskMembers,           IN_USE,              INTERNAL,      None,                   "pass_on"),
+    Row(UnsubscribeAll,       READY,               CLOSED,        "has_no_member_to_ask", "end_unused"),
+    Row(UnsubscribeAll,       READY,               UNSUBSCRIBING, None,                   "unsubscribe"),
+    Row(UnsubscribeAll,       UNSUBSCRIBING,       INTERNAL,      None,                   "refuse_second"),
+    Row(MemberAnswered,       UNSUBSCRIBING,       CLOSED,        "ends_it_well",         "end_unsubscribed"),
+    Row(MemberAnswered,       UNSUBSCRIBING,       FAILED,        "ends_without_members", "end_half_subscribed"),
+    Row(MemberAnswered,       UNSUBSCRIBING,       READY,         "ends_it_badly",        "go_on_with_the_rest"),
+    Row(MemberAnswered,       (*IN_USE, *CLOSING_MEMBERS), INTERNAL, None,                "note_answer"),
 
     # The end.
-    Row(Close,                (IDLE, DISCOVERING), CLOSED,  None,                   "end_unmade"),
-    Row(Close,                OPENING,       CLOSING,       None,                   "abandon"),
-    Row(Close,                IN_USE,        CLOSED,        "has_no_members",       "end_memberless"),
-    Row(Close,                IN_USE,        CLOSING,       None,                   "close_all"),
-    Row(MemberLost,           CLOSING,       CLOSED,        "is_the_only_one",      "end_closed"),
-    Row(MemberLost,           CLOSING,       INTERNAL,      None,                   "note_gone"),
-    Row(EndAtOnce,            (IDLE, DISCOVERING, OPENING, *IN_USE, *ENDING), CLOSED, None, "end_immediately"),
-    Row(AskMembers,           (*ENDING, *OVER), INTERNAL,   None,                   "turn_away"),
-    Row(UnsubscribeAll,       (*ENDING, *OVER), INTERNAL,   None,                   "turn_away"),
+    Row(Close,                (IDLE, DISCOVERING), CLOSED,        None,                   "end_unmade"),
+    Row(Close,                OPENING,             CLOSING,       None,                   "close_while_opening"),
+    Row(Close,                IN_USE,              CLOSED,        "has_no_members",       "end_memberless"),
+    Row(Close,                IN_USE,              CLOSING,       None,                   "close_all"),
+    Row(MemberLost,           CLOSING,             CLOSED,        "is_the_only_one",      "end_closed"),
+    Row(MemberLost,           CLOSING,             INTERNAL,      None,                   "note_gone"),
+    Row(EndAtOnce,            (IDLE, DISCOVERING, OPENING, *IN_USE, *CLOSING_MEMBERS), CLOSED, None, "end_immediately"),
+    Row(AskMembers,           ENDING,              INTERNAL,      None,                   "fail_call_after_end"),
+    Row(UnsubscribeAll,       ENDING,              INTERNAL,      None,                   "fail_call_after_end"),
 )
 
 IGNORES: Final = (
-    Ignore(MemberWanted, tuple(State)),  # a member that is there, or is being created
-    Ignore(Close, (*ENDING, *OVER)),
-    Ignore(EndAtOnce, OVER),
-    # While the discovery goes on, and too late or too early to mean anything.
-    Ignore((MatchingTopicsListed, PartitionsCounted), tuple(State)),
-    Ignore(MemberOpened, (IDLE, DISCOVERING, *ENDING, *OVER)),
-    Ignore(MemberLost, (IDLE, DISCOVERING, *OVER)),
-    Ignore(MemberAnswered, (IDLE, DISCOVERING, OPENING, *OVER)),
+    Ignore(MemberWanted, IN_USE),  # a member that is there, or is being created
+    Ignore(MemberWanted, (IDLE, DISCOVERING, OPENING, *ENDING)),
+    Ignore(Close, ENDING),
+    Ignore(EndAtOnce, FINAL),
+    Ignore((MatchingTopicsListed, PartitionsCounted), (DISCOVERING, READY)),  # while the discovery goes on
+    # Too late or too early to mean anything.
+    Ignore((MatchingTopicsListed, PartitionsCounted), (IDLE, OPENING, UNSUBSCRIBING, *ENDING)),
+    Ignore(MemberOpened, (IDLE, DISCOVERING, *ENDING)),
+    Ignore(MemberLost, (IDLE, DISCOVERING, *FINAL)),
+    Ignore(MemberAnswered, (IDLE, DISCOVERING, OPENING, *FINAL)),
 )
 # fmt: on
 
 OURS: Final = (Open, AskMembers, UnsubscribeAll, MemberWanted, Close, EndAtOnce)
 
-CHART: Final = Chart("multi_topics", states=State, initial=IDLE, final=OVER, ours=OURS, rows=ROWS, ignores=IGNORES)
-
-_OF_DISCOVERY: Final = frozenset(DISCOVERY.triggers) - {Discover, DiscoverLater, StopDiscovery}
+CHART: Final = Chart("multi_topics", states=State, initial=IDLE, final=FINAL, ours=OURS, rows=ROWS, ignores=IGNORES)
 
 
-class MultiTopics(StateMachine, chart=CHART, current=("discovery",)):
+class MultiTopics(StateMachine, chart=CHART, current=("discovery",), parts={"topic_discovery": PartitionDiscovery}):
     """The members of one handle: the guards and actions in the chart's order."""
 
     __slots__ = ("_awaited", "_calls", "_error", "_settings", "_unsubscribing", "name", "subscribed", "topic_discovery")
@@ -158,7 +167,7 @@ class MultiTopics(StateMachine, chart=CHART, current=("discovery",)):
     def __init__(self, settings: MultiTopicsSettings) -> None:
         super().__init__()
         self.subscribed = SubscribedTopics()
-        self.name = ""  # that the producers share, if a broker chose it
+        self.name = ""  # the name of all producers, if a broker chose it
         self._settings = settings
         self.topic_discovery = PartitionDiscovery(settings, self.subscribed, self.timers)
         self._calls = MultiTopicsCalls()
@@ -168,7 +177,7 @@ class MultiTopics(StateMachine, chart=CHART, current=("discovery",)):
 
     @property
     def what(self) -> str:
-        """Its name in errors."""
+        """The handle's name in errors."""
         return self._settings.what
 
     @property
@@ -176,17 +185,10 @@ class MultiTopics(StateMachine, chart=CHART, current=("discovery",)):
         """The number of the discovery whose answers count."""
         return self.topic_discovery.discovery
 
-    def handle(self, event: Event, now: float) -> list[Effect]:
-        """Give the event to the discovery if its chart has it, then to the chart here if that has it."""
-        if event.__class__ not in _OF_DISCOVERY:
-            return super().handle(event, now)
-        found = self.topic_discovery.handle(event, now)
-        return [*found, *super().handle(event, now)] if event.__class__ in CHART.triggers else found
-
     # Creation.
 
     def is_counted(self, event: Open, now: float) -> bool:
-        """Check whether the user's call has counted all partitions already."""
+        """Return whether the user's call has counted all partitions already."""
         return not self._settings.has_pattern and None not in self._settings.topics.values()
 
     def create_counted(self, event: Open, now: float) -> Effects:
@@ -200,7 +202,7 @@ class MultiTopics(StateMachine, chart=CHART, current=("discovery",)):
         return self.topic_discovery.handle(Discover(), now)
 
     def is_fatal(self, event: MatchingTopicsListed | PartitionsCounted, now: float) -> bool:
-        """Check for an error, unless a topic that a pattern had found has gone."""
+        """Return whether the answer is an error. A deleted topic is none, if a pattern had found it."""
         outcome = event.outcome
         if isinstance(event, PartitionsCounted) and isinstance(outcome, TopicNotFound):
             return self._settings.names(event.topic)
@@ -213,7 +215,7 @@ class MultiTopics(StateMachine, chart=CHART, current=("discovery",)):
         return self._end(naming_topic(event.topic, error) if isinstance(event, PartitionsCounted) else error, now)
 
     def is_discovered(self, event: MatchingTopicsListed | PartitionsCounted, now: float) -> bool:
-        """Check whether the discovery has ended with this answer."""
+        """Return whether the discovery has ended with this answer."""
         return self.topic_discovery.state is NO_DISCOVERY
 
     def begin_empty(self, event: MatchingTopicsListed, now: float) -> Effects:
@@ -225,22 +227,22 @@ class MultiTopics(StateMachine, chart=CHART, current=("discovery",)):
         return self._create_members()
 
     def completes(self, event: MemberOpened, now: float) -> bool:
-        """Check that no other member is awaited, and none is to be created now."""
+        """Return whether no other member is being created, or has to be created now."""
         is_last = self.subscribed.opening == int(self.subscribed.is_opening(event.member))
         return is_last and (self._settings.lazy or not self.subscribed.missing())
 
     def begin(self, event: MemberOpened, now: float) -> Effects:
-        """Open: callers may use all members."""
+        """Report that the handle is open, and show all members to callers."""
         self.name = self.name or event.name
         self.subscribed.set_open(event.member)
         return [*self._admit_all(), *self._report_open(now)]
 
     def names_the_others(self, event: MemberOpened, now: float) -> bool:
-        """Check for the first member, which gives the others its name."""
+        """Return whether this is the first member, whose name the others get."""
         return self._settings.first is not None and not self.name
 
     def create_others(self, event: MemberOpened, now: float) -> Effects:
-        """Create all others, with that name."""
+        """Create all other members, with that name."""
         self.name = event.name
         self.subscribed.set_open(event.member)
         return self._create(self.subscribed.missing())
@@ -251,11 +253,11 @@ class MultiTopics(StateMachine, chart=CHART, current=("discovery",)):
         return []
 
     def is_unknown(self, event: MemberLost, now: float) -> bool:
-        """Check for a member that was lost before: it could not be created, and has ended now."""
+        """Return whether the member is unknown: it could not be created before, and has ended now."""
         return not self.subscribed.has_member(event.member)
 
     def has_vanished_last(self, event: MemberLost, now: float) -> bool:
-        """Check for a topic of a pattern that has gone, while no other member is awaited."""
+        """Return whether a topic of a pattern was deleted, and no other member is being created."""
         others = self.subscribed.opening - int(self.subscribed.is_opening(event.member))
         return self.has_vanished(event, now) and not others
 
@@ -264,19 +266,19 @@ class MultiTopics(StateMachine, chart=CHART, current=("discovery",)):
         return [*self.note_vanished(event, now), *self._admit_all(), *self._report_open(now)]
 
     def has_vanished(self, event: MemberLost, now: float) -> bool:
-        """Check for a topic of a pattern that has gone, or for a member that went along with its topic."""
+        """Return whether a topic of a pattern was deleted, or the member was closed with its topic."""
         is_gone = isinstance(event.error, TopicNotFound) or self.subscribed.is_closing(event.member)
         return is_gone and not self._settings.names(self.subscribed.members[event.member].source)
 
     def note_vanished(self, event: MemberLost, now: float) -> Effects:
-        """Wait for the others. The next discovery shows whether the topic is back."""
+        """Wait for the others. The next discovery shows if the topic exists again."""
         member = self.subscribed.remove(event.member, again=True)
         gone = self.subscribed.drop_source(member.source) if member else []
         self.subscribed.close_some(gone)
         return [CloseMember(number) for number in (event.member, *gone)]
 
     def is_the_only_one(self, event: MemberLost, now: float) -> bool:
-        """Check that no other member is awaited."""
+        """Return whether there is no other member."""
         return self.subscribed.is_only_member(event.member)
 
     def fail_alone(self, event: MemberLost, now: float) -> Effects:
@@ -286,13 +288,13 @@ class MultiTopics(StateMachine, chart=CHART, current=("discovery",)):
         return [CloseMember(event.member), *self._end(error, now)]
 
     def roll_back(self, event: MemberLost, now: float) -> Effects:
-        """Close the others first."""
+        """Close the other members first."""
         self._error = self._error_of(event)
         self.subscribed.remove(event.member, again=False)
         return [CloseMember(event.member), *self._close_members()]
 
     def end_rolled_back(self, event: MemberLost, now: float) -> Effects:
-        """Fail the creation, now that all members are closed."""
+        """Fail the creation: all members are closed now."""
         self.subscribed.remove(event.member, again=False)
         return self._end(self._error, now)
 
@@ -304,7 +306,7 @@ class MultiTopics(StateMachine, chart=CHART, current=("discovery",)):
     # In use: members come and go.
 
     def is_not_listed(self, event: MatchingTopicsListed, now: float) -> bool:
-        """Check for a discovery that has ended with an error."""
+        """Return whether the discovery has ended with an error."""
         return self.is_discovered(event, now) and isinstance(event.outcome, PulsarException)
 
     def rest(self, event: MatchingTopicsListed, now: float) -> Effects:
@@ -312,13 +314,13 @@ class MultiTopics(StateMachine, chart=CHART, current=("discovery",)):
         return self._rest(now)
 
     def create_missing_and_rest(self, event: MatchingTopicsListed | PartitionsCounted, now: float) -> Effects:
-        """Create the members that are missing by now, and discover again later."""
+        """Create the members that are missing, and discover again later."""
         lazy = self._settings.lazy
         created = self._publish_uncreated() if lazy else self._create(self.subscribed.missing())
         return [*created, *self._rest(now)]
 
     def is_missing(self, event: MemberWanted, now: float) -> bool:
-        """Check that the topic has no member, and none is being created."""
+        """Return whether the topic has no member, and none is being created."""
         return self.subscribed.is_missing(event.topic)
 
     def create_wanted(self, event: MemberWanted, now: float) -> Effects:
@@ -326,19 +328,19 @@ class MultiTopics(StateMachine, chart=CHART, current=("discovery",)):
         return self._create([(event.topic, self.subscribed.source_of(event.topic))])
 
     def admit(self, event: MemberOpened, now: float) -> Effects:
-        """Let callers use the member."""
+        """Show the member to callers."""
         topic = self.subscribed.set_open(event.member)
         return [] if topic is None else [UpdateMembers({topic: event.member})]
 
     def loses_last_member(self, event: MemberLost, now: float) -> bool:
-        """Check for the last member, where no other can come."""
+        """Return whether this was the last member, and no other can be created."""
         return self.is_the_only_one(event, now) and not self._settings.has_pattern and not self._settings.lazy
 
     def end_without_members(self, event: MemberLost, now: float) -> Effects:
         """End with the error of the last member."""
         return self.fail_alone(event, now)
 
-    def let_go(self, event: MemberLost, now: float) -> Effects:
+    def release_lost_member(self, event: MemberLost, now: float) -> Effects:
         """Go on without the member."""
         member = self.subscribed.remove(event.member, again=self._settings.has_pattern)
         was_open = member is not None and member.state is MemberState.OPEN
@@ -347,7 +349,7 @@ class MultiTopics(StateMachine, chart=CHART, current=("discovery",)):
     # In use: calls to all members.
 
     def has_no_member_to_ask(self, event: AskMembers | UnsubscribeAll, now: float) -> bool:
-        """Check that no member is to be asked."""
+        """Return whether there is no member to ask."""
         return not self._members_to_ask(event)
 
     def answer_at_once(self, event: AskMembers, now: float) -> Effects:
@@ -361,11 +363,11 @@ class MultiTopics(StateMachine, chart=CHART, current=("discovery",)):
         return [AskMember(call, member, event.request) for member in members]
 
     def end_unused(self, event: UnsubscribeAll, now: float) -> Effects:
-        """End, since there is no subscription."""
+        """End, because there is no subscription."""
         return [MembersDone(event.token, {}), *self._close_members(), *self._end(None, now)]
 
     def unsubscribe(self, event: UnsubscribeAll, now: float) -> Effects:
-        """Ask every member, and create no more of them: those that are being created are closed."""
+        """Ask every member, and create no further ones. Those that are being created are closed."""
         self.topic_discovery.handle(StopDiscovery(), now)
         passed = self.pass_on(event, now)
         self._unsubscribing = passed[0].call if isinstance(passed[0], AskMember) else 0
@@ -378,15 +380,15 @@ class MultiTopics(StateMachine, chart=CHART, current=("discovery",)):
         return [Fail(event.token, InvalidArgument("a running unsubscribe has to end first: wait for it"))]
 
     def ends_it_well(self, event: MemberAnswered, now: float) -> bool:
-        """Check for the last answer, if no topic has refused."""
+        """Return whether this is the last answer, and no topic has refused."""
         return self._ends_unsubscribing(event) and not (_is_error(event) or self._calls.has_failed(event.call))
 
     def end_unsubscribed(self, event: MemberAnswered, now: float) -> Effects:
-        """End, since a consumer without a subscription gets nothing."""
+        """End: a consumer without a subscription gets no messages."""
         return [*self.note_answer(event, now), *self._close_members(), *self._end(None, now)]
 
     def ends_without_members(self, event: MemberAnswered, now: float) -> bool:
-        """Check for the last answer when no member is left, though not all have unsubscribed."""
+        """Return whether this is the last answer and no member is left, although not all have unsubscribed."""
         return self._ends_unsubscribing(event) and not self.subscribed.members and not self._settings.has_pattern
 
     def end_half_subscribed(self, event: MemberAnswered, now: float) -> Effects:
@@ -394,7 +396,7 @@ class MultiTopics(StateMachine, chart=CHART, current=("discovery",)):
         return [*self.note_answer(event, now), *self._end(event.outcome if _is_error(event) else self._error, now)]
 
     def ends_it_badly(self, event: MemberAnswered, now: float) -> bool:
-        """Check for the last answer."""
+        """Return whether this is the last answer."""
         return self._ends_unsubscribing(event)
 
     def go_on_with_the_rest(self, event: MemberAnswered, now: float) -> Effects:
@@ -415,15 +417,15 @@ class MultiTopics(StateMachine, chart=CHART, current=("discovery",)):
     # The end.
 
     def end_unmade(self, event: Close, now: float) -> Effects:
-        """End; there is no member to close."""
+        """End. There is no member to close."""
         return self._end(None, now)
 
-    def abandon(self, event: Close, now: float) -> Effects:
+    def close_while_opening(self, event: Close, now: float) -> Effects:
         """Close all members, and those that are being created."""
         return [*self._fail_creation(), *self._close_members()]
 
     def has_no_members(self, event: Close, now: float) -> bool:
-        """Check that there is no member to close."""
+        """Return whether there is no member to close."""
         return not self.subscribed.members
 
     def end_memberless(self, event: Close, now: float) -> Effects:
@@ -431,7 +433,7 @@ class MultiTopics(StateMachine, chart=CHART, current=("discovery",)):
         return self._end(None, now)
 
     def close_all(self, event: Close, now: float) -> Effects:
-        """Close all members; their calls end before they do."""
+        """Close all members. Their pending calls end before that."""
         self.topic_discovery.handle(StopDiscovery(), now)
         return self._close_members()
 
@@ -441,10 +443,10 @@ class MultiTopics(StateMachine, chart=CHART, current=("discovery",)):
         return self._end(None, now)
 
     def end_immediately(self, event: EndAtOnce, now: float) -> Effects:
-        """End; the members get the same event from the guardian."""
+        """End. The members get the same event from the client's actor."""
         return self._end(event.error, now)
 
-    def turn_away(self, event: AskMembers | UnsubscribeAll, now: float) -> Effects:
+    def fail_call_after_end(self, event: AskMembers | UnsubscribeAll, now: float) -> Effects:
         """Fail a call after the end."""
         return [Fail(event.token, self._error)]
 
@@ -463,7 +465,7 @@ class MultiTopics(StateMachine, chart=CHART, current=("discovery",)):
         ]
 
     def _admit_all(self) -> Effects:
-        """Let callers use the members that are open by now."""
+        """Show the open members to callers."""
         return [
             UpdateMembers({topic: number for number, topic in self.subscribed.open.items()}),
             *(self._publish_uncreated() if self._settings.lazy else []),
@@ -482,9 +484,9 @@ class MultiTopics(StateMachine, chart=CHART, current=("discovery",)):
         return [MultiTopicsOpened(), *watch, *self._rest(now)]
 
     def _members_to_ask(self, event: AskMembers | UnsubscribeAll) -> dict[int, str]:
-        """Return the members to ask: of lazy handles also those being created, which may have messages."""
+        """Return the members to ask; with lazy start also those being created, which may have messages."""
         members = self.subscribed.staying if self._settings.lazy else self.subscribed.open
-        if not (isinstance(event, AskMembers) and event.stored):
+        if not (isinstance(event, AskMembers) and event.persistent):
             return members
         return {number: topic for number, topic in members.items() if TopicName.parse(topic).is_persistent}
 
@@ -500,7 +502,7 @@ class MultiTopics(StateMachine, chart=CHART, current=("discovery",)):
     def _fail_creation(self) -> Effects:
         """Fail the creation, if the user still waits for it."""
         awaited, self._awaited = self._awaited, False
-        return [CreationFailed(self._error)] if awaited else []
+        return [FirstCreationFailed(self._error)] if awaited else []
 
     def _end(self, error: PulsarException | None, now: float) -> Effects:
         """End, and fail all calls."""

@@ -1,8 +1,8 @@
 """Events and effects of a handle on several topics: those of `multi_topics.py` and `partition_discovery.py`.
 
-Open, Close and EndAtOnce, CreationFailed, Fail and HandleEnded are those of a single producer or consumer, and stand in
-`connection_handler_events.py`. A `discovery` is the number of one discovery, and its answers carry it. A `member` is
-the number of one producer or consumer.
+Open, Close, EndAtOnce, FirstCreationFailed, Fail and HandleEnded are those of a single producer or consumer, and are in
+`connection_handler_events.py`. `discovery` is the number of a discovery, and its answers carry it. `member` is the
+number of one producer or consumer.
 """
 
 from collections.abc import Callable
@@ -15,9 +15,10 @@ class MultiTopicsSettings(NamedTuple):
     """The settings of a handle on several topics; `what` names it in errors.
 
     `topics` are those that the user has named, each with the number of its partitions if that is known; a pattern finds
-    others beside them. The member of the partition `first` is created first and gives its name to the others; None: all
-    are created at once. `look_again` is the pause between discoveries in seconds, 0 for no further discovery. A `lazy`
-    handle creates no other member before it is wanted. With `watches` a broker tells when topics come or go.
+    others besides them. The member of the partition `first` is created first and gives its name to the others; None:
+    all are created at the same time. `look_again` is the pause between discoveries in seconds, 0 for no further
+    discovery. With `lazy`, each other member is created by its first message. With `watches`, a broker reports topics
+    that are created and deleted.
     """
 
     what: str
@@ -29,7 +30,7 @@ class MultiTopicsSettings(NamedTuple):
     watches: bool = False
 
     def names(self, topic: str) -> bool:
-        """Tell a topic that the user has named, and that may be created, from one that a pattern has found."""
+        """Return whether the user has named the topic, so that it may be created; False if a pattern has found it."""
         return not self.has_pattern or topic in self.topics
 
 
@@ -37,11 +38,11 @@ class MultiTopicsSettings(NamedTuple):
 
 
 class AskMembers(NamedTuple):
-    """Ask every member, or those of topics that are `stored`; `request` makes the member's message from a future."""
+    """Ask every member, or those of `persistent` topics; `request` makes the member's message from a future."""
 
     token: object
     request: Callable[[Any], object]
-    stored: bool = False
+    persistent: bool = False
 
 
 class UnsubscribeAll(NamedTuple):
@@ -69,7 +70,7 @@ class DiscoverLater(NamedTuple):
 
 
 class StopDiscovery(NamedTuple):
-    """Stop: no member is to be created any more."""
+    """Stop the discovery: no further member is needed."""
 
 
 # Events of lookups.
@@ -91,7 +92,7 @@ class PartitionsCounted(NamedTuple):
 
 
 class TopicListChanged(NamedTuple):
-    """A broker tells that topics have come or gone."""
+    """A broker reports that topics were created or deleted."""
 
 
 # Events of members.
@@ -148,9 +149,9 @@ class CountPartitions(NamedTuple):
 class CreateMember(NamedTuple):
     """Create a producer, with this name if there is one, or a consumer; answer `MemberOpened` or `MemberLost`.
 
-    `among` is the number of members with this one, which share the queue's size. With `may_create` the broker may
-    create the topic, unlike one that a pattern has found. A member that comes `later` was not part of the creation that
-    the user waited for.
+    `among` is the number of members, this one included, which share the queue's size. With `may_create` the broker may
+    create the topic; not for one that a pattern has found. `later` is True if the member was not part of the creation
+    that the user waited for.
     """
 
     member: int
@@ -162,7 +163,7 @@ class CreateMember(NamedTuple):
 
 
 class CloseMember(NamedTuple):
-    """Close a member, or release it if it has ended; answer `MemberLost` unless it has come before."""
+    """Close a member, or release it if it has ended. Answer with `MemberLost`, unless that came before."""
 
     member: int
 
@@ -176,14 +177,14 @@ class AskMember(NamedTuple):
 
 
 class WatchTopics(NamedTuple):
-    """Have a broker tell when topics come or go; answer with `TopicListChanged`."""
+    """Let a broker report created and deleted topics; answer with `TopicListChanged`."""
 
 
 class UpdateMembers(NamedTuple):
-    """Let callers use these members as well, by topic, and no longer those of the topics that are `gone`.
+    """Show these members to callers, by topic, and hide those of the topics that are `gone`.
 
-    The `uncreated` topics get a member when a caller has a message for them. The effect names only what changes: of
-    thousands of members, each may come by itself.
+    The `uncreated` topics get a member when a caller has a message for them. The effect has only the changes, because
+    thousands of members may come one by one.
     """
 
     members: dict[str, int]
@@ -192,7 +193,7 @@ class UpdateMembers(NamedTuple):
 
 
 class PartitionsGrown(NamedTuple):
-    """A topic has so many partitions by now."""
+    """The number of partitions of a topic has grown."""
 
     topic: str
     partitions: int

@@ -1,11 +1,11 @@
-"""The state machine that finds the topics of a multi-topics handle, and how many partitions each has.
+"""The state machine that finds the topics of a multi-topics handle, and the number of partitions of each.
 
-A discovery has up to two steps. With a pattern, the topics of the namespace are listed first. Then the partitions of
-each topic are counted that is new or may have changed. What a discovery could not find out stays as it was until the
-next one, and answers to an earlier discovery are stale.
+A discovery has up to two steps. With a pattern, the topics of the namespace are listed first. Then a broker is asked
+for the partitions of each topic that is new or may have changed. After a failure, the earlier numbers stay until the
+next discovery. Answers to an earlier discovery are stale.
 
-A discovery runs to its end, whatever a broker tells meanwhile, and the next one follows soon then. Restarting on each
-change could starve discovery while topics keep being created.
+If a broker reports a change meanwhile, the discovery still runs to its end, and the next one follows soon. A restart
+with each change could delay discovery for ever while topics are being created.
 
 `multi_topics.py` starts the first discovery, and creates the missing members at the end of each.
 """
@@ -34,7 +34,7 @@ from pulsar_actors.machines.state_machine import StateMachine, Timers
 from pulsar_actors.machines.trackers.subscribed_topics import SubscribedTopics
 
 TOPICS_CHANGED_PAUSE: Final = 0.5
-"""Seconds between discoveries, if topics came or went during the first of the two."""
+"""Seconds between two discoveries, if topics were created or deleted during the first."""
 
 
 @unique
@@ -44,7 +44,7 @@ class State(Enum):
     IDLE = "No discovery runs, and none is due."
     LISTING = "The topics of the namespace are being listed."
     COUNTING = "The partitions of topics are being counted."
-    RESTING = "The topics are known; after a pause they are looked for again."
+    RESTING = "The topics are known; the next discovery starts after a pause, or when a broker reports a change."
 
 
 IDLE, LISTING, COUNTING, RESTING = State
@@ -53,25 +53,26 @@ RUNNING: Final = (LISTING, COUNTING)
 
 # fmt: off
 ROWS: Final = (
-    #   trigger               source     dest      guard                      does
-    Row(Discover,             IDLE,      LISTING,  "has_pattern",             "list_topics"),
-    Row(Discover,             IDLE,      COUNTING, None,                      "count_named"),
-    Row(MatchingTopicsListed, LISTING,   IDLE,     "has_failed"),
-    Row(MatchingTopicsListed, LISTING,   IDLE,     "leaves_nothing_to_count", "drop_gone"),
-    Row(MatchingTopicsListed, LISTING,   COUNTING, None,                      "drop_gone_and_count"),
-    Row(PartitionsCounted,    COUNTING,  IDLE,     "is_last_answer",          "note_count"),
-    Row(PartitionsCounted,    COUNTING,  INTERNAL, None,                      "note_count"),
-    Row(DiscoverLater,                 IDLE,      RESTING,  None,                      "rest"),
-    Row(DiscoveryDue,         RESTING,   LISTING,  "has_pattern",             "list_topics"),
-    Row(DiscoveryDue,         RESTING,   COUNTING, None,                      "count_partitioned"),
-    Row(TopicListChanged,     RESTING,   LISTING,  "has_pattern",             "list_topics"),
-    Row(TopicListChanged,     RUNNING,   INTERNAL, None,                      "note_change"),
-    Row(StopDiscovery,        (*RUNNING, RESTING), IDLE, None,                "stop"),
+    #   trigger               source               dest      guard                      does
+    Row(Discover,             IDLE,                LISTING,  "has_pattern",             "list_topics"),
+    Row(Discover,             IDLE,                COUNTING, None,                      "count_named"),
+    Row(MatchingTopicsListed, LISTING,             IDLE,     "has_failed"),
+    Row(MatchingTopicsListed, LISTING,             IDLE,     "leaves_nothing_to_count", "drop_gone"),
+    Row(MatchingTopicsListed, LISTING,             COUNTING, None,                      "drop_gone_and_count"),
+    Row(PartitionsCounted,    COUNTING,            IDLE,     "is_last_answer",          "note_count"),
+    Row(PartitionsCounted,    COUNTING,            INTERNAL, None,                      "note_count"),
+    Row(DiscoverLater,        IDLE,                RESTING,  "is_to_look_again",        "rest"),
+    Row(DiscoverLater,        IDLE,                RESTING,  "has_pattern"),
+    Row(DiscoveryDue,         RESTING,             LISTING,  "has_pattern",             "list_topics"),
+    Row(DiscoveryDue,         RESTING,             COUNTING, None,                      "count_partitioned"),
+    Row(TopicListChanged,     RESTING,             LISTING,  "has_pattern",             "list_topics"),
+    Row(TopicListChanged,     RUNNING,             INTERNAL, None,                      "note_change"),
+    Row(StopDiscovery,        (*RUNNING, RESTING), IDLE,     None,                      "stop"),
 )
 
 IGNORES: Final = (
     Ignore(TopicListChanged, (IDLE, RESTING)),  # without a pattern
-    Ignore(StopDiscovery, IDLE),
+    Ignore((DiscoverLater, StopDiscovery), IDLE),  # where nothing can change
     Ignore(MatchingTopicsListed, (IDLE, COUNTING, RESTING)),
     Ignore(PartitionsCounted, (IDLE, LISTING, RESTING)),
     Ignore(DiscoveryDue, (IDLE, *RUNNING)),
@@ -83,9 +84,10 @@ CHART: Final = Chart(
     states=State,
     initial=IDLE,
     final=(),
-    ours=(Discover, DiscoverLater, StopDiscovery),
+    ours=(),
     rows=ROWS,
     ignores=IGNORES,
+    inner=(Discover, DiscoverLater, StopDiscovery),
 )
 
 
@@ -99,11 +101,11 @@ class PartitionDiscovery(StateMachine, chart=CHART, current=("discovery",)):
         self.discovery = 0
         self._settings = settings
         self._subscribed = subscribed
-        self._topics_changed = False  # during the discovery that runs
-        self._counting: dict[str, tuple[str, ...]] = {}  # topics without an answer, with the names they were listed as
+        self._topics_changed = False  # True if topics changed during the current discovery
+        self._counting: dict[str, tuple[str, ...]] = {}  # awaited topics, with their listed names
 
-    def has_pattern(self, event: Discover | DiscoveryDue | TopicListChanged, now: float) -> bool:
-        """Check whether topics come and go."""
+    def has_pattern(self, event: Discover | DiscoverLater | DiscoveryDue | TopicListChanged, now: float) -> bool:
+        """Return whether there is a pattern, so that topics may be added and removed."""
         return self._settings.has_pattern
 
     def list_topics(self, event: Discover | DiscoveryDue | TopicListChanged, now: float) -> Effects:
@@ -113,7 +115,7 @@ class PartitionDiscovery(StateMachine, chart=CHART, current=("discovery",)):
         return [ListTopics(self.discovery)]
 
     def count_named(self, event: Discover, now: float) -> Effects:
-        """Count the partitions of the named topics, where the user's call has not done so."""
+        """Count the partitions of the named topics, unless the user's call has done so."""
         known = {topic: count for topic, count in self._settings.topics.items() if count is not None}
         for topic, partitions in known.items():
             self._subscribed.set_partitions(topic, partitions)
@@ -121,15 +123,15 @@ class PartitionDiscovery(StateMachine, chart=CHART, current=("discovery",)):
         return self._count({topic: () for topic in self._settings.topics if topic not in known})
 
     def has_failed(self, event: MatchingTopicsListed, now: float) -> bool:
-        """Check for an error: then nothing is known, and nothing changes."""
+        """Return whether the answer is an error. Then nothing changes."""
         return isinstance(event.outcome, PulsarException)
 
     def leaves_nothing_to_count(self, event: MatchingTopicsListed, now: float) -> bool:
-        """Check that no topic is new, and none may have changed."""
+        """Return whether no topic is new, and none may have changed."""
         return not self._to_count(event)
 
     def drop_gone(self, event: MatchingTopicsListed, now: float) -> Effects:
-        """Close the members of topics that are gone."""
+        """Close the members of topics that are not listed any longer."""
         listed = self._listed(event)
         gone = [
             number
@@ -144,16 +146,16 @@ class PartitionDiscovery(StateMachine, chart=CHART, current=("discovery",)):
         return [*(CloseMember(number) for number in gone), UpdateMembers({}, gone=topics)]
 
     def drop_gone_and_count(self, event: MatchingTopicsListed, now: float) -> Effects:
-        """Close the members of topics that are gone, and count the partitions of topics that may have changed."""
+        """Close the members of topics not listed any longer, and count partitions that may have changed."""
         gone = self.drop_gone(event, now)
         return [*gone, *self._count(self._to_count(event))]
 
     def is_last_answer(self, event: PartitionsCounted, now: float) -> bool:
-        """Check that no other answer is awaited."""
+        """Return whether no other answer is awaited."""
         return event.topic in self._counting and len(self._counting) == 1
 
     def note_count(self, event: PartitionsCounted, now: float) -> Effects:
-        """Note the partitions, and close members that are outdated; after an error, count again next time."""
+        """Note the number of partitions, and close outdated members. After an error, count again next time."""
         listed = self._counting.pop(event.topic, ())
         outcome = event.outcome
         if isinstance(outcome, int):
@@ -162,11 +164,13 @@ class PartitionDiscovery(StateMachine, chart=CHART, current=("discovery",)):
             self._subscribed.set_partitions(event.topic, 0, listed)
         return []
 
+    def is_to_look_again(self, event: DiscoverLater, now: float) -> bool:
+        """Check whether to look regularly, and for what may change: the topics of a pattern, or partitions."""
+        return self._settings.look_again > 0 and (self._settings.has_pattern or bool(self._subscribed.partitioned))
+
     def rest(self, event: DiscoverLater, now: float) -> Effects:
-        """Start the timer of the next discovery, if anything can change."""
+        """Start the timer of the next discovery."""
         delay = self._settings.look_again
-        if not delay or not (self._settings.has_pattern or self._subscribed.partitioned):
-            return []
         return [self.timers.start(DiscoveryDue, min(delay, TOPICS_CHANGED_PAUSE) if self._topics_changed else delay)]
 
     def count_partitioned(self, event: DiscoveryDue, now: float) -> Effects:

@@ -1,16 +1,16 @@
 """The state machine of one producer on one topic partition: from the first lookup to the last receipt.
 
 The machine decides when to look up, when to ask a broker to create the producer, when to write which batches, what a
-receipt or a refusal completes, and when to give up. `connection_handler.py` tells how a producer gets and loses its
-broker, and has the rows and actions for that. `trackers/pending_messages.py` keeps the pending batches in their order,
-and `trackers/server_errors.py` lists what each error means.
+receipt or a refusal completes, and when to fail. `connection_handler.py` has the rows and actions with which a producer
+registers with a broker, and loses it. `trackers/pending_messages.py` keeps the pending batches in their order, and
+`trackers/server_errors.py` lists what each error means.
 
-Every PRODUCER has a higher epoch than the one before, so that brokers can tell an old binding from a new one. On a new
-binding all pending batches are written again before anything new. A batch that is published without a binding waits,
-and may time out while it waits.
+Every PRODUCER has a higher epoch than the one before, so that brokers can tell an old registration from a new one. With
+a new binding all pending batches are written again before any new one. A batch that is published without a binding
+waits, and may time out while it waits.
 
-Closing sends CLOSE_PRODUCER at once. The broker stores what it was sent before it answers. So written batches still get
-their receipts while the answer is awaited, and fail only if they have none by then. Nothing is sent again.
+A close sends CLOSE_PRODUCER at once. The broker answers it only after it has stored all earlier SENDs. So batches that
+were written may still get receipts until that answer. Those without a receipt then fail. No batch is sent again.
 """
 
 from collections.abc import Callable
@@ -26,16 +26,21 @@ from pulsar_actors.machines.connection_handler import (
     handler_ignores,
     handler_rows,
 )
-from pulsar_actors.machines.connection_handler_events import Close, CreationTimedOut, EndAtOnce, Fail, Open
+from pulsar_actors.machines.connection_handler_events import (
+    Close,
+    EndAtOnce,
+    Fail,
+    FirstCreationTimedOut,
+    Open,
+    RequestRefused,
+)
 from pulsar_actors.machines.producer_events import (
     AskToCreate,
-    Created,
-    CreateRefused,
-    CreateTimedOut,
+    FeedRemainingReceipts,
     Flush,
     Flushed,
-    HandleRemainingReceipts,
     ProducerAttached,
+    ProducerCreated,
     ProducerOpened,
     Publish,
     ReceiptsArrived,
@@ -55,7 +60,7 @@ from pulsar_actors.machines.trackers.pending_messages import (
     not_sent_error,
 )
 from pulsar_actors.machines.trackers.producer_identity import ProducerIdentity, SequenceIds
-from pulsar_actors.machines.trackers.server_errors import MEANINGS, SendVerdict, last_failure_text
+from pulsar_actors.machines.trackers.server_errors import SendVerdict, last_failure_text, meaning_of
 from pulsar_actors.wire.protobuf import signed
 from pulsar_actors.wire.PulsarApi_pb2 import CommandCloseProducer, CommandProducer
 
@@ -64,19 +69,19 @@ from pulsar_actors.wire.PulsarApi_pb2 import CommandCloseProducer, CommandProduc
 class State(Enum):
     """The states of a producer."""
 
-    IDLE = "Made, but not asked to open yet."
+    IDLE = "Created, but not opened yet."
     LOOKING_UP = "The broker that serves the topic is being found."
     CONNECTING = "The broker is known; a connection to it is awaited."
     CREATING = "PRODUCER is sent; the broker has to accept or refuse."
-    QUEUED = "The broker accepts, but another producer has the topic: its turn may never come."
-    READY = "Bound: batches are written as they come, and receipts end them."
-    CLOSE_PENDING = "A PRODUCER was given up; CLOSE_PRODUCER has to be answered before the next one."
+    QUEUED = "Accepted, but another producer has the topic: waits for its turn, without a time limit."
+    READY = "Registered with a broker: batches are written as they come, and receipts complete them."
+    CLOSE_PENDING = "A PRODUCER got no answer; CLOSE_PRODUCER has to be answered before the next one."
     WAITING = "Something failed; after a pause the topic is looked up again."
-    CLOSING = "Closed by our side; CLOSE_PRODUCER is sent and receipts still come."
-    CLOSED = "Over, as the user wished, or tidied up after a first creation that took too long."
-    FENCED = "Over: another producer has taken the topic."
-    TERMINATED = "Over: the topic takes no more messages."
-    FAILED = "Over: it could not be created, and trying again would not help."
+    CLOSING = "Closed by the user; CLOSE_PRODUCER is sent and receipts still come."
+    CLOSED = "Closed by the user, or closed after the first creation timed out."
+    FENCED = "Ended: another producer has taken the topic."
+    TERMINATED = "Ended: the topic takes no more messages."
+    FAILED = "Ended by an error of its creation that a retry cannot cure."
 
 
 (
@@ -85,69 +90,64 @@ class State(Enum):
 ) = State  # fmt: skip
 
 ASKED: Final = (CREATING, QUEUED)
-OVER: Final = (CLOSED, FENCED, TERMINATED, FAILED)
-STATES: Final = HandlerStates(State, creating=ASKED, over=OVER)
-SEARCHING, UNBOUND, LIVE, ENDING = STATES.searching, STATES.unbound, STATES.live, STATES.ending
+FINAL: Final = (CLOSED, FENCED, TERMINATED, FAILED)
+STATES: Final = HandlerStates(State, creating=ASKED, final=FINAL)
+UNATTACHED, WITHOUT_BINDING, OPENED, ENDING = STATES.unattached, STATES.without_binding, STATES.opened, STATES.ending
 
 # fmt: off
 ROWS: Final = (
-    #   trigger           source           dest           guard                  does
-    Row(ProducerAttached, CONNECTING,      CREATING,      None,                  "create"),
-    Row(Created,          CREATING,        QUEUED,        "must_queue",          "wait_in_line"),
-    Row(Created,          QUEUED,          INTERNAL,      "must_queue"),
-    Row(Created,          ASKED,           READY,         None,                  "begin"),
-    Row(CreateRefused,    ASKED,           FENCED,        "is_fenced",           "end_refused"),
-    Row(CreateRefused,    ASKED,           TERMINATED,    "is_terminated",       "end_refused"),
-    Row(CreateRefused,    ASKED,           FAILED,        "is_final",            "end_refused"),
-    Row(CreateRefused,    ASKED,           WAITING,       None,                  "let_go_refused"),
-    Row(CreateTimedOut,   CREATING,        CLOSE_PENDING, None,                  "close_first"),
+    #   trigger           source              dest        guard                 does
+    Row(ProducerAttached, CONNECTING,         CREATING,   None,                 "create"),
+    Row(ProducerCreated,  CREATING,           QUEUED,     "must_queue",         "wait_in_line"),
+    Row(ProducerCreated,  QUEUED,             INTERNAL,   "must_queue"),
+    Row(ProducerCreated,  ASKED,              READY,      None,                 "bind"),
+    Row(RequestRefused,   ASKED,              FENCED,     "is_fenced",          "end_refused"),
+    Row(RequestRefused,   ASKED,              TERMINATED, "is_terminated",      "end_refused"),
     *handler_rows(STATES),
 
     # Bound.
-    Row(Publish,          READY,           INTERNAL,      None,                  "write"),
-    Row(ReceiptsArrived,  READY,           WAITING,       "skips_the_head",      "drop_skipping"),
-    Row(ReceiptsArrived,  READY,           INTERNAL,      None,                  "match_receipts"),
-    Row(SendRefused,      READY,           FENCED,        "is_fenced",           "end_send_refused"),
-    Row(SendRefused,      READY,           TERMINATED,    "is_terminated",       "end_send_refused"),
-    Row(SendRefused,      READY,           WAITING,       "must_be_resent",      "drop_refusing"),
-    Row(SendRefused,      READY,           INTERNAL,      "is_for_nothing_pending"),
-    Row(SendRefused,      READY,           INTERNAL,      None,                  "fail_one"),
+    Row(Publish,          READY,              INTERNAL,   None,                 "write"),
+    Row(ReceiptsArrived,  READY,              WAITING,    "comes_out_of_order", "drop_out_of_order"),
+    Row(ReceiptsArrived,  READY,              INTERNAL,   None,                 "match_receipts"),
+    Row(SendRefused,      READY,              FENCED,     "is_fenced",          "end_send_refused"),
+    Row(SendRefused,      READY,              TERMINATED, "is_terminated",      "end_send_refused"),
+    Row(SendRefused,      READY,              WAITING,    "must_be_resent",     "drop_refusing"),
+    Row(SendRefused,      READY,              INTERNAL,   "is_for_nothing_pending"),
+    Row(SendRefused,      READY,              INTERNAL,   None,                 "fail_one"),
 
     # Whether bound or not.
-    Row(Publish,          UNBOUND,         INTERNAL,      None,                  "keep"),
-    Row(Flush,            (*LIVE, CLOSING), INTERNAL,     None,                  "mark"),
-    Row(SendTimeoutDue,   (*LIVE, CLOSING), INTERNAL,     "a_send_is_late",      "fail_late"),
-    Row(SendTimeoutDue,   (*LIVE, CLOSING), INTERNAL,     None,                  "watch_again"),
+    Row(Publish,          WITHOUT_BINDING,    INTERNAL,   None,                 "keep"),
+    Row(Flush,            (*OPENED, CLOSING), INTERNAL,   None,                 "register_flush"),
+    Row(SendTimeoutDue,   (*OPENED, CLOSING), INTERNAL,   "a_send_is_late",     "fail_late"),
+    Row(SendTimeoutDue,   (*OPENED, CLOSING), INTERNAL,   None,                 "watch_again"),
 
     # The end.
-    Row(ReceiptsArrived,  CLOSING,         INTERNAL,      "skips_the_head",      "pass_over"),
-    Row(ReceiptsArrived,  CLOSING,         INTERNAL,      None,                  "match_receipts"),
-    Row(SendRefused,      CLOSING,         INTERNAL,      "is_for_nothing_pending"),
-    Row(SendRefused,      CLOSING,         INTERNAL,      None,                  "fail_one"),
-    Row(Publish,          ENDING,          INTERNAL,      None,                  "turn_away"),
-    Row(Flush,            OVER,            INTERNAL,      None,                  "turn_flush_away"),
+    Row(ReceiptsArrived,  CLOSING,            INTERNAL,   "comes_out_of_order", "drop_skipping_receipts"),
+    Row(ReceiptsArrived,  CLOSING,            INTERNAL,   None,                 "match_receipts"),
+    Row(SendRefused,      CLOSING,            INTERNAL,   "is_for_nothing_pending"),
+    Row(SendRefused,      CLOSING,            INTERNAL,   None,                 "fail_one"),
+    Row(Publish,          ENDING,             INTERNAL,   None,                 "fail_sends_after_end"),
+    Row(Flush,            FINAL,              INTERNAL,   None,                 "fail_flush_after_end"),
 )
 
 IGNORES: Final = (
-    Ignore(ProducerAttached,               (IDLE, LOOKING_UP, WAITING, *ASKED, CLOSE_PENDING, READY, *ENDING)),
-    Ignore((Created, CreateRefused),       (IDLE, *SEARCHING, CLOSE_PENDING, READY, *ENDING)),
-    Ignore(CreateTimedOut,                 (IDLE, *SEARCHING, QUEUED, CLOSE_PENDING, READY, *ENDING)),
-    Ignore((ReceiptsArrived, SendRefused), (IDLE, *UNBOUND, *OVER)),
-    Ignore(SendTimeoutDue,                 (IDLE, *OVER)),
-    Ignore(CreationTimedOut,               READY),
+    Ignore(ProducerAttached,                          (IDLE, LOOKING_UP, WAITING, *STATES.found, *ENDING)),
+    Ignore(ProducerCreated,                           (IDLE, *UNATTACHED, CLOSE_PENDING, READY, *ENDING)),
+    Ignore((ReceiptsArrived, SendRefused),            (IDLE, *WITHOUT_BINDING, *FINAL)),
+    Ignore(SendTimeoutDue,                            (IDLE, *FINAL)),
     *handler_ignores(STATES),
 )
 # fmt: on
 
 OURS: Final = (Open, Publish, Flush, Close, EndAtOnce)
 
-CHART: Final = Chart("producer", states=State, initial=IDLE, final=OVER, ours=OURS, rows=ROWS, ignores=IGNORES)
+CHART: Final = Chart("producer", states=State, initial=IDLE, final=FINAL, ours=OURS, rows=ROWS, ignores=IGNORES)
 
 
 class ProducerSettings(NamedTuple):
     """The settings of a producer. `command` carries what the user chose, with the producer's name if one was given.
 
-    `is_intact` gets the token of a batch and tells whether the batch still agrees with its checksum.
+    `is_intact` returns, for the token of a batch, if the batch still matches its checksum.
     """
 
     command: CommandProducer
@@ -159,7 +159,7 @@ class ProducerSettings(NamedTuple):
 class ProducerMachine(ConnectionHandler, chart=CHART):
     """The guards and actions of the producer's own rows, in the chart's order."""
 
-    __slots__ = ("_flushes", "_is_intact", "_watching", "identity", "pending", "sequence_ids")
+    __slots__ = ("_flushes", "_is_intact", "identity", "pending", "sequence_ids")
 
     states: ClassVar = STATES
 
@@ -171,7 +171,6 @@ class ProducerMachine(ConnectionHandler, chart=CHART):
         self.sequence_ids = sequence_ids
         self.identity = ProducerIdentity(settings.command)
         self._is_intact = settings.is_intact
-        self._watching = False  # a timer runs for the head; deadlines only grow, so a new batch needs no other
         self._flushes: PendingFlushes[object] = PendingFlushes()
 
     def close_request(self) -> CommandCloseProducer:
@@ -184,32 +183,32 @@ class ProducerMachine(ConnectionHandler, chart=CHART):
         """Send PRODUCER."""
         return [AskToCreate(self.next_attempt(), self.identity.next_request(), self.operation_timeout)]
 
-    def must_queue(self, event: Created, now: float) -> bool:
-        """Check whether another producer has the topic still."""
+    def must_queue(self, event: ProducerCreated, now: float) -> bool:
+        """Return whether another producer still has the topic."""
         return not event.command.producer_ready
 
-    def wait_in_line(self, event: Created, now: float) -> Effects:
-        """Wait without a time limit, as the access mode says."""
-        self.timers.stop(CreationTimedOut)
+    def wait_in_line(self, event: ProducerCreated, now: float) -> Effects:
+        """Wait without a time limit, as WaitForExclusive requires."""
+        self.timers.stop(FirstCreationTimedOut)
         return []
 
-    def begin(self, event: Created, now: float) -> Effects:
-        """Adopt the broker's answer, and write all that is pending before anything new."""
+    def bind(self, event: ProducerCreated, now: float) -> Effects:
+        """Adopt the broker's answer, and write all pending batches before any new one."""
         opened = [ProducerOpened(event.command.producer_name)] if self._accepted() else []
         self.identity.adopt(event.command)
         self.sequence_ids.created(event.command.last_sequence_id)
         self.pending.bind(self.connection)
         if not len(self.pending):
-            self._reset_failures()  # with something pending, a binding is only good once the broker stores
+            self._reset_failures()  # with pending batches, only a receipt counts as success
         return [*opened, *self._write()]
 
-    def is_fenced(self, event: CreateRefused | SendRefused, now: float) -> bool:
-        """Check whether another producer has taken the topic."""
-        return _code(event) == "ProducerFenced"
+    def is_fenced(self, event: RequestRefused | SendRefused, now: float) -> bool:
+        """Return whether another producer has taken the topic."""
+        return _verdict(event) is SendVerdict.FENCED
 
-    def is_terminated(self, event: CreateRefused | SendRefused, now: float) -> bool:
-        """Check whether the topic was terminated."""
-        return _code(event) == "TopicTerminatedError"
+    def is_terminated(self, event: RequestRefused | SendRefused, now: float) -> bool:
+        """Return whether the topic was terminated."""
+        return _verdict(event) is SendVerdict.TERMINATED
 
     def _attaching(self) -> Effects:
         return []  # pending batches are kept
@@ -224,28 +223,28 @@ class ProducerMachine(ConnectionHandler, chart=CHART):
         """Add the batches to the pending ones, then write them."""
         return [*self.keep(event, now), *self._write()]
 
-    def skips_the_head(self, event: ReceiptsArrived, now: float) -> bool:
-        """Check whether the batch written first got no receipt, though one behind it did."""
+    def comes_out_of_order(self, event: ReceiptsArrived, now: float) -> bool:
+        """Return whether the receipt is for a later batch than the first pending one."""
         return self.pending.skips_head(event.connection, signed(event.commands[0].sequence_id))
 
-    def drop_skipping(self, event: ReceiptsArrived, now: float) -> Effects:
-        """Close the connection, which has lost something, and write everything again on a new one."""
+    def drop_out_of_order(self, event: ReceiptsArrived, now: float) -> Effects:
+        """Close the connection, which has lost a receipt, and write all batches again on a new one."""
         sequence_id = signed(event.commands[0].sequence_id)
         return self._drop(ConnectionLost(f"a receipt for {sequence_id} came out of order"), now)
 
     def match_receipts(self, event: ReceiptsArrived, now: float) -> Effects:
-        """Complete the head of the queue as often as a receipt is for it, up to a receipt that skips it."""
+        """Complete the first pending batch with each receipt, up to a receipt that is for a later batch."""
         ended: list[StoredSend[Any]] = []
-        rest: list[HandleRemainingReceipts] = []
+        rest: list[FeedRemainingReceipts] = []
         for index, command in enumerate(event.commands):
             message_id = command.message_id
             position = (signed(message_id.ledgerId), signed(message_id.entryId))
             stored = self.pending.receipt(event.connection, signed(command.sequence_id), position)
             if stored is ReceiptVerdict.SKIPS_HEAD:
-                rest = [HandleRemainingReceipts(event._replace(commands=event.commands[index:]))]
+                rest = [FeedRemainingReceipts(event._replace(commands=event.commands[index:]))]
                 break
             if not isinstance(stored, ReceiptVerdict):
-                self.sequence_ids.published(stored.last)
+                self.sequence_ids.published(stored.highest_sequence_id)
                 self._flushes.head_ended()
                 ended.append(stored)
         if not ended:
@@ -254,29 +253,29 @@ class ProducerMachine(ConnectionHandler, chart=CHART):
         return [SendsCompleted(tuple(ended)), *self._finished_flushes(), *rest]
 
     def end_send_refused(self, event: SendRefused, now: float) -> Effects:
-        """Fail everything with the error. Only the batch that it names is known not to be stored."""
+        """Fail all batches with the error. Only the batch that it names is known not to be stored."""
         item = self._refused(event)
         failed = self._fail_pending(event.error, item.token if item is not None and item.writes == 1 else None)
         return [*failed, *self.end_refused(event, now)]
 
     def must_be_resent(self, event: SendRefused, now: float) -> bool:
-        """Check that the batch is not at fault itself: not allowed, or corrupted in memory. Nor may it have ended."""
-        verdict = MEANINGS[event.command.error].send
+        """Return whether the batch must be sent again: it is pending, allowed, and not corrupted in memory."""
+        verdict = _verdict(event)
         if verdict is SendVerdict.CHECK:
             item = self._refused(event)
             return item is not None and self._is_intact(item.token)
-        return verdict is SendVerdict.RECONNECT
+        return verdict is not SendVerdict.FAIL_ONE
 
     def drop_refusing(self, event: SendRefused, now: float) -> Effects:
-        """Write everything again on a new connection."""
+        """Close the connection, and write all batches again on a new one."""
         return self._drop(ConnectionLost(f"the broker refused a message: {event.error}"), now)
 
     def is_for_nothing_pending(self, event: SendRefused, now: float) -> bool:
-        """Check whether the refused batch has ended already."""
+        """Return whether the refused batch has ended already."""
         return self._refused(event) is None
 
     def fail_one(self, event: SendRefused, now: float) -> Effects:
-        """Fail the refused batch and nothing else."""
+        """Fail only the refused batch."""
         item = self._refused(event)
         assert item is not None  # noqa: S101 - the guard has looked
         failed = self.pending.fail(item)
@@ -288,47 +287,46 @@ class ProducerMachine(ConnectionHandler, chart=CHART):
         """Add the batches to the pending ones."""
         for item in event.items:
             self.pending.add(item)
-        return [] if self._watching else self._watch(now)
+        return self._watch(now)
 
-    def mark(self, event: Flush, now: float) -> Effects:
-        """Complete the flush once what is pending now has ended."""
+    def register_flush(self, event: Flush, now: float) -> Effects:
+        """Complete the flush when all batches that are pending now have ended."""
         self._flushes.ask(event.token, len(self.pending))
         return self._finished_flushes()
 
     def a_send_is_late(self, event: SendTimeoutDue, now: float) -> bool:
-        """Check whether the send timeout of the oldest batch is over."""
+        """Return whether the send timeout of the oldest batch is over."""
         return self.pending.is_late(now)
 
     def fail_late(self, event: SendTimeoutDue, now: float) -> Effects:
-        """Fail everything, in order, since nothing may overtake what failed."""
+        """Fail all batches, in order, because none may overtake a failed one."""
         failure = last_failure_text(self.last_error)
         late = [Fail(one.token, _late(one, failure)) for one in self.pending.fail_all()]
-        self._watching = False
         return [*late, *self._finished_flushes()]
 
     def watch_again(self, event: SendTimeoutDue, now: float) -> Effects:
-        """Look again when the batch that is the oldest now is due."""
+        """Start the timer for the batch that is the oldest now."""
         return self._watch(now)
 
     # The end.
 
-    def finish(self, event: Close, now: float) -> Effects:
-        """Close at once; written batches get their receipts before the answer."""
+    def close_bound(self, event: Close, now: float) -> Effects:
+        """Send CLOSE_PRODUCER at once. Written batches get their receipts before its answer."""
         return [self._ask_to_close()]
 
-    def pass_over(self, event: ReceiptsArrived, now: float) -> Effects:
-        """Drop the receipts that skip the head: it cannot be sent again, and fails in doubt with the close."""
+    def drop_skipping_receipts(self, event: ReceiptsArrived, now: float) -> Effects:
+        """Ignore receipts for later batches: the first one cannot be sent again, and fails with an OutcomeUnknown."""
         skips = self.pending.skips_head
         rest = tuple(dropwhile(lambda each: skips(event.connection, signed(each.sequence_id)), event.commands))
-        return [HandleRemainingReceipts(event._replace(commands=rest))] if rest else []
+        return [FeedRemainingReceipts(event._replace(commands=rest))] if rest else []
 
-    def turn_away(self, event: Publish, now: float) -> Effects:
-        """Fail batches that come after the end, and free their room."""
+    def fail_sends_after_end(self, event: Publish, now: float) -> Effects:
+        """Fail batches that are published after the end, and free their room."""
         for item in event.items:
             self.pending.give_back(item.messages, item.size)
         return [Fail(item.token, not_sent_error(self.ending)) for item in event.items]
 
-    def turn_flush_away(self, event: Flush, now: float) -> Effects:
+    def fail_flush_after_end(self, event: Flush, now: float) -> Effects:
         """Fail a flush after the end."""
         return [Fail(event.token, self.ending)]
 
@@ -350,9 +348,8 @@ class ProducerMachine(ConnectionHandler, chart=CHART):
         return [SendBatches(self.connection, tuple(items))] if items else []
 
     def _watch(self, now: float) -> Effects:
-        deadline = self.pending.next_deadline()
-        self._watching = deadline is not None
-        return self.timers.ensure(SendTimeoutDue, deadline, now)
+        """Ensure the timer of what is pending first."""
+        return self.timers.ensure(SendTimeoutDue, self.pending.next_deadline(), now)
 
     def _finished_flushes(self) -> Effects:
         return [Flushed(token) for token in self._flushes.take_finished(len(self.pending))]
@@ -363,12 +360,14 @@ class ProducerMachine(ConnectionHandler, chart=CHART):
         return [*sends, *self._finished_flushes()]
 
 
-def _code(event: CreateRefused | SendRefused) -> str:
-    return event.error.code if isinstance(event.error, BrokerRefusal) else ""
+def _verdict(event: RequestRefused | SendRefused) -> SendVerdict | None:
+    """Return the verdict of the table of errors on a refusal; None for a PRODUCER that was never sent."""
+    error = event.error
+    return meaning_of(error).send if isinstance(error, BrokerRefusal) else None
 
 
 def _late(failed: FailedSend[Any], failure: str) -> Timeout:
-    """Tell in one class of error, which callers of a send with a timeout expect, whether the batch may be stored."""
+    """Return a Timeout, which callers expect of a send timeout, with a text that says if the batch may be stored."""
     if failed.may_be_stored:
         return Timeout(f"no receipt came in time: it may be stored all the same{failure}")
     return Timeout(f"no broker took it in time: it is not stored{failure}")

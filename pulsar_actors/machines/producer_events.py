@@ -1,12 +1,12 @@
 """Events and effects that only a producer has: those of `producer.py`.
 
-Those that it shares with a consumer stand in `connection_handler_events.py`, which also tells what `attempt` and
-`connection` mean.
+Those that it shares with a consumer are in `connection_handler_events.py`, which also explains `attempt` and
+`connection`.
 """
 
 from typing import Any, NamedTuple
 
-from pulsar_actors.exceptions import BrokerRefusal, InvalidArgument
+from pulsar_actors.exceptions import BrokerRefusal
 from pulsar_actors.machines.trackers.pending_messages import PendingSend, StoredSend
 from pulsar_actors.machines.trackers.server_errors import refusal
 from pulsar_actors.wire.PulsarApi_pb2 import (
@@ -26,7 +26,7 @@ class Publish(NamedTuple):
 
 
 class Flush(NamedTuple):
-    """Complete the token once everything that is pending now has ended."""
+    """Complete the token when all batches that are pending now have ended."""
 
     token: object
 
@@ -43,22 +43,15 @@ class ProducerAttached(NamedTuple):
 # Events of the broker.
 
 
-class Created(NamedTuple):
-    """PRODUCER_SUCCESS; it comes twice for a producer that has to queue."""
+class ProducerCreated(NamedTuple):
+    """PRODUCER_SUCCESS. It comes twice for a producer that has to wait for its turn."""
 
     attempt: int
     command: CommandProducerSuccess
 
 
-class CreateRefused(NamedTuple):
-    """ERROR, in answer to PRODUCER; or PRODUCER is too large for the broker."""
-
-    attempt: int
-    error: BrokerRefusal | InvalidArgument
-
-
 class ReceiptsArrived(NamedTuple):
-    """SEND_RECEIPTs that came together, in their order."""
+    """SEND_RECEIPTs of one read, in order."""
 
     connection: int
     commands: tuple[CommandSendReceipt, ...]
@@ -77,12 +70,6 @@ class SendRefused(NamedTuple):
 
 
 # Events of time.
-
-
-class CreateTimedOut(NamedTuple):
-    """PRODUCER got no answer; the broker may still act on it."""
-
-    attempt: int
 
 
 class SendTimeoutDue(NamedTuple):
@@ -121,8 +108,8 @@ class SendsCompleted(NamedTuple):
     items: tuple[StoredSend[Any], ...]
 
 
-class HandleRemainingReceipts(NamedTuple):
-    """Feed the machine with this event: the receipts behind those that were matched, in the state that they left."""
+class FeedRemainingReceipts(NamedTuple):
+    """Feed the machine this event: the receipts after those that were matched, for its new state."""
 
     event: ReceiptsArrived
 

@@ -2,28 +2,37 @@
 
     effects = machine.handle(event, now)
 
-A machine never calls anything: it answers an event with effects that an actor performs, in their order. `now` is a
-reading of a monotonic clock, in seconds.
+A machine has no side effects: it answers an event with effects, which an actor performs in order. `now` is a reading of
+a monotonic clock, in seconds.
 
-Late events are dropped before the chart, so its rows speak only of events that still mean something. There are two
-kinds. A timer is an event that the loop hands back after a delay; the loop cannot take it back. It carries a
-generation, and starting a timer of the same kind again, or stopping it, makes the earlier one stale:
+Stale events are dropped before they reach the chart, so its rows need not handle them. There are two kinds. A timer is
+an event that the loop returns after a delay; it cannot be cancelled. It carries a generation. To start a timer of the
+same kind again, or to stop it, makes the earlier one stale:
 
     class PingDue(NamedTuple):
         generation: int
 
     effects = [timers.start(PingDue, 30.0)]
 
-An answer carries the number of the attempt or the connection that it belongs to. A machine declares these numbers, and
-has an attribute of the same name with the current one; an event with another number is stale:
+An answer carries the number of its attempt or its connection. A machine declares these numbers, and has an attribute of
+the same name with the current one. An event with another number is stale:
 
     class TopicListWatcher(StateMachine, chart=CHART, current=("connection",)):
+
+A machine may have parts, which are machines with charts of their own. It names the attribute and the class of each:
+
+    class ConsumerMachine(StateMachine, chart=CHART, parts={"messages": ConsumerMessages, "queries": ConsumerQueries}):
+
+An event of a part's chart is handled by that part, and then by the machine's own chart if the event is in that, too. An
+`inner` event of a part is not passed on: it comes from an action of the machine, which calls the part's `handle`.
 """
 
+from collections.abc import Mapping
 from enum import Enum
+from types import MappingProxyType
 from typing import Any, ClassVar, NamedTuple
 
-from pulsar_actors.machines.chart import Chart, Effect, Event, RunningChart
+from pulsar_actors.machines.chart import Chart, ChartError, Effect, Event, RunningChart, trigger_name
 
 
 class StateMachine:
@@ -33,22 +42,25 @@ class StateMachine:
 
     running: ClassVar[RunningChart]
     _current_numbers: ClassVar[tuple[str, ...]] = ()
-    _numbers_by_event: ClassVar[dict[type, tuple[str, ...]]]
+    _parts: ClassVar[Mapping[str, "type[StateMachine]"]] = MappingProxyType({})
+    _routes: ClassVar[Mapping[type, "_Route"]]
 
     def __init_subclass__(
         cls,
         chart: Chart | None = None,
         current: tuple[str, ...] = (),
+        parts: "Mapping[str, type[StateMachine]] | None" = None,
         **kwargs: Any,  # noqa: ANN401 - of other bases
     ) -> None:
         super().__init_subclass__(**kwargs)
         cls._current_numbers = (*cls._current_numbers, *current)
+        cls._parts = cls._parts if parts is None else MappingProxyType(dict(parts))
         if chart is not None:
             cls.running = RunningChart(chart, cls)
-            cls._numbers_by_event = _event_numbers(chart, cls._current_numbers)
+            cls._routes = _routes(chart, cls._current_numbers, cls._parts)
 
     def __init__(self, timers: "Timers | None" = None) -> None:
-        """Begin in the initial state; a machine that is part of another has its timers."""
+        """Begin in the initial state. A machine that is part of another uses the timers of that one."""
         self.state: Enum = self.running.chart.initial
         self.timers = Timers() if timers is None else timers
 
@@ -58,49 +70,84 @@ class StateMachine:
         return self.state in self.running.chart.final
 
     def handle(self, event: Event, now: float) -> list[Effect]:
-        """Move as the chart says and return the effects; an exception leaves the state as it was."""
-        for name in self._numbers_by_event.get(event.__class__, ()):
-            if getattr(event, name) != getattr(self, name):
-                return []
+        """Handle an event as the charts say, and return the effects. After an exception the state is unchanged."""
+        effects: list[Effect] = []
+        route = self._routes.get(event.__class__)
+        if route is not None:
+            numbers, part, ignoring = route
+            if part is not None:
+                effects = getattr(self, part).handle(event, now)
+                if self.state in ignoring:
+                    return effects
+            for name in numbers:
+                if getattr(event, name) != getattr(self, name):
+                    return effects
         if not self.timers.take(event):
-            return []
-        return self.running.fire(self, event, now)
+            return effects
+        own = self.running.fire(self, event, now)
+        return [*effects, *own] if effects else own
 
 
-def _event_numbers(chart: Chart, current: tuple[str, ...]) -> dict[type, tuple[str, ...]]:
-    """Find the events of a chart that carry any of these numbers, so that the others cost one look-up."""
-    carried = {
-        trigger: tuple(name for name in current if name in getattr(trigger, "_fields", ()))
-        for trigger in chart.triggers
-    }
-    return {trigger: names for trigger, names in carried.items() if names}
+class _Route(NamedTuple):
+    """The steps for an event before the machine's own chart gets it.
+
+    An event without a route costs only a dict look-up.
+    """
+
+    numbers: tuple[str, ...]  # numbers in the event that must be current
+    part: str | None  # the part that handles the event first
+    ignoring: tuple[Enum, ...]  # the states in which the machine's own chart ignores it
+
+
+def _routes(chart: Chart, current: tuple[str, ...], parts: Mapping[str, type[StateMachine]]) -> dict[type, _Route]:
+    part_of: dict[type, str] = {}
+    for name, part in parts.items():
+        for trigger in frozenset(part.running.chart.triggers) - part.running.chart.inner:
+            if trigger in part_of:
+                raise ChartError(f"chart {chart.name!r}: {trigger_name(trigger)} is for {part_of[trigger]} and {name}")
+            part_of[trigger] = name
+    routes: dict[type, _Route] = {}
+    for trigger in {*chart.triggers, *part_of}:
+        numbers = tuple(name for name in current if name in getattr(trigger, "_fields", ()))
+        if numbers or trigger in part_of:
+            routes[trigger] = _Route(numbers, part_of.get(trigger), _states_without(chart, trigger))
+    return routes
+
+
+def _states_without(chart: Chart, trigger: type) -> tuple[Enum, ...]:
+    """List the states in which the chart ignores an event: all states, if the event is not in the chart."""
+    if trigger not in chart.triggers:
+        return chart.states
+    first = {state: chart.rows_for(state, trigger)[:1] for state in chart.states}
+    return tuple(state for state, rows in first.items() if rows and rows[0].is_ignored)
 
 
 class StartTimer(NamedTuple):
-    """Effect: hand the event back after so many seconds."""
+    """Hand the event back to the machine after so many seconds."""
 
     event: Any
     delay: float
 
 
 class Timers:
-    """The timers of one machine: the generation of each kind, and when a timer that runs is due."""
+    """The timers of one machine: the generation of each kind, and the due times of running ones."""
 
     __slots__ = ("_due", "_generations")
 
     def __init__(self) -> None:
         self._generations: dict[type, int] = {}
-        self._due: dict[type, float] = {}  # of those that `ensure` started
+        self._due: dict[type, float] = {}  # due times of timers that `ensure` started
 
     def start(self, kind: type, delay: float) -> StartTimer:
-        """Start a timer; one of the same kind that still runs is stale from now on."""
+        """Start a timer. One of the same kind that still runs is stale from now on."""
         self.stop(kind)
         return StartTimer(kind(self._generations[kind]), delay)
 
     def ensure(self, kind: type, due: float | None, now: float) -> list[StartTimer]:
-        """Start a timer that is due at this time, unless nothing is due or one that runs is early enough.
+        """Start a timer for this time, unless the time is None or a running timer is due before.
 
-        A timer may therefore come too early: the time it was started for may have been answered meanwhile, as most are.
+        So a timer may fire although nothing is due any longer: the request that it was started for is usually answered
+        by then.
         """
         if due is None:
             return []
@@ -112,12 +159,12 @@ class Timers:
         return [timer]
 
     def stop(self, kind: type) -> None:
-        """Make a timer stale. The loop may still hand it back."""
+        """Make a timer stale. The loop may still return it."""
         self._generations[kind] = self._generations.get(kind, 0) + 1
         self._due.pop(kind, None)
 
     def take(self, event: Any) -> bool:  # noqa: ANN401 - any event, a timer or not
-        """Take an event: False for a timer that was stopped or started again. One that is taken runs no longer."""
+        """Return False for a stale timer, True for any other event. A timer that is taken does not run any longer."""
         kind = event.__class__
         generation = self._generations.get(kind)
         if generation is None:

@@ -1,16 +1,16 @@
-"""A watch of the topics of a namespace: the broker reports topics that are created and deleted, for a pattern consumer.
+"""A topic list watcher: a broker reports the created and deleted topics of a namespace, for a pattern consumer.
 
-Any broker of the cluster can be asked, through the service URL. It answers with the topics that match, and sends the
-changes from then on. The watch ends with its connection; so it starts again on another one, with a growing backoff, and
-reports what has changed meanwhile. Each report is the difference from the one before; the first has all topics.
+Any broker of the cluster can be asked, through the service URL. It answers with the topics that match, and sends all
+later changes. The watch ends with its connection. So the watcher starts again on another one, with a growing backoff,
+and reports the changes meanwhile. Each report has the differences from the one before; the first has all topics.
 
-Not every broker supports this: an old one does not know the command, another has it switched off, or finds the pattern
-too long. That ends the watch with an error, and the consumer has to list the topics now and then. It should do so in
-any case, if seldom: a busy broker may miss a change.
+Not every broker supports this: an old one does not know the command, others have it switched off, or refuse a long
+pattern. That ends the watch with an error, and the consumer has to list the topics at intervals. It should also do so
+otherwise, at long intervals, because a busy broker may miss a change.
 
 The broker alone decides which names match; a consumer that needs more than the broker's pattern filters again.
 
-A `connection` counts the connections that were asked for; an event of an earlier one never reaches the chart.
+`connection` counts the requested connections. An event of an earlier one is stale, and does not reach the chart.
 """
 
 from collections.abc import Callable, Iterable
@@ -29,14 +29,15 @@ from pulsar_actors.wire.PulsarApi_pb2 import (
     CommandWatchTopicUpdate,
 )
 
-# Events of the client.
-
 
 class TopicsDifference(NamedTuple):
     """Topics that were created and deleted, each sorted."""
 
     added: tuple[str, ...]
     removed: tuple[str, ...]
+
+
+# Events of the client.
 
 
 class StartWatching(NamedTuple):
@@ -65,7 +66,7 @@ class WatcherDetached(NamedTuple):
 
 
 class WatchStarted(NamedTuple):
-    """The broker watches from now on; the answer has the topics that match now."""
+    """The broker watches from now on. The answer has the topics that match now."""
 
     connection: int
     command: CommandWatchTopicListSuccess
@@ -86,7 +87,7 @@ class WatchUpdated(NamedTuple):
 
 
 class WatchRetryDue(NamedTuple):
-    """It is time to try again."""
+    """The backoff after a failed attempt is over."""
 
     generation: int
 
@@ -112,7 +113,7 @@ class AskToWatch(NamedTuple):
 
 
 class AskToStopWatching(NamedTuple):
-    """Tell the broker to stop watching; no answer is awaited."""
+    """Tell the broker to stop watching. Its answer is ignored."""
 
     command: CommandWatchTopicListClose
 
@@ -131,11 +132,11 @@ class WatcherEnded(NamedTuple):
 
 
 class WatchedTopics:
-    """The topics of one watch, so that each that was created or deleted is reported once.
+    """The topics of one watch. Each created or deleted topic is reported once.
 
-    The broker gives a list when a watch starts, and changes from then on; each with a hash of all the topics it has. A
-    request that carries the hash of the last time gets no list if nothing has changed, as after most reconnects. So an
-    empty list means nothing unless its hash is new.
+    The broker sends a list when a watch starts, and then changes; each with a hash of all its topics. If a request
+    carries the last hash and nothing has changed, as after most reconnects, the list in the answer is empty. So an
+    empty list counts only if its hash is new.
     """
 
     __slots__ = ("_topics", "hash")
@@ -152,7 +153,10 @@ class WatchedTopics:
         return TopicsDifference(tuple(sorted(self._topics - before)), tuple(sorted(before - self._topics)))
 
     def changed(self, added: Iterable[str], removed: Iterable[str], topics_hash: str) -> TopicsDifference:
-        """Apply a change, without a look at the other topics: there may be thousands, and as many changes."""
+        """Apply a change.
+
+        The cost does not depend on the number of topics: there may be thousands, and as many changes.
+        """
         self.hash = topics_hash
         wanted = set(added)
         came, went = wanted - self._topics, self._topics.intersection(removed) - wanted
@@ -170,7 +174,7 @@ class State(Enum):
     ASKING = "The request is sent; the broker has to answer with the list."
     WATCHING = "The broker sends every change."
     WAITING = "Backs off before it tries again."
-    OVER = "Ended, or refused for good."
+    OVER = "Ended, or refused by an error that a retry cannot cure."
 
 
 IDLE, ATTACHING, ASKING, WATCHING, WAITING, OVER = State
@@ -280,7 +284,7 @@ class TopicListWatcher(StateMachine, chart=CHART, current=("connection",)):
         return [DetachWatcher(), WatcherEnded(event.error)]
 
     def detach_and_back_off(self, event: WatchRefused, now: float) -> Effects:
-        """Leave the connection, and wait. If the broker starts the watch after all, the next request finds it done."""
+        """Leave the connection, and wait. If the broker starts the watch after all, the next request replaces it."""
         return [DetachWatcher(), self._back_off()]
 
     def report_change(self, event: WatchUpdated, now: float) -> Effects:
@@ -289,11 +293,11 @@ class TopicListWatcher(StateMachine, chart=CHART, current=("connection",)):
         return _report(self._topics.changed(command.new_topics, command.deleted_topics, command.topics_hash))
 
     def end_detached(self, event: StopWatching, now: float) -> Effects:
-        """End; no broker has to stop."""
+        """End. No broker has to stop."""
         return [WatcherEnded(None)]
 
     def detach_and_stop(self, event: StopWatching, now: float) -> Effects:
-        """Give up the connection, and end."""
+        """Leave the connection, and end."""
         return [DetachWatcher(), WatcherEnded(None)]
 
     def stop_broker(self, event: StopWatching, now: float) -> Effects:

@@ -1,20 +1,21 @@
-"""The queue of acknowledgements between the callers of a consumer and its actor: the one place that groups them.
+"""The queue of acknowledgements between the callers of a consumer and its actor. It groups them by time and number.
 
-Acknowledging is an append, and makes no object that lives on: a received message is marked in its opened entry, and the
-first mark of an entry puts the entry into the queue. The first acknowledgement of a group tells the actor, which ends
-the group after `group_time`: it drains the queue into its machine, whose tracker (`ack_grouping_tracker.py`) marks and
-holds, and then `AcksDue` has all that is held sent. A group ends at once when it has `group_size` items, or when a
-caller waits for a receipt. Each acknowledgement carries the generation of its message, because a seek makes earlier
-ones void.
+To acknowledge a received message is to append its index to its opened entry; the first such message puts the entry into
+the queue. No object is made for each message. The first acknowledgement of a group tells the actor, which ends the
+group after `group_time`. To end a group, the actor drains the queue into its machine, whose tracker
+(`ack_grouping_tracker.py`) holds the acknowledgements, and feeds it `AcksDue`, which sends all that is held. A group
+ends at once when it has `group_size` items, or when a caller waits for a receipt. Each acknowledgement carries the
+generation of its message, because a seek makes earlier ones void.
 
-The actor also drains the queue before anything else that it hears, so that no close, seek, redelivery or lost
-connection overtakes an acknowledgement. What is drained early stays in the group and is sent at the group's end; the
-queue may hold so many fewer from then on.
+The actor also drains the queue before it handles any other message, so that no close, seek, redelivery or lost
+connection overtakes an acknowledgement. Items that are drained early still belong to the group: they are sent at its
+end, and they count towards `group_size`.
 
-`end_group` opens the next group and *then* takes what is queued; a caller appends and *then* looks whether the group is
-open already. So either the actor takes the item, or the caller tells the actor of a new group. Two callers who append
-at once may both tell the actor, and then the second end of a group finds nothing. In the same way an entry is marked as
-not queued and *then* its messages are taken; none may be left, where two callers have queued the entry.
+`end_group` notes that no group is open and *then* takes the queued items. A caller appends and *then* checks if a group
+is open (the rule "append, then look" of `loop.py`). So either the actor takes the item, or the caller tells the actor
+of a new group. Two callers that append at the same time may both tell the actor; the second group is then empty. In the
+same way the actor marks an entry as not queued and *then* takes its acknowledged indexes. There may be none left, if
+two callers have queued the entry.
 """
 
 import sys
@@ -35,7 +36,7 @@ _ONE_ACK: Final = (-1,)
 
 
 class QueuedAck(NamedTuple):
-    """One acknowledgement, and the token that gets the broker's answer; of a consumer, all have one or none."""
+    """One acknowledgement, and the token that gets the broker's answer. All of a consumer have a token, or none has."""
 
     generation: Generation
     message_id: MessageId
@@ -44,13 +45,13 @@ class QueuedAck(NamedTuple):
 
 
 class AcksQueued(NamedTuple):
-    """To the actor: a group of acknowledgements has begun, and ends after so many seconds."""
+    """To the actor: a group of acknowledgements has begun. End it after so many seconds."""
 
     delay: float
 
 
 class AckQueue:
-    """The acknowledgements of one consumer that its machine has not seen yet. `drained` counts those that it has."""
+    """The acknowledgements of one consumer that its machine has not seen yet."""
 
     __slots__ = ("_checkpoint", "_group_size", "_group_time", "_notify_at", "_tell", "drained", "queued")
 
@@ -73,7 +74,7 @@ class AckQueue:
     # The callers' side.
 
     def acknowledge_opened(self, opened: OpenedEntry, index: int) -> None:
-        """Acknowledge a received message: the way of most acknowledgements."""
+        """Acknowledge a received message. Most acknowledgements come this way."""
         opened.acknowledged.append(index)
         if not opened.is_queued:
             self._enqueue_entry(opened)
@@ -87,7 +88,7 @@ class AckQueue:
         self._enqueue(QueuedAck(generation, message_id, cumulative=True, token=token))
 
     def flush(self) -> None:
-        """Have the group sent now: a caller waits for the receipt."""
+        """Tell the actor to end the group now: a caller waits for the receipt."""
         self._tell(AcksQueued(0.0))
 
     # The actor's side.
@@ -157,7 +158,7 @@ class AckQueue:
             raise
 
     def _count_early(self, count: int) -> None:
-        """Let the open group be full so many items earlier, and *then* look whether it is full already."""
+        """Lower the size at which the open group is full, and *then* check if it is full already."""
         if 0 < self._notify_at < _NOTIFIED:
             self._notify_at = max(1, self._notify_at - count)
             self._checkpoint()
@@ -200,7 +201,7 @@ class _Group:
 
 
 def _last_group(groups: list[_Group | AcknowledgeUpTo], generation: Generation) -> _Group:
-    """Give the last group, if it is of this generation; otherwise begin one."""
+    """Return the last group, if it is of this generation; otherwise a new one."""
     last = groups[-1] if groups else None
     if not isinstance(last, _Group) or last.generation != generation:
         last = _Group(generation)
@@ -209,7 +210,7 @@ def _last_group(groups: list[_Group | AcknowledgeUpTo], generation: Generation) 
 
 
 def _bit_set(indexes: Sequence[int]) -> int:
-    """Make a set of them, in one step where they follow each other, as those of a batch mostly do."""
+    """Return the bit set of batch indexes; in one step if they are consecutive, as they mostly are."""
     first, count = indexes[0], len(indexes)
     if tuple(indexes) == batch_indexes(first, first + count):
         return (1 << count) - 1 << first

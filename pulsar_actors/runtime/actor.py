@@ -1,18 +1,19 @@
 """Actors that share an event loop, instead of a thread for each.
 
-A pykka actor has an inbox, and a reference that others `tell` messages to. pykka's own actors run a thread each; ours
-post each message to their loop, which is the inbox of all its actors. So ten thousand actors are ten thousand small
-objects, messages keep the order in which they were told, and only a loop that sleeps has to be woken.
+A pykka actor has an inbox, and a reference that others `tell` messages to. Each of pykka's own actors has a thread.
+Ours have none: a message to an actor is posted to its loop. So ten thousand actors are just ten thousand small objects,
+messages keep the order in which they were told, and only a loop that sleeps has to be woken.
 
 An exception in an actor is a bug, and ends the actor: its state may be inconsistent. `abandon` then fails the calls
-that wait for it, with an error that names the bug, and the guardian is told, so that the other actors go on.
+that wait for the actor, with an error that names the bug. The actor's guardian, the actor that started it, is told, and
+the other actors go on.
 
-The actor of a machine is thin. It feeds events to the machine and performs the effects, each by the method that the
-table `PERFORMS` of its class has for it.
+The actor of a machine decides nothing. It feeds events to the machine and performs the effects: the table `PERFORMS` of
+its class has a method for each effect.
 
-Only this module imports pykka. It uses three methods made for other kinds of actors (`_create_actor_inbox`,
-`_start_actor_loop`, `_create_future`), the names of two other methods, and the list and the lock of the registry, which
-a forked child has to replace.
+Only this module imports pykka. It relies on these private names of pykka: the methods for other kinds of actors
+(`_create_actor_inbox`, `_start_actor_loop`, `_create_future`), two more methods, and the list and the lock of the
+registry, which a forked child has to replace.
 """
 
 import logging
@@ -63,11 +64,11 @@ class LoopInbox:
         self.loop.post(self._actor.missed, message)
 
     def get(self) -> Any:  # noqa: ANN401 - the same
-        """Raise: nothing waits for a message."""
+        """Raise: no code of ours waits for a message."""
         raise NotImplementedError
 
     def empty(self) -> bool:
-        """Return True: the loop has all messages."""
+        """Return True: the messages are in the loop, not here."""
         return True
 
 
@@ -84,29 +85,29 @@ class StopFlag:
         self._is_set = True
 
     def is_set(self) -> bool:
-        """Tell whether the actor has ended."""
+        """Return whether the actor has ended."""
         return self._is_set
 
 
 class LoopActor(pykka.Actor):
-    """An actor on a loop. `guardian` is told if the actor dies; the guardian itself has none."""
+    """An actor on a loop. Its `guardian` is told if the actor dies of a bug; the client's actor has no guardian."""
 
     def __init__(self, loop: Loop, guardian: ActorRef | None) -> None:
         self.loop = loop
         self.guardian = guardian
-        self.bug: InternalError | None = None  # that the actor died of
+        self.bug: InternalError | None = None  # the bug that ended the actor
         super().__init__()
         self.actor_stopped = self._actor_ref.actor_stopped = StopFlag()  # type: ignore[assignment] # pykka uses no more of it
 
     @classmethod
-    def start(cls, *args: Any, **kwargs: Any) -> ActorRef:  # noqa: ANN401 - those of the class
-        """Make one, and have it begin on its loop."""
+    def start(cls, *args: Any, **kwargs: Any) -> ActorRef:  # noqa: ANN401 - the arguments of the class
+        """Create the actor, and start it on its loop."""
         made: Any = cls(*args, **kwargs)
         address: ActorRef = made.begin()
         return address
 
     def begin(self) -> ActorRef:
-        """Have `on_start` called on the loop, before any message is received. Called once, in any thread."""
+        """Call `on_start` on the loop, before any message is received. To be called once, from any thread."""
         pykka.ActorRegistry.register(self.actor_ref)
         self._start_actor_loop()
         return self.actor_ref
@@ -124,14 +125,14 @@ class LoopActor(pykka.Actor):
         """Fail the calls that wait for this actor, because of a bug. The actor counts as ended already."""
 
     def missed(self, message: Any) -> None:  # noqa: ANN401 - as received
-        """Answer a message that came after the end, or that the actor died of, if it needs an answer."""
+        """Answer a message that came after the end, or that ended the actor by a bug, if an answer is awaited."""
 
     def finish(self) -> None:
         """End the actor: it receives nothing more."""
         self._stop()
 
     def tell_guardian(self, message: object) -> None:
-        """Tell the guardian, unless this is the guardian."""
+        """Tell the guardian, if the actor has one."""
         if self.guardian is not None:
             tell(self.guardian, message)
 
@@ -145,7 +146,7 @@ class LoopActor(pykka.Actor):
                 self._answer_dying(envelope.message)
 
     def guarded(self, function: Callable[[Any], object], argument: Any) -> None:  # noqa: ANN401 - what the function takes
-        """Call a function for the actor, unless that has ended; an exception ends the actor."""
+        """Call a function, unless the actor has ended; an exception ends the actor."""
         if self.actor_stopped.is_set():
             return
         try:
@@ -154,7 +155,7 @@ class LoopActor(pykka.Actor):
             self._die(bug)
 
     def later(self, delay: float, function: Callable[[Any], object], argument: Any) -> None:  # noqa: ANN401 - the same
-        """Call a function for the actor after so many seconds."""
+        """Call a function after so many seconds, as `guarded` does."""
         self.loop.later(delay, self._due, (function, argument))
 
     def run_blocking(
@@ -165,7 +166,7 @@ class LoopActor(pykka.Actor):
         timeout: float,
         executor: str = "blocking",
     ) -> None:
-        """Run blocking work; `done` is called for the actor. See `Loop.run_blocking`."""
+        """Run blocking work, and call `done` with its outcome as `guarded` does. See `Loop.run_blocking`."""
         self.loop.run_blocking(work, lambda outcome: self.guarded(done, outcome), timeout=timeout, executor=executor)
 
     def _due(self, planned: tuple[Callable[[Any], object], Any]) -> None:
@@ -186,7 +187,7 @@ class LoopActor(pykka.Actor):
         self.actor_stopped.set()
         try:
             self.abandon(bug)
-        except Exception:  # noqa: BLE001 - it is not ours, or it is a bug, and is told
+        except Exception:  # noqa: BLE001 - it is the code of a caller, or a bug, which is reported
             LOG.exception("%s could not even end what it owed", type(self).__name__)
         self.tell_guardian(ActorDied(self.actor_ref, bug))
 
@@ -223,11 +224,11 @@ class MachineActor(LoopActor, Generic[M]):
             self.over()
 
     def time_over(self, event: Event) -> None:
-        """Feed the machine with the event of a timer."""
+        """Feed the machine the event of a timer."""
         self.feed(event)
 
     def over(self) -> None:
-        """End the actor, whose machine has come to its end. This may be called again."""
+        """End the actor, because its machine is in a final state. May be called more than once."""
 
     def _start_timer(self, effect: Effect) -> None:
         assert isinstance(effect, StartTimer)  # noqa: S101 - checked by the caller
@@ -235,7 +236,7 @@ class MachineActor(LoopActor, Generic[M]):
 
 
 def _feed_if_alive(timer: tuple["weakref.ref[MachineActor[Any]]", Event]) -> None:
-    """Feed a machine with a timer's event. A timer may run for an hour, and keeps no actor alive that has ended."""
+    """Feed a machine the event of a timer. A timer may run for an hour, so it keeps no actor alive that has ended."""
     whose, event = timer
     actor = whose()
     if actor is not None:
@@ -243,7 +244,7 @@ def _feed_if_alive(timer: tuple["weakref.ref[MachineActor[Any]]", Event]) -> Non
 
 
 def tell(address: ActorRef, message: Any) -> None:  # noqa: ANN401 - whatever the actor takes
-    """Tell an actor a message, from any thread; an actor that has ended gets it by `missed`."""
+    """Tell an actor a message, from any thread. If the actor has ended, its method `missed` gets the message."""
     try:
         address.tell(message)
     except pykka.ActorDeadError:

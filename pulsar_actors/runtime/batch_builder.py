@@ -1,6 +1,6 @@
 """The batch builder of a producer: it plans batches, and packs each into an entry, and each entry into a frame.
 
-The producer's actor uses one for the messages that it takes from the send queue at a time. A batch that turns out too
+The producer's actor makes one for each set of messages that it takes from the send queue. A batch that turns out too
 large for the broker is split. Messages that cannot be packed are refused, with the reason.
 
 Packed messages keep their bytes until the broker has stored them or they have failed, since they may have to be written
@@ -41,7 +41,7 @@ from pulsar_actors.wire.PulsarApi_pb2 import CommandSend, CompressionType, Messa
 FrameBuffers: TypeAlias = tuple[Buffer, ...]
 
 CHUNK_OVERHEAD = 128
-"""Room for a chunk's own metadata, three numbers and an id, and for how it is framed."""
+"""Bytes for a chunk's own metadata (three numbers and an id), and for its frame."""
 
 
 class ProducerFields(NamedTuple):
@@ -77,7 +77,8 @@ class BatchBuilderSettings(NamedTuple):
 class PackedMessages(ABC):
     """A batch, a message or its chunks, ready to write: the token of a pending send. `size` is that of all payloads.
 
-    There may be thousands at once. Each object of theirs costs the garbage collector time, so there are few.
+    There may be thousands at once. Each object costs the garbage collector time, so each of them consists of few
+    objects.
     """
 
     __slots__ = ("_replies", "batched", "frame_count", "size")
@@ -88,14 +89,14 @@ class PackedMessages(ABC):
 
     @abstractmethod
     def frames_from(self, first: int) -> OutgoingFrames:
-        """Give the frames to write, from one of them on; there are none once they are released."""
+        """Return the frames to write, starting with this one; none after `release`."""
 
     @abstractmethod
     def release(self) -> Sequence[object]:
-        """Release the bytes and return the replies. Frames that still wait to be written keep neither alive."""
+        """Release the bytes and return the replies. Frames that still wait to be written keep neither of them alive."""
 
     def is_intact(self) -> bool:
-        """Tell whether the entries still match their checksums."""
+        """Return whether the entries still match their checksums."""
         whole = b"".join(self.frames_from(0).buffers())
         try:
             for frame in FrameReader(sys.maxsize).feed(whole):
@@ -118,11 +119,11 @@ class PackedEntry(PackedMessages):
         self.frame_count = 1
 
     def frames_from(self, first: int) -> OutgoingFrames:
-        """Give itself: there is no frame but the first."""
+        """Return itself: there is only one frame."""
         return self
 
     def buffers(self) -> Sequence[Buffer]:
-        """Give the buffers of the frame, unless they are released."""
+        """Return the buffers of the frame; none after `release`."""
         return self._frame
 
     def release(self) -> Sequence[object]:
@@ -144,7 +145,7 @@ class PackedChunks(PackedMessages):
         self.frame_count = len(frames)
 
     def frames_from(self, first: int) -> OutgoingFrames:
-        """Give the chunks that have no receipt yet."""
+        """Return the chunks that have no receipt yet."""
         return RemainingChunks(self._frames, first)
 
     def release(self) -> Sequence[object]:
@@ -154,7 +155,7 @@ class PackedChunks(PackedMessages):
 
 
 class RemainingChunks:
-    """The chunks of a message from one of them on."""
+    """The chunks of a message, starting with one of them."""
 
     __slots__ = ("_first", "_frames")
 
@@ -163,7 +164,7 @@ class RemainingChunks:
         self._first = first
 
     def buffers(self) -> Sequence[Buffer]:
-        """Give the buffers of the frames, unless they are released."""
+        """Return the buffers of the frames; none after `release`."""
         return [buffer for frame in self._frames[self._first :] for buffer in frame]
 
 
@@ -189,7 +190,7 @@ class BatchBuilder:
         self.refused: list[tuple[OutgoingMessages, PulsarException]] = []
 
     def pack(self, limits: BatchLimits | None) -> None:
-        """Pack all messages. `limits` are those of a batch, None if messages are not batched."""
+        """Pack all messages. `limits` are the limits of a batch; None if messages are not batched."""
         is_plain = self._batch_settings.codec == NONE and not self._batch_settings.in_chunks
         if limits is None and is_plain and not self._messages.has_headers:
             self._pack_plain_singles()
@@ -198,7 +199,7 @@ class BatchBuilder:
             self._pack_or_split(batch)
 
     def _pack_plain_singles(self) -> None:
-        """Pack messages without headers that are not batched, faster."""
+        """Pack messages that have no headers and are not batched, in less time."""
         _, deadline, largest = self._packing
         packed = pack_plain_singles(self._messages, self._ids, self._producer, self._packing)
         for position, ((one, entry_size), number) in enumerate(zip(packed, self._ids, strict=True)):
@@ -287,7 +288,10 @@ def pack_single(
 def pack_plain_singles(
     messages: OutgoingMessages, ids: Sequence[int], producer: ProducerFields, packing: PackingLimits
 ) -> list[tuple[PackedMessages, int]]:
-    """Pack each message as an entry, faster, if none has a header or is compressed. Give the entry sizes, too."""
+    """Pack each message as an entry, in less time, if none has a header or is compressed.
+
+    Return the entry sizes, too.
+    """
     sends = PlainSendEncoder(producer.producer_id, _entry_metadata(producer, 0, packing))
     packed: list[tuple[PackedMessages, int]] = []
     for payload, reply, sequence_id in zip(messages.payloads, messages.tags, ids, strict=True):
@@ -368,9 +372,10 @@ def _copy_keys(metadata: MessageMetadata, single: SingleMessageMetadata) -> None
 def compress_message(
     payload: bytes, tag: object, codec: "CompressionType.ValueType", *, batched: bool
 ) -> MessageHeader:
-    """Compress a message that has an entry of its own, and give its tag; `batched` entries have a batch of one.
+    """Compress a message that has an entry of its own, and return its tag. If `batched`, the entry has a batch of one.
 
-    Callers' threads do this, so that an I/O thread, which serves many others, is not held up by large payloads.
+    Callers' threads do this (`client/enqueuer.py`), so that large payloads do not hold up an I/O thread, which serves
+    many producers. Batches are compressed on the I/O thread.
     """
     if type(tag) is MessageHeader:
         uncompressed = encode_batch([(tag.metadata, payload)]) if batched else payload
@@ -409,10 +414,10 @@ def _encode_frame(
 
 
 def entry_too_big(size: int, largest: int) -> MessageTooBig:
-    """Make the error for an entry of so many bytes."""
+    """Return the error for an entry of so many bytes."""
     return MessageTooBig(f"an entry of {size:,} bytes, metadata included, is over the broker's limit of {largest:,}")
 
 
 def _batch_key(header: MessageHeader | None) -> object:
-    """Give the key that the messages of a key-based batch share: the ordering key, or else the partition key."""
+    """Return the key that the messages of a key-based batch share: the ordering key, or else the partition key."""
     return None if header is None else header.ordering_key or header.partition_key or None

@@ -1,14 +1,13 @@
 """The executor of blocking work: name resolution, credentials, HTTP, certificates.
 
-A loop may not wait, so such work goes to a thread, one job after another, and each outcome is posted to the loop. All
-bookkeeping is done on the loop, which gives the thread a job when it is idle. The thread knows only its present job, so
-there is nothing to lock.
+A loop may not wait, so such work goes to a thread, one job after another, and each outcome is posted to the loop. The
+queue of jobs belongs to the loop, which gives the thread a job when it is idle. The thread knows only its current job,
+so no lock is needed.
 
-The loop keeps the time as well. A job that is not done at its deadline is answered with a TimeoutError, whether it has
-begun or still waits. If it was running, nothing tells when its thread will return, so the thread is given up: it ends
-with the job, whose outcome is dropped, and the next job gets a new thread. So a name server that hangs delays others
-for one deadline. Work that may be slow for reasons of its own, such as a user's credentials, has an executor of its
-own.
+The loop watches the deadlines, too. A job that is not done at its deadline is answered with a TimeoutError, even if it
+still waits. If it was running, its thread may be busy for ever. So the thread is given up: it ends with the job, the
+job's outcome is dropped, and the next job gets a new thread. A name server that hangs therefore delays other jobs by
+one deadline at most. Work that may be slow by itself, such as a user's credentials, has a separate executor.
 
 The threads are daemons, and nothing ever waits for them, neither `stop` nor the end of the interpreter.
 """
@@ -25,7 +24,7 @@ T = TypeVar("T")
 
 
 class _Job:
-    """Work that has not been answered."""
+    """A piece of work that has not been answered."""
 
     __slots__ = ("done", "loop", "timeout", "work")
 
@@ -36,7 +35,7 @@ class _Job:
         self.timeout = timeout
 
     def answer(self, outcome: object) -> None:
-        """Call `done` with the outcome, unless it has been called."""
+        """Call `done` with the outcome, unless the job has been answered before."""
         done, self.done = self.done, None
         if done is not None:
             done(outcome)
@@ -62,7 +61,7 @@ class BlockingExecutor:
     ) -> None:
         """Run the work in the thread, and call `done` on the loop with its result or error, or with a TimeoutError.
 
-        After `stop`, nothing is run and nothing answered.
+        After `stop`, no work is run and no job is answered.
         """
         if self._stopped:
             return
@@ -72,7 +71,7 @@ class BlockingExecutor:
         self._start_next()
 
     def stop(self) -> None:
-        """Let the thread end, and answer nothing from now on."""
+        """Let the thread end after its current job, and answer no job from now on."""
         self._stopped = True
         self._give_up_thread()
 
@@ -119,7 +118,7 @@ class BlockingExecutor:
 
 
 def _serve(inbox: _Inbox, finished: Callable[[tuple[_Job, object]], object]) -> None:
-    """Run one job after another, in the thread, until there is a None."""
+    """Run one job after another in the thread, until None comes in place of a job."""
     while (job := inbox.get()) is not None:
         job.loop.post(finished, (job, _outcome_of(job.work)))
         del job  # a thread that waits keeps nothing alive

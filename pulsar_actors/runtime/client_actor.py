@@ -1,8 +1,8 @@
-"""The guardian actor of a client: it starts all other actors, is told when they end, and closes the client.
+"""The actor of a client, the guardian of its other actors: it is told when they start and end, and closes the client.
 
-It owns the connections, in a pool, and knows every producer and consumer. An actor that dies of a bug has failed its
-own pending calls. The guardian only forgets it, and starts another when one is needed: the next lookup starts a lookup
-actor, the next request for a connection opens one. How a client closes is in `machines/client_close.py`.
+It owns the connections, in a pool, and knows every producer and consumer. An actor that dies of a bug fails its own
+pending calls. The guardian only removes it, and starts another when one is needed: the next lookup starts a lookup
+actor, the next request for a connection opens one. `machines/client_close.py` decides the steps of closing a client.
 """
 
 from collections.abc import Sequence
@@ -20,10 +20,10 @@ from pulsar_actors.machines.client_close import (
     EndHandles,
     HandleStarted,
     LookupRequested,
-    Refuse,
+    RefuseRequest,
     Remaining,
     ReportClosed,
-    Serve,
+    ServeRequest,
     ShutDownClient,
     StopLookups,
 )
@@ -60,7 +60,7 @@ from pulsar_actors.runtime.pending_calls import ClientCounters
 from pulsar_actors.wire.service_url import ServiceUrl
 
 IDLE_CHECKS = 4
-"""Checks in the time after which a connection counts as idle."""
+"""The number of checks within `idle_after`, the time after which a connection counts as idle."""
 
 
 class ClientSettings(NamedTuple):
@@ -74,10 +74,10 @@ class ClientSettings(NamedTuple):
 
 
 class Registrations:
-    """Gives each new actor of one client a number, a loop and a connection slot, in turn. Any thread may use it.
+    """Assigns each new handle's actor a number, and in turn a loop and a connection slot. Any thread may use it.
 
-    None of this is the guardian's decision, so that an actor is built whole in the thread that wants it. The guardian
-    is told when the actor starts, and ends it if the client is closing.
+    The guardian does not take part, so the calling thread can build an actor completely. The actor tells the guardian
+    when it starts; the guardian ends it if the client is closing.
     """
 
     __slots__ = ("_connections_per_broker", "_guardian", "_loops", "_serial")
@@ -89,7 +89,7 @@ class Registrations:
         self._serial = count(1)
 
     def new(self, kind: str) -> Registration:
-        """Register a producer, a consumer or the like."""
+        """Make the registration of a producer, a consumer or another handle."""
         serial = next(self._serial)
         slot, loop = serial % self._connections_per_broker, self._loops[serial % len(self._loops)]
         return Registration(kind, serial, self._guardian, slot, loop)
@@ -119,7 +119,7 @@ class ClientActor(MachineActor[ClientClose]):
         self._check_idle_later()
 
     def receive(self, message: object) -> None:
-        """Take requests of callers and of other actors, and the ends of actors."""
+        """Take requests of callers and of other actors, and reports of actors that have ended."""
         match message:
             case AttachHandler() | RequestConnection():
                 self.feed(ConnectionRequested(message))
@@ -143,14 +143,14 @@ class ClientActor(MachineActor[ClientClose]):
                 raise InternalError(f"the guardian does not take {message!r}")
 
     def abandon(self, bug: InternalError) -> None:
-        """End everything: without its guardian a client can do nothing."""
+        """End all actors: without its own actor a client can do nothing."""
         self._stop_lookups(StopLookups())
         self._tell_handles(EndAtOnce(bug))
         self._connections.close()
         self._settle(self.machine.tokens, bug)
 
     def missed(self, message: object) -> None:
-        """Refuse what comes after the end."""
+        """Refuse requests that come after the end."""
         closed = self.bug or AlreadyClosed("the client is closed")
         match message:
             case AttachHandler(_, _, member):
@@ -215,7 +215,7 @@ class ClientActor(MachineActor[ClientClose]):
     def _report_remaining(self) -> None:
         self.feed(Remaining(len(self._handles), len(self._connections)))
 
-    def _serve(self, effect: Serve) -> None:
+    def _serve(self, effect: ServeRequest) -> None:
         match effect.request:
             case AttachHandler(broker, slot, handler):
                 self._attach(broker, slot, handler)
@@ -227,7 +227,7 @@ class ClientActor(MachineActor[ClientClose]):
             case request:
                 raise InternalError(f"the guardian does not serve {request!r}")
 
-    def _refuse(self, effect: Refuse) -> None:
+    def _refuse(self, effect: RefuseRequest) -> None:
         self.missed(effect.request)
 
     def _stop_lookups(self, effect: StopLookups) -> None:
@@ -261,8 +261,8 @@ class ClientActor(MachineActor[ClientClose]):
             settle(done, outcome)
 
     PERFORMS: ClassVar = {
-        Serve: _serve,
-        Refuse: _refuse,
+        ServeRequest: _serve,
+        RefuseRequest: _refuse,
         StopLookups: _stop_lookups,
         CloseHandles: _close_handles,
         EndHandles: _end_handles,

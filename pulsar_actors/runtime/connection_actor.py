@@ -1,24 +1,22 @@
-"""The actor of one connection to a broker: between its socket and its users.
+"""The actor of one connection to a broker, between its socket and the producers, consumers and lookups that use it.
 
 It decodes the frames of each read into commands. Commands for the connection itself and answers to requests become
-events of the machine; commands for producers, consumers and topic list watchers are routed by id, all of one read in
-one message to each. The machine decides everything else.
+events of the machine. Commands for producers, consumers and topic list watchers are routed by id; each of these gets
+all its commands of one read in one message. The machine decides everything else.
 """
 
-from collections.abc import Callable
-from typing import Any, ClassVar, NamedTuple
+from collections.abc import Callable, Mapping
+from typing import ClassVar, NamedTuple
 
 from google.protobuf.message import Message
 
 from pulsar_actors.exceptions import AlreadyClosed, BrokerRefusal, ConnectionLost, InternalError, PulsarException
 from pulsar_actors.machines.connection import ConnectionMachine
+from pulsar_actors.machines.connection_commands import TO_HANDLERS, event_of, handler_key
 from pulsar_actors.machines.connection_events import (
     AllowFrames,
-    Answered,
     Arrived,
-    Challenged,
     CloseSocket,
-    Connected,
     ConnectionSettings,
     CredentialsFailed,
     CredentialsFetched,
@@ -29,11 +27,7 @@ from pulsar_actors.machines.connection_events import (
     HandlerRejected,
     NotifyConnectionLost,
     OpenSocket,
-    Pinged,
-    Ponged,
-    Refused,
     RegisterHandler,
-    RemoveHandler,
     RouteFrames,
     SendRequest,
     SocketLost,
@@ -48,9 +42,6 @@ from pulsar_actors.runtime.http_client import HttpClient
 from pulsar_actors.runtime.log import LOG
 from pulsar_actors.runtime.loop import Loop
 from pulsar_actors.runtime.messages import (
-    CONSUMER,
-    PRODUCER,
-    WATCHER,
     CommandsReceived,
     ConnectionReady,
     ConnectionUnavailable,
@@ -64,31 +55,7 @@ from pulsar_actors.wire.commands import decode_command, encode_command
 from pulsar_actors.wire.errors import BadCommand, UnknownEnumValue
 from pulsar_actors.wire.frames import Frame
 from pulsar_actors.wire.PulsarApi_pb2 import (
-    CommandAckResponse,
-    CommandActiveConsumerChange,
-    CommandAuthChallenge,
-    CommandCloseConsumer,
-    CommandCloseProducer,
-    CommandConnected,
-    CommandConsumerStatsResponse,
     CommandError,
-    CommandGetLastMessageIdResponse,
-    CommandGetOrCreateSchemaResponse,
-    CommandGetSchemaResponse,
-    CommandGetTopicsOfNamespaceResponse,
-    CommandLookupTopicResponse,
-    CommandMessage,
-    CommandPartitionedTopicMetadataResponse,
-    CommandPing,
-    CommandPong,
-    CommandProducerSuccess,
-    CommandReachedEndOfTopic,
-    CommandSendError,
-    CommandSendReceipt,
-    CommandSuccess,
-    CommandTopicMigrated,
-    CommandWatchTopicListSuccess,
-    CommandWatchTopicUpdate,
 )
 
 Credentials = tuple[str, bytes]
@@ -96,9 +63,10 @@ Credentials = tuple[str, bytes]
 
 
 class ServiceAccess(NamedTuple):
-    """Access to one service: credentials, TLS, and HTTP for lookups that go that way.
+    """Access to one service: credentials, TLS, and an HTTP client for lookups over HTTP.
 
-    `report_verdict` takes whether a broker accepted the credentials. It is called on a loop or off it.
+    `report_verdict` is called, from any thread, with True if a broker accepted the credentials and False if it refused
+    them.
     """
 
     fetch_credentials: Callable[[bytes | None], Credentials]
@@ -126,7 +94,10 @@ class ConnectionEnded(NamedTuple):
 
 
 class ConnectionActor(MachineActor[ConnectionMachine]):
-    """One connection. `_handlers` are the producers, consumers and watchers that the machine has accepted."""
+    """The actor of one connection.
+
+    `_handlers` are the producers, consumers and watchers registered with the machine.
+    """
 
     def __init__(self, loop: Loop, guardian: ActorRef, settings: ConnectionSettings, access: ServiceAccess) -> None:
         super().__init__(loop, guardian)
@@ -137,7 +108,7 @@ class ConnectionActor(MachineActor[ConnectionMachine]):
         self._socket: ActorRef | None = None
         self._peer = "no host yet"
         self._warnings = ProtocolWarnings()
-        self._handlers: dict[tuple[str, int], HandlerRef] = {}
+        self._handlers: Mapping[tuple[str, int], HandlerRef] = self.machine.handlers.by_id
 
     def receive(self, message: object) -> None:
         """Take events of the socket, and events of the machine from the connection's users."""
@@ -151,23 +122,15 @@ class ConnectionActor(MachineActor[ConnectionMachine]):
             case ActorDied(who, bug):
                 if who is self._socket:
                     self.feed(SocketLost(str(bug)))
-            case RemoveHandler(HandlerRef() as handler):
-                if self._handlers.get((handler.kind, handler.id)) == handler:
-                    del self._handlers[handler.kind, handler.id]
-                self.feed(message)
             case _:
                 self.feed(message)
 
     def abandon(self, bug: InternalError) -> None:
-        """Fail all requests, and let all users connect again."""
+        """Fail all requests, and tell all users that the connection is lost: they connect again."""
         if self._socket is not None:
             tell(self._socket, CloseSocket(flush=False))
-        tokens, joining = self.machine.abandon()
-        for token in tokens:
-            self._reply(GiveReply(token, bug))
-        for handler in joining:
-            self._reject_handler(HandlerRejected(handler, bug))
-        self._notify_lost(NotifyConnectionLost(ConnectionLost(str(bug))))
+        for effect in self.machine.abandon(bug):
+            self.PERFORMS[type(effect)](self, effect)
 
     def missed(self, message: object) -> None:
         """Answer requests and registrations that come after the end."""
@@ -217,13 +180,11 @@ class ConnectionActor(MachineActor[ConnectionMachine]):
             return None
 
     def _receive_command(self, command: Message) -> None:
-        kind = type(command)
-        if kind in CONTROL:
-            self.feed(CONTROL[kind](command))
-        elif kind in ANSWERS:
-            self.feed(Answered(command))
-        else:
+        event = event_of(command)
+        if event is None:
             self._warnings.unexpected(command, self._peer)
+        else:
+            self.feed(event)
 
     def _route(self, effect: RouteFrames) -> None:
         by_handler: dict[tuple[str, int], list[tuple[Message, memoryview]]] = {}
@@ -280,10 +241,8 @@ class ConnectionActor(MachineActor[ConnectionMachine]):
     def _accept_handler(self, effect: HandlerAccepted) -> None:
         handler = effect.handler
         assert isinstance(handler, HandlerRef)  # noqa: S101 - the only handlers that register
-        self._handlers[handler.kind, handler.id] = handler
-        connected = effect.command
-        can_watch = connected.feature_flags.supports_topic_watchers
-        tell(handler.address, ConnectionReady(handler.number, self.actor_ref, connected.max_message_size, can_watch))
+        ready = ConnectionReady(handler.number, self.actor_ref, effect.max_message_size, effect.can_watch)
+        tell(handler.address, ready)
 
     def _reject_handler(self, effect: HandlerRejected) -> None:
         handler = effect.handler
@@ -306,9 +265,6 @@ class ConnectionActor(MachineActor[ConnectionMachine]):
             LOG.info("the connection to %s is closed", self._peer)
         else:
             LOG.warning("%s (%s)", effect.error, self._peer)
-        handlers, self._handlers = self._handlers, {}
-        for handler in handlers.values():
-            tell(handler.address, ConnectionUnavailable(handler.number, effect.error))
         self.tell_guardian(ConnectionUnusable(self.actor_ref))
 
     PERFORMS: ClassVar = {
@@ -331,67 +287,21 @@ class ConnectionActor(MachineActor[ConnectionMachine]):
 
 
 def _credentials_error(fault: Exception) -> str:
-    """Describe why there are no credentials; an error of a user's own code is named by its class as well."""
+    """Describe why there are no credentials. An error of the user's own code is named by its class as well."""
     if isinstance(fault, BrokerRefusal):
         return fault.reason or fault.code
     is_ours = isinstance(fault, (PulsarException, TimeoutError))
     return str(fault) if is_ours else f"{type(fault).__name__}: {fault}"
 
 
-# Routing: the class of a command decides whether it is for the connection, answers a request, or is for a producer, a
-# consumer or a watcher. No broker sends a command that is in none of these tables.
-
-CONTROL: dict[type[Message], Callable[[Any], object]] = {
-    CommandConnected: Connected,
-    CommandAuthChallenge: Challenged,
-    CommandError: Refused,
-    CommandPing: lambda _: Pinged(),
-    CommandPong: lambda _: Ponged(),
-}
-"""Commands for the connection itself, and the event that each becomes."""
-
-ANSWERS = frozenset(
-    {
-        CommandAckResponse,
-        CommandConsumerStatsResponse,
-        CommandGetLastMessageIdResponse,
-        CommandGetOrCreateSchemaResponse,
-        CommandGetSchemaResponse,
-        CommandGetTopicsOfNamespaceResponse,
-        CommandLookupTopicResponse,
-        CommandPartitionedTopicMetadataResponse,
-        CommandProducerSuccess,
-        CommandSuccess,
-        CommandWatchTopicListSuccess,
-    }
-)
-"""Answers to requests, whose id they carry."""
-
-TO_PRODUCERS = frozenset({CommandSendReceipt, CommandSendError, CommandCloseProducer})
-TO_CONSUMERS = frozenset({CommandMessage, CommandCloseConsumer, CommandActiveConsumerChange, CommandReachedEndOfTopic})
-TO_HANDLERS = TO_PRODUCERS | TO_CONSUMERS | {CommandTopicMigrated, CommandWatchTopicUpdate}
-
-
-def handler_key(command: Any) -> tuple[str, int]:  # noqa: ANN401 - any of TO_HANDLERS
-    """Return the kind and id of the producer, consumer or watcher that a command is for."""
-    if type(command) in TO_PRODUCERS:
-        return PRODUCER, command.producer_id
-    if type(command) in TO_CONSUMERS:
-        return CONSUMER, command.consumer_id
-    if type(command) is CommandWatchTopicUpdate:
-        return WATCHER, command.watcher_id
-    is_producer = command.resource_type == CommandTopicMigrated.Producer
-    return (PRODUCER if is_producer else CONSUMER), command.resource_id
-
-
 _ONCE = "%s (%s; of what else is like it nothing more is said)"
 
 
 class ProtocolWarnings:
-    """Log lines about commands that lead to nothing, one for each kind of fault and class of command.
+    """Warnings about commands that are ignored: one line for each kind of fault and class of command.
 
-    A faulty or newer broker may send such a command with every message. None of them does any harm, so the connection
-    goes on, and a line for each would fill the log. The classes limit how much a connection remembers.
+    A faulty or newer broker may send such a command with every message. They do no harm, so the connection goes on, and
+    a line for each would fill the log. A connection remembers the classes of commands, of which there are few.
     """
 
     __slots__ = ("_warned",)
@@ -412,7 +322,7 @@ class ProtocolWarnings:
         self._warn("unexpected", command, f"a command that no broker sends was ignored: {_command_name(command)}", peer)
 
     def unawaited(self, command: Message, peer: str) -> None:
-        """Log an answer that is repeated, late, or to no request."""
+        """Log an answer that is repeated, late, or belongs to no request."""
         if isinstance(command, CommandError):
             text = f"the broker reports an error that answers nothing: {command.message!r:.200}"
             self._warn("unawaited", command, text, peer)
@@ -420,7 +330,7 @@ class ProtocolWarnings:
             LOG.info(_ONCE, f"an answer that nobody waits for was ignored: {_command_name(command)}", peer)
 
     def unaddressed(self, command: Message, peer: str) -> None:
-        """Log a command for a producer or consumer that is not here; after a close that is usual."""
+        """Log a command for a producer or consumer that is not registered here. After a close this is normal."""
         if self._is_first("unaddressed", command):
             LOG.info(_ONCE, f"{_command_name(command)} is for nobody who is here, and was ignored", peer)
 

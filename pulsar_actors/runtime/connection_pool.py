@@ -1,15 +1,15 @@
 """The connection pool of a client: connections that handlers share, by broker.
 
-A connection is found by its key: the broker it leads to, the address that is connected to, and a slot, since there may
-be several connections to one broker. A connection that nobody has asked for within `idle_after` leaves the pool and is
-asked to close; if it still has users, it comes back for as long again. Meanwhile a handler may have needed one, and
-another was opened for the key. Then the old one stays out of the pool, known but not found any longer, and is asked
-again later.
+A connection is found by its key: the broker, the address that is dialled, and a slot, because there may be several
+connections to one broker. A connection that was not asked for within `idle_after` is taken out of the pool and asked to
+close. If it still has users, it returns to the pool until the next check for idle connections. If another connection
+was opened for the key meanwhile, the old one stays out of the pool. It keeps its users, is not given to others, and is
+asked to close again later.
 
 A client can move to another service: another cluster, or other credentials for the same one. Its connections then end
-as if they had been lost, and what is pending on them goes on elsewhere. Services are numbered. What was looked up at an
-earlier service is refused, and has to be looked up again; so is an address that is encrypted although the service URL
-is not, or the other way round.
+as if they had been lost, and pending work continues on connections to the new service. Services are numbered. A
+lookup's answer from an earlier service is refused, and the lookup is made again. An address that is encrypted although
+the service URL is not, or the other way round, is refused, too.
 """
 
 from collections.abc import Iterator, Sequence
@@ -24,13 +24,13 @@ from pulsar_actors.machines.connection_events import (
     Dial,
 )
 from pulsar_actors.machines.lookup import SERVICE_URL
-from pulsar_actors.machines.lookup_events import BrokerRoute, LookupTarget, route_to_broker
+from pulsar_actors.machines.lookup_events import LookupTarget
 from pulsar_actors.runtime.actor import ActorRef, tell
 from pulsar_actors.runtime.connection_actor import ConnectionActor, ServiceAccess
 from pulsar_actors.runtime.log import LOG
 from pulsar_actors.runtime.loop import Loop
 from pulsar_actors.runtime.pending_calls import ClientCounters
-from pulsar_actors.wire.service_url import ServiceUrl
+from pulsar_actors.wire.service_url import BrokerRoute, ServiceUrl, route_to_broker
 
 
 class Service(NamedTuple):
@@ -46,7 +46,7 @@ C = TypeVar("C")
 
 
 class ConnectionIndex(Generic[C]):
-    """The connections of a pool, by key, and when each was last asked for. Times are monotonic seconds."""
+    """The connections of a pool, by key, with the time when each was last asked for. Times are monotonic seconds."""
 
     __slots__ = ("_by_key", "_idle_after", "_known")
 
@@ -74,7 +74,7 @@ class ConnectionIndex(Generic[C]):
             del self._by_key[key]
 
     def take_idle(self, now: float) -> list[C]:
-        """Take out the connections that nobody has asked for in a while."""
+        """Take out the connections that were not asked for within `idle_after`."""
         idle = [one for one, (_, used) in self._known.items() if used + self._idle_after <= now]
         for connection in idle:
             key, _ = self._known[connection]
@@ -100,7 +100,7 @@ class ConnectionPoolSettings(NamedTuple):
 
 
 class ConnectionPool:
-    """The connections of one client, for its guardian."""
+    """The connections of one client, used by the client's actor."""
 
     def __init__(
         self,
@@ -126,7 +126,10 @@ class ConnectionPool:
         return iter(self._alive)
 
     def connect(self, target: LookupTarget, cluster_url: str | None, slot: int, now: float) -> ActorRef:
-        """Find or open the connection to this broker, in this cluster if one is named; raise if there can be none."""
+        """Find or open the connection to this broker, in this cluster if one is named.
+
+        Raise if the address is refused.
+        """
         self._check(target)
         service = self.service.url if cluster_url is None else ServiceUrl.parse(cluster_url)
         if service.is_http and target.physical is None:
@@ -177,7 +180,7 @@ class ConnectionPool:
             tell(connection, CloseIfUnused())
 
     def close(self) -> None:
-        """Let all connections write what is left, and close."""
+        """Let all connections write what is queued, and close."""
         self.service.access.http.close()
         for connection in self._alive:
             tell(connection, CloseGracefully())

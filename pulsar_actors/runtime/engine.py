@@ -1,8 +1,8 @@
-"""The engine of one client: its loops, the worker threads of its listeners, and the way in which callers wait.
+"""The engine of one client: its loops, the worker threads of its listeners, and the method by which callers wait.
 
-Callers' threads and loops meet here and in the queues that they share, nowhere else. An engine starts its loops and
-workers, and only the engine stops them: a client that ends calls `stop` once. There are two implementations:
-`thread_engine.py` and `simulation/engine.py`.
+Callers' threads and loops share only the engine and the queues. An engine starts its loops and workers, and only the
+engine stops them: a client that ends calls `stop` once. There are two implementations: `thread_engine.py` and
+`simulation/engine.py`.
 """
 
 from abc import ABC, abstractmethod
@@ -35,19 +35,19 @@ class Engine(ABC):
 
     @abstractmethod
     def block(self, future: Future[T], timeout: float | None, what: str) -> T:
-        """Wait in the caller's thread, for so many seconds at most; `what` names the call in errors."""
+        """Wait for a future in the caller's thread, for so many seconds at most; `what` names the call in errors."""
 
     @abstractmethod
     def stop(self, timeout: float) -> None:
-        """End all threads, and wait no longer than `timeout` for that; on one of these threads, do not wait."""
+        """End all threads, and wait for that no longer than `timeout`. Called on one of these threads, do not wait."""
 
     @abstractmethod
     def forget_everything(self) -> None:
         """Close what a forked child has inherited."""
 
     @abstractmethod
-    def is_inside(self) -> bool:
-        """Tell whether the caller is on one of the loops, where nothing may wait."""
+    def is_on_io_thread(self) -> bool:
+        """Return whether the caller is on one of the loops, where no call may wait."""
 
     def now(self) -> float:
         """Read the monotonic clock, in seconds; all loops have the same."""
@@ -57,7 +57,7 @@ class Engine(ABC):
         """Read the wall clock, in milliseconds since 1970."""
         return self.loops[0].wall_clock_ms()
 
-    def refuse_inside(self, what: str, instead: str) -> None:
-        """Raise on a loop, which would wait for itself."""
-        if self.is_inside():
+    def refuse_on_io_thread(self, what: str, instead: str) -> None:
+        """Raise if called on a loop, because the loop would wait for itself."""
+        if self.is_on_io_thread():
             raise OperationNotSupported(f"{what} would block the I/O thread, in a callback: use {instead} there")

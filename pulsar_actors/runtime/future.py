@@ -1,7 +1,7 @@
-"""The futures of the package: `SlimFuture`, which costs little while nobody waits for it, and `OwnedFuture`.
+"""The futures of the package: `SlimFuture`, which is cheap while no thread waits for it, and `OwnedFuture`.
 
 Every message that is sent without a callback has a future, and most futures are only looked at once they are done. The
-standard future makes a condition, its lock and two lists at once, which costs more than sending the message. A
+standard future creates a condition, its lock and two lists at once, which takes longer than sending the message. A
 `SlimFuture` has only a lock, and makes the rest when a waiter or a callback needs it. Otherwise it is a
 `concurrent.futures.Future`: `wait()`, `as_completed()` and `asyncio.wrap_future` take it.
 
@@ -10,8 +10,8 @@ A result and the first waiter cannot miss each other:
 1. The condition is made of the future's own lock, so both are held together.
 2. `set_result` looks whether there is a condition and stores the result while it holds the lock. The first waiter makes
    the condition under the lock too, so it comes either before or after.
-3. Before: `set_result` finds a condition and leaves all to the base class, which notifies under the lock.
-4. After: the state is FINISHED, and each waiter looks at the state, under the lock, before it sleeps.
+3. If the waiter comes before, `set_result` finds a condition and calls the base class, which notifies under the lock.
+4. If the waiter comes after, the state is FINISHED, and each waiter reads the state, under the lock, before it sleeps.
 5. `done`, and `result` of a future that is done, take no lock: the result is stored before the state changes.
 
 The lock is re-entrant, as the standard future's is: `wait()` asks futures whose locks it holds, and a signal handler or
@@ -21,12 +21,13 @@ the garbage collector may run in between.
 `as_completed()` use on every future: `_condition`, `_waiters`, `_state` with its values RUNNING and FINISHED,
 `_result`, `_exception`; and on `_done_callbacks` with `_invoke_callbacks`.
 
-An answer and the end of a client, say, may both want to complete a future. All of them `settle` it; the first one
-counts.
+Two events may complete the same future, for example an answer and the end of the client. Both call `settle`; the first
+one counts.
 
-In a forked child nothing completes the futures that were pending in the parent, so waiting for one raises there. A
-`SlimFuture` compares its state with the string for RUNNING, which is another object in the child: to remember the
-process would cost more, for each message. An `OwnedFuture`, of which there are few, remembers its process.
+In a forked child nothing completes the futures that were pending in the parent, so to wait for one raises there. After
+a fork, the child replaces `_running` by an equal string that is another object. A `SlimFuture` that was pending still
+has the old object as its state, which a comparison with `is` detects. To store the process id in each future would cost
+more for each message. An `OwnedFuture`, of which there are few, stores it.
 """
 
 import os
@@ -50,9 +51,9 @@ _running = "RUNNING"
 
 
 def orphan_pending() -> None:
-    """In a forked child: let waiting for a pending future raise."""
+    """Mark all pending futures as the parent's, in a forked child: to wait for one raises."""
     global _running  # noqa: PLW0603 - it belongs to the process
-    _running = "".join(_running)  # an equal one
+    _running = "".join(_running)  # equal, but another object
 
 
 class SlimFuture(Future[T]):
@@ -77,7 +78,7 @@ class SlimFuture(Future[T]):
     def _condition(  # type: ignore[override] # pyright: ignore[reportIncompatibleVariableOverride] # nobody assigns it
         self,
     ) -> threading.Condition:
-        """The condition and the list for waiters; the first waiter makes them."""
+        """The condition and the list of waiters; the first waiter creates them."""
         with self._lock:
             if self._made is None:
                 if not self._has_waiters:
@@ -93,22 +94,22 @@ class SlimFuture(Future[T]):
         return False
 
     def cancelled(self) -> bool:
-        """Return False: it never is."""
+        """Return False: it cannot be cancelled."""
         return False
 
     def running(self) -> bool:
-        """Tell whether there is no outcome yet."""
+        """Return whether there is no outcome yet."""
         return self._state != FINISHED
 
     def done(self) -> bool:
-        """Tell whether there is a result or an error."""
+        """Return whether there is a result or an error."""
         return self._state == FINISHED
 
     def result(self, timeout: float | None = None) -> T:
         """Wait for the result and return it, or raise the error; a TimeoutError of `concurrent.futures` after so long.
 
-        The error is the same object each time. It is raised with its original traceback, so that callers do not add
-        their frames to those of others.
+        The error is the same object each time. It is raised with its original traceback, so that the frames of several
+        callers do not add up in it.
         """
         error = self.exception(timeout)
         if error is None:
@@ -139,7 +140,7 @@ class SlimFuture(Future[T]):
         super().add_done_callback(fn)
 
     def set_result(self, result: T) -> None:
-        """Complete it with a result."""
+        """Complete the future with a result."""
         with self._lock:
             unwatched = self._made is None and self._state == _running
             if unwatched:
@@ -153,7 +154,7 @@ class SlimFuture(Future[T]):
             self._done_callbacks.clear()
 
     def set_exception(self, exception: BaseException | None) -> None:
-        """Complete it with an error."""
+        """Complete the future with an error."""
         with self._lock:
             if exception is not None and self._state == _running:
                 self._raised_at = exception.__traceback__
@@ -173,7 +174,7 @@ class SlimFuture(Future[T]):
 
 
 def is_slim_future(token: object) -> TypeGuard[SlimFuture[Any]]:
-    """Tell whether a token is such a future."""
+    """Return whether a token is a SlimFuture."""
     return isinstance(token, SlimFuture)
 
 
@@ -215,7 +216,7 @@ class OwnedFuture(Future[T]):
 
 
 class WaiterQueue(list[SlimFuture[Any]]):
-    """Callers that wait to look again, for a message or for room, each on a future, in the order in which they came.
+    """Callers that wait for a message or for room, each on a future, in the order of their calls.
 
     Any thread may use it: each change of a list is one step for the interpreter, and an empty list is small, as an
     empty deque is not.
@@ -224,13 +225,13 @@ class WaiterQueue(list[SlimFuture[Any]]):
     __slots__ = ()
 
     def wake(self, most: int) -> None:
-        """Wake so many at most, from the front."""
+        """Wake so many callers at most, those that came first."""
         for _ in range(most):
             if not self._wake_first():
                 return
 
     def wake_all(self) -> None:
-        """Wake all of them."""
+        """Wake all callers."""
         while self._wake_first():
             pass
 

@@ -1,11 +1,13 @@
-"""The bases of the actors behind handles: of all of them, and of those that a broker serves.
+"""The base classes of the actors behind handles: of all, and of producers and consumers of one topic.
 
-`CloseableActor` is the base of producers, consumers and sets of them: it completes their creation and their end.
+A *handle* is the object that a user holds. A *handler* is a producer or consumer of one topic, which is registered with
+one broker at a time. `CloseableActor` is the base of all actors behind handles, also of those for several topics: it
+completes the creation and the end of the handle.
 
-`HandlerActor` is the base of the producer and the consumer of one topic. It performs the effects of its machine that
-look up a broker, attach to a connection and ask the broker, and makes the machine's events of the answers. Messages of
-an earlier attachment are dropped here, by the number of the attachment. Answers to earlier requests are dropped by the
-machine.
+`HandlerActor` is the base of the actors of handlers. It performs the effects of its machine that look up a broker,
+attach to a connection and send requests, and feeds the machine the commands and answers of the broker as events. Each
+event carries the number of its attachment or request, and the machine drops those of earlier ones. The actor itself
+keeps only the reference of the connection that it is attached to, so a late reference is let go at once.
 """
 
 from collections.abc import Callable
@@ -30,12 +32,12 @@ from pulsar_actors.machines.connection_handler_events import (
     Close,
     CloseAnswered,
     CloseTimedOut,
-    CreationFailed,
     Detach,
     Detached,
     DropConnection,
     EndAtOnce,
     Fail,
+    FirstCreationFailed,
     HandleEnded,
     LookedUp,
     LookUp,
@@ -102,26 +104,26 @@ class CloseableActor(MachineActor[M]):
         raise NotImplementedError
 
     def on_start(self) -> None:
-        """Have the guardian end this actor with the client, and begin."""
+        """Register with the guardian, which ends this actor with the client, and open the machine."""
         self.tell_guardian(ActorStarted(self.actor_ref))
         self.feed(Open())
 
     def end(self, error: PulsarException) -> None:
-        """Fail the calls of the handle, and refuse more of them from now on."""
+        """Fail the calls of the handle, and refuse further calls."""
         self.pending_calls.end(error)
 
     def release(self, request: Close | EndAtOnce) -> None:
-        """End as requested: the handle is not needed any longer."""
+        """Close, or end at once, as requested by the guardian or the handle."""
         self._advance(HandleReleased(request))
 
     def abandon(self, bug: InternalError) -> None:
-        """Fail everything, and end."""
+        """Fail all calls, and end."""
         self.end(bug)
         settle(self.created, bug)
         self.retire()
 
     def retire(self) -> None:
-        """Complete the close of the handle, and end."""
+        """Complete the call that closed the handle, and end."""
         settle(self.ended, None)
         self.tell_guardian(ActorEnded(self.actor_ref))
         self.finish()
@@ -135,7 +137,7 @@ class CloseableActor(MachineActor[M]):
 
     # One method for each effect.
 
-    def _fail_creation(self, effect: CreationFailed) -> None:
+    def _fail_creation(self, effect: FirstCreationFailed) -> None:
         self._advance(HandleNotCreated())
         settle(self.created, effect.error)
 
@@ -147,7 +149,7 @@ class CloseableActor(MachineActor[M]):
         self.end(effect.error or AlreadyClosed(f"{self.name_in_errors} is closed"))
         self._advance(MachineEnded())
 
-    PERFORMS: ClassVar = {CreationFailed: _fail_creation, Fail: _fail, HandleEnded: _ended}
+    PERFORMS: ClassVar = {FirstCreationFailed: _fail_creation, Fail: _fail, HandleEnded: _ended}
 
 
 class Outcomes(NamedTuple):
@@ -160,7 +162,7 @@ class Outcomes(NamedTuple):
 
 
 def by_attempt(event: Callable[[int], object]) -> Callable[[int, object], object]:
-    """Make an event of the number of the attempt; the content of the answer does not matter."""
+    """Return a function that makes an event of the attempt's number, and ignores the content of the answer."""
 
     def made(attempt: int, _: object) -> object:
         return event(attempt)
@@ -169,7 +171,7 @@ def by_attempt(event: Callable[[int], object]) -> Callable[[int, object], object
 
 
 CLOSE_TIMEOUT = 30.0
-"""Seconds until a close is given up whose answer nobody awaits."""
+"""The timeout in seconds of a close command whose answer is ignored."""
 
 B = TypeVar("B", bound=ConnectionHandler)
 
@@ -200,8 +202,7 @@ class HandlerActor(CloseableActor[B]):
         """Handle messages of the guardian, the connection and the handle."""
         match message:
             case CommandsReceived(number, commands):
-                if number == self.machine.connection:
-                    self.handle_commands(commands)
+                self.handle_commands(number, commands)
             case RequestAnswered(question, answer):
                 self.answered(question, answer)
             case LookupRetrying(question, error):
@@ -226,12 +227,12 @@ class HandlerActor(CloseableActor[B]):
             case _:
                 self.call(message)
 
-    def handle_commands(self, commands: tuple[tuple[Any, memoryview], ...]) -> None:
+    def handle_commands(self, number: int, commands: tuple[tuple[Any, memoryview], ...]) -> None:
         """Handle commands of the broker, each with its entry."""
         raise NotImplementedError
 
     def attached(self, message: ConnectionReady) -> None:
-        """Use the connection: create the producer or the consumer there."""
+        """Feed the machine the new connection: it creates the producer or the consumer there."""
         raise NotImplementedError
 
     def call(self, message: Any) -> None:  # noqa: ANN401 - each kind has its own
@@ -239,16 +240,16 @@ class HandlerActor(CloseableActor[B]):
         raise NotImplementedError
 
     def before_closing(self) -> None:
-        """Feed the machine what callers have enqueued."""
+        """Feed the machine what callers have enqueued, before it closes."""
 
     def abandon(self, bug: InternalError) -> None:
-        """Fail everything, and end. The connection goes on, so a close is sent to the broker."""
+        """Fail all calls, and end. The connection stays open, so the broker is sent a close command."""
         self._send_close()
         self._leave()
         super().abandon(bug)
 
     def missed(self, message: object) -> None:
-        """Detach from a connection that was assigned after the end."""
+        """Leave a connection that was assigned after the end."""
         if isinstance(message, ConnectionAssigned):
             tell(message.connection, RemoveHandler(self._handler_ref(message.number)))
 
@@ -263,9 +264,8 @@ class HandlerActor(CloseableActor[B]):
         if self._connection is not None:
             tell(self._connection, message)
 
-    def handle_close_command(self, command: Any) -> None:  # noqa: ANN401 - any command
+    def handle_close_command(self, number: int, command: Any) -> None:  # noqa: ANN401 - any command
         """Handle the commands with which a broker ends both producers and consumers."""
-        number = self.machine.connection
         if isinstance(command, (CommandCloseProducer, CommandCloseConsumer)):
             self.feed(BrokerClosed(number, command))
         elif isinstance(command, CommandTopicMigrated):

@@ -1,14 +1,14 @@
-"""An HTTP client: one request, one response, in time and of limited size.
+"""An HTTP client: one request and one response, with a time limit and a size limit.
 
-It blocks, so a loop calls it by `run_blocking`. Connections are kept for the next request. TLS uses the context that
-`make_context` returns, from the first `https` URL on.
+It blocks, so actors call it through `run_blocking`. Connections are kept for the next request. `make_context` is called
+for the first `https` URL; TLS uses the context that it returns.
 
-Much that HTTP libraries do by themselves is left out on purpose. A redirect is a response like any other, which the
-caller judges: credentials do not follow it. No proxy, cookie or password is taken from the environment or from files: a
-request goes where its URL says. No response is decompressed, since a small one could become a huge one.
+Much that HTTP libraries do by themselves is left out on purpose. A redirect is not followed, but returned to the
+caller: so credentials do not follow it. No proxy, cookie or password is taken from the environment or from files: a
+request goes to the host of its URL. No response is decompressed, because a small one could become a huge one.
 
-Errors name the host and the port. The path, the headers and the body may have secrets, and are in no text. The library
-is imported with the first request, since most clients send none.
+Errors name the host and the port. The path, the headers and the body may have secrets, so they are in no error. The
+library is imported with the first request, since most clients send none.
 """
 
 from collections.abc import Callable, Mapping
@@ -38,7 +38,7 @@ class HttpResponse(NamedTuple):
     body: bytes
 
     def __repr__(self) -> str:
-        """Leave out what may be secret."""
+        """Return a description without the parts that may be secret."""
         return f"HttpResponse(status={self.status}, {len(self.body):,} bytes)"
 
 
@@ -53,7 +53,7 @@ class HttpRequest(NamedTuple):
     most_bytes: int = 1 << 20
 
     def __repr__(self) -> str:
-        """Leave out what may be secret."""
+        """Return a description without the parts that may be secret."""
         return f"HttpRequest(method={self.method!r}, timeout={self.timeout:g})"
 
 
@@ -88,7 +88,7 @@ class HttpClient:
         return self._pool(scheme).send(request)
 
     def close(self) -> None:
-        """Close idle connections. Requests can be sent on."""
+        """Close idle connections. Further requests open new ones."""
         pools, self._pools = self._pools, {}
         for pool in pools.values():
             pool.close()

@@ -1,11 +1,11 @@
-"""A lookup over HTTP, in one request. It blocks, so it runs off the loop.
+"""A lookup over HTTP: one request and its answer. It blocks, so it runs off the loop.
 
 The hosts of the service URL are tried in turn, each with its share of the time. A host that cannot be reached, whose
 certificate is refused, or that fails (a status from 500 on) leaves the request to the next. Any other response is the
-answer. A redirect is not followed here: the lookup's state machine decides how many are.
+answer. A redirect is not followed here: the lookup's state machine decides that, and counts redirects.
 
-Credentials go to the hosts of the service URL only, which the user has named. They do not follow a redirect to another
-host: one response would be enough to have them sent anywhere.
+Credentials go only to the hosts of the service URL, which the user has named. They do not follow a redirect to another
+host: otherwise a single response could send them anywhere.
 """
 
 import time
@@ -37,7 +37,7 @@ __all__ = ["HttpLookup", "auth_headers"]
 
 
 MAX_RESPONSE_BYTES: Final = 64 << 20
-"""Of one response: a namespace may have hundreds of thousands of topics."""
+"""The most bytes in one response: a namespace may have hundreds of thousands of topics."""
 
 _NO_HEADERS: Final[Mapping[str, str]] = {}
 
@@ -51,7 +51,7 @@ class HttpLookup(NamedTuple):
     timeout: float
 
     def send(self, access: ServiceAccess) -> LookupAnswered | Redirected:
-        """Send it, and return the answer or a redirect; raise anything else."""
+        """Send the request, and return the answer or a redirect. Raise any other outcome."""
         urls, trusted = self._urls(), {(self.service.scheme, *host) for host in self.service.hosts}
         headers = auth_headers(access) if endpoint_of(urls[0]) in trusted else _NO_HEADERS
         deadline, faults = time.monotonic() + self.timeout, list[PulsarException]()
@@ -100,7 +100,7 @@ def _address(url: str, location: str) -> str:
 
 
 def auth_headers(access: ServiceAccess) -> Mapping[str, str]:
-    """Make the headers with the credentials; a client certificate needs none."""
+    """Return the headers with the credentials; a client certificate needs none."""
     try:
         method, data = access.fetch_credentials(None)
     except PulsarException:

@@ -1,7 +1,7 @@
-"""The connections of an `HttpClient`, by urllib3, which no other module imports.
+"""The connections of an `HttpClient`, made with urllib3. No other module imports it, because it is slow to load.
 
-A socket's timeout starts again with every byte, so a server that sends a byte now and then would be read for ever. Here
-each read gets what is left of the time for the whole response.
+A socket's timeout starts again with every byte, so a server that sends a byte now and then could hold up a request for
+ever. Here the timeout of each read is the time left for the whole response.
 """
 
 import io
@@ -20,7 +20,7 @@ from pulsar_actors.exceptions import CertificateRefused, ConnectError
 from pulsar_actors.runtime.http_client import HttpRequest, HttpResponse, endpoint_of
 from pulsar_actors.runtime.tls import describe_tls_error
 
-_DEADLINE: ContextVar[float] = ContextVar("deadline")  # of the request that this thread sends
+_DEADLINE: ContextVar[float] = ContextVar("deadline")  # the deadline of the request that this thread sends
 _CHUNK: Final = 64 * 1024
 _NOT_TLS: Final = {"WRONG_VERSION_NUMBER", "HTTP_REQUEST", "RECORD_LAYER_FAILURE", "UNEXPECTED_EOF_WHILE_READING"}
 
@@ -63,7 +63,7 @@ class _Response(HTTPResponse):
         super().__init__(_Makefile(sock), *rest, **named)  # type: ignore[arg-type] # pyright: ignore[reportArgumentType] - only `makefile` is called
 
     def begin(self) -> None:
-        """Read the headers, and drop the faults found in them: urllib3 would log these, and a token may be in them."""
+        """Read the headers, and drop the defects found in them: urllib3 would log these, and with them secrets."""
         super().begin()
         self.msg.defects = []
         self.msg.set_payload("")
@@ -85,7 +85,7 @@ class _SecurePool(HTTPSConnectionPool):
     ConnectionCls: Any = _SecureConnection
 
     def _validate_conn(self, conn: Any) -> None:  # noqa: ANN401 - as the class above it says
-        """Connect without urllib3's warning about an unchecked certificate: our log has one for each client."""
+        """Connect without urllib3's warning about an unchecked certificate: this package logs one for each client."""
         if conn.is_closed:
             conn.connect()
 
@@ -108,7 +108,7 @@ class HttpPool:
         response = self._response_or_error(request)
         if isinstance(response, HttpResponse):
             return response
-        raise response  # raised here: the exceptions of the library hold the request, and so secrets
+        raise response  # raised here, because the library's exceptions hold the request, and so secrets
 
     def close(self) -> None:
         """Close idle connections."""

@@ -1,9 +1,9 @@
 """Ctrl-C, deferred to the end of a block.
 
-Python raises KeyboardInterrupt between any two steps of the main thread, and so in the middle of steps that belong
-together: a message that is counted twice, or a report that is not sent, would stall a consumer later. Where several
-steps of a caller's thread belong together, and are not taken for every message, they run in `DeferInterrupts`: the
-interrupt is noted, and raised at the end. Only Python's own handler is replaced; a program's own handler stays.
+Python raises KeyboardInterrupt between any two steps of the main thread, and so also in the middle of steps that belong
+together. If a message were counted twice, or a report not sent, a consumer would stall later. So steps of a caller's
+thread that belong together run in `DeferInterrupts`, unless they are done for every message: the interrupt is noted,
+and raised at the end. Only Python's own handler is replaced; a program's own handler stays.
 """
 
 import signal
@@ -14,12 +14,12 @@ from typing import Any
 
 
 def is_ctrl_c(error: BaseException) -> bool:
-    """Tell Ctrl-C, which only the main thread gets, from a KeyboardInterrupt that code has raised."""
+    """Return whether an error is Ctrl-C, which only the main thread gets: code may raise a KeyboardInterrupt, too."""
     return isinstance(error, KeyboardInterrupt) and threading.get_ident() == threading.main_thread().ident
 
 
 def is_for_main(error: BaseException) -> bool:
-    """Tell whether an error is to end the main thread: Ctrl-C, or sys.exit(), which a signal handler may call."""
+    """Return whether an error must end the main thread: Ctrl-C, or sys.exit(), which a signal handler may call."""
     return not isinstance(error, Exception) and threading.get_ident() == threading.main_thread().ident
 
 

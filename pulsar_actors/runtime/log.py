@@ -15,7 +15,7 @@ __all__ = ["LOG", "Log"]
 
 
 _CALLER = 3
-"""Frames between `logging` and the code that logs, which the line names."""
+"""The number of frames between `logging` and the code that logs, whose file and line are in the log record."""
 
 
 class Log:
@@ -27,11 +27,11 @@ class Log:
         self._logger = logging.getLogger(name)
 
     def info(self, text: str, *values: object) -> None:
-        """Log an information."""
+        """Log at level INFO."""
         self._log(logging.INFO, text, values, None)
 
     def warning(self, text: str, *values: object) -> None:
-        """Log a warning."""
+        """Log at level WARNING."""
         self._log(logging.WARNING, text, values, None)
 
     def error(self, text: str, *values: object, exc_info: BaseException) -> None:

@@ -2,8 +2,8 @@
 
 Producers and consumers look up the broker of their topic; callers ask for the number of partitions, or for the topics
 of a namespace. Each lookup is a state machine of its own, and all share a limit of concurrent requests. A request to
-the service URL goes to one of its hosts; a redirect names another broker. If the service URL is one of HTTP, there is
-no connection: the request is sent off the loop, and its outcome comes back.
+the service URL goes to one of its hosts; a redirect names another broker. If the service URL is `http` or `https`, no
+connection is used: the HTTP request runs off the loop, and its outcome comes back to the loop.
 """
 
 from collections.abc import Callable
@@ -14,26 +14,26 @@ from google.protobuf.message import Message
 from pulsar_actors.exceptions import AlreadyClosed, InternalError, PulsarException, Timeout
 from pulsar_actors.machines.chart import Event
 from pulsar_actors.machines.connection_events import SendRequest
-from pulsar_actors.machines.lookup import SERVICE_URL, LookupMachine, LookupTurns, Turn
+from pulsar_actors.machines.lookup import SERVICE_URL, LookupLimiter, LookupMachine, LookupPermit
 from pulsar_actors.machines.lookup_events import (
+    AcquireLookupPermit,
     AttachTo,
     AttemptFailed,
     Cancel,
     Enqueue,
     Found,
-    GiveTurn,
     LookupAnswered,
     LookupAttached,
     LookupAttachFailed,
+    LookupPermitDenied,
+    LookupPermitGranted,
     LookupRefused,
     LookupTarget,
     NotFound,
     Redirected,
+    ReleaseLookupPermit,
     SendLookup,
     ServiceChanged,
-    TakeTurn,
-    TurnCame,
-    TurnDenied,
 )
 from pulsar_actors.machines.state_machine import StartTimer
 from pulsar_actors.runtime.actor import ActorRef, LoopActor, tell
@@ -79,7 +79,7 @@ class RequestConnection(NamedTuple):
 
 
 class LookupStep(NamedTuple):
-    """A step of a lookup, which its answer repeats."""
+    """A step of a lookup. The answer to the step repeats it, so that a stale answer is recognised."""
 
     lookup_id: int
     number: int
@@ -93,7 +93,7 @@ class ConnectionFound(NamedTuple):
 
 
 class LookupCallbacks(NamedTuple):
-    """The callbacks of a lookup: for each failed attempt that another follows, and for the answer or the last error."""
+    """The callbacks of a lookup: for the answer or the last error, and for each failed attempt that is retried."""
 
     answered: Callable[[Any], None]
     attempt_failed: Callable[[PulsarException], None] = lambda _: None
@@ -112,12 +112,15 @@ class PendingLookup:
         self.cluster_url = cluster_url
         self.callbacks = callbacks
         self.connection: ActorRef | None = None
-        self.address: str | None = None  # of a redirect over HTTP
+        self.address: str | None = None  # the address of a redirect over HTTP
         self.step = 0  # counts requests for connections; answers to an earlier step are stale
 
     @property
     def is_over_http(self) -> bool:
-        """True if it goes over HTTP. A topic that has moved to another cluster is looked up at a broker of that."""
+        """True if the lookup goes over HTTP.
+
+        A topic that has moved to another cluster is looked up at a broker there.
+        """
         return self.service.url.is_http and self.cluster_url is None
 
 
@@ -132,7 +135,7 @@ class LookupActor(LoopActor):
         self._service = service
         self._first_host = 0
         self._counters = counters
-        self._turns: LookupTurns[int] = LookupTurns(settings.at_once)
+        self._limiter: LookupLimiter[int] = LookupLimiter(settings.at_once)
         self._pending: dict[int, PendingLookup] = {}
         self._serial = 0
 
@@ -156,7 +159,7 @@ class LookupActor(LoopActor):
                 raise InternalError(f"lookups do not take {message!r}")
 
     def abandon(self, bug: InternalError) -> None:
-        """Fail every lookup with the bug."""
+        """Fail all lookups with the bug."""
         all_pending, self._pending = self._pending, {}
         self._counters.lookups -= len(all_pending)
         for pending in all_pending.values():
@@ -226,10 +229,10 @@ class LookupActor(LoopActor):
         match effect:
             case StartTimer(event, delay):
                 self.later(delay, self._feed_due, (lookup_id, event))
-            case TakeTurn():
-                self._take_turn(lookup_id)
-            case GiveTurn():
-                self._give_turn()
+            case AcquireLookupPermit():
+                self._acquire_permit(lookup_id)
+            case ReleaseLookupPermit():
+                self._release_permit()
             case AttachTo(target):
                 self._request_connection(target, lookup_id, pending)
             case SendLookup(command, timeout):
@@ -253,17 +256,17 @@ class LookupActor(LoopActor):
     def _feed_due(self, due: tuple[int, Event]) -> None:
         self._feed(*due)
 
-    def _take_turn(self, lookup_id: int) -> None:
-        turn = self._turns.take(lookup_id)
-        if turn is not Turn.LATER:
-            self._feed(lookup_id, TurnCame() if turn is Turn.NOW else TurnDenied())
+    def _acquire_permit(self, lookup_id: int) -> None:
+        permit = self._limiter.acquire(lookup_id)
+        if permit is not LookupPermit.LATER:
+            self._feed(lookup_id, LookupPermitGranted() if permit is LookupPermit.NOW else LookupPermitDenied())
 
-    def _give_turn(self) -> None:
-        following = self._turns.give_back()
+    def _release_permit(self) -> None:
+        following = self._limiter.release()
         while following is not None and following not in self._pending:  # it has ended while it waited
-            following = self._turns.give_back()
+            following = self._limiter.release()
         if following is not None:
-            self._feed(following, TurnCame())
+            self._feed(following, LookupPermitGranted())
 
     def _request_connection(self, target: LookupTarget, lookup_id: int, pending: PendingLookup) -> None:
         pending.step += 1
@@ -290,7 +293,7 @@ class LookupActor(LoopActor):
             tell(pending.connection, SendRequest(command, ReplyTo(self.actor_ref, step), timeout))
 
     def _hosts_in_turn(self, url: ServiceUrl) -> ServiceUrl:
-        """Return the URL beginning with another host each time."""
+        """Return the URL with its hosts rotated, so that each call begins with another host."""
         self._first_host = (self._first_host + 1) % len(url.hosts)
         return url._replace(hosts=url.hosts[self._first_host :] + url.hosts[: self._first_host])
 

@@ -1,16 +1,26 @@
 """The event loop's interface: actors run on a loop, and so do their timers and sockets.
 
-Everything in the runtime happens on a loop, one thing after another: messages to actors, timers, events of sockets.
-Nothing on a loop may wait. Callers' threads reach a loop through `post`. Blocking work goes to `run_blocking`, and its
-outcome comes back to the loop. Code on a loop cannot stop it; only its engine can.
+Everything in the runtime runs on a loop, one call after another: messages to actors, timers, events of sockets. Nothing
+on a loop may wait. Callers' threads reach a loop through `post`. Blocking work goes to `run_blocking`, and its outcome
+comes back to the loop. Code on a loop cannot stop it; only its engine can.
 
 There are two implementations. `thread_loop.py` has a thread, real sockets and the real clock. `simulation/world.py` has
-a virtual clock and an in-memory network, in an order that a seed decides. Code that uses this interface runs on both.
+a virtual clock and an in-memory network, and a seed decides the order of events. Code that uses this interface runs on
+both.
 
-Here is also `Interleaving`: the locks and checkpoints of data that callers share with actors. With threads, a lock is a
-lock and a checkpoint does nothing, since the system decides when threads change places. Under simulation the seed
-decides, and only at a checkpoint and on the way into and out of a lock. So a checkpoint stands between two steps of
-which the second relies on the first. There is none on the path of each message.
+**Append, then look.** Callers and actors share most data without a lock, by this rule: each side first publishes its
+own change, and only *then* reads what the other side publishes. For example, a caller appends an item to a list, and
+*then* reads a flag: does the loop sleep, is the actor idle, is the queue closed? The other side sets the flag, and
+*then* reads the list. If the caller does not see the flag, it appended before the flag was set; so the other side,
+which reads the list after that, finds the item. At least one side sees the other. Both may, which must do no harm. If
+one side looked first and published afterwards, both could miss each other, and the item would stay in the list. The
+rule needs steps that are atomic, and that all threads see in the same order. An append to a list or a deque and an
+assignment to an attribute are such steps in Python. An emphasised *then* in other texts refers to this rule.
+
+`Interleaving` has the locks and checkpoints of data that callers share with actors. With threads, a lock is a lock and
+a checkpoint does nothing, because the operating system switches threads at any time. Under simulation the seed decides,
+and threads are switched only at a checkpoint and where a lock is taken or released. So there is a checkpoint between
+two steps if their order matters. The path of each single message has none.
 """
 
 import threading
@@ -22,7 +32,7 @@ from typing import Any, NamedTuple, Protocol, TypeAlias, TypeVar
 Buffer: TypeAlias = bytes | bytearray | memoryview
 
 MAX_BUFFERS = 512
-"""Of one `Transport.send`: fewer than any system's limit."""
+"""The most buffers in one `Transport.send`: fewer than any operating system's limit."""
 
 T = TypeVar("T")
 
@@ -35,11 +45,11 @@ class TransportOwner(Protocol):
         ...
 
     def received(self, data: bytes) -> None:
-        """Handle bytes that have arrived; never none."""
+        """Handle bytes that have arrived, at least one."""
         ...
 
     def writable(self) -> None:
-        """Handle that there is room again, after `await_room`."""
+        """Handle that the transport takes bytes again, after `await_room`."""
         ...
 
     def lost(self, reason: str) -> None:
@@ -59,11 +69,11 @@ class Transport(ABC):
 
     @abstractmethod
     def await_room(self) -> None:
-        """Call the owner's `writable` once, as soon as something fits again."""
+        """Call the owner's `writable` once, as soon as the transport takes bytes again."""
 
     @abstractmethod
     def close(self) -> None:
-        """Close it; the owner is not called again. Doing it again does nothing."""
+        """Close the transport. The owner is not called again. A second call does nothing."""
 
 
 class Listener(ABC):
@@ -72,7 +82,7 @@ class Listener(ABC):
     @property
     @abstractmethod
     def port(self) -> int:
-        """The port number, also where 0 was asked for."""
+        """The port number that is in use, also if the caller asked for port 0."""
 
     @abstractmethod
     def close(self) -> None:
@@ -96,7 +106,7 @@ class Loop(ABC):
 
     @abstractmethod
     def is_here(self) -> bool:
-        """Tell whether the caller is on this loop."""
+        """Return whether the caller is on this loop."""
 
     @abstractmethod
     def post(self, function: Callable[[Any], object], argument: Any) -> None:  # noqa: ANN401 - what the function takes
@@ -104,7 +114,10 @@ class Loop(ABC):
 
     @abstractmethod
     def later(self, delay: float, function: Callable[[Any], object], argument: Any) -> None:  # noqa: ANN401 - the same
-        """Call a function after so many seconds. This cannot be undone: the function has to recognise a stale timer."""
+        """Call a function after so many seconds.
+
+        There is no cancelling: the function has to recognise a stale timer.
+        """
 
     @abstractmethod
     def run_blocking(
@@ -134,14 +147,14 @@ class Loop(ABC):
 
 
 class Interleaving(NamedTuple):
-    """How to make a lock, and what to call where threads may change places."""
+    """A factory of locks, and a function to call where the simulation may switch threads."""
 
     lock: Callable[[], AbstractContextManager[Any]]
     checkpoint: Callable[[], None]
 
 
 def _no_checkpoint() -> None:
-    """Do nothing: the system decides when threads change places."""
+    """Do nothing: the operating system decides when to switch threads."""
 
 
 THREADS = Interleaving(threading.Lock, _no_checkpoint)

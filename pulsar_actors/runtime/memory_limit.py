@@ -1,9 +1,9 @@
-"""The memory limit of a client, `memory_limit_bytes`: shared by the threads of all callers and the I/O threads.
+"""The memory limit of a client, `memory_limit_bytes`, shared by the threads of all callers and the I/O threads.
 
-A caller takes a message's bytes before it enqueues the message. Whatever ends the message gives them back, on the
-producer's loop, through the quota with which the producer counts its pending bytes. A caller that finds no room waits
-in its producer's own line, and the controller knows the lines, since another producer may make the room. The caller
-adds the line and *then* looks for room; whoever gives bytes back does so and *then* wakes the lines.
+A caller takes a message's bytes before it enqueues the message. When the message ends, by a receipt or an error, the
+producer's loop frees them, through the quota that counts the producer's pending bytes. A caller without room waits in
+the `WaiterQueue` of its producer. The controller has all these queues, because any producer may free memory. The caller
+adds its queue and *then* looks for room; the loop frees bytes and *then* wakes the queues (see `loop.py`).
 
 A client without a limit has no controller.
 """
@@ -20,7 +20,7 @@ from pulsar_actors.runtime.send_queue import ReportOutcomes, SendQueue
 
 
 class MemoryLimitController:
-    """The bytes that the producers of one client have pending, all together. Any thread may use it."""
+    """The pending bytes of all producers of one client. Any thread may use it."""
 
     __slots__ = ("_limit", "_lines", "_lock")
 
@@ -35,7 +35,7 @@ class MemoryLimitController:
         return self._limit.used
 
     def has_room(self) -> bool:
-        """Tell whether a message may be taken now."""
+        """Return whether there is room for a message now."""
         return self._limit.has_room
 
     def take(self, size: int) -> bool:
@@ -51,7 +51,7 @@ class MemoryLimitController:
             self._wake_all()
 
     def wake_when_free(self, line: WaiterQueue) -> None:
-        """Have those who wait in a line woken when there is room, once."""
+        """Wake the callers of this queue once, when there is room."""
         self._lines[id(line)] = line
 
     def _wake_all(self) -> None:
@@ -64,7 +64,7 @@ class MemoryLimitController:
 
 
 class MemoryLimitedQuota(SendQuota):
-    """The pending bytes of one producer. They have no limit of their own, and count for the client's."""
+    """The pending bytes of one producer. They have no limit of their own; they count towards the client's limit."""
 
     __slots__ = ("_limiter",)
 
@@ -81,8 +81,8 @@ class MemoryLimitedQuota(SendQuota):
 class MemoryLimitedSendQueue(SendQueue):
     """The send queue of a producer whose client has a memory limit.
 
-    A message takes its bytes from the controller, and then its place in the queue. The two have a lock each, and the
-    locks are held one after the other. So Ctrl-C waits until both steps are done.
+    A message takes its bytes from the controller, and then its place in the queue. Each step has its own lock, held
+    only for that step. So Ctrl-C is deferred until both steps are done.
     """
 
     __slots__ = ("_limiter",)
@@ -117,10 +117,10 @@ class MemoryLimitedSendQueue(SendQueue):
         self._limiter.free(size)
 
     def has_room(self) -> bool:
-        """Tell whether a message could be enqueued now."""
+        """Return whether a message could be enqueued now."""
         return self._limiter.has_room() and super().has_room()
 
     def add_waiter(self, future: SlimFuture[None]) -> None:
-        """Have a future end when there may be room, whichever producer makes it."""
+        """Complete a future when there may be room, whichever producer frees it."""
         super().add_waiter(future)
         self._limiter.wake_when_free(self.waiting)

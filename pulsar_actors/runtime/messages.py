@@ -11,10 +11,6 @@ from pulsar_actors.machines.lookup_events import LookupTarget
 from pulsar_actors.runtime.actor import ActorRef
 from pulsar_actors.runtime.loop import Loop
 
-PRODUCER = "producer"
-CONSUMER = "consumer"
-WATCHER = "watcher"
-
 
 class HandlerRef(NamedTuple):
     """A handler on one connection. Commands name it by `kind` and `id`; `address` is its actor."""
@@ -42,7 +38,7 @@ class ConnectionReady(NamedTuple):
 
 
 class ConnectionUnavailable(NamedTuple):
-    """From a connection: the handler cannot use it, or no longer."""
+    """From a connection: the handler cannot use it, or cannot use it any longer."""
 
     number: int
     error: PulsarException
@@ -63,7 +59,7 @@ class RequestAnswered(NamedTuple):
 
 
 class Registration(NamedTuple):
-    """The number of a new producer, consumer or watcher, its loop, and which of a broker's connections it uses."""
+    """The id of a new producer, consumer or watcher, its loop, and the slot of the broker connection that it uses."""
 
     kind: str
     id: int
@@ -110,7 +106,7 @@ class ConnectionAssigned(NamedTuple):
 
 
 class ActorStarted(NamedTuple):
-    """To the guardian: a producer or consumer has started, and is to end with the client."""
+    """To the guardian: a producer or consumer has started. End it with the client."""
 
     who: ActorRef
 

@@ -1,16 +1,17 @@
 """The actor of a producer, consumer or reader of several topics: partitions, a list of topics, or a pattern.
 
-Its machine decides which members there are. The actor asks brokers about topics and partitions, has `MemberFactory`
-start the members, and passes on calls that are for all of them. Members are actors of their own, with the same
-guardian. The end of a member is noticed by a pending call of its own that nobody resolves, and that fails with it.
+Its machine decides which members exist. The actor asks brokers about topics and partitions, has `MemberFactory` start
+the members, and passes on calls to all members. Each member is an actor, with the same guardian. To notice the end of a
+member, the actor adds a pending call to it that is never resolved: the call fails when the member ends.
 
-Producers and consumers differ in their `MemberFactory`: what members are made of, and how callers get at them.
+Producers and consumers differ in their `MemberFactory`: it starts the members, and shows them to callers.
 """
 
 from collections.abc import Callable
 from typing import Any, ClassVar, Generic, NamedTuple, Protocol, TypeVar
 
 from pulsar_actors.exceptions import AlreadyClosed, InternalError, PulsarException
+from pulsar_actors.machines.connection_commands import WATCHER
 from pulsar_actors.machines.connection_handler_events import Close, EndAtOnce
 from pulsar_actors.machines.multi_topics import MultiTopics
 from pulsar_actors.machines.multi_topics_events import (
@@ -37,7 +38,7 @@ from pulsar_actors.runtime.consumer_actor import RunAfter, ServeReceiveFutures
 from pulsar_actors.runtime.future import SlimFuture, is_slim_future, settle
 from pulsar_actors.runtime.handler_actor import CloseableActor
 from pulsar_actors.runtime.lookup_actor import BrokerQuery
-from pulsar_actors.runtime.messages import WATCHER, CloseHandle, Registration
+from pulsar_actors.runtime.messages import CloseHandle, Registration
 from pulsar_actors.runtime.pending_calls import HandleLink
 from pulsar_actors.runtime.producer_actor import TriggerFlush
 from pulsar_actors.runtime.topic_list_watcher_actor import TopicListWatcherActor, TopicListWatcherEnded, TopicsChanged
@@ -56,51 +57,57 @@ class TopicsListed(NamedTuple):
 
 
 class MemberFactory(Protocol):
-    """The members of a producer or a consumer of several topics, and how callers get at them. Used on the loop."""
+    """The members of a producer or a consumer of several topics: starts them, and shows them to callers.
+
+    Used on the loop.
+    """
 
     def create(self, order: CreateMember) -> ActorRef:
-        """Start a member, and report `MemberOpened` and `MemberLost` of it."""
+        """Start a member, and report its `MemberOpened` and `MemberLost`."""
         ...
 
     def track(self, member: int, call: SlimFuture[Any]) -> None:
-        """Have a call fail if the member ends."""
+        """Add a pending call to a member: it fails if the member ends."""
         ...
 
     def remove(self, member: int) -> None:
-        """Let go of a member that has ended."""
+        """Remove a member that has ended."""
         ...
 
     def update(self, update: UpdateMembers) -> None:
-        """Let callers use some members, and others no longer; report `MemberWanted` of those that are to be created."""
+        """Show members to callers, and hide others.
+
+        Report `MemberWanted` when a member that is created late is needed.
+        """
         ...
 
     def partitions_grown(self, topic: str, partitions: int) -> None:
-        """Pass on that a topic has so many partitions by now."""
+        """Pass on the new number of partitions of a topic."""
         ...
 
     def serve(self) -> None:
-        """Give messages to the futures."""
+        """Give messages to the futures of `receive_async`."""
         ...
 
     def end(self, error: PulsarException) -> None:
-        """Refuse callers from now on."""
+        """Refuse further calls."""
         ...
 
 
 class TopicSearch(NamedTuple):
-    """The pattern of the topics, if there is one, and the kind of topics that it means."""
+    """The pattern of the topics, if there is one, and the kind of topics that it matches (persistent or not)."""
 
     pattern: TopicPattern | None = None
     mode: "CommandGetTopicsOfNamespace.Mode.ValueType" = CommandGetTopicsOfNamespace.PERSISTENT
     timeout: float = 30.0
-    """In seconds, of the requests of a topic list watcher."""
+    """The timeout of a topic list watcher's requests, in seconds."""
 
 
 F = TypeVar("F", bound=MemberFactory)
 
 
 class MultiTopicsActor(CloseableActor[MultiTopics], Generic[F]):
-    """One producer, consumer or reader of several topics. `new_members` gets a callback for events, from any thread."""
+    """The actor of several topics. `new_members` makes the `MemberFactory`; it gets a callback to report events to."""
 
     def __init__(  # noqa: PLR0913 - what a set is made of
         self,
@@ -140,7 +147,7 @@ class MultiTopicsActor(CloseableActor[MultiTopics], Generic[F]):
             case RunAfter(seconds, end):
                 self.later(seconds, lambda _: end(), None)
             case TopicListWatcherEnded() | TriggerFlush():
-                pass  # lists are requested in any case; a producer that starts takes all messages that are there
+                pass  # the topics are listed anyway, and a producer that starts takes all messages that wait
             case CloseHandle():
                 self.members.end(AlreadyClosed(f"{self.name_in_errors} is closed"))
                 self.release(Close())

@@ -1,17 +1,18 @@
-"""The receiver queue of a consumer of several topics: each topic has a queue of its own, and callers take from all.
+"""The receiver queue of a consumer of several topics: each topic has its own queue, and callers take from all of them.
 
-Callers take from one topic's queue as from a single queue, by one `pop` for each message. When they have taken what is
-opened there, they go on to the next topic that has something, so that no partition keeps another waiting. The messages
-of one partition stay in order, and each topic has its own permits. What a topic gets before its consumer is admitted
-waits in its queue until then: nobody could acknowledge it.
+Callers take from one topic's queue as from a single queue, by one `pop` for each message. When the opened messages
+there are taken, they go on to the next topic that has messages, so that each partition gets its turn. The messages of
+one partition stay in order, and each topic has its own permits. Messages of a topic that is not shown to callers yet
+stay in its queue: callers could not acknowledge them.
 
-Topic queues that have something stand in a ring. An actor that adds to a topic queue puts it there, unless it is marked
-as standing there. A caller who finds it empty unmarks it, takes it out, and *then* looks whether something has come
-meanwhile, so a topic queue with messages never stays outside. No lock is held: a deque's changes are one step each for
-the interpreter. While one caller opens an entry, the others wait for it in that topic's queue.
+Topic queues that have messages are in a ring, a deque that callers rotate. An actor that adds to a topic queue puts the
+queue into the ring, unless it is marked as being there. A caller that finds a queue empty removes the mark, takes the
+queue out of the ring, and *then* checks if messages have come meanwhile (see `loop.py`). So a queue with messages never
+stays outside. No lock is held: each change of a deque is atomic. While one caller opens an entry, the others wait for
+it in that topic's queue.
 
-Waiting callers wait for all topics, in one line. The topics' consumers live on several loops; futures are served on
-that of the consumer of several topics only.
+Waiting callers wait for all topics, in one queue. The consumers of the topics run on several loops; futures are served
+only on the loop of the consumer of several topics.
 """
 
 from collections import deque
@@ -29,7 +30,8 @@ from pulsar_actors.runtime.receiver_queue_base import ReceiverQueueBase
 class MultiTopicsReceiverQueue(ReceiverQueueBase):
     """The queues of all topics.
 
-    `ask_to_serve` has `serve` called on the consumer's loop. `awaits_topics`: others may come, as of a pattern.
+    `ask_to_serve` causes `serve` to be called on the consumer's loop. `awaits_topics` is True if topics may be added,
+    as with a pattern.
     """
 
     __slots__ = ("_ask_to_serve", "_awaits_topics", "_current", "_ring", "topic_queues")
@@ -47,7 +49,7 @@ class MultiTopicsReceiverQueue(ReceiverQueueBase):
     # The actors' side.
 
     def admit(self, topic_queues: "Mapping[str, TopicQueue]") -> None:
-        """Hand out what these have and get, as well."""
+        """Show topic queues to callers: their messages are handed out from now on."""
         self.topic_queues.update(topic_queues)
         for topic_queue in topic_queues.values():
             topic_queue.is_admitted = True
@@ -57,7 +59,7 @@ class MultiTopicsReceiverQueue(ReceiverQueueBase):
                 topic_queue.wake_callers(queued)
 
     def dismiss(self, topics: Collection[str]) -> None:
-        """Remove the queues of these topics, and have all callers look again: what is left may be at its end."""
+        """Remove the queues of these topics, and wake all callers: the topics that are left may all be terminated."""
         for topic in topics:
             topic_queue = self.topic_queues.pop(topic, None)
             if topic_queue is not None:
@@ -66,18 +68,18 @@ class MultiTopicsReceiverQueue(ReceiverQueueBase):
             self.wake_all_callers()
 
     def enter_ring(self, topic_queue: "TopicQueue") -> None:
-        """Put a topic queue that has something into the ring."""
+        """Put a topic queue that has messages into the ring."""
         if not topic_queue.is_in_ring:
             topic_queue.is_in_ring = True
             self._ring.appendleft(topic_queue)
 
     def wake_callers(self, messages: int) -> None:
-        """Wake as many callers as there are messages for, and have futures served if any wait."""
+        """Wake as many callers as there are messages, and serve futures if any wait."""
         self._waiters.wake(messages)
         self._serve_soon()
 
     def wake_all_callers(self) -> None:
-        """Have all callers look again, and futures served."""
+        """Wake all callers, and serve futures."""
         self._waiters.wake_all()
         self._serve_soon()
 
@@ -109,19 +111,19 @@ class MultiTopicsReceiverQueue(ReceiverQueueBase):
 
     @property
     def queued(self) -> int:
-        """The number of messages that are here, as far as entries tell."""
+        """The number of queued messages, by the counts that entries declare."""
         return sum(topic_queue.queued for topic_queue in list(self.topic_queues.values()))
 
     @property
     def has_messages(self) -> bool:
-        """True while there are any; asks only the topic queues in the ring."""
+        """True while there are messages; asks only the topic queues in the ring."""
         current = self._current
         has_left = current is not None and current.queued > 0
         return has_left or any(topic_queue.queued for topic_queue in tuple(self._ring)[::-1])
 
     @property
     def opened_count(self) -> int:
-        """The number of those that are in opened entries."""
+        """The number of queued messages that are in opened entries."""
         return sum(topic_queue.opened_count for topic_queue in list(self.topic_queues.values()))
 
     @property
@@ -130,7 +132,7 @@ class MultiTopicsReceiverQueue(ReceiverQueueBase):
         return True
 
     def is_terminated(self) -> bool:
-        """Tell whether all topics were terminated, and no others may come.
+        """Return whether all topics were terminated, and no topics may be added.
 
         Every caller that waits asks this, so the topic that was the last to give a message is asked first.
         """
@@ -141,24 +143,24 @@ class MultiTopicsReceiverQueue(ReceiverQueueBase):
         return bool(topic_queues) and all(topic_queue.ended for topic_queue in topic_queues)
 
     def can_answer(self) -> bool:
-        """Tell whether there is a message, or none will come: then a future can end at once."""
+        """Return whether a future can end at once: there is a message, or none will come."""
         return any(topic_queue.can_answer() for topic_queue in tuple(self._ring)[::-1]) or self.end_reason is not None
 
     def request_one(self) -> None:
-        """Do nothing: permits are granted beforehand."""
+        """Do nothing: permits are granted in advance."""
 
     def cancel_request(self) -> None:
-        """Do nothing: nothing was asked for."""
+        """Do nothing: no message was requested."""
 
     def still_delivers(self, topic: str, generation: Generation) -> bool:
-        """Tell whether the topic is still admitted, and its queue delivers that generation."""
+        """Return whether the topic is still shown to callers, and its queue still delivers that generation."""
         topic_queue = self.topic_queues.get(topic)
         return topic_queue is not None and topic_queue.still_delivers(topic, generation)
 
     # Behind both.
 
     def _next_topic(self) -> Any:  # noqa: ANN401 - a message
-        """Go on to the next topic that has something."""
+        """Take a message from the next topic that has one."""
         with DeferInterrupts():
             while self._ring and self.closed is None:
                 self._ring.rotate(1)
@@ -178,7 +180,7 @@ class MultiTopicsReceiverQueue(ReceiverQueueBase):
         self.checkpoint()
         topic_queue.is_in_ring = False
         self.checkpoint()
-        with suppress(ValueError):  # another caller may have found it empty as well; it stands in front
+        with suppress(ValueError):  # another caller may have found it empty, too, and removed it
             self._ring.remove(topic_queue)
         self.checkpoint()
         if topic_queue.queued:
@@ -207,13 +209,13 @@ class TopicQueue(ReceiverQueue):
         self.is_in_ring = False
 
     def wake_callers(self, messages: int) -> None:
-        """Wake callers who wait for any topic; before this one is admitted, nobody waits for it."""
+        """Wake callers that wait for any topic, unless this topic is not shown to them yet."""
         if self.is_admitted:
             self._parent.enter_ring(self)
             self._parent.wake_callers(messages)
 
     def wake_all_callers(self) -> None:
-        """Have all callers look again."""
+        """Wake all callers."""
         self._parent.wake_all_callers()
 
     @property

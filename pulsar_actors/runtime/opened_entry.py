@@ -1,7 +1,7 @@
 """An opened entry: verified, decompressed and split into its messages.
 
-The thread that uses the messages opens their entry. Only for a message that a future waits for, and for dead letters,
-does the loop do it.
+The caller's thread opens an entry, except for the messages of `receive_async` and for dead letters: the loop opens
+these.
 """
 
 from collections.abc import Callable, Sequence
@@ -16,23 +16,28 @@ from pulsar_actors.wire.protobuf import BytesLike
 from pulsar_actors.wire.PulsarApi_pb2 import MessageMetadata
 
 MAX_COMPRESSION_RATIO: Final = 1032
-"""The best that ZLIB can do; LZ4 and SNAPPY do less."""
+"""The highest ratio that ZLIB can reach; LZ4 and SNAPPY reach less."""
 
 MAX_ZSTD_COMPRESSION_RATIO: Final = 32 * 1024
 """ZSTD has blocks of four bytes for 128 KiB."""
 
 MAX_UNCOMPRESSED_SIZE: Final = 2**30
-"""In bytes. An entry that declares more is refused, and so is one that declares more than its codec can have packed."""
+"""In bytes.
+
+An entry that declares more is refused, and so is one that declares more than its codec's highest ratio allows.
+"""
 
 _BATCH_INDEXES: Final = tuple(range(1000))
 
 DecodePayload = Callable[[bytes], object]
 MakeMessages = Callable[[Sequence[LazyMetadata | None], Sequence[BytesLike], "OpenedEntry", Sequence[int]], list[Any]]
-"""Makes the messages of one entry of their own metadata (None if the entry is no batch), payloads and batch indexes."""
+"""Makes the messages of one entry from their metadata (None if the entry is no batch), payloads and batch indexes."""
 
 
 class OpenedEntry:
-    """What the messages of one entry share. `size` is that of the batch, 0 if the entry is none.
+    """The data that the messages of one entry share.
+
+    `size` is the number of messages in the batch; 0 if it is no batch.
 
     `acknowledged` has the batch indexes that callers have acknowledged and the consumer's actor has not seen yet, and
     `is_queued` is True while the entry is in the queue of acknowledgements (`ack_queue.py`).
@@ -61,7 +66,7 @@ class OpenedEntry:
         return self._decode(payload)
 
     def id_of(self, index: int) -> MessageId:
-        """Give the id of one of the messages."""
+        """Return the id of one of the messages."""
         return self.message_id._replace(batch_index=index, batch_size=self.size) if self.size else self.message_id
 
 
@@ -76,7 +81,7 @@ class EntryContents(NamedTuple):
 
 
 def open_entry(delivery: DeliveredEntry, opened: OpenedEntry, limit: int, *, compacted: bool) -> EntryContents:
-    """Give the messages of an entry; raise an EntryError if it is corrupt."""
+    """Verify, decompress and split an entry, and return its messages. Raise an EntryError if it is corrupt."""
     payload = _uncompressed_payload(delivery, limit)
     if not opened.size:
         return EntryContents([None], [payload], opened, [0])
@@ -92,7 +97,7 @@ def open_entry(delivery: DeliveredEntry, opened: OpenedEntry, limit: int, *, com
 
 
 def batch_indexes(start: int, stop: int) -> tuple[int, ...]:
-    """Give batch indexes: for most batches, integers that exist already."""
+    """Return batch indexes. For most batches no new integers are created."""
     return _BATCH_INDEXES[start:stop] if stop <= len(_BATCH_INDEXES) else tuple(range(start, stop))
 
 

@@ -1,11 +1,12 @@
-"""The calls of a handle that are pending, and all else that a handle and its actor share: two futures and counters.
+"""The pending calls of a handle, and the other data that a handle and its actor share: two futures and counters.
 
-A caller's thread makes a future, tracks it, and tells an actor. If the actor ends at that very moment, nobody would be
-left to answer. So the caller adds the future and *then* looks whether the calls are closed; whoever closes them notes
-that and *then* fails the futures that are there. One of the two sees the other, and a future that both see ends once.
+A caller's thread creates a future, tracks it, and tells an actor. If the actor ends at the same moment, it will never
+answer. So the caller adds the future and *then* checks if the calls are closed. The actor marks the calls as closed and
+*then* fails all futures that are there (the rule "append, then look" of `loop.py`). A future that both sides see ends
+only once.
 
-Handles and actors both keep a link, and outlive each other: a handle may wait for the end of an actor that has gone,
-and an actor may go on closing after the last reference to its handle.
+A handle and its actor share a `HandleLink`, because either may exist longer than the other: a handle may be used after
+its actor has ended, and an actor may still be closing when its handle has been collected.
 """
 
 from concurrent.futures import Future
@@ -24,11 +25,11 @@ class PendingCalls:
 
     def __init__(self, interleaving: Interleaving = THREADS) -> None:
         self.closed: Exception | None = None
-        self._open: dict[Future[Any], None] = {}  # in the order in which the calls came and will end
+        self._open: dict[Future[Any], None] = {}  # in the order of the calls, in which they will end
         self._checkpoint = interleaving.checkpoint
 
     def track(self, future: SlimFuture[T]) -> SlimFuture[T]:
-        """Add the future of a call: it will end."""
+        """Add the future of a call. It ends with the handle's actor at the latest."""
         self._open[future] = None
         self._checkpoint()
         if self.closed is not None:
@@ -36,7 +37,7 @@ class PendingCalls:
         return future
 
     def untrack(self, future: "Future[Any]") -> None:
-        """Forget a future that has ended."""
+        """Remove a future that has ended."""
         self._open.pop(future, None)
 
     def resolve(self, future: SlimFuture[T], result: T) -> None:
@@ -50,7 +51,7 @@ class PendingCalls:
         settle(future, error)
 
     def end(self, error: Exception) -> None:
-        """Fail all calls, and those that come from now on."""
+        """Fail all calls, and refuse further ones."""
         if self.closed is None:
             self.closed = error
         self._checkpoint()
@@ -70,7 +71,7 @@ class HandleCounters:
 
     @property
     def reconnects(self) -> int:
-        """The number of times that it was served again after a lost connection."""
+        """The number of times that the handle was registered with a broker again, after the first time."""
         return max(0, self.attachments - 1)
 
     @property
@@ -80,9 +81,11 @@ class HandleCounters:
 
 
 class HandleLink:
-    """Shared by a handle and its actor. `created` has a result once brokers have accepted it, or an error.
+    """The data shared by a handle and its actor.
 
-    `ended` has a result once the actor has ended, for whatever reason.
+    `created` gets a result when the brokers have accepted it, or an error.
+
+    `ended` gets a result when the actor has ended, for whatever reason.
     """
 
     __slots__ = ("counters", "created", "ended", "pending_calls")

@@ -1,8 +1,8 @@
 """The actor of a producer of one topic partition.
 
-Callers enqueue messages in its send queue. Once for each batch, the actor takes messages out, packs them and feeds them
-to its machine, which decides when they are written and which of them a receipt completes. An incomplete batch waits in
-the queue for the batching delay, unless somebody flushes. A blocking send flushes, since its caller is waiting.
+Callers enqueue messages in its send queue. For each batch, the actor takes messages out, packs them and feeds them to
+its machine. The machine decides when they are written and which of them a receipt completes. An incomplete batch waits
+in the queue for the batching delay, or until a caller flushes. A blocking send flushes, because its caller waits.
 """
 
 from collections.abc import Sequence
@@ -11,17 +11,15 @@ from typing import Any, ClassVar, NamedTuple
 
 from pulsar_actors.exceptions import InternalError, InvalidArgument, PulsarException
 from pulsar_actors.machines.connection_events import WriteFrames
-from pulsar_actors.machines.connection_handler_events import Fail
+from pulsar_actors.machines.connection_handler_events import Fail, RequestRefused, RequestTimedOut
 from pulsar_actors.machines.producer import ProducerMachine
 from pulsar_actors.machines.producer_events import (
     AskToCreate,
-    Created,
-    CreateRefused,
-    CreateTimedOut,
+    FeedRemainingReceipts,
     Flush,
     Flushed,
-    HandleRemainingReceipts,
     ProducerAttached,
+    ProducerCreated,
     ProducerOpened,
     Publish,
     ReceiptsArrived,
@@ -52,11 +50,11 @@ class MessagesEnqueued(NamedTuple):
 
 
 class TriggerFlush(NamedTuple):
-    """Send what is in the queue, without waiting for the batching delay."""
+    """Send the messages in the queue, without waiting for the batching delay."""
 
 
 class FlushAll(NamedTuple):
-    """Send what is in the queue, and end the future when all that has been sent has ended."""
+    """Send the messages in the queue, and complete the future when all pending messages have ended."""
 
     done: SlimFuture[None]
 
@@ -77,11 +75,11 @@ class ProducerActor(HandlerActor[ProducerMachine]):
         self._send_queue = send_queue
         self._batch_settings = batch_settings
         self._largest = DEFAULT_MAX_MESSAGE_SIZE
-        self._fill = 0  # counts how often the queue began to fill
+        self._fill = 0  # the number of the batching delay that is running: an earlier one is stale
         self._publishing: tuple[PendingSend[PackedMessages], ...] = ()
 
     def call(self, message: object) -> None:
-        """Handle what callers want."""
+        """Handle a request of a caller."""
         match message:
             case MessagesEnqueued():
                 self._take(incomplete=False)
@@ -98,36 +96,36 @@ class ProducerActor(HandlerActor[ProducerMachine]):
         self._largest = message_limit(message.max_message_size)
         self.feed(ProducerAttached(message.number))
 
-    def handle_commands(self, commands: tuple[tuple[Any, memoryview], ...]) -> None:
+    def handle_commands(self, number: int, commands: tuple[tuple[Any, memoryview], ...]) -> None:
         """Handle commands of the broker; receipts that come together are one event."""
         for are_receipts, group in groupby(commands, _is_receipt):
             if are_receipts:
-                self.feed(ReceiptsArrived(self.machine.connection, tuple(command for command, _ in group)))
+                self.feed(ReceiptsArrived(number, tuple(command for command, _ in group)))
                 continue
             for command, _ in group:
                 if isinstance(command, CommandSendError):
-                    self.feed(SendRefused(self.machine.connection, command))
+                    self.feed(SendRefused(number, command))
                 else:
-                    self.handle_close_command(command)
+                    self.handle_close_command(number, command)
 
     def before_closing(self) -> None:
-        """Send what is in the queue, and refuse more: the close must not wait for callers that go on sending."""
+        """Send the messages in the queue, and refuse further ones: a close does not wait for callers that go on."""
         self._take(incomplete=True)
         self._send_queue.end(not_sent_error(self.machine.ending))
 
     def end(self, error: PulsarException) -> None:
-        """Fail what is in the queue, and refuse more messages."""
+        """Fail the messages in the queue, and refuse further ones."""
         self._send_queue.end(not_sent_error(error))
         super().end(error)
 
     def abandon(self, bug: InternalError) -> None:
-        """Fail all messages: pending ones, and those that the machine was being fed when it failed."""
+        """Fail all messages: the pending ones, and those that were being fed to the machine when the bug occurred."""
         pending = self.machine.pending
         try:
             for failed in pending.fail_all():
                 self._report_failure(failed.token, bug)
             for item in self._publishing:
-                if item.token.frames_from(0).buffers():  # it was not among the pending ones
+                if item.token.frames_from(0).buffers():  # pending ones have none any more
                     pending.give_back(item.messages, item.size)
                     self._report_failure(item.token, bug)
         finally:
@@ -136,7 +134,7 @@ class ProducerActor(HandlerActor[ProducerMachine]):
     # From the send queue to the machine.
 
     def _take(self, *, incomplete: bool) -> None:
-        """Send full batches and what is not batched, or everything; the rest waits for the batching delay."""
+        """Send full batches and messages that are not batched, or everything. The rest waits for the batching delay."""
         if self._send_queue.closed is not None:  # a caller that enqueues now sees that too, and fails its message
             return
         messages = self._send_queue.peek()
@@ -150,7 +148,7 @@ class ProducerActor(HandlerActor[ProducerMachine]):
             self._wait_for_more()
 
     def _wait_for_more(self) -> None:
-        """Look again after the batching delay. A timer of the machine would cost two events for each batch."""
+        """Take the rest after the batching delay. A timer of the machine would cost two events for each batch."""
         limits = self._send_queue.limits
         self._fill += 1
         if limits is None or not limits.delay:
@@ -223,7 +221,7 @@ class ProducerActor(HandlerActor[ProducerMachine]):
         else:
             super()._fail(effect)
 
-    def _hear_rest(self, effect: HandleRemainingReceipts) -> None:
+    def _hear_rest(self, effect: FeedRemainingReceipts) -> None:
         self.feed(effect.event)
 
     def _flushed(self, effect: Flushed) -> None:
@@ -233,7 +231,7 @@ class ProducerActor(HandlerActor[ProducerMachine]):
 
     OUTCOMES: ClassVar = {
         **HandlerActor.OUTCOMES,
-        AskToCreate: Outcomes(Created, CreateRefused, by_attempt(CreateTimedOut), CommandProducerSuccess),
+        AskToCreate: Outcomes(ProducerCreated, RequestRefused, by_attempt(RequestTimedOut), CommandProducerSuccess),
     }
     PERFORMS: ClassVar = {
         **HandlerActor.PERFORMS,
@@ -242,7 +240,7 @@ class ProducerActor(HandlerActor[ProducerMachine]):
         ProducerOpened: _opened,
         SendsCompleted: _complete_batches,
         Fail: _fail,
-        HandleRemainingReceipts: _hear_rest,
+        FeedRemainingReceipts: _hear_rest,
         Flushed: _flushed,
     }
 

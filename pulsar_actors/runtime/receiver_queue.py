@@ -1,15 +1,17 @@
 """The receiver queue of one consumer: entries go in from its actor, messages come out to callers.
 
-The actor adds entries unopened. A caller that finds no message opens the next entries and sets up a slice: a list of
-messages, the next one last, from which all callers then take without a lock, by one `pop` each. So nearly all messages
-cost their caller nothing but that, and the queue keeps no message alive that was taken.
+The actor adds entries unopened. A caller that finds no message opens the next entries and sets up a *slice*: a list of
+messages in reverse order, from which all callers then take without a lock, by one `pop` each. So most messages cost
+their caller only that `pop`, and the queue keeps no message alive that was taken.
 
-A slice ends where a report to the actor is due, which is after half a queue: then the consumer grants permits for as
-many (FLOW). The caller that finds a slice empty sends the report; of a slice of one message, the caller that made it.
+A slice ends where the next report to the actor is due, which is after half a queue: the report lets the consumer grant
+as many permits (FLOW). The caller that finds the slice empty sends the report. If the slice had only one message, the
+caller that set up the slice sends it.
 
-What was opened is handed out, whatever becomes of the connection: a reader resumes after the last entry opened. A seek
-or a redelivery of everything voids what was opened, because it comes again, and empties the slice for callers who are
-just taking from it. Each report carries the generation of its messages, so that the actor can tell which still count.
+Opened messages are handed out even if the connection is lost: a reader resumes after the last opened entry. A seek or a
+redelivery of everything drops the opened messages, because they come again, and empties the slice, even while callers
+take from it. Each report carries the generation of its messages, so that the actor can ignore reports of an earlier
+one.
 """
 
 import threading
@@ -22,8 +24,8 @@ from pulsar_actors.machines.consumer_events import (
     EntryCorrupt,
     HandedOut,
     MessagesDiscarded,
-    ReceiveGivenUp,
-    ReceiveWaiting,
+    ReceiverGaveUp,
+    ReceiverWaits,
 )
 from pulsar_actors.machines.incoming_entries import CorruptEntry, DeliveredEntry, Skipped
 from pulsar_actors.machines.trackers.entry_map import EntryKey, Generation
@@ -44,8 +46,9 @@ MAX_SKIPPED: Final = 1000
 class ReceiverQueueSettings(NamedTuple):
     """The settings of one queue; `make` makes messages, and `decode` decodes their payloads.
 
-    `reports_ids` asks for the ids of what was handed out, for readers. `reports_entries` asks for the ids of entries
-    before their messages are handed out, for acknowledgement timeouts: a caller that gets one may never come back.
+    With `reports_ids`, the actor gets the ids of handed-out messages, for readers. With `reports_entries`, the actor
+    gets the id of an entry before its messages are handed out, for acknowledgement timeouts: afterwards would be too
+    late, since a caller that gets a message may never call again.
     """
 
     queue_size: int
@@ -82,12 +85,12 @@ class ReceiverQueue(ReceiverQueueBase):
         self._report_at = max(1, settings.queue_size // 2)
         self._lock = interleaving.lock()
         self._entries: deque[DeliveredEntry] = deque()
-        self._opened: list[Any] = []  # messages that are in no slice yet; the next one last
+        self._opened: list[Any] = []  # messages that are in no slice yet, in reverse order
         self._entry: OpenedEntry | None = None  # the entry of those messages, where ids or entries are reported
         self._indexes: Sequence[int] = ()  # the batch indexes of that entry's messages
-        self._sliced = 0  # how many of that entry's messages were in a slice
-        self._slice_size = 0  # how many messages the slice had that are not counted below
-        self._unreported = 0  # messages that were handed out
+        self._sliced = 0  # the number of that entry's messages that were put into a slice
+        self._slice_size = 0  # the number of messages in the slice that are not counted in `_unreported`
+        self._unreported = 0  # the number of handed-out messages that are not reported yet
         self._unreported_generation = self.generation
         self._unreported_ids: list[MessageId] = []
 
@@ -116,12 +119,12 @@ class ReceiverQueue(ReceiverQueueBase):
 
     @property
     def queued(self) -> int:
-        """The number of messages that are here, as far as entries tell."""
+        """The number of queued messages, by the counts that entries declare."""
         return sum(entry.messages for entry in tuple(self._entries)) + self.opened_count
 
     @property
     def opened_count(self) -> int:
-        """The number of those that are in opened entries."""
+        """The number of queued messages that are in opened entries."""
         return len(self._opened) + len(self.next_messages)
 
     @property
@@ -130,15 +133,15 @@ class ReceiverQueue(ReceiverQueueBase):
         return self._settings.queue_size > 0
 
     def is_terminated(self) -> bool:
-        """Tell whether the broker has reported the end of the topic."""
+        """Return whether the broker has reported the end of the topic."""
         return self.ended
 
     def can_answer(self) -> bool:
-        """Tell whether there is a message, or none will come: then a future can end at once.
+        """Return whether a future can end at once: there is a message, or none will come.
 
-        If not, what was handed out is reported: the message that the future waits for may take the permit of the last.
+        If not, all handed-out messages are reported: the next message may need their permits.
         """
-        with self._lock:  # a caller who is just opening an entry may leave messages of it
+        with self._lock:  # a caller that is opening an entry may leave messages of it
             can_answer = bool(self.queued) or self.end_reason is not None
             if not can_answer:
                 self._count_slice()
@@ -146,23 +149,23 @@ class ReceiverQueue(ReceiverQueueBase):
         return can_answer
 
     def still_delivers(self, topic: str, generation: Generation) -> bool:
-        """Tell whether a message that was opened in a generation may still be handed out."""
+        """Return whether a message that was opened in a generation may still be handed out."""
         return generation.still_delivers(self.generation)
 
     def request_one(self) -> None:
         """Ask the broker for a message, if the queue prefetches none."""
         if not self.prefetches:
-            self._tell(ReceiveWaiting())
+            self._tell(ReceiverWaits())
 
     def cancel_request(self) -> None:
         """Ask for one message less."""
         if not self.prefetches:
-            self._tell(ReceiveGivenUp())
+            self._tell(ReceiverGaveUp())
 
     # The actor's side.
 
     def add(self, entries: Iterable[DeliveredEntry]) -> None:
-        """Queue entries, and wake as many callers as there are messages for."""
+        """Queue entries, and wake as many callers as there are messages."""
         entries = tuple(entries)
         messages = sum(entry.messages for entry in entries)
         self._entries.extend(entries)
@@ -170,7 +173,7 @@ class ReceiverQueue(ReceiverQueueBase):
         self.wake_callers(messages)
 
     def clear(self, generation: Generation) -> None:
-        """Drop what is queued; what is opened too, if it comes again in the new generation."""
+        """Drop the queued entries, and also the opened messages if these come again in the new generation."""
         with self._lock:
             self._entries.clear()
             self.progress.passed = None
@@ -185,13 +188,13 @@ class ReceiverQueue(ReceiverQueueBase):
             self.generation = generation
 
     def mark_end(self) -> None:
-        """Note that nothing comes after what is queued."""
+        """Note the end of the topic: no entry comes after those that are queued."""
         self.ended = True
         self.checkpoint()
         self.wake_all_callers()
 
     def end(self, error: Exception) -> None:
-        """Hand out nothing more."""
+        """Stop handing out messages."""
         if self.closed is None:
             self.closed = error
         with self._lock:
@@ -201,7 +204,7 @@ class ReceiverQueue(ReceiverQueueBase):
         self.wake_all_callers()
 
     def forget(self, error: Exception) -> None:
-        """Hand out nothing, in a forked child, where a thread that does not exist there may hold the lock."""
+        """Stop handing out messages, in a forked child, where a thread that does not exist there may hold the lock."""
         self._lock = threading.Lock()
         self.closed = error
         self._entries.clear()
@@ -218,7 +221,7 @@ class ReceiverQueue(ReceiverQueueBase):
         return None
 
     def _next_slice(self) -> bool:
-        """Set up the next slice, as far as the next report; the last one is empty."""
+        """Set up the next slice, up to the next report. Return False if there are no messages."""
         self._count_slice()
         self._report_if_due()
         if not self._opened and not self._open_more():
@@ -234,13 +237,13 @@ class ReceiverQueue(ReceiverQueueBase):
         if self._settings.reports_entries and entry is not None:
             self._tell(HandedOut(self.generation, 0, (entry.message_id,), (entry.redelivery_count,)))
         self.next_messages = upcoming
-        if self._slice_size == 1:  # it is taken before the lock is released
+        if self._slice_size == 1:  # this caller takes it before it releases the lock
             self._count_slice()
             self._report_if_due()
         return True
 
     def _open_more(self) -> bool:
-        """Open an entry, or several, as long as they are single messages whose ids are not reported."""
+        """Open the next entry; several, if they are single messages whose ids are not reported."""
         self._opened, self._indexes, self._sliced = [], (), 0
         self.checkpoint()
         self._report_earlier_generation()
@@ -276,7 +279,7 @@ class ReceiverQueue(ReceiverQueueBase):
         return contents
 
     def _void_opened(self) -> None:
-        """Drop what is opened. Callers who are about to take from the slice find it empty."""
+        """Drop the opened messages. Callers that are about to take from the slice find it empty."""
         left = 0
         with suppress(IndexError):
             while True:
@@ -312,11 +315,11 @@ class ReceiverQueue(ReceiverQueueBase):
 
 
 class ReadProgress:
-    """How far the user of one consumer is.
+    """The read progress of one consumer.
 
-    `opened` is the last entry that was opened, after which a reader resumes. `passed` is the last entry that arrived,
-    where nothing of it was queued: a reader that waits for the end of a topic must not wait for entries of which it is
-    given nothing. For such readers the latest `MAX_SKIPPED` skipped entries are kept, and the others counted.
+    `opened` is the last entry that was opened: a reader resumes after it. `passed` is the last entry that arrived and
+    of which no message was queued: a reader that waits for the end of a topic must not wait for such entries. For these
+    readers the latest `MAX_SKIPPED` skipped entries are kept, and earlier ones are counted.
     """
 
     __slots__ = ("_corrupt", "_forgotten", "_keeps_skipped", "_skipped", "opened", "passed")
@@ -326,12 +329,12 @@ class ReadProgress:
         self.passed: EntryKey | None = None
         self._keeps_skipped = keeps_skipped
         self._skipped: deque[Skipped] = deque()
-        self._forgotten = 0  # skipped entries that are not kept any longer
+        self._forgotten = 0  # the number of skipped entries that are not kept any longer
         self._corrupt: EntryKey | None = None  # the last corrupt entry
 
     @property
     def furthest(self) -> EntryKey | None:
-        """The last entry of which nothing is left to take, if nothing is queued."""
+        """The last entry that is completely read, provided that the queue is empty."""
         opened = None if self.opened is None else self.opened.position
         return max((one for one in (opened, self._corrupt, self.passed) if one is not None), default=None)
 
@@ -356,7 +359,7 @@ class ReadProgress:
         return kept, forgotten
 
     def reset(self) -> None:
-        """Forget what was opened and skipped: it comes again."""
+        """Forget the opened and skipped entries: they come again."""
         self.opened = self._corrupt = None
         self._skipped.clear()
         self._forgotten = 0

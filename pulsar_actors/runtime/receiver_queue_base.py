@@ -1,15 +1,15 @@
-"""The base of the receiver queues of one consumer and of several: how callers wait for messages.
+"""The base class of the receiver queues of one topic and of several: callers wait here for messages.
 
-A caller that finds no message adds a waiter, a future, and *then* looks again; messages are added and *then* waiters
-are woken. So one of the two sees the other. A wake-up is only leave to look: another caller may be faster, and then the
-woken one waits again. A caller that stops waiting without having needed its wake-up passes it on.
+A caller that finds no message adds a waiter, a future, and *then* looks again. The actor adds messages and *then* wakes
+waiters (the rule "append, then look" of `loop.py`). A wake-up promises no message: another caller may take it first,
+and then the woken caller waits again. A caller that stops waiting and has not used its wake-up passes it on.
 
 Futures of messages (`receive_async`) are served in the order in which they were made, and only on the loop. Such a
-future may be cancelled until there is a message for it. Then the future is claimed, which nobody can undo, and *then*
-the message is taken, so none is taken for a cancelled future. If the entry turns out to be corrupt, the future stays
-claimed and gets the next message. A cancelled future leaves the queue at once: a program that waits a second at a time
-with `asyncio.wait_for` makes a hundred thousand of them a day. The one that takes it out, its owner or the loop,
-withdraws its request.
+future may be cancelled until there is a message for it. When there is one, the loop first claims the future, which can
+then not be cancelled any longer, and *then* takes the message. So no message is taken for a cancelled future. If the
+entry turns out to be corrupt, the future stays claimed and gets the next message. A cancelled future leaves the queue
+at once: a program that waits a second at a time with `asyncio.wait_for` makes a hundred thousand of them a day. The
+side that removes the future, its owner or the loop, also withdraws its request for a message.
 """
 
 from abc import ABC, abstractmethod
@@ -43,17 +43,17 @@ class ReceiverQueueBase(ABC):
     @property
     @abstractmethod
     def queued(self) -> int:
-        """The number of messages that are here, as far as entries tell."""
+        """The number of queued messages, by the counts that entries declare."""
 
     @property
     def has_messages(self) -> bool:
-        """True while there are any."""
+        """True while there are queued messages."""
         return self.queued > 0
 
     @property
     @abstractmethod
     def opened_count(self) -> int:
-        """The number of those that are in opened entries."""
+        """The number of queued messages that are in opened entries."""
 
     @property
     @abstractmethod
@@ -62,11 +62,11 @@ class ReceiverQueueBase(ABC):
 
     @abstractmethod
     def is_terminated(self) -> bool:
-        """Tell whether nothing comes after what is queued."""
+        """Return whether no message comes after those that are queued."""
 
     @property
     def end_reason(self) -> Exception | None:
-        """Why no message will come after what is queued, if none will."""
+        """The error if no message will come after those that are queued; otherwise None."""
         if self.closed is None and self.is_terminated():
             reason = "the topic was terminated, and all its messages have been received"
             return TopicTerminated("TopicTerminatedError", reason)
@@ -74,21 +74,21 @@ class ReceiverQueueBase(ABC):
 
     @abstractmethod
     def can_answer(self) -> bool:
-        """Tell whether there is a message, or none will come: then a future can end at once."""
+        """Return whether a future can end at once: there is a message, or none will come."""
 
     @abstractmethod
     def still_delivers(self, topic: str, generation: Generation) -> bool:
-        """Tell whether a message of a topic that was opened in a generation may still be handed out."""
+        """Return whether a message of a topic that was opened in a generation may still be handed out."""
 
     def wait(self, waiter: SlimFuture[None]) -> None:
-        """Add a waiter that ends when it is worth looking again. Look once more before waiting for it."""
+        """Add a waiter, which is completed when there may be a message. The caller looks once more before it waits."""
         self.checkpoint()
         self._waiters.append(waiter)
         self.checkpoint()
         self.request_one()
 
     def stop_waiting(self, waiter: SlimFuture[None], *, empty_handed: bool) -> None:
-        """Remove a waiter; pass its wake-up on if that came and led to no message."""
+        """Remove a waiter. If it was woken and got no message, pass the wake-up on."""
         try:
             self._waiters.remove(waiter)
         except ValueError:
@@ -103,7 +103,7 @@ class ReceiverQueueBase(ABC):
         future = self._receive_futures.add(ahead=ahead)
         self.checkpoint()
         self.request_one()
-        if self.closed is not None:  # perhaps before there was a future to fail
+        if self.closed is not None:  # the queue may have been closed before the future was added
             self._receive_futures.fail(future, self.closed)
         return future
 
@@ -119,20 +119,20 @@ class ReceiverQueueBase(ABC):
 
     @abstractmethod
     def end(self, error: Exception) -> None:
-        """Hand out nothing more."""
+        """Stop handing out messages."""
 
     @abstractmethod
     def forget(self, error: Exception) -> None:
-        """Hand out nothing, in a forked child."""
+        """Stop handing out messages, in a forked child."""
 
     def wake_callers(self, messages: int) -> None:
-        """Wake as many callers as there are messages for."""
+        """Wake as many callers as there are messages."""
         if self._waiters:
             self._waiters.wake(messages)
         self.serve()
 
     def wake_all_callers(self) -> None:
-        """Have all callers look again."""
+        """Wake all callers."""
         self._waiters.wake_all()
         self.serve()
 
@@ -149,7 +149,7 @@ class ReceiveFuture(OwnedFuture[Any]):
         self._siblings = siblings
 
     def cancel(self) -> bool:
-        """Want no message any longer; False if one is being fetched, or is there."""
+        """Cancel the future; False if a message is being fetched for it, or is there."""
         is_cancelled = super().cancel()
         if is_cancelled:
             self._siblings.remove(self)
@@ -181,7 +181,7 @@ class ReceiveFutures:
             self.pending.remove(future)
         except ValueError:
             return
-        future.set_running_or_notify_cancel()  # or else `concurrent.futures.wait` would not hear of it
+        future.set_running_or_notify_cancel()  # otherwise `concurrent.futures.wait` would not be notified
         self._queue.cancel_request()
 
     def serve(self) -> None:

@@ -1,20 +1,22 @@
 """The send queue of one producer: callers enqueue messages, the producer's actor takes them out in batches.
 
-A program may send a million messages a second, and most have nothing but a payload. So the queue keeps two items for
-each message, side by side in one list: its payload and its tag. A tuple for each message would keep the garbage
-collector busy. The tag is the reply, which is what the caller wants to be completed: a callback, a future or nothing. A
-message with properties, a key or the like has a `MessageHeader` as its tag, which holds the reply.
+A program may send a million messages a second, and most have only a payload. So the queue keeps two items for each
+message, side by side in one list: its payload and its *tag*. A tuple for each message would keep the garbage collector
+busy. The tag of a plain message is its *reply*: the callback or future to complete, or None. The tag of a message with
+properties, a key or other metadata is a `MessageHeader`, which holds the reply.
 
-The first message in an empty queue and the one that fills a batch notify the actor; every other costs an append. There
-is no lock on this path, which would cost more than all the rest of it. A caller appends its message, and *then* looks
-whether the queue is so long that the actor has to know. While the actor is idle, and once the queue is closed, that is
-so from the first message on. The actor takes what is there, notes that it is idle, and *then* looks whether something
-is left of which nobody will notify it. Duplicate notifications are harmless; a delayed one only delays others.
+The first message in an empty queue and the one that fills a batch notify the actor; any other message costs only an
+append. This path has no lock, which would cost more than all its other steps. It follows the rule "append, then look"
+of `loop.py`: a caller appends its message, and *then* checks if the queue is so long that the actor must be notified.
+While the actor is idle, and once the queue is closed, this holds from the first message on. The actor takes the
+messages, notes that it is idle, and *then* checks if messages are left for which no caller will notify it. A duplicate
+notification is harmless; a delayed one only delays messages.
 
-The messages in the queue and those that the producer has pending count, together, against `max_pending_messages`.
-Callers near the limit take turns, by a lock, so that they do not pass it together; the actor takes the lock to move
-messages from the queue to the pending ones. A caller that looks while there is room, and is then held up by the system
-until others have filled the queue, passes the limit: by one message, since it looks again before the next.
+The messages in the queue and the producer's pending messages together count against `max_pending_messages`. Near the
+limit callers take a lock, so that they do not exceed it together. The actor takes the lock to move messages from the
+queue to the pending ones. A caller may check the limit while there is room, and then be suspended by the operating
+system until others have filled the queue. It then exceeds the limit, by one message, since it checks again before the
+next.
 """
 
 import sys
@@ -33,7 +35,7 @@ from pulsar_actors.wire.PulsarApi_pb2 import SingleMessageMetadata
 
 
 class UnbatchableOptions(NamedTuple):
-    """Options for which a batch has no field, so that the message is an entry of its own."""
+    """Options that have no field in a batch: a message with one of them is an entry of its own."""
 
     deliver_at_ms: int | None = None
     replicate_to: tuple[str, ...] = ()
@@ -47,9 +49,9 @@ class CompressedPayload(NamedTuple):
 
 
 class MessageHeader(NamedTuple):
-    """The tag of a message with properties, a key or the like: its encoded metadata, and some fields of that.
+    """The tag of a message with properties, a key or other metadata: the encoded metadata, and some fields of it.
 
-    A `sequence_id` is one that the user chose. `compressed` is there if the caller's thread has compressed the payload.
+    `sequence_id` is set if the user chose one. `compressed` is set if the caller's thread has compressed the payload.
     """
 
     metadata: bytes
@@ -80,16 +82,16 @@ new_message_header: Callable[
     [tuple[bytes, str | None, bytes | None, int | None, UnbatchableOptions | None, object, CompressedPayload | None]],
     MessageHeader,
 ] = partial(_tuple.__new__, MessageHeader)
-"""Makes one of all fields, in a third of the time."""
+"""Makes a MessageHeader from a tuple of all fields, in a third of the time."""
 
 
 def reply_of(tag: object) -> object:
-    """Give the reply in a tag."""
+    """Return the reply in a tag."""
     return tag.reply if type(tag) is MessageHeader else tag
 
 
 class OutgoingMessages:
-    """Messages in their order, as columns. `has_headers` tells whether any of the tags is a `MessageHeader`."""
+    """Messages in order, as columns. `has_headers` is True if any of the tags is a `MessageHeader`."""
 
     __slots__ = ("has_headers", "payloads", "sizes", "tags")
 
@@ -97,18 +99,18 @@ class OutgoingMessages:
         self.payloads = payloads
         self.tags = tags
         self.sizes: Sequence[int] = list(map(len, payloads))
-        self.has_headers = MessageHeader in map(type, tags)  # without leaving C, as a million messages a second want it
+        self.has_headers = MessageHeader in map(type, tags)  # runs in C, for speed
 
     @classmethod
     def from_flat(cls, flat: Sequence[object]) -> "OutgoingMessages":
-        """Take the content of a send queue: payloads and tags in turn."""
+        """Make columns of the content of a send queue: payloads and tags alternate there."""
         return cls(flat[::2], flat[1::2])  # type: ignore[arg-type] # the list has both
 
     def __len__(self) -> int:
         return len(self.payloads)
 
     def at(self, positions: Sequence[int]) -> "OutgoingMessages":
-        """Give the messages at these positions, which rise."""
+        """Return the messages at these positions, which are in ascending order."""
         if len(positions) == len(self):
             return self
         if isinstance(positions, range):
@@ -161,10 +163,10 @@ ReportOutcomes: TypeAlias = Callable[[Iterable[SendOutcome]], None]
 
 
 LOCKING_MARGIN: Final = 64
-"""So many messages before the limit, callers begin to take turns."""
+"""With so few messages left to the limit, callers take a lock."""
 
 NEVER: Final = sys.maxsize
-"""More than will ever be in a queue."""
+"""A length that no queue reaches."""
 
 
 class SendQueue:
@@ -198,16 +200,16 @@ class SendQueue:
         self.pending = pending
         self.limits = limits
         self.report = report
-        self.buffer: list[Any] = []  # payloads and tags in turn
+        self.buffer: list[Any] = []  # payloads and tags alternate
         self.closed: Exception | None = None
         self._quota = pending.messages
         self._full, self._full_bytes = (NEVER, NEVER) if limits is None else (2 * limits.messages, limits.size)
-        self._notify_at, self._notify_at_bytes = 0, NEVER  # a buffer so long, or so large, notifies the actor
+        self._notify_at, self._notify_at_bytes = 0, NEVER  # from this buffer length or size on, notify the actor
         self._bytes = 0
         self._lock = interleaving.lock()
         self._checkpoint = interleaving.checkpoint
         self.waiting = WaiterQueue()
-        self._locked_from = NEVER  # a buffer so long makes callers take turns
+        self._locked_from = NEVER  # from this length of the buffer on, callers take the lock
         self._measure_room()
 
     def put(self, payload: bytes, tag: object) -> bool:
@@ -229,7 +231,7 @@ class SendQueue:
         return self.closed is None
 
     def _notify_from(self, length: int, size: int) -> None:
-        """Have callers notify the actor from this length or size on, unless the queue was closed meanwhile."""
+        """Let callers notify the actor from this length or size on, unless the queue was closed meanwhile."""
         self._notify_at, self._notify_at_bytes = length, size
         self._checkpoint()
         if self.closed is not None:
@@ -251,23 +253,23 @@ class SendQueue:
             self.buffer.extend((payload, tag))
 
     def used(self) -> tuple[int, int]:
-        """Count the messages, and their bytes, that are in the queue or pending."""
+        """Return the number of messages that are in the queue or pending, and their bytes."""
         with self._lock:
             here = self.buffer[::2]
             messages, size = self.pending.used
         return messages + len(here), size + sum(map(len, here))
 
     def add_waiter(self, future: SlimFuture[None]) -> None:
-        """Have a future end when there may be room."""
+        """Complete a future when there may be room."""
         self.waiting.append(future)
 
     def has_room(self) -> bool:
-        """Tell whether a message could be enqueued now."""
+        """Return whether a message could be enqueued now."""
         with self._lock:
             return self._quota.has_place(len(self.buffer) >> 1)
 
     def room(self) -> SlimFuture[None]:
-        """Give a future that ends when there may be room for a message."""
+        """Return a future that is completed when there may be room for a message."""
         future: SlimFuture[None] = SlimFuture()
         self.add_waiter(future)
         self._checkpoint()
@@ -276,7 +278,7 @@ class SendQueue:
         return future
 
     def peek(self) -> OutgoingMessages:
-        """Give the actor the messages that are there. It is notified again when a full batch is there."""
+        """Return the messages for the actor, without removing them. The next full batch notifies it again."""
         self._notify_from(self._full, self._full_bytes)
         return OutgoingMessages.from_flat(self.buffer[:])
 
@@ -288,10 +290,10 @@ class SendQueue:
             self._measure_room()
             del self.buffer[: 2 * count]
         self._checkpoint()
-        self._bytes = 0  # too little if messages are left: then the next batch is noticed a little later
+        self._bytes = 0  # too low if messages are left; then the next full batch is noticed a little later
 
     def has_more(self) -> bool:
-        """Tell the actor whether messages are left; if not, it is idle until it is notified."""
+        """Return whether messages are left. If not, the actor is idle until it is notified."""
         self._go_idle()
         self._checkpoint()
         if not self.buffer:
@@ -305,7 +307,7 @@ class SendQueue:
         self.waiting.wake_all()
 
     def forget(self, error: Exception) -> None:
-        """Refuse messages, in a forked child, where a thread that no longer exists may hold the lock."""
+        """Refuse messages, in a forked child, where a thread that does not exist there may hold the lock."""
         self._lock = threading.Lock()
         self.closed = error
         self._go_idle()
@@ -326,4 +328,4 @@ class SendQueue:
         self.waiting.wake_all()
 
     def discarded(self, size: int) -> None:
-        """Free the memory of messages that fail in the queue, of so many bytes; here there is none to free."""
+        """Free the memory of messages that fail in the queue. Without a memory limit there is nothing to free."""

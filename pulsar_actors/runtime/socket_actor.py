@@ -1,4 +1,4 @@
-"""The actor of one socket: it reads frames from it and writes frames to it, for the actor of its connection.
+"""The actor of one socket: it reads and writes frames for the actor of its connection.
 
 It connects to one host, once. For the next host its connection starts another socket actor, with another serial number,
 so that events of a socket that was closed are recognised and dropped. All frames of one read go to the connection in
@@ -47,7 +47,7 @@ class FramesReceived(NamedTuple):
 
 
 class SocketActor(LoopActor):
-    """One socket of one connection."""
+    """The actor of one socket of a connection."""
 
     def __init__(
         self, loop: Loop, connection: ActorRef, serial: int, make_context: MakeTlsContext, to: OpenSocket
@@ -90,7 +90,7 @@ class SocketActor(LoopActor):
         self._report(TlsAgreed())
 
     def received(self, data: bytes) -> None:
-        """Split the bytes into frames; a bug in that ends this actor alone."""
+        """Split the bytes into frames. A bug there ends only this actor."""
         self.guarded(self._report_frames, data)
 
     def lost(self, reason: str) -> None:
@@ -108,7 +108,7 @@ class SocketActor(LoopActor):
         self._transport.close()
 
     def _report_frames(self, data: bytes) -> None:
-        """Report frames; before a fault, those that were whole."""
+        """Report frames. If there is a fault, report the complete frames before it first."""
         try:
             frames = self._reader.feed(data)
         except FrameError as fault:

@@ -1,7 +1,7 @@
-"""TCP on a loop: non-blocking sockets, one read per event, gathered writes.
+"""TCP transports on a loop: non-blocking sockets, one read for each event, gathered writes.
 
 A host name is resolved off the loop, since a name server may take long; its addresses are tried in turn. An error is
-reported to the owner as `lost`, and always later, never from within the owner's own call: an owner is not re-entered.
+reported to the owner as `lost`. This is never done during the owner's own call, so an owner is not re-entered.
 """
 
 import errno
@@ -61,7 +61,7 @@ class TcpTransport(Transport):
             self._loop.run_blocking(lambda: _resolve(host, port), self._resolved, timeout=RESOLVE_TIMEOUT)
 
     def adopt(self, accepted: socket.socket) -> None:
-        """Use an accepted socket; `set_owner` is called before the loop goes on."""
+        """Use an accepted socket. The caller calls `set_owner` before the loop goes on."""
         self._socket = _prepared(accepted, no_delay=self._no_delay)
         self._is_open = True
         self._watch(selectors.EVENT_READ)
@@ -85,7 +85,7 @@ class TcpTransport(Transport):
             return 0
 
     def await_room(self) -> None:
-        """Watch for room once; before the socket is connected, as soon as it is."""
+        """Watch once for room to write; before the socket is connected, from its connection on."""
         if self._is_open:
             self._watch(selectors.EVENT_READ | selectors.EVENT_WRITE)
         else:
@@ -128,7 +128,7 @@ class TcpTransport(Transport):
         self._try_next(None)
 
     def _ready(self, mask: int) -> None:
-        """Write and read as the selector says."""
+        """Write and read as the selector's mask says."""
         if self._socket is None:  # closed in the same turn of the loop, by an event of another socket
             return
         if not self._is_open:
@@ -248,7 +248,7 @@ def _prepared(made: socket.socket, *, no_delay: bool) -> socket.socket:
 
 
 def _numeric_address(host: str, port: int) -> _Address | None:
-    """Return the address if the host is one and no name, which needs no name server."""
+    """Return the address if the host is an IP address, which needs no name server; None for a name."""
     try:
         found = socket.getaddrinfo(_ascii(host), port, type=socket.SOCK_STREAM, flags=socket.AI_NUMERICHOST)
     except OSError:

@@ -1,7 +1,7 @@
-"""The engine with real threads: one for each loop from the start, and one for each worker from its first task on.
+"""The engine with real threads: one for each loop from the start, and one for each worker from its first task.
 
-To stop, all threads are told to end before any is waited for, and they share the time to wait. A thread of the engine
-that stops it does not wait for itself. All threads are daemons: an interpreter that ends does not wait for them.
+`stop` tells all threads to end before it waits for any, and the timeout is for all together. A thread of the engine
+that calls `stop` does not wait for itself. All threads are daemons: an interpreter that ends does not wait for them.
 """
 
 import threading
@@ -34,13 +34,13 @@ class ThreadWorker(Worker):
         self._tasks.put(task)
 
     def stop(self, timeout: float) -> None:
-        """End the thread after its present task."""
+        """End the thread after its current task."""
         self._tasks.put(None)
         if self._thread is not None and not self.is_here():
             self._thread.join(timeout)
 
     def is_here(self) -> bool:
-        """Tell whether the caller is this thread."""
+        """Return whether the caller is this thread."""
         return threading.current_thread() is self._thread
 
     def _run(self) -> None:
@@ -68,14 +68,14 @@ class ThreadEngine(Engine):
         try:
             return future.result(timeout)
         except FutureTimeout:
-            if future.done():  # just in time, or the error is the future's own
+            if future.done():  # completed just in time, or the error is the future's outcome
                 return future.result(0)
             raise Timeout(f"{what} took longer than {timeout:g} s") from None
         except KeyboardInterrupt as interrupt:
             raise Interrupted(f"{what} was interrupted while it waited") from interrupt
 
     def stop(self, timeout: float) -> None:
-        """Tell all threads to end, and only then wait."""
+        """Tell all threads to end, and then wait for them."""
         deadline = time.monotonic() + timeout
         threads: tuple[ThreadWorker | ThreadLoop, ...] = (*self._workers, *self._loops)
         for thread in threads:
@@ -83,8 +83,8 @@ class ThreadEngine(Engine):
         for thread in threads:
             thread.stop(max(0.0, deadline - time.monotonic()))
 
-    def is_inside(self) -> bool:
-        """Tell whether the caller is on one of the loops."""
+    def is_on_io_thread(self) -> bool:
+        """Return whether the caller is on one of the loops."""
         return any(loop.is_here() for loop in self.loops)
 
     def forget_everything(self) -> None:

@@ -2,12 +2,12 @@
 
 One thread waits in a selector for sockets, for timers and for functions that other threads post. To post is to append
 to a deque, which is atomic in Python, and to wake the loop if it sleeps, with a byte through a pair of sockets. The
-loop notes that it is about to sleep and *then* looks whether something was posted; a poster appends and *then* looks
-whether the loop sleeps. So whichever comes second sees the other.
+loop notes that it is about to sleep and *then* checks if a function was posted. A poster appends and *then* checks if
+the loop sleeps. So one of the two sees the other (the rule "append, then look" of `loop.py`).
 
 An exception is logged and does not stop the loop. The loop runs until its engine or its embedded broker stops it. Then
-it runs what was posted before, and its own thread closes all its sockets. The thread is a daemon: an interpreter that
-ends does not wait for it.
+it runs the functions posted before, and closes all its sockets in its own thread. The thread is a daemon: an
+interpreter that ends does not wait for it.
 """
 
 import heapq
@@ -30,7 +30,7 @@ T = TypeVar("T")
 
 _WAKE_UP_BYTES = 4096
 LONGEST_SLEEP = 86_400.0
-"""In seconds. A selector counts milliseconds in few bits, while a timer may be due in years."""
+"""In seconds. A timer may be due in years, which is more milliseconds than a selector can count."""
 
 
 class ThreadLoop(Loop):
@@ -57,7 +57,7 @@ class ThreadLoop(Loop):
         self._thread.start()
 
     def stop(self, timeout: float | None = None) -> None:
-        """Run what was posted before, close every socket, and end the thread, within the timeout if there is one."""
+        """Run the functions posted before, close every socket, and end the thread; wait for that until the timeout."""
         self.post(self._end, None)
         if not self.is_here():
             self._thread.join(timeout)
@@ -75,11 +75,11 @@ class ThreadLoop(Loop):
         return self._random.random()
 
     def is_here(self) -> bool:
-        """Tell whether the caller is this thread."""
+        """Return whether the caller is this thread."""
         return threading.current_thread() is self._thread
 
     def post(self, function: Callable[[Any], object], argument: Any) -> None:  # noqa: ANN401 - what the function takes
-        """Append, then look whether the loop sleeps."""
+        """Append the function, and *then* wake the loop if it sleeps."""
         try:
             self._ready.append((function, argument))
             if self._asleep:
@@ -89,7 +89,7 @@ class ThreadLoop(Loop):
             raise
 
     def later(self, delay: float, function: Callable[[Any], object], argument: Any) -> None:  # noqa: ANN401 - the same
-        """Push it onto the heap of timers."""
+        """Push a timer onto the heap."""
         heapq.heappush(self._timers, (time.monotonic() + delay, next(self._serial), function, argument))
 
     def run_blocking(
@@ -164,7 +164,7 @@ class ThreadLoop(Loop):
         self._asleep = False
         try:
             self._waker.send(b"\0")
-        except OSError:  # the pipe is full of wake-ups already, or the loop has ended
+        except OSError:  # there are unread wake-ups already, or the loop has ended
             return
 
     def _drain_wake_ups(self, _: int) -> None:

@@ -1,15 +1,15 @@
-"""TLS as a transform of bytes: the peer's bytes go in; plain bytes, and bytes to send, come out.
+"""TLS as a transformation of bytes: the peer's bytes go in; plain bytes, and bytes to send, come out.
 
-No socket is involved. The library reads from one buffer in memory and writes to another, so the same stream serves a
-real socket, a simulated one, and either end of it. It encrypts what it is given and no more, so a writer can pass
-slices as the socket takes them, and nothing piles up here.
+No socket is involved. The library reads from one buffer in memory and writes to another, so the same class serves real
+and simulated sockets, and both ends of a connection. A writer encrypts only as much as the socket takes, so no
+encrypted bytes pile up.
 
-TLS 1.2 and 1.3 are spoken, without renegotiation. A handshake that is done here may still fail: with TLS 1.3 a client
-is done first, and is told only afterwards that its certificate was refused. The text of a failure says what is wrong,
-and what can be done about it by the options of the client.
+TLS 1.2 and 1.3 are supported, without renegotiation. A handshake may fail after this side has completed it: with TLS
+1.3 a client completes it first, and is told only afterwards that its certificate was refused. The text of a failure
+says what is wrong, and which of the client's options may help.
 
-Here are also the TLS contexts: the certificates that a client or a server trusts, and the one that it shows. Making a
-context reads files, which may block. A file that cannot be used is refused by the name of its option.
+This module also makes TLS contexts: the certificates that a client or a server trusts, and the one that it shows. To
+make a context reads files, which may block. The error for an unusable file names the option.
 """
 
 import contextlib
@@ -24,8 +24,8 @@ from pulsar_actors.runtime.loop import Buffer
 from pulsar_actors.runtime.tls_config import Certificate, PeerDistrusted, TlsFailed
 from pulsar_actors.wire.errors import excerpt
 
-_RECORD: Final = 16 * 1024  # the most that one record has, and one read returns
-_OPENING: Final = 32  # first bytes of a peer, to judge and to show
+_RECORD: Final = 16 * 1024  # the most bytes in one record, and in one read
+_OPENING: Final = 32  # the first bytes of a peer: they show if the peer uses TLS, and are quoted in an error
 _RECORD_TYPES: Final = range(20, 24)
 _RECORD_MAJOR: Final = 3  # the second byte of a record, in every version
 
@@ -45,7 +45,7 @@ _CERTIFICATE_ERRORS: Final = {  # OpenSSL's codes: what is wrong with the peer's
     64: ("does not list the address {host}", _OTHER_NAME),
 }
 _SHOW_CERTIFICATE = "; tls_certificate_file_path and tls_private_key_file_path name the one to show"
-_ALERTS: Final = {  # what the peer sends before it closes the connection
+_ALERTS: Final = {  # the alerts that a peer sends before it closes the connection
     "PROTOCOL_VERSION": "the peer speaks neither TLS 1.2 nor 1.3",
     "HANDSHAKE_FAILURE": "the peer found no way of encrypting in common, or wants a certificate" + _SHOW_CERTIFICATE,
     "CERTIFICATE_REQUIRED": "the peer wants a certificate" + _SHOW_CERTIFICATE,
@@ -64,7 +64,7 @@ _TLS_ERRORS: Final = {
 
 
 class TlsOutput(NamedTuple):
-    """The result of some bytes of the peer."""
+    """The result of feeding bytes of the peer."""
 
     plaintext: bytes
     to_send: bytes
@@ -73,7 +73,7 @@ class TlsOutput(NamedTuple):
 
 
 class TlsStream:
-    """One end of one encrypted stream."""
+    """One end of an encrypted stream."""
 
     __slots__ = ("_ended", "_host", "_incoming", "_is_server", "_opening", "_outgoing", "_tls", "is_agreed")
 
@@ -90,7 +90,7 @@ class TlsStream:
         self._tls = self._wrapped(context)
 
     def start(self) -> bytes:
-        """Begin, and return the bytes to send: none for a server."""
+        """Start the handshake, and return the bytes to send: none for a server."""
         return self.feed(b"").to_send
 
     def feed(self, ciphertext: Buffer) -> TlsOutput:
@@ -129,13 +129,13 @@ class TlsStream:
         return names[0] if names else None
 
     def close_notify(self) -> bytes:
-        """Close the stream, and return the bytes to send. The peer's own close need not be awaited."""
+        """Close the stream, and return the bytes to send. There is no need to wait for the peer's close."""
         with contextlib.suppress(ssl.SSLError):  # the peer has not closed it, or the handshake is not done
             self._tls.unwrap()
         return self._outgoing.read()
 
     def alert(self) -> bytes:
-        """Return the bytes that tell the peer of a failure."""
+        """Return the alert for the peer, after a failure."""
         return self._outgoing.read()
 
     def loss_reason(self, reason: str) -> str:
@@ -194,7 +194,7 @@ def describe_tls_error(error: ssl.SSLError, host: str | None, *, with_remedy: bo
 
 
 def _is_plain(opening: bytes) -> bool:
-    """Tell whether these first bytes are no record of TLS."""
+    """Return whether these first bytes are no TLS record."""
     return bool(opening) and (opening[0] not in _RECORD_TYPES or opening[1:2] not in {b"", bytes((_RECORD_MAJOR,))})
 
 
@@ -229,7 +229,7 @@ def client_context(
 def server_context(
     certificate_file: str, private_key_file: str, *, trust_certs_file: str | None = None
 ) -> ssl.SSLContext:
-    """Make the TLS context of a server; with a file of authorities to trust, clients have to show a certificate."""
+    """Make the TLS context of a server. With `trust_certs_file`, clients have to show a certificate."""
     context = _restricted(ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER))
     _show(context, Certificate(certificate_file, private_key_file, "certificate_file", "private_key_file"))
     if trust_certs_file is not None:
@@ -261,7 +261,10 @@ def _trust_default_authorities(context: ssl.SSLContext) -> None:
 
 
 def _show(context: ssl.SSLContext, shown: Certificate) -> None:
-    """Load a certificate and its key. The first is read on its own before, to name the file that is at fault."""
+    """Load a certificate and its key.
+
+    The certificate is read alone first, so that an error can name the faulty file.
+    """
     key_file = shown.key_file or shown.file
 
     def refuse_to_ask() -> str:

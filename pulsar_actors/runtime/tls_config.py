@@ -1,4 +1,4 @@
-"""The certificate to show, and the failures of TLS; apart from `tls.py`, which is loaded only where TLS is spoken."""
+"""The certificate to show, and the errors of TLS. They are not in `tls.py`, which is loaded only if TLS is used."""
 
 from typing import NamedTuple
 
@@ -8,7 +8,7 @@ from pulsar_actors.exceptions import PulsarException
 class Certificate(NamedTuple):
     """The paths of a certificate and its key, and the names of the options for them.
 
-    Without a path of its own, the key is in the certificate's file.
+    Without `key_file`, the key is in the certificate's file.
     """
 
     file: str
@@ -18,7 +18,7 @@ class Certificate(NamedTuple):
 
 
 class TlsFailed(PulsarException):
-    """The stream is broken, or was refused; the text says why, and what can be done."""
+    """The TLS stream is broken, or was refused. The text says why, and what can be done."""
 
 
 class PeerDistrusted(TlsFailed):

@@ -7,6 +7,7 @@ from typing import Any, ClassVar, NamedTuple
 
 from pulsar_actors.exceptions import InternalError, Misdirected, PulsarException
 from pulsar_actors.machines import connection_events
+from pulsar_actors.machines.connection_commands import WATCHER
 from pulsar_actors.machines.connection_events import SendRequest
 from pulsar_actors.machines.connection_handler_events import EndAtOnce
 from pulsar_actors.machines.lookup import SERVICE_URL
@@ -29,7 +30,6 @@ from pulsar_actors.machines.topic_list_watcher import (
 from pulsar_actors.runtime.actor import ActorRef, MachineActor, tell
 from pulsar_actors.runtime.log import LOG
 from pulsar_actors.runtime.messages import (
-    WATCHER,
     ActorEnded,
     ActorStarted,
     AttachHandler,
@@ -46,7 +46,7 @@ from pulsar_actors.runtime.messages import (
 from pulsar_actors.wire.PulsarApi_pb2 import CommandWatchTopicListSuccess
 
 STOP_TIMEOUT = 30.0
-"""Seconds for a broker's answer that it has stopped. Nothing waits for that."""
+"""The timeout in seconds of the request to stop. Its answer is ignored."""
 
 
 class TopicsChanged(NamedTuple):
@@ -65,7 +65,7 @@ class TopicListWatcherEnded(NamedTuple):
 
 
 class TopicListWatcherActor(MachineActor[TopicListWatcher]):
-    """One watcher, which reports to `report_to`."""
+    """The actor of one watcher, which reports to `report_to`."""
 
     def __init__(self, registration: Registration, machine: TopicListWatcher, report_to: ActorRef) -> None:
         super().__init__(registration.loop, registration.guardian)

@@ -1,13 +1,13 @@
-"""A connection's bytes in both directions: TLS where it is wanted, and a queue of frames in front of the socket.
+"""The transport of a connection: TLS if it is used, and a queue of frames in front of the socket.
 
-The owner writes frames and receives plain bytes. With TLS, frames are encrypted one slice at a time, as the socket
-takes them, so no more encrypted bytes wait here than a socket is busy with. Bytes that arrive before TLS has begun are
-not plain bytes: they are kept for TLS to judge.
+The owner writes frames and receives plain bytes. With TLS, frames are encrypted in slices, as the socket takes them, so
+few encrypted bytes wait here. If TLS is going to be used, bytes that arrive before it has started are not given to the
+owner as plain bytes: they are kept and given to TLS.
 
-Frames make their buffers only when they are about to be written. While the peer does not read, they wait here as they
-are. A producer's frames look whether anybody still waits for their batch: after a send timeout there is nothing to
-write, and a stalled connection does not keep the payload alive. So a stalled peer costs what is pending, which
-producers limit, and the buffers of one write.
+The buffers of frames are requested only when they are about to be written. While the peer does not read, the frames
+wait in the queue without buffers. The frames of a batch that has ended meanwhile, for example by a send timeout, have
+no buffers any longer: nothing is written, and the payload is not kept alive. So a stalled peer costs only the memory of
+pending messages, which producers limit, and the buffers of one write.
 """
 
 from collections import deque
@@ -21,17 +21,17 @@ if TYPE_CHECKING:
     from pulsar_actors.runtime.tls import TlsStream
 
 MAX_READY_BYTES: Final = 512 * 1024
-"""Bytes of frames to make ready at once: more than a socket takes."""
+"""The most bytes of frames to prepare at once: more than a socket takes."""
 
 _MAX_EARLY_BYTES: Final = 4096
-"""Bytes to keep of those that arrive before TLS has begun: no peer sends any."""
+"""The most bytes to keep of those that arrive before TLS has started. A correct peer sends none."""
 
 
 class OutgoingFrames(Protocol):
-    """Frames to write together."""
+    """Frames that are written together."""
 
     def buffers(self) -> Sequence[Buffer]:
-        """Return the bytes, when their turn has come; none if they are not to be written any longer."""
+        """Return the bytes to write now; none if the frames are not needed any longer."""
         ...
 
 
@@ -49,7 +49,7 @@ class EncodedBytes:
 
 
 class BufferedTransportOwner(Protocol):
-    """The reader and writer. None of these is called after the end, nor after `BufferedTransport.close`."""
+    """The reader and writer of a transport. No method is called after `lost`, nor after `BufferedTransport.close`."""
 
     def opened(self) -> None:
         """Handle that the transport is connected."""
@@ -93,7 +93,7 @@ class BufferedTransport:
         self._transport = connect(self)
 
     def secure(self, tls: "TlsStream") -> None:
-        """Begin TLS; everything after this is encrypted."""
+        """Start TLS: all later bytes are encrypted."""
         self._tls = tls
         self._wire = WriteQueue()
         self._put_on_wire(tls.start())
@@ -151,11 +151,11 @@ class BufferedTransport:
             self.lost("the peer closed the connection")
 
     def writable(self) -> None:
-        """Write on: the transport has room again."""
+        """Write more: the transport takes bytes again."""
         self._pump()
 
     def lost(self, reason: str) -> None:
-        """Drop everything, and tell the owner."""
+        """Drop all queued frames, and tell the owner."""
         owner = self._owner
         if self._tls is not None:
             reason = self._tls.loss_reason(reason)
@@ -210,7 +210,7 @@ class BufferedTransport:
 
 
 class WriteQueue:
-    """Frames that wait to be written, in order, and the buffers of those whose turn has come."""
+    """Frames that wait to be written, in order, and the buffers of those to write next."""
 
     __slots__ = ("_ready", "_ready_bytes", "_waiting")
 
@@ -243,7 +243,7 @@ class WriteQueue:
         return ready
 
     def wrote(self, size: int) -> None:
-        """Drop so many bytes, which were written."""
+        """Remove so many bytes, which were written."""
         self._ready_bytes -= size
         done = 0
         for buffer in self._ready:

@@ -1,11 +1,12 @@
-"""A caller: blocking code, in a thread that runs only when it is its turn.
+"""A caller: blocking code, in a thread that runs only during its own turn.
 
-It has a thread, since only a thread can stop in the middle of a function. But the thread runs only during its turn,
-while the world's own thread waits. So never more than one of them runs, and nothing depends on how the system schedules
-threads. One lock hands the turn over, another hands it back.
+It has a thread, because only a thread can stop in the middle of a function. But the thread runs only during its turn,
+while the world's own thread waits. So only one of them runs at a time, and the operating system's scheduling has no
+influence. One lock passes the turn to the caller, another passes it back.
 
-A caller that waits is not scheduled until what it waits for has come, or its deadline. To be woken is no promise:
-others may have run in between, so it looks again, as after any wait on a condition.
+A caller that waits is not scheduled until its condition is true or its deadline has come. When it is woken, the
+condition may be false again, because others may have run in between. So it checks again, as after any wait on a
+condition.
 """
 
 import sys
@@ -21,16 +22,16 @@ from pulsar_actors.simulation.scheduler import Abandoned, Scheduler, TaskFailure
 Condition: TypeAlias = "Callable[[], bool] | Future[Any]"
 
 PATIENCE = 60.0
-"""Real seconds for one step of a caller: far more than it takes unless it waits for something real."""
+"""Real seconds for one step of a caller. No step takes as long, unless it waits for a real event."""
 
 
 def is_there(wait_for: Condition) -> Callable[[], bool]:
-    """Return a function that tells whether it has come."""
+    """Return a function that tells if the condition is true, or the future is done."""
     return wait_for if callable(wait_for) else wait_for.done
 
 
 class Caller:
-    """A function in a thread of its own, which takes turns with all other steps."""
+    """A function in its own thread, which takes turns with all other steps."""
 
     def __init__(
         self, name: str, function: Callable[[], Any], scheduler: Scheduler, failures: list[TaskFailure]
@@ -39,14 +40,14 @@ class Caller:
         self.ended = False
         self.queue = TaskQueue(name)
         self.condition: Callable[[], bool] | None = None
-        """A condition to look at after each step, since nothing reports when it becomes true."""
+        """A condition to check after each step, because no event reports that it is true."""
         self._function = function
         self._scheduler = scheduler
         self._failures = failures
         self._value: Any = None
         self._failure: TaskFailure | None = None
         self._waits_for: Condition | None = None
-        self._turn = 0  # counts its turns: a wake-up for an earlier one is stale
+        self._turn = 0  # the number of the caller's turn: a wake-up for an earlier turn is stale
         self._abandoned = False
         self._go, self._back = threading.Lock(), threading.Lock()
         self._go.acquire()
@@ -55,7 +56,7 @@ class Caller:
         scheduler.add(self.queue, self.resume, 0)
 
     def result(self) -> Any:  # noqa: ANN401 - whatever the function gives
-        """Return or raise what the function did. A failure that is raised here is no failure of the run any longer."""
+        """Return the function's result, or raise its error. A raised error does not count as a failure of the run."""
         if not self.ended:
             raise Unresponsive(f"{self.name} has not ended: {self.whereabouts()}")
         if self._failure is None:
@@ -65,7 +66,7 @@ class Caller:
         raise self._failure.error
 
     def whereabouts(self) -> str:
-        """Describe where the caller is, and what it waits for."""
+        """Describe the caller's position in its code, and the condition that it waits for."""
         if self._thread is None:
             return f"{self.name} has not begun"
         waits_for = self._waits_for
@@ -83,7 +84,7 @@ class Caller:
     # On the world's thread
 
     def resume(self, turn: int) -> None:
-        """Give the caller its turn, unless the wake-up is stale, and wait until it gives it back."""
+        """Give the caller its turn, unless the wake-up is stale, and wait until it returns the turn."""
         if turn != self._turn or self.ended:
             return
         self._turn += 1
@@ -95,7 +96,7 @@ class Caller:
         self._scheduler.add(self.queue, self.resume, turn)
 
     def look(self) -> None:
-        """Wake the caller if its condition is true. If looking raises, the caller looks again, and raises itself."""
+        """Wake the caller if its condition is true. If the check raises, wake it too: its own check raises again."""
         condition = self.condition
         if condition is None:
             return
@@ -108,7 +109,7 @@ class Caller:
             self.wake(self._turn)
 
     def abandon(self) -> None:
-        """End its thread, wherever that is."""
+        """End the caller's thread, wherever it waits."""
         self._abandoned = True
         self._scheduler.close(self.queue)
         if self._thread is not None and not self.ended:
@@ -128,17 +129,17 @@ class Caller:
     # On its own thread
 
     def is_here(self) -> bool:
-        """Tell whether this is its thread."""
+        """Return whether this is its thread."""
         return self._thread is threading.current_thread()
 
     def yield_turn(self) -> None:
-        """Let any other ready step go first."""
+        """Let another ready step run first, if there is one."""
         self._check_abandoned()
         self.wake(self._turn)
         self._pause()
 
     def wait(self, condition: Condition, deadline: float) -> bool:
-        """Give the turn back until the condition holds or the time is over; tell whether it holds."""
+        """Return the turn until the condition holds or the time is over; return whether it holds."""
         self._check_abandoned()
         is_true = is_there(condition)
         if not callable(condition):

@@ -1,12 +1,12 @@
 """A connection: two ends, a pipe in each direction, and the conditions of the network.
 
-A pipe keeps the order of its bytes and nothing else. Each piece that is sent has a delay of its own, but never passes
-an earlier one. Pieces that arrive together are read together, and what arrives may be cut anywhere, for a stream has no
-boundaries. A window limits the bytes in flight; beyond it `send` takes a part, or nothing.
+A pipe guarantees only the order of its bytes. Each piece that is sent has its own delay, but never overtakes an earlier
+one. Pieces that arrive together are read together, and arriving bytes may be split anywhere, because a stream has no
+boundaries. A window limits the bytes in flight; beyond it `send` takes only a part, or nothing.
 
 The bytes that an end sends before it closes arrive, and then the peer is told. A connection that is cut loses the bytes
-in flight from some byte on, in each direction from another one, and each end is told in its own time; until then its
-bytes are lost.
+in flight from some byte on, a different one in each direction. Each end is told at a different time; until then the
+bytes that it sends are lost.
 """
 
 import math
@@ -22,7 +22,7 @@ from pulsar_actors.simulation.scheduler import Dice, History, Misuse, Scheduler,
 class NetworkFault(Enum):
     """A fault of the network. The value is the name of its probability in `NetworkConditions`.
 
-    Faults of connecting are drawn once a connect, all others once a piece that is sent.
+    Faults of connects are drawn once for each connect, all others once for each piece that is sent.
     """
 
     REFUSE = "refuse"
@@ -36,26 +36,26 @@ class NetworkFault(Enum):
     DEAFEN = "deafen"
     """Nothing arrives in one direction ever again."""
     SPIKE = "spike"
-    """One piece takes very long, and so do those after it."""
+    """One piece, and all after it, take very long."""
     PARTITION = "partition"
-    """Nothing from or to a host arrives for a while; nothing is lost."""
+    """No bytes from or to a host arrive for a while; none are lost."""
 
 
 @dataclass(frozen=True, slots=True)
 class NetworkConditions:
-    """How fast and how reliable a network is. Times are in seconds, sizes in bytes, faults are probabilities."""
+    """The speed and reliability of a network. Times are in seconds, sizes in bytes, faults are probabilities."""
 
     latency: float = 0.002
     """The longest delay of a piece."""
     smallest_window: int = 4 * 1024
     largest_window: int = 256 * 1024
-    """The most bytes in flight in one direction: drawn for each, between the two."""
+    """The most bytes in flight in one direction are drawn for each direction, between these two."""
     fragments: float = 0.2
     """The probability that a piece that arrives is cut in two; pieces that arrive together are joined."""
     blocking_latency: float = 0.02
     """The longest time that blocking work takes."""
     yields: float = 0.5
-    """The probability that another step goes first at a checkpoint."""
+    """The probability that another step runs first at a checkpoint."""
     outage: float = 10.0
     """The longest duration of a stall, a spike or a partition."""
     refuse: float = 0.0
@@ -91,7 +91,7 @@ CLOSED_BY_PEER = "the peer closed the connection"
 RESET = "the connection was reset"
 
 _SMALL_FRAGMENT = 8
-"""Half of the cuts are within so many bytes: in the sizes that a frame begins with."""
+"""Half of the splits are within so many bytes, in the size fields at the start of a frame."""
 
 
 @dataclass(slots=True)
@@ -110,7 +110,7 @@ class NetworkContext:
         return self.conditions.latency * self.dice.chance()
 
     def window(self) -> int:
-        """Draw the size of a window, small ones as often as large ones."""
+        """Draw the size of a window; small sizes are as probable as large ones."""
         size, largest = self.conditions.smallest_window, self.conditions.largest_window
         while size < largest and self.dice.chance() < 0.75:  # noqa: PLR2004 - three doublings, on average
             size *= 2
@@ -118,7 +118,7 @@ class NetworkContext:
 
 
 class ConnectionEnd(Transport):
-    """One end of a connection, as its owner has it. `host` is the name by which faults find it."""
+    """One end of a connection, the transport of its owner. `host` is the name that faults use."""
 
     __slots__ = (
         *("closed", "host", "incoming", "is_open", "queue", "loop", "name"),
@@ -161,7 +161,7 @@ class ConnectionEnd(Transport):
         return len(data)
 
     def await_room(self) -> None:
-        """Ask for a call of `writable`; if there is room already, it comes as a later step."""
+        """Request a call of `writable`. If there is room already, the call is a later step."""
         self._check()
         self.wants_room = True
         self.notify_room()

@@ -1,10 +1,10 @@
 """The engine of a client in a simulated world, with its locks, checkpoints and listener workers.
 
-Callers are callers of the world, or the test itself. To block is to let the world go on.
+Callers are callers of the world, or the test itself. A caller that blocks lets the world continue.
 
-Callers and loops change places at checkpoints, and on the way into and out of locks. At a checkpoint other steps may go
-first, and now and then a caller loses its turn for a while: time passes, and bytes arrive meanwhile. This does not
-happen to a caller that holds a lock: a loop may be waiting for the lock, and a loop cannot let time pass.
+The world switches between callers and loops at checkpoints, and where a lock is taken or released. At a checkpoint
+other steps may run first. Sometimes a caller loses its turn for a while, so that time passes and bytes arrive. This
+does not happen to a caller that holds a lock: a loop may be waiting for the lock, and a loop cannot let time pass.
 """
 
 import threading
@@ -20,7 +20,7 @@ from pulsar_actors.simulation.scheduler import Dice
 from pulsar_actors.simulation.world import World
 
 PAUSE_PROBABILITY = 0.03
-"""Of a caller at a checkpoint."""
+"""The probability that a caller pauses at a checkpoint."""
 
 LONGEST_PAUSE = 0.02
 """In seconds."""
@@ -39,11 +39,11 @@ class Checkpoints:
         return SimulatedLock(self)
 
     def checkpoint(self) -> None:
-        """Let other steps go first, or time pass, at random."""
+        """Let other steps run first, or let time pass, at random."""
         world = self._world
         has_lock = threading.get_ident() in self._holders
         if has_lock and world.is_outside():
-            return  # the test goes on only after the next step, which may want the lock
+            return  # the test continues only after the next step, which may need the lock
         world.checkpoint()
         if world.is_caller() and not has_lock and self._dice.happens(PAUSE_PROBABILITY):
             world.block(lambda: False, LONGEST_PAUSE * self._dice.chance())
@@ -53,12 +53,12 @@ class Checkpoints:
         self._holders.add(threading.get_ident())
 
     def release(self) -> None:
-        """Note that it holds none any longer; no thread holds two."""
+        """Note that the running thread holds no lock any longer. No thread holds two."""
         self._holders.discard(threading.get_ident())
 
 
 class SimulatedLock:
-    """A lock with a checkpoint before and after it. Within it, other steps may go first at checkpoints."""
+    """A lock with a checkpoint before and after it. Other steps may run at checkpoints while it is held."""
 
     __slots__ = ("_checkpoints", "_held")
 
@@ -68,7 +68,7 @@ class SimulatedLock:
 
     def __enter__(self) -> None:
         self._checkpoints.checkpoint()
-        while self._held:  # by a caller that goes on in one of these steps
+        while self._held:  # held by a caller that continues in one of these steps
             self._checkpoints.checkpoint()
         self._held = True
         self._checkpoints.hold()
@@ -80,7 +80,7 @@ class SimulatedLock:
 
 
 class SimulatedWorker(Worker):
-    """Runs tasks in their order. Listeners may block, so each burst of tasks runs as a caller of its own."""
+    """Runs tasks in order. Listeners may block, so each group of waiting tasks runs in a new caller."""
 
     def __init__(self, world: World, name: str) -> None:
         self._world = world
@@ -98,13 +98,13 @@ class SimulatedWorker(Worker):
             self._caller = self._world.spawn(self._run, self._name)
 
     def stop(self, timeout: float) -> None:
-        """Take no more tasks, and wait for those there are, but not from within one of them."""
+        """Take no more tasks, and wait for the present ones, unless called by one of them."""
         self._stopped = True
         if timeout > 0 and not self.is_here():
             self._world.block(self._is_idle, timeout)
 
     def is_here(self) -> bool:
-        """Tell whether one of its tasks is running here."""
+        """Return whether the running code is one of the worker's tasks."""
         return self._caller is not None and self._caller.is_here()
 
     def _run(self) -> None:
@@ -134,14 +134,14 @@ class SimulatedEngine(Engine):
         self._world = world
 
     def block(self, future: Future[T], timeout: float | None, what: str) -> T:
-        """Let the world go on until the future is done."""
+        """Let the world continue until the future is done."""
         if not self._world.block(future, timeout):
             raise Timeout(f"{what} took longer than {timeout:g} s")
         return future.result(0)
 
     def stop(self, timeout: float) -> None:
         """Stop the listeners, then the loops, and wait for them unless this is one of the loops."""
-        may_wait = 0.0 if self.is_inside() else timeout
+        may_wait = 0.0 if self.is_on_io_thread() else timeout
         for worker in self._workers:
             worker.stop(may_wait)
         for loop in self._loops:
@@ -149,8 +149,8 @@ class SimulatedEngine(Engine):
         if may_wait > 0:
             self._world.block(self._has_ended, may_wait)
 
-    def is_inside(self) -> bool:
-        """Tell whether the caller is on one of the loops."""
+    def is_on_io_thread(self) -> bool:
+        """Return whether the caller is on one of the loops."""
         return any(loop.is_here() for loop in self.loops)
 
     def forget_everything(self) -> None:

@@ -7,7 +7,7 @@ If a seed fails, the error names it, shows the last steps, and gives the command
 
     PULSAR_SIMULATION_SEED=17 python -m pytest 'tests/scenarios/test_sending.py::test_every_send_ends_once'
 
-With this variable every `explore` runs this seed and no other, and the error has the whole history.
+With this variable every `explore` runs only this seed, and the error has the whole history.
 """
 
 import os
@@ -24,7 +24,7 @@ from pulsar_actors.simulation.world import World
 VARIABLE = "PULSAR_SIMULATION_SEED"
 
 _LINES = 60
-"""Of the history, in an error without the variable."""
+"""The number of lines of the history in an error, without the variable."""
 
 
 class Exploration(NamedTuple):
@@ -39,7 +39,7 @@ class Exploration(NamedTuple):
 def explore(
     seeds: int | Iterable[int], scenario: Callable[[World], object], conditions: NetworkConditions = CALM
 ) -> Exploration:
-    """Run the scenario in one world for each seed: the first so many, or the given ones."""
+    """Run the scenario for each seed, in a new world. An int is the number of seeds."""
     alone = _seed_alone()
     steps, virtual_seconds, faults = 0, 0.0, Counter[NetworkFault]()
     passed = 0

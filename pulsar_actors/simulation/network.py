@@ -3,14 +3,14 @@
 Hosts are names. The name of a loop is the host that it connects from. A listener on "0.0.0.0" is found under every
 host, and "localhost" is "127.0.0.1". A connect to an address without a listener is refused.
 
-A connect arrives after a delay, and finds a listener only then. From there on both ends are independent, as they are
-where a kernel answers before the program accepts: the client may have sent its first bytes, and even have closed,
-before the listener's loop is told.
+A connect arrives after a delay, and looks for a listener then. From that moment on both ends are independent, as with a
+kernel that answers before the program accepts: the client may send its first bytes, and even close, before the
+listener's loop is told.
 
 Faults happen with the probabilities of the conditions, or when a test asks for one, at once or by `World.after`. They
-strike the connections of a host, or all where none is named. A connection has two hosts: the name of the loop that
-connected, and the host that it connected to. Each fault is counted and stands in the history; one that finds nothing to
-strike is not counted.
+apply to the connections of a host, or to all if no host is named. A connection has two hosts: the name of the loop that
+connected, and the host that it connected to. Each fault is counted and noted in the history, unless there was no
+connection for it.
 """
 
 import errno
@@ -56,7 +56,7 @@ class NetworkFaults:
         self.connections.append(client)
 
     def calm(self) -> None:
-        """Draw no more faults. Those that have begun go on."""
+        """Draw no more faults. Those that have begun continue."""
         self._apply(self._context.conditions.without_faults())
 
     def refuse(self, host: str, times: int = 1) -> None:
@@ -64,7 +64,7 @@ class NetworkFaults:
         self._ordered[NetworkFault.REFUSE][host] += times
 
     def ignore(self, host: str, times: int = 1) -> None:
-        """Leave so many connects to the host without an answer."""
+        """Leave the next connects to the host, so many, without an answer."""
         self._ordered[NetworkFault.IGNORE][host] += times
 
     def cut(self, host: str | None = None) -> int:
@@ -72,7 +72,7 @@ class NetworkFaults:
         return sum(self._cut(client) for client in self._of(host))
 
     def stall(self, sender: str | None = None, seconds: float = math.inf) -> int:
-        """Let nothing from the host arrive on its present connections, for a while or for ever."""
+        """Stop the bytes from the host on its present connections, for a while or for ever."""
         fault = NetworkFault.STALL if seconds < math.inf else NetworkFault.DEAFEN
         return sum(self._stall(fault, pipe, seconds) for pipe in self._pipes_from(sender))
 
@@ -90,7 +90,7 @@ class NetworkFaults:
         self._note(NetworkFault.PARTITION, host, f"for {seconds:.3f} s")
 
     def fate_of_connect(self, client: ConnectionEnd) -> NetworkFault | None:
-        """Draw whether the connect of this client end is refused or ignored."""
+        """Draw if the connect of this client end is refused or ignored."""
         for fault in _OF_CONNECTS:
             ordered = self._ordered[fault]
             is_ordered = ordered[client.peer.host] > 0
@@ -112,7 +112,7 @@ class NetworkFaults:
         self._context.before_send = self._before_send if self._chances else None
 
     def _before_send(self, sender: ConnectionEnd) -> None:
-        """Draw for each fault whether it strikes the piece that is about to be sent."""
+        """Draw for each fault if it applies to the piece that is about to be sent."""
         for fault, probability in self._chances:
             if self._dice.happens(probability):
                 self._strike(fault, sender)
@@ -150,7 +150,7 @@ class NetworkFaults:
         return True
 
     def _of(self, host: str | None) -> list[ConnectionEnd]:
-        """Give the client ends of the connections that a host has part in."""
+        """Return the client ends of the connections that a host has part in."""
         self._forget_ended()
         return [end for end in self.connections if host in (None, end.host, end.peer.host)]
 
@@ -177,7 +177,7 @@ _LARGEST_PORT = 65_535
 
 
 class NetworkNode(NamedTuple):
-    """A loop, and the name under which the network knows it."""
+    """A loop, and its name in the network."""
 
     loop: Loop
     name: str
@@ -217,7 +217,7 @@ class SimulatedListener(Listener):
             end.shut(RESET)
 
     def is_on(self, loop: Loop) -> bool:
-        """Tell whether the listener belongs to the loop."""
+        """Return whether the listener belongs to the loop."""
         return self._node.loop is loop
 
     def enqueue(self, server: ConnectionEnd) -> None:

@@ -1,13 +1,13 @@
 """The scheduler: ready steps, steps that are due later, and the clock.
 
-Steps wait in queues. A queue keeps its order: the tasks posted to one loop, the timers of one loop, what arrives at one
-end of a connection. Between queues there is no order, so the next queue is drawn among all that have a ready step. Time
-passes only when none has: then the clock jumps to the step that is due first.
+Steps wait in queues. A queue keeps its order: the tasks posted to one loop, the timers of one loop, the bytes that
+arrive at one end of a connection. Between queues there is no order, so the next queue is drawn from all that have a
+ready step. Time passes only when no queue has one: then the clock jumps to the step that is due first.
 
-With equal chances for all, hardly any queue would ever wait for long, and many bugs need just that. So each run draws
-once how strongly it prefers the queue that became ready last.
+With equal probabilities, a queue would rarely wait for long, which many bugs need. So each run draws once how strongly
+it prefers the queue that became ready last.
 
-Here are also the parts that all of a run shares: seeded numbers, the history, and the errors:
+This module also has the parts that a whole run shares: seeded numbers, the history, and the errors:
 
     SimulationFailed
     ├── Deadlock       a caller waits, and no step is left
@@ -18,7 +18,7 @@ Here are also the parts that all of a run shares: seeded numbers, the history, a
     ├── TasksFailed    tasks or callers raised, and nobody expected it
     └── SeedFailed     any of these, or an assertion, in one seed of many
 
-None of them is of the package's own error tree, since code under test must not catch them.
+They are not in the package's own error tree, because code under test must not catch them.
 """
 
 import logging
@@ -35,8 +35,8 @@ from typing import Any, NamedTuple, TypeAlias, final
 class Dice:
     """A stream of random numbers for one use.
 
-    A further draw in one use changes nothing in the others. It is seeded with text, and only `random()` is drawn from:
-    of `random.Random` only these give the same numbers on every version of Python.
+    An additional draw in one use does not change the others. It is seeded with text, and only `random()` is called: in
+    `random.Random` only these two give the same numbers on every version of Python.
     """
 
     __slots__ = ("chance",)
@@ -50,18 +50,18 @@ class Dice:
         return int(self.chance() * bound)
 
     def happens(self, probability: float) -> bool:
-        """Draw whether something so probable happens; what cannot happen costs no draw."""
+        """Draw if an event of this probability happens. Probability 0 needs no draw."""
         return probability > 0.0 and self.chance() < probability
 
 
 LoopTask: TypeAlias = Callable[[Any], object]
 
 PREFERENCES = (0.0, 0.0, 0.5, 0.9)
-"""Probabilities of going on with the queue that became ready last: a run draws one of them."""
+"""Probabilities of continuing with the queue that became ready last. A run draws one of them."""
 
 
 class TaskQueue:
-    """Steps in their order, on one loop, or on none where `loop` is None."""
+    """Steps in order, on one loop, or on none if `loop` is None."""
 
     __slots__ = ("closed", "items", "loop", "name")
 
@@ -122,7 +122,7 @@ class Scheduler:
             self._ready.remove(queue)
 
     def has_ready(self) -> bool:
-        """Tell whether a step can be made without time passing."""
+        """Return whether a step is ready, so that no time has to pass."""
         return bool(self._ready)
 
     def take(self) -> tuple[TaskQueue, LoopTask, Any]:
@@ -144,12 +144,12 @@ class Scheduler:
         return queue, function, argument
 
     def is_empty(self) -> bool:
-        """Tell whether no step is ready or due."""
+        """Return whether no step is ready or due."""
         self._forget_closed()
         return not self._ready and not self._due
 
     def advance(self, limit: float) -> bool:
-        """Let time pass until a step is ready; tell whether one is, within the limit."""
+        """Let time pass until a step is ready; return whether one is, within the limit."""
         self._forget_closed()
         due = self._due
         if not due or due[0].time > limit:
@@ -169,7 +169,7 @@ class Scheduler:
 class History:
     """The steps of a run, and the notes of the network and the test, with their virtual time.
 
-    It holds names and no objects, so that objects end as they would without it.
+    It has names and no references to objects, so that objects are collected as they would be without it.
     """
 
     __slots__ = ("_entries",)
@@ -202,8 +202,8 @@ _ADDRESS = re.compile(r"\b0x[0-9a-f]+")
 class LogReader(logging.Handler):
     """Reads the log of the package into the history.
 
-    An error with a traceback was caught by code that could only log it, such as a bug of an actor. Nobody may be
-    waiting for that actor, so the error is a failure of the run.
+    An error with a traceback was caught by code that could only log it, such as a bug of an actor. It is a failure of
+    the run, because there may be no caller that gets the error.
     """
 
     def __init__(self, line: Callable[[str], object], failure: Callable[[str, BaseException], object]) -> None:
@@ -212,7 +212,7 @@ class LogReader(logging.Handler):
         self._failure = failure
 
     def emit(self, record: logging.LogRecord) -> None:
-        """Take a line, without the addresses of objects, which differ from run to run."""
+        """Note a log line in the history, without the addresses of objects, which differ from run to run."""
         text = _ADDRESS.sub("0x…", f"{record.levelname}: {record.getMessage()}")
         self._line(text)
         exc_info: Any = record.exc_info
@@ -230,7 +230,7 @@ class LogReader(logging.Handler):
 
 
 class TaskFailure(NamedTuple):
-    """An exception of a task or a caller: when, where, and which."""
+    """An exception of a task or a caller, with its time and place."""
 
     time: float
     place: str
@@ -243,7 +243,7 @@ class TaskFailure(NamedTuple):
 
 
 class SimulationFailed(Exception):
-    """The root: the run did not go as it must."""
+    """The root of the simulation's errors."""
 
 
 class Deadlock(SimulationFailed):
@@ -251,7 +251,7 @@ class Deadlock(SimulationFailed):
 
 
 class OutOfTime(SimulationFailed):
-    """What was waited for has not come in time."""
+    """The awaited condition was not true in time."""
 
 
 class Livelock(SimulationFailed):
@@ -263,7 +263,7 @@ class Unresponsive(SimulationFailed):
 
 
 class Misuse(SimulationFailed):
-    """The world was used in a way that has no meaning."""
+    """The world was used in a way that is not allowed, such as waiting on a loop."""
 
 
 class TasksFailed(SimulationFailed):

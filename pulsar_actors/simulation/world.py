@@ -1,4 +1,4 @@
-"""The world: a clock, a network, loops and callers, and the code that makes a step.
+"""The world: a clock, a network, loops and callers, and the code that runs the steps.
 
     with World(seed=17) as world:
         broker, client = world.loop("broker"), world.loop("client")
@@ -7,17 +7,17 @@
         world.run()
         assert first.result() == ...
 
-Everything runs on the thread that made the world. Only callers have threads, of which one at a time runs while the
-world's thread waits. An exception on a loop is kept in `failures` and fails the run at its end, unless the test takes
-it out. So is the exception of a caller whose `result` nobody asked for, and an error that the package logs with a
-traceback.
+All code runs on the thread that made the world, except that callers have threads. One of these runs at a time, while
+the world's thread waits. An exception on a loop is added to `failures`, and fails the run at its end unless the test
+removes it. The exception of a caller is, too, if its `result` is not called, and so is an error that the package logs
+with a traceback.
 
-While a world is open, Python's cyclic garbage collector is off. It runs after a number of allocations, and finalizers
-with it: steps that no seed decides.
+While a world is open, Python's cyclic garbage collector is off: it would run, with finalizers, after a number of
+allocations, and so at times that no seed decides.
 
-A loop of the world has two queues, for posted tasks and for timers. Each keeps its order; between them, as on a thread,
-either may be first. Methods that belong to the loop's own thread are refused elsewhere: a real loop would break there
-once in a while, and nobody would know why.
+A loop of the world has two queues, for posted tasks and for timers. Each keeps its order; between the two there is
+none, as with a real loop. Methods for the loop's own thread raise elsewhere: on a real loop such a call would cause
+rare errors without a visible reason.
 """
 
 import gc
@@ -77,7 +77,10 @@ class SimulatedLoop(Loop):
         """Do nothing: the loop runs from the beginning."""
 
     def stop(self, timeout: float | None = None) -> None:
-        """Run what was posted before, then close everything on the network. Nothing waits for that."""
+        """Run the functions posted before, then close all listeners and connections.
+
+        The caller does not wait for that.
+        """
         self.post(self._end, None)
 
     def now(self) -> float:
@@ -93,15 +96,15 @@ class SimulatedLoop(Loop):
         return self._dice.chance()
 
     def is_here(self) -> bool:
-        """Tell whether one of its tasks is running."""
+        """Return whether one of its tasks is running."""
         return self._scheduler.here is self
 
     def post(self, function: Callable[[Any], object], argument: Any) -> None:  # noqa: ANN401 - what the function takes
-        """Append it to the posted tasks."""
+        """Append a function to the posted tasks."""
         self._scheduler.add(self._posted, function, argument)
 
     def later(self, delay: float, function: Callable[[Any], object], argument: Any) -> None:  # noqa: ANN401 - the same
-        """Schedule it."""
+        """Schedule a function."""
         self._check("later")
         self._scheduler.at(self._scheduler.now + delay, self._timers, function, argument)
 
@@ -113,7 +116,7 @@ class SimulatedLoop(Loop):
         timeout: float,
         executor: str = "blocking",
     ) -> None:
-        """Run it after a while, on no loop, whether or not that is in time."""
+        """Run the work after a random time, on no loop, even if that is after the timeout."""
         self._check("run_blocking")
         blocking_latency = self._network.context.conditions.blocking_latency
         call = _BlockingCall(self, work, done)
@@ -143,7 +146,7 @@ class SimulatedLoop(Loop):
 
 
 class _BlockingCall:
-    """Blocking work; the first answer counts, be it of the work or of the timeout."""
+    """Blocking work. The first answer counts, that of the work or that of the timeout."""
 
     __slots__ = ("_answered", "_done", "_loop", "_work")
 
@@ -172,10 +175,10 @@ class _BlockingCall:
 
 
 LONGEST = 24 * 3600.0
-"""Virtual seconds for a run, by default."""
+"""The most virtual seconds of a run, by default."""
 
 MOST_STEPS_AT_ONCE = 1_000_000
-"""Steps before the clock has to move."""
+"""The most steps without any time passing."""
 
 
 @final
@@ -237,11 +240,11 @@ class World:
         return loop
 
     def after(self, delay: float, action: Callable[[], object]) -> None:
-        """Do something later, as a step on no loop: a fault, say."""
+        """Run an action later, such as a fault, as a step on no loop."""
         self._scheduler.at(self._scheduler.now + delay, self._queue, lambda _: action(), None)
 
     def spawn(self, function: Callable[[], Any], name: str | None = None) -> Caller:
-        """Run a function as a caller, from its first turn on."""
+        """Run a function as a caller. It starts in its first turn."""
         self._callers = [caller for caller in self._callers if not caller.ended]
         self._spawned += 1
         caller = Caller(name or f"caller-{self._spawned}", function, self._scheduler, self.failures)
@@ -265,9 +268,9 @@ class World:
             self._scheduler.now = deadline
 
     def block(self, wait_for: Condition, timeout: float | None = None) -> bool:
-        """Wait for a condition or a future, and tell whether it has come; without a timeout, for ever.
+        """Wait for a condition or a future, and return whether it has come. Without a timeout, wait for ever.
 
-        A caller gives its turn back meanwhile. On the thread of the test, outside of any step, the world runs instead.
+        A caller returns its turn meanwhile. On the thread of the test, outside of any step, the world runs meanwhile.
         """
         deadline = math.inf if timeout is None else self._scheduler.now + timeout
         caller = self._here("block")
@@ -282,9 +285,10 @@ class World:
         return False
 
     def checkpoint(self) -> None:
-        """Let another step go first, at random: here a thread might be interrupted.
+        """Let another step run first, at random, as a thread might be interrupted here.
 
-        A caller lets any step go first. A task of a loop lets callers only, since a loop does one thing at a time.
+        In a caller, any step may run first. In a task of a loop, only callers may, because a loop runs one task at a
+        time.
         """
         if not self._yields.happens(self._conditions.yields):
             return
@@ -297,15 +301,15 @@ class World:
             self._step()
 
     def is_caller(self) -> bool:
-        """Tell whether this is the thread of a caller."""
+        """Return whether this is the thread of a caller."""
         return self._caller() is not None
 
     def is_outside(self) -> bool:
-        """Tell whether this is the test itself, outside of any step."""
+        """Return whether this is the test itself, outside of any step."""
         return self._caller() is None and not self._stepping
 
     def close(self) -> None:
-        """End all callers, and undo what was changed in Python. Doing it again does nothing."""
+        """End all callers, and switch the garbage collector on again. A second call does nothing."""
         self._closed = True
         with self._open:
             for caller in self._callers:
@@ -340,7 +344,7 @@ class World:
             caller.look()
 
     def _perform(self, queue: TaskQueue, function: Callable[[Any], object], argument: Any) -> None:  # noqa: ANN401 - a task's
-        """Make one step. A BaseException that is no ordinary error ends the run."""
+        """Run one step. A BaseException that is no ordinary error ends the run."""
         scheduler = self._scheduler
         before, scheduler.here = scheduler.here, queue.loop
         self.steps += 1
@@ -386,7 +390,7 @@ class World:
         return all(caller.ended for caller in self._callers)
 
     def _stuck(self, limit: float) -> SimulationFailed:
-        """Describe the callers that wait, and whether that may end."""
+        """Make the error for callers that wait: Deadlock if no step is left, OutOfTime otherwise."""
         who = "\n".join(caller.whereabouts() for caller in self._callers if not caller.ended) or "no caller waits"
         if self._scheduler.is_empty():
             return Deadlock(f"nothing will ever happen, and what is waited for has not come:\n{who}")

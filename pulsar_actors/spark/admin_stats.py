@@ -1,11 +1,11 @@
 """Statistics from the brokers' web server, `admin.url`: the ledgers of a partition, and whether deduplication is on.
 
-Message ids have gaps, so only the statistics tell how many entries lie between two of them: they list the ledgers with
-their entries and bytes. They do not count messages; how many an entry has on average follows from what was published
-since the topic was loaded, and is 1 if nothing was. So limits of messages are approximate.
+Message ids have gaps, so only the statistics show the number of entries between two ids: they list the ledgers with
+their entries and bytes. They do not count messages. The average number of messages in an entry is calculated from the
+messages published since the topic was loaded, and is 1 if there were none. So limits of messages are approximate.
 
-A broker redirects to the one that owns the topic. The client's credentials are sent to the hosts that `admin.url`
-names, which may be several, and to no others.
+A broker redirects to the one that owns the topic. The client's credentials are sent only to the hosts in `admin.url`,
+which may be several.
 """
 
 import json
@@ -19,7 +19,7 @@ from pulsar_actors.client.transport_config import service_access
 from pulsar_actors.exceptions import ConnectError, InvalidConfiguration, PulsarException
 from pulsar_actors.runtime.http_client import HttpRequest, HttpResponse, endpoint_of
 from pulsar_actors.runtime.http_lookup import auth_headers
-from pulsar_actors.spark.cluster import Cluster
+from pulsar_actors.spark.cluster_access import ClusterAccess
 from pulsar_actors.wire.service_url import ServiceUrl
 from pulsar_actors.wire.topic_name import TopicName
 from pulsar_actors.wire.topic_position import TopicPosition
@@ -42,7 +42,7 @@ class Ledgers(NamedTuple):
     messages_per_entry: float
 
     def entries(self, start: TopicPosition, end: TopicPosition) -> int:
-        """Count the entries between two positions, including those of which a part is between them."""
+        """Count the entries between two positions, including those that are only partly between them."""
         return sum(last - first for _, first, last in self._ranges(start, end))
 
     def messages(self, start: TopicPosition, end: TopicPosition) -> int:
@@ -111,7 +111,7 @@ _NO_HEADERS: Final[Mapping[str, str]] = {}
 class AdminStats:
     """The statistics of one cluster."""
 
-    def __init__(self, cluster: Cluster) -> None:
+    def __init__(self, cluster: ClusterAccess) -> None:
         if cluster.admin_url is None:
             raise InvalidConfiguration("statistics need admin.url, such as http://host:8080")
         options = cluster.options()
@@ -126,7 +126,7 @@ class AdminStats:
         return Ledgers(ledgers, max(1.0, messages / entries) if entries else 1.0)
 
     def deduplicates(self, topic: TopicName) -> bool:
-        """Tell whether the broker drops duplicates of a partition's messages."""
+        """Return whether the broker drops duplicates of a partition's messages."""
         return self._ask(topic, "stats", lambda stats: stats.get("deduplicationStatus")) == "Enabled"
 
     def close(self) -> None:
@@ -175,6 +175,6 @@ def _parse_answer(answer: HttpResponse, what: str, read: Callable[[dict[str, Any
 def _parse_ledgers(internal: dict[str, Any]) -> tuple[list[Ledger], int]:
     """Return the ledgers, and the number of entries published since the topic was loaded."""
     ledgers = [Ledger(one["ledgerId"], one["entries"], one["size"]) for one in internal["ledgers"]]
-    if ledgers:  # the list has zeros for the ledger that is being written
+    if ledgers:  # the ledger that is being written has zeros in the list
         ledgers[-1] = Ledger(ledgers[-1].ledger_id, internal["currentLedgerEntries"], internal["currentLedgerSize"])
     return ledgers, internal["entriesAddedCounter"]

@@ -88,7 +88,7 @@ def column_of(batch: pa.RecordBatch, name: str) -> Array:
 
 
 def is_text(kind: Any) -> bool:  # noqa: ANN401 - a DataType of any parameter
-    """Tell whether a type is one of text."""
+    """Return whether a type is one of text."""
     return pa.types.is_string(kind) or pa.types.is_large_string(kind)
 
 

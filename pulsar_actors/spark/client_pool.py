@@ -1,13 +1,13 @@
-"""The clients of a worker process, and what a task sends with them.
+"""The clients of a worker process, and the sender of a task's messages.
 
 Spark gives a worker one task after the other. The pool keeps a client for each cluster, with the producers that tasks
-have used, for the tasks to come. Idle clients and the least recently used producers are closed. The client of a failed
-task is closed at once, without waiting for messages on their way: such a task must send no more.
+have used, for later tasks. Idle clients and the least recently used producers are closed. The client of a failed task
+is closed at once, and pending messages are dropped: such a task must not send any more.
 
-A worker ends without notice, and its connections end with it. So a task ends only when the broker has stored all that
-it sent: when `TaskSender.finish` returns. The sender asks for no callbacks, because producers count failed messages.
-Two tasks that used one producer at the same time would both fail by the other's messages; Spark's workers run one task
-at a time.
+A worker ends without notice, and its connections end with it. So a task ends only when the broker has stored all its
+messages: when `TaskSender.finish` returns. The sender uses no callbacks, because producers count failed messages. Two
+tasks must not use one producer at the same time, as each would fail for the other's messages; Spark's workers run one
+task at a time.
 """
 
 import os
@@ -20,11 +20,11 @@ from typing import Any, Final
 
 from pulsar_actors.client.client import Client
 from pulsar_actors.client.enums import ProducerAccessMode
-from pulsar_actors.client.handle import internals_of
+from pulsar_actors.client.handle import state_of
 from pulsar_actors.client.producer import Producer
 from pulsar_actors.exceptions import BrokerRefusal, ProducerBusy, PulsarException
 from pulsar_actors.runtime.log import LOG
-from pulsar_actors.spark.cluster import Cluster, identity_of
+from pulsar_actors.spark.cluster_access import ClusterAccess, identity_of
 
 __all__ = ["POOL", "PRODUCER_DEFAULTS", "ClientPool", "PooledClient", "ProducerRecipe", "TaskSender", "refusal_about"]
 
@@ -33,9 +33,9 @@ IDLE_SECONDS: Final = 60.0
 """Seconds without a task after which a client is closed."""
 MOST_IDLE_CLIENTS: Final = 8
 MOST_PRODUCERS: Final = 200
-"""Producers of one client."""
+"""The most producers of one client."""
 NAME_BUSY_SECONDS: Final = 60.0
-"""Seconds to wait for a producer's name: a worker that is to stop may keep it for a while."""
+"""Seconds to wait for a producer's name: a worker that is being stopped may keep it for a while."""
 NAME_BUSY_PAUSE: Final = 0.25
 
 
@@ -53,8 +53,8 @@ class ClientPool:
         self._timer_is_set = False
 
     @contextmanager
-    def lend(self, cluster: Cluster) -> Generator["PooledClient", None, None]:
-        """Lend the client of a cluster to a task. No other task gets the client if this one fails."""
+    def lend(self, cluster: ClusterAccess) -> Generator["PooledClient", None, None]:
+        """Give a task the client of a cluster for a `with` block. If the task fails, the client is closed."""
         pooled = self._take(cluster)
         try:
             yield pooled
@@ -66,7 +66,7 @@ class ClientPool:
         finally:
             self._give_back(cluster, pooled)
 
-    def _take(self, cluster: Cluster) -> "PooledClient":
+    def _take(self, cluster: ClusterAccess) -> "PooledClient":
         if self._pid != os.getpid():  # in a forked child, the parent's clients do not work
             self._reset()
         with self._lock:
@@ -76,7 +76,7 @@ class ClientPool:
             pooled.users += 1
         return pooled
 
-    def _give_back(self, cluster: Cluster, pooled: "PooledClient") -> None:
+    def _give_back(self, cluster: ClusterAccess, pooled: "PooledClient") -> None:
         with self._lock:
             pooled.users -= 1
             pooled.idle_since = time.monotonic()
@@ -88,7 +88,7 @@ class ClientPool:
         self.sweep()
 
     def sweep(self) -> None:
-        """Close clients that have been idle for long, or are too many; set a timer, if clients are left."""
+        """Close clients that have been idle for too long, or are too many. Set a timer if clients are left."""
         with self._lock:
             idle = sorted((one for one in self._clients.items() if not one[1].users), key=lambda one: one[1].idle_since)
             latest = time.monotonic() - self._idle
@@ -164,7 +164,7 @@ class PooledClient:
 
 
 def refusal_about(what: str, refusal: BrokerRefusal) -> BrokerRefusal:
-    """Return the same refusal, of the same class, with what was refused in its text."""
+    """Return the same refusal, with the refused operation in its text."""
     return type(refusal)(refusal.code, f"{what}: {refusal.reason}")
 
 
@@ -194,11 +194,11 @@ class TaskSender:
         Raise an error if messages of this task have failed.
         """
         producer = self._pooled.producer(topic, self._recipe)
-        internals = internals_of(producer)
-        failed = internals.send_failures()
+        state = state_of(producer)
+        failed = state.send_failures()
         if failed.number > self._failed_before.setdefault(producer, failed.number):
             self._raise_failed(producer)
-        enqueue = internals.enqueuer.enqueue
+        enqueue = state.enqueuer.enqueue
         for payload, one in zip(payloads, metadata, strict=True):
             enqueue(payload, one)
         self.messages += len(payloads)
@@ -210,13 +210,13 @@ class TaskSender:
             if producer.is_open:  # one that the pool has closed was flushed before
                 producer.flush()
         for producer, before in self._failed_before.items():
-            if internals_of(producer).send_failures().number > before:
+            if state_of(producer).send_failures().number > before:
                 self._raise_failed(producer)
             if self._is_exclusive:
                 producer.close()
 
     def _raise_failed(self, producer: Producer) -> None:
-        count, last = internals_of(producer).send_failures()
+        count, last = state_of(producer).send_failures()
         failed = count - self._failed_before[producer]
         raise PulsarException(
             f"{failed:,} of the messages that this task sent to {producer.topic()} were not stored; the last of them: "

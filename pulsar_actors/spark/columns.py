@@ -3,9 +3,10 @@
 The columns are those of the Scala connector, and some more. A query with a schema of its own gets the columns of that
 schema, and may have the value and the keys as text.
 
-Building columns message by message would be slow. The messages of one entry share its topic, producer and publish time;
-messages without a key or properties share one metadata object; and the ids of an entry's messages begin alike, and end
-like those of all entries of that size. `MessageTable` makes each shared value once, and Arrow repeats it.
+To build columns message by message would be slow. The messages of one entry share its topic, producer and publish time.
+Messages without a key or properties share one metadata object. The ids of an entry's messages begin with the same
+bytes, and end with the same bytes as those of any other entry of that size. `MessageTable` makes each shared value
+once, and Arrow repeats it.
 """
 
 from array import array
@@ -147,7 +148,7 @@ OwnMetadata: TypeAlias = SingleMessageMetadata | MessageMetadata
 """The metadata of a single message: that of the entry, if the entry is no batch."""
 
 ARROW_PAYS_OFF: Final = 8
-"""Messages of an entry, on average, above which calls of Arrow for each entry are faster than Python."""
+"""With more messages in an average entry than this, calls of Arrow for each entry are faster than Python."""
 
 
 class MessageTable:

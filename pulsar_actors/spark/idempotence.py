@@ -2,21 +2,22 @@
 
 A broker that removes duplicates drops a message whose sequence id is not higher than the highest it has stored for the
 producer's name. So a repeated task must have the same producer name, and give each row the same sequence id. The name
-is that of the query or the job, with the number of the data partition. The ids are the number of the batch and the
-index of the row in it; or they are in a column of the user's, whose numbers rise.
+consists of that of the query or the job, and the number of the data partition. The ids consist of the number of the
+batch and the index of the row in it, or come from a user's column with ascending numbers.
 
-A repeated task must have the same rows in the same order. Nobody can check that: it holds for files and for topics that
-are read in order, and not after a shuffle. So users have to declare it. If it is declared and does not hold, rows are
-dropped as repeats, and lost.
+A repeated task must have the same rows in the same order. That holds for files and for topics that are read in order,
+but not after a shuffle. No code can check it, so users have to declare it. If it is declared and does not hold, rows
+are dropped as repeats, and lost.
 
 Rows must also be in the same data partitions, and no task knows how many partitions there are. Rows in another
-partition have another producer name, which may have stored higher numbers. A job whose rows have numbers has the first
-number of the partition in the name, so that rows in other partitions are stored twice rather than lost. A stream has
-the same names for all its batches, because brokers keep each name for hours.
+partition have another producer name, which may have stored higher numbers. If the rows of a job have numbers, the first
+number of the partition is in the name. So rows in another partition than before are stored twice, and not lost. A
+stream has the same names for all its batches, because brokers keep each name for hours.
 
-A broker drops a batch as a whole, by its lowest id. A repeated batch that began where a stored one ended, but was cut
-elsewhere, would lose new rows. So batches are cut by messages and bytes alone, never by time; and rows without a key go
-to the topic's partitions by their number, not at random.
+A broker drops a batch as a whole, by its lowest id. So a repeated task must send the same batches. For example, rows 1
+to 10 were stored as one batch, and the repeated task sends the rows 1 to 7 and 8 to 15. The broker drops the second
+batch, because 8 is not higher than 10, and rows 11 to 15 are lost. Therefore batches are cut only by messages and
+bytes, never by time, and rows without a key go to the topic's partitions by their number, not at random.
 """
 
 from collections.abc import Mapping
@@ -33,7 +34,7 @@ from pulsar_actors.client.validation import LONGEST_MS
 from pulsar_actors.exceptions import InternalError, InvalidConfiguration, InvalidMessage
 from pulsar_actors.spark.admin_stats import AdminStats
 from pulsar_actors.spark.client_pool import PRODUCER_DEFAULTS
-from pulsar_actors.spark.cluster import Cluster
+from pulsar_actors.spark.cluster_access import ClusterAccess
 from pulsar_actors.spark.topics import TopicChoice
 from pulsar_actors.wire.topic_name import TopicName
 
@@ -47,7 +48,7 @@ The first batch begins with this id, as an initial id of -1 would mean that ther
 the ids of a first batch."""
 
 MESSAGES_PER_TURN: Final = 1000
-"""Consecutive rows without a key that go to the same partition of a topic."""
+"""The number of consecutive rows without a key that go to the same partition of a topic."""
 
 _CHOSEN_BY_IDEMPOTENCE: Final = (
     "producer_name",
@@ -91,7 +92,7 @@ class Idempotence(NamedTuple):
 
     @staticmethod
     def _may_never_fill(producer: Mapping[str, Any]) -> bool:
-        """Tell whether the queue may be full before a batch is, so that both wait for each other."""
+        """Return whether the queue may be full before a batch is: then both would wait for each other."""
         options = ProducerOptions(topic="any", **{**PRODUCER_DEFAULTS, **producer})
         return options.batching_enabled and 0 < options.max_pending_messages < 2 * options.batching_max_messages
 
@@ -152,8 +153,8 @@ class RisingSequence:
             self._last = number
 
 
-def require_deduplication(cluster: Cluster, topic: TopicName | None) -> None:
-    """Refuse a topic without deduplication, asking the broker for each partition."""
+def require_deduplication(cluster: ClusterAccess, topic: TopicName | None) -> None:
+    """Refuse a topic without deduplication. The broker is asked for each partition."""
     if topic is None:
         raise InvalidConfiguration("idempotent=true needs the option topic: of topics by row nobody knows beforehand")
     if cluster.admin_url is None:

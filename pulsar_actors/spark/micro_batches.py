@@ -1,11 +1,11 @@
-"""The micro-batches of a stream, as Spark's driver plans them: where a query begins, and from where to where it reads.
+"""The micro-batches of a stream, as Spark's driver plans them: the start of a query, and the range of each batch.
 
-`MicroBatchStream` answers what Spark asks. It finds the partitions of the topics, looks at each through the stream's
-subscription, and leaves to `SparkProgress`, one for each partition, to decide where a batch ends and what is lost.
+`MicroBatchStream` answers Spark's calls. It finds the partitions of the topics, and asks the broker about each with the
+stream's subscription. `SparkProgress`, one for each partition, decides where a batch ends, and which messages are lost.
 
-`SubscriptionCursor` is the stream's subscription. Tasks read without it. It makes brokers keep what is still to be
-read, and acknowledges what has been read. It also tells where a topic ends, and whether somebody has moved the
-subscription: an administrator, or a broker that keeps messages only for so long.
+`SubscriptionCursor` is the stream's subscription. Tasks read without it. Because of the subscription, brokers keep the
+messages that are not read yet; those that have been read are acknowledged. It also finds the end of a topic, and shows
+if the subscription was moved by others: by an administrator, or by a broker when messages expire.
 """
 
 import secrets
@@ -21,19 +21,18 @@ from pulsar_actors.client.consumer import Consumer
 from pulsar_actors.client.consumer_options import ConsumerOptions
 from pulsar_actors.client.enums import ConsumerType, InitialPosition
 from pulsar_actors.client.message_id import MessageId
-from pulsar_actors.client.receiving import internals_of
+from pulsar_actors.client.receiving import receiving_internals
 from pulsar_actors.exceptions import BrokerRefusal, InvalidConfiguration, PulsarException, TopicNotFound
 from pulsar_actors.machines.chart import Effect, Event
 from pulsar_actors.machines.spark_progress import (
     BeginBatch,
     EndBatch,
+    FailOnDataLoss,
     LookAtPartition,
     PartitionMissing,
     PartitionSeen,
     PlanSpan,
     ReadSpan,
-    ReportMissing,
-    ReportTruncated,
     SparkProgress,
     StopAt,
 )
@@ -43,10 +42,10 @@ from pulsar_actors.spark.offset_bounds import AtTime, Latest
 from pulsar_actors.spark.offsets import Offsets, Span
 from pulsar_actors.spark.options import DEFAULT_PREFIX, ReadOptions
 from pulsar_actors.spark.planning import TriggerLimits, resolve, split_further
-from pulsar_actors.spark.read_task import report_data_loss
+from pulsar_actors.spark.read_task import fail_on_data_loss
 from pulsar_actors.wire.message_id import MessageId as WireMessageId
 from pulsar_actors.wire.topic_name import TopicName
-from pulsar_actors.wire.topic_position import EARLIEST, TopicPosition
+from pulsar_actors.wire.topic_position import TOPIC_START, TopicPosition
 
 __all__ = ["MicroBatchStream", "SubscriptionCursor"]
 
@@ -67,11 +66,11 @@ class MicroBatchStream:
         self._partitions: list[TopicName] | None = None
         self._discovered_at = 0.0
         self._progress: dict[TopicName, SparkProgress] = {}
-        self._stop_at: Mapping[TopicName, TopicPosition] | None = None  # where partitions end, once the query is to end
+        self._stop_at: Mapping[TopicName, TopicPosition] | None = None  # the end of the query, once it is set
         self._last: Offsets | None = None
 
     def begin(self) -> Offsets:
-        """Find where a new query begins, and have the brokers keep what comes after that."""
+        """Find the start of a new query, and create the subscription, so that brokers keep later messages."""
         options = self._options
         topics = self._discover()
         options.topics.require(topics)
@@ -93,47 +92,51 @@ class MicroBatchStream:
             progress.handle(StopAt(self._stop_at.get(topic)), time.monotonic())
 
     def last_end(self) -> Offsets:
-        """Return the start of the next batch, for a Spark that does not tell it: nothing is known after a restart."""
+        """Return the start of the next batch, for PySpark 4.1, which does not pass it.
+
+        After a restart it is unknown.
+        """
         return self._last or Offsets(self._subscription_name(), {})
 
     def latest(self, start: Offsets, *, is_limited: bool) -> Offsets:
-        """Return where the next batch ends.
+        """Return the end of the next batch.
 
-        Spark has committed what is before its start, and reports that only when there is another batch.
+        The messages before its start are committed. Spark reports that commit only when there is another batch.
         """
         ends = self._batch_ends(start)
         self.acknowledge(start)
         return Offsets(start.subscription, self._limits.limit(start, ends) if is_limited else ends)
 
     def progress_report(self, read: Offsets) -> dict[str, Any]:
-        """Return where the topics end, and how many entries there are until then, if the statistics can be had."""
+        """Return the ends of the topics, and the number of entries up to them, if statistics are available."""
         ends = {topic: progress.end for topic, progress in self._progress.items() if progress.end is not None}
         report = Offsets(read.subscription, ends).write()
         try:
             entries = self._limits.entries_behind(read, ends)
-        except PulsarException as fault:  # which is no reason for a query to end
+        except PulsarException as fault:  # missing statistics do not end a query
             LOG.warning("how far the query is behind cannot be told: %s", fault)
             return report
         return report if entries is None else {**report, "entriesBehind": entries}
 
     def spans(self, start: Offsets, end: Offsets) -> list[InputPartition]:
-        """Return what the tasks of a batch read."""
+        """Return the spans that the tasks of a batch read."""
         self._last = end
+        cursor = self._cursor_of(start.subscription)
         existing = set(self._discover())
+        missing = PartitionMissing(is_in_offsets=True)  # it was there when the batch was planned for the first time
         spans: list[Span] = []
         for topic, until in end.positions.items():
-            # A partition that does not exist did so when this batch was planned for the first time.
-            event = PlanSpan(start.at(topic), until) if topic in existing else PartitionMissing(is_in_offsets=True)
-            for effect in self._decide(start, topic, event):
+            event = PlanSpan(start.at(topic), until) if topic in existing else missing
+            for effect in self._decide(cursor, topic, event, missing):
                 if isinstance(effect, ReadSpan):
                     moved = None if effect.moved_to is None else _moved_clause(start.subscription, effect.moved_to)
                     spans.append(Span(str(topic), effect.start, effect.end, moved))
-                elif isinstance(effect, ReportMissing):
-                    self._report_loss(f"{topic} is gone")
+                elif isinstance(effect, FailOnDataLoss):
+                    fail_on_data_loss(f"{topic} {effect.what}", self._options)
         return split_further(spans, self._options)
 
     def acknowledge(self, read: Offsets) -> None:
-        """Let the brokers delete what has been read."""
+        """Acknowledge the messages that have been read, so that brokers may delete them."""
         self._cursor_of(read.subscription).acknowledge(read.positions)
 
     def close(self) -> None:
@@ -144,14 +147,14 @@ class MicroBatchStream:
             self._client.close()
 
     def _initial_position(self, cursor: "SubscriptionCursor", topic: TopicName) -> TopicPosition:
-        """Find where a partition begins: where the options say, or else where a predefined subscription is."""
+        """Find the start of a partition: from the options, or the position of a predefined subscription."""
         options = self._options
         if options.subscription is not None and not options.starting.is_given_for(topic):
-            return cursor.look_at(topic).cursor or EARLIEST
+            return cursor.look_at(topic).cursor or TOPIC_START
         return resolve(self._client, topic, options.starting.of(topic), options.prefix)
 
     def _refuse_future_time(self, topics: Sequence[TopicName]) -> None:
-        """Refuse a startingTime ahead: the messages to be skipped until then could not be identified."""
+        """Refuse a startingTime in the future: the messages to skip until then could not be identified."""
         now = time.time() * 1000
         for topic in topics:
             bound = self._options.starting.of(topic)
@@ -159,42 +162,30 @@ class MicroBatchStream:
                 raise InvalidConfiguration(f"startingTime of {topic} is {bound.ms - now:,.0f} ms ahead")
 
     def _batch_ends(self, start: Offsets) -> dict[TopicName, TopicPosition]:
-        """Return where the next batch ends on each partition."""
+        """Return the end of the next batch on each partition, including partitions that no longer exist."""
+        cursor = self._cursor_of(start.subscription)
+        existing = dict.fromkeys(self._discover())
         ends: dict[TopicName, TopicPosition] = {}
-        missing: list[TopicName] = []
-        for topic, event in self._look_at_all(start).items():
-            if isinstance(event, PartitionSeen):
-                self._decide(start, topic, BeginBatch(start.positions.get(topic)))
-            for effect in self._decide(start, topic, event):
+        losses: dict[str, list[TopicName]] = {}
+        for topic in [*existing, *({*start.positions, *self._progress} - set(existing))]:
+            missing = PartitionMissing(is_in_offsets=topic in start.positions)
+            event = BeginBatch(start.positions.get(topic)) if topic in existing else missing
+            for effect in self._decide(cursor, topic, event, missing):
                 if isinstance(effect, EndBatch):
                     ends[topic] = effect.end
-                elif isinstance(effect, ReportMissing):
-                    missing.append(topic)
-                elif isinstance(effect, ReportTruncated):
-                    self._report_loss(
-                        f"{topic} ends at {effect.end.text(-1)}, and was read up to {effect.read_up_to.text(-1)}: it "
-                        "was truncated, or made anew"
-                    )
-        if missing:
-            self._report_loss(f"{', '.join(map(str, sorted(missing)))} is gone")
+                elif isinstance(effect, FailOnDataLoss):
+                    losses.setdefault(effect.what, []).append(topic)
+        for what, topics in losses.items():
+            fail_on_data_loss(f"{', '.join(map(str, sorted(topics)))} {what}", self._options)
         return ends
 
-    def _look_at_all(self, start: Offsets) -> dict[TopicName, PartitionSeen | PartitionMissing]:
-        """Ask the brokers about each partition that is there, or was."""
-        cursor = self._cursor_of(start.subscription)
-        found: dict[TopicName, PartitionSeen | PartitionMissing] = {}
-        for topic in self._discover():
-            try:
-                found[topic] = cursor.look_at(topic)
-            except TopicNotFound:  # it was deleted after the discovery
-                continue
-        for topic in {*start.positions, *self._progress} - set(found):
-            cursor.forget(topic)
-            found[topic] = PartitionMissing(is_in_offsets=topic in start.positions)
-        return found
+    def _decide(
+        self, cursor: "SubscriptionCursor", topic: TopicName, event: Event, missing: PartitionMissing
+    ) -> Iterable[Effect]:
+        """Feed the `SparkProgress` of a partition an event, and ask the broker if an effect requires it.
 
-    def _decide(self, start: Offsets, topic: TopicName, event: Event) -> Iterable[Effect]:
-        """Have the progress of a partition handle an event, and look at the partition if it asks for that."""
+        `missing` is the answer of a broker that does not have the partition: it was deleted after the discovery.
+        """
         progress = self._progress.get(topic)
         if progress is None:
             progress = self._progress[topic] = SparkProgress()
@@ -202,13 +193,11 @@ class MicroBatchStream:
                 progress.handle(StopAt(self._stop_at.get(topic)), time.monotonic())
         effects = progress.handle(event, time.monotonic())
         if any(isinstance(effect, LookAtPartition) for effect in effects):
-            effects = progress.handle(self._cursor_of(start.subscription).look_at(topic), time.monotonic())
+            effects = progress.handle(_look(cursor, topic, missing), time.monotonic())
         if progress.is_over:
             del self._progress[topic]
+            cursor.forget(topic)
         return effects
-
-    def _report_loss(self, what: str) -> None:
-        report_data_loss(what, fails=self._options.fail_on_data_loss)
 
     def _subscription_name(self) -> str:
         """Return the subscription's name: the configured one, or a random one, which the checkpoint keeps."""
@@ -237,6 +226,15 @@ class MicroBatchStream:
         return self._partitions
 
 
+def _look(
+    cursor: "SubscriptionCursor", topic: TopicName, missing: PartitionMissing
+) -> PartitionSeen | PartitionMissing:
+    try:
+        return cursor.look_at(topic)
+    except TopicNotFound:
+        return missing
+
+
 def _moved_clause(subscription: str, moved_to: TopicPosition) -> str:
     return (
         f"the subscription {subscription} was moved to {moved_to.text(-1)}, by an administrator, or by "
@@ -254,27 +252,27 @@ class SubscriptionCursor:
         self._acknowledged: dict[TopicName, TopicPosition] = {}
 
     def subscribe(self, topics: Iterable[TopicName]) -> None:
-        """Subscribe to partitions, so that brokers keep what they have, and what comes."""
+        """Subscribe to partitions, so that brokers keep their messages, present and future."""
         for topic in topics:
             self._consumer_of(topic)
 
     def forget(self, topic: TopicName) -> None:
-        """Close the consumer of a partition that does not exist any more."""
+        """Close the consumer of a partition that does not exist any longer."""
         self._acknowledged.pop(topic, None)
         consumer = self._consumers.pop(topic, None)
         if consumer is not None:
             consumer.close_soon()
 
     def look_at(self, topic: TopicName) -> PartitionSeen:
-        """Ask where a partition ends, and where the subscription is."""
-        last = internals_of(self._consumer_of(topic)).last_message()
+        """Ask the broker for the end of a partition, and for the subscription's position."""
+        last = receiving_internals(self._consumer_of(topic)).last_message()
         cursor = None if last.acknowledged is None else TopicPosition.after(last.acknowledged)
         return PartitionSeen(TopicPosition.after(last.message_id), cursor)
 
     def acknowledge(self, positions: Mapping[TopicName, TopicPosition]) -> None:
-        """Acknowledge what is before these positions, and wait for the receipts: this process may end at any moment.
+        """Acknowledge the messages before these positions, and wait for receipts: this process may end at any moment.
 
-        What fails now is done with the next batch.
+        An acknowledgement that fails is repeated with the next batch.
         """
         receipts = {topic: self._acknowledge(topic, position) for topic, position in positions.items()}
         for topic, receipt in receipts.items():
@@ -286,13 +284,13 @@ class SubscriptionCursor:
                 LOG.warning("%s was not told what has been read of %s: %s", self.subscription, topic, error)
 
     def _consumer_of(self, topic: TopicName) -> Consumer:
-        """Return the partition's consumer. It does not create a topic that was deleted, as other consumers do."""
+        """Return the partition's consumer. Unlike other consumers, it does not create a topic that was deleted."""
         consumer = self._consumers.get(topic)
         if consumer is None or not consumer.is_open:
             options = ConsumerOptions(
                 str(topic),
                 self.subscription,
-                consumer_type=ConsumerType.Failover,  # a driver that was cut off may stay connected for a while
+                consumer_type=ConsumerType.Failover,  # an earlier driver may still be connected for a while
                 initial_position=InitialPosition.Earliest,
                 receiver_queue_size=0,
                 ack_receipt_enabled=True,

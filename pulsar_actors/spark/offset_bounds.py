@@ -1,7 +1,7 @@
 """The bounds of a query: startingOffsets, startingTime, endingOffsets and endingTime, for all topics or for each.
 
-Each option takes a word, a time, or JSON by topic. A bound becomes a position when a broker is asked where the end of a
-topic is, or what its first message of a time is. Partitions that JSON does not name have the default bound.
+Each option takes a word, a time, or JSON by topic. To convert a bound to a position, a broker is asked for the end of a
+topic, or for its first message of a time. Partitions that are not in the JSON have the default bound.
 """
 
 import json
@@ -12,7 +12,7 @@ from typing import Final, NamedTuple, TypeAlias, cast
 
 from pulsar_actors.exceptions import InvalidArgument, InvalidConfiguration
 from pulsar_actors.wire.topic_name import TopicName
-from pulsar_actors.wire.topic_position import EARLIEST, TopicPosition
+from pulsar_actors.wire.topic_position import TOPIC_START, TopicPosition
 
 __all__ = ["AtTime", "Latest", "OffsetBound", "OffsetBounds", "parse_offset_bounds"]
 
@@ -23,11 +23,11 @@ _KAFKA_OFFSETS: Final = {-2: "earliest", -1: "latest"}
 
 
 class Latest(NamedTuple):
-    """After the last message of a topic."""
+    """The position after the last message of a topic."""
 
 
 class AtTime(NamedTuple):
-    """At the first message published at a time or later, in milliseconds since 1970."""
+    """The first message published at a time or later, in milliseconds since 1970."""
 
     ms: int
 
@@ -48,12 +48,12 @@ class OffsetBounds(NamedTuple):
         return self.by_topic.get(partition, self.by_topic.get(partition.base, self.default))
 
     def is_given_for(self, partition: TopicName) -> bool:
-        """Tell whether the user has given the bound of a partition."""
+        """Return whether the user has given the bound of a partition."""
         return self.default_is_given or partition in self.by_topic or partition.base in self.by_topic
 
     def check(self, partitions: Sequence[TopicName], awaited: Sequence[TopicName]) -> None:
         """Refuse bounds of other topics, and a message id that could belong to any of several partitions."""
-        if len(partitions) > 1 and isinstance(self.default, TopicPosition) and self.default != EARLIEST:
+        if len(partitions) > 1 and isinstance(self.default, TopicPosition) and self.default != TOPIC_START:
             raise InvalidConfiguration(
                 f"{self.option} names one message, and there are {len(partitions)} partitions: say by JSON which of "
                 "them has it"
@@ -62,7 +62,7 @@ class OffsetBounds(NamedTuple):
         for topic, bound in self.by_topic.items():
             if topic not in known:
                 raise InvalidConfiguration(f"{self.option} speaks of {topic}, which is not among the topics to read")
-            if topic not in partitions and isinstance(bound, TopicPosition) and bound != EARLIEST:
+            if topic not in partitions and isinstance(bound, TopicPosition) and bound != TOPIC_START:
                 raise InvalidConfiguration(f"{self.option}: {topic} has partitions, name that which the message is in")
 
 
@@ -88,7 +88,7 @@ def _parse_bounds(
         value = json.loads(text, object_pairs_hook=_reject_duplicates)
     except ValueError as fault:
         raise InvalidConfiguration(f"{option} takes JSON that begins with a brace, and it is none: {fault}") from None
-    positions = value.get("positions")  # in offsets as a query's progress shows them
+    positions = value.get("positions")  # the form of offsets in a query's progress
     by_topic: dict[TopicName, OffsetBound] = {}
     for topic, bound in cast("dict[str, object]", positions if isinstance(positions, dict) else value).items():
         name = TopicName.parse(topic)

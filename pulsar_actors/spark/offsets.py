@@ -1,11 +1,12 @@
-"""The offset of a stream, as Spark keeps it in a checkpoint, and the span of messages that one task reads.
+"""The offset of a stream, which Spark keeps in a checkpoint, and the span of messages that one task reads.
 
 An offset is JSON that people can read:
 
     {"subscription": "spark-pulsar-3f9c…", "positions": {"persistent://public/default/orders-partition-0": "12:6"}}
 
-Each position is the message that comes next. The subscription keeps the messages from there on at the broker. Its name
-is part of the offset because a query that restarts from a checkpoint has no other way to know the name.
+Each position is that of the next message to read. Because of the subscription, the broker keeps the messages from there
+on. The subscription's name is part of the offset because a query that restarts from a checkpoint has no other way to
+find it.
 """
 
 from collections.abc import Mapping
@@ -16,20 +17,20 @@ from pyspark.sql.datasource import InputPartition
 
 from pulsar_actors.exceptions import InvalidArgument
 from pulsar_actors.wire.topic_name import TopicName
-from pulsar_actors.wire.topic_position import EARLIEST, TopicPosition
+from pulsar_actors.wire.topic_position import TOPIC_START, TopicPosition
 
 __all__ = ["Offsets", "Span"]
 
 
 class Offsets(NamedTuple):
-    """How far all partitions have been read."""
+    """The positions up to which all partitions have been read."""
 
     subscription: str
     positions: Mapping[TopicName, TopicPosition]
 
     @classmethod
     def read(cls, offset: Mapping[str, Any]) -> "Offsets":
-        """Read what `write` gave."""
+        """Read the JSON value that `write` has returned."""
         try:
             positions = {
                 TopicName.parse(topic): TopicPosition.parse(text) for topic, text in offset["positions"].items()
@@ -39,20 +40,20 @@ class Offsets(NamedTuple):
             raise InvalidArgument(f"the checkpoint has an offset that is none of this source: {fault!r}") from fault
 
     def at(self, topic: TopicName) -> TopicPosition:
-        """Give the position of a partition: the earliest, for a partition that the offset does not name."""
-        return self.positions.get(topic, EARLIEST)
+        """Return the position of a partition: the earliest, for a partition that the offset does not name."""
+        return self.positions.get(topic, TOPIC_START)
 
     def write(self) -> dict[str, Any]:
-        """Give the JSON value. Equal offsets give equal text, because Spark compares offsets as text."""
+        """Return the JSON value. Equal offsets give equal text, because Spark compares offsets as text."""
         positions = {str(topic): at.text(topic.partition_index) for topic, at in sorted(self.positions.items())}
         return {"subscription": self.subscription, "positions": positions}
 
 
 @dataclass(frozen=True)
 class Span(InputPartition):
-    """The messages of `topic`, a partition or an unpartitioned topic, from `start` up to but without `end`.
+    """The messages of `topic`, a partition or an unpartitioned topic, from `start` up to `end`, which is excluded.
 
-    `moved` is set if somebody else has moved the subscription beyond `start`: a clause for the error message.
+    `moved` is set if another program has moved the subscription beyond `start`: a clause for the error message.
     """
 
     topic: str

@@ -15,7 +15,7 @@ from pulsar_actors.client.message_id import MessageId
 from pulsar_actors.client.producer_options import ProducerOptions
 from pulsar_actors.exceptions import InvalidConfiguration
 from pulsar_actors.spark.client_pool import PRODUCER_DEFAULTS
-from pulsar_actors.spark.cluster import Cluster
+from pulsar_actors.spark.cluster_access import ClusterAccess
 from pulsar_actors.spark.idempotence import Idempotence, require_deduplication
 from pulsar_actors.spark.offset_bounds import Latest, OffsetBounds, parse_offset_bounds
 from pulsar_actors.spark.prefixed_options import (
@@ -29,7 +29,7 @@ from pulsar_actors.spark.prefixed_options import (
 from pulsar_actors.spark.pyspark_compat import HAS_ADMISSION_CONTROL
 from pulsar_actors.spark.topics import TopicChoice
 from pulsar_actors.wire.topic_name import TopicName
-from pulsar_actors.wire.topic_position import EARLIEST
+from pulsar_actors.wire.topic_position import TOPIC_START
 
 __all__ = ["DEFAULT_PREFIX", "ReadOptions", "SinkOptions", "check_names"]
 
@@ -45,7 +45,7 @@ _WRITING: Final = ("topic", "idempotent", "rowsRepeatInOrder", "sequenceColumn",
 
 DEFAULT_PREFIX: Final = "spark-pulsar"
 _SPARK_OPTIONS: Final = {"checkpointlocation"}
-"""Options for Spark itself that Spark passes on."""
+"""Options for Spark itself, which Spark passes to data sources, too."""
 _TABLE_OPTIONS: Final = {"collation", "comment", "external", "is_managed_location", "location", "owner", "provider"}
 """Options that Spark adds when a table is created from a source."""
 
@@ -66,7 +66,7 @@ _NOT_FOR_WRITING: Final = {
 class ReadOptions:
     """The options of a reader."""
 
-    cluster: Cluster
+    cluster: ClusterAccess
     topics: TopicChoice
     starting: OffsetBounds
     ending: OffsetBounds
@@ -86,7 +86,7 @@ class ReadOptions:
         texts = _checked_names(
             options, names, (CLIENT_OPTIONS, READER_OPTIONS), _misplaced_options(is_stream=is_stream)
         )
-        starting = parse_offset_bounds(texts, "starting", Latest() if is_stream else EARLIEST)
+        starting = parse_offset_bounds(texts, "starting", Latest() if is_stream else TOPIC_START)
         ending = parse_offset_bounds(texts, "ending", Latest())
         if not is_stream:
             _refuse_empty_range(starting, ending)
@@ -94,7 +94,7 @@ class ReadOptions:
         reader = READER_OPTIONS.parse(texts)
         ReaderOptions(topic="any", start_message_id=MessageId.earliest, **reader)  # for its checks
         read = cls(
-            cluster=Cluster.parse(texts),
+            cluster=ClusterAccess.parse(texts),
             topics=TopicChoice.parse(texts, waits=_flag(texts, "waitingForNonExistedTopic", default=False)),
             starting=starting,
             ending=ending,
@@ -129,7 +129,7 @@ def _require_admin_url(read: ReadOptions) -> None:
 
 
 def _require_admission_control(read: ReadOptions) -> None:
-    """Refuse options that need a PySpark that tells a stream where its batches start."""
+    """Refuse options that need PySpark 4.2, which passes the start of a batch to a stream."""
     if read.max_messages is not None or read.max_bytes is not None:
         raise InvalidConfiguration("maxOffsetsPerTrigger and maxBytesPerTrigger need PySpark 4.2")
     if read.subscription is None and read.prefix == DEFAULT_PREFIX:
@@ -143,7 +143,7 @@ def _require_admission_control(read: ReadOptions) -> None:
 class SinkOptions:
     """The options of a writer."""
 
-    cluster: Cluster
+    cluster: ClusterAccess
     topic: str | None
     producer: Mapping[str, Any] = field(repr=False)
     idempotence: Idempotence | None
@@ -156,7 +156,9 @@ class SinkOptions:
         producer = PRODUCER_OPTIONS.parse(texts)
         ProducerOptions(topic=topic or "any", **{**PRODUCER_DEFAULTS, **producer})  # for its checks
         name = None if topic is None else TopicName.parse(topic)
-        sink = cls(Cluster.parse(texts), None if name is None else str(name), producer, _idempotence(texts, producer))
+        sink = cls(
+            ClusterAccess.parse(texts), None if name is None else str(name), producer, _idempotence(texts, producer)
+        )
         if sink.idempotence is not None:
             if sink.cluster.options().memory_limit_bytes:
                 raise InvalidConfiguration("idempotent=true waits until batches are full: leave out memoryLimitBytes")
@@ -246,5 +248,5 @@ def _refuse_empty_range(starting: OffsetBounds, ending: OffsetBounds) -> None:
     for bound in (starting.default, *starting.by_topic.values()):
         if isinstance(bound, Latest):
             raise InvalidConfiguration("startingOffsets=latest is for spark.readStream: here nothing comes after it")
-    if ending.default == EARLIEST:
+    if ending.default == TOPIC_START:
         raise InvalidConfiguration("endingOffsets=earliest leaves nothing to read")

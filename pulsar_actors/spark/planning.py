@@ -1,8 +1,8 @@
-"""The plan of a batch: bounds as positions, spans split into more tasks, and the limits of a stream's batch.
+"""The plan of a batch: positions of bounds, the split of spans into more tasks, and the limits of a stream's batch.
 
 Limits are a number of messages or bytes over all partitions. Each partition gets a share in proportion to its backlog,
-so that all reach their ends together. `admin_stats.py` estimates how much lies between two positions. Each partition
-with a backlog gets at least one entry, or a stream would not go on.
+so that all reach their ends together. `admin_stats.py` estimates the messages and bytes between two positions. Each
+partition with a backlog gets at least one entry, because the stream would not go on otherwise.
 """
 
 from collections.abc import Mapping, Sequence
@@ -15,7 +15,7 @@ from pyspark.sql.datasource import InputPartition
 from pulsar_actors.client.client import Client
 from pulsar_actors.client.message_id import MessageId
 from pulsar_actors.client.reader import Reader
-from pulsar_actors.client.receiving import internals_of
+from pulsar_actors.client.receiving import receiving_internals
 from pulsar_actors.spark.admin_stats import AdminStats
 from pulsar_actors.spark.offset_bounds import AtTime, Latest, OffsetBound
 from pulsar_actors.spark.offsets import Offsets, Span
@@ -27,7 +27,7 @@ __all__ = ["TriggerLimits", "resolve", "split_further"]
 
 
 READ_TIMEOUT_MS: Final = 10_000
-"""Milliseconds to wait for a message that the broker has."""
+"""Milliseconds to wait for a message that exists."""
 
 
 def resolve(client: Client, topic: TopicName, bound: OffsetBound, prefix: str) -> TopicPosition:
@@ -41,7 +41,7 @@ def resolve(client: Client, topic: TopicName, bound: OffsetBound, prefix: str) -
 
 
 def _position_after_last(reader: Reader) -> TopicPosition:
-    return TopicPosition.after(internals_of(reader).last_message().message_id)
+    return TopicPosition.after(receiving_internals(reader).last_message().message_id)
 
 
 def _position_at_time(reader: Reader, bound: AtTime) -> TopicPosition:
@@ -78,7 +78,7 @@ class TriggerLimits:
         self._statistics = None if options.cluster.admin_url is None else AdminStats(options.cluster)
 
     def limit(self, start: Offsets, ends: Mapping[TopicName, TopicPosition]) -> dict[TopicName, TopicPosition]:
-        """Move the ends of a batch back, if there is too much before them."""
+        """Move the ends of a batch back, if the batch exceeds the limits."""
         if self._statistics is None or (self._messages is None and self._bytes is None):
             return dict(ends)
         unread = [topic for topic, end in ends.items() if start.at(topic) < end]

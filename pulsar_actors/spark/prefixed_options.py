@@ -79,9 +79,9 @@ def rounded_integer_parser(by: int) -> ValueParser:
 
 
 class OptionFamily(NamedTuple):
-    """The options with one prefix: the argument of each, and how its text is parsed.
+    """The options with one prefix: the argument of each, and the parser of its text.
 
-    `elsewhere` has hints for names that users may try and that have an option of their own.
+    `elsewhere` has hints for names that users may try, and for which there is another option.
     """
 
     prefix: str

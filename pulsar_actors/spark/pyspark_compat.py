@@ -1,7 +1,7 @@
 """The limits of a stream's batches in PySpark 4.2, with substitutes for PySpark 4.1.
 
-PySpark 4.1 asks a stream where its topics end, without a start or a limit, and has no classes for limits. The
-substitutes are only names there.
+PySpark 4.1 asks a stream for the end of its topics without a start or a limit, and has no classes for limits. There the
+substitutes are empty classes.
 """
 
 from typing import TYPE_CHECKING

@@ -1,14 +1,15 @@
-"""A task that reads: the messages of one span of a partition, as record batches.
+"""A task that reads the messages of one span of a partition, as record batches.
 
-A task reads from the start of its span up to the end. The message at the end may not exist yet, so the task does not
-wait for it: its predecessor is known by its index in its entry. If entries before the end are missing, nothing shows
-that the last message has been read, and the broker is asked whether there are more. So it is if the last chunk of a
-message is after the end; then the reader tells how far it came.
+A task reads from the start of its span up to the end, and `SparkSpan` decides when it is finished and what is lost. The
+message at the end may not exist yet, so the task does not wait for it: the last message before the end is recognised by
+its index in its entry. If entries before the end are missing, or are chunks of a message whose last chunk is after the
+end, no message shows that the end is reached. Then the broker is asked if it has more messages.
 
 A message in chunks belongs to the span that has its last chunk. If its first chunk is before the span, the reader
 reports the last chunk as incomplete. All chunks have the publish time of their message, so a second reader seeks to
-that time, and reads up to the last chunk. A broker may go by its own clock, so the second reader begins a little
-earlier, and if that was not enough, much earlier. A message whose last chunk was sent twice is at the first of the two.
+that time, and reads up to the last chunk. A broker may use its own clock for the seek, so the second reader starts a
+little earlier, and if that was not enough, much earlier. If the last chunk of a message was sent twice, the message
+belongs to the first of the two.
 """
 
 import time
@@ -22,9 +23,21 @@ from pyspark.sql.datasource import InputPartition
 from pulsar_actors.client.client import Client
 from pulsar_actors.client.message_id import MessageId
 from pulsar_actors.client.reader import Reader
-from pulsar_actors.client.receiving import internals_of
+from pulsar_actors.client.receiving import receiving_internals
 from pulsar_actors.exceptions import PulsarException, Timeout
+from pulsar_actors.machines.chart import Event
 from pulsar_actors.machines.incoming_entries import IncompleteChunks
+from pulsar_actors.machines.spark_progress import FailOnDataLoss
+from pulsar_actors.machines.spark_span import (
+    CompleteMessage,
+    EndReached,
+    EntryUnreadable,
+    FirstMessage,
+    MessageIncomplete,
+    MessagesEnded,
+    SkipsForgotten,
+    SparkSpan,
+)
 from pulsar_actors.machines.trackers.entry_map import EntryKey
 from pulsar_actors.runtime.log import LOG
 from pulsar_actors.runtime.opened_entry import EntryContents
@@ -33,7 +46,7 @@ from pulsar_actors.spark.columns import Columns
 from pulsar_actors.spark.offsets import Span
 from pulsar_actors.spark.options import ReadOptions
 from pulsar_actors.wire.PulsarApi_pb2 import CommandAck
-from pulsar_actors.wire.topic_position import EARLIEST, TopicPosition
+from pulsar_actors.wire.topic_position import TopicPosition
 
 __all__ = [
     "KEEP_ALL_CHUNKS",
@@ -41,12 +54,12 @@ __all__ = [
     "clipped",
     "complete_chunked_messages",
     "entries_in",
+    "fail_on_data_loss",
     "first_position",
     "grouped_for_arrow",
     "next_entry",
     "position_after",
     "record_batches",
-    "report_data_loss",
 ]
 
 
@@ -54,7 +67,7 @@ KEEP_ALL_CHUNKS: Final[Mapping[str, Any]] = {
     "max_pending_chunked_message": 0,
     "expire_time_of_incomplete_chunked_message_ms": 0,
 }
-"""Options of a reader that keeps all chunks until their message is complete, as a discarded message would be lost."""
+"""Options of a reader that keeps all chunks until their message is complete, as dropped messages would be lost."""
 
 
 def record_batches(partition: InputPartition, options: ReadOptions, columns: Columns) -> Iterator[pa.RecordBatch]:
@@ -87,27 +100,25 @@ class _SpanReader:
         self._reader = reader
         self._span = span
         self._options = options
+        is_compacted = bool(options.reader.get("is_read_compacted"))
+        self._decisions = SparkSpan(span.start, span.end, span.moved, is_compacted=is_compacted)
         self._next = span.start
-        self._completed: list[EntryContents] = []  # messages in chunks from before the span, not yet returned
+        self._completed: list[EntryContents] = []  # chunked messages that began before the span, not returned yet
 
     def entries(self) -> Iterator[EntryContents]:
         """Read until the end is reached, or there are no more messages before it."""
-        is_first = True
-        while self._next < self._span.end:
-            entries = self._next_entries()
-            if not entries:
-                self._check_end()
-                return
-            if is_first:
-                self._check_start(first_position(entries[0]))
-                is_first = False
+        entries = self._next_entries() if self._next < self._span.end else None
+        if entries:
+            self._decide(FirstMessage(first_position(entries[0])))
+        while entries:
             for contents in entries:
                 messages = clipped(contents, self._next, self._span.end)  # the broker may send an entry twice
                 if messages is not None:
                     self._next = position_after(messages)
                     yield messages
-            if position_after(entries[-1]) > self._span.end:
-                return
+            is_at_end = self._next >= self._span.end or position_after(entries[-1]) > self._span.end
+            entries = None if is_at_end else self._next_entries()
+        self._decide(EndReached() if entries is None else MessagesEnded(self._last_entry, self._next))
 
     def _next_entries(self) -> Sequence[EntryContents]:
         """Return the next entry, after completed messages that come before it; nothing, if the topic has no more."""
@@ -125,49 +136,32 @@ class _SpanReader:
         return [*sorted(due, key=first_position), *entries]
 
     def _complete_skipped(self) -> Sequence[EntryContents]:
-        """Complete messages in chunks that the reader has skipped, and report other losses; these may be far ahead."""
+        """Feed the chart the skipped entries, and complete chunked messages. Both may be far ahead."""
+        skipped, forgotten = receiving_internals(self._reader).take_skipped()
         incomplete: list[IncompleteChunks] = []
-        skipped, forgotten = internals_of(self._reader).take_skipped()
         if forgotten:
-            self._report_loss(f"{forgotten:,} entries from {self._next.text(-1)} on, or more, cannot be read")
+            self._decide(SkipsForgotten(forgotten, self._next))
         for one in skipped:
-            where = TopicPosition(*one.entry)
-            if one.entry < self._next[:2] or where >= self._span.end:
-                continue
             if isinstance(one, IncompleteChunks):
-                incomplete.append(one)
+                incomplete += self._decide(MessageIncomplete(one, self._next))
             else:
                 fault = CommandAck.ValidationError.Name(one.fault)
-                self._report_loss(f"what is stored at {where.text(-1)} cannot be read: {fault}")
+                self._decide(EntryUnreadable(TopicPosition(*one.entry), self._next, fault))
         return (
             complete_chunked_messages(self._client, self._span.topic, incomplete, self._options) if incomplete else ()
         )
 
-    def _check_start(self, first: TopicPosition) -> None:
-        """Report a loss if the subscription was moved and the ledger of the first message has been deleted."""
-        start, moved = self._span.start, self._span.moved
-        if moved is not None and start != EARLIEST and first.ledger_id > start.ledger_id:
-            self._report_loss(
-                f"{moved}; what was to be read next was at {start.text(-1)}, and the first there is now is at "
-                f"{first.text(-1)}"
-            )
+    @property
+    def _last_entry(self) -> EntryKey | None:
+        return receiving_internals(self._reader).furthest
 
-    def _check_end(self) -> None:
-        """Report missing messages, unless the span ends at the beginning of a ledger, or the topic is compacted."""
-        if self._options.reader.get("is_read_compacted"):
-            return
-        last = internals_of(self._reader).furthest  # it may be a chunk of a message that ends after the span
-        is_complete = last is not None and TopicPosition(last[0], last[1] + 1) >= self._span.end
-        if not self._span.end.is_first_of_its_ledger and not is_complete:
-            self._report_loss(
-                f"messages up to {self._span.end.text(-1)} were to be read, and there is nothing from "
-                f"{self._next.text(-1)} on"
-            )
-
-    def _report_loss(self, what: str) -> None:
-        report_data_loss(
-            f"{self._span.topic} has lost messages, it seems: {what}", fails=self._options.fail_on_data_loss
-        )
+    def _decide(self, event: Event) -> list[IncompleteChunks]:
+        """Feed the chart an event, and return the chunked messages to complete."""
+        effects = self._decisions.handle(event, time.monotonic())
+        for effect in effects:
+            if isinstance(effect, FailOnDataLoss):
+                fail_on_data_loss(f"{self._span.topic} has lost messages, it seems: {effect.what}", self._options)
+        return [effect.chunks for effect in effects if isinstance(effect, CompleteMessage)]
 
     def _timeout_error(self) -> Timeout:
         return Timeout(
@@ -181,7 +175,7 @@ class NoMessageInTime(Timeout):
 
 
 POLL_MS: Final = 500
-"""Milliseconds to wait for a message before the broker is asked whether there are more."""
+"""Milliseconds to wait for a message before the broker is asked if there are more."""
 
 
 def next_entry(reader: Reader, timeout_ms: int) -> EntryContents | None:
@@ -189,7 +183,7 @@ def next_entry(reader: Reader, timeout_ms: int) -> EntryContents | None:
     deadline = time.monotonic() + timeout_ms / 1000
     while True:
         try:
-            return internals_of(reader).read_entry(min(POLL_MS, timeout_ms))
+            return receiving_internals(reader).read_entry(min(POLL_MS, timeout_ms))
         except Timeout as nothing:
             if not reader.has_message_available():
                 return None
@@ -227,7 +221,7 @@ def clipped(contents: EntryContents, start: TopicPosition, end: TopicPosition) -
 
 
 LOOKBACK_MS: Final = (5_000, 60_000, 3_600_000)
-"""Milliseconds before the publish time at which the second reader begins, attempt by attempt."""
+"""Milliseconds before the publish time at which the second reader starts, for each attempt."""
 
 
 def complete_chunked_messages(
@@ -271,7 +265,10 @@ def _collect(reader: Reader, uuids: set[str], last: EntryKey, options: ReadOptio
 
 BATCH_MESSAGES: Final = 5000
 BATCH_BYTES: Final = 4 * 1024 * 1024
-"""A record batch ends with the entry that reaches one of these: its fixed cost is small then, and it fits in memory."""
+"""A record batch ends with the entry that reaches one of these limits.
+
+Its fixed cost is small then, and it fits in memory.
+"""
 
 
 def grouped_for_arrow(entries: Iterable[EntryContents]) -> Iterator[list[EntryContents]]:
@@ -289,8 +286,8 @@ def grouped_for_arrow(entries: Iterable[EntryContents]) -> Iterator[list[EntryCo
         yield group
 
 
-def report_data_loss(what: str, *, fails: bool) -> None:
-    """Raise an error, or log a warning, as `failOnDataLoss` says."""
-    if fails:
+def fail_on_data_loss(what: str, options: ReadOptions) -> None:
+    """Raise an error, or log a warning, as the option `failOnDataLoss` says."""
+    if options.fail_on_data_loss:
         raise PulsarException(f"{what}. To go on with what there is, set failOnDataLoss to false")
     LOG.warning("%s", what)

@@ -1,7 +1,7 @@
 """The readers of `spark.read` and `spark.readStream`: planning on the driver, messages in the workers.
 
-Spark asks one process beside the driver for the offsets of a stream, as long as the query runs; only that process has a
-client. The workers have copies of the reader without one.
+Spark has one process beside the driver that plans a stream as long as the query runs. Only that process has a client.
+The workers have copies of the reader without a client.
 
 The options of a stream are parsed when the reader is first used: if the constructor fails, Spark reports an error of
 its own instead of the reason.
@@ -29,7 +29,7 @@ from pulsar_actors.spark.pyspark_compat import (
     SupportsTriggerAvailableNow,
 )
 from pulsar_actors.spark.read_task import record_batches
-from pulsar_actors.wire.topic_position import EARLIEST
+from pulsar_actors.wire.topic_position import TOPIC_START
 
 __all__ = ["BatchReader", "StreamReader"]
 
@@ -42,7 +42,7 @@ class BatchReader(DataSourceReader):
         self._columns = Columns(schema)
 
     def partitions(self) -> Sequence[InputPartition]:
-        """Return what each task reads."""
+        """Return the spans of the tasks."""
         options = self._options
         with options.cluster.client() as client:
             topics = options.topics.partitions(client)
@@ -55,7 +55,7 @@ class BatchReader(DataSourceReader):
                 end = resolve(client, topic, options.ending.of(topic), options.prefix)
                 if start < end:
                     spans.append(Span(str(topic), start, end))
-                elif end < start and end != EARLIEST:  # the end of an empty topic
+                elif end < start and end != TOPIC_START:  # the end of an empty topic
                     raise InvalidConfiguration(
                         f"{topic} is to be read from {start.text(-1)} on, and ends before that, at {end.text(-1)}"
                     )
@@ -73,7 +73,7 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         self._texts = texts
         self._schema = schema
         self._stream: MicroBatchStream | None = None
-        self._end: Offsets | None = None  # of the last batch that was planned
+        self._end: Offsets | None = None  # the end of the last batch that was planned
 
     @cached_property
     def _options_and_columns(self) -> tuple[ReadOptions, Columns]:
@@ -82,7 +82,7 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
     # On the driver.
 
     def initialOffset(self) -> dict[str, Any]:
-        """Return where a query without a checkpoint begins."""
+        """Return the start of a query without a checkpoint."""
         return self._open_stream().begin().write()
 
     def getDefaultReadLimit(self) -> ReadLimit:
@@ -99,7 +99,7 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         self._open_stream().stop_at_current_end()
 
     def latestOffset(self, start: Mapping[str, Any] | None = None, limit: ReadLimit | None = None) -> dict[str, Any]:
-        """Return where the next batch ends. PySpark 4.1 gives neither its start nor its limit."""
+        """Return the end of the next batch. PySpark 4.1 passes neither its start nor its limit."""
         stream = self._open_stream()
         begin = stream.last_end() if start is None else Offsets.read(start)
         is_limited = limit is not None and not isinstance(limit, ReadAllAvailable)
@@ -107,15 +107,15 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         return self._end.write()
 
     def reportLatestOffset(self) -> dict[str, Any] | None:
-        """Return where the topics end, for the query's progress, and how many entries are left, if that is known."""
+        """Return the ends of the topics, for the query's progress, and the number of entries left, if it is known."""
         return None if self._end is None else self._open_stream().progress_report(self._end)
 
     def partitions(self, start: Mapping[str, Any], end: Mapping[str, Any]) -> Sequence[InputPartition]:
-        """Return what each task of a batch reads."""
+        """Return the spans that the tasks of a batch read."""
         return self._open_stream().spans(Offsets.read(start), Offsets.read(end))
 
     def commit(self, end: Mapping[str, Any]) -> None:
-        """Acknowledge a batch that is done, so that brokers need not keep it."""
+        """Acknowledge the messages of a batch that is done, so that brokers may delete them."""
         self._open_stream().acknowledge(Offsets.read(end))
 
     def stop(self) -> None:

@@ -1,7 +1,7 @@
-"""Rows as messages: payloads, and metadata as it is encoded for the broker.
+"""The conversion of rows to messages: payloads, and encoded metadata.
 
 `RowConverter` converts record batches for the writers; the functions below it convert the rows of a sink. A key is
-text, as for all clients; bytes that are no UTF-8 are encoded in base 64, as the Java client does.
+text, as in all clients. Bytes that are not UTF-8 are encoded in base 64, as in the Java client.
 """
 
 from base64 import b64encode

@@ -2,7 +2,7 @@
 
     df.foreachPartition(pulsar_actors.spark.sink(service_url="pulsar://host:6650", topic="orders", key="id"))
 
-A sink is configuration, which is pickled for the workers; it takes its client from the worker's pool.
+A sink is configuration, which is pickled for the workers. It gets its client from the worker's pool.
 """
 
 from collections.abc import Callable, Iterable, Mapping
@@ -16,7 +16,7 @@ from pulsar_actors.client.client_options import ClientOptions
 from pulsar_actors.client.producer_options import ProducerOptions
 from pulsar_actors.exceptions import InvalidArgument, InvalidMessage
 from pulsar_actors.spark.client_pool import POOL, PRODUCER_DEFAULTS, TaskSender
-from pulsar_actors.spark.cluster import Cluster
+from pulsar_actors.spark.cluster_access import ClusterAccess
 from pulsar_actors.spark.row_messages import MessageFields, encode_row_metadata, payload_of
 from pulsar_actors.wire.topic_name import TopicName
 
@@ -52,10 +52,11 @@ def sink(  # noqa: PLR0913 - the fields of a message
     service_url
         `pulsar://host:6650`, as seen from the workers.
     topic
-        The name of a topic, or a function of the row that gives one.
+        The name of a topic, or a function of the row that returns one.
     value = None
-        The payload: the name of a column, or a function of the row, that gives bytes, text, or None for a message that
-        deletes its key on a compacted topic. By default the column `value`; an element that is no row is the payload.
+        The payload: the name of a column, or a function of the row. Its value is bytes, text, or None, which deletes
+        the message's key on a compacted topic. By default the column `value`; an element that is not a row is itself
+        the payload.
     key = None
         The message's key, as a column or a function: text, bytes, or a whole number, which is written in digits.
     properties = None
@@ -95,7 +96,7 @@ def sink(  # noqa: PLR0913 - the fields of a message
         raise InvalidArgument(f"topic takes the name of a topic or a function of the row, got {type(topic).__name__}")
     for name, selector in {"value": value, **selectors}.items():
         _check(name, selector)
-    cluster = Cluster({"service_url": service_url, **for_client})
+    cluster = ClusterAccess({"service_url": service_url, **for_client})
     chosen = {name: selector for name, selector in selectors.items() if selector is not None}
     return PartitionSink(cluster, topic, value, chosen, for_producer)
 
@@ -105,7 +106,7 @@ class PartitionSink:
 
     def __init__(
         self,
-        cluster: Cluster,
+        cluster: ClusterAccess,
         topic: "str | Callable[[Any], str]",
         value: Selector,
         selectors: Mapping[str, Selector],

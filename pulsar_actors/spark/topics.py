@@ -1,6 +1,6 @@
 """The topics of a query: given by name or by a pattern, and their partitions as they are now.
 
-Looking up a topic must not create it: a broker with topic auto-creation would otherwise create one for a misspelt name.
+A lookup must not create a topic: otherwise a broker with topic auto-creation would create one for a misspelt name.
 """
 
 import re
@@ -21,7 +21,7 @@ _NOT_STORED: Final = "what is sent there is not stored, to be read again: only p
 _OPTIONS: Final = ("topic", "topics", "topicspattern")
 
 NamespaceLister: TypeAlias = Callable[[str], set[str]]
-"""Lists the persistent topics of a namespace; the broker is asked once."""
+"""Lists the persistent topics of a namespace. The broker is asked only once."""
 
 
 class TopicChoice(NamedTuple):
@@ -92,7 +92,10 @@ def _matching(text: str, listed: NamespaceLister) -> list[TopicName]:
 
 
 def _partitions_of(client: Client, name: TopicName, listed: NamespaceLister) -> list[TopicName]:
-    """List the partitions of a topic, or itself; nothing, if there is no such topic."""
+    """List the partitions of a topic, or the topic itself if it has none.
+
+    The list is empty if the topic does not exist.
+    """
     if name.partition_index < 0:
         command = CommandPartitionedTopicMetadata(topic=str(name), request_id=0, metadata_auto_creation_enabled=False)
         context = context_of(client)

@@ -27,7 +27,7 @@ _ABORT_HINT: Final = "by tasks that came to their end; that stays, and so does w
 
 @dataclass(frozen=True)
 class Written(WriterCommitMessage):
-    """The commit message of a task: how much it has sent."""
+    """The commit message of a task: the number and the bytes of its messages."""
 
     messages: int
     size: int
@@ -48,7 +48,7 @@ class BatchWriter(DataSourceArrowWriter):
         LOG.info("%s", _summary(messages))
 
     def abort(self, messages: list[WriterCommitMessage | None]) -> None:
-        """Log a failed write. What was sent stays: a message cannot be withdrawn."""
+        """Log a failed write. Messages that were sent stay, because a message cannot be withdrawn."""
         LOG.warning("the write failed: %s, %s", _summary(messages), _ABORT_HINT)
 
 
@@ -67,12 +67,12 @@ class StreamWriter(DataSourceStreamArrowWriter):
         LOG.info("batch %d: %s", batchId, _summary(messages))
 
     def abort(self, messages: list[WriterCommitMessage | None], batchId: int) -> None:
-        """Log a failed batch. What was sent stays: a message cannot be withdrawn."""
+        """Log a failed batch. Messages that were sent stay, because a message cannot be withdrawn."""
         LOG.warning("batch %d failed: %s, %s", batchId, _summary(messages), _ABORT_HINT)
 
 
 class _WriteTask:
-    """The work of a task; it is configuration, which is pickled for the workers."""
+    """The work of a task. It is configuration, which is pickled for the workers."""
 
     def __init__(self, options: SinkOptions, schema: StructType, *, is_stream: bool) -> None:
         self._options = options

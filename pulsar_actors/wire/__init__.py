@@ -1,1 +1,4 @@
-"""The wire protocol: bytes to values and back. No state beyond the bytes of an incomplete frame, no I/O, no clock."""
+"""The wire protocol: it converts bytes to values and back.
+
+It keeps only the bytes of an incomplete frame, and has no I/O and no clock.
+"""

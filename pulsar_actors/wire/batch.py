@@ -1,9 +1,9 @@
 """Batches: several messages in the payload of one entry.
 
-Each message is the size of its metadata (4 bytes, big-endian), a SingleMessageMetadata, and its payload, whose size the
-metadata gives. Size and metadata are called the head of the message here. Nothing marks the end of a batch; the entry's
-metadata has the number of messages as `num_messages_in_batch`. A payload is a batch if this field is present, even with
-the value 1; its default of 1 does not count.
+Each message consists of the size of its metadata (4 bytes, big-endian), a SingleMessageMetadata, and a payload. The
+metadata has the size of the payload. Size and metadata are called the head of the message here. Nothing marks the end
+of a batch; the entry's metadata has the number of messages as `num_messages_in_batch`. A payload is a batch if this
+field is present, even with the value 1; its default of 1 does not count.
 
 Messages of one batch mostly have the same metadata (the payload's size and nothing else, if they have no keys or
 properties), and parsing it is the larger part of the cost. So equal heads are parsed once for each batch, and a run of
@@ -41,10 +41,11 @@ __all__ = [
 
 _SIZE = struct.Struct(">I")
 SMALLEST_MESSAGE = _SIZE.size + 2
-"""In bytes: its metadata holds at least the payload's size, which takes two bytes, after the size of the metadata."""
+"""The size in bytes of the smallest message: the size of its metadata, and metadata of two bytes (the payload's size).
+"""
 _LARGEST_PAYLOAD = 2**31 - 1
 _PLAIN = 6  # the most bytes of metadata that is only a payload's size: a tag, and 31 bits
-_MANY = 8  # messages for each byte of a head, from which on comparing that byte of all messages at once pays
+_MANY = 8  # with so many messages for each byte of a head, comparing that byte in all of them at once pays
 _MOST_KNOWN = 1_000  # different metadata to keep parsed in one batch
 
 _Known: TypeAlias = dict[bytes, SingleMessageMetadata]
@@ -120,7 +121,7 @@ def split_columns(payload: BytesLike, count: int) -> MessageColumns:
 
 
 def _are_alike(data: bytes, head: bytes, stride: int, count: int) -> bool:
-    """Return whether all messages have the same head and size; False also if finding out would take longer.
+    """Return whether all messages have the same head and size. False also if there are too few for the check to pay.
 
     Each byte of the head is compared in all messages at once. That reads the whole batch, so it is done only once, for
     the head of the first message.
@@ -174,10 +175,10 @@ def _read_head(data: bytes, at: int, known: _Known) -> tuple[bytes, SingleMessag
 
 
 def encode_batch(messages: Iterable[tuple[LazyMetadata | None, BytesLike]]) -> bytes:
-    """Write a batch of messages, each a pair of metadata and payload. None is metadata with the payload's size only.
+    """Write a batch of messages, each a pair of metadata and payload.
 
-    Serialised metadata is not checked. A metadata object that repeats is serialised once, so it must not change
-    meanwhile.
+    None stands for metadata that has nothing but the payload's size. Serialised metadata is not checked. A metadata
+    object that repeats is serialised once, so it must not change meanwhile.
     """
     parts: list[bytes] = []
     previous: SingleMessageMetadata | None = None

@@ -7,13 +7,13 @@ descriptor.
 
 Protobuf is more forgiving than the protocol. It hides an unknown number in an enum field: an unknown command would look
 like CONNECT, an unknown subscription type like Exclusive. It ignores missing required fields, and strings that are not
-UTF-8. So `decode_command` checks for all three (see `protobuf.py`). The checks take time; a command whose class has
-neither an enum nor a string, as SEND, SEND_RECEIPT, MESSAGE, FLOW and PING of the data path, needs only the check for
-missing fields, and where no byte is above 127 every string is UTF-8.
+UTF-8. So `decode_command` checks for all three (see `protobuf.py`). The checks take time; so they are skipped where
+they cannot fail. A command whose class has neither an enum nor a string needs only the check for missing fields: SEND,
+SEND_RECEIPT, MESSAGE, FLOW and PING are such commands. If no byte is above 127, every string is UTF-8.
 
-Every client writes a BaseCommand as its type, one field, and nothing else. The first bytes show whether a short command
-has this form; then the BaseCommand is not parsed at all, which halves the cost. Any other form is parsed in full, as it
-may have a second type, or a field of a newer protocol.
+Every client writes a BaseCommand as its type and one field, with nothing else. The first bytes of a short command show
+whether it has this form. If so, only the command in it is parsed, which halves the cost. Any other form is parsed in
+full, because it may have a second type or a field of a newer protocol.
 """
 
 import struct

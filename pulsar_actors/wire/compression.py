@@ -12,7 +12,7 @@ its own, so its header and block sizes are read first; it must also be the only 
 | fault                                                            | error                        |
 |------------------------------------------------------------------|------------------------------|
 | declared over the limit                                          | `UncompressedSizeCorruption` |
-| sound data of another size, as far as the codec can tell         | `UncompressedSizeCorruption` |
+| sound data of another size, if the codec can tell         | `UncompressedSizeCorruption` |
 | unreadable, cut short, bytes after the end, an unknown codec     | `DecompressionFailed`        |
 
 LZ4, and a ZSTD frame that does not state its own size, cannot tell data that is too long from data that is corrupt:

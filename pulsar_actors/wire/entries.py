@@ -8,7 +8,7 @@ is the CRC32-C (Castagnoli, RFC 3720 appendix B.4) of all that follows it; `zlib
 Without 0x0e01 there is no checksum, and the metadata's size comes at once. The two cannot be confused: a size that
 begins with 0x0e01 would be that of metadata of 235 MB or more.
 
-`open_entry` reads the headers and metadata only, which is all that an actor needs to count messages. `Entry.verify`
+`parse_entry` reads the headers and metadata only, which is all that an actor needs to count messages. `Entry.verify`
 runs over every byte and is left to the thread that uses them.
 """
 
@@ -30,7 +30,7 @@ __all__ = [
     "decode_entry",
     "encode_broker_metadata",
     "encode_entry",
-    "open_entry",
+    "parse_entry",
     "read_metadata",
     "wrap_entry",
 ]
@@ -92,7 +92,7 @@ class Entry(NamedTuple):
         _verify(self.stored, self.checksum)
 
 
-def open_entry(rest: memoryview) -> Entry:
+def parse_entry(rest: memoryview) -> Entry:
     """Read the headers and metadata of an entry, without verifying its checksum.
 
     Raises MalformedEntry for headers or metadata that cannot be read and DecompressionFailed for an unknown codec,
@@ -112,7 +112,7 @@ def open_entry(rest: memoryview) -> Entry:
 
 def decode_entry(rest: memoryview) -> Entry:
     """Open an entry and verify its checksum."""
-    entry = open_entry(rest)
+    entry = parse_entry(rest)
     entry.verify()
     return entry
 

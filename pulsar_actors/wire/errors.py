@@ -1,4 +1,4 @@
-"""The errors of the wire protocol, and what each of them costs.
+"""The errors of the wire protocol, and what is lost with each.
 
 WireError
 ├── FrameError                     the stream is unusable: close the connection

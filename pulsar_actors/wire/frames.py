@@ -6,8 +6,8 @@ in SEND and MESSAGE an entry. The smallest frame is therefore eight bytes long.
 `FrameReader` takes the pieces that a socket gives. A frame that lies whole inside one piece is sliced out of it. Only a
 frame that is split is collected in a buffer, into which each of its bytes is copied once, and which the complete frame
 then keeps. A size is checked as soon as it is readable, before anything is kept for it: a peer that claims four
-gigabytes is refused after four bytes. After a senseless size the start of the next frame is unknown, so such a fault
-ends the stream.
+gigabytes is refused after four bytes. After an invalid size the start of the next frame is unknown, so the stream
+cannot be read any further.
 """
 
 import struct
@@ -66,8 +66,8 @@ class FrameReader:
 
     `limit` may be changed at any time and applies from the next `feed`.
 
-    A frame's `rest` is a view of a copy, not of the piece that it came in: entries wait in a receiver queue, and would
-    keep whole pieces in memory, almost twice as much. The copy costs little.
+    A frame's `rest` is a view of a copy, not of the piece that it came in. Entries wait in a receiver queue, and a view
+    would keep the whole piece in memory, which takes almost twice as much. The copy costs little.
     """
 
     __slots__ = ("_fault", "_passed", "_pending", "frames_before_fault", "limit")
@@ -84,8 +84,8 @@ class FrameReader:
 
         Anything but `bytes` is copied first, since its owner may change it.
 
-        A senseless size raises FrameTooSmall, FrameTooLarge or CommandOverrun, now and at every later call; the
-        complete frames that this call found before it are in `frames_before_fault`.
+        An invalid size raises FrameTooSmall, FrameTooLarge or CommandOverrun, now and at every later call; the complete
+        frames that this call found before it are in `frames_before_fault`.
         """
         data = as_bytes(data)
         if self._fault is not None:
@@ -141,7 +141,7 @@ class FrameReader:
         return at
 
     def _end_of_frame(self, start: bytearray | memoryview) -> int:
-        """Return the length of the frame that begins like this, as far as it is known; raise for a senseless size."""
+        """Return the length of the frame that begins like this, as far as it is known; raise for an invalid size."""
         if len(start) < _TOTAL.size:
             return _TOTAL.size
         total: int = _TOTAL.unpack_from(start)[0]

@@ -1,6 +1,6 @@
 """Lookup requests and answers over HTTP, translated from and to the commands of the binary protocol.
 
-A broker's web server knows four of them. Each is a GET of a path, and the answer is JSON:
+A broker's web server answers four kinds of request. Each is a GET of a path, and the answer is JSON:
 
     LOOKUP                    /lookup/v2/topic/{domain}/{tenant}/{namespace}/{topic}
     PARTITIONED_METADATA      /admin/v2/{domain}/{tenant}/{namespace}/{topic}/partitions
@@ -58,7 +58,7 @@ _ERRORS: Final = {
     429: ServerError.TooManyRequests,
     503: ServerError.ServiceNotReady,
 }
-"""Other statuses from 500 on may pass: the server, or a proxy before it, is at fault."""
+"""Other statuses from 500 on may be temporary: the server, or a proxy in front of it, is at fault."""
 
 
 def request_path(command: Message) -> str:

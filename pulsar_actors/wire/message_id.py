@@ -6,13 +6,13 @@ Equality and hash use these four. Two more fields do not tell messages apart, as
 of the batch, and for a chunked message the id of its first chunk, at which a seek must begin.
 
 -1 stands for "none": no partition, no batch. `EARLIEST` is all -1 and sorts before every real id, `LATEST` has the
-greatest ledger and entry and sorts after. A first chunk has no first chunk of its own: an id that claims one is read,
-and written, without it.
+greatest ledger and entry and sorts after. The id of a first chunk has no `first_chunk` itself: if one is given, it is
+ignored in reading and in writing.
 
 `serialize` writes a plain `MessageIdData`, as every client does: fields that are "none" are left out.
 
-An id is a named tuple for speed (a frozen dataclass takes three times as long to create), but it does not compare like
-one.
+An id is a named tuple for speed: a frozen dataclass takes three times as long to create. It has comparisons of its own,
+as described above.
 """
 
 from typing import NamedTuple, Optional

@@ -1,28 +1,28 @@
-"""Protobuf as this protocol needs it: checks that protobuf leaves out, strings that are not UTF-8, ids, and bytes.
+"""Protobuf helpers: checks that protobuf leaves out, strings that are not UTF-8, signed ids, and bytes.
 
-**Checks.** Reading a message, protobuf ignores a missing required field, and a number that an enum field has no name
-for. It puts such a number aside among the unknown fields, and the field reads as unset, which looks like the first
-value. If the field came twice, once with a known number, that one shows and the other is still put aside.
-`unknown_enum` reports a single unknown number, wherever it stands: the writer meant something by it. The searches stop
-at the first thing they find, and go only where it can be. Protobuf's own list of missing fields names all of them, and
-a message can be made to have millions.
+**Checks.** Reading a message, protobuf ignores a missing required field, and an enum field's unknown number. It puts
+such a number among the unknown fields, and the field reads as unset, which looks like the first value. If the field
+came twice, once with a known number, the field has the known number, and the other is among the unknown fields.
+`unknown_enum` reports an unknown number even if the field also came with a known one: the writer meant something by it.
+The searches stop at the first finding, and visit only the fields that can have one. Protobuf's own list of missing
+fields names all of them, and a message can be made to have millions.
 
-**Strings.** Protobuf's string fields are UTF-8 by definition, but in messages of this age nothing makes a writer obey.
-Protobuf for Python does one of two things with other bytes: its C implementation returns `bytes` where the type says
-`str`, its pure-Python implementation refuses the whole message. A *command* with such a string is malformed: a broker
-writes commands, and none writes such a string. The *metadata* of entries and messages comes from a producer. The Java
-client reads such strings with the replacement character, the C++ client as bytes; refusing them would lose messages
-that other clients receive. So they are read as Java reads them, at no cost for all other messages: `parse` leaves
-strings alone, and `readable` is called where a string is about to be read. Bytes that are stored or sent again stay as
-they are.
+**Strings.** Protobuf's string fields are UTF-8 by definition, but in proto2 messages, as Pulsar's are, no library
+enforces that on the writer. Protobuf for Python does one of two things with other bytes: its C implementation returns
+`bytes` where the type says `str`, its pure-Python implementation refuses the whole message. A *command* with such a
+string is malformed: a broker writes commands, and none writes such a string. The *metadata* of entries and messages
+comes from a producer. The Java client reads such strings with the replacement character, the C++ client as bytes;
+refusing them would lose messages that other clients receive. So they are read as Java reads them, at no cost for all
+other messages: `parse` leaves strings alone, and `readable` is called where a string is about to be read. Bytes that
+are stored or sent again stay as they are.
 
 **Ids.** Every id of the protocol (ledger, entry, sequence, request) is a `uint64` field, yet brokers and clients keep
 ids as signed 64-bit integers and use -1 for "none". So -1 is 2^64 - 1 on the wire. Protobuf for Python returns that
 number as it is, and refuses to encode a negative one; `signed` and `unsigned` convert ids at the edge.
 
 **Bytes.** `as_bytes` takes `bytes` as they are. A `bytearray`, or a view of any shape, is copied: its owner may change
-or resize it later, and the items that a view counts need not be bytes. A str, a number or a list is refused, where
-`bytes()` would make something of it.
+or resize it later, and the items that a view counts need not be bytes. A str, a number or a list is refused; `bytes()`
+would convert some of them.
 """
 
 from collections.abc import Iterable
@@ -141,7 +141,7 @@ def undecoded_string(message: Message) -> str | None:
 
 
 class FieldsOfType(NamedTuple):
-    """The fields of one type in a message: by name its own, and the nested messages that have such fields."""
+    """The fields of one type in a message: the names of its own, and the nested messages that have such fields."""
 
     own: tuple[str, ...]
     nested: tuple[tuple[str, "FieldsOfType"], ...]

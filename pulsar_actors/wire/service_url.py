@@ -1,15 +1,24 @@
-"""Service URLs: the address of a cluster, such as `pulsar://host1:6650,host2,[::1]:6652`.
+"""Service URLs, the addresses of clusters, such as `pulsar://host1:6650,host2,[::1]:6652`; and addresses of brokers.
 
 A service URL is a scheme and one or more hosts, each with a port or with the scheme's default: `pulsar` 6650,
 `pulsar+ssl` 6651, `http` 80, `https` 443. Brokers name each other in the same form, so lookup answers are read here
 too.
 
-Nothing else belongs to it. Other clients silently drop a path, or accept a user name and ignore it. This client refuses
-both, except for one slash at the end. Credentials belong to the `authentication` option, and an error never repeats a
-part where people put secrets: before an `@` (or `%40`), after the hosts, or in the place of a port that is no number.
+A service URL has no other parts. Other clients silently ignore a path or a user name. This client refuses both, except
+for one slash at the end. Credentials belong to the `authentication` option, and an error never repeats a part where
+people put secrets: before an `@` (or `%40`), after the hosts, or in the place of a port that is no number.
 
 Host names are ASCII (an international name is written in its `xn--` form) and are compared in lower case. The zone of
 an IPv6 address (`%eth0`) takes the unreserved characters of RFC 3986, since it is written into addresses and headers.
+
+A broker gives two addresses, for plain connections and for TLS. The user's choice decides which one is used. If the
+field has an address of the other kind, it counts as missing: an answer must never lead a client that has to use TLS to
+a plain connection.
+
+A broker that is named without an address to dial is reached through the service URL. A proxy answers there, and must be
+told the broker's name, unless the service URL names that broker itself. Only the service URL decides if that connection
+uses TLS. The connections from the proxy to brokers may differ: a proxy with TLS to its clients and plain connections to
+its brokers names the brokers by their plain addresses.
 """
 
 import re
@@ -128,3 +137,44 @@ def _parse_port(text: str, host: str) -> int:
     if not 1 <= port <= _MAX_PORT:
         raise InvalidUrl(f"the port of {excerpt(f'{host}:{text}')} is not a number from 1 to {_MAX_PORT}")
     return port
+
+
+class BrokerRoute(NamedTuple):
+    """The address to dial, with TLS or not as the scheme says, and the broker to ask a proxy for, as `host:port`."""
+
+    dial: ServiceUrl
+    proxied_broker: str | None
+
+
+def route_to_broker(logical: str | None, physical: str | None, service: ServiceUrl) -> BrokerRoute:
+    """Find the route to a broker by its name and its address. If both are missing, any host of the service URL is used.
+
+    Raises InvalidUrl if one of them is no URL.
+    """
+    if physical is not None:
+        return BrokerRoute(ServiceUrl.parse(physical), None)
+    if logical is None:
+        return BrokerRoute(service, None)
+    named = ServiceUrl.parse(logical)
+    if named.hosts[0] in service.hosts:
+        return BrokerRoute(ServiceUrl(service.scheme, named.hosts), None)
+    return BrokerRoute(service, str(named._replace(hosts=named.hosts[:1])).partition("://")[2])
+
+
+def is_broker_address(address: str, *, tls: bool) -> bool:
+    """Return whether the address is a URL of the binary protocol, encrypted if and only if `tls`."""
+    try:
+        return ServiceUrl.parse(address).scheme == ("pulsar+ssl" if tls else "pulsar")
+    except InvalidUrl:
+        return False
+
+
+def is_broker_name(name: str) -> bool:
+    """Return whether a proxy may know a broker by this name: a URL of the binary protocol, encrypted or not."""
+    return is_broker_address(name, tls=False) or is_broker_address(name, tls=True)
+
+
+def usable_address(plain: str, encrypted: str, *, tls: bool) -> str:
+    """Return the address for plain or TLS connections; empty if it is missing or of the other kind."""
+    address = encrypted if tls else plain
+    return address if is_broker_address(address, tls=tls) else ""

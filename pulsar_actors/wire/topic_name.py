@@ -13,7 +13,7 @@ topic may be anything that is not blank.
 namespace can have such a name, since those are created over HTTP. A topic can, since its name need not appear in a URL,
 and a broker may list it; such a name is valid, but has no `rest_path`.
 
-A partition of a topic is a topic of its own, called `topic-partition-N`. N is written as Java prints an `int`:
+A partition of a topic is itself a topic, named `topic-partition-N`. N is written as Java prints an `int`:
 `-partition-01`, `-partition-x` and `-partition-3000000000` are ordinary endings of ordinary names.
 
 The Java and C++ clients differ in rare cases: Java accepts `/topic` and `PERSISTENT://…`, C++ accepts a blank topic. A
@@ -95,7 +95,7 @@ class TopicName(NamedTuple):
 
     @property
     def rest_path(self) -> str:
-        """The common part of the HTTP paths for lookups and partition counts; begins with the domain.
+        """The common part of the HTTP paths for lookups and partition counts. It begins with the domain.
 
         InvalidTopicName for a topic that has no HTTP path: see `encoded_local_name`.
         """

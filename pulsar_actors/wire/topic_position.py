@@ -1,9 +1,9 @@
 """A position in a topic: the message that comes next, whether it has been published yet or not.
 
 Message ids have gaps, so a position is a ledger, an entry of the ledger, and a message of that entry: the first one
-that has not been read. A range of messages goes from one position up to another one, without the message there; ranges
-that meet have every message between them exactly once. A ledger does not tell where it ends: after its last entry comes
-an entry that is never written, and then the next ledger.
+that has not been read. A range of messages goes from one position up to another position, and excludes the message
+there. So adjacent ranges contain every message exactly once. A ledger does not say where it ends: the position after
+its last entry names an entry that is never written, and reading continues with the next ledger.
 
 As text a position is what Pulsar prints for a message id: `ledger:entry`, or `ledger:entry:partition:index` for a
 message that is not the first of its batch; and `earliest`, for the start of the topic.
@@ -16,7 +16,7 @@ from pulsar_actors.exceptions import InvalidArgument
 from pulsar_actors.wire.errors import MalformedMessageId
 from pulsar_actors.wire.message_id import MessageId
 
-__all__ = ["EARLIEST", "TopicPosition"]
+__all__ = ["TOPIC_START", "TopicPosition"]
 
 
 _TEXT: Final = re.compile(r"\(?(\d+)[:,](\d+)(?:[:,]-?\d+(?:[:,](-?\d+))?)?\)?")
@@ -31,14 +31,14 @@ class TopicPosition(NamedTuple):
 
     @classmethod
     def of(cls, message_id: MessageId) -> "TopicPosition":
-        """Give the position of a message."""
+        """Return the position of a message."""
         return cls(message_id.ledger_id, message_id.entry_id, max(0, message_id.batch_index))
 
     @classmethod
     def after(cls, message_id: MessageId) -> "TopicPosition":
-        """Give the position after the entry of a message; `EARLIEST`, if the id is that of no message."""
+        """Return the position after the entry of a message; `TOPIC_START` if no message has this id."""
         if message_id.ledger_id < 0:
-            return EARLIEST
+            return TOPIC_START
         return cls(message_id.ledger_id, message_id.entry_id + 1)
 
     @property
@@ -50,7 +50,7 @@ class TopicPosition(NamedTuple):
     def parse(cls, text: str) -> "TopicPosition":
         """Read what `text` writes, or what Pulsar prints for a message id."""
         if text.strip().lower() == "earliest":
-            return EARLIEST
+            return TOPIC_START
         match = _TEXT.fullmatch(text.strip())
         if match is None:
             raise InvalidArgument(f"a position is ledger:entry or ledger:entry:partition:index, not {text!r}")
@@ -66,7 +66,7 @@ class TopicPosition(NamedTuple):
 
     def text(self, partition: int) -> str:
         """Write the position; `partition` is the index of the topic's partition, or -1."""
-        if self == EARLIEST:
+        if self == TOPIC_START:
             return "earliest"
         entry = f"{self.ledger_id}:{self.entry_id}"
         return f"{entry}:{partition}:{self.batch_index}" if self.batch_index else entry
@@ -77,5 +77,5 @@ class TopicPosition(NamedTuple):
         return MessageId(self.ledger_id, self.entry_id, -1, self.batch_index or -1)
 
 
-EARLIEST: Final = TopicPosition(-1, -1)
+TOPIC_START: Final = TopicPosition(-1, -1)
 """The start of every topic."""

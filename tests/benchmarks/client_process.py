@@ -7,7 +7,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, Final
 
-from tests.support.jars import Unavailable, jars, tool
+from tests.support.jars import jars, tool
 
 HERE: Final = Path(__file__).parent
 JAVA_VERSION: Final = "4.2.4"
@@ -65,6 +65,3 @@ class Worker:
             )
         answer: dict[str, Any] = json.loads(line)
         return answer
-
-
-__all__ = ["CLIENTS", "Unavailable", "Worker"]

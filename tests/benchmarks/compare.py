@@ -26,9 +26,7 @@ sys.path.insert(0, str(ROOT))
 from tests.benchmarks.client_process import CLIENTS, JAVA_VERSION, Worker  # noqa: E402
 from tests.benchmarks.contests import CONTESTS, DEFAULTS, Contest  # noqa: E402
 from tests.benchmarks.footprint import footprint  # noqa: E402
-from tests.benchmarks.measured import Line, percentile  # noqa: E402
-from tests.benchmarks.ratio_picture import picture  # noqa: E402
-from tests.benchmarks.ratio_table import table  # noqa: E402
+from tests.benchmarks.measured import Line, percentile, picture, table  # noqa: E402
 from tests.support.admin import Admin  # noqa: E402
 from tests.support.standalone import Standalone  # noqa: E402
 

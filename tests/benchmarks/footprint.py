@@ -67,6 +67,6 @@ def _start(client: str, service_url: str) -> tuple[float, float]:
 def _hold(client: str, service_url: str, ask: dict[str, Any], count: int) -> float:
     with Worker(client) as worker:
         worker.ask(do="connect", url=service_url)
-        prefix = f"persistent://public/default/measured-{uuid.uuid4().hex[:12]}"
-        answer = worker.ask(**ask, topic=prefix, count=count)
+        topic = f"persistent://public/default/measured-{uuid.uuid4().hex[:12]}"
+        answer = worker.ask(**ask, topic=topic, count=count)
     return float(answer["bytes"])

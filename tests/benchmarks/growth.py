@@ -8,18 +8,30 @@ of it to create 10,000 producers with each client.
 
 import argparse
 import sys
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from datetime import datetime, timezone
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT))
 
-from tests.benchmarks import bounds, crowd  # noqa: E402
-from tests.benchmarks.compare import Comparison, broker, machine, warm, workers  # noqa: E402
-from tests.benchmarks.contests import CURVES, Curve  # noqa: E402
-from tests.benchmarks.growth_picture import Grown, growth_picture  # noqa: E402
-from tests.benchmarks.measured import Line  # noqa: E402
+from tests.benchmarks.client_process import MODULES, Worker  # noqa: E402
+from tests.benchmarks.compare import Comparison, broker, machine, new_topic, warm, workers  # noqa: E402
+from tests.benchmarks.contests import BEST, CURVES, Curve  # noqa: E402
+from tests.benchmarks.measured import Grown, Line, growth_picture  # noqa: E402
+from tests.support.standalone import Standalone  # noqa: E402
+
+COUNTS = (10, 100, 1000, 10_000)
+"""Producers and consumers in one process. Each has a topic of its own, which is created with its producer."""
+
+SIZE = 10_000
+"""Bytes in a message where others are slow: a broker that does not read, a program that does not receive."""
+
+FILLED = 100_000
+"""Messages that a program could receive, and does not."""
+
+LIMITS = (1000, 10_000)
+"""Messages that may be pending, or wait to be received."""
 
 
 def measured(curve: Curve, comparison: Comparison) -> Grown:
@@ -71,6 +83,15 @@ HEAD = (
     "| {} | ours, msg/s | official | Java | ours, CPU µs | official | Java | ours, MiB | official |\n"
     "|---|---|---|---|---|---|---|---|---|\n"
 )
+HEAD_CROWD = (
+    "| producers and consumers, each | client | ms to make a pair | CPU ms for a pair | ms for a message of each | "
+    "KiB for a pair | threads |\n|---|---|---|---|---|---|---|\n"
+)
+HEAD_STALLED = (
+    "| messages that may be pending | client | batches | taken | MiB of these | MiB that it grew by | stored |\n"
+    "|---|---|---|---|---|---|---|\n"
+)
+HEAD_NEGLECTED = "| messages that may wait | client | MiB of these | MiB that it grew by |\n|---|---|---|---|\n"
 
 
 def _row(value: int, line: Line) -> str:
@@ -85,6 +106,53 @@ def _number(value: float | None) -> str:
     return "" if value is None else f"{value:,.0f}" if value >= 100 else f"{value:.3g}"
 
 
+def crowd(service_url: str) -> Iterator[str]:
+    """Return the rows of a table: what many handles take and cost, each number of them in a process of its own."""
+    for count in COUNTS:
+        for client in MODULES:
+            with Worker(client) as worker:
+                worker.ask(do="connect", url=service_url)
+                told = worker.ask(do="crowd", topic=new_topic(), count=count)
+            times = [f"{told[name] / count * 1e3:.3g}" for name in ("making", "cpu", "passing")]
+            cells = (f"{count:,}", client, *times, f"{told['bytes'] / count / 1024:.3g}", f"{told['threads']}")
+            yield f"| {' | '.join(cells)} |\n"
+
+
+def stalled(broker: Standalone) -> Iterator[str]:
+    """Return the rows of a table: each client sends to a broker that is stopped."""
+    for pending in LIMITS:
+        for batched in (False, True):
+            for client in MODULES:
+                with Worker(client) as worker:
+                    worker.ask(do="connect", url=broker.service_url)
+                    options = {"batching_enabled": batched, "max_pending_messages": pending}
+                    worker.ask(do="ready", topic=new_topic(), options=options)
+                    with broker.stalled():
+                        told = worker.ask(do="overfill", size=SIZE)
+                    stored = worker.ask(do="settle")["stored"]
+                taken, grown = told["taken"], told["bytes"] / 2**20
+                size = taken * SIZE / 2**20
+                yield (
+                    f"| {pending:,} | {client} | {'yes' if batched else 'no'} | {taken:,} | {size:.3g} | {grown:.3g} | "
+                    f"{stored:,} |\n"
+                )
+
+
+def neglected(service_url: str) -> Iterator[str]:
+    """Return the rows of a table: each client subscribes to a topic with messages, and receives none."""
+    topic = new_topic()
+    with Worker("ours") as worker:
+        worker.ask(do="connect", url=service_url)
+        worker.ask(do="produce", topics=[topic], messages=FILLED, payload="x" * SIZE, options=BEST)
+    for waiting in LIMITS:
+        for client in MODULES:
+            with Worker(client) as worker:
+                worker.ask(do="connect", url=service_url)
+                told = worker.ask(do="neglect", topic=topic, options={"receiver_queue_size": waiting})
+            grown = told["bytes"] / 2**20
+            yield f"| {waiting:,} | {client} | {waiting * SIZE / 2**20:.3g} | {grown:.3g} |\n"
+
+
 def rows(head: str, each: Iterable[str]) -> str:
     """Return a table of rows, and print each row when it is measured."""
     print(head, end="")
@@ -97,7 +165,7 @@ def rows(head: str, each: Iterable[str]) -> str:
 
 def page(curves: Sequence[Grown], tables: Sequence[str], alternations: int) -> str:
     """Return the page; the tables are of many handles, a stalled broker, and a slow program."""
-    many, stalled, neglected = tables
+    many, slow_broker, slow_program = tables
     today = datetime.now(timezone.utc).date().isoformat()
     grown = "\n".join(
         HEAD.format(curve.name)
@@ -124,10 +192,10 @@ the process has at the end of a turn, its producers still open.
 
 A broker that was stopped, as a process, while a client sent to it; it went on afterwards:
 
-{stalled}
-A program that subscribed to a topic with {bounds.FILLED:,} messages, and received none of them:
+{slow_broker}
+A program that subscribed to a topic with {FILLED:,} messages, and received none of them:
 
-{neglected}
+{slow_program}
 {BENDS["bounds"]}
 """
 
@@ -144,9 +212,9 @@ def main(arguments: Sequence[str]) -> None:
         if given.only:
             return
         tables = (
-            rows(crowd.HEAD, crowd.crowd(standalone.service_url)),
-            rows(bounds.HEAD_STALLED, bounds.stalled(standalone)),
-            rows(bounds.HEAD_NEGLECTED, bounds.neglected(standalone.service_url)),
+            rows(HEAD_CROWD, crowd(standalone.service_url)),
+            rows(HEAD_STALLED, stalled(standalone)),
+            rows(HEAD_NEGLECTED, neglected(standalone.service_url)),
         )
         docs = ROOT / "docs"
         (docs / "growth.md").write_text(page(curves, tables, given.alternations))

@@ -1,9 +1,6 @@
 import pytest
 
-from tests.benchmarks.growth_picture import Grown, growth_picture
-from tests.benchmarks.measured import Line, percentile
-from tests.benchmarks.ratio_picture import picture
-from tests.benchmarks.ratio_table import table
+from tests.benchmarks.measured import Grown, Line, growth_picture, percentile, picture, table
 
 
 def line(unit: str = "msg/s", **values: list[float]) -> Line:

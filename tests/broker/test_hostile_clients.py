@@ -12,22 +12,14 @@ from google.protobuf.message import Message
 
 import pulsar_actors as pulsar
 from pulsar_actors.broker.embedded import EmbeddedBroker
+from pulsar_actors.wire import PulsarApi_pb2 as pb
 from pulsar_actors.wire.commands import encode_command
-from pulsar_actors.wire.PulsarApi_pb2 import (
-    BaseCommand,
-    CommandConnect,
-    CommandFlow,
-    CommandGetTopicsOfNamespace,
-    CommandMessage,
-    CommandProducer,
-    CommandSubscribe,
-)
 from pulsar_actors.wire.topic_name import TopicName
 
 SEEDS = 150
 SECONDS = 10.0
-HELLO = encode_command(CommandConnect(client_version="hostile", protocol_version=21))
-COMMANDS = [field for field in BaseCommand.DESCRIPTOR.fields if field.message_type]
+HELLO = encode_command(pb.CommandConnect(client_version="hostile", protocol_version=21))
+COMMANDS = [field for field in pb.BaseCommand.DESCRIPTOR.fields if field.message_type]
 NUMBERS = (0, 1, 2, 3, 2**31 - 1)
 TEXTS = ("", "x", "persistent://public/default/hostile", "public/default", "\0", "://", "x" * 300)
 OCTETS = (b"", b"\xff\xfe", b"x" * 300)
@@ -70,14 +62,14 @@ def nonsense(seed: int) -> list[bytes]:
     """Make commands of all kinds, most of them whole, with fields that mean little."""
     dice = random.Random(seed)  # noqa: S311 - chance, not a secret
     known = [
-        CommandProducer(topic="hostile", producer_id=1, request_id=1),
-        CommandSubscribe(topic="hostile", subscription="s", subType=dice.randrange(4), consumer_id=1, request_id=2),
-        CommandFlow(consumer_id=1, messagePermits=5),
+        pb.CommandProducer(topic="hostile", producer_id=1, request_id=1),
+        pb.CommandSubscribe(topic="hostile", subscription="s", subType=dice.randrange(4), consumer_id=1, request_id=2),
+        pb.CommandFlow(consumer_id=1, messagePermits=5),
     ]
     frames = [HELLO, *map(encode_command, known)]
     for _ in range(dice.randrange(30)):
         field = dice.choice(COMMANDS)
-        command = BaseCommand(type=dice.choice(BaseCommand.Type.values()))
+        command = pb.BaseCommand(type=dice.choice(pb.BaseCommand.Type.values()))
         if dice.random() < 0.9:
             command.type = field.number
         fill(getattr(command, field.name), dice, 0)
@@ -142,7 +134,7 @@ def test_a_client_that_asks_and_asks_and_reads_nothing_is_sent_away(broker: Embe
             inside.cluster.open_topic(TopicName.parse(f"{number}-{'x' * 200}"))
 
     broker.call(fill_namespace)
-    questions = encode_command(CommandGetTopicsOfNamespace(request_id=1, namespace="public/default")) * 100
+    questions = encode_command(pb.CommandGetTopicsOfNamespace(request_id=1, namespace="public/default")) * 100
     with connect(broker) as made:
         made.sendall(HELLO)
         with pytest.raises(OSError, match=r"reset|Broken pipe"):  # noqa: PT012 - whichever write meets it
@@ -156,7 +148,7 @@ def test_a_connection_that_a_fault_ends_in_the_middle_of_deliveries_costs_no_oth
         producer = client.create_producer("t", batching_enabled=False)
         readers = [other.create_reader("t", pulsar.MessageId.earliest) for _ in range(3)]
         keyed = [client.subscribe("t", "k", pulsar.ConsumerType.KeyShared) for _ in range(2)]
-        fault = broker.faults.on(CommandMessage).close_connection()
+        fault = broker.faults.on(pb.CommandMessage).close_connection()
         for number in range(20):
             producer.send(b"x", partition_key=str(number))
         fault.wait()

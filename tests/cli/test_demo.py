@@ -14,13 +14,7 @@ from pulsar_actors.broker import EmbeddedBroker, Settings
 from pulsar_actors.cli import demo
 from pulsar_actors.cli.demo import Progress
 from pulsar_actors.cli.demo_traffic import Traffic
-from pulsar_actors.wire.PulsarApi_pb2 import (
-    CommandMessage,
-    CommandSend,
-    CommandSendReceipt,
-    CommandUnsubscribe,
-    ServerError,
-)
+from pulsar_actors.wire import PulsarApi_pb2 as pb
 
 COUNT = "3000"
 DEMO = ("-m", "pulsar_actors", "demo")
@@ -85,7 +79,9 @@ def test_a_lost_message_is_printed_and_makes_the_exit_status_1(capsys: pytest.Ca
     first = 0  # there may be no other, for a busy machine makes large batches
     # What was sent before the cut is sent again, and stored twice by a broker that does not know it by its number.
     with EmbeddedBroker(settings=Settings(deduplication=True)) as broker:
-        lost = broker.faults.on(CommandMessage, times=None, when=lambda sent: sent.message_id.entryId == first).drop()
+        lost = broker.faults.on(
+            pb.CommandMessage, times=None, when=lambda sent: sent.message_id.entryId == first
+        ).drop()
         assert on(broker) == 1
         assert lost.happened
     said = capsys.readouterr()
@@ -106,7 +102,7 @@ def test_without_a_broker_the_error_is_printed_and_the_exit_status_is_1(
 def test_a_subscription_that_cannot_be_deleted_is_named(
     broker: EmbeddedBroker, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    broker.faults.on(CommandUnsubscribe).refuse(ServerError.MetadataError, "not now")
+    broker.faults.on(pb.CommandUnsubscribe).refuse(pb.ServerError.MetadataError, "not now")
     assert on(broker) == 0
     assert re.match(
         r"the subscription to persistent://public/default/demo-\w+ could not be deleted: .*not now",
@@ -116,8 +112,8 @@ def test_a_subscription_that_cannot_be_deleted_is_named(
 
 def test_repeated_messages_are_reported_with_the_reason(capsys: pytest.CaptureFixture[str]) -> None:
     with EmbeddedBroker() as broker:
-        broker.faults.on(CommandSendReceipt, nth=3).close_connection()
-        broker.faults.on(CommandMessage, when=lambda sent: sent.message_id.entryId == 5).duplicate()
+        broker.faults.on(pb.CommandSendReceipt, nth=3).close_connection()
+        broker.faults.on(pb.CommandMessage, when=lambda sent: sent.message_id.entryId == 5).duplicate()
         assert on(broker) == 0
     said = capsys.readouterr().out
     assert re.search(r"^came twice   [\d,]+ messages?, delivered again:$", said, re.MULTILINE)
@@ -134,7 +130,7 @@ def test_ctrl_c_ends_the_demo_without_a_traceback_and_leaves_nothing_on_the_brok
     ) as process:
         assert process.stdout is not None
         process.stdout.readline()
-        broker.faults.on(CommandMessage, nth=5).delay(0).wait(timeout=30)  # it has begun
+        broker.faults.on(pb.CommandMessage, nth=5).delay(0).wait(timeout=30)  # it has begun
         process.send_signal(signal.SIGINT)
         out, errors = process.communicate(timeout=60)
     assert (process.returncode, out, errors) == (130, "stopped\n", "")
@@ -145,7 +141,7 @@ def test_ctrl_c_ends_the_demo_also_if_the_broker_is_silent(
     broker: EmbeddedBroker, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     def interrupt_when_stuck(traffic: Traffic) -> None:
-        broker.faults.on(CommandSend, times=None).stall()
+        broker.faults.on(pb.CommandSend, times=None).stall()
         flush, is_flushing = traffic.producer.flush, threading.Event()
 
         def note_and_flush() -> None:
@@ -189,7 +185,7 @@ def test_a_number_out_of_range_is_refused_with_the_range(
 def test_figures_that_were_not_measured_are_not_printed(
     broker: EmbeddedBroker, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    broker.faults.on(CommandSend, times=None).refuse(ServerError.TopicTerminatedError, "it is over")
+    broker.faults.on(pb.CommandSend, times=None).refuse(pb.ServerError.TopicTerminatedError, "it is over")
     assert on(broker) == 1
     said = capsys.readouterr()
     assert re.fullmatch(r"failed: a message could not be sent: Result\.(TopicTerminated|UnknownError)\n", said.err)

@@ -12,6 +12,7 @@ from pulsar_actors.broker.embedded import EmbeddedBroker
 from pulsar_actors.client.client import Client
 from pulsar_actors.client.consumer import Consumer
 from pulsar_actors.client.producer import Producer
+from tests.support import topics
 from tests.support.life import nothing_left
 
 _NUMBERS = count()
@@ -32,6 +33,21 @@ def client(broker: EmbeddedBroker) -> Iterator[Client]:
 @pytest.fixture
 def topic() -> str:
     return f"persistent://public/default/topic-{next(_NUMBERS)}"
+
+
+@pytest.fixture
+def parts(broker: EmbeddedBroker, topic: str) -> str:
+    """Create a topic of two partitions."""
+    topics.create_partitioned(broker, topic, 2)
+    return topic
+
+
+@pytest.fixture(params=[0, 2], ids=["one topic", "partitions"])
+def any_topic(request: pytest.FixtureRequest, broker: EmbeddedBroker, topic: str) -> str:
+    """Name a topic without partitions, and one with."""
+    if request.param:
+        topics.create_partitioned(broker, topic, request.param)
+    return topic
 
 
 @pytest.fixture

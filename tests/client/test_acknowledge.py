@@ -6,24 +6,13 @@ from typing import Any
 
 import pytest
 
+import pulsar_actors as pulsar
+from pulsar_actors import Client, Consumer, Producer
 from pulsar_actors.broker.embedded import EmbeddedBroker
 from pulsar_actors.client.acknowledge import when_all_done
-from pulsar_actors.client.client import Client
-from pulsar_actors.client.consumer import Consumer
-from pulsar_actors.client.enums import ConsumerType
-from pulsar_actors.client.message_id import MessageId
-from pulsar_actors.client.producer import Producer
-from pulsar_actors.exceptions import (
-    AlreadyClosed,
-    BrokerMetadataError,
-    CumulativeAcknowledgementNotAllowedError,
-    InvalidArgument,
-    OperationNotSupported,
-    Timeout,
-)
 from pulsar_actors.runtime.future import SlimFuture
 from pulsar_actors.wire.PulsarApi_pb2 import CommandAck, CommandAckResponse, ServerError
-from pulsar_actors.wire.topic_name import TopicName
+from tests.support import topics
 from tests.support.life import until
 
 PATIENCE = 20.0
@@ -42,11 +31,6 @@ def received(producer: Producer, consumer: Consumer, count: int = 3) -> list[Any
     return [consumer.receive(SOON) for _ in range(count)]
 
 
-def backlog(broker: EmbeddedBroker, topic: str) -> int:
-    name = TopicName.parse(topic)
-    return broker.call(lambda inside: inside.cluster.open_topic(name).subscriptions["s"].backlog())
-
-
 def test_several_are_acknowledged_in_one_call_by_message_or_id(
     broker: EmbeddedBroker, consumer: Consumer, producer: Producer, topic: str
 ) -> None:
@@ -54,7 +38,7 @@ def test_several_are_acknowledged_in_one_call_by_message_or_id(
     consumer.acknowledge([first, second.message_id()])
     consumer.acknowledge((third,))
     consumer.acknowledge([])
-    until(lambda: backlog(broker, topic) == 0)
+    until(lambda: topics.backlog(broker, topic) == 0)
 
 
 def test_what_is_wrong_with_one_of_a_list_is_said_before_any_of_it_is_acknowledged(
@@ -67,11 +51,11 @@ def test_what_is_wrong_with_one_of_a_list_is_said_before_any_of_it_is_acknowledg
         with pytest.raises(TypeError):
             consumer.negative_acknowledge([*messages, wrong])
     consumer.acknowledge(messages[0])
-    until(lambda: backlog(broker, topic) == 2)
+    until(lambda: topics.backlog(broker, topic) == 2)
 
 
 def test_several_are_refused_in_one_call(client: Client, producer: Producer, topic: str) -> None:
-    options = {"consumer_type": ConsumerType.Shared, "negative_ack_redelivery_delay_ms": 10}
+    options = {"consumer_type": pulsar.ConsumerType.Shared, "negative_ack_redelivery_delay_ms": 10}
     with client.subscribe(topic, "s", **options) as consumer:
         consumer.negative_acknowledge(received(producer, consumer))
         assert sorted(consumer.receive(SOON).data() for _ in range(3)) == [b"0", b"1", b"2"]
@@ -80,10 +64,10 @@ def test_several_are_refused_in_one_call(client: Client, producer: Producer, top
 def test_an_id_counts_after_a_seek_too(client: Client, broker: EmbeddedBroker, producer: Producer, topic: str) -> None:
     with client.subscribe(topic, "s", negative_ack_redelivery_delay_ms=10) as consumer:
         received(producer, consumer, 1)
-        consumer.seek(MessageId.earliest)
+        consumer.seek(pulsar.MessageId.earliest)
         consumer.negative_acknowledge(consumer.receive(SOON).message_id())
         consumer.acknowledge(consumer.receive(SOON).message_id())
-        until(lambda: backlog(broker, topic) == 0)
+        until(lambda: topics.backlog(broker, topic) == 0)
 
 
 @pytest.mark.parametrize("call", ["acknowledge", "acknowledge_async", "acknowledge_cumulative", "negative_acknowledge"])
@@ -93,11 +77,13 @@ def test_a_message_of_another_topic_is_refused_by_message_and_by_id(
     with client.create_producer(topic + "-other") as other, client.subscribe(topic + "-other", "s") as elsewhere:
         (message,) = received(other, elsewhere, 1)
     for foreign in (message, message.message_id()):
-        with pytest.raises(InvalidArgument, match=f"is a message of {topic}-other, and not for the consumer of 's'"):
+        with pytest.raises(
+            pulsar.InvalidArgument, match=f"is a message of {topic}-other, and not for the consumer of 's'"
+        ):
             getattr(consumer, call)(foreign)
     (own,) = received(producer, consumer, 1)
-    nameless = MessageId.deserialize(own.message_id().serialize())
-    short = MessageId.deserialize(nameless.serialize(), topic.removeprefix("persistent://public/default/"))
+    nameless = pulsar.MessageId.deserialize(own.message_id().serialize())
+    short = pulsar.MessageId.deserialize(nameless.serialize(), topic.removeprefix("persistent://public/default/"))
     getattr(consumer, call)(nameless)
     getattr(consumer, call)(short)
 
@@ -108,7 +94,7 @@ def test_without_receipts_a_future_is_done_when_the_acknowledgement_is_handed_ov
     first, second, third = received(producer, consumer)
     for future in (consumer.acknowledge_async([first, second]), consumer.acknowledge_cumulative_async(third)):
         assert future.result(0) is None
-    until(lambda: backlog(broker, topic) == 0)
+    until(lambda: topics.backlog(broker, topic) == 0)
 
 
 # Receipts.
@@ -120,13 +106,13 @@ def test_with_receipts_an_acknowledgement_is_done_when_it_returns(
     messages = received(producer, confirmed, 6)
     began = time.monotonic()
     confirmed.acknowledge(messages[0])
-    assert backlog(broker, topic) == 5
+    assert topics.backlog(broker, topic) == 5
     confirmed.acknowledge(messages[1:3])
-    assert backlog(broker, topic) == 3
+    assert topics.backlog(broker, topic) == 3
     confirmed.acknowledge_cumulative(messages[4])
-    assert backlog(broker, topic) == 1
+    assert topics.backlog(broker, topic) == 1
     confirmed.acknowledge_cumulative_async(messages[5]).result(PATIENCE)
-    assert backlog(broker, topic) == 0
+    assert topics.backlog(broker, topic) == 0
     assert time.monotonic() - began < PATIENCE
 
 
@@ -140,7 +126,7 @@ def test_who_waits_for_a_receipt_does_not_wait_for_others_to_come_along(
         assert earlier.result(PATIENCE) is None, "did not come along"
         later = consumer.acknowledge_async(third)
         assert not wait([later], 0.05).done
-    assert isinstance(later.exception(PATIENCE), AlreadyClosed | None)
+    assert isinstance(later.exception(PATIENCE), pulsar.AlreadyClosed | None)
 
 
 @pytest.mark.shows("Command AckResponse", "error")
@@ -150,11 +136,11 @@ def test_an_acknowledgement_that_the_broker_refuses_raises_and_can_be_repeated(
     (message,) = received(producer, confirmed, 1)
     for call in (confirmed.acknowledge, confirmed.acknowledge_cumulative):
         fault = broker.faults.on(CommandAck).refuse(ServerError.MetadataError, "not now")
-        with pytest.raises(BrokerMetadataError, match="not now"):
+        with pytest.raises(pulsar.BrokerMetadataError, match="not now"):
             call(message)
         assert fault.happened
     confirmed.acknowledge(message)
-    assert backlog(broker, topic) == 0
+    assert topics.backlog(broker, topic) == 0
 
 
 def test_a_receipt_that_does_not_come_in_time_is_a_timeout(broker: EmbeddedBroker, topic: str) -> None:
@@ -165,7 +151,7 @@ def test_a_receipt_that_does_not_come_in_time_is_a_timeout(broker: EmbeddedBroke
     ):
         (message,) = received(producer, consumer, 1)
         broker.faults.on(CommandAckResponse).drop()
-        with pytest.raises(Timeout, match="has not confirmed the acknowledgement in time"):
+        with pytest.raises(pulsar.Timeout, match="has not confirmed the acknowledgement in time"):
             consumer.acknowledge(message)
 
 
@@ -175,7 +161,7 @@ def test_an_acknowledgement_on_a_lost_connection_is_confirmed_by_the_next(
     (message,) = received(producer, confirmed, 1)
     broker.faults.on(CommandAck).close_connection()
     confirmed.acknowledge(message)
-    assert backlog(broker, topic) == 0
+    assert topics.backlog(broker, topic) == 0
 
 
 def test_futures_of_receipts_end_with_the_consumer(client: Client, producer: Producer, topic: str) -> None:
@@ -184,21 +170,18 @@ def test_futures_of_receipts_end_with_the_consumer(client: Client, producer: Pro
     future = consumer.acknowledge_async(message)
     consumer.close()
     assert wait([future], PATIENCE).done
-    with pytest.raises(AlreadyClosed):
+    with pytest.raises(pulsar.AlreadyClosed):
         consumer.acknowledge_async(message)
 
 
 def test_what_is_no_message_is_refused_where_somebody_waits_to_hear_it(confirmed: Consumer) -> None:
-    with pytest.raises(InvalidArgument, match="is no message"):
-        confirmed.acknowledge(MessageId.earliest)
+    with pytest.raises(pulsar.InvalidArgument, match="is no message"):
+        confirmed.acknowledge(pulsar.MessageId.earliest)
 
 
 def test_on_a_topic_that_is_not_stored_there_is_nothing_to_wait_for(client: Client, topic: str) -> None:
     name = topic.replace("persistent", "non-persistent")
-    with (
-        client.subscribe(name, "s", ack_receipt_enabled=True) as consumer,
-        client.create_producer(name) as producer,
-    ):
+    with client.subscribe(name, "s", ack_receipt_enabled=True) as consumer, client.create_producer(name) as producer:
         (message,) = received(producer, consumer, 1)
         consumer.acknowledge(message)
         consumer.acknowledge_cumulative(message)
@@ -211,7 +194,7 @@ def test_in_a_callback_nobody_waits_for_a_receipt(confirmed: Consumer, producer:
     def callback(*_: object) -> None:
         try:
             outcome.set_result(confirmed.acknowledge(message))
-        except OperationNotSupported as error:
+        except pulsar.OperationNotSupported as error:
             outcome.set_result((error, confirmed.acknowledge_async(message)))
 
     producer.send_async(b"", callback)
@@ -220,11 +203,12 @@ def test_in_a_callback_nobody_waits_for_a_receipt(confirmed: Consumer, producer:
     assert future.result(PATIENCE) is None
 
 
-def test_a_shared_consumer_acknowledges_nothing_cumulatively(client: Client, topic: str) -> None:
-    with client.subscribe(topic, "s", ConsumerType.Shared, ack_receipt_enabled=True) as consumer:
+@pytest.mark.parametrize("receipts", [True, False])
+def test_a_shared_consumer_acknowledges_nothing_cumulatively(client: Client, topic: str, *, receipts: bool) -> None:
+    with client.subscribe(topic, "s", pulsar.ConsumerType.Shared, ack_receipt_enabled=receipts) as consumer:
         for call in (consumer.acknowledge_cumulative, consumer.acknowledge_cumulative_async):
-            with pytest.raises(CumulativeAcknowledgementNotAllowedError):
-                call(MessageId.earliest)
+            with pytest.raises(pulsar.CumulativeAcknowledgementNotAllowedError, match="use acknowledge"):
+                call(pulsar.MessageId.earliest)
 
 
 # Grouping.
@@ -236,7 +220,7 @@ def test_without_grouping_an_acknowledgement_leaves_by_itself(
     with client.subscribe(topic, "s", ack_grouping_time_ms=0) as consumer:
         for left, message in zip((2, 1, 0), received(producer, consumer), strict=True):
             consumer.acknowledge(message)
-            until(lambda left=left: backlog(broker, topic) == left)
+            until(lambda left=left: topics.backlog(broker, topic) == left)
 
 
 def test_a_group_leaves_when_it_is_as_large_as_was_said(
@@ -246,7 +230,7 @@ def test_a_group_leaves_when_it_is_as_large_as_was_said(
     with client.subscribe(topic, "s", **options) as consumer:
         for message in received(producer, consumer)[:2]:
             consumer.acknowledge(message)
-        until(lambda: backlog(broker, topic) == 1)
+        until(lambda: topics.backlog(broker, topic) == 1)
 
 
 # All of them.
@@ -256,10 +240,10 @@ def test_a_future_of_several_ends_with_the_last_and_with_the_error_of_one() -> N
     parts: list[SlimFuture[None]] = [SlimFuture() for _ in range(3)]
     whole = when_all_done(parts)
     parts[0].set_result(None)
-    parts[1].set_exception(Timeout("late"))
+    parts[1].set_exception(pulsar.Timeout("late"))
     assert not whole.done()
     parts[2].set_result(None)
-    with pytest.raises(Timeout):
+    with pytest.raises(pulsar.Timeout):
         whole.result(0)
     assert when_all_done([]).result(0) is None
 

@@ -48,7 +48,7 @@ class Patterned:
 
 
 POOL: Sequence[Any] = (
-    None, True, False, 1, -2, 2**63, 10**30, -(10**30), 1.5, math.nan, math.inf, -math.inf, 1j, Decimal(1), Index(),
+    None, True, False, 0, 1, -2, 2**63, 10**30, -(10**30), 1.5, math.nan, math.inf, -math.inf, 1j, Decimal(1), Index(),
     Colour.RED, "", "text", HALF, b"bytes", bytearray(b"bytes"), [], [object()], ["text"], [HALF], [None], ["text", 1],
     (1, 2), {}, {"a": "b"}, {"a": 1}, {1: "a"}, {"a": None}, {"a": HALF}, {HALF: "a"}, {b"a": "b"}, {"text"}, object,
     object(), len, Patterned(), re.compile(b"bytes"),
@@ -104,7 +104,7 @@ CALLS = [
     Call(pulsar.MessageId, "__init__", {}),
     Call(pulsar.MessageId, "deserialize", {"message_id_bytes": pulsar.MessageId.earliest.serialize()}),
     Call(pulsar.MessageBatch, "with_message_id", {}),
-    Call(pulsar.MessageBatch, "parse_from", {"data": b"", "size": 0}),
+    Call(pulsar.MessageBatch, "parse_from", {"data": b"", "size": 1}),
     Call(pulsar.AuthenticationToken, "__init__", {}),
     Call(pulsar.AuthenticationTLS, "__init__", {"certificate_path": "a", "private_key_path": "b"}),
     Call(pulsar.AuthenticationBasic, "__init__", {"username": "a", "password": "b"}),
@@ -145,6 +145,9 @@ NOT_FOR_USERS = {
 
 # A negative number means none, as in the official client.
 NEGATIVE = {"timeout_millis", "max_num_message", "max_num_bytes", "timeout_ms"}
+
+# Arguments that an error does not call by their names.
+SAID_AS = {"message": "a Message", "service_url": "a service URL", "data": "bytes"}
 
 # What an annotation of `object` takes.
 OF_ANY_TYPE: dict[str, Callable[[Any], bool]] = {
@@ -261,6 +264,7 @@ def handles(broker: EmbeddedBroker) -> Iterator[Handles]:
     told: list[Any] = []
     with pulsar.Client(broker.service_url) as client:
         held: dict[type, Any] = {
+            pulsar.MessageBatch: pulsar.MessageBatch(),
             pulsar.Producer: client.create_producer("bad-input"),
             pulsar.Consumer: client.subscribe("bad-input", "s"),
             pulsar.Reader: client.create_reader("bad-input", pulsar.MessageId.latest),
@@ -288,18 +292,19 @@ def test_what_is_wrong_is_refused_and_nothing_leaves(
         else call.given
     )
     accepted = [
-        value for value in bad_values(call, call.parameters()[name]) if not refuses(made, {**given, name: value})
+        value for value in bad_values(call, call.parameters()[name]) if not refuses(made, {**given, name: value}, name)
     ]
     assert accepted == []
     assert port.nobody_came()
     assert [one for one in handles.told if not isinstance(one, (CommandPing, CommandPong))] == []
 
 
-def refuses(made: Callable[..., Any], arguments: dict[str, Any]) -> bool:
+def refuses(made: Callable[..., Any], arguments: dict[str, Any], name: str) -> bool:
+    """Tell whether a call raises an error that names the argument."""
     try:
         found = made(**arguments)
-    except REFUSALS:
-        return True
+    except REFUSALS as refusal:
+        return SAID_AS.get(name, name) in str(refusal) or "the name of a topic" in str(refusal)
     except pulsar.PulsarException:
         return False
     if isinstance(found, pulsar.Client):
@@ -326,40 +331,11 @@ FORBIDDEN: list[tuple[str, dict[str, Any]]] = [
     ("subscribe", {**SUBSCRIBE, "subscription_name": LONG[:99], "consumer_name": LONG[99:]}),
     ("create_reader", {**PRODUCE, "start_message_id": pulsar.MessageId.earliest, "reader_name": TOO_LONG}),
     ("create_reader", {**PRODUCE, "start_message_id": pulsar.MessageId.earliest, "subscription_role_prefix": TOO_LONG}),
-    ("Client", {**CLIENT, "use_tls": True}),
-    ("Client", {**CLIENT, "tls_private_key_file_path": "key.pem"}),
-    ("Client", {**CLIENT, "initial_backoff_interval_ms": 2, "max_backoff_interval_ms": 1}),
     ("Client", {**CLIENT, "tls_trust_certs_file_path": "no\0file"}),
     ("Client", {**CLIENT, "tls_certificate_file_path": "no\0file"}),
-    *(
-        ("Client", {"service_url": url})
-        for url in ("127.0.0.1:6650", "ftp://a:1", "pulsar://", "pulsar://a:0", "pulsar://a:65536", "pulsar://a:b", " ")
-    ),
-    ("create_producer", {**PRODUCE, "batching_enabled": True, "chunking_enabled": True}),
-    ("create_producer", {**PRODUCE, "message_routing_mode": pulsar.PartitionsRoutingMode.CustomPartition}),
+    *(("Client", {"service_url": url}) for url in ("pulsar://a:0", "pulsar://a:65536", "pulsar://a:b", " ")),
     ("create_producer", {**PRODUCE, "chunk_max_message_size": 1000}),
-    ("create_producer", {"topic": "a/b"}),
     ("create_producer", {"topic": "persistent://public/default/"}),
-    ("subscribe", {**SUBSCRIBE, "topic": ["a", "b"], "receiver_queue_size": 0}),
-    ("subscribe", {**SUBSCRIBE, "topic": []}),
-    ("subscribe", {**SUBSCRIBE, "enable_retry": True}),
-    ("subscribe", {**SUBSCRIBE, "is_read_compacted": True, "consumer_type": pulsar.ConsumerType.Shared}),
-    ("subscribe", {**SUBSCRIBE, "topic": "non-persistent://public/default/t", "is_read_compacted": True}),
-    (
-        "create_reader",
-        {
-            "topic": "non-persistent://public/default/t",
-            "start_message_id": pulsar.MessageId.earliest,
-            "is_read_compacted": True,
-        },
-    ),
-    ("ConsumerBatchReceivePolicy", {"max_num_message": 0, "max_num_bytes": 0, "timeout_ms": 0}),
-    ("ConsumerKeySharedPolicy", {"key_shared_mode": pulsar.KeySharedMode.Sticky}),
-    *(
-        ("ConsumerKeySharedPolicy", {"key_shared_mode": pulsar.KeySharedMode.Sticky, "sticky_ranges": ranges})
-        for ranges in ([(5, 4)], [(0, 65_536)], [(-1, 0)], [(0, 5), (5, 9)])
-    ),
-    ("ConsumerDeadLetterPolicy", {"max_redeliver_count": 0}),
     ("AuthenticationTLS", {"certificate_path": "no\0file", "private_key_path": "key.pem"}),
     ("AuthenticationTLS", {"certificate_path": "cert.pem", "private_key_path": "no\0file"}),
     ("Authentication", {"dynamicLibPath": "tls", "authParamsString": "tlsCertFile:no\0file,tlsKeyFile:key.pem"}),

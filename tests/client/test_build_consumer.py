@@ -9,7 +9,7 @@ from pulsar_actors.client.enums import ConsumerType, InitialPosition, KeySharedM
 from pulsar_actors.client.policies import ConsumerDeadLetterPolicy, ConsumerKeySharedPolicy
 from pulsar_actors.client.schema import StringSchema
 from pulsar_actors.machines.consumer import ConsumerMachine
-from pulsar_actors.machines.consumer_acks import ConsumerTrackers
+from pulsar_actors.machines.consumer_trackers import ConsumerTrackers
 from pulsar_actors.wire import PulsarApi_pb2 as pb
 from pulsar_actors.wire.message_id import EARLIEST, MessageId
 from tests.support.manual_loop import ManualLoop
@@ -30,7 +30,7 @@ def machine(start: consuming.ReaderStart | None = None, **given: Any) -> Consume
 
 
 def trackers(start: consuming.ReaderStart | None = None, **given: Any) -> ConsumerTrackers:
-    return machine(start, **given).deliveries.trackers
+    return machine(start, **given).messages.trackers
 
 
 def test_the_broker_is_told_what_the_user_chose() -> None:
@@ -60,12 +60,6 @@ def test_what_the_user_did_not_choose_is_left_to_the_broker() -> None:
 
 def test_a_readers_subscription_does_not_last() -> None:
     assert not command(consuming.ReaderStart(EARLIEST, inclusive=False)).durable
-
-
-@pytest.mark.parametrize("kind", ConsumerType, ids=str)
-def test_every_type_of_subscription_is_the_protocols_of_that_name(kind: ConsumerType) -> None:
-    name = pb.CommandSubscribe.SubType.Name(command(consumer_type=kind).subType)
-    assert name.replace("_", "") == kind.name
 
 
 def test_keys_are_shared_as_the_policy_says_and_by_themselves_without_one() -> None:
@@ -125,7 +119,7 @@ def test_any_number_of_messages_in_chunks_may_be_put_together_where_none_is_name
     assert trackers(max_pending_chunked_message=3).chunks is not None
 
 
-@pytest.mark.parametrize(("topic", "stored"), [("t", True), ("non-persistent://public/default/t", False)])
-def test_topics_that_are_not_stored_are_told_apart(topic: str, *, stored: bool) -> None:
+@pytest.mark.parametrize(("topic", "persistent"), [("t", True), ("non-persistent://public/default/t", False)])
+def test_topics_that_are_not_stored_are_told_apart(topic: str, *, persistent: bool) -> None:
     made = machine(topic=topic)
-    assert made.deliveries._stored is stored
+    assert made.messages._persistent is persistent

@@ -8,10 +8,11 @@ from pulsar_actors.client.context import HandleSettings
 from pulsar_actors.client.enums import BatchingType, CompressionType, ProducerAccessMode
 from pulsar_actors.client.producer_options import ProducerOptions
 from pulsar_actors.client.schema import StringSchema
+from pulsar_actors.machines.connection_commands import PRODUCER
 from pulsar_actors.machines.trackers.batching import BatchLimits
 from pulsar_actors.runtime.batch_builder import BatchBuilderSettings
 from pulsar_actors.runtime.loop import THREADS
-from pulsar_actors.runtime.messages import PRODUCER, Registration
+from pulsar_actors.runtime.messages import Registration
 from pulsar_actors.wire import PulsarApi_pb2 as pb
 from tests.support.manual_loop import ManualLoop
 
@@ -44,12 +45,6 @@ def test_what_the_user_did_not_choose_is_left_to_the_broker() -> None:
     assert not command.HasField("producer_name")
     assert not command.HasField("initial_subscription_name")
     assert not command.HasField("schema")
-
-
-@pytest.mark.parametrize("mode", ProducerAccessMode, ids=str)
-def test_every_access_mode_is_the_protocols_of_that_name(mode: ProducerAccessMode) -> None:
-    command = producing.producer_command(options(access_mode=mode), 7, "")
-    assert pb.ProducerAccessMode.Name(command.producer_access_mode) == mode.name
 
 
 def test_a_machine_has_the_clients_timeout_and_pauses_and_the_users_first_id() -> None:
@@ -93,9 +88,3 @@ def test_the_manner_of_sending_is_the_users() -> None:
     assert producing.new_batch_builder_settings(given) == BatchBuilderSettings(
         pb.CompressionType.NONE, None, by_key=False, in_chunks=True
     )
-
-
-@pytest.mark.parametrize("codec", CompressionType, ids=str)
-def test_every_codec_is_the_protocols_of_that_name(codec: CompressionType) -> None:
-    name = pb.CompressionType.Name(producing.new_batch_builder_settings(options(compression_type=codec)).codec)
-    assert name == codec.name.upper()

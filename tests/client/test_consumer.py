@@ -1,44 +1,22 @@
-import gc
 import threading
 from concurrent.futures import ThreadPoolExecutor, wait
 from typing import Any
 
 import pytest
 
+import pulsar_actors as pulsar
+from pulsar_actors import Client, Consumer, Producer
 from pulsar_actors.broker.embedded import EmbeddedBroker
-from pulsar_actors.client.client import Client
-from pulsar_actors.client.consumer import Consumer
-from pulsar_actors.client.enums import ConsumerType, InitialPosition
-from pulsar_actors.client.message import Message
-from pulsar_actors.client.message_id import MessageId
-from pulsar_actors.client.policies import ConsumerBatchReceivePolicy, ConsumerDeadLetterPolicy
-from pulsar_actors.client.producer import Producer
-from pulsar_actors.exceptions import (
-    AlreadyClosed,
-    BrokerMetadataError,
-    CumulativeAcknowledgementNotAllowedError,
-    InvalidArgument,
-    InvalidConfiguration,
-    OperationNotSupported,
-    ProcessForked,
-    Timeout,
-)
-from pulsar_actors.wire.PulsarApi_pb2 import (
-    CommandConsumerStats,
-    CommandGetLastMessageId,
-    CommandSeek,
-    CommandSubscribe,
-    CommandUnsubscribe,
-    ServerError,
-)
+from pulsar_actors.wire import PulsarApi_pb2 as pb
 from pulsar_actors.wire.topic_name import TopicName
+from tests.support import topics
 from tests.support.life import until
 
 PATIENCE = 20.0
 SOON = 5_000
 
 
-def send(producer: Producer, *payloads: bytes) -> list[MessageId]:
+def send(producer: Producer, *payloads: bytes) -> list[pulsar.MessageId]:
     return [producer.send(payload) for payload in payloads]
 
 
@@ -49,26 +27,9 @@ def receive(consumer: Consumer, count: int) -> list[bytes]:
 def nothing_comes(consumer: Consumer, milliseconds: int = 100) -> bool:
     try:
         consumer.receive(milliseconds)
-    except Timeout:
+    except pulsar.Timeout:
         return True
     return False
-
-
-def in_a_callback(producer: Producer, call: Any) -> BaseException | None:
-    errors: list[BaseException | None] = []
-    event = threading.Event()
-
-    def callback(*_: object) -> None:
-        try:
-            call()
-            errors.append(None)
-        except Exception as error:  # noqa: BLE001 - it is what came of it
-            errors.append(error)
-        event.set()
-
-    producer.send_async(b"", callback)
-    assert event.wait(PATIENCE)
-    return errors[0]
 
 
 def test_messages_come_in_order_and_acknowledged_ones_do_not_come_again(
@@ -78,7 +39,7 @@ def test_messages_come_in_order_and_acknowledged_ones_do_not_come_again(
         send(producer, b"a", b"b", b"c")
         assert receive(consumer, 2) == [b"a", b"b"]
         consumer.acknowledge(consumer.receive(SOON))
-        consumer.acknowledge_cumulative(MessageId.earliest)
+        consumer.acknowledge_cumulative(pulsar.MessageId.earliest)
     with client.subscribe(topic, "s") as consumer:
         assert receive(consumer, 2) == [b"a", b"b"]
         assert nothing_comes(consumer)
@@ -108,18 +69,9 @@ def test_names(client: Client, topic: str) -> None:
         assert consumer.consumer_name() == ""
 
 
-def test_a_future_of_a_message_and_a_batch_of_messages(client: Client, producer: Producer, topic: str) -> None:
-    policy = ConsumerBatchReceivePolicy(2, -1, 1000)
-    with client.subscribe(topic, "s", batch_receive_policy=policy) as consumer:
-        future = consumer.receive_async()
-        send(producer, b"a", b"b", b"c")
-        assert future.result(PATIENCE).data() == b"a"
-        assert [message.data() for message in consumer.batch_receive()] == [b"b", b"c"]
-
-
 def test_a_refused_message_comes_again_after_its_rest(client: Client, producer: Producer, topic: str) -> None:
     with client.subscribe(
-        topic, "s", consumer_type=ConsumerType.Shared, negative_ack_redelivery_delay_ms=50
+        topic, "s", consumer_type=pulsar.ConsumerType.Shared, negative_ack_redelivery_delay_ms=50
     ) as consumer:
         send(producer, b"a")
         message = consumer.receive(SOON)
@@ -145,19 +97,8 @@ def test_a_seek_goes_to_a_message_or_a_time(consumer: Consumer, producer: Produc
     assert receive(consumer, 2) == [b"b", b"c"]
     consumer.seek(0)
     assert receive(consumer, 3) == [b"a", b"b", b"c"]
-    consumer.seek(MessageId.latest)
+    consumer.seek(pulsar.MessageId.latest)
     assert nothing_comes(consumer)
-
-
-@pytest.mark.parametrize("target", ["earliest", 1.5, True, None])
-def test_a_seek_to_something_else_is_refused(consumer: Consumer, target: Any) -> None:
-    with pytest.raises(InvalidArgument, match="messageid"):
-        consumer.seek(target)
-
-
-def test_a_seek_to_before_1970_is_refused(consumer: Consumer) -> None:
-    with pytest.raises(InvalidArgument, match="from 0"):
-        consumer.seek(-1)
 
 
 def test_an_acknowledgement_from_before_a_seek_counts_for_nothing(
@@ -166,7 +107,7 @@ def test_an_acknowledgement_from_before_a_seek_counts_for_nothing(
     with client.subscribe(topic, "s") as consumer:
         send(producer, b"a")
         message = consumer.receive(SOON)
-        consumer.seek(MessageId.earliest)
+        consumer.seek(pulsar.MessageId.earliest)
         consumer.acknowledge(message)
         assert receive(consumer, 1) == [b"a"]
     with client.subscribe(topic, "s") as consumer:
@@ -189,9 +130,9 @@ def test_an_unsubscribe_deletes_the_subscription_and_ends_the_consumer(
     consumer = client.subscribe(topic, "s")
     send(producer, b"a")
     consumer.unsubscribe()
-    with pytest.raises(AlreadyClosed):
+    with pytest.raises(pulsar.AlreadyClosed):
         consumer.receive(0)
-    with client.subscribe(topic, "s", initial_position=InitialPosition.Latest) as consumer:
+    with client.subscribe(topic, "s", initial_position=pulsar.InitialPosition.Latest) as consumer:
         assert nothing_comes(consumer)
 
 
@@ -200,26 +141,26 @@ def test_an_unsubscribe_that_is_answered_too_late_ends_the_consumer_all_the_same
 ) -> None:
     with Client(broker.service_url, operation_timeout_seconds=0.3) as client:
         consumer = client.subscribe(topic, "s")
-        fault = broker.faults.on(CommandUnsubscribe).stall()
-        with pytest.raises(Timeout, match="may have taken effect, or not"):
+        fault = broker.faults.on(pb.CommandUnsubscribe).stall()
+        with pytest.raises(pulsar.Timeout, match="may have taken effect, or not"):
             consumer.unsubscribe()
         assert consumer.is_connected()
         fault.release()
         until(lambda: not consumer.is_open)
 
 
-@pytest.mark.parametrize("command", [CommandSeek, CommandUnsubscribe, CommandGetLastMessageId])
+@pytest.mark.parametrize("command", [pb.CommandSeek, pb.CommandUnsubscribe, pb.CommandGetLastMessageId])
 def test_a_broker_that_is_about_to_give_the_topic_away_is_not_the_last_to_be_asked(
     client: Client, producer: Producer, topic: str, broker: EmbeddedBroker, command: Any
 ) -> None:
     consumer = client.subscribe(topic, "s")
     send(producer, b"a")
     receive(consumer, 1)
-    fault = broker.faults.on(command).refuse(ServerError.MetadataError, "Consumer not found")
-    if command is CommandSeek:
-        consumer.seek(MessageId.earliest)
+    fault = broker.faults.on(command).refuse(pb.ServerError.MetadataError, "Consumer not found")
+    if command is pb.CommandSeek:
+        consumer.seek(pulsar.MessageId.earliest)
         assert receive(consumer, 1) == [b"a"]
-    elif command is CommandUnsubscribe:
+    elif command is pb.CommandUnsubscribe:
         consumer.unsubscribe()
         assert not consumer.is_open
     else:
@@ -237,49 +178,15 @@ def test_a_call_while_the_consumer_reconnects_waits_for_that_and_is_done(
 ) -> None:
     consumer = client.subscribe(topic, "s")
     calls = {"unsubscribe": consumer.unsubscribe, "get_last_message_id": consumer.get_last_message_id}
-    fault = broker.faults.on(CommandSubscribe).stall()
+    fault = broker.faults.on(pb.CommandSubscribe).stall()
     broker.cut_connections()
     fault.wait()
     assert not consumer.is_connected()
     with ThreadPoolExecutor(1) as pool:
-        calling = pool.submit(calls.get(call, lambda: consumer.seek(MessageId.earliest)))
+        calling = pool.submit(calls.get(call, lambda: consumer.seek(pulsar.MessageId.earliest)))
         assert not wait([calling], 0.05).done
         fault.release()
         calling.result(PATIENCE)
-
-
-def test_others_messages_are_not_acknowledged_along(client: Client, topic: str) -> None:
-    with (
-        client.subscribe(topic, "s", consumer_type=ConsumerType.Shared) as consumer,
-        pytest.raises(CumulativeAcknowledgementNotAllowedError, match="use acknowledge"),
-    ):
-        consumer.acknowledge_cumulative(MessageId.earliest)
-
-
-@pytest.mark.parametrize("what", ["an id", None, 5])
-def test_only_messages_and_ids_are_acknowledged(consumer: Consumer, what: Any) -> None:
-    for call in (consumer.acknowledge, consumer.acknowledge_cumulative, consumer.negative_acknowledge):
-        with pytest.raises(TypeError, match="Message or a MessageId"):
-            call(what)
-
-
-def test_after_a_close_everything_is_refused_and_closing_again_does_nothing(client: Client, topic: str) -> None:
-    consumer = client.subscribe(topic, "s")
-    consumer.close()
-    consumer.close()
-    for call in (
-        lambda: consumer.receive(5),
-        consumer.batch_receive,
-        lambda: consumer.acknowledge(MessageId.earliest),
-        lambda: consumer.negative_acknowledge(MessageId.earliest),
-        consumer.redeliver_unacknowledged_messages,
-        lambda: consumer.seek(0),
-        consumer.get_last_message_id,
-        consumer.unsubscribe,
-    ):
-        with pytest.raises(AlreadyClosed):
-            call()
-    assert isinstance(consumer.receive_async().exception(PATIENCE), AlreadyClosed)
 
 
 def test_a_loop_over_a_consumer_ends_when_it_is_closed(consumer: Consumer, producer: Producer) -> None:
@@ -297,7 +204,7 @@ def test_a_loop_over_a_consumer_ends_at_the_end_of_the_topic(
 ) -> None:
     with client.subscribe(topic, "s") as consumer:
         send(producer, b"a")
-        broker.call(lambda inside: inside.cluster.open_topic(TopicName.parse(topic)).terminate())
+        topics.terminate(broker, topic)
         seen: list[bytes] = []
         for message in consumer:
             seen.append(message.data())
@@ -311,7 +218,7 @@ def test_a_loop_over_a_consumer_ends_at_the_end_of_the_topic(
 def test_a_listener_gets_the_messages_on_a_thread_of_its_own(client: Client, producer: Producer, topic: str) -> None:
     heard: list[tuple[Consumer, bytes, str]] = []
 
-    def listen(consumer: Consumer, message: Message) -> None:
+    def listen(consumer: Consumer, message: pulsar.Message) -> None:
         heard.append((consumer, message.data(), threading.current_thread().name))
         consumer.acknowledge(message)
 
@@ -320,19 +227,25 @@ def test_a_listener_gets_the_messages_on_a_thread_of_its_own(client: Client, pro
         until(lambda: len(heard) == 2, "the listener")
         assert [(one, data) for one, data, _ in heard] == [(consumer, b"a"), (consumer, b"b")]
         assert all(name.startswith("pulsar-listener") for _, _, name in heard)
-        with pytest.raises(InvalidConfiguration, match="has a listener"):
+        with pytest.raises(pulsar.InvalidConfiguration, match="has a listener"):
             consumer.receive(5)
 
 
-def test_a_listener_can_be_paused_and_resumed(client: Client, producer: Producer, topic: str) -> None:
+def test_a_listener_may_begin_paused_and_be_paused_and_resumed(client: Client, any_topic: str) -> None:
     heard: list[bytes] = []
-    with client.subscribe(topic, "s", message_listener=lambda _, message: heard.append(message.data())) as consumer:
-        consumer.pause_message_listener()
-        send(producer, b"a")
-        until(lambda: consumer.stats().queued == 1, "the message")
-        assert heard == []
-        consumer.resume_message_listener()
-        until(lambda: heard == [b"a"], "the listener")
+    options: dict[str, Any] = {
+        "message_listener": lambda _, message: heard.append(message.data()),
+        "start_paused": True,
+    }
+    with client.subscribe(any_topic, "s", **options) as consumer:
+        producer = client.create_producer(any_topic)
+        for number, payload in enumerate((b"a", b"b")):
+            producer.send(payload)
+            until(lambda: consumer.stats().queued == 1, "the message")
+            assert len(heard) == number
+            consumer.resume_message_listener()
+            until(lambda number=number: heard == [b"a", b"b"][: number + 1], "the listener")
+            consumer.pause_message_listener()
 
 
 def test_without_a_queue_a_listener_gets_one_message_after_the_other(
@@ -348,7 +261,7 @@ def test_without_a_queue_a_listener_gets_one_message_after_the_other(
 
 def test_without_a_listener_there_is_nothing_to_pause(consumer: Consumer) -> None:
     for call in (consumer.pause_message_listener, consumer.resume_message_listener):
-        with pytest.raises(InvalidConfiguration, match="no message_listener"):
+        with pytest.raises(pulsar.InvalidConfiguration, match="no message_listener"):
             call()
 
 
@@ -366,21 +279,19 @@ def test_without_a_queue_a_message_is_asked_for_when_somebody_wants_it(
 # Dead letters.
 
 
-def test_a_message_that_fails_too_often_goes_to_the_dead_letter_topic(
-    client: Client, producer: Producer, topic: str
+def test_a_message_that_fails_too_often_goes_to_the_dead_letter_topic_of_its_topic_or_partition(
+    client: Client, any_topic: str
 ) -> None:
-    policy = ConsumerDeadLetterPolicy(1, initial_subscription_name="dead")
-    with client.subscribe(
-        topic,
-        "s",
-        consumer_type=ConsumerType.Shared,
-        dead_letter_policy=policy,
-        negative_ack_redelivery_delay_ms=20,
-    ) as consumer:
-        send(producer, b"bad")
+    policy = pulsar.ConsumerDeadLetterPolicy(1, initial_subscription_name="dead")
+    options: dict[str, Any] = {"negative_ack_redelivery_delay_ms": 20, "dead_letter_policy": policy}
+    with client.subscribe(any_topic, "s", pulsar.ConsumerType.Shared, **options) as consumer:
+        client.create_producer(any_topic).send(b"bad")
         for _ in range(2):
-            consumer.negative_acknowledge(consumer.receive(SOON))
-        with client.subscribe(f"{topic}-s-DLQ", "dead", initial_position=InitialPosition.Earliest) as dead:
+            message = consumer.receive(SOON)
+            consumer.negative_acknowledge(message)
+        topic = message.topic_name()
+        earliest = pulsar.InitialPosition.Earliest
+        with client.subscribe(f"{topic}-s-DLQ", "dead", initial_position=earliest) as dead:
             letter = dead.receive(SOON)
         assert letter.data() == b"bad"
         assert letter.properties()["REAL_TOPIC"] == topic
@@ -389,18 +300,6 @@ def test_a_message_that_fails_too_often_goes_to_the_dead_letter_topic(
 
 
 # In callbacks, forked, collected.
-
-
-def test_in_a_callback_nothing_waits(client: Client, producer: Producer, consumer: Consumer) -> None:
-    for call in (
-        lambda: consumer.seek(0),
-        consumer.unsubscribe,
-        consumer.get_last_message_id,
-        consumer.batch_receive,
-    ):
-        assert isinstance(in_a_callback(producer, call), OperationNotSupported)
-    assert in_a_callback(producer, consumer.close) is None
-    assert consumer._state.link.ended.result(PATIENCE) is None
 
 
 def test_stats_say_how_things_stand(client: Client, producer: Producer, topic: str, broker: EmbeddedBroker) -> None:
@@ -417,33 +316,10 @@ def test_stats_say_how_things_stand(client: Client, producer: Producer, topic: s
         assert consumer.stats().last_error
 
 
-def test_a_consumer_that_nobody_holds_is_closed(client: Client, topic: str) -> None:
-    consumer = client.subscribe(topic, "s")
-    ended = consumer._state.link.ended
-    del consumer
-    gc.collect()
-    assert ended.result(PATIENCE) is None
-
-
-def test_in_a_forked_child_it_says_so(client: Client, topic: str) -> None:
-    consumer = client.subscribe(topic, "s")
-    consumer._state.forget(ProcessForked("make a new Client"))
-    for call in (
-        lambda: consumer.receive(5),
-        consumer.close,
-        consumer.redeliver_unacknowledged_messages,
-        lambda: consumer.acknowledge(MessageId.earliest),
-        consumer.get_last_message_id,
-    ):
-        with pytest.raises(ProcessForked):
-            call()
-    assert not consumer.is_connected()
-
-
 @pytest.mark.shows("Command ConsumerStatsResponse", "error_code", "error_message")
 def test_a_broker_that_does_not_count_says_why(client: Client, topic: str, broker: EmbeddedBroker) -> None:
     consumer = client.subscribe(topic, "s")
-    broker.faults.on(CommandConsumerStats).refuse(ServerError.MetadataError, "not now")
-    with pytest.raises(BrokerMetadataError, match="not now"):
+    broker.faults.on(pb.CommandConsumerStats).refuse(pb.ServerError.MetadataError, "not now")
+    with pytest.raises(pulsar.BrokerMetadataError, match="not now"):
         consumer.get_broker_consumer_stats()
     assert consumer.get_broker_consumer_stats().msg_backlog == 0

@@ -5,14 +5,12 @@ from pykka import ActorRegistry
 
 from pulsar_actors.broker.broker import Broker
 from pulsar_actors.broker.options import BrokerOptions
-from pulsar_actors.client.build_consumer import ReaderStart, start_consumer
 from pulsar_actors.client.build_producer import new_send_queue, start_single_producer
 from pulsar_actors.client.client_options import ClientOptions
-from pulsar_actors.client.consumer_options import ConsumerOptions
 from pulsar_actors.client.context import NO_IDLE_TIMEOUT, ClientContext, _client_settings
+from pulsar_actors.client.enqueuer import SendQueueEnqueuer
 from pulsar_actors.client.producer_options import ProducerOptions
-from pulsar_actors.client.producer_state import SendQueueEnqueuer
-from pulsar_actors.exceptions import AlreadyClosed, BrokerRefusal, ConsumerBusy
+from pulsar_actors.exceptions import AlreadyClosed
 from pulsar_actors.machines.client_close import CloseClient
 from pulsar_actors.runtime.actor import tell
 from pulsar_actors.runtime.future import SlimFuture
@@ -20,8 +18,6 @@ from pulsar_actors.runtime.pending_calls import ClientCounters
 from pulsar_actors.runtime.producer_actor import FlushAll
 from pulsar_actors.simulation.engine import SimulatedEngine
 from pulsar_actors.simulation.world import World
-from pulsar_actors.wire.message_id import EARLIEST
-from pulsar_actors.wire.PulsarApi_pb2 import CommandPartitionedTopicMetadata
 from pulsar_actors.wire.service_url import ServiceUrl
 
 TOPIC = "persistent://public/default/t"
@@ -47,10 +43,6 @@ class Stage:
 
     def producer(self, *options: Any) -> Any:
         return self.created(start_single_producer(self.context, ProducerOptions(TOPIC), *options))
-
-    def consumer(self, start: ReaderStart | None = None, **options: Any) -> Any:
-        given = ConsumerOptions(topic=TOPIC, **{"subscription_name": "s", **options})
-        return self.created(start_consumer(self.context, given, start, None))
 
     def created(self, state: Any) -> Any:
         self.context.wait_until_created(state, "creating")
@@ -98,51 +90,6 @@ def test_a_message_that_comes_while_the_producer_of_a_lazy_partition_starts_is_s
     tell(state.address, FlushAll(flushed))
     stage.wait(flushed)
     assert (callbacks.sent, callbacks.failed) == (2, 0)
-
-
-def test_a_producer_is_accepted_by_the_broker_and_ends_with_the_client(stage: Stage) -> None:
-    state = stage.producer("first")
-    assert state.machine.is_bound
-    assert state in list(stage.context.open_states)
-
-
-def test_a_consumer_and_a_reader_are_built_alike(stage: Stage) -> None:
-    one, other = stage.consumer(), stage.consumer(ReaderStart(EARLIEST, inclusive=False), subscription_name="r")
-    assert one.machine.is_bound
-    assert other.machine.is_bound
-    assert (one.listeners.runner, other.listeners.runner) == (None, None)
-    assert not other.machine.deliveries.trackers.start.durable
-
-
-def test_a_creation_that_the_broker_refuses_ends_with_its_error(stage: Stage) -> None:
-    stage.consumer()
-    with pytest.raises(ConsumerBusy):
-        stage.consumer()
-
-
-def test_listeners_take_turns_on_the_workers(stage: Stage) -> None:
-    states = [stage.consumer(subscription_name=str(number), message_listener=print) for number in range(4)]
-    assert len({id(one.listeners.runner._worker) for one in states}) == 2
-
-
-def test_a_question_gets_the_brokers_answer_or_its_refusal(stage: Stage) -> None:
-    ask = CommandPartitionedTopicMetadata(topic=TOPIC, request_id=0, metadata_auto_creation_enabled=True)
-    assert stage.wait(stage.context.ask_broker(ask)).partitions == 0
-    nowhere = CommandPartitionedTopicMetadata(topic="persistent://no/where/t", request_id=0)
-    with pytest.raises(BrokerRefusal):
-        stage.wait(stage.context.ask_broker(nowhere))
-
-
-def test_after_the_end_of_the_client_nothing_is_created(stage: Stage) -> None:
-    done: SlimFuture[None] = SlimFuture()
-    tell(stage.context.guardian, CloseClient(done))
-    stage.wait(done)
-    with pytest.raises(AlreadyClosed, match="the client is closed"):
-        stage.producer()
-    with pytest.raises(AlreadyClosed, match="the client is closed"):
-        stage.consumer()
-    with pytest.raises(AlreadyClosed):
-        stage.wait(stage.context.ask_broker(CommandPartitionedTopicMetadata(topic=TOPIC, request_id=0)))
 
 
 def test_what_is_created_while_the_client_closes_is_refused_and_does_not_hold_up_the_close(stage: Stage) -> None:

@@ -13,7 +13,7 @@ from pulsar_actors.broker.embedded import EmbeddedBroker
 from pulsar_actors.broker.tokens import Tokens
 from pulsar_actors.wire.PulsarApi_pb2 import CommandAuthResponse
 from tests.support.issuer_bench import IssuerInHand, issuing
-from tests.support.life import SOON, InThread, until
+from tests.support.life import MILLISECONDS, SOON, InThread, until
 
 pytestmark = pytest.mark.usefixtures("clean")
 
@@ -57,6 +57,8 @@ def fail(error: BaseException) -> Callable[[], Any]:
     return fetch
 
 
+@pytest.mark.shows("Command AuthChallenge")
+@pytest.mark.shows("Command AuthResponse")
 def test_a_method_of_ones_own_is_told_the_challenge_and_keeps_the_connection(broker: EmbeddedBroker) -> None:
     own = Own(lambda: good(1.0), good)
     with client_of(broker, own) as client:
@@ -88,12 +90,10 @@ NO_CREDENTIALS: dict[str, tuple[Any, str]] = {
 def test_what_are_no_credentials_fails_at_once_and_is_not_repeated(broker: EmbeddedBroker, given: str) -> None:
     value, reason = NO_CREDENTIALS[given]
     with client_of(broker, Own(value)) as client:
-        creating = InThread(lambda: client.create_producer("t"))
-        error = creating.error()
+        error = InThread(lambda: client.create_producer("t")).error()
         assert isinstance(error, pulsar.AuthenticationError)
         assert reason in str(error)
         assert SECRET not in str(error)
-        assert creating.seconds < 3
 
 
 @pytest.mark.parametrize("over", ["pulsar", "http"])
@@ -149,9 +149,9 @@ def test_slow_credentials_hold_up_nothing_else(broker: EmbeddedBroker) -> None:
         began = time.monotonic()
         for _ in range(10):
             producer.send(b"x")
-            consumer.acknowledge(consumer.receive(1000))
+            consumer.acknowledge(consumer.receive(MILLISECONDS))
         client.create_producer("u").close()
-        assert time.monotonic() - began < 2.0
+        assert time.monotonic() - began < SOON / 2
         go.set()
         renewed.wait(1, SOON)
         producer.send(b"x")
@@ -171,7 +171,7 @@ def test_a_client_closes_while_its_credentials_are_being_fetched(broker: Embedde
         assert asked.wait(SOON)
         began = time.monotonic()
         client.close()
-        assert time.monotonic() - began < 2.0
+        assert time.monotonic() - began < SOON / 2
         assert isinstance(creating.error(), pulsar.AlreadyClosed)
     go.set()
 
@@ -181,9 +181,7 @@ def test_credentials_that_never_come_are_given_up(broker: EmbeddedBroker) -> Non
     with client_of(
         broker, Own(lambda: go.wait(SOON)), connection_timeout_ms=300, operation_timeout_seconds=1
     ) as client:
-        creating = InThread(lambda: client.create_producer("t"))
-        assert isinstance(creating.error(), pulsar.PulsarException)
-        assert creating.seconds < 3
+        assert isinstance(InThread(lambda: client.create_producer("t")).error(), pulsar.PulsarException)
     go.set()
 
 
@@ -222,14 +220,12 @@ def test_an_issuer_that_refuses_fails_the_first_call_at_once(broker: EmbeddedBro
     with issuing() as issuer:
         issuer.refuse(401, {"error": "invalid_client"})
         with client_of(broker, pulsar.AuthenticationOauth2(issuer.settings())) as client:
-            creating = InThread(lambda: client.create_producer("t"))
-            error = creating.error()
+            error = InThread(lambda: client.create_producer("t")).error()
             assert isinstance(error, pulsar.AuthenticationError)
             assert str(error) == (
                 "AuthenticationError: no credentials could be had: "
                 f"the issuer of tokens, '{issuer.url}', answers HTTP 401, invalid_client"
             )
-            assert creating.seconds < 3
 
 
 def test_a_broker_that_does_not_take_the_issuers_token_says_so(broker: EmbeddedBroker) -> None:

@@ -5,6 +5,9 @@ from tests.support.life import run_program
 ALLOWED = 1.0
 """Seconds from the last act of a program to the end of its process; a bare interpreter takes some hundredths."""
 
+ATTEMPTS = 4
+"""A busy machine may delay one of them. What waits for something is late in each."""
+
 BEGINNING = """
 import sys, threading, time
 import pulsar_actors as pulsar
@@ -111,9 +114,14 @@ sys.exit(done.returncode)
 
 @pytest.mark.parametrize("state", STATES)
 def test_an_interpreter_ends_at_once_with_a_client_left_open(state: str) -> None:
-    took, said = seconds_to_end(BEGINNING + STATES[state])
-    assert took < ALLOWED
-    assert not said
+    took = []
+    for _ in range(ATTEMPTS):
+        seconds, said = seconds_to_end(BEGINNING + STATES[state])
+        assert not said
+        took.append(seconds)
+        if seconds < ALLOWED:
+            return
+    pytest.fail(f"it took {took} seconds")
 
 
 def test_one_warning_names_the_producers_that_were_left_open() -> None:

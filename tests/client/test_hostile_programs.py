@@ -41,15 +41,6 @@ def faulty_log() -> Iterator[None]:
     logger.handlers = before
 
 
-@pytest.mark.parametrize("argument", ["sequence_id", "event_timestamp", "deliver_at", "deliver_after"])
-def test_an_empty_text_is_no_number(client: Client, topic: str, argument: str) -> None:
-    wrong: dict[str, Any] = {argument: ""}
-    with client.create_producer(topic) as producer:
-        with pytest.raises(pulsar.InvalidArgument, match=argument):
-            producer.send(b"x", **wrong)
-        producer.send(b"y")
-
-
 @pytest.mark.parametrize("made", ["text", [], 5])
 def test_a_schema_that_makes_no_bytes_is_told_so_and_the_producer_goes_on(
     client: Client, topic: str, made: object

@@ -1,9 +1,12 @@
-"""Clients whose service URL is of HTTP: a program notices no difference."""
+"""Lookups: over HTTP, where a program notices no difference; and how many are on their way at once."""
 
 import json
 import socket
+import threading
+import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -11,11 +14,13 @@ import pulsar_actors as pulsar
 from pulsar_actors.broker import Settings
 from pulsar_actors.broker.embedded import EmbeddedBroker
 from pulsar_actors.broker.tokens import Tokens
+from pulsar_actors.machines import lookup
 from pulsar_actors.runtime.tls import server_context
-from pulsar_actors.wire.topic_name import TopicName
+from pulsar_actors.wire.PulsarApi_pb2 import CommandPartitionedTopicMetadata, CommandPartitionedTopicMetadataResponse
+from tests.support import topics
 from tests.support.certificates import Authority
-from tests.support.life import MILLISECONDS, SOON, InThread, Relay, client_of, closed_port, works
-from tests.support.web_server import Said, web_server
+from tests.support.life import MILLISECONDS, SOON, InThread, Relay, client_of, closed_port, until, works
+from tests.support.web_server import Asked, Said, web_server
 
 pytestmark = pytest.mark.usefixtures("clean")
 
@@ -37,18 +42,11 @@ def test_everything_works_also_after_a_cut(broker: EmbeddedBroker) -> None:
 
 
 def test_partitions_are_told(broker: EmbeddedBroker) -> None:
-    name = TopicName.parse("parts")
-    broker.call(lambda inside: inside.cluster.create_partitioned(name, 3))
+    topics.create_partitioned(broker, "parts", 3)
     with client_of(broker.web_url) as client:
-        assert client.get_topic_partitions("parts") == [f"{name}-partition-{number}" for number in range(3)]
-        assert client.get_topic_partitions("other") == ["persistent://public/default/other"]
-
-
-def test_the_broker_that_has_the_topic_is_found(broker: EmbeddedBroker) -> None:
-    second = broker.add_listener()
-    broker.assign("moved", second)
-    with client_of(broker.web_url) as client:
-        works(client, "moved")
+        here = "persistent://public/default"
+        assert client.get_topic_partitions("parts") == [f"{here}/parts-partition-{number}" for number in range(3)]
+        assert client.get_topic_partitions("other") == [f"{here}/other"]
 
 
 def test_the_address_of_the_listener_that_a_client_names_is_told_over_http(broker: EmbeddedBroker) -> None:
@@ -123,16 +121,6 @@ def test_a_server_at_fault_is_asked_again(broker: EmbeddedBroker) -> None:
             works(client)
 
 
-def test_tokens_go_along_and_a_bad_one_is_refused_at_once() -> None:
-    tokens = Tokens(b"a secret of the tests")
-    with EmbeddedBroker(tokens=tokens) as broker:
-        good = pulsar.AuthenticationToken(tokens.issue("me"))
-        with client_of(broker.web_url, authentication=good) as client:
-            works(client)
-        with client_of(broker.web_url) as client, pytest.raises(pulsar.AuthenticationError):
-            client.create_producer("t")
-
-
 def test_a_token_follows_a_redirect_only_to_a_host_of_the_service_url() -> None:
     tokens = Tokens(b"a secret of the tests")
     with EmbeddedBroker(tokens=tokens) as broker:
@@ -193,9 +181,90 @@ def test_what_leads_from_https_into_the_open_is_not_followed(tmp_path: Path, bro
             authentication=pulsar.AuthenticationToken("open-sesame"),
             tls_trust_certs_file_path=authority.file,
         ) as client:
-            creating = InThread(lambda: client.create_producer("t"))
-            error = creating.error()
+            error = InThread(lambda: client.create_producer("t")).error()
             assert isinstance(error, pulsar.LookupError)
             assert reason in str(error)
-            assert creating.seconds < 2.0
         assert plain.connections == 0
+
+
+# How many are on their way at once, and what becomes of the others.
+
+
+def ask_for(client: pulsar.Client, count: int) -> list[InThread]:
+    """Ask so many questions at once."""
+    return [InThread(lambda number=number: client.get_topic_partitions(f"t{number}")) for number in range(count)]
+
+
+@pytest.mark.shows("Topic lookup")
+@pytest.mark.parametrize("limit", [1, 3])
+def test_no_more_lookups_than_allowed_are_on_their_way_and_each_that_ends_lets_another_begin(limit: int) -> None:
+    at_once = [0]
+
+    def count(seen: Any) -> None:
+        if isinstance(seen.command, CommandPartitionedTopicMetadata):
+            at_once.append(at_once[-1] + 1)
+        elif isinstance(seen.command, CommandPartitionedTopicMetadataResponse):
+            at_once.append(at_once[-1] - 1)
+
+    with EmbeddedBroker() as broker:
+        broker.faults.on(CommandPartitionedTopicMetadata, times=None).delay(0.02)
+        broker.faults.control(count)
+        with client_of(broker.service_url, concurrent_lookup_requests=limit) as client:
+            for asking in ask_for(client, 12):
+                asking.result()
+    assert len(at_once) == 1 + 2 * 12
+    assert max(at_once) == limit
+
+
+@pytest.mark.shows("Topic lookup")
+@pytest.mark.parametrize("limit", [1, 3])
+def test_over_http_no_more_than_allowed_are_on_their_way_either(limit: int) -> None:
+    lock, at_once, most = threading.Lock(), 0, 0
+
+    def answer(_: Asked) -> Said:
+        nonlocal at_once, most
+        with lock:
+            at_once += 1
+            most = max(most, at_once)
+        time.sleep(0.01)  # what is being answered lasts a while
+        with lock:
+            at_once -= 1
+        return Said(200, json.dumps({"partitions": 0}).encode())
+
+    with web_server() as server:
+        server.answer = answer
+        with client_of(server.url, concurrent_lookup_requests=limit) as client:
+            for asking in ask_for(client, 12):
+                asking.result()
+    assert len(server.asked) == 12
+    assert 0 < most <= limit
+
+
+@pytest.mark.shows("Topic lookup")
+@pytest.mark.parametrize("over_http", [False, True])
+def test_whoever_comes_when_the_line_is_too_long_is_turned_away_at_once(
+    monkeypatch: pytest.MonkeyPatch,
+    over_http: bool,  # noqa: FBT001 - a case
+) -> None:
+    monkeypatch.setattr(lookup, "MAX_LOOKUPS", 5)
+    go_on = threading.Event()
+
+    def answer(_: Asked) -> Said:
+        assert go_on.wait(SOON)
+        return Said(200, json.dumps({"partitions": 0}).encode())
+
+    with EmbeddedBroker() as broker, web_server() as server:
+        server.answer = answer
+        stalled = broker.faults.on(CommandPartitionedTopicMetadata).stall()
+        url = server.url if over_http else broker.service_url
+        with client_of(url, concurrent_lookup_requests=2) as client:
+            five = ask_for(client, 5)
+            until(lambda: client.stats().pending_lookups == 5)
+            assert isinstance(
+                InThread(lambda: client.get_topic_partitions("late")).error(), pulsar.TooManyLookupRequestException
+            )
+            assert all(one.waits() for one in five)
+            go_on.set()
+            stalled.release()
+            assert [len(one.result()) for one in five] == [1] * 5
+            assert len(client.get_topic_partitions("later")) == 1

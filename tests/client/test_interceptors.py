@@ -18,47 +18,12 @@ from pulsar_actors.client.policies import ConsumerBatchReceivePolicy
 from pulsar_actors.client.producer import Producer
 from pulsar_actors.exceptions import AlreadyClosed, InvalidArgument, Timeout
 from pulsar_actors.wire.PulsarApi_pb2 import CommandSend
-from pulsar_actors.wire.topic_name import TopicName
-from tests.support.life import SOON as SOON_PRODUCER_INTERCEPTOR
+from tests.support import topics
 from tests.support.life import until
+from tests.support.witness import EventWitness, Witness
 
 SOON = 5_000
 PATIENCE = 20.0
-
-
-class Witness(ConsumerInterceptor):
-    """It writes down what it hears, and from which thread."""
-
-    def __init__(self, name: str = "") -> None:
-        self.name = name
-        self.heard: list[tuple[Any, ...]] = []
-        self.threads: set[str] = set()
-
-    def _hear(self, *what: Any) -> None:
-        self.heard.append(what)
-        self.threads.add(threading.current_thread().name)
-
-    def of(self, kind: str) -> list[tuple[Any, ...]]:
-        return [what[1:] for what in self.heard if what[0] == kind]
-
-    def before_consume(self, consumer: Any, message: Message) -> Message:
-        self._hear("before", consumer, message.data())
-        return message
-
-    def on_acknowledge(self, consumer: Any, message_id: MessageId, error: Exception | None) -> None:
-        self._hear("acknowledge", consumer, message_id, error)
-
-    def on_acknowledge_cumulative(self, consumer: Any, message_id: MessageId, error: Exception | None) -> None:
-        self._hear("cumulative", consumer, message_id, error)
-
-    def on_negative_acks_send(self, consumer: Any, message_ids: AbstractSet[MessageId]) -> None:
-        self._hear("refused", consumer, set(message_ids))
-
-    def on_ack_timeout_send(self, consumer: Any, message_ids: AbstractSet[MessageId]) -> None:
-        self._hear("late", consumer, set(message_ids))
-
-    def close(self) -> None:
-        self._hear("close")
 
 
 class Marking(ConsumerInterceptor):
@@ -111,16 +76,19 @@ RECEIVE: dict[str, Callable[[Any], Any]] = {
 
 @pytest.mark.parametrize("way", RECEIVE)
 def test_each_way_to_receive_leads_through_the_interceptors(
-    client: Client, producer: Producer, topic: str, way: str
+    client: Client, any_topic: str, way: str, caplog: pytest.LogCaptureFixture
 ) -> None:
     witness = Witness()
     policy = ConsumerBatchReceivePolicy(1, -1, 10_000)
-    with client.subscribe(topic, "s", interceptors=[witness], batch_receive_policy=policy) as consumer:
-        producer.send(b"a")
+    with client.subscribe(
+        any_topic, "s", interceptors=[witness, ConsumerInterceptor()], batch_receive_policy=policy
+    ) as consumer:
+        client.create_producer(any_topic).send(b"a")
         assert RECEIVE[way](consumer).data() == b"a"
         assert witness.of("before") == [(consumer, b"a")]
         (thread,) = witness.threads
         assert thread.startswith("pulsar-listener" if way.endswith("async") else threading.current_thread().name)
+    assert "passed over" not in caplog.text
 
 
 @pytest.mark.parametrize("way", ["receive_async", "batch_receive_async"])
@@ -142,26 +110,27 @@ def test_an_interceptor_that_exits_on_the_main_thread_does(client: Client, produ
             consumer.receive(SOON)
 
 
-def test_a_listener_gets_what_the_interceptors_make(client: Client, producer: Producer, topic: str) -> None:
+def test_a_listener_gets_what_the_interceptors_make(client: Client, any_topic: str) -> None:
     witness, heard = Witness(), list[bytes]()
     options: dict[str, Any] = {"message_listener": lambda _, message: heard.append(message.data())}
-    with client.subscribe(topic, "s", interceptors=[Marking(), witness], **options) as consumer:
-        for payload in (b"a", b"b"):
+    with client.subscribe(any_topic, "s", interceptors=[Marking(), witness], **options) as consumer:
+        producer = client.create_producer(any_topic)
+        for number, payload in enumerate((b"a", b"b"), 1):
             producer.send(payload)
-        until(lambda: heard == [b"a", b"a"])
+            until(lambda number=number: heard == [b"a"] * number)
         assert witness.of("before") == [(consumer, b"a")] * 2
 
 
 def test_an_interceptor_that_raises_or_makes_no_message_is_passed_over(
-    client: Client, producer: Producer, topic: str, caplog: pytest.LogCaptureFixture
+    client: Client, any_topic: str, caplog: pytest.LogCaptureFixture
 ) -> None:
     witness = Witness()
-    with client.subscribe(topic, "s", interceptors=(Raising(), Wrong(), witness)) as consumer:
-        producer.send(b"a")
+    with client.subscribe(any_topic, "s", interceptors=(Raising(), Wrong(), witness)) as consumer:
+        client.create_producer(any_topic).send(b"a")
         message = consumer.receive(SOON)
         assert message.data() == b"a"
         consumer.acknowledge(message)
-        assert len(witness.of("acknowledge")) == 1
+        assert witness.of("acknowledge") == [(consumer, message.message_id(), None)]
     assert [record.message.split(" of ")[0] for record in caplog.records if "passed over" in record.message] == [
         "an interceptor"
     ] * 3
@@ -187,14 +156,12 @@ def test_interceptors_hear_of_acknowledgements_and_of_those_that_fail(
 
 
 @pytest.mark.parametrize("kind", ["refused", "late"])
-def test_interceptors_hear_what_the_broker_was_asked_for_again(
-    client: Client, producer: Producer, topic: str, kind: str
-) -> None:
+def test_interceptors_hear_what_the_broker_was_asked_for_again(client: Client, any_topic: str, kind: str) -> None:
     witness = Witness()
     options: dict[str, Any] = {"consumer_type": ConsumerType.Shared, "interceptors": [Raising(), witness]}
     options |= {"negative_ack_redelivery_delay_ms": 1} if kind == "refused" else {"unacked_messages_timeout_ms": 50}
-    with client.subscribe(topic, "s", **options) as consumer:
-        message_id = producer.send(b"a")
+    with client.subscribe(any_topic, "s", **options) as consumer:
+        message_id = client.create_producer(any_topic).send(b"a")
         message = consumer.receive(SOON)
         if kind == "refused":
             consumer.negative_acknowledge(message)
@@ -203,10 +170,10 @@ def test_interceptors_hear_what_the_broker_was_asked_for_again(
 
 
 @pytest.mark.parametrize("ended_by", ["consumer", "client"])
-def test_interceptors_hear_of_the_end_once_and_last(broker: Any, topic: str, ended_by: str) -> None:
+def test_interceptors_hear_of_the_end_once_and_last(broker: Any, any_topic: str, ended_by: str) -> None:
     witness = Witness()
     with Client(broker.service_url) as client:
-        consumer = client.subscribe(topic, "s", interceptors=[Raising(), witness])
+        consumer = client.subscribe(any_topic, "s", interceptors=[Raising(), witness])
         if ended_by == "consumer":
             consumer.close()
             consumer.close()
@@ -239,19 +206,21 @@ class Reading(ReaderInterceptor):
         self.heard.append("close")
 
 
-def test_a_reader_has_interceptors_of_its_own(client: Client, producer: Producer, topic: str) -> None:
+def test_a_reader_has_interceptors_of_its_own(client: Client, any_topic: str) -> None:
     seen = Reading()
-    producer.send(b"a")
-    with client.create_reader(topic, MessageId.earliest, interceptors=[seen, ReaderInterceptor()]) as reader:
+    client.create_producer(any_topic).send(b"a")
+    with client.create_reader(any_topic, MessageId.earliest, interceptors=[seen, ReaderInterceptor()]) as reader:
         assert reader.read_next(SOON).data() == b"a"
         assert seen.heard == [(reader, b"a")]
     until(lambda: seen.heard[-1] == "close")
 
 
-@pytest.mark.parametrize("wrong", [None, ConsumerInterceptor(), [ReaderInterceptor()], [ConsumerInterceptor]])
+@pytest.mark.parametrize("wrong", [ConsumerInterceptor(), [ReaderInterceptor()], [ConsumerInterceptor]])
 def test_what_is_no_list_of_interceptors_is_refused(client: Client, topic: str, wrong: Any) -> None:
     with pytest.raises(InvalidArgument, match="interceptors"):
         client.subscribe(topic, "s", interceptors=wrong)
+    with pytest.raises(InvalidArgument, match="interceptors"):
+        client.create_producer(topic, interceptors=wrong)
 
 
 def test_without_a_message_the_interceptors_hear_nothing(client: Client, topic: str) -> None:
@@ -282,6 +251,7 @@ class Noting(pulsar.ProducerInterceptor):
     def on_send_acknowledgement(
         self, producer: Any, message: pulsar.MessageToSend, message_id: pulsar.MessageId | None, error: Exception | None
     ) -> None:
+        self.producers.append(producer)
         self.acknowledged.append((message.content, message_id, error))
 
     def close(self) -> None:
@@ -341,18 +311,18 @@ def read(client: pulsar.Client, topic: str) -> list[Any]:
     found: list[Any] = []
     with client.create_reader(topic, pulsar.MessageId.earliest) as reader:
         while reader.has_message_available():
-            found.append(reader.read_next(int(SOON_PRODUCER_INTERCEPTOR * 1000)))
+            found.append(reader.read_next(SOON))
     return found
 
 
-def test_each_gets_what_the_one_before_it_has_made(client: pulsar.Client, topic: str) -> None:
+def test_each_gets_what_the_one_before_it_has_made(client: pulsar.Client, any_topic: str) -> None:
     interceptors = [Noting("a"), Noting("b")]
-    producer = client.create_producer(topic, interceptors=interceptors)
+    producer = client.create_producer(any_topic, interceptors=interceptors)
     message_id = producer.send(b"x", partition_key="k")
-    (message,) = read(client, topic)
+    (message,) = read(client, any_topic)
     assert (message.properties(), message.partition_key()) == ({"by": "ab"}, "k")
     assert [one.acknowledged for one in interceptors] == [[(b"x", message_id, None)]] * 2
-    assert interceptors[0].producers == [producer]
+    assert interceptors[0].producers == [producer] * 2
 
 
 def test_the_content_may_be_changed_before_the_schema_sees_it(client: pulsar.Client, topic: str) -> None:
@@ -381,8 +351,7 @@ def test_one_that_would_exit_keeps_nobody_from_their_outcome_and_ends_no_thread(
     wrong, right = ExitingProducerInterceptor(), Noting()
     producer = client.create_producer(topic, interceptors=[wrong, right])
     future = producer.send_async(b"x")
-    assert future is not None
-    message_id = future.result(SOON_PRODUCER_INTERCEPTOR)
+    message_id = future.result(PATIENCE)
     assert wrong.acknowledged == right.acknowledged == [(b"x", message_id, None)]
     producer.close()
     until(lambda: right.closed)  # on the same listener's thread, after the one that would end it
@@ -406,8 +375,7 @@ def test_interceptors_hear_before_a_callback_and_a_future_do(client: pulsar.Clie
     heard: list[tuple[pulsar.Result, pulsar.MessageId, int]] = []
     producer.send_async(b"a", lambda result, message_id: heard.append((result, message_id, len(noting.acknowledged))))
     future = producer.send_async(b"b")
-    assert future is not None
-    place = future.result(SOON_PRODUCER_INTERCEPTOR)
+    place = future.result(PATIENCE)
     assert noting.acknowledged == [(b"a", heard[0][1], None), (b"b", place, None)]
     assert (heard[0][0], heard[0][2]) == (pulsar.Result.Ok, 1)
 
@@ -432,25 +400,7 @@ def no_room(producer: Producer, broker: EmbeddedBroker) -> None:
 def no_room_for_later(producer: Producer, broker: EmbeddedBroker) -> None:
     producer.send_async(b"first")
     future = producer.send_async(b"x")
-    assert future is not None
-    future.result(SOON_PRODUCER_INTERCEPTOR)
-
-
-def closed(producer: Producer, broker: EmbeddedBroker) -> None:
-    producer.close()
-    producer.send(b"x")
-
-
-def too_big(producer: Producer, broker: EmbeddedBroker) -> None:
-    producer.send(bytes(6_000_000))
-
-
-def wrong_argument(producer: Producer, broker: EmbeddedBroker) -> None:
-    producer.send(b"x", sequence_id=-1)
-
-
-def wrong_content(producer: Producer, broker: EmbeddedBroker) -> None:
-    producer.send("text")
+    future.result(PATIENCE)
 
 
 def unanswered(producer: Producer, broker: EmbeddedBroker) -> None:
@@ -466,13 +416,13 @@ def unanswered(producer: Producer, broker: EmbeddedBroker) -> None:
     [
         (no_room, pulsar.ProducerQueueIsFull),
         (no_room_for_later, pulsar.ProducerQueueIsFull),
-        (closed, pulsar.AlreadyClosed),
-        (too_big, pulsar.MessageTooBig),
-        (wrong_argument, pulsar.InvalidArgument),
-        (wrong_content, TypeError),
+        (lambda producer, _: producer.close() or producer.send(b"x"), pulsar.AlreadyClosed),
+        (lambda producer, _: producer.send(bytes(6_000_000)), pulsar.MessageTooBig),
+        (lambda producer, _: producer.send(b"x", sequence_id=-1), pulsar.InvalidArgument),
+        (lambda producer, _: producer.send("text"), TypeError),
         (unanswered, pulsar.Timeout),
     ],
-    ids=lambda value: getattr(value, "__name__", None),
+    ids=lambda value: getattr(value, "__name__", ""),
 )
 def test_what_fails_is_heard_of_once_with_the_error_that_the_sender_gets(
     client: pulsar.Client,
@@ -497,10 +447,12 @@ def test_what_fails_is_heard_of_once_with_the_error_that_the_sender_gets(
 
 
 @pytest.mark.parametrize("kind", [Noting, RaisingProducerInterceptor])
-def test_it_is_closed_once_after_all_messages_have_ended(client: pulsar.Client, topic: str, kind: type[Noting]) -> None:
+def test_it_is_closed_once_after_all_messages_have_ended(
+    client: pulsar.Client, any_topic: str, kind: type[Noting]
+) -> None:
     interceptors = [kind(), Noting()]
     producer = client.create_producer(
-        topic, batching_enabled=True, batching_max_publish_delay_ms=FOREVER_MS, interceptors=interceptors
+        any_topic, batching_enabled=True, batching_max_publish_delay_ms=FOREVER_MS, interceptors=interceptors
     )
     producer.send_async(b"x")
     producer.close()
@@ -518,34 +470,8 @@ def test_the_end_of_the_client_closes_it_too(broker: EmbeddedBroker, topic: str)
     assert noting.closed == 2
 
 
-@pytest.mark.parametrize(
-    "given",
-    [[object()], Noting(), "ab", [Noting], None, {1: Noting()}],
-    ids=["a-list-of-something-else", "no-list", "a-str", "a-list-of-classes", "None", "a-dict"],
-)
-def test_only_a_list_of_interceptors_is_taken(client: pulsar.Client, topic: str, given: Any) -> None:
-    with pytest.raises(pulsar.InvalidArgument, match="interceptors"):
-        client.create_producer(topic, interceptors=given)
-
-
-class WitnessConsumerEventListener(ConsumerEventListener):
-    def __init__(self) -> None:
-        self.heard: list[tuple[Any, int, bool]] = []
-        self.threads: set[str] = set()
-
-    def became_active(self, consumer: Any, partition: int) -> None:
-        self._hear(consumer, partition, is_active=True)
-
-    def became_inactive(self, consumer: Any, partition: int) -> None:
-        self._hear(consumer, partition, is_active=False)
-
-    def _hear(self, consumer: Any, partition: int, *, is_active: bool) -> None:
-        self.heard.append((consumer, partition, is_active))
-        self.threads.add(threading.current_thread().name)
-
-
-def failover(client: Client, topic: str, name: str, priority: int = 0) -> tuple[Any, WitnessConsumerEventListener]:
-    witness = WitnessConsumerEventListener()
+def failover(client: Client, topic: str, name: str, priority: int = 0) -> tuple[Any, EventWitness]:
+    witness = EventWitness()
     consumer = client.subscribe(
         topic, "s", ConsumerType.Failover, consumer_name=name, consumer_event_listener=witness, priority_level=priority
     )
@@ -553,7 +479,7 @@ def failover(client: Client, topic: str, name: str, priority: int = 0) -> tuple[
 
 
 def test_a_failover_consumer_hears_whether_it_is_served(broker: EmbeddedBroker, client: Client, topic: str) -> None:
-    broker.call(lambda inside: inside.cluster.create_partitioned(TopicName.parse(topic), 2))
+    topics.create_partitioned(broker, topic, 2)
     partition = f"{topic}-partition-1"
     second, heard_second = failover(client, partition, "b", priority=1)
     until(lambda: heard_second.heard == [(second, 1, True)])
@@ -580,7 +506,7 @@ def test_the_consumers_of_a_lower_level_come_first(client: Client, topic: str) -
 def test_a_listener_that_raises_is_logged_and_told_of_the_next(
     client: Client, topic: str, caplog: pytest.LogCaptureFixture
 ) -> None:
-    class Raising(WitnessConsumerEventListener):
+    class Raising(EventWitness):
         def became_active(self, consumer: Any, partition: int) -> None:
             super().became_active(consumer, partition)
             raise RuntimeError

@@ -133,7 +133,7 @@ def test_a_pause_lets_the_message_in_hand_end_and_keeps_the_others(bench: Bench)
     assert bench.heard == ["a", "b", "c", "d"]
 
 
-@pytest.mark.parametrize("bug", [ValueError("planted"), SystemExit(3)], ids=repr)
+@pytest.mark.parametrize("bug", [ValueError("planted"), SystemExit(3), KeyboardInterrupt()], ids=repr)
 def test_a_listener_that_raises_is_logged_and_called_with_the_next_message(
     bench: Bench, bug: BaseException, caplog: pytest.LogCaptureFixture
 ) -> None:

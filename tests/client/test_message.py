@@ -1,9 +1,7 @@
 import json
 import socket
 from collections.abc import Iterator
-from contextlib import closing
 from pathlib import Path
-from threading import Thread
 from typing import Any, NamedTuple
 
 import pulsar
@@ -22,6 +20,7 @@ from pulsar_actors.client.message_id import MessageId
 from pulsar_actors.client.schema import StringSchema
 from pulsar_actors.exceptions import InvalidArgument
 from pulsar_actors.machines.trackers.entry_map import Generation
+from pulsar_actors.wire import PulsarApi_pb2 as pb
 from pulsar_actors.wire.batch import encode_batch, encode_plain_batch, is_batch, split_batch
 from pulsar_actors.wire.commands import decode_command, encode_command
 from pulsar_actors.wire.compression import decompress
@@ -30,25 +29,8 @@ from pulsar_actors.wire.errors import MalformedBatch
 from pulsar_actors.wire.frames import DEFAULT_MAX_MESSAGE_SIZE, FrameReader, encode_payload_command
 from pulsar_actors.wire.message_id import MessageId as WireMessageId
 from pulsar_actors.wire.protobuf import parse
-from pulsar_actors.wire.PulsarApi_pb2 import (
-    BrokerEntryMetadata,
-    CommandCloseConsumer,
-    CommandConnect,
-    CommandConnected,
-    CommandFlow,
-    CommandLookupTopic,
-    CommandLookupTopicResponse,
-    CommandMessage,
-    CommandPartitionedTopicMetadata,
-    CommandPartitionedTopicMetadataResponse,
-    CommandSubscribe,
-    CommandSuccess,
-    CompressionType,
-    EncryptionKeys,
-    KeyValue,
-    MessageMetadata,
-    SingleMessageMetadata,
-)
+from tests.support.life import FakeBroker
+from tests.support.pretender import Broker
 
 TOPIC = "persistent://public/default/replayed"
 RECORDED = Path(__file__).parents[1] / "vectors"
@@ -57,19 +39,19 @@ PATIENCE_MS = 10_000
 
 class Opened(NamedTuple):
     message_id: WireMessageId
-    metadata: MessageMetadata
+    metadata: pb.MessageMetadata
     redelivery_count: int = 0
     size: int = 0
     topic: str = TOPIC
     decode: Any = bytes
     generation: Generation = Generation(1, 2, 3)
-    broker_metadata: BrokerEntryMetadata | None = None
+    broker_metadata: pb.BrokerEntryMetadata | None = None
 
 
 class Delivered(NamedTuple):
     """An entry, and the command that brings it."""
 
-    command: CommandMessage
+    command: pb.CommandMessage
     entry: bytes
 
 
@@ -85,9 +67,9 @@ def recorded() -> list[Delivered]:
             if line.get("command") == "MESSAGE":
                 (frame,) = FrameReader().feed(bytes.fromhex(line["frame"]))
                 command = decode_command(frame.command)
-                assert isinstance(command, CommandMessage)
+                assert isinstance(command, pb.CommandMessage)
                 metadata = decode_entry(frame.rest).metadata
-                empty_zlib = metadata.compression == CompressionType.ZLIB and not metadata.uncompressed_size
+                empty_zlib = metadata.compression == pb.CompressionType.ZLIB and not metadata.uncompressed_size
                 if not metadata.HasField("chunk_id") and not empty_zlib:
                     command.consumer_id = 0
                     command.ClearField("ack_set")
@@ -98,7 +80,7 @@ def recorded() -> list[Delivered]:
 
 def strange() -> list[Delivered]:
     """What the recordings lack: redelivered, of a schema, and with an entry that says what its messages do not."""
-    metadata = MessageMetadata(
+    metadata = pb.MessageMetadata(
         producer_name="p",
         sequence_id=1,
         publish_time=1_700_000_000_000,
@@ -106,17 +88,17 @@ def strange() -> list[Delivered]:
         ordering_key=b"of the entry",
         event_time=7,
         schema_version=b"\0\0\0\0\0\0\0\x05",
-        properties=[KeyValue(key="of", value="the entry")],
+        properties=[pb.KeyValue(key="of", value="the entry")],
     )
     plain = encode_entry(metadata, b"plain")
     metadata.num_messages_in_batch = 2
-    own = SingleMessageMetadata(payload_size=1, partition_key="own", ordering_key=b"own too", event_time=8)
+    own = pb.SingleMessageMetadata(payload_size=1, partition_key="own", ordering_key=b"own too", event_time=8)
     own.properties.add(key="k", value="v")
 
     batch = encode_entry(metadata, encode_batch([(own, b"a"), (None, b"b")]))
     places = [WireMessageId(999_999, index, 3).to_data() for index in range(2)]
     return [
-        Delivered(CommandMessage(consumer_id=0, message_id=place, redelivery_count=4), b"".join(entry))
+        Delivered(pb.CommandMessage(consumer_id=0, message_id=place, redelivery_count=4), b"".join(entry))
         for place, entry in zip(places, (plain, batch), strict=True)
     ]
 
@@ -138,52 +120,26 @@ ENTRIES = [*recorded(), *strange()]
 OURS = [message for delivered in ENTRIES for message in opened(delivered)]
 
 
-def serve(listener: socket.socket) -> None:
-    """Be a broker of one topic for one connection: whoever subscribes gets all the entries."""
-    connection, _ = listener.accept()
-    url = f"pulsar://127.0.0.1:{listener.getsockname()[1]}"
-    reader = FrameReader()
-    with connection:
-        while data := connection.recv(65536):
-            for frame in reader.feed(data):
-                for buffer in answers(decode_command(frame.command), url):
-                    connection.sendall(buffer)
+class Replaying(Broker):
+    """A broker of one topic: whoever subscribes gets all the entries."""
 
-
-def answers(command: object, url: str) -> Iterator[bytes | memoryview]:
-    if isinstance(command, CommandConnect):
-        yield encode_command(CommandConnected(server_version="replay", protocol_version=21))
-    elif isinstance(command, CommandPartitionedTopicMetadata):
-        success = CommandPartitionedTopicMetadataResponse.Success
-        yield encode_command(
-            CommandPartitionedTopicMetadataResponse(partitions=0, request_id=command.request_id, response=success)
-        )
-    elif isinstance(command, CommandLookupTopic):
-        here = CommandLookupTopicResponse.Connect
-        yield encode_command(
-            CommandLookupTopicResponse(
-                brokerServiceUrl=url, request_id=command.request_id, response=here, authoritative=True
-            )
-        )
-    elif isinstance(command, (CommandSubscribe, CommandCloseConsumer)):
-        yield encode_command(CommandSuccess(request_id=command.request_id))
-    elif isinstance(command, CommandFlow):
-        for delivered in ENTRIES:
-            yield from encode_payload_command(delivered.command, delivered.entry)
+    def _answer(self, client: socket.socket, command: Any) -> bytes:
+        if isinstance(command, pb.CommandFlow):
+            return b"".join(bytes(part) for one in ENTRIES for part in encode_payload_command(one.command, one.entry))
+        if isinstance(command, pb.CommandSubscribe):  # the official client counts its requests from 0
+            return encode_command(pb.CommandSuccess(request_id=command.request_id))
+        return super()._answer(client, command)
 
 
 @pytest.fixture(scope="module")
 def official() -> Iterator[list[Any]]:
     """What the official client makes of the same bytes."""
-    with closing(socket.create_server(("127.0.0.1", 0))) as listener:
-        broker = Thread(target=serve, args=(listener,), daemon=True)
-        broker.start()
-        quiet = pulsar.ConsoleLogger(pulsar.LoggerLevel.Error)
-        client = pulsar.Client(f"pulsar://127.0.0.1:{listener.getsockname()[1]}", logger=quiet)
+    quiet = pulsar.ConsoleLogger(pulsar.LoggerLevel.Error)
+    with FakeBroker(Replaying().serve) as broker:
+        client = pulsar.Client(broker.service_url, logger=quiet)
         consumer = client.subscribe(TOPIC, "s", receiver_queue_size=100_000)
         yield [consumer.receive(PATIENCE_MS) for _ in OURS]
         client.close()  # its `shutdown` holds the GIL, for which its own thread may wait, to log: five seconds or more
-        broker.join(PATIENCE_MS / 1000)
 
 
 ASKED = [
@@ -229,7 +185,7 @@ def test_a_message_has_the_methods_of_the_official_one_and_three_more() -> None:
 
 
 def message(payload: bytes | memoryview = b"payload", **metadata: Any) -> Message:
-    stored = MessageMetadata(producer_name="p", sequence_id=0, publish_time=0, **metadata)
+    stored = pb.MessageMetadata(producer_name="p", sequence_id=0, publish_time=0, **metadata)
     return Message(payload, None, Opened(WireMessageId(1, 2, 3), stored), -1)
 
 
@@ -240,12 +196,8 @@ def test_data_is_bytes_whatever_the_payload_was_kept_as() -> None:
 
 
 def test_value_is_what_the_schema_of_the_consumer_makes_of_the_payload() -> None:
-    shared = Opened(WireMessageId(1, 2), MessageMetadata(), decode=StringSchema().decode)
+    shared = Opened(WireMessageId(1, 2), pb.MessageMetadata(), decode=StringSchema().decode)
     assert Message("grün".encode(), None, shared, -1).value() == "grün"
-
-
-def test_the_id_leads_to_the_topic_that_the_message_came_from() -> None:
-    assert message().message_id().topic_name() == TOPIC
 
 
 def test_the_place_of_a_message_is_its_id_the_past_that_it_belongs_to_and_its_topic() -> None:
@@ -259,36 +211,32 @@ def test_the_place_of_a_message_is_its_id_the_past_that_it_belongs_to_and_its_to
 def test_the_id_of_a_message_in_chunks_keeps_its_first_chunk() -> None:
     first = WireMessageId(1, 1)
     place = WireMessageId(1, 5, first_chunk=first)
-    assert Message(b"", None, Opened(place, MessageMetadata()), -1).message_id().wire.first_chunk == first
+    assert Message(b"", None, Opened(place, pb.MessageMetadata()), -1).message_id().wire.first_chunk == first
 
 
 def test_metadata_that_was_kept_as_bytes_is_read_when_asked_for() -> None:
-    stored = SingleMessageMetadata(payload_size=1, partition_key="k", event_time=5).SerializeToString()
-    kept = Message(b"x", stored, Opened(WireMessageId(1, 2), MessageMetadata(), size=9), 3)
+    stored = pb.SingleMessageMetadata(payload_size=1, partition_key="k", event_time=5).SerializeToString()
+    kept = Message(b"x", stored, Opened(WireMessageId(1, 2), pb.MessageMetadata(), size=9), 3)
     assert (kept.partition_key(), kept.event_timestamp(), kept.message_id()) == ("k", 5, MessageId(-1, 1, 2, 3))
 
 
-# A key, a property and a producer's name of Latin-1 bytes, as a producer may write them: tag, length, bytes.
-NOT_UTF_8 = {
-    "partition_key": b"\x12\x01\xe9",
-    "properties": b"\x0a\x06\x0a\x01\xe9\x12\x01\xe9",
-}
+NAMELESS = pb.MessageMetadata(producer_name="", sequence_id=0, publish_time=0).SerializeToString()
 
 
-@pytest.mark.parametrize(("ask", "field"), NOT_UTF_8.items())
-def test_a_string_that_is_not_utf_8_is_text_all_the_same(ask: str, field: bytes) -> None:
-    stored = field + SingleMessageMetadata(payload_size=0).SerializeToString()
-    strange = Message(b"", stored, Opened(WireMessageId(1, 2), MessageMetadata()), 0)
+@pytest.mark.parametrize(
+    ("ask", "own", "shared"),
+    [  # of Latin-1 bytes, as a producer may write them: tag, length, bytes
+        ("partition_key", b"\x12\x01\xe9", NAMELESS),
+        ("properties", b"\x0a\x06\x0a\x01\xe9\x12\x01\xe9", NAMELESS),
+        ("ordering_key", None, pb.MessageMetadata(ordering_key=b"\xe9").SerializePartialToString() + NAMELESS),
+        ("producer_name", None, b"\x0a\x01\xe9\x10\x00\x18\x00"),
+    ],
+)
+def test_a_string_that_is_not_utf_8_is_text_all_the_same(ask: str, own: bytes | None, shared: bytes) -> None:
+    stored = None if own is None else own + pb.SingleMessageMetadata(payload_size=0).SerializeToString()
+    metadata = parse(pb.MessageMetadata, shared)
+    strange = Message(b"", stored, Opened(WireMessageId(1, 2), metadata), -1 if own is None else 0)
     assert getattr(strange, ask)() in ("\ufffd", {"\ufffd": "\ufffd"})
-
-
-def test_a_producers_name_that_is_not_utf_8_is_text_all_the_same() -> None:
-    metadata = parse(MessageMetadata, b"\x0a\x01\xe9\x10\x00\x18\x00")
-    assert Message(b"", None, Opened(WireMessageId(1, 2), metadata), -1).producer_name() == "\ufffd"
-
-
-def test_an_ordering_key_that_is_not_utf_8_is_text_all_the_same() -> None:
-    assert message(ordering_key=b"\xe9").ordering_key() == "\ufffd"
 
 
 def test_a_schema_version_gives_its_bytes_back() -> None:
@@ -302,22 +250,17 @@ def test_a_repr_is_short_and_shows_an_excerpt_at_most() -> None:
     assert len(shown) < 250
 
 
-def test_a_message_that_nobody_encrypted_has_no_encryption_context() -> None:
-    assert message().encryption_context() is None
-
-
 def test_an_encrypted_message_says_how_it_was_encrypted() -> None:
-    keys = [EncryptionKeys(key="name", value=b"sealed", metadata=[KeyValue(key="a", value="b")])]
+    keys = [pb.EncryptionKeys(key="name", value=b"sealed", metadata=[pb.KeyValue(key="a", value="b")])]
     encrypted = message(
         encryption_keys=keys,
         encryption_algo="AES/GCM",
         encryption_param=b"iv",
-        compression=CompressionType.ZLIB,
+        compression=pb.CompressionType.ZLIB,
         uncompressed_size=12,
         num_messages_in_batch=2,
     )
     context = encrypted.encryption_context()
-    assert context is not None
     (key,) = context.keys()
     assert (key.key, key.value, key.metadata) == ("name", b"sealed", {"a": "b"})
     assert (context.algorithm(), context.param(), context.is_decryption_failed()) == ("AES/GCM", b"iv", True)
@@ -328,7 +271,7 @@ def test_an_encrypted_message_says_how_it_was_encrypted() -> None:
 
 
 def test_what_is_not_compressed_has_no_size_before_and_what_is_no_batch_none_of_that() -> None:
-    context = EncryptionContext(MessageMetadata(uncompressed_size=12))
+    context = EncryptionContext(pb.MessageMetadata(uncompressed_size=12))
     assert (context.uncompressed_message_size(), context.batch_size()) == (0, -1)
 
 
@@ -338,21 +281,22 @@ def test_a_message_says_which_cluster_it_was_published_in() -> None:
     assert message().replicated_from() == ""
 
 
-def test_a_broker_that_tells_nothing_leaves_the_index_and_its_time_open() -> None:
-    for broker in (None, BrokerEntryMetadata()):
-        told = Message(b"", None, Opened(WireMessageId(1, 2), MessageMetadata(), broker_metadata=broker), -1)
-        assert (told.index(), told.broker_publish_timestamp()) == (None, None)
-
-
-def test_the_first_message_of_a_topic_has_the_index_0() -> None:
-    broker = BrokerEntryMetadata(index=0, broker_timestamp=0)
-    told = Message(b"", None, Opened(WireMessageId(1, 0), MessageMetadata(), broker_metadata=broker), -1)
-    assert (told.index(), told.broker_publish_timestamp()) == (0, 0)
-
-
-def test_the_broker_counts_a_batch_by_its_last_message() -> None:
-    entry = Opened(WireMessageId(1, 2), MessageMetadata(), size=3, broker_metadata=BrokerEntryMetadata(index=12))
-    assert [Message(b"", b"", entry, index).index() for index in range(3)] == [10, 11, 12]
+@pytest.mark.parametrize(
+    ("broker", "index", "told"),
+    [
+        (None, -1, (None, None)),
+        (pb.BrokerEntryMetadata(), -1, (None, None)),
+        (pb.BrokerEntryMetadata(index=0, broker_timestamp=0), -1, (0, 0)),
+        *((pb.BrokerEntryMetadata(index=12), index, (10 + index, None)) for index in range(3)),
+    ],
+)
+def test_a_message_has_what_the_broker_tells_which_counts_a_batch_by_its_last_message(
+    broker: pb.BrokerEntryMetadata | None, index: int, told: tuple[int | None, int | None]
+) -> None:
+    size = 0 if index < 0 else 3
+    entry = Opened(WireMessageId(1, 2), pb.MessageMetadata(), size=size, broker_metadata=broker)
+    one = Message(b"", b"" if size else None, entry, index)
+    assert (one.index(), one.broker_publish_timestamp()) == told
 
 
 # What is sent on.
@@ -362,15 +306,15 @@ def test_the_broker_counts_a_batch_by_its_last_message() -> None:
 def test_what_is_sent_on_keeps_keys_to_the_byte_and_leaves_out_what_was_not_said(*, in_a_batch: bool) -> None:
     said = {"partition_key": "a2V5", "partition_key_b64_encoded": True, "ordering_key": b"\xff\x00", "event_time": 0}
     for given in (said, {"null_value": True}, {}):
-        own = SingleMessageMetadata(payload_size=0, **given)
-        whole = MessageMetadata(producer_name="p", sequence_id=0, publish_time=1, **({} if in_a_batch else given))
+        own = pb.SingleMessageMetadata(payload_size=0, **given)
+        whole = pb.MessageMetadata(producer_name="p", sequence_id=0, publish_time=1, **({} if in_a_batch else given))
         message = Message(b"", own if in_a_batch else None, Opened(WireMessageId(1, 2), whole), 0)
-        assert forwarded_metadata_of(message) == SingleMessageMetadata(**{"null_value": False, **given})
+        assert forwarded_metadata_of(message) == pb.SingleMessageMetadata(**{"null_value": False, **given})
 
 
 def test_many_messages_of_an_entry_are_those_that_are_made_one_by_one() -> None:
-    shared = Opened(WireMessageId(1, 2), MessageMetadata(), size=3)
-    stored = [SingleMessageMetadata(payload_size=1, partition_key=f"key {number}") for number in (0, 2)]
+    shared = Opened(WireMessageId(1, 2), pb.MessageMetadata(), size=3)
+    stored = [pb.SingleMessageMetadata(payload_size=1, partition_key=f"key {number}") for number in (0, 2)]
     payloads = [b"0", b"2"]
     many = new_messages(stored, payloads, shared, [0, 2])
     each = [Message(payloads[place], stored[place], shared, index) for place, index in enumerate([0, 2])]
@@ -382,10 +326,10 @@ def test_many_messages_of_an_entry_are_those_that_are_made_one_by_one() -> None:
         )
 
 
-FULL = SingleMessageMetadata(
-    payload_size=2, partition_key="k", ordering_key=b"o", event_time=5, properties=[KeyValue(key="a", value="b")]
+FULL = pb.SingleMessageMetadata(
+    payload_size=2, partition_key="k", ordering_key=b"o", event_time=5, properties=[pb.KeyValue(key="a", value="b")]
 )
-BATCH = encode_batch([(FULL, b"hi"), (SingleMessageMetadata(payload_size=0, null_value=True), b""), (None, b"x")])
+BATCH = encode_batch([(FULL, b"hi"), (pb.SingleMessageMetadata(payload_size=0, null_value=True), b""), (None, b"x")])
 
 
 @pytest.mark.parametrize("ask", ASKED)
@@ -393,11 +337,6 @@ def test_the_messages_of_a_batch_answer_as_the_official_clients_do(ask: str) -> 
     ours = MessageBatch().with_message_id(MessageId(1, 2, 3)).parse_from(BATCH, 3)
     official = pulsar.MessageBatch().with_message_id(pulsar.MessageId(1, 2, 3)).parse_from(BATCH, 3)
     assert [getattr(one, ask)() for one in ours] == [getattr(one, ask)() for one in official]
-
-
-def test_the_ids_are_those_of_the_entry_with_the_places_in_the_batch() -> None:
-    ours = MessageBatch().with_message_id(MessageId(1, 2, 3)).parse_from(BATCH, 3)
-    official = pulsar.MessageBatch().with_message_id(pulsar.MessageId(1, 2, 3)).parse_from(BATCH, 3)
     assert [one.message_id().serialize() for one in ours] == [one.message_id().serialize() for one in official]
 
 
@@ -434,12 +373,7 @@ def test_a_payload_that_is_not_that_many_messages_is_refused(data: bytes, size: 
         MessageBatch().parse_from(data, size)
 
 
-@pytest.mark.parametrize("size", [0, -1, "3", None])
+@pytest.mark.parametrize("size", [0, -1])
 def test_a_size_that_no_batch_has_is_refused(size: Any) -> None:
     with pytest.raises(InvalidArgument, match=r"^size takes "):
         MessageBatch().parse_from(BATCH, size)
-
-
-def test_an_id_of_another_kind_is_refused() -> None:
-    with pytest.raises(InvalidArgument, match=r"^msg_id takes a MessageId, got "):
-        MessageBatch().with_message_id((1, 2, 3))  # type: ignore[arg-type]

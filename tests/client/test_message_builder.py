@@ -48,11 +48,7 @@ def test_no_content_is_a_null_value_with_whatever_is_said_of_it() -> None:
 
 def test_what_is_said_of_a_message_stands_in_its_metadata() -> None:
     single = said(
-        properties={"a": "1", "b": "2"},
-        partition_key="key",
-        ordering_key="order",
-        sequence_id=0,
-        event_timestamp=0,
+        properties={"a": "1", "b": "2"}, partition_key="key", ordering_key="order", sequence_id=0, event_timestamp=0
     )
     assert [(pair.key, pair.value) for pair in single.properties] == [("a", "1"), ("b", "2")]
     assert (single.partition_key, single.ordering_key, single.payload_size) == ("key", b"order", 7)
@@ -105,25 +101,12 @@ def test_what_a_batch_has_no_place_for_makes_a_message_travel_alone(
 @pytest.mark.parametrize(
     ("extras", "words"),
     [
-        ({"properties": {"a": 1}}, "properties"),
-        ({"properties": ["a"]}, "properties"),
         ({"properties": MappingProxyType({"a": "1"})}, "properties"),
         ({"partition_key": "k", "disable_replication": 0}, "disable_replication"),
-        ({"partition_key": b"k"}, "partition_key"),
-        ({"partition_key": "\ud800"}, "partition_key"),
-        ({"ordering_key": 1}, "ordering_key"),
         ({"sequence_id": -1}, "sequence_id"),
-        ({"sequence_id": 2**63}, "sequence_id"),
-        ({"sequence_id": "1"}, "sequence_id"),
-        ({"event_timestamp": -1}, "event_timestamp"),
         ({"event_timestamp": 1.5}, "event_timestamp takes a whole number of milliseconds since 1970, from 0 to "),
         ({"deliver_at": -1}, "deliver_at"),
-        ({"deliver_after": 5}, "deliver_after"),
-        ({"replication_clusters": "here"}, "replication_clusters"),
         ({"replication_clusters": [""]}, "replication_clusters"),
-        ({"replication_clusters": [1]}, "replication_clusters"),
-        ({"disable_replication": 1}, "disable_replication"),
-        ({"disable_replication": 0}, "disable_replication"),
     ],
 )
 def test_a_wrong_argument_is_refused_by_its_name(extras: dict[str, Any], words: str) -> None:

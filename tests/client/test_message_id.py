@@ -95,15 +95,6 @@ def test_bytes_that_are_no_id_are_refused(data: Any) -> None:
     assert isinstance(refused.value, ValueError)
 
 
-@pytest.mark.parametrize(
-    ("argument", "wrong"),
-    [("partition", -2), ("ledger_id", 2**63), ("entry_id", "3"), ("batch_index", True), ("batch_index", None)],
-)
-def test_a_number_that_no_id_has_is_refused_by_name(argument: str, wrong: Any) -> None:
-    with pytest.raises(InvalidArgument, match=rf"^{argument} takes a whole number from -1 "):
-        MessageId(**{argument: wrong})
-
-
 def test_a_topic_that_is_none_is_refused() -> None:
     with pytest.raises(InvalidArgument):
         MessageId.deserialize(MessageId(1, 2, 3, 4).serialize(), topic="a/b")

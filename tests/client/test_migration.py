@@ -14,7 +14,7 @@ from google.protobuf.message import Message
 import pulsar_actors as pulsar
 from pulsar_actors.broker.embedded import EmbeddedBroker
 from pulsar_actors.wire.PulsarApi_pb2 import CommandProducer, CommandSubscribe
-from pulsar_actors.wire.topic_name import TopicName
+from tests.support import topics
 from tests.support.certificates import Authority
 from tests.support.life import MILLISECONDS, SOON, Relay, until
 
@@ -44,12 +44,6 @@ def asked_of(broker: EmbeddedBroker, kind: type[Message]) -> list[Message]:
     return asked
 
 
-def kept(broker: EmbeddedBroker, topic: str) -> int:
-    """Count what was published to the old cluster, where nobody reads any longer."""
-    count: int = broker.call(lambda inside: inside.cluster.find_topic(name(topic)).counters.messages_in)  # type: ignore[union-attr]
-    return count
-
-
 @pytest.mark.shows("Command TopicMigrated")
 def test_a_producer_goes_along_at_once_and_what_is_pending_goes_with_it(
     clusters: tuple[EmbeddedBroker, EmbeddedBroker],
@@ -73,7 +67,7 @@ def test_a_producer_goes_along_at_once_and_what_is_pending_goes_with_it(
     assert last == b"after"
     first = int(there[0])
     assert sorted({int(each) for each in there}) == list(range(first, 500))
-    assert kept(old, "t") >= 1 + first
+    assert topics.messages_in(old, "t") >= 1 + first
 
 
 @pytest.mark.shows("Command TopicMigrated")
@@ -96,12 +90,8 @@ def test_a_consumer_has_what_is_left_and_then_what_comes_in_the_new_cluster(
             got.append(message.data())
             consumer.acknowledge(message)
         assert got == [*(b"%d" % number for number in range(10)), b"there"]
-        until(lambda: old.call(lambda inside: inside.cluster.find_topic(name("t")).is_in_use()) is False)
+        until(lambda: not old.call(lambda inside: topics.open_topic(inside, "t").is_in_use()))
         assert not asked_again
-
-
-def name(topic: str) -> Any:
-    return TopicName.parse(topic)
 
 
 def test_who_comes_later_is_sent_on_but_to_what_is_left(clusters: tuple[EmbeddedBroker, EmbeddedBroker]) -> None:
@@ -124,7 +114,7 @@ def test_who_comes_later_is_sent_on_but_to_what_is_left(clusters: tuple[Embedded
 def test_a_partition_and_a_reader_go_along(clusters: tuple[EmbeddedBroker, EmbeddedBroker]) -> None:
     old, new = clusters
     for cluster in clusters:
-        cluster.call(lambda inside: inside.cluster.create_partitioned(name("p"), 2))
+        topics.create_partitioned(cluster, "p", 2)
     with contextlib.closing(pulsar.Client(old.service_url)) as client:
         producers = [client.create_producer(each) for each in client.get_topic_partitions("p")]
         reader = client.create_reader("p-partition-1", pulsar.MessageId.earliest)
@@ -158,7 +148,7 @@ def test_a_topic_that_migrates_while_its_producers_come_and_go_loses_nobody(
         migrating.join()
     there = [int(each) for each in stored(new, "t")]
     assert there == list(range(there[0], 40))
-    assert kept(old, "t") == there[0]
+    assert topics.messages_in(old, "t") == there[0]
 
 
 def test_an_address_that_leads_into_the_open_is_not_followed(tmp_path: Path) -> None:

@@ -3,13 +3,19 @@
 The table has what differs on purpose; an entry that no longer differs is a fault too.
 """
 
+import inspect
+import pkgutil
+import re
 from collections.abc import Callable
+from enum import Enum
 from inspect import Parameter, signature
+from types import ModuleType
 from typing import Any
 
 import pulsar
 import pytest
 
+import pulsar_actors as ours
 from pulsar_actors.client.authentication import (
     Authentication,
     AuthenticationBasic,
@@ -28,8 +34,10 @@ from pulsar_actors.client.policies import (
     ConsumerDeadLetterPolicy,
     ConsumerKeySharedPolicy,
 )
+from pulsar_actors.client.producer import Producer
 from pulsar_actors.client.producer_options import ProducerOptions
 from pulsar_actors.client.service_info import AutoClusterFailover, ServiceInfo, ServiceInfoProvider
+from pulsar_actors.client.unimplemented import UNIMPLEMENTED
 
 PAIRS: list[tuple[Callable[..., Any], Callable[..., Any]]] = [
     (ClientOptions, pulsar.Client),
@@ -165,3 +173,69 @@ def test_every_official_argument_can_be_given_by_its_place_and_by_its_name(
     own = OURS_ALONE.get(ours.__qualname__, {})
     kinds = {one.kind for one in signature(ours).parameters.values() if one.name not in own}
     assert kinds <= {Parameter.POSITIONAL_OR_KEYWORD}
+
+
+# What `help()` says of the calls that take many arguments.
+
+CALLS = (Client.__init__, Client.create_producer, Client.subscribe, Client.create_reader, Producer.send)
+
+
+def shown(parameter: inspect.Parameter) -> str:
+    default = parameter.default
+    if default is inspect.Parameter.empty:
+        return parameter.name
+    value = f"{type(default).__name__}.{default.name}" if isinstance(default, Enum) else repr(default)
+    return f"{parameter.name} = {value}"
+
+
+@pytest.mark.parametrize("call", CALLS, ids=lambda call: call.__qualname__)
+def test_every_argument_is_explained_with_its_default(call: Callable[..., Any]) -> None:
+    heads = re.findall(r"^(\w+(?: = \S+)?)$", inspect.getdoc(call) or "", re.MULTILINE)
+    assert heads == [shown(one) for name, one in inspect.signature(call).parameters.items() if name != "self"]
+
+
+# The names of the package.
+
+MODULES: dict[str, tuple[ModuleType, ModuleType]] = {
+    "pulsar_actors": (ours, pulsar),
+    "pulsar_actors.schema": (ours.schema, pulsar.schema),
+}
+NOT_PUBLIC = {"BatchReceivePolicy", "KeySharedPolicy", "DeadLetterPolicyBuilder", "timedelta"}
+"""What lies about there: the inside of its policies, and a class of Python's."""
+NO_MODULES_OF_OURS = {"_pulsar", "__about__", "schema", "definition", "schema_avro", "schema_protobuf"}
+"""How the official package is divided up, which nobody imports by name."""
+
+each_name = pytest.mark.parametrize(
+    ("module", "name"), [(at, name) for at in UNIMPLEMENTED for name in sorted(UNIMPLEMENTED[at])]
+)
+
+
+def public_names(module: Any) -> set[str]:
+    classes = {name for name, one in inspect.getmembers(module, inspect.isclass) if not name.startswith("_")}
+    return classes | {one.name for one in pkgutil.iter_modules(module.__path__)} - NO_MODULES_OF_OURS
+
+
+@each_name
+def test_a_name_that_is_not_there_yet_is_said_to_be_so(module: str, name: str) -> None:
+    with pytest.raises(AttributeError, match=f"^{name}, which the official client has, is not there yet in {module}$"):
+        getattr(MODULES[module][0], name)
+    assert not hasattr(MODULES[module][0], name)
+
+
+@pytest.mark.parametrize("module", MODULES)
+def test_every_name_of_the_official_package_is_there_or_said_to_be_missing(module: str) -> None:
+    here, there = MODULES[module]
+    missing = {name for name in public_names(there) if not hasattr(here, name)}
+    assert missing - NOT_PUBLIC == UNIMPLEMENTED[module]
+
+
+def test_importing_one_names_it() -> None:
+    with pytest.raises(ImportError, match="TableView"):
+        from pulsar_actors import TableView  # type: ignore[attr-defined]  # noqa: F401, PLC0415 - it fails
+
+
+@pytest.mark.parametrize("module", MODULES)
+def test_any_other_name_is_missing_as_of_any_module(module: str) -> None:
+    with pytest.raises(AttributeError, match=f"^module '{module}' has no attribute 'Clinet'") as caught:
+        MODULES[module][0].Clinet  # noqa: B018 - it raises
+    assert (caught.value.name, caught.value.obj) == ("Clinet", MODULES[module][0])  # so that Python suggests another

@@ -1,4 +1,3 @@
-import threading
 from types import SimpleNamespace
 from typing import Any
 
@@ -8,11 +7,10 @@ from pulsar_actors.broker.embedded import EmbeddedBroker
 from pulsar_actors.broker.model.stats import topic_stats
 from pulsar_actors.client.build_producer import new_send_queue
 from pulsar_actors.client.client import Client
+from pulsar_actors.client.enqueuer import SendQueueEnqueuer
 from pulsar_actors.client.enums import HashingScheme, PartitionsRoutingMode, ProducerAccessMode, Result
-from pulsar_actors.client.interceptors import ProducerInterceptor
 from pulsar_actors.client.partitioned_producer import PartitionEnqueuer, ProducerMembers, new_router
 from pulsar_actors.client.producer_options import ProducerOptions
-from pulsar_actors.client.producer_state import SendQueueEnqueuer
 from pulsar_actors.exceptions import (
     AlreadyClosed,
     InvalidArgument,
@@ -24,28 +22,23 @@ from pulsar_actors.exceptions import (
     TopicTerminated,
 )
 from pulsar_actors.machines.multi_topics_events import CreateMember, MemberWanted, UpdateMembers
-from pulsar_actors.machines.trackers import message_routing
+from pulsar_actors.machines.trackers.message_routing import HASHES, HashName
 from pulsar_actors.runtime.loop import THREADS
 from pulsar_actors.runtime.pending_calls import HandleLink
 from pulsar_actors.runtime.producer_actor import TriggerFlush
 from pulsar_actors.runtime.send_queue import MessageHeader
 from pulsar_actors.wire.PulsarApi_pb2 import CommandProducer, CommandSend, KeyValue, ServerError, SingleMessageMetadata
 from pulsar_actors.wire.topic_name import TopicName
+from tests.support import topics
 from tests.support.life import until
 from tests.support.manual_loop import ManualLoop, RecordingActors
 from tests.support.steps import steps
-
-SCHEMES = {
-    HashingScheme.BoostHash: message_routing.HashName.BOOST,
-    HashingScheme.JavaStringHash: message_routing.HashName.JAVA_STRING,
-    HashingScheme.Murmur3_32Hash: message_routing.HashName.MURMUR3_32,
-}
 
 
 @pytest.fixture
 def parts(broker: EmbeddedBroker, topic: str) -> str:
     """A topic of three partitions."""
-    broker.call(lambda inside: inside.cluster.create_partitioned(TopicName.parse(topic), 3))
+    topics.create_partitioned(broker, topic, 3)
     return topic
 
 
@@ -61,14 +54,6 @@ def producers(broker: EmbeddedBroker, topic: str) -> list[list[str]]:
         )
         for index in range(3)
     ]
-
-
-@pytest.mark.parametrize("scheme", HashingScheme, ids=str)
-def test_the_hash_that_was_chosen_says_where_a_key_goes(client: Client, parts: str, scheme: HashingScheme) -> None:
-    producer = client.create_producer(parts, hashing_scheme=scheme)
-    for key in ("a", "b", "key1", "ключ"):
-        expected = message_routing.HASHES[SCHEMES[scheme]](key) % 3
-        assert producer.send(b"x", partition_key=key).partition() == expected
 
 
 def test_all_partitions_are_under_the_name_that_a_broker_gave_the_first(
@@ -128,9 +113,7 @@ def test_a_refusal_of_one_partition_closes_the_others_and_names_it(
 
 def test_the_limit_across_partitions_is_shared_out(client: Client, broker: EmbeddedBroker, parts: str) -> None:
     producer = client.create_producer(
-        parts,
-        max_pending_messages_across_partitions=6,
-        message_routing_mode=PartitionsRoutingMode.UseSinglePartition,
+        parts, max_pending_messages_across_partitions=6, message_routing_mode=PartitionsRoutingMode.UseSinglePartition
     )
     broker.faults.on(CommandSend, times=10).delay(0.3)
     sent = [producer.send_async(b"x"), producer.send_async(b"x"), producer.send_async(b"x")]
@@ -150,72 +133,12 @@ def test_a_router_that_gives_no_partition_is_refused_and_one_that_raises_is_hear
 
 def test_a_partition_that_ends_leaves_the_others_at_work(client: Client, broker: EmbeddedBroker, parts: str) -> None:
     producer = client.create_producer(parts, message_router=lambda message, _: int(message.data()))
-    broker.call(lambda inside: inside.cluster.find_topic(TopicName.parse(parts).partition(0)).terminate())
+    topics.terminate(broker, f"{parts}-partition-0")
     told: list[Result] = []
     until(lambda: producer.send_async(b"0", lambda result, _: told.append(result)) or told, "it is told")
     until(lambda: told[-1] is Result.TopicTerminated, "the partition has ended")
     assert producer.send(b"1").partition() == 1
     assert producer.is_open
-
-
-def test_a_full_queue_is_not_waited_for_in_a_callback(client: Client, parts: str) -> None:
-    producer = client.create_producer(
-        parts, block_if_queue_full=True, max_pending_messages=1, message_router=lambda *_: 0
-    )
-    raised: list[Exception] = []
-
-    def send_more(*_: Any) -> None:
-        try:
-            for _ in range(3):
-                producer.send_async(b"y", lambda *_: None)
-        except OperationNotSupported as error:
-            raised.append(error)
-
-    producer.send_async(b"x", send_more)
-    until(lambda: raised, "it is told")
-
-
-def test_nothing_is_taken_after_the_close(client: Client, parts: str) -> None:
-    producer = client.create_producer(parts)
-    producer.close()
-    with pytest.raises(AlreadyClosed):
-        producer.send(b"x")
-
-
-class Noting(ProducerInterceptor):
-    """It writes down what it hears."""
-
-    def __init__(self) -> None:
-        self.acknowledged: list[tuple[Any, Any, int]] = []
-        self.partitions: list[tuple[str, int, str]] = []
-        self.closed = 0
-
-    def on_send_acknowledgement(self, producer: Any, message: Any, message_id: Any, error: Exception | None) -> None:
-        assert error is None
-        self.acknowledged.append((producer, message.content, message_id.partition()))
-
-    def on_partitions_change(self, topic: str, partitions: int) -> None:
-        self.partitions.append((topic, partitions, threading.current_thread().name))
-
-    def close(self) -> None:
-        self.closed += 1
-
-
-def test_interceptors_hear_of_messages_to_all_partitions_and_of_new_ones(broker: EmbeddedBroker, parts: str) -> None:
-    noting = Noting()
-    with Client(broker.service_url, partitions_update_interval=0.05) as client:
-        producer = client.create_producer(
-            parts, interceptors=[noting], message_router=lambda message, _: int(message.data())
-        )
-        for each in (b"0", b"2"):
-            producer.send(each)
-        assert noting.acknowledged == [(producer, b"0", 0), (producer, b"2", 2)]
-        broker.call(lambda inside: inside.cluster.grow(TopicName.parse(parts), 4))
-        ((name, partitions, thread),) = until(lambda: noting.partitions, "it is told")
-        assert (name, partitions) == (parts, 4)
-        assert not thread.startswith("pulsar-io")
-        producer.close()
-        until(lambda: noting.closed == 1, "it is told of the end")
 
 
 def test_the_memory_limit_of_the_client_counts_for_all_partitions(broker: EmbeddedBroker, parts: str) -> None:
@@ -495,27 +418,31 @@ def keyed(key: str) -> tuple[bytes, MessageHeader]:
 
 @pytest.mark.parametrize(
     ("scheme", "hashed"),
-    # Of "key1": by the official client; and "key1".hashCode() in Java.
-    [(HashingScheme.BoostHash, 2071103098), (HashingScheme.JavaStringHash, 3288498)],
+    # Of "key1": by the official client; "key1".hashCode() in Java; and by the test vectors of that hash.
+    [
+        (HashingScheme.BoostHash, 2071103098),
+        (HashingScheme.JavaStringHash, 3288498),
+        (HashingScheme.Murmur3_32Hash, HASHES[HashName.MURMUR3_32]("key1")),
+    ],
 )
 def test_a_key_goes_where_its_hash_says_whatever_the_mode(scheme: HashingScheme, hashed: int) -> None:
     for mode in (PartitionsRoutingMode.UseSinglePartition, PartitionsRoutingMode.RoundRobinDistribution):
         assert router(hashing_scheme=scheme, message_routing_mode=mode)(*keyed("key1"), 97) == hashed % 97
 
 
-def test_messages_without_a_key_go_round_from_anywhere() -> None:
-    route = router()
-    assert [route(*BARE, 4) for _ in range(5)] == [2, 3, 0, 1, 2]
-
-
-def test_a_batch_stays_on_a_partition() -> None:
-    route = router(batching_enabled=True, batching_max_messages=2)
-    assert [route(*BARE, 4) for _ in range(5)] == [2, 2, 3, 3, 0]
-
-
-def test_a_producer_may_stay_where_it_began() -> None:
-    route = router(message_routing_mode=PartitionsRoutingMode.UseSinglePartition)
-    assert [route(*BARE, 4) for _ in range(3)] == [2, 2, 2]
+@pytest.mark.parametrize(
+    ("options", "chosen"),
+    [
+        ({}, [2, 3, 0, 1, 2]),
+        ({"batching_enabled": True, "batching_max_messages": 2}, [2, 2, 3, 3, 0]),
+        ({"message_routing_mode": PartitionsRoutingMode.UseSinglePartition}, [2, 2, 2, 2, 2]),
+    ],
+)
+def test_without_a_key_messages_or_batches_go_round_from_anywhere_or_stay_there(
+    options: dict[str, Any], chosen: list[int]
+) -> None:
+    route = router(**options)
+    assert [route(*BARE, 4) for _ in chosen] == chosen
 
 
 def test_a_router_of_ones_own_has_the_last_word_and_sees_all_of_the_message() -> None:

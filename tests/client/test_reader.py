@@ -1,3 +1,4 @@
+import re
 from typing import Any
 
 import pytest
@@ -6,9 +7,11 @@ from pulsar_actors.broker.embedded import EmbeddedBroker
 from pulsar_actors.client.client import Client
 from pulsar_actors.client.consumer_options import ReaderOptions
 from pulsar_actors.client.create_consumer import consumer_options_of_reader
+from pulsar_actors.client.enums import ConsumerType
 from pulsar_actors.client.message_id import MessageId
 from pulsar_actors.client.reader import Reader
-from pulsar_actors.client.receiving import internals_of
+from pulsar_actors.client.receiving import receiving_internals
+from pulsar_actors.client.schema import StringSchema
 from pulsar_actors.exceptions import AlreadyClosed, Timeout
 from pulsar_actors.machines.incoming_entries import CorruptEntry
 from pulsar_actors.wire.PulsarApi_pb2 import CommandGetLastMessageId
@@ -43,10 +46,10 @@ def test_an_entry_can_be_read_at_once(client: Client, topic: str) -> None:
         found: list[bytes] = []
         calls = 0
         while len(found) < 900:
-            found += map(bytes, internals_of(reader).read_entry(SOON).payloads)
+            found += map(bytes, receiving_internals(reader).read_entry(SOON).payloads)
             calls += 1
         with pytest.raises(Timeout):
-            internals_of(reader).read_entry(1)
+            receiving_internals(reader).read_entry(1)
     assert found == [b"%d" % number for number in range(900)]
     assert calls < 20
 
@@ -57,8 +60,9 @@ def test_an_entry_can_be_read_at_once(client: Client, topic: str) -> None:
         (MessageId.earliest, False, [b"a", b"b"]),
         (MessageId.latest, False, []),
         (MessageId.latest, True, [b"b"]),
+        (MessageId.earliest, True, [b"a", b"b"]),
     ],
-    ids=["earliest", "latest", "the latest itself"],
+    ids=["earliest", "latest", "the latest itself", "the earliest itself"],
 )
 def test_a_reader_begins_at_either_end(
     client: Client, topic: str, start: MessageId, expected: list[bytes], *, inclusive: bool
@@ -104,11 +108,12 @@ def test_what_can_never_be_read_is_no_message_to_wait_for(client: Client, topic:
         with pytest.raises(Timeout):
             reader.read_next(1)
         until(lambda: not reader.has_message_available(), "the end of what can be read")
-        assert internals_of(reader).furthest is not None
-        assert [type(one) for one in internals_of(reader).take_skipped()[0]] == [CorruptEntry]
+        assert receiving_internals(reader).furthest is not None
+        skipped = until(lambda: receiving_internals(reader).take_skipped()[0], "the entry that is passed over")
+        assert [type(one) for one in skipped] == [CorruptEntry]
         raw.second("chunk")
         assert read(reader, 1) == [b"chunkCHUNK"]
-        assert internals_of(reader).take_skipped() == ([], 0)
+        assert receiving_internals(reader).take_skipped() == ([], 0)
 
 
 def test_a_reader_keeps_chunks_as_long_as_it_is_told(client: Client, topic: str, broker: EmbeddedBroker) -> None:
@@ -175,6 +180,25 @@ def test_its_subscription_has_a_name_of_its_own_with_the_prefix_that_was_given(c
         assert one.stats().consumer_name == "mine"
         assert other.stats().subscription_name.startswith("reader-")
         assert repr(one) == f"<the reader of {topic}>"
+
+
+def test_the_names_of_their_subscriptions_differ() -> None:
+    options = ReaderOptions("t", MessageId.earliest)
+    names = {consumer_options_of_reader(options).subscription_name for _ in range(100)}
+    assert len(names) == 100
+    assert all(re.fullmatch("reader-[0-9a-f]{10}", name) for name in names)
+
+
+def test_a_reader_is_an_exclusive_consumer_with_the_readers_options() -> None:
+    schema = StringSchema()
+    options = ReaderOptions(
+        "t", MessageId.earliest, schema, None, 7, "a name", is_read_compacted=True, start_message_id_inclusive=True
+    )
+    consumer = consumer_options_of_reader(options)
+    assert (consumer.topics, consumer.consumer_type) == (("t",), ConsumerType.Exclusive)
+    assert (consumer.schema, consumer.receiver_queue_size, consumer.consumer_name) == (schema, 7, "a name")
+    assert consumer.is_read_compacted
+    assert consumer.start_message_id_inclusive
 
 
 def test_a_reader_that_cannot_go_to_the_last_message_is_not_left_behind(broker: EmbeddedBroker, topic: str) -> None:

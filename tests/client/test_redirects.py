@@ -15,15 +15,7 @@ from google.protobuf.message import Message
 
 from pulsar_actors.broker.embedded import EmbeddedBroker
 from pulsar_actors.broker.session.directory import Node
-from pulsar_actors.wire.PulsarApi_pb2 import (
-    CommandCloseConsumer,
-    CommandCloseProducer,
-    CommandLookupTopic,
-    CommandLookupTopicResponse,
-    CommandProducer,
-    CommandSubscribe,
-    ServerError,
-)
+from pulsar_actors.wire import PulsarApi_pb2 as pb
 from tests.support.life import MILLISECONDS, nothing_left, until
 
 C = TypeVar("C", bound=Message)
@@ -82,11 +74,11 @@ def test_a_redirect_is_followed_with_the_flag_that_it_carries(
     assert works(connect(broker.service_url), topic)
     redirects = [
         each
-        for each in heard.of(CommandLookupTopicResponse)
-        if each.response == CommandLookupTopicResponse.LookupType.Redirect
+        for each in heard.of(pb.CommandLookupTopicResponse)
+        if each.response == pb.CommandLookupTopicResponse.LookupType.Redirect
     ]
     assert {each.brokerServiceUrl for each in redirects} == {second.service_url}
-    asked = [each.authoritative for each in heard.of(CommandLookupTopic)]
+    asked = [each.authoritative for each in heard.of(pb.CommandLookupTopic)]
     assert asked == [False, redirects[0].authoritative] * len(redirects)
 
 
@@ -95,12 +87,12 @@ def test_a_redirect_without_the_flag_is_followed_without_it(
 ) -> None:
     broker.assign(topic, second)
     turns = itertools.cycle([True, False])  # whoever is asked first sends on
-    redirect = CommandLookupTopicResponse(
-        response=CommandLookupTopicResponse.Redirect, brokerServiceUrl=second.service_url, authoritative=False
+    redirect = pb.CommandLookupTopicResponse(
+        response=pb.CommandLookupTopicResponse.Redirect, brokerServiceUrl=second.service_url, authoritative=False
     )
-    broker.faults.on(CommandLookupTopic, times=None, when=lambda _: next(turns)).answer(redirect)
+    broker.faults.on(pb.CommandLookupTopic, times=None, when=lambda _: next(turns)).answer(redirect)
     assert works(connect(broker.service_url), topic)
-    assert [each.authoritative for each in heard.of(CommandLookupTopic)] == [False, False] * 2
+    assert [each.authoritative for each in heard.of(pb.CommandLookupTopic)] == [False, False] * 2
 
 
 @pytest.mark.shows("Topic lookup", "HTTP")
@@ -109,7 +101,7 @@ def test_a_redirect_over_http_is_followed(
 ) -> None:
     broker.assign(topic, second)
     assert works(connect(broker.web_url), topic)
-    assert heard.of(CommandLookupTopic) == []
+    assert heard.of(pb.CommandLookupTopic) == []
 
 
 @pytest.mark.shows("Command CloseProducer", "assignedBrokerServiceUrl")
@@ -123,21 +115,21 @@ def test_who_is_sent_to_another_broker_goes_there_without_a_lookup(
     heard.forget()
     broker.assign(topic, second)
     producer.send(b"after")
-    until(lambda: heard.of(CommandSubscribe))
+    until(lambda: heard.of(pb.CommandSubscribe))
     found = {consumer.receive(MILLISECONDS).data() for _ in range(2)}
     assert found == {b"before", b"after"}
-    sent_away = [*heard.of(CommandCloseProducer), *heard.of(CommandCloseConsumer)]
+    sent_away = [*heard.of(pb.CommandCloseProducer), *heard.of(pb.CommandCloseConsumer)]
     assert [each.assignedBrokerServiceUrl for each in sent_away] == [second.service_url] * 2
-    assert len(heard.of(CommandProducer)) == len(heard.of(CommandSubscribe)) == 1
-    assert heard.of(CommandLookupTopic) == []
+    assert len(heard.of(pb.CommandProducer)) == len(heard.of(pb.CommandSubscribe)) == 1
+    assert heard.of(pb.CommandLookupTopic) == []
 
 
 @pytest.mark.shows("Authentication and authorisation", "authorisation")
-@pytest.mark.parametrize("command", [CommandLookupTopic, CommandProducer])
+@pytest.mark.parametrize("command", [pb.CommandLookupTopic, pb.CommandProducer])
 def test_who_may_not_is_told_so(
     pulsar: Any, connect: Any, broker: EmbeddedBroker, topic: str, command: type[Message]
 ) -> None:
-    fault = broker.faults.on(command, times=None).refuse(ServerError.AuthorizationError, "not you")
+    fault = broker.faults.on(command, times=None).refuse(pb.ServerError.AuthorizationError, "not you")
     client = connect(broker.service_url)
     with pytest.raises(pulsar.AuthorizationError):
         client.create_producer(topic)

@@ -20,8 +20,7 @@ import pulsar_actors as pulsar
 from pulsar_actors.broker.embedded import EmbeddedBroker
 from pulsar_actors.broker.tokens import Tokens
 from pulsar_actors.wire.PulsarApi_pb2 import CommandSend
-from pulsar_actors.wire.topic_name import TopicName
-from tests.support import failing_over
+from tests.support import failing_over, topics
 from tests.support.certificates import Authority
 from tests.support.failing_over import QUICK, QUIET, leave_and_return
 from tests.support.life import MILLISECONDS, SOON, InThread, closed_port, full_backlog, until
@@ -86,9 +85,8 @@ def test_an_update_takes_producers_and_consumers_along(
 def test_an_update_takes_partitions_and_patterns_along(brokers: tuple[EmbeddedBroker, EmbeddedBroker]) -> None:
     """The new cluster has a partition more, which is found there, and a topic that a pattern means."""
     one, other = brokers
-    name = TopicName.parse("t")
     for number, broker in enumerate(brokers):
-        broker.call(lambda inside, parts=2 + number: inside.cluster.create_partitioned(name, parts))
+        topics.create_partitioned(broker, "t", 2 + number)
     provider = provider_of(pulsar, one.service_url)
     earliest = pulsar.InitialPosition.Earliest
     with contextlib.closing(pulsar.Client(provider, logger=QUIET, partitions_update_interval=0.05)) as client:
@@ -121,7 +119,6 @@ def test_what_is_pending_at_an_update_is_sent_to_the_new_cluster(
         consumer = client.subscribe("t", "s", initial_position=pulsar.InitialPosition.Earliest)
         assert [consumer.receive(MILLISECONDS).data() for _ in pending] == [b"%d" % number for number in range(100)]
         for each in pending:
-            assert each is not None
             each.result(SOON)
 
 
@@ -344,21 +341,13 @@ def test_a_client_that_nobody_holds_watches_over_nothing() -> None:
 def test_what_belongs_to_each_service_is_refused_beside_them(module: Any) -> None:
     info = module.ServiceInfo("pulsar://h")
     for service in (module.AutoClusterFailover(info, [info]), provider_of(module, "pulsar://h")):
-        for option in (
-            {"authentication": module.AuthenticationToken("x")},
-            {"tls_trust_certs_file_path": "/x"},
-        ):
+        for option in ({"authentication": module.AuthenticationToken("x")}, {"tls_trust_certs_file_path": "/x"}):
             with pytest.raises(ValueError, match=next(iter(option))):
                 module.Client(service, **option)
 
 
 @both
-@pytest.mark.parametrize(
-    "arguments",
-    [
-        *((5,), ("nonsense",), ("",), ("pulsar://h", "token"), ("pulsar://h", None, 5)),
-    ],
-)
+@pytest.mark.parametrize("arguments", [*((5,), ("nonsense",), ("",), ("pulsar://h", "token"), ("pulsar://h", None, 5))])
 def test_a_service_that_is_none_is_refused(module: Any, arguments: tuple[Any, ...]) -> None:
     with pytest.raises(ValueError):  # noqa: PT011 - the texts differ
         module.ServiceInfo(*arguments)
@@ -368,8 +357,8 @@ def test_a_service_that_is_none_is_refused(module: Any, arguments: tuple[Any, ..
 @pytest.mark.parametrize(
     ("name", "value"),
     [
-        *(("primary", "pulsar://h"), ("secondary", []), ("secondary", ()), ("secondary", [5]), ("secondary", None)),
-        *((name, value) for name in QUICK for value in (0, -1, 1.5, "1", None)),
+        *(("primary", "pulsar://h"), ("secondary", []), ("secondary", ()), ("secondary", [5])),
+        *((name, value) for name in QUICK for value in (0, -1)),
     ],
 )
 def test_a_failover_that_could_not_work_is_refused(module: Any, name: str, value: object) -> None:
@@ -377,25 +366,6 @@ def test_a_failover_that_could_not_work_is_refused(module: Any, name: str, value
     arguments: dict[str, Any] = {"primary": info, "secondary": [info], name: value}
     with pytest.raises(ValueError, match=name):
         module.AutoClusterFailover(**arguments)
-
-
-@both
-@pytest.mark.parametrize("service", [5, None, b"pulsar://h"])
-def test_a_service_url_of_another_type_is_refused(module: Any, service: object) -> None:
-    with pytest.raises(ValueError):  # noqa: PT011 - the texts differ
-        module.Client(service)
-
-
-def test_they_look_the_same() -> None:
-    for module in (pulsar, official_client):
-        info = module.ServiceInfo("pulsar+ssl://h:1", None, "/x")
-        assert repr(info) == (
-            "ServiceInfo(service_url='pulsar+ssl://h:1', use_tls=True, tls_trust_certs_file_path='/x')"
-        )
-        assert repr(module.AutoClusterFailover(info, [info])) == (
-            f"AutoClusterFailover(primary={info}, secondary=[{info}], check_interval_ms=5000, failover_threshold=1, "
-            "switch_back_threshold=1)"
-        )
 
 
 def test_no_credentials_are_in_what_they_look_like() -> None:

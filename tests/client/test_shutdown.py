@@ -1,6 +1,7 @@
 import contextlib
 import socket
 import threading
+import time
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -10,16 +11,7 @@ import pulsar_actors as pulsar
 from pulsar_actors.broker.embedded import EmbeddedBroker
 from pulsar_actors.client.client_options import ClientOptions
 from pulsar_actors.runtime.thread_engine import ThreadEngine
-from pulsar_actors.wire.PulsarApi_pb2 import (
-    CommandCloseConsumer,
-    CommandCloseProducer,
-    CommandLookupTopic,
-    CommandPartitionedTopicMetadata,
-    CommandProducer,
-    CommandSeek,
-    CommandSend,
-    CommandSendReceipt,
-)
+from pulsar_actors.wire import PulsarApi_pb2 as pb
 from tests.support.life import SOON, FakeBroker, InThread, Relay, closed_port, full_backlog, until
 
 pytestmark = pytest.mark.usefixtures("clean")
@@ -31,10 +23,46 @@ GOODBYE = 1.0
 """Seconds beyond it in which the last bytes may leave."""
 
 SLACK = 0.7
-"""Seconds for a machine that has other things to do."""
+"""Seconds for what a close computes."""
 
 HANDLES = ("producer", "consumer", "reader")
-TOOK: dict[tuple[str, str], float] = {}
+
+TICK = 0.01
+
+
+class RunningTime:
+    """A clock that counts the time in which this process ran. Other processes may have kept it waiting in between."""
+
+    def __init__(self) -> None:
+        self.seconds = 0.0
+        self._stopped = threading.Event()
+        threading.Thread(target=self._count, name="clock of a test", daemon=True).start()
+
+    def _count(self) -> None:
+        last = time.monotonic()
+        while not self._stopped.wait(TICK):
+            now = time.monotonic()
+            self.seconds += min(now - last, 2 * TICK)
+            last = now
+
+    def stop(self) -> float:
+        """Stop the clock, and return its seconds."""
+        self._stopped.set()
+        return self.seconds
+
+
+class Timed(InThread):
+    """A call in a thread of its own, and its running time."""
+
+    def __init__(self, call: Callable[[], Any]) -> None:
+        self._clock = RunningTime()
+        self.seconds = 0.0
+        super().__init__(call)
+
+    def result(self, within: float = SOON) -> Any:
+        given = super().result(within)
+        self.seconds = self._clock.stop()
+        return given
 
 
 class Scene:
@@ -71,9 +99,7 @@ def idle() -> Iterator[Scene]:
 @contextlib.contextmanager
 def behind_relay(**options: Any) -> Iterator[tuple[Scene, Relay]]:
     with EmbeddedBroker() as broker, Relay(broker.service_url) as relay:
-        service_url = broker.service_url
         broker.call(lambda inside: setattr(inside.nodes[0], "service_url", relay.service_url))
-        del service_url
         scene = Scene(relay.service_url)
         scene.furnish(**options)
         yield scene, relay
@@ -114,15 +140,13 @@ def deaf_to(*commands: Any) -> Iterator[Scene]:
         yield scene
 
 
-@contextlib.contextmanager
-def deaf_to_closes() -> Iterator[Scene]:
-    with deaf_to(CommandCloseProducer, CommandCloseConsumer) as scene:
-        yield scene
+def deaf_to_closes() -> contextlib.AbstractContextManager[Scene]:
+    return deaf_to(pb.CommandCloseProducer, pb.CommandCloseConsumer)
 
 
 @contextlib.contextmanager
 def sends_pending() -> Iterator[Scene]:
-    with deaf_to(CommandSend) as scene:
+    with deaf_to(pb.CommandSend) as scene:
         futures = [scene.things["producer"].send_async(b"x") for _ in range(10)]
         yield scene
         for future in futures:
@@ -131,7 +155,7 @@ def sends_pending() -> Iterator[Scene]:
 
 @contextlib.contextmanager
 def deaf_to_everything() -> Iterator[Scene]:
-    with deaf_to(CommandSend, CommandCloseProducer, CommandCloseConsumer) as scene:
+    with deaf_to(pb.CommandSend, pb.CommandCloseProducer, pb.CommandCloseConsumer) as scene:
         scene.meanwhile(lambda: scene.things["producer"].send(b"x"))
         flushing = InThread(scene.things["producer"].flush)
         until(flushing.waits)
@@ -144,7 +168,7 @@ def blocked_callers() -> Iterator[Scene]:
     with EmbeddedBroker() as broker:
         scene = Scene(broker.service_url)
         scene.furnish(max_pending_messages=1, block_if_queue_full=True)
-        broker.faults.on(CommandSend, times=None).drop()
+        broker.faults.on(pb.CommandSend, times=None).drop()
         scene.meanwhile(lambda: scene.things["producer"].send(b"pending"))
         for _ in range(3):
             scene.meanwhile(lambda: scene.things["producer"].send(b"no room"))
@@ -160,24 +184,6 @@ def creating(command: Any) -> Iterator[Scene]:
         fault = broker.faults.on(command, times=None).drop()
         scene.meanwhile(lambda: scene.client.create_producer("t"))
         fault.wait(1, SOON)
-        yield scene
-
-
-@contextlib.contextmanager
-def looking_up_partitions() -> Iterator[Scene]:
-    with creating(CommandPartitionedTopicMetadata) as scene:
-        yield scene
-
-
-@contextlib.contextmanager
-def looking_up() -> Iterator[Scene]:
-    with creating(CommandLookupTopic) as scene:
-        yield scene
-
-
-@contextlib.contextmanager
-def creating_producer() -> Iterator[Scene]:
-    with creating(CommandProducer) as scene:
         yield scene
 
 
@@ -246,9 +252,9 @@ BOUND: dict[str, Callable[[], Any]] = {
     "blocked senders and receivers": blocked_callers,
 }
 UNBOUND: dict[str, Callable[[], Any]] = {
-    "asking for partitions": looking_up_partitions,
-    "looking up": looking_up,
-    "creating a producer": creating_producer,
+    "asking for partitions": lambda: creating(pb.CommandPartitionedTopicMetadata),
+    "looking up": lambda: creating(pb.CommandLookupTopic),
+    "creating a producer": lambda: creating(pb.CommandProducer),
     "nobody there": nobody_there,
     "no answer to SYN": no_answer_to_syn,
     "broker accepts and says nothing": silent,
@@ -256,25 +262,16 @@ UNBOUND: dict[str, Callable[[], Any]] = {
 }
 
 
-@pytest.fixture(scope="module", autouse=True)
-def table() -> Iterator[None]:
-    yield
-    print()  # noqa: T201 - with -s: the numbers
-    for (what, where), seconds in sorted(TOOK.items(), key=lambda entry: -entry[1]):
-        print(f"{seconds:7.3f} s  {what:18} {where}")  # noqa: T201 - the same
-
-
-def timed(what: str, where: str, call: Callable[[], Any]) -> float:
-    closing = InThread(call)
+def seconds_of(call: Callable[[], Any]) -> float:
+    closing = Timed(call)
     closing.result(OPERATION + 5)
-    TOOK[what, where] = closing.seconds
     return closing.seconds
 
 
 @pytest.mark.parametrize("where", [*BOUND, *UNBOUND])
 def test_closing_a_client_takes_no_longer_than_its_operation_timeout(where: str) -> None:
     with {**BOUND, **UNBOUND}[where]() as scene:
-        assert timed("client.close()", where, scene.client.close) < OPERATION + GOODBYE + SLACK
+        assert seconds_of(scene.client.close) < OPERATION + GOODBYE + SLACK
         for waiting in scene.waiting:
             assert isinstance(waiting.error(), pulsar.PulsarException)
 
@@ -282,7 +279,7 @@ def test_closing_a_client_takes_no_longer_than_its_operation_timeout(where: str)
 @pytest.mark.parametrize("where", [*BOUND, *UNBOUND])
 def test_shutting_a_client_down_waits_for_no_broker(where: str) -> None:
     with {**BOUND, **UNBOUND}[where]() as scene:
-        assert timed("client.shutdown()", where, scene.client.shutdown) < GOODBYE + SLACK
+        assert seconds_of(scene.client.shutdown) < GOODBYE + SLACK
         for waiting in scene.waiting:
             assert isinstance(waiting.error(), pulsar.PulsarException)
 
@@ -290,33 +287,15 @@ def test_shutting_a_client_down_waits_for_no_broker(where: str) -> None:
 @pytest.mark.parametrize("where", BOUND)
 def test_closing_a_handle_takes_no_longer_than_the_operation_timeout(where: str) -> None:
     with BOUND[where]() as scene:
-        closing = {what: InThread(scene.things[what].close) for what in HANDLES}
-        for what, each in closing.items():
+        for each in [Timed(scene.things[what].close) for what in HANDLES]:
             each.result(OPERATION + 5)
-            TOOK[f"{what}.close()", where] = each.seconds
             assert each.seconds < OPERATION + SLACK
         scene.client.shutdown()
 
 
-def test_after_a_close_without_an_answer_everything_says_that_it_is_closed() -> None:
-    with deaf_to_closes() as scene:
-        producer, consumer, reader = (scene.things[what] for what in HANDLES)
-        waiting = InThread(consumer.receive)
-        until(waiting.waits)
-        for handle in (producer, consumer, reader):
-            handle.close()
-        calls = (
-            waiting.result, lambda: consumer.receive(0), lambda: consumer.seek(0), consumer.get_last_message_id,
-            consumer.unsubscribe, reader.has_message_available, lambda: producer.send(b"x"), producer.flush,
-        )  # fmt: skip
-        assert [type(InThread(call).error()) for call in calls] == len(calls) * [pulsar.AlreadyClosed]
-        assert list(consumer) == []
-        scene.client.close()
-
-
 def test_closing_waits_for_no_name_server(monkeypatch: pytest.MonkeyPatch) -> None:
     with unresolvable(monkeypatch) as scene:
-        assert timed("client.close()", "a name is being resolved", scene.client.close) < SLACK
+        assert seconds_of(scene.client.close) < SLACK
         assert isinstance(scene.waiting[0].error(), pulsar.PulsarException)
 
 
@@ -324,7 +303,7 @@ def test_shutting_down_hurries_a_close_that_waits() -> None:
     with deaf_to_closes() as scene:
         closing = InThread(scene.client.close)
         until(closing.waits)
-        assert timed("client.shutdown()", "while another thread closes", scene.client.shutdown) < SLACK
+        assert seconds_of(scene.client.shutdown) < SLACK
         closing.result()
 
 
@@ -335,7 +314,7 @@ def test_closing_twice_and_after_the_client_does_nothing(what: str) -> None:
         thing.close()
         thing.close()
         scene.client.close()
-        assert timed(f"{what}.close()", "closed already", thing.close) < SLACK
+        assert seconds_of(thing.close) < SLACK
         scene.client.shutdown()
 
 
@@ -355,20 +334,13 @@ def test_the_threads_of_loops_and_listeners_stop_when_everything_else_has_ended(
     assert left == [(False, False, 0)]
 
 
-def test_two_threads_that_close_both_return() -> None:
+@pytest.mark.parametrize("group", [(*HANDLES, *HANDLES), ("client", "client"), (*HANDLES, "client")], ids=" ".join)
+def test_threads_that_close_at_once_all_return(group: tuple[str, ...]) -> None:
     with deaf_to_closes() as scene:
-        for group in (HANDLES, ("client",)):
-            closing = [InThread(scene.things[what].close) for what in (*group, *group)]
-            for each in closing:
-                each.result()
-                assert each.seconds < OPERATION + GOODBYE + SLACK
-
-
-def test_handles_close_while_their_client_does() -> None:
-    with deaf_to_closes() as scene:
-        closing = [InThread(scene.things[what].close) for what in (*HANDLES, "client")]
-        for each in closing:
+        for each in [Timed(scene.things[what].close) for what in group]:
             each.result()
+            assert each.seconds < OPERATION + GOODBYE + SLACK
+        scene.client.close()
 
 
 @pytest.mark.parametrize("what", ["client", "producer", "consumer", "reader"])
@@ -378,7 +350,8 @@ def test_a_close_in_a_callback_begins_and_returns(what: str, how: str) -> None:
         closed = threading.Event()
 
         def close(*_: object) -> None:
-            scene.things[what].close()
+            for _ in range(2):
+                scene.things[what].close()
             closed.set()
 
         if how == "callback":
@@ -386,7 +359,7 @@ def test_a_close_in_a_callback_begins_and_returns(what: str, how: str) -> None:
         else:
             scene.things["producer"].send_async(b"x").add_done_callback(close)
         assert closed.wait(SOON)
-        assert timed(f"{what}.close()", f"begun in a {how}", scene.things[what].close) < SLACK
+        assert seconds_of(scene.things[what].close) < SLACK
         scene.client.close()
 
 
@@ -444,7 +417,7 @@ def test_a_callback_that_never_returns_does_not_keep_close_from_returning() -> N
             go_on.wait(3 * SOON)  # longer than anybody here waits for anything
 
         other = client.create_producer("other")
-        fault = broker.faults.on(CommandSend).drop()
+        fault = broker.faults.on(pb.CommandSend).drop()
         pending = other.send_async(b"written")
         assert pending is not None
         fault.wait(1, SOON)
@@ -460,7 +433,7 @@ def test_a_callback_that_never_returns_does_not_keep_close_from_returning() -> N
         waiting = [InThread(call) for call in calls]
         for each in waiting:
             until(each.waits)
-        assert timed("client.close()", "a callback never returns", client.close) < OPERATION + 2 + 1 + SLACK
+        assert seconds_of(client.close) < OPERATION + 2 + 1 + SLACK
         assert [type(each.error()) for each in waiting] == [*[pulsar.AlreadyClosed] * 4, type(None)]
         assert isinstance(pending.exception(SOON), pulsar.OutcomeUnknown)
         go_on.set()
@@ -522,9 +495,8 @@ def test_a_shutdown_says_of_what_was_sent_already_that_it_may_have_been_done() -
     with EmbeddedBroker() as broker:
         client = pulsar.Client(broker.service_url)
         producer, consumer = client.create_producer("t"), client.subscribe("t", "s")
-        losses = [broker.faults.on(kind).drop() for kind in (CommandSendReceipt, CommandSeek)]
+        losses = [broker.faults.on(kind).drop() for kind in (pb.CommandSendReceipt, pb.CommandSeek)]
         sent = producer.send_async(b"x")
-        assert sent is not None
         seeking = InThread(lambda: consumer.seek(0))
         for loss in losses:
             loss.wait()
@@ -533,18 +505,28 @@ def test_a_shutdown_says_of_what_was_sent_already_that_it_may_have_been_done() -
         assert isinstance(seeking.error(), pulsar.OutcomeUnknown)
 
 
-def test_a_closed_client_answers_everything_at_once() -> None:
-    with idle() as scene:
-        scene.client.close()
-        producer, consumer, reader = (scene.things[what] for what in ("producer", "consumer", "reader"))
+@pytest.mark.parametrize("closed", ["the handles, without an answer", "the client"])
+def test_everything_of_what_is_closed_says_so_at_once(closed: str) -> None:
+    with (idle if closed == "the client" else deaf_to_closes)() as scene:
+        producer, consumer, reader = (scene.things[what] for what in HANDLES)
+        waiting = InThread(consumer.receive)
+        until(waiting.waits)
+        for what in ("client",) if closed == "the client" else HANDLES:
+            scene.things[what].close()
+        told: list[pulsar.Result] = []
+        producer.send_async(b"x", lambda result, _: told.append(result))
+        assert told == [pulsar.Result.AlreadyClosed]
         calls: list[Callable[[], Any]] = [
-            lambda: scene.client.create_producer("t"),
-            lambda: scene.client.get_topic_partitions("t"),
+            waiting.result,
             lambda: producer.send(b"x"),
-            lambda: producer.send_async(b"x").result(SOON),
+            lambda: producer.send_async(b"x").result(0),
             producer.flush,
             consumer.receive,
+            lambda: consumer.receive(0),
             lambda: consumer.receive_async().result(SOON),
+            consumer.batch_receive,
+            lambda: consumer.acknowledge(pulsar.MessageId.earliest),
+            lambda: consumer.negative_acknowledge(pulsar.MessageId.earliest),
             lambda: consumer.seek(0),
             consumer.unsubscribe,
             consumer.get_last_message_id,
@@ -554,5 +536,9 @@ def test_a_closed_client_answers_everything_at_once() -> None:
             reader.has_message_available,
             lambda: reader.seek(0),
         ]
-        for call in calls:
-            assert isinstance(InThread(call).error(), pulsar.AlreadyClosed)
+        assert [type(InThread(call).error()) for call in calls] == len(calls) * [pulsar.AlreadyClosed]
+        assert list(consumer) == []
+        scene.client.close()
+        for create in CREATIONS.values():
+            with pytest.raises(pulsar.AlreadyClosed, match="client is closed"):
+                create(scene.client)

@@ -1,8 +1,6 @@
 import contextlib
 import gc
-import logging
 import threading
-import time
 import weakref
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -11,10 +9,9 @@ from typing import Any
 import pytest
 
 import pulsar_actors as pulsar
-from pulsar_actors.broker.broker import Broker
 from pulsar_actors.broker.embedded import EmbeddedBroker
 from pulsar_actors.wire.PulsarApi_pb2 import CommandLookupTopic, CommandProducer, CommandSubscribe, ServerError
-from pulsar_actors.wire.topic_name import TopicName
+from tests.support import topics
 from tests.support.life import MILLISECONDS, SOON, Alive, alive, until
 
 pytestmark = pytest.mark.usefixtures("clean")
@@ -30,18 +27,6 @@ def collected() -> Alive:
     """Take stock of what is left once the garbage collector has been."""
     gc.collect()
     return alive()
-
-
-def bound(broker: EmbeddedBroker, topic: str) -> int:
-    """Count the producers and consumers that the broker knows on a topic."""
-
-    def count(inside: Broker) -> int:
-        found = inside.cluster.find_topic(TopicName.parse(topic))
-        if found is None:
-            return 0
-        return len(found.producers) + sum(len(one.consumers) for one in found.subscriptions.values())
-
-    return broker.call(count)
 
 
 # What ends with whom.
@@ -69,7 +54,7 @@ def test_a_creation_that_times_out_leaves_nothing_behind(broker: EmbeddedBroker)
             client.create_producer("t")
         fault.remove()
         until(lambda: alive() == before)
-        assert bound(broker, "t") == 0
+        assert topics.handles(broker, "t") == 0
 
 
 def test_a_handle_that_nobody_holds_any_longer_ends(broker: EmbeddedBroker) -> None:
@@ -81,10 +66,10 @@ def test_a_handle_that_nobody_holds_any_longer_ends(broker: EmbeddedBroker) -> N
             client.subscribe("t", "s"),
             client.create_reader("t", pulsar.MessageId.latest),
         ]
-        assert bound(broker, "t") == 3
+        assert topics.handles(broker, "t") == 3
         things.clear()
         until(lambda: collected() == before)
-        assert bound(broker, "t") == 0
+        assert topics.handles(broker, "t") == 0
 
 
 def test_a_client_that_nobody_holds_any_longer_ends_its_threads(broker: EmbeddedBroker) -> None:
@@ -124,7 +109,7 @@ def test_a_listener_goes_on_as_long_as_its_client(broker: EmbeddedBroker) -> Non
     del producer
     del client
     until(lambda: collected() == before)
-    assert bound(broker, "t") == 0
+    assert topics.handles(broker, "t") == 0
 
 
 def test_a_listener_that_was_closed_is_kept_no_longer(broker: EmbeddedBroker) -> None:
@@ -234,20 +219,6 @@ def test_listeners_that_share_a_thread_take_turns(broker: EmbeddedBroker) -> Non
         assert set(order[:400]) == {"a", "b"}
 
 
-def test_a_paused_listener_is_not_called_and_goes_on_where_it_was(broker: EmbeddedBroker) -> None:
-    with contextlib.closing(pulsar.Client(broker.service_url)) as client:
-        heard: list[bytes] = []
-        consumer = client.subscribe("t", "s", message_listener=lambda _, message: heard.append(message.data()))
-        consumer.pause_message_listener()
-        producer = client.create_producer("t")
-        for data in (b"a", b"b"):
-            producer.send(data)
-        until(lambda: consumer.stats().queued == 2)
-        assert not heard
-        consumer.resume_message_listener()
-        until(lambda: heard == [b"a", b"b"])
-
-
 # What may be done on an I/O thread.
 
 BLOCKING: dict[str, tuple[str, Callable[[dict[str, Any]], Any]]] = {
@@ -330,19 +301,6 @@ def test_a_full_queue_in_a_callback_does_not_block_it(broker: EmbeddedBroker) ->
 
         producer.send_async(b"x", callback)
         assert "block_if_queue_full" in until(lambda: raised)[0]
-
-
-def test_a_slow_callback_is_logged_once(broker: EmbeddedBroker, caplog: pytest.LogCaptureFixture) -> None:
-    with contextlib.closing(pulsar.Client(broker.service_url)) as client:
-        producer = client.create_producer("t")
-        for _ in range(2):
-            slow = producer.send_async(b"x")
-            assert slow is not None
-            slow.add_done_callback(lambda _: time.sleep(0.15))
-            producer.send(b"y")
-    warnings = [record for record in caplog.records if record.levelno == logging.WARNING]
-    assert len(warnings) == 1
-    assert "public/default/t" in warnings[0].getMessage()
 
 
 def test_many_threads_share_one_producer_and_one_consumer(broker: EmbeddedBroker) -> None:

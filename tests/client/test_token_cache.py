@@ -183,9 +183,7 @@ def test_a_fetch_that_is_broken_off_is_over_for_those_who_wait(end: type[BaseExc
     assert cache.token(Granting(), challenged=False) == b"1"
 
 
-def test_a_fetch_that_never_ends_is_waited_for_so_long_and_then_another_begins(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_a_fetch_that_never_ends_is_waited_for_so_long_and_then_another_begins(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(token_cache, "_FETCH_TIMEOUT", 0.2)
     cache, held = TokenCache(), Held(Granting())
     leader = InThread(lambda: cache.token(held, challenged=False))

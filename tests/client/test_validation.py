@@ -12,12 +12,12 @@ from pulsar_actors.client.validation import (
     check_size,
     flag,
     instance_of,
-    not_yet,
     optional,
     properties,
     seconds,
     text,
     topic,
+    unimplemented,
     whole_number,
 )
 from pulsar_actors.exceptions import InvalidArgument, InvalidTopicName, OperationNotSupported
@@ -42,15 +42,11 @@ CASES: list[tuple[Check, list[Any], list[Any], str]] = [
 
 
 @pytest.mark.parametrize(("check", "good", "bad", "takes"), CASES)
-def test_a_check_keeps_what_is_right(check: Check, good: list[Any], bad: list[Any], takes: str) -> None:
-    for value in good:
-        assert check("it", value) == value
-
-
-@pytest.mark.parametrize(("check", "good", "bad", "takes"), CASES)
-def test_a_check_refuses_what_is_wrong_and_says_what_it_takes(
+def test_a_check_keeps_what_is_right_and_says_what_it_takes_of_what_is_wrong(
     check: Check, good: list[Any], bad: list[Any], takes: str
 ) -> None:
+    for value in good:
+        assert check("it", value) == value
     for value in bad:
         with pytest.raises(InvalidArgument) as refused:
             check("it", value)
@@ -87,7 +83,7 @@ def test_a_wrong_topic_is_an_invalid_topic_name() -> None:
 @pytest.mark.parametrize("nothing", [None, ""])
 def test_what_is_optional_may_be_none_and_an_empty_text_is_none(nothing: Any) -> None:
     assert optional(text)("it", nothing) is None
-    assert not_yet("flying")("it", nothing) is None
+    assert unimplemented("flying")("it", nothing) is None
 
 
 def test_what_is_optional_is_checked_where_it_is_given() -> None:
@@ -99,7 +95,7 @@ def test_what_is_optional_is_checked_where_it_is_given() -> None:
 @pytest.mark.parametrize("value", ["key", 0, object()])
 def test_what_this_version_cannot_do_is_refused_as_that(value: Any) -> None:
     with pytest.raises(OperationNotSupported, match="it: this version has no flying; leave the argument out"):
-        not_yet("flying")("it", value)
+        unimplemented("flying")("it", value)
 
 
 @pytest.mark.parametrize(

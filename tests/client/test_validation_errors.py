@@ -6,23 +6,18 @@ import pytest
 
 from pulsar_actors.broker.embedded import EmbeddedBroker
 from pulsar_actors.client.client import Client
+from pulsar_actors.wire import PulsarApi_pb2 as pb
 from pulsar_actors.wire.batch import encode_batch
-from pulsar_actors.wire.entries import encode_entry, open_entry
-from pulsar_actors.wire.PulsarApi_pb2 import (
-    CommandAck,
-    CompressionType,
-    MessageMetadata,
-    SingleMessageMetadata,
-)
+from pulsar_actors.wire.entries import encode_entry, parse_entry
 from pulsar_actors.wire.topic_name import TopicName
 
-Fault = CommandAck.ValidationError
+Fault = pb.CommandAck.ValidationError
 SOON = 5_000
 HUGE = 2**31 - 1
 
 
-def metadata(**fields: Any) -> MessageMetadata:
-    return MessageMetadata(producer_name="p", sequence_id=0, publish_time=1, **fields)
+def metadata(**fields: Any) -> pb.MessageMetadata:
+    return pb.MessageMetadata(producer_name="p", sequence_id=0, publish_time=1, **fields)
 
 
 def entry(payload: bytes, *, broken: bool = False, **fields: Any) -> bytes:
@@ -33,13 +28,13 @@ def entry(payload: bytes, *, broken: bool = False, **fields: Any) -> bytes:
 
 
 def batch(*payloads: bytes) -> bytes:
-    return encode_batch([(SingleMessageMetadata(payload_size=len(one)), one) for one in payloads])
+    return encode_batch([(pb.SingleMessageMetadata(payload_size=len(one)), one) for one in payloads])
 
 
 CASES = {
     Fault.ChecksumMismatch: entry(b"x", broken=True),
-    Fault.DecompressionError: entry(b"x", compression=CompressionType.ZSTD, uncompressed_size=5),
-    Fault.UncompressedSizeCorruption: entry(b"x", compression=CompressionType.LZ4, uncompressed_size=HUGE),
+    Fault.DecompressionError: entry(b"x", compression=pb.CompressionType.ZSTD, uncompressed_size=5),
+    Fault.UncompressedSizeCorruption: entry(b"x", compression=pb.CompressionType.LZ4, uncompressed_size=HUGE),
     Fault.BatchDeSerializeError: entry(batch(b"a", b"b")[:-1], num_messages_in_batch=2),
 }
 
@@ -50,7 +45,7 @@ def store(broker: EmbeddedBroker, topic: str, data: bytes) -> None:
     def put(inside: Any) -> None:
         held = inside.cluster.open_topic(TopicName.parse(topic))
         (producer,) = held.producers.values()
-        metadata = open_entry(memoryview(data)).metadata
+        metadata = parse_entry(memoryview(data)).metadata
         held.publish(producer, data, metadata, sequence_id=0, highest_sequence_id=0)
 
     broker.call(put)
@@ -61,9 +56,9 @@ def store(broker: EmbeddedBroker, topic: str, data: bytes) -> None:
 def test_what_cannot_be_read_is_acknowledged_by_its_kind_and_costs_no_permit(
     broker: EmbeddedBroker, client: Client, topic: str, fault: Any, queue: int
 ) -> None:
-    said: list[CommandAck] = []
+    said: list[pb.CommandAck] = []
     with client.subscribe(topic, "s", receiver_queue_size=queue) as consumer, client.create_producer(topic) as producer:
-        watching = broker.faults.on(CommandAck, when=lambda ack: bool(said.append(ack)), times=None).drop()
+        watching = broker.faults.on(pb.CommandAck, when=lambda ack: bool(said.append(ack)), times=None).drop()
         for _ in range(3):
             store(broker, topic, CASES[fault])
         for payload in (b"a", b"b", b"c", b"d", b"e"):

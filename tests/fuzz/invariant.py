@@ -15,7 +15,7 @@ from pulsar_actors.exceptions import WireError
 from pulsar_actors.wire.batch import encode_batch, is_batch, split_batch
 from pulsar_actors.wire.commands import CARRIERS, decode_command, encode_command
 from pulsar_actors.wire.compression import compress, decompress
-from pulsar_actors.wire.entries import checksum, decode_entry, encode_broker_metadata, encode_entry, open_entry
+from pulsar_actors.wire.entries import checksum, decode_entry, encode_broker_metadata, encode_entry, parse_entry
 from pulsar_actors.wire.frames import Frame, FrameReader, encode_payload_command
 from pulsar_actors.wire.message_id import MessageId
 from pulsar_actors.wire.protobuf import readable
@@ -106,7 +106,7 @@ def entry(data: bytes) -> None:
 
 
 def any_entry(rest: memoryview) -> None:
-    opened, decoded = tried(open_entry, rest), tried(decode_entry, rest)
+    opened, decoded = tried(parse_entry, rest), tried(decode_entry, rest)
     if decoded is None:
         return
     assert opened == decoded

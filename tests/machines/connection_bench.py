@@ -1,6 +1,6 @@
 """A connection on the bench: made for one host or two, led to where a test begins."""
 
-from typing import Any
+from typing import Any, NamedTuple
 
 from pulsar_actors.machines.connection import ConnectionMachine, State
 from pulsar_actors.machines.connection_events import (
@@ -23,6 +23,17 @@ TWO_HOSTS = ONE_HOST._replace(hosts=(("a", 6650), ("b", 6651)))
 CREDENTIALS = CredentialsFetched("token", b"secret")
 WELCOME = Connected(CommandConnected(server_version="broker", protocol_version=21, max_message_size=1000))
 LOOKUP = CommandLookupTopic(topic="t", request_id=0)
+
+
+class Member(NamedTuple):
+    """A producer or consumer that uses the connection for the nth time."""
+
+    kind: str
+    id: int
+    number: int = 1
+
+
+MEMBER = Member("consumer", 1)
 
 
 def made(settings: ConnectionSettings = ONE_HOST, *events: Any) -> Driven:

@@ -11,6 +11,13 @@ from hypothesis.stateful import RuleBasedStateMachine, run_state_machine_as_test
 from pulsar_actors.machines.chart import Chart, Ignore, Row
 from pulsar_actors.machines.state_machine import StateMachine
 
+FURTHER: Mapping[str, Callable[..., Any]] = {
+    "always": lambda *_: True,
+    "never": lambda *_: False,
+    "ignore": lambda *_: [],
+}
+"""Guards and actions that only faults name."""
+
 
 class Fault(NamedTuple):
     """A row that is changed, what the model complains of, and the rules that lead there: all would take for longer."""
@@ -114,3 +121,9 @@ def mutated(chart: Chart, original: Row, **changed: Any) -> Chart:
 def mutant(machine: type[StateMachine], chart: Chart, methods: Mapping[str, Callable[..., Any]]) -> type[StateMachine]:
     """Let a machine run another chart, with further guards and actions."""
     return type("Mutant", (machine,), {"__slots__": (), **methods}, chart=chart)
+
+
+def planted(chart: Chart, machine: type[StateMachine], fault: Fault) -> Any:
+    """Give the machine with a fault in its chart, for a model that walks through all states by itself."""
+    row = row_of(chart, fault.trigger, fault.state, fault.does, fault.guard)
+    return mutant(machine, mutated(chart, row, **fault.changed), FURTHER)

@@ -3,9 +3,9 @@ from typing import Any
 import pytest
 
 from pulsar_actors.machines.auto_cluster_failover import (
+    AutoClusterFailoverMachine,
     CheckDue,
     ClusterProbed,
-    Failover,
     FailoverSettings,
     ProbeCluster,
     StartFailover,
@@ -25,7 +25,7 @@ class Watched(Driven):
         self.up = {0, 1, 2} if up is None else up
         self.used: list[int] = []
         self.probed: list[int] = []
-        super().__init__(Failover(terms))
+        super().__init__(AutoClusterFailoverMachine(terms))
         self.go(self.tell(StartFailover()))
 
     def go(self, effects: list[Any]) -> None:
@@ -124,7 +124,7 @@ def test_while_another_fails_for_the_first_time_the_primary_is_looked_at_too() -
 
 
 def test_after_the_end_nothing_is_done() -> None:
-    driven = Driven(Failover(TERMS), StartFailover())
+    driven = Driven(AutoClusterFailoverMachine(TERMS), StartFailover())
     (probe,) = driven.effects
     driven.tell(StopFailover())
     assert driven.machine.state is State.OVER
@@ -133,6 +133,6 @@ def test_after_the_end_nothing_is_done() -> None:
 
 @pytest.mark.parametrize("number", [0, 2])
 def test_the_answer_to_another_probe_is_dropped(number: int) -> None:
-    driven = Driven(Failover(TERMS), StartFailover())
+    driven = Driven(AutoClusterFailoverMachine(TERMS), StartFailover())
     assert driven.tell(ClusterProbed(number, reachable=True)) == []
     assert driven.machine.state is State.CHECKING

@@ -18,9 +18,9 @@ from hypothesis.stateful import (
 from pulsar_actors.machines.auto_cluster_failover import (
     CHART,
     PRIMARY,
+    AutoClusterFailoverMachine,
     CheckDue,
     ClusterProbed,
-    Failover,
     FailoverSettings,
     ProbeCluster,
     StartFailover,
@@ -39,7 +39,7 @@ TERMS = st.builds(
 class AnyFailover(RuleBasedStateMachine):
     """A failover, and a record of which cluster could be reached when it was probed."""
 
-    machine_class: Any = Failover
+    machine_class: Any = AutoClusterFailoverMachine
     starts: tuple[int, ...] = (0, 1, 2)
 
     def __init__(self) -> None:
@@ -61,7 +61,7 @@ class AnyFailover(RuleBasedStateMachine):
     @initialize(data=st.data(), terms=TERMS, life=st.sampled_from([0, 5, 50]))
     def go_some_way(self, data: st.DataObject, terms: FailoverSettings, life: int) -> None:
         self.terms, self.life = terms, life
-        self.machine: Failover = self.machine_class(terms)
+        self.machine: AutoClusterFailoverMachine = self.machine_class(terms)
         self.tell(StartFailover())
         for _ in range(data.draw(st.sampled_from(self.starts))):
             self.advance()
@@ -184,15 +184,15 @@ def test_every_promise_of_a_failover_holds() -> None:
     run_state_machine_as_test(AnyFailover, settings=MODEL)
 
 
-def always(machine: Failover, event: ClusterProbed, now: float) -> bool:
+def always(machine: AutoClusterFailoverMachine, event: ClusterProbed, now: float) -> bool:
     return True
 
 
-def never(machine: Failover, event: ClusterProbed, now: float) -> bool:
+def never(machine: AutoClusterFailoverMachine, event: ClusterProbed, now: float) -> bool:
     return False
 
 
-def probe_first_and_keep_count(machine: Failover, event: ClusterProbed, now: float) -> Any:
+def probe_first_and_keep_count(machine: AutoClusterFailoverMachine, event: ClusterProbed, now: float) -> Any:
     successes = machine._successes
     effects = machine.probe_first(event, now)
     machine._successes = successes
@@ -252,4 +252,4 @@ FAULTS = [
 @pytest.mark.parametrize("fault", FAULTS, ids=str)
 def test_a_chart_that_breaks_a_promise_is_found_out(fault: Fault) -> None:
     never_stuck = fault._replace(rules=fault.rules | {"go_on"})  # an answer has to be waited for
-    Hunt(CHART, Failover, AnyFailover, FURTHER, hunting(MODEL, 30)).find_out(never_stuck, 1)
+    Hunt(CHART, AutoClusterFailoverMachine, AnyFailover, FURTHER, hunting(MODEL, 30)).find_out(never_stuck, 1)

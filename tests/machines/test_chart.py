@@ -32,7 +32,7 @@ ROWS = (
     Row(Push, SHUT, INTERNAL, does="rattle"),
     Row(BrickUp, (OPEN, SHUT), GONE),
 )
-IGNORES = (Ignore(Wind, (OPEN, SHUT, GONE)),)
+IGNORES = (Ignore(Wind, (OPEN, SHUT)), Ignore(Wind, GONE))
 
 
 def chart(rows: Any = ROWS, **changed: Any) -> Chart:
@@ -184,6 +184,7 @@ def without(*indexes: int) -> list[Row]:
         ({"ours": [BrickUp]}, "push comes from outside but is not listed in GONE"),
         ({"ours": [Push, BrickUp, str]}, "no row is for str"),
         ({"ignores": [*IGNORES, Ignore(type("Wind", (), {}), tuple(Door))]}, "two events are called wind"),
+        ({"ignores": [Ignore(Wind, tuple(Door))]}, "wind is ignored in every state"),
     ],
 )
 def test_a_chart_that_contradicts_itself_can_not_be_built(changed: dict[str, Any], complaint: str) -> None:

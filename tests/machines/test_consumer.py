@@ -10,8 +10,8 @@ from pulsar_actors.exceptions import (
     InvalidUrl,
     Timeout,
 )
-from pulsar_actors.machines import consumer_queries, consumer_seek_unsubscribe, deliveries
-from pulsar_actors.machines.chart import Chart, IllegalEvent
+from pulsar_actors.machines import consumer_messages
+from pulsar_actors.machines.chart import IllegalEvent
 from pulsar_actors.machines.connection_handler_events import (
     AskToClose,
     Attach,
@@ -19,18 +19,20 @@ from pulsar_actors.machines.connection_handler_events import (
     Close,
     CloseAnswered,
     CloseTimedOut,
-    CreationFailed,
-    CreationTimedOut,
     Detach,
     Detached,
     DropConnection,
     EndAtOnce,
     Fail,
+    FirstCreationFailed,
+    FirstCreationTimedOut,
     HandleEnded,
     LookedUp,
     LookUp,
     LookupFailed,
     Open,
+    RequestRefused,
+    RequestTimedOut,
     RetryDue,
     TopicMigrated,
 )
@@ -59,16 +61,14 @@ from pulsar_actors.machines.consumer_events import (
     NegativeAcknowledge,
     NotifyActiveConsumerChange,
     QueueEntries,
-    ReceiveGivenUp,
-    ReceiveWaiting,
+    ReceiverGaveUp,
+    ReceiverWaits,
     RedeliverUnacknowledged,
+    RedeliveryDue,
     Seek,
     SendConsumerCommand,
     SendToDeadLetters,
     Subscribed,
-    SubscribeRefused,
-    SubscribeTimedOut,
-    SweepDue,
     Unbound,
     Unsubscribe,
 )
@@ -126,8 +126,8 @@ def test_opening_looks_up_attaches_subscribes_and_grants_the_queue_once() -> Non
 def test_what_a_retry_can_not_cure_fails_the_first_subscribe_at_once(error: BrokerRefusal) -> None:
     driven = Subscriber(Open())
     driven.attach()
-    driven.tell(SubscribeRefused(driven.attempt, error))
-    assert driven.effects == [CreationFailed(error), Detach(1), HandleEnded(error)]
+    driven.tell(RequestRefused(driven.attempt, error))
+    assert driven.effects == [FirstCreationFailed(error), Detach(1), HandleEnded(error)]
     assert driven.machine.state is State.FAILED
 
 
@@ -155,13 +155,13 @@ def test_refused_credentials_fail_the_first_subscribe_at_once(where: State) -> N
         driven.attach()
     driven.tell(Detached(1, AuthenticationError("AuthenticationError", "who?")))
     assert driven.machine.state is State.FAILED
-    assert driven.did(CreationFailed)
+    assert driven.did(FirstCreationFailed)
 
 
 def test_a_refused_certificate_fails_the_first_subscribe_and_is_waited_out_by_one_that_had_a_binding() -> None:
     driven = Subscriber(Open())
     driven.tell(LookedUp(driven.attempt, "broker"), Detached(1, EXPIRED))
-    assert driven.effects == [CreationFailed(EXPIRED), Detach(1), HandleEnded(EXPIRED)]
+    assert driven.effects == [FirstCreationFailed(EXPIRED), Detach(1), HandleEnded(EXPIRED)]
     driven = ready()
     driven.tell(Detached(1, LOST))
     driven.fire(RetryDue)
@@ -177,12 +177,12 @@ def test_a_refused_certificate_fails_the_first_subscribe_and_is_waited_out_by_on
 def test_what_may_pass_is_retried_until_the_operation_timeout() -> None:
     driven = Subscriber(Open())
     driven.attach()
-    driven.tell(SubscribeRefused(driven.attempt, NOT_READY))
+    driven.tell(RequestRefused(driven.attempt, NOT_READY))
     assert driven.did(Detach) == [Detach(1)]
     driven.fire(RetryDue)
     assert driven.did(LookUp)
-    driven.fire(CreationTimedOut)
-    (failed,) = driven.did(CreationFailed)
+    driven.fire(FirstCreationTimedOut)
+    (failed,) = driven.did(FirstCreationFailed)
     assert str(failed.error) == (
         "the consumer could not be created within 30 s: still LOOKING_UP; "
         "the last failure was: ServiceNotReady: starting"
@@ -196,17 +196,17 @@ def test_a_consumer_that_was_subscribed_outlives_what_would_fail_its_creation() 
     for error in (BUSY, NOT_READY, BrokerRefusal("AuthorizationError", "no")):
         driven.fire(RetryDue)
         driven.attach()
-        driven.tell(SubscribeRefused(driven.attempt, error))
+        driven.tell(RequestRefused(driven.attempt, error))
         assert driven.machine.state is State.WAITING
     driven.fire(RetryDue)
     driven.attach()
-    driven.tell(SubscribeRefused(driven.attempt, GONE))
+    driven.tell(RequestRefused(driven.attempt, GONE))
     assert driven.did(HandleEnded) == [HandleEnded(GONE)]
 
 
 def test_the_first_subscribes_clock_is_stopped_by_success() -> None:
     driven = ready()
-    assert driven.fire(CreationTimedOut) == []
+    assert driven.fire(FirstCreationTimedOut) == []
 
 
 def test_answers_to_earlier_questions_mean_nothing() -> None:
@@ -223,7 +223,7 @@ def test_answers_to_earlier_questions_mean_nothing() -> None:
 def timed_out() -> Subscriber:
     driven = Subscriber(Open())
     driven.attach()
-    driven.tell(SubscribeTimedOut(driven.attempt))
+    driven.tell(RequestTimedOut(driven.attempt))
     return driven
 
 
@@ -275,19 +275,19 @@ def test_a_broker_that_moves_the_topic_during_a_subscribe_is_closed_first(event:
 def test_time_running_out_during_a_subscribe_tells_the_user_and_closes_what_may_come_of_it() -> None:
     driven = Subscriber(Open())
     driven.attach()
-    driven.fire(CreationTimedOut)
-    assert driven.did(CreationFailed)
+    driven.fire(FirstCreationTimedOut)
+    assert driven.did(FirstCreationFailed)
     assert driven.did(AskToClose)
     driven.tell(CloseAnswered(driven.attempt))
-    assert driven.did(CreationFailed) == []
+    assert driven.did(FirstCreationFailed) == []
     assert driven.did(HandleEnded) == [HandleEnded(None)]
 
 
 def test_time_running_out_while_a_close_is_owed_waits_for_it() -> None:
     driven = timed_out()
-    driven.fire(CreationTimedOut)
+    driven.fire(FirstCreationTimedOut)
     assert driven.did(AskToClose) == []
-    assert driven.did(CreationFailed)
+    assert driven.did(FirstCreationFailed)
     assert driven.machine.state is State.CLOSING
 
 
@@ -372,12 +372,12 @@ def test_entries_are_handed_over_and_permits_come_back_by_the_half_queue() -> No
 def test_a_queue_of_size_0_asks_for_one_message_while_somebody_waits() -> None:
     driven = ready(queue_size=0)
     assert flows(driven) == []
-    driven.tell(ReceiveWaiting())
+    driven.tell(ReceiverWaits())
     assert flows(driven) == [1]
-    driven.tell(ReceiveGivenUp(), ReceiveWaiting())
+    driven.tell(ReceiverGaveUp(), ReceiverWaits())
     assert flows(driven) == [], "a permit is out"
     driven.tell(BrokerClosed(1, CLOSE))
-    assert driven.tell(ReceiveWaiting()) == []
+    assert driven.tell(ReceiverWaits()) == []
     driven.fire(RetryDue)
     driven.subscribe()
     assert flows(driven) == [1]
@@ -469,7 +469,7 @@ def test_a_refused_message_comes_again_after_its_delay_unless_it_is_acknowledged
     driven = ready()
     driven.tell(NegativeAcknowledge(driven.generation, ((plain(0), 0), (plain(1), 0))))
     acknowledge(driven, plain(1))
-    driven.fire(SweepDue)
+    driven.fire(RedeliveryDue)
     (command,) = driven.said(CommandRedeliverUnacknowledgedMessages)
     assert [one.entryId for one in command.message_ids] == [0]
     assert not command.HasField("consumer_epoch")
@@ -478,7 +478,7 @@ def test_a_refused_message_comes_again_after_its_delay_unless_it_is_acknowledged
 def test_no_more_than_a_thousand_are_asked_for_in_one_command() -> None:
     driven = ready()
     driven.tell(NegativeAcknowledge(driven.generation, tuple((plain(entry), 0) for entry in range(1500))))
-    driven.fire(SweepDue)
+    driven.fire(RedeliveryDue)
     commands = driven.said(CommandRedeliverUnacknowledgedMessages)
     assert [len(command.message_ids) for command in commands] == [1000, 500]
 
@@ -489,7 +489,7 @@ def test_what_is_not_acknowledged_in_time_comes_again() -> None:
     driven.tell(HandedOut(driven.generation, 3, (plain(0), plain(1), plain(2))))
     driven.tell(AcknowledgeUpTo(driven.generation, plain(0)))
     acknowledge(driven, plain(1))
-    driven.fire(SweepDue)
+    driven.fire(RedeliveryDue)
     (command,) = driven.said(CommandRedeliverUnacknowledgedMessages)
     assert [one.entryId for one in command.message_ids] == [2]
 
@@ -501,7 +501,7 @@ def test_in_order_everything_comes_again_in_a_new_epoch_and_what_is_here_goes() 
     before = driven.generation
     driven.receive(incoming(0, epoch=0), incoming(1, epoch=0))
     driven.tell(NegativeAcknowledge(before, ((plain(0), 0),)))
-    driven.fire(SweepDue)
+    driven.fire(RedeliveryDue)
     (cleared,) = driven.did(ClearQueue)
     assert cleared.generation == before.redelivered_to(1)
     (command,) = driven.said(CommandRedeliverUnacknowledgedMessages)
@@ -534,8 +534,8 @@ def test_without_a_binding_refusals_are_left_to_the_next_which_brings_all_again(
     driven.tell(NegativeAcknowledge(driven.generation, ((plain(1), 0),)))
     driven.fire(RetryDue)
     driven.subscribe()
-    assert SweepDue not in [type(timer.event) for timer in driven.did(type(driven.timers[SweepDue]))]
-    driven.fire(SweepDue)
+    assert RedeliveryDue not in [type(timer.event) for timer in driven.did(type(driven.timers[RedeliveryDue]))]
+    driven.fire(RedeliveryDue)
     assert driven.effects == []
 
 
@@ -554,7 +554,7 @@ def test_a_message_tried_too_often_goes_to_the_dead_letter_topic_and_is_acknowle
     driven.tell(AcksDue())
     assert [acked(ack) for ack in driven.said(CommandAck)] == [[0]]
     driven.tell(DeadLetterFailed(plain(1)))
-    driven.fire(SweepDue)
+    driven.fire(RedeliveryDue)
     (command,) = driven.said(CommandRedeliverUnacknowledgedMessages)
     assert [one.entryId for one in command.message_ids] == [1]
 
@@ -565,7 +565,7 @@ def test_a_message_refused_on_its_last_try_goes_there_without_what_was_acknowled
     assert entries(driven) == [0, 1, 2]
     acknowledge(driven, MessageId(1, 0, -1, 1, 3), plain(2))
     driven.tell(NegativeAcknowledge(driven.generation, ((plain(0), 2), (plain(1), 2))))
-    driven.fire(SweepDue)
+    driven.fire(RedeliveryDue)
     (sent,) = driven.did(SendToDeadLetters)
     assert [(one.message_id.entry_id, one.wanted) for one in sent.entries] == [(0, 0b101), (1, 1)]
     assert driven.said(CommandRedeliverUnacknowledgedMessages) == []
@@ -635,7 +635,7 @@ def test_closing_before_the_consumer_exists_fails_its_creation(state: State) -> 
     if state is State.SUBSCRIBING:
         driven.attach()
     driven.tell(Close())
-    assert len(driven.did(CreationFailed)) == (state is not State.IDLE)
+    assert len(driven.did(FirstCreationFailed)) == (state is not State.IDLE)
     asked = bool(driven.did(AskToClose))
     assert asked == (state is State.SUBSCRIBING)
     assert bool(driven.did(HandleEnded)) == (state in {State.IDLE, State.LOOKING_UP})
@@ -679,7 +679,7 @@ def test_what_is_asked_for_again_while_subscribing_is_told_to_the_broker_before_
 
 def test_a_queue_of_size_0_asks_no_more_for_callers_who_were_served_from_an_earlier_connection() -> None:
     driven = ready(queue_size=0)
-    driven.tell(ReceiveWaiting())
+    driven.tell(ReceiverWaits())
     before = driven.generation
     driven.receive(incoming(0))
     driven.tell(Detached(driven.connection, LOST))
@@ -693,11 +693,4 @@ def test_what_tells_a_part_of_a_binding_is_no_event_of_the_consumer() -> None:
     driven = ready()
     with pytest.raises(IllegalEvent):
         driven.tell(Unbound("made up"))
-    assert driven.machine.deliveries.state is deliveries.BOUND
-
-
-@pytest.mark.parametrize("chart", [deliveries.CHART, consumer_queries.CHART, consumer_seek_unsubscribe.CHART])
-def test_each_event_from_outside_belongs_to_one_part_alone(chart: Chart) -> None:
-    others = {deliveries.CHART, consumer_queries.CHART, consumer_seek_unsubscribe.CHART} - {chart}
-    theirs = {trigger for other in others for trigger in other.triggers}
-    assert set(chart.triggers) & theirs <= set(deliveries.INNER)
+    assert driven.machine.messages.state is consumer_messages.BOUND

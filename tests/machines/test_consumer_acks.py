@@ -1,66 +1,176 @@
-from typing import Any
-
 import pytest
 
-from pulsar_actors.machines.consumer_acks import ConsumerTrackers
-from pulsar_actors.machines.trackers.ack_grouping_tracker import AckOutcome
-from pulsar_actors.machines.trackers.entry_map import Generation
-from pulsar_actors.wire.message_id import EARLIEST, MessageId
-from tests.support.consumer_bench import trackers
+from pulsar_actors.exceptions import BrokerRefusal, InvalidArgument, Timeout
+from pulsar_actors.machines.connection_handler_events import Detached, RetryDue
+from pulsar_actors.machines.consumer_events import (
+    Acknowledge,
+    AcknowledgeUpTo,
+    AckReceiptsDue,
+    AcksAnswered,
+    AcksDue,
+    AcksHeld,
+    AcksSettled,
+    AskToAck,
+    HandedOut,
+    QueueEntries,
+    RedeliveryDue,
+)
+from pulsar_actors.wire.message_id import MessageId
+from pulsar_actors.wire.PulsarApi_pb2 import CommandAck, CommandRedeliverUnacknowledgedMessages
+from tests.support.consumer_bench import LOST, Subscriber, acknowledge, incoming, plain, ready
 
-FIRST, SECOND = (1, 0), (1, 1)
-LATER = 1000.0
-
-
-@pytest.fixture
-def busy() -> ConsumerTrackers:
-    """Two entries, handed out and negatively acknowledged, each on its last try."""
-    made = trackers(ack_timeout=5.0, max_redeliver_count=1)
-    assert made.unacked_messages is not None
-    assert made.dead_letters is not None
-    delivery: Any = "a delivery"
-    for entry in (FIRST, SECOND):
-        made.negative_acks.refused(entry, 0, 0.0)
-        made.dead_letters.arrived(entry, 1, (delivery,))
-    made.unacked_messages.handed_out([(FIRST, 0), (SECOND, 0)], 0.0)
-    return made
+NO = BrokerRefusal("MetadataError", "no")
 
 
-def wanted(busy: ConsumerTrackers) -> list[list[tuple[int, int]]]:
-    """Return what is due in the end: negatively acknowledged, not acknowledged in time, and dead letters."""
-    assert busy.unacked_messages is not None
-    assert busy.dead_letters is not None
-    dead = [entry for entry in (FIRST, SECOND) if busy.dead_letters.refused(entry)]
-    return [*(sorted(tracker.take_due(LATER)) for tracker in (busy.negative_acks, busy.unacked_messages)), dead]
+def asked_for(driven: Subscriber) -> list[int]:
+    commands = driven.said(CommandRedeliverUnacknowledgedMessages)
+    return [one.entryId for command in commands for one in command.message_ids]
 
 
-def test_an_acknowledged_entry_is_neither_redelivered_nor_a_dead_letter(busy: ConsumerTrackers) -> None:
-    busy.settle(AckOutcome(entries=[FIRST]))
-    assert wanted(busy) == [[SECOND], [SECOND], [SECOND]]
+def acked(driven: Subscriber) -> list[int]:
+    return [one.entryId for ack in driven.said(CommandAck) for one in ack.message_id]
 
 
-def test_a_cumulative_acknowledgement_settles_all_entries_before_it(busy: ConsumerTrackers) -> None:
-    busy.settle(AckOutcome(up_to=SECOND))
-    assert wanted(busy) == [[], [], []]
+def test_what_the_broker_refused_to_acknowledge_is_asked_for_again() -> None:
+    driven = ready(ack_timeout=10.0, receipts=True)
+    driven.receive(incoming(0))
+    driven.tell(HandedOut(driven.generation, 1, (MessageId(1, 0),)))
+    driven.tell(Acknowledge(driven.generation, (MessageId(1, 0),), ("token",)))
+    driven.tell(AcksDue())
+    (ask,) = driven.did(AskToAck)
+    refusal = BrokerRefusal("PersistenceError", "no")
+    driven.tell(AcksAnswered(ask.ack, refusal))
+    assert driven.did(AcksSettled) == [AcksSettled(("token",), refusal)]
+    driven.fire(RedeliveryDue)
+    assert asked_for(driven) == [0]
 
 
-@pytest.mark.parametrize("target", [0, EARLIEST])
-def test_after_a_seek_nothing_from_before_it_is_due(busy: ConsumerTrackers, target: int | MessageId) -> None:
-    assert busy.seek(target, Generation().sought()) == ()
-    assert busy.next_sweep() is None
-    assert wanted(busy) == [[], [], []]
+def test_an_acknowledgement_that_counts_starts_no_wait() -> None:
+    driven = ready(ack_timeout=10.0, receipts=True)
+    driven.receive(incoming(0))
+    driven.tell(Acknowledge(driven.generation, (MessageId(1, 0),)))
+    driven.tell(AcksDue())
+    (ask,) = driven.did(AskToAck)
+    driven.tell(AcksAnswered(ask.ack, None))
+    driven.tell(HandedOut(driven.generation, 1, (MessageId(1, 0),)))
+    assert driven.machine.messages.trackers.next_redelivery() is None
 
 
-def test_without_a_binding_nothing_is_due(busy: ConsumerTrackers) -> None:
-    assert busy.next_sweep() is not None
-    busy.unbind()
-    assert busy.next_sweep() is None
-    assert wanted(busy) == [[], [], []]
+def test_acknowledging_what_is_no_message_fails_alone() -> None:
+    driven = ready(receipts=True)
+    nonsense, entry = MessageId(2**63, 0), MessageId(1, 0)
+    for call, token in (
+        (Acknowledge(driven.generation, (entry, nonsense), ("a", "b")), "b"),
+        (AcknowledgeUpTo(driven.generation, nonsense, "c"), "c"),
+    ):
+        failed = [(ended.tokens, type(ended.error)) for ended in driven.tell(call) if isinstance(ended, AcksSettled)]
+        assert failed == [((token,), InvalidArgument)]
+    assert driven.tell(Acknowledge(driven.generation, (nonsense,))) == []
+    assert driven.tell(AcknowledgeUpTo(driven.generation, nonsense)) == []
+    driven.tell(AcksDue())
+    (ask,) = driven.did(AskToAck)
+    assert [one.entryId for one in ask.command.message_id] == [0]
+    driven.tell(AcksAnswered(ask.ack, None))
+    assert driven.did(AcksSettled) == [AcksSettled(("a",), None)]
 
 
-def test_a_consumer_without_ack_timeout_and_dead_letters_settles_acknowledgements() -> None:
-    bare = trackers()
-    bare.settle(AckOutcome(entries=[FIRST], up_to=SECOND))
-    bare.unbind()
-    bare.seek(0, Generation().sought())
-    assert bare.next_sweep() is None
+def test_without_tokens_the_good_ids_beside_a_bad_one_count() -> None:
+    driven = ready()
+    driven.tell(Acknowledge(driven.generation, (MessageId(1, 0), MessageId(-1, -1), MessageId(1, 1))))
+    driven.tell(AcksDue())
+    assert acked(driven) == [0, 1]
+
+
+def test_messages_of_a_topic_that_is_not_stored_are_not_taken_for_each_other() -> None:
+    driven = ready(persistent=False)
+    for _ in range(3):
+        driven.receive(incoming(0))
+        (handed,) = driven.did(QueueEntries)
+        driven.tell(Acknowledge(driven.generation, (handed.entries[0].message_id,), ("token",)))
+        assert driven.effects == [AcksSettled(("token",), None)]
+
+
+def test_a_cumulative_acknowledgement_on_a_topic_that_is_not_stored_ends_at_once() -> None:
+    driven = ready(persistent=False)
+    driven.receive(incoming(0))
+    assert driven.tell(AcknowledgeUpTo(driven.generation, MessageId(0, 0), "token")) == [AcksSettled(("token",), None)]
+    assert driven.tell(AcknowledgeUpTo(driven.generation, MessageId(0, 0))) == []
+
+
+def test_a_reader_acknowledges_what_was_handed_out_and_all_before_it_by_itself() -> None:
+    driven = ready(is_reader=True)
+    driven.receive(incoming(0), incoming(1), incoming(2))
+    driven.tell(HandedOut(driven.generation, 2, (MessageId(1, 0), MessageId(1, 1))))
+    assert driven.did(AcksHeld)
+    driven.tell(AcksDue())
+    (ack,) = driven.said(CommandAck)
+    assert (ack.ack_type, [one.entryId for one in ack.message_id]) == (CommandAck.Cumulative, [1])
+
+
+def asked(driven: Subscriber) -> AskToAck:
+    (ask,) = driven.did(AskToAck)
+    return ask
+
+
+def sent(driven: Subscriber, *entries: int, token: str) -> AskToAck:
+    driven.receive(*map(incoming, entries))
+    acknowledge(driven, *map(plain, entries), token=token)
+    driven.tell(AcksDue())
+    return asked(driven)
+
+
+@pytest.mark.parametrize("error", [None, NO])
+def test_who_waits_for_a_receipt_hears_what_the_broker_says(error: BrokerRefusal | None) -> None:
+    driven = ready(receipts=True)
+    ask = sent(driven, 1, token="a")
+    assert driven.did(AcksSettled) == []
+    driven.tell(AcksAnswered(ask.ack, error))
+    assert driven.did(AcksSettled) == [AcksSettled(("a",), error)]
+
+
+def test_without_a_binding_a_receipt_is_not_waited_for_longer_than_was_agreed_and_its_acknowledgement_leaves() -> None:
+    driven = ready(receipts=True)
+    driven.receive(incoming(1))
+    driven.tell(Detached(1, LOST))
+    acknowledge(driven, plain(1), token="a")
+    assert driven.timers[AckReceiptsDue].delay == 30.0
+    driven.fire(AckReceiptsDue)
+    (acked,) = driven.did(AcksSettled)
+    assert (acked.tokens, type(acked.error)) == (("a",), Timeout)
+    assert "still on its way: the consumer of t is WAITING; the last failure was: reset" in str(acked.error)
+    driven.fire(RetryDue)
+    driven.subscribe()
+    ask = asked(driven)
+    driven.tell(AcksAnswered(ask.ack, None))
+    assert driven.did(AcksSettled) == [], "was told twice"
+
+
+def test_what_went_wrong_while_a_receipt_was_waited_for_is_named_until_all_have_theirs() -> None:
+    driven = ready(receipts=True)
+    sent(driven, 1, token="a")
+    driven.tell(Detached(1, LOST))
+    driven.fire(RetryDue)
+    driven.subscribe()
+    driven.fire(AckReceiptsDue)
+    (late,) = driven.did(AcksSettled)
+    assert str(late.error).endswith("the consumer of t is READY; the last failure was: reset")
+    ask = sent(driven, 2, token="b")
+    driven.tell(AcksAnswered(ask.ack, None))
+    sent(driven, 3, token="c")
+    driven.fire(AckReceiptsDue)
+    (late,) = driven.did(AcksSettled)
+    assert str(late.error).endswith("the consumer of t is READY")
+
+
+def test_one_timer_serves_all_who_wait_for_receipts() -> None:
+    driven = ready(receipts=True)
+    ask = sent(driven, 1, token="a")
+    driven.now += 10
+    sent(driven, 2, token="b")
+    driven.tell(AcksAnswered(ask.ack, None))
+    assert driven.timers[AckReceiptsDue].delay == 30.0
+    driven.now += 19.9
+    driven.tell(driven.timers[AckReceiptsDue].event)
+    assert driven.did(AcksSettled) == []
+    driven.fire(AckReceiptsDue)
+    assert [one.tokens for one in driven.did(AcksSettled)] == [("b",)]

@@ -1,7 +1,7 @@
 """Whatever brokers, networks and users do to a consumer, its promises hold; a chart that breaks one is found out."""
 
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Any, NamedTuple
 
 import pytest
@@ -17,7 +17,7 @@ from hypothesis.stateful import (
 )
 
 from pulsar_actors.exceptions import AlreadyClosed, BrokerRefusal, ConnectError, ConnectionLost, Timeout
-from pulsar_actors.machines import consumer_queries, consumer_seek_unsubscribe, deliveries
+from pulsar_actors.machines import consumer_acks, consumer_messages, consumer_queries, consumer_seek_unsubscribe
 from pulsar_actors.machines.chart import INTERNAL
 from pulsar_actors.machines.connection_handler_events import (
     AskToClose,
@@ -26,23 +26,25 @@ from pulsar_actors.machines.connection_handler_events import (
     Close,
     CloseAnswered,
     CloseTimedOut,
-    CreationFailed,
     Detach,
     Detached,
     DropConnection,
     EndAtOnce,
     Fail,
+    FirstCreationFailed,
     HandleEnded,
     LookedUp,
     LookUp,
     LookupAttemptFailed,
     LookupFailed,
     Open,
+    RequestRefused,
+    RequestTimedOut,
     RetryDue,
     TopicMigrated,
     WrongAnswer,
 )
-from pulsar_actors.machines.consumer import CHART, OVER, STATES, ConsumerMachine, State
+from pulsar_actors.machines.consumer import CHART, FINAL, STATES, ConsumerMachine, State
 from pulsar_actors.machines.consumer_events import (
     Acknowledge,
     AcknowledgeUpTo,
@@ -50,6 +52,7 @@ from pulsar_actors.machines.consumer_events import (
     AcksAnswered,
     AcksDue,
     AcksSettled,
+    AcksVoided,
     AskToAck,
     AskToGetConsumerStats,
     AskToGetLastMessageId,
@@ -57,12 +60,15 @@ from pulsar_actors.machines.consumer_events import (
     AskToSubscribe,
     AskToUnsubscribe,
     Bound,
+    CallTimedOut,
     ClearQueue,
     Closing,
     ConsumerAttached,
     ConsumerCallDone,
     ConsumerOpened,
     ConsumerStatsAnswered,
+    DeadLetterFailed,
+    DeadLetterSent,
     Ended,
     EntryCorrupt,
     FlushAcks,
@@ -76,13 +82,14 @@ from pulsar_actors.machines.consumer_events import (
     QueryFailed,
     QueueEntries,
     RedeliverUnacknowledged,
+    RedeliveryDue,
     Seek,
     SeekAnswered,
     SeekFailed,
     SendConsumerCommand,
+    SendToDeadLetters,
+    Sought,
     Subscribed,
-    SubscribeRefused,
-    SubscribeTimedOut,
     Unbound,
     Unsubscribe,
     UnsubscribeAnswered,
@@ -92,6 +99,7 @@ from pulsar_actors.machines.incoming_entries import DeliveredEntry
 from pulsar_actors.machines.state_machine import StartTimer
 from pulsar_actors.machines.trackers.ack_set import from_words, full, to_words
 from pulsar_actors.machines.trackers.entry_map import Generation
+from pulsar_actors.machines.trackers.negative_acks_tracker import SHORTEST_SET_ASIDE, SHORTEST_STEP
 from pulsar_actors.wire.batch import is_batch
 from pulsar_actors.wire.message_id import MessageId
 from pulsar_actors.wire.PulsarApi_pb2 import (
@@ -105,11 +113,13 @@ from pulsar_actors.wire.PulsarApi_pb2 import (
     CommandTopicMigrated,
     MessageIdData,
 )
+from tests.machines.handler_faults import handler_faults
 from tests.machines.mutants import Fault, Hunt, fault, hunting
 from tests.support.consumer_bench import MAX_MESSAGE_SIZE, NOW_MS, consumer, incoming
 
 QUEUE = 4
 ENTRIES = 9
+REDELIVERY_DELAY = 1.0
 LOST = ConnectionLost("reset")
 NOT_READY = BrokerRefusal("ServiceNotReady", "starting")
 NOT_FOUND = BrokerRefusal("MetadataError", "Consumer not found")
@@ -130,12 +140,13 @@ AGES = st.sampled_from([0, 0, 0, 1])
 Place = tuple[int, int]  # entry, index in its batch
 CREATION = -1
 RAISES_DOUBT = (  # what may be the last failure from then on, or may have ended what failed
-    LookupFailed, Detached, SubscribeRefused, SubscribeTimedOut, CloseTimedOut, BrokerClosed, WrongAnswer, SeekFailed,
+    LookupFailed, Detached, RequestRefused, RequestTimedOut, CloseTimedOut, BrokerClosed, WrongAnswer, SeekFailed,
     UnsubscribeFailed, QueryFailed, TopicMigrated,
 )  # fmt: skip
 
 CallState = consumer_seek_unsubscribe.State
-DeliveriesState = deliveries.State
+MessagesState = consumer_messages.State
+AcksState = consumer_acks.State
 QueriesState = consumer_queries.State
 BOUND = (State.READY, CallState.SEEKING, CallState.UNSUBSCRIBING)
 
@@ -178,7 +189,8 @@ class AnyConsumer(RuleBasedStateMachine):
     """A consumer, its user with a queue, and a broker that counts permits and remembers what it was told."""
 
     machine_class: type[ConsumerMachine] = ConsumerMachine
-    deliveries_class = deliveries.Deliveries
+    messages_class = consumer_messages.ConsumerMessages
+    acks_class = consumer_acks.ConsumerAcks
     calls_class = consumer_seek_unsubscribe.SeekAndUnsubscribe
     queries_class = consumer_queries.ConsumerQueries
     unlucky = False
@@ -189,6 +201,10 @@ class AnyConsumer(RuleBasedStateMachine):
         self.now = 0.0
         self.attempt = 0
         self.timers: list[StartTimer] = []
+        self.newest: dict[type, StartTimer] = {}  # of each kind; the others are stale
+        self.refused: dict[int, float] = {}  # entries that have to be asked for again, and when at the latest
+        self.dead: list[tuple[Generation, MessageId]] = []  # on their way to the dead letter topic
+        self.owed: set[int] = set()  # entries that the dead letter topic has, and that are not acknowledged yet
         self.permits = 0
         self.queue: list[DeliveredEntry] = []
         self.unreported = 0
@@ -217,7 +233,8 @@ class AnyConsumer(RuleBasedStateMachine):
         self.ordered = ordered
         options = {"queue_size": QUEUE, "ordered": ordered, "receipts": receipts, "ack_timeout": 5.0}
         self.machine = consumer(self.machine_class, **options, max_redeliver_count=3)
-        self.machine.deliveries.__class__ = self.deliveries_class
+        self.machine.messages.__class__ = self.messages_class
+        self.machine.acks.__class__ = self.acks_class
         self.machine.calls.__class__ = self.calls_class
         self.machine.queries.__class__ = self.queries_class
         for _ in range(data.draw(st.sampled_from(self.starts))):
@@ -242,12 +259,16 @@ class AnyConsumer(RuleBasedStateMachine):
         match effect:
             case StartTimer():
                 self.timers.append(effect)
+                self.newest[kind] = effect
             case ClearQueue(generation):
                 assert generation.epoch >= self.epoch, "the epoch went back"
                 self.epoch = generation.epoch
-                self.queue, self.unreported = [], 0
+                self.queue, self.unreported, self.refused = [], 0, {}
             case QueueEntries(entries):
                 self.queue += entries
+            case SendToDeadLetters(entries):
+                self.dead += [(self.machine.messages.generation, one.message_id) for one in entries]
+                self.settle(one.message_id.entry_id for one in entries)
             case Detach():
                 self.bound = self.unsubscribe_is_open = False
             case DropConnection():
@@ -269,7 +290,7 @@ class AnyConsumer(RuleBasedStateMachine):
         match effect:
             case ConsumerOpened():
                 self.opened += 1
-            case CreationFailed(error):
+            case FirstCreationFailed(error):
                 self.failed += 1
                 self.hear_why(CREATION, error)
             case HandleEnded():
@@ -319,12 +340,20 @@ class AnyConsumer(RuleBasedStateMachine):
                 assert command.consumer_epoch == (self.epoch if self.ordered or not command.message_ids else 0)
                 if not command.message_ids:
                     self.brokers_epoch = command.consumer_epoch
+                self.settle([one.entryId for one in command.message_ids] or self.refused)
             case CommandAck():
                 if not command.HasField("validation_error"):  # nobody can read what is corrupt, before a seek or after
                     assert not self.seek_is_open, "acknowledged where a seek may have gone by now"
-                    assert self.covered(command) <= self.acknowledged, "acknowledged what the user has not"
+                    covered = self.covered(command)
+                    assert covered <= self.acknowledged, "acknowledged what the user has not"
+                    self.owed -= {entry for entry in self.owed if all_of(entry) <= covered}
             case _:
                 pass
+
+    def settle(self, entries: Iterable[int]) -> None:
+        """Note entries that need not be asked for any longer."""
+        for entry in tuple(entries):
+            self.refused.pop(entry, None)
 
     def covered(self, command: CommandAck) -> set[Place]:
         covered: set[Place] = set()
@@ -363,7 +392,7 @@ class AnyConsumer(RuleBasedStateMachine):
     def meet(self, event: Any) -> None:
         """Let something happen, and draw the conclusions that a broker would."""
         state, seek = self.state, isinstance(event, SeekAnswered | SeekFailed)
-        if state is State.SUBSCRIBING and isinstance(event, SubscribeTimedOut | BrokerClosed | TopicMigrated):
+        if state is State.SUBSCRIBING and isinstance(event, RequestTimedOut | BrokerClosed | TopicMigrated):
             self.may_be_bound = True
         if isinstance(event, CloseAnswered | Detached):
             self.may_be_bound = False
@@ -374,13 +403,14 @@ class AnyConsumer(RuleBasedStateMachine):
         if isinstance(event, Detached | TopicMigrated) or (seek and self.seek_is_open):
             self.seek_is_open = False
             if isinstance(event, SeekAnswered):
-                self.acknowledged = set()
+                self.acknowledged, self.owed = set(), set()
                 self.seek_is_done = True
         if state is State.SUBSCRIBING and isinstance(event, Subscribed):
             self.bound, self.permits, self.flows, self.unanswered = True, 0, [], []
         self.tell(event)
         if state is State.SUBSCRIBING and isinstance(event, Subscribed):
             assert self.flows == [QUEUE], "not granted exactly once after subscribing"
+            assert not self.machine.messages.trackers.acks.is_holding, "held for ever"
 
     @property
     def state(self) -> Any:
@@ -394,20 +424,20 @@ class AnyConsumer(RuleBasedStateMachine):
 
     @property
     def connection(self) -> int:
-        return self.machine.deliveries.generation.connection
+        return self.machine.messages.generation.connection
 
     @rule(happens=SELDOM, error=st.sampled_from([NOT_READY, NOT_FOUND, NOT_READY, GONE]), age=AGES)
     def question_fails(self, *, happens: bool, error: BrokerRefusal, age: int) -> None:
         """Fail what was asked last: a lookup, a subscribe, a seek or an unsubscribe."""
         kinds = {
             State.LOOKING_UP: LookupFailed,
-            State.SUBSCRIBING: SubscribeRefused,
+            State.SUBSCRIBING: RequestRefused,
             CallState.SEEKING: SeekFailed,
             State.SEEKING_UNBOUND: SeekFailed,
             CallState.UNSUBSCRIBING: UnsubscribeFailed,
         }
         if happens or self.unlucky:
-            self.meet_aged(kinds.get(self.state, SubscribeRefused)(self.attempt - age, error), age)
+            self.meet_aged(kinds.get(self.state, RequestRefused)(self.attempt - age, error), age)
 
     @rule(happens=SELDOM, age=AGES)
     def nobody_answers(self, *, happens: bool, age: int) -> None:
@@ -420,7 +450,7 @@ class AnyConsumer(RuleBasedStateMachine):
             State.SEEKING_UNBOUND: seek,
         }
         if happens or self.unlucky:
-            self.meet_aged(events.get(self.state, SubscribeTimedOut(attempt)), age)
+            self.meet_aged(events.get(self.state, RequestTimedOut(attempt)), age)
 
     @precondition(lambda self: self.state is State.LOOKING_UP)
     @rule(age=AGES)
@@ -471,7 +501,7 @@ class AnyConsumer(RuleBasedStateMachine):
     def unsubscribe_succeeds(self, *, happens: bool) -> None:
         if (happens or self.unlucky) and self.unsubscribe_is_open and self.state is not State.CLOSING:
             self.meet(UnsubscribeAnswered(self.attempt))
-            assert self.state in OVER, "lives on without its subscription"
+            assert self.state in FINAL, "lives on without its subscription"
 
     @precondition(lambda self: self.bound and self.state in BOUND and self.permits > 0)
     @rule(data=st.data())
@@ -485,6 +515,7 @@ class AnyConsumer(RuleBasedStateMachine):
             count = data.draw(st.sampled_from([0, 0, 3, 4]))
             words = to_words(mask) if size and mask != full(size) else []
             self.acknowledged |= {place for place in all_of(entry) if not mask >> place[1] & 1}
+            self.settle([entry])
             messages.append(incoming(entry, batch=batch, epoch=epoch, count=count, ack_set=words))
             self.permits -= used
         self.tell(MessagesArrived(self.connection, tuple(messages), NOW_MS))
@@ -518,12 +549,33 @@ class AnyConsumer(RuleBasedStateMachine):
     def time_passes(self, data: st.DataObject) -> None:
         timer = self.timers.pop(data.draw(st.integers(0, len(self.timers) - 1)))
         self.now += timer.delay
+        is_redelivery = self.newest.get(RedeliveryDue) is timer and self.state in BOUND
+        due = {entry for entry, at in self.refused.items() if at <= self.now}
         self.meet(timer.event)
+        assert not is_redelivery or not due & set(self.refused), "refused, and not asked for again"
 
     @precondition(lambda self: self.acknowledged)
     @rule()
     def group_of_acks_ends(self) -> None:
         self.tell(AcksDue())
+        if self.state is State.READY:
+            assert not self.owed, "in both topics for ever"
+            assert not self.machine.messages.trackers.acks.is_holding, "held for ever"
+
+    @precondition(lambda self: self.dead)
+    @rule(sent=st.booleans())
+    def dead_letter_ends(self, *, sent: bool) -> None:
+        generation, message_id = self.dead.pop(0)
+        entry, was_bound = message_id.entry_id, self.state in BOUND
+        if not sent:
+            self.tell(DeadLetterFailed(message_id))
+            self.refused |= {entry: self.now + SHORTEST_SET_ASIDE + SHORTEST_STEP} if was_bound else {}
+            return
+        if generation.still_acknowledges(self.machine.messages.generation) and not self.is_over():
+            self.acknowledged |= all_of(entry)
+            self.owed.add(entry)
+            self.settle([entry])
+        self.tell(DeadLetterSent(generation, message_id))
 
     # What the user does.
 
@@ -531,7 +583,7 @@ class AnyConsumer(RuleBasedStateMachine):
     @rule(data=st.data(), late=st.booleans())
     def open_entry(self, data: st.DataObject, *, late: bool) -> None:
         one = self.queue.pop(0)
-        generation, entry = self.machine.deliveries.generation, one.message_id.entry_id
+        generation, entry = self.machine.messages.generation, one.message_id.entry_id
         fate = data.draw(st.sampled_from([HandedOut, HandedOut, HandedOut, MessagesDiscarded, EntryCorrupt]))
         self.unreported += one.messages
         if fate is EntryCorrupt:
@@ -552,16 +604,17 @@ class AnyConsumer(RuleBasedStateMachine):
     @precondition(lambda self: self.unreported)
     @rule()
     def report_late(self) -> None:
-        self.report(HandedOut(self.machine.deliveries.generation, self.unreported))
+        self.report(HandedOut(self.machine.messages.generation, self.unreported))
 
     @precondition(lambda self: self.seen)
     @rule(data=st.data(), up_to=st.sampled_from([False, False, True]))
     def acknowledge(self, data: st.DataObject, *, up_to: bool) -> None:
         seen = data.draw(st.sampled_from(self.seen))
-        counts = seen.generation.still_acknowledges(self.machine.deliveries.generation) and not self.is_over()
+        counts = seen.generation.still_acknowledges(self.machine.messages.generation) and not self.is_over()
         if counts:
             before = {place for entry in range(ENTRIES) for place in all_of(entry) if place <= seen.place}
             self.acknowledged |= before if up_to else {seen.place}
+            self.settle(range(seen.place[0] + 1) if up_to else [seen.place[0]])
         token = self.new_call()
         if up_to:
             self.tell(AcknowledgeUpTo(seen.generation, message_id(seen.place), token))
@@ -573,6 +626,8 @@ class AnyConsumer(RuleBasedStateMachine):
     def refuse(self, data: st.DataObject) -> None:
         seen = data.draw(st.sampled_from(self.seen))
         self.tell(NegativeAcknowledge(seen.generation, ((message_id(seen.place), 0),)))
+        if self.state in BOUND and seen.generation.still_delivers(self.machine.messages.generation):
+            self.refused[seen.place[0]] = self.now + REDELIVERY_DELAY + SHORTEST_STEP
 
     @precondition(lambda self: self.state is not State.IDLE)
     @rule()
@@ -618,7 +673,7 @@ class AnyConsumer(RuleBasedStateMachine):
     # What must hold.
 
     def is_over(self) -> bool:
-        return self.state in {State.CLOSING, *OVER}
+        return self.state in {State.CLOSING, *FINAL}
 
     @invariant()
     def no_permit_is_lost_or_minted(self) -> None:
@@ -646,7 +701,7 @@ class AnyConsumer(RuleBasedStateMachine):
     def nothing_ends_twice(self) -> None:
         assert max(self.ends.values(), default=1) == 1, "a call ended twice"
         assert self.opened + self.failed <= 1, "the first subscribe ended twice"
-        assert self.ended == (self.state in OVER), "over, or not, against what was said"
+        assert self.ended == (self.state in FINAL), "over, or not, against what was said"
 
     def teardown(self) -> None:
         """Bring any run to its end, where every call must have ended, but for those that have broken a promise."""
@@ -669,26 +724,26 @@ def test_every_promise_of_a_consumer_holds() -> None:
     run_state_machine_as_test(AnyConsumer, settings=MODEL)
 
 
-def grant_too_much(self: deliveries.Deliveries, event: MessagesArrived, now: float) -> list[Any]:
+def grant_too_much(self: consumer_messages.ConsumerMessages, event: MessagesArrived, now: float) -> list[Any]:
     return [*self.take_in(event, now), SendConsumerCommand(CommandFlow(consumer_id=7, messagePermits=1))]
 
 
-def grant_twice(self: deliveries.Deliveries, event: Bound, now: float) -> list[Any]:
-    return [*self.begin(event, now), SendConsumerCommand(CommandFlow(consumer_id=7, messagePermits=QUEUE))]
+def grant_twice(self: consumer_messages.ConsumerMessages, event: Bound, now: float) -> list[Any]:
+    return [*self.grant_whole_queue(event, now), SendConsumerCommand(CommandFlow(consumer_id=7, messagePermits=QUEUE))]
 
 
 def end_forgetting_the_call(self: ConsumerMachine, event: Close, now: float) -> list[Any]:
     return [effect for effect in self.end_unbound(event, now) if not isinstance(effect, Fail)]
 
 
-def mark_another(self: deliveries.Deliveries, event: Acknowledge, now: float) -> list[Any]:
+def hold_another(self: consumer_acks.ConsumerAcks, event: Acknowledge, now: float) -> list[Any]:
     other = tuple(message_id._replace(entry_id=message_id.entry_id + 3) for message_id in event.message_ids)
-    return [*self.mark(event._replace(message_ids=other), now)]
+    return [*self.hold(event._replace(message_ids=other), now)]
 
 
-def mark_up_to_another(self: deliveries.Deliveries, event: AcknowledgeUpTo, now: float) -> list[Any]:
+def hold_cumulative_of_another(self: consumer_acks.ConsumerAcks, event: AcknowledgeUpTo, now: float) -> list[Any]:
     other = event.message_id._replace(entry_id=event.message_id.entry_id + 3)
-    return [*self.mark_up_to(event._replace(message_id=other), now)]
+    return [*self.hold_cumulative(event._replace(message_id=other), now)]
 
 
 def subscribe_in_an_old_epoch(self: ConsumerMachine, event: ConsumerAttached, now: float) -> list[Any]:
@@ -707,8 +762,8 @@ def finish_twice(self: consumer_seek_unsubscribe.SeekAndUnsubscribe, event: Seek
     return [*effects, *(effect for effect in effects if isinstance(effect, ConsumerCallDone))]
 
 
-def fail_receipts_twice(self: deliveries.Deliveries, event: AckReceiptsDue, now: float) -> list[Any]:
-    effects = [*self.fail_late_receipts(event, now)]
+def fail_receipts_twice(self: consumer_acks.ConsumerAcks, event: AckReceiptsDue, now: float) -> list[Any]:
+    effects = [*self.fail_late(event, now)]
     return [*effects, *(effect for effect in effects if isinstance(effect, AcksSettled))]
 
 
@@ -717,62 +772,73 @@ def methods(*functions: Callable[..., Any]) -> dict[str, Callable[..., Any]]:
 
 
 FURTHER = methods(subscribe_in_an_old_epoch, end_forgetting_the_call)
-FURTHER_DELIVERIES = methods(grant_too_much, grant_twice, mark_another, mark_up_to_another, fail_receipts_twice)
+FURTHER_MESSAGES = methods(grant_too_much, grant_twice)
+FURTHER_ACKS = methods(hold_another, hold_cumulative_of_another, fail_receipts_twice)
 FURTHER_CALLS = methods(finish_silently, finish_twice)
 
 
 # fmt: off
 FAULTS = [
-    fault(HandedOut, DeliveriesState.BOUND, "return_permits", {"does": None},
+    *handler_faults(STATES),
+    fault(HandedOut, MessagesState.BOUND, "return_permits", {"does": None},
           "permits were lost", "send", "open_entry", "redeliver"),
-    fault(MessagesDiscarded, DeliveriesState.BOUND, "free_discarded", {"does": None},
+    fault(MessagesDiscarded, MessagesState.BOUND, "free_discarded", {"does": None},
           "permits were lost", "send", "open_entry", "redeliver"),
-    fault(EntryCorrupt, DeliveriesState.BOUND, "refuse_corrupt", {"does": None},
+    fault(EntryCorrupt, MessagesState.BOUND, "refuse_corrupt", {"does": None},
           "permits were lost", "send", "open_entry", "redeliver"),
-    fault(MessagesArrived, DeliveriesState.BOUND, "take_in", {"does": "grant_too_much"},
+    fault(MessagesArrived, MessagesState.BOUND, "take_in", {"does": "grant_too_much"},
           "permits were minted", "send", "redeliver"),
-    fault(Bound, DeliveriesState.UNBOUND, "begin", {"does": "grant_twice"},
+    fault(Bound, MessagesState.UNBOUND, "grant_whole_queue", {"does": "grant_twice"},
           "not granted exactly once", "go_on"),
-    fault(Acknowledge, DeliveriesState.BOUND, "mark", {"does": "mark_another"},
+    fault(Acknowledge, AcksState.SENDING, "hold", {"does": "hold_another"},
           "acknowledged what the user has not", "send", "open_entry", "acknowledge", "close", "group_of_acks_ends"),
-    fault(AcknowledgeUpTo, DeliveriesState.BOUND, "mark_up_to", {"does": "mark_up_to_another"},
+    fault(AcknowledgeUpTo, AcksState.SENDING, "hold_cumulative", {"does": "hold_cumulative_of_another"},
           "acknowledged what the user has not", "send", "open_entry", "acknowledge", "close", "group_of_acks_ends"),
-    fault(AcksDue, DeliveriesState.SEEKING, None, {"does": "send_acks"},
+    fault(AcksDue, AcksState.HELD, None, {"does": "send_all"},
           "acknowledged where a seek may have gone", "send", "open_entry", "acknowledge", "seek", "group_of_acks_ends"),
-    fault(FlushAcks, DeliveriesState.SEEKING, None, {"does": "send_acks"},
+    fault(FlushAcks, AcksState.HELD, None, {"does": "send_all"},
           "acknowledged where a seek may have gone", "send", "open_entry", "acknowledge", "seek", "close"),
-    fault(SubscribeTimedOut, State.SUBSCRIBING, "close_first", {"dest": State.WAITING, "does": "let_go"},
-          "subscribed while a close was owed", "nobody_answers", "go_on"),
-    fault(BrokerClosed, State.SUBSCRIBING, "close_first_then_move", {"dest": State.WAITING, "does": "let_go"},
-          "subscribed while a close was owed", "broker_closes", "go_on"),
-    fault(CloseTimedOut, State.CLOSE_PENDING, "drop_unanswering", {"does": "let_go"},
-          "subscribed while a close was owed", "nobody_answers", "go_on"),
-    fault(BrokerClosed, State.READY, "let_go_closed", {"dest": State.SUBSCRIBING},
-          "waits for nothing", "broker_closes"),
-    fault(BrokerClosed, State.READY, "let_go_closed", {"dest": INTERNAL, "does": None},
-          "spoke without a binding", "broker_closes", "redeliver"),
-    fault(RedeliverUnacknowledged, DeliveriesState.BOUND, "redeliver_all", {"does": None},
+    fault(RedeliverUnacknowledged, MessagesState.BOUND, "redeliver_all", {"does": None},
           "no new epoch", "redeliver"),
-    fault(RedeliverUnacknowledged, DeliveriesState.UNBOUND, "begin_epoch", {"does": None},
+    fault(RedeliverUnacknowledged, MessagesState.UNBOUND, "begin_epoch", {"does": None},
           "no new epoch", "redeliver", "lose_connection"),
-    fault(Bound, DeliveriesState.UNBOUND, "begin_in_new_epoch", {"does": "begin"},
+    fault(Bound, MessagesState.UNBOUND, "announce_epoch_and_grant", {"does": "grant_whole_queue"},
           "an epoch nobody was told", "redeliver", "go_on"),
     fault(ConsumerAttached, State.CONNECTING, "ask_to_subscribe", {"does": "subscribe_in_an_old_epoch"},
           "not that of the last redelivery", "redeliver", "lose_connection", "go_on"),
+    fault(NegativeAcknowledge, MessagesState.BOUND, "note_negative_acks", {"does": None},
+          "not asked for again", "send", "open_entry", "refuse", "time_passes"),
+    fault(RedeliveryDue, MessagesState.BOUND, "redeliver_due", {"does": None},
+          "not asked for again", "send", "open_entry", "refuse", "time_passes"),
+    fault(DeadLetterFailed, MessagesState.BOUND, "set_dead_letter_aside", {"does": "forget_dead_letter"},
+          "not asked for again", "send", "open_entry", "dead_letter_ends", "time_passes", "go_on"),
+    fault(DeadLetterSent, MessagesState.BOUND, "acknowledge_dead_letter", {"does": None},
+          "in both topics", "send", "dead_letter_ends", "group_of_acks_ends", "go_on"),
+    fault(Sought, MessagesState.BOUND, "seek_while_bound", {"does": "seek"},
+          "permits were lost", "send", "seek", "go_on"),
+    fault(AcksVoided, AcksState.HELD, "end_void", {"does": None},
+          "acknowledged what the user has not",
+          "send", "open_entry", "acknowledge", "seek", "go_on", "group_of_acks_ends"),
+    fault(AcksDue, AcksState.SENDING, "send_all", {"does": None},
+          "held for ever", "send", "open_entry", "acknowledge", "group_of_acks_ends"),
+    fault(Bound, AcksState.UNBOUND, "send_kept", {"does": None},
+          "held for ever", "send", "open_entry", "acknowledge", "lose_connection", "go_on"),
+    fault(CallTimedOut, CallState.QUEUED, "fail_unsent", {"does": None},
+          "a call did not end", "seek", "lose_connection", "time_passes"),
+    fault(CallTimedOut, CallState.SOUGHT, "fail_unbound", {"does": None},
+          "a call did not end", "seek", "broker_closes", "go_on", "time_passes"),
+    fault(CallTimedOut, CallState.UNSUBSCRIBING, "fail_unanswered", {"does": None},
+          "a call did not end", "unsubscribe", "time_passes"),
     fault(SeekAnswered, CallState.SEEKING, "finish_seek", {"does": "finish_silently"},
           "a call did not end", "seek", "go_on"),
     fault(SeekAnswered, CallState.SEEKING, "finish_seek", {"does": "finish_twice"},
           "a call ended twice", "seek", "go_on"),
-    fault(Seek, CallState.NONE, "keep", {"dest": INTERNAL, "does": None},
+    fault(Seek, CallState.IDLE, "queue_call", {"dest": INTERNAL, "does": None},
           "a call did not end", "seek", "lose_connection"),
-    fault(Bound, CallState.KEPT, "send_kept_seek", {"does": None},
+    fault(Bound, CallState.QUEUED, "unqueue_seek", {"does": None},
           "waits for nothing", "seek", "lose_connection", "go_on"),
     fault(Close, State.WAITING, "end_unbound", {"does": "end_forgetting_the_call"},
           "a call did not end", "seek", "lose_connection", "close"),
-    fault(EndAtOnce, State.READY, "end_immediately", {"does": None},
-          "against what was said", "end_at_once"),
-    fault(WrongAnswer, State.READY, "drop_after_wrong_answer", {"does": None},
-          "mixes things up", "broker_mixes_up"),
     fault(GetLastMessageId, QueriesState.BOUND, "send", {"does": "keep"},
           "a question was not asked", "ask_query"),
     fault(Bound, QueriesState.UNBOUND, "send_waiting", {"does": None},
@@ -781,9 +847,9 @@ FAULTS = [
           "a question was not asked", "ask_query", "answer_query"),
     fault(ConsumerStatsAnswered, QueriesState.BOUND, "answer_stats", {"does": None},
           "a question was not asked", "ask_query", "answer_query"),
-    fault(AckReceiptsDue, DeliveriesState.BOUND, "fail_late_receipts", {"does": "fail_receipts_twice"},
+    fault(AckReceiptsDue, AcksState.SENDING, "fail_late", {"does": "fail_receipts_twice"},
           "a call ended twice", "send", "open_entry", "acknowledge", "time_passes"),
-    fault(SeekFailed, CallState.SEEKING, "keep_again", {"dest": CallState.SOUGHT},
+    fault(SeekFailed, CallState.SEEKING, "queue_again", {"dest": CallState.SOUGHT},
           "was not done", "seek", "question_fails", "go_on"),
     fault(Unsubscribe, CallState.UNSUBSCRIBING_LATE, "await_answer", {"does": "send_unsubscribe"},
           "while another call was open", "unsubscribe", "time_passes"),
@@ -795,16 +861,12 @@ FAULTS = [
           "a call did not end", "seek", "close"),
     fault(Closing, QueriesState.BOUND, "fail_all", {"does": None},
           "a call did not end", "ask_query", "close"),
-    fault(Ended, DeliveriesState.CLOSING, "abandon_acks", {"does": None},
+    fault(Ended, AcksState.CLOSING, "fail_unanswered", {"does": None},
           "a call did not end", "send", "open_entry", "acknowledge", "close"),
     fault(GetLastMessageId, QueriesState.UNBOUND, "keep", {"does": None},
           "a call did not end", "ask_query", "lose_connection"),
-    fault(LookupAttemptFailed, State.LOOKING_UP, "note_failure", {"does": None},
-          "not told what went wrong last", "lookup_stumbles", "time_passes", "go_on"),
     fault(QueryFailed, QueriesState.BOUND, "fail_late_query", {"does": "fail_query"},
           "not told what went wrong last", "ask_query", "lose_connection", "go_on", "question_has_no_answer"),
-    fault(Close, State.READY, "finish", {"dest": State.CLOSED},
-          "against what was said", "close"),
 ]
 # fmt: on
 
@@ -817,9 +879,15 @@ class UnluckyConsumer(AnyConsumer):
 
 HUNTS: dict[type, Hunt] = {
     State: Hunt(CHART, ConsumerMachine, UnluckyConsumer, FURTHER, HUNT),
-    DeliveriesState: Hunt(
-        deliveries.CHART, deliveries.Deliveries, UnluckyConsumer, FURTHER_DELIVERIES, HUNT, "deliveries_class"
+    MessagesState: Hunt(
+        consumer_messages.CHART,
+        consumer_messages.ConsumerMessages,
+        UnluckyConsumer,
+        FURTHER_MESSAGES,
+        HUNT,
+        "messages_class",
     ),
+    AcksState: Hunt(consumer_acks.CHART, consumer_acks.ConsumerAcks, UnluckyConsumer, FURTHER_ACKS, HUNT, "acks_class"),
     CallState: Hunt(
         consumer_seek_unsubscribe.CHART,
         consumer_seek_unsubscribe.SeekAndUnsubscribe,
@@ -837,6 +905,6 @@ HUNTS: dict[type, Hunt] = {
 @pytest.mark.parametrize("fault", FAULTS, ids=str)
 def test_a_chart_that_breaks_a_promise_is_found_out(fault: Fault) -> None:
     begins: dict[Any, int] = {
-        State.LOOKING_UP: 1, State.CONNECTING: 2, State.SUBSCRIBING: 3, State.CLOSE_PENDING: 3,
+        State.IDLE: 0, State.LOOKING_UP: 1, State.CONNECTING: 2, State.SUBSCRIBING: 3, State.CLOSE_PENDING: 3,
     }  # fmt: skip
     HUNTS[type(fault.state)].find_out(fault, 3 if fault.trigger is Bound else begins.get(fault.state, 4))

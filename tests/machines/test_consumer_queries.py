@@ -13,10 +13,10 @@ from pulsar_actors.machines.connection_handler_events import (
     AskToClose,
     BrokerClosed,
     Close,
-    CreationFailed,
-    CreationTimedOut,
     Detached,
     Fail,
+    FirstCreationFailed,
+    FirstCreationTimedOut,
     LookupAttemptFailed,
     RetryDue,
     TopicMigrated,
@@ -148,9 +148,9 @@ def test_nobody_is_told_of_a_reader_at_the_end_before_the_broker_has_said_where_
 
 def test_a_reader_that_is_never_told_where_it_began_fails_in_time_and_leaves_nothing_behind() -> None:
     driven = at_the_end()
-    driven.fire(CreationTimedOut)
+    driven.fire(FirstCreationTimedOut)
     assert driven.machine.state is State.CLOSING
-    (failed,) = driven.did(CreationFailed)
+    (failed,) = driven.did(FirstCreationFailed)
     assert isinstance(failed.error, Timeout)
     assert driven.did(AskToClose)
 
@@ -172,7 +172,7 @@ def test_what_was_told_of_the_end_counts_no_longer_once_another_place_was_sought
 
 
 def test_nobody_asks_a_topic_that_is_not_stored_or_a_broker_that_keeps_the_place() -> None:
-    assert at_the_end(stored=False).did(AskToGetLastMessageId) == []
+    assert at_the_end(persistent=False).did(AskToGetLastMessageId) == []
     assert ready(start=StartMessageId(LATEST)).did(AskToGetLastMessageId) == []
 
 

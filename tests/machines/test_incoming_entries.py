@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pulsar_actors.machines.consumer_acks import ConsumerTrackers
+from pulsar_actors.machines.consumer_trackers import ConsumerTrackers
 from pulsar_actors.machines.incoming_entries import IncomingEntries, IncomingEntry, IncomingOutcome
 from pulsar_actors.machines.trackers.ack_set import to_words
 from pulsar_actors.machines.trackers.entry_map import Generation
@@ -17,7 +17,7 @@ from tests.support.consumer_bench import NOW_MS, incoming, trackers
 Fault = CommandAck.ValidationError
 
 
-def take(held: ConsumerTrackers, *messages: IncomingEntry, reads: bool = False) -> IncomingOutcome:
+def take(held: ConsumerTrackers, *messages: IncomingEntry, is_reader: bool = False) -> IncomingOutcome:
     held.acks.largest_batch = 166
     incoming_entries = IncomingEntries(
         negative_acks=held.negative_acks,
@@ -25,7 +25,7 @@ def take(held: ConsumerTrackers, *messages: IncomingEntry, reads: bool = False) 
         start=held.start,
         chunks=held.chunks,
         dead_letters=held.dead_letters,
-        reads=reads,
+        is_reader=is_reader,
     )
     return incoming_entries.take(messages, 0.0, NOW_MS)
 
@@ -231,7 +231,7 @@ def test_a_reader_that_was_sent_back_gets_again_what_it_has_read_and_so_acknowle
     held.start.opened(MessageId(1, 2))
     held.start.subscribe(0)
     held.acks.acknowledge([MessageId(1, 0), *(MessageId(1, 1, -1, index, 3) for index in (0, 1))], Generation(), 0.0)
-    outcome = take(held, incoming(0), batch(1, 3), batch(2, 2), reads=True)
+    outcome = take(held, incoming(0), batch(1, 3), batch(2, 2), is_reader=True)
     assert wanted(outcome) == [1, 0b111, 0b11]
     assert outcome.returned == 0
 

@@ -17,28 +17,28 @@ from pulsar_actors.exceptions import (
     Misdirected,
     Timeout,
 )
-from pulsar_actors.machines.lookup import MAX_REDIRECTS, LookupMachine, LookupTurns, State, Turn
+from pulsar_actors.machines.lookup import MAX_REDIRECTS, LookupLimiter, LookupMachine, LookupPermit, State
 from pulsar_actors.machines.lookup_events import (
+    AcquireLookupPermit,
     AttachTo,
     AttemptFailed,
     BackoffOver,
     Cancel,
     Enqueue,
     Found,
-    GiveTurn,
     LookupAnswered,
     LookupAttached,
     LookupAttachFailed,
+    LookupPermitDenied,
+    LookupPermitGranted,
     LookupRefused,
     LookupTarget,
     NotFound,
     OperationTimedOut,
     Redirected,
+    ReleaseLookupPermit,
     SendLookup,
     ServiceChanged,
-    TakeTurn,
-    TurnCame,
-    TurnDenied,
 )
 from pulsar_actors.wire.PulsarApi_pb2 import (
     CommandGetSchema,
@@ -64,8 +64,8 @@ class Asked(Driven):
     """A lookup that was asked for."""
 
     def __init__(self, question: Any = TOPIC, *, tls: bool = False, began: bool = True) -> None:
-        turn = (TurnCame(), LookupAttached()) if began else ()
-        super().__init__(LookupMachine(question, tls=tls, jitter=lambda: 0.0, timeout=30.0), Enqueue(), *turn)
+        permit = (LookupPermitGranted(), LookupAttached()) if began else ()
+        super().__init__(LookupMachine(question, tls=tls, jitter=lambda: 0.0, timeout=30.0), Enqueue(), *permit)
 
     def error(self) -> Exception:
         (lost,) = self.did(NotFound)
@@ -81,8 +81,8 @@ def answer(kind: str, *, broker: str = "pulsar://b:6650", **fields: Any) -> Look
 
 def test_a_lookup_waits_for_its_turn_and_then_asks_at_the_service_url() -> None:
     driven = Asked(began=False)
-    assert driven.effects[1:] == [TakeTurn()]
-    assert driven.tell(TurnCame()) == [AttachTo(SERVICE_URL)]
+    assert driven.effects[1:] == [AcquireLookupPermit()]
+    assert driven.tell(LookupPermitGranted()) == [AttachTo(SERVICE_URL)]
     (inquire,) = driven.tell(LookupAttached())
     assert isinstance(inquire, SendLookup)
     assert (inquire.command.topic, inquire.timeout) == ("t", 30.0)
@@ -93,7 +93,7 @@ def test_the_brokers_answer_ends_it_and_gives_the_turn_to_the_next() -> None:
     connect = answer("Connect")
     driven = Asked()
     broker = LookupTarget("pulsar://b:6650", "pulsar://b:6650")
-    assert driven.tell(connect) == [GiveTurn(), Found(connect.command, broker)]
+    assert driven.tell(connect) == [ReleaseLookupPermit(), Found(connect.command, broker)]
     assert driven.machine.state is State.DONE
 
 
@@ -186,7 +186,7 @@ def test_a_new_walk_may_be_redirected_twenty_times_again() -> None:
 
 def test_a_broker_that_can_not_be_reached_is_tried_again() -> None:
     driven = Asked(began=False)
-    driven.tell(TurnCame(), LookupAttachFailed(ConnectError("refused")))
+    driven.tell(LookupPermitGranted(), LookupAttachFailed(ConnectError("refused")))
     assert driven.machine.state is State.WAITING
 
 
@@ -201,10 +201,10 @@ def test_a_broker_that_can_not_be_reached_is_tried_again() -> None:
 )
 def test_what_will_not_pass_fails_at_once(error: Any) -> None:
     reaching, asking = Asked(began=False), Asked()
-    reaching.tell(TurnCame(), LookupAttachFailed(error))
+    reaching.tell(LookupPermitGranted(), LookupAttachFailed(error))
     asking.tell(LookupRefused(error))
     for driven in (reaching, asking):
-        assert driven.effects == [GiveTurn(), NotFound(error)]
+        assert driven.effects == [ReleaseLookupPermit(), NotFound(error)]
 
 
 @pytest.mark.parametrize(
@@ -247,7 +247,7 @@ def test_a_refusal_for_good_ends_it_with_the_brokers_words(question: Any, refusa
     ],
 )
 def test_the_other_questions_are_answered_without_an_address(question: Any, command: Any) -> None:
-    assert Asked(question).tell(LookupAnswered(command)) == [GiveTurn(), Found(command, None)]
+    assert Asked(question).tell(LookupAnswered(command)) == [ReleaseLookupPermit(), Found(command, None)]
 
 
 @pytest.mark.parametrize("kind", ["Connect", "Redirect"])
@@ -280,7 +280,7 @@ def test_a_lookup_that_needs_tls_is_not_led_into_the_open(kind: str) -> None:
 
 def test_a_lookup_that_is_turned_away_fails_without_having_asked() -> None:
     driven = Asked(began=False)
-    assert [type(effect) for effect in driven.tell(TurnDenied())] == [NotFound]
+    assert [type(effect) for effect in driven.tell(LookupPermitDenied())] == [NotFound]
     assert isinstance(driven.error(), LimitReached)
 
 
@@ -315,7 +315,7 @@ def test_when_time_is_up_the_error_says_what_went_wrong_last(events: Any, last: 
     driven.fire(OperationTimedOut)
     assert isinstance(driven.error(), Timeout)
     assert str(driven.error()) == f"no broker has answered in time{last}"
-    assert GiveTurn() in driven.effects
+    assert ReleaseLookupPermit() in driven.effects
 
 
 @pytest.mark.parametrize("at_the_end", [Timeout("no answer in time"), ConnectError("it was not sent: still DIALING")])
@@ -348,8 +348,8 @@ def test_time_can_run_out_in_the_queue_and_a_turn_that_comes_later_is_passed_on(
     driven = Asked(began=False)
     driven.fire(OperationTimedOut)
     assert "too many lookups" in str(driven.error())
-    assert GiveTurn() not in driven.effects
-    assert driven.tell(TurnCame()) == [GiveTurn()]
+    assert ReleaseLookupPermit() not in driven.effects
+    assert driven.tell(LookupPermitGranted()) == [ReleaseLookupPermit()]
 
 
 @pytest.mark.parametrize("began", [False, True])
@@ -357,7 +357,7 @@ def test_a_cancelled_lookup_ends_once_and_gives_back_the_turn_it_had(*, began: b
     driven = Asked(began=began)
     driven.tell(Cancel())
     assert isinstance(driven.error(), AlreadyClosed)
-    assert (GiveTurn() in driven.effects) == began
+    assert (ReleaseLookupPermit() in driven.effects) == began
     assert driven.tell(Cancel()) == []
 
 
@@ -402,47 +402,53 @@ def test_a_pause_ends_when_the_service_url_changes() -> None:
     assert driven.fire(BackoffOver) == []
 
 
-def test_so_many_begin_at_once_some_wait_and_the_rest_are_turned_away() -> None:
-    turns: LookupTurns[int] = LookupTurns(2, 4)
-    assert [turns.take(number) for number in range(6)] == [
-        *[Turn.NOW] * 2,
-        *[Turn.LATER] * 2,
-        *[Turn.NEVER] * 2,
+def test_so_many_begin_at_once_some_wait_and_the_rest_are_denied() -> None:
+    limiter: LookupLimiter[int] = LookupLimiter(2, 4)
+    assert [limiter.acquire(number) for number in range(6)] == [
+        *[LookupPermit.NOW] * 2,
+        *[LookupPermit.LATER] * 2,
+        *[LookupPermit.NEVER] * 2,
     ]
 
 
 def test_those_in_line_begin_in_the_order_in_which_they_came() -> None:
-    turns: LookupTurns[str] = LookupTurns(1, 4)
+    limiter: LookupLimiter[str] = LookupLimiter(1, 4)
     for name in "abcd":
-        turns.take(name)
-    assert [turns.give_back() for _ in range(4)] == ["b", "c", "d", None]
-    assert turns.take("e") is Turn.NOW
+        limiter.acquire(name)
+    assert [limiter.release() for _ in range(4)] == ["b", "c", "d", None]
+    assert limiter.acquire("e") is LookupPermit.NOW
 
 
 def test_in_all_there_may_be_as_many_as_in_other_clients() -> None:
-    turns: LookupTurns[int] = LookupTurns(5_000)
-    answers = [turns.take(number) for number in range(50_001)]
-    assert [answers.count(turn) for turn in Turn] == [5_000, 45_000, 1]
+    limiter: LookupLimiter[int] = LookupLimiter(5_000)
+    answers = [limiter.acquire(number) for number in range(50_001)]
+    assert [answers.count(permit) for permit in LookupPermit] == [5_000, 45_000, 1]
 
 
 @pytest.mark.parametrize(("limit", "together"), [(0, 10), (-1, 10), (11, 10)])
 def test_a_limit_that_lets_nobody_through_is_refused(limit: int, together: int) -> None:
     with pytest.raises(InvalidArgument, match=f"not {limit}"):
-        LookupTurns(limit, together)
+        LookupLimiter(limit, together)
 
 
 @given(st.lists(st.booleans()), st.integers(1, 3), st.integers(0, 3))
 def test_never_do_more_begin_than_may_and_nobody_waits_in_vain(steps: list[bool], limit: int, line: int) -> None:
-    turns: LookupTurns[int] = LookupTurns(limit, limit + line)
+    limiter: LookupLimiter[int] = LookupLimiter(limit, limit + line)
     running, waiting = 0, list[int]()
     for number, takes in enumerate(steps):
         if takes:
-            turn = turns.take(number)
-            expected = Turn.NOW if running < limit else Turn.LATER if len(waiting) < line else Turn.NEVER
-            assert turn is expected
-            running += turn is Turn.NOW
-            waiting += [number] if turn is Turn.LATER else []
+            permit = limiter.acquire(number)
+            expected = (
+                LookupPermit.NOW
+                if running < limit
+                else LookupPermit.LATER
+                if len(waiting) < line
+                else LookupPermit.NEVER
+            )
+            assert permit is expected
+            running += permit is LookupPermit.NOW
+            waiting += [number] if permit is LookupPermit.LATER else []
         elif running:
-            following = turns.give_back()
+            following = limiter.release()
             assert following == (waiting.pop(0) if waiting else None)
             running -= following is None

@@ -25,27 +25,27 @@ from pulsar_actors.exceptions import (
     Timeout,
 )
 from pulsar_actors.machines.chart import INTERNAL
-from pulsar_actors.machines.lookup import CHART, ENDED, MAX_PARTITIONS, SERVICE_URL, LookupMachine, State
+from pulsar_actors.machines.lookup import CHART, FINAL, MAX_PARTITIONS, SERVICE_URL, LookupMachine, State
 from pulsar_actors.machines.lookup_events import (
+    AcquireLookupPermit,
     AttachTo,
     AttemptFailed,
     BackoffOver,
     Cancel,
     Enqueue,
     Found,
-    GiveTurn,
     LookupAnswered,
     LookupAttached,
     LookupAttachFailed,
+    LookupPermitGranted,
     LookupRefused,
     LookupTarget,
     NotFound,
     OperationTimedOut,
     Redirected,
+    ReleaseLookupPermit,
     SendLookup,
     ServiceChanged,
-    TakeTurn,
-    TurnCame,
 )
 from pulsar_actors.machines.state_machine import StartTimer
 from pulsar_actors.wire.PulsarApi_pb2 import (
@@ -101,8 +101,8 @@ class Outcome(NamedTuple):
 
 FOLLOW = Outcome("follow", frozenset({AttachTo}))
 PAUSE = Outcome("pause", frozenset({StartTimer, AttemptFailed}))
-FAIL = Outcome("fail", frozenset({GiveTurn, NotFound}))
-FIND = Outcome("find", frozenset({GiveTurn, Found}))
+FAIL = Outcome("fail", frozenset({ReleaseLookupPermit, NotFound}))
+FIND = Outcome("find", frozenset({ReleaseLookupPermit, Found}))
 ASK = Outcome("ask", frozenset({SendLookup}))
 
 
@@ -153,7 +153,7 @@ class AnyLookup(RuleBasedStateMachine):
         self.event: Any = None
         self.timers: list[tuple[float, Any]] = []
         self.in_line = self.begun = self.attaching = self.asked = False
-        self.turns = self.ended = self.redirects = 0
+        self.permits = self.ended = self.redirects = 0
         self.way: tuple[LookupTarget, bool] = (SERVICE_URL, False)  # whom to ask next, and whether it has the last word
         self.failure = self.told_of = ""
         self.pausing: BackoffOver | None = None
@@ -193,14 +193,16 @@ class AnyLookup(RuleBasedStateMachine):
         assert kinds == expected, f"had to {outcome.name}"
 
     def perform(self, effect: Any) -> None:
-        assert not self.ended or isinstance(effect, (GiveTurn, Found, NotFound)), "did something after the end"
+        assert not self.ended or isinstance(effect, (ReleaseLookupPermit, Found, NotFound)), (
+            "did something after the end"
+        )
         match effect:
-            case TakeTurn():
+            case AcquireLookupPermit():
                 assert not self.in_line, "in line twice"
                 self.in_line = True
-            case GiveTurn():
-                assert self.turns, "gave back a turn that it had not"
-                self.turns -= 1
+            case ReleaseLookupPermit():
+                assert self.permits, "released a permit that it had not"
+                self.permits -= 1
             case AttachTo() | SendLookup():
                 self.ask(effect)
             case StartTimer(timer, delay):
@@ -216,7 +218,7 @@ class AnyLookup(RuleBasedStateMachine):
                 pass
 
     def ask(self, effect: AttachTo | SendLookup) -> None:
-        assert self.turns, "asked out of turn"
+        assert self.permits, "asked without a permit"
         assert not self.attaching, "does two things at once"
         assert not self.asked, "does two things at once"
         target, authoritative = self.way
@@ -280,13 +282,13 @@ class AnyLookup(RuleBasedStateMachine):
 
     @precondition(lambda self: self.in_line and not self.begun)
     @rule()
-    def turn_comes(self) -> None:
+    def permit_is_granted(self) -> None:
         self.take_turn()
 
     def take_turn(self) -> None:
         self.begun = True
-        self.turns = 1
-        self.tell(TurnCame())
+        self.permits = 1
+        self.tell(LookupPermitGranted())
 
     @rule(seconds=st.sampled_from([0.1, 1.0, 10.0, 30.0]), asleep=st.sampled_from([False, False, False, True]))
     def time_passes(self, seconds: float, *, asleep: bool) -> None:
@@ -433,12 +435,12 @@ class AnyLookup(RuleBasedStateMachine):
 
     @invariant()
     def it_ends_once(self) -> None:
-        assert self.ended == (self.state in ENDED), "ended, or not, against what was said"
+        assert self.ended == (self.state in FINAL), "ended, or not, against what was said"
 
     @invariant()
     def it_has_a_turn_for_as_long_as_it_needs_one(self) -> None:
-        assert not (self.ended and self.turns), "kept its turn after the end"
-        assert self.ended or self.turns == self.begun, "gave its turn back before the end"
+        assert not (self.ended and self.permits), "kept its permit after the end"
+        assert self.ended or self.permits == self.begun, "released its permit before the end"
 
     @invariant()
     def it_waits_for_exactly_one_thing(self) -> None:
@@ -465,12 +467,12 @@ def test_every_promise_of_a_lookup_holds() -> None:
 
 
 def find_twice(self: LookupMachine, event: LookupAnswered, now: float) -> list[Any]:
-    effects = [*self.finish(event, now)]
+    effects = [*self.end_with_answer(event, now)]
     return [*effects, effects[-1]]
 
 
 def wait_without_a_clock(self: LookupMachine, event: Enqueue, now: float) -> list[Any]:
-    return [*self.request_turn(event, now)][1:]
+    return [*self.request_permit(event, now)][1:]
 
 
 def back_off_as_before(self: Any, event: LookupRefused, now: float) -> list[Any]:
@@ -532,24 +534,24 @@ FURTHER: dict[str, Callable[..., Any]] = {
 # fmt: off
 FAULTS = [
     # It ends once.
-    fault(LookupAnswered, State.ASKING, "finish", {"does": "find_twice"},
+    fault(LookupAnswered, State.ASKING, "end_with_answer", {"does": "find_twice"},
           "ended twice", "answer"),
     fault(LookupRefused, State.ASKING, "fail", {"does": "back_off"},
           "had to fail", "give_no_answer"),
     fault(Cancel, State.ASKING, "cancel_running", {"does": None},
           "not to be cancelled", "cancel"),
-    fault(LookupAnswered, State.ASKING, "reject_wrong_answer", {"dest": State.DONE, "does": "finish"},
+    fault(LookupAnswered, State.ASKING, "reject_wrong_answer", {"dest": State.DONE, "does": "end_with_answer"},
           "took the answer to another question", "answer_nonsense"),
-    fault(LookupAnswered, State.ASKING, "fail_refused", {"dest": State.DONE, "does": "finish"},
+    fault(LookupAnswered, State.ASKING, "fail_refused", {"dest": State.DONE, "does": "end_with_answer"},
           "had to fail", "refuse"),
-    # Its turn comes back once.
+    # Its permit is released once.
     fault(OperationTimedOut, State.ASKING, "time_out", {"does": "time_out_queued"},
-          "kept its turn after the end", "time_passes"),
+          "kept its permit after the end", "time_passes"),
     fault(Cancel, State.QUEUED, "cancel_queued", {"does": "cancel_running"},
-          "a turn that it had not", "cancel"),
-    fault(TurnCame, State.FAILED, "return_late_turn", {"does": None},
-          "kept its turn after the end", "time_passes", "turn_comes"),
-    fault(LookupAttached, State.ATTACHING, "send_request", {"does": "return_late_turn"},
+          "a permit that it had not", "cancel"),
+    fault(LookupPermitGranted, State.FAILED, "release_late_permit", {"does": None},
+          "kept its permit after the end", "time_passes", "permit_is_granted"),
+    fault(LookupAttached, State.ATTACHING, "send_request", {"does": "release_late_permit"},
           "had to ask", "attach"),
     # Redirects.
     fault(LookupAnswered, State.ASKING, "fail_too_many_redirects", {"dest": State.ATTACHING, "does": "follow_redirect"},
@@ -558,7 +560,7 @@ FAULTS = [
           "went to another broker", "redirect"),
     fault(LookupAnswered, State.ASKING, "reject_missing_broker", {"dest": State.ATTACHING, "does": "follow_redirect"},
           "went to another broker|had to fail", "answer_nonsense"),
-    fault(LookupAnswered, State.ASKING, "reject_partition_count", {"dest": State.DONE, "does": "finish"},
+    fault(LookupAnswered, State.ASKING, "reject_partition_count", {"dest": State.DONE, "does": "end_with_answer"},
           "had to fail", "claim_partitions"),
     fault(LookupAttached, State.ATTACHING, "send_request", {"does": "send_without_authority"},
           "another flag than the broker's", "redirect", "attach"),
@@ -596,16 +598,16 @@ FAULTS = [
     fault(LookupRefused, State.DONE, None, {"does": "back_off"},
           "did something after the end|listened to what", "answer", "speak_unasked"),
     fault(Cancel, State.DONE, None, {"does": "cancel_running"},
-          "a turn that it had not", "answer", "cancel"),
+          "a permit that it had not", "answer", "cancel"),
     fault(OperationTimedOut, State.DONE, None, {"does": "time_out"},
-          "a turn that it had not", "answer", "time_passes"),
-    fault(LookupAnswered, State.ATTACHING, None, {"does": "finish"},
+          "a permit that it had not", "answer", "time_passes"),
+    fault(LookupAnswered, State.ATTACHING, None, {"does": "end_with_answer"},
           "listened to what|took|ended", "speak_unasked"),
     fault(ServiceChanged, State.DONE, None, {"does": "restart"},
           "did something after the end", "answer", "move"),
-    fault(TurnCame, State.FAILED, "return_late_turn", {"does": "start_at_service_url"},
-          "did something after the end", "cancel", "turn_comes"),
-    fault(Enqueue, State.IDLE, "request_turn", {"does": "wait_without_a_clock"},
+    fault(LookupPermitGranted, State.FAILED, "release_late_permit", {"does": "start_at_service_url"},
+          "did something after the end", "cancel", "permit_is_granted"),
+    fault(Enqueue, State.IDLE, "request_permit", {"does": "wait_without_a_clock"},
           "ran past its timeout", "time_passes"),
     fault(OperationTimedOut, State.QUEUED, "time_out_queued", {"dest": INTERNAL, "does": None},
           "ran past its timeout", "time_passes"),

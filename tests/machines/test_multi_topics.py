@@ -4,7 +4,7 @@ from typing import Any
 import pytest
 
 from pulsar_actors.exceptions import AlreadyClosed, ConsumerBusy, ProducerBusy, Timeout, TopicNotFound, TopicTerminated
-from pulsar_actors.machines.connection_handler_events import Close, CreationFailed, Fail, HandleEnded, Open
+from pulsar_actors.machines.connection_handler_events import Close, Fail, FirstCreationFailed, HandleEnded, Open
 from pulsar_actors.machines.multi_topics import MultiTopics, State
 from pulsar_actors.machines.multi_topics_events import (
     AskMember,
@@ -90,9 +90,9 @@ def test_a_refusal_closes_the_others_before_the_user_hears_of_it_with_its_topic(
     driven = made({A: 2})
     driven.tell(MemberOpened(1, ""), MemberLost(2, ProducerBusy("ProducerBusy", "taken")))
     assert driven.did(CloseMember) == [CloseMember(2), CloseMember(1)]
-    assert not driven.did(CreationFailed)
+    assert not driven.did(FirstCreationFailed)
     driven.tell(MemberLost(1, CLOSED))
-    (failed,) = driven.did(CreationFailed)
+    (failed,) = driven.did(FirstCreationFailed)
     assert isinstance(failed.error, ProducerBusy)
     assert part(1) in str(failed.error)
     assert driven.machine.state is State.FAILED
@@ -102,7 +102,7 @@ def test_a_set_that_could_not_be_created_in_time_names_the_member_that_was_not_a
     driven = made({A: 2})
     late = Timeout("the producer could not be created within 30 s: still LOOKING_UP; the last failure was: reset")
     driven.tell(MemberOpened(1, ""), MemberLost(2, late), MemberLost(1, CLOSED))
-    (failed,) = driven.did(CreationFailed)
+    (failed,) = driven.did(FirstCreationFailed)
     assert isinstance(failed.error, Timeout)
     assert str(failed.error) == f"{part(1)}: {late}"
 
@@ -121,7 +121,7 @@ def test_a_call_to_all_that_was_not_done_in_time_names_each_member_and_what_went
 def test_a_close_while_members_are_made_ends_with_the_last_of_them() -> None:
     driven = made({A: 2})
     driven.tell(Close())
-    assert driven.did(CreationFailed)
+    assert driven.did(FirstCreationFailed)
     assert driven.did(CloseMember) == [CloseMember(1), CloseMember(2)]
     driven.tell(MemberLost(1, CLOSED))
     assert not driven.did(HandleEnded)
@@ -297,7 +297,7 @@ def test_a_topic_that_is_named_beside_a_pattern_has_to_be_there() -> None:
     for answers in ((PartitionsCounted(1, A, GONE),), (PartitionsCounted(1, A, 0), MemberLost(1, GONE))):
         driven = made({A: None}, has_pattern=True)
         driven.tell(MatchingTopicsListed(1, {}), *answers)
-        (failed,) = driven.did(CreationFailed)
+        (failed,) = driven.did(FirstCreationFailed)
         assert isinstance(failed.error, TopicNotFound)
 
 
@@ -356,11 +356,11 @@ def test_what_is_asked_of_all_ends_with_the_last_answer_and_has_that_of_each_top
 def test_what_brokers_only_know_of_stored_topics_is_asked_of_those_alone() -> None:
     unstored = "non-persistent://public/default/c"
     driven = ready({A: 0, unstored: 0})
-    (asked,) = driven.tell(AskMembers("token", partial(tuple), stored=True))
+    (asked,) = driven.tell(AskMembers("token", partial(tuple), persistent=True))
     assert asked.member == 1
     (done,) = driven.tell(MemberAnswered(asked.call, 1, "last"))
     assert done == MembersDone("token", {A: "last"})
-    assert ready({unstored: 0}).tell(AskMembers("token", partial(tuple), stored=True)) == [MembersDone("token", {})]
+    assert ready({unstored: 0}).tell(AskMembers("token", partial(tuple), persistent=True)) == [MembersDone("token", {})]
 
 
 def test_an_unsubscribe_that_one_topic_refuses_names_it_and_the_set_goes_on_there() -> None:

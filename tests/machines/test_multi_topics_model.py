@@ -17,8 +17,15 @@ from hypothesis.stateful import (
 
 from pulsar_actors.exceptions import AlreadyClosed, ConnectError, ProducerBusy, TopicNotFound
 from pulsar_actors.machines.chart import INTERNAL
-from pulsar_actors.machines.connection_handler_events import Close, CreationFailed, EndAtOnce, Fail, HandleEnded, Open
-from pulsar_actors.machines.multi_topics import CHART, IN_USE, OVER, MultiTopics, State
+from pulsar_actors.machines.connection_handler_events import (
+    Close,
+    EndAtOnce,
+    Fail,
+    FirstCreationFailed,
+    HandleEnded,
+    Open,
+)
+from pulsar_actors.machines.multi_topics import CHART, FINAL, IN_USE, MultiTopics, State
 from pulsar_actors.machines.multi_topics_events import (
     AskMember,
     AskMembers,
@@ -153,8 +160,8 @@ class AnySet(RuleBasedStateMachine):
             case MultiTopicsOpened():
                 self.created.append(MultiTopicsOpened)
                 self.check_that_all_are_there()
-            case CreationFailed():
-                self.created.append(CreationFailed)
+            case FirstCreationFailed():
+                self.created.append(FirstCreationFailed)
                 assert self.was_told_to_end or not self.live, "failed while members are there"
             case HandleEnded():
                 self.ends += 1
@@ -199,13 +206,13 @@ class AnySet(RuleBasedStateMachine):
             if member not in self.closing:
                 self.open_member(member)
 
-    @precondition(lambda self: self.machine.state in {*IN_USE, State.CLOSING, State.ROLLING_BACK, *OVER})
+    @precondition(lambda self: self.machine.state in {*IN_USE, State.CLOSING, State.ROLLING_BACK, *FINAL})
     @rule()
     def ask(self) -> None:
         self.asked.append(len(self.asked))
         self.tell(AskMembers(self.asked[-1], object))
 
-    @precondition(lambda self: self.machine.state in {*IN_USE, State.CLOSING, State.ROLLING_BACK, *OVER})
+    @precondition(lambda self: self.machine.state in {*IN_USE, State.CLOSING, State.ROLLING_BACK, *FINAL})
     @rule()
     def unsubscribe(self) -> None:
         self.asked.append(len(self.asked))
@@ -267,9 +274,9 @@ class AnySet(RuleBasedStateMachine):
         self.counts.remove((discovery, topic))
         again = self.is_rediscovering
         known = self.partitions.get(topic)
-        if known is not None and not again:
-            self.told_counts[topic] = known
         current = discovery == self.machine.discovery
+        if known is not None and current and not again:
+            self.told_counts[topic] = known
         self.tell(PartitionsCounted(discovery, topic, GONE if known is None else known))
         if (
             again
@@ -311,7 +318,7 @@ class AnySet(RuleBasedStateMachine):
     @rule(error=st.sampled_from([REFUSED, GONE]), data=st.data(), twice=st.booleans())
     def a_member_ends(self, error: Any, data: st.DataObject, *, twice: bool) -> None:
         self.end_member(data.draw(st.sampled_from(sorted(self.live))), error)
-        if twice and self.machine.state not in OVER:
+        if twice and self.machine.state not in FINAL:
             self.tell(MemberLost(0, error))
 
     @precondition(lambda self: set(self.live) & self.closing)
@@ -385,7 +392,7 @@ class AnySet(RuleBasedStateMachine):
     def users_hear_once_how_the_creation_and_the_set_ended(self) -> None:
         if self.machine is None:
             return
-        over = self.machine.state in OVER
+        over = self.machine.state in FINAL
         assert len(self.created) <= 1, "two answers to one creation"
         assert self.ends == over, "ended, or not, against what was said"
         if over:
@@ -402,9 +409,9 @@ class AnySet(RuleBasedStateMachine):
             return
         self.was_told_to_end = True
         self.tell(Close())
-        while self.live and self.machine.state not in OVER:
+        while self.live and self.machine.state not in FINAL:
             self.end_member(min(self.live), AlreadyClosed("closed"))
-        assert self.machine.state in OVER, "it never ended"
+        assert self.machine.state in FINAL, "it never ended"
         self.users_hear_once_how_the_creation_and_the_set_ended()
 
 
@@ -443,9 +450,9 @@ FAULTS = [
           "waits for nothing|never ended", "a_member_ends"),
     fault(MemberLost, State.ROLLING_BACK, "end_rolled_back", {"does": "note_gone"},
           "against what was said", "a_member_ends", "a_member_closes", "go_on", "a_member_opens"),
-    fault(MemberLost, State.READY, "end_without_members", {"dest": INTERNAL, "does": "let_go"},
+    fault(MemberLost, State.READY, "end_without_members", {"dest": INTERNAL, "does": "release_lost_member"},
           "nobody is left", "a_member_ends", "go_on"),
-    fault(MemberLost, State.READY, "let_go", {"does": None},
+    fault(MemberLost, State.READY, "release_lost_member", {"does": None},
           "callers have others|never ended", "a_member_ends", "go_on", "want", "time_passes", "topics_change"),
     fault(PartitionsCounted, DiscoveryState.COUNTING, "note_count", {"does": None},
           "waits for nothing", "answer_count", "go_on"),
@@ -465,7 +472,7 @@ FAULTS = [
           "a call was forgotten", "ask", "close", "a_member_closes"),
     fault(MemberAnswered, State.UNSUBSCRIBING, "end_unsubscribed", {"dest": State.READY, "does": "note_answer"},
           "unsubscribed, and still in use", "unsubscribe", "a_member_answers", "go_on"),
-    fault(Close, State.OPENING, "abandon", {"dest": State.CLOSED, "does": "end_unmade"},
+    fault(Close, State.OPENING, "close_while_opening", {"dest": State.CLOSED, "does": "end_unmade"},
           "left behind", "close", "go_on", "a_member_opens"),
     fault(Close, State.READY, "close_all", {"dest": State.CLOSED, "does": "end_memberless"},
           "left behind", "close", "go_on"),

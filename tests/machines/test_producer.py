@@ -28,19 +28,21 @@ from pulsar_actors.machines.connection_handler_events import (
     Close,
     CloseAnswered,
     CloseTimedOut,
-    CreationFailed,
-    CreationTimedOut,
     Detach,
     Detached,
     DropConnection,
     EndAtOnce,
     Fail,
+    FirstCreationFailed,
+    FirstCreationTimedOut,
     HandleEnded,
     LookedUp,
     LookUp,
     LookupAttemptFailed,
     LookupFailed,
     Open,
+    RequestRefused,
+    RequestTimedOut,
     RetryDue,
     TopicMigrated,
     WrongAnswer,
@@ -48,13 +50,11 @@ from pulsar_actors.machines.connection_handler_events import (
 from pulsar_actors.machines.producer import ProducerMachine, ProducerSettings, State
 from pulsar_actors.machines.producer_events import (
     AskToCreate,
-    Created,
-    CreateRefused,
-    CreateTimedOut,
+    FeedRemainingReceipts,
     Flush,
     Flushed,
-    HandleRemainingReceipts,
     ProducerAttached,
+    ProducerCreated,
     ProducerOpened,
     Publish,
     ReceiptsArrived,
@@ -147,10 +147,10 @@ class Stage:
 
     def success(self, *, ready: bool = True, **fields: Any) -> list[Any]:
         command = CommandProducerSuccess(request_id=0, producer_name="broker-7", producer_ready=ready, **fields)
-        return self.tell(Created(self.attempt, command))
+        return self.tell(ProducerCreated(self.attempt, command))
 
     def refuse(self, code: str) -> list[Any]:
-        return self.tell(CreateRefused(self.attempt, refusal(code)))
+        return self.tell(RequestRefused(self.attempt, refusal(code)))
 
     def receipt(self, sequence_id: int, ledger: int = 5, entry: int = 9) -> list[Any]:
         where = MessageIdData(ledgerId=ledger, entryId=entry)
@@ -217,7 +217,7 @@ def ready() -> Stage:
 
 def close_pending() -> Stage:
     stage = creating()
-    stage.tell(CreateTimedOut(stage.attempt))
+    stage.tell(RequestTimedOut(stage.attempt))
     return stage
 
 
@@ -264,7 +264,7 @@ def errors(effects: list[Any]) -> list[type]:
 def test_a_producer_is_looked_up_attached_and_created() -> None:
     stage = Stage()
     assert stage.tell(Open()) == [LookUp(1, "persistent://t/n/orders", None)]
-    assert stage.timers[CreationTimedOut].delay == 30.0
+    assert stage.timers[FirstCreationTimedOut].delay == 30.0
     assert stage.tell(LookedUp(1, "broker-a")) == [Attach(1, "broker-a")]
     [ask] = stage.tell(ProducerAttached(1))
     assert ask.timeout == 30.0
@@ -346,7 +346,7 @@ FATAL_ALWAYS = ["TopicNotFound", "SubscriptionNotFound"]
 def test_a_first_creation_fails_at_once_on_what_a_retry_would_not_cure(stand: Callable[[], Stage], code: str) -> None:
     stage = stand()
     failed, detach, ended = stage.refuse(code)
-    assert failed == CreationFailed(ended.error)
+    assert failed == FirstCreationFailed(ended.error)
     assert (ended.error.code, detach) == (code, Detach(1))
     assert stage.state is State.FAILED
 
@@ -371,7 +371,7 @@ def test_a_topic_that_has_gone_ends_even_a_producer_that_was_created(code: str) 
     effects = stage.tell(LookupFailed(stage.attempt, refusal(code)))
     assert tokens(effects) == ["a"]
     assert isinstance(effects[-1], HandleEnded)
-    assert not any(isinstance(effect, CreationFailed) for effect in effects)
+    assert not any(isinstance(effect, FirstCreationFailed) for effect in effects)
     assert stage.state is State.FAILED
 
 
@@ -398,8 +398,8 @@ def test_other_refusals_are_retried_with_growing_pauses_until_the_operation_time
         stage.tell(ProducerAttached(stage.connection))
     assert pauses == [0.1, 0.2, 0.4, 0.8]
     stage.refuse("ServiceNotReady")
-    failed, _, ended = stage.wait(CreationTimedOut)
-    assert isinstance(failed, CreationFailed)
+    failed, _, ended = stage.wait(FirstCreationTimedOut)
+    assert isinstance(failed, FirstCreationFailed)
     assert isinstance(failed.error, Timeout)
     assert isinstance(ended, HandleEnded)
     assert stage.state is State.FAILED
@@ -421,7 +421,7 @@ def test_a_first_creation_that_takes_too_long_fails_the_call(stand: Callable[[],
     stage = stand()
     name = stage.state.name
     last = "; the last failure was: down" if stand is waiting else ""
-    failed, _, ended = stage.wait(CreationTimedOut)
+    failed, _, ended = stage.wait(FirstCreationTimedOut)
     assert str(failed.error) == f"the producer could not be created within 30 s: still {name}{last}"
     assert ended == HandleEnded(failed.error)
     assert stage.state is State.FAILED
@@ -464,7 +464,7 @@ def mixed_up() -> Stage:
 def test_whatever_an_attempt_ended_in_is_named_when_the_creation_takes_too_long(
     stand: Callable[[], Stage], last: str
 ) -> None:
-    failed, *_ = stand().wait(CreationTimedOut)
+    failed, *_ = stand().wait(FirstCreationTimedOut)
     assert str(failed.error).endswith(f"; the last failure was: {last}")
 
 
@@ -472,7 +472,7 @@ def test_what_an_earlier_lookup_has_met_is_not_taken_for_the_last_failure() -> N
     stage = waiting()
     stage.wait(RetryDue)
     stage.tell(LookupAttemptFailed(stage.attempt - 1, refusal("ServiceNotReady")))
-    failed, *_ = stage.wait(CreationTimedOut)
+    failed, *_ = stage.wait(FirstCreationTimedOut)
     assert str(failed.error).endswith("; the last failure was: down")
 
 
@@ -504,16 +504,16 @@ def test_what_went_wrong_before_all_was_well_again_is_not_named() -> None:
 
 def test_a_create_that_takes_too_long_fails_the_call_and_is_closed() -> None:
     stage = creating()
-    failed, ask = stage.wait(CreationTimedOut)
-    assert isinstance(failed, CreationFailed)
+    failed, ask = stage.wait(FirstCreationTimedOut)
+    assert isinstance(failed, FirstCreationFailed)
     assert isinstance(ask, AskToClose)
     assert stage.tell(CloseAnswered(stage.attempt)) == [Detach(1), HandleEnded(None)]
 
 
 def test_a_call_that_fails_during_a_pending_close_awaits_the_answer_to_that_close() -> None:
     stage = close_pending()
-    [failed] = stage.wait(CreationTimedOut)
-    assert isinstance(failed, CreationFailed)
+    [failed] = stage.wait(FirstCreationTimedOut)
+    assert isinstance(failed, FirstCreationFailed)
     assert stage.tell(CloseAnswered(stage.attempt)) == [Detach(1), HandleEnded(None)]
 
 
@@ -533,7 +533,7 @@ def test_a_first_lookup_fails_the_call_on_what_a_retry_would_not_cure(error: Pul
     stage = opened()
     effects = stage.tell(LookupFailed(stage.attempt, error))
     assert stage.state is end
-    assert (CreationFailed(error) in effects) == (end is State.FAILED)
+    assert (FirstCreationFailed(error) in effects) == (end is State.FAILED)
 
 
 @pytest.mark.parametrize(
@@ -551,7 +551,7 @@ def test_a_later_lookup_is_repeated_for_ever(error: PulsarException) -> None:
 def test_credentials_that_are_refused_fail_the_call_at_once(stand: Callable[[], Stage]) -> None:
     stage = stand()
     error = AuthenticationError("AuthenticationError", "who?")
-    assert stage.lose(error)[0] == CreationFailed(error)
+    assert stage.lose(error)[0] == FirstCreationFailed(error)
     assert stage.state is State.FAILED
 
 
@@ -566,9 +566,9 @@ def test_a_lost_connection_leads_to_a_pause_and_a_new_lookup(stand: Callable[[],
 def test_a_queued_producer_waits_for_as_long_as_it_takes() -> None:
     stage = queued()
     assert stage.state is State.QUEUED
-    late = stage.timers.pop(CreationTimedOut)
+    late = stage.timers.pop(FirstCreationTimedOut)
     assert stage.tell(late.event) == []
-    assert stage.tell(CreateTimedOut(stage.attempt)) == []
+    assert stage.tell(RequestTimedOut(stage.attempt)) == []
     assert stage.success(ready=False) == []
     assert stage.success() == [ProducerOpened("broker-7")]
     assert stage.state is State.READY
@@ -577,7 +577,7 @@ def test_a_queued_producer_waits_for_as_long_as_it_takes() -> None:
 def test_a_producer_that_had_to_queue_is_no_longer_bound_by_the_operation_timeout() -> None:
     stage = queued()
     stage.lose()
-    assert stage.tell(stage.timers[CreationTimedOut].event) == []
+    assert stage.tell(stage.timers[FirstCreationTimedOut].event) == []
     assert rebind(stage) == [ProducerOpened("broker-7")]
 
 
@@ -588,11 +588,11 @@ def test_a_producer_that_had_to_queue_is_no_longer_bound_by_the_operation_timeou
 def test_a_create_without_an_answer_is_closed_before_the_next_one() -> None:
     stage = creating()
     late = stage.attempt
-    [ask] = stage.tell(CreateTimedOut(stage.attempt))
+    [ask] = stage.tell(RequestTimedOut(stage.attempt))
     assert isinstance(ask, AskToClose)
     assert (ask.command.producer_id, ask.timeout) == (7, 30.0)
     success = CommandProducerSuccess(request_id=0, producer_name="late")
-    assert stage.tell(Created(late, success)) == []
+    assert stage.tell(ProducerCreated(late, success)) == []
     assert stage.state is State.CLOSE_PENDING
     assert stage.tell(CloseAnswered(stage.attempt)) == [Detach(1)]
     assert rebind(stage) == [ProducerOpened("broker-7")]
@@ -687,7 +687,7 @@ def test_of_receipts_that_come_together_those_before_one_that_skips_the_head_cou
     stage.publish("a", "b", "c", "d")
     *ended, rest = stage.receipts(0, 1, 3)
     assert tokens(ended) == ["a", "b"]
-    assert isinstance(rest, HandleRemainingReceipts)
+    assert isinstance(rest, FeedRemainingReceipts)
     assert [command.sequence_id for command in rest.event.commands] == [3]
     assert isinstance(stage.tell(rest.event)[0], DropConnection)
     assert stage.machine.state is State.WAITING
@@ -820,7 +820,7 @@ def test_who_may_not_come_back_fails_everything_as_what_keeps_it_out_and_says_wh
     stage.wait(RetryDue)
     stage.tell(LookedUp(stage.attempt, "broker-a"))
     stage.tell(ProducerAttached(stage.connection))
-    *failed, _, ended = stage.tell(CreateRefused(stage.attempt, REFUSALS[error](ServerError.Name(error), "no")))
+    *failed, _, ended = stage.tell(RequestRefused(stage.attempt, REFUSALS[error](ServerError.Name(error), "no")))
     assert errors(failed) == [of_written, REFUSALS[error]]
     assert type(ended.error) is REFUSALS[error]
     assert errors(stage.publish("late")) == [REFUSALS[error]]
@@ -902,7 +902,7 @@ def test_a_send_timeout_fails_everything_in_order_whatever_the_state(stand: Call
 def test_what_never_left_before_the_creation_took_too_long_does_not_claim_to_be_unknown() -> None:
     stage = opened()
     stage.publish("a")
-    _, failed, *_ = stage.wait(CreationTimedOut)
+    _, failed, *_ = stage.wait(FirstCreationTimedOut)
     assert (failed.token, type(failed.error)) == ("a", ConnectError)
     assert str(failed.error).startswith("it was not sent: the producer could not be created within 30 s")
 
@@ -985,7 +985,7 @@ def test_closing_what_was_never_opened_fails_no_call() -> None:
 def test_closing_an_unanswered_create_closes_what_the_broker_may_make(stand: Callable[[], Stage]) -> None:
     stage = stand()
     failed, ask = stage.tell(Close())
-    assert isinstance(failed, CreationFailed)
+    assert isinstance(failed, FirstCreationFailed)
     assert isinstance(ask, AskToClose)
     assert stage.tell(CloseAnswered(stage.attempt)) == [Detach(1), HandleEnded(None)]
 
@@ -993,7 +993,7 @@ def test_closing_an_unanswered_create_closes_what_the_broker_may_make(stand: Cal
 def test_closing_while_a_close_is_pending_sends_no_second_one() -> None:
     stage = close_pending()
     [failed] = stage.tell(Close())
-    assert isinstance(failed, CreationFailed)
+    assert isinstance(failed, FirstCreationFailed)
     assert stage.tell(CloseAnswered(stage.attempt)) == [Detach(1), HandleEnded(None)]
 
 

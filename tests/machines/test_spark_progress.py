@@ -7,22 +7,22 @@ import pytest
 from pulsar_actors.machines.spark_progress import (
     BeginBatch,
     EndBatch,
+    FailOnDataLoss,
     LookAtPartition,
     PartitionMissing,
     PartitionSeen,
     PlanSpan,
     ReadSpan,
-    ReportMissing,
-    ReportTruncated,
     SparkProgress,
     State,
     StopAt,
 )
-from pulsar_actors.wire.topic_position import EARLIEST, TopicPosition
+from pulsar_actors.wire.topic_position import TOPIC_START, TopicPosition
 from tests.machines.driven import Driven
 
 A, B, C = TopicPosition(7, 1), TopicPosition(7, 5), TopicPosition(7, 9)
 NEXT_LEDGER = TopicPosition(8, 0)
+TRUNCATED = FailOnDataLoss("ends at 7:1, and was read up to 7:5: it was truncated, or made anew")
 
 
 def progress(*events: Any) -> Driven:
@@ -35,30 +35,30 @@ def test_a_batch_ends_where_the_partition_ends() -> None:
 
 def test_a_partition_that_the_offsets_do_not_name_is_read_from_its_first_message() -> None:
     stream = progress(BeginBatch(None))
-    assert stream.tell(PartitionSeen(C, EARLIEST)) == [EndBatch(C)]
-    assert stream.tell(PlanSpan(EARLIEST, C)) == [ReadSpan(EARLIEST, C)]
+    assert stream.tell(PartitionSeen(C, TOPIC_START)) == [EndBatch(C)]
+    assert stream.tell(PlanSpan(TOPIC_START, C)) == [ReadSpan(TOPIC_START, C)]
 
 
 @pytest.mark.parametrize(
-    ("start", "cursor", "end"), [(B, C, B), (None, C, C), (None, None, EARLIEST), (EARLIEST, C, EARLIEST)]
+    ("start", "cursor", "end"), [(B, C, B), (None, C, C), (None, None, TOPIC_START), (TOPIC_START, C, TOPIC_START)]
 )
 def test_a_batch_of_an_empty_partition_ends_where_it_starts(
     start: TopicPosition | None, cursor: TopicPosition | None, end: TopicPosition
 ) -> None:
-    assert progress(BeginBatch(start)).tell(PartitionSeen(EARLIEST, cursor)) == [EndBatch(end)]
+    assert progress(BeginBatch(start)).tell(PartitionSeen(TOPIC_START, cursor)) == [EndBatch(end)]
 
 
 EARLIER = pytest.mark.parametrize(
     "earlier",
     [[], [BeginBatch(A), PartitionSeen(B, A)], [BeginBatch(A), PartitionSeen(C, A)]],
-    ids=["unseen", "caught up", "behind"],
+    ids=["unknown", "no backlog seen", "backlog seen"],
 )
 """Batches before one that starts at B."""
 
 
 @EARLIER
 def test_a_later_batch_of_a_partition_that_is_empty_now_ends_where_it_starts(earlier: list[Any]) -> None:
-    assert progress(*earlier, BeginBatch(B)).tell(PartitionSeen(EARLIEST, A)) == [EndBatch(B)]
+    assert progress(*earlier, BeginBatch(B)).tell(PartitionSeen(TOPIC_START, A)) == [EndBatch(B)]
 
 
 @EARLIER
@@ -66,8 +66,8 @@ def test_a_partition_that_ends_before_what_was_read_is_reported_and_read_from_it
     earlier: list[Any],
 ) -> None:
     stream = progress(*earlier, BeginBatch(B))
-    assert stream.tell(PartitionSeen(A, A)) == [ReportTruncated(A, B), EndBatch(A)]
-    assert stream.tell(PlanSpan(B, A)) == [ReadSpan(EARLIEST, A)]
+    assert stream.tell(PartitionSeen(A, A)) == [TRUNCATED, EndBatch(A)]
+    assert stream.tell(PlanSpan(B, A)) == [ReadSpan(TOPIC_START, A)]
 
 
 def test_nothing_is_planned_where_there_is_nothing_to_read() -> None:
@@ -78,15 +78,22 @@ def test_nothing_is_planned_where_there_is_nothing_to_read() -> None:
 # A query that is to end.
 
 
-@pytest.mark.parametrize(("stop", "end"), [(B, B), (C, C), (EARLIEST, A)])
+@pytest.mark.parametrize(("stop", "end"), [(B, B), (C, C), (TOPIC_START, A)])
 def test_a_query_goes_no_further_than_where_it_is_to_end_and_never_back(
     stop: TopicPosition, end: TopicPosition
 ) -> None:
     assert progress(StopAt(stop), BeginBatch(A)).tell(PartitionSeen(C, A)) == [EndBatch(end)]
 
 
+def test_an_empty_partition_is_not_read_beyond_where_the_query_is_to_end() -> None:
+    assert progress(StopAt(TOPIC_START), BeginBatch(None)).tell(PartitionSeen(TOPIC_START, C)) == [
+        EndBatch(TOPIC_START)
+    ]
+
+
 def test_a_partition_that_was_not_there_when_the_query_was_to_end_is_not_read() -> None:
-    assert progress(StopAt(None), BeginBatch(None)).tell(PartitionSeen(C, EARLIEST)) == []
+    assert progress(StopAt(None), BeginBatch(None)).tell(PartitionSeen(C, TOPIC_START)) == []
+    assert progress(StopAt(None), BeginBatch(B)).tell(PartitionSeen(A, A)) == [TRUNCATED]
 
 
 # A subscription that somebody else has moved.
@@ -97,27 +104,27 @@ def test_a_subscription_that_was_moved_within_a_ledger_is_reported() -> None:
     assert stream.tell(PlanSpan(A, C)) == [ReadSpan(A, C, moved_to=B)]
 
 
-@pytest.mark.parametrize("cursor", [None, EARLIEST, A], ids=["unknown", "behind", "where it was left"])
+@pytest.mark.parametrize("cursor", [None, TOPIC_START, A], ids=["unknown", "behind", "where it was left"])
 def test_a_subscription_that_was_not_moved_beyond_the_start_is_not_reported(cursor: TopicPosition | None) -> None:
     stream = progress(BeginBatch(A), PartitionSeen(C, A), BeginBatch(A), PartitionSeen(C, cursor))
-    assert stream.machine.state is State.BEHIND
+    assert stream.machine.state is State.BACKLOG_SEEN
     assert stream.tell(PlanSpan(A, C)) == [ReadSpan(A, C)]
 
 
 def test_a_subscription_that_was_moved_before_anything_was_read_is_not_reported() -> None:
-    stream = progress(BeginBatch(EARLIEST), PartitionSeen(C, B))
-    assert stream.tell(PlanSpan(EARLIEST, C)) == [ReadSpan(EARLIEST, C)]
+    stream = progress(BeginBatch(TOPIC_START), PartitionSeen(C, B))
+    assert stream.tell(PlanSpan(TOPIC_START, C)) == [ReadSpan(TOPIC_START, C)]
 
 
 def test_a_subscription_at_the_beginning_of_a_ledger_may_have_been_moved_by_the_broker_itself() -> None:
     stream = progress(BeginBatch(A), PartitionSeen(A, A), BeginBatch(A), PartitionSeen(NEXT_LEDGER, NEXT_LEDGER))
-    assert stream.machine.state is State.CAUGHT_UP
+    assert stream.machine.state is State.NO_BACKLOG_SEEN
     assert stream.tell(PlanSpan(A, NEXT_LEDGER)) == [ReadSpan(A, NEXT_LEDGER)]
 
 
 def test_a_subscription_that_left_unread_messages_for_another_ledger_is_reported() -> None:
     stream = progress(BeginBatch(A), PartitionSeen(C, A), BeginBatch(B), PartitionSeen(NEXT_LEDGER, NEXT_LEDGER))
-    assert stream.machine.state is State.BEHIND
+    assert stream.machine.state is State.BACKLOG_SEEN
     assert stream.tell(PlanSpan(B, NEXT_LEDGER)) == [ReadSpan(B, NEXT_LEDGER, moved_to=NEXT_LEDGER)]
 
 
@@ -129,7 +136,7 @@ def test_unread_messages_are_remembered_when_the_partition_ends_earlier_since() 
 
 def test_a_stream_that_has_read_all_it_saw_has_caught_up_again() -> None:
     stream = progress(BeginBatch(A), PartitionSeen(C, A), BeginBatch(B), BeginBatch(C))
-    assert stream.machine.state is State.CAUGHT_UP
+    assert stream.machine.state is State.NO_BACKLOG_SEEN
 
 
 # A driver that restarts.
@@ -151,7 +158,7 @@ def test_a_move_of_the_subscription_is_noticed_by_that_look(
 
 def test_that_look_counts_for_nothing_in_later_batches() -> None:
     stream = progress(PlanSpan(A, B), PartitionSeen(C, A), BeginBatch(B))
-    assert stream.machine.state is State.CAUGHT_UP
+    assert stream.machine.state is State.NO_BACKLOG_SEEN
 
 
 def test_a_look_that_failed_is_taken_again() -> None:
@@ -165,7 +172,7 @@ def test_a_look_that_failed_is_taken_again() -> None:
 
 @pytest.mark.parametrize("events", [[], [PlanSpan(A, C)], [BeginBatch(A), PartitionSeen(C, A)]])
 def test_a_partition_that_is_gone_is_reported_if_it_was_to_be_read(events: list[Any]) -> None:
-    assert progress(*events).tell(PartitionMissing(is_in_offsets=True)) == [ReportMissing()]
+    assert progress(*events).tell(PartitionMissing(is_in_offsets=True)) == [FailOnDataLoss("is gone")]
     stream = progress(*events)
     assert stream.tell(PartitionMissing(is_in_offsets=False)) == []
     assert stream.machine.is_over

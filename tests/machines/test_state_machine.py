@@ -3,7 +3,7 @@ from typing import NamedTuple
 
 import pytest
 
-from pulsar_actors.machines.chart import Chart, Effects, Ignore, Row, RowFailed
+from pulsar_actors.machines.chart import INTERNAL, Chart, ChartError, Effects, Ignore, IllegalEvent, Row, RowFailed
 from pulsar_actors.machines.state_machine import StartTimer, StateMachine, Timers
 
 
@@ -180,3 +180,62 @@ def test_a_timer_has_fired_even_if_its_action_raises() -> None:
     with pytest.raises(RowFailed):
         machine.handle(due.event, 1.0)
     assert machine.timers.ensure(PingDue, 9.0, now=1.0)
+
+
+class Told(NamedTuple):
+    """An event from the machine to its part."""
+
+
+PART_CHART = Chart(
+    "part",
+    states=Phase,
+    initial=ASKING,
+    final=[DONE],
+    ours=[],
+    rows=[Row(Shouted, ASKING, INTERNAL, does="note"), Row(Told, ASKING, DONE)],
+    ignores=[Ignore((Shouted, Told), DONE)],
+    inner=[Told],
+)
+WHOLE_CHART = Chart(
+    "whole",
+    states=Phase,
+    initial=ASKING,
+    final=[DONE],
+    ours=[],
+    rows=[Row(Shouted, ASKING, DONE, does="note"), Row(PingDue, ASKING, DONE)],
+    ignores=[Ignore((Shouted, PingDue), DONE)],
+)
+
+
+class Part(StateMachine, chart=PART_CHART):
+    def note(self, event: Shouted, now: float) -> Effects:
+        return ["the part heard it"]
+
+
+class Whole(StateMachine, chart=WHOLE_CHART, parts={"part": Part}):
+    def __init__(self) -> None:
+        super().__init__()
+        self.part = Part(self.timers)
+
+    def note(self, event: Shouted, now: float) -> Effects:
+        return ["the whole heard it"]
+
+
+def test_an_event_of_a_part_goes_to_the_part_and_then_to_the_machines_own_chart() -> None:
+    machine = Whole()
+    assert machine.handle(Shouted(), 0.0) == ["the part heard it", "the whole heard it"]
+    assert machine.handle(Shouted(), 0.0) == ["the part heard it"]
+    assert (machine.state, machine.part.state) == (DONE, ASKING)
+
+
+def test_an_inner_event_comes_from_the_machine_alone() -> None:
+    machine = Whole()
+    with pytest.raises(IllegalEvent, match="Told is no event of this chart"):
+        machine.handle(Told(), 0.0)
+    machine.part.handle(Told(), 0.0)
+    assert machine.part.is_over
+
+
+def test_an_event_of_two_parts_is_refused() -> None:
+    with pytest.raises(ChartError, match="shouted is for one and other"):
+        type("Double", (StateMachine,), {"note": Whole.note}, chart=WHOLE_CHART, parts={"one": Part, "other": Part})

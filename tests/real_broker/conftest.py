@@ -1,21 +1,21 @@
 """Brokers and clients for the tests of this folder."""
 
 import itertools
-import os
 import uuid
 from collections.abc import Callable, Iterator
+from contextlib import closing
 from typing import Any, NamedTuple
 
 import pytest
 
 from pulsar_actors.broker.embedded import EmbeddedBroker
-from tests.real_broker.matrix import Cell, cell_of, table
+from tests.real_broker.exchange import Side
+from tests.real_broker.wiretap import Wiretap
 from tests.support.admin import Admin
 from tests.support.certificates import Authority
 from tests.support.guards import Guarded, GuardedProxy, admin_of, embedded_guard, guard, guard_of_proxy
 from tests.support.jars import Unavailable
-from tests.support.proxy import Proxy
-from tests.support.standalone import Standalone
+from tests.support.standalone import JavaProcess, Proxy, Standalone
 from tests.support.subjects import (
     BROKERS,
     CLIENTS,
@@ -68,7 +68,7 @@ def java(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactor
     return make
 
 
-def start(process: Standalone | Proxy) -> None:
+def start(process: JavaProcess) -> None:
     """Start it, or say in a line why that cannot be."""
     try:
         process.start()
@@ -189,10 +189,22 @@ def sender(request: pytest.FixtureRequest) -> Any:
 
 
 @pytest.fixture(params=BOTH_WAYS, ids="-to-".join)
-def from_to(request: pytest.FixtureRequest) -> tuple[Any, Any]:
-    """The module that has something, and the one that is given it."""
+def from_to(request: pytest.FixtureRequest) -> tuple[str, str]:
+    """The names of the client that has something, and of the one that is given it."""
     giving, taking = request.param
-    return client_module(giving), client_module(taking)
+    return giving, taking
+
+
+@pytest.fixture
+def giving(from_to: tuple[str, str], connect: Any) -> Side:
+    module = client_module(from_to[0])
+    return Side(module, connect(module))
+
+
+@pytest.fixture
+def taking(from_to: tuple[str, str], connect: Any) -> Side:
+    module = client_module(from_to[1])
+    return Side(module, connect(module))
 
 
 @pytest.fixture
@@ -203,13 +215,10 @@ def connect_to() -> Iterator[Callable[..., Any]]:
 
 
 @pytest.fixture
-def connect(connect_to: Callable[..., Any], broker: Broker) -> Callable[..., Any]:
-    """Make a client that uses the broker under test."""
-
-    def make(module: Any, **options: Any) -> Any:
-        return connect_to(module, broker.service_url, **options)
-
-    return make
+def connect(request: pytest.FixtureRequest, connect_to: Callable[..., Any], broker: Broker) -> Callable[..., Any]:
+    """Make a client that uses the broker under test, through a tap if there is one."""
+    reached = request.getfixturevalue("tapped") if "tapped" in request.fixturenames else broker
+    return lambda module, **options: connect_to(module, reached.service_url, **options)
 
 
 @pytest.fixture
@@ -247,6 +256,23 @@ def partitioned(topic: str, admin: Admin) -> str:
     return topic
 
 
+@pytest.fixture
+def three(new_topic: Callable[..., str], namespace: str, admin: Admin) -> list[str]:
+    """Topics in a namespace of their own."""
+    name = new_topic(namespace)
+    topics = [f"{name}-{letter}" for letter in "abc"]  # in the order of the alphabet
+    for each in topics:
+        admin.create(each)
+    return topics
+
+
+@pytest.fixture
+def tapped(broker: Broker) -> Iterator[Wiretap]:
+    """A tap before the broker under test, which clients of the test come through."""
+    with closing(Wiretap(broker.service_url)) as tapped:
+        yield tapped
+
+
 @pytest.hookimpl(tryfirst=True)
 def pytest_runtest_setup(item: pytest.Item) -> None:
     started = item.config.stash.get(BROKERS_STARTED, [])
@@ -262,29 +288,3 @@ def pytest_runtest_makereport(item: pytest.Item) -> Iterator[Any]:
         for each in item.config.stash.get(BROKERS_STARTED, []):
             report.sections.append((f"log of {each.service_url}", each.said_since(sizes.get(each, 0))))
     return report
-
-
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    for item in items:
-        if isinstance(item, pytest.Function) and item.path.name.startswith("test_interop"):
-            parameters = item.callspec.params if hasattr(item, "callspec") else {}
-            feature, columns = cell_of(item.originalname, parameters)  # plain values can travel between processes
-            item.user_properties.append(("matrix", (feature, list(columns))))
-
-
-def matrix_of(reporter: pytest.TerminalReporter) -> str:
-    """The table of what has run."""
-    ended = [
-        (report, outcome) for outcome in ("passed", "failed", "error") for report in reporter.stats.get(outcome, [])
-    ]
-    return table(
-        (Cell(*cell), outcome == "passed")
-        for report, outcome in ended
-        for name, cell in report.user_properties
-        if name == "matrix"
-    )
-
-
-def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
-    if os.environ.get("PULSAR_TEST_MATRIX"):
-        terminalreporter.write_line(matrix_of(terminalreporter))

@@ -1,13 +1,24 @@
 """What the tests do over and over with a client, and always within a deadline."""
 
+import contextlib
 import threading
 import time
-from collections.abc import Callable, Iterable
-from typing import Any
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any, NamedTuple
 
 SOON = 10_000  # milliseconds in which anything that will come has come
 QUIET = 300  # milliseconds of silence after which a test believes that nothing more comes
 POLL_SECONDS = 0.02
+NEVER_BY_TIME: dict[str, Any] = {"batching_enabled": True, "batching_max_publish_delay_ms": 60_000}
+LETTERS = [b"a", b"b", b"c", b"d", b"e"]
+
+OPENINGS: dict[str, Callable[[Any, Any, Any], object]] = {
+    "create_producer": lambda pulsar, client, topic: client.create_producer(topic),
+    "subscribe": lambda pulsar, client, topic: client.subscribe(topic, "s"),
+    "create_reader": lambda pulsar, client, topic: client.create_reader(topic, pulsar.MessageId.earliest),
+    "get_topic_partitions": lambda pulsar, client, topic: client.get_topic_partitions(topic),
+}
+"""How a program may ask for a topic."""
 
 
 def receive(consumer: Any, count: int) -> list[Any]:
@@ -19,14 +30,23 @@ def contents(messages: Iterable[Any]) -> list[bytes]:
     return [each.data() for each in messages]
 
 
+def drained(pulsar: Any, consumer: Any, quiet: int = QUIET) -> list[Any]:
+    """Take and acknowledge what comes until nothing has come for a while."""
+    found: list[Any] = []
+    with contextlib.suppress(pulsar.Timeout):
+        while True:
+            found.append(consumer.receive(quiet))
+            consumer.acknowledge(found[-1])
+    return found
+
+
 def rest(pulsar: Any, consumer: Any) -> list[bytes]:
     """Take what comes until nothing has come for a while. The first has more time: it may be far."""
     found = [consumer.receive(SOON).data()]
-    try:
+    with contextlib.suppress(pulsar.Timeout):
         while True:
             found.append(consumer.receive(QUIET).data())
-    except pulsar.Timeout:
-        return found
+    return found
 
 
 def nothing_comes(pulsar: Any, consumer: Any) -> bool:
@@ -53,6 +73,13 @@ def stored(pulsar: Any, client: Any, topic: str) -> list[bytes]:
 def acknowledged_all(consumer: Any, messages: Iterable[Any]) -> None:
     for each in messages:
         consumer.acknowledge(each)
+
+
+class Side(NamedTuple):
+    """One of two clients that have to do with each other, and its module."""
+
+    pulsar: Any
+    client: Any
 
 
 class Outcomes:
@@ -96,10 +123,24 @@ def send_all(producer: Any, payloads: Iterable[bytes | None], **fields: Any) -> 
 
 def send_batch(pulsar: Any, client: Any, topic: str, payloads: list[bytes], **fields: Any) -> list[Any]:
     """Send as one batch, which nothing but its size closes."""
-    producer = client.create_producer(
-        topic, batching_enabled=True, batching_max_messages=len(payloads), batching_max_publish_delay_ms=60_000
-    )
+    producer = client.create_producer(topic, batching_max_messages=len(payloads), **NEVER_BY_TIME)
     return send_all(producer, payloads, **fields)
+
+
+def letters_sent(pulsar: Any, client: Any, topic: str, *, batched: bool) -> list[Any]:
+    """Send five messages, as one batch or one by one."""
+    return send_batch(pulsar, client, topic, LETTERS) if batched else send_all(client.create_producer(topic), LETTERS)
+
+
+def shared_out(modules: Sequence[Any], consumers: Sequence[Any], count: int) -> list[list[Any]]:
+    """Receive so many messages with consumers of one subscription, each of its module; give the share of each."""
+    found: list[list[Any]] = [[] for _ in consumers]
+    while sum(map(len, found)) < count:
+        for module, consumer, share in zip(modules, consumers, found, strict=True):
+            with contextlib.suppress(module.Timeout):
+                share.append(consumer.receive(50))
+                consumer.acknowledge(share[-1])
+    return found
 
 
 def until(true: Callable[[], Any], seconds: float = SOON / 1000) -> Any:

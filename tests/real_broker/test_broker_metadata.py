@@ -2,7 +2,7 @@
 
 import json
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import closing
 from typing import Any
 from urllib.error import HTTPError
@@ -10,16 +10,7 @@ from urllib.request import Request, urlopen
 
 import pytest
 
-from pulsar_actors.wire.PulsarApi_pb2 import (
-    BrokerEntryMetadata,
-    CommandConnect,
-    CommandLookupTopic,
-    CommandLookupTopicResponse,
-    CommandMessage,
-    CommandPing,
-    CommandPong,
-    ServerError,
-)
+from pulsar_actors.wire import PulsarApi_pb2 as wire
 from tests.real_broker.exchange import receive, send_all, send_batch, until
 from tests.real_broker.wiretap import Wiretap
 from tests.support.subjects import client_module
@@ -34,12 +25,12 @@ def tapped(exposing: Any) -> Iterator[Wiretap]:
 
 
 @pytest.fixture
-def ours(tapped: Wiretap, connect_to: Callable[..., Any]) -> Any:
+def ours(tapped: Wiretap, connect_to: Any) -> Any:
     return connect_to(client_module("ours"), tapped.service_url)
 
 
-@pytest.mark.shows("Payload commands", "magicNumberOfBrokerEntryMetadata")
-@pytest.mark.shows("Payload commands", "brokerEntryMetadataSize", "brokerEntryMetadata")
+@pytest.mark.shows("Payload commands", "magicNumberOfBrokerEntryMetadata", "brokerEntryMetadataSize")
+@pytest.mark.shows("Payload commands", "brokerEntryMetadata")
 @pytest.mark.shows("Broker entry metadata", "broker_timestamp", "index")
 @pytest.mark.shows("Feature flags", "supports_broker_entry_metadata")
 def test_a_message_says_when_the_broker_got_it_and_how_many_came_before(ours: Any, topic: str, tapped: Wiretap) -> None:
@@ -49,12 +40,12 @@ def test_a_message_says_when_the_broker_got_it_and_how_many_came_before(ours: An
     assert [each.index() for each in messages] == [0, 1]
     for each in messages:
         assert abs(each.broker_publish_timestamp() - time.time() * 1000) < NOW
-    rest = tapped.frames(CommandMessage)[0].rest
+    rest = tapped.frames(wire.CommandMessage)[0].rest
     size = int.from_bytes(rest[2:6], "big")
     assert rest[:2] == b"\x0e\x02"
-    assert BrokerEntryMetadata.FromString(rest[6 : 6 + size]).index == 0
+    assert wire.BrokerEntryMetadata.FromString(rest[6 : 6 + size]).index == 0
     assert rest[6 + size : 8 + size] == b"\x0e\x01"
-    assert tapped.sent(CommandConnect)[0].feature_flags.supports_broker_entry_metadata
+    assert tapped.sent(wire.CommandConnect)[0].feature_flags.supports_broker_entry_metadata
 
 
 def test_each_message_of_a_batch_has_an_index(ours: Any, topic: str) -> None:
@@ -67,49 +58,52 @@ def test_each_message_of_a_batch_has_an_index(ours: Any, topic: str) -> None:
 @pytest.mark.shows("Keep alive", "Ping", "Pong")
 @pytest.mark.parametrize("name", ["official", "ours"])
 def test_a_ping_of_the_broker_is_answered_and_the_connection_stays(
-    name: str, topic: str, tapped: Wiretap, connect_to: Callable[..., Any]
+    name: str, topic: str, tapped: Wiretap, connect_to: Any
 ) -> None:
     client = connect_to(client_module(name), tapped.service_url)
     producer = client.create_producer(topic)
-    connections = len(tapped.sent(CommandConnect))
-    until(lambda: len(tapped.came(CommandPing)) >= 3 * connections)
-    assert len(tapped.sent(CommandPong)) >= 2 * connections
+    connections = len(tapped.sent(wire.CommandConnect))
+    until(lambda: len(tapped.came(wire.CommandPing)) >= 3 * connections)
+    assert len(tapped.sent(wire.CommandPong)) >= 2 * connections
     assert producer.is_connected()
-    assert len(tapped.sent(CommandConnect)) == connections
+    assert len(tapped.sent(wire.CommandConnect)) == connections
 
 
 @pytest.mark.shows("Keep alive", "Ping", "Pong")
-def test_the_broker_answers_our_pings(topic: str, tapped: Wiretap, connect_to: Callable[..., Any]) -> None:
+def test_the_broker_answers_our_pings(topic: str, tapped: Wiretap, connect_to: Any) -> None:
     client = connect_to(client_module("ours"), tapped.service_url, keep_alive_interval_seconds=0.3)
     producer = client.create_producer(topic)
-    connections = len(tapped.sent(CommandConnect))
-    until(lambda: len(tapped.came(CommandPong)) >= 2 * connections)
-    assert len(tapped.sent(CommandPing)) >= 2 * connections
+    connections = len(tapped.sent(wire.CommandConnect))
+    until(lambda: len(tapped.came(wire.CommandPong)) >= 2 * connections)
+    assert len(tapped.sent(wire.CommandPing)) >= 2 * connections
     assert producer.is_connected()
-    assert len(tapped.sent(CommandConnect)) == connections
+    assert len(tapped.sent(wire.CommandConnect)) == connections
 
 
 @pytest.mark.shows("Command LookupTopic", "advertised_listener_name")
 @pytest.mark.parametrize("name", ["official", "ours"])
 def test_a_client_may_ask_for_the_address_of_a_listener(
-    name: str, topic: str, tapped: Wiretap, connect_to: Callable[..., Any]
+    name: str, topic: str, tapped: Wiretap, connect_to: Any
 ) -> None:
     client = connect_to(client_module(name), tapped.service_url, listener_name="outside")
     client.create_producer(topic).send(b"a")
-    assert {each.advertised_listener_name for each in tapped.sent(CommandLookupTopic)} == {"outside"}
-    assert tapped.came(CommandLookupTopicResponse)[0].brokerServiceUrl.startswith("pulsar://localhost:")
+    assert {each.advertised_listener_name for each in tapped.sent(wire.CommandLookupTopic)} == {"outside"}
+    assert tapped.came(wire.CommandLookupTopicResponse)[0].brokerServiceUrl.startswith("pulsar://localhost:")
 
 
 @pytest.mark.parametrize("name", ["official", "ours"])
 def test_a_listener_that_the_broker_does_not_have_leads_nowhere(
-    name: str, topic: str, tapped: Wiretap, connect_to: Callable[..., Any]
+    name: str, topic: str, tapped: Wiretap, connect_to: Any
 ) -> None:
     module = client_module(name)
     client = connect_to(module, tapped.service_url, listener_name="nowhere", operation_timeout_seconds=1)
     with pytest.raises(module.PulsarException):
         client.create_producer(topic)
-    refused = tapped.came(CommandLookupTopicResponse)[0]
-    assert (refused.response, refused.error) == (CommandLookupTopicResponse.Failed, ServerError.ServiceNotReady)
+    refused = tapped.came(wire.CommandLookupTopicResponse)[0]
+    assert (refused.response, refused.error) == (
+        wire.CommandLookupTopicResponse.Failed,
+        wire.ServerError.ServiceNotReady,
+    )
 
 
 def service_urls(exposing: Any, query: str = "", **headers: str) -> Any:
@@ -135,7 +129,7 @@ def test_the_address_of_a_listener_is_told_over_http_to_whoever_names_it_in_the_
 
 
 def test_our_client_asks_for_the_address_of_a_listener_over_http_too(
-    topic: str, exposing: Any, connect_to: Callable[..., Any]
+    topic: str, exposing: Any, connect_to: Any
 ) -> None:
     module = client_module("ours")
     connect_to(module, exposing.web_url, listener_name="outside").create_producer(topic).send(b"a")

@@ -26,7 +26,7 @@ def backlog(admin: Admin, topic: str) -> Callable[[], int]:
 
 @pytest.mark.shows("Message metadata", "uuid", "chunk_id", "num_chunks_from_msg", "total_chunk_msg_size")
 def test_chunks_that_come_mixed_are_put_together_and_acknowledged_each(
-    client: Any, topic: str, sender: RawProducer, backlog: Callable[[], int]
+    client: Any, topic: str, sender: RawProducer, backlog: Any
 ) -> None:
     consumer = client.subscribe(topic, "s", max_pending_chunked_message=3)
     for name in "abc":
@@ -40,7 +40,7 @@ def test_chunks_that_come_mixed_are_put_together_and_acknowledged_each(
 
 
 def test_the_oldest_is_acknowledged_unread_where_too_many_are_unfinished_and_it_may_be(
-    pulsar: Any, client: Any, topic: str, sender: RawProducer, backlog: Callable[[], int]
+    pulsar: Any, client: Any, topic: str, sender: RawProducer, backlog: Any
 ) -> None:
     consumer = client.subscribe(
         topic, "s", max_pending_chunked_message=2, auto_ack_oldest_chunked_message_on_queue_full=True
@@ -58,7 +58,7 @@ def test_the_oldest_is_acknowledged_unread_where_too_many_are_unfinished_and_it_
 
 
 def test_nothing_is_lost_where_too_many_are_unfinished_and_none_may_be(
-    client: Any, topic: str, sender: RawProducer, backlog: Callable[[], int]
+    client: Any, topic: str, sender: RawProducer, backlog: Any
 ) -> None:
     """The official client lets go of the oldest until somebody asks for it again; ours, of the newest, for a while."""
     consumer = client.subscribe(topic, "s", max_pending_chunked_message=2)
@@ -78,7 +78,7 @@ def test_nothing_is_lost_where_too_many_are_unfinished_and_none_may_be(
 
 @pytest.mark.parametrize("pulsar", ["ours"], indirect=True)  # the official one takes no other time than a minute
 def test_what_is_unfinished_for_too_long_is_acknowledged_unread(
-    client: Any, topic: str, sender: RawProducer, backlog: Callable[[], int]
+    client: Any, topic: str, sender: RawProducer, backlog: Any
 ) -> None:
     consumer = client.subscribe(topic, "s", expire_time_of_incomplete_chunked_message_ms=200)
     sender.first("a")

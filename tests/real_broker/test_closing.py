@@ -5,7 +5,19 @@ from typing import Any
 
 import pytest
 
-from tests.real_broker.exchange import SOON, InThread, Outcomes, contents, receive, rest, send_all, stored, until
+from tests.real_broker.exchange import (
+    NEVER_BY_TIME,
+    OPENINGS,
+    SOON,
+    InThread,
+    Outcomes,
+    contents,
+    receive,
+    rest,
+    send_all,
+    stored,
+    until,
+)
 from tests.support.admin import Admin
 
 
@@ -17,15 +29,10 @@ def test_a_closed_producer_sends_nothing(pulsar: Any, client: Any, topic: str) -
         producer.send(b"y")
     with pytest.raises(pulsar.AlreadyClosed):
         producer.flush()
-    assert stored(pulsar, client, topic) == [b"x"]
-
-
-def test_the_callback_hears_that_the_producer_is_closed(pulsar: Any, client: Any, topic: str) -> None:
-    producer = client.create_producer(topic)
-    producer.close()
     outcomes = Outcomes()
     producer.send_async(b"x", outcomes)
     assert outcomes.results(1) == [pulsar.Result.AlreadyClosed]
+    assert stored(pulsar, client, topic) == [b"x"]
 
 
 def test_a_closed_producer_still_says_who_it_was(client: Any, topic: str) -> None:
@@ -43,22 +50,16 @@ def test_a_closed_producer_makes_room_for_its_name(client: Any, topic: str) -> N
         client.create_producer(topic, producer_name="me").close()
 
 
-def test_every_callback_is_called_when_a_producer_closes(pulsar: Any, client: Any, topic: str) -> None:
-    producer = client.create_producer(topic, batching_enabled=True)
+@pytest.mark.parametrize("closing", ["producer", "client"])
+def test_every_callback_is_called_when_a_producer_or_its_client_closes(
+    pulsar: Any, client: Any, topic: str, closing: str
+) -> None:
+    producer = client.create_producer(topic, **NEVER_BY_TIME)
     outcomes = Outcomes()
     for _ in range(300):
         producer.send_async(b"x", outcomes)
-    producer.close()
+    (producer if closing == "producer" else client).close()
     assert set(map(int, outcomes.results(300))) <= {int(pulsar.Result.Ok), int(pulsar.Result.AlreadyClosed)}
-
-
-def test_every_callback_is_called_when_a_client_closes(pulsar: Any, client: Any, topic: str) -> None:
-    producer = client.create_producer(topic, batching_enabled=True, batching_max_publish_delay_ms=60_000)
-    outcomes = Outcomes()
-    for _ in range(3):
-        producer.send_async(b"x", outcomes)
-    client.close()
-    assert set(map(int, outcomes.results(3))) <= {int(pulsar.Result.Ok), int(pulsar.Result.AlreadyClosed)}
 
 
 CONSUMER_CALLS: dict[str, Callable[[Any, Any, Any], object]] = {
@@ -90,31 +91,18 @@ def test_a_closed_consumer_still_says_who_it_was(client: Any, topic: str) -> Non
     assert consumer.is_connected() is False
 
 
-def is_asked_for_a_message(admin: Admin, topic: str) -> bool:
-    """Without a queue, the broker is asked once somebody waits."""
-    (consumer,) = admin.stats(topic)["subscriptions"]["s"]["consumers"]
-    return bool(consumer["availablePermits"] == 1)
-
-
-def test_who_waits_for_a_message_hears_that_the_consumer_was_closed(
-    pulsar: Any, client: Any, topic: str, admin: Admin
+@pytest.mark.parametrize(
+    ("pulsar", "closing"),  # the official client has been seen to wait on
+    [("official", "consumer"), ("ours", "consumer"), ("ours", "client")],
+    indirect=["pulsar"],
+)
+def test_who_waits_for_a_message_hears_that_the_consumer_or_its_client_was_closed(
+    pulsar: Any, client: Any, topic: str, admin: Admin, closing: str
 ) -> None:
-    consumer = client.subscribe(topic, "s", receiver_queue_size=0)
+    consumer = client.subscribe(topic, "s", receiver_queue_size=0)  # so that the broker is asked once somebody waits
     waiting = InThread(consumer.receive)
-    until(lambda: is_asked_for_a_message(admin, topic))
-    consumer.close()
-    with pytest.raises(pulsar.AlreadyClosed):
-        waiting.result()
-
-
-@pytest.mark.parametrize("pulsar", ["ours"], indirect=True)  # the official client has been seen to wait on
-def test_who_waits_for_a_message_hears_that_the_client_was_closed(
-    pulsar: Any, client: Any, topic: str, admin: Admin
-) -> None:
-    consumer = client.subscribe(topic, "s", receiver_queue_size=0)
-    waiting = InThread(consumer.receive)
-    until(lambda: is_asked_for_a_message(admin, topic))
-    client.close()
+    until(lambda: admin.stats(topic)["subscriptions"]["s"]["consumers"][0]["availablePermits"] == 1)
+    (consumer if closing == "consumer" else client).close()
     with pytest.raises(pulsar.AlreadyClosed):
         waiting.result()
 
@@ -131,14 +119,6 @@ def test_a_consumer_may_be_closed_by_its_listener(client: Any, topic: str, admin
     client.create_producer(topic).send(b"x")
     until(lambda: heard and not admin.stats(topic)["subscriptions"]["s"]["consumers"])
     client.close()
-
-
-def test_closing_a_consumer_sends_the_acknowledgements_it_holds(client: Any, topic: str, admin: Admin) -> None:
-    consumer = client.subscribe(topic, "s")
-    client.create_producer(topic).send(b"x")
-    consumer.acknowledge(consumer.receive(SOON))
-    consumer.close()
-    until(lambda: admin.stats(topic)["subscriptions"]["s"]["msgBacklog"] == 0)
 
 
 def test_closing_a_client_sends_the_acknowledgements_it_holds(client: Any, topic: str, admin: Admin) -> None:
@@ -166,20 +146,12 @@ def test_a_closed_reader_reads_nothing(pulsar: Any, client: Any, topic: str, cal
     assert reader.is_connected() is False
 
 
-CLIENT_CALLS: dict[str, Callable[[Any, Any, str], object]] = {
-    "create_producer": lambda pulsar, client, topic: client.create_producer(topic),
-    "subscribe": lambda pulsar, client, topic: client.subscribe(topic, "s"),
-    "create_reader": lambda pulsar, client, topic: client.create_reader(topic, pulsar.MessageId.earliest),
-    "get_topic_partitions": lambda pulsar, client, topic: client.get_topic_partitions(topic),
-}
-
-
 @pytest.mark.parametrize("ending", ["close", "shutdown"])
-@pytest.mark.parametrize("call", CLIENT_CALLS)
+@pytest.mark.parametrize("call", OPENINGS)
 def test_a_closed_client_opens_nothing(pulsar: Any, client: Any, topic: str, call: str, ending: str) -> None:
     getattr(client, ending)()
     with pytest.raises(pulsar.AlreadyClosed):
-        CLIENT_CALLS[call](pulsar, client, topic)
+        OPENINGS[call](pulsar, client, topic)
 
 
 def test_a_closed_client_has_closed_all_it_opened(pulsar: Any, client: Any, topic: str, admin: Admin) -> None:
@@ -197,11 +169,7 @@ def test_a_closed_client_has_closed_all_it_opened(pulsar: Any, client: Any, topi
     until(lambda: not admin.stats(topic)["subscriptions"]["s"]["consumers"])
 
 
-def test_a_client_that_has_opened_nothing_can_be_closed(client: Any) -> None:
-    client.close()
-
-
-def test_one_client_does_not_close_another(pulsar: Any, client: Any, topic: str, connect: Callable[..., Any]) -> None:
+def test_one_client_does_not_close_another(pulsar: Any, client: Any, topic: str, connect: Any) -> None:
     other = connect(pulsar)
     consumer = other.subscribe(topic, "s")
     producer = other.create_producer(topic)

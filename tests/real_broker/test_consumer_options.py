@@ -5,7 +5,6 @@
 
 import threading
 import time
-from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -20,7 +19,7 @@ FAILOVER = pulsar_actors.ConsumerType.Failover
 
 
 @pytest.fixture
-def ours(connect: Callable[..., Any]) -> Any:
+def ours(connect: Any) -> Any:
     return connect(pulsar_actors)
 
 

@@ -34,8 +34,7 @@ def test_receive_with_no_time_takes_only_what_is_there(pulsar: Any, client: Any,
     assert until(at_once).data() == b"b"
 
 
-@pytest.mark.shows("Consuming")
-@pytest.mark.shows("Consuming", "synchronous")
+@pytest.mark.shows("Consuming", "", "synchronous")
 def test_receive_waits_for_a_message(client: Any, topic: str) -> None:
     consumer = client.subscribe(topic, "s")
     waiting = InThread(consumer.receive)
@@ -43,21 +42,17 @@ def test_receive_waits_for_a_message(client: Any, topic: str) -> None:
     assert waiting.result().data() == b"x"
 
 
-def test_a_new_subscription_begins_with_what_comes_after_it(pulsar: Any, client: Any, topic: str) -> None:
-    producer = client.create_producer(topic)
-    producer.send(b"before")
-    consumer = client.subscribe(topic, "s")
-    producer.send(b"after")
-    assert rest(pulsar, consumer) == [b"after"]
-
-
 @pytest.mark.shows("Command Subscribe", "initialPosition")
-def test_a_new_subscription_may_begin_with_the_first_message(pulsar: Any, client: Any, topic: str) -> None:
+@pytest.mark.parametrize("position", [None, "Earliest"])
+def test_a_new_subscription_begins_with_what_comes_after_it_or_with_the_first_message(
+    pulsar: Any, client: Any, topic: str, position: str | None
+) -> None:
     producer = client.create_producer(topic)
     producer.send(b"before")
-    consumer = client.subscribe(topic, "s", initial_position=pulsar.InitialPosition.Earliest)
+    options = {"initial_position": getattr(pulsar.InitialPosition, position)} if position else {}
+    consumer = client.subscribe(topic, "s", **options)
     producer.send(b"after")
-    assert rest(pulsar, consumer) == [b"before", b"after"]
+    assert rest(pulsar, consumer) == ([b"before", b"after"] if position else [b"after"])
 
 
 def test_a_message_without_fields_has_the_values_that_mean_nothing(client: Any, topic: str) -> None:
@@ -79,8 +74,7 @@ def test_a_message_without_fields_has_the_values_that_mean_nothing(client: Any, 
     assert before - 1 <= message.publish_timestamp() <= after
 
 
-@pytest.mark.shows("ConsumerConfiguration")
-@pytest.mark.shows("ConsumerConfiguration", "receiverQueueSize")
+@pytest.mark.shows("ConsumerConfiguration", "", "receiverQueueSize")
 @pytest.mark.parametrize("batching", [False, True], ids=["one by one", "batched"])
 @pytest.mark.parametrize("queue", [1, 2, 10])
 def test_a_short_queue_lets_everything_through(client: Any, topic: str, queue: int, *, batching: bool) -> None:
@@ -113,19 +107,23 @@ def test_without_a_queue_messages_stay_for_the_others(pulsar: Any, client: Any, 
     assert sorted([first, *others]) == [b"%d" % number for number in range(6)]
 
 
-def test_batch_receive_gives_no_more_than_its_number(pulsar: Any, client: Any, topic: str) -> None:
-    policy = pulsar.ConsumerBatchReceivePolicy(3, -1, SOON)
-    consumer = client.subscribe(topic, "s", batch_receive_policy=policy)
-    send_all(client.create_producer(topic), [b"%d" % number for number in range(6)])
-    assert contents(consumer.batch_receive()) == [b"0", b"1", b"2"]
-    assert contents(consumer.batch_receive()) == [b"3", b"4", b"5"]
-
-
-def test_batch_receive_gives_what_has_come_when_its_time_is_over(pulsar: Any, client: Any, topic: str) -> None:
-    policy = pulsar.ConsumerBatchReceivePolicy(100, -1, 500)
-    consumer = client.subscribe(topic, "s", batch_receive_policy=policy)
-    send_all(client.create_producer(topic), [b"a", b"b"])
-    assert contents(consumer.batch_receive()) == [b"a", b"b"]
+@pytest.mark.parametrize(
+    ("limits", "given"),
+    [
+        pytest.param((3, -1, SOON), [3, 3], id="messages"),
+        pytest.param((100, -1, 500), [2], id="time"),
+        pytest.param((10, -1, 100), [0], id="nothing comes"),
+    ],
+)
+def test_batch_receive_ends_with_its_number_or_its_time(
+    pulsar: Any, client: Any, topic: str, limits: tuple[int, int, int], given: list[int]
+) -> None:
+    consumer = client.subscribe(topic, "s", batch_receive_policy=pulsar.ConsumerBatchReceivePolicy(*limits))
+    payloads = [b"%d" % number for number in range(sum(given))]
+    send_all(client.create_producer(topic), payloads)
+    batches = [contents(consumer.batch_receive()) for _ in given]
+    assert [len(each) for each in batches] == given
+    assert [each for batch in batches for each in batch] == payloads
 
 
 def test_batch_receive_stops_at_its_number_of_bytes(pulsar: Any, client: Any, topic: str) -> None:
@@ -133,19 +131,6 @@ def test_batch_receive_stops_at_its_number_of_bytes(pulsar: Any, client: Any, to
     consumer = client.subscribe(topic, "s", batch_receive_policy=policy)
     send_all(client.create_producer(topic), [b"x" * 400] * 6)
     assert 1 <= len(consumer.batch_receive()) <= 3
-
-
-def test_batch_receive_gives_nothing_when_nothing_comes(pulsar: Any, client: Any, topic: str) -> None:
-    policy = pulsar.ConsumerBatchReceivePolicy(10, -1, 100)
-    assert client.subscribe(topic, "s", batch_receive_policy=policy).batch_receive() == []
-
-
-def test_a_consumer_says_who_it_is(client: Any, topic: str) -> None:
-    consumer = client.subscribe(topic, "mine", consumer_name="me")
-    assert consumer.topic() == topic
-    assert consumer.subscription_name() == "mine"
-    assert consumer.consumer_name() == "me"
-    assert consumer.is_connected() is True
 
 
 def test_the_name_and_properties_of_a_consumer_are_known_to_the_broker(client: Any, topic: str, admin: Admin) -> None:
@@ -194,14 +179,6 @@ def test_an_unload_is_not_noticed_by_a_consumer_that_acknowledges(
     assert rest(pulsar, consumer) == [b"b"]
 
 
-def test_what_was_not_acknowledged_comes_again_after_an_unload(client: Any, topic: str, admin: Admin) -> None:
-    consumer = client.subscribe(topic, "s")
-    client.create_producer(topic).send(b"a")
-    assert consumer.receive(SOON).data() == b"a"
-    admin.unload(topic)
-    assert consumer.receive(SOON).data() == b"a"
-
-
 class Listener:
     """Acknowledges and keeps what it is called with."""
 
@@ -215,6 +192,7 @@ class Listener:
         self.heard.append(message.data())
 
 
+@pytest.mark.shows("ClientConfiguration", "listenerThreads")
 @pytest.mark.shows("Consuming", "listener")
 @pytest.mark.shows("ConsumerConfiguration", "messageListener")
 def test_a_listener_hears_each_message_once_and_in_order(client: Any, topic: str, admin: Admin) -> None:
@@ -225,14 +203,6 @@ def test_a_listener_hears_each_message_once_and_in_order(client: Any, topic: str
     until(lambda: len(listener.heard) >= 100)
     until(lambda: admin.stats(topic)["subscriptions"]["s"]["msgBacklog"] == 0)
     assert listener.heard == sent
-
-
-@pytest.mark.shows("ClientConfiguration", "listenerThreads")
-def test_a_listener_runs_beside_the_thread_that_subscribed(client: Any, topic: str) -> None:
-    listener = Listener()
-    client.subscribe(topic, "s", message_listener=listener)
-    client.create_producer(topic).send(b"x")
-    until(lambda: listener.heard)
     assert threading.current_thread().name not in listener.threads
 
 

@@ -66,8 +66,7 @@ def in_order_of_first_appearance(numbers: list[int]) -> list[int]:
     return list(dict.fromkeys(numbers))
 
 
-@pytest.mark.shows("Persistence")
-@pytest.mark.shows("Persistence", "persistent")
+@pytest.mark.shows("Persistence", "", "persistent")
 def test_what_was_acknowledged_is_there(crashed: Crashed) -> None:
     assert crashed.stored[:BEFORE] == list(range(BEFORE))
 

@@ -79,7 +79,7 @@ GOOD: dict[str, Make] = {
 @pytest.mark.shows("Command LookupTopicResponse", "brokerServiceUrlTls")
 @pytest.mark.parametrize("credentials", GOOD)
 def test_whoever_is_known_is_let_in(
-    pulsar: Any, guarded: Guarded, connect_to: Connect, topic: str, credentials: str
+    pulsar: Any, guarded: Guarded, connect_to: Any, topic: str, credentials: str
 ) -> None:
     options = {"service_url": guarded.service_url, **GOOD[credentials](pulsar, guarded)}
     assert echoes(connect_to(pulsar, **options), topic)
@@ -100,7 +100,7 @@ BAD: dict[str, Make] = {
 
 @pytest.mark.parametrize("credentials", BAD)
 def test_whoever_is_not_known_is_turned_away(
-    pulsar: Any, guarded: Guarded, connect_to: Connect, topic: str, credentials: str
+    pulsar: Any, guarded: Guarded, connect_to: Any, topic: str, credentials: str
 ) -> None:
     options = {"service_url": guarded.service_url, **BAD[credentials](pulsar, guarded)}
     client = connect_to(pulsar, **options, operation_timeout_seconds=1)
@@ -111,7 +111,7 @@ def test_whoever_is_not_known_is_turned_away(
 @pytest.mark.parametrize("pulsar", ["ours"], indirect=True)  # the official one tries on until its time is up
 @pytest.mark.parametrize("credentials", BAD)
 def test_that_one_is_not_known_is_said_at_once(
-    pulsar: Any, guarded: Guarded, connect_to: Connect, topic: str, credentials: str
+    pulsar: Any, guarded: Guarded, connect_to: Any, topic: str, credentials: str
 ) -> None:
     options = {"service_url": guarded.service_url, **BAD[credentials](pulsar, guarded)}
     began = time.monotonic()
@@ -123,7 +123,7 @@ def test_that_one_is_not_known_is_said_at_once(
 @pytest.mark.shows("Authentication and authorisation", "authorisation")
 @pytest.mark.parametrize("call", ["create_producer", "subscribe"])
 def test_whoever_is_known_and_may_not_is_told_so(
-    pulsar: Any, guarded_apache: Guarded, connect_to: Connect, topic: str, call: str
+    pulsar: Any, guarded_apache: Guarded, connect_to: Any, topic: str, call: str
 ) -> None:
     stranger = pulsar.AuthenticationToken(TOKENS.issue(STRANGER))
     client = connect_to(pulsar, guarded_apache.service_url, authentication=stranger)
@@ -156,7 +156,7 @@ def stays_connected(client: Any, guarded: Guarded, topic: str, was_renewed: Call
 @pytest.mark.shows("Command AuthResponse")
 @pytest.mark.shows("Feature flags", "supports_auth_refresh")
 def test_a_token_that_runs_out_is_renewed_without_losing_the_connection(
-    pulsar: Any, guarded: Guarded, connect_to: Connect, topic: str
+    pulsar: Any, guarded: Guarded, connect_to: Any, topic: str
 ) -> None:
     issued: list[str] = []
 
@@ -177,7 +177,7 @@ def issuer() -> Iterator[IssuerInHand]:
 
 
 def test_a_token_of_an_issuer_lets_in(
-    pulsar: Any, guarded: Guarded, connect_to: Connect, topic: str, issuer: IssuerInHand
+    pulsar: Any, guarded: Guarded, connect_to: Any, topic: str, issuer: IssuerInHand
 ) -> None:
     asked = {"scope": "all of it", "audience": "urn:pulsar"}
     authentication = pulsar.AuthenticationOauth2(issuer.settings(**asked))
@@ -187,7 +187,7 @@ def test_a_token_of_an_issuer_lets_in(
 
 @pytest.mark.parametrize("pulsar", ["ours"], indirect=True)  # the official one may answer with the token that is over
 def test_a_token_of_an_issuer_is_renewed_without_losing_the_connection(
-    pulsar: Any, guarded: Guarded, connect_to: Connect, topic: str, issuer: IssuerInHand
+    pulsar: Any, guarded: Guarded, connect_to: Any, topic: str, issuer: IssuerInHand
 ) -> None:
     authentication = pulsar.AuthenticationOauth2(issuer.settings())
     client = connect_to(pulsar, guarded.service_url, authentication=authentication)
@@ -195,7 +195,7 @@ def test_a_token_of_an_issuer_is_renewed_without_losing_the_connection(
 
 
 def test_an_issuer_may_know_a_client_by_its_certificate(
-    pulsar: Any, guarded: Guarded, connect_to: Connect, topic: str
+    pulsar: Any, guarded: Guarded, connect_to: Any, topic: str
 ) -> None:
     authority = guarded.authority
     shown, ours = authority.certify(file_name="issuer"), guarded.certificate_of(CLIENT_ID)
@@ -214,7 +214,7 @@ def test_an_issuer_may_know_a_client_by_its_certificate(
 
 @pytest.mark.parametrize("pulsar", ["ours"], indirect=True)  # the official one does not tell of reconnecting
 def test_fresh_credentials_that_are_refused_cost_the_connection_and_the_next_ones_make_another(
-    pulsar: Any, guarded: Guarded, connect_to: Connect, topic: str
+    pulsar: Any, guarded: Guarded, connect_to: Any, topic: str
 ) -> None:
     issued = iter([TOKENS.issue(ME, lifetime_seconds=LIFETIME_SECONDS), FORGED])
     authentication = pulsar.AuthenticationToken(lambda: next(issued, TOKENS.issue(ME)))

@@ -1,6 +1,7 @@
 """What one client writes, the other reads: both read every message, and both must see the same, as it was sent."""
 
 import datetime as dt
+import itertools
 import os
 import time
 from collections.abc import Callable
@@ -9,16 +10,22 @@ from typing import Any, NamedTuple
 import pytest
 
 from tests.real_broker.exchange import (
+    LETTERS,
+    NEVER_BY_TIME,
     SOON,
     InThread,
     Outcomes,
+    Side,
     contents,
+    letters_sent,
+    nothing_comes,
     place,
     read_rest,
     receive,
     rest,
     send_all,
     send_batch,
+    shared_out,
     stored,
     until,
 )
@@ -27,7 +34,6 @@ from tests.support.subjects import CLIENTS, client_module
 
 LARGE = 4_999_999
 TEXT = b"one client writes what another reads " * 30
-LETTERS = [b"a", b"b", b"c", b"d", b"e"]
 
 
 class Sent(NamedTuple):
@@ -78,7 +84,7 @@ def differing(wanted: dict[str, Any], found: dict[str, Any]) -> dict[str, tuple[
 class Reading:
     """A consumer of each client, each with a subscription of its own."""
 
-    def __init__(self, connect: Callable[..., Any], topic: str) -> None:
+    def __init__(self, connect: Any, topic: str) -> None:
         self._consumers = [connect(client_module(each)).subscribe(topic, each) for each in CLIENTS]
 
     def check(self, messages: list[Sent], ids: list[Any]) -> None:
@@ -91,19 +97,17 @@ class Reading:
 
 
 @pytest.fixture
-def reading(connect: Callable[..., Any], topic: str) -> Reading:
+def reading(connect: Any, topic: str) -> Reading:
     return Reading(connect, topic)
 
 
 @pytest.fixture
-def sending(sender: Any, connect: Callable[..., Any], topic: str) -> Callable[..., list[Any]]:
+def sending(sender: Any, connect: Any, topic: str) -> Callable[..., list[Any]]:
     """Send messages together; in a batch, it is one batch."""
 
     def send(messages: list[Sent], *, batched: bool, **options: Any) -> list[Any]:
-        batch = {"batching_max_messages": max(2, len(messages)), "batching_max_publish_delay_ms": 60_000}
-        producer = connect(sender).create_producer(
-            topic, **options, **(batch if batched else {}), batching_enabled=batched
-        )
+        batch = {"batching_max_messages": max(2, len(messages)), **NEVER_BY_TIME}
+        producer = connect(sender).create_producer(topic, **options, **(batch if batched else {}))
         outcomes = Outcomes()
         for payload, fields in messages:
             producer.send_async(payload, outcomes, **fields)
@@ -144,13 +148,13 @@ FIELDS: dict[str, dict[str, Any]] = {
 
 @batched_or_not
 @pytest.mark.parametrize("name", FIELDS)
-def test_fields(reading: Reading, sending: Callable[..., list[Any]], name: str, *, batched: bool) -> None:
+def test_fields(reading: Reading, sending: Any, name: str, *, batched: bool) -> None:
     messages = [Sent(b"payload", FIELDS[name])]
     reading.check(messages, sending(messages, batched=batched))
 
 
 @batched_or_not
-def test_fields_stay_with_their_message(reading: Reading, sending: Callable[..., list[Any]], *, batched: bool) -> None:
+def test_fields_stay_with_their_message(reading: Reading, sending: Any, *, batched: bool) -> None:
     names = ["a key", "nothing", "a property", "nothing", "an event time", "an ordering key", "nothing"]
     messages = [Sent(name.encode(), FIELDS[name]) for name in names]
     reading.check(messages, sending(messages, batched=batched))
@@ -162,16 +166,14 @@ def test_fields_stay_with_their_message(reading: Reading, sending: Callable[...,
     [None, b"", b"x", bytes(range(256)), "\u00e9\U0001f600".encode()],
     ids=["null", "empty", "x", "all", "text"],
 )
-def test_payloads(reading: Reading, sending: Callable[..., list[Any]], payload: bytes | None, *, batched: bool) -> None:
+def test_payloads(reading: Reading, sending: Any, payload: bytes | None, *, batched: bool) -> None:
     messages = [Sent(payload, {})]
     reading.check(messages, sending(messages, batched=batched))
 
 
 @pytest.mark.shows("Message metadata", "null_value")
 @batched_or_not
-def test_null_and_empty_values_are_told_apart(
-    reading: Reading, sending: Callable[..., list[Any]], *, batched: bool
-) -> None:
+def test_null_and_empty_values_are_told_apart(reading: Reading, sending: Any, *, batched: bool) -> None:
     messages = [Sent(None, {"partition_key": "k"}), Sent(b"", {"partition_key": "k"}), Sent(None, {}), Sent(b"x", {})]
     reading.check(messages, sending(messages, batched=batched))
 
@@ -179,19 +181,18 @@ def test_null_and_empty_values_are_told_apart(
 CODECS = ["NONE", "LZ4", "ZLib", "ZSTD", "SNAPPY"]
 
 
-@pytest.mark.shows("Compression")
-@pytest.mark.shows("Compression", "LZ4", "ZLIB")
+@pytest.mark.shows("Compression", "", "LZ4", "ZLIB")
 @pytest.mark.shows("ProducerConfiguration", "compressionType")
 @batched_or_not
 @pytest.mark.parametrize("codec", CODECS)
-def test_codecs(sender: Any, reading: Reading, sending: Callable[..., list[Any]], codec: str, *, batched: bool) -> None:
+def test_codecs(sender: Any, reading: Reading, sending: Any, codec: str, *, batched: bool) -> None:
     messages = [Sent(TEXT, {}), Sent(b"x", {"partition_key": "key"}), Sent(os.urandom(10_000), {})]
     ids = sending(messages, batched=batched, compression_type=getattr(sender.CompressionType, codec))
     reading.check(messages, ids)
 
 
 @pytest.mark.parametrize("codec", [each for each in CODECS if each != "ZLib"])  # the official client can't read its own
-def test_codecs_of_nothing(sender: Any, reading: Reading, sending: Callable[..., list[Any]], codec: str) -> None:
+def test_codecs_of_nothing(sender: Any, reading: Reading, sending: Any, codec: str) -> None:
     messages = [Sent(b"", {}), Sent(None, {})]
     ids = sending(messages, batched=False, compression_type=getattr(sender.CompressionType, codec))
     reading.check(messages, ids)
@@ -199,37 +200,38 @@ def test_codecs_of_nothing(sender: Any, reading: Reading, sending: Callable[...,
 
 @batched_or_not
 @pytest.mark.parametrize("codec", CODECS)
-def test_large_payloads(
-    sender: Any, reading: Reading, sending: Callable[..., list[Any]], codec: str, *, batched: bool
-) -> None:
+def test_large_payloads(sender: Any, reading: Reading, sending: Any, codec: str, *, batched: bool) -> None:
     messages = [Sent(os.urandom(LARGE) if codec == "NONE" else TEXT * (LARGE // len(TEXT)), {})]
     ids = sending(messages, batched=batched, compression_type=getattr(sender.CompressionType, codec))
     reading.check(messages, ids)
 
 
 @pytest.mark.parametrize("codec", CODECS)
-def test_chunked_payloads(sender: Any, reading: Reading, sending: Callable[..., list[Any]], codec: str) -> None:
+def test_chunked_payloads(sender: Any, reading: Reading, sending: Any, codec: str) -> None:
     messages = [Sent(os.urandom(11_000_000), {"partition_key": "key", "properties": {"a": "b"}}), Sent(b"after", {})]
     kind = getattr(sender.CompressionType, codec)
     reading.check(messages, sending(messages, batched=False, chunking_enabled=True, compression_type=kind))
 
 
-def test_key_based_batches(sender: Any, reading: Reading, sending: Callable[..., list[Any]]) -> None:
+def test_key_based_batches(sender: Any, reading: Reading, sending: Any) -> None:
     # One key, as batches of several keys leave in an order of their own.
     messages = [Sent(each, {"partition_key": "key"}) for each in LETTERS]
     reading.check(messages, sending(messages, batched=True, batching_type=sender.BatchingType.KeyBased))
 
 
+@pytest.mark.shows("Producing", "asynchronous")
 @batched_or_not
-def test_two_thousand_messages(sending: Callable[..., list[Any]], reading: Reading, *, batched: bool) -> None:
+def test_two_thousand_messages(sending: Any, reading: Reading, *, batched: bool) -> None:
     messages = [Sent(b"%d" % number, {}) for number in range(2000)]
-    reading.check(messages, sending(messages, batched=batched, max_pending_messages=5000))
+    ids = sending(messages, batched=batched, max_pending_messages=5000)
+    assert all(earlier < later for earlier, later in itertools.pairwise(ids))
+    reading.check(messages, ids)
 
 
 # What is refused, and what is not: alike by both clients.
 
 
-def test_a_megabyte_of_properties_is_sent(reading: Reading, sending: Callable[..., list[Any]]) -> None:
+def test_a_megabyte_of_properties_is_sent(reading: Reading, sending: Any) -> None:
     messages = [Sent(b"x", {"properties": {"k": "v" * 1_000_000}})]
     reading.check(messages, sending(messages, batched=False))
 
@@ -243,219 +245,179 @@ def test_a_megabyte_of_properties_is_sent(reading: Reading, sending: Callable[..
     ],
 )
 @batched_or_not
-def test_what_is_too_big_is_refused(
-    sender: Any, connect: Callable[..., Any], topic: str, message: Sent, *, batched: bool
-) -> None:
+def test_what_is_too_big_is_refused(sender: Any, connect: Any, topic: str, message: Sent, *, batched: bool) -> None:
     producer = connect(sender).create_producer(topic, batching_enabled=batched)
     with pytest.raises(sender.MessageTooBig):
         producer.send(message.payload, **message.fields)
+    assert producer.send(b"x"), "it goes on"
 
 
 # Message ids, passed on as bytes.
 
 
 @batched_or_not
-def test_a_consumer_seeks_an_id_of_the_other_client(
-    from_to: tuple[Any, Any], connect: Callable[..., Any], topic: str, *, batched: bool
-) -> None:
-    giving, taking = from_to
-    consumer = connect(taking).subscribe(topic, "s")
-    ids = letters_sent(giving, connect(giving), topic, batched=batched)
-    consumer.seek(taking.MessageId.deserialize(ids[1].serialize()))
-    assert rest(taking, consumer) == LETTERS[2:]
+def test_a_consumer_seeks_an_id_of_the_other_client(giving: Side, taking: Side, topic: str, *, batched: bool) -> None:
+    consumer = taking.client.subscribe(topic, "s")
+    ids = letters_sent(giving.pulsar, giving.client, topic, batched=batched)
+    consumer.seek(taking.pulsar.MessageId.deserialize(ids[1].serialize()))
+    assert rest(taking.pulsar, consumer) == LETTERS[2:]
 
 
+@pytest.mark.shows("Command Subscribe", "start_message_id")
 @batched_or_not
-def test_a_reader_starts_at_an_id_of_the_other_client(
-    from_to: tuple[Any, Any], connect: Callable[..., Any], topic: str, *, batched: bool
-) -> None:
-    giving, taking = from_to
-    ids = letters_sent(giving, connect(giving), topic, batched=batched)
-    start = taking.MessageId.deserialize(ids[1].serialize())
-    client = connect(taking)
-    assert read_rest(client.create_reader(topic, start)) == LETTERS[2:]
-    assert read_rest(client.create_reader(topic, start, start_message_id_inclusive=True)) == LETTERS[1:]
+def test_a_reader_starts_at_an_id_of_the_other_client(giving: Side, taking: Side, topic: str, *, batched: bool) -> None:
+    ids = letters_sent(giving.pulsar, giving.client, topic, batched=batched)
+    start = taking.pulsar.MessageId.deserialize(ids[1].serialize())
+    assert read_rest(taking.client.create_reader(topic, start)) == LETTERS[2:]
+    assert read_rest(taking.client.create_reader(topic, start, start_message_id_inclusive=True)) == LETTERS[1:]
 
 
-def test_a_consumer_acknowledges_an_id_of_the_other_client(
-    from_to: tuple[Any, Any], connect: Callable[..., Any], topic: str
-) -> None:
-    giving, taking = from_to
-    client = connect(taking)
-    consumer = client.subscribe(topic, "s")
-    ids = letters_sent(giving, connect(giving), topic, batched=False)
+def test_a_consumer_acknowledges_an_id_of_the_other_client(giving: Side, taking: Side, topic: str) -> None:
+    consumer = taking.client.subscribe(topic, "s")
+    ids = letters_sent(giving.pulsar, giving.client, topic, batched=False)
     receive(consumer, 5)
     for each in (ids[1], ids[3]):
-        consumer.acknowledge(taking.MessageId.deserialize(each.serialize()))
+        consumer.acknowledge(taking.pulsar.MessageId.deserialize(each.serialize()))
     consumer.close()
-    assert rest(taking, client.subscribe(topic, "s")) == [b"a", b"c", b"e"]
+    assert rest(taking.pulsar, taking.client.subscribe(topic, "s")) == [b"a", b"c", b"e"]
 
 
-# Only this way round: the official client takes a deserialised id out of a batch for the whole batch.
+# Only this way round: the official taking.client takes a deserialised id out of a batch for the whole batch.
 @pytest.mark.parametrize("from_to", [("official", "ours")], indirect=True, ids="-to-".join)
 def test_our_consumer_acknowledges_what_the_other_client_received_in_a_batch(
-    from_to: tuple[Any, Any], connect: Callable[..., Any], topic: str
+    giving: Side, taking: Side, topic: str
 ) -> None:
-    giving, taking = from_to
-    client = connect(taking)
-    consumer = client.subscribe(topic, "s", batch_index_ack_enabled=True)
-    received = connect(giving).subscribe(topic, "other", batch_index_ack_enabled=True)
-    letters_sent(giving, connect(giving), topic, batched=True)
+    consumer = taking.client.subscribe(topic, "s", batch_index_ack_enabled=True)
+    received = giving.client.subscribe(topic, "other", batch_index_ack_enabled=True)
+    letters_sent(giving.pulsar, giving.client, topic, batched=True)
     receive(consumer, 5)
     for message in receive(received, 2):
-        consumer.acknowledge(taking.MessageId.deserialize(message.message_id().serialize()))
+        consumer.acknowledge(taking.pulsar.MessageId.deserialize(message.message_id().serialize()))
     consumer.close()
-    again = client.subscribe(topic, "s", batch_index_ack_enabled=True)
-    assert rest(taking, again) == LETTERS[2:]
+    again = taking.client.subscribe(topic, "s", batch_index_ack_enabled=True)
+    assert rest(taking.pulsar, again) == LETTERS[2:]
 
 
-def test_a_reader_starts_at_a_chunked_message_of_the_other_client(
-    from_to: tuple[Any, Any], connect: Callable[..., Any], topic: str
-) -> None:
-    giving, taking = from_to
-    producer = connect(giving).create_producer(topic, chunking_enabled=True)
+def test_a_reader_starts_at_a_chunked_message_of_the_other_client(giving: Side, taking: Side, topic: str) -> None:
+    producer = giving.client.create_producer(topic, chunking_enabled=True)
     producer.send(b"before")
     big = producer.send(b"x" * 11_000_000)
     producer.send(b"after")
-    start = taking.MessageId.deserialize(big.serialize())
-    reader = connect(taking).create_reader(topic, start, start_message_id_inclusive=True)
+    start = taking.pulsar.MessageId.deserialize(big.serialize())
+    reader = taking.client.create_reader(topic, start, start_message_id_inclusive=True)
     assert [len(each) for each in read_rest(reader)] == [11_000_000, 5]
-
-
-def letters_sent(module: Any, client: Any, topic: str, *, batched: bool) -> list[Any]:
-    if batched:
-        return send_batch(module, client, topic, LETTERS)
-    return send_all(client.create_producer(topic), LETTERS)
 
 
 # Subscriptions and producers that change hands.
 
 
-def test_a_subscription_goes_on_in_the_other_client(
-    from_to: tuple[Any, Any], connect: Callable[..., Any], topic: str
-) -> None:
-    giving, taking = from_to
-    first = connect(giving)
-    consumer = first.subscribe(topic, "s")
-    send_all(first.create_producer(topic), LETTERS)
+@pytest.mark.shows("Consuming", "cumulative")
+@pytest.mark.shows("Cumulative acknowledgement")
+def test_a_subscription_goes_on_in_the_other_client(giving: Side, taking: Side, topic: str) -> None:
+    consumer = giving.client.subscribe(topic, "s")
+    send_all(giving.client.create_producer(topic), LETTERS)
     consumer.acknowledge_cumulative(receive(consumer, 3)[1])
-    first.close()
-    assert rest(taking, connect(taking).subscribe(topic, "s")) == LETTERS[2:]
+    giving.client.close()
+    assert rest(taking.pulsar, taking.client.subscribe(topic, "s")) == LETTERS[2:]
 
 
+@pytest.mark.shows("Command Message", "ack_set")
 def test_batch_indexes_acknowledged_by_one_are_not_delivered_to_the_other(
-    from_to: tuple[Any, Any], connect: Callable[..., Any], topic: str
+    giving: Side, taking: Side, topic: str
 ) -> None:
-    giving, taking = from_to
-    first = connect(giving)
-    consumer = first.subscribe(topic, "s", batch_index_ack_enabled=True)
-    send_batch(giving, first, topic, LETTERS)
+    consumer = giving.client.subscribe(topic, "s", batch_index_ack_enabled=True)
+    send_batch(giving.pulsar, giving.client, topic, LETTERS)
     messages = receive(consumer, 5)
     consumer.acknowledge(messages[0])
     consumer.acknowledge(messages[3])
-    first.close()
-    assert rest(taking, connect(taking).subscribe(topic, "s", batch_index_ack_enabled=True)) == [b"b", b"c", b"e"]
+    giving.client.close()
+    assert rest(taking.pulsar, taking.client.subscribe(topic, "s", batch_index_ack_enabled=True)) == [b"b", b"c", b"e"]
 
 
-def test_both_share_a_subscription(connect: Callable[..., Any], topic: str) -> None:
+@pytest.mark.shows("Shared", "", "round robin")
+@pytest.mark.parametrize("partitions", [0, 3])
+def test_both_share_a_subscription(connect: Any, topic: str, admin: Admin, partitions: int) -> None:
+    if partitions:
+        admin.create_partitioned(topic, partitions)
     modules = [client_module(each) for each in CLIENTS]
     consumers = [
-        connect(each).subscribe(topic, "s", consumer_type=each.ConsumerType.Shared, receiver_queue_size=5)
+        connect(each).subscribe(topic, "s", consumer_type=each.ConsumerType.Shared, receiver_queue_size=3)
         for each in modules
     ]
-    send_all(connect(modules[0]).create_producer(topic), [b"%d" % number for number in range(40)])
-    found: list[list[bytes]] = [[], []]
-    while sum(map(len, found)) < 40:
-        for module, consumer, share in zip(modules, consumers, found, strict=True):
-            try:
-                message = consumer.receive(50)
-            except module.Timeout:
-                continue
-            consumer.acknowledge(message)
-            share.append(message.data())
+    send_all(connect(modules[0]).create_producer(topic), [b"%d" % number for number in range(60)])
+    found = shared_out(modules, consumers, 60)
     assert all(found)
-    assert sorted(int(each) for share in found for each in share) == list(range(40))
+    assert sorted(int(each.data()) for share in found for each in share) == list(range(60))
 
 
-def test_one_counts_on_where_the_other_stopped(
-    from_to: tuple[Any, Any], connect: Callable[..., Any], topic: str, admin: Admin
-) -> None:
-    giving, taking = from_to
+@pytest.mark.shows("Command ProducerSuccess", "last_sequence_id")
+def test_one_counts_on_where_the_other_stopped(giving: Side, taking: Side, topic: str, admin: Admin) -> None:
     admin.create(topic)
     admin.set_deduplication(topic, on=True)
     until(lambda: admin.is_deduplicating(topic))
-    first = connect(giving)
-    send_all(first.create_producer(topic, producer_name="me"), LETTERS[:3])
-    first.close()
-    producer = connect(taking).create_producer(topic, producer_name="me")
+    send_all(giving.client.create_producer(topic, producer_name="me"), LETTERS[:3])
+    giving.client.close()
+    producer = taking.client.create_producer(topic, producer_name="me")
     assert producer.last_sequence_id() == 2
     producer.send(b"again", sequence_id=2)
     producer.send(b"d", sequence_id=3)
-    assert stored(taking, connect(taking), topic) == LETTERS[:4]
+    assert stored(taking.pulsar, taking.client, topic) == LETTERS[:4]
 
 
-def test_dead_letters_of_one_are_read_by_the_other(
-    from_to: tuple[Any, Any], connect: Callable[..., Any], topic: str, admin: Admin
-) -> None:
-    giving, taking = from_to
-    graveyard = connect(taking).subscribe(f"{topic}-s-DLQ", "s")
-    consumer = connect(giving).subscribe(
+@pytest.mark.shows("Command Producer", "initial_subscription_name")
+def test_dead_letters_of_one_are_read_by_the_other(giving: Side, taking: Side, topic: str, admin: Admin) -> None:
+    consumer = giving.client.subscribe(
         topic,
         "s",
-        consumer_type=giving.ConsumerType.Shared,
+        consumer_type=giving.pulsar.ConsumerType.Shared,
         negative_ack_redelivery_delay_ms=100,
-        dead_letter_policy=giving.ConsumerDeadLetterPolicy(1),
+        dead_letter_policy=giving.pulsar.ConsumerDeadLetterPolicy(2, initial_subscription_name="kept"),
     )
-    sent = connect(giving).create_producer(topic).send(b"x", properties={"a": "b"}, partition_key="k")
-    for _ in range(2):
-        consumer.negative_acknowledge(consumer.receive(SOON))
-    letter = graveyard.receive(SOON)
-    assert contents([letter]) == [b"x"]
-    assert letter.partition_key() == "k"
-    told = {"a": "b", "REAL_TOPIC": topic, "ORIGIN_MESSAGE_ID": str(sent)}
-    assert told.items() <= letter.properties().items()
+    sent = giving.client.create_producer(topic).send(b"x", properties={"a": "b"}, partition_key="k")
+    for count in range(3):
+        message = consumer.receive(SOON)
+        assert message.redelivery_count() == count
+        consumer.negative_acknowledge(message)
     # The official client may crash when it is closed on its way to a dead letter.
     until(lambda: admin.stats(topic)["subscriptions"]["s"]["msgBacklog"] == 0)
+    letter = taking.client.subscribe(f"{topic}-s-DLQ", "kept").receive(SOON)
+    assert (letter.data(), letter.partition_key()) == (b"x", "k")
+    told = {"a": "b", "REAL_TOPIC": topic, "ORIGIN_MESSAGE_ID": str(sent)}
+    assert told.items() <= letter.properties().items()
+    assert nothing_comes(giving.pulsar, consumer)
 
 
 # What producers and consumers of both clients do to one another.
 
 
+@pytest.mark.parametrize("field", ["partition_key", "ordering_key"])
 def test_each_key_goes_to_one_consumer_in_order_whoever_that_is(
-    sender: Any, connect: Callable[..., Any], topic: str
+    sender: Any, connect: Any, topic: str, field: str
 ) -> None:
     modules = [client_module(each) for each in CLIENTS]
     consumers = [
         connect(each).subscribe(topic, "s", consumer_type=each.ConsumerType.KeyShared, receiver_queue_size=5)
         for each in modules
     ]
-    producer = connect(sender).create_producer(
-        topic, batching_enabled=True, batching_type=sender.BatchingType.KeyBased, block_if_queue_full=True
-    )
+    batches = {"batching_enabled": True, "batching_type": sender.BatchingType.KeyBased}
+    options = batches if field == "partition_key" else {}
+    producer = connect(sender).create_producer(topic, block_if_queue_full=True, **options)
     for number in range(200):
-        producer.send_async(b"%d" % number, Outcomes(), partition_key=f"key-{number % 20}")
+        producer.send_async(b"%d" % number, Outcomes(), **{field: f"key-{number % 20}"})
     producer.flush()
-    found: list[dict[str, list[int]]] = [{}, {}]
-    while sum(len(numbers) for keys in found for numbers in keys.values()) < 200:
-        for module, consumer, keys in zip(modules, consumers, found, strict=True):
-            try:
-                message = consumer.receive(50)
-            except module.Timeout:
-                continue
-            consumer.acknowledge(message)
-            keys.setdefault(message.partition_key(), []).append(int(message.data()))
-    assert all(found)
-    assert not set(found[0]) & set(found[1])
-    for keys in found:
-        assert all(numbers == sorted(numbers) and len(numbers) == 10 for numbers in keys.values())
+    shares = [[int(each.data()) for each in share] for share in shared_out(modules, consumers, 200)]
+    assert all(shares)
+    assert sorted(shares[0] + shares[1]) == list(range(200))
+    assert not {each % 20 for each in shares[0]} & {each % 20 for each in shares[1]}
+    for share, key in itertools.product(shares, range(20)):
+        of_key = [each for each in share if each % 20 == key]
+        assert of_key == sorted(of_key)
 
 
-def test_a_delivery_time_of_one_is_kept_for_the_other(
-    from_to: tuple[Any, Any], connect: Callable[..., Any], topic: str
-) -> None:
-    giving, taking = from_to
-    consumer = connect(taking).subscribe(topic, "s", consumer_type=taking.ConsumerType.Shared)
-    producer = connect(giving).create_producer(topic)
+@pytest.mark.shows("Message metadata", "deliver_at_time")
+def test_a_delivery_time_of_one_is_kept_for_the_other(giving: Side, taking: Side, topic: str) -> None:
+    consumer = taking.client.subscribe(topic, "s", consumer_type=taking.pulsar.ConsumerType.Shared)
+    producer = giving.client.create_producer(topic)
     began = time.monotonic()
     producer.send(b"late", deliver_after=dt.timedelta(milliseconds=1500))
     producer.send(b"prompt")
@@ -463,104 +425,79 @@ def test_a_delivery_time_of_one_is_kept_for_the_other(
     assert time.monotonic() - began > 0.5  # the broker may be early by a tick of a second
 
 
-def test_what_one_refuses_the_other_is_given_again_and_told_how_often(
-    from_to: tuple[Any, Any], connect: Callable[..., Any], topic: str
-) -> None:
-    giving, taking = from_to
-    first = connect(giving)
-    consumer = first.subscribe(
-        topic, "s", consumer_type=giving.ConsumerType.Shared, negative_ack_redelivery_delay_ms=100
+def test_what_one_refuses_the_other_is_given_again_and_told_how_often(giving: Side, taking: Side, topic: str) -> None:
+    consumer = giving.client.subscribe(
+        topic, "s", consumer_type=giving.pulsar.ConsumerType.Shared, negative_ack_redelivery_delay_ms=100
     )
-    send_all(first.create_producer(topic), [b"x"])
+    send_all(giving.client.create_producer(topic), [b"x"])
     consumer.negative_acknowledge(consumer.receive(SOON))
     assert consumer.receive(SOON).redelivery_count() == 1
-    successor = connect(taking).subscribe(topic, "s", consumer_type=taking.ConsumerType.Shared)
-    first.close()
+    successor = taking.client.subscribe(topic, "s", consumer_type=taking.pulsar.ConsumerType.Shared)
+    giving.client.close()
     message = successor.receive(SOON)
     assert (message.data(), message.redelivery_count() >= 1) == (b"x", True)
 
 
-def test_one_keeps_the_other_out_of_a_topic_that_it_has_alone(
-    from_to: tuple[Any, Any], connect: Callable[..., Any], topic: str
-) -> None:
-    giving, taking = from_to
-    holder = connect(giving).create_producer(topic, access_mode=giving.ProducerAccessMode.Exclusive)
-    client = connect(taking)
-    with pytest.raises(taking.ProducerBusy):
-        client.create_producer(topic)
-    with pytest.raises(taking.ProducerFenced):
-        client.create_producer(topic, access_mode=taking.ProducerAccessMode.Exclusive)
+@pytest.mark.shows("Command Producer", "producer_access_mode")
+def test_one_keeps_the_other_out_of_a_topic_that_it_has_alone(giving: Side, taking: Side, topic: str) -> None:
+    holder = giving.client.create_producer(topic, access_mode=giving.pulsar.ProducerAccessMode.Exclusive)
+    with pytest.raises(taking.pulsar.ProducerBusy):
+        taking.client.create_producer(topic)
+    with pytest.raises(taking.pulsar.ProducerFenced):
+        taking.client.create_producer(topic, access_mode=taking.pulsar.ProducerAccessMode.Exclusive)
     assert holder.send(b"x")
 
 
-def test_one_waits_for_the_topic_that_the_other_has_alone(
-    from_to: tuple[Any, Any], connect: Callable[..., Any], topic: str, admin: Admin
-) -> None:
-    giving, taking = from_to
-    holder = connect(giving).create_producer(topic, access_mode=giving.ProducerAccessMode.Exclusive)
-    client = connect(taking)
-    waiting = InThread(lambda: client.create_producer(topic, access_mode=taking.ProducerAccessMode.WaitForExclusive))
+@pytest.mark.shows("Command ProducerSuccess", "producer_ready")
+@pytest.mark.shows("Feature flags", "supports_partial_producer")
+def test_one_waits_for_the_topic_that_the_other_has_alone(giving: Side, taking: Side, topic: str, admin: Admin) -> None:
+    holder = giving.client.create_producer(topic, access_mode=giving.pulsar.ProducerAccessMode.Exclusive)
+    waiting = InThread(
+        lambda: taking.client.create_producer(topic, access_mode=taking.pulsar.ProducerAccessMode.WaitForExclusive)
+    )
     until(lambda: admin.stats(topic)["waitingPublishers"] == 1)
     holder.send(b"a")
     holder.close()
     waiting.result().send(b"b")
-    assert stored(taking, client, topic) == [b"a", b"b"]
+    assert stored(taking.pulsar, taking.client, topic) == [b"a", b"b"]
 
 
-def test_one_takes_the_topic_from_the_other(from_to: tuple[Any, Any], connect: Callable[..., Any], topic: str) -> None:
-    giving, taking = from_to
-    old = connect(giving).create_producer(topic, access_mode=giving.ProducerAccessMode.Exclusive)
-    new = connect(taking).create_producer(topic, access_mode=taking.ProducerAccessMode.ExclusiveWithFencing)
+@pytest.mark.shows("Command Producer", "producer_access_mode")
+def test_one_takes_the_topic_from_the_other(giving: Side, taking: Side, topic: str) -> None:
+    old = giving.client.create_producer(topic, access_mode=giving.pulsar.ProducerAccessMode.Exclusive)
+    new = taking.client.create_producer(topic, access_mode=taking.pulsar.ProducerAccessMode.ExclusiveWithFencing)
     new.send(b"x")
-    with pytest.raises(giving.ProducerFenced):
+    with pytest.raises(giving.pulsar.ProducerFenced):
         old.send(b"y")
-    assert stored(taking, connect(taking), topic) == [b"x"]
+    assert stored(taking.pulsar, taking.client, topic) == [b"x"]
 
 
-def test_a_name_that_one_has_is_refused_to_the_other(
-    from_to: tuple[Any, Any], connect: Callable[..., Any], topic: str
-) -> None:
-    giving, taking = from_to
-    holder = connect(giving).create_producer(topic, producer_name="mine")
-    with pytest.raises(taking.ProducerBusy):
-        connect(taking).create_producer(topic, producer_name="mine")
+def test_a_name_that_one_has_is_refused_to_the_other(giving: Side, taking: Side, topic: str) -> None:
+    holder = giving.client.create_producer(topic, producer_name="mine")
+    with pytest.raises(taking.pulsar.ProducerBusy):
+        taking.client.create_producer(topic, producer_name="mine")
     assert holder.send(b"x")
 
 
-def test_an_exclusive_subscription_of_one_is_refused_to_the_other(
-    from_to: tuple[Any, Any], connect: Callable[..., Any], topic: str
-) -> None:
-    giving, taking = from_to
-    holder = connect(giving).subscribe(topic, "s")
-    with pytest.raises(taking.ConsumerBusy):
-        connect(taking).subscribe(topic, "s")
-    assert holder.is_connected()
-
-
-def test_the_one_that_stands_by_takes_over_from_the_other(
-    from_to: tuple[Any, Any], connect: Callable[..., Any], topic: str
-) -> None:
-    giving, taking = from_to
-    first = connect(giving)
-    active = first.subscribe(topic, "s", consumer_type=giving.ConsumerType.Failover, consumer_name="a")
-    send_all(connect(taking).create_producer(topic), LETTERS)
+@pytest.mark.shows("Failover", "what was not acknowledged goes along")
+def test_the_one_that_stands_by_takes_over_from_the_other(giving: Side, taking: Side, topic: str) -> None:
+    active = giving.client.subscribe(topic, "s", consumer_type=giving.pulsar.ConsumerType.Failover, consumer_name="a")
+    send_all(taking.client.create_producer(topic), LETTERS)
     messages = receive(active, 5)
     active.acknowledge_cumulative(messages[1])
     # The broker's choice among the two depends on names; the second gets the rest, now or when the first has gone.
-    standby = connect(taking).subscribe(topic, "s", consumer_type=taking.ConsumerType.Failover, consumer_name="b")
-    first.close()
+    standby = taking.client.subscribe(topic, "s", consumer_type=taking.pulsar.ConsumerType.Failover, consumer_name="b")
+    giving.client.close()
     assert contents(receive(standby, 3)) == LETTERS[2:]
 
 
 @pytest.mark.parametrize("broker", ["apache"], indirect=True)  # the embedded one does not compact
 def test_the_compacted_version_of_what_one_wrote_is_read_by_the_other(
-    from_to: tuple[Any, Any], connect: Callable[..., Any], topic: str, admin: Admin
+    giving: Side, taking: Side, topic: str, admin: Admin
 ) -> None:
-    giving, taking = from_to
-    producer = connect(giving).create_producer(topic)
+    producer = giving.client.create_producer(topic)
     for key, content in [("a", b"1"), ("b", b"2"), ("a", b"3"), ("c", b"4"), ("b", None)]:
         producer.send(content, partition_key=key)
     admin.compact(topic)
-    client = connect(taking)
-    reader = client.create_reader(topic, taking.MessageId.earliest, is_read_compacted=True)
+    reader = taking.client.create_reader(topic, taking.pulsar.MessageId.earliest, is_read_compacted=True)
     assert read_rest(reader) == [b"3", b"4"]

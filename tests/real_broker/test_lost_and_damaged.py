@@ -1,25 +1,10 @@
 """What does not come through between either client and either broker, or comes through otherwise than it left."""
 
-from collections.abc import Callable, Iterator
-from contextlib import closing
 from typing import Any
 
 import pytest
 
-from pulsar_actors.wire.PulsarApi_pb2 import (
-    CommandAck,
-    CommandCloseConsumer,
-    CommandCloseProducer,
-    CommandMessage,
-    CommandProducer,
-    CommandProducerSuccess,
-    CommandSend,
-    CommandSendError,
-    CommandSubscribe,
-    CommandSuccess,
-    CompressionType,
-    ServerError,
-)
+from pulsar_actors.wire import PulsarApi_pb2 as wire
 from tests.real_broker.exchange import SOON, contents, nothing_comes, receive, stored, until
 from tests.real_broker.wiretap import Wiretap
 from tests.support.admin import Admin
@@ -30,18 +15,7 @@ SHORT_SECONDS = 1
 
 
 @pytest.fixture
-def tapped(broker: Broker) -> Iterator[Wiretap]:
-    with closing(Wiretap(broker.service_url)) as tapped:
-        yield tapped
-
-
-@pytest.fixture
-def client(pulsar: Any, tapped: Wiretap, connect_to: Callable[..., Any]) -> Any:
-    return connect_to(pulsar, tapped.service_url)
-
-
-@pytest.fixture
-def hasty(pulsar: Any, tapped: Wiretap, connect_to: Callable[..., Any]) -> Any:
+def hasty(pulsar: Any, tapped: Wiretap, connect_to: Any) -> Any:
     """A client that soon takes an answer for lost."""
     return connect_to(pulsar, tapped.service_url, operation_timeout_seconds=SHORT_SECONDS)
 
@@ -53,10 +27,10 @@ def test_a_message_that_is_damaged_on_its_way_is_refused_and_sent_again(
 ) -> None:
     producer = client.create_producer(topic)
     producer.send(b"before")
-    tapped.damage = CommandSend
+    tapped.damage = wire.CommandSend
     producer.send(b"damaged once")
     producer.send(b"after")
-    assert [each.error for each in tapped.came(CommandSendError)] == [ServerError.ChecksumError]
+    assert [each.error for each in tapped.came(wire.CommandSendError)] == [wire.ServerError.ChecksumError]
     assert stored(pulsar, client, topic) == [b"before", b"damaged once", b"after"]
 
 
@@ -65,19 +39,19 @@ def test_a_message_that_comes_damaged_is_acknowledged_with_its_fault_and_not_han
     pulsar: Any, client: Any, tapped: Wiretap, topic: str, admin: Admin
 ) -> None:
     consumer, producer = client.subscribe(topic, "s"), client.create_producer(topic)
-    tapped.damage = CommandMessage
+    tapped.damage = wire.CommandMessage
     for each in (b"damaged", b"whole"):
         producer.send(each)
     assert contents(receive(consumer, 1)) == [b"whole"]
-    faults = until(lambda: [each for each in tapped.sent(CommandAck) if each.HasField("validation_error")])
-    assert [each.validation_error for each in faults] == [CommandAck.ValidationError.ChecksumMismatch]
+    faults = until(lambda: [each for each in tapped.sent(wire.CommandAck) if each.HasField("validation_error")])
+    assert [each.validation_error for each in faults] == [wire.CommandAck.ValidationError.ChecksumMismatch]
     until(lambda: admin.stats(topic)["subscriptions"]["s"]["msgBacklog"] == 1)
     assert nothing_comes(pulsar, consumer)
 
 
 UNREADABLE: dict[str, tuple[bytes, dict[str, Any]]] = {
-    "UncompressedSizeCorruption": (b"x", {"compression": CompressionType.LZ4, "uncompressed_size": 2**31 - 1}),
-    "DecompressionError": (b"x", {"compression": CompressionType.ZSTD, "uncompressed_size": 5}),
+    "UncompressedSizeCorruption": (b"x", {"compression": wire.CompressionType.LZ4, "uncompressed_size": 2**31 - 1}),
+    "DecompressionError": (b"x", {"compression": wire.CompressionType.ZSTD, "uncompressed_size": 5}),
     "BatchDeSerializeError": (b"\0\0\0\x7f", {"num_messages_in_batch": 2}),
 }
 
@@ -94,8 +68,8 @@ def test_what_cannot_be_read_is_acknowledged_with_its_fault_and_not_handed_out(
         producer.send(payload, **said)
         producer.send(b"whole")
         assert contents(receive(consumer, 1)) == [b"whole"]
-    (ack,) = until(lambda: [each for each in tapped.sent(CommandAck) if each.HasField("validation_error")])
-    assert CommandAck.ValidationError.Name(ack.validation_error) == fault
+    (ack,) = until(lambda: [each for each in tapped.sent(wire.CommandAck) if each.HasField("validation_error")])
+    assert wire.CommandAck.ValidationError.Name(ack.validation_error) == fault
     until(lambda: broker.admin.stats(topic)["subscriptions"]["s"]["msgBacklog"] == 1)
 
 
@@ -105,15 +79,18 @@ def test_a_producer_whose_creation_is_not_answered_is_closed_before_the_next(
     hasty: Any, tapped: Wiretap, topic: str, admin: Admin
 ) -> None:
     producer = hasty.create_producer(topic)
-    tapped.withhold = CommandProducerSuccess
+    tapped.withhold = wire.CommandProducerSuccess
     admin.unload(topic)
-    (closed,) = until(lambda: tapped.sent(CommandCloseProducer))
+    (closed,) = until(lambda: tapped.sent(wire.CommandCloseProducer))
     tapped.withhold = None
-    until(lambda: len(tapped.sent(CommandProducer)) == 3)
+    until(lambda: len(tapped.sent(wire.CommandProducer)) == 3)
     producer.send(b"x")
-    said = [each.command for each in tapped.said if isinstance(each.command, (CommandProducer, CommandCloseProducer))]
-    assert [type(each) for each in said][-3:] == [CommandProducer, CommandCloseProducer, CommandProducer]
-    answers = [each.request_id for each in tapped.came(CommandSuccess)]
+    assert tapped.order(wire.CommandProducer, wire.CommandCloseProducer)[-3:] == [
+        wire.CommandProducer,
+        wire.CommandCloseProducer,
+        wire.CommandProducer,
+    ]
+    answers = [each.request_id for each in tapped.came(wire.CommandSuccess)]
     assert closed.request_id in answers
 
 
@@ -123,14 +100,13 @@ def test_a_consumer_whose_creation_is_not_answered_is_closed_before_the_next(
     hasty: Any, tapped: Wiretap, topic: str, admin: Admin
 ) -> None:
     consumer, producer = hasty.subscribe(topic, "s"), hasty.create_producer(topic)
-    tapped.withhold = CommandSuccess
+    tapped.withhold = wire.CommandSuccess
     admin.unload(topic)
-    until(lambda: tapped.sent(CommandCloseConsumer))
+    until(lambda: tapped.sent(wire.CommandCloseConsumer))
     tapped.withhold = None
-    until(lambda: len(tapped.sent(CommandSubscribe)) >= 3)
+    until(lambda: len(tapped.sent(wire.CommandSubscribe)) >= 3)
     producer.send(b"x")
     assert consumer.receive(SOON).data() == b"x"
-    said = [each.command for each in tapped.said if isinstance(each.command, (CommandSubscribe, CommandCloseConsumer))]
-    assert [type(each) for each in said][:4] == [
-        CommandSubscribe, CommandCloseConsumer, CommandSubscribe, CommandCloseConsumer,
+    assert tapped.order(wire.CommandSubscribe, wire.CommandCloseConsumer)[:4] == [
+        wire.CommandSubscribe, wire.CommandCloseConsumer, wire.CommandSubscribe, wire.CommandCloseConsumer,
     ]  # fmt: skip

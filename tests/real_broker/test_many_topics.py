@@ -1,24 +1,13 @@
 """One consumer of many topics: of a list, and of all whose names fit."""
 
 import re
-from collections.abc import Callable
 from typing import Any
 
 import pytest
 
 import pulsar_actors
-from tests.real_broker.exchange import acknowledged_all, contents, nothing_comes, receive, send_all, until
+from tests.real_broker.exchange import contents, nothing_comes, receive, send_all, until
 from tests.support.admin import Admin
-
-
-@pytest.fixture
-def three(client: Any, new_topic: Callable[..., str], namespace: str) -> list[str]:
-    """Topics that exist, in a namespace of their own."""
-    name = new_topic(namespace)
-    topics = [f"{name}-{letter}" for letter in "abc"]  # in the order of the alphabet
-    for each in topics:
-        client.create_producer(each).close()
-    return topics
 
 
 def send_one_to_each(client: Any, topics: list[str]) -> list[bytes]:
@@ -26,17 +15,6 @@ def send_one_to_each(client: Any, topics: list[str]) -> list[bytes]:
     for topic, payload in zip(topics, payloads, strict=True):
         client.create_producer(topic).send(payload)
     return sorted(payloads)
-
-
-def test_a_list_of_topics_is_consumed_together(pulsar: Any, client: Any, three: list[str]) -> None:
-    consumer = client.subscribe(three, "s")
-    sent = send_one_to_each(client, three)
-    messages = receive(consumer, 3)
-    assert sorted(contents(messages)) == sent
-    assert all(each.topic_name().encode() == each.data() for each in messages)
-    acknowledged_all(consumer, messages)
-    consumer.close()
-    assert nothing_comes(pulsar, client.subscribe(three, "s"))
 
 
 def test_topics_in_parts_may_be_in_the_list(client: Any, three: list[str], partitioned: str) -> None:
@@ -63,28 +41,6 @@ def test_a_list_with_a_name_that_is_none_is_refused(pulsar: Any, client: Any, th
         client.subscribe(each, "s")  # the others were given back
 
 
-def test_all_topics_that_fit_a_pattern_are_consumed(client: Any, three: list[str]) -> None:
-    consumer = client.subscribe(re.compile(three[0].rpartition("/")[0] + "/.*-[ac]"), "s")
-    sent = send_one_to_each(client, three)
-    assert sorted(contents(receive(consumer, 2))) == [sent[0], sent[2]]
-
-
-# The official client takes the period and does not use it: it looks once a minute.
-
-
-def test_one_listener_hears_of_all_topics(client: Any, three: list[str]) -> None:
-    heard: list[bytes] = []
-
-    def listener(consumer: Any, message: Any) -> None:
-        heard.append(message.data())
-        consumer.acknowledge(message)
-
-    client.subscribe(three, "s", message_listener=listener)
-    sent = send_one_to_each(client, three)
-    until(lambda: len(heard) == 3)
-    assert sorted(heard) == sent
-
-
 @pytest.mark.parametrize("wrong", [None, 5, b"x"], ids=repr)
 def test_what_names_no_topic_is_refused(client: Any, wrong: object) -> None:
     with pytest.raises((TypeError, ValueError)):
@@ -93,7 +49,7 @@ def test_what_names_no_topic_is_refused(client: Any, wrong: object) -> None:
 
 @pytest.mark.shows("Command GetTopicsOfNamespace", "mode")
 def test_a_pattern_may_mean_topics_that_are_not_stored(
-    pulsar: Any, client: Any, new_topic: Callable[..., str], namespace: str
+    pulsar: Any, client: Any, new_topic: Any, namespace: str
 ) -> None:
     stored = f"{new_topic(namespace)}-x"
     passing = stored.replace("persistent", "non-persistent", 1)
@@ -108,7 +64,7 @@ def test_a_pattern_may_mean_topics_that_are_not_stored(
 
 @pytest.mark.shows("Command GetTopicsOfNamespace", "namespace")
 def test_partitions_count_as_one_topic_for_a_pattern(
-    pulsar: Any, client: Any, new_topic: Callable[..., str], namespace: str, admin: Any
+    pulsar: Any, client: Any, new_topic: Any, namespace: str, admin: Any
 ) -> None:
     """It is that topic's name which has to match, and then all its partitions are consumed."""
     topic = f"{new_topic(namespace)}-parts"
@@ -123,9 +79,7 @@ def test_partitions_count_as_one_topic_for_a_pattern(
 @pytest.mark.shows("Feature flags", "supports_topic_watchers")
 @pytest.mark.shows("Command WatchTopicList")
 @pytest.mark.shows("Command WatchTopicUpdate", "new_topics", "deleted_topics")
-def test_topics_of_a_pattern_come_and_go(
-    connect: Callable[..., Any], new_topic: Callable[..., str], namespace: str, admin: Admin
-) -> None:
+def test_topics_of_a_pattern_come_and_go(connect: Any, new_topic: Any, namespace: str, admin: Admin) -> None:
     """At once, for the broker says so. The official client looks once a minute."""
     client, topic = connect(pulsar_actors), new_topic(namespace)
     earliest = pulsar_actors.InitialPosition.Earliest
@@ -141,9 +95,7 @@ def test_topics_of_a_pattern_come_and_go(
     assert contents(receive(consumer, 1)) == [b"again"]
 
 
-def test_topics_of_a_pattern_are_found_without_a_watch(
-    connect: Callable[..., Any], new_topic: Callable[..., str], namespace: str
-) -> None:
+def test_topics_of_a_pattern_are_found_without_a_watch(connect: Any, new_topic: Any, namespace: str) -> None:
     """Brokers watch persistent topics only; all others are looked for now and then."""
     client, topic = connect(pulsar_actors), new_topic(namespace).replace("persistent", "non-persistent", 1)
     consumer = client.subscribe(

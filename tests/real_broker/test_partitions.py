@@ -1,7 +1,5 @@
 """Topics in parts, which look like one."""
 
-from collections import defaultdict
-from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -13,7 +11,6 @@ from tests.real_broker.exchange import (
     acknowledged_all,
     contents,
     nothing_comes,
-    read_rest,
     receive,
     send_all,
     until,
@@ -27,17 +24,27 @@ def parts(topic: str) -> list[str]:
     return [f"{topic}-partition-{number}" for number in range(3)]
 
 
-@pytest.mark.parametrize("batching", [False, True], ids=["one by one", "batched"])
-def test_all_that_is_sent_to_a_partitioned_topic_arrives(
-    pulsar: Any, client: Any, partitioned: str, *, batching: bool
-) -> None:
-    consumer = client.subscribe(partitioned, "s")
-    send_all(client.create_producer(partitioned, batching_enabled=batching), NUMBERS)
-    messages = receive(consumer, 60)
-    assert sorted(contents(messages), key=int) == NUMBERS
-    acknowledged_all(consumer, messages)
-    consumer.close()
-    assert nothing_comes(pulsar, client.subscribe(partitioned, "s"))
+def test_a_topic_in_one_piece_is_its_own_part_before_it_is_there_and_then(client: Any, topic: str) -> None:
+    assert client.get_topic_partitions(topic) == [topic]
+    client.create_producer(topic)
+    assert client.get_topic_partitions(topic) == [topic]
+
+
+def test_a_part_may_be_used_alone(client: Any, partitioned: str) -> None:
+    consumer = client.subscribe(parts(partitioned)[1], "s")
+    client.create_producer(parts(partitioned)[1]).send(b"x")
+    message = consumer.receive(SOON)
+    assert message.data() == b"x"
+    assert message.topic_name() == parts(partitioned)[1]
+    assert message.message_id().partition() == 1
+
+
+def test_a_part_beyond_those_there_are_is_not_found(pulsar: Any, client: Any, partitioned: str) -> None:
+    beyond = f"{partitioned}-partition-7"
+    with pytest.raises(pulsar.TopicNotFound):
+        client.subscribe(beyond, "s")
+    with pytest.raises(pulsar.TopicNotFound):
+        client.create_producer(beyond)
 
 
 @pytest.mark.shows("Partitioned topic", "round robin distribution")
@@ -48,30 +55,6 @@ def test_messages_say_in_which_part_they_were(client: Any, partitioned: str) -> 
     for message in receive(consumer, 6):
         assert message.topic_name() == parts(partitioned)[message.message_id().partition()]
         assert message.message_id() in sent
-
-
-@pytest.mark.shows("Partitioned topic")
-@pytest.mark.shows("Partitioned topic", "key hash")
-@pytest.mark.shows("Message metadata", "partition_key")
-def test_a_key_stays_in_one_part_and_in_order(client: Any, partitioned: str) -> None:
-    consumer = client.subscribe(partitioned, "s")
-    producer = client.create_producer(partitioned)
-    for number in NUMBERS:
-        producer.send(number, partition_key=f"key-{int(number) % 7}")
-    found: dict[str, list[Any]] = defaultdict(list)
-    for message in receive(consumer, 60):
-        found[message.partition_key()].append(message)
-    assert len(found) == 7
-    for messages in found.values():
-        assert len({each.message_id().partition() for each in messages}) == 1
-        assert contents(messages) == sorted(contents(messages), key=int)
-
-
-def test_every_client_finds_the_same_part_for_a_key(client: Any, topic: str, admin: Any) -> None:
-    admin.create_partitioned(topic, 10)
-    expected = {"key1": 8, "key2": 3, "\u00e9": 3, "a" * 50: 7}  # as the official client has it, by default
-    producer = client.create_producer(topic)
-    assert {key: producer.send(b"x", partition_key=key).partition() for key in expected} == expected
 
 
 @pytest.mark.shows("Partitioned topic", "single default partition")
@@ -108,13 +91,6 @@ def test_a_producer_knows_its_topic_and_its_last_sequence_id(client: Any, partit
     assert producer.is_connected()
 
 
-def test_parts_may_be_opened_when_they_are_first_used(client: Any, partitioned: str) -> None:
-    consumer = client.subscribe(partitioned, "s")
-    producer = client.create_producer(partitioned, lazy_start_partitioned_producers=True)
-    send_all(producer, NUMBERS[:6])
-    assert sorted(contents(receive(consumer, 6))) == NUMBERS[:6]
-
-
 def test_a_cumulative_acknowledgement_counts_for_its_part(pulsar: Any, client: Any, partitioned: str) -> None:
     consumer = client.subscribe(partitioned, "s")
     send_all(client.create_producer(partitioned), NUMBERS)
@@ -144,22 +120,6 @@ def test_a_partitioned_consumer_can_go_back(pulsar: Any, client: Any, partitione
     assert nothing_comes(pulsar, consumer)
 
 
-def test_a_refused_message_of_a_part_comes_again(pulsar: Any, client: Any, partitioned: str) -> None:
-    consumer = client.subscribe(
-        partitioned, "s", consumer_type=pulsar.ConsumerType.Shared, negative_ack_redelivery_delay_ms=100
-    )
-    client.create_producer(partitioned).send(b"x")
-    consumer.negative_acknowledge(consumer.receive(SOON))
-    again = consumer.receive(SOON)
-    assert (again.data(), again.redelivery_count()) == (b"x", 1)
-
-
-def test_a_reader_reads_all_parts(pulsar: Any, client: Any, partitioned: str) -> None:
-    send_all(client.create_producer(partitioned), NUMBERS)
-    reader = client.create_reader(partitioned, pulsar.MessageId.earliest)
-    assert sorted(read_rest(reader), key=int) == NUMBERS
-
-
 def test_a_listener_hears_all_parts(client: Any, partitioned: str) -> None:
     heard: list[bytes] = []
 
@@ -187,7 +147,7 @@ def test_an_unload_of_a_part_costs_nothing(client: Any, partitioned: str, admin:
     assert found == set(NUMBERS)
 
 
-def test_new_parts_are_used_by_whoever_is_there(connect: Callable[..., Any], partitioned: str, admin: Admin) -> None:
+def test_new_parts_are_used_by_whoever_is_there(connect: Any, partitioned: str, admin: Admin) -> None:
     """The official client looks for them once a minute, and takes no other interval."""
     client = connect(pulsar_actors, partitions_update_interval=0.2)
     earliest = pulsar_actors.InitialPosition.Earliest

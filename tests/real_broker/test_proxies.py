@@ -1,7 +1,7 @@
 """A Pulsar proxy in front of either broker: everything goes through it, for both clients."""
 
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import closing
 from typing import Any
 
@@ -12,14 +12,14 @@ from tests.real_broker.exchange import SOON, contents, receive, send_all, until
 from tests.real_broker.wiretap import Wiretap
 from tests.support.admin import Admin
 from tests.support.guards import LIFETIME_SECONDS, ME, RENEWED_TWICE_SECONDS, STRANGER, TOKENS, Guarded, GuardedProxy
-from tests.support.proxy import Proxy
+from tests.support.standalone import Proxy
 from tests.support.subjects import Broker
 
 NUMBERS = [b"%d" % number for number in range(100)]
 
 
 @pytest.fixture(params=["binary", "http"])
-def proxied(request: pytest.FixtureRequest, pulsar: Any, connect_to: Callable[..., Any], proxy: Proxy) -> Any:
+def proxied(request: pytest.FixtureRequest, pulsar: Any, connect_to: Any, proxy: Proxy) -> Any:
     """A client that knows the proxy alone."""
     return connect_to(pulsar, proxy.service_url if request.param == "binary" else proxy.web_url)
 
@@ -87,7 +87,7 @@ def tapped_proxy(proxy: Proxy) -> Iterator[Wiretap]:
 
 @pytest.mark.shows("Command Connect", "proxy_to_broker_url")
 def test_connect_names_the_broker_behind_the_proxy_and_nobody_else_is_dialled(
-    pulsar: Any, connect_to: Callable[..., Any], tapped_proxy: Wiretap, topic: str, broker: Broker
+    pulsar: Any, connect_to: Any, tapped_proxy: Wiretap, topic: str, broker: Broker
 ) -> None:
     client = connect_to(pulsar, tapped_proxy.service_url)
     consumer = client.subscribe(topic, "s")
@@ -97,9 +97,7 @@ def test_connect_names_the_broker_behind_the_proxy_and_nobody_else_is_dialled(
     assert sorted(named) == ["", broker.service_url.removeprefix("pulsar://")]
 
 
-def test_a_proxy_that_starts_anew_is_used_on(
-    pulsar: Any, connect_to: Callable[..., Any], proxy: Proxy, topic: str
-) -> None:
+def test_a_proxy_that_starts_anew_is_used_on(pulsar: Any, connect_to: Any, proxy: Proxy, topic: str) -> None:
     client = connect_to(pulsar, proxy.service_url)
     consumer = client.subscribe(topic, "s")
     producer = client.create_producer(topic)
@@ -125,7 +123,7 @@ def way(request: pytest.FixtureRequest, guarded_proxy: GuardedProxy, guarded_apa
 
 
 def test_a_token_passes_the_proxy(
-    pulsar: Any, connect_to: Callable[..., Any], way: dict[str, Any], guarded_apache: Guarded, topic: str
+    pulsar: Any, connect_to: Any, way: dict[str, Any], guarded_apache: Guarded, topic: str
 ) -> None:
     client = connect_to(pulsar, **way, authentication=pulsar.AuthenticationToken(TOKENS.issue(ME)))
     consumer = client.subscribe(topic, "s")
@@ -135,7 +133,7 @@ def test_a_token_passes_the_proxy(
 
 
 def test_whoever_may_not_is_told_so_by_the_broker(
-    pulsar: Any, connect_to: Callable[..., Any], guarded_proxy: GuardedProxy, topic: str
+    pulsar: Any, connect_to: Any, guarded_proxy: GuardedProxy, topic: str
 ) -> None:
     """The proxy knows the stranger and may do everything itself, so it is the broker that has heard who asks."""
     stranger = pulsar.AuthenticationToken(TOKENS.issue(STRANGER))
@@ -146,7 +144,7 @@ def test_whoever_may_not_is_told_so_by_the_broker(
 
 @pytest.mark.parametrize("pulsar", ["ours"], indirect=True)  # the official one tries on until its time is up
 def test_a_token_that_is_not_known_is_refused_by_the_proxy_at_once(
-    pulsar: Any, connect_to: Callable[..., Any], way: dict[str, Any], topic: str
+    pulsar: Any, connect_to: Any, way: dict[str, Any], topic: str
 ) -> None:
     client = connect_to(pulsar, **way, authentication=pulsar.AuthenticationToken("nonsense"))
     with pytest.raises(pulsar.AuthenticationError):
@@ -154,7 +152,7 @@ def test_a_token_that_is_not_known_is_refused_by_the_proxy_at_once(
 
 
 def test_a_token_that_runs_out_is_renewed_through_the_proxy(
-    pulsar: Any, connect_to: Callable[..., Any], guarded_proxy: GuardedProxy, guarded_apache: Guarded, topic: str
+    pulsar: Any, connect_to: Any, guarded_proxy: GuardedProxy, guarded_apache: Guarded, topic: str
 ) -> None:
     issued: list[str] = []
 

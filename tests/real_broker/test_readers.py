@@ -5,15 +5,13 @@ from typing import Any
 
 import pytest
 
-from tests.real_broker.exchange import SOON, InThread, contents, read_rest, send_all, send_batch, until
+from tests.real_broker.exchange import LETTERS, SOON, InThread, contents, letters_sent, read_rest, send_all, until
 from tests.support.admin import Admin
 
-LETTERS = [b"a", b"b", b"c", b"d", b"e"]
 
-
-def test_a_reader_begins_with_the_first_message(pulsar: Any, client: Any, topic: str) -> None:
-    send_all(client.create_producer(topic), LETTERS)
-    assert read_rest(client.create_reader(topic, pulsar.MessageId.earliest)) == LETTERS
+@pytest.fixture
+def unstored(topic: str) -> str:
+    return topic.replace("persistent", "non-persistent", 1)
 
 
 def test_a_reader_may_begin_with_what_is_to_come(pulsar: Any, client: Any, topic: str) -> None:
@@ -23,14 +21,6 @@ def test_a_reader_may_begin_with_what_is_to_come(pulsar: Any, client: Any, topic
     assert reader.has_message_available() is False
     producer.send(b"after")
     assert reader.read_next(SOON).data() == b"after"
-
-
-@pytest.mark.shows("Command Subscribe", "start_message_id")
-@pytest.mark.parametrize("batched", [False, True], ids=["one by one", "batched"])
-def test_a_reader_may_begin_at_a_message(pulsar: Any, client: Any, topic: str, *, batched: bool) -> None:
-    ids = send_batch(pulsar, client, topic, LETTERS) if batched else send_all(client.create_producer(topic), LETTERS)
-    assert read_rest(client.create_reader(topic, ids[2])) == LETTERS[3:]
-    assert read_rest(client.create_reader(topic, ids[2], start_message_id_inclusive=True)) == LETTERS[2:]
 
 
 def test_a_reader_may_begin_with_the_last_message(pulsar: Any, client: Any, topic: str) -> None:
@@ -75,16 +65,11 @@ def test_a_reader_can_go_back(pulsar: Any, client: Any, topic: str) -> None:
     assert read_rest(reader) == LETTERS
 
 
-def test_a_reader_goes_on_after_an_unload_where_it_was(pulsar: Any, client: Any, topic: str, admin: Admin) -> None:
-    send_all(client.create_producer(topic), LETTERS)
-    reader = client.create_reader(topic, pulsar.MessageId.earliest)
-    assert reader.read_next(SOON).data() == b"a"
-    admin.unload(topic)
-    assert contents(reader.read_next(SOON) for _ in range(4)) == LETTERS[1:]
-
-
-def test_a_reader_goes_on_after_an_unload_inside_a_batch(pulsar: Any, client: Any, topic: str, admin: Admin) -> None:
-    send_batch(pulsar, client, topic, LETTERS)
+@pytest.mark.parametrize("batched", [False, True], ids=["one by one", "batched"])
+def test_a_reader_goes_on_after_an_unload_where_it_was_even_inside_a_batch(
+    pulsar: Any, client: Any, topic: str, admin: Admin, *, batched: bool
+) -> None:
+    letters_sent(pulsar, client, topic, batched=batched)
     reader = client.create_reader(topic, pulsar.MessageId.earliest)
     assert contents(reader.read_next(SOON) for _ in range(2)) == LETTERS[:2]
     admin.unload(topic)
@@ -172,19 +157,10 @@ def test_a_reader_that_is_sent_to_a_time_reads_nothing_from_before(pulsar: Any, 
     assert not reader.has_message_available()
 
 
-@pytest.mark.shows("Persistence", "non-persistent")
-def test_a_reader_of_a_topic_that_is_not_stored_reads_what_comes(pulsar: Any, client: Any, topic: str) -> None:
-    unstored = topic.replace("persistent", "non-persistent", 1)
-    reader = client.create_reader(unstored, pulsar.MessageId.earliest)
-    client.create_producer(unstored).send(b"a")
-    assert reader.read_next(SOON).data() == b"a"
-
-
 @pytest.mark.parametrize("pulsar", ["ours"], indirect=True)  # the official one may miss what comes right after its seek
 def test_a_reader_of_a_topic_that_is_not_stored_reads_on_wherever_it_was_sent(
-    pulsar: Any, client: Any, topic: str
+    pulsar: Any, client: Any, unstored: str
 ) -> None:
-    unstored = topic.replace("persistent", "non-persistent", 1)
     reader = client.create_reader(unstored, pulsar.MessageId.earliest)
     producer = client.create_producer(unstored)
     sent = producer.send(b"a")
@@ -198,9 +174,8 @@ def test_a_reader_of_a_topic_that_is_not_stored_reads_on_wherever_it_was_sent(
 
 @pytest.mark.parametrize("pulsar", ["ours"], indirect=True)  # the official one raises what the broker says to that
 def test_nothing_is_available_of_a_topic_that_is_not_stored_but_what_has_come(
-    pulsar: Any, client: Any, topic: str
+    pulsar: Any, client: Any, unstored: str
 ) -> None:
-    unstored = topic.replace("persistent", "non-persistent", 1)
     for topics in (unstored, [unstored, f"{unstored}-too"]):
         with client.create_reader(topics, pulsar.MessageId.earliest) as reader:
             assert not reader.has_message_available()
@@ -208,9 +183,8 @@ def test_nothing_is_available_of_a_topic_that_is_not_stored_but_what_has_come(
 
 @pytest.mark.parametrize("pulsar", ["ours"], indirect=True)  # the official one reads one topic
 def test_of_several_topics_only_those_that_are_stored_are_asked_for_their_last_message(
-    client: Any, pulsar: Any, topic: str
+    client: Any, pulsar: Any, topic: str, unstored: str
 ) -> None:
-    unstored = topic.replace("persistent", "non-persistent", 1)
     with client.create_reader([topic, unstored], pulsar.MessageId.earliest, start_message_id_inclusive=True) as reader:
         assert not reader.has_message_available()
         send_all(client.create_producer(topic), [b"a", b"b"])

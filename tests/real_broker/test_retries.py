@@ -5,7 +5,6 @@ The official Python client puts nothing off; it reads what was, and what was put
 
 import subprocess
 import time
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -27,7 +26,7 @@ EVERYTHING = {
 
 
 @pytest.fixture
-def ours(connect: Callable[..., Any]) -> Any:
+def ours(connect: Any) -> Any:
     return connect(pulsar_actors)
 
 
@@ -124,7 +123,7 @@ def java_puts_off(broker: Broker, topic: str, count: int) -> dict[str, dict[str,
 # It takes some seconds of a processor, for nobody else has retries: this is the only other word on what they are.
 @pytest.mark.real_broker
 def test_ours_and_the_java_client_put_off_the_same_message_in_turn(
-    connect_to: Callable[..., Any], real_broker: Broker, topic: str
+    connect_to: Any, real_broker: Broker, topic: str
 ) -> None:
     client = connect_to(pulsar_actors, real_broker.service_url)
     consumer = client.subscribe(topic, "s", **RETRIES)

@@ -9,18 +9,20 @@ from typing import Any
 
 import pytest
 
-from tests.real_broker.exchange import SOON, acknowledged_all, contents, receive, rest, send_all, send_batch, until
+from tests.real_broker.exchange import LETTERS, SOON, acknowledged_all, letters_sent, receive, rest, send_all, until
 from tests.support.admin import Admin
 
-LETTERS = [b"a", b"b", b"c", b"d", b"e"]
 
-
-def test_seek_to_the_earliest_begins_anew(pulsar: Any, client: Any, topic: str, admin: Admin) -> None:
-    consumer = client.subscribe(topic, "s")
+@pytest.mark.parametrize("start", ["earliest", "time 0"])
+@pytest.mark.parametrize("kind", ["Exclusive", "Shared"])
+def test_seek_to_the_earliest_begins_anew(  # noqa: PLR0913
+    pulsar: Any, client: Any, topic: str, admin: Admin, kind: str, start: str
+) -> None:
+    consumer = client.subscribe(topic, "s", consumer_type=getattr(pulsar.ConsumerType, kind))
     send_all(client.create_producer(topic), LETTERS)
     acknowledged_all(consumer, receive(consumer, 5))
     until(lambda: admin.keeps_acknowledgements(topic, "s"))
-    consumer.seek(pulsar.MessageId.earliest)
+    consumer.seek(pulsar.MessageId.earliest if start == "earliest" else 0)
     assert rest(pulsar, consumer) == LETTERS
 
 
@@ -34,36 +36,13 @@ def test_seek_to_the_latest_skips_what_is_there(pulsar: Any, client: Any, topic:
     assert rest(pulsar, consumer) == [b"new"]
 
 
-def test_seek_to_a_message_goes_on_after_it(pulsar: Any, client: Any, topic: str) -> None:
-    consumer = client.subscribe(topic, "s")
-    ids = send_all(client.create_producer(topic), LETTERS)
-    receive(consumer, 5)
-    consumer.seek(ids[1])
-    assert rest(pulsar, consumer) == [b"c", b"d", b"e"]
-
-
-def test_seek_to_a_message_may_take_it_in(pulsar: Any, client: Any, topic: str) -> None:
+@pytest.mark.parametrize("batched", [False, True], ids=["one by one", "batched"])
+def test_seek_to_a_message_may_take_it_in(pulsar: Any, client: Any, topic: str, *, batched: bool) -> None:
     consumer = client.subscribe(topic, "s", start_message_id_inclusive=True)
-    ids = send_all(client.create_producer(topic), LETTERS)
+    ids = letters_sent(pulsar, client, topic, batched=batched)
     receive(consumer, 5)
     consumer.seek(ids[1])
-    assert rest(pulsar, consumer) == [b"b", b"c", b"d", b"e"]
-
-
-def test_seek_into_a_batch_goes_on_after_its_message(pulsar: Any, client: Any, topic: str) -> None:
-    consumer = client.subscribe(topic, "s")
-    ids = send_batch(pulsar, client, topic, LETTERS)
-    receive(consumer, 5)
-    consumer.seek(ids[1])
-    assert rest(pulsar, consumer) == [b"c", b"d", b"e"]
-
-
-def test_seek_into_a_batch_may_take_its_message_in(pulsar: Any, client: Any, topic: str) -> None:
-    consumer = client.subscribe(topic, "s", start_message_id_inclusive=True)
-    ids = send_batch(pulsar, client, topic, LETTERS)
-    receive(consumer, 5)
-    consumer.seek(ids[1])
-    assert rest(pulsar, consumer) == [b"b", b"c", b"d", b"e"]
+    assert rest(pulsar, consumer) == LETTERS[1:]
 
 
 def test_seek_to_a_time_begins_with_what_was_sent_since(pulsar: Any, client: Any, topic: str) -> None:
@@ -85,14 +64,6 @@ def test_seek_to_a_time_to_come_skips_what_is_there(pulsar: Any, client: Any, to
     consumer.seek(int(time.time() * 1000) + 60_000)
     producer.send(b"new")
     assert rest(pulsar, consumer) == [b"new"]
-
-
-def test_seek_to_the_beginning_of_time_begins_anew(pulsar: Any, client: Any, topic: str) -> None:
-    consumer = client.subscribe(topic, "s")
-    send_all(client.create_producer(topic), LETTERS)
-    receive(consumer, 3)
-    consumer.seek(0)
-    assert rest(pulsar, consumer) == LETTERS
 
 
 def test_what_was_queued_before_a_seek_is_not_handed_out(pulsar: Any, client: Any, topic: str) -> None:
@@ -121,15 +92,6 @@ def test_a_seek_moves_the_subscription_for_good(pulsar: Any, client: Any, topic:
     assert rest(pulsar, client.subscribe(topic, "s")) == [b"c", b"d", b"e"]  # only who sought leaves out the message
 
 
-def test_a_shared_subscription_can_be_moved_too(pulsar: Any, client: Any, topic: str, admin: Admin) -> None:
-    consumer = client.subscribe(topic, "s", consumer_type=pulsar.ConsumerType.Shared)
-    send_all(client.create_producer(topic), LETTERS)
-    acknowledged_all(consumer, receive(consumer, 5))
-    until(lambda: admin.keeps_acknowledgements(topic, "s"))
-    consumer.seek(pulsar.MessageId.earliest)
-    assert sorted(rest(pulsar, consumer)) == LETTERS
-
-
 def test_a_listener_goes_on_where_the_seek_led(pulsar: Any, client: Any, topic: str) -> None:
     heard: list[bytes] = []
 
@@ -142,13 +104,6 @@ def test_a_listener_goes_on_where_the_seek_led(pulsar: Any, client: Any, topic: 
     consumer.seek(pulsar.MessageId.earliest)
     until(lambda: len(heard) == 10)
     assert heard[5:] == LETTERS
-
-
-def test_a_serialised_id_can_be_sought(pulsar: Any, client: Any, topic: str) -> None:
-    consumer = client.subscribe(topic, "s")
-    ids = send_all(client.create_producer(topic), LETTERS)
-    consumer.seek(pulsar.MessageId.deserialize(ids[3].serialize()))
-    assert contents(receive(consumer, 1)) == [b"e"]
 
 
 def test_a_chunked_message_can_be_sought(pulsar: Any, client: Any, topic: str) -> None:

@@ -9,7 +9,7 @@ from urllib.parse import urlsplit
 
 from google.protobuf.message import Message
 
-from pulsar_actors.wire.PulsarApi_pb2 import BaseCommand
+from pulsar_actors.wire.PulsarApi_pb2 import BaseCommand, MessageMetadata
 from tests.real_broker.exchange import until
 from tests.support.tap import Recorded, Tap
 
@@ -24,6 +24,27 @@ class Said(NamedTuple):
     command: Any
     rest: bytes
     size: int
+
+
+class Entry(NamedTuple):
+    """What follows a command that carries a payload, taken apart by hand."""
+
+    of_the_broker: bytes | None
+    checksum: int
+    summed: bytes
+    metadata: MessageMetadata
+    payload: bytes
+
+
+def entry_of(rest: bytes) -> Entry:
+    of_the_broker = None
+    if rest[:2] == b"\x0e\x02":
+        size = int.from_bytes(rest[2:6], "big")
+        of_the_broker, rest = rest[6 : 6 + size], rest[6 + size :]
+    assert rest[:2] == b"\x0e\x01"
+    size = int.from_bytes(rest[6:10], "big")
+    metadata = MessageMetadata.FromString(rest[10 : 10 + size])
+    return Entry(of_the_broker, int.from_bytes(rest[2:6], "big"), rest[6:], metadata, rest[10 + size :])
 
 
 class Wiretap:
@@ -68,6 +89,14 @@ class Wiretap:
     def frames(self, kind: type[Message]) -> list[Said]:
         """All frames with such a command, entries included."""
         return [each for each in self.said if isinstance(each.command, kind)]
+
+    def entries(self, kind: type[Message]) -> list[Entry]:
+        """What followed each such command."""
+        return [entry_of(each.rest) for each in self.frames(kind)]
+
+    def order(self, *kinds: type[Message]) -> list[type[Message]]:
+        """The kinds of such commands, as they passed."""
+        return [type(each.command) for each in self.said if isinstance(each.command, kinds)]
 
     def _pass_on(self, frame: bytes) -> bytes:
         kind = type(_said_in(_command_of(frame)))

@@ -32,12 +32,23 @@ def marked(entry: OpenedEntry, messages: int) -> Acknowledge:
     return Acknowledge(NOW, (), parts=(part(entry, messages),))
 
 
+@pytest.fixture
+def told() -> list[Any]:
+    """What the actor was told."""
+    return []
+
+
+@pytest.fixture
+def acks(told: list[Any]) -> AckQueue:
+    return AckQueue(told.append)
+
+
 # When the actor hears.
 
 
-def test_the_first_acknowledgement_of_a_group_tells_the_actor_and_the_next_does_not() -> None:
-    told: list[Any] = []
-    acks = AckQueue(told.append)
+def test_the_first_acknowledgement_of_a_group_tells_the_actor_and_the_next_does_not(
+    acks: AckQueue, told: list[Any]
+) -> None:
     acks.acknowledge(FIRST, NOW)
     acks.acknowledge(SECOND, NOW)
     assert told == [BEGUN]
@@ -46,9 +57,7 @@ def test_the_first_acknowledgement_of_a_group_tells_the_actor_and_the_next_does_
     assert told == [BEGUN, BEGUN]
 
 
-def test_what_is_drained_before_the_end_of_its_group_begins_no_other() -> None:
-    told: list[Any] = []
-    acks = AckQueue(told.append)
+def test_what_is_drained_before_the_end_of_its_group_begins_no_other(acks: AckQueue, told: list[Any]) -> None:
     acks.acknowledge(FIRST, NOW)
     assert acks.drain() == [Acknowledge(NOW, (FIRST,))]
     acks.acknowledge(SECOND, NOW)
@@ -56,16 +65,13 @@ def test_what_is_drained_before_the_end_of_its_group_begins_no_other() -> None:
     assert told == [BEGUN]
 
 
-def test_the_one_that_fills_the_group_tells_the_actor_and_the_next_does_not() -> None:
-    told: list[Any] = []
-    acks = AckQueue(told.append)
+def test_the_one_that_fills_the_group_tells_the_actor_and_the_next_does_not(acks: AckQueue, told: list[Any]) -> None:
     for entry in range(MAX_ENTRIES + 5):
         acks.acknowledge(MessageId(1, entry), NOW)
     assert told == [BEGUN, DUE]
 
 
-def test_what_was_drained_early_counts_towards_a_full_group() -> None:
-    told: list[Any] = []
+def test_what_was_drained_early_counts_towards_a_full_group(told: list[Any]) -> None:
     acks = AckQueue(told.append, group_size=3)
     acks.acknowledge(FIRST, NOW)
     acks.drain()
@@ -76,8 +82,7 @@ def test_what_was_drained_early_counts_towards_a_full_group() -> None:
     assert told == [BEGUN, DUE]
 
 
-def test_one_that_fills_the_group_while_some_are_drained_early_is_not_left_behind() -> None:
-    told: list[Any] = []
+def test_one_that_fills_the_group_while_some_are_drained_early_is_not_left_behind(told: list[Any]) -> None:
     interloper = Interrupter()
     acks = AckQueue(told.append, interloper.interleaving, group_size=2)
     acks.acknowledge(FIRST, NOW)
@@ -86,24 +91,19 @@ def test_one_that_fills_the_group_while_some_are_drained_early_is_not_left_behin
     assert DUE in told, "the group is full, and nobody has told the actor"
 
 
-def test_a_group_of_no_time_is_due_with_its_first_acknowledgement() -> None:
-    told: list[Any] = []
+def test_a_group_of_no_time_is_due_with_its_first_acknowledgement(told: list[Any]) -> None:
     acks = AckQueue(told.append, group_time=0.0)
     acks.acknowledge(FIRST, NOW)
     assert told == [DUE]
 
 
-def test_the_actor_is_told_at_once_where_a_caller_waits() -> None:
-    told: list[Any] = []
-    acks = AckQueue(told.append)
+def test_the_actor_is_told_at_once_where_a_caller_waits(acks: AckQueue, told: list[Any]) -> None:
     acks.acknowledge(FIRST, NOW, "a")
     acks.flush()
     assert told == [BEGUN, DUE]
 
 
-def test_a_group_is_begun_for_what_the_machine_holds_unless_one_is_open() -> None:
-    told: list[Any] = []
-    acks = AckQueue(told.append)
+def test_a_group_is_begun_for_what_the_machine_holds_unless_one_is_open(acks: AckQueue, told: list[Any]) -> None:
     acks.begin_group()
     acks.begin_group()
     acks.acknowledge(FIRST, NOW)
@@ -113,8 +113,7 @@ def test_a_group_is_begun_for_what_the_machine_holds_unless_one_is_open() -> Non
 # What the actor gets.
 
 
-def test_acknowledgements_come_out_in_their_order_those_of_a_kind_and_generation_together() -> None:
-    acks = AckQueue(lambda _: None)
+def test_acknowledgements_come_out_in_their_order_those_of_a_kind_and_generation_together(acks: AckQueue) -> None:
     acks.acknowledge(FIRST, NOW)
     acks.acknowledge(SECOND, NOW)
     acks.acknowledge_up_to(THIRD, NOW)
@@ -130,16 +129,15 @@ def test_acknowledgements_come_out_in_their_order_those_of_a_kind_and_generation
     assert acks.drain() == []
 
 
-def test_tokens_go_along_with_their_acknowledgements() -> None:
-    acks = AckQueue(lambda _: None)
+def test_tokens_go_along_with_their_acknowledgements(acks: AckQueue) -> None:
     acks.acknowledge(FIRST, NOW, "a")
     acks.acknowledge(SECOND, NOW, "b")
     acks.acknowledge_up_to(THIRD, NOW, "c")
     assert acks.drain() == [Acknowledge(NOW, (FIRST, SECOND), ("a", "b")), AcknowledgeUpTo(NOW, THIRD, "c")]
 
 
-def test_what_the_actor_has_seen_is_counted() -> None:
-    acks, entry = AckQueue(lambda _: None), opened(5)
+def test_what_the_actor_has_seen_is_counted(acks: AckQueue) -> None:
+    entry = opened(5)
     acks.acknowledge(FIRST, NOW)
     acks.acknowledge_up_to(SECOND, NOW)
     for index in range(3):
@@ -149,9 +147,8 @@ def test_what_the_actor_has_seen_is_counted() -> None:
     assert acks.drained == 5
 
 
-def test_messages_of_a_batch_become_one_set() -> None:
-    told: list[Any] = []
-    acks, entry = AckQueue(told.append), opened(5)
+def test_messages_of_a_batch_become_one_set(acks: AckQueue, told: list[Any]) -> None:
+    entry = opened(5)
     for index in (0, 1, 3):
         acks.acknowledge_opened(entry, index)
     assert told == [BEGUN]
@@ -179,8 +176,8 @@ def test_batches_and_single_messages_go_together() -> None:
     ]
 
 
-def test_each_generation_has_an_event_of_its_own() -> None:
-    acks, first = AckQueue(lambda _: None), opened(5, 2)
+def test_each_generation_has_an_event_of_its_own(acks: AckQueue) -> None:
+    first = opened(5, 2)
     acks.acknowledge_opened(first, 0)
     acks.acknowledge_opened(opened(6, 0, LATER), 0)
     acks.acknowledge(MessageId(1, 7), LATER)
@@ -191,8 +188,7 @@ def test_each_generation_has_an_event_of_its_own() -> None:
 
 
 @pytest.mark.parametrize("checkpoint", range(3))
-def test_one_that_comes_while_the_group_is_ended_is_taken_or_begins_another(checkpoint: int) -> None:
-    told: list[Any] = []
+def test_one_that_comes_while_the_group_is_ended_is_taken_or_begins_another(told: list[Any], checkpoint: int) -> None:
     interloper = Interrupter()
     acks = AckQueue(told.append, interloper.interleaving)
     acks.acknowledge(FIRST, NOW)
@@ -204,8 +200,9 @@ def test_one_that_comes_while_the_group_is_ended_is_taken_or_begins_another(chec
     assert told
 
 
-def test_a_caller_who_is_slow_to_tell_the_actor_of_its_group_tells_it_though_others_ended_the_group() -> None:
-    told: list[Any] = []
+def test_a_caller_who_is_slow_to_tell_the_actor_of_its_group_tells_it_though_others_ended_the_group(
+    told: list[Any],
+) -> None:
     interloper = Interrupter()
     acks = AckQueue(told.append, interloper.interleaving)
     interloper.at(0, acks.end_group)
@@ -217,8 +214,9 @@ def test_a_caller_who_is_slow_to_tell_the_actor_of_its_group_tells_it_though_oth
 
 
 @pytest.mark.parametrize("checkpoint", range(2))
-def test_a_message_of_an_entry_that_is_just_taken_out_is_taken_or_queues_the_entry_again(checkpoint: int) -> None:
-    told: list[Any] = []
+def test_a_message_of_an_entry_that_is_just_taken_out_is_taken_or_queues_the_entry_again(
+    told: list[Any], checkpoint: int
+) -> None:
     interloper = Interrupter()
     acks, entry = AckQueue(told.append, interloper.interleaving), opened(5)
     acks.acknowledge_opened(entry, 0)
@@ -233,8 +231,7 @@ def test_a_message_of_an_entry_that_is_just_taken_out_is_taken_or_queues_the_ent
     assert acks.drained == 2
 
 
-def test_an_entry_that_is_just_queued_has_what_others_mark_meanwhile() -> None:
-    told: list[Any] = []
+def test_an_entry_that_is_just_queued_has_what_others_mark_meanwhile(told: list[Any]) -> None:
     interloper = Interrupter()
     acks, entry = AckQueue(told.append, interloper.interleaving), opened(5)
     interloper.at(0, lambda: (acks.acknowledge_opened(entry, 1), acks.drain()))

@@ -61,15 +61,6 @@ def test_an_actor_begins_before_it_hears_anything_and_hears_in_order_on_its_loop
     assert seen == ["begins", 0, 1, 2]
 
 
-def test_actors_of_one_loop_hear_in_the_order_in_which_they_were_told(loop: ManualLoop, seen: list[Any]) -> None:
-    one, other = Fragile.start(loop, None, seen), Fragile.start(loop, None, seen)
-    tell(one, "first")
-    tell(other, "second")
-    tell(one, "third")
-    loop.run()
-    assert seen[2:] == ["first", "second", "third"]
-
-
 def test_an_actor_that_raises_ends_what_it_owes_with_an_error_that_names_the_bug(
     loop: ManualLoop, seen: list[Any], caplog: pytest.LogCaptureFixture
 ) -> None:

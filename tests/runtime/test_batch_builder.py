@@ -8,19 +8,7 @@ from hypothesis import strategies as st
 
 from pulsar_actors.exceptions import MessageTooBig
 from pulsar_actors.machines.trackers.batching import BatchLimits
-from pulsar_actors.runtime.batch_builder import (
-    BatchBuilder,
-    BatchBuilderSettings,
-    PackedEntry,
-    PackedMessages,
-    PackingLimits,
-    ProducerFields,
-    compress_message,
-    pack_batch,
-    pack_chunks,
-    pack_plain_singles,
-    pack_single,
-)
+from pulsar_actors.runtime import batch_builder
 from pulsar_actors.runtime.send_queue import MessageHeader, OutgoingMessages, UnbatchableOptions, reply_of
 from pulsar_actors.wire.batch import split_batch
 from pulsar_actors.wire.commands import decode_command
@@ -29,12 +17,12 @@ from pulsar_actors.wire.entries import Entry, decode_entry
 from pulsar_actors.wire.frames import FrameReader
 from pulsar_actors.wire.PulsarApi_pb2 import CommandSend, CompressionType, KeyValue, SingleMessageMetadata
 
-PLAIN = ProducerFields(7, "the producer", CompressionType.NONE, b"")
-SQUEEZING = ProducerFields(7, "the producer", CompressionType.ZLIB, b"\x01")
+PLAIN = batch_builder.ProducerFields(7, "the producer", CompressionType.NONE, b"")
+SQUEEZING = batch_builder.ProducerFields(7, "the producer", CompressionType.ZLIB, b"\x01")
 NOW_MS = 1_750_000_000_000
 LARGEST = 10_000
-NOW = PackingLimits(NOW_MS, None, LARGEST)
-SMALL = PackingLimits(NOW_MS, None, 1000)
+NOW = batch_builder.PackingLimits(NOW_MS, None, LARGEST)
+SMALL = batch_builder.PackingLimits(NOW_MS, None, 1000)
 
 
 def plain(*payloads: bytes) -> OutgoingMessages:
@@ -51,7 +39,7 @@ def together(*several: OutgoingMessages) -> OutgoingMessages:
     return OutgoingMessages(*zip(*((each.payloads[0], each.tags[0]) for each in several), strict=True))
 
 
-def read(packed: PackedMessages) -> list[tuple[CommandSend, Entry]]:
+def read(packed: batch_builder.PackedMessages) -> list[tuple[CommandSend, Entry]]:
     """Read the frames as a broker does."""
     data = b"".join(packed.frames_from(0).buffers())
     found = []
@@ -63,7 +51,7 @@ def read(packed: PackedMessages) -> list[tuple[CommandSend, Entry]]:
 
 
 def test_a_message_alone_is_an_entry_that_is_no_batch() -> None:
-    ((command, entry),) = read(pack_single(plain(b"payload"), 5, PLAIN, NOW))
+    ((command, entry),) = read(batch_builder.pack_single(plain(b"payload"), 5, PLAIN, NOW))
     assert (command.producer_id, command.sequence_id, command.HasField("highest_sequence_id")) == (7, 5, False)
     assert bytes(entry.payload) == b"payload"
     metadata = entry.metadata
@@ -77,7 +65,7 @@ def test_an_entry_says_all_that_was_said_of_its_one_message() -> None:
     alone = UnbatchableOptions(deliver_at_ms=99, replicate_to=("here", "there"))
     pair = KeyValue(key="a", value="b")
     message = said(alone=alone, partition_key="k", ordering_key=b"o", event_time=3, null_value=True, properties=[pair])
-    ((_, entry),) = read(pack_single(message, 5, PLAIN, NOW))
+    ((_, entry),) = read(batch_builder.pack_single(message, 5, PLAIN, NOW))
     metadata = entry.metadata
     assert (metadata.partition_key, metadata.ordering_key, metadata.event_time) == ("k", b"o", 3)
     assert (metadata.null_value, metadata.deliver_at_time) == (True, 99)
@@ -86,14 +74,16 @@ def test_an_entry_says_all_that_was_said_of_its_one_message() -> None:
 
 
 def test_what_was_not_said_of_a_message_is_not_said_of_its_entry() -> None:
-    ((_, entry),) = read(pack_single(said(alone=UnbatchableOptions(replicate_to=("here",))), 5, PLAIN, NOW))
+    ((_, entry),) = read(
+        batch_builder.pack_single(said(alone=UnbatchableOptions(replicate_to=("here",))), 5, PLAIN, NOW)
+    )
     names = {field.name for field, _ in entry.metadata.ListFields()}
     assert names == {"producer_name", "sequence_id", "publish_time", "replicate_to"}
 
 
 def test_a_batch_says_its_lowest_and_highest_id_in_both_places_and_keeps_what_is_said_of_each() -> None:
     messages = together(plain(b"a"), said(b"bc", partition_key="k"), plain(b""))
-    ((command, entry),) = read(pack_batch(messages, (5, 7), PLAIN, NOW))
+    ((command, entry),) = read(batch_builder.pack_batch(messages, (5, 7), PLAIN, NOW))
     assert (command.sequence_id, command.highest_sequence_id, command.num_messages) == (5, 7, 3)
     metadata = entry.metadata
     assert (metadata.sequence_id, metadata.highest_sequence_id, metadata.num_messages_in_batch) == (5, 7, 3)
@@ -107,14 +97,14 @@ def test_a_batch_of_one_key_has_its_last_id_alone_and_says_the_key() -> None:
     messages = together(
         said(b"a", partition_key="k", ordering_key=b"o"), said(b"b", partition_key="k", ordering_key=b"o")
     )
-    ((command, entry),) = read(pack_batch(messages, (7, None), PLAIN, NOW))
+    ((command, entry),) = read(batch_builder.pack_batch(messages, (7, None), PLAIN, NOW))
     assert (command.sequence_id, command.HasField("highest_sequence_id")) == (7, False)
     assert (entry.metadata.sequence_id, entry.metadata.HasField("highest_sequence_id")) == (7, False)
     assert (entry.metadata.partition_key, entry.metadata.ordering_key) == ("k", b"o")
 
 
 def test_a_batch_of_messages_without_a_key_says_none() -> None:
-    ((_, entry),) = read(pack_batch(plain(b"payload", b"payload"), (7, None), PLAIN, NOW))
+    ((_, entry),) = read(batch_builder.pack_batch(plain(b"payload", b"payload"), (7, None), PLAIN, NOW))
     assert not entry.metadata.HasField("partition_key")
     assert not entry.metadata.HasField("ordering_key")
 
@@ -122,8 +112,8 @@ def test_a_batch_of_messages_without_a_key_says_none() -> None:
 def test_what_is_squeezed_says_how_and_how_large_it_was() -> None:
     payload = b"very much the same " * 20
     for packed in (
-        pack_single(plain(payload), 5, SQUEEZING, NOW),
-        pack_batch(plain(payload), (5, 5), SQUEEZING, NOW),
+        batch_builder.pack_single(plain(payload), 5, SQUEEZING, NOW),
+        batch_builder.pack_batch(plain(payload), (5, 5), SQUEEZING, NOW),
     ):
         ((_, entry),) = read(packed)
         metadata = entry.metadata
@@ -136,30 +126,32 @@ def test_what_is_squeezed_says_how_and_how_large_it_was() -> None:
 
 def test_an_entry_over_the_brokers_limit_is_refused_with_both_sizes() -> None:
     with pytest.raises(MessageTooBig, match=r"entry of 2,0\d\d bytes.* limit of 1,000"):
-        pack_single(plain(bytes(2000)), 5, PLAIN, SMALL)
+        batch_builder.pack_single(plain(bytes(2000)), 5, PLAIN, SMALL)
     with pytest.raises(MessageTooBig):
-        pack_batch(plain(bytes(600), bytes(600)), (5, 6), PLAIN, SMALL)
+        batch_builder.pack_batch(plain(bytes(600), bytes(600)), (5, 6), PLAIN, SMALL)
 
 
 def test_a_message_that_fits_is_not_cut_into_chunks() -> None:
-    ((command, entry),) = read(pack_chunks(plain(bytes(500)), 5, PLAIN, SMALL, 1000))
+    ((command, entry),) = read(batch_builder.pack_chunks(plain(bytes(500)), 5, PLAIN, SMALL, 1000))
     assert not command.is_chunk
     assert not entry.metadata.HasField("chunk_id")
 
 
 def test_a_chunk_is_no_larger_than_was_asked_for_even_if_the_broker_took_more() -> None:
-    found = read(pack_chunks(plain(bytes(500)), 5, PLAIN, SMALL, 200))
+    found = read(batch_builder.pack_chunks(plain(bytes(500)), 5, PLAIN, SMALL, 200))
     assert [len(entry.payload) for _, entry in found] == [200, 200, 100]
     assert {entry.metadata.total_chunk_msg_size for _, entry in found} == {500}
-    ((_, entry),) = read(pack_chunks(plain(bytes(200)), 5, PLAIN, SMALL, 200))
+    ((_, entry),) = read(batch_builder.pack_chunks(plain(bytes(200)), 5, PLAIN, SMALL, 200))
     assert not entry.metadata.uuid
 
 
 @pytest.mark.parametrize("sender", [PLAIN, SQUEEZING], ids=["plain", "squeezed"])
-def test_a_message_that_does_not_fit_goes_in_chunks_that_share_a_sequence_id_and_a_uuid(sender: ProducerFields) -> None:
+def test_a_message_that_does_not_fit_goes_in_chunks_that_share_a_sequence_id_and_a_uuid(
+    sender: batch_builder.ProducerFields,
+) -> None:
     payload = bytes(number * number // 7 % 251 for number in range(20_000))
     message = said(payload, partition_key="k")
-    found = read(pack_chunks(message, 5, sender, SMALL, 1000))
+    found = read(batch_builder.pack_chunks(message, 5, sender, SMALL, 1000))
     assert len(found) > 1
     whole = b"".join(bytes(entry.payload) for _, entry in found)
     for number, (command, entry) in enumerate(found):
@@ -174,18 +166,18 @@ def test_a_message_that_does_not_fit_goes_in_chunks_that_share_a_sequence_id_and
 
 
 def test_from_a_frame_on_only_the_rest_is_written() -> None:
-    packed = pack_chunks(plain(bytes(3000)), 5, PLAIN, SMALL, 1000)
+    packed = batch_builder.pack_chunks(plain(bytes(3000)), 5, PLAIN, SMALL, 1000)
     whole = b"".join(packed.frames_from(0).buffers())
     rest = b"".join(packed.frames_from(1).buffers())
     assert whole.endswith(rest)
     assert len(FrameReader().feed(rest)) == packed.frame_count - 1
 
 
-PACKED: dict[str, Callable[[OutgoingMessages], PackedMessages]] = {
-    "alone": lambda message: pack_single(message, 5, PLAIN, NOW),
-    "alone by hand": lambda message: pack_plain_singles(message, [5], PLAIN, NOW)[0][0],
-    "in a batch": lambda message: pack_batch(message, (5, 5), PLAIN, NOW),
-    "in chunks": lambda message: pack_chunks(message, 5, PLAIN, NOW, 4),
+PACKED: dict[str, Callable[[OutgoingMessages], batch_builder.PackedMessages]] = {
+    "alone": lambda message: batch_builder.pack_single(message, 5, PLAIN, NOW),
+    "alone by hand": lambda message: batch_builder.pack_plain_singles(message, [5], PLAIN, NOW)[0][0],
+    "in a batch": lambda message: batch_builder.pack_batch(message, (5, 5), PLAIN, NOW),
+    "in chunks": lambda message: batch_builder.pack_chunks(message, 5, PLAIN, NOW, 4),
 }
 
 
@@ -194,7 +186,9 @@ class Reply:
 
 
 @pytest.mark.parametrize("pack", PACKED.values(), ids=PACKED)
-def test_what_has_ended_keeps_no_bytes_and_writes_nothing(pack: Callable[[OutgoingMessages], PackedMessages]) -> None:
+def test_what_has_ended_keeps_no_bytes_and_writes_nothing(
+    pack: Callable[[OutgoingMessages], batch_builder.PackedMessages],
+) -> None:
     packed = pack(plain(b"payload"))
     frames = packed.frames_from(0)
     assert packed.is_intact()
@@ -205,7 +199,7 @@ def test_what_has_ended_keeps_no_bytes_and_writes_nothing(pack: Callable[[Outgoi
 
 @pytest.mark.parametrize("pack", PACKED.values(), ids=PACKED)
 def test_a_parcel_that_still_waits_keeps_no_reply_of_what_has_ended(
-    pack: Callable[[OutgoingMessages], PackedMessages],
+    pack: Callable[[OutgoingMessages], batch_builder.PackedMessages],
 ) -> None:
     reply = Reply()
     there = weakref.ref(reply)
@@ -218,12 +212,12 @@ def test_a_parcel_that_still_waits_keeps_no_reply_of_what_has_ended(
 
 
 @pytest.mark.parametrize("pack", PACKED.values(), ids=PACKED)
-def test_damage_in_memory_is_noticed(pack: Callable[[OutgoingMessages], PackedMessages]) -> None:
+def test_damage_in_memory_is_noticed(pack: Callable[[OutgoingMessages], batch_builder.PackedMessages]) -> None:
     packed = pack(plain(b"payload"))
     whole = bytearray(b"".join(packed.frames_from(0).buffers()))
     assert packed.is_intact()
     whole[-1] ^= 1
-    damaged = PackedEntry((), (whole,), 7, batched=False)
+    damaged = batch_builder.PackedEntry((), (whole,), 7, batched=False)
     assert not damaged.is_intact()
 
 
@@ -237,11 +231,13 @@ sizes = st.integers(0, 5000) | st.just(100_000)
     version=st.binary(max_size=9),
 )
 def test_what_is_written_by_hand_is_what_protobuf_writes(ids: list[int], size: int, name: str, version: bytes) -> None:
-    sender = ProducerFields(2**40, name, CompressionType.NONE, version)
-    moment = PackingLimits(NOW_MS, None, 2**30)
+    sender = batch_builder.ProducerFields(2**40, name, CompressionType.NONE, version)
+    moment = batch_builder.PackingLimits(NOW_MS, None, 2**30)
     messages = plain(*[bytes(size)] * len(ids))
-    for (by_hand, entry_size), sequence_id in zip(pack_plain_singles(messages, ids, sender, moment), ids, strict=True):
-        twin = pack_single(plain(bytes(size)), sequence_id, sender, moment)
+    for (by_hand, entry_size), sequence_id in zip(
+        batch_builder.pack_plain_singles(messages, ids, sender, moment), ids, strict=True
+    ):
+        twin = batch_builder.pack_single(plain(bytes(size)), sequence_id, sender, moment)
         assert b"".join(by_hand.frames_from(0).buffers()) == b"".join(twin.frames_from(0).buffers())
         assert (by_hand.size, by_hand.batched, by_hand.frame_count) == (size, False, 1)
         _, entry_head, payload = twin.frames_from(0).buffers()
@@ -269,11 +265,11 @@ PAIR = KeyValue(key="a", value="b")
 def test_a_message_that_was_compressed_by_its_caller_is_written_in_the_same_bytes(
     codec: Any, limits: BatchLimits | None, message: OutgoingMessages, *, in_chunks: bool
 ) -> None:
-    producer = ProducerFields(7, "the producer", codec, b"")
-    settings = BatchBuilderSettings(codec, None, by_key=False, in_chunks=in_chunks, largest_chunk=20)
+    producer = batch_builder.ProducerFields(7, "the producer", codec, b"")
+    settings = batch_builder.BatchBuilderSettings(codec, None, by_key=False, in_chunks=in_chunks, largest_chunk=20)
 
     def written(messages: OutgoingMessages) -> bytes:
-        builder = BatchBuilder(messages, [5], producer, settings, NOW)
+        builder = batch_builder.BatchBuilder(messages, [5], producer, settings, NOW)
         builder.pack(limits)
         (item,) = builder.items
         assert item.size == len(messages.payloads[0])
@@ -281,6 +277,6 @@ def test_a_message_that_was_compressed_by_its_caller_is_written_in_the_same_byte
 
     ((payload,), (tag,)) = message.payloads, message.tags
     batched = limits is not None and not message.unbatchable
-    compressed = compress_message(payload, tag, codec, batched=batched)
+    compressed = batch_builder.compress_message(payload, tag, codec, batched=batched)
     assert reply_of(compressed) == reply_of(tag)
     assert written(OutgoingMessages([payload], [compressed])) == written(message)

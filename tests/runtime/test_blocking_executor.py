@@ -17,10 +17,12 @@ PATIENCE = 10.0
 NAME = "a-blocking-under-test"
 
 
-class HandTurnedLoop:
-    """What the executor needs of a loop."""
+class Bench:
+    """An executor, what it needs of a loop, and what jobs were answered."""
 
     def __init__(self) -> None:
+        self.executor = BlockingExecutor(NAME)
+        self.answers: list[Any] = []
         self.posted: SimpleQueue[tuple[Callable[[Any], object], Any]] = SimpleQueue()
         self.timers: list[tuple[float, int, Callable[[Any], object], Any]] = []
         self.clock = 0.0
@@ -31,6 +33,16 @@ class HandTurnedLoop:
 
     def later(self, delay: float, function: Callable[[Any], object], argument: Any) -> None:
         heapq.heappush(self.timers, (self.clock + delay, next(self.serial), function, argument))
+
+    def submit(self, work: Callable[[], object], timeout: float = 1.0) -> None:
+        self.executor.submit(self, work, self.answers.append, timeout)
+
+    def hang(self, timeout: float) -> "Hanging":
+        """Have it hang in a job that has begun."""
+        hanging = Hanging()
+        self.submit(hanging, timeout)
+        assert hanging.begun.wait(PATIENCE)
+        return hanging
 
     def turn(self) -> None:
         """Wait for one thing that is posted, and run it."""
@@ -47,17 +59,16 @@ class HandTurnedLoop:
 class Hanging:
     """Work that hangs until it is released."""
 
-    def __init__(self, result: object = "late") -> None:
+    def __init__(self) -> None:
         self.begun = threading.Event()
         self.release = threading.Event()
-        self.result = result
         self.thread: threading.Thread | None = None
 
     def __call__(self) -> object:
         self.thread = threading.current_thread()
         self.begun.set()
         assert self.release.wait(PATIENCE)
-        return self.result
+        return "late"
 
     def let_go(self) -> None:
         """Release it, and see its thread end."""
@@ -72,219 +83,160 @@ def executor_threads() -> list[threading.Thread]:
 
 
 @pytest.fixture
-def loop() -> HandTurnedLoop:
-    return HandTurnedLoop()
-
-
-@pytest.fixture
-def executor() -> Iterator[BlockingExecutor]:
-    executor = BlockingExecutor(NAME)
-    yield executor
-    executor.stop()
+def bench() -> Iterator[Bench]:
+    bench = Bench()
+    yield bench
+    bench.executor.stop()
     deadline = time.monotonic() + PATIENCE
     for thread in executor_threads():
         thread.join(deadline - time.monotonic())
     assert executor_threads() == []
 
 
-def test_there_is_no_thread_before_the_first_job_and_one_daemon_after_many(
-    executor: BlockingExecutor, loop: HandTurnedLoop
-) -> None:
+def test_there_is_no_thread_before_the_first_job_and_one_daemon_after_many(bench: Bench) -> None:
     assert executor_threads() == []
-    answers: list[object] = []
     for number in range(5):
-        executor.submit(loop, lambda number=number: (number, threading.current_thread()), answers.append, 1.0)
+        bench.submit(lambda number=number: (number, threading.current_thread()), 1.0)
     for _ in range(5):
-        loop.turn()
-    numbers, threads = zip(*answers, strict=True)
+        bench.turn()
+    numbers, threads = zip(*bench.answers, strict=True)
     assert numbers == (0, 1, 2, 3, 4)
     assert list(set(threads)) == executor_threads()
     assert threads[0].daemon
 
 
-def test_a_job_is_answered_on_the_loop_and_only_there(executor: BlockingExecutor, loop: HandTurnedLoop) -> None:
-    answered_in: list[threading.Thread] = []
-    executor.submit(loop, int, lambda _: answered_in.append(threading.current_thread()), 1.0)
-    loop.turn()
-    assert answered_in == [threading.current_thread()]
-
-
-def test_an_error_is_passed_on(executor: BlockingExecutor, loop: HandTurnedLoop) -> None:
-    def fail() -> None:
-        raise OSError("no such host")
-
-    answers: list[BaseException] = []
-    executor.submit(loop, fail, answers.append, 1.0)
-    loop.turn()
-    assert type(answers[0]) is OSError
-    assert str(answers[0]) == "no such host"
-
-
 @pytest.mark.parametrize("end", [SystemExit(3), KeyboardInterrupt(), GeneratorExit()], ids=repr)
 def test_what_would_end_a_thread_is_passed_on_as_an_exception_and_does_not_end_it(
-    executor: BlockingExecutor, loop: HandTurnedLoop, end: BaseException
+    bench: Bench, end: BaseException
 ) -> None:
     def leave() -> None:
         raise end
 
-    answers: list[BaseException] = []
-    executor.submit(loop, leave, answers.append, 1.0)
-    executor.submit(loop, lambda: "still here", answers.append, 1.0)
-    loop.turn()
-    loop.turn()
-    assert isinstance(answers[0], RuntimeError)
-    assert repr(end) in str(answers[0])
-    assert answers[0].__cause__ is end
-    assert answers[1] == "still here"
+    bench.submit(leave, 1.0)
+    bench.submit(lambda: "still here", 1.0)
+    bench.turn()
+    bench.turn()
+    assert isinstance(bench.answers[0], RuntimeError)
+    assert repr(end) in str(bench.answers[0])
+    assert bench.answers[0].__cause__ is end
+    assert bench.answers[1] == "still here"
 
 
-def test_a_job_that_hangs_is_answered_at_its_deadline_and_the_next_has_another_thread(
-    executor: BlockingExecutor, loop: HandTurnedLoop
-) -> None:
-    answers: list[object] = []
-    hanging = Hanging()
-    executor.submit(loop, hanging, answers.append, 2.999871)
-    executor.submit(loop, threading.current_thread, answers.append, 10.0)
-    assert hanging.begun.wait(PATIENCE)
-    loop.advance(2.9)
-    assert answers == []
-    loop.advance(0.1)
-    assert isinstance(answers[0], TimeoutError)
-    assert str(answers[0]) == "it was not done within 3 seconds"
-    loop.turn()
-    assert answers[1] is not hanging.thread
+def test_a_job_that_hangs_is_answered_at_its_deadline_and_the_next_has_another_thread(bench: Bench) -> None:
+    hanging = bench.hang(2.999871)
+    bench.submit(threading.current_thread, 10.0)
+    bench.advance(2.9)
+    assert bench.answers == []
+    bench.advance(0.1)
+    assert isinstance(bench.answers[0], TimeoutError)
+    assert str(bench.answers[0]) == "it was not done within 3 seconds"
+    bench.turn()
+    assert bench.answers[1] is not hanging.thread
     hanging.let_go()
 
 
-def test_what_comes_of_a_job_that_was_given_up_is_thrown_away_and_its_thread_ends(
-    executor: BlockingExecutor, loop: HandTurnedLoop
-) -> None:
-    answers: list[object] = []
-    hanging = Hanging()
-    executor.submit(loop, hanging, answers.append, 3.0)
-    assert hanging.begun.wait(PATIENCE)
-    loop.advance(3.0)
+def test_what_comes_of_a_job_that_was_given_up_is_thrown_away_and_its_thread_ends(bench: Bench) -> None:
+    hanging = bench.hang(3.0)
+    bench.advance(3.0)
     hanging.let_go()
-    loop.turn()
-    assert [type(answer) for answer in answers] == [TimeoutError]
+    bench.turn()
+    assert [type(answer) for answer in bench.answers] == [TimeoutError]
     assert executor_threads() == []
 
 
-def test_a_job_that_was_given_up_and_returns_does_not_count_as_the_one_in_hand(
-    executor: BlockingExecutor, loop: HandTurnedLoop
-) -> None:
-    answers: list[object] = []
-    first, second = Hanging("first"), Hanging("second")
-    executor.submit(loop, first, answers.append, 3.0)
-    assert first.begun.wait(PATIENCE)
-    loop.advance(3.0)
-    executor.submit(loop, second, answers.append, 3.0)
-    assert second.begun.wait(PATIENCE)
-    executor.submit(loop, lambda: "third", answers.append, 9.0)
+def test_a_job_that_was_given_up_and_returns_does_not_count_as_the_one_in_hand(bench: Bench) -> None:
+    first = bench.hang(3.0)
+    bench.advance(3.0)
+    second = bench.hang(3.0)
+    bench.submit(lambda: "third", 9.0)
     first.let_go()
-    loop.turn()
-    assert len(answers) == 1
-    loop.advance(3.0)
-    loop.turn()
-    assert isinstance(answers[1], TimeoutError)
-    assert answers[2:] == ["third"]
+    bench.turn()
+    assert len(bench.answers) == 1
+    bench.advance(3.0)
+    bench.turn()
+    assert isinstance(bench.answers[1], TimeoutError)
+    assert bench.answers[2:] == ["third"]
     second.let_go()
 
 
-def test_a_job_whose_time_runs_out_in_the_queue_is_answered_then_and_never_begun(
-    executor: BlockingExecutor, loop: HandTurnedLoop
-) -> None:
-    answers: list[object] = []
+def test_a_job_whose_time_runs_out_in_the_queue_is_answered_then_and_never_begun(bench: Bench) -> None:
     begun: list[str] = []
-    hanging = Hanging()
-    executor.submit(loop, hanging, answers.append, 9.0)
-    executor.submit(loop, lambda: begun.append("never"), answers.append, 2.0)
-    executor.submit(loop, lambda: "last", answers.append, 9.0)
-    assert hanging.begun.wait(PATIENCE)
-    loop.advance(2.0)
-    assert [type(answer) for answer in answers] == [TimeoutError]
+    hanging = bench.hang(9.0)
+    bench.submit(lambda: begun.append("never"), 2.0)
+    bench.submit(lambda: "last", 9.0)
+    bench.advance(2.0)
+    assert [type(answer) for answer in bench.answers] == [TimeoutError]
     hanging.release.set()
-    loop.turn()
-    loop.turn()
-    assert answers[1:] == ["late", "last"]
+    bench.turn()
+    bench.turn()
+    assert bench.answers[1:] == ["late", "last"]
     assert begun == []
 
 
-def test_a_deadline_after_the_answer_does_nothing(executor: BlockingExecutor, loop: HandTurnedLoop) -> None:
-    answers: list[object] = []
-    executor.submit(loop, lambda: 1, answers.append, 3.0)
-    loop.turn()
-    hanging = Hanging()
-    executor.submit(loop, hanging, answers.append, 9.0)
-    loop.advance(3.0)
+def test_a_deadline_after_the_answer_does_nothing(bench: Bench) -> None:
+    bench.submit(lambda: 1, 3.0)
+    bench.turn()
+    hanging = bench.hang(9.0)
+    bench.advance(3.0)
     hanging.release.set()
-    loop.turn()
-    assert answers == [1, "late"]
+    bench.turn()
+    assert bench.answers == [1, "late"]
     assert len(executor_threads()) == 1
 
 
-def test_an_answer_may_ask_for_more(executor: BlockingExecutor, loop: HandTurnedLoop) -> None:
-    answers: list[object] = []
-
+def test_an_answer_may_ask_for_more(bench: Bench) -> None:
     def ask_again(answer: object) -> None:
-        answers.append(answer)
-        executor.submit(loop, lambda: "second", answers.append, 1.0)
+        bench.answers.append(answer)
+        bench.submit(lambda: "second", 1.0)
 
-    executor.submit(loop, lambda: "first", ask_again, 1.0)
-    loop.turn()
-    loop.turn()
-    assert answers == ["first", "second"]
+    bench.executor.submit(bench, lambda: "first", ask_again, 1.0)
+    bench.turn()
+    bench.turn()
+    assert bench.answers == ["first", "second"]
 
 
-def test_an_answer_that_raises_does_not_hold_up_the_next_job(executor: BlockingExecutor, loop: HandTurnedLoop) -> None:
-    answers: list[object] = []
-    executor.submit(loop, int, lambda _: 1 // 0, 1.0)
-    executor.submit(loop, lambda: "next", answers.append, 1.0)
+def test_an_answer_that_raises_does_not_hold_up_the_next_job(bench: Bench) -> None:
+    bench.executor.submit(bench, int, lambda _: 1 // 0, 1.0)
+    bench.submit(lambda: "next", 1.0)
     with pytest.raises(ZeroDivisionError):
-        loop.turn()
-    loop.turn()
-    assert answers == ["next"]
+        bench.turn()
+    bench.turn()
+    assert bench.answers == ["next"]
 
 
-def test_stop_waits_for_nothing_and_nobody_is_answered_after_it(
-    executor: BlockingExecutor, loop: HandTurnedLoop
-) -> None:
-    answers: list[object] = []
-    hanging = Hanging()
-    executor.submit(loop, hanging, answers.append, 3.0)
-    executor.submit(loop, lambda: "waiting", answers.append, 3.0)
-    assert hanging.begun.wait(PATIENCE)
-    executor.stop()
-    executor.stop()
-    executor.submit(loop, lambda: "too late", answers.append, 3.0)
+def test_stop_waits_for_nothing_and_nobody_is_answered_after_it(bench: Bench) -> None:
+    hanging = bench.hang(3.0)
+    bench.submit(lambda: "waiting", 3.0)
+    bench.executor.stop()
+    bench.executor.stop()
+    bench.submit(lambda: "too late", 3.0)
     assert hanging.thread is not None
     assert hanging.thread.is_alive()
     hanging.let_go()
-    loop.turn()
-    loop.advance(9.0)
-    assert answers == []
-    assert loop.posted.empty()
+    bench.turn()
+    bench.advance(9.0)
+    assert bench.answers == []
+    assert bench.posted.empty()
 
 
 def test_a_thread_that_cannot_be_had_is_the_jobs_error_and_the_next_tries_again(
-    executor: BlockingExecutor, loop: HandTurnedLoop, monkeypatch: pytest.MonkeyPatch
+    bench: Bench, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def refuse(_: threading.Thread) -> None:
         raise RuntimeError("can't start new thread")
 
-    answers: list[object] = []
     with monkeypatch.context() as patch:
         patch.setattr(threading.Thread, "start", refuse)
-        executor.submit(loop, lambda: "never", answers.append, 1.0)
-    executor.submit(loop, lambda: "done", answers.append, 1.0)
-    assert answers == []
-    loop.turn()
-    loop.turn()
-    assert str(answers[0]) == "can't start new thread"
-    assert answers[1] == "done"
+        bench.submit(lambda: "never", 1.0)
+    bench.submit(lambda: "done", 1.0)
+    assert bench.answers == []
+    bench.turn()
+    bench.turn()
+    assert str(bench.answers[0]) == "can't start new thread"
+    assert bench.answers[1] == "done"
 
 
-def test_an_idle_thread_keeps_nothing_of_its_last_job_alive(executor: BlockingExecutor, loop: HandTurnedLoop) -> None:
+def test_an_idle_thread_keeps_nothing_of_its_last_job_alive(bench: Bench) -> None:
     class Secret:
         def work(self) -> None:
             return None
@@ -292,9 +244,9 @@ def test_an_idle_thread_keeps_nothing_of_its_last_job_alive(executor: BlockingEx
     secret = Secret()
     gone = threading.Event()
     weakref.finalize(secret, gone.set)
-    executor.submit(loop, secret.work, lambda _: None, 1.0)
-    loop.turn()
-    loop.advance(1.0)
+    bench.submit(secret.work)
+    bench.turn()
+    bench.advance(1.0)
     del secret
     assert gone.wait(PATIENCE)
     assert len(executor_threads()) == 1

@@ -4,33 +4,20 @@ from typing import Any
 
 import pytest
 
-from pulsar_actors.exceptions import (
-    AlreadyClosed,
-    ConnectError,
-    ConnectionLost,
-    InternalError,
-    InvalidUrl,
-    OperationNotSupported,
-)
+from pulsar_actors import exceptions
 from pulsar_actors.machines.client_close import CloseClient, ShutDownClient
+from pulsar_actors.machines.connection_commands import PRODUCER
 from pulsar_actors.machines.connection_handler_events import EndAtOnce
 from pulsar_actors.machines.lookup import SERVICE_URL
 from pulsar_actors.machines.lookup_events import LookupTarget
+from pulsar_actors.runtime import lookup_actor
 from pulsar_actors.runtime.actor import ActorDied, ActorRef, tell
 from pulsar_actors.runtime.client_actor import ClientActor, ClientSettings, Registrations, UseService
 from pulsar_actors.runtime.connection_actor import ServiceAccess
 from pulsar_actors.runtime.connection_pool import ConnectionPoolSettings
 from pulsar_actors.runtime.future import SlimFuture
 from pulsar_actors.runtime.http_client import HttpClient
-from pulsar_actors.runtime.lookup_actor import (
-    BrokerQuery,
-    ConnectionFound,
-    LookupActor,
-    LookupSettings,
-    RequestConnection,
-)
 from pulsar_actors.runtime.messages import (
-    PRODUCER,
     ActorEnded,
     ActorStarted,
     AttachHandler,
@@ -67,7 +54,7 @@ class Bench:
         made = {
             "service_url": ServiceUrl.parse("pulsar://a:6650,a2:6651"),
             "pool_settings": ConnectionPoolSettings("test"),
-            "lookup": LookupSettings(30.0, listener_name=None, at_once=10),
+            "lookup": lookup_actor.LookupSettings(30.0, listener_name=None, at_once=10),
             "access": ServiceAccess(lambda _: ("none", b""), NO_CONTEXT, HttpClient(NO_CONTEXT)),
             "counters": self.counters,
         }
@@ -109,11 +96,18 @@ class Bench:
         assert isinstance(joining, ConnectionAssigned)
         return joining.connection
 
+    def refused(self, broker: LookupTarget | str) -> Any:
+        """Have a member sent to a connection that there cannot be, and tell what it hears."""
+        member = self.member()
+        self.tell(AttachHandler(broker, 0, member))
+        (unbound,) = of_kind(ConnectionUnavailable, self.heard(member))
+        return unbound
+
     def reach(self, target: LookupTarget, cluster_url: str | None = None) -> Any:
         asker = self.actors.make()
-        self.tell(RequestConnection(target, cluster_url, ReplyTo(asker, "q")))
+        self.tell(lookup_actor.RequestConnection(target, cluster_url, ReplyTo(asker, "q")))
         ((reached),) = self.heard(asker)
-        assert isinstance(reached, ConnectionFound)
+        assert isinstance(reached, lookup_actor.ConnectionFound)
         return reached.outcome
 
     def connect(self, line: Line) -> str:
@@ -196,12 +190,9 @@ def test_another_cluster_is_reached_by_its_own_url(bench: Bench) -> None:
 
 
 def test_a_url_that_makes_no_sense_is_refused_to_who_brought_it(bench: Bench) -> None:
-    member = bench.member()
-    bench.tell(AttachHandler("pulsar://", 0, member))
-    ((unbound),) = bench.heard(member)
-    assert isinstance(unbound, ConnectionUnavailable)
-    assert isinstance(unbound.error, InvalidUrl)
-    assert isinstance(bench.reach(LookupTarget("x://", "x://")), InvalidUrl)
+    unbound = bench.refused("pulsar://")
+    assert isinstance(unbound.error, exceptions.InvalidUrl)
+    assert isinstance(bench.reach(LookupTarget("x://", "x://")), exceptions.InvalidUrl)
 
 
 def test_connections_are_spread_over_the_loops() -> None:
@@ -255,17 +246,17 @@ def test_a_connection_that_dies_of_a_bug_is_replaced(bench: Bench, caplog: pytes
 
 def test_lookups_have_an_actor_and_another_one_when_that_has_died(bench: Bench) -> None:
     answers: list[Any] = []
-    bench.tell(BrokerQuery(HOW_MANY, answers.append))
+    bench.tell(lookup_actor.BrokerQuery(HOW_MANY, answers.append))
     first = actor_of(bench.actor)._lookup
-    assert isinstance(actor_of(first), LookupActor)
-    tell(first, BrokerQuery("no command", answers.append))  # type: ignore[arg-type]
+    assert isinstance(actor_of(first), lookup_actor.LookupActor)
+    tell(first, lookup_actor.BrokerQuery("no command", answers.append))  # type: ignore[arg-type]
     bench.run()
     bench.connect(bench.lines[0])
-    assert [type(answer) for answer in answers] == [InternalError, InternalError]
+    assert [type(answer) for answer in answers] == [exceptions.InternalError, exceptions.InternalError]
     asker = bench.actors.make()
-    bench.tell(FindBroker("t", None, ReplyTo(asker, 1)))
+    bench.tell(FindBroker("t", None, ReplyTo(asker, 1)), FindBroker("t", None, ReplyTo(asker, 2)))
     assert actor_of(bench.actor)._lookup is not first
-    assert bench.counters.lookups == 1
+    assert bench.counters.lookups == 2
 
 
 # Producers and consumers.
@@ -282,11 +273,6 @@ def test_each_has_an_id_of_its_own_and_they_are_spread_over_loops_and_slots() ->
 
 
 # The end.
-
-
-def test_a_client_with_nothing_closes_at_once(bench: Bench) -> None:
-    assert bench.close().result(0) is None
-    assert not bench.actor.is_alive()
 
 
 def test_first_the_handles_then_the_connections_then_it_is_over(bench: Bench) -> None:
@@ -307,7 +293,7 @@ def test_first_the_handles_then_the_connections_then_it_is_over(bench: Bench) ->
 def test_connections_outlast_producers_and_consumers_in_whatever_order_actors_end(order: tuple[str, ...]) -> None:
     bench = Bench()
     handles = {"producer": bench.handle(), "consumer": bench.handle()}
-    bench.tell(BrokerQuery(HOW_MANY, lambda _: None))
+    bench.tell(lookup_actor.BrokerQuery(HOW_MANY, lambda _: None))
     bench.attach()
     bench.attach(slot=1)
     for line in bench.lines:
@@ -320,7 +306,7 @@ def test_connections_outlast_producers_and_consumers_in_whatever_order_actors_en
                 bench.lines[0].owner.lost("cut")
                 bench.run()
             case "lookups":
-                bench.tell(ActorDied(lookups, InternalError("planted")))
+                bench.tell(ActorDied(lookups, exceptions.InternalError("planted")))
             case _:
                 bench.tell(ActorEnded(handles.pop(what)))
         assert done.done() == (not handles)
@@ -345,7 +331,7 @@ def test_a_shutdown_ends_the_handles_at_once_and_lets_connections_go(bench: Benc
     done = bench.close(ShutDownClient)
     (end,) = bench.heard(handle)
     assert isinstance(end, EndAtOnce)
-    assert isinstance(end.error, AlreadyClosed)
+    assert isinstance(end.error, exceptions.AlreadyClosed)
     bench.tell(ActorEnded(handle))
     assert done.done()
 
@@ -361,19 +347,19 @@ def test_a_shutdown_hurries_a_close_that_is_under_way(bench: Bench) -> None:
 
 def test_while_it_closes_nothing_new_begins_and_every_question_is_answered(bench: Bench) -> None:
     answers: list[Any] = []
-    bench.tell(BrokerQuery(HOW_MANY, answers.append))
+    bench.tell(lookup_actor.BrokerQuery(HOW_MANY, answers.append))
     bench.handle()
     bench.close()
-    assert isinstance(answers[0], AlreadyClosed)
+    assert isinstance(answers[0], exceptions.AlreadyClosed)
     asker = bench.actors.make()
     bench.tell(
-        BrokerQuery(HOW_MANY, answers.append),
+        lookup_actor.BrokerQuery(HOW_MANY, answers.append),
         FindBroker("t", None, ReplyTo(asker, 5)),
     )
-    assert isinstance(answers[1], AlreadyClosed)
+    assert isinstance(answers[1], exceptions.AlreadyClosed)
     ((found),) = bench.heard(asker)
     assert isinstance(found, BrokerFound)
-    assert isinstance(found.outcome, AlreadyClosed)
+    assert isinstance(found.outcome, exceptions.AlreadyClosed)
 
 
 def test_a_handle_that_dies_of_a_bug_does_not_keep_the_client_open(bench: Bench) -> None:
@@ -393,15 +379,15 @@ def test_after_the_end_everything_is_answered(bench: Bench) -> None:
     answers: list[Any] = []
     bench.tell(
         AttachHandler(BROKER, 0, member),
-        RequestConnection(BROKER, None, ReplyTo(asker, "q")),
+        lookup_actor.RequestConnection(BROKER, None, ReplyTo(asker, "q")),
         FindBroker("t", None, ReplyTo(asker, 1)),
-        BrokerQuery(HOW_MANY, answers.append),
+        lookup_actor.BrokerQuery(HOW_MANY, answers.append),
         ActorEnded(asker),
     )
-    assert isinstance(bench.heard(member)[0].error, AlreadyClosed)
-    assert [type(one.outcome) for one in bench.heard(asker)] == [AlreadyClosed, AlreadyClosed]
-    assert isinstance(answers[0], AlreadyClosed)
-    assert [type(told.error) for told in bench.heard(bench.handle())] == [AlreadyClosed]
+    assert isinstance(bench.heard(member)[0].error, exceptions.AlreadyClosed)
+    assert [type(one.outcome) for one in bench.heard(asker)] == [exceptions.AlreadyClosed, exceptions.AlreadyClosed]
+    assert isinstance(answers[0], exceptions.AlreadyClosed)
+    assert [type(told.error) for told in bench.heard(bench.handle())] == [exceptions.AlreadyClosed]
 
 
 def test_what_starts_while_the_client_closes_is_ended_at_once_and_waited_for(bench: Bench) -> None:
@@ -410,7 +396,7 @@ def test_what_starts_while_the_client_closes_is_ended_at_once_and_waited_for(ben
     late = bench.handle()
     ((end),) = bench.heard(late)
     assert isinstance(end, EndAtOnce)
-    assert (type(end.error), str(end.error)) == (AlreadyClosed, "the client is closed")
+    assert (type(end.error), str(end.error)) == (exceptions.AlreadyClosed, "the client is closed")
     bench.tell(ActorEnded(first))
     assert not done.done()
     bench.tell(ActorEnded(late))
@@ -420,16 +406,16 @@ def test_what_starts_while_the_client_closes_is_ended_at_once_and_waited_for(ben
 def test_without_its_guardian_a_client_ends_and_every_error_names_the_bug(bench: Bench) -> None:
     handle = bench.handle()
     answers: list[Any] = []
-    bench.tell(BrokerQuery(HOW_MANY, answers.append))
+    bench.tell(lookup_actor.BrokerQuery(HOW_MANY, answers.append))
     done = bench.close()
     bench.tell("not a message for it")
-    assert isinstance(done.exception(0), InternalError)
+    assert isinstance(done.exception(0), exceptions.InternalError)
     end = of_kind(EndAtOnce, bench.heard(handle))[0]
-    assert isinstance(end.error, InternalError)
+    assert isinstance(end.error, exceptions.InternalError)
     assert len(answers) == 1
     assert all(line.closed for line in bench.lines)
     ((late),) = bench.heard(bench.handle())
-    assert isinstance(late.error, InternalError)
+    assert isinstance(late.error, exceptions.InternalError)
     assert "does not take" in str(late.error)
 
 
@@ -453,7 +439,7 @@ def test_when_the_client_goes_elsewhere_connections_end_as_if_lost_and_new_ones_
     bench.connect(bench.lines[0])
     bench.tell(moved("pulsar://n:7000"))
     (unbound,) = of_kind(ConnectionUnavailable, bench.heard(member))
-    assert isinstance(unbound.error, ConnectionLost)
+    assert isinstance(unbound.error, exceptions.ConnectionLost)
     assert bench.reach(SERVICE_URL) != connection
     assert (bench.lines[-1].host, bench.lines[-1].port) == ("n", 7000)
 
@@ -462,14 +448,12 @@ def test_a_connection_in_the_making_ends_as_well(bench: Bench) -> None:
     member = bench.member()
     bench.tell(AttachHandler(SERVICE_URL, 0, member), moved("pulsar://n:7000"))
     (unbound,) = of_kind(ConnectionUnavailable, bench.heard(member))
-    assert isinstance(unbound.error, ConnectError)
+    assert isinstance(unbound.error, exceptions.ConnectError)
 
 
 def test_what_was_found_before_leads_nowhere_after(bench: Bench) -> None:
     bench.tell(moved("pulsar://n:7000"))
-    member = bench.member()
-    bench.tell(AttachHandler(BROKER, 0, member))
-    (unbound,) = of_kind(ConnectionUnavailable, bench.heard(member))
+    unbound = bench.refused(BROKER)
     assert "another cluster" in str(unbound.error)
     assert bench.attach(BROKER._replace(service=1))
 
@@ -477,21 +461,19 @@ def test_what_was_found_before_leads_nowhere_after(bench: Bench) -> None:
 @pytest.mark.parametrize(("url", "broker"), [("pulsar://n", "pulsar+ssl://b"), ("pulsar+ssl://n", "pulsar://b")])
 def test_a_broker_is_encrypted_as_the_service_url_is(bench: Bench, url: str, broker: str) -> None:
     bench.tell(moved(url))
-    member = bench.member()
-    bench.tell(AttachHandler(broker, 0, member))
-    (unbound,) = of_kind(ConnectionUnavailable, bench.heard(member))
+    unbound = bench.refused(broker)
     assert "encrypted, unlike the service URL" in str(unbound.error)
 
 
 def test_lookups_hear_of_it(bench: Bench) -> None:
-    bench.tell(BrokerQuery(HOW_MANY, lambda _: None))
+    bench.tell(lookup_actor.BrokerQuery(HOW_MANY, lambda _: None))
     bench.tell(moved("pulsar://n:7000"))
     assert bench.lines[-1].host == "n"
 
 
 def test_where_topics_are_looked_up_over_http_nobody_is_connected_to() -> None:
     bench = Bench(service_url=ServiceUrl.parse("http://a:8080"))
-    assert isinstance(bench.reach(SERVICE_URL), OperationNotSupported)
+    assert isinstance(bench.reach(SERVICE_URL), exceptions.OperationNotSupported)
     assert bench.attach()
 
 

@@ -3,102 +3,34 @@ from typing import Any
 
 import pytest
 
-from pulsar_actors.exceptions import (
-    AlreadyClosed,
-    AuthenticationError,
-    ConnectError,
-    ConnectionLost,
-    InternalError,
-    Timeout,
-    TopicNotFound,
-)
-from pulsar_actors.machines import connection_events
-from pulsar_actors.machines.connection_events import (
-    CloseGracefully,
-    CloseIfUnused,
-    ConnectionSettings,
-    Dial,
-    RegisterHandler,
-    RemoveHandler,
-    SendCommand,
-    SendRequest,
-    SocketLost,
-    WriteFrames,
-)
-from pulsar_actors.runtime.actor import ActorDied, ActorRef, tell
-from pulsar_actors.runtime.connection_actor import (
-    ANSWERS,
-    CONTROL,
-    TO_CONSUMERS,
-    TO_HANDLERS,
-    TO_PRODUCERS,
-    ConnectionActor,
-    ConnectionEnded,
-    ConnectionInUse,
-    ConnectionUnusable,
-    ProtocolWarnings,
-    ServiceAccess,
-    handler_key,
-)
+from pulsar_actors import exceptions
+from pulsar_actors.machines import connection_events as events
+from pulsar_actors.machines.connection_commands import CONSUMER, PRODUCER
+from pulsar_actors.runtime import connection_actor, messages
+from pulsar_actors.runtime.actor import ActorDied, ActorRef
 from pulsar_actors.runtime.http_client import HttpClient
-from pulsar_actors.runtime.messages import (
-    CONSUMER,
-    PRODUCER,
-    CommandsReceived,
-    ConnectionReady,
-    HandlerRef,
-    ReplyTo,
-    RequestAnswered,
-)
 from pulsar_actors.runtime.socket_actor import SocketEvent
 from pulsar_actors.runtime.transport import EncodedBytes
+from pulsar_actors.wire import PulsarApi_pb2 as pb
 from pulsar_actors.wire.commands import decode_command, encode_command
 from pulsar_actors.wire.frames import FrameReader, encode_payload_command
-from pulsar_actors.wire.PulsarApi_pb2 import (
-    BaseCommand,
-    CommandActiveConsumerChange,
-    CommandAuthChallenge,
-    CommandAuthResponse,
-    CommandCloseConsumer,
-    CommandCloseProducer,
-    CommandConnect,
-    CommandConnected,
-    CommandError,
-    CommandFlow,
-    CommandLookupTopic,
-    CommandLookupTopicResponse,
-    CommandMessage,
-    CommandPing,
-    CommandPong,
-    CommandReachedEndOfTopic,
-    CommandSend,
-    CommandSendError,
-    CommandSendReceipt,
-    CommandSuccess,
-    CommandTopicMigrated,
-    CommandWatchTopicUpdate,
-    MessageIdData,
-    ServerError,
-)
-from tests.support.manual_loop import Line, ManualLoop, RecordingActors, effects_of, of_kind
+from tests.support.manual_loop import ActorBench, Line, effects_of, of_kind
 
-SETTINGS = ConnectionSettings(hosts=(("a", 6650), ("b", 6651)), client_version="test")
+SETTINGS = events.ConnectionSettings(hosts=(("a", 6650), ("b", 6651)), client_version="test")
 NO_CONTEXT: Any = None
-CONNECTED = CommandConnected(server_version="broker", protocol_version=21, max_message_size=1000)
-LOOKUP = CommandLookupTopic(topic="t", request_id=0)
+CONNECTED = pb.CommandConnected(server_version="broker", protocol_version=21, max_message_size=1000)
+LOOKUP = pb.CommandLookupTopic(topic="t", request_id=0)
 
 
-class Bench:
+class Bench(ActorBench):
     """A connection with a fake network, and those who use it."""
 
-    def __init__(self, settings: ConnectionSettings = SETTINGS) -> None:
-        self.loop = ManualLoop()
-        self.actors = RecordingActors(self.loop)
-        self.guardian = self.actors.make()
+    def __init__(self, settings: events.ConnectionSettings = SETTINGS) -> None:
+        super().__init__()
         self.challenges: list[bytes | None] = []
-        access = ServiceAccess(self.fetch, NO_CONTEXT, HttpClient(NO_CONTEXT))
+        access = connection_actor.ServiceAccess(self.fetch, NO_CONTEXT, HttpClient(NO_CONTEXT))
         self.credentials: Any = ("token", b"secret")
-        self.actor = ConnectionActor.start(self.loop, self.guardian, settings, access)
+        self.actor = connection_actor.ConnectionActor.start(self.loop, self.guardian, settings, access)
         self.reader = FrameReader()
 
     def fetch(self, challenge: bytes | None) -> tuple[str, bytes]:
@@ -111,16 +43,24 @@ class Bench:
     def line(self) -> Line:
         return self.loop.lines[-1]
 
-    def tell(self, *messages: object) -> None:
-        for message in messages:
-            tell(self.actor, message)
-        self.loop.run()
+    def member(self, kind: str = PRODUCER, member_id: int = 1, number: int = 1) -> messages.HandlerRef:
+        return messages.HandlerRef(kind, member_id, self.actors.make(), number)
 
-    def member(self, kind: str = PRODUCER, member_id: int = 1, number: int = 1) -> HandlerRef:
-        return HandlerRef(kind, member_id, self.actors.make(), number)
+    def join(self, kind: str = PRODUCER, member_id: int = 1, number: int = 1) -> messages.HandlerRef:
+        """Add a member that has heard of it."""
+        member = self.member(kind, member_id, number)
+        self.tell(events.RegisterHandler(member))
+        self.heard(member)
+        return member
 
-    def heard(self, who: ActorRef | HandlerRef) -> list[Any]:
-        return self.actors.heard(who.address if isinstance(who, HandlerRef) else who)
+    def ask(self, timeout: float = 30.0) -> ActorRef:
+        """Send a request, and give the actor that waits for its answer."""
+        asker = self.actors.make()
+        self.tell(events.SendRequest(LOOKUP, messages.ReplyTo(asker, "question"), timeout))
+        return asker
+
+    def heard(self, who: ActorRef | messages.HandlerRef) -> list[Any]:
+        return self.actors.heard(who.address if isinstance(who, messages.HandlerRef) else who)
 
     def said(self) -> list[Any]:
         """What the broker has heard since the last time."""
@@ -134,7 +74,7 @@ class Bench:
         self.loop.run()
 
     def dial(self) -> None:
-        self.tell(Dial())
+        self.tell(events.Dial())
         self.line.owner.opened()
         self.loop.run()
         self.loop.run_blocking_calls()
@@ -142,7 +82,7 @@ class Bench:
     def ready(self) -> "Bench":
         self.dial()
         self.hears(CONNECTED)
-        assert isinstance(self.said()[0], CommandConnect)
+        assert isinstance(self.said()[0], pb.CommandConnect)
         return self
 
 
@@ -152,12 +92,12 @@ def bench() -> Bench:
 
 
 def test_every_effect_of_the_chart_is_performed() -> None:
-    assert set(ConnectionActor.PERFORMS) == effects_of(connection_events)
+    assert set(connection_actor.ConnectionActor.PERFORMS) == effects_of(events)
 
 
 def test_it_connects_with_the_credentials_that_were_fetched_off_the_loop() -> None:
     bench = Bench()
-    bench.tell(Dial())
+    bench.tell(events.Dial())
     bench.line.owner.opened()
     bench.loop.run()
     assert bench.said() == []
@@ -171,30 +111,30 @@ def test_credentials_that_cannot_be_had_end_the_connection_with_an_error_that_sa
     bench = Bench()
     bench.credentials = OSError("no such file")
     member = bench.member()
-    bench.tell(RegisterHandler(member))
+    bench.tell(events.RegisterHandler(member))
     bench.dial()
     ((unbound),) = bench.heard(member)
-    assert isinstance(unbound.error, AuthenticationError)
+    assert isinstance(unbound.error, exceptions.AuthenticationError)
     assert "no such file" in str(unbound.error)
 
 
 def test_credentials_that_come_after_the_end_are_nobodys() -> None:
     bench = Bench()
-    bench.tell(Dial())
+    bench.tell(events.Dial())
     bench.line.owner.opened()
-    bench.tell(CloseGracefully())
+    bench.tell(events.CloseGracefully())
     bench.loop.run_blocking_calls()
-    assert ConnectionEnded(bench.actor) in bench.heard(bench.guardian)
+    assert connection_actor.ConnectionEnded(bench.actor) in bench.heard(bench.guardian)
 
 
 def test_a_challenge_is_answered_with_fresh_credentials(bench: Bench) -> None:
     bench.credentials = ("token", b"fresh")
-    challenge = CommandAuthChallenge()
+    challenge = pb.CommandAuthChallenge()
     challenge.challenge.auth_data = b"who are you?"
     bench.hears(challenge)
     bench.loop.run_blocking_calls()
     (answer,) = bench.said()
-    assert isinstance(answer, CommandAuthResponse)
+    assert isinstance(answer, pb.CommandAuthResponse)
     assert answer.response.auth_data == b"fresh"
     assert bench.challenges == [None, b"who are you?"]
 
@@ -202,67 +142,65 @@ def test_a_challenge_is_answered_with_fresh_credentials(bench: Bench) -> None:
 def test_those_who_join_are_told_when_they_can_be_served_and_how_large_messages_may_be() -> None:
     bench = Bench()
     early = bench.member(number=3)
-    bench.tell(RegisterHandler(early))
+    bench.tell(events.RegisterHandler(early))
     bench.ready()
-    assert bench.heard(early) == [ConnectionReady(3, bench.actor, 1000)]
+    assert bench.heard(early) == [messages.ConnectionReady(3, bench.actor, 1000)]
     late = bench.member(member_id=2)
-    bench.tell(RegisterHandler(late))
-    assert bench.heard(late) == [ConnectionReady(1, bench.actor, 1000)]
+    bench.tell(events.RegisterHandler(late))
+    assert bench.heard(late) == [messages.ConnectionReady(1, bench.actor, 1000)]
 
 
 def test_a_question_is_asked_and_its_answer_goes_to_who_asked(bench: Bench) -> None:
-    asker = bench.actors.make()
-    bench.tell(SendRequest(LOOKUP, ReplyTo(asker, "question"), 30.0))
+    asker = bench.ask()
     (asked,) = bench.said()
-    answer = CommandLookupTopicResponse(request_id=asked.request_id, brokerServiceUrl="pulsar://b:6650")
+    answer = pb.CommandLookupTopicResponse(request_id=asked.request_id, brokerServiceUrl="pulsar://b:6650")
     bench.hears(answer)
-    assert bench.heard(asker) == [RequestAnswered("question", answer)]
+    assert bench.heard(asker) == [messages.RequestAnswered("question", answer)]
 
 
 def test_a_refusal_is_an_answer_too(bench: Bench) -> None:
-    asker = bench.actors.make()
-    bench.tell(SendRequest(LOOKUP, ReplyTo(asker, "question"), 30.0))
+    asker = bench.ask()
     (asked,) = bench.said()
-    bench.hears(CommandError(request_id=asked.request_id, error=ServerError.TopicNotFound, message="no"))
+    bench.hears(pb.CommandError(request_id=asked.request_id, error=pb.ServerError.TopicNotFound, message="no"))
     ((replied),) = bench.heard(asker)
-    assert isinstance(replied.answer, TopicNotFound)
+    assert isinstance(replied.answer, exceptions.TopicNotFound)
 
 
 def test_a_question_without_an_answer_ends_when_its_time_is_up(bench: Bench) -> None:
-    asker = bench.actors.make()
-    bench.tell(SendRequest(LOOKUP, ReplyTo(asker, "question"), 5.0))
+    asker = bench.ask(5.0)
     bench.loop.pass_time(5.1)
     ((replied),) = bench.heard(asker)
-    assert isinstance(replied.answer, Timeout)
+    assert isinstance(replied.answer, exceptions.Timeout)
 
 
 def test_commands_and_frames_are_written_in_order(bench: Bench) -> None:
-    flow = CommandFlow(consumer_id=1, messagePermits=5)
-    bench.tell(SendCommand(flow), WriteFrames((EncodedBytes(encode_command(CommandPing())),)), SendCommand(flow))
-    assert bench.said() == [flow, CommandPing(), flow]
+    flow = pb.CommandFlow(consumer_id=1, messagePermits=5)
+    bench.tell(
+        events.SendCommand(flow),
+        events.WriteFrames((EncodedBytes(encode_command(pb.CommandPing())),)),
+        events.SendCommand(flow),
+    )
+    assert bench.said() == [flow, pb.CommandPing(), flow]
 
 
 def test_a_ping_is_answered_and_one_is_sent_when_an_interval_has_passed(bench: Bench) -> None:
-    bench.hears(CommandPing())
-    assert bench.said() == [CommandPong()]
+    bench.hears(pb.CommandPing())
+    assert bench.said() == [pb.CommandPong()]
     bench.loop.pass_time(30.1)
-    assert bench.said() == [CommandPing()]
-    bench.hears(CommandPong())
+    assert bench.said() == [pb.CommandPing()]
+    bench.hears(pb.CommandPong())
     bench.loop.pass_time(30.1)
-    assert bench.said() == [CommandPing()]
+    assert bench.said() == [pb.CommandPing()]
     bench.loop.pass_time(60.1)
     assert bench.line.closed
 
 
 def test_what_the_broker_says_goes_to_whom_it_names_all_of_one_read_together(bench: Bench) -> None:
-    producer, consumer = bench.member(PRODUCER, 1), bench.member(CONSUMER, 1, number=4)
-    bench.tell(RegisterHandler(producer), RegisterHandler(consumer))
-    bench.heard(producer)
-    bench.heard(consumer)
-    receipt = CommandSendReceipt(producer_id=1, sequence_id=0)
-    change = CommandActiveConsumerChange(consumer_id=1, is_active=True)
-    end = CommandReachedEndOfTopic(consumer_id=1)
-    closes = CommandCloseConsumer(consumer_id=1, request_id=9), CommandCloseProducer(producer_id=1, request_id=9)
+    producer, consumer = bench.join(PRODUCER), bench.join(CONSUMER, number=4)
+    receipt = pb.CommandSendReceipt(producer_id=1, sequence_id=0)
+    change = pb.CommandActiveConsumerChange(consumer_id=1, is_active=True)
+    end = pb.CommandReachedEndOfTopic(consumer_id=1)
+    closes = pb.CommandCloseConsumer(consumer_id=1, request_id=9), pb.CommandCloseProducer(producer_id=1, request_id=9)
     bench.hears(receipt, change, receipt, end, *closes)
     ((to_producer),) = bench.heard(producer)
     ((to_consumer),) = bench.heard(consumer)
@@ -272,10 +210,8 @@ def test_what_the_broker_says_goes_to_whom_it_names_all_of_one_read_together(ben
 
 
 def test_a_message_comes_with_its_entry(bench: Bench) -> None:
-    consumer = bench.member(CONSUMER)
-    bench.tell(RegisterHandler(consumer))
-    bench.heard(consumer)
-    command = CommandMessage(consumer_id=1, message_id=MessageIdData(ledgerId=1, entryId=1))
+    consumer = bench.join(CONSUMER)
+    command = pb.CommandMessage(consumer_id=1, message_id=pb.MessageIdData(ledgerId=1, entryId=1))
     bench.line.owner.received(b"".join(encode_payload_command(command, b"entry")))
     (((_, entry),),) = [heard.commands for heard in bench.heard(consumer)]
     assert bytes(entry) == b"entry"
@@ -283,31 +219,35 @@ def test_a_message_comes_with_its_entry(bench: Bench) -> None:
 
 @pytest.mark.parametrize(("kind", "other"), [(PRODUCER, CONSUMER), (CONSUMER, PRODUCER)])
 def test_a_migration_goes_to_the_kind_that_it_names(bench: Bench, kind: str, other: str) -> None:
-    one, another = bench.member(kind), bench.member(other)
-    bench.tell(RegisterHandler(one), RegisterHandler(another))
-    bench.heard(one)
-    bench.heard(another)
-    resource = CommandTopicMigrated.Producer if kind == PRODUCER else CommandTopicMigrated.Consumer
-    bench.hears(CommandTopicMigrated(resource_id=1, resource_type=resource, brokerServiceUrl="pulsar://c:6650"))
-    assert len(of_kind(CommandsReceived, bench.heard(one))) == 1
+    one, another = bench.join(kind), bench.join(other)
+    resource = pb.CommandTopicMigrated.Producer if kind == PRODUCER else pb.CommandTopicMigrated.Consumer
+    bench.hears(pb.CommandTopicMigrated(resource_id=1, resource_type=resource, brokerServiceUrl="pulsar://c:6650"))
+    assert len(of_kind(messages.CommandsReceived, bench.heard(one))) == 1
     assert bench.heard(another) == []
 
 
 def test_an_answer_between_messages_keeps_its_place(bench: Bench) -> None:
     consumer = bench.member(CONSUMER)
-    bench.tell(RegisterHandler(consumer), SendRequest(LOOKUP, ReplyTo(consumer.address, "question"), 30.0))
+    bench.tell(
+        events.RegisterHandler(consumer),
+        events.SendRequest(LOOKUP, messages.ReplyTo(consumer.address, "question"), 30.0),
+    )
     asked = bench.said()[-1]
     bench.heard(consumer)
-    end = CommandReachedEndOfTopic(consumer_id=1)
-    bench.hears(end, CommandSuccess(request_id=asked.request_id), end)
-    assert [type(one) for one in bench.heard(consumer)] == [CommandsReceived, RequestAnswered, CommandsReceived]
+    end = pb.CommandReachedEndOfTopic(consumer_id=1)
+    bench.hears(end, pb.CommandSuccess(request_id=asked.request_id), end)
+    assert [type(one) for one in bench.heard(consumer)] == [
+        messages.CommandsReceived,
+        messages.RequestAnswered,
+        messages.CommandsReceived,
+    ]
 
 
 def test_one_that_has_left_hears_nothing_more(bench: Bench) -> None:
     member = bench.member(CONSUMER)
-    bench.tell(RegisterHandler(member), RemoveHandler(member))
+    bench.tell(events.RegisterHandler(member), events.RemoveHandler(member))
     bench.heard(member)
-    bench.hears(CommandReachedEndOfTopic(consumer_id=1))
+    bench.hears(pb.CommandReachedEndOfTopic(consumer_id=1))
     bench.line.owner.lost("reset")
     assert bench.heard(member) == []
 
@@ -315,37 +255,42 @@ def test_one_that_has_left_hears_nothing_more(bench: Bench) -> None:
 def test_a_late_farewell_does_not_end_a_newer_use_of_the_connection(bench: Bench) -> None:
     older = bench.member(CONSUMER, number=1)
     newer = older._replace(number=2)
-    bench.tell(RegisterHandler(older), RegisterHandler(newer), RemoveHandler(older))
+    bench.tell(
+        events.RegisterHandler(older),
+        events.RegisterHandler(newer),
+        events.RemoveHandler(older),
+    )
     bench.heard(newer)
-    bench.hears(CommandReachedEndOfTopic(consumer_id=1))
+    bench.hears(pb.CommandReachedEndOfTopic(consumer_id=1))
     assert [heard.number for heard in bench.heard(newer)] == [2]
 
 
 def test_what_is_for_nobody_here_is_ignored_and_said_once(bench: Bench, caplog: pytest.LogCaptureFixture) -> None:
     caplog.set_level(logging.INFO, "pulsar_actors")
-    bench.hears(*[CommandSendReceipt(producer_id=99, sequence_id=number) for number in range(2)])
-    bench.hears(CommandPing())
-    assert bench.said() == [CommandPong()]
+    bench.hears(*[pb.CommandSendReceipt(producer_id=99, sequence_id=number) for number in range(2)])
+    bench.hears(pb.CommandPing())
+    assert bench.said() == [pb.CommandPong()]
     assert caplog.text.count("is for nobody who is here") == 1
 
 
 def test_a_command_that_only_clients_send_is_ignored(bench: Bench, caplog: pytest.LogCaptureFixture) -> None:
     with caplog.at_level(logging.WARNING, "pulsar_actors"):
-        bench.hears(CommandFlow(consumer_id=1, messagePermits=5), CommandPing())
-    assert bench.said() == [CommandPong()]
+        bench.hears(pb.CommandFlow(consumer_id=1, messagePermits=5), pb.CommandPing())
+    assert bench.said() == [pb.CommandPong()]
     assert "CommandFlow" in caplog.text
 
 
 def test_an_error_of_a_newer_protocol_is_read_as_far_as_possible(
     bench: Bench, caplog: pytest.LogCaptureFixture
 ) -> None:
-    asker = bench.actors.make()
-    bench.tell(SendRequest(LOOKUP, ReplyTo(asker, "question"), 30.0))
+    asker = bench.ask()
     (asked,) = bench.said()
     data = bytearray(
-        encode_command(CommandError(request_id=asked.request_id, error=ServerError.Value("UnknownError"), message="m"))
+        encode_command(
+            pb.CommandError(request_id=asked.request_id, error=pb.ServerError.Value("UnknownError"), message="m")
+        )
     )
-    marker = bytes([0x10, ServerError.Value("UnknownError")])
+    marker = bytes([0x10, pb.ServerError.Value("UnknownError")])
     assert data.count(marker) == 1
     data[data.index(marker) + 1] = 99
     with caplog.at_level(logging.WARNING, "pulsar_actors"):
@@ -357,14 +302,20 @@ def test_an_error_of_a_newer_protocol_is_read_as_far_as_possible(
 
 def test_when_it_ends_everybody_hears_why_once_and_the_guardian_that_it_is_gone_and_then_buried(bench: Bench) -> None:
     member, asker = bench.member(), bench.actors.make()
-    bench.tell(RegisterHandler(member), SendRequest(LOOKUP, ReplyTo(asker, "question"), 30.0))
+    bench.tell(
+        events.RegisterHandler(member),
+        events.SendRequest(LOOKUP, messages.ReplyTo(asker, "question"), 30.0),
+    )
     bench.heard(member)
     bench.line.owner.lost("reset by the peer")
     ((unbound),) = bench.heard(member)
-    assert isinstance(unbound.error, ConnectionLost)
+    assert isinstance(unbound.error, exceptions.ConnectionLost)
     assert "reset by the peer" in str(unbound.error)
-    assert isinstance(bench.heard(asker)[0].answer, ConnectionLost)
-    assert bench.heard(bench.guardian) == [ConnectionUnusable(bench.actor), ConnectionEnded(bench.actor)]
+    assert isinstance(bench.heard(asker)[0].answer, exceptions.ConnectionLost)
+    assert bench.heard(bench.guardian) == [
+        connection_actor.ConnectionUnusable(bench.actor),
+        connection_actor.ConnectionEnded(bench.actor),
+    ]
 
 
 def test_whoever_comes_after_the_end_is_answered(bench: Bench) -> None:
@@ -372,37 +323,37 @@ def test_whoever_comes_after_the_end_is_answered(bench: Bench) -> None:
     bench.loop.run()
     member, asker = bench.member(number=9), bench.actors.make()
     bench.tell(
-        RegisterHandler(member),
-        SendRequest(LOOKUP, ReplyTo(asker, "question"), 30.0),
-        RemoveHandler(member),
-        CloseIfUnused(),
+        events.RegisterHandler(member),
+        events.SendRequest(LOOKUP, messages.ReplyTo(asker, "question"), 30.0),
+        events.RemoveHandler(member),
+        events.CloseIfUnused(),
     )
     ((unbound),) = bench.heard(member)
-    assert (unbound.number, type(unbound.error)) == (9, ConnectionLost)
-    assert isinstance(bench.heard(asker)[0].answer, ConnectionLost)
+    assert (unbound.number, type(unbound.error)) == (9, exceptions.ConnectionLost)
+    assert isinstance(bench.heard(asker)[0].answer, exceptions.ConnectionLost)
 
 
 def test_the_next_host_is_dialled_and_the_socket_before_it_has_no_voice_any_longer() -> None:
     bench = Bench()
-    bench.tell(Dial())
+    bench.tell(events.Dial())
     first = bench.line
     first.owner.lost("refused")
     bench.loop.run()
     assert (first.host, bench.line.host) == ("a", "b")
-    bench.tell(SocketEvent(1, SocketLost("said before it was closed")))
+    bench.tell(SocketEvent(1, events.SocketLost("said before it was closed")))
     bench.line.owner.opened()
     bench.loop.run()
     bench.loop.run_blocking_calls()
     bench.hears(CONNECTED)
     member = bench.member()
-    bench.tell(RegisterHandler(member))
-    assert of_kind(ConnectionReady, bench.heard(member))
+    bench.tell(events.RegisterHandler(member))
+    assert of_kind(messages.ConnectionReady, bench.heard(member))
 
 
 def test_a_host_that_says_nothing_is_given_up_and_its_socket_closed() -> None:
     bench = Bench()
     member = bench.member()
-    bench.tell(RegisterHandler(member), Dial())
+    bench.tell(events.RegisterHandler(member), events.Dial())
     first = bench.line
     bench.loop.pass_time(SETTINGS.handshake_timeout + 0.1)
     assert first.closed
@@ -410,55 +361,60 @@ def test_a_host_that_says_nothing_is_given_up_and_its_socket_closed() -> None:
     first.owner.opened()
     bench.loop.run()
     bench.loop.pass_time(SETTINGS.handshake_timeout + 0.1)
-    assert isinstance(bench.heard(member)[0].error, ConnectError)
+    assert isinstance(bench.heard(member)[0].error, exceptions.ConnectError)
 
 
 def test_a_close_lets_what_is_written_leave(bench: Bench) -> None:
-    member = bench.member()
-    bench.tell(RegisterHandler(member))
-    bench.heard(member)
+    member = bench.join()
     bench.line.room = 0
-    bench.tell(SendCommand(CommandFlow(consumer_id=1, messagePermits=5)), CloseGracefully())
-    assert isinstance(bench.heard(member)[0].error, AlreadyClosed)
+    bench.tell(
+        events.SendCommand(pb.CommandFlow(consumer_id=1, messagePermits=5)),
+        events.CloseGracefully(),
+    )
+    assert isinstance(bench.heard(member)[0].error, exceptions.AlreadyClosed)
     assert not bench.line.closed
     bench.line.make_room(None)
     bench.loop.run()
     assert len(bench.said()) == 1
-    assert ConnectionEnded(bench.actor) in bench.heard(bench.guardian)
+    assert connection_actor.ConnectionEnded(bench.actor) in bench.heard(bench.guardian)
 
 
 def test_one_that_is_asked_to_retire_says_whether_it_is_used_and_ends_if_it_is_not(bench: Bench) -> None:
     member = bench.member()
-    bench.tell(RegisterHandler(member), CloseIfUnused())
-    assert bench.heard(bench.guardian) == [ConnectionInUse(bench.actor)]
-    bench.tell(RemoveHandler(member), CloseIfUnused())
-    assert bench.heard(bench.guardian) == [ConnectionUnusable(bench.actor), ConnectionEnded(bench.actor)]
+    bench.tell(events.RegisterHandler(member), events.CloseIfUnused())
+    assert bench.heard(bench.guardian) == [connection_actor.ConnectionInUse(bench.actor)]
+    bench.tell(events.RemoveHandler(member), events.CloseIfUnused())
+    assert bench.heard(bench.guardian) == [
+        connection_actor.ConnectionUnusable(bench.actor),
+        connection_actor.ConnectionEnded(bench.actor),
+    ]
 
 
 def test_a_bug_of_its_own_is_a_lost_connection_to_members_and_named_to_those_who_asked(bench: Bench) -> None:
     member, asker = bench.member(), bench.actors.make()
-    bench.tell(RegisterHandler(member), SendRequest(LOOKUP, ReplyTo(asker, "question"), 30.0))
+    bench.tell(
+        events.RegisterHandler(member),
+        events.SendRequest(LOOKUP, messages.ReplyTo(asker, "question"), 30.0),
+    )
     bench.heard(member)
     bench.tell(KeyError("no event"))
     ((unbound),) = bench.heard(member)
-    assert isinstance(unbound.error, ConnectionLost)
-    assert isinstance(bench.heard(asker)[0].answer, InternalError)
+    assert isinstance(unbound.error, exceptions.ConnectionLost)
+    assert isinstance(bench.heard(asker)[0].answer, exceptions.InternalError)
     assert bench.line.closed
-    assert [type(one) for one in bench.heard(bench.guardian)] == [ConnectionUnusable, ActorDied]
+    assert [type(one) for one in bench.heard(bench.guardian)] == [connection_actor.ConnectionUnusable, ActorDied]
 
 
 def test_those_who_wait_for_a_connection_that_dies_of_a_bug_are_turned_away() -> None:
     bench = Bench()
     member = bench.member()
-    bench.tell(RegisterHandler(member), KeyError("no event"))
+    bench.tell(events.RegisterHandler(member), KeyError("no event"))
     ((unbound),) = bench.heard(member)
-    assert isinstance(unbound.error, InternalError)
+    assert isinstance(unbound.error, exceptions.InternalError)
 
 
 def test_a_bug_of_its_socket_is_the_loss_of_it(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
-    member = bench.member()
-    bench.tell(RegisterHandler(member))
-    bench.heard(member)
+    member = bench.join()
 
     def broken(self: FrameReader, data: bytes) -> list[Any]:
         raise KeyError("planted")
@@ -467,39 +423,14 @@ def test_a_bug_of_its_socket_is_the_loss_of_it(bench: Bench, monkeypatch: pytest
     bench.line.owner.received(b"x")
     ((unbound),) = bench.heard(member)
     assert "planted" in str(unbound.error)
-    assert bench.heard(bench.guardian) == [ConnectionUnusable(bench.actor), ConnectionEnded(bench.actor)]
+    assert bench.heard(bench.guardian) == [
+        connection_actor.ConnectionUnusable(bench.actor),
+        connection_actor.ConnectionEnded(bench.actor),
+    ]
 
 
-TOLD: list[tuple[Any, tuple[str, int]]] = [
-    *((kind(producer_id=3), ("producer", 3)) for kind in (CommandSendReceipt, CommandSendError, CommandCloseProducer)),
-    *((kind(consumer_id=4), ("consumer", 4)) for kind in (CommandMessage, CommandCloseConsumer)),
-    *((kind(consumer_id=5), ("consumer", 5)) for kind in (CommandActiveConsumerChange, CommandReachedEndOfTopic)),
-    (CommandTopicMigrated(resource_type=CommandTopicMigrated.Producer, resource_id=6), ("producer", 6)),
-    (CommandTopicMigrated(resource_type=CommandTopicMigrated.Consumer, resource_id=7), ("consumer", 7)),
-    (CommandWatchTopicUpdate(watcher_id=8), ("watcher", 8)),
-]
-
-
-@pytest.mark.parametrize(("command", "expected"), TOLD, ids=[type(command).__name__ for command, _ in TOLD])
-def test_a_command_names_the_handler_that_it_is_for(command: Any, expected: tuple[str, int]) -> None:
-    assert handler_key(command) == expected
-
-
-def test_every_kind_of_command_to_handlers_is_among_these() -> None:
-    assert {type(command) for command, _ in TOLD} == TO_HANDLERS
-
-
-def test_no_command_is_for_two() -> None:
-    kinds = [*CONTROL, *ANSWERS, *TO_PRODUCERS, *TO_CONSUMERS]
-    assert len(kinds) == len(set(kinds))
-
-
-def test_every_answer_carries_the_id_of_a_request() -> None:
-    assert all("request_id" in kind.DESCRIPTOR.fields_by_name for kind in ANSWERS)
-
-
-ERROR = CommandError(request_id=5, error=ServerError.UnknownError, message="a broker's words")
-MESSAGE = CommandMessage(consumer_id=1, message_id=MessageIdData(ledgerId=1, entryId=1))
+ERROR = pb.CommandError(request_id=5, error=pb.ServerError.UnknownError, message="a broker's words")
+MESSAGE = pb.CommandMessage(consumer_id=1, message_id=pb.MessageIdData(ledgerId=1, entryId=1))
 
 
 def lines(caplog: pytest.LogCaptureFixture, level: int = logging.INFO) -> list[str]:
@@ -511,45 +442,34 @@ def heard(caplog: pytest.LogCaptureFixture) -> None:
     caplog.set_level(logging.INFO, logger="pulsar_actors")
 
 
-def test_each_kind_has_one_line_however_often_it_comes(caplog: pytest.LogCaptureFixture) -> None:
-    warnings = ProtocolWarnings()
-    for _ in range(1000):
-        warnings.unexpected(CommandConnect(client_version="x"), "b:1")
-        warnings.unexpected(CommandSend(producer_id=1, sequence_id=1), "b:1")
-        warnings.unawaited(CommandSuccess(request_id=5), "b:1")
+def test_each_kind_has_one_line_however_often_it_comes_on_a_connection(caplog: pytest.LogCaptureFixture) -> None:
+    two = connection_actor.ProtocolWarnings(), connection_actor.ProtocolWarnings()
+    for warnings in two * 1000:
+        warnings.unexpected(pb.CommandConnect(client_version="x"), "b:1")
+        warnings.unexpected(pb.CommandSend(producer_id=1, sequence_id=1), "b:1")
+        warnings.unawaited(pb.CommandSuccess(request_id=5), "b:1")
         warnings.unawaited(ERROR, "b:1")
         warnings.unaddressed(MESSAGE, "b:1")
-    assert len(lines(caplog)) == 5
+    assert len(lines(caplog)) == 2 * 5
     assert all("b:1" in line for line in lines(caplog))
-    assert any("a broker's words" in line for line in lines(caplog, logging.WARNING))
-
-
-def test_what_may_come_in_good_order_is_no_warning(caplog: pytest.LogCaptureFixture) -> None:
-    warnings = ProtocolWarnings()
-    warnings.unawaited(CommandSuccess(request_id=5), "b:1")
-    warnings.unaddressed(MESSAGE, "b:1")
-    assert lines(caplog, logging.WARNING) == []
-
-
-def test_another_connection_has_lines_of_its_own(caplog: pytest.LogCaptureFixture) -> None:
-    for _ in range(2):
-        ProtocolWarnings().unawaited(CommandSuccess(request_id=5), "b:1")
-    assert len(lines(caplog)) == 2
+    warned = lines(caplog, logging.WARNING)
+    assert len(warned) == 2 * 3, "the answer and the message may come in good order"
+    assert any("a broker's words" in line for line in warned)
 
 
 def test_a_broker_s_words_are_cut_short(caplog: pytest.LogCaptureFixture) -> None:
-    long = CommandError(request_id=5, error=ServerError.UnknownError, message="x" * 100_000)
-    ProtocolWarnings().unawaited(long, "b:1")
+    long = pb.CommandError(request_id=5, error=pb.ServerError.UnknownError, message="x" * 100_000)
+    connection_actor.ProtocolWarnings().unawaited(long, "b:1")
     assert len(lines(caplog)[0]) < 500
 
 
 def test_commands_that_cannot_be_decoded_cost_themselves_alone_and_a_line_for_each_kind(
     bench: Bench, caplog: pytest.LogCaptureFixture
 ) -> None:
-    unknown, missing = b"\x08\xff\x01", BaseCommand(type=BaseCommand.SUCCESS).SerializePartialToString()
+    unknown, missing = b"\x08\xff\x01", pb.BaseCommand(type=pb.BaseCommand.SUCCESS).SerializePartialToString()
     for body in [unknown, missing, b"\xff\xff"] * 1000:
         frame = (len(body) + 4).to_bytes(4, "big") + len(body).to_bytes(4, "big") + body
-        bench.line.owner.received(frame + encode_command(CommandPing()))
+        bench.line.owner.received(frame + encode_command(pb.CommandPing()))
     bench.loop.run()
-    assert bench.said() == [CommandPong()] * 3000
+    assert bench.said() == [pb.CommandPong()] * 3000
     assert 0 < len([line for line in lines(caplog) if "a command was ignored" in line]) <= 3

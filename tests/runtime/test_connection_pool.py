@@ -1,67 +1,63 @@
+import pytest
+
 from pulsar_actors.runtime.connection_pool import ConnectionIndex
 
 KEY = ("pulsar://a:1", "pulsar://a:1", "0")
 IDLE_AFTER = 60.0
 
 
-def pool_with_one() -> ConnectionIndex[str]:
+@pytest.fixture
+def pool() -> ConnectionIndex[str]:
+    """A pool with one connection."""
     pool: ConnectionIndex[str] = ConnectionIndex(IDLE_AFTER)
     pool.add(KEY, "first", 0.0)
     return pool
 
 
-def test_a_connection_is_found_by_its_key_and_no_other() -> None:
-    pool = pool_with_one()
+def test_a_connection_is_found_by_its_key_and_no_other(pool: ConnectionIndex[str]) -> None:
     assert pool.find(KEY, 1.0) == "first"
     assert pool.find((*KEY[:2], "1"), 1.0) is None
 
 
-def test_one_that_has_ended_is_not_found() -> None:
-    pool = pool_with_one()
+def test_one_that_has_ended_is_not_found(pool: ConnectionIndex[str]) -> None:
     pool.remove("first")
     assert pool.find(KEY, 1.0) is None
     assert pool.take_idle(IDLE_AFTER) == []
 
 
-def test_removing_one_that_was_replaced_keeps_its_successor() -> None:
-    pool = pool_with_one()
+def test_removing_one_that_was_replaced_keeps_its_successor(pool: ConnectionIndex[str]) -> None:
     pool.take_idle(IDLE_AFTER)
     pool.add(KEY, "second", IDLE_AFTER)
     pool.remove("first")
     assert pool.find(KEY, IDLE_AFTER) == "second"
 
 
-def test_removing_what_nobody_knows_does_nothing() -> None:
-    pool = pool_with_one()
+def test_removing_what_nobody_knows_does_nothing(pool: ConnectionIndex[str]) -> None:
     pool.remove("stranger")
     assert pool.find(KEY, 1.0) == "first"
 
 
-def test_one_that_nobody_asked_for_in_a_while_is_idle_and_not_found_again() -> None:
-    pool = pool_with_one()
+def test_one_that_nobody_asked_for_in_a_while_is_idle_and_not_found_again(pool: ConnectionIndex[str]) -> None:
     assert pool.take_idle(IDLE_AFTER - 1) == []
     assert pool.take_idle(IDLE_AFTER) == ["first"]
     assert pool.find(KEY, IDLE_AFTER) is None
     assert pool.take_idle(2 * IDLE_AFTER) == ["first"], "until it has ended"
 
 
-def test_being_asked_for_keeps_it_from_being_idle() -> None:
-    pool = pool_with_one()
+def test_being_asked_for_keeps_it_from_being_idle(pool: ConnectionIndex[str]) -> None:
     pool.find(KEY, 30.0)
     assert pool.take_idle(IDLE_AFTER) == []
     assert pool.take_idle(30.0 + IDLE_AFTER) == ["first"]
 
 
-def test_one_that_is_put_back_is_found_and_idle_again_only_after_as_long() -> None:
-    pool = pool_with_one()
+def test_one_that_is_put_back_is_found_and_idle_again_only_after_as_long(pool: ConnectionIndex[str]) -> None:
     pool.take_idle(IDLE_AFTER)
     pool.put_back("first")
     assert pool.find(KEY, IDLE_AFTER) == "first"
     assert pool.take_idle(IDLE_AFTER + 1) == []
 
 
-def test_one_that_is_put_back_does_not_displace_its_successor_and_is_asked_again() -> None:
-    pool = pool_with_one()
+def test_one_that_is_put_back_does_not_displace_its_successor_and_is_asked_again(pool: ConnectionIndex[str]) -> None:
     pool.take_idle(IDLE_AFTER)
     pool.add(KEY, "second", IDLE_AFTER)
     pool.put_back("first")
@@ -69,8 +65,7 @@ def test_one_that_is_put_back_does_not_displace_its_successor_and_is_asked_again
     assert pool.take_idle(2 * IDLE_AFTER) == ["first"]
 
 
-def test_one_that_has_ended_meanwhile_is_not_put_back() -> None:
-    pool = pool_with_one()
+def test_one_that_has_ended_meanwhile_is_not_put_back(pool: ConnectionIndex[str]) -> None:
     pool.take_idle(IDLE_AFTER)
     pool.remove("first")
     pool.put_back("first")

@@ -3,26 +3,10 @@ from typing import Any
 
 import pytest
 
-from pulsar_actors.exceptions import (
-    AlreadyClosed,
-    BrokerMetadataError,
-    ConsumerBusy,
-    InternalError,
-    NotAllowedError,
-    Timeout,
-    TopicTerminated,
-)
+from pulsar_actors import exceptions
 from pulsar_actors.machines import connection_handler_events, consumer_events
 from pulsar_actors.machines.connection_events import SendCommand, SendRequest
 from pulsar_actors.machines.consumer import ConsumerMachine, ConsumerSettings
-from pulsar_actors.machines.consumer_events import (
-    GetLastMessageId,
-    LastMessage,
-    NegativeAcknowledge,
-    RedeliverUnacknowledged,
-    Seek,
-    Unsubscribe,
-)
 from pulsar_actors.machines.trackers.ack_grouping_tracker import MAX_ENTRIES
 from pulsar_actors.machines.trackers.backoff import Backoff
 from pulsar_actors.runtime.ack_queue import DEFAULT_GROUP_TIME, AckQueue
@@ -30,33 +14,17 @@ from pulsar_actors.runtime.consumer_actor import ConsumerActor, ConsumerHooks, S
 from pulsar_actors.runtime.future import SlimFuture
 from pulsar_actors.runtime.messages import CloseHandle, ConnectionReady
 from pulsar_actors.runtime.receiver_queue import ReceiverQueue, ReceiverQueueSettings
+from pulsar_actors.wire import PulsarApi_pb2 as pb
 from pulsar_actors.wire.message_id import MessageId
-from pulsar_actors.wire.PulsarApi_pb2 import (
-    CommandAck,
-    CommandAckResponse,
-    CommandActiveConsumerChange,
-    CommandCloseConsumer,
-    CommandFlow,
-    CommandGetLastMessageId,
-    CommandGetLastMessageIdResponse,
-    CommandReachedEndOfTopic,
-    CommandRedeliverUnacknowledgedMessages,
-    CommandSeek,
-    CommandSubscribe,
-    CommandSuccess,
-    CommandUnsubscribe,
-    MessageIdData,
-    ServerError,
-)
-from tests.runtime.binding_bench import LOST, BindingBench
+from tests.runtime.handler_bench import LOST, HandlerBench
 from tests.support.consumer_bench import SUBSCRIBE, incoming, trackers
 from tests.support.manual_loop import effects_of, of_kind
 
-DONE = CommandSuccess(request_id=1)
-NO = NotAllowedError("NotAllowedError", "no")
+DONE = pb.CommandSuccess(request_id=1)
+NO = exceptions.NotAllowedError("NotAllowedError", "no")
 
 
-class ConsumerBench(BindingBench):
+class ConsumerBench(HandlerBench):
     """One consumer; `dead` are the entries that went to the dead letter topic."""
 
     kind = "consumer"
@@ -129,10 +97,10 @@ def test_every_effect_of_the_chart_is_performed_and_every_question_has_its_outco
 def test_it_subscribes_and_grants_its_queue_once() -> None:
     bench = ConsumerBench()
     ask = bench.attach()
-    assert isinstance(ask.command, CommandSubscribe)
+    assert isinstance(ask.command, pb.CommandSubscribe)
     bench.reply(ask, DONE)
     assert bench.link.created.result(0) is None
-    assert bench.said() == [CommandFlow(consumer_id=7, messagePermits=4)]
+    assert bench.said() == [pb.CommandFlow(consumer_id=7, messagePermits=4)]
     assert bench.receiver_queue.max_message_size == 10_000
 
 
@@ -145,12 +113,14 @@ def test_a_broker_that_says_no_limit_leaves_the_usual_one() -> None:
     assert bench.receiver_queue.max_message_size == before
 
 
-@pytest.mark.parametrize("answer", [ConsumerBusy("ConsumerBusy", "taken"), Timeout("no answer")], ids=repr)
+@pytest.mark.parametrize(
+    "answer", [exceptions.ConsumerBusy("ConsumerBusy", "taken"), exceptions.Timeout("no answer")], ids=repr
+)
 def test_a_subscribe_that_is_refused_or_not_answered_fails_or_is_closed(answer: Any) -> None:
     bench = ConsumerBench()
     bench.reply(bench.attach(), answer)
-    if isinstance(answer, Timeout):
-        assert isinstance(bench.asked().command, CommandCloseConsumer)
+    if isinstance(answer, exceptions.Timeout):
+        assert isinstance(bench.asked().command, pb.CommandCloseConsumer)
     else:
         assert bench.link.created.exception(0) is answer
 
@@ -160,21 +130,21 @@ def test_messages_go_through_the_queue_and_permits_come_back(bench: ConsumerBenc
     bench.receives(1, 2, 3)
     assert bench.arrivals == 1
     assert bench.take(4) == [b"payload"] * 3 + [None]
-    flows = bench.said(CommandFlow)
+    flows = bench.said(pb.CommandFlow)
     assert sum(flow.messagePermits for flow in flows) in (2, 3)
 
 
 def test_what_concerns_the_consumer_keeps_its_place_among_the_messages(bench: ConsumerBench) -> None:
-    change = CommandActiveConsumerChange(consumer_id=7, is_active=True)
-    bench.hears(tuple(incoming(1)), change, tuple(incoming(2)), CommandReachedEndOfTopic(consumer_id=7))
+    change = pb.CommandActiveConsumerChange(consumer_id=7, is_active=True)
+    bench.hears(tuple(incoming(1)), change, tuple(incoming(2)), pb.CommandReachedEndOfTopic(consumer_id=7))
     assert bench.activity == [True]
     assert bench.take(2) == [b"payload", b"payload"]
-    assert isinstance(bench.receiver_queue.end_reason, TopicTerminated)
+    assert isinstance(bench.receiver_queue.end_reason, exceptions.TopicTerminated)
     assert bench.arrivals == 3
 
 
 def test_what_came_before_the_brokers_close_is_dropped_for_it_comes_again(bench: ConsumerBench) -> None:
-    bench.hears(tuple(incoming(1)), CommandCloseConsumer(consumer_id=7, request_id=2**64 - 1), tuple(incoming(2)))
+    bench.hears(tuple(incoming(1)), pb.CommandCloseConsumer(consumer_id=7, request_id=2**64 - 1), tuple(incoming(2)))
     bench.loop.pass_time(1.0)
     bench.attach()
     assert bench.take() == [None]
@@ -197,9 +167,9 @@ def test_acknowledgements_leave_as_a_group_when_its_time_is_over_and_no_later(be
     bench.acknowledge(1)
     bench.loop.pass_time(DEFAULT_GROUP_TIME / 2)
     bench.acknowledge(2)
-    assert bench.said(CommandAck) == []
+    assert bench.said(pb.CommandAck) == []
     bench.loop.pass_time(DEFAULT_GROUP_TIME / 2)
-    ((ack),) = bench.said(CommandAck)
+    ((ack),) = bench.said(pb.CommandAck)
     assert len(ack.message_id) == 2
 
 
@@ -212,22 +182,22 @@ def test_what_the_machine_saw_early_leaves_with_its_group(bench: ConsumerBench) 
     bench.acknowledge(2)
     bench.tell(ServeReceiveFutures())
     assert bench.acks.drained == 2
-    assert bench.said(CommandAck) == []
+    assert bench.said(pb.CommandAck) == []
     bench.loop.pass_time(DEFAULT_GROUP_TIME)
-    ((ack),) = bench.said(CommandAck)
+    ((ack),) = bench.said(pb.CommandAck)
     assert len(ack.message_id) == 2
 
 
 def test_a_full_group_leaves_at_once_and_the_next_has_its_own_time(bench: ConsumerBench) -> None:
     bench.said()
     bench.acknowledge(*range(MAX_ENTRIES))
-    assert [len(ack.message_id) for ack in bench.said(CommandAck)] == [MAX_ENTRIES]
+    assert [len(ack.message_id) for ack in bench.said(pb.CommandAck)] == [MAX_ENTRIES]
     bench.loop.pass_time(DEFAULT_GROUP_TIME / 2)
     bench.acknowledge(MAX_ENTRIES)
     bench.loop.pass_time(DEFAULT_GROUP_TIME * 0.9)
-    assert bench.said(CommandAck) == []
+    assert bench.said(pb.CommandAck) == []
     bench.loop.pass_time(DEFAULT_GROUP_TIME * 0.2)
-    assert [len(ack.message_id) for ack in bench.said(CommandAck)] == [1]
+    assert [len(ack.message_id) for ack in bench.said(pb.CommandAck)] == [1]
 
 
 def test_groups_that_are_full_leave_no_timers_behind(bench: ConsumerBench) -> None:
@@ -242,7 +212,7 @@ def test_a_group_that_a_caller_waits_for_leaves_at_once(bench: ConsumerBench) ->
     bench.said()
     bench.acknowledge(1)
     bench.acks.flush()
-    assert [len(ack.message_id) for ack in bench.said(CommandAck)] == [1]
+    assert [len(ack.message_id) for ack in bench.said(pb.CommandAck)] == [1]
 
 
 def test_what_is_acknowledged_in_time_is_not_asked_for_again_however_long_its_group_takes() -> None:
@@ -253,7 +223,7 @@ def test_what_is_acknowledged_in_time_is_not_asked_for_again_however_long_its_gr
     bench.acknowledge(1)
     bench.said()
     bench.loop.pass_time(5.0)
-    assert bench.said(CommandRedeliverUnacknowledgedMessages) == []
+    assert bench.said(pb.CommandRedeliverUnacknowledgedMessages) == []
 
 
 def test_a_close_takes_along_what_was_acknowledged_before_it(bench: ConsumerBench) -> None:
@@ -262,7 +232,7 @@ def test_a_close_takes_along_what_was_acknowledged_before_it(bench: ConsumerBenc
     bench.said()
     bench.acknowledge(1)
     bench.tell(CloseHandle())
-    assert [type(command) for command in bench.said()] == [CommandAck, CommandCloseConsumer]
+    assert [type(command) for command in bench.said()] == [pb.CommandAck, pb.CommandCloseConsumer]
 
 
 def test_the_end_of_a_connection_does_not_overtake_what_was_acknowledged_before_it(bench: ConsumerBench) -> None:
@@ -284,13 +254,13 @@ def test_a_group_whose_time_is_over_after_the_end_finds_nobody(bench: ConsumerBe
 @pytest.mark.parametrize(
     ("answer", "error"),
     [
-        (CommandAckResponse(consumer_id=7, request_id=1), None),
+        (pb.CommandAckResponse(consumer_id=7, request_id=1), None),
         (
-            CommandAckResponse(consumer_id=7, request_id=1, error=ServerError.MetadataError, message="m"),
-            BrokerMetadataError,
+            pb.CommandAckResponse(consumer_id=7, request_id=1, error=pb.ServerError.MetadataError, message="m"),
+            exceptions.BrokerMetadataError,
         ),
-        (NO, NotAllowedError),
-        (Timeout("no answer"), Timeout),
+        (NO, exceptions.NotAllowedError),
+        (exceptions.Timeout("no answer"), exceptions.Timeout),
     ],
     ids=["done", "an error inside", "refused", "no answer"],
 )
@@ -316,47 +286,43 @@ def test_a_bug_ends_acknowledgements_that_wait_for_an_answer() -> None:
     bench.take()
     future: SlimFuture[None] = SlimFuture()
     bench.acks.acknowledge(MessageId(1, 1), bench.receiver_queue.generation, future)
-    call = bench.call(lambda done: Seek(done, 5))
+    call = bench.call(lambda done: consumer_events.Seek(done, 5))
     waiting: SlimFuture[None] = SlimFuture()
     bench.receiver_queue.wait(waiting)
     bench.tell(KeyError("no event"))
-    assert isinstance(future.exception(0), InternalError)
-    assert isinstance(call.exception(0), InternalError)
+    assert isinstance(future.exception(0), exceptions.InternalError)
+    assert isinstance(call.exception(0), exceptions.InternalError)
     assert waiting.done()
-    assert isinstance(bench.receiver_queue.closed, InternalError)
+    assert isinstance(bench.receiver_queue.closed, exceptions.InternalError)
 
 
 # Calls.
 
 
 def test_a_seek_ends_with_the_brokers_answer(bench: ConsumerBench) -> None:
-    done = bench.call(lambda done: Seek(done, 1_000))
+    done = bench.call(lambda done: consumer_events.Seek(done, 1_000))
     ask = bench.asked()
-    assert isinstance(ask.command, CommandSeek)
+    assert isinstance(ask.command, pb.CommandSeek)
     assert ask.command.message_publish_time == 1_000
     bench.reply(ask, DONE)
     assert done.result(0) is None
 
 
-@pytest.mark.parametrize("answer", [NO, Timeout("no answer")], ids=repr)
-def test_a_seek_that_fails_says_why(bench: ConsumerBench, answer: Exception) -> None:
-    done = bench.call(lambda done: Seek(done, 1_000))
-    bench.reply(bench.asked(), answer)
-    assert done.exception(0) is answer
-
-
 def test_an_unsubscribe_ends_the_consumer(bench: ConsumerBench) -> None:
-    done = bench.call(Unsubscribe)
+    done = bench.call(consumer_events.Unsubscribe)
     ask = bench.asked()
-    assert isinstance(ask.command, CommandUnsubscribe)
+    assert isinstance(ask.command, pb.CommandUnsubscribe)
     bench.reply(ask, DONE)
     assert done.result(0) is None
-    assert isinstance(bench.receiver_queue.closed, AlreadyClosed)
+    assert isinstance(bench.receiver_queue.closed, exceptions.AlreadyClosed)
 
 
-@pytest.mark.parametrize("answer", [NO, Timeout("no answer")], ids=repr)
-def test_an_unsubscribe_that_fails_says_why(bench: ConsumerBench, answer: Exception) -> None:
-    done = bench.call(Unsubscribe)
+@pytest.mark.parametrize("answer", [NO, exceptions.Timeout("no answer")], ids=repr)
+@pytest.mark.parametrize(
+    "ask", [lambda done: consumer_events.Seek(done, 1_000), consumer_events.Unsubscribe], ids=["seek", "unsubscribe"]
+)
+def test_a_seek_or_an_unsubscribe_that_fails_says_why(bench: ConsumerBench, ask: Any, answer: Exception) -> None:
+    done = bench.call(ask)
     bench.reply(bench.asked(), answer)
     assert done.exception(0) is answer
 
@@ -365,25 +331,27 @@ def test_refused_messages_are_asked_for_again_and_so_is_everything(bench: Consum
     bench.receives(1)
     bench.take()
     bench.said()
-    bench.tell(NegativeAcknowledge(bench.receiver_queue.generation, ((MessageId(1, 1), 0),)))
+    bench.tell(consumer_events.NegativeAcknowledge(bench.receiver_queue.generation, ((MessageId(1, 1), 0),)))
     bench.loop.pass_time(2.0)
-    assert len(bench.said(CommandRedeliverUnacknowledgedMessages)) == 1
-    bench.tell(RedeliverUnacknowledged())
-    assert len(bench.said(CommandRedeliverUnacknowledgedMessages)) == 1
+    assert len(bench.said(pb.CommandRedeliverUnacknowledgedMessages)) == 1
+    bench.tell(consumer_events.RedeliverUnacknowledged())
+    assert len(bench.said(pb.CommandRedeliverUnacknowledgedMessages)) == 1
 
 
 # The last message.
 
 
-def ask_for_last(bench: ConsumerBench, timeout: float = 30.0) -> SlimFuture[LastMessage]:
-    done: SlimFuture[LastMessage] = SlimFuture()
+def ask_for_last(bench: ConsumerBench, timeout: float = 30.0) -> SlimFuture[consumer_events.LastMessage]:
+    done: SlimFuture[consumer_events.LastMessage] = SlimFuture()
     bench.link.pending_calls.track(done)
-    bench.tell(GetLastMessageId(done, bench.loop.now() + timeout))
+    bench.tell(consumer_events.GetLastMessageId(done, bench.loop.now() + timeout))
     return done
 
 
-def last(**more: Any) -> CommandGetLastMessageIdResponse:
-    return CommandGetLastMessageIdResponse(last_message_id=MessageIdData(ledgerId=3, entryId=9), request_id=1, **more)
+def last(**more: Any) -> pb.CommandGetLastMessageIdResponse:
+    return pb.CommandGetLastMessageIdResponse(
+        last_message_id=pb.MessageIdData(ledgerId=3, entryId=9), request_id=1, **more
+    )
 
 
 def test_the_last_message_is_asked_for_and_given_with_what_was_acknowledged_if_that_is_said(
@@ -391,12 +359,12 @@ def test_the_last_message_is_asked_for_and_given_with_what_was_acknowledged_if_t
 ) -> None:
     done = ask_for_last(bench)
     ask = bench.asked()
-    assert ask.command == CommandGetLastMessageId(consumer_id=7, request_id=0)
+    assert ask.command == pb.CommandGetLastMessageId(consumer_id=7, request_id=0)
     assert ask.timeout == 30.0
     bench.reply(ask, last())
-    assert done.result(0) == LastMessage(MessageId(3, 9), None)
+    assert done.result(0) == consumer_events.LastMessage(MessageId(3, 9), None)
     done = ask_for_last(bench)
-    bench.reply(bench.asked(), last(consumer_mark_delete_position=MessageIdData(ledgerId=3, entryId=4)))
+    bench.reply(bench.asked(), last(consumer_mark_delete_position=pb.MessageIdData(ledgerId=3, entryId=4)))
     assert done.result(0).acknowledged == MessageId(3, 4)
 
 
@@ -428,7 +396,7 @@ def test_without_a_broker_the_question_for_the_last_message_ends_in_time_and_say
     bench.lose()
     bench.loop.pass_time(0.1)
     error = done.exception(0)
-    assert isinstance(error, Timeout)
+    assert isinstance(error, exceptions.Timeout)
     assert str(error) == (
         "which message of t is the last was not told in time: the consumer is WAITING; the last failure was: reset"
     )
@@ -439,7 +407,7 @@ def test_a_question_for_the_last_message_ends_with_the_consumer(bench: ConsumerB
     ask = bench.asked()
     bench.tell(CloseHandle())
     bench.reply(of_kind(SendRequest, bench.to_connection())[0], DONE)
-    assert isinstance(done.exception(0), AlreadyClosed)
+    assert isinstance(done.exception(0), exceptions.AlreadyClosed)
     bench.reply(ask, last())
     bench.loop.pass_time(1.0)
 
@@ -456,7 +424,7 @@ def test_a_message_that_failed_too_often_goes_to_the_dead_letters_and_is_acknowl
     bench.said()
     report(None)
     bench.loop.pass_time(0.2)
-    ((ack),) = bench.said(CommandAck)
+    ((ack),) = bench.said(pb.CommandAck)
     assert ack.message_id[0].entryId == 1
 
 
@@ -466,6 +434,6 @@ def test_a_message_that_the_dead_letters_do_not_take_comes_again() -> None:
     bench.said()
     bench.dead[0][2](RuntimeError("no"))
     bench.loop.pass_time(2.0)
-    assert bench.said(CommandAck) == []
-    assert len(bench.said(CommandRedeliverUnacknowledgedMessages)) <= 1
+    assert bench.said(pb.CommandAck) == []
+    assert len(bench.said(pb.CommandRedeliverUnacknowledgedMessages)) <= 1
     assert bench.actor.is_alive()

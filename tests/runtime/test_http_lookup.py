@@ -5,17 +5,7 @@ from typing import Any
 
 import pytest
 
-from pulsar_actors.exceptions import (
-    AuthenticationError,
-    AuthorizationError,
-    CertificateRefused,
-    ConnectError,
-    ErrorGettingAuthenticationData,
-    InvalidUrl,
-    Misdirected,
-    ServiceUnitNotReady,
-    TopicNotFound,
-)
+from pulsar_actors import exceptions
 from pulsar_actors.machines.lookup_events import LookupAnswered, Redirected
 from pulsar_actors.runtime import http_lookup
 from pulsar_actors.runtime.connection_actor import ServiceAccess
@@ -34,6 +24,7 @@ NO_CONTEXT: Any = None
 @pytest.fixture
 def server() -> Iterator[WebServer]:
     with web_server() as server:
+        server.answer = lambda _: FOUND
         yield server
 
 
@@ -51,7 +42,6 @@ def ask(*urls: str, address: str | None = None, way_in: ServiceAccess | None = N
 
 
 def test_the_answer_is_that_of_the_binary_protocol(server: WebServer) -> None:
-    server.answer = lambda _: FOUND
     answered = ask(server.url)
     assert isinstance(answered, LookupAnswered)
     assert answered.command.brokerServiceUrl == "pulsar://b:6650"
@@ -69,14 +59,12 @@ def test_the_answer_is_that_of_the_binary_protocol(server: WebServer) -> None:
     ],
 )
 def test_credentials_go_along_as_http_has_them(server: WebServer, method: str, data: bytes, header: str) -> None:
-    server.answer = lambda _: FOUND
     ask(server.url, way_in=entrance(method, data))
     assert server.asked[0].headers["authorization"] == header
     assert server.asked[0].headers["x-pulsar-auth-method-name"] == method
 
 
 def test_a_certificate_needs_no_header(server: WebServer) -> None:
-    server.answer = lambda _: FOUND
     ask(server.url, way_in=entrance("tls"))
     assert "authorization" not in server.asked[0].headers
 
@@ -86,34 +74,33 @@ def test_credentials_that_cannot_be_had_end_it_before_anybody_is_asked(server: W
     def fail(_: bytes | None) -> Any:
         raise fault
 
-    with pytest.raises(ErrorGettingAuthenticationData, match=r"could be had: (no|SystemExit)"):
+    with pytest.raises(exceptions.ErrorGettingAuthenticationData, match=r"could be had: (no|SystemExit)"):
         ask(server.url, way_in=ServiceAccess(fail, NO_CONTEXT, HttpClient(NO_CONTEXT)))
     assert server.asked == []
 
 
 def test_a_host_that_is_not_there_or_is_at_fault_leaves_it_to_the_next(server: WebServer) -> None:
-    server.answer = lambda _: FOUND
     with web_server() as broken:
         broken.answer = lambda _: Said(503)
         assert isinstance(ask("http://127.0.0.1:1", broken.url, server.url), LookupAnswered)
 
 
 def test_a_host_that_is_silent_leaves_time_for_the_next(server: WebServer) -> None:
-    server.answer = lambda _: FOUND
     with socket.create_server(("127.0.0.1", 0)) as silent:
         assert isinstance(ask(f"http://127.0.0.1:{silent.getsockname()[1]}", server.url, timeout=1.0), LookupAnswered)
 
 
 def test_when_no_host_has_an_answer_the_last_failure_is_told(server: WebServer) -> None:
     server.answer = lambda _: Said(503, b'{"reason": "starting"}')
-    with pytest.raises(ServiceUnitNotReady, match="starting"):
+    with pytest.raises(exceptions.ServiceUnitNotReady, match="starting"):
         ask("http://127.0.0.1:1", server.url)
-    with pytest.raises(ConnectError, match=r"127\.0\.0\.1:1"):
+    with pytest.raises(exceptions.ConnectError, match=r"127\.0\.0\.1:1"):
         ask(server.url, "http://127.0.0.1:1")
 
 
 @pytest.mark.parametrize(
-    ("status", "error"), [(401, AuthenticationError), (403, AuthorizationError), (404, TopicNotFound)]
+    ("status", "error"),
+    [(401, exceptions.AuthenticationError), (403, exceptions.AuthorizationError), (404, exceptions.TopicNotFound)],
 )
 def test_a_refusal_is_that_of_the_binary_protocol_with_the_hosts_words(
     server: WebServer, status: int, error: type[Exception]
@@ -125,7 +112,7 @@ def test_a_refusal_is_that_of_the_binary_protocol_with_the_hosts_words(
 
 def test_a_page_for_people_is_no_answer(server: WebServer) -> None:
     server.answer = lambda _: Said(200, b"<html>")
-    with pytest.raises(Misdirected, match=f"127.0.0.1:{server.port}"):
+    with pytest.raises(exceptions.Misdirected, match=f"127.0.0.1:{server.port}"):
         ask(server.url)
 
 
@@ -137,7 +124,7 @@ def test_a_redirect_is_told_with_its_whole_address(server: WebServer) -> None:
 @pytest.mark.parametrize("location", ["http://[b", "//[", "http://b]/"])
 def test_a_redirect_to_what_is_no_address_is_an_answer_of_nobodys(server: WebServer, location: str) -> None:
     server.answer = lambda _: Said(307, headers=(("Location", location),))
-    with pytest.raises(Misdirected, match=f"127.0.0.1:{server.port} redirects to what is no address"):
+    with pytest.raises(exceptions.Misdirected, match=f"127.0.0.1:{server.port} redirects to what is no address"):
         ask(server.url)
 
 
@@ -148,7 +135,6 @@ def test_a_redirect_without_an_address_is_a_refusal(server: WebServer) -> None:
 
 
 def test_at_an_address_credentials_go_to_a_host_of_the_service_url_alone(server: WebServer) -> None:
-    server.answer = lambda _: FOUND
     with web_server() as other:
         other.answer = lambda _: FOUND
         ask(other.url, address=f"{other.url}/there", way_in=entrance("token", b"abc"))
@@ -160,12 +146,12 @@ def test_at_an_address_credentials_go_to_a_host_of_the_service_url_alone(server:
 
 def test_who_is_refused_since_credentials_did_not_follow_is_told_what_to_do(server: WebServer) -> None:
     server.answer = lambda _: Said(401)
-    with pytest.raises(AuthenticationError, match="put this host into the service URL"):
+    with pytest.raises(exceptions.AuthenticationError, match="put this host into the service URL"):
         ask("http://127.0.0.1:1", address=f"{server.url}/there", way_in=entrance("token", b"abc"))
 
 
 def test_an_address_that_is_none_is_refused() -> None:
-    with pytest.raises(InvalidUrl):
+    with pytest.raises(exceptions.InvalidUrl):
         ask("http://127.0.0.1:1", address="http://user:word@b/")
 
 
@@ -181,10 +167,10 @@ class Fixed(HttpClient):
 
 
 def test_a_refused_certificate_is_final_only_if_every_host_showed_one() -> None:
-    refused, away = CertificateRefused("x"), ConnectError("away")
-    with pytest.raises(CertificateRefused):
+    refused, away = exceptions.CertificateRefused("x"), exceptions.ConnectError("away")
+    with pytest.raises(exceptions.CertificateRefused):
         ask("http://a", "http://b", way_in=ServiceAccess(lambda _: ("none", b""), NO_CONTEXT, Fixed(refused, refused)))
-    with pytest.raises(ConnectError, match="away"):
+    with pytest.raises(exceptions.ConnectError, match="away"):
         ask("http://a", "http://b", way_in=ServiceAccess(lambda _: ("none", b""), NO_CONTEXT, Fixed(away, refused)))
 
 

@@ -2,81 +2,55 @@ from typing import Any
 
 import pytest
 
-from pulsar_actors.exceptions import (
-    AlreadyClosed,
-    ConnectError,
-    ConnectionLost,
-    InternalError,
-    Misdirected,
-    Timeout,
-    TopicNotFound,
-)
+from pulsar_actors import exceptions
 from pulsar_actors.machines import lookup_events
 from pulsar_actors.machines.connection_events import SendRequest
-from pulsar_actors.machines.lookup_events import LookupTarget
+from pulsar_actors.machines.lookup_events import AcquireLookupPermit, LookupTarget
 from pulsar_actors.machines.state_machine import StartTimer
+from pulsar_actors.runtime import lookup_actor
 from pulsar_actors.runtime.actor import ActorDied, tell
 from pulsar_actors.runtime.connection_actor import ServiceAccess
 from pulsar_actors.runtime.connection_pool import Service
 from pulsar_actors.runtime.http_client import HttpClient, HttpRequest, HttpResponse
-from pulsar_actors.runtime.lookup_actor import (
-    BrokerQuery,
-    ChangeService,
-    ConnectionFound,
-    EndLookups,
-    LookupActor,
-    LookupSettings,
-    LookupStep,
-)
 from pulsar_actors.runtime.messages import BrokerFound, FindBroker, LookupRetrying, ReplyTo, RequestAnswered
 from pulsar_actors.runtime.pending_calls import ClientCounters
-from pulsar_actors.wire.PulsarApi_pb2 import (
-    CommandLookupTopic,
-    CommandLookupTopicResponse,
-    CommandPartitionedTopicMetadata,
-    CommandPartitionedTopicMetadataResponse,
-)
+from pulsar_actors.wire import PulsarApi_pb2 as pb
 from pulsar_actors.wire.service_url import ServiceUrl
-from tests.support.manual_loop import ManualLoop, RecordingActors, actor_of, effects_of
+from tests.support.manual_loop import ActorBench, actor_of, effects_of
 
-SETTINGS = LookupSettings(timeout=30.0, listener_name=None, at_once=2)
+SETTINGS = lookup_actor.LookupSettings(timeout=30.0, listener_name=None, at_once=2)
+TOPIC = "persistent://public/default/t"
 SERVICE_URL = LookupTarget(None, None)
 NO_CONTEXT: Any = None
 HTTP = HttpClient(NO_CONTEXT)
 ENTRANCE = ServiceAccess(lambda _: ("token", b"secret"), NO_CONTEXT, HTTP)
 SERVICE = Service(ServiceUrl.parse("pulsar://a:6650"), ENTRANCE)
-HOW_MANY = CommandPartitionedTopicMetadata(topic="t", request_id=0)
-LOST = ConnectionLost("reset")
+HOW_MANY = pb.CommandPartitionedTopicMetadata(topic="t", request_id=0)
+LOST = exceptions.ConnectionLost("reset")
 
 
-def found(url: str = "pulsar://b:6650", **more: Any) -> CommandLookupTopicResponse:
-    return CommandLookupTopicResponse(
-        request_id=1, brokerServiceUrl=url, response=CommandLookupTopicResponse.Connect, **more
-    )
+CONNECT, REDIRECT = pb.CommandLookupTopicResponse.Connect, pb.CommandLookupTopicResponse.Redirect
 
 
-class Bench:
-    def __init__(self, settings: LookupSettings = SETTINGS, service: Service = SERVICE) -> None:
-        self.loop = ManualLoop()
-        self.actors = RecordingActors(self.loop)
-        self.guardian, self.asker = self.actors.make(), self.actors.make()
-        self.connection = self.actors.make()
+def found(url: str = "pulsar://b:6650", **more: Any) -> pb.CommandLookupTopicResponse:
+    return pb.CommandLookupTopicResponse(**{"request_id": 1, "brokerServiceUrl": url, "response": CONNECT, **more})
+
+
+class Bench(ActorBench):
+    def __init__(self, settings: lookup_actor.LookupSettings = SETTINGS, service: Service = SERVICE) -> None:
+        super().__init__()
+        self.asker, self.connection = self.actors.make(), self.actors.make()
         self.counters = ClientCounters()
-        self.actor = LookupActor.start(self.loop, self.guardian, settings, service, self.counters)
+        self.actor = lookup_actor.LookupActor.start(self.loop, self.guardian, settings, service, self.counters)
         self.answers: list[Any] = []
         self._asked = 0
 
-    def tell(self, *messages: object) -> None:
-        for message in messages:
-            tell(self.actor, message)
-        self.loop.run()
-
-    def find(self, topic: str = "t", cluster: str | None = None) -> None:
+    def find(self, topic: str = TOPIC, cluster: str | None = None) -> None:
         self._asked += 1
         self.tell(FindBroker(topic, cluster, ReplyTo(self.asker, self._asked)))
 
     def ask(self) -> None:
-        self.tell(BrokerQuery(HOW_MANY, self.answers.append))
+        self.tell(lookup_actor.BrokerQuery(HOW_MANY, self.answers.append))
 
     def reaches(self) -> list[Any]:
         """What it wants connections to."""
@@ -85,7 +59,7 @@ class Bench:
     def connect(self) -> list[Any]:
         """Give a connection to everybody who wants one, and tell what is asked there."""
         for reach in self.reaches():
-            self.tell(ConnectionFound(reach.reply_to.request, self.connection))
+            self.tell(lookup_actor.ConnectionFound(reach.reply_to.request, self.connection))
         return self.asked()
 
     def asked(self) -> list[Any]:
@@ -99,15 +73,20 @@ class Bench:
         return self.actors.heard(self.asker)
 
 
-def test_every_effect_of_the_chart_is_performed() -> None:
-    bench = Bench()
+@pytest.fixture
+def bench() -> Bench:
+    return Bench()
+
+
+def test_every_effect_of_the_chart_is_performed(bench: Bench) -> None:
     effects = effects_of(lookup_events) - {LookupTarget}
     assert StartTimer not in effects
     samples: dict[str, Any] = {
         "target": SERVICE_URL, "command": HOW_MANY, "timeout": 1.0, "error": LOST,
     }  # fmt: skip
     actor: Any = actor_of(bench.actor)
-    for kind in sorted(effects, key=lambda kind: kind.__name__):
+    # The permit last: the lookups before have all there are, so nobody is told to run twice.
+    for kind in sorted(effects, key=lambda kind: (kind is AcquireLookupPermit, kind.__name__)):
         fields: tuple[str, ...] = getattr(kind, "_fields")  # noqa: B009 - of any named tuple
         bench.ask()
         question = max(actor._pending)
@@ -115,22 +94,22 @@ def test_every_effect_of_the_chart_is_performed() -> None:
         actor._perform(question, actor._pending[question], kind(*(samples[name] for name in fields)))
 
 
-def test_an_effect_that_nobody_performs_is_a_bug() -> None:
-    bench = Bench()
+def test_an_effect_that_nobody_performs_is_a_bug(bench: Bench) -> None:
     bench.ask()
     actor: Any = actor_of(bench.actor)
-    with pytest.raises(InternalError, match="nobody performs 'something'"):
+    with pytest.raises(exceptions.InternalError, match="nobody performs 'something'"):
         actor._perform(1, actor._pending[1], "something")
 
 
-def test_who_serves_a_topic_is_asked_where_the_service_url_leads() -> None:
-    bench = Bench()
-    bench.find("persistent://public/default/t")
+def test_who_serves_a_topic_is_asked_where_the_service_url_leads(bench: Bench) -> None:
+    bench.find()
     (reach,) = bench.reaches()
     assert (reach.target, reach.cluster_url) == (SERVICE_URL, None)
-    bench.tell(ConnectionFound(reach.reply_to.request, bench.connection))
+    bench.tell(lookup_actor.ConnectionFound(reach.reply_to.request, bench.connection))
     (asked,) = bench.asked()
-    assert asked.command == CommandLookupTopic(topic="persistent://public/default/t", request_id=0, authoritative=False)
+    assert asked.command == pb.CommandLookupTopic(
+        topic="persistent://public/default/t", request_id=0, authoritative=False
+    )
     assert asked.timeout == 30.0
     bench.reply(asked, found())
     assert bench.told() == [BrokerFound(1, LookupTarget("pulsar://b:6650", "pulsar://b:6650"))]
@@ -142,78 +121,71 @@ def test_a_listener_name_is_said_if_there_is_one() -> None:
     assert bench.connect()[0].command.advertised_listener_name == "outside"
 
 
-def test_a_cluster_is_passed_on() -> None:
-    bench = Bench()
+def test_a_cluster_is_passed_on(bench: Bench) -> None:
     bench.find(cluster="pulsar://other:6650")
     assert bench.reaches()[0].cluster_url == "pulsar://other:6650"
 
 
-def test_a_redirect_is_followed() -> None:
-    bench = Bench()
+def test_a_redirect_is_followed(bench: Bench) -> None:
     bench.find()
-    redirect = found("pulsar://c:6650", authoritative=True)
-    redirect.response = CommandLookupTopicResponse.Redirect
-    bench.reply(bench.connect()[0], redirect)
+    bench.reply(bench.connect()[0], found("pulsar://c:6650", response=REDIRECT, authoritative=True))
     (reach,) = bench.reaches()
     assert reach.target == LookupTarget("pulsar://c:6650", "pulsar://c:6650")
-    bench.tell(ConnectionFound(reach.reply_to.request, bench.connection))
+    bench.tell(lookup_actor.ConnectionFound(reach.reply_to.request, bench.connection))
     assert bench.asked()[0].command.authoritative
 
 
-def test_a_caller_gets_the_brokers_answer_or_its_refusal() -> None:
-    bench = Bench()
+def test_a_caller_gets_the_brokers_answer_or_its_refusal(bench: Bench) -> None:
     bench.ask()
-    answer = CommandPartitionedTopicMetadataResponse(
-        partitions=3, request_id=1, response=CommandPartitionedTopicMetadataResponse.Success
+    answer = pb.CommandPartitionedTopicMetadataResponse(
+        partitions=3, request_id=1, response=pb.CommandPartitionedTopicMetadataResponse.Success
     )
     bench.reply(bench.connect()[0], answer)
     assert bench.answers == [answer]
     bench.find()
-    refusal = TopicNotFound("TopicNotFound", "no")
+    refusal = exceptions.TopicNotFound("TopicNotFound", "no")
     bench.reply(bench.connect()[0], refusal)
     assert bench.told() == [BrokerFound(1, refusal)]
 
 
-def test_what_may_pass_is_asked_again_after_a_pause() -> None:
-    bench = Bench()
+def test_what_may_pass_is_asked_again_after_a_pause(bench: Bench) -> None:
     bench.find()
     bench.reply(bench.connect()[0], LOST)
     assert bench.reaches() == []
     assert bench.told() == [LookupRetrying(1, LOST)]
     bench.loop.pass_time(1.0)
     (reach,) = bench.reaches()
-    nobody = ConnectError("nobody listens")
-    bench.tell(ConnectionFound(reach.reply_to.request, nobody))
+    nobody = exceptions.ConnectError("nobody listens")
+    bench.tell(lookup_actor.ConnectionFound(reach.reply_to.request, nobody))
     assert bench.told() == [LookupRetrying(1, nobody)]
     bench.loop.pass_time(1.0)
     bench.reply(bench.connect()[0], found())
     assert isinstance(bench.told()[0].outcome, LookupTarget)
 
 
-def test_nobody_waits_longer_than_the_operation_timeout() -> None:
-    bench = Bench()
+def test_nobody_waits_longer_than_the_operation_timeout(bench: Bench) -> None:
     bench.find()
     bench.loop.pass_time(30.1)
     ((told),) = bench.told()
-    assert isinstance(told.outcome, Timeout)
+    assert isinstance(told.outcome, exceptions.Timeout)
 
 
-def test_what_comes_after_the_end_of_a_question_is_nobodys() -> None:
-    bench = Bench()
+def test_what_comes_after_the_end_of_a_question_is_nobodys(bench: Bench) -> None:
     bench.find()
     (reach,) = bench.reaches()
     bench.loop.pass_time(30.1)
     bench.told()
     question = reach.reply_to.request
     bench.tell(
-        ConnectionFound(question, bench.connection), ConnectionFound(question, LOST), RequestAnswered(question, found())
+        lookup_actor.ConnectionFound(question, bench.connection),
+        lookup_actor.ConnectionFound(question, LOST),
+        RequestAnswered(question, found()),
     )
     assert bench.told() == []
     assert bench.asked() == []
 
 
-def test_only_so_many_are_on_their_way_and_the_others_wait_in_their_order() -> None:
-    bench = Bench()
+def test_only_so_many_are_on_their_way_and_the_others_wait_in_their_order(bench: Bench) -> None:
     for number in range(4):
         bench.find(f"topic {number}")
     asked = bench.connect()
@@ -232,7 +204,7 @@ def test_a_turn_goes_past_those_who_have_given_up_in_line() -> None:
     bench.loop.pass_time(29.0)
     bench.find("goes on")
     bench.loop.pass_time(1.1)
-    assert [type(told.outcome) for told in bench.told()] == [Timeout, Timeout]
+    assert [type(told.outcome) for told in bench.told()] == [exceptions.Timeout, exceptions.Timeout]
     assert [ask.command.topic for ask in bench.connect()] == ["goes on"]
     bench.reply(first, found())
 
@@ -258,24 +230,22 @@ def test_when_all_in_line_have_given_up_the_turn_is_free_again() -> None:
     assert [ask.command.topic for ask in bench.connect()] == ["third"]
 
 
-def test_when_the_line_is_too_long_the_rest_is_turned_away_at_once() -> None:
-    bench = Bench()
+def test_when_the_line_is_too_long_the_rest_is_turned_away_at_once(bench: Bench) -> None:
     actor: Any = actor_of(bench.actor)
-    actor._turns = type(actor._turns)(1, 1)
+    actor._limiter = type(actor._limiter)(1, 1)
     bench.find()
     bench.find()
     ((told),) = bench.told()
     assert "more lookups than may wait" in str(told.outcome)
 
 
-def test_at_the_end_of_the_client_everybody_is_answered() -> None:
-    bench = Bench()
+def test_at_the_end_of_the_client_everybody_is_answered(bench: Bench) -> None:
     for _ in range(4):
         bench.find()
     bench.ask()
-    bench.tell(EndLookups())
-    assert [type(told.outcome) for told in bench.told()] == [AlreadyClosed] * 4
-    assert isinstance(bench.answers[0], AlreadyClosed)
+    bench.tell(lookup_actor.EndLookups())
+    assert [type(told.outcome) for told in bench.told()] == [exceptions.AlreadyClosed] * 4
+    assert isinstance(bench.answers[0], exceptions.AlreadyClosed)
     assert not bench.actor.is_alive()
 
 
@@ -283,42 +253,39 @@ def test_a_bug_answers_everybody_with_its_name() -> None:
     bench = Bench(SETTINGS._replace(at_once=5))
     bench.find()
     bench.ask()
-    bench.tell(BrokerQuery("no command", bench.answers.append))  # type: ignore[arg-type]
+    bench.tell(lookup_actor.BrokerQuery("no command", bench.answers.append))  # type: ignore[arg-type]
     for reach in bench.reaches():
-        bench.tell(ConnectionFound(reach.reply_to.request, bench.connection))
+        bench.tell(lookup_actor.ConnectionFound(reach.reply_to.request, bench.connection))
     bench.ask()
-    assert [type(told.outcome) for told in bench.told()] == [InternalError]
-    assert isinstance(bench.answers[0], InternalError)
+    assert [type(told.outcome) for told in bench.told()] == [exceptions.InternalError]
+    assert isinstance(bench.answers[0], exceptions.InternalError)
     assert [type(one) for one in bench.reaches()] == [ActorDied]
 
 
-def test_a_question_that_comes_after_the_end_is_answered() -> None:
-    bench = Bench()
-    bench.tell(EndLookups())
+def test_a_question_that_comes_after_the_end_is_answered(bench: Bench) -> None:
+    bench.tell(lookup_actor.EndLookups())
     bench.find()
     bench.ask()
-    bench.tell(RequestAnswered(LookupStep(1, 1), found()))
+    bench.tell(RequestAnswered(lookup_actor.LookupStep(1, 1), found()))
     ((told),) = bench.told()
-    assert (told.request, type(told.outcome)) == (1, AlreadyClosed)
-    assert isinstance(bench.answers[0], AlreadyClosed)
+    assert (told.request, type(told.outcome)) == (1, exceptions.AlreadyClosed)
+    assert isinstance(bench.answers[0], exceptions.AlreadyClosed)
 
 
-def test_a_question_that_comes_after_a_bug_is_answered_with_its_name() -> None:
-    bench = Bench()
-    tell(bench.actor, BrokerQuery("no command", bench.answers.append))  # type: ignore[arg-type]
+def test_a_question_that_comes_after_a_bug_is_answered_with_its_name(bench: Bench) -> None:
+    tell(bench.actor, lookup_actor.BrokerQuery("no command", bench.answers.append))  # type: ignore[arg-type]
     bench.connect()
     bench.ask()
-    assert [type(answer) for answer in bench.answers] == [InternalError, InternalError]
+    assert [type(answer) for answer in bench.answers] == [exceptions.InternalError, exceptions.InternalError]
 
 
-def test_questions_on_their_way_are_counted() -> None:
-    bench = Bench()
+def test_questions_on_their_way_are_counted(bench: Bench) -> None:
     bench.find()
     bench.ask()
     assert bench.counters.lookups == 2
     bench.reply(bench.connect()[0], found())
     assert bench.counters.lookups == 1
-    bench.tell(BrokerQuery("no command", bench.answers.append))  # type: ignore[arg-type]
+    bench.tell(lookup_actor.BrokerQuery("no command", bench.answers.append))  # type: ignore[arg-type]
     bench.connect()
     assert bench.counters.lookups == 0
 
@@ -352,7 +319,7 @@ FOUND = HttpResponse(200, {}, b'{"brokerUrl": "pulsar://b:6650"}')
 def test_over_http_no_connection_is_asked_for_and_each_question_begins_with_another_host() -> None:
     bench, web = over_http(FOUND, FOUND)
     for _ in range(2):
-        bench.find("persistent://public/default/t")
+        bench.find()
         bench.loop.run_blocking_calls()
     assert bench.reaches() == []
     assert [each.outcome for each in bench.told()] == [LookupTarget("pulsar://b:6650", "pulsar://b:6650")] * 2
@@ -361,7 +328,7 @@ def test_over_http_no_connection_is_asked_for_and_each_question_begins_with_anot
 
 def test_a_redirect_over_http_is_followed_to_its_address() -> None:
     bench, web = over_http(HttpResponse(307, {"location": ELSEWHERE}, b""), FOUND)
-    bench.find("persistent://public/default/t")
+    bench.find()
     bench.loop.run_blocking_calls()
     bench.loop.run_blocking_calls()
     assert web.asked[1] == ELSEWHERE
@@ -370,9 +337,9 @@ def test_a_redirect_over_http_is_followed_to_its_address() -> None:
 
 def test_an_answer_over_http_that_is_none_fails_the_question() -> None:
     bench, _ = over_http(HttpResponse(200, {}, b"<html>"))
-    bench.find("persistent://public/default/t")
+    bench.find()
     bench.loop.run_blocking_calls()
-    assert isinstance(bench.told()[0].outcome, Misdirected)
+    assert isinstance(bench.told()[0].outcome, exceptions.Misdirected)
 
 
 def test_a_topic_that_has_moved_to_another_cluster_is_asked_for_at_its_broker() -> None:
@@ -383,7 +350,7 @@ def test_a_topic_that_has_moved_to_another_cluster_is_asked_for_at_its_broker() 
 
 def test_time_that_runs_out_on_the_helpers_thread_may_be_better_spent_later() -> None:
     bench, _ = over_http()
-    bench.find("persistent://public/default/t")
+    bench.find()
     ((_, done, _),) = bench.loop.blocking_calls
     done(TimeoutError("slow"))
     bench.loop.run()
@@ -395,12 +362,11 @@ def test_time_that_runs_out_on_the_helpers_thread_may_be_better_spent_later() ->
 # When the client goes elsewhere.
 
 
-def moved(url: str, number: int = 1) -> ChangeService:
-    return ChangeService(Service(ServiceUrl.parse(url), ENTRANCE, number))
+def moved(url: str, number: int = 1) -> lookup_actor.ChangeService:
+    return lookup_actor.ChangeService(Service(ServiceUrl.parse(url), ENTRANCE, number))
 
 
-def test_a_question_on_its_way_is_asked_again_at_the_new_place_and_the_old_answer_is_nobodys() -> None:
-    bench = Bench()
+def test_a_question_on_its_way_is_asked_again_at_the_new_place_and_the_old_answer_is_nobodys(bench: Bench) -> None:
     bench.find()
     (old,) = bench.connect()
     bench.tell(moved("pulsar+ssl://n:6651"))
@@ -411,19 +377,16 @@ def test_a_question_on_its_way_is_asked_again_at_the_new_place_and_the_old_answe
     assert bench.told()[0].outcome == LookupTarget("pulsar+ssl://new:6651", "pulsar+ssl://new:6651", service=1)
 
 
-def test_a_redirect_after_that_names_the_new_place() -> None:
-    bench = Bench()
+def test_a_redirect_after_that_names_the_new_place(bench: Bench) -> None:
     bench.tell(moved("pulsar://n:6650"))
     bench.find()
-    redirect = found("pulsar://c:6650")
-    redirect.response = CommandLookupTopicResponse.Redirect
-    bench.reply(bench.connect()[0], redirect)
+    bench.reply(bench.connect()[0], found("pulsar://c:6650", response=REDIRECT))
     assert bench.reaches()[0].target == LookupTarget("pulsar://c:6650", "pulsar://c:6650", service=1)
 
 
 def test_a_question_can_change_from_one_protocol_to_the_other() -> None:
     bench, web = over_http(FOUND)
-    bench.find("persistent://public/default/t")
+    bench.find()
     bench.tell(moved("pulsar://n:6650"))
     bench.loop.run_blocking_calls()
     assert web.asked  # nobody can take it back, and nobody hears of it

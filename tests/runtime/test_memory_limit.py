@@ -66,10 +66,6 @@ def test_a_waiting_caller_is_woken_by_what_another_producer_frees() -> None:
     assert room.done()
 
 
-def test_a_caller_that_finds_room_need_not_wait() -> None:
-    assert limited_queue(MemoryLimitController(7)).room().done()
-
-
 def test_room_that_comes_and_goes_before_the_caller_looks_is_waited_for_again() -> None:
     interloper = Interrupter()
     limiter = MemoryLimitController(7)

@@ -5,23 +5,17 @@ import pytest
 
 from pulsar_actors.exceptions import AlreadyClosed, ConnectError, ProducerBusy
 from pulsar_actors.machines import multi_topics_events
-from pulsar_actors.machines.connection_handler_events import CreationFailed, EndAtOnce, Fail, HandleEnded
+from pulsar_actors.machines.connection_commands import WATCHER
+from pulsar_actors.machines.connection_handler_events import EndAtOnce, Fail, FirstCreationFailed, HandleEnded
 from pulsar_actors.machines.multi_topics import MultiTopics
-from pulsar_actors.machines.multi_topics_events import (
-    AskMembers,
-    CreateMember,
-    MemberLost,
-    MemberOpened,
-    MultiTopicsSettings,
-)
 from pulsar_actors.machines.state_machine import StartTimer
 from pulsar_actors.machines.trackers.subscribed_topics import TopicPattern
-from pulsar_actors.runtime.actor import ActorRef, tell
+from pulsar_actors.runtime.actor import ActorRef
 from pulsar_actors.runtime.client_actor import Registrations
 from pulsar_actors.runtime.consumer_actor import RunAfter, ServeReceiveFutures
 from pulsar_actors.runtime.future import SlimFuture
 from pulsar_actors.runtime.lookup_actor import BrokerQuery
-from pulsar_actors.runtime.messages import WATCHER, ActorEnded, ActorStarted, AttachHandler, CloseHandle
+from pulsar_actors.runtime.messages import ActorEnded, ActorStarted, AttachHandler, CloseHandle
 from pulsar_actors.runtime.multi_topics_actor import MultiTopicsActor, TopicSearch
 from pulsar_actors.runtime.pending_calls import HandleLink
 from pulsar_actors.runtime.topic_list_watcher_actor import TopicListWatcherEnded, TopicsChanged
@@ -29,7 +23,7 @@ from pulsar_actors.wire.PulsarApi_pb2 import (
     CommandGetTopicsOfNamespaceResponse,
     CommandPartitionedTopicMetadataResponse,
 )
-from tests.support.manual_loop import ManualLoop, RecordingActors, effects_of, of_kind
+from tests.support.manual_loop import ActorBench, RecordingActors, effects_of, of_kind
 
 TOPIC = "persistent://public/default/t"
 PATTERN = TopicPattern(re.compile("public/default/t-.*"))
@@ -42,7 +36,7 @@ class Members:
     def __init__(self, actors: RecordingActors) -> None:
         self.actors = actors
         self.addresses: dict[int, ActorRef] = {}
-        self.orders: list[CreateMember] = []
+        self.orders: list[multi_topics_events.CreateMember] = []
         self.admitted: list[tuple[str, ...]] = []
         self.lost: list[int] = []
         self.owed: list[SlimFuture[Any]] = []
@@ -50,7 +44,7 @@ class Members:
         self.served = 0
         self.ended: list[Exception] = []
 
-    def create(self, order: CreateMember) -> ActorRef:
+    def create(self, order: multi_topics_events.CreateMember) -> ActorRef:
         self.orders.append(order)
         self.addresses[order.member] = address = self.actors.make()
         return address
@@ -75,18 +69,20 @@ class Members:
         self.ended.append(error)
 
 
-class Bench:
+class Bench(ActorBench):
     """A set whose guardian and members are played by a test."""
 
     def __init__(self, search: TopicSearch | None = None, **settings: Any) -> None:
-        self.loop = ManualLoop()
-        self.actors = RecordingActors(self.loop)
-        self.guardian = self.actors.make()
+        super().__init__()
         self.members, self.link = Members(self.actors), HandleLink()
-        given = MultiTopicsSettings("the set", {TOPIC: 2}, **settings) if search is None else settings["settings"]
+        given = (
+            multi_topics_events.MultiTopicsSettings("the set", {TOPIC: 2}, **settings)
+            if search is None
+            else settings["settings"]
+        )
         machine = MultiTopics(given)
         registrations = Registrations(self.guardian, [self.loop], 1)
-        self.set = MultiTopicsActor.start(
+        self.actor = MultiTopicsActor.start(
             registrations.new("topic set"),
             self.link,
             machine,
@@ -96,33 +92,32 @@ class Bench:
         )
         self.loop.run()
 
-    def tell(self, *messages: object) -> None:
-        for message in messages:
-            tell(self.set, message)
-        self.loop.run()
-
     def opened(self) -> list[ActorRef]:
         """Have all members open, and give their addresses."""
         addresses = [self.members.addresses[order.member] for order in self.members.orders]
-        self.tell(*(MemberOpened(order.member, "name") for order in self.members.orders))
+        self.tell(*(multi_topics_events.MemberOpened(order.member, "name") for order in self.members.orders))
         return addresses
 
     def asked(self) -> list[Any]:
         return self.actors.heard(self.guardian)
 
 
+@pytest.fixture
+def bench() -> Bench:
+    return Bench()
+
+
 def pattern_bench(**settings: Any) -> Bench:
-    given = MultiTopicsSettings("the set", {}, has_pattern=True, **settings)
+    given = multi_topics_events.MultiTopicsSettings("the set", {}, has_pattern=True, **settings)
     return Bench(TopicSearch(PATTERN), settings=given)
 
 
 def test_every_effect_of_the_chart_is_performed() -> None:
-    others = {StartTimer, CreationFailed, HandleEnded, Fail}
+    others = {StartTimer, FirstCreationFailed, HandleEnded, Fail}
     assert effects_of(multi_topics_events) == set(MultiTopicsActor.PERFORMS) - others
 
 
-def test_the_user_hears_when_all_members_are_there() -> None:
-    bench = Bench()
+def test_the_user_hears_when_all_members_are_there(bench: Bench) -> None:
     assert [order.topic for order in bench.members.orders] == [f"{TOPIC}-partition-{index}" for index in range(2)]
     assert not bench.link.created.done()
     bench.opened()
@@ -130,13 +125,12 @@ def test_the_user_hears_when_all_members_are_there() -> None:
     assert bench.members.admitted[-1] == (f"{TOPIC}-partition-0", f"{TOPIC}-partition-1")
 
 
-def test_a_refusal_is_told_once_the_others_have_gone_and_then_it_can_be_let_go_of() -> None:
-    bench = Bench()
+def test_a_refusal_is_told_once_the_others_have_gone_and_then_it_can_be_let_go_of(bench: Bench) -> None:
     members = bench.members.addresses
-    bench.tell(MemberLost(2, ProducerBusy("ProducerBusy", "taken")))
+    bench.tell(multi_topics_events.MemberLost(2, ProducerBusy("ProducerBusy", "taken")))
     assert of_kind(CloseHandle, bench.actors.heard(members[1]))
     assert not bench.link.created.done()
-    bench.tell(MemberLost(1, CLOSED))
+    bench.tell(multi_topics_events.MemberLost(1, CLOSED))
     with pytest.raises(ProducerBusy):
         bench.link.created.result(0)
     assert of_kind(ActorEnded, bench.asked())
@@ -144,9 +138,9 @@ def test_a_refusal_is_told_once_the_others_have_gone_and_then_it_can_be_let_go_o
 
 def test_what_is_asked_of_all_is_asked_of_each_member_and_has_all_their_answers() -> None:
     bench = Bench(lazy=True, first=0)
-    bench.tell(MemberOpened(1, "name"))
+    bench.tell(multi_topics_events.MemberOpened(1, "name"))
     done: SlimFuture[Any] = SlimFuture()
-    bench.tell(AskMembers(done, lambda future: ("please", future)))
+    bench.tell(multi_topics_events.AskMembers(done, lambda future: ("please", future)))
     ((word, future),) = bench.actors.heard(bench.members.addresses[1])
     assert word == "please"
     assert bench.members.owed == [future]
@@ -156,30 +150,27 @@ def test_what_is_asked_of_all_is_asked_of_each_member_and_has_all_their_answers(
     assert done.result(0) == {f"{TOPIC}-partition-0": 5}
 
 
-def test_a_close_closes_all_members_and_ends_with_the_last() -> None:
-    bench = Bench()
+def test_a_close_closes_all_members_and_ends_with_the_last(bench: Bench) -> None:
     members = bench.opened()
     bench.asked()
     bench.tell(CloseHandle())
     assert bench.members.ended  # callers are refused from the first moment
     assert all(of_kind(CloseHandle, bench.actors.heard(each)) for each in members)
-    bench.tell(MemberLost(1, CLOSED))
+    bench.tell(multi_topics_events.MemberLost(1, CLOSED))
     assert not bench.link.ended.done()
-    bench.tell(MemberLost(2, CLOSED))
+    bench.tell(multi_topics_events.MemberLost(2, CLOSED))
     assert bench.link.ended.done()
     assert of_kind(ActorEnded, bench.asked())
 
 
-def test_a_client_that_is_shut_down_waits_for_nobody() -> None:
-    bench = Bench()
+def test_a_client_that_is_shut_down_waits_for_nobody(bench: Bench) -> None:
     bench.tell(EndAtOnce(CLOSED))
     with pytest.raises(AlreadyClosed):
         bench.link.created.result(0)
     assert bench.link.ended.done()
 
 
-def test_futures_are_served_and_timed_on_its_loop() -> None:
-    bench = Bench()
+def test_futures_are_served_and_timed_on_its_loop(bench: Bench) -> None:
     bench.opened()
     ended: list[int] = []
     bench.tell(ServeReceiveFutures(), RunAfter(5.0, lambda: ended.append(1)))

@@ -60,6 +60,11 @@ class Bench:
         return waiter
 
 
+@pytest.fixture
+def bench() -> Bench:
+    return Bench()
+
+
 def test_each_topic_with_messages_has_its_turn_after_every_slice_and_keeps_its_order() -> None:
     bench = Bench("abc")
     bench.add("a", "123456")  # a slice is half a queue: four
@@ -67,8 +72,7 @@ def test_each_topic_with_messages_has_its_turn_after_every_slice_and_keeps_its_o
     assert bench.take(9) == ["a1", "a2", "a3", "a4", "c1", "c2", "a5", "a6", None]
 
 
-def test_permits_are_those_of_the_topic_and_are_reported_when_it_is_found_empty() -> None:
-    bench = Bench()
+def test_permits_are_those_of_the_topic_and_are_reported_when_it_is_found_empty(bench: Bench) -> None:
     bench.add("a", "12")
     bench.add("b", "1")
     assert None not in bench.take(3)
@@ -76,8 +80,7 @@ def test_permits_are_those_of_the_topic_and_are_reported_when_it_is_found_empty(
     assert (bench.handed_out("a"), bench.handed_out("b")) == (2, 1)
 
 
-def test_who_waits_is_woken_by_any_topic() -> None:
-    bench = Bench()
+def test_who_waits_is_woken_by_any_topic(bench: Bench) -> None:
     first, second = bench.wait(), bench.wait()
     bench.add("b", "1")
     assert (first.done(), second.done()) == (True, False)
@@ -85,8 +88,7 @@ def test_who_waits_is_woken_by_any_topic() -> None:
     assert second.done()
 
 
-def test_what_comes_before_a_topic_is_admitted_waits_for_that() -> None:
-    bench = Bench()
+def test_what_comes_before_a_topic_is_admitted_waits_for_that(bench: Bench) -> None:
     late = TopicQueue(bench.queue, ReceiverQueueSettings(8, "c", make, bytes), bench.told["a"].append, THREADS)
     late.clear(FIRST)
     waiter = bench.wait()
@@ -122,8 +124,7 @@ def test_when_the_last_topic_that_went_on_is_dismissed_what_is_left_may_be_at_it
     assert isinstance(bench.queue.end_reason, TopicTerminated)
 
 
-def test_it_has_messages_as_long_as_any_topic_has() -> None:
-    bench = Bench("abc")
+def test_it_has_messages_as_long_as_any_topic_has(bench: Bench) -> None:
     assert not bench.queue.has_messages
     bench.add("b", "12")
     assert bench.queue.has_messages
@@ -193,8 +194,7 @@ def test_a_topic_that_leaves_the_ring_is_compared_with_no_other(monkeypatch: pyt
     assert compared == []
 
 
-def test_a_seek_in_one_topic_voids_what_is_opened_there_and_nothing_else() -> None:
-    bench = Bench()
+def test_a_seek_in_one_topic_voids_what_is_opened_there_and_nothing_else(bench: Bench) -> None:
     bench.add("a", "12")
     bench.add("b", "12")
     first = bench.queue.take()
@@ -220,8 +220,7 @@ def test_the_end_of_a_topic_is_that_of_all_once_all_have_ended_and_never_for_a_p
     assert MultiTopicsReceiverQueue(bench.ask).end_reason is None  # nobody is there yet
 
 
-def test_a_topic_that_ends_is_no_end_for_the_others() -> None:
-    bench = Bench()
+def test_a_topic_that_ends_is_no_end_for_the_others(bench: Bench) -> None:
     bench.add("a", "1")
     bench.add("b", "1")
     bench.topic_queues["a"].end(CLOSED)
@@ -229,8 +228,7 @@ def test_a_topic_that_ends_is_no_end_for_the_others() -> None:
     assert bench.queue.closed is None
 
 
-def test_futures_are_served_on_the_loop_of_the_set_that_is_asked_for_it_only_if_one_waits() -> None:
-    bench = Bench()
+def test_futures_are_served_on_the_loop_of_the_set_that_is_asked_for_it_only_if_one_waits(bench: Bench) -> None:
     bench.add("a", "1")
     assert bench.asked == 0
     future, other = bench.queue.receive_future(), bench.queue.receive_future()
@@ -243,8 +241,7 @@ def test_futures_are_served_on_the_loop_of_the_set_that_is_asked_for_it_only_if_
     assert other.result(0) == "b1"
 
 
-def test_a_future_can_be_cancelled_while_nothing_is_there_also_after_topics_have_been_emptied() -> None:
-    bench = Bench()
+def test_a_future_can_be_cancelled_while_nothing_is_there_also_after_topics_have_been_emptied(bench: Bench) -> None:
     bench.add("a", "1")
     assert bench.take(2) == ["a1", None]
     future = bench.queue.receive_future()
@@ -252,8 +249,7 @@ def test_a_future_can_be_cancelled_while_nothing_is_there_also_after_topics_have
     assert future.cancel()
 
 
-def test_the_end_of_all_topics_ends_all_waiting_callers() -> None:
-    bench = Bench()
+def test_the_end_of_all_topics_ends_all_waiting_callers(bench: Bench) -> None:
     bench.add("a", "1")
     waiter, future = bench.wait(), bench.queue.receive_future()
     bench.queue.end(CLOSED)
@@ -263,8 +259,7 @@ def test_the_end_of_all_topics_ends_all_waiting_callers() -> None:
     assert bench.queue.end_reason is CLOSED
 
 
-def test_a_forked_child_takes_nothing() -> None:
-    bench = Bench()
+def test_a_forked_child_takes_nothing(bench: Bench) -> None:
     bench.add("a", "12")
     bench.queue.take()
     bench.queue.forget(ProcessForked("forked"))

@@ -3,12 +3,7 @@ import pytest
 from pulsar_actors.machines.incoming_entries import DeliveredEntry
 from pulsar_actors.machines.trackers.entry_map import Generation
 from pulsar_actors.runtime.opened_entry import EntryContents, OpenedEntry, open_entry
-from pulsar_actors.wire.errors import (
-    ChecksumMismatch,
-    EntryError,
-    MalformedBatch,
-    UncompressedSizeCorruption,
-)
+from pulsar_actors.wire import errors
 from pulsar_actors.wire.message_id import MessageId
 from pulsar_actors.wire.PulsarApi_pb2 import CompressionType
 from tests.support.entries_in_hand import batch, single
@@ -81,19 +76,19 @@ def test_what_was_squeezed_may_inflate_to_more_than_the_brokers_limit(codec: "Co
 
 @pytest.mark.parametrize("declared", [2**31 - 1, 50_000_000])
 def test_what_says_that_it_inflates_to_more_than_any_codec_can_is_refused_before_it_is_tried(declared: int) -> None:
-    with pytest.raises(UncompressedSizeCorruption):
+    with pytest.raises(errors.UncompressedSizeCorruption):
         contents(single(7, b"lie", compression=CompressionType.LZ4, uncompressed_size=declared))
 
 
 def test_a_damaged_entry_has_no_messages() -> None:
-    with pytest.raises(ChecksumMismatch):
+    with pytest.raises(errors.ChecksumMismatch):
         contents(single(7, broken=True))
 
 
 def test_a_batch_that_is_not_what_it_says_has_no_messages() -> None:
-    with pytest.raises(MalformedBatch):
+    with pytest.raises(errors.MalformedBatch):
         contents(batch(7, b"a", b"b", num_messages_in_batch=3))
-    assert issubclass(MalformedBatch, EntryError)
+    assert issubclass(errors.MalformedBatch, errors.EntryError)
 
 
 def test_a_message_in_chunks_is_not_verified_twice() -> None:

@@ -12,12 +12,16 @@ CLOSED = AlreadyClosed("the producer is closed")
 OTHER = AlreadyClosed("another reason")
 
 
+@pytest.fixture
+def pending_calls() -> PendingCalls:
+    return PendingCalls()
+
+
 def owed(pending_calls: PendingCalls) -> SlimFuture[str]:
     return pending_calls.track(SlimFuture())
 
 
-def test_what_is_paid_has_its_result_whatever_comes_later() -> None:
-    pending_calls = PendingCalls()
+def test_what_is_paid_has_its_result_whatever_comes_later(pending_calls: PendingCalls) -> None:
     future = owed(pending_calls)
     pending_calls.resolve(future, "done")
     pending_calls.end(CLOSED)
@@ -25,8 +29,7 @@ def test_what_is_paid_has_its_result_whatever_comes_later() -> None:
     assert future.result(0) == "done"
 
 
-def test_what_has_failed_keeps_its_error() -> None:
-    pending_calls = PendingCalls()
+def test_what_has_failed_keeps_its_error(pending_calls: PendingCalls) -> None:
     future = owed(pending_calls)
     pending_calls.fail(future, OTHER)
     pending_calls.resolve(future, "done")
@@ -34,8 +37,14 @@ def test_what_has_failed_keeps_its_error() -> None:
     assert future.exception(0) is OTHER
 
 
-def test_at_the_end_all_open_calls_fail_in_the_order_in_which_they_came() -> None:
-    pending_calls = PendingCalls()
+def test_a_call_that_has_ended_otherwise_is_left_alone(pending_calls: PendingCalls) -> None:
+    future = owed(pending_calls)
+    pending_calls.untrack(future)
+    pending_calls.end(CLOSED)
+    assert not future.done()
+
+
+def test_at_the_end_all_open_calls_fail_in_the_order_in_which_they_came(pending_calls: PendingCalls) -> None:
     ended: list[int] = []
     for number in range(5):
         owed(pending_calls).add_done_callback(lambda _, number=number: ended.append(number))
@@ -43,8 +52,7 @@ def test_at_the_end_all_open_calls_fail_in_the_order_in_which_they_came() -> Non
     assert ended == [0, 1, 2, 3, 4]
 
 
-def test_what_is_owed_after_the_end_fails_at_once_with_the_first_reason() -> None:
-    pending_calls = PendingCalls()
+def test_what_is_owed_after_the_end_fails_at_once_with_the_first_reason(pending_calls: PendingCalls) -> None:
     pending_calls.end(CLOSED)
     pending_calls.end(OTHER)
     assert owed(pending_calls).exception(0) is CLOSED
@@ -69,8 +77,7 @@ def test_a_call_whose_handle_ends_between_the_promise_and_the_look_ends_once() -
     assert future.exception(0) is CLOSED
 
 
-def test_a_callback_that_owes_more_while_everything_ends_is_answered_too() -> None:
-    pending_calls = PendingCalls()
+def test_a_callback_that_owes_more_while_everything_ends_is_answered_too(pending_calls: PendingCalls) -> None:
     more: list[SlimFuture[str]] = []
     owed(pending_calls).add_done_callback(lambda _: more.append(owed(pending_calls)))
     pending_calls.end(CLOSED)

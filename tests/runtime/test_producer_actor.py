@@ -2,16 +2,8 @@ from typing import Any
 
 import pytest
 
-from pulsar_actors.exceptions import (
-    AlreadyClosed,
-    InternalError,
-    MessageTooBig,
-    NotAllowedError,
-    OutcomeUnknown,
-    TopicTerminated,
-)
+from pulsar_actors import exceptions
 from pulsar_actors.machines import connection_handler_events, producer_events
-from pulsar_actors.machines.connection_events import AbortConnection
 from pulsar_actors.machines.producer import ProducerMachine
 from pulsar_actors.machines.trackers.batching import BatchLimits
 from pulsar_actors.runtime.actor import ActorDied, tell
@@ -21,7 +13,7 @@ from pulsar_actors.runtime.producer_actor import FlushAll, MessagesEnqueued, Pro
 from pulsar_actors.runtime.send_queue import SentTo, UnbatchableOptions
 from pulsar_actors.wire.batch import split_batch
 from pulsar_actors.wire.PulsarApi_pb2 import CommandSendError, CommandSendReceipt, MessageIdData, ServerError
-from tests.runtime.producer_bench import MANNER, ProducerBench
+from tests.runtime.handler_bench import MANNER, ProducerBench
 from tests.support.manual_loop import Interrupter, effects_of, of_kind
 
 LIMITS = BatchLimits(3, 1000, 0.5)
@@ -31,6 +23,11 @@ def created(limits: BatchLimits | None = None, **options: Any) -> ProducerBench:
     bench = ProducerBench(limits, **options)
     bench.create()
     return bench
+
+
+@pytest.fixture
+def bench() -> ProducerBench:
+    return created()
 
 
 def payloads(bench: ProducerBench) -> list[list[bytes]]:
@@ -59,16 +56,16 @@ def test_every_effect_of_the_chart_is_performed_and_every_question_has_its_outco
 # Out of the send_queue.
 
 
-def test_a_message_leaves_at_once_where_there_are_no_batches_and_those_told_of_together_leave_in_one_write() -> None:
-    bench = created()
+def test_a_message_leaves_at_once_where_there_are_no_batches_and_those_told_of_together_leave_in_one_write(
+    bench: ProducerBench,
+) -> None:
     bench.send(b"one", b"two")
     found = bench.to_connection()
     assert len(found) == 1
     assert len(found[0].frames) == 2
 
 
-def test_sequence_ids_rise_from_message_to_message() -> None:
-    bench = created()
+def test_sequence_ids_rise_from_message_to_message(bench: ProducerBench) -> None:
     bench.send(b"one", b"two")
     bench.put(b"mine", sequence_id=10)
     bench.send(b"next")
@@ -83,12 +80,6 @@ def test_a_full_batch_leaves_at_once_and_the_rest_waits_for_the_delay() -> None:
     assert payloads(bench) == []
     bench.loop.pass_time(0.2)
     assert payloads(bench) == [[b"d"]]
-
-
-def test_a_batch_is_full_by_bytes_too() -> None:
-    bench = created(BatchLimits(100, 10, 0.5))
-    bench.send(b"12345", b"67890", b"rest")
-    assert payloads(bench) == [[b"12345", b"67890"]]
 
 
 def test_the_delay_runs_from_the_first_message_that_waits() -> None:
@@ -174,12 +165,6 @@ def test_a_batch_has_a_range_of_ids_and_a_batch_of_one_key_its_last_alone() -> N
     assert [entry.metadata.partition_key for _, entry in found] == ["k", "k"]
 
 
-def test_messages_without_a_key_share_a_batch() -> None:
-    bench = created(LIMITS, batch_settings=MANNER._replace(by_key=True))
-    bench.send(b"a", b"b", b"c")
-    assert payloads(bench) == [[b"a", b"b", b"c"]]
-
-
 def test_messages_with_and_without_properties_are_alike_without_a_key() -> None:
     bench = created(LIMITS, batch_settings=MANNER._replace(by_key=True))
     bench.put(b"a", event_time=1)
@@ -214,8 +199,7 @@ def test_a_receipt_tells_the_senders_where_their_messages_are_and_frees_their_ro
     assert waiting.done()
 
 
-def test_what_has_been_stored_keeps_no_bytes() -> None:
-    bench = created()
+def test_what_has_been_stored_keeps_no_bytes(bench: ProducerBench) -> None:
     bench.send(b"a")
     ((shipped),) = bench.to_connection()
     bench.hears(bench.receipt(0))
@@ -230,24 +214,23 @@ def test_a_message_over_the_limit_fails_alone_and_frees_its_room() -> None:
     bench.send(b"after")
     assert payloads(bench) == [[b"before"], [b"after"]]
     (((_, error),),) = [bench.told]
-    assert isinstance(error, MessageTooBig)
+    assert isinstance(error, exceptions.MessageTooBig)
     assert bench.machine.pending.used == (2, 11)
     assert waiting.done()
 
 
-def test_a_refused_message_fails_alone_with_the_brokers_word() -> None:
-    bench = created()
+def test_a_refused_message_fails_alone_with_the_brokers_word(bench: ProducerBench) -> None:
     bench.send(b"a", b"b")
     bench.hears(CommandSendError(producer_id=7, sequence_id=0, error=ServerError.NotAllowedError, message="no"))
     (((payload, error),),) = [bench.told]
-    assert (payload, type(error)) == (b"a", NotAllowedError)
+    assert (payload, type(error)) == (b"a", exceptions.NotAllowedError)
 
 
 def test_what_is_not_stored_in_time_fails_and_its_outcome_is_unknown() -> None:
     bench = created(batch_settings=MANNER._replace(send_timeout=5.0))
     bench.send(b"a", b"b")
     bench.loop.pass_time(5.1)
-    assert [(payload, isinstance(error, OutcomeUnknown)) for payload, error in bench.told] == [
+    assert [(payload, isinstance(error, exceptions.OutcomeUnknown)) for payload, error in bench.told] == [
         (b"a", True),
         (b"b", True),
     ]
@@ -261,47 +244,20 @@ def test_without_a_timeout_messages_wait_for_ever() -> None:
     assert bench.told == []
 
 
-def test_after_a_reconnect_everything_is_written_again_before_anything_new() -> None:
-    bench = created()
-    bench.send(b"a", b"b")
-    bench.to_connection()
-    bench.lose()
-    bench.send(b"c")
-    bench.loop.pass_time(1.0)
-    bench.reply(bench.attach(), bench.success())
-    bench.send(b"d")
-    assert payloads(bench) == [[b"a"], [b"b"], [b"c"], [b"d"]]
-
-
-def test_a_receipt_out_of_order_drops_the_connection() -> None:
-    bench = created()
-    bench.send(b"a", b"b")
-    bench.hears(bench.receipt(1))
-    assert of_kind(AbortConnection, bench.to_connection())
-
-
-def test_a_terminated_topic_fails_what_is_pending_and_whatever_comes() -> None:
-    bench = created()
+def test_a_terminated_topic_fails_what_is_pending_and_whatever_comes(bench: ProducerBench) -> None:
     bench.send(b"a")
     bench.hears(CommandSendError(producer_id=7, sequence_id=0, error=ServerError.TopicTerminatedError, message="over"))
-    assert isinstance(bench.told[0][1], TopicTerminated)
+    assert isinstance(bench.told[0][1], exceptions.TopicTerminated)
     bench.send(b"late")
-    assert isinstance(bench.told[1][1], TopicTerminated)
-    assert isinstance(flush(bench).exception(0), TopicTerminated)
+    assert isinstance(bench.told[1][1], exceptions.TopicTerminated)
+    assert isinstance(flush(bench).exception(0), exceptions.TopicTerminated)
 
 
-def test_a_flush_before_the_end_ends_with_it() -> None:
-    bench = created()
-    bench.send(b"a")
-    done = flush(bench)
-    bench.hears(CommandSendError(producer_id=7, sequence_id=0, error=ServerError.TopicTerminatedError, message="over"))
-    assert done.done()
-
-
-def test_a_message_that_is_left_in_the_very_moment_of_the_end_fails_once() -> None:
-    bench = created()
+def test_a_message_that_is_left_in_the_very_moment_of_the_end_fails_once(bench: ProducerBench) -> None:
     bench.send_queue.put(b"a", b"a")
-    bench.send_queue.closed = AlreadyClosed("closed")  # the actor has just said so; the caller is about to look
+    bench.send_queue.closed = exceptions.AlreadyClosed(
+        "closed"
+    )  # the actor has just said so; the caller is about to look
     bench.tell(TriggerFlush())
     assert bench.told == []
     bench.send_queue.end(bench.send_queue.closed)
@@ -320,11 +276,6 @@ def test_a_close_sends_what_is_in_the_outbox_first() -> None:
     assert close
 
 
-def test_the_brokers_limit_is_that_of_the_connection() -> None:
-    bench = created()
-    assert bench.inside._largest == 10_000
-
-
 # A bug.
 
 
@@ -334,8 +285,8 @@ def test_a_bug_ends_everything_that_is_pending_in_order_and_once() -> None:
     done = flush(bench)
     bench.tell(KeyError("no event"))
     assert [payload for payload, _ in bench.told] == [b"written", b"too", b"as well", b"in the send_queue"]
-    assert all(isinstance(error, InternalError) for _, error in bench.told)
-    assert isinstance(done.exception(0), InternalError)
+    assert all(isinstance(error, exceptions.InternalError) for _, error in bench.told)
+    assert isinstance(done.exception(0), exceptions.InternalError)
     assert bench.machine.pending.used == (0, 0)
     assert of_kind(ActorDied, bench.to_guardian())
 
@@ -352,8 +303,7 @@ def test_a_bug_on_the_way_into_the_ledger_forgets_nobody(monkeypatch: pytest.Mon
     assert bench.machine.pending.used == (0, 0)
 
 
-def test_a_bug_after_the_ledger_has_them_fails_them_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    bench = created()
+def test_a_bug_after_the_ledger_has_them_fails_them_once(bench: ProducerBench, monkeypatch: pytest.MonkeyPatch) -> None:
 
     def broken(message: Any) -> None:
         raise KeyError("planted")
@@ -364,8 +314,7 @@ def test_a_bug_after_the_ledger_has_them_fails_them_once(monkeypatch: pytest.Mon
     assert bench.machine.pending.used == (0, 0)
 
 
-def test_a_bug_in_the_packing_tells_nobody_twice(monkeypatch: pytest.MonkeyPatch) -> None:
-    bench = created()
+def test_a_bug_in_the_packing_tells_nobody_twice(bench: ProducerBench, monkeypatch: pytest.MonkeyPatch) -> None:
     bench.put(bytes(20_000))
     bench.put(b"breaks", event_time=1)
     bench.send_queue.buffer[3] = bench.send_queue.buffer[3]._replace(metadata="no metadata")
@@ -386,7 +335,7 @@ def test_even_a_broken_ledger_does_not_keep_others_from_their_end(monkeypatch: p
     object.__setattr__(bench.inside, "machine", _BrokenLedger(bench.machine, broken))
     tell(bench.actor, KeyError("no event"))
     bench.loop.run()
-    assert isinstance(done.exception(0), InternalError)
+    assert isinstance(done.exception(0), exceptions.InternalError)
     assert [payload for payload, _ in bench.told] == [b"there too"]
 
 
@@ -400,8 +349,7 @@ class _BrokenLedger:
         return getattr(self._machine, name)
 
 
-def test_a_receipt_for_a_duplicate_says_that_it_has_no_place() -> None:
-    bench = created()
+def test_a_receipt_for_a_duplicate_says_that_it_has_no_place(bench: ProducerBench) -> None:
     bench.send(b"a")
     nowhere = MessageIdData(ledgerId=2**64 - 1, entryId=2**64 - 1)
     bench.hears(CommandSendReceipt(producer_id=7, sequence_id=0, message_id=nowhere))

@@ -6,18 +6,14 @@ from typing import Any
 
 import pytest
 
-from pulsar_actors.exceptions import (
-    AlreadyClosed,
-    ProcessForked,
-    ProducerQueueIsFull,
-)
+from pulsar_actors import exceptions
 from pulsar_actors.machines.trackers.batching import BatchLimits
 from pulsar_actors.machines.trackers.pending_messages import PendingMessages, SendQuota
 from pulsar_actors.runtime.loop import THREADS, Interleaving
 from pulsar_actors.runtime.send_queue import SendQueue
 from tests.support.manual_loop import Interrupter
 
-CLOSED = AlreadyClosed("the producer is closed")
+CLOSED = exceptions.AlreadyClosed("the producer is closed")
 
 
 @pytest.fixture
@@ -89,7 +85,7 @@ def test_a_message_over_the_limit_is_refused() -> None:
     queue, _ = new_queue(places=2)
     queue.put(*message())
     queue.put(*message())
-    with pytest.raises(ProducerQueueIsFull, match="block_if_queue_full"):
+    with pytest.raises(exceptions.ProducerQueueIsFull, match="block_if_queue_full"):
         queue.put(*message())
     assert len(queue.buffer) == 4
     assert queue.used() == (2, 14)
@@ -101,7 +97,7 @@ def test_pending_messages_count_against_the_limit_too() -> None:
         queue.put(*message())
     taken(queue, 2)
     assert (len(queue.buffer), queue.pending.used, queue.used()) == (2, (2, 14), (3, 21))
-    with pytest.raises(ProducerQueueIsFull):
+    with pytest.raises(exceptions.ProducerQueueIsFull):
         queue.put(*message())
     queue.pending.give_back(1, 7)
     queue.put(*message())
@@ -138,7 +134,7 @@ def test_at_the_end_messages_in_the_queue_fail() -> None:
 def test_the_first_reason_of_the_end_stays_and_an_empty_queue_reports_nothing() -> None:
     queue, reported = new_queue()
     queue.end(CLOSED)
-    queue.end(AlreadyClosed("again"))
+    queue.end(exceptions.AlreadyClosed("again"))
     assert queue.closed is CLOSED
     assert reported.failed == []
 
@@ -192,7 +188,7 @@ def test_in_a_forked_child_everything_is_refused_even_if_another_thread_had_the_
     queue, reported = new_queue()
     queue.put(*message())
     queue._lock.__enter__()
-    forked = ProcessForked("make a new Client")
+    forked = exceptions.ProcessForked("make a new Client")
     queue.forget(forked)
     queue.put(*message(b"new"))
     assert reported.failed == [(b"new", forked)], "and not what the parent goes on sending"
@@ -216,7 +212,7 @@ def send_all(queue: SendQueue, sender: int, count: int, notified: threading.Sema
         while True:
             try:
                 must_notify = queue.put(b"%d %d" % (sender, number), None)
-            except ProducerQueueIsFull:
+            except exceptions.ProducerQueueIsFull:
                 time.sleep(0)
             else:
                 break

@@ -89,11 +89,11 @@ def test_ctrl_c_ends_the_waiting_with_an_error_that_says_whose(engine: ThreadEng
 
 
 def test_on_a_loop_nobody_may_wait_and_the_error_says_what_to_do_instead(engine: ThreadEngine) -> None:
-    engine.refuse_inside("send()", "send_async()")
+    engine.refuse_on_io_thread("send()", "send_async()")
     for loop in engine.loops:
         error = outcome_on(
             lambda run, loop=loop: loop.post(lambda _: run(), None),
-            lambda: engine.refuse_inside("send()", "send_async()"),
+            lambda: engine.refuse_on_io_thread("send()", "send_async()"),
         )
         assert isinstance(error, OperationNotSupported)
         assert "send_async()" in str(error)
@@ -101,7 +101,11 @@ def test_on_a_loop_nobody_may_wait_and_the_error_says_what_to_do_instead(engine:
 
 def test_on_a_listeners_thread_everything_may_wait(engine: ThreadEngine) -> None:
     assert outcome_on(engine.workers[0].submit, lambda: engine.block(done("result"), 1.0, "a call")) == "result"
-    assert outcome_on(engine.workers[0].submit, engine.is_inside) is False
+    assert outcome_on(engine.workers[0].submit, engine.is_on_io_thread) is False
+
+
+def test_its_clock_is_that_of_its_loops(engine: ThreadEngine) -> None:
+    assert engine.loops[0].now() <= engine.now() <= engine.loops[1].now()
 
 
 def test_when_an_engine_stops_all_its_threads_end() -> None:

@@ -21,16 +21,6 @@ def test_its_thread_is_a_daemon_with_the_loops_name_and_ends_with_it() -> None:
     assert not any(thread.name == "of this test" for thread in threading.enumerate())
 
 
-def test_a_loop_that_sleeps_is_woken_by_a_post_from_another_thread() -> None:
-    loop = ThreadLoop("sleeps")
-    loop.start()
-    for _ in range(100):
-        done = threading.Event()
-        loop.post(lambda _, done=done: done.set(), None)
-        assert done.wait(PATIENCE)
-    loop.stop(PATIENCE)
-
-
 def test_what_raises_on_it_is_logged_with_its_traceback(caplog: pytest.LogCaptureFixture) -> None:
     def fail(_: None) -> None:
         raise ValueError("planted")

@@ -138,6 +138,10 @@ class Encrypted:
     def begin(self, host: str = "localhost") -> None:
         self.hearer.transport.secure(TlsStream(client_context(self.authority.file), host))
 
+    def agree(self) -> None:
+        self.begin()
+        self.exchange()
+
     def exchange(self) -> None:
         """Carry bytes to and fro until nobody has any more to say."""
         while self.line.written:
@@ -169,8 +173,7 @@ def test_what_is_written_before_tls_is_agreed_leaves_encrypted_afterwards(encryp
 
 
 def test_what_comes_is_decrypted_and_a_record_in_pieces_is_heard_when_it_is_whole(encrypted: Encrypted) -> None:
-    encrypted.begin()
-    encrypted.exchange()
+    encrypted.agree()
     (record,) = encrypted.server.encrypt([b"answer"])
     encrypted.hearer.transport.received(record[:5])
     assert encrypted.hearer.heard == ["secured"]
@@ -179,8 +182,7 @@ def test_what_comes_is_decrypted_and_a_record_in_pieces_is_heard_when_it_is_whol
 
 
 def test_no_more_is_encrypted_than_the_socket_is_busy_with(encrypted: Encrypted) -> None:
-    encrypted.begin()
-    encrypted.exchange()
+    encrypted.agree()
     asked: list[int] = []
 
     class Late:
@@ -199,8 +201,7 @@ def test_no_more_is_encrypted_than_the_socket_is_busy_with(encrypted: Encrypted)
 
 
 def test_a_close_when_written_says_goodbye_in_tls(encrypted: Encrypted) -> None:
-    encrypted.begin()
-    encrypted.exchange()
+    encrypted.agree()
     encrypted.hearer.write(b"last words")
     encrypted.hearer.transport.close_when_written()
     encrypted.exchange()
@@ -210,8 +211,7 @@ def test_a_close_when_written_says_goodbye_in_tls(encrypted: Encrypted) -> None:
 
 
 def test_a_peer_that_says_goodbye_has_closed_the_connection(encrypted: Encrypted) -> None:
-    encrypted.begin()
-    encrypted.exchange()
+    encrypted.agree()
     encrypted.hearer.transport.received(encrypted.server.close_notify())
     assert encrypted.hearer.heard == ["secured", ("lost", "the peer closed the connection")]
 
@@ -227,14 +227,6 @@ def test_a_bad_certificate_is_told_to_the_peer_and_ends_it_with_the_reason(encry
     assert "does this port speak TLS" not in reason
     assert encrypted.line.written, "the alert"
     assert encrypted.line.closed
-
-
-def test_a_peer_that_does_not_speak_tls_ends_it(encrypted: Encrypted) -> None:
-    encrypted.begin()
-    encrypted.line.written.clear()
-    encrypted.hearer.transport.received(b"HTTP/1.1 400 Bad Request\r\n\r\n" * 3)
-    assert encrypted.hearer.line.closed
-    assert str(encrypted.hearer.heard).startswith("[('lost'")
 
 
 def test_a_connection_that_is_cut_off_in_the_handshake_says_so(encrypted: Encrypted) -> None:

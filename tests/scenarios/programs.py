@@ -4,10 +4,12 @@ from collections.abc import Callable
 from typing import Any
 
 from pulsar_actors.client.client import Client
+from pulsar_actors.client.consumer import Consumer
+from pulsar_actors.client.enums import InitialPosition
 from pulsar_actors.exceptions import PulsarException
 from pulsar_actors.simulation.caller import Caller
 from pulsar_actors.simulation.scheduler import Dice
-from tests.scenarios.scene import PATIENCE, TOPIC, Scene
+from tests.scenarios.scene import PATIENCE, SUBSCRIPTION, TOPIC, Scene
 from tests.scenarios.troubles import Troubles
 
 
@@ -55,14 +57,27 @@ class Publisher:
             scene.world.note(f"the publisher's close: {error!r}")
 
 
-def in_troubles(scene: Scene, publisher: Publisher, program: Callable[[], object], name: str) -> None:
-    """Have a program run beside a publisher, through troubles and the calm after them, until both come to their end."""
+def subscribe(scene: Scene, client: Client, topic: str = TOPIC, **options: Any) -> Consumer:
+    """Subscribe from the first message on."""
+    earliest = InitialPosition.Earliest
+    made: Consumer = scene.insist(lambda: client.subscribe(topic, SUBSCRIPTION, initial_position=earliest, **options))
+    return made
+
+
+def in_troubles(
+    scene: Scene,
+    program: Callable[[], object],
+    *publishers: Publisher,
+    patience: float = PATIENCE,
+    **troubles: Any,
+) -> None:
+    """Have a program run beside publishers, through troubles and the calm after them, until all come to their end."""
     world = scene.world
-    troubles = Troubles(scene)
-    caller = world.spawn(program, name)
-    calm = troubles.until + 5.0
+    calm = Troubles(scene, **troubles).until + 5.0
+    caller = world.spawn(program, "program")
     world.after(calm, scene.calm)
-    world.run(until=lambda: caller.ended, limit=calm + PATIENCE)
+    world.run(until=lambda: caller.ended, limit=calm + patience)
     caller.result()
-    publisher.caller.result()
+    for publisher in publishers:
+        publisher.caller.result()
     scene.end()

@@ -40,6 +40,8 @@ after two intervals, unanswered closes after the operation timeout, and some of 
 CLOSING = OPERATION_TIMEOUT + 2.0
 NAMESPACE = "public/default"
 TOPIC = f"persistent://{NAMESPACE}/topic"
+PARTS = TopicName.parse(f"persistent://{NAMESPACE}/parts")
+SUBSCRIPTION = "subscription"
 
 TEMPORARY = (
     exceptions.ConnectError,

@@ -12,7 +12,7 @@ from pulsar_actors.broker.broker import Broker
 from pulsar_actors.broker.fault_rules import Fault
 from pulsar_actors.client.client import Client
 from pulsar_actors.client.consumer import Consumer
-from pulsar_actors.client.enums import ConsumerType, InitialPosition
+from pulsar_actors.client.enums import ConsumerType
 from pulsar_actors.client.message_id import MessageId
 from pulsar_actors.exceptions import AlreadyClosed, OutcomeUnknown, PulsarException
 from pulsar_actors.simulation.scheduler import Dice
@@ -23,10 +23,9 @@ from pulsar_actors.wire.PulsarApi_pb2 import (
     CommandUnsubscribe,
     ServerError,
 )
-from tests.scenarios.programs import Publisher, in_troubles
-from tests.scenarios.scene import CLOSING, OPERATION_TIMEOUT, TOPIC, Scene, play
+from tests.scenarios.programs import Publisher, in_troubles, subscribe
+from tests.scenarios.scene import CLOSING, OPERATION_TIMEOUT, SUBSCRIPTION, Scene, play
 
-SUBSCRIPTION = "subscription"
 NOWHERE = -1
 """The mark of a subscription that is not there; others count the entries that are acknowledged."""
 
@@ -49,16 +48,8 @@ class Moving:
         self.consumer = self.subscribe()
 
     def subscribe(self) -> Consumer:
-        made: Consumer = self.scene.insist(
-            lambda: self.client.subscribe(
-                TOPIC,
-                SUBSCRIPTION,
-                consumer_type=ConsumerType.Exclusive,  # of others, a call that was given up may take effect much later
-                initial_position=InitialPosition.Earliest,
-                receiver_queue_size=1 + self.dice.below(3),
-            )
-        )
-        return made
+        kind = ConsumerType.Exclusive  # of others, a call that was given up may take effect much later
+        return subscribe(self.scene, self.client, consumer_type=kind, receiver_queue_size=1 + self.dice.below(3))
 
     def mark(self) -> int:
         """Look at the broker: how many entries are acknowledged."""
@@ -198,7 +189,7 @@ def asking(scene: Scene) -> None:
     if scene.dice.happens(0.5):
         Outage(scene)
     publisher = Publisher(scene, client, most=20)
-    in_troubles(scene, publisher, lambda: Moving(scene, client, publisher).run(), "mover")
+    in_troubles(scene, lambda: Moving(scene, client, publisher).run(), publisher)
 
 
 def test_what_is_asked_of_the_broker_ends_in_time_and_truly() -> None:

@@ -17,8 +17,7 @@ from pulsar_actors.runtime.producer_actor import ProducerActor
 from pulsar_actors.runtime.socket_actor import SocketActor
 from pulsar_actors.simulation.scheduler import Dice
 from tests.scenarios.scene import PATIENCE, TEMPORARY, TOPIC, Scene, play
-from tests.scenarios.senders import Sender
-from tests.scenarios.sent import Sent
+from tests.scenarios.sent import Sender, Sent
 
 BUG = "a planted bug"
 KINDS: tuple[type[LoopActor], ...] = (ConnectionActor, SocketActor, LookupActor, ProducerActor, ConsumerActor)

@@ -8,17 +8,16 @@ import pytest
 
 from pulsar_actors.client.client import Client
 from pulsar_actors.client.consumer import Consumer
-from pulsar_actors.client.enums import ConsumerType, InitialPosition
+from pulsar_actors.client.enums import ConsumerType
 from pulsar_actors.client.message import Message
 from pulsar_actors.client.policies import ConsumerBatchReceivePolicy
 from pulsar_actors.exceptions import Timeout
 from pulsar_actors.simulation.scheduler import Dice, OutOfTime
-from tests.scenarios.programs import Publisher
+from tests.scenarios.programs import Publisher, subscribe
 from tests.scenarios.received import Received
-from tests.scenarios.scene import PATIENCE, TOPIC, Scene, play
+from tests.scenarios.scene import PATIENCE, SUBSCRIPTION, TOPIC, Scene, play
 from tests.scenarios.troubles import Troubles
 
-SUBSCRIPTION = "subscription"
 SOME_TIME = 10
 """Looks, a hundredth of a second apart at least."""
 
@@ -48,20 +47,16 @@ class Habits:
     def subscribe(
         self, scene: Scene, client: Client, listener: Callable[[Any, Message], None] | None = None
     ) -> Consumer:
-        made: Consumer = scene.insist(
-            lambda: client.subscribe(
-                TOPIC,
-                SUBSCRIPTION,
-                consumer_type=self.kind,
-                message_listener=listener,
-                initial_position=InitialPosition.Earliest,
-                receiver_queue_size=self.queue,
-                negative_ack_redelivery_delay_ms=200,
-                batch_index_ack_enabled=self.batch_index_acks,
-                batch_receive_policy=ConsumerBatchReceivePolicy(5, -1, 50),
-            )
+        return subscribe(
+            scene,
+            client,
+            consumer_type=self.kind,
+            message_listener=listener,
+            receiver_queue_size=self.queue,
+            negative_ack_redelivery_delay_ms=200,
+            batch_index_ack_enabled=self.batch_index_acks,
+            batch_receive_policy=ConsumerBatchReceivePolicy(5, -1, 50),
         )
-        return made
 
 
 class Worker:
@@ -281,7 +276,7 @@ def check_permits(scene: Scene, consumers: list[Consumer], *, prefetches: bool) 
         return sorted(each.permits for each in subscription.consumers)
 
     def at_clients() -> list[int]:
-        return sorted(each._state.machine.deliveries.trackers.permits.at_broker for each in consumers)
+        return sorted(each._state.machine.messages.trackers.permits.at_broker for each in consumers)
 
     def agree() -> bool:
         are_enough = not prefetches or all(permits > 0 for permits in at_broker())
@@ -293,17 +288,11 @@ def check_permits(scene: Scene, consumers: list[Consumer], *, prefetches: bool) 
         raise AssertionError(f"the broker counts {at_broker()} permits, the clients {at_clients()}") from None
 
 
-def test_an_exclusive_consumer_receives_everything_in_order() -> None:
-    play(70, lambda scene: consuming(scene, ConsumerType.Exclusive), deduplication=True)
+@pytest.mark.parametrize(("kind", "seeds"), [("Exclusive", 70), ("Failover", 25)])
+def test_an_only_consumer_receives_everything_in_order(kind: str, seeds: int) -> None:
+    play(seeds, lambda scene: consuming(scene, ConsumerType[kind]), deduplication=True)
 
 
-def test_a_failover_consumer_receives_everything_in_order() -> None:
-    play(25, lambda scene: consuming(scene, ConsumerType.Failover), deduplication=True)
-
-
-def test_shared_consumers_receive_everything() -> None:
-    play(60, lambda scene: consuming(scene, ConsumerType.Shared), deduplication=True)
-
-
-def test_key_shared_consumers_receive_everything() -> None:
-    play(25, lambda scene: consuming(scene, ConsumerType.KeyShared), deduplication=True)
+@pytest.mark.parametrize(("kind", "seeds"), [("Shared", 60), ("KeyShared", 25)])
+def test_consumers_that_share_a_subscription_receive_everything(kind: str, seeds: int) -> None:
+    play(seeds, lambda scene: consuming(scene, ConsumerType[kind]), deduplication=True)

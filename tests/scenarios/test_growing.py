@@ -7,18 +7,13 @@ grew between two messages, once for all keys; never does it seem smaller again. 
 
 from typing import Any
 
-from pulsar_actors.client.client import Client
 from pulsar_actors.client.enums import BatchingType
 from pulsar_actors.client.message_id import MessageId
 from pulsar_actors.machines.trackers.message_routing import HASHES, HashName
 from pulsar_actors.simulation.scheduler import Dice
-from pulsar_actors.wire.topic_name import TopicName
-from tests.scenarios.scene import NAMESPACE, PATIENCE, Scene, play
-from tests.scenarios.senders import Sender
-from tests.scenarios.sent import Sent
-from tests.scenarios.troubles import Troubles
-
-PARTS = TopicName.parse(f"persistent://{NAMESPACE}/parts")
+from tests.scenarios.programs import in_troubles
+from tests.scenarios.scene import PARTS, PATIENCE, Scene, play
+from tests.scenarios.sent import Sender, Sent, a_producer
 
 
 class Growth:
@@ -81,31 +76,19 @@ class Keyed:
         return self._producer.send_async(content, callback, partition_key=self._growth.key(content))
 
 
-def a_producer(scene: Scene, client: Client) -> Any:
-    dice = Dice(scene.world.seed, "producer")
-    return scene.insist(
-        lambda: client.create_producer(
-            str(PARTS),
-            send_timeout_millis=(3000, 30_000)[dice.below(2)],
-            max_pending_messages=(4, 10, 1000)[dice.below(3)],
-            block_if_queue_full=dice.happens(0.7),
-            batching_enabled=dice.happens(0.5),
-            batching_max_messages=1 + dice.below(8),
-            batching_type=(BatchingType.Default, BatchingType.KeyBased)[dice.below(2)],
-            lazy_start_partitioned_producers=dice.happens(0.4),
-        )
-    )
-
-
 def growing(scene: Scene) -> None:
     world, sent = scene.world, Sent()
     client = scene.client(partitions_update_interval=0.3)
     growth = Growth(scene)
-    troubles = Troubles(scene, loses_receipts=True)
     dice = Dice(world.seed, "growing")
 
     def program() -> None:
-        producer = a_producer(scene, client)
+        chosen = Dice(world.seed, "producer")
+        kind = (BatchingType.Default, BatchingType.KeyBased)[chosen.below(2)]
+        is_lazy = chosen.happens(0.4)
+        producer = a_producer(
+            scene, client, chosen, str(PARTS), batching_type=kind, lazy_start_partitioned_producers=is_lazy
+        )
         keyed = Keyed(producer, growth)
         senders = [Sender(scene, sent, name) for name in "ab"[: 1 + dice.below(2)]]
 
@@ -127,12 +110,7 @@ def growing(scene: Scene) -> None:
             other.result()
         producer.close()
 
-    caller = world.spawn(program, "program")
-    calm = troubles.until + 5.0
-    world.after(calm, scene.calm)
-    world.run(until=lambda: caller.ended, limit=calm + PATIENCE * 2)
-    caller.result()
-    scene.end()
+    in_troubles(scene, program, patience=2 * PATIENCE, loses_receipts=True)
     sent.check(scene, once=False, topics=scene.topics(), key=growth.key)
     growth.check(scene, sent)
 

@@ -17,9 +17,9 @@ from pulsar_actors.client.enums import ConsumerType, InitialPosition
 from pulsar_actors.exceptions import NotAllowedError, PulsarException, Timeout
 from pulsar_actors.simulation.scheduler import Dice
 from pulsar_actors.wire.topic_name import TopicName
+from tests.scenarios.programs import in_troubles
 from tests.scenarios.received import Received, place_of
 from tests.scenarios.scene import NAMESPACE, PATIENCE, Place, Scene, play
-from tests.scenarios.troubles import Troubles
 
 LEAF = f"persistent://{NAMESPACE}/leaf"
 PATTERN = re.compile(f"{NAMESPACE}/leaf-.*")
@@ -170,7 +170,6 @@ class Gatherer:
 
 
 def gathering(scene: Scene) -> None:
-    world = scene.world
     client, writers = scene.client(partitions_update_interval=0.5), scene.client(partitions_update_interval=0.5)
     scene.on_broker(lambda broker: broker.cluster.create_topic(TopicName.parse("branch-1")))
     is_quiet = scene.dice.happens(0.4)
@@ -178,16 +177,11 @@ def gathering(scene: Scene) -> None:
         scene.calm()
     lives = [Life(scene, writers, number) for number in range(1 + scene.dice.below(4))]
     gatherer = Gatherer(scene, client, lives)
-    caller = world.spawn(gatherer.run, "gatherer")
-    calm = 5.0 if is_quiet else Troubles(scene).until + 5.0
-    world.after(calm, scene.calm)
-    world.run(until=lambda: caller.ended, limit=calm + 2 * PATIENCE)
-    caller.result()
+    in_troubles(scene, gatherer.run, patience=2 * PATIENCE, **({"most": 0} if is_quiet else {}))
     for life in lives:
         life.caller.result()
         left = [name for name in scene.topics() if TopicName.parse(name).base == life.name]
         assert not (life.is_over and left), f"{left} came again, with nobody to write there"
-    scene.end()
     if gatherer.kind in {ConsumerType.Exclusive, ConsumerType.Failover}:
         gatherer.received.check_order()
     if is_quiet:

@@ -1,63 +1,86 @@
-"""A reader reads every message once, in order, from where it starts or is sent, whatever goes wrong."""
+"""A reader reads every message once, in order, from where it starts or is sent, whatever goes wrong.
 
-from typing import Any
+Likewise one of several topics, of which one grows: each partition in its order. Partitions that come later are read
+from their first message on, also by a reader that began at the end of the others.
+"""
 
 from pulsar_actors.client.client import Client
+from pulsar_actors.client.message import Message
 from pulsar_actors.client.message_id import MessageId
 from pulsar_actors.client.reader import Reader
-from pulsar_actors.exceptions import BrokerRefusal, ConnectError, OutcomeUnknown, PulsarException, Timeout
+from pulsar_actors.exceptions import (
+    BrokerRefusal,
+    ConnectError,
+    InvalidArgument,
+    OutcomeUnknown,
+    PulsarException,
+    Timeout,
+)
 from pulsar_actors.simulation.scheduler import Dice
+from pulsar_actors.wire.topic_name import TopicName
 from tests.scenarios.programs import Publisher, in_troubles
 from tests.scenarios.received import place_of
-from tests.scenarios.scene import TOPIC, Place, Scene, play
+from tests.scenarios.scene import PARTS, TOPIC, Place, Scene, play
 
 
 class Reading:
-    """One reader after the other, and where the next message must be.
+    """One reader after the other, and where the next message of each topic must be.
 
     If the outcome of a seek is unknown, the reader may be there `perhaps`, as soon as it has connected again. Places
     are numbers in the order of what is stored.
     """
 
-    def __init__(self, scene: Scene, client: Client, publisher: Publisher) -> None:
+    refused: tuple[type[PulsarException], ...] = (ConnectError, BrokerRefusal)
+    uncertain: type[PulsarException] = OutcomeUnknown
+
+    def __init__(self, scene: Scene, client: Client, *publishers: Publisher) -> None:
         self.scene = scene
         self.client = client
-        self.publisher = publisher
+        self.publishers = publishers
         self.dice = Dice(scene.world.seed, "reading")
         self.inclusive = self.dice.happens(0.5)
         self.queue = (0, 1, 2, 3, 7, 1000)[self.dice.below(6)]
-        self.last: tuple[int, MessageId] | None = None
-        self.expected = {0}
-        self.perhaps: set[int] = set()
-        self.reader = self.open(MessageId.earliest)
+        self.last: Message | None = None
+        self.expected: dict[str, set[int]] = {}
+        self.perhaps: dict[str, set[int]] = {}
+        self.known: list[str] = [TOPIC]
+        self.reader = self.open()
 
-    def open(self, start: MessageId) -> Reader:
-        made: Reader = self.scene.insist(
+    def open(self) -> Reader:
+        """Begin at the start, or go on behind the last message, or at it."""
+        start = self.last.message_id() if self.last else MessageId.earliest
+        reader: Reader = self.scene.insist(
             lambda: self.client.create_reader(
                 TOPIC, start, receiver_queue_size=self.queue, start_message_id_inclusive=self.inclusive
             )
         )
-        return made
+        self.expected = {TOPIC: {self.number_of(self.last) + (not self.inclusive)}} if self.last else {}
+        self.perhaps = {}
+        return reader
 
-    def places(self) -> list[Place]:
-        return [message.place for message in self.scene.stored()]
+    def counts(self) -> dict[str, int]:
+        """Count what is stored of each topic that there is."""
+        return {name: len(self.scene.stored(name)) for name in self.scene.topics()}
+
+    def possible(self, topic: str) -> set[int]:
+        return self.expected.get(topic, {0}) | self.perhaps.get(topic, set())
+
+    def number_of(self, message: Message) -> int:
+        return [each.place for each in self.scene.stored(message.topic_name())].index(place_of(message))
 
     def run(self) -> None:
         while not self.is_done():
             way = self.dice.below(20)
             if self.scene.is_calm or way > 3:
                 self.read()
-            elif way == 0:
-                self.reopen()
-            elif way == 1:
-                self.seek()
             else:
-                self.ask_whether_there_is_more()
+                (self.reopen, self.seek_a_message, self.seek_the_start, self.ask_whether_there_is_more)[way]()
         self.reader.close()
 
     def is_done(self) -> bool:
-        everything = len(self.places())
-        return self.publisher.caller.ended and self.scene.is_calm and self.expected == {everything}
+        if not self.scene.is_calm or not all(publisher.caller.ended for publisher in self.publishers):
+            return False
+        return all(count in self.expected.get(name, {0}) for name, count in self.counts().items())
 
     def read(self) -> None:
         try:
@@ -65,80 +88,137 @@ class Reading:
                 future = self.reader.read_next_async()
                 if not self.scene.world.block(future, 0.5) and future.cancel():
                     return
-                message = future.result(0) if future.done() else self._result_of(future)
+                self.scene.world.block(future)
+                message = future.result(0)
             else:
                 message = self.reader.read_next((0, 30, 1000)[self.dice.below(3)])
         except Timeout:
             return
-        at = self.places().index(place_of(message))
+        topic, at = message.topic_name(), self.number_of(message)
         self.scene.world.note(f"received number {at}")
-        possible = self.expected | self.perhaps
-        assert at in possible, f"{message.data()!r}, number {at}, came where {sorted(possible)} was expected"
-        if at not in self.expected:
-            self.perhaps = set()
-        self.last = at, message.message_id()
-        self.expected = {at + 1}
-
-    def _result_of(self, future: Any) -> Any:
-        self.scene.world.block(future)
-        return future.result(0)
+        possible = self.possible(topic)
+        assert at in possible, f"{message.data()!r}, number {at} of {topic}, came where {sorted(possible)} was expected"
+        if at not in self.expected.get(topic, {0}):
+            self.perhaps.pop(topic, None)
+        self.last = message
+        self.expected[topic] = {at + 1}
 
     def reopen(self) -> None:
-        """Close it, and go on behind the last message, or at it."""
-        if self.last is None:
-            return
         try:
             self.reader.close()
         except PulsarException as error:
             self.scene.world.note(f"the reader's close: {error!r}")
-        at, message_id = self.last
-        self.reader = self.open(message_id)
-        self.expected = {at if self.inclusive else at + 1}
-        self.perhaps = set()
+        self.reader = self.open()
 
-    def seek(self) -> None:
-        stored = self.scene.stored()
-        if not stored:
+    def id_of(self, _topic: str, place: Place) -> MessageId:
+        return MessageId(-1, *place)
+
+    def seek_a_message(self) -> None:
+        """Go to a message of one topic; others stay where they are."""
+        found = [(name, stored) for name in self.scene.topics() if (stored := self.scene.stored(name))]
+        if not found:
             return
+        topic, stored = found[self.dice.below(len(found))]
         at = self.dice.below(len(stored))
-        ledger, entry, index = stored[at].place
+        place = stored[at].place
         target = at if self.inclusive else at + 1
-        self.scene.world.note(f"seeks {stored[at].place}, number {at}, so that {target} is next")
+        begin = next(number for number, each in enumerate(stored) if each.place[:2] == place[:2])
+        self.scene.world.note(f"seeks {place}, number {at}, so that {target} is next")
         self.scene.perhaps_cut_soon()
         try:
-            self.reader.seek(MessageId(-1, ledger, entry, index))
-        except OutcomeUnknown as error:
+            self.reader.seek(self.id_of(topic, place))
+        except self.refused as error:
+            self.scene.world.note(f"not sought: {error!r}")
+        except self.uncertain as error:
             self.scene.world.note(f"sought, perhaps: {error!r}")
-            begin = stored.index(next(message for message in stored if message.place[:2] == (ledger, entry)))
-            self.perhaps |= set(range(begin, target + 1))  # only the seek would have hidden the rest of its batch
-        except (ConnectError, BrokerRefusal):
-            return
+            # Only the seek would have hidden the rest of its batch.
+            self.perhaps.setdefault(topic, set()).update(range(begin, target + 1))
         else:
             self.scene.world.note("sought")
-            self.expected, self.perhaps = {target}, set()
-        self.last = None
+            self.expected[topic] = {target}
+            self.perhaps.pop(topic, None)
+
+    def seek_the_start(self) -> None:
+        """Go to the start of all topics; if it fails, it may have been done for some of them."""
+        self.scene.perhaps_cut_soon()
+        try:
+            self.reader.seek(MessageId.earliest)
+        except PulsarException as error:
+            self.scene.world.note(f"sought the start, perhaps: {error!r}")
+            for name in self.scene.topics():
+                self.perhaps.setdefault(name, set()).add(0)
+        else:
+            self.expected, self.perhaps = {}, {}
 
     def ask_whether_there_is_more(self) -> None:
-        behind = len(self.scene.stored())
+        behind = self.counts()
         try:
             answer = self.reader.has_message_available()
         except PulsarException as error:
             self.scene.world.note(f"has_message_available: {error!r}")
             return
-        still = len(self.scene.stored())
         if answer:
-            assert min(self.expected | self.perhaps) < still, "there is said to be more, and there is not"
-        else:
-            assert max(self.expected | self.perhaps) >= behind, (
-                f"{sorted(self.expected)} of {behind}, and there is said to be no more"
-            )
+            still = self.counts().items()
+            assert any(min(self.possible(name)) < count for name, count in still), "there is said to be more"
+        else:  # of partitions that came later the reader need not know yet
+            left = [name for name in self.known if max(self.possible(name)) < behind[name]]
+            assert not left, f"there is said to be no more, and there is in {left}"
+
+
+class ReadingSeveral(Reading):
+    """One reader after the other, each of a topic that grows, and perhaps of another one."""
+
+    refused = (ConnectError, BrokerRefusal, InvalidArgument)  # the last where the partition is still unknown
+    uncertain = PulsarException
+
+    def open(self) -> Reader:
+        """Begin at the start of all topics, or at their end: at the last message there, if that is inclusive."""
+        start = MessageId.latest if self.dice.happens(0.5) else MessageId.earliest
+        topics = [str(PARTS), TOPIC][: len(self.publishers)]
+        before: dict[str, int] = {}
+
+        def make() -> Reader:
+            before.update(self.counts())
+            return self.client.create_reader(topics, start, start_message_id_inclusive=self.inclusive)
+
+        reader: Reader = self.scene.insist(make)
+        self.known = list(before)
+        self.expected, self.perhaps = {}, {}
+        if start is MessageId.latest:
+            least = {name: max(0, count - self.inclusive) for name, count in before.items()}
+            after = self.counts().items()
+            self.expected = {name: set(range(least.get(name, 0), count + 1)) for name, count in after}
+        return reader
+
+    def id_of(self, topic: str, place: Place) -> MessageId:
+        return MessageId.deserialize(MessageId(-1, *place).serialize(), topic)
 
 
 def reading(scene: Scene) -> None:
     client = scene.client()
     publisher = Publisher(scene, client)
-    in_troubles(scene, publisher, lambda: Reading(scene, client, publisher).run(), "reader")
+    in_troubles(scene, lambda: Reading(scene, client, publisher).run(), publisher)
+
+
+def reading_several(scene: Scene) -> None:
+    world, dice = scene.world, scene.dice
+    # Who reads looks less often than who publishes: new partitions have messages before the reader knows of them.
+    client, writers = scene.client(partitions_update_interval=3.0), scene.client(partitions_update_interval=0.1)
+    first = last = 1 + dice.below(3)
+    scene.have_broker(lambda broker: broker.cluster.create_partitioned(PARTS, first))
+    if dice.happens(0.8):
+        last, at = first + 1 + dice.below(2), 10.0 ** (dice.chance() * 2 - 1)
+        world.after(at, lambda: scene.on_broker(lambda broker: broker.cluster.grow(PARTS, last)))
+    publishers = [Publisher(scene, writers, topic=str(PARTS), reach=str(PARTS.partition(last - 1)))]
+    if dice.happens(0.5):
+        scene.have_broker(lambda broker: broker.cluster.create_topic(TopicName.parse(TOPIC)))
+        publishers.append(Publisher(scene, writers, topic=TOPIC))
+    in_troubles(scene, lambda: ReadingSeveral(scene, client, *publishers).run(), *publishers)
 
 
 def test_a_reader_reads_every_message_once_and_in_order() -> None:
     play(60, reading, deduplication=True)
+
+
+def test_a_reader_of_several_topics_reads_every_message_once_and_each_topic_in_order() -> None:
+    play(16, reading_several, deduplication=True)

@@ -12,15 +12,14 @@ import pytest
 from pulsar_actors.broker.model.managed_ledger import Position
 from pulsar_actors.client.client import Client
 from pulsar_actors.client.consumer import Consumer
-from pulsar_actors.client.enums import ConsumerType, InitialPosition
+from pulsar_actors.client.enums import ConsumerType
 from pulsar_actors.client.message import Message
 from pulsar_actors.exceptions import BrokerRefusal, ConnectError, OutcomeUnknown, Timeout
 from pulsar_actors.simulation.scheduler import Dice
-from tests.scenarios.programs import Publisher, in_troubles
+from tests.scenarios.programs import Publisher, in_troubles, subscribe
 from tests.scenarios.received import Received
-from tests.scenarios.scene import TOPIC, Place, Scene, play
+from tests.scenarios.scene import SUBSCRIPTION, Place, Scene, play
 
-SUBSCRIPTION = "subscription"
 MAY_FAIL = (ConnectError, OutcomeUnknown, BrokerRefusal)
 
 
@@ -41,18 +40,14 @@ class Confirming:
         self.confirmed: set[Place] = set()
 
     def subscribe(self) -> Consumer:
-        made: Consumer = self.scene.insist(
-            lambda: self.client.subscribe(
-                TOPIC,
-                SUBSCRIPTION,
-                consumer_type=self.kind,
-                initial_position=InitialPosition.Earliest,
-                receiver_queue_size=(1, 3, 1000)[self.dice.below(3)],
-                batch_index_ack_enabled=self.of_each_message,
-                ack_receipt_enabled=True,
-            )
+        return subscribe(
+            self.scene,
+            self.client,
+            consumer_type=self.kind,
+            receiver_queue_size=(1, 3, 1000)[self.dice.below(3)],
+            batch_index_ack_enabled=self.of_each_message,
+            ack_receipt_enabled=True,
         )
-        return made
 
     def run(self) -> None:
         consumer = self.subscribe()
@@ -148,6 +143,6 @@ def test_what_was_confirmed_is_acknowledged_and_what_was_not_is_not_lost() -> No
     def confirming(scene: Scene) -> None:
         client = scene.client()
         publisher = Publisher(scene, client)
-        in_troubles(scene, publisher, lambda: Confirming(scene, client, publisher).run(), "confirming")
+        in_troubles(scene, lambda: Confirming(scene, client, publisher).run(), publisher)
 
     play(40, confirming, deduplication=True)

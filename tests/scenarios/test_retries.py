@@ -1,18 +1,17 @@
-"""Messages that are put off, refused or dropped by turns are acknowledged in the end, or dead letters: none is lost."""
+"""Messages that are put off, negatively acknowledged or dropped by turns end acknowledged or as dead letters."""
 
 from concurrent.futures import Future
 
 from pulsar_actors.client.client import Client
 from pulsar_actors.client.consumer import Consumer
-from pulsar_actors.client.enums import ConsumerType, InitialPosition
+from pulsar_actors.client.enums import ConsumerType
 from pulsar_actors.client.message import Message
 from pulsar_actors.client.policies import ConsumerDeadLetterPolicy
 from pulsar_actors.exceptions import PulsarException, Timeout
 from pulsar_actors.simulation.scheduler import Dice
-from tests.scenarios.programs import Publisher, in_troubles
-from tests.scenarios.scene import TOPIC, Scene, play
+from tests.scenarios.programs import Publisher, in_troubles, subscribe
+from tests.scenarios.scene import SUBSCRIPTION, TOPIC, Scene, play
 
-SUBSCRIPTION = "subscription"
 RETRY, DEAD = f"{TOPIC}-{SUBSCRIPTION}-RETRY", f"{TOPIC}-{SUBSCRIPTION}-DLQ"
 
 
@@ -24,7 +23,7 @@ class Procrastinator:
         self._client = client
         self._publisher = publisher
         self._dice = Dice(scene.world.seed, "procrastinator")
-        self._consumer: Consumer = scene.insist(self._subscribe)
+        self._consumer: Consumer = self._subscribe()
         self._on_their_way: list[tuple[Message, Future[None]]] = []
         self._given_up: list[Future[None]] = []  # with a consumer that was closed
         self.acknowledged: set[bytes] = set()
@@ -72,14 +71,13 @@ class Procrastinator:
         self._consumer.close()
         self._given_up += [put_off for _, put_off in self._on_their_way]
         self._on_their_way.clear()
-        self._consumer = self._scene.insist(self._subscribe)
+        self._consumer = self._subscribe()
 
     def _subscribe(self) -> Consumer:
-        return self._client.subscribe(
-            TOPIC,
-            SUBSCRIPTION,
-            ConsumerType.Shared,
-            initial_position=InitialPosition.Earliest,
+        return subscribe(
+            self._scene,
+            self._client,
+            consumer_type=ConsumerType.Shared,
             negative_ack_redelivery_delay_ms=200,
             ack_receipt_enabled=self._dice.happens(0.2),
             dead_letter_policy=ConsumerDeadLetterPolicy(2),
@@ -107,7 +105,7 @@ def procrastinating(scene: Scene) -> None:
         dead = {message.content for message in scene.stored(DEAD)}
         assert one.acknowledged | dead == published, f"lost: {published - one.acknowledged - dead}"
 
-    in_troubles(scene, publisher, program, "procrastinator")
+    in_troubles(scene, program, publisher)
 
 
 def test_nothing_that_was_put_off_is_lost() -> None:

@@ -3,15 +3,14 @@
 from typing import NamedTuple
 
 from pulsar_actors.client.client import Client
-from pulsar_actors.client.consumer import Consumer
-from pulsar_actors.client.enums import ConsumerType, InitialPosition
+from pulsar_actors.client.enums import ConsumerType
 from pulsar_actors.client.message import Message
 from pulsar_actors.client.message_id import MessageId
 from pulsar_actors.exceptions import BrokerRefusal, ConnectError, InvalidArgument, OutcomeUnknown, Timeout
 from pulsar_actors.simulation.scheduler import Dice
-from tests.scenarios.programs import Publisher, in_troubles
+from tests.scenarios.programs import Publisher, in_troubles, subscribe
 from tests.scenarios.received import place_of
-from tests.scenarios.scene import TOPIC, Place, Scene, play
+from tests.scenarios.scene import Place, Scene, play
 
 
 class Past(NamedTuple):
@@ -36,18 +35,13 @@ class Seeking:
         self.acknowledged: set[int] = set()
         self.older: list[Message] = []
         self.sought = 0
-        queue = (1, 2, 3, 7, 1000)[dice.below(5)]
-        batch_index_acks = dice.happens(0.5)
-        self.consumer: Consumer = scene.insist(
-            lambda: client.subscribe(
-                TOPIC,
-                "subscription",
-                consumer_type=ConsumerType.Exclusive,  # of others, a seek that was given up may take effect much later
-                receiver_queue_size=queue,
-                initial_position=InitialPosition.Earliest,
-                start_message_id_inclusive=self.inclusive,
-                batch_index_ack_enabled=batch_index_acks,
-            )
+        self.consumer = subscribe(
+            scene,
+            client,
+            consumer_type=ConsumerType.Exclusive,  # of others, a seek that was given up may take effect much later
+            receiver_queue_size=(1, 2, 3, 7, 1000)[dice.below(5)],
+            start_message_id_inclusive=self.inclusive,
+            batch_index_ack_enabled=dice.happens(0.5),
         )
 
     def places(self) -> list[Place]:
@@ -122,7 +116,7 @@ class Seeking:
 def seeking(scene: Scene) -> None:
     client = scene.client()
     publisher = Publisher(scene, client, most=20)
-    in_troubles(scene, publisher, lambda: Seeking(scene, client, publisher).run(), "seeker")
+    in_troubles(scene, lambda: Seeking(scene, client, publisher).run(), publisher)
 
 
 def test_after_a_seek_the_first_message_is_the_one_that_was_sought() -> None:

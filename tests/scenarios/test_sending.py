@@ -3,31 +3,10 @@
 from typing import Any
 
 from pulsar_actors.client.client import Client
-from pulsar_actors.client.enums import BatchingType, CompressionType
 from pulsar_actors.simulation.scheduler import Dice
-from tests.scenarios.scene import PATIENCE, TOPIC, Scene, play
-from tests.scenarios.senders import Sender
-from tests.scenarios.sent import Sent
+from tests.scenarios.scene import PATIENCE, Scene, play
+from tests.scenarios.sent import Sender, Sent, a_producer
 from tests.scenarios.troubles import Troubles
-
-
-def a_producer(scene: Scene, client: Client, dice: Dice, name: str | None = None) -> Any:
-    """Make a producer of a random kind."""
-    batching = dice.happens(0.5)
-    return scene.insist(
-        lambda: client.create_producer(
-            TOPIC,
-            producer_name=name,
-            send_timeout_millis=(3000, 30_000)[dice.below(2)],
-            max_pending_messages=(2, 10, 1000)[dice.below(3)],
-            block_if_queue_full=dice.happens(0.7),
-            batching_enabled=batching,
-            batching_max_messages=1 + dice.below(8),
-            batching_max_publish_delay_ms=dice.below(3) * 10,
-            batching_type=BatchingType.Default,
-            compression_type=CompressionType.NONE,
-        )
-    )
 
 
 def sending(scene: Scene, **options: Any) -> Client:
@@ -40,7 +19,10 @@ def sending(scene: Scene, **options: Any) -> Client:
         dice = Dice(world.seed, f"producer {name}")
         senders = [Sender(scene, sent, f"{name}{number}") for number in range(1 + dice.below(2))]
         for round_number in range(1 + dice.below(2)):
-            producer = a_producer(scene, client, dice, f"{name}-{round_number}")
+            delay_ms = dice.below(3) * 10
+            producer = a_producer(
+                scene, client, dice, producer_name=f"{name}-{round_number}", batching_max_publish_delay_ms=delay_ms
+            )
 
             def work(sender: Sender, producer: Any = producer) -> None:
                 sender.producer_number += 1

@@ -4,30 +4,28 @@ from typing import Any
 
 from pulsar_actors.broker.broker import Broker
 from pulsar_actors.client.client import Client
-from pulsar_actors.client.enums import ConsumerType, InitialPosition
-from pulsar_actors.client.message import Message
+from pulsar_actors.client.enums import ConsumerType
 from pulsar_actors.exceptions import ConnectError, InternalError, PulsarException, Timeout
 from pulsar_actors.simulation.caller import Caller
 from pulsar_actors.simulation.scheduler import Dice
-from pulsar_actors.wire.topic_name import TopicName
-from tests.scenarios.scene import PATIENCE, Scene, play
+from tests.scenarios.programs import in_troubles, subscribe
+from tests.scenarios.received import Received
+from tests.scenarios.scene import PARTS, PATIENCE, SUBSCRIPTION, Scene, play
 from tests.scenarios.troubles import Troubles
 
-TOPIC = "persistent://public/default/parts"
-SUBSCRIPTION = "subscription"
+TOPIC = str(PARTS)
 
 
 def make_partitions(scene: Scene, count: int) -> None:
-    scene.on_broker(lambda broker: broker.cluster.create_partitioned(TopicName.parse(TOPIC), count))
+    scene.on_broker(lambda broker: broker.cluster.create_partitioned(PARTS, count))
 
 
 def grow(scene: Scene, count: int) -> None:
     """Give the topic more partitions at some moment, and unload one."""
 
     def more(broker: Broker) -> None:
-        name = TopicName.parse(TOPIC)
-        broker.cluster.grow(name, count)
-        topic = broker.cluster.find_topic(name.partition(scene.dice.below(count)))
+        broker.cluster.grow(PARTS, count)
+        topic = broker.cluster.find_topic(PARTS.partition(scene.dice.below(count)))
         if topic is not None:
             topic.unload()
 
@@ -83,46 +81,30 @@ def test_all_partitions_are_received_each_in_its_order_while_the_topic_grows() -
         make_partitions(scene, before)
         client = scene.client(partitions_update_interval=0.5)
         kind = ConsumerType.Exclusive if scene.dice.happens(0.6) else ConsumerType.Shared
-        seen: dict[bytes, str] = {}
-        orders: dict[str, list[tuple[int, int, int]]] = {}
-        writers: list[Writer] = []
-
-        def note(message: Message) -> None:
-            if message.data() in seen:
-                return
-            seen[message.data()] = message.topic_name()
-            message_id = message.message_id()
-            place = (message_id.ledger_id(), message_id.entry_id(), message_id.batch_index())
-            places = orders.setdefault(message.topic_name(), [])
-            assert kind is ConsumerType.Shared or not places or place > places[-1], f"{place} came after {places[-1]}"
-            places.append(place)
+        received, seen = Received(), set[bytes]()
 
         def read() -> None:
-            consumer = scene.insist(
-                lambda: client.subscribe(
-                    TOPIC,
-                    SUBSCRIPTION,
-                    consumer_type=kind,
-                    initial_position=InitialPosition.Earliest,
-                    receiver_queue_size=(1, 3, 1000)[scene.dice.below(3)],
-                )
-            )
-            writers.append(Writer(scene, client, 1 + scene.dice.below(40)))
+            queue = (1, 3, 1000)[scene.dice.below(3)]
+            consumer = subscribe(scene, client, TOPIC, consumer_type=kind, receiver_queue_size=queue)
+            writer = Writer(scene, client, 1 + scene.dice.below(40))
             if scene.dice.happens(0.5):
                 grow(scene, before + 1 + scene.dice.below(3))
-            while len(seen) < writers[0].count:
+            while len(seen) < writer.count:
                 try:
                     message = consumer.receive(500)
                 except Timeout:
                     continue
-                note(message)
+                if message.data() not in seen:  # a lazy producer may have stored one twice
+                    received.note(message, message.topic_name())
+                    seen.add(message.data())
                 consumer.acknowledge(message)
+            scene.world.block(lambda: writer.caller.ended)
+            writer.caller.result()
+            assert len(seen) == writer.count
 
-        troubles_then_calm(scene, read)
-        scene.world.run(until=lambda: writers[0].caller.ended, limit=scene.world.now + PATIENCE)
-        writers[0].caller.result()
-        assert len(seen) == writers[0].count
-        scene.end()
+        in_troubles(scene, read, patience=2 * PATIENCE)
+        if kind is ConsumerType.Exclusive:
+            received.check_order()
 
     play(40, scenario, deduplication=True)
 
@@ -175,14 +157,3 @@ def test_a_close_at_any_moment_leaves_nothing_behind_and_ends_every_call() -> No
 def _send_and_flush(producer: Any) -> None:
     producer.send_async(b"x")
     producer.flush()
-
-
-def troubles_then_calm(scene: Scene, program: Any) -> None:
-    """Have a program run through troubles and the calm after them, to its end."""
-    world = scene.world
-    troubles = Troubles(scene)
-    caller = world.spawn(program, "reader")
-    calm = troubles.until + 5.0
-    world.after(calm, scene.calm)
-    world.run(until=lambda: caller.ended, limit=calm + PATIENCE)
-    caller.result()

@@ -17,12 +17,11 @@ def fail() -> None:
     raise LookupError("planted")
 
 
-def test_a_caller_gives_what_its_function_gave() -> None:
-    with World(0) as world:
-        caller = world.spawn(lambda: 42)
-        world.run()
-        assert caller.ended
-        assert caller.result() == 42
+def test_a_caller_gives_what_its_function_gave(world: World) -> None:
+    caller = world.spawn(lambda: 42)
+    world.run()
+    assert caller.ended
+    assert caller.result() == 42
 
 
 def test_what_a_caller_raises_is_its_result_or_else_fails_the_run() -> None:
@@ -40,11 +39,10 @@ def test_what_a_caller_raises_is_its_result_or_else_fails_the_run() -> None:
         world.failures.clear()
 
 
-def test_a_result_that_is_not_there_yet_is_refused() -> None:
-    with World(0) as world:
-        caller = world.spawn(lambda: 42, "eve")
-        with pytest.raises(Unresponsive, match="eve has not ended: eve has not begun"):
-            caller.result()
+def test_a_result_that_is_not_there_yet_is_refused(world: World) -> None:
+    caller = world.spawn(lambda: 42, "eve")
+    with pytest.raises(Unresponsive, match="eve has not ended: eve has not begun"):
+        caller.result()
 
 
 @pytest.mark.parametrize("seed", range(20))
@@ -114,18 +112,17 @@ def test_a_caller_is_not_disturbed_by_the_deadline_of_an_earlier_wait() -> None:
         assert second.looks == 2
 
 
-def test_a_condition_that_raises_raises_where_it_is_waited_for() -> None:
-    with World(0) as world:
-        answers: list[int] = []
+def test_a_condition_that_raises_raises_where_it_is_waited_for(world: World) -> None:
+    answers: list[int] = []
 
-        def look() -> bool:
-            return bool(answers) and answers[0] / 0 > 0
+    def look() -> bool:
+        return bool(answers) and answers[0] / 0 > 0
 
-        caller = world.spawn(lambda: world.block(look))
-        world.after(1.0, lambda: answers.append(1))
-        world.run()
-        with pytest.raises(ZeroDivisionError):
-            caller.result()
+    caller = world.spawn(lambda: world.block(look))
+    world.after(1.0, lambda: answers.append(1))
+    world.run()
+    with pytest.raises(ZeroDivisionError):
+        caller.result()
 
 
 def test_callers_run_one_at_a_time_and_none_outlives_the_world() -> None:

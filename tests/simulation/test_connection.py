@@ -1,7 +1,3 @@
-from collections.abc import Callable
-from itertools import pairwise
-from typing import Any
-
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
@@ -9,17 +5,16 @@ from hypothesis import strategies as st
 from pulsar_actors.simulation.connection import ROUGH, NetworkConditions, NetworkFault
 from pulsar_actors.simulation.scheduler import Misuse
 from pulsar_actors.simulation.world import World
-
-MakeTalk = Callable[[World], Any]
+from tests.simulation.talk import Talk
 
 DATA = bytes(range(256)) * 100
 
 
 @settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(seed=st.integers(0, 10_000), said=st.lists(st.binary(max_size=3000), max_size=20), window=st.integers(1, 5000))
-def test_no_byte_is_lost_invented_or_moved(talk: MakeTalk, seed: int, said: list[bytes], window: int) -> None:
+def test_no_byte_is_lost_invented_or_moved(seed: int, said: list[bytes], window: int) -> None:
     with World(seed, NetworkConditions(smallest_window=window, largest_window=2 * window)) as world:
-        made = talk(world)
+        made = Talk(world)
         speaker = made.say("client", b"")
         world.run(until=lambda: speaker.is_open)
         loop = speaker.transport.loop
@@ -31,12 +26,12 @@ def test_no_byte_is_lost_invented_or_moved(talk: MakeTalk, seed: int, said: list
         assert echo.heard == b"".join(said)
 
 
-def heard_in(talk: MakeTalk, conditions: NetworkConditions, parts: list[bytes]) -> list[list[int]]:
+def heard_in(conditions: NetworkConditions, parts: list[bytes]) -> list[list[int]]:
     """Say these at once, and give the sizes in which they were heard, under many seeds."""
     sizes: list[list[int]] = []
     for seed in range(50):
         with World(seed, conditions) as world:
-            made = talk(world)
+            made = Talk(world)
             speaker = made.say("client", b"")
             world.run(until=lambda speaker=speaker: speaker.is_open)
             for part in parts:
@@ -46,24 +41,24 @@ def heard_in(talk: MakeTalk, conditions: NetworkConditions, parts: list[bytes]) 
     return sizes
 
 
-def test_pieces_are_cut_anywhere_and_most_of_all_near_their_beginning(talk: MakeTalk) -> None:
-    sizes = heard_in(talk, NetworkConditions(), [b"x" * 1000])
+def test_pieces_are_cut_anywhere_and_most_of_all_near_their_beginning() -> None:
+    sizes = heard_in(NetworkConditions(), [b"x" * 1000])
     assert [1000] in sizes
     firsts = {some[0] for some in sizes if len(some) > 1}
     assert any(first <= 8 for first in firsts)
     assert any(8 < first < 1000 for first in firsts)
 
 
-def test_pieces_that_arrive_together_are_joined_and_others_are_not(talk: MakeTalk) -> None:
-    sizes = heard_in(talk, NetworkConditions(fragments=0.0), [b"x" * 10] * 3)
+def test_pieces_that_arrive_together_are_joined_and_others_are_not() -> None:
+    sizes = heard_in(NetworkConditions(fragments=0.0), [b"x" * 10] * 3)
     assert {tuple(some) for some in sizes} == {(10, 10, 10), (20, 10), (10, 20), (30,)}
 
 
-def test_each_piece_takes_its_own_time_within_the_latency(talk: MakeTalk) -> None:
+def test_each_piece_takes_its_own_time_within_the_latency() -> None:
     delays: list[float] = []
     for seed in range(100):
         with World(seed, NetworkConditions(latency=0.5, fragments=0.0)) as world:
-            made = talk(world)
+            made = Talk(world)
             speaker = made.say("client", b"")
             world.run(until=lambda speaker=speaker: speaker.is_open)
             world.run(until=lambda made=made: bool(made.echoes))
@@ -76,20 +71,20 @@ def test_each_piece_takes_its_own_time_within_the_latency(talk: MakeTalk) -> Non
     assert 0.4 < max(delays) <= 0.5
 
 
-def test_connections_overtake_each_other(talk: MakeTalk) -> None:
+def test_connections_overtake_each_other() -> None:
     winners: set[int] = set()
     for seed in range(30):
         with World(seed) as world:
-            made = talk(world)
+            made = Talk(world)
             speakers = [made.say(f"client-{number}", b"hello") for number in range(3)]
             world.run(until=lambda speakers=speakers: any(speaker.heard for speaker in speakers))
             winners.add([bool(speaker.heard) for speaker in speakers].index(True))
     assert winners == {0, 1, 2}
 
 
-def test_more_than_a_window_is_taken_in_parts_and_room_is_told(talk: MakeTalk) -> None:
+def test_more_than_a_window_is_taken_in_parts_and_room_is_told() -> None:
     with World(0, NetworkConditions(smallest_window=1000, largest_window=1000)) as world:
-        made = talk(world)
+        made = Talk(world)
         speaker = made.say("client", DATA)
         world.run()
         assert speaker.heard == DATA
@@ -97,11 +92,11 @@ def test_more_than_a_window_is_taken_in_parts_and_room_is_told(talk: MakeTalk) -
         assert max(speaker.sizes) <= 1000
 
 
-def test_windows_differ(talk: MakeTalk) -> None:
+def test_windows_differ() -> None:
     taken: set[int] = set()
     for seed in range(100):
         with World(seed, NetworkConditions(smallest_window=10, largest_window=65)) as world:
-            made = talk(world)
+            made = Talk(world)
             speaker = made.say("client", DATA)
             world.run(until=lambda speaker=speaker: speaker.is_open)
             taken.add(len(DATA) - len(speaker.to_send))
@@ -109,28 +104,26 @@ def test_windows_differ(talk: MakeTalk) -> None:
 
 
 @pytest.mark.parametrize("use", ["send", "await_room", "close"])
-def test_a_transport_is_refused_outside_of_its_loop(talk: MakeTalk, use: str) -> None:
-    with World(0) as world:
-        made = talk(world)
-        speaker = made.say("client", b"")
+def test_a_transport_is_refused_outside_of_its_loop(world: World, talk: Talk, use: str) -> None:
+    speaker = talk.say("client", b"")
+    world.run()
+    arguments = [[b"x"]] if use == "send" else []
+
+    def use_it(_: None) -> None:
+        getattr(speaker.transport, use)(*arguments)
+
+    with pytest.raises(Misuse, match="client>host:1 #1 was used outside of its loop"):
+        use_it(None)
+    talk.server.post(use_it, None)
+    with pytest.raises(Misuse, match="client>host:1 #1 was used outside of its loop"):
         world.run()
-        arguments = [[b"x"]] if use == "send" else []
-
-        def use_it(_: None) -> None:
-            getattr(speaker.transport, use)(*arguments)
-
-        with pytest.raises(Misuse, match="client>host:1 #1 was used outside of its loop"):
-            use_it(None)
-        made.server.post(use_it, None)
-        with pytest.raises(Misuse, match="client>host:1 #1 was used outside of its loop"):
-            world.run()
 
 
-def test_what_is_still_on_its_way_when_a_connection_is_cut_is_lost_from_some_byte_on(talk: MakeTalk) -> None:
+def test_what_is_still_on_its_way_when_a_connection_is_cut_is_lost_from_some_byte_on() -> None:
     lengths: list[int] = []
     for seed in range(100):
         with World(seed, NetworkConditions(smallest_window=10_000, largest_window=10_000)) as world:
-            made = talk(world)
+            made = Talk(world)
             speaker = made.say("client", DATA)
             world.run(until=lambda speaker=speaker: speaker.is_open)
             world.run(until=lambda made=made: bool(made.echoes))
@@ -145,9 +138,9 @@ def test_what_is_still_on_its_way_when_a_connection_is_cut_is_lost_from_some_byt
     assert 9000 < max(lengths) <= 10_000
 
 
-def test_what_is_sent_after_a_cut_and_before_it_is_heard_goes_nowhere(talk: MakeTalk) -> None:
+def test_what_is_sent_after_a_cut_and_before_it_is_heard_goes_nowhere() -> None:
     with World(0, NetworkConditions(latency=1.0)) as world:
-        made = talk(world)
+        made = Talk(world)
         speaker = made.say("client", b"before")
         world.run(until=lambda: len(speaker.heard) == 6)
         world.faults.cut()
@@ -156,14 +149,6 @@ def test_what_is_sent_after_a_cut_and_before_it_is_heard_goes_nowhere(talk: Make
         assert speaker.to_send == b""
         assert made.echoes[0].heard == b"before"
         assert speaker.reason == "the connection was reset"
-
-
-def test_time_passes_between_the_pieces_of_a_connection_in_order(talk: MakeTalk) -> None:
-    with World(0, NetworkConditions(smallest_window=100, largest_window=100)) as world:
-        made = talk(world)
-        speaker = made.say("client", DATA)
-        world.run()
-        assert all(before <= after for before, after in pairwise(speaker.times))
 
 
 @pytest.mark.parametrize("name", ["fragments", "yields", *(fault.value for fault in NetworkFault)])

@@ -1,115 +1,94 @@
 """The engine of a client in a simulated world."""
 
-import threading
-
 import pytest
 
 from pulsar_actors.exceptions import OperationNotSupported, Timeout
 from pulsar_actors.runtime.future import SlimFuture
-from pulsar_actors.simulation.engine import SimulatedEngine, SimulatedLock, SimulatedWorker
+from pulsar_actors.simulation.engine import SimulatedEngine, SimulatedWorker
 from pulsar_actors.simulation.world import World
 
 
-def test_blocking_lets_the_world_go_on_until_the_future_has_ended() -> None:
-    with World(seed=1) as world:
-        engine = SimulatedEngine(world)
-        future: SlimFuture[str] = SlimFuture()
-        world.after(7.0, lambda: future.set_result("done"))
-        assert engine.block(future, None, "a test") == "done"
-        assert world.now == 7.0
+@pytest.fixture
+def engine(world: World) -> SimulatedEngine:
+    return SimulatedEngine(world)
 
 
-def test_blocking_raises_the_error_of_the_future() -> None:
-    with World(seed=1) as world:
-        engine = SimulatedEngine(world)
-        future: SlimFuture[str] = SlimFuture()
-        world.after(1.0, lambda: future.set_exception(ZeroDivisionError("its own")))
-        with pytest.raises(ZeroDivisionError, match="its own"):
-            engine.block(future, 5.0, "a test")
+def test_blocking_lets_the_world_go_on_until_the_future_has_ended(world: World, engine: SimulatedEngine) -> None:
+    future: SlimFuture[str] = SlimFuture()
+    world.after(7.0, lambda: future.set_result("done"))
+    assert engine.block(future, None, "a test") == "done"
+    assert world.now == 7.0
 
 
-def test_blocking_ends_in_virtual_time_and_says_who_waited() -> None:
-    with World(seed=1) as world:
-        engine = SimulatedEngine(world)
-        with pytest.raises(Timeout, match=r"^a test took longer than 2\.5 s$"):
-            engine.block(SlimFuture[str](), 2.5, "a test")
-        assert world.now == 2.5
+def test_blocking_raises_the_error_of_the_future(world: World, engine: SimulatedEngine) -> None:
+    future: SlimFuture[str] = SlimFuture()
+    world.after(1.0, lambda: future.set_exception(ZeroDivisionError("its own")))
+    with pytest.raises(ZeroDivisionError, match="its own"):
+        engine.block(future, 5.0, "a test")
 
 
-def test_the_loops_are_named_for_the_host_and_tell_who_is_inside() -> None:
-    with World(seed=1) as world:
-        engine = SimulatedEngine(world, "host", io_threads=2)
-        assert [loop.name for loop in engine._loops] == ["host-io-0", "host-io-1"]
-        inside: list[bool] = []
-        engine.loops[1].post(lambda _: inside.append(engine.is_inside()), None)
-        world.run()
-        assert inside == [True]
-        assert not engine.is_inside()
+def test_blocking_ends_in_virtual_time_and_says_who_waited(world: World, engine: SimulatedEngine) -> None:
+    with pytest.raises(Timeout, match=r"^a test took longer than 2\.5 s$"):
+        engine.block(SlimFuture[str](), 2.5, "a test")
+    assert world.now == 2.5
 
 
-def test_what_would_wait_is_refused_on_a_loop() -> None:
-    with World(seed=1) as world:
-        engine = SimulatedEngine(world)
-        refused: list[str] = []
-
-        def task(_: None) -> None:
-            with pytest.raises(OperationNotSupported) as caught:
-                engine.refuse_inside("send()", "send_async()")
-            refused.append(str(caught.value))
-
-        engine.loops[0].post(task, None)
-        world.run()
-        assert len(refused) == 1
+def test_the_loops_are_named_for_the_host_and_tell_who_is_inside(world: World) -> None:
+    engine = SimulatedEngine(world, "host", io_threads=2)
+    assert [loop.name for loop in engine._loops] == ["host-io-0", "host-io-1"]
+    inside: list[bool] = []
+    engine.loops[1].post(lambda _: inside.append(engine.is_on_io_thread()), None)
+    world.run()
+    assert inside == [True]
+    assert not engine.is_on_io_thread()
 
 
-def test_stopping_ends_loops_and_workers_after_the_tasks_that_are_there() -> None:
-    with World(seed=1) as world:
-        engine = SimulatedEngine(world)
-        done: list[float] = []
+def test_what_would_wait_is_refused_on_a_loop(world: World, engine: SimulatedEngine) -> None:
+    refused: list[str] = []
 
-        def rest() -> None:
-            world.block(lambda: False, 1.0)
-            done.append(world.now)
+    def task(_: None) -> None:
+        with pytest.raises(OperationNotSupported) as caught:
+            engine.refuse_on_io_thread("send()", "send_async()")
+        refused.append(str(caught.value))
 
-        engine.workers[0].submit(rest)
-        engine.stop(5.0)
-        engine.workers[0].submit(rest)
-        engine.loops[0].post(lambda _: done.append(-1.0), None)
-        assert not engine._loops[0].is_running
-        world.run()
-        assert done == [1.0]
+    engine.loops[0].post(task, None)
+    world.run()
+    assert len(refused) == 1
 
 
-def test_stopping_waits_no_longer_than_told() -> None:
-    with World(seed=1) as world:
-        engine = SimulatedEngine(world)
-        engine.workers[0].submit(lambda: world.block(lambda: False, 100.0))
-        engine.stop(2.0)
-        assert world.now == 2.0
+def test_stopping_ends_loops_and_workers_after_the_tasks_that_are_there(world: World, engine: SimulatedEngine) -> None:
+    done: list[float] = []
+
+    def rest() -> None:
+        world.block(lambda: False, 1.0)
+        done.append(world.now)
+
+    engine.workers[0].submit(rest)
+    engine.stop(5.0)
+    engine.workers[0].submit(rest)
+    engine.loops[0].post(lambda _: done.append(-1.0), None)
+    assert not engine._loops[0].is_running
+    world.run()
+    assert done == [1.0]
 
 
-def test_stopping_from_inside_waits_for_nothing() -> None:
-    with World(seed=1) as world:
-        engine = SimulatedEngine(world)
-        engine.loops[0].post(lambda _: engine.stop(5.0), None)
-        world.run()
-        assert not engine._loops[0].is_running
+def test_stopping_waits_no_longer_than_told(world: World, engine: SimulatedEngine) -> None:
+    engine.workers[0].submit(lambda: world.block(lambda: False, 100.0))
+    engine.stop(2.0)
+    assert world.now == 2.0
 
 
-def test_a_task_of_a_worker_may_stop_the_engine_that_it_is_of() -> None:
-    with World(seed=1) as world:
-        engine = SimulatedEngine(world)
-        engine.workers[0].submit(lambda: engine.stop(5.0))
-        world.run()
-        assert not engine._loops[0].is_running
-        assert world.now < 1.0
+def test_stopping_from_inside_waits_for_nothing(world: World, engine: SimulatedEngine) -> None:
+    engine.loops[0].post(lambda _: engine.stop(5.0), None)
+    world.run()
+    assert not engine._loops[0].is_running
 
 
-def test_nothing_is_to_be_forgotten_because_nobody_forks_a_simulated_world() -> None:
-    with World(seed=1) as world:
-        engine = SimulatedEngine(world)
-        engine.forget_everything()
-        assert engine._loops[0].is_running
+def test_a_task_of_a_worker_may_stop_the_engine_that_it_is_of(world: World, engine: SimulatedEngine) -> None:
+    engine.workers[0].submit(lambda: engine.stop(5.0))
+    world.run()
+    assert not engine._loops[0].is_running
+    assert world.now < 1.0
 
 
 def test_a_lock_keeps_others_out_though_whoever_holds_it_lets_them_go_first() -> None:
@@ -139,24 +118,17 @@ def test_a_lock_keeps_others_out_though_whoever_holds_it_lets_them_go_first() ->
     assert waited > 0
 
 
-def test_a_lock_of_the_simulation_is_not_one_of_the_system() -> None:
-    with World(seed=1) as world:
-        assert isinstance(SimulatedEngine(world).interleaving.lock(), SimulatedLock)
-        assert threading.active_count() >= 1
+def test_a_worker_does_its_tasks_in_their_order_and_they_may_block(world: World) -> None:
+    worker = SimulatedWorker(world, "worker")
+    done: list[float] = []
 
+    def rest() -> None:
+        world.block(lambda: False, 1.0)
+        done.append(world.now)
 
-def test_a_worker_does_its_tasks_in_their_order_and_they_may_block() -> None:
-    with World(seed=1) as world:
-        worker = SimulatedWorker(world, "worker")
-        done: list[float] = []
-
-        def rest() -> None:
-            world.block(lambda: False, 1.0)
-            done.append(world.now)
-
-        worker.submit(rest)
-        worker.submit(rest)
-        world.run()
-        worker.submit(rest)
-        world.run()
-        assert done == [1.0, 2.0, 3.0]
+    worker.submit(rest)
+    worker.submit(rest)
+    world.run()
+    worker.submit(rest)
+    world.run()
+    assert done == [1.0, 2.0, 3.0]

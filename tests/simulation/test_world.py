@@ -11,17 +11,16 @@ from typing import Any
 import pytest
 
 from pulsar_actors.simulation import world as world_module
-from pulsar_actors.simulation.connection import CALM, ROUGH, NetworkConditions
+from pulsar_actors.simulation.connection import ROUGH, NetworkConditions
 from pulsar_actors.simulation.explore import explore
 from pulsar_actors.simulation.scheduler import Deadlock, Livelock, Misuse, OutOfTime, TasksFailed
 from pulsar_actors.simulation.world import SimulatedLoop, World
+from tests.simulation.talk import Talk
 
-MakeTalk = Callable[[World], Any]
 
-
-def history_of_a_talk(seed: int, talk: MakeTalk) -> list[str]:
+def history_of_a_talk(seed: int) -> list[str]:
     with World(seed, ROUGH) as world:
-        made = talk(world)
+        made = Talk(world)
         speakers = [made.say(f"client-{number}", bytes(range(256)) * 20) for number in range(3)]
         loop = world.loop("other")
 
@@ -41,46 +40,38 @@ def history_of_a_talk(seed: int, talk: MakeTalk) -> list[str]:
 # The same seed, the same history
 
 
-def test_the_same_seed_gives_the_same_history_and_another_seed_another(talk: MakeTalk) -> None:
-    histories = [history_of_a_talk(seed, talk) for seed in range(20)]
-    assert histories == [history_of_a_talk(seed, talk) for seed in range(20)]
+def test_the_same_seed_gives_the_same_history_and_another_seed_another() -> None:
+    histories = [history_of_a_talk(seed) for seed in range(20)]
+    assert histories == [history_of_a_talk(seed) for seed in range(20)]
     assert len({tuple(history) for history in histories}) == 20
 
 
-def test_another_process_with_another_hash_seed_gives_the_same_history(talk: MakeTalk) -> None:
+def test_another_process_with_another_hash_seed_gives_the_same_history() -> None:
     script = (
-        "import sys; from pathlib import Path; sys.path[:0] = [sys.argv[1]]\n"
-        "from conftest import Talk; import test_world\n"
-        "print('\\n'.join(line for seed in range(5) for line in test_world.history_of_a_talk(seed, Talk)))"
+        "import sys; sys.path[:0] = [sys.argv[1]]\n"
+        "from tests.simulation.test_world import history_of_a_talk\n"
+        "print('\\n'.join(line for seed in range(5) for line in history_of_a_talk(seed)))"
     )
     outputs: list[str] = []
     for hash_seed in ("1", "2"):
         environment = {**os.environ, "PYTHONHASHSEED": hash_seed}
-        command = [sys.executable, "-c", script, str(Path(__file__).parent)]
+        command = [sys.executable, "-c", script, str(Path(__file__).parents[2])]
         done = subprocess.run(command, env=environment, capture_output=True, text=True, check=True, timeout=120)  # noqa: S603
         outputs.append(done.stdout)
-    here = "\n".join(line for seed in range(5) for line in history_of_a_talk(seed, talk))
+    here = "\n".join(line for seed in range(5) for line in history_of_a_talk(seed))
     assert outputs == [here + "\n"] * 2
 
 
-def test_time_never_goes_back_in_a_history(talk: MakeTalk) -> None:
-    for seed in range(20):
-        times = [float(line.split()[0]) for line in history_of_a_talk(seed, talk)]
-        assert times == sorted(times)
-        assert times[-1] > 0.0
+def test_a_day_of_virtual_time_does_not_take_long(world: World) -> None:
+    loop = world.loop("a")
 
+    def again(_: None) -> None:
+        loop.later(30.0, again, None)
 
-def test_a_day_of_virtual_time_does_not_take_long() -> None:
-    with World(0) as world:
-        loop = world.loop("a")
-
-        def again(_: None) -> None:
-            loop.later(30.0, again, None)
-
-        loop.post(again, None)
-        world.run()
-        assert world.now == 24 * 3600.0
-        assert world.steps == 24 * 120 + 1
+    loop.post(again, None)
+    world.run()
+    assert world.now == 24 * 3600.0
+    assert world.steps == 24 * 120 + 1
 
 
 # Orders
@@ -154,14 +145,13 @@ def test_a_caller_may_go_on_in_the_middle_of_a_task_and_another_task_may_not() -
     assert all(order.index("ends") < order.index("next task") for order in seen)
 
 
-def test_a_checkpoint_of_the_test_itself_lets_the_world_go_on_now_and_then() -> None:
-    with World(0) as world:
-        loop, done = world.loop("a"), list[int]()
+def test_a_checkpoint_of_the_test_itself_lets_the_world_go_on_now_and_then(world: World) -> None:
+    loop, done = world.loop("a"), list[int]()
+    world.checkpoint()
+    for number in range(100):
+        loop.post(done.append, number)
         world.checkpoint()
-        for number in range(100):
-            loop.post(done.append, number)
-            world.checkpoint()
-        assert 5 < len(done) < 95
+    assert 5 < len(done) < 95
 
 
 # Failures
@@ -183,13 +173,12 @@ def test_what_raises_fails_the_run_in_the_end_with_all_that_failed() -> None:
     assert str(failure.value.__cause__) == "first"
 
 
-def test_a_failure_that_a_test_takes_out_is_none() -> None:
-    with World(0) as world:
-        world.loop("a").post(lambda _: 1 / 0, None)
-        world.run()
-        (failure,) = world.failures
-        assert isinstance(failure.error, ZeroDivisionError)
-        world.failures.clear()
+def test_a_failure_that_a_test_takes_out_is_none(world: World) -> None:
+    world.loop("a").post(lambda _: 1 / 0, None)
+    world.run()
+    (failure,) = world.failures
+    assert isinstance(failure.error, ZeroDivisionError)
+    world.failures.clear()
 
 
 def test_a_failure_comes_before_what_followed_from_it() -> None:
@@ -221,26 +210,24 @@ def test_an_interrupt_is_not_hidden_by_failures_and_ends_the_run_from_within_a_t
 # How a run ends
 
 
-def test_a_run_ends_when_all_callers_have_or_when_nothing_is_left() -> None:
-    with World(0) as world:
-        loop, rung = world.loop("a"), list[float]()
-        loop.post(lambda _: loop.later(5.0, lambda _: rung.append(world.now), None), None)
-        caller = world.spawn(lambda: world.block(lambda: False, timeout=1.0))
-        world.run()
-        assert (caller.result(), world.now, rung) == (False, 1.0, [])
-        world.run()
-        assert (rung, world.now) == ([5.0], 5.0)
-        world.run()
-        assert world.now == 5.0
+def test_a_run_ends_when_all_callers_have_or_when_nothing_is_left(world: World) -> None:
+    loop, rung = world.loop("a"), list[float]()
+    loop.post(lambda _: loop.later(5.0, lambda _: rung.append(world.now), None), None)
+    caller = world.spawn(lambda: world.block(lambda: False, timeout=1.0))
+    world.run()
+    assert (caller.result(), world.now, rung) == (False, 1.0, [])
+    world.run()
+    assert (rung, world.now) == ([5.0], 5.0)
+    world.run()
+    assert world.now == 5.0
 
 
-def test_a_run_that_does_not_get_there_says_whether_there_was_hope() -> None:
-    with World(0) as world:
-        with pytest.raises(Deadlock, match="nothing will ever happen"):
-            world.run(until=lambda: False)
-        world.after(10.0, lambda: None)
-        with pytest.raises(OutOfTime, match=r"2.0 s of virtual time are over"):
-            world.run(until=lambda: False, limit=2.0)
+def test_a_run_that_does_not_get_there_says_whether_there_was_hope(world: World) -> None:
+    with pytest.raises(Deadlock, match="nothing will ever happen"):
+        world.run(until=lambda: False)
+    world.after(10.0, lambda: None)
+    with pytest.raises(OutOfTime, match=r"2.0 s of virtual time are over"):
+        world.run(until=lambda: False, limit=2.0)
 
 
 def test_callers_that_wait_for_each_other_are_a_deadlock_that_names_them_and_where_they_are() -> None:
@@ -280,32 +267,30 @@ def test_steps_without_end_in_no_time_are_noticed(monkeypatch: pytest.MonkeyPatc
 # Waiting
 
 
-def test_the_test_itself_can_wait_and_the_world_runs_meanwhile() -> None:
-    with World(0) as world:
-        loop = world.loop("a")
-        future: Future[str] = Future()
-        loop.post(lambda _: loop.later(3.0, future.set_result, "done"), None)
-        assert not world.block(future, timeout=2.0)
-        assert world.now == 2.0
-        assert world.block(future)
-        assert world.now == 3.0
-        assert world.block(lambda: True)
-        with pytest.raises(Deadlock, match="no caller waits"):
-            world.block(Future[int]())
+def test_the_test_itself_can_wait_and_the_world_runs_meanwhile(world: World) -> None:
+    loop = world.loop("a")
+    future: Future[str] = Future()
+    loop.post(lambda _: loop.later(3.0, future.set_result, "done"), None)
+    assert not world.block(future, timeout=2.0)
+    assert world.now == 2.0
+    assert world.block(future)
+    assert world.now == 3.0
+    assert world.block(lambda: True)
+    with pytest.raises(Deadlock, match="no caller waits"):
+        world.block(Future[int]())
 
 
-def test_a_task_must_not_wait_and_a_caller_must_not_run_the_world() -> None:
-    with World(0) as world:
-        world.loop("a").post(lambda _: world.block(lambda: True), None)
-        with pytest.raises(Misuse, match="block within a task: a loop must never wait"):
-            world.run()
-        world.after(0.0, world.run)
-        with pytest.raises(Misuse, match="run within a task"):
-            world.run()
-        caller = world.spawn(world.run)
+def test_a_task_must_not_wait_and_a_caller_must_not_run_the_world(world: World) -> None:
+    world.loop("a").post(lambda _: world.block(lambda: True), None)
+    with pytest.raises(Misuse, match="block within a task: a loop must never wait"):
         world.run()
-        with pytest.raises(Misuse, match="a caller cannot run the world"):
-            caller.result()
+    world.after(0.0, world.run)
+    with pytest.raises(Misuse, match="run within a task"):
+        world.run()
+    caller = world.spawn(world.run)
+    world.run()
+    with pytest.raises(Misuse, match="a caller cannot run the world"):
+        caller.result()
 
 
 def test_a_thread_that_the_world_did_not_start_is_refused() -> None:
@@ -331,15 +316,14 @@ def test_a_closed_world_is_over() -> None:
         world.run()
 
 
-def test_a_loop_that_has_stopped_leaves_its_name_to_another() -> None:
-    with World(0) as world:
-        loop = world.loop("a")
-        with pytest.raises(Misuse, match="there is a loop 'a' already"):
-            world.loop("a")
-        loop.stop()
-        world.run()
-        assert not loop.is_running
-        assert world.loop("a").is_running
+def test_a_loop_that_has_stopped_leaves_its_name_to_another(world: World) -> None:
+    loop = world.loop("a")
+    with pytest.raises(Misuse, match="there is a loop 'a' already"):
+        world.loop("a")
+    loop.stop()
+    world.run()
+    assert not loop.is_running
+    assert world.loop("a").is_running
 
 
 @pytest.mark.parametrize("was_on", [True, False])
@@ -354,24 +338,13 @@ def test_the_collector_of_cycles_rests_while_a_world_is_open_and_is_then_as_befo
         gc.enable()
 
 
-def test_two_loops_that_echo_lose_nothing_in_a_calm_network(talk: MakeTalk) -> None:
-    data = bytes(range(256)) * 100
-
-    def scenario(world: World) -> None:
-        speakers = [talk(world).say("client", data)]
-        world.run()
-        assert [speaker.heard for speaker in speakers] == [data]
-
-    assert explore(50, scenario, CALM).faults.total() == 0
-
-
-def test_whatever_goes_wrong_what_arrives_is_the_beginning_of_what_was_sent(talk: MakeTalk) -> None:
+def test_whatever_goes_wrong_what_arrives_is_the_beginning_of_what_was_sent() -> None:
     data = bytes(range(256)) * 100
     whole = 0
 
     def scenario(world: World) -> None:
         nonlocal whole
-        made = talk(world)
+        made = Talk(world)
         speaker = made.say("client", data)
         world.run(limit=1000.0)
         (heard_there,) = [bytes(echo.heard) for echo in made.echoes] or [b""]
@@ -398,28 +371,26 @@ USES: dict[str, Callable[[SimulatedLoop], object]] = {
 
 
 @pytest.mark.parametrize("use", USES)
-def test_what_is_for_its_own_thread_is_refused_elsewhere(use: str) -> None:
-    with World(0) as world:
-        loop, other = world.loop("a"), world.loop("b")
-        with pytest.raises(Misuse, match=f"{use} was called outside of the loop a"):
-            USES[use](loop)
-        other.post(USES[use], loop)
-        with pytest.raises(Misuse, match=f"{use} was called outside of the loop a"):
-            world.run()
-        caller = world.spawn(lambda: USES[use](loop))
+def test_what_is_for_its_own_thread_is_refused_elsewhere(world: World, use: str) -> None:
+    loop, other = world.loop("a"), world.loop("b")
+    with pytest.raises(Misuse, match=f"{use} was called outside of the loop a"):
+        USES[use](loop)
+    other.post(USES[use], loop)
+    with pytest.raises(Misuse, match=f"{use} was called outside of the loop a"):
         world.run()
-        with pytest.raises(Misuse):
-            caller.result()
+    caller = world.spawn(lambda: USES[use](loop))
+    world.run()
+    with pytest.raises(Misuse):
+        caller.result()
 
 
-def test_the_calendar_runs_with_the_clock() -> None:
-    with World(0) as world:
-        loop = world.loop("a")
-        before = loop.wall_clock_ms()
-        world.after(1.5, lambda: None)
-        world.run()
-        assert loop.wall_clock_ms() - before == 1500
-        assert loop.now() == world.now == 1.5
+def test_the_calendar_runs_with_the_clock(world: World) -> None:
+    loop = world.loop("a")
+    before = loop.wall_clock_ms()
+    world.after(1.5, lambda: None)
+    world.run()
+    assert loop.wall_clock_ms() - before == 1500
+    assert loop.now() == world.now == 1.5
 
 
 def test_each_loop_has_dice_of_its_own_that_the_seed_decides() -> None:
@@ -452,20 +423,19 @@ def test_work_and_its_timeout_race() -> None:
     assert done_late > 0
 
 
-def test_after_its_end_a_loop_does_nothing_not_even_with_what_comes_back() -> None:
-    with World(0) as world:
-        loop = world.loop("a")
-        loop.start()
-        seen: list[object] = []
+def test_after_its_end_a_loop_does_nothing_not_even_with_what_comes_back(world: World) -> None:
+    loop = world.loop("a")
+    loop.start()
+    seen: list[object] = []
 
-        def begin(_: None) -> None:
-            loop.run_blocking(lambda: "result", seen.append, timeout=1.0)
-            loop.later(0.001, seen.append, "timer")
-            loop.stop(timeout=1.0)
+    def begin(_: None) -> None:
+        loop.run_blocking(lambda: "result", seen.append, timeout=1.0)
+        loop.later(0.001, seen.append, "timer")
+        loop.stop(timeout=1.0)
 
-        loop.post(begin, None)
-        world.run()
-        loop.post(seen.append, "posted")
-        world.run()
-        assert seen == []
-        assert not loop.is_running
+    loop.post(begin, None)
+    world.run()
+    loop.post(seen.append, "posted")
+    world.run()
+    assert seen == []
+    assert not loop.is_running

@@ -1,10 +1,24 @@
-"""A streaming query whose results tests can read, and a column that slows a query down."""
+"""Tables and streams of topics, whose results tests can read, and a column that slows a query down."""
 
 import uuid
 from typing import Any
 
 from pulsar_actors.spark.pyspark_compat import HAS_ADMISSION_CONTROL
 from tests.support.subjects import Broker
+
+
+def reading(spark: Any, broker: Broker, **options: Any) -> Any:
+    reader = spark.read.format("pulsar").option("service.url", broker.service_url)
+    for name, value in options.items():
+        reader = reader.option(name.replace("__", "."), str(value))
+    return reader
+
+
+def writing(frame: Any, broker: Broker, **options: Any) -> None:
+    writer = frame.write.format("pulsar").mode("append").option("service.url", broker.service_url)
+    for name, value in options.items():
+        writer = writer.option(name.replace("__", "."), str(value))
+    writer.save()
 
 
 def slow(when: str, milliseconds: int = 10) -> str:

@@ -11,9 +11,9 @@ from hypothesis import strategies as st
 
 from pulsar_actors.exceptions import PulsarException
 from pulsar_actors.spark.admin_stats import AdminStats, Ledger, Ledgers
-from pulsar_actors.spark.cluster import Cluster
+from pulsar_actors.spark.cluster_access import ClusterAccess
 from pulsar_actors.wire.topic_name import TopicName
-from pulsar_actors.wire.topic_position import EARLIEST, TopicPosition
+from pulsar_actors.wire.topic_position import TOPIC_START, TopicPosition
 from tests.spark.traffic import Traffic
 from tests.support.ports import free_ports
 from tests.support.subjects import Broker
@@ -54,7 +54,7 @@ def make_server() -> Iterator[Callable[[], WebServer]]:
 
 def ask(*urls: str) -> Ledgers:
     url = ",".join([urls[0], *(url.removeprefix("http://") for url in urls[1:])])
-    cluster = Cluster.parse({"service.url": "pulsar://127.0.0.1:1", "admin.url": url, **TOKEN})
+    cluster = ClusterAccess.parse({"service.url": "pulsar://127.0.0.1:1", "admin.url": url, **TOKEN})
     with closing(AdminStats(cluster)) as statistics:
         return statistics.ledgers(TOPIC)
 
@@ -63,7 +63,7 @@ def test_the_ledgers_of_a_topic_are_those_of_the_broker(broker: Broker, traffic:
     ids = traffic.send(topic, ["a"] * 10, per_batch=5)
     broker.admin.unload(topic)
     traffic.send(topic, ["b"] * 6)
-    cluster = Cluster.parse({"service.url": broker.service_url, "admin.url": broker.admin.web_url})
+    cluster = ClusterAccess.parse({"service.url": broker.service_url, "admin.url": broker.admin.web_url})
     with closing(AdminStats(cluster)) as statistics:
         first, *_, last = statistics.ledgers(TopicName.parse(topic)).ledgers
     assert (first.ledger_id, first.entries) == (ids[0].ledger_id(), 2)
@@ -129,26 +129,26 @@ END = TopicPosition(9, 0)
 
 
 def test_entries_are_counted_over_all_ledgers() -> None:
-    assert LEDGERS.entries(EARLIEST, END) == 15
+    assert LEDGERS.entries(TOPIC_START, END) == 15
     assert LEDGERS.entries(TopicPosition(3, 4), TopicPosition(8, 2)) == 8
     assert LEDGERS.entries(TopicPosition(3, 4, 2), TopicPosition(3, 4, 5)) == 1
     assert LEDGERS.entries(TopicPosition(3, 10), TopicPosition(8, 0)) == 0
 
 
 def test_messages_and_bytes_are_estimated_by_the_entries() -> None:
-    assert LEDGERS.messages(EARLIEST, END) == 30
+    assert LEDGERS.messages(TOPIC_START, END) == 30
     assert LEDGERS.size(TopicPosition(3, 9), TopicPosition(8, 1)) == 100 + 1000
 
 
 def test_a_limit_ends_after_so_many_messages_or_bytes() -> None:
-    assert LEDGERS.after_messages(EARLIEST, END, 8) == TopicPosition(3, 4)
+    assert LEDGERS.after_messages(TOPIC_START, END, 8) == TopicPosition(3, 4)
     assert LEDGERS.after_messages(TopicPosition(3, 8), END, 8) == TopicPosition(8, 2)
-    assert LEDGERS.after_messages(EARLIEST, END, 1000) == END
-    assert LEDGERS.after_bytes(EARLIEST, END, 2500) == TopicPosition(8, 1)
+    assert LEDGERS.after_messages(TOPIC_START, END, 1000) == END
+    assert LEDGERS.after_bytes(TOPIC_START, END, 2500) == TopicPosition(8, 1)
 
 
 def test_a_limit_allows_at_least_one_entry() -> None:
-    assert LEDGERS.after_messages(EARLIEST, END, 1) == TopicPosition(3, 1)
+    assert LEDGERS.after_messages(TOPIC_START, END, 1) == TopicPosition(3, 1)
     assert LEDGERS.after_bytes(TopicPosition(8, 0), END, 1) == TopicPosition(8, 1)
 
 

@@ -8,25 +8,15 @@ import pulsar
 import pytest
 from pyspark.sql.types import MapType, StringType, StructType
 
+from tests.spark.stream import reading, writing
 from tests.spark.traffic import Traffic
 from tests.support.subjects import Broker
 
 NUMBERS = [f"{number}" for number in range(1000)]
 
 
-def reading(spark: Any, broker: Broker, **options: Any) -> Any:
-    reader = spark.read.format("pulsar").option("service.url", broker.service_url)
-    for name, value in options.items():
-        reader = reader.option(name.replace("__", "."), str(value))
-    return reader
-
-
 def texts(frame: Any) -> list[str]:
     return sorted((bytes(row["value"]).decode() for row in frame.select("value").collect()), key=int)
-
-
-def with_ids(traffic: Traffic, topic: str, per_batch: int) -> list[Any]:
-    return traffic.send(topic, NUMBERS, per_batch=per_batch)
 
 
 def place(message_id: Any) -> str:
@@ -72,7 +62,7 @@ def test_fields_that_a_message_does_not_have_are_null(spark: Any, broker: Broker
 def test_every_message_of_all_partitions_is_read_once(
     spark: Any, broker: Broker, traffic: Traffic, partitioned: str, per_batch: int
 ) -> None:
-    with_ids(traffic, partitioned, per_batch)
+    traffic.send(partitioned, NUMBERS, per_batch=per_batch)
     frame = reading(spark, broker, topic=partitioned).load()
     assert texts(frame) == NUMBERS
     partitions = {f"{partitioned}-partition-{number}" for number in range(3)}
@@ -84,18 +74,12 @@ def test_every_message_of_all_partitions_is_read_once(
 def test_spans_that_meet_have_every_message_once(  # noqa: PLR0913 - fixtures
     spark: Any, broker: Broker, traffic: Traffic, topic: str, per_batch: int, at: int
 ) -> None:
-    ids = with_ids(traffic, topic, per_batch)
+    ids = traffic.send(topic, NUMBERS, per_batch=per_batch)
     offsets = json.dumps({topic: place(ids[at])})
     before = reading(spark, broker, topic=topic, endingOffsets=offsets).load()
     behind = reading(spark, broker, topic=topic, startingOffsets=offsets).load()
     assert texts(before) == NUMBERS[:at]
     assert texts(behind) == NUMBERS[at:]
-
-
-def test_an_offset_can_be_the_bytes_of_a_message_id(spark: Any, broker: Broker, traffic: Traffic, topic: str) -> None:
-    ids = with_ids(traffic, topic, 100)
-    offsets = json.dumps({topic: list(ids[250].serialize())})
-    assert texts(reading(spark, broker, topic=topic, startingOffsets=offsets).load()) == NUMBERS[250:]
 
 
 def test_a_query_gets_the_columns_and_types_of_its_schema(
@@ -145,7 +129,7 @@ def test_compacted_messages_do_not_count_as_lost(spark: Any, broker: Broker, tra
     for content, key in (("1", "a"), ("2", "a"), ("1", "b")):
         traffic.send(topic, [content], partition_key=key)
     tombstone = spark.sql("select cast(null as string) as value, 'b' as __key")
-    tombstone.write.format("pulsar").mode("append").option("service.url", broker.service_url).save(topic=topic)
+    writing(tombstone, broker, topic=topic)
     broker.admin.compact(topic)
     frame = reading(spark, broker, topic=topic, pulsar__reader__readCompacted="true").schema("value string").load()
     assert [row.value for row in frame.collect()] == ["2"]
@@ -153,7 +137,7 @@ def test_compacted_messages_do_not_count_as_lost(spark: Any, broker: Broker, tra
 
 def test_bytes_that_are_no_utf8_are_refused_as_text(spark: Any, broker: Broker, topic: str, traffic: Traffic) -> None:
     frame = spark.createDataFrame([(bytearray(b"\xff\xfe"),)], "value binary")
-    frame.write.format("pulsar").mode("append").option("service.url", broker.service_url).save(topic=topic)
+    writing(frame, broker, topic=topic)
     with pytest.raises(Exception, match=r"at \d+:\d+ of .* is no text in UTF-8: read it as binary"):
         reading(spark, broker, topic=topic).schema("value string").load().collect()
 
@@ -192,17 +176,7 @@ def test_a_query_may_begin_and_end_at_a_time(spark: Any, broker: Broker, traffic
 
 
 def test_more_tasks_than_partitions_share_the_entries(spark: Any, broker: Broker, traffic: Traffic, topic: str) -> None:
-    with_ids(traffic, topic, 7)
+    traffic.send(topic, NUMBERS, per_batch=7)
     frame = reading(spark, broker, topic=topic, minPartitions=5, admin__url=broker.admin.web_url).load()
     assert frame.rdd.getNumPartitions() == 5
     assert texts(frame) == NUMBERS
-
-
-def test_options_that_need_statistics_are_refused_without_admin_url(spark: Any, broker: Broker, topic: str) -> None:
-    with pytest.raises(Exception, match=r"minPartitions needs admin\.url"):
-        reading(spark, broker, topic=topic, minPartitions=5).load().collect()
-
-
-def test_a_wrong_option_is_named_with_the_nearest(spark: Any, broker: Broker, topic: str) -> None:
-    with pytest.raises(Exception, match="there is no option startingoffset: the nearest is startingOffsets"):
-        reading(spark, broker, topic=topic, startingOffset="earliest").load().collect()

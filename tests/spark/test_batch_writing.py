@@ -7,15 +7,9 @@ import pulsar
 import pytest
 
 import pulsar_actors
+from tests.spark.stream import reading, writing
 from tests.spark.traffic import Traffic
 from tests.support.subjects import Broker
-
-
-def writing(frame: Any, broker: Broker, **options: Any) -> None:
-    writer = frame.write.format("pulsar").mode("append").option("service.url", broker.service_url)
-    for name, value in options.items():
-        writer = writer.option(name.replace("__", "."), str(value))
-    writer.save()
 
 
 def test_every_row_is_a_message(spark: Any, broker: Broker, traffic: Traffic, partitioned: str) -> None:
@@ -47,16 +41,17 @@ def test_a_key_of_utf8_bytes_is_text(spark: Any, broker: Broker, traffic: Traffi
 
 def test_a_key_of_any_bytes_is_read_back_unchanged(spark: Any, broker: Broker, topic: str) -> None:
     writing(spark.sql("select 'v' as value, x'ff00fe' as __key"), broker, topic=topic)
-    reader = spark.read.format("pulsar").option("service.url", broker.service_url).option("topic", topic)
-    assert [bytes(row["__key"]) for row in reader.load().collect()] == [b"\xff\x00\xfe"]
+    assert [bytes(row["__key"]) for row in reading(spark, broker, topic=topic).load().collect()] == [b"\xff\x00\xfe"]
 
 
 def test_a_null_value_is_a_tombstone(spark: Any, broker: Broker, topic: str) -> None:
     writing(
         spark.sql("select cast(null as string) as value, 'k' as __key union all select '', 'k'"), broker, topic=topic
     )
-    reader = spark.read.format("pulsar").option("service.url", broker.service_url).option("topic", topic)
-    found = [None if row["value"] is None else bytes(row["value"]) for row in reader.load().collect()]
+    found = [
+        None if row["value"] is None else bytes(row["value"])
+        for row in reading(spark, broker, topic=topic).load().collect()
+    ]
     assert sorted(found, key=str) == sorted([None, b""], key=str)
 
 
@@ -82,7 +77,7 @@ def test_rows_may_name_their_topics(spark: Any, broker: Broker, traffic: Traffic
 
 def test_rows_that_were_read_can_be_written(spark: Any, broker: Broker, traffic: Traffic, topic: str) -> None:
     traffic.send(topic, [f"{number}" for number in range(50)], per_batch=10, partition_key="k", properties={"a": "1"})
-    frame = spark.read.format("pulsar").option("service.url", broker.service_url).option("topic", topic).load()
+    frame = reading(spark, broker, topic=topic).load()
     writing(frame.drop("__topic"), broker, topic=f"{topic}-copy")
     copies = traffic.read(f"{topic}-copy")
     assert sorted(int(one.data()) for one in copies) == list(range(50))
@@ -100,11 +95,6 @@ def test_rows_that_were_read_can_be_written(spark: Any, broker: Broker, traffic:
         ("select 'v' as value", {"topic": "a//b"}, "is not the name of a topic"),
         ("select 'v' as value", {"topic": "t", "pulsar.producer.compressionType": "LZ5"}, "takes one of NONE, LZ4"),
         ("select 'v' as value", {"topic": "t", "pulsar.producer.batchingMaxMessage": 3}, "batching_max_messages"),
-        (
-            "select 'v' as value",
-            {"topic": "t", "startingOffsets": "earliest"},
-            "startingOffsets is an option of reading",
-        ),
     ],
 )
 def test_rows_that_cannot_be_written_are_refused_with_a_hint(

@@ -11,7 +11,7 @@ from pulsar_actors.broker.embedded import EmbeddedBroker
 from pulsar_actors.exceptions import AlreadyClosed
 from pulsar_actors.spark import client_pool as pool_module
 from pulsar_actors.spark.client_pool import ClientPool, PooledClient, ProducerRecipe
-from pulsar_actors.spark.cluster import Cluster
+from pulsar_actors.spark.cluster_access import ClusterAccess
 from tests.spark.traffic import until
 
 
@@ -37,7 +37,7 @@ def is_closed(pooled: PooledClient) -> bool:
     return False
 
 
-def fail_with(pool: ClientPool, cluster: Cluster, first: PooledClient) -> None:
+def fail_with(pool: ClientPool, cluster: ClusterAccess, first: PooledClient) -> None:
     with pool.lend(cluster) as same:
         assert same is first
         raise ZeroDivisionError
@@ -46,7 +46,7 @@ def fail_with(pool: ClientPool, cluster: Cluster, first: PooledClient) -> None:
 def test_the_next_task_gets_the_same_client_and_the_same_producer(pool: ClientPool, url: str) -> None:
     found = []
     for _ in range(2):
-        with pool.lend(Cluster({"service_url": url})) as pooled:
+        with pool.lend(ClusterAccess({"service_url": url})) as pooled:
             found.append(
                 (
                     pooled,
@@ -60,14 +60,14 @@ def test_the_next_task_gets_the_same_client_and_the_same_producer(pool: ClientPo
 
 def test_a_cluster_with_other_options_has_another_client(pool: ClientPool, url: str) -> None:
     with (
-        pool.lend(Cluster({"service_url": url})) as one,
-        pool.lend(Cluster({"service_url": url, "io_threads": 2})) as other,
+        pool.lend(ClusterAccess({"service_url": url})) as one,
+        pool.lend(ClusterAccess({"service_url": url, "io_threads": 2})) as other,
     ):
         assert one is not other
 
 
 def test_the_client_of_a_failed_task_is_not_used_again(pool: ClientPool, url: str) -> None:
-    cluster = Cluster({"service_url": url})
+    cluster = ClusterAccess({"service_url": url})
     with pool.lend(cluster) as first:
         producer = first.producer(
             "t", ProducerRecipe({"batching_enabled": True, "batching_max_publish_delay_ms": 600_000})
@@ -86,19 +86,19 @@ def test_the_client_of_a_failed_task_is_not_used_again(pool: ClientPool, url: st
 
 def test_a_task_that_stops_reading_early_has_not_failed(pool: ClientPool, url: str) -> None:
     def reading() -> Iterator[PooledClient]:
-        with pool.lend(Cluster({"service_url": url})) as pooled:
+        with pool.lend(ClusterAccess({"service_url": url})) as pooled:
             yield pooled
 
     some = reading()
     pooled = next(some)
     some.close()  # type: ignore[attr-defined]
-    with pool.lend(Cluster({"service_url": url})) as again:
+    with pool.lend(ClusterAccess({"service_url": url})) as again:
         assert again is pooled
 
 
 def test_an_idle_client_is_closed(url: str) -> None:
     pool = ClientPool(idle=0.05)
-    with pool.lend(Cluster({"service_url": url})) as pooled:
+    with pool.lend(ClusterAccess({"service_url": url})) as pooled:
         pass
     until(lambda: is_closed(pooled))
 
@@ -109,7 +109,7 @@ def test_the_least_recently_used_of_too_many_idle_clients_are_closed(
     monkeypatch.setattr(pool_module, "MOST_IDLE_CLIENTS", 2)
     found = []
     for threads in range(1, 5):
-        with pool.lend(Cluster({"service_url": url, "io_threads": threads})) as pooled:
+        with pool.lend(ClusterAccess({"service_url": url, "io_threads": threads})) as pooled:
             found.append(pooled)
     assert [is_closed(pooled) for pooled in found] == [True, True, False, False]
 
@@ -118,7 +118,7 @@ def test_the_least_recently_used_of_too_many_producers_is_closed(
     pool: ClientPool, url: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(pool_module, "MOST_PRODUCERS", 2)
-    with pool.lend(Cluster({"service_url": url})) as pooled:
+    with pool.lend(ClusterAccess({"service_url": url})) as pooled:
         first, second = pooled.producer("1", ProducerRecipe({})), pooled.producer("2", ProducerRecipe({}))
         assert pooled.producer("1", ProducerRecipe({})) is first
         third = pooled.producer("3", ProducerRecipe({}))
@@ -129,7 +129,7 @@ def test_a_task_waits_for_a_producer_name_that_is_in_use(
     pool: ClientPool, url: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     named = {"producer_name": "the name"}
-    with pool.lend(Cluster({"service_url": url})) as pooled:
+    with pool.lend(ClusterAccess({"service_url": url})) as pooled:
         other = pooled.client.create_producer("named", **named)
         close_while_waiting = SimpleNamespace(monotonic=time.monotonic, sleep=lambda _: other.close())
         monkeypatch.setattr(pool_module, "time", close_while_waiting)

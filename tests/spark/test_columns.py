@@ -15,8 +15,7 @@ from pulsar_actors.runtime.opened_entry import EntryContents, OpenedEntry, open_
 from pulsar_actors.spark.columns import SCHEMA, Columns
 from pulsar_actors.spark.read_task import clipped, position_after
 from pulsar_actors.wire.batch import encode_batch
-from pulsar_actors.wire.entries import encode_entry
-from pulsar_actors.wire.entries import open_entry as open_stored
+from pulsar_actors.wire.entries import encode_entry, parse_entry
 from pulsar_actors.wire.message_id import MessageId
 from pulsar_actors.wire.PulsarApi_pb2 import KeyValue, MessageMetadata, SingleMessageMetadata
 from pulsar_actors.wire.topic_position import TopicPosition
@@ -55,7 +54,7 @@ def sent(entry_id: int, messages: list[tuple[bytes, dict[str, Any]]], highest: i
     )
     if highest is not None:
         metadata.highest_sequence_id = 5 + highest
-    entry = open_stored(memoryview(b"".join(encode_entry(metadata, payload))))
+    entry = parse_entry(memoryview(b"".join(encode_entry(metadata, payload))))
     return contents(DeliveredEntry(MessageId(3, entry_id, 1), entry, entry.payload, (1 << len(messages)) - 1, entry_id))
 
 

@@ -4,15 +4,13 @@ from typing import Any
 
 import pytest
 
+from tests.spark import stream
 from tests.spark.traffic import Traffic, until
 from tests.support.subjects import Broker
 
 
 def writing(frame: Any, broker: Broker, **options: Any) -> None:
-    writer = frame.write.format("pulsar").mode("append").option("service.url", broker.service_url)
-    for name, value in {"idempotent": "true", "admin.url": broker.admin.web_url, **options}.items():
-        writer = writer.option(name, str(value))
-    writer.save()
+    stream.writing(frame, broker, **{"idempotent": "true", "admin.url": broker.admin.web_url, **options})
 
 
 @pytest.fixture

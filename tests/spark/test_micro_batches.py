@@ -17,7 +17,7 @@ from pulsar_actors.spark.options import ReadOptions
 from pulsar_actors.spark.pyspark_compat import HAS_ADMISSION_CONTROL
 from pulsar_actors.spark.read_task import entries_in
 from pulsar_actors.wire.topic_name import TopicName
-from pulsar_actors.wire.topic_position import EARLIEST, TopicPosition
+from pulsar_actors.wire.topic_position import TOPIC_START, TopicPosition
 from tests.spark.traffic import Traffic, until
 from tests.support.admin import path_of
 from tests.support.ports import free_ports
@@ -75,7 +75,7 @@ def test_a_stream_from_the_first_message_has_all_of_them_in_its_backlog(
     broker: Broker, traffic: Traffic, topic: str, make: Make
 ) -> None:
     traffic.send(topic, ["a", "b"])
-    assert make(startingOffsets="earliest").begin().positions == {TopicName.parse(topic): EARLIEST}
+    assert make(startingOffsets="earliest").begin().positions == {TopicName.parse(topic): TOPIC_START}
     assert backlog(broker, topic) == 2
 
 
@@ -104,7 +104,7 @@ def test_topics_that_the_options_do_not_name_begin_where_the_predefined_subscrip
             until(lambda number=number: backlog(broker, f"{topic}-{number}", "traffic") == 1)
     said = json.dumps({f"{topic}-2": "earliest"})
     stream = make(topicsPattern=f"{topic}-.*", predefinedSubscription="traffic", startingOffsets=said)
-    positions = {TopicName.parse(f"{topic}-1"): behind(ids[1][:1]), TopicName.parse(f"{topic}-2"): EARLIEST}
+    positions = {TopicName.parse(f"{topic}-1"): behind(ids[1][:1]), TopicName.parse(f"{topic}-2"): TOPIC_START}
     assert stream.begin().positions == positions
 
 
@@ -227,8 +227,7 @@ def test_a_topic_that_is_gone_ends_the_query_or_is_logged(  # noqa: PLR0913 - fi
 def test_a_topic_that_was_deleted_after_the_discovery_is_gone_as_well(
     broker: Broker, traffic: Traffic, topic: str, make: Make
 ) -> None:
-    for number in (1, 2):
-        traffic.send(f"{topic}-{number}", ["a"])
+    ends = {TopicName.parse(name): behind(traffic.send(name, ["a"])) for name in (f"{topic}-1", f"{topic}-2")}
     topics = f"{topic}-1,{topic}-2"
     stream = make(600.0, topics=topics, startingOffsets="earliest", failOnDataLoss="false")
     start = stream.begin()
@@ -236,6 +235,8 @@ def test_a_topic_that_was_deleted_after_the_discovery_is_gone_as_well(
     consumer = stream._cursor._consumers[TopicName.parse(f"{topic}-1")]
     broker.admin.delete(f"{topic}-1")
     until(lambda: not consumer.is_open)
+    spans = stream.spans(start, Offsets("mine", ends))  # of a batch that a killed driver had begun
+    assert read(broker, spans) == [b"a"]
     assert list(stream.latest(start, is_limited=False).positions) == [TopicName.parse(f"{topic}-2")]
 
 

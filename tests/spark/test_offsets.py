@@ -7,14 +7,14 @@ import pytest
 from pulsar_actors.exceptions import InvalidArgument
 from pulsar_actors.spark.offsets import Offsets
 from pulsar_actors.wire.topic_name import TopicName
-from pulsar_actors.wire.topic_position import EARLIEST, TopicPosition
+from pulsar_actors.wire.topic_position import TOPIC_START, TopicPosition
 
 ORDERS = TopicName.parse("persistent://public/default/orders-partition-3")
 RETURNS = TopicName.parse("persistent://public/default/returns")
 
 
 def test_offsets_that_are_written_are_read_again() -> None:
-    offsets = Offsets("mine", {RETURNS: EARLIEST, ORDERS: TopicPosition(12, 6, 7)})
+    offsets = Offsets("mine", {RETURNS: TOPIC_START, ORDERS: TopicPosition(12, 6, 7)})
     written = offsets.write()
     assert written == {"subscription": "mine", "positions": {str(ORDERS): "12:6:3:7", str(RETURNS): "earliest"}}
     assert list(written["positions"]) == sorted(written["positions"])
@@ -22,7 +22,7 @@ def test_offsets_that_are_written_are_read_again() -> None:
 
 
 def test_a_partition_that_offsets_do_not_name_is_at_its_start() -> None:
-    assert Offsets("mine", {}).at(ORDERS) == EARLIEST
+    assert Offsets("mine", {}).at(ORDERS) == TOPIC_START
 
 
 @pytest.mark.parametrize(

@@ -8,13 +8,13 @@ import pytest
 
 from pulsar_actors.client.enums import CompressionType, PartitionsRoutingMode
 from pulsar_actors.exceptions import InvalidArgument
-from pulsar_actors.spark.cluster import Cluster
+from pulsar_actors.spark.cluster_access import ClusterAccess
 from pulsar_actors.spark.offset_bounds import AtTime, Latest
 from pulsar_actors.spark.offsets import Offsets
 from pulsar_actors.spark.options import ReadOptions, SinkOptions, check_names
 from pulsar_actors.wire.message_id import MessageId
 from pulsar_actors.wire.topic_name import TopicName
-from pulsar_actors.wire.topic_position import EARLIEST, TopicPosition
+from pulsar_actors.wire.topic_position import TOPIC_START, TopicPosition
 
 NEEDED = {"service.url": "pulsar://localhost", "topic": "t"}
 T = TopicName.parse("t")
@@ -38,18 +38,18 @@ def named(options: dict[str, str]) -> dict[str, str]:
 
 
 def test_by_default_a_table_begins_at_the_first_message_and_a_stream_at_the_end() -> None:
-    assert (batch().starting.of(T), batch().ending.of(T)) == (EARLIEST, Latest())
+    assert (batch().starting.of(T), batch().ending.of(T)) == (TOPIC_START, Latest())
     assert stream().starting.of(T) == Latest()
     assert not stream().starting.is_given_for(T)
     assert stream(startingOffsets="earliest").starting.is_given_for(T)
-    assert stream(startingOffsets="Earliest").starting.of(T) == EARLIEST
+    assert stream(startingOffsets="Earliest").starting.of(T) == TOPIC_START
 
 
 def test_an_offset_is_a_word_a_position_or_the_bytes_of_a_message_id() -> None:
     said = {"a": "12:5", "b": "earliest", "c": -2, "d": list(MessageId(3, 4, 0, 7).serialize()), "e": "latest"}
     starting = stream(topic="t", startingOffsets=json.dumps(said)).starting
     found = [starting.of(TopicName.parse(topic)) for topic in [*said, "f"]]
-    assert found == [TopicPosition(12, 5), EARLIEST, EARLIEST, TopicPosition(3, 4, 7), Latest(), Latest()]
+    assert found == [TopicPosition(12, 5), TOPIC_START, TOPIC_START, TopicPosition(3, 4, 7), Latest(), Latest()]
     assert batch(startingTime="1000").starting.of(T) == AtTime(1000)
     assert batch(endingTime='{"t": 7}').ending.of(T) == AtTime(7)
 
@@ -58,13 +58,13 @@ def test_offsets_may_be_those_of_the_progress_of_a_query() -> None:
     shown = Offsets("mine", {T: TopicPosition(12, 5)}).write()
     assert batch(startingOffsets=json.dumps(shown)).starting.of(T) == TopicPosition(12, 5)
     assert batch(endingOffsets=json.dumps({**shown, "entriesBehind": 7})).ending.of(T) == TopicPosition(12, 5)
-    empty = Offsets("mine", {T: EARLIEST}).write()
-    assert batch(endingOffsets=json.dumps(empty)).ending.of(T) == EARLIEST
+    empty = Offsets("mine", {T: TOPIC_START}).write()
+    assert batch(endingOffsets=json.dumps(empty)).ending.of(T) == TOPIC_START
 
 
 def test_the_bound_of_a_topic_is_that_of_its_partitions_unless_they_are_named() -> None:
     starting = stream(startingOffsets='{"t": "earliest", "t-partition-1": "1:2"}').starting
-    assert [starting.of(T.partition(number)) for number in range(2)] == [EARLIEST, TopicPosition(1, 2)]
+    assert [starting.of(T.partition(number)) for number in range(2)] == [TOPIC_START, TopicPosition(1, 2)]
     starting.check([T.partition(0), T.partition(1)], [])
     with pytest.raises(
         InvalidArgument, match="speaks of persistent://public/default/t-partition-1, which is not among"
@@ -110,7 +110,7 @@ def test_options_of_clients_have_the_names_of_java_or_of_this_package() -> None:
 def test_clusters_with_equal_options_have_equal_identities() -> None:
     assert batch().cluster.identity == sink().cluster.identity
     one, other = {"service_url": "pulsar://a", "io_threads": 1}, {"io_threads": 1, "service_url": "pulsar://a"}
-    assert Cluster(one).identity == Cluster(other).identity
+    assert ClusterAccess(one).identity == ClusterAccess(other).identity
     others = [
         batch(pulsar__client__operationTimeoutMs="1"),
         batch(admin__url="http://localhost"),
@@ -193,20 +193,16 @@ def test_a_wrong_option_is_refused_with_a_hint(make: Any, options: dict[str, str
     assert "the-secret" not in str(refused.value)
 
 
-def test_an_invalid_pattern_is_refused() -> None:
-    given = {
-        "service.url": "pulsar://localhost",
-        "topicspattern": "persistent://public/default/(",
-        "subscriptionprefix": "s",
-    }
-    with pytest.raises(InvalidArgument, match="topicsPattern takes a regular expression"):
-        ReadOptions.parse(given, is_stream=True)
-
-
-def test_a_pattern_of_non_persistent_topics_is_refused() -> None:
-    given = {"service.url": "pulsar://localhost", "topicspattern": "non-persistent://public/default/a.*"}
-    with pytest.raises(InvalidArgument, match="only persistent topics store"):
-        ReadOptions.parse(given, is_stream=False)
+@pytest.mark.parametrize(
+    ("pattern", "says"),
+    [
+        ("persistent://public/default/(", "topicsPattern takes a regular expression"),
+        ("non-persistent://public/default/a.*", "only persistent topics store"),
+    ],
+)
+def test_a_pattern_that_cannot_match_what_is_stored_is_refused(pattern: str, says: str) -> None:
+    with pytest.raises(InvalidArgument, match=says):
+        ReadOptions.parse({"service.url": "pulsar://localhost", "topicspattern": pattern}, is_stream=False)
 
 
 def test_options_that_spark_adds_to_a_table_are_ignored() -> None:

@@ -13,7 +13,7 @@ from pulsar_actors.spark.offsets import Span
 from pulsar_actors.spark.options import ReadOptions
 from pulsar_actors.spark.read_task import LOOKBACK_MS, entries_in
 from pulsar_actors.wire.PulsarApi_pb2 import CommandMessage
-from pulsar_actors.wire.topic_position import EARLIEST, TopicPosition
+from pulsar_actors.wire.topic_position import TOPIC_START, TopicPosition
 from tests.spark.traffic import Traffic
 from tests.support.admin import path_of
 from tests.support.raw_producer import RawProducer
@@ -63,8 +63,8 @@ def test_a_message_in_chunks_belongs_to_the_span_of_its_last_chunk(part: Part) -
     part.raw.second("b")
     part.raw.send(b"f")
     end = part.behind
-    assert part.read(EARLIEST, end) == [b"a", b"c", b"d", b"e", b"bB", b"f"]
-    assert part.read(EARLIEST, middle) == [b"a"]
+    assert part.read(TOPIC_START, end) == [b"a", b"c", b"d", b"e", b"bB", b"f"]
+    assert part.read(TOPIC_START, middle) == [b"a"]
     assert part.read(middle, end) == [b"c", b"d", b"e", b"bB", b"f"]
     assert part.read(middle, at(middle, 3)) == [b"c", b"d", b"e"]
     assert part.read(at(middle, 3), at(middle, 4)) == [b"bB"]
@@ -82,16 +82,16 @@ def test_messages_whose_chunks_alternate_are_read_once_each(part: Part, monkeypa
     whole = [f"{name}{name.upper()}".encode() for name in names]
     with monkeypatch.context() as nobody_looks_back:
         nobody_looks_back.delattr("pulsar_actors.spark.read_task.complete_chunked_messages")
-        assert part.read(EARLIEST, end) == whole
-    assert part.read(EARLIEST, middle) == []
+        assert part.read(TOPIC_START, end) == whole
+    assert part.read(TOPIC_START, middle) == []
     assert part.read(middle, end) == whole
-    assert part.read(EARLIEST, at(middle, 4)) + part.read(at(middle, 4), end) == whole
+    assert part.read(TOPIC_START, at(middle, 4)) + part.read(at(middle, 4), end) == whole
 
 
 def test_a_message_whose_last_chunk_is_missing_is_not_waited_for(part: Part) -> None:
     part.raw.send(b"a")
     part.raw.first("b")
-    assert part.read(EARLIEST, part.behind) == [b"a"]
+    assert part.read(TOPIC_START, part.behind) == [b"a"]
     assert part.read(at(part.behind, -1), part.behind) == []
 
 
@@ -121,7 +121,7 @@ def test_first_chunks_that_are_gone_are_searched_for_a_few_times(part: Part, mon
     monkeypatch.setattr(seek, lambda self, where: (sought.append(where), real(self, where)))
     part.raw.second("a")
     part.raw.send(b"b")
-    assert part.read(EARLIEST, part.behind) == [b"b"]
+    assert part.read(TOPIC_START, part.behind) == [b"b"]
     assert len(sought) == len(LOOKBACK_MS)
 
 
@@ -132,9 +132,9 @@ def test_an_entry_that_cannot_be_read_fails_the_task_or_is_logged(part: Part, ca
     part.raw.send(b"no batch", num_messages_in_batch=1)
     message = r"has lost messages, it seems: what is stored at \d+:1 cannot be read: BatchDeSerializeError"
     with pytest.raises(PulsarException, match=message):
-        part.read(EARLIEST, part.behind)
+        part.read(TOPIC_START, part.behind)
     with caplog.at_level(logging.WARNING):
-        assert part.read(EARLIEST, part.behind, failOnDataLoss="false") == [b"a", b"c"]
+        assert part.read(TOPIC_START, part.behind, failOnDataLoss="false") == [b"a", b"c"]
     assert "cannot be read" in caplog.text
 
 
@@ -152,14 +152,14 @@ def test_missing_messages_fail_the_task_or_are_logged(part: Part, caplog: pytest
     end = part.behind
     message = f"messages up to {at(end, 2).text(-1)} were to be read, and there is nothing from {end.text(-1)} on"
     with pytest.raises(PulsarException, match=message):
-        part.read(EARLIEST, at(end, 2))
-    assert part.read(EARLIEST, at(end, 2), failOnDataLoss="false") == [b"a"]
+        part.read(TOPIC_START, at(end, 2))
+    assert part.read(TOPIC_START, at(end, 2), failOnDataLoss="false") == [b"a"]
     assert message in caplog.text
 
 
 def test_nothing_is_missing_before_the_beginning_of_a_ledger(part: Part) -> None:
     part.raw.send(b"a")
-    assert part.read(EARLIEST, TopicPosition(part.behind.ledger_id + 1, 0)) == [b"a"]
+    assert part.read(TOPIC_START, TopicPosition(part.behind.ledger_id + 1, 0)) == [b"a"]
 
 
 def test_a_broker_that_does_not_send_its_messages_fails_the_task(topic: str, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -171,4 +171,4 @@ def test_a_broker_that_does_not_send_its_messages_fails_the_task(topic: str, mon
         texts = {"service.url": broker.service_url, "topic": topic, "polltimeoutms": "700"}
         message = "has messages from earliest on, and none came within 700 ms, which is pollTimeoutMs"
         with pytest.raises(Timeout, match=message):
-            list(entries_in(Span(topic, EARLIEST, TopicPosition(1, 1)), ReadOptions.parse(texts, is_stream=False)))
+            list(entries_in(Span(topic, TOPIC_START, TopicPosition(1, 1)), ReadOptions.parse(texts, is_stream=False)))

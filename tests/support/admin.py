@@ -10,7 +10,7 @@ ANSWER_SECONDS = 30.0
 
 
 class AdminError(Exception):
-    """The broker said no; `status` is HTTP's word for it."""
+    """An error response of the broker. `status` is the HTTP status."""
 
     def __init__(self, status: int, call: str, reason: str) -> None:
         super().__init__(f"{call}: {status} {reason}")
@@ -18,13 +18,16 @@ class AdminError(Exception):
 
 
 def path_of(topic: str) -> str:
-    """`persistent://public/default/t` is `persistent/public/default/t` in a path."""
+    """Return the path of a topic: `persistent://public/default/t` becomes `persistent/public/default/t`."""
     domain, _, rest = topic.partition("://")
     return f"{domain}/{rest}"
 
 
 class Admin:
-    """One broker's admin interface, with a token if it wants one; topics are given by their full names."""
+    """The admin interface of one broker, with a token if the broker requires one.
+
+    Topics are given by their full names.
+    """
 
     def __init__(self, web_url: str, token: str | None = None) -> None:
         self.web_url = web_url
@@ -51,7 +54,7 @@ class Admin:
         return json.loads(self.call(method, path, body))
 
     def is_ready(self) -> bool:
-        """Whether the broker can serve the namespace `public/default`."""
+        """Return whether the broker can serve the namespace `public/default`."""
         try:
             healthy = self.call("GET", "brokers/health") == b"ok"
             return healthy and "public/default" in self.json("GET", "namespaces/public")
@@ -59,19 +62,19 @@ class Admin:
             return False
 
     def create(self, topic: str) -> None:
-        """Make a topic without partitions."""
+        """Create a topic without partitions."""
         self.call("PUT", path_of(topic))
 
     def create_partitioned(self, topic: str, partitions: int) -> None:
-        """Make a topic of so many partitions."""
+        """Create a topic with this number of partitions."""
         self.call("PUT", f"{path_of(topic)}/partitions", partitions)
 
     def grow(self, topic: str, partitions: int) -> None:
-        """Give a topic more partitions: so many in all."""
+        """Raise the number of partitions of a topic to this number."""
         self.call("POST", f"{path_of(topic)}/partitions", partitions)
 
     def delete(self, topic: str) -> None:
-        """Delete a topic that somebody may be using."""
+        """Delete a topic, even if producers or consumers use it."""
         self.call("DELETE", f"{path_of(topic)}?force=true")
 
     def unload(self, topic: str) -> None:
@@ -79,7 +82,7 @@ class Admin:
         self.call("PUT", f"{path_of(topic)}/unload")
 
     def terminate(self, topic: str) -> None:
-        """Let nothing be added to a topic any more."""
+        """Terminate a topic: it takes no more messages."""
         self.call("POST", f"{path_of(topic)}/terminate")
 
     def compact(self, topic: str) -> None:
@@ -92,14 +95,15 @@ class Admin:
             time.sleep(0.05)
 
     def stats(self, topic: str) -> Any:
-        """Tell what a topic's `/stats` say."""
+        """Return the topic's `/stats`."""
         return self.json("GET", f"{path_of(topic)}/stats")
 
     def keeps_acknowledgements(self, topic: str, subscription: str) -> bool:
-        """Whether all is acknowledged, and would still be after an unload: a broker counts them before it stores them.
+        """Return whether all messages are acknowledged, and still will be after an unload.
 
-        The first entry of a cursor's ledger says where the cursor began, so what was acknowledged comes after it. A
-        broker without such ledgers has none at all.
+        A broker counts acknowledgements before it stores them. The first entry of a cursor's ledger has the position at
+        which the cursor began, so acknowledgements are stored after that entry. A broker without such ledgers has no
+        entry at all.
         """
         stats = self.json("GET", f"{path_of(topic)}/internalStats")
         cursor = stats["cursors"][subscription]
@@ -107,11 +111,11 @@ class Admin:
         return bool(is_stored and cursor["markDeletePosition"] == stats["lastConfirmedEntry"])
 
     def create_namespace(self, namespace: str) -> None:
-        """Make a namespace, such as `public/mine`."""
+        """Create a namespace, such as `public/mine`."""
         self.call("PUT", f"namespaces/{namespace}", {})
 
     def set_longest_delay(self, namespace: str, milliseconds: int) -> None:
-        """Have messages refused that are to be delivered later than that."""
+        """Have the broker refuse messages with a longer delivery delay than this."""
         wanted = {"active": True, "tickTime": 1000, "maxDeliveryDelayInMillis": milliseconds}
         self.call("POST", f"namespaces/{namespace}/delayedDelivery", wanted)
 
@@ -120,10 +124,10 @@ class Admin:
         self.call("POST", f"{path_of(topic)}/deduplicationEnabled", on)
 
     def is_deduplicating(self, topic: str) -> bool:
-        """Whether the broker has put the switch into effect; it answers before that."""
+        """Return whether the broker has put the setting into effect. The broker answers the request before that."""
         return self.stats(topic).get("deduplicationStatus") == "Enabled"
 
     def set_auto_creation(self, namespace: str, *, on: bool) -> None:
-        """Choose whether a topic of the namespace comes into being when somebody asks for it."""
+        """Choose whether the broker creates a topic of the namespace when a client first uses it."""
         settings = {"allowAutoTopicCreation": on, "topicType": "non-partitioned"}
         self.call("POST", f"namespaces/{namespace}/autoTopicCreation", settings)

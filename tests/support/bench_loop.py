@@ -1,4 +1,4 @@
-"""A loop that is run by hand, and the broker's end of a connection that nobody else is at."""
+"""A loop that a test runs by hand, and the broker's end of a connection whose other end is the test."""
 
 import heapq
 from collections import deque
@@ -23,7 +23,7 @@ class BenchListener(Listener):
 
 
 class BenchLoop(Loop):
-    """Runs what was posted when told to, and lets time pass when told to."""
+    """A loop that runs posted functions, and lets time pass, when the test says so."""
 
     def __init__(self) -> None:
         self.time = 1_000.0
@@ -73,7 +73,7 @@ class BenchLoop(Loop):
             function(argument)
 
     def advance(self, seconds: float) -> None:
-        """Let time pass, and everything happen that is due meanwhile."""
+        """Let time pass, and run the timers and functions that are due in it."""
         end = self.time + seconds
         self.run()
         while self._timers and self._timers[0][0] <= end:

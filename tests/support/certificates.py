@@ -1,4 +1,4 @@
-"""Makes authorities and certificates for tests: good ones, and each kind of bad one."""
+"""Certificate authorities and certificates for tests: valid ones, and each kind of invalid one."""
 
 import ipaddress
 from collections.abc import Sequence
@@ -45,7 +45,7 @@ class Files(NamedTuple):
 
 
 class Authority:
-    """An authority with a certificate of its own, which signs others. It writes to the given folder."""
+    """A certificate authority with a self-signed certificate. It writes its files to the given folder."""
 
     def __init__(self, folder: Path, name: str = "an authority of the tests") -> None:
         self.folder = folder
@@ -70,7 +70,7 @@ class Authority:
         purpose: x509.ObjectIdentifier | None = None,
         file_name: str = "certificate",
     ) -> Files:
-        """Make a certificate for these names and addresses, and its key. Without a purpose it is for any."""
+        """Create a certificate for these names and addresses, and its key. Without a purpose it is valid for any."""
         key = ec.generate_private_key(ec.SECP256R1())
         subject = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, file_name)])
         issuer, signing_key = (subject, key) if self_signed else (self.name, self.key)
@@ -90,7 +90,7 @@ class Authority:
 
 
 def encrypt_key(file: str, password: bytes) -> None:
-    """Put a password on a key that is in a file."""
+    """Encrypt a key file with a password."""
     key = load_pem_private_key(Path(file).read_bytes(), None)
     Path(file).write_bytes(key.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, BestAvailableEncryption(password)))
 

@@ -1,11 +1,10 @@
-"""A consumer's machine for tests: made with chosen trackers, fed with events, asked for its effects."""
+"""A consumer's state machine for tests, with chosen trackers. Tests feed it events and check its effects."""
 
 from typing import Any
 
 from pulsar_actors.exceptions import BrokerRefusal, ConnectionLost
-from pulsar_actors.machines.connection_handler_events import Detached, LookedUp, Open, RetryDue
+from pulsar_actors.machines.connection_handler_events import Detached, LookedUp, Open, RequestTimedOut, RetryDue
 from pulsar_actors.machines.consumer import ConsumerMachine, ConsumerSettings, State
-from pulsar_actors.machines.consumer_acks import ConsumerTrackers
 from pulsar_actors.machines.consumer_events import (
     Acknowledge,
     ConsumerAttached,
@@ -14,8 +13,8 @@ from pulsar_actors.machines.consumer_events import (
     Seek,
     SendConsumerCommand,
     Subscribed,
-    SubscribeTimedOut,
 )
+from pulsar_actors.machines.consumer_trackers import ConsumerTrackers
 from pulsar_actors.machines.incoming_entries import DeliveredEntry, IncomingEntry
 from pulsar_actors.machines.trackers.ack_grouping_tracker import AckGroupingTracker
 from pulsar_actors.machines.trackers.backoff import Backoff
@@ -82,11 +81,11 @@ def consumer(
     machine: type[ConsumerMachine] = ConsumerMachine,
     *,
     tls: bool = False,
-    stored: bool = True,
-    reads: bool = False,
+    persistent: bool = True,
+    is_reader: bool = False,
     **options: Any,
 ) -> ConsumerMachine:
-    settings = ConsumerSettings(SUBSCRIBE, tls=tls, stored=stored, reads=reads)
+    settings = ConsumerSettings(SUBSCRIBE, tls=tls, persistent=persistent, is_reader=is_reader)
     return machine(settings, trackers(**options), Backoff(lambda: 0.0))
 
 
@@ -101,7 +100,7 @@ def incoming(  # noqa: PLR0913 - what a delivery says of itself
     payload: bytes | None = None,
     **metadata: Any,
 ) -> IncomingEntry:
-    """Make what a broker sends: a message, or a batch of so many (whose payload nobody opens here)."""
+    """Return the event for a message, or for a batch whose payload is never decoded here."""
     meta = MessageMetadata(producer_name="p", sequence_id=0, publish_time=NOW_MS, **metadata)
     if batch is not None:
         meta.num_messages_in_batch = batch
@@ -115,7 +114,7 @@ def incoming(  # noqa: PLR0913 - what a delivery says of itself
 
 
 class Subscriber(Driven):
-    """A consumer, and the number of the last question that it asked."""
+    """A consumer's machine, and the id of its last request."""
 
     def __init__(self, *events: Any, **options: Any) -> None:
         self.attempt = 0
@@ -123,7 +122,7 @@ class Subscriber(Driven):
 
     @property
     def generation(self) -> Any:
-        return self.machine.deliveries.generation
+        return self.machine.messages.generation
 
     @property
     def connection(self) -> int:
@@ -136,7 +135,7 @@ class Subscriber(Driven):
         return self.effects
 
     def said(self, command: type) -> list[Any]:
-        """The commands of a kind among what was told to the broker."""
+        """Return the commands of one kind that the machine sent to the broker."""
         return [tell.command for tell in self.did(SendConsumerCommand) if isinstance(tell.command, command)]
 
     def attach(self, opened: Any = None) -> list[Any]:
@@ -166,7 +165,7 @@ def seeking(**options: Any) -> Subscriber:
 
 
 def rebinding(state: State) -> Subscriber:
-    """Make a consumer that has lost its binding and is on its way to the next one."""
+    """Return a consumer that has lost its binding and is about to get the next one."""
     driven = ready()
     driven.tell(Detached(1, LOST))
     if state is State.WAITING:
@@ -175,7 +174,7 @@ def rebinding(state: State) -> Subscriber:
     if state is not State.LOOKING_UP:
         driven.attach()
     if state is State.CLOSE_PENDING:
-        driven.tell(SubscribeTimedOut(driven.attempt))
+        driven.tell(RequestTimedOut(driven.attempt))
     assert driven.machine.state is state
     return driven
 

@@ -1,24 +1,24 @@
-"""Entries as a consumer's machine hands them over, made by a test."""
+"""Entries as a consumer's machine delivers them, built by a test."""
 
 from typing import Any
 
 from pulsar_actors.machines.incoming_entries import DeliveredEntry
 from pulsar_actors.wire.batch import encode_batch
 from pulsar_actors.wire.compression import compress
-from pulsar_actors.wire.entries import encode_entry, open_entry
+from pulsar_actors.wire.entries import encode_entry, parse_entry
 from pulsar_actors.wire.message_id import MessageId
 from pulsar_actors.wire.PulsarApi_pb2 import CompressionType, MessageMetadata, SingleMessageMetadata
 
 
 def single(entry_id: int, payload: bytes = b"payload", *, broken: bool = False, **metadata: Any) -> DeliveredEntry:
-    """An entry that is one message."""
+    """Return an entry that is one message."""
     return _delivery(entry_id, payload, 1, broken=broken, **metadata)
 
 
 def batch(
     entry_id: int, *payloads: bytes, wanted: int | None = None, compacted_out: tuple[int, ...] = (), **metadata: Any
 ) -> DeliveredEntry:
-    """An entry of several messages; `wanted` is the set of those that are to be handed out."""
+    """Return an entry of several messages. `wanted` is the bit set of the messages to hand out."""
     messages = [
         (SingleMessageMetadata(payload_size=len(payload), compacted_out=index in compacted_out), payload)
         for index, payload in enumerate(payloads)
@@ -37,5 +37,5 @@ def _delivery(entry_id: int, payload: bytes, wanted: int, *, broken: bool = Fals
     stored = bytearray(b"".join(encode_entry(meta, payload)))
     if broken:
         stored[-1] ^= 1
-    entry = open_entry(memoryview(bytes(stored)))
+    entry = parse_entry(memoryview(bytes(stored)))
     return DeliveredEntry(MessageId(1, entry_id), entry, entry.payload, wanted, redelivery_count=2)

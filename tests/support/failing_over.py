@@ -1,4 +1,4 @@
-"""A client that leaves a cluster which stops, and returns to it; as a program, with the module that it is told."""
+"""A program whose client fails over to a second cluster, and back. The argument is the client module to run it with."""
 
 import importlib
 import logging
@@ -39,7 +39,7 @@ def leave_and_return(module: Any) -> None:
             until(lambda: len(one.call(lambda inside: inside.connections)) >= 1)
             client.close()
             if __name__ == "__main__":
-                os._exit(0)  # the official one, let go of, now and then ends its process with an abort
+                os._exit(0)  # the official client sometimes aborts the process when it is freed
 
 
 if __name__ == "__main__":

@@ -1,8 +1,8 @@
-"""Brokers that let in whom they know: by a token, by a name and a password, or by a certificate.
+"""Brokers with authentication: by token, by name and password, or by certificate.
 
-Whoever is called `me` may do everything, however they are known. Others are known too, and may do nothing; that is for
-a real broker to judge, since the embedded one asks no further once it knows who somebody is. A proxy may speak for
-those whose credentials it hands on.
+The role `me` may do everything, with each kind of credentials. Other roles are authenticated and may do nothing. Only a
+real broker checks that: the embedded one authenticates and does not authorise. A proxy may act for the clients whose
+credentials it forwards.
 """
 
 import base64
@@ -20,15 +20,15 @@ STRANGER = "a stranger"
 PROXY = "a proxy"
 PASSWORD = "open-sesame"
 HTPASSWD = f"{ME}:$apr1$saltsalt$KlYmbxGi6RFqoNneyFPyH/"
-"""Made by `openssl passwd -apr1 -salt saltsalt`."""
+"""The output of `openssl passwd -apr1 -salt saltsalt`."""
 SECRET = b"thirty-two bytes, as HS256 wants them, or more"
 TOKENS = Tokens(SECRET)
 REFRESH_SECONDS = 3
-"""How often a broker looks whose credentials are over, and how long it waits for new ones before it closes."""
+"""The interval at which a broker looks for expired credentials, and its wait for new ones before it disconnects."""
 LIFETIME_SECONDS = 3
-"""Of a token that is to be renewed: a whole number, as the official client takes no other from an issuer."""
+"""The lifetime of a token to be renewed: a whole number, because the official client takes no other from an issuer."""
 RENEWED_TWICE_SECONDS = 3 * (LIFETIME_SECONDS + REFRESH_SECONDS)
-"""In which two renewals have come, and a half as many again."""
+"""The time for two renewals, and half as much again."""
 
 _PROVIDERS = ",".join(
     f"org.apache.pulsar.broker.authentication.AuthenticationProvider{kind}" for kind in ("Token", "Basic", "Tls")
@@ -68,7 +68,7 @@ brokerClientAuthenticationParameters=token:{token}
 
 
 class Guarded(NamedTuple):
-    """What a test may know of such a broker."""
+    """A broker with authentication, as tests see it."""
 
     service_url: str
     service_url_tls: str
@@ -76,12 +76,12 @@ class Guarded(NamedTuple):
     authority: Authority
 
     def certificate_of(self, name: str) -> Files:
-        """Have somebody certified."""
+        """Return a certificate for this name."""
         return self.authority.certify([], file_name=name)
 
 
 class GuardedProxy(NamedTuple):
-    """The ways to a proxy before it."""
+    """The URLs of a proxy in front of such a broker."""
 
     service_url: str
     service_url_tls: str
@@ -89,7 +89,7 @@ class GuardedProxy(NamedTuple):
 
 
 def guard(standalone: Standalone, authority: Authority) -> str:
-    """Set an Apache Pulsar up, before its start, and give its service URL over TLS."""
+    """Configure an Apache Pulsar that is not started yet, and return its service URL over TLS."""
     (port,) = free_ports(1)
     settings = _SETTINGS.format(
         port=port,
@@ -109,7 +109,7 @@ def guard(standalone: Standalone, authority: Authority) -> str:
 
 
 def guard_of_proxy(authority: Authority) -> tuple[str, str]:
-    """Give what sets a proxy up that hands on who its clients are, and its service URL over TLS."""
+    """Return the settings of a proxy that forwards its clients' credentials, and its service URL over TLS."""
     (port,) = free_ports(1)
     shown = authority.certify(file_name="proxy")
     settings = _SETTINGS_OF_PROXY.format(port=port, shown=shown, secret=_encoded(SECRET), token=TOKENS.issue(PROXY))
@@ -117,7 +117,7 @@ def guard_of_proxy(authority: Authority) -> tuple[str, str]:
 
 
 def embedded_guard(authority: Authority) -> EmbeddedBroker:
-    """Make an embedded one, not started yet."""
+    """Return an embedded broker with authentication, not started yet."""
     files = authority.certify(file_name="embedded")
     return EmbeddedBroker(
         certificate_file=files.certificate,
@@ -129,7 +129,7 @@ def embedded_guard(authority: Authority) -> EmbeddedBroker:
 
 
 def admin_of(web_url: str) -> Admin:
-    """Make the admin's way in."""
+    """Return the admin interface, with a token of `me`."""
     return Admin(web_url, TOKENS.issue(ME))
 
 

@@ -1,4 +1,4 @@
-"""An issuer of tokens in a test's hands."""
+"""An OAuth2 issuer whose answers a test chooses."""
 
 import contextlib
 import json
@@ -15,7 +15,7 @@ WELL_KNOWN = "/.well-known/openid-configuration"
 
 
 class IssuerInHand:
-    """Gives `token-1`, `token-2` and so on, until it is told something else."""
+    """An OAuth2 issuer that issues `token-1`, `token-2` and so on, until the test replaces its answers."""
 
     def __init__(self, server: WebServer) -> None:
         self.server = server
@@ -30,7 +30,7 @@ class IssuerInHand:
         return self.server.url
 
     def settings(self, **more: Any) -> str:
-        """What a client is configured with; None leaves a setting out."""
+        """Return the client's configuration. A value of None leaves a setting out."""
         known = {"issuer_url": self.url, "client_id": CLIENT_ID, "client_secret": CLIENT_SECRET, **more}
         return json.dumps({name: value for name, value in known.items() if value is not None})
 
@@ -41,7 +41,7 @@ class IssuerInHand:
         return f"token-{self.tokens_given()}"
 
     def refuse(self, status: int, body: Any, *headers: tuple[str, str]) -> None:
-        """Answer like this where tokens are given."""
+        """Answer requests for a token with this response."""
         content = body if isinstance(body, bytes) else json.dumps(body).encode()
         self.replaced["/oauth/token"] = Said(status, content, headers)
 
@@ -60,6 +60,6 @@ class IssuerInHand:
 
 @contextlib.contextmanager
 def issuing(context: ssl.SSLContext | None = None) -> Iterator[IssuerInHand]:
-    """Issue tokens until the end of the block."""
+    """Run an issuer until the end of the block."""
     with web_server(context) as server:
         yield IssuerInHand(server)

@@ -1,8 +1,8 @@
 """The jars of Apache Pulsar, fetched once by Maven into `~/.cache/pulsar_actors/<version>/lib`, and those of its proxy.
 
-They are not part of the checkout: every checkout and every environment of a machine shares them. The folder appears
-under its name when it is complete. Two test runs that find nothing there do not fetch side by side, as Maven's own
-cache bears only one writer: the second waits for the first, and finds the work done.
+They are outside the checkout: all checkouts and environments of a machine share them. The folder gets its name when it
+is complete. Maven's own cache allows one writer only. So of two test runs that start without the folder, one fetches
+the jars, and the other waits and then finds them.
 """
 
 import shutil
@@ -35,7 +35,7 @@ POM = f"""<project xmlns="http://maven.apache.org/POM/4.0.0">
 PROXY_VERSION = "4.0.8"
 PROXY_CACHE = Path.home() / ".cache" / "pulsar_actors" / f"proxy-{PROXY_VERSION}"
 
-# Two of its parts were never published with this version: one it does without, the other is taken from the one before.
+# Two dependencies were never published in this version: one is left out, the other is of the version before.
 PROXY_POM = f"""<project xmlns="http://maven.apache.org/POM/4.0.0">
   <modelVersion>4.0.0</modelVersion>
   <groupId>pulsar.actors</groupId>
@@ -59,7 +59,7 @@ PROXY_POM = f"""<project xmlns="http://maven.apache.org/POM/4.0.0">
 
 
 class Unavailable(Exception):
-    """A real broker cannot be had on this machine; the text says what is missing."""
+    """A real broker cannot run on this machine. The text says what is missing."""
 
 
 def tool(name: str) -> str:
@@ -70,7 +70,7 @@ def tool(name: str) -> str:
 
 
 def jars(cache: Path = CACHE, pom: str = POM) -> Path:
-    """The folder of the broker's jars, or of those that another pom asks for, fetched when it is not there yet."""
+    """Return the folder of the broker's jars, or of another pom's. Fetch them if the folder does not exist yet."""
     lib = cache / "lib"
     if not lib.exists():
         cache.mkdir(parents=True, exist_ok=True)
@@ -82,14 +82,14 @@ def jars(cache: Path = CACHE, pom: str = POM) -> Path:
 
 @contextmanager
 def alone(lock: Path) -> Generator[None, None, None]:
-    """Hold a lock between processes, of the kind that is let go when its holder dies."""
+    """Hold a lock between processes, which the system releases if the process dies."""
     with closing(sqlite3.connect(lock, timeout=FETCH_SECONDS, isolation_level=None)) as held:
         held.execute("BEGIN EXCLUSIVE")
         yield
 
 
 def fetch(cache: Path, pom: str) -> Path:
-    """Have Maven copy the jars into a folder beside the final one."""
+    """Copy the jars with Maven into a folder beside the final one."""
     partial = cache / "partial"
     shutil.rmtree(partial, ignore_errors=True)
     (cache / "pom.xml").write_text(pom)

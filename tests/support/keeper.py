@@ -1,8 +1,8 @@
-"""Run a command for as long as somebody holds our standard input open: `python keeper.py COMMAND...`.
+"""Run a command until this program's standard input is closed: `python keeper.py COMMAND...`.
 
-A test process may end without a chance to tidy up, by a signal or a crash. The end of a pipe is told to whoever reads
-it all the same, so nothing that was started through here outlives the process that started it. The command is ended by
-SIGKILL: a test of a crash needs no other way, and a broker whose data is thrown away needs no better one.
+A test process may be killed or crash before it can stop the processes that it started. The operating system then closes
+the process's end of the pipe, so this program reads the end of the pipe, and kills the command. SIGKILL is enough:
+tests of a crash want it, and a broker's data is thrown away.
 """
 
 import subprocess
@@ -11,7 +11,7 @@ import threading
 
 
 def main(command: list[str]) -> int:
-    process = subprocess.Popen(command, stdin=subprocess.DEVNULL)  # noqa: S603 -- whoever started us chose it
+    process = subprocess.Popen(command, stdin=subprocess.DEVNULL)  # noqa: S603 -- the caller chose it
 
     def kill_at_end_of_input() -> None:
         sys.stdin.buffer.read()

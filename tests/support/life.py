@@ -1,4 +1,4 @@
-"""What the tests of life and death share: deadlines, what is alive, brokers that misbehave, programs of their own."""
+"""Helpers for tests of starts, ends and failures: deadlines, leak checks, faulty brokers, and separate programs."""
 
 import contextlib
 import gc
@@ -19,7 +19,7 @@ import pykka
 import pulsar_actors as pulsar
 
 SOON = 10.0
-"""Seconds within which whatever will happen has happened."""
+"""The deadline in seconds for what a test expects to happen."""
 MILLISECONDS = int(1000 * SOON)
 
 ROOT = Path(__file__).parents[2]
@@ -27,7 +27,7 @@ TLS_HELLO = 0x16
 
 
 def until(true: Callable[[], Any], what: str = "it") -> Any:
-    """Wait for something that nobody announces, and give it."""
+    """Wait until the function returns something true, and return it."""
     deadline = time.monotonic() + SOON
     while not (found := true()):
         assert time.monotonic() < deadline, f"{what} did not happen in time"
@@ -37,7 +37,7 @@ def until(true: Callable[[], Any], what: str = "it") -> Any:
 
 @contextlib.contextmanager
 def client_of(service_url: str, **options: Any) -> Iterator[pulsar.Client]:
-    """Make a client, and close it."""
+    """Create a client, and close it at the end of the block."""
     with contextlib.closing(pulsar.Client(service_url, **options)) as client:
         yield client
 
@@ -57,25 +57,22 @@ class InThread:
         self._call = call
         self._given: Any = None
         self._raised: BaseException | None = None
-        self.seconds = 0.0
         self._thread = threading.Thread(target=self._run, name="caller of a test", daemon=True)
         self._thread.start()
 
     def _run(self) -> None:
-        began = time.monotonic()
         try:
             self._given = self._call()
         except BaseException as error:  # noqa: BLE001 - it is raised again where the test waits
             self._raised = error
-        self.seconds = time.monotonic() - began
 
     def waits(self) -> bool:
-        """Tell whether it has come as far as waiting on a lock."""
+        """Return whether the call waits on a lock by now."""
         frame = sys._current_frames().get(self._thread.ident or 0)
         return frame is not None and frame.f_code.co_name in {"wait", "exception", "result"}
 
     def result(self, within: float = SOON) -> Any:
-        """Wait for its end, and give or raise what came of it."""
+        """Wait for the end of the call, and return its result or raise its error."""
         self._thread.join(within)
         assert not self._thread.is_alive(), "it still blocks"
         if self._raised is not None:
@@ -83,7 +80,7 @@ class InThread:
         return self._given
 
     def error(self, within: float = SOON) -> BaseException | None:
-        """Wait for its end, and give what it raised."""
+        """Wait for the end of the call, and return its error."""
         try:
             self.result(within)
         except BaseException as error:  # noqa: BLE001 - whatever it is
@@ -92,14 +89,14 @@ class InThread:
 
 
 class Alive(NamedTuple):
-    """What there is in this process that a client may leave behind."""
+    """The resources of this process that a client could leave behind: threads, actors, descriptors."""
 
     threads: frozenset[str]
     actors: tuple[str, ...]
     files: int
 
     def beyond(self, before: "Alive") -> "Alive":
-        """Give what is here and was not there before. What is gone since then was on its way out."""
+        """Return what is here now and was not there before. What has disappeared since then was about to end."""
         actors = Counter(self.actors) - Counter(before.actors)
         files = max(0, self.files - before.files)
         return Alive(self.threads - before.threads, tuple(actors.elements()), files)
@@ -109,7 +106,7 @@ NOTHING = Alive(frozenset(), (), 0)
 
 
 def alive() -> Alive:
-    """Take stock."""
+    """Return the resources that this process has now."""
     names = [thread.name for thread in threading.enumerate()]
     return Alive(
         frozenset(name for name in names if name.startswith("pulsar-")),
@@ -120,7 +117,7 @@ def alive() -> Alive:
 
 @contextlib.contextmanager
 def nothing_left() -> Iterator[None]:
-    """Demand that afterwards there is no thread, actor or descriptor that was not there before."""
+    """Check that no thread, actor or descriptor is left at the end of the block that was not there before."""
     gc.collect()
     before = alive()
     yield
@@ -132,7 +129,7 @@ def nothing_left() -> Iterator[None]:
 
 
 class FakeBroker:
-    """A port on which something is done with each connection, in a thread of its own, until the end of the block."""
+    """A port whose connections are handled by a function, one after another, in a thread. It ends with the block."""
 
     def __init__(self, serve: Callable[[socket.socket], None] = lambda _: None) -> None:
         self._serve = serve
@@ -165,7 +162,7 @@ class FakeBroker:
 
 
 class Relay:
-    """A way to a broker that can be held up in either direction, cut, and closed to newcomers."""
+    """A TCP relay to a broker. It can be stalled, its connections can be cut, and new connections refused."""
 
     def __init__(self, service_url: str) -> None:
         host, _, port = service_url.partition("://")[2].rpartition(":")
@@ -181,26 +178,26 @@ class Relay:
 
     @property
     def connections(self) -> int:
-        """Count those that came."""
+        """Return the number of connections so far."""
         return len(self._pairs)
 
     def stall(self) -> None:
-        """Pass nothing on, and read nothing more."""
+        """Stop reading and forwarding."""
         self._open.clear()
 
     def go_on(self) -> None:
-        """Pass on again."""
+        """Forward again."""
         self._open.set()
 
     def cut(self) -> None:
-        """End every connection."""
+        """Close every connection."""
         for pair in self._pairs:
             for end in pair:
                 with contextlib.suppress(OSError):
                     end.shutdown(socket.SHUT_RDWR)
 
     def refuse(self) -> None:
-        """Accept nobody from now on."""
+        """Accept no connection from now on."""
         with contextlib.suppress(OSError):
             self._listener.shutdown(socket.SHUT_RDWR)
         self._listener.close()
@@ -249,7 +246,7 @@ class Relay:
 
 @contextlib.contextmanager
 def full_backlog() -> Iterator[str]:
-    """Give the URL of a port that answers no SYN, for its queue is full."""
+    """Return the URL of a port that does not answer a SYN, because its backlog is full."""
     with contextlib.ExitStack() as stack:
         listener = stack.enter_context(socket.create_server(("127.0.0.1", 0), backlog=0))
         for _ in range(3):
@@ -261,14 +258,14 @@ def full_backlog() -> Iterator[str]:
 
 @contextlib.contextmanager
 def closed_port() -> Iterator[str]:
-    """Give the URL of a port where nobody listens, and nobody else can."""
+    """Return the URL of a port where no server listens, and no other process can."""
     with socket.socket() as taken:
         taken.bind(("127.0.0.1", 0))
         yield f"pulsar://127.0.0.1:{taken.getsockname()[1]}"
 
 
 class Ran(NamedTuple):
-    """What came of a program."""
+    """The exit status of a program, its output, and its run time."""
 
     code: int
     out: str
@@ -277,7 +274,7 @@ class Ran(NamedTuple):
 
 
 def run_program(text: str, *arguments: str, options: tuple[str, ...] = (), within: float = 30.0) -> Ran:
-    """Run a program in an interpreter of its own."""
+    """Run a program in a Python process of its own."""
     began = time.monotonic()
     done = subprocess.run(  # noqa: S603 - our own text
         [sys.executable, *options, "-c", textwrap.dedent(text), *arguments],

@@ -1,4 +1,4 @@
-"""A loop that a test turns by hand: posted functions, timers and blocking calls run when the test says so."""
+"""A loop that a test runs by hand: posted functions, timers and blocking calls run when the test says so."""
 
 import heapq
 import inspect
@@ -7,12 +7,13 @@ from collections.abc import Callable, Iterable, Sequence
 from itertools import count
 from typing import Any
 
-from pulsar_actors.runtime.actor import ActorRef, LoopActor
+from pulsar_actors.runtime.actor import ActorRef, LoopActor, tell
 from pulsar_actors.runtime.loop import Buffer, Interleaving, Listener, Loop, Transport, TransportOwner
+from pulsar_actors.runtime.messages import ActorStarted
 
 
 class Line(Transport):
-    """A fake transport; `room` is the number of bytes that it takes, None for any."""
+    """A fake transport. `room` is the number of bytes that it takes, or None for any number."""
 
     def __init__(self, host: str = "broker", port: int = 6650, owner: TransportOwner | None = None) -> None:
         self.host = host
@@ -48,7 +49,7 @@ class Line(Transport):
 
 
 class ManualLoop(Loop):
-    """Every call is on the loop, unless `outside` is set."""
+    """A loop that a test runs by hand. Every call counts as one on the loop, unless `outside` is set."""
 
     def __init__(self) -> None:
         self.time = 100.0
@@ -91,13 +92,13 @@ class ManualLoop(Loop):
         raise NotImplementedError
 
     def run(self) -> None:
-        """Run what is posted, and what that posts."""
+        """Run the posted functions, and those that they post."""
         while self.posted:
             function, argument = self.posted.popleft()
             function(argument)
 
     def pass_time(self, seconds: float) -> None:
-        """Run the timers that are due meanwhile."""
+        """Let time pass, and run the timers that are due in it."""
         self.run()
         end = self.time + seconds
         while self.timers and self.timers[0][0] <= end:
@@ -107,7 +108,7 @@ class ManualLoop(Loop):
         self.time = end
 
     def run_blocking_calls(self) -> None:
-        """Run the blocking calls."""
+        """Run the blocking calls, and post their outcomes."""
         blocking_calls, self.blocking_calls = self.blocking_calls, []
         for work, done, _ in blocking_calls:
             try:
@@ -150,6 +151,26 @@ class RecordingActors:
         return heard
 
 
+class ActorBench:
+    """An actor on a loop that the test runs by hand, with actors around it that record what they are told."""
+
+    actor: ActorRef
+
+    def __init__(self) -> None:
+        self.loop = ManualLoop()
+        self.actors = RecordingActors(self.loop)
+        self.guardian = self.actors.make()
+
+    def tell(self, *messages: object) -> None:
+        for message in messages:
+            tell(self.actor, message)
+        self.loop.run()
+
+    def to_guardian(self) -> list[Any]:
+        """Give what the guardian has heard, but for the start of actors."""
+        return [heard for heard in self.actors.heard(self.guardian) if not isinstance(heard, ActorStarted)]
+
+
 class NoLock:
     """A lock that nothing else holds."""
 
@@ -161,7 +182,7 @@ class NoLock:
 
 
 class Interrupter:
-    """Does something at a checkpoint, where threads may change places."""
+    """Calls a function at a checkpoint, as if another thread ran there."""
 
     def __init__(self) -> None:
         self._plans: dict[int, Callable[[], object]] = {}
@@ -169,7 +190,7 @@ class Interrupter:
         self.interleaving = Interleaving(NoLock, self._checkpoint)
 
     def at(self, checkpoint: int, action: Callable[[], object]) -> None:
-        """Do it at one of the next checkpoints; 0 is the first."""
+        """Call the function at one of the next checkpoints. 0 is the first."""
         self._plans[self._seen + checkpoint] = action
 
     def _checkpoint(self) -> None:

@@ -1,18 +1,24 @@
-"""Ports for servers that are told where to listen, and begin to only later."""
+"""Free ports for servers that must be told their port before they start."""
 
 import contextlib
 import random
 import socket
 
 BELOW_EPHEMERAL = range(20_000, 30_000)
-"""The system gives none of these to who takes any port: a test that runs meanwhile would hear what is not for it."""
+"""The range of the ports.
+
+The system gives none of them to a program that asks for any port, such as a test beside this one.
+"""
 
 _UNSEEDED = random.SystemRandom()
-"""The other one begins anew with each test, and would give ports again whose servers have yet to listen."""
+"""A generator with a seed of its own.
+
+The shared one is seeded again for each test, and would return the same ports again.
+"""
 
 
 def free_ports(count: int) -> list[int]:
-    """Find ports where nobody listens."""
+    """Return ports where no server listens."""
     found: list[int] = []
     for port in _UNSEEDED.sample(BELOW_EPHEMERAL, len(BELOW_EPHEMERAL)):
         if len(found) == count:

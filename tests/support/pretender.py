@@ -1,4 +1,4 @@
-"""What a fake broker says, where that is to be right but for one thing."""
+"""A fake broker that answers correctly, except to one kind of command."""
 
 import socket
 from collections.abc import Callable
@@ -29,7 +29,7 @@ Attack = Callable[[Any], bytes]
 
 
 class Broker:
-    """Answers rightly, but for one kind of command, to which it answers what the attack makes of it."""
+    """A broker that answers correctly, except to one kind of command: there, the attack makes the answer."""
 
     def __init__(self, kind: type[Message] | None = None, attack: Attack = lambda _: b"") -> None:
         self._kind = kind

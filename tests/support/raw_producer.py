@@ -1,4 +1,4 @@
-"""A producer in a test's hands that sends as no client does: chunks now, later or never, and what nobody can read."""
+"""A producer for tests that sends what no client sends: chunks in any order or never, and invalid entries."""
 
 import socket
 import time
@@ -24,7 +24,10 @@ SECONDS = 10.0
 
 
 class RawProducer:
-    """A producer of one topic. What it sends in chunks has two, and its name, in small letters and in great ones."""
+    """A producer of one topic.
+
+    Its chunked messages have two chunks: the name in lower case, and the name in upper case.
+    """
 
     def __init__(self, service_url: str, topic: str) -> None:
         host, _, port = service_url.removeprefix("pulsar://").rpartition(":")
@@ -45,11 +48,11 @@ class RawProducer:
         self._chunk(name, 0, name.lower())
 
     def second(self, name: str) -> None:
-        """Send its second half."""
+        """Send the second half of a message."""
         self._chunk(name, 1, name.upper())
 
     def send(self, payload: bytes, *, is_chunk: bool = False, **said: Any) -> None:
-        """Send one entry of which this is said, whether it is true or not."""
+        """Send one entry with this metadata, true or not."""
         number, now = self._sent, int(time.time() * 1000)
         metadata = MessageMetadata(producer_name="raw", sequence_id=number, publish_time=now, **said)
         command = CommandSend(producer_id=0, sequence_id=number, num_messages=1, is_chunk=is_chunk)
@@ -66,7 +69,7 @@ class RawProducer:
         self._await(answer)
 
     def _await(self, kind: type[Message]) -> None:
-        """Read until that is said; whatever else is not for us."""
+        """Read until a command of this kind comes, and ignore others."""
         while True:
             body = self._read(int.from_bytes(self._read(4), "big"))
             size = int.from_bytes(body[:4], "big")

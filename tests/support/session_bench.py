@@ -1,4 +1,4 @@
-"""A whole broker without threads and sockets: a loop that is run by hand, and clients that speak in commands."""
+"""A broker without threads and sockets: its loop is run by hand, and its clients exchange commands with it."""
 
 from collections.abc import Iterable
 from typing import Any
@@ -13,6 +13,7 @@ from pulsar_actors.wire.frames import FrameReader, encode_payload_command
 from pulsar_actors.wire.PulsarApi_pb2 import (
     CommandConnect,
     CommandConnected,
+    CommandError,
     CommandFlow,
     CommandMessage,
     CommandProducer,
@@ -31,7 +32,7 @@ NOBODY = 2**64 - 1
 
 
 class Caller:
-    """A client: says commands, and hears what the broker says."""
+    """A client of this broker, which sends and receives commands."""
 
     def __init__(self, loop: BenchLoop, port: int) -> None:
         self._loop = loop
@@ -39,27 +40,38 @@ class Caller:
         self.wire = Wire()
         self.owner = loop.open_ports[port](self.wire, "127.0.0.1:5")
         self.entries: list[memoryview] = []
-        """What followed the MESSAGE commands."""
+        """The bytes after the MESSAGE commands."""
 
     @property
     def is_closed(self) -> bool:
         return self.wire.closed
 
     def feed(self, data: bytes) -> list[Message]:
-        """Send bytes, and give what is heard."""
+        """Send bytes, and return the commands that the broker sends."""
         self.owner.received(data)
         self._loop.run()
         return self.heard()
 
     def say(self, *commands: Message) -> list[Message]:
-        """Send commands together, and give what is heard."""
+        """Send commands at once, and return the commands that the broker sends."""
         return self.feed(b"".join(encode_command(command) for command in commands))
+
+    def ask(self, command: Message) -> Any:
+        """Send a command, and return the one command that the broker sends."""
+        (answer,) = self.say(command)
+        return answer
+
+    def refusal(self, command: Message) -> CommandError:
+        """Send a command that the broker refuses."""
+        error = self.ask(command)
+        assert isinstance(error, CommandError), error
+        return error
 
     def send(self, send: CommandSend, payload: bytes = b"payload", **metadata: Any) -> list[Message]:
         return self.feed(frame_of(send, payload, **metadata))
 
     def heard(self) -> list[Message]:
-        """Give what has come since the last time."""
+        """Return the commands since the last call."""
         data = bytes(self.wire.written)
         self.wire.written.clear()
         commands: list[Message] = []
@@ -71,7 +83,7 @@ class Caller:
         return commands
 
     def make_room(self, room: int | None) -> list[Message]:
-        """Let the broker write on."""
+        """Let the broker write again."""
         self.wire.room = room
         self.wire.waiting = False
         self.owner.writable()
@@ -97,7 +109,7 @@ class Caller:
 
 
 class Bench:
-    """A broker that listens, on a loop that is run by hand."""
+    """A broker that listens on a loop that is run by hand."""
 
     def __init__(self, **options: Any) -> None:
         self.start(BenchLoop(), **options)
@@ -108,11 +120,11 @@ class Bench:
         self.node = self.broker.listen()
 
     def call(self, node: Any = None) -> Caller:
-        """Connect, and say nothing yet."""
+        """Open a connection, without a CONNECT."""
         return Caller(self.loop, port_of((node or self.node).service_url))
 
     def client(self, node: Any = None, **connect: Any) -> Caller:
-        """Connect, and be accepted."""
+        """Open a connection that the broker has accepted."""
         caller = self.call(node)
         heard = caller.say(connect_command(**connect))
         assert [type(command) for command in heard] == [CommandConnected], heard

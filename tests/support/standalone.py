@@ -1,14 +1,14 @@
-"""A real Apache Pulsar in one Java process: broker, bookie and metadata store.
+"""A real Apache Pulsar in one Java process: broker, bookie and metadata store; and a Pulsar proxy in front of a broker.
 
-It listens on loopback only, on ports that were free a moment ago, and keeps its data in a folder of its own, from
-which it can start again. It is always ended by SIGKILL, also when the process that started it ends in whatever way;
-`durable` makes it write to disk what it has acknowledged, so that a kill is a true crash and not a loss of what only
-memory had.
+It listens on loopback only, on ports that were free a moment before, and keeps its data in a folder of its own, from
+which it can start again. It always ends by SIGKILL, even if the process that started it crashes. With `durable` it
+writes to disk what it acknowledges, so that data survives a kill as it survives a crash of a real broker.
 """
 
 import contextlib
 import os
 import signal
+import socket
 import subprocess
 import sys
 import time
@@ -16,11 +16,11 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from tests.support.admin import Admin
-from tests.support.jars import jars, tool
+from tests.support.jars import PROXY_CACHE, PROXY_POM, jars, tool
 from tests.support.ports import free_ports
 
 START_SECONDS = 120.0
-END_OF_LOG = 200_000  # bytes: half a minute of a busy broker, which is how long an answer is waited for
+END_OF_LOG = 200_000  # bytes: half a minute of a busy broker, the longest wait for an answer
 KEEPER = Path(__file__).with_name("keeper.py")
 
 # Entries near 5 MiB, every full chunk, pass the bookie's limit only if it is raised by some bytes.
@@ -50,9 +50,9 @@ SYSTEM_PROPERTIES = [
     "-Dotel.sdk.disabled=true",
 ]
 LIMITS = ["-Xms512m", "-Xmx1g", "-XX:MaxDirectMemorySize=2g"]
-QUICK_START = ["-XX:TieredStopAtLevel=1"]  # compiles little and soon: a start costs 11 s of CPU time instead of 18
+QUICK_START = ["-XX:TieredStopAtLevel=1"]  # compiles only a little: a start takes 11 s of CPU time instead of 18
 
-# What Pulsar's own scripts and configuration files say, where it matters for how fast a broker is.
+# Settings of Pulsar's own scripts and configuration files that affect the speed of a broker.
 LIMITS_AS_SHIPPED = ["-Xms2g", "-Xmx2g", "-XX:MaxDirectMemorySize=4g"]
 CONF_AS_SHIPPED = "ledgerStorageClass=org.apache.bookkeeper.bookie.storage.ldb.DbLedgerStorage\n"
 OPENED = [
@@ -67,30 +67,40 @@ OPENED = [
 ]
 
 
-class Standalone:
-    """One broker, whose data is in `folder`. It starts soon; `as_shipped` it takes longer, and is faster then."""
+CONF_OF_PROXY = """
+brokerServiceURL={broker}
+brokerWebServiceURL={broker_web}
+servicePort={service}
+webServicePort={web}
+bindAddress=127.0.0.1
+advertisedAddress=127.0.0.1
+clusterName=standalone
+brokerProxyAllowedTargetPorts=*
+brokerProxyCheckTargetAddress=false
+"""
+LIMITS_OF_PROXY = ["-Xmx256m", "-XX:MaxDirectMemorySize=256m"]
+PROPERTIES_OF_PROXY = ["-Dotel.sdk.disabled=true", "-Dio.netty.tryReflectionSetAccessible=true"]
 
-    def __init__(self, folder: Path, *, durable: bool = False, as_shipped: bool = False) -> None:
-        self._service, self._web, self._bookie = free_ports(3)
+
+class JavaProcess:
+    """A process that serves Pulsar's clients, not started yet."""
+
+    def __init__(self, folder: Path, name: str) -> None:
+        self._service, self._web = free_ports(2)
         self._folder = folder
         self._log = folder / "log"
-        self._conf = folder / "broker.conf"
-        self._conf.write_text(CONF.format(service=self._service, web=self._web, durable=str(durable).lower()))
-        self._limits = LIMITS_AS_SHIPPED if as_shipped else [*LIMITS, *QUICK_START]
-        if as_shipped:
-            self.configure(CONF_AS_SHIPPED)
+        self._conf = folder / f"{name}.conf"
         self._keeper: subprocess.Popen[bytes] | None = None
         self.service_url = f"pulsar://127.0.0.1:{self._service}"
         self.web_url = f"http://127.0.0.1:{self._web}"
-        self.admin = Admin(self.web_url)
 
     def configure(self, settings: str) -> None:
-        """Add lines to the configuration, before the start; of two lines for one setting the later counts."""
+        """Add lines to the configuration, before the start. Of two lines for one setting the later counts."""
         with self._conf.open("a") as conf:
             conf.write(settings)
 
     def start(self) -> None:
-        """Start on the data of the last time, if there was one, and wait until clients can be served."""
+        """Start on the data of the last run, if there was one, and wait until the process serves clients."""
         with self._log.open("ab") as log:
             self._keeper = subprocess.Popen(  # noqa: S603 -- our own words
                 [sys.executable, str(KEEPER), *self._command()],
@@ -98,33 +108,21 @@ class Standalone:
                 stdin=subprocess.PIPE,
                 stdout=log,
                 stderr=log,
-                start_new_session=True,  # a Ctrl-C is for the tests, which end the broker when they are through with it
+                start_new_session=True,  # Ctrl-C must reach the tests only, which then end the process
             )
         deadline = time.monotonic() + START_SECONDS
-        while not self.admin.is_ready():
+        while not self._is_ready():
             if self._keeper.poll() is not None or time.monotonic() > deadline:
                 self.kill()
-                raise RuntimeError(f"the broker did not start:\n{self.said_since(0)}")
+                raise RuntimeError(f"it did not start:\n{self.said_since(0)}")
             time.sleep(0.2)
 
-    @contextlib.contextmanager
-    def stalled(self) -> Iterator[None]:
-        """Have it read and say nothing, without closing a connection."""
-        assert self._keeper is not None
-        keeper = self._keeper.pid
-        (broker,) = map(int, Path(f"/proc/{keeper}/task/{keeper}/children").read_text().split())
-        os.kill(broker, signal.SIGSTOP)
-        try:
-            yield
-        finally:
-            os.kill(broker, signal.SIGCONT)
-
     def log_size(self) -> int:
-        """Tell how much it has said so far, for `said_since`."""
+        """Return the size of the log so far, for `said_since`."""
         return self._log.stat().st_size if self._log.exists() else 0
 
     def said_since(self, log_size: int) -> str:
-        """Give what it has said since then, for whoever wonders why a test failed; the end of it, if that is long."""
+        """Return the log since then, or its end if it is long. It helps to find out why a test failed."""
         if not self._log.exists():
             return ""
         with self._log.open("rb") as log:
@@ -137,8 +135,67 @@ class Standalone:
             self._keeper.communicate()
             self._keeper = None
 
+    def _is_ready(self) -> bool:
+        raise NotImplementedError
+
+    def _command(self) -> list[str]:
+        raise NotImplementedError
+
+
+class Standalone(JavaProcess):
+    """One broker, whose data is in `folder`.
+
+    It starts fast; with `as_shipped` it starts slowly, and then runs faster.
+    """
+
+    def __init__(self, folder: Path, *, durable: bool = False, as_shipped: bool = False) -> None:
+        super().__init__(folder, "broker")
+        (self._bookie,) = free_ports(1)
+        self.configure(CONF.format(service=self._service, web=self._web, durable=str(durable).lower()))
+        self._limits = LIMITS_AS_SHIPPED if as_shipped else [*LIMITS, *QUICK_START]
+        if as_shipped:
+            self.configure(CONF_AS_SHIPPED)
+        self.admin = Admin(self.web_url)
+
+    @contextlib.contextmanager
+    def stalled(self) -> Iterator[None]:
+        """Stop the process for the block: it reads and writes nothing, and its connections stay open."""
+        assert self._keeper is not None
+        keeper = self._keeper.pid
+        (broker,) = map(int, Path(f"/proc/{keeper}/task/{keeper}/children").read_text().split())
+        os.kill(broker, signal.SIGSTOP)
+        try:
+            yield
+        finally:
+            os.kill(broker, signal.SIGCONT)
+
+    def _is_ready(self) -> bool:
+        return self.admin.is_ready()
+
     def _command(self) -> list[str]:
         opens = [word for each in OPENED for word in ("--add-opens", f"{each}=ALL-UNNAMED")]
         java = [tool("java"), *self._limits, *SYSTEM_PROPERTIES, *opens, "-cp", f"{jars()}/*"]
         main = ["org.apache.pulsar.PulsarStandaloneStarter", "-c", str(self._conf), "-nss", "-nfw"]
         return [*java, *main, "--bookkeeper-port", str(self._bookie)]
+
+
+class Proxy(JavaProcess):
+    """One Pulsar proxy."""
+
+    def __init__(self, folder: Path, broker: str, broker_web: str, settings: str = "") -> None:
+        super().__init__(folder, "proxy")
+        conf = CONF_OF_PROXY.format(broker=broker, broker_web=broker_web, service=self._service, web=self._web)
+        self.configure(conf + settings)
+
+    def _is_ready(self) -> bool:
+        try:
+            for port in (self._service, self._web):
+                socket.create_connection(("127.0.0.1", port), timeout=1.0).close()
+        except OSError:
+            return False
+        return True
+
+    def _command(self) -> list[str]:
+        java = [tool("java"), *LIMITS_OF_PROXY, *QUICK_START, *PROPERTIES_OF_PROXY]
+        main = ["org.apache.pulsar.proxy.server.ProxyServiceStarter", "--config", str(self._conf)]
+        return [*java, "-cp", f"{jars(PROXY_CACHE, PROXY_POM)}/*", *main]

@@ -1,7 +1,7 @@
-"""How many steps of the package's code something takes: whether it grows in line with its size is seen without a clock.
+"""The number of steps that a call takes in the package's code. So a test can see without a clock how the cost grows.
 
-A step is an instruction of the interpreter. What `transitions` and others do counts for nothing, and so does what a
-single instruction has done in C, such as the copy of a list.
+A step is an instruction of the interpreter. Steps in `transitions` and other packages do not count, and neither does
+the work of a single instruction in C, such as the copy of a list.
 """
 
 import sys

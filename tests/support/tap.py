@@ -1,7 +1,7 @@
-"""A recorder between a client and a broker: it forwards every frame both ways and keeps it.
+"""A recorder between a client and a broker: it forwards every frame in both directions, and keeps it.
 
-It cuts the stream at the four-byte sizes itself: what it keeps does not depend on the code that is tested with it.
-`alter` may put another frame in the place of one that passes; what is kept is the one that came.
+It cuts the stream into frames itself, by the four-byte sizes, so the recording does not depend on the code under test.
+`alter` may replace a frame on its way; the recording has the original.
 """
 
 import contextlib
@@ -18,12 +18,12 @@ CHUNK = 1 << 16
 class Recorded(NamedTuple):
     connection: int
     sender: str  # "client" or "broker"
-    step: str  # what the script was doing
+    step: str  # the step of the script
     frame: bytes
 
 
 class Tap:
-    """Forward `port` to `self.target`, which may be set after the port is known."""
+    """A recorder that forwards `port` to `self.target`, which may be set later."""
 
     def __init__(self, alter: Callable[[bytes], bytes] = bytes) -> None:
         self.step = ""
@@ -37,21 +37,21 @@ class Tap:
         threading.Thread(target=self._accept, daemon=True).start()
 
     def taken(self) -> list[Recorded]:
-        """Wait until every connection has ended; give what was recorded since the last call."""
+        """Wait until every connection has ended, and return the frames since the last call."""
         with self._quiet:
             self._quiet.wait_for(lambda: not self._open, 30)
             frames, self._frames = self._frames, []
         return frames
 
     def passed(self) -> list[Recorded]:
-        """Give what was recorded so far, and keep it."""
+        """Return the frames so far, and keep them."""
         with self._quiet:
             return list(self._frames)
 
     def close(self) -> None:
-        """Take no more connections, and end those there are."""
-        with contextlib.suppress(OSError):  # a Mac shuts no listener down
-            self._listener.shutdown(socket.SHUT_RDWR)  # for whoever is accepting does not notice a close
+        """Accept no more connections, and close the open ones."""
+        with contextlib.suppress(OSError):  # macOS cannot shut a listener down
+            self._listener.shutdown(socket.SHUT_RDWR)  # because a blocked accept does not notice a close
         self._listener.close()
         with self._quiet:
             for each in self._open:
@@ -83,7 +83,7 @@ class Tap:
                 with self._quiet:
                     self._frames.append(Recorded(connection, sender, self.step, frame))
                 sink.sendall(self._alter(frame))
-        for end in (source, sink):  # whoever hangs up hears no more
+        for end in (source, sink):  # the other side has closed
             with contextlib.suppress(OSError):
                 end.shutdown(socket.SHUT_RDWR if end is sink else socket.SHUT_RD)
 

@@ -1,4 +1,4 @@
-"""A web server in a test's hands: it remembers what it was asked, and answers what it is told to."""
+"""A web server for tests: it records requests, and sends the responses that a test chooses."""
 
 import contextlib
 import socket
@@ -23,7 +23,7 @@ class Said(NamedTuple):
 
 
 class WebServer:
-    """What a test sees of it."""
+    """The server as a test sees it."""
 
     def __init__(self, scheme: str, port: int) -> None:
         self.scheme = scheme
@@ -77,7 +77,7 @@ def web_server(context: ssl.SSLContext | None = None) -> Iterator[WebServer]:
             return accepted, address
 
         def handle_error(self, *_: Any) -> None:
-            """A client that hangs up is what many tests are about."""
+            """Ignore a client that hangs up: many tests do that."""
 
     with Server(("127.0.0.1", 0), Handler) as server:
         shown = WebServer("http" if context is None else "https", server.server_port)

@@ -14,12 +14,10 @@ from pathlib import Path
 from typing import Any
 
 from pulsar_actors.wire.PulsarApi_pb2 import BaseCommand
+from tests.support.jars import VERSION
 from tests.support.tap import Recorded, Tap
 from tests.vectors import scenarios
-from tests.vectors.broker_side import broker_sent, idle
-from tests.vectors.java import java
-from tests.vectors.stage import Sent, Stage, pulsar
-from tests.vectors.tapped_broker import VERSION, running_broker
+from tests.vectors.stage import Sent, Stage, pulsar, running_broker
 
 HERE = Path(__file__).parent
 SMALL_LIMIT = """
@@ -43,9 +41,9 @@ PLAIN = (
     scenarios.acknowledging,
     scenarios.consuming,
     scenarios.schemas,
-    broker_sent,
-    idle,
-    java,
+    scenarios.broker_sent,
+    scenarios.idle,
+    scenarios.java,
 )
 WITH_SMALL_LIMIT = (scenarios.chunks, scenarios.entry_metadata)
 

@@ -1,10 +1,15 @@
 """What the official Python client is told to do before the recorder: one function a family of frames."""
 
+import json
 import re
+import subprocess
+import threading
 import time
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
+from tests.support.jars import jars, tool
 from tests.vectors.stage import Stage, pulsar
 
 CODECS = ("NONE", "LZ4", "ZLib", "ZSTD", "SNAPPY")
@@ -241,3 +246,84 @@ def schemas(stage: Stage) -> None:
     client.create_producer(stage.topic(), schema=schema.StringSchema()).send("text")
     stage.step("incompatible")
     refused(lambda: client.create_producer(topic, schema=schema.JsonSchema(other)))
+
+
+def broker_sent(stage: Stage) -> None:
+    """What a broker sends by itself: closes on unload, the end of a topic; and refusals."""
+    client = stage.client(operation_timeout_seconds=5)
+    topic = stage.topic()
+    consumer = client.subscribe(topic, "s")
+    producer = client.create_producer(topic, producer_name="named")
+    stage.step("producer and consumer busy")
+    refused(lambda: client.create_producer(topic, producer_name="named"))
+    refused(lambda: client.subscribe(topic, "s"))
+    stage.step("unload")
+    stage.broker.admin.unload(topic)
+    time.sleep(1)
+    stage.send(producer, b"after the unload")
+    consumer.acknowledge(receive(consumer, 1)[0])
+    time.sleep(SETTLE_SECONDS)
+    stage.step("terminate")
+    stage.broker.admin.terminate(topic)
+    time.sleep(SETTLE_SECONDS)
+    refused(lambda: producer.send(b"too late"))
+    exclusive(stage, client)
+    deduplicated(stage, client)
+
+
+def exclusive(stage: Stage, client: Any) -> None:
+    topic = stage.topic()
+    modes = pulsar.ProducerAccessMode
+    stage.step("exclusive producers")
+    first = client.create_producer(topic, access_mode=modes.Exclusive)
+    refused(lambda: client.create_producer(topic, access_mode=modes.Exclusive))
+    stage.step("waiting for exclusive")
+    waiting = threading.Thread(target=lambda: client.create_producer(topic, access_mode=modes.WaitForExclusive))
+    waiting.start()
+    time.sleep(SETTLE_SECONDS)
+    first.close()
+    waiting.join()
+    stage.step("fencing")
+    client.create_producer(topic, access_mode=modes.ExclusiveWithFencing)
+    time.sleep(SETTLE_SECONDS)
+
+
+def deduplicated(stage: Stage, client: Any) -> None:
+    topic = stage.topic()
+    stage.step("a duplicate")
+    producer = client.create_producer(topic, producer_name="twice")
+    stage.broker.admin.set_deduplication(topic, on=True)
+    time.sleep(1)
+    for sequence_id in (7, 7, 8):
+        stage.send(producer, b"once", sequence_id=sequence_id)
+
+
+def idle(stage: Stage) -> None:
+    """A connection that is left alone longer than either side's keepalive."""
+    client = stage.client()
+    client.create_producer(stage.topic())
+    stage.step("idle")
+    time.sleep(32)
+
+
+def java(stage: Stage) -> None:
+    """The official Java client: every codec and field, transactions, schemas, a watched pattern."""
+    url = f"pulsar://127.0.0.1:{stage.tap.port}"
+    source = Path(__file__).with_name("JavaClient.java")
+    command = [tool("java"), "-cp", f"{jars()}/*", str(source), url]
+    pipe = subprocess.PIPE
+    with subprocess.Popen(command, stdin=pipe, stdout=pipe, stderr=subprocess.DEVNULL, text=True) as process:  # noqa: S603 -- our own words
+        assert process.stdin is not None
+        assert process.stdout is not None
+        for line in process.stdout:
+            if not line.startswith("{"):
+                continue
+            told = json.loads(line)
+            if "step" in told:
+                stage.step(told["step"])
+                process.stdin.write("\n")
+                process.stdin.flush()
+            else:
+                stage.remember(told["ledger"], told["entry"], told["batch_index"], told["message"])
+    if process.returncode:
+        raise RuntimeError(stage.tap.step)

@@ -7,18 +7,51 @@ its command alone, so what a test expects of an entry comes from the script that
 import importlib
 import itertools
 import logging
+import tempfile
 import threading
-from collections.abc import Callable
-from typing import Any
+from collections.abc import Callable, Generator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any, NamedTuple
 
 from pulsar_actors.wire.PulsarApi_pb2 import MessageIdData
+from tests.support.admin import Admin
+from tests.support.ports import free_ports
+from tests.support.standalone import Standalone
 from tests.support.tap import Tap
-from tests.vectors.tapped_broker import Broker
 
 pulsar: Any = importlib.import_module("pulsar")  # ships no types
 
 Sent = dict[str, Any]
 NOT_SENT_WITHIN_SECONDS = 20
+DOORS = """
+bindAddresses=tap:pulsar://127.0.0.1:{outer}
+advertisedListeners=inner:{inner},tap:pulsar://127.0.0.1:{tap}
+internalListenerName=inner
+"""
+
+
+class Broker(NamedTuple):
+    outer: int  # the port a recorder forwards to
+    admin: Admin
+
+
+@contextmanager
+def running_broker(tap: int, settings: str = "") -> Generator[Broker, None, None]:
+    """Start a broker, with these lines added to its configuration, and stop it at the end.
+
+    It has two doors: its own clients (of system topics and transactions) use one, and a client that comes in by the
+    other is told by every lookup to come back to `tap`, the port where the recorder stands.
+    """
+    (outer,) = free_ports(1)
+    with tempfile.TemporaryDirectory() as scratch:
+        standalone = Standalone(Path(scratch))
+        standalone.configure(DOORS.format(outer=outer, inner=standalone.service_url, tap=tap) + settings)
+        standalone.start()
+        try:
+            yield Broker(outer, standalone.admin)
+        finally:
+            standalone.kill()
 
 
 class Stage:

@@ -129,28 +129,10 @@ def test_bytes_after_the_end_are_refused(codec: "CompressionType.ValueType", gar
         decompress(codec, bytes(compress(codec, TEXT)) + garbage, len(TEXT), LIMIT)
 
 
-@given(codec=st.sampled_from(SQUEEZING), payload=st.binary(max_size=200), declared=st.integers(0, 300))
-def test_random_bytes_raise_nothing_but_the_two_errors_or_give_the_declared_size(
-    codec: "CompressionType.ValueType", payload: bytes, declared: int
-) -> None:
-    try:
-        inflated = decompress(codec, payload, declared, LIMIT)
-    except (DecompressionFailed, UncompressedSizeCorruption):
-        return
-    assert len(inflated) == declared
-
-
-@given(codec=st.sampled_from(SQUEEZING), at=st.integers(0), bit=st.integers(0, 7))
-def test_a_flipped_bit_raises_nothing_but_the_two_errors_or_gives_the_declared_size(
-    codec: "CompressionType.ValueType", at: int, bit: int
-) -> None:
-    squeezed = bytearray(compress(codec, TEXT))
-    squeezed[at % len(squeezed)] ^= 1 << bit
-    try:
-        inflated = decompress(codec, squeezed, len(TEXT), LIMIT)
-    except (DecompressionFailed, UncompressedSizeCorruption):
-        return
-    assert len(inflated) == len(TEXT)
+@every_codec
+def test_what_no_codec_has_written_is_refused(codec: "CompressionType.ValueType") -> None:
+    with pytest.raises((DecompressionFailed, UncompressedSizeCorruption)):
+        decompress(codec, b"\xffnothing like it", 300, LIMIT)
 
 
 @every_codec

@@ -4,26 +4,17 @@ from typing import Any
 import pytest
 
 from pulsar_actors.exceptions import InternalError, InvalidTopicName, Misdirected
+from pulsar_actors.wire import PulsarApi_pb2 as pb
 from pulsar_actors.wire.http_lookup import error_of_status, parse_answer, parse_reason, request_path
-from pulsar_actors.wire.PulsarApi_pb2 import (
-    CommandGetSchema,
-    CommandGetTopicsOfNamespace,
-    CommandLookupTopic,
-    CommandLookupTopicResponse,
-    CommandPartitionedTopicMetadata,
-    CommandPing,
-    Schema,
-    ServerError,
-)
 
-TOPIC = CommandLookupTopic(topic="persistent://public/default/t", request_id=0)
-PARTITIONS = CommandPartitionedTopicMetadata(topic="persistent://public/default/t", request_id=0)
-TOPICS = CommandGetTopicsOfNamespace(namespace="public/default", request_id=0)
-SCHEMA = CommandGetSchema(topic="persistent://public/default/t", request_id=0)
+TOPIC = pb.CommandLookupTopic(topic="persistent://public/default/t", request_id=0)
+PARTITIONS = pb.CommandPartitionedTopicMetadata(topic="persistent://public/default/t", request_id=0)
+TOPICS = pb.CommandGetTopicsOfNamespace(namespace="public/default", request_id=0)
+SCHEMA = pb.CommandGetSchema(topic="persistent://public/default/t", request_id=0)
 
 
-def lookup(topic: str, **more: Any) -> CommandLookupTopic:
-    return CommandLookupTopic(topic=topic, request_id=0, **more)
+def lookup(topic: str, **more: Any) -> pb.CommandLookupTopic:
+    return pb.CommandLookupTopic(topic=topic, request_id=0, **more)
 
 
 PATHS = [
@@ -37,19 +28,19 @@ PATHS = [
     ),
     (PARTITIONS, "/admin/v2/persistent/public/default/t/partitions?checkAllowAutoCreation=true"),
     (
-        CommandPartitionedTopicMetadata(
+        pb.CommandPartitionedTopicMetadata(
             topic="persistent://a/us/b/c", request_id=0, metadata_auto_creation_enabled=False
         ),
         "/admin/persistent/a/us/b/c/partitions?checkAllowAutoCreation=false",
     ),
     (TOPICS, "/admin/v2/namespaces/public/default/topics?mode=PERSISTENT"),
     (
-        CommandGetTopicsOfNamespace(namespace="a/us/b", request_id=0, mode=CommandGetTopicsOfNamespace.ALL),
+        pb.CommandGetTopicsOfNamespace(namespace="a/us/b", request_id=0, mode=pb.CommandGetTopicsOfNamespace.ALL),
         "/admin/namespaces/a/us/b/destinations?mode=ALL",
     ),
     (SCHEMA, "/admin/v2/schemas/public/default/t/schema"),
     (
-        CommandGetSchema(topic="persistent://a/b/c", request_id=0, schema_version=(7).to_bytes(8, "big")),
+        pb.CommandGetSchema(topic="persistent://a/b/c", request_id=0, schema_version=(7).to_bytes(8, "big")),
         "/admin/v2/schemas/a/b/c/schema/7",
     ),
 ]
@@ -63,7 +54,7 @@ def test_each_question_has_its_path(command: Any, path: str) -> None:
 def test_a_command_that_has_no_http_form_is_an_internal_error() -> None:
     for ask in (request_path, lambda command: parse_answer(command, b"{}")):
         with pytest.raises(InternalError, match="CommandPing has no form in HTTP"):
-            ask(CommandPing())
+            ask(pb.CommandPing())
 
 
 def test_a_topic_that_would_walk_about_in_a_path_is_refused() -> None:
@@ -75,8 +66,8 @@ def test_a_topic_that_would_walk_about_in_a_path_is_refused() -> None:
 def test_a_lookup_is_answered_with_both_addresses_of_a_broker(tls_name: str) -> None:
     body = {"brokerUrl": "pulsar://b:1", tls_name: "pulsar+ssl://b:2", "httpUrl": "http://b:3"}
     answer = parse_answer(TOPIC, json.dumps(body).encode())
-    assert isinstance(answer, CommandLookupTopicResponse)
-    assert answer.response == CommandLookupTopicResponse.Connect
+    assert isinstance(answer, pb.CommandLookupTopicResponse)
+    assert answer.response == pb.CommandLookupTopicResponse.Connect
     assert (answer.brokerServiceUrl, answer.brokerServiceUrlTls) == ("pulsar://b:1", "pulsar+ssl://b:2")
     assert not answer.proxy_through_service_url
 
@@ -103,7 +94,7 @@ def test_partitions_are_counted_and_topics_are_listed() -> None:
 def test_the_names_of_schemas_are_those_of_the_binary_protocol(name: str, kind: str) -> None:
     body = {"version": 2, "type": name, "data": "{}", "properties": {"a": "b"}}
     answer: Any = parse_answer(SCHEMA, json.dumps(body).encode())
-    assert answer.schema.type == Schema.Type.Value(kind)
+    assert answer.schema.type == pb.Schema.Type.Value(kind)
     assert answer.schema.schema_data == b"{}"
     assert [(each.key, each.value) for each in answer.schema.properties] == [("a", "b")]
     assert answer.schema_version == (2).to_bytes(8, "big")
@@ -149,7 +140,7 @@ def test_an_answer_to_a_lookup_without_any_address_is_for_others_to_judge() -> N
     ],
 )
 def test_a_status_has_the_name_that_the_binary_protocol_has_for_it(status: int, error: str) -> None:
-    assert ServerError.Name(error_of_status(status)) == error
+    assert pb.ServerError.Name(error_of_status(status)) == error
 
 
 def test_a_reason_is_repeated_as_far_as_it_is_one() -> None:

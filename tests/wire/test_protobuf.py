@@ -15,70 +15,44 @@ from google.protobuf.message import Message
 from hypothesis import given
 from hypothesis import strategies as st
 
+from pulsar_actors.wire import PulsarApi_pb2 as pb
+from pulsar_actors.wire import protobuf
 from pulsar_actors.wire.errors import EncodeError
-from pulsar_actors.wire.protobuf import (
-    as_bytes,
-    children,
-    fields_of_type,
-    first_missing_field,
-    parse,
-    readable,
-    serialise,
-    signed,
-    undecoded_string,
-    unknown_enum,
-    unsigned,
-)
-from pulsar_actors.wire.PulsarApi_pb2 import (
-    BaseCommand,
-    CommandAck,
-    CommandGetSchemaResponse,
-    CommandSubscribe,
-    EncryptionKeys,
-    IntRange,
-    KeyLongValue,
-    KeySharedMeta,
-    KeyValue,
-    MessageIdData,
-    MessageMetadata,
-    Schema,
-    SingleMessageMetadata,
-)
 
-WHOLE = KeyValue(key="k", value="v")
+WHOLE = pb.KeyValue(key="k", value="v")
 INCOMPLETE: list[Message] = [
-    MessageMetadata(),
-    MessageMetadata(producer_name="p"),
-    MessageMetadata(producer_name="p", sequence_id=1, publish_time=1, properties=[WHOLE, KeyValue(key="k")]),
-    MessageIdData(ledgerId=1, entryId=2, first_chunk_message_id=MessageIdData(ledgerId=1)),
-    CommandAck(consumer_id=1, ack_type=CommandAck.Individual, message_id=[MessageIdData(entryId=1)]),
-    CommandAck(
+    pb.MessageMetadata(),
+    pb.MessageMetadata(producer_name="p"),
+    pb.MessageMetadata(producer_name="p", sequence_id=1, publish_time=1, properties=[WHOLE, pb.KeyValue(key="k")]),
+    pb.MessageIdData(ledgerId=1, entryId=2, first_chunk_message_id=pb.MessageIdData(ledgerId=1)),
+    pb.CommandAck(consumer_id=1, ack_type=pb.CommandAck.Individual, message_id=[pb.MessageIdData(entryId=1)]),
+    pb.CommandAck(
         consumer_id=1,
-        ack_type=CommandAck.Individual,
-        message_id=[MessageIdData(ledgerId=1, entryId=1)],
-        properties=[KeyLongValue(key="k")],
+        ack_type=pb.CommandAck.Individual,
+        message_id=[pb.MessageIdData(ledgerId=1, entryId=1)],
+        properties=[pb.KeyLongValue(key="k")],
     ),
-    CommandGetSchemaResponse(
-        request_id=1, schema=Schema(name="n", schema_data=b"", type=Schema.Json, properties=[KeyValue()])
+    pb.CommandGetSchemaResponse(
+        request_id=1, schema=pb.Schema(name="n", schema_data=b"", type=pb.Schema.Json, properties=[pb.KeyValue()])
     ),
 ]
 
 
 @pytest.mark.parametrize("message", INCOMPLETE, ids=lambda message: message.DESCRIPTOR.name)
 def test_the_first_missing_field_is_one_that_protobuf_misses(message: Any) -> None:
-    assert first_missing_field(message) == message.FindInitializationErrors()[0]
+    assert protobuf.first_missing_field(message) == message.FindInitializationErrors()[0]
 
 
 def test_nothing_is_missing_from_a_whole_message() -> None:
-    assert first_missing_field(MessageMetadata(producer_name="p", sequence_id=1, publish_time=1)) == ""
-    assert first_missing_field(CommandGetSchemaResponse(request_id=1)) == ""
+    assert protobuf.first_missing_field(pb.MessageMetadata(producer_name="p", sequence_id=1, publish_time=1)) == ""
+    assert protobuf.first_missing_field(pb.CommandGetSchemaResponse(request_id=1)) == ""
 
 
 def test_a_million_missing_fields_are_one_word() -> None:
-    many = MessageMetadata.FromString(b"\x0a\x01p\x10\x00\x18\x00" + b"\x22\x00" * 1_000_000)
-    assert first_missing_field(many) == "properties[0].key"
+    many = pb.MessageMetadata.FromString(b"\x0a\x01p\x10\x00\x18\x00" + b"\x22\x00" * 1_000_000)
+    assert protobuf.first_missing_field(many) == "properties[0].key"
     with pytest.raises(EncodeError) as caught:
-        serialise(many)
+        protobuf.serialise(many)
     assert caught.value.what == "MessageMetadata without its required properties[0].key"
 
 
@@ -86,7 +60,7 @@ def test_a_message_that_protobuf_can_not_write_for_another_reason_is_refused_in_
     class TooLarge:
         """A message of 2 GiB, as far as this goes."""
 
-        DESCRIPTOR = MessageIdData.DESCRIPTOR
+        DESCRIPTOR = pb.MessageIdData.DESCRIPTOR
 
         def HasField(self, name: str) -> bool:  # noqa: N802 - protobuf's name
             return True
@@ -99,13 +73,13 @@ def test_a_message_that_protobuf_can_not_write_for_another_reason_is_refused_in_
 
     message: Any = TooLarge()
     with pytest.raises(EncodeError, match="MessageIdData cannot be written: too large"):
-        serialise(message)
+        protobuf.serialise(message)
 
 
 def test_it_is_told_where_a_message_holds_fields_of_a_type() -> None:
-    assert fields_of_type(MessageIdData.DESCRIPTOR, FieldDescriptor.TYPE_STRING) == ((), ())
-    assert fields_of_type(KeyValue.DESCRIPTOR, FieldDescriptor.TYPE_STRING) == (("key", "value"), ())
-    enums = fields_of_type(CommandSubscribe.DESCRIPTOR, FieldDescriptor.TYPE_ENUM)
+    assert protobuf.fields_of_type(pb.MessageIdData.DESCRIPTOR, FieldDescriptor.TYPE_STRING) == ((), ())
+    assert protobuf.fields_of_type(pb.KeyValue.DESCRIPTOR, FieldDescriptor.TYPE_STRING) == (("key", "value"), ())
+    enums = protobuf.fields_of_type(pb.CommandSubscribe.DESCRIPTOR, FieldDescriptor.TYPE_ENUM)
     assert set(enums.own) == {"subType", "initialPosition"}
     assert dict(enums.nested) == {"schema": (("type",), ()), "keySharedMeta": (("keySharedMode",), ())}
 
@@ -119,18 +93,10 @@ def test_what_holds_itself_holds_neither_strings_nor_enums() -> None:
                 seen = below(field.message_type, seen | {field.message_type.full_name})
         return seen
 
-    for message in BaseCommand.DESCRIPTOR.file.message_types_by_name.values():
+    for message in pb.BaseCommand.DESCRIPTOR.file.message_types_by_name.values():
         if message.full_name in below(message, frozenset()):
             for field_type in (FieldDescriptor.TYPE_STRING, FieldDescriptor.TYPE_ENUM):
-                assert not any(fields_of_type(message, field_type)), message.full_name
-
-
-def test_children_are_those_of_a_list_or_the_one_that_is_there() -> None:
-    ranges = [IntRange(start=0, end=1), IntRange(start=2, end=3)]
-    assert list(children(KeySharedMeta(hashRanges=ranges), "hashRanges")) == ranges
-    assert list(children(MessageIdData(), "first_chunk_message_id")) == []
-    first = MessageIdData(ledgerId=1, entryId=2)
-    assert list(children(MessageIdData(first_chunk_message_id=first), "first_chunk_message_id")) == [first]
+                assert not any(protobuf.fields_of_type(message, field_type)), message.full_name
 
 
 @pytest.mark.parametrize(
@@ -149,7 +115,7 @@ def test_children_are_those_of_a_list_or_the_one_that_is_there() -> None:
     ],
 )
 def test_an_unknown_number_counts_wherever_it_stands(data: bytes, found: tuple[str, int] | None) -> None:
-    assert unknown_enum(BaseCommand.FromString(data)) == found
+    assert protobuf.unknown_enum(pb.BaseCommand.FromString(data)) == found
 
 
 BAD = b"a\xff\xc3"
@@ -163,18 +129,18 @@ def spoilt(message: Any) -> bytes:
     return written.replace(b"BAD", BAD)
 
 
-METADATA = MessageMetadata(
+METADATA = pb.MessageMetadata(
     producer_name="BAD",
     sequence_id=1,
     publish_time=2,
     replicate_to=["fine", "BAD"],
-    properties=[KeyValue(key="k", value="v"), KeyValue(key="BAD", value="BAD")],
-    encryption_keys=[EncryptionKeys(key="k", value=b"BAD", metadata=[KeyValue(key="k\xe9", value="BAD")])],
+    properties=[pb.KeyValue(key="k", value="v"), pb.KeyValue(key="BAD", value="BAD")],
+    encryption_keys=[pb.EncryptionKeys(key="k", value=b"BAD", metadata=[pb.KeyValue(key="k\xe9", value="BAD")])],
 )
 
 
 def test_every_string_becomes_text_and_nothing_else_changes() -> None:
-    message = readable(parse(MessageMetadata, spoilt(METADATA) + NEWER))
+    message = protobuf.readable(protobuf.parse(pb.MessageMetadata, spoilt(METADATA) + NEWER))
     assert message.producer_name == SHOWN == "a\ufffd\ufffd"
     assert list(message.replicate_to) == ["fine", SHOWN]
     assert [(each.key, each.value) for each in message.properties] == [("k", "v"), (SHOWN, SHOWN)]
@@ -186,54 +152,27 @@ def test_every_string_becomes_text_and_nothing_else_changes() -> None:
 
 
 def test_a_message_of_texts_comes_back_itself() -> None:
-    message = MessageMetadata(producer_name="\xfc", sequence_id=1, publish_time=2, partition_key="k\U0001f600")
-    assert undecoded_string(message) is None
-    assert readable(message) is message
-
-
-@pytest.mark.parametrize(
-    ("message", "field"),
-    [
-        (METADATA, "MessageMetadata.producer_name"),
-        (SingleMessageMetadata(payload_size=1, partition_key="BAD"), "SingleMessageMetadata.partition_key"),
-        (
-            SingleMessageMetadata(
-                payload_size=1, properties=[KeyValue(key="k", value="v"), KeyValue(key="k", value="BAD")]
-            ),
-            "KeyValue.value",
-        ),
-        (
-            MessageMetadata(producer_name="p", sequence_id=1, publish_time=2, replicate_to=["fine", "BAD"]),
-            "MessageMetadata.replicate_to",
-        ),
-        (
-            MessageMetadata(
-                producer_name="p", sequence_id=1, publish_time=2, encryption_keys=[EncryptionKeys(key="BAD", value=b"")]
-            ),
-            "EncryptionKeys.key",
-        ),
-    ],
-)
-def test_the_field_is_named(message: Any, field: str) -> None:
-    assert undecoded_string(type(message).FromString(spoilt(message))) == field
+    message = pb.MessageMetadata(producer_name="\xfc", sequence_id=1, publish_time=2, partition_key="k\U0001f600")
+    assert protobuf.undecoded_string(message) is None
+    assert protobuf.readable(message) is message
 
 
 def test_reading_goes_another_way_where_protobuf_refuses_the_message() -> None:
     class Strict:
         """A class of protobuf's pure-Python form, as far as this goes."""
 
-        DESCRIPTOR: Descriptor = KeyValue.DESCRIPTOR
+        DESCRIPTOR: Descriptor = pb.KeyValue.DESCRIPTOR
 
         @staticmethod
-        def FromString(data: bytes) -> KeyValue:  # noqa: N802 - protobuf's name
-            message = KeyValue.FromString(data)
+        def FromString(data: bytes) -> pb.KeyValue:  # noqa: N802 - protobuf's name
+            message = pb.KeyValue.FromString(data)
             for value in (message.key, message.value):
                 if isinstance(value, bytes):
                     value.decode()
             return message
 
     strict: Any = Strict
-    assert parse(strict, spoilt(KeyValue(key="BAD", value="v"))) == KeyValue(key=SHOWN, value="v")
+    assert protobuf.parse(strict, spoilt(pb.KeyValue(key="BAD", value="v"))) == pb.KeyValue(key=SHOWN, value="v")
 
 
 BOTH = """
@@ -242,14 +181,14 @@ BOTH = """
     from pulsar_actors.exceptions import WireError
     from pulsar_actors.wire.batch import split_batch
     from pulsar_actors.wire.commands import decode_command
-    from pulsar_actors.wire.entries import open_entry
+    from pulsar_actors.wire.entries import parse_entry
     from pulsar_actors.wire.message_id import MessageId
     from pulsar_actors.wire.protobuf import readable
 
     told = {"form": api_implementation.Type()}
     sized = lambda data: struct.pack(">I", len(data)) + data
 
-    metadata = readable(open_entry(memoryview(sized(bytes.fromhex("0a02ff70 1001 1802 2205 0a01ff 1200")))).metadata)
+    metadata = readable(parse_entry(memoryview(sized(bytes.fromhex("0a02ff70 1001 1802 2205 0a01ff 1200")))).metadata)
     told["entry"] = [metadata.producer_name, metadata.properties[0].key, metadata.publish_time]
 
     batch = [sized(bytes.fromhex("1800 1202c328")), sized(bytes.fromhex("1800 0a06 0a01ff 1201fe"))] * 2
@@ -310,31 +249,31 @@ def test_both_forms_of_protobuf_read_alike(form: str) -> None:
     ("value", "field"), [(-1, 2**64 - 1), (0, 0), (7, 7), (2**63 - 1, 2**63 - 1), (-(2**63), 2**63), (-2, 2**64 - 2)]
 )
 def test_a_field_stands_for_the_signed_number_of_the_same_64_bits(value: int, field: int) -> None:
-    assert signed(field) == value
-    assert unsigned(value) == field
+    assert protobuf.signed(field) == value
+    assert protobuf.unsigned(value) == field
 
 
 @given(st.integers(0, 2**64 - 1))
 def test_both_ways_lead_back(field: int) -> None:
-    assert unsigned(signed(field)) == field
+    assert protobuf.unsigned(protobuf.signed(field)) == field
 
 
 @pytest.mark.parametrize("value", [2**63, -(2**63) - 1])
 def test_a_number_beyond_64_bits_is_refused(value: int) -> None:
     with pytest.raises(EncodeError, match=f"not {value}"):
-        unsigned(value)
+        protobuf.unsigned(value)
 
 
 @pytest.mark.parametrize("value", ["1", 1.5, None, b"1", 10**5000], ids=["text", "fraction", "none", "bytes", "huge"])
 def test_what_is_no_such_number_is_refused_in_few_words(value: Any) -> None:
     with pytest.raises(EncodeError) as caught:
-        unsigned(value)
+        protobuf.unsigned(value)
     assert len(str(caught.value)) < 200
 
 
 def test_bytes_are_taken_as_they_are() -> None:
     data = b"data"
-    assert as_bytes(data) is data
+    assert protobuf.as_bytes(data) is data
 
 
 @pytest.mark.parametrize(
@@ -348,7 +287,7 @@ def test_bytes_are_taken_as_they_are() -> None:
     ],
 )
 def test_whatever_has_bytes_is_copied(data: Any, expected: bytes) -> None:
-    copied = as_bytes(data)
+    copied = protobuf.as_bytes(data)
     assert type(copied) is bytes
     assert copied == expected
 
@@ -356,4 +295,4 @@ def test_whatever_has_bytes_is_copied(data: Any, expected: bytes) -> None:
 @pytest.mark.parametrize("data", ["text", 3, None, [1, 2], ()])
 def test_what_has_no_bytes_is_refused(data: Any) -> None:
     with pytest.raises(TypeError, match=type(data).__name__):
-        as_bytes(data)
+        protobuf.as_bytes(data)

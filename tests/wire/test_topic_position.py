@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 
 from pulsar_actors.exceptions import InvalidArgument
 from pulsar_actors.wire.message_id import MessageId
-from pulsar_actors.wire.topic_position import EARLIEST, TopicPosition
+from pulsar_actors.wire.topic_position import TOPIC_START, TopicPosition
 
 numbers = st.integers(0, 2**40)
 positions = st.builds(TopicPosition, numbers, numbers, st.integers(0, 1000))
@@ -29,9 +29,9 @@ def test_the_position_behind_a_message_comes_after_every_message_of_its_entry(le
 
 
 def test_nothing_is_before_the_earliest_and_it_is_behind_no_message() -> None:
-    assert TopicPosition.after(MessageId(-1, -1)) == EARLIEST == TopicPosition.parse(" Earliest ")
-    assert TopicPosition(0, 0) > EARLIEST
-    assert EARLIEST.text(3) == "earliest"
+    assert TopicPosition.after(MessageId(-1, -1)) == TOPIC_START == TopicPosition.parse(" Earliest ")
+    assert TopicPosition(0, 0) > TOPIC_START
+    assert TOPIC_START.text(3) == "earliest"
 
 
 @pytest.mark.parametrize(

@@ -7,13 +7,13 @@
     producer = topic.add_producer(ProducerRequest(...), link)
     topic.publish(producer, data, metadata, sequence_id=0, highest_sequence_id=0)  # calls link.deliver([...])
 
-A topic is created when a client first asks for it, where that is allowed. A partitioned topic is only a number of
+A topic is created when a client first asks for it, if that is allowed. A partitioned topic is only a number of
 partitions; each partition is a topic of its own, with `-partition-N` at the end of its name.
 
-Nothing here waits, and nothing is thread-safe: all of it is used on one loop.
+No method waits, and none is thread-safe: all are called on one loop.
 
 A cluster is one process, but it may listen at several addresses and look like one broker at each. `TopicOwnership` has
-the name of the broker that serves a topic, and `Migrations` the topics that move to another cluster for good.
+the name of the broker that serves a topic, and `Migrations` the topics that move to another cluster permanently.
 """
 
 from collections.abc import Callable, Mapping
@@ -34,9 +34,9 @@ MIGRATION_CHECK_SECONDS: Final = 0.05
 
 
 class Cluster:
-    """One cluster, as all of its brokers see it.
+    """One cluster, shared by all its brokers.
 
-    `namespaces` is by `tenant/namespace`; public/default exists from the start. `owner_of` gives the name of the
+    `namespaces` is by `tenant/namespace`; public/default exists from the start. `owner_of` returns the name of the
     broker that serves a topic (None: any); tests may replace it.
     """
 
@@ -86,7 +86,7 @@ class Cluster:
         del self.namespaces[name]
 
     def namespace(self, name: str) -> Namespace:
-        """Find a namespace; Missing."""
+        """Find a namespace; Missing if it does not exist."""
         if name not in self.namespaces:
             raise Missing(ServerError.TopicNotFound, f"Namespace {name} not found")
         return self.namespaces[name]
@@ -97,7 +97,7 @@ class Cluster:
         return None if namespace is None else namespace.topics.get(str(name))
 
     def open_topic(self, name: TopicName, *, create: bool = True) -> Topic:
-        """Find a topic, or create it where that is allowed; a partition of a partitioned topic always is. Missing."""
+        """Find a topic, or create it if that is allowed, as it is for partitions of a partitioned topic; Missing."""
         namespace = self.namespace(name.namespace_name)
         topic = namespace.topics.get(str(name))
         if topic is None:
@@ -111,10 +111,10 @@ class Cluster:
         return topic
 
     def partitions(self, name: TopicName, *, create: bool = True) -> int:
-        """Give the number of partitions, 0 for a topic without; Missing if there is none and none may be created.
+        """Return the number of partitions, 0 for a topic without; Missing if there is no topic and none may be created.
 
-        Where topics are created automatically with partitions, they are created here; topics without are, when they
-        are opened.
+        If topics are created automatically with partitions, they are created here. Topics without partitions are
+        created when they are opened.
         """
         namespace = self.namespace(name.namespace_name)
         if str(name) in namespace.partitioned:
@@ -167,7 +167,7 @@ class Cluster:
         namespace.add(added)
 
     def delete_topic(self, name: TopicName, *, force: bool = False) -> None:
-        """Delete a topic; Missing, or Busy while anybody is connected and `force` is not set."""
+        """Delete a topic; Missing, or Busy while clients are connected and `force` is not set."""
         self._delete(name, [self._topic(name)], force=force)
 
     def delete_partitioned(self, name: TopicName, *, force: bool = False) -> None:
@@ -192,11 +192,11 @@ class Cluster:
         return sorted(name for name, topic in topics.items() if domain is None or topic.name.domain == domain)
 
     def schemas_of(self, name: TopicName) -> Schemas:
-        """Give the schemas of a topic or of the partitioned topic it belongs to; none for an unknown topic."""
+        """Return the schemas of a topic, or of the partitioned topic that it belongs to; none for an unknown topic."""
         return self._schemas.setdefault(str(name.base), Schemas())
 
     def partitioned_stats(self, name: TopicName) -> dict[str, Any]:
-        """Give what `GET …/partitioned-stats` gives; Missing."""
+        """Return the answer to `GET …/partitioned-stats`; Missing."""
         stats = {str(topic.name): topic_stats(topic) for topic in self._all_of(name)}
         return partitioned_stats(stats, self.namespace(name.namespace_name).partitioned[str(name)])
 
@@ -204,7 +204,7 @@ class Cluster:
         return policy_or_default(namespace.policies.allow_auto_topic_creation, self.settings.allow_auto_topic_creation)
 
     def _is_beyond(self, namespace: Namespace, name: TopicName) -> bool:
-        """Tell whether this is a partition with a higher number than its partitioned topic has."""
+        """Return whether this is a partition with a higher number than its partitioned topic has."""
         return 0 < namespace.partitioned.get(str(name.base), 0) <= name.partition_index
 
     def _check_partition(self, namespace: Namespace, name: TopicName) -> None:
@@ -236,7 +236,7 @@ class Cluster:
         return topic
 
     def _all_of(self, name: TopicName) -> list[Topic]:
-        """Give the existing partitions of a partitioned topic; Missing if it is not one."""
+        """Return the existing partitions of a partitioned topic; Missing if it is not one."""
         namespace = self.namespace(name.namespace_name)
         if str(name) not in namespace.partitioned:
             raise _no_topic(name)
@@ -262,7 +262,7 @@ class TopicOwnership:
         self._owners: dict[str, str] = {}
 
     def assign(self, prefix: str, owner: str | None) -> None:
-        """Assign the topics whose complete name begins so to a broker; None: to any, as at first."""
+        """Assign the topics whose complete name begins with a prefix to a broker; None: to any, the default."""
         if owner is None:
             self._owners.pop(prefix, None)
         else:
@@ -279,8 +279,8 @@ class Migrations:
     """The topics that move to another cluster, by prefixes of topic names.
 
     Producers are sent there at once. The consumers of a subscription are sent there when they have acknowledged all
-    that is left here, for none of it moves along; a timer checks that. Clients that come later are sent there as well,
-    unless their subscription has a backlog here.
+    messages that are left here, because these do not move; a timer checks that. Clients that come later are sent there
+    as well, unless their subscription has a backlog here.
     """
 
     __slots__ = ("_clock", "_namespaces", "_targets")
@@ -291,14 +291,14 @@ class Migrations:
         self._targets: dict[str, Address] = {}
 
     def begin(self, prefix: str, service_url: str, service_url_tls: str = "") -> None:
-        """Move the topics whose complete name begins so to another cluster."""
+        """Move the topics whose complete name begins with a prefix to another cluster."""
         first = not self._targets
         self._targets[prefix] = Address(service_url, service_url_tls, is_cluster=True)
         if first:
             self._check(None)
 
     def target_of(self, name: TopicName, subscription: str | None = None) -> Address | None:
-        """Find the cluster that a producer, or a consumer of this subscription, has to go to; None: this one."""
+        """Find the cluster that a producer, or a consumer of this subscription, must connect to; None: this one."""
         text = str(name)
         fitting = [prefix for prefix in self._targets if text.startswith(prefix)]
         if not fitting or self._has_left(text, name.namespace_name, subscription):

@@ -1,10 +1,10 @@
-"""A consumer of a subscription: its permits, and the entries that it was sent and has not acknowledged.
+"""A consumer of a subscription: its permits, and the entries that were sent to it and are not acknowledged.
 
-A consumer is sent as many messages as it has permits for. A batch may overdraw them: the whole entry goes out while one
-permit is left. Messages of a batch that are already acknowledged cost no permit.
+A consumer is sent as many messages as it has permits for. A batch may overdraw them: the whole entry is sent as long as
+one permit is left. Messages of a batch that are already acknowledged cost no permit.
 
-Where entries are spread over several consumers (Shared, Key_Shared), `pending` has a consumer's unacknowledged entries
-one by one. With too many of them it is blocked: new permits are withheld until half of that many are left.
+If several consumers share the entries (Shared, Key_Shared), `pending` has each unacknowledged entry of a consumer. With
+too many of them the consumer is blocked: new permits are withheld until only half of the limit is left.
 """
 
 from typing import NamedTuple
@@ -54,23 +54,23 @@ class Consumer:
         self.blocked = False
         self.unacked = 0
         self.max_unacked = max_unacked  # 0: any number
-        self.pending: dict[int, StoredEntry] = {}  # by offset, what it has not acknowledged
+        self.pending: dict[int, StoredEntry] = {}  # the unacknowledged entries, by offset
         self.end_notified = False
         self.counters = ConsumerCounters(now_ms)
         self._withheld_permits = 0
 
     @property
     def subscription_type(self) -> "CommandSubscribe.SubType.ValueType":
-        """The subscription type that it asked for."""
+        """The subscription type that the consumer asked for."""
         return self.request.subscription_type
 
     @property
     def available(self) -> bool:
-        """True if it can take an entry now."""
+        """True if the consumer can take an entry now."""
         return self.permits > 0 and not self.blocked and self.link.has_room()
 
     def add_permits(self, permits: int, now_ms: int) -> None:
-        """Add permits, or withhold them while it is blocked."""
+        """Add permits, or withhold them while the consumer is blocked."""
         self.counters.flow_received(now_ms)
         if self.blocked:
             self._withheld_permits += permits
@@ -84,7 +84,7 @@ class Consumer:
             self.link.reached_end()
 
     def count_sent(self, entry: StoredEntry, messages: int) -> None:
-        """Count an entry sent to it, of which so many messages are not acknowledged."""
+        """Count an entry that was sent, of which so many messages are not acknowledged."""
         self.permits -= messages
         counters = self.counters
         counters.entries_out += 1
@@ -100,20 +100,20 @@ class Consumer:
             self.blocked = True
 
     def reduce_unacked(self, messages: int) -> None:
-        """Count messages that were acknowledged, or are to be delivered again."""
+        """Count messages that were acknowledged, or will be delivered again."""
         self.unacked -= messages
         if self.blocked and self.unacked <= self.max_unacked // 2:
             self.release()
 
     def release(self) -> None:
-        """Unblock it, and add the withheld permits."""
+        """Unblock the consumer, and add the withheld permits."""
         self.blocked = False
         self.permits += self._withheld_permits
         self._withheld_permits = 0
 
 
 class DeliveryBatch:
-    """Entries for one consumer and the epoch that they are sent in; -1 is no epoch.
+    """Entries for one consumer, and the consumer epoch that they are sent with; -1 is no epoch.
 
     A batch is large enough to be worth a write, and small enough to keep the peak of memory low.
     """
@@ -131,7 +131,7 @@ class DeliveryBatch:
 
     @property
     def full(self) -> bool:
-        """True if it has to be sent before more is added."""
+        """True if the batch must be sent before more entries are added."""
         return len(self.deliveries) >= self.MOST_ENTRIES or self._bytes >= self.MOST_BYTES
 
     def add(self, delivery: Delivery) -> None:
@@ -140,7 +140,7 @@ class DeliveryBatch:
         self._bytes += len(delivery.entry.data)
 
     def send(self, now_ms: int) -> None:
-        """Deliver the entries, if there are any; the batch is empty then."""
+        """Deliver the entries, if there are any, and empty the batch."""
         if self.deliveries:
             self.consumer.counters.sent(now_ms)
             self.consumer.link.deliver(self.deliveries, self.epoch)

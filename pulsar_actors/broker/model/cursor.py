@@ -24,11 +24,11 @@ class Cursor:
         self.mark_delete = read_offset - 1
         self._acknowledged: set[int] = set()
         self.batch_ack_sets: dict[int, int] = {}
-        self.replicated = False  # whether its consumers want its state in other clusters, of which there are none
+        self.replicated = False  # True if consumers asked for replication, which has no effect here
 
     @property
     def mark_delete_position(self) -> Position:
-        """The position up to which all is acknowledged."""
+        """The position up to which all entries are acknowledged."""
         return self.managed_ledger.position(self.mark_delete)
 
     def backlog(self) -> int:
@@ -37,7 +37,7 @@ class Cursor:
         return self.managed_ledger.end - 1 - self.mark_delete - len(self._acknowledged)
 
     def is_acknowledged(self, offset: int) -> bool:
-        """Tell whether the whole entry is acknowledged."""
+        """Return whether the whole entry is acknowledged."""
         return offset <= self.mark_delete or offset in self._acknowledged
 
     def remaining(self, entry: StoredEntry) -> int:
@@ -105,7 +105,7 @@ class Cursor:
         return True
 
     def reset(self, offset: int, ack_set: int | None = None) -> None:
-        """Move to an offset: entries before it are acknowledged, and of its own entry what the ack set lacks."""
+        """Move to an offset: acknowledge the entries before it, and the messages of its entry not in the ack set."""
         self.read_offset = offset
         self.mark_delete = offset - 1
         self._acknowledged.clear()
@@ -114,7 +114,7 @@ class Cursor:
             self.batch_ack_sets[offset] = ack_set
 
     def unacknowledged(self, count: int) -> list[StoredEntry]:
-        """Give the oldest unacknowledged entries, at most so many."""
+        """Return the oldest unacknowledged entries, at most so many."""
         self._catch_up()
         found: list[StoredEntry] = []
         for offset in range(self.mark_delete + 1, self.managed_ledger.end):
@@ -125,7 +125,7 @@ class Cursor:
         return found
 
     def ranges(self) -> list[tuple[int, int]]:
-        """Give the first and the last offset of each gapless range acknowledged after `mark_delete`."""
+        """Return the first and the last offset of each gapless range acknowledged after `mark_delete`."""
         found: list[tuple[int, int]] = []
         for offset in sorted(self._acknowledged):
             if found and found[-1][1] == offset - 1:

@@ -1,16 +1,16 @@
 """The dispatcher of a subscription: it hands entries to the consumers that its selector chooses.
 
-`dispatch` gives out as much as the consumers can take. It is called whenever that may have become more: an entry was
-stored, a consumer sent permits, something was acknowledged. Here are the base of all dispatchers and the two that do
-not track single entries.
+`dispatch` sends as many entries as the consumers can take. It is called whenever more may be possible: when an entry
+was stored, a consumer sent permits, or entries were acknowledged. This module has the base class of all dispatchers,
+and the two dispatchers that do not track single entries.
 
 `NonPersistentDispatcher` is for topics that store nothing: an entry that no consumer can take at once is dropped.
 
 `SingleActiveConsumerDispatcher` is for Exclusive and Failover: one consumer gets everything, in order. To deliver
-again, for a new consumer or on demand, it goes back to the first entry that is not acknowledged; nobody knows how often
-an entry was delivered. A demand may carry a new epoch, which is sent with every entry from then on: by the epoch the
-consumer recognises entries that were on their way before. In Failover a new active consumer begins after a delay, so
-that the acknowledgements of the one before arrive first; then all consumers are notified who is active.
+again, for a new consumer or on request, it goes back to the first entry that is not acknowledged; redeliveries are not
+counted. A request may carry a new epoch, which is sent with every entry from then on. By the epoch the consumer
+recognises entries that were sent before the request. In Failover a new active consumer starts after a delay, so that
+the acknowledgements of the previous one arrive first. Then all consumers are notified which one is active.
 """
 
 from abc import ABC, abstractmethod
@@ -40,16 +40,16 @@ class Dispatcher(ABC):
 
     @property
     def delayed(self) -> int:
-        """How many entries wait for their delivery time."""
+        """The number of entries that wait for their delivery time."""
         return 0
 
     @property
     def replaying(self) -> int:
-        """How many entries wait to be delivered again."""
+        """The number of entries that wait to be delivered again."""
         return 0
 
     def can_unsubscribe(self, consumer: Consumer) -> bool:
-        """Tell whether this is the only consumer."""
+        """Return whether this is the only consumer."""
         return self.consumers == [consumer]
 
     @abstractmethod
@@ -62,22 +62,22 @@ class Dispatcher(ABC):
 
     @abstractmethod
     def flow_received(self, consumer: Consumer) -> None:
-        """Give out what this consumer can take now."""
+        """Send the entries that this consumer can take now."""
 
     @abstractmethod
     def dispatch(self) -> None:
-        """Give out what the consumers can take."""
+        """Send the entries that the consumers can take."""
 
     @abstractmethod
     def acknowledge(self, consumer: Consumer, entry: StoredEntry, ack_set: int | None) -> int:
-        """Acknowledge an entry, or the messages of it that are not in the ack set; gives the number of messages."""
+        """Acknowledge an entry, or its messages that are not in the ack set, and return the number of messages."""
 
     @abstractmethod
     def redeliver(self, consumer: Consumer, entries: Sequence[StoredEntry] | None, epoch: int) -> None:
-        """Deliver these again, or all that this consumer has not acknowledged."""
+        """Deliver these entries again, or all that this consumer has not acknowledged."""
 
-    def drop_acknowledged(self) -> None:  # noqa: B027 - where nothing is remembered of single entries there is nothing to do
-        """Forget pending entries that an administrator acknowledged."""
+    def drop_acknowledged(self) -> None:  # noqa: B027 - for dispatchers that do not track single entries
+        """Remove pending entries that an administrator has acknowledged."""
 
 
 class NonPersistentDispatcher(Dispatcher):
@@ -121,7 +121,7 @@ class NonPersistentDispatcher(Dispatcher):
         return 0
 
     def redeliver(self, consumer: Consumer, entries: Sequence[StoredEntry] | None, epoch: int) -> None:
-        """Note the epoch; there is nothing to deliver again."""
+        """Note the epoch. No stored entry can be delivered again."""
         del entries
         consumer.epoch = max(consumer.epoch, epoch)
 
@@ -131,7 +131,7 @@ class NonPersistentDispatcher(Dispatcher):
 
 
 class SingleActiveConsumerDispatcher(Dispatcher):
-    """The dispatcher of Exclusive and Failover; a new active consumer begins after `delay`."""
+    """The dispatcher of Exclusive and Failover. A new active consumer starts after `delay`."""
 
     __slots__ = ("_change", "_changing", "_clock", "_cursor", "_delay", "_selector")
 
@@ -148,7 +148,7 @@ class SingleActiveConsumerDispatcher(Dispatcher):
         self._cursor = cursor
         self._clock = clock
         self._delay = delay if subscription_type == CommandSubscribe.SubType.Failover else 0.0
-        self._change = 0  # counts changes, so that a timer of an earlier one is recognised
+        self._change = 0  # the number of changes, so that a timer of an earlier one is recognised
         self._changing = False
 
     @property
@@ -176,12 +176,12 @@ class SingleActiveConsumerDispatcher(Dispatcher):
             self._begin_change()
 
     def flow_received(self, consumer: Consumer) -> None:
-        """Give out what the active consumer can take."""
+        """Send the entries that the active consumer can take."""
         del consumer
         self.dispatch()
 
     def dispatch(self) -> None:
-        """Give out what the active consumer can take."""
+        """Send the entries that the active consumer can take."""
         consumer = self._selector.active
         if consumer is None or self._changing:
             return
@@ -203,7 +203,7 @@ class SingleActiveConsumerDispatcher(Dispatcher):
         return before - self._cursor.remaining(entry)
 
     def redeliver(self, consumer: Consumer, entries: Sequence[StoredEntry] | None, epoch: int) -> None:
-        """Go back to the first unacknowledged entry, whatever was asked for, if the active consumer asks."""
+        """Go back to the first unacknowledged entry, whatever entries are requested, if the active consumer asks."""
         del entries
         consumer.epoch = max(consumer.epoch, epoch)
         if consumer is self._selector.active and not self._changing:

@@ -1,11 +1,11 @@
 """The model's interfaces to the rest of the broker: the clock, the links to clients, and the refusals it raises.
 
-A producer and a consumer each come with a link. The model calls links in the middle of its work, so an implementation
-only queues commands for a later write and calls nothing of the model back.
+A producer and a consumer each have a link. The model calls links in the middle of a change, so a link only queues
+commands for a later write, and must not call the model.
 
-A refusal carries the protocol's error code and a sentence; where Pulsar's own sentence is known to clients or people,
-it is used here too. The HTTP side looks at the class as well: `Missing` has another status than `Conflict`. Whatever
-refuses does so before it has changed anything.
+A refusal has the protocol's error code and a sentence. If clients or people know Pulsar's own sentence, it is used
+here, too. The HTTP side also uses the class: `Missing` has another status than `Conflict`. A method that refuses does
+so before it has changed anything.
 """
 
 from collections.abc import Callable, Sequence
@@ -24,7 +24,7 @@ class Clock(Protocol):
         ...
 
     def later(self, delay: float, function: Callable[[Any], object], argument: Any) -> None:  # noqa: ANN401 - what the function takes
-        """Call a function after so many seconds. Timers cannot be stopped: their owner recognises a stale one."""
+        """Call a function after so many seconds. Timers cannot be stopped: their owner must recognise a stale one."""
         ...
 
 
@@ -45,11 +45,11 @@ class Missing(Refusal):
 
 
 class Conflict(Refusal):
-    """It exists already."""
+    """The tenant, namespace, topic, subscription or schema exists already."""
 
 
 class Busy(Refusal):
-    """It still has clients or content, which have to go first."""
+    """The object still has clients or content, which must be removed first."""
 
 
 class Address(NamedTuple):
@@ -61,7 +61,7 @@ class Address(NamedTuple):
 
 
 class Delivery(NamedTuple):
-    """One entry on its way to a consumer.
+    """One entry for a consumer.
 
     `ack_set` is a mask of the messages of the batch that are not acknowledged; None if none of them is.
     """
@@ -75,15 +75,15 @@ class ProducerLink(Protocol):
     """The connection of a producer's client, for the model."""
 
     def ready(self) -> None:
-        """Notify the client: its producer waits no more, and has the topic with the `topic_epoch` of now."""
+        """Notify the client: its producer does not wait any longer, and has the topic with this `topic_epoch`."""
         ...
 
     def refused(self, refusal: Refusal) -> None:
-        """Notify the client: its producer waited and will never get the topic; the model has forgotten it."""
+        """Notify the client: its producer has waited, and will never get the topic. The model has removed it."""
         ...
 
     def closed(self, moved_to: Address | None) -> None:
-        """Notify the client: the broker closed its producer, and the model has forgotten it."""
+        """Notify the client: the broker closed its producer, and the model has removed it."""
         ...
 
 
@@ -91,7 +91,7 @@ class ConsumerLink(Protocol):
     """The connection of a consumer's client, for the model."""
 
     def has_room(self) -> bool:
-        """Tell whether more may be delivered now. After a False, `Subscription.resume` is called in time."""
+        """Return whether more may be delivered now. After False, the session calls `Subscription.resume` later."""
         ...
 
     def deliver(self, deliveries: Sequence[Delivery], consumer_epoch: int) -> None:
@@ -99,13 +99,13 @@ class ConsumerLink(Protocol):
         ...
 
     def active(self, is_active: bool) -> None:  # noqa: FBT001 - as in the command
-        """Notify the client: its consumer is the active one of a Failover subscription, or no longer."""
+        """Notify the client: its consumer is the active one of a Failover subscription, or is not any longer."""
         ...
 
     def reached_end(self) -> None:
-        """Notify the client: the topic is terminated, and nothing comes after what was delivered."""
+        """Notify the client: the topic is terminated, and no message comes after those that were delivered."""
         ...
 
     def closed(self, moved_to: Address | None) -> None:
-        """Notify the client: the broker closed its consumer, and the model has forgotten it."""
+        """Notify the client: the broker closed its consumer, and the model has removed it."""
         ...

@@ -2,15 +2,15 @@
 
 The order is kept while consumers come and go.
 
-A slot is the number that the hash of a key falls on. An entry that cannot be delivered yet waits with the others of its
-slot, and while any waits, later ones queue behind it. There are three reasons to wait: no consumer owns the slot, its
-owner cannot take more, or another consumer, which owned the slot before, still has unacknowledged entries of it
-(`_slots_pending`). The last reason keeps the order when slots change owners; it does not apply where the consumers
-allow out-of-order delivery.
+A slot is the number that the hash of a key is mapped to. An entry that cannot be delivered yet waits in its slot, and
+later entries of the slot wait behind it. There are three reasons to wait: no consumer owns the slot, its owner cannot
+take more, or another consumer, which owned the slot before, still has unacknowledged entries of it (`_slots_pending`).
+The last reason keeps the order when slots change owners. It does not apply if the consumers allow out-of-order
+delivery.
 
-Reading goes on past entries that wait, so that a slow consumer does not stop the others, but only up to a limit. A slot
-is looked at again only when its reason may have gone: its consumer has permits again, or the last pending entry was
-acknowledged or taken back. So the cost of an entry does not depend on how many wait.
+Entries behind waiting ones are read, up to a limit, so that a slow consumer does not stop the others. A slot is checked
+again only when its reason to wait may have ended: its consumer has permits again, or the last pending entry was
+acknowledged or taken back. So the cost of an entry does not depend on the number of waiting entries.
 """
 
 from collections.abc import Iterable
@@ -52,16 +52,16 @@ class KeySharedDispatcher(MultipleConsumersDispatcher):
         self._waiting_count = 0
         self._waiting_for: dict[Consumer | None, dict[int, None]] = {}  # the slots above, by owner
         self._slots_pending: dict[int, tuple[Consumer, int]] = {}  # by slot, consumer and number of entries
-        self._unblocked: dict[int, None] = {}  # slots to look at in the next dispatch
+        self._unblocked: dict[int, None] = {}  # slots to check in the next dispatch
         self._batches: dict[Consumer, DeliveryBatch] = {}
 
     @property
     def replaying(self) -> int:
-        """How many entries were read and wait."""
+        """The number of entries that were read and wait."""
         return self._waiting_count
 
     def flow_received(self, consumer: Consumer) -> None:
-        """Give out what waits for this consumer, then what was not read yet."""
+        """Send the entries that wait for this consumer, then entries that were not read yet."""
         for slot in tuple(self._waiting_for.get(consumer, ())):
             if not consumer.available:
                 break
@@ -69,7 +69,7 @@ class KeySharedDispatcher(MultipleConsumersDispatcher):
         self.dispatch()
 
     def dispatch(self) -> None:
-        """Give out what waited for a reason that has gone, then what was not read yet."""
+        """Send the entries whose reason to wait has ended, then entries that were not read yet."""
         while self._unblocked:
             self._drain(self._unblocked.popitem()[0])
         ahead = min(_AHEAD, _AHEAD_PER_CONSUMER * len(self.consumers))
@@ -89,7 +89,7 @@ class KeySharedDispatcher(MultipleConsumersDispatcher):
         self._batches.clear()
 
     def _ready_owner(self, slot: int) -> Consumer | None:
-        """Give the consumer that can take the next entry of a slot now."""
+        """Return the consumer that can take the next entry of a slot now."""
         consumer = self._keys.owner(slot)
         if consumer is None or not consumer.available:
             return None
@@ -114,7 +114,7 @@ class KeySharedDispatcher(MultipleConsumersDispatcher):
         self._waiting_count += 1
 
     def _drain(self, slot: int) -> None:
-        """Give out as much as possible of what waits in a slot."""
+        """Send as many of a slot's waiting entries as possible."""
         offsets = self._waiting.get(slot)
         while offsets and (consumer := self._ready_owner(slot)) is not None:
             offset = heappop(offsets)

@@ -2,11 +2,11 @@
 
 Clients know an entry by its position: the ledger id and the entry id. The broker mostly uses the offset, which counts
 the topic's entries from 0 through all ledgers; the next entry, the entries between two and their number are then plain
-arithmetic. Positions are turned into offsets and back by a search among the ledgers. There is one more ledger each time
-the topic is unloaded.
+arithmetic. Positions are converted to offsets and back by a search in the list of ledgers. Each time the topic is
+unloaded, a new ledger is created.
 
-The oldest entries are dropped when nobody needs them and they take too much memory. Offsets do not change then: `base`
-is the offset of the oldest entry that is left.
+The oldest entries are dropped when no subscription needs them and they take too much memory. Offsets do not change:
+`base` is the offset of the oldest entry that is left.
 """
 
 import base64
@@ -28,9 +28,9 @@ class Position(NamedTuple):
 
 
 EARLIEST_POSITION: Final = Position(-1, -1)
-"""Before every entry. In a receipt: the entry was not stored, because the topic has it already."""
+"""The position before every entry. In a receipt: the entry was not stored, because the topic has it already."""
 LATEST_POSITION: Final = Position(2**63 - 1, 2**63 - 1)
-"""After every entry."""
+"""The position after every entry."""
 
 
 _31_BITS = 0x7FFFFFFF
@@ -40,9 +40,9 @@ class StoredEntry:
     """One entry of a topic: the bytes of the producer, unchanged, and the facts that dispatch depends on.
 
     `data` is from the checksum on. `messages` is the number of messages by the metadata. `offset` counts the topic's
-    entries from 0 through all ledgers, and `index` its messages: it is that of the entry's last one. Both are set by
-    `ManagedLedger.append`. `deliver_at` is 0 for at once. `is_batch` distinguishes a batch of one from a plain
-    message.
+    entries from 0 through all ledgers. `index` counts its messages, up to the last one of this entry.
+    `ManagedLedger.append` sets both. `deliver_at` is 0 for at once. `is_batch` distinguishes a batch of one from a
+    plain message.
     """
 
     __slots__ = (
@@ -91,8 +91,9 @@ class StoredEntry:
     def key_hash(self) -> int:
         """The hash that Key_Shared uses, in 31 bits.
 
-        It is that of the ordering key, else of the key, else of the producer's name and the sequence id, so that
-        messages without a key are spread. It is computed on first use: most topics have no such subscription.
+        It is the hash of the ordering key; without one, of the key; without either, of the producer's name and the
+        sequence id, so that messages without a key are distributed. It is computed on first use, because most topics
+        have no such subscription.
         """
         if self._hash == -1:
             key = self._key if self._key is not None else f"{self._author}-{self._sequence_id}".encode()
@@ -105,7 +106,7 @@ def _key(metadata: MessageMetadata) -> bytes | None:
         return metadata.ordering_key
     if not metadata.HasField("partition_key"):
         return None
-    key: str | bytes = metadata.partition_key  # bytes, where it is not UTF-8
+    key: str | bytes = metadata.partition_key  # bytes if the key is not UTF-8
     raw = key if isinstance(key, bytes) else key.encode()
     if metadata.partition_key_b64_encoded:
         try:
@@ -138,9 +139,9 @@ class ManagedLedger:
     def __init__(self, next_ledger: Callable[[], int]) -> None:
         self._next_ledger = next_ledger
         self._entries: list[StoredEntry] = []
-        self._ledgers = [next_ledger()]  # their ids, rising
-        self._first_offsets = [0]  # the offset that each begins with
-        self._counted_up_to = 0  # what lies before it has been counted as not needed
+        self._ledgers = [next_ledger()]  # their ids, in ascending order
+        self._first_offsets = [0]  # the first offset of each ledger
+        self._counted_up_to = 0  # entries before this offset are counted as not needed
         self.base = 0
         self.end = 0
         self.messages = 0
@@ -149,7 +150,7 @@ class ManagedLedger:
 
     @property
     def ledgers(self) -> list[tuple[int, int]]:
-        """The id of each ledger, and the number of entries it got."""
+        """The id of each ledger, and its number of entries."""
         ends = [*self._first_offsets[1:], self.end]
         return [
             (ledger, end - first) for ledger, first, end in zip(self._ledgers, self._first_offsets, ends, strict=True)
@@ -172,7 +173,7 @@ class ManagedLedger:
         self._entries.append(entry)
 
     def roll(self) -> None:
-        """Begin a new ledger. An empty one is forgotten."""
+        """Begin a new ledger. If the last one is empty, it is dropped."""
         if self._first_offsets[-1] == self.end:
             self._ledgers.pop()
             self._first_offsets.pop()
@@ -180,21 +181,21 @@ class ManagedLedger:
         self._first_offsets.append(self.end)
 
     def entry(self, offset: int) -> StoredEntry:
-        """Give the entry of an offset from `base` to `end` - 1."""
+        """Return the entry of an offset from `base` to `end` - 1."""
         return self._entries[offset - self.base]
 
     def position(self, offset: int) -> Position:
-        """Give the position of an offset; of -1, the position before the first entry."""
+        """Return the position of an offset; of -1, the position before the first entry."""
         at = max(0, bisect_right(self._first_offsets, offset) - 1)
         return Position(self._ledgers[at], offset - self._first_offsets[at])
 
     def find(self, position: Position) -> int | None:
-        """Give the offset of an entry, or None if it is not here."""
+        """Return the offset of an entry, or None if it is not here."""
         offset = self.first_from(position)
         return offset if offset < self.end and self.entry(offset).position == position else None
 
     def first_from(self, position: Position) -> int:
-        """Give the offset of the first entry at that position or after it; `end` if there is none."""
+        """Return the offset of the first entry at that position or after it; `end` if there is none."""
         at = bisect_left(self._ledgers, position.ledger_id)
         if at == len(self._ledgers):
             return self.end
@@ -205,7 +206,7 @@ class ManagedLedger:
         return max(offset, self.base)
 
     def first_since(self, publish_time_ms: int) -> int:
-        """Give the offset of the first entry that was published then or later, or `end`."""
+        """Return the offset of the first entry that was published then or later, or `end`."""
         return self.base + bisect_left(self._entries, publish_time_ms, key=attrgetter("publish_time"))
 
     def size_from(self, offset: int, entries: int | None = None) -> int:

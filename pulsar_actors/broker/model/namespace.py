@@ -1,4 +1,4 @@
-"""A namespace: its policies, its partitioned topics, and its topics, partitions among them."""
+"""A namespace: its policies, its partitioned topics, and its topics, which include partitions."""
 
 from collections.abc import Callable
 from typing import TypeAlias
@@ -7,7 +7,7 @@ from pulsar_actors.broker.model.settings import Policies
 from pulsar_actors.broker.model.topic import Topic
 
 TopicsWatcher: TypeAlias = Callable[[list[str], list[str]], None]
-"""Called with the names of topics that came and of those that went."""
+"""Called with the names of created and of deleted topics."""
 
 
 class Namespace:
@@ -27,7 +27,7 @@ class Namespace:
         self._watchers: list[TopicsWatcher] = []
 
     def watch(self, watcher: TopicsWatcher) -> Callable[[], None]:
-        """Call the watcher when topics come and go; returns the function that ends this."""
+        """Call the watcher when topics are created and deleted. Return the function that stops this."""
         self._watchers.append(watcher)
 
         def stop() -> None:

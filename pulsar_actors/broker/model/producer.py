@@ -1,9 +1,9 @@
 """A producer of a topic, and the rules by which the producers of one topic share it or exclude each other.
 
-A topic is shared until a producer wants it alone. Exclusive gets it only if there is no other producer;
-WaitForExclusive waits in line; ExclusiveWithFencing disconnects all others, waiting ones included. Each time a producer
-gets the topic alone, the topic epoch goes up. A producer that reconnects names the epoch it had, so that one that was
-fenced out meanwhile is recognised and does not fence out its successor.
+A topic is shared until a producer wants exclusive access. Exclusive gets it only if there is no other producer;
+WaitForExclusive waits in a queue; ExclusiveWithFencing disconnects all others, including waiting ones. Each time a
+producer gets exclusive access, the topic epoch increases. A producer that reconnects names its last epoch. So a
+producer that was fenced meanwhile is recognised, and does not fence its successor.
 
 No two producers of one name are connected at once. Only a producer that asks again on its own connection, with a higher
 epoch, replaces itself.
@@ -19,9 +19,9 @@ from pulsar_actors.wire.PulsarApi_pb2 import ProducerAccessMode, ServerError
 class Producer:
     """One producer, created by `Topic.add_producer`.
 
-    `last_sequence_id` is the highest that the topic has of this name, -1 for none; it is known only where
-    deduplication is on. `ready` is false while the producer waits for the topic (WaitForExclusive). `schema_version`
-    is as on the wire, and None for a producer without a schema.
+    `last_sequence_id` is the highest that the topic has of this name, -1 for none; it is known only if deduplication is
+    on. `ready` is false while the producer waits for the topic (WaitForExclusive). `schema_version` is as on the wire,
+    and None for a producer without a schema.
     """
 
     __slots__ = (
@@ -52,7 +52,7 @@ class Producer:
         self.messages_in = self.bytes_in = self.chunks_in = 0
 
     def is_successor_of(self, other: "Producer") -> bool:
-        """Tell whether the same connection has created the same producer again, with a higher epoch."""
+        """Return whether the same connection has created the same producer again, with a higher epoch."""
         mine, theirs = self.request, other.request
         return (
             mine.connection == theirs.connection
@@ -62,7 +62,7 @@ class Producer:
 
 
 class TopicProducers:
-    """The producers of one topic. `epoch` is None until a producer has had the topic alone."""
+    """The producers of one topic. `epoch` is None until a producer gets exclusive access."""
 
     __slots__ = ("_exclusive", "_name", "connected", "epoch", "waiting")
 
@@ -74,7 +74,7 @@ class TopicProducers:
         self.epoch: int | None = None
 
     def admit(self, producer: Producer) -> None:
-        """Connect a producer, or let it wait; Refusal says why neither."""
+        """Connect a producer, or let it wait; Refusal if neither is possible."""
         mode = producer.request.access_mode
         if mode == ProducerAccessMode.Shared:
             self._admit_to_share(producer)
@@ -114,7 +114,7 @@ class TopicProducers:
             producer.link.closed(moved_to)
 
     def refuse_waiting(self, refusal: Refusal) -> None:
-        """End the wait of all producers in line."""
+        """End the wait of all waiting producers."""
         waiting = list(self.waiting)
         self.waiting.clear()
         for producer in waiting:
@@ -144,7 +144,7 @@ class TopicProducers:
             raise Refusal(ServerError.ProducerFenced, "Topic has existing shared producers")
 
     def _refuse_if_outdated(self, producer: Producer) -> None:
-        """Refuse a producer that was fenced out meanwhile; like a real broker, before it fences out others."""
+        """Refuse a producer that was fenced meanwhile, before it fences others, as a real broker does."""
         epoch = producer.request.topic_epoch
         if epoch is not None and self.epoch is not None and epoch < self.epoch:
             raise Refusal(

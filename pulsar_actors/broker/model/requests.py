@@ -31,8 +31,8 @@ class SubscribeRequest:
     """A request to attach a consumer to a subscription, which may have to be created first.
 
     A new subscription begins at the `earliest` entry or after the last one. A non-durable one begins at the entry
-    `start`, if there is one, also for a message inside a batch: the client skips the messages before it, or the
-    message itself, by its own setting. `properties` are the subscription's, `metadata` is the consumer's.
+    `start`, if it is given. For a message inside a batch, the client drops the messages of that entry that it does not
+    want. `properties` belong to the subscription, `metadata` to the consumer.
     """
 
     connection: object

@@ -35,7 +35,7 @@ class StoredSchema(NamedTuple):
 
 
 def same_type(latest: SchemaData, new: SchemaData) -> bool:
-    """Tell whether both schemas have the same type."""
+    """Return whether both schemas have the same type."""
     return latest.type == new.type
 
 
@@ -54,7 +54,7 @@ class Schemas:
         return list(self._stored)
 
     def get(self, version: bytes | None = None) -> StoredSchema:
-        """Give the latest version, or a certain one (as on the wire); Missing."""
+        """Return the latest version, or a given one (as on the wire); Missing."""
         for stored in reversed(self._stored):
             if not version or stored.version_bytes == version:
                 return stored
@@ -66,7 +66,7 @@ class Schemas:
         return next((stored for stored in self._stored if (stored.schema.type, stored.schema.data) == wanted), None)
 
     def check(self, schema: SchemaData) -> None:
-        """Refuse a schema that may not be used beside the latest one."""
+        """Refuse a schema that is not compatible with the latest one."""
         if self._stored and not self._compatible(self._stored[-1].schema, schema):
             latest = Schema.Type.Name(self._stored[-1].schema.type)
             raise Refusal(
@@ -75,7 +75,7 @@ class Schemas:
             )
 
     def get_or_create(self, schema: SchemaData, now_ms: int) -> StoredSchema:
-        """Give the version of a schema, or add it as a new one; Refusal IncompatibleSchema."""
+        """Return the version of a schema, or add it as a new version; Refusal IncompatibleSchema."""
         found = self.find(schema)
         if found is not None:
             return found
@@ -86,7 +86,7 @@ class Schemas:
         return stored
 
     def delete(self) -> int:
-        """Delete all schemas; gives the empty version."""
+        """Delete all schemas, and return the number of the empty version."""
         self._stored.clear()
         self._versions += 1
         return self._versions - 1

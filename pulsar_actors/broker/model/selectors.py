@@ -1,21 +1,21 @@
 """The choice of the consumer that gets an entry, for each type of subscription.
 
-Dispatchers ask a selector, whether the topic stores its entries or not. All choices are Pulsar's own, so that the same
-consumers are chosen.
+All dispatchers ask a selector, those of topics that store nothing, too. Each choice is made as in Pulsar, so that the
+same consumers are chosen.
 
 Exclusive and Failover have one active consumer. In Failover it is one of those with the lowest priority level. On a
-partition these are sorted by name and the partition's number picks one, which spreads the partitions of a topic over
-its consumers. On a topic without partitions each consumer puts a hundred points on a ring of hashes, and the first
-point from the hash of the topic on decides, which spreads many topics.
+partition these consumers are sorted by name, and the partition's number selects one, which distributes the partitions
+of a topic over its consumers. On a topic without partitions each consumer has a hundred points on a hash ring, and the
+first point at or after the hash of the topic decides, which distributes many topics.
 
-Shared takes turns. Consumers of a lower priority level come first: those of the next level are served only while nobody
-of the levels before can take more.
+Shared chooses consumers in turn. Consumers of a lower priority level come first: those of the next level are chosen
+only while no consumer of the levels before can take more.
 
-Key_Shared goes by the hash of the key. With AUTO_SPLIT each consumer puts a hundred points on a ring, computed from its
-name, and a hash belongs to the first point at it or after it; when a consumer comes or goes, only the hashes before its
-own points change hands. If two consumers get the same point, the first one has it. Consumers of the same name are told
-apart by the smallest free number. With STICKY each consumer names its ranges of hashes out of 0 to 65,535. Ranges may
-not overlap, and a hash that nobody named waits until somebody does.
+Key_Shared chooses by the hash of the key. With AUTO_SPLIT each consumer has a hundred points on a hash ring, computed
+from its name, and a hash belongs to the first point at or after it. When a consumer is added or removed, only the
+hashes before its own points change owners. If two consumers have the same point, it belongs to the first one. Consumers
+with the same name are distinguished by the smallest free number. With STICKY each consumer names its ranges of hashes
+within 0 to 65,535. Ranges must not overlap. The entries of a hash that no consumer has named wait until one does.
 """
 
 from abc import ABC, abstractmethod
@@ -74,7 +74,7 @@ class ActiveConsumerSelector(ConsumerSelector):
         self._choose()
 
     def remove(self, consumer: Consumer) -> None:
-        """Remove a consumer; another may be active then."""
+        """Remove a consumer. Another may become the active one."""
         self.consumers.remove(consumer)
         self._choose()
 
@@ -154,21 +154,21 @@ class RoundRobinSelector(ConsumerSelector):
 
 
 class KeySelector(ConsumerSelector):
-    """The consumers of a Key_Shared subscription: each owns some of the slots that the hashes of keys fall on."""
+    """The consumers of a Key_Shared subscription. Each owns some of the slots that the hashes of keys are mapped to."""
 
     __slots__ = ()
 
     @abstractmethod
     def slot(self, key_hash: int) -> int:
-        """Give the slot of a hash."""
+        """Return the slot of a hash."""
 
     @abstractmethod
     def owner(self, slot: int) -> Consumer | None:
-        """Give the consumer that owns a slot, if any does."""
+        """Return the consumer that owns a slot, if any does."""
 
     @abstractmethod
     def ranges(self, consumer: Consumer) -> list[tuple[int, int]]:
-        """Give the slots that a consumer owns, as ranges that include both ends."""
+        """Return the slots that a consumer owns, as ranges that include both ends."""
 
     def of(self, entry: StoredEntry) -> Consumer | None:
         """Choose the owner of the entry's key, if it can take the entry now."""
@@ -184,11 +184,11 @@ class HashRingSelector(KeySelector):
     def __init__(self) -> None:
         super().__init__()
         self._numbers: dict[Consumer, int] = {}
-        self._points: dict[int, list[Consumer]] = {}  # by point: its consumers, of which the first owns it
+        self._points: dict[int, list[Consumer]] = {}  # the consumers of each point; the first one owns it
         self._sorted_points: list[int] = []
 
     def slot(self, key_hash: int) -> int:
-        """Give the point on the ring of a hash."""
+        """Return a hash's point on the ring."""
         return key_hash % _RING_SIZE + 1
 
     def add(self, consumer: Consumer) -> None:
@@ -211,14 +211,14 @@ class HashRingSelector(KeySelector):
         del self._numbers[consumer]
 
     def owner(self, slot: int) -> Consumer | None:
-        """Give the consumer that has the first point at the slot or after it."""
+        """Return the consumer that has the first point at the slot or after it."""
         if not self._sorted_points:
             return None
         at = bisect_left(self._sorted_points, slot)
         return self._points[self._sorted_points[at if at < len(self._sorted_points) else 0]][0]
 
     def ranges(self, consumer: Consumer) -> list[tuple[int, int]]:
-        """Give the slots up to each of its points; the first point of the ring owns those after the last as well."""
+        """Return the slots up to each of its points. The first point of the ring also owns those after the last one."""
         ends = [*self._sorted_points, _RING_SIZE]
         starts = [1, *(point + 1 for point in self._sorted_points)]
         pieces = [(start, end) for start, end in zip(starts, ends, strict=True) if start <= end]
@@ -235,7 +235,7 @@ class HashRangeSelector(KeySelector):
     __slots__ = ()
 
     def slot(self, key_hash: int) -> int:
-        """Give the number of a hash within the ranges."""
+        """Return the number of a hash within the ranges."""
         return key_hash % _RANGE_SIZE or 1  # as in Pulsar, which keeps 0 for "none"
 
     def add(self, consumer: Consumer) -> None:
@@ -261,14 +261,14 @@ class HashRangeSelector(KeySelector):
         self.consumers.remove(consumer)
 
     def owner(self, slot: int) -> Consumer | None:
-        """Give the consumer that named the slot."""
+        """Return the consumer that named the slot."""
         for consumer in self.consumers:
             if any(start <= slot <= end for start, end in consumer.request.hash_ranges):
                 return consumer
         return None
 
     def ranges(self, consumer: Consumer) -> list[tuple[int, int]]:
-        """Give the ranges that it named."""
+        """Return the ranges that the consumer named."""
         return sorted(consumer.request.hash_ranges)
 
 

@@ -1,7 +1,7 @@
 """The broker's configuration: `Settings` of the cluster, as in `broker.conf`, and `Policies` of one namespace.
 
-The defaults are Pulsar's. The fields of policies may be set at any time. Those about consumers and subscriptions apply
-to the ones that come afterwards.
+The defaults are Pulsar's. The fields of policies may be set at any time. Those for consumers and subscriptions apply to
+later ones only.
 """
 
 from dataclasses import dataclass
@@ -28,16 +28,17 @@ class Settings:
     max_message_size
         In bytes. Larger messages are refused, unless they come in chunks.
     max_unacked_per_consumer, max_unacked_per_subscription
-        Of a Shared subscription: with so many messages unacknowledged, no more are delivered; 0: no limit.
+        The limits of unacknowledged messages of a Shared subscription: at the limit, no more are delivered; 0: no
+        limit.
     allow_auto_topic_creation, allow_auto_subscription_creation
-        Whether producers and consumers create the topics and subscriptions that do not exist.
+        True if producers and consumers create missing topics and subscriptions.
     deduplication
-        Whether a message that a producer sends twice is stored once.
+        True if a message that a producer sends twice is stored once.
     failover_delay
-        How many seconds a Failover subscription waits before it serves a new active consumer.
+        Seconds that a Failover subscription waits before it sends messages to a new active consumer.
     kept_bytes
-        How many bytes a topic keeps that no subscription needs. A real broker keeps them on disk, and for a few minutes
-        at least; here they take memory.
+        The most bytes of entries that a topic keeps although no subscription needs them. A real broker keeps them on
+        disk, for a few minutes at least; here they take memory.
     """
 
     cluster_name: str = "standalone"
@@ -79,5 +80,5 @@ class Policies:
 
 
 def policy_or_default(choice: T | None, otherwise: T) -> T:
-    """Give the policy if it is set, else the default."""
+    """Return the policy if it is set, else the default."""
     return otherwise if choice is None else choice

@@ -1,17 +1,18 @@
-"""The dispatcher of a Shared subscription, and what it has in common with that of Key_Shared.
+"""The dispatcher of a Shared subscription, and the base class of the dispatchers of Shared and Key_Shared.
 
-In both, entries are spread over consumers and acknowledged one by one. Every entry that was delivered and not
-acknowledged is in `Consumer.pending` of one consumer. It may have to be delivered again: on demand, which counts as a
-redelivery, or because its consumer left, which does not. When the last consumer leaves, the dispatcher forgets
-everything, the counts too, and the next consumer begins at the first entry that is not acknowledged.
+In both, entries are distributed over consumers and acknowledged one by one. Every entry that was delivered and not
+acknowledged is in `Consumer.pending` of one consumer. It is delivered again on request, which counts as a redelivery,
+or when its consumer leaves, which does not count. When the last consumer leaves, the dispatcher drops all its data,
+including the counts, and the next consumer begins at the first entry that is not acknowledged.
 
-Entries with a delivery time in the future are held back, in no other type of subscription. While the subscription as a
-whole has too many unacknowledged messages, nothing new is read; entries to be delivered again still are.
+Entries with a delivery time in the future are held back; the other subscription types ignore that time. While the
+subscription as a whole has too many unacknowledged messages, no new entries are read, but entries are still delivered
+again.
 
-Shared serves its consumers in turns of up to twenty entries, so that a backlog does not cost a write to a socket for
-each entry. Entries to be delivered again go first, the oldest before others. The chunks of one message belong together:
-the consumer that has one of them gets the others, out of turn and even without permits, because clients grant the
-permits for chunks afterwards.
+Shared sends up to twenty entries to a consumer before it changes to the next one, so that a backlog does not need a
+socket write for each entry. Entries to be delivered again are sent first, the oldest before others. The chunks of one
+message stay together: the consumer that has one of them gets the others, out of turn and even without permits, because
+clients grant the permits for chunks afterwards.
 """
 
 from abc import abstractmethod
@@ -31,7 +32,7 @@ _TURN = 20
 
 
 class MultipleConsumersDispatcher(Dispatcher):
-    """A dispatcher that tracks which consumer has which entry. `max_unacked` is for all together; 0: no limit."""
+    """A dispatcher that tracks the consumer of each entry. `max_unacked` is the limit of all together; 0: no limit."""
 
     __slots__ = ("_clock", "_cursor", "_delays", "_max_unacked", "_redelivery_counts", "_total_unacked", "throttled")
 
@@ -54,7 +55,7 @@ class MultipleConsumersDispatcher(Dispatcher):
 
     @property
     def delayed(self) -> int:
-        """How many entries wait for their delivery time."""
+        """The number of entries that wait for their delivery time."""
         return len(self._delays)
 
     def attach(self, consumer: Consumer) -> None:
@@ -65,7 +66,7 @@ class MultipleConsumersDispatcher(Dispatcher):
             self._cursor.rewind()
 
     def detach(self, consumer: Consumer) -> None:
-        """Remove a consumer; others get its unacknowledged entries."""
+        """Remove a consumer. Others get its unacknowledged entries."""
         self.selector.remove(consumer)
         self._consumers_changed()
         self._reduce_total_unacked(consumer.unacked)
@@ -81,7 +82,7 @@ class MultipleConsumersDispatcher(Dispatcher):
         self.dispatch()
 
     def acknowledge(self, consumer: Consumer, entry: StoredEntry, ack_set: int | None) -> int:
-        """Acknowledge an entry, or a part of it, for any consumer that has it."""
+        """Acknowledge an entry, or a part of it, whichever consumer has it."""
         cursor, offset = self._cursor, entry.offset
         before = cursor.remaining(entry)
         cursor.acknowledge(entry, ack_set)
@@ -98,7 +99,7 @@ class MultipleConsumersDispatcher(Dispatcher):
         return before - left
 
     def redeliver(self, consumer: Consumer, entries: Sequence[StoredEntry] | None, epoch: int) -> None:
-        """Deliver those of these that this consumer has again, or all that it has."""
+        """Deliver entries of this consumer again: these, or all that it has."""
         del epoch
         wanted = list(consumer.pending.values()) if entries is None else entries
         found: list[StoredEntry] = []
@@ -117,7 +118,7 @@ class MultipleConsumersDispatcher(Dispatcher):
         self.dispatch()
 
     def drop_acknowledged(self) -> None:
-        """Forget pending entries that were acknowledged meanwhile."""
+        """Remove pending entries that were acknowledged meanwhile."""
         self._total_unacked = 0
         for consumer in self.consumers:
             for entry in list(consumer.pending.values()):
@@ -170,25 +171,25 @@ class MultipleConsumersDispatcher(Dispatcher):
         self.dispatch()
 
     def _forget(self) -> None:
-        """Forget all pending entries: no consumer is left."""
+        """Remove all pending entries: no consumer is left."""
         self._redelivery_counts.clear()
         self._delays.clear()
         self._total_unacked = 0
         self.throttled = False
 
     def _consumers_changed(self) -> None:
-        """Adapt to a consumer that was added or removed; Shared need not."""
+        """React to a consumer that was added or removed. Shared does nothing."""
 
     def _consumer_freed(self, consumer: Consumer) -> None:
-        """Adapt to a consumer that can take entries again; Shared need not."""
+        """React to a consumer that can take entries again. Shared does nothing."""
 
     @abstractmethod
     def _no_longer_pending(self, entry: StoredEntry) -> None:
-        """Adapt to an entry that no consumer has any more."""
+        """React to an entry that no consumer has any longer."""
 
     @abstractmethod
     def _add_to_replay(self, entries: Iterable[StoredEntry]) -> None:
-        """Queue entries to be delivered before what was not read yet."""
+        """Queue entries, to be delivered before those that were not read yet."""
 
 
 class SharedDispatcher(MultipleConsumersDispatcher):
@@ -205,7 +206,7 @@ class SharedDispatcher(MultipleConsumersDispatcher):
 
     @property
     def replaying(self) -> int:
-        """How many entries wait to be delivered again."""
+        """The number of entries that wait to be delivered again."""
         return len(self._replay)
 
     def detach(self, consumer: Consumer) -> None:
@@ -215,12 +216,12 @@ class SharedDispatcher(MultipleConsumersDispatcher):
         super().detach(consumer)
 
     def flow_received(self, consumer: Consumer) -> None:
-        """Give out what the consumers can take."""
+        """Send entries to consumers while they have permits."""
         del consumer
         self.dispatch()
 
     def dispatch(self) -> None:
-        """Give out what the consumers can take."""
+        """Send entries to consumers while they have permits."""
         now_ms = self._clock.wall_clock_ms()
         while self._has_more() and (consumer := self._selector.next()) is not None:
             batch = DeliveryBatch(consumer)
@@ -257,7 +258,7 @@ class SharedDispatcher(MultipleConsumersDispatcher):
         return owner
 
     def _no_longer_pending(self, entry: StoredEntry) -> None:
-        """Do nothing."""
+        """Do nothing: only Key_Shared holds back entries because of pending ones."""
 
     def _add_to_replay(self, entries: Iterable[StoredEntry]) -> None:
         for entry in entries:
@@ -272,9 +273,9 @@ class SharedDispatcher(MultipleConsumersDispatcher):
 class DelayedDeliveryTracker:
     """The entries of one subscription that wait for their delivery time, to the millisecond.
 
-    `due` is called when there may be some to deliver. One timer is set at a time, for the earliest entry; a timer that
-    was replaced by an earlier one finds nothing to do. A real broker checks once a second, and delivers an entry up to
-    a second early.
+    `due` is called when there may be entries to deliver. One timer is set at a time, for the earliest entry; a timer
+    that was replaced by an earlier one finds nothing to do. A real broker checks once a second, and delivers an entry
+    up to a second early.
     """
 
     __slots__ = ("_clock", "_due", "_timer", "_waiting")
@@ -282,14 +283,14 @@ class DelayedDeliveryTracker:
     def __init__(self, clock: Clock, due: Callable[[], None]) -> None:
         self._clock = clock
         self._due = due
-        self._timer = 0  # when the earliest timer fires, in ms; 0: none is set
+        self._timer = 0  # the time of the earliest timer, in ms; 0: none is set
         self._waiting: list[tuple[int, int]] = []  # delivery time and offset
 
     def __len__(self) -> int:
         return len(self._waiting)
 
     def hold(self, entry: StoredEntry) -> bool:
-        """Keep an entry whose time has not come; tells whether it is kept."""
+        """Keep an entry whose delivery time has not come, and return whether it is kept."""
         if entry.deliver_at <= self._clock.wall_clock_ms():
             return False
         heappush(self._waiting, (entry.deliver_at, entry.offset))
@@ -297,7 +298,7 @@ class DelayedDeliveryTracker:
         return True
 
     def release(self) -> list[int]:
-        """Give the offsets of the entries whose time has come."""
+        """Return the offsets of the entries whose delivery time has come."""
         now_ms = self._clock.wall_clock_ms()
         released: list[int] = []
         while self._waiting and self._waiting[0][0] <= now_ms:

@@ -2,7 +2,7 @@
 
 Fields without a meaning here (replication, filters, rate limits, the index of delayed messages on disk) have the values
 of a real broker that uses none of these, because tools look for the fields. Rates are averages since the topic was
-loaded, or since the consumer or producer connected: nothing here runs once a minute to take them.
+loaded, or since the consumer or producer connected, because no timer samples them once a minute.
 """
 
 from collections.abc import Mapping
@@ -76,7 +76,7 @@ _MS = 1000.0
 
 
 def topic_stats(topic: Topic) -> dict[str, Any]:
-    """Give the answer to `GET …/stats`."""
+    """Return the answer to `GET …/stats`."""
     now_ms = topic.now_ms()
     managed_ledger, counters = topic.managed_ledger, topic.counters
     publishers = [producer_stats(producer, now_ms) for producer in topic.producers.values()]
@@ -120,7 +120,7 @@ def partitioned_stats(partitions: Mapping[str, dict[str, Any]], count: int) -> d
 
 
 def internal_stats(topic: Topic) -> dict[str, Any]:
-    """Give the answer to `GET …/internalStats`."""
+    """Return the answer to `GET …/internalStats`."""
     managed_ledger = topic.managed_ledger
     ledgers = managed_ledger.ledgers
     firsts = accumulate((entries for _, entries in ledgers), initial=0)
@@ -148,7 +148,7 @@ def internal_stats(topic: Topic) -> dict[str, Any]:
                 _ledger(ledger, entries, managed_ledger.size_from(first, entries))
                 for (ledger, entries), first in zip(ledgers[:-1], firsts, strict=False)
             ),
-            _ledger(ledgers[-1][0], 0),  # no numbers for the open one
+            _ledger(ledgers[-1][0], 0),  # the open ledger has no numbers
         ],
         "properties": {},
         "schemaLedgers": [],
@@ -157,7 +157,7 @@ def internal_stats(topic: Topic) -> dict[str, Any]:
 
 
 def subscription_stats(subscription: Subscription) -> dict[str, Any]:
-    """Give the statistics of a subscription."""
+    """Return the statistics of a subscription."""
     dispatcher = subscription.dispatcher
     backlog = subscription.backlog()
     delayed = dispatcher.delayed if dispatcher else 0
@@ -206,7 +206,7 @@ def subscription_stats(subscription: Subscription) -> dict[str, Any]:
 
 
 def consumer_stats(consumer: Consumer, now_ms: int) -> dict[str, Any]:
-    """Give the statistics of a consumer."""
+    """Return the statistics of a consumer."""
     counters = consumer.counters
 
     def per_second(count: int) -> float:
@@ -243,7 +243,7 @@ def consumer_stats(consumer: Consumer, now_ms: int) -> dict[str, Any]:
 
 
 def producer_stats(producer: Producer, now_ms: int) -> dict[str, Any]:
-    """Give the statistics of a producer."""
+    """Return the statistics of a producer."""
     since = producer.connected_ms
     return {
         "accessMode": ProducerAccessMode.Name(producer.request.access_mode),
@@ -276,7 +276,7 @@ def _add(total: dict[str, Any], stats: Mapping[str, Any]) -> None:
 
 
 def _keys_of(dispatcher: Dispatcher | None, consumer: Consumer) -> dict[str, Any]:
-    """Give the fields that only consumers of Key_Shared have."""
+    """Return the fields that only consumers of Key_Shared have."""
     if dispatcher is None or not isinstance(dispatcher.selector, KeySelector):
         return {}
     ranges = [list(each) for each in dispatcher.selector.ranges(consumer)]
@@ -284,7 +284,7 @@ def _keys_of(dispatcher: Dispatcher | None, consumer: Consumer) -> dict[str, Any
 
 
 def cursor_stats(subscription: Subscription) -> dict[str, Any]:
-    """Give the internal statistics of a subscription's cursor."""
+    """Return the internal statistics of a subscription's cursor."""
     cursor, managed_ledger = subscription.cursor, subscription.cursor.managed_ledger
     ranges = [(managed_ledger.position(first - 1), managed_ledger.position(last)) for first, last in cursor.ranges()]
     return {
@@ -320,7 +320,7 @@ def _ledger(ledger_id: int, entries: int, size: int = 0) -> dict[str, Any]:
 
 
 def _rate(count: int, since_ms: int, now_ms: int) -> float:
-    """Give the average per second."""
+    """Return the average per second."""
     return count * _MS / max(_MS, now_ms - since_ms)
 
 

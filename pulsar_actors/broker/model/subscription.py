@@ -1,12 +1,12 @@
-"""A subscription: a cursor, the consumers that share it, and the dispatcher that decides who gets what.
+"""A subscription: a cursor, the consumers that share it, and the dispatcher that sends entries to them.
 
-The type of a subscription is that of its consumers: while any is attached, others must ask for the same type, and when
-none is, the next consumer decides. The cursor stays; the dispatcher is made anew with the first consumer.
+The type of a subscription is the type of its consumers: while any is attached, others must ask for the same type; when
+none is attached, the next consumer decides. The cursor stays; the first consumer gets a new dispatcher.
 
-A seek disconnects the consumers (of Exclusive and Failover the active one), because the entries on their way to them
-were read before it. The consumers subscribe again and find the cursor moved. That is why a non-durable subscription,
-which otherwise ends with its last consumer, survives a seek. Subscriptions of topics that store nothing have no
-position, and keep their consumers.
+A seek disconnects the consumers (in Exclusive and Failover only the active one), because entries that are being sent to
+them were read before the seek. The consumers subscribe again, and continue at the new position. Therefore a non-durable
+subscription, which otherwise ends with its last consumer, survives a seek. Subscriptions of topics that store nothing
+have no position, and keep their consumers.
 """
 
 from collections.abc import Callable, Sequence
@@ -76,18 +76,18 @@ class Subscription:
         self.durable = durable
         self.max_unacked = max_unacked
         self.properties = properties
-        self.is_terminated = is_terminated  # of the topic
+        self.is_terminated = is_terminated  # asks the topic
         self.dispatcher: Dispatcher | None = None
         self.counters = SubscriptionCounters()
         self._topic = topic
         self._clock = clock
         self._failover_delay = failover_delay
         self._delete = delete
-        self._seeking = False  # while a seek lets the consumers go
+        self._seeking = False  # True while a seek disconnects the consumers
 
     @property
     def subscription_type(self) -> "CommandSubscribe.SubType.ValueType | None":
-        """The type of its present or last consumers; None if it never had any."""
+        """The type of its current or last consumers; None if it never had any."""
         return None if self.dispatcher is None else self.dispatcher.subscription_type
 
     @property
@@ -104,7 +104,7 @@ class Subscription:
         return self.cursor.backlog()
 
     def last_message(self) -> tuple[Position, int]:
-        """Give the topic's last position and the index of its last message; Refusal if none is stored."""
+        """Return the topic's last position and the index of its last message; Refusal if none is stored."""
         if not self._topic.is_persistent:
             raise Refusal(ServerError.NotAllowedError, "Non-persistent topics have no last message id")
         return self.cursor.managed_ledger.last_message
@@ -138,7 +138,7 @@ class Subscription:
         consumer.link.closed(moved_to)
 
     def disconnect_all(self, moved_to: Address | None = None) -> None:
-        """Disconnect all consumers. The entries of one do not go to the others, which are next."""
+        """Disconnect all consumers. The entries of one are not sent to the others, which are disconnected next."""
         consumers = self.consumers
         for consumer in consumers:
             consumer.permits = 0
@@ -151,25 +151,25 @@ class Subscription:
             self.dispatcher.deliver_or_drop(entry)
 
     def dispatch(self) -> None:
-        """Give out what the consumers can take: an entry was stored."""
+        """Send the entries that the consumers can take: one was stored."""
         if self.dispatcher is not None:
             self.dispatcher.dispatch()
 
     def flow(self, consumer: Consumer, permits: int) -> None:
-        """Add permits of a consumer, and give out what it can take now."""
+        """Add permits of a consumer, and send the entries that it can take now."""
         was_blocked = consumer.blocked
         consumer.add_permits(permits, self.now_ms())
         if not was_blocked:
             self.resume(consumer)
 
     def resume(self, consumer: Consumer) -> None:
-        """Give out what the consumer can take now."""
+        """Send the entries that the consumer can take now."""
         if self.dispatcher is not None and consumer.connected:
             self.dispatcher.flow_received(consumer)
             self.check_end()
 
     def acknowledge(self, consumer: Consumer, acknowledged: Sequence[AckedEntry]) -> None:
-        """Acknowledge each of these; unknown and already acknowledged entries are skipped."""
+        """Acknowledge each of these entries. Unknown and already acknowledged ones are skipped."""
         if self.dispatcher is None or not self._topic.is_persistent:
             return
         mark_before = self.cursor.mark_delete
@@ -182,7 +182,7 @@ class Subscription:
         self._acknowledged(mark_before)
 
     def acknowledge_cumulative(self, acknowledged: AckedEntry) -> None:
-        """Acknowledge this one and all before it, in Exclusive and Failover."""
+        """Acknowledge this entry and all before it, in Exclusive and Failover."""
         if not isinstance(self.dispatcher, SingleActiveConsumerDispatcher):
             return
         mark_before = self.cursor.mark_delete
@@ -190,20 +190,20 @@ class Subscription:
             self._acknowledged(mark_before)
 
     def redeliver(self, consumer: Consumer, positions: Sequence[Position], epoch: int) -> None:
-        """Deliver these again, or without positions all that the consumer has not acknowledged."""
+        """Deliver these entries again; without positions, all that the consumer has not acknowledged."""
         if self.dispatcher is not None and consumer.connected:
             offsets = [self.cursor.managed_ledger.find(position) for position in positions]
             entries = [self.cursor.managed_ledger.entry(offset) for offset in offsets if offset is not None]
             self.dispatcher.redeliver(consumer, entries if positions else None, epoch)
 
     def reset(self, position: Position, ack_set: int | None = None) -> None:
-        """Move to an entry, or to the messages of it in the ack set; if there is none, to the next entry."""
+        """Move to an entry, or to its messages in the ack set. If there is no such entry, move to the next one."""
         if self.cursor.managed_ledger.find(position) is None:
             ack_set = None
         self._reset(self.cursor.managed_ledger.first_from(position), ack_set)
 
     def reset_to_time(self, publish_time_ms: int) -> None:
-        """Move to the first entry that was published then or later."""
+        """Move to the first entry that was published at this time or later."""
         self._reset(self.cursor.managed_ledger.first_since(publish_time_ms), None)
 
     def skip(self, entries: int | None = None) -> None:
@@ -213,14 +213,14 @@ class Subscription:
         self._acknowledge_before(end if entries is None else skipped[-1].offset + 1 if skipped else 0)
 
     def expire(self, seconds: int) -> None:
-        """Acknowledge the entries that were published longer ago than this."""
+        """Acknowledge the entries that were published more than so many seconds ago."""
         before = self.backlog()
         self._acknowledge_before(self.cursor.managed_ledger.first_since(self.now_ms() - seconds * _MS))
         self.counters.expired += before - self.backlog()
         self.counters.last_expire_ms = self.now_ms()
 
     def peek(self, number: int) -> StoredEntry:
-        """Give the nth (from 1) unacknowledged entry; Missing if there are fewer."""
+        """Return the nth (from 1) unacknowledged entry; Missing if there are fewer."""
         entries = self.cursor.unacknowledged(number)
         if not 0 < number <= len(entries):
             raise Missing(ServerError.TopicNotFound, "Message not found")
@@ -302,12 +302,12 @@ class Subscription:
 
 
 class SubscriptionCounters:
-    """The counters of consumers that have gone and of expiry; times are in milliseconds since 1970."""
+    """The counters of consumers that have left, and of expiry. Times are in milliseconds since 1970."""
 
     __slots__ = ("bytes_out", "expired", "last_expire_ms", "last_mark_delete_ms", "messages_out")
 
     def __init__(self) -> None:
-        self.bytes_out = self.messages_out = 0  # of consumers that have gone
+        self.bytes_out = self.messages_out = 0  # of consumers that are closed
         self.expired = self.last_expire_ms = self.last_mark_delete_ms = 0
 
 

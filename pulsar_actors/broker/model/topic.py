@@ -3,15 +3,15 @@
 A persistent topic has a managed ledger, and every subscription a cursor in it. A non-persistent topic stores nothing:
 each entry is offered to each subscription at once, all positions are (0, 0), and its subscriptions end with an unload.
 
-To unload a topic is to disconnect every producer and consumer; they look the topic up again and may find it on another
+An unload of a topic disconnects every producer and consumer. They look up the topic again, and may find it on another
 broker. Stored data stays, and the next entry goes to a new ledger.
 
-Of the entries that no durable subscription needs, a topic keeps the newest, up to `Settings.kept_bytes`: readers may
-still come for them.
+Of the entries that no durable subscription needs, a topic keeps the newest, up to `Settings.kept_bytes`, because
+readers may still read them.
 
-The first client decides about the schema of a topic: it is that of the first producer, or of the first consumer while
-nothing is stored and nobody else is connected. Clients without a schema send and receive bytes. They may come at any
-time unless the namespace enforces schemas on producers.
+The first client sets the schema of a topic: the first producer, or the first consumer if no entry is stored and no
+other client is connected. Clients without a schema send and receive bytes. They may connect at any time, except
+producers if the namespace enforces schemas.
 """
 
 from collections.abc import Callable
@@ -100,7 +100,7 @@ class Topic:
 
     @property
     def waiting_producers(self) -> int:
-        """How many producers wait for the topic."""
+        """The number of producers that wait for the topic."""
         return len(self._producers.waiting)
 
     @property
@@ -114,7 +114,7 @@ class Topic:
         return self._clock.wall_clock_ms()
 
     def add_producer(self, request: ProducerRequest, link: ProducerLink) -> Producer:
-        """Connect a producer, or let it wait (`Producer.ready`); Refusal says why neither."""
+        """Connect a producer, or let it wait (`Producer.ready`); Refusal if neither is possible."""
         if self.terminated:
             raise _terminated()
         if self._policies.encryption_required and not request.encrypted:
@@ -146,10 +146,10 @@ class Topic:
     def publish(
         self, producer: Producer, data: bytes, metadata: MessageMetadata, *, sequence_id: int, highest_sequence_id: int
     ) -> Position:
-        """Store an entry and dispatch it; gives EARLIEST for a duplicate, which is dropped.
+        """Store an entry and dispatch it. Return EARLIEST for a duplicate, which is dropped.
 
-        Sequence ids are those of the command; a highest one below the other counts as absent. The caller has checked
-        the checksum.
+        Sequence ids are those of the command. A highest one that is below the other counts as absent. The caller has
+        verified the checksum.
         """
         if not producer.connected or not producer.ready:
             raise Refusal(ServerError.PersistenceError, "Producer is closed")
@@ -175,7 +175,7 @@ class Topic:
         return entry.position
 
     def subscribe(self, request: SubscribeRequest, link: ConsumerLink) -> Consumer:
-        """Attach a consumer; Refusal says why not. Nothing is delivered before a `flow`."""
+        """Attach a consumer; Refusal if that is not possible. No entry is delivered before a `flow`."""
         existing = self.subscriptions.get(request.subscription)
         check_subscribe(request, existing, is_stored=self._is_stored, may_make=self._may_make_subscriptions())
         is_idle = not self.is_in_use() and not self.managed_ledger.size
@@ -190,7 +190,7 @@ class Topic:
         return consumer
 
     def create_subscription(self, name: str, *, at: Position, properties: dict[str, str] | None = None) -> Subscription:
-        """Create a durable subscription that begins with that entry or the next one; Conflict."""
+        """Create a durable subscription that begins at that entry, or at the next one; Conflict."""
         if name in self.subscriptions:
             raise Conflict(ServerError.ConsumerBusy, "Subscription already exists for topic")
         offset = self.managed_ledger.end if at == LATEST_POSITION else self.managed_ledger.first_from(at)
@@ -206,18 +206,18 @@ class Topic:
         self.subscriptions[name].delete(force=force)
 
     def last_position(self) -> Position:
-        """Give the position of the last entry; of an empty topic the one before its first."""
+        """Return the position of the last entry; for an empty topic, the position before the first one."""
         return self.managed_ledger.last_position
 
     def entry_at(self, position: Position) -> StoredEntry:
-        """Give the entry of a position; Missing."""
+        """Return the entry of a position; Missing."""
         offset = self.managed_ledger.find(position)
         if offset is None:
             raise Missing(ServerError.TopicNotFound, "Message not found")
         return self.managed_ledger.entry(offset)
 
     def terminate(self) -> Position:
-        """Store no more entries, and disconnect the producers. Gives the last position."""
+        """Store no more entries, and disconnect the producers. Return the last position."""
         self.terminated = True
         self._producers.refuse_waiting(_terminated())
         self.disconnect_producers()
@@ -240,7 +240,7 @@ class Topic:
             subscription.disconnect_all(moved_to)
 
     def is_in_use(self) -> bool:
-        """Tell whether any client is connected."""
+        """Return whether any client is connected."""
         return bool(self.producers) or any(each.consumers for each in self.subscriptions.values())
 
     def _count(self, producer: Producer, entry: StoredEntry) -> None:
@@ -312,7 +312,7 @@ class TopicCounters:
     messages_in: int = 0
     bytes_in: int = 0
     chunks_in: int = 0
-    messages_out: int = 0  # of subscriptions that have gone
+    messages_out: int = 0  # counts of deleted subscriptions
     bytes_out: int = 0
     last_publish_ms: int = 0
 
@@ -320,9 +320,8 @@ class TopicCounters:
 class MessageDeduplication:
     """The highest sequence id that a topic has of each producer name.
 
-    An entry is a duplicate if its first sequence id is not above the highest one. The chunks of a message share one
-    id, so only the last chunk is checked and counted. Names are never forgotten, except when deduplication is switched
-    off.
+    An entry is a duplicate if its first sequence id is not above the highest one. The chunks of a message share one id,
+    so only the last chunk is checked and counted. Names are removed only when deduplication is switched off.
     """
 
     __slots__ = ("_highest",)
@@ -331,11 +330,11 @@ class MessageDeduplication:
         self._highest: dict[str, int] = {}
 
     def last_of(self, producer: str) -> int:
-        """Give the highest sequence id of a name, -1 for none."""
+        """Return the highest sequence id of a name, -1 for none."""
         return self._highest.get(producer, -1)
 
     def is_duplicate(self, producer: str, first: int, last: int, metadata: MessageMetadata) -> bool:
-        """Tell whether the topic has the entry already; if not, it counts as stored."""
+        """Return whether the topic has the entry already. If not, it counts as stored from now on."""
         if metadata.HasField("chunk_id") and metadata.chunk_id != metadata.num_chunks_from_msg - 1:
             return False
         if first <= self.last_of(producer):
@@ -351,7 +350,7 @@ class MessageDeduplication:
 def check_subscribe(
     request: SubscribeRequest, existing: Subscription | None, *, is_stored: bool, may_make: bool
 ) -> None:
-    """Refuse a request that does not fit the existing subscription, or for which none may be created."""
+    """Refuse a request that does not fit the existing subscription, or if a missing one must not be created."""
     if not request.subscription.strip():
         raise Refusal(ServerError.ProducerBusy, "Empty subscription name")
     if request.read_compacted and request.subscription_type not in _ORDERED_TYPES:
@@ -366,7 +365,7 @@ def check_subscribe(
 
 
 def check_producer_schema(schemas: Schemas, schema: SchemaData | None, *, enforced: bool) -> None:
-    """Refuse a producer for its schema; a new schema is not stored yet."""
+    """Refuse a producer whose schema is not allowed. A new schema is not stored yet."""
     if schema is None:
         if enforced and schemas.versions():
             raise Refusal(
@@ -379,7 +378,7 @@ def check_producer_schema(schemas: Schemas, schema: SchemaData | None, *, enforc
 
 
 def check_consumer_schema(schemas: Schemas, schema: SchemaData | None, *, is_idle: bool, now_ms: int) -> None:
-    """Refuse a consumer for its schema; that of an idle topic's first client is stored."""
+    """Refuse a consumer whose schema is not allowed. The schema of an idle topic's first client is stored."""
     if schema is None or schema.type == Schema.Type.AutoConsume:
         return
     if schemas.versions():

@@ -1,7 +1,7 @@
 """The refusal of each command: most are refused with ERROR, some with an error inside their own answer.
 
-The form depends on the command alone, so it is a table; handlers and scripted faults both use it. Commands without an
-answer have no refusal.
+The form depends only on the command, so it is in a table, which handlers and scripted faults both use. Commands without
+an answer have no refusal.
 """
 
 from collections.abc import Callable, Mapping
@@ -56,7 +56,7 @@ def refusal_answer(command: Message, error: ServerErrorCode, text: str) -> Messa
 
 
 def is_refusable(kind: type[Message]) -> bool:
-    """Tell whether commands of this class have a refusal."""
+    """Return whether commands of this class have a refusal."""
     return kind in _REFUSALS or "request_id" in kind.DESCRIPTOR.fields_by_name
 
 

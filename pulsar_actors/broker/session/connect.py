@@ -1,4 +1,7 @@
-"""CONNECT, AUTH_RESPONSE, PING and PONG: the credentials are checked here, and `lifecycle.py` decides what follows."""
+"""The handlers of CONNECT, AUTH_RESPONSE, PING and PONG.
+
+They check credentials; `lifecycle.py` decides what follows.
+"""
 
 import hmac
 from collections.abc import Mapping
@@ -24,18 +27,18 @@ def on_connect(session: Session, connect: CommandConnect, _: memoryview) -> None
 
 
 def on_auth_response(session: Session, answer: CommandAuthResponse, _: memoryview) -> None:
-    """Take fresh credentials of an accepted client."""
+    """Check new credentials of an accepted client."""
     response = answer.response
     session.decide(AuthResponseReceived(_check_credentials(session, response.auth_method_name, response.auth_data)))
 
 
 def on_ping(session: Session, _: CommandPing, __: memoryview) -> None:
-    """Answer."""
+    """Answer with PONG."""
     session.send(CommandPong())
 
 
 def on_pong(_: Session, __: CommandPong, ___: memoryview) -> None:
-    """Do nothing: the bytes themselves were the sign of life."""
+    """Do nothing: any bytes from the client count as an answer to PING."""
 
 
 def _check_credentials(session: Session, method: str, data: bytes) -> CredentialsChecked:
@@ -53,7 +56,7 @@ def _check_credentials(session: Session, method: str, data: bytes) -> Credential
 
 
 def _identify(session: Session, method: str, data: bytes) -> Identity | None:
-    """Find the owner of the credentials; None where the broker asks for none."""
+    """Find the owner of the credentials; None if the broker requires none."""
     context = session.context
     if context.tokens is None and context.passwords is None and not context.certificates:
         return None

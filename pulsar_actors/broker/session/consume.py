@@ -41,12 +41,12 @@ __all__ = ["CONSUME_HANDLERS", "id_of_position"]
 
 
 def _position_in_id(message_id: MessageIdData) -> Position:
-    """Give the position of a message id, whose numbers are unsigned on the wire."""
+    """Return the position of a message id, whose numbers are unsigned on the wire."""
     return Position(signed(message_id.ledgerId), signed(message_id.entryId))
 
 
 def id_of_position(position: Position) -> MessageIdData:
-    """Give the message id of a position, without a partition."""
+    """Return the message id of a position, without a partition."""
     return MessageIdData(ledgerId=unsigned(position.ledger_id), entryId=unsigned(position.entry_id))
 
 
@@ -92,7 +92,7 @@ class SessionConsumer:
                 session.send(command, (entry.data,))
 
     def has_room(self) -> bool:
-        """Tell whether the connection takes more."""
+        """Return whether the connection takes more."""
         return self._session.has_room()
 
     def active(self, is_active: bool) -> None:  # noqa: FBT001 - as the model calls it
@@ -124,7 +124,7 @@ def _attached_consumer(session: Session, consumer_id: int) -> AttachedConsumer:
 
 
 def on_subscribe(session: Session, command: CommandSubscribe, _: memoryview) -> None:
-    """Attach a consumer, or confirm an attached one. A topic that moves to another cluster gets no other answer."""
+    """Attach a consumer, or confirm an attached one. If the topic moves to another cluster, that is the only answer."""
     if command.consumer_id not in session.consumers:
         name = require_served(session, command.topic)
         migrating = session.context.cluster.migrations.target_of(name, command.subscription)
@@ -158,7 +158,7 @@ def on_unsubscribe(session: Session, command: CommandUnsubscribe, _: memoryview)
 
 
 def on_close_consumer(session: Session, command: CommandCloseConsumer, _: memoryview) -> None:
-    """Close a consumer; an unknown one is closed already."""
+    """Close a consumer. An unknown consumer counts as closed."""
     found = session.consumers.pop(command.consumer_id, None)
     if found is not None:
         found.subscription.detach(found.consumer)
@@ -193,9 +193,9 @@ def _subscribe_request(session: Session, command: CommandSubscribe) -> Subscribe
 
 
 def on_ack(session: Session, ack: CommandAck, _: memoryview) -> None:
-    """Acknowledge, and answer if the client wants an answer; ignored, as by a real broker, for an unknown consumer.
+    """Acknowledge, and answer if the client wants an answer. Ignored for an unknown consumer, as by a real broker.
 
-    Messages that a client acknowledges because it cannot read them are acknowledged like any other. A cumulative
+    Messages that a client acknowledges with a validation error are acknowledged like any other. A cumulative
     acknowledgement that does not name exactly one message is ignored.
     """
     found = session.consumers.get(ack.consumer_id)
@@ -213,7 +213,7 @@ def on_ack(session: Session, ack: CommandAck, _: memoryview) -> None:
 
 
 def on_redeliver(session: Session, command: CommandRedeliverUnacknowledgedMessages, _: memoryview) -> None:
-    """Deliver these again, or all; ignored for an unknown consumer."""
+    """Deliver these entries again, or all. Ignored for an unknown consumer."""
     found = session.consumers.get(command.consumer_id)
     if found is not None:
         epoch = signed(command.consumer_epoch) if command.HasField("consumer_epoch") else -1

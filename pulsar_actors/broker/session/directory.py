@@ -1,12 +1,11 @@
 """The brokers of the cluster, and the answers of their lookups.
 
-A cluster looks like several brokers to its clients: each has addresses of its own, and a topic may be assigned to one
-of them (`Cluster.assign`). The first broker is the leader. Asked for a topic of another broker, the leader redirects
-the client there and marks the answer as final (`authoritative`). Every other broker redirects the client to the leader,
-unless the client says that the redirect to it was final: then it names the owner itself. So no lookup takes more than
-two redirects.
+A cluster looks like several brokers to its clients. Each broker has its own addresses, and a topic may be assigned to
+one of them. The first broker is the leader. For a topic of another broker, the leader redirects the client there and
+marks the answer as `authoritative`. Every other broker redirects the client to the leader, unless the client came by an
+authoritative redirect: then it names the owner itself. So no lookup takes more than two redirects.
 
-Real brokers do this for topics that no broker has loaded yet, which is when redirects happen.
+Real brokers redirect in this way for topics that no broker has loaded yet.
 """
 
 from typing import NamedTuple
@@ -20,9 +19,9 @@ __all__ = ["Directory", "LookupResult", "Node"]
 
 
 class Node:
-    """One broker of the cluster, as clients see it: its name and its addresses, those without TLS first.
+    """One broker of the cluster, as clients see it: its name and its addresses.
 
-    It may advertise other addresses, each under the name of a listener, for clients that reach it by another way.
+    It may advertise other addresses, each under the name of a listener, for clients in other networks.
     """
 
     __slots__ = ("advertised", "name", "service_url", "service_url_tls", "web_url", "web_url_tls")
@@ -41,7 +40,7 @@ class Node:
         return Address(self.service_url, self.service_url_tls)
 
     def address_for(self, listener: str) -> Address:
-        """Give the address advertised for a listener, or its own for an empty name; Refusal for an unknown one."""
+        """Return the address advertised for a listener, or its own for an empty name; Refusal for an unknown one."""
         if not listener:
             return self.address
         found = self.advertised.get(listener)
@@ -51,7 +50,7 @@ class Node:
 
 
 class LookupResult(NamedTuple):
-    """The broker to use the topic at, or (`redirect`) to look it up again."""
+    """The broker that serves the topic, or (`redirect`) the broker for the next lookup."""
 
     node: Node
     redirect: bool
@@ -82,7 +81,7 @@ class Directory:
         self._nodes[node.name] = node
 
     def serves(self, node: Node, topic: TopicName) -> bool:
-        """Tell whether a broker serves a topic, or may serve it."""
+        """Return whether a broker serves a topic, or may serve it."""
         return self._owner(topic, node) is node
 
     def lookup(self, topic: TopicName, asked_node: Node, *, authoritative: bool) -> LookupResult:

@@ -1,10 +1,10 @@
 """The injection of scripted faults into the commands of a connection.
 
 Every connection has two injectors, one for the commands of its client and one for those of the broker. An injector asks
-the faults about each command and then passes it on, or not, or later.
+`Faults` for the action for each command, and then passes the command on, drops it, or passes it on later.
 
-A delayed or reordered command is overtaken by those behind it. A stall is different: from the stalled command on,
-nothing passes in that direction until it is released, and then in order.
+Later commands overtake a delayed or reordered command. A stall is different: no later command passes in that direction
+until the release; then all pass in order.
 """
 
 from collections.abc import Callable
@@ -35,12 +35,12 @@ _IDS = ("request_id", "producer_id", "consumer_id", "watcher_id", "sequence_id")
 
 
 class InjectionTarget(Protocol):
-    """The part of a session that its injectors call; sessions have injectors and import this module."""
+    """The part of a session that its injectors call. A protocol, because the module of sessions imports this one."""
 
     number: int
 
     def reply(self, command: Message) -> None:
-        """Send the client a command that meets no other fault."""
+        """Send the client a command to which no other fault applies."""
         ...
 
     def close(self, reason: str) -> None:
@@ -66,7 +66,7 @@ class FaultInjector:
         self._connection = connection
         self._side = side
         self._pass_on = pass_on
-        self._held: list[tuple[Message, EntryBuffers]] = []  # by a reorder, until the next one has passed
+        self._held: list[tuple[Message, EntryBuffers]] = []  # commands of a reorder, held until the next one has passed
         self._stalled: list[tuple[Message, EntryBuffers]] | None = None
 
     @property
@@ -75,7 +75,7 @@ class FaultInjector:
         return not (self._faults.active or self._held or self._stalled is not None)
 
     def take(self, command: Message, entry: EntryBuffers) -> None:
-        """Pass a command on, unless a fault meets it."""
+        """Pass a command on, unless a fault applies to it."""
         if self._stalled is not None:
             self._stalled.append((command, entry))
             return
@@ -86,7 +86,7 @@ class FaultInjector:
             self._perform(action, command, entry)
 
     def release(self) -> None:
-        """End a stall: the commands that waited are taken again, and may meet another fault."""
+        """End a stall. The commands that waited are taken again, and another fault may apply to them."""
         waiting, self._stalled = self._stalled or [], None
         for command, entry in waiting:
             self.take(command, entry)
@@ -102,7 +102,7 @@ class FaultInjector:
                 self._let_pass(command, entry)
             case Reorder():
                 self._held.append((command, entry))
-            case CloseConnection():  # when this turn is over: the model may be in the middle of a round of deliveries
+            case CloseConnection():  # after this call: the model may be in the middle of deliveries
                 self._stalled = []
                 self._loop.post(self._connection.close, "a scripted fault")
             case Stall():

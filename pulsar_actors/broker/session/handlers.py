@@ -1,4 +1,4 @@
-"""The table of every command that a broker takes, and its handler."""
+"""The table of all commands that a broker takes, with their handlers."""
 
 from types import MappingProxyType
 from typing import Final
@@ -23,7 +23,7 @@ __all__ = ["HANDLERS", "TRANSACTION_HANDLERS"]
 
 
 def on_transaction(_: Session, __: Message, ___: memoryview) -> None:
-    """Refuse, as a real broker does where transactions are not enabled."""
+    """Refuse, as a real broker does if transactions are not enabled."""
     raise Refusal(ServerError.NotAllowedError, "Transaction manager is not enabled: this broker has no transactions")
 
 

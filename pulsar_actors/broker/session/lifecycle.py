@@ -1,14 +1,16 @@
-"""One connection of a client, as the broker decides it: the handshake, keep-alive, fresh credentials, and the end.
+"""The state chart of one connection at the broker: the handshake, keep-alive, new credentials, and the end.
 
-`SessionLifecycle` decides whom to accept and when to end a connection. It leaves the check of credentials to
-`connect.py`, which hands over the result, the bytes to the session, and every other command to its handler.
+`SessionLifecycle` decides which clients are accepted, and when a connection ends. It does not check credentials:
+`connect.py` does, and passes the result. The session handles bytes, and handlers all other commands. Commands become
+events only until the client is accepted: before CONNECT a client may send only PING, PONG and AUTH_RESPONSE.
 
-A client is accepted with CONNECTED, or refused with an error that answers no request; the connection then ends. An
-accepted client's token may end while it is connected. The broker then asks for a fresh one, if the client knows that
-command. The connection ends if the client does not know it, if the answer is no good, and if none comes in time.
+A client is accepted with CONNECTED, or refused with an error that answers no request; the connection then ends. The
+token of an accepted client may expire while the client is connected. The broker then asks for a new one with
+AUTH_CHALLENGE, if the client supports that command. The connection ends if the client does not support it, if the new
+credentials are refused, or if none come in time.
 
-After each keep-alive interval the broker sends a PING. Any byte from the client is an answer to it. A client that sent
-none in a whole interval is given up, and so is one that sent no CONNECT in the first.
+After each keep-alive interval the broker sends a PING. Any byte from the client counts as an answer. The connection
+ends if the client sent no byte in a whole interval, or no CONNECT in the first one.
 """
 
 from enum import Enum, unique
@@ -23,20 +25,22 @@ from pulsar_actors.machines.state_machine import StateMachine
 from pulsar_actors.wire.PulsarApi_pb2 import (
     AuthData,
     CommandAuthChallenge,
+    CommandAuthResponse,
     CommandConnect,
     CommandConnected,
     CommandPing,
+    CommandPong,
     FeatureFlags,
     ProtocolVersion,
 )
 
 REFRESH_SECONDS: Final = 60.0
-"""How long a client has to send fresh credentials."""
+"""Seconds for a client to send new credentials."""
 
 _SERVER_VERSION: Final = f"pulsar_actors, as Pulsar Server{PULSAR_VERSION}"
 _SERVER_PROTOCOL_VERSION: Final = ProtocolVersion.v21
 _CHALLENGE: Final = AuthData(auth_method_name="token", auth_data=b"PulsarAuthRefresh")
-"""Pulsar's own clients know by this text that the broker started the refresh."""
+"""Pulsar's own clients recognise a refresh by this text."""
 _FEATURES: Final = FeatureFlags(
     supports_topic_watchers=True,
     supports_get_partitioned_metadata_without_auto_creation=True,
@@ -44,11 +48,13 @@ _FEATURES: Final = FeatureFlags(
     supports_topic_watcher_reconcile=True,
 )
 
+_BEFORE_ACCEPTED: Final = frozenset({CommandConnect, CommandAuthResponse, CommandPing, CommandPong})
+
 
 class CredentialsChecked(NamedTuple):
-    """The result of a check. `fault` is why they are refused, empty if they are not; None as `expires_in`: never.
+    """The result of a check of credentials. `fault` is the reason of a refusal, or empty. `expires_in` None is never.
 
-    `subject` is empty where the broker wants no credentials.
+    `subject` is empty if the broker requires no credentials.
     """
 
     subject: str = ""
@@ -64,6 +70,12 @@ class SessionOpened(NamedTuple):
 
 
 # Events of the client and of timers.
+
+
+class CommandBeforeAccepted(NamedTuple):
+    """A command of this class came from a client that is not accepted yet."""
+
+    kind: type[Message]
 
 
 class ConnectReceived(NamedTuple):
@@ -83,7 +95,7 @@ class SessionEnded(NamedTuple):
     """The transport was lost, or the session closed it for another reason."""
 
 
-class KeepaliveDue(NamedTuple):
+class SessionKeepaliveDue(NamedTuple):
     """An interval has passed."""
 
     generation: int
@@ -96,7 +108,7 @@ class TokenExpired(NamedTuple):
 
 
 class RefreshTimedOut(NamedTuple):
-    """The client had its time for fresh credentials."""
+    """The time for new credentials is over."""
 
     generation: int
 
@@ -105,19 +117,19 @@ class RefreshTimedOut(NamedTuple):
 
 
 class AcceptClient(NamedTuple):
-    """Take every command from now on; the client has these features and this version."""
+    """Handle all commands from now on. `connect` has the client's features and version."""
 
     connect: CommandConnect
 
 
-class SendCommand(NamedTuple):
+class SendToClient(NamedTuple):
     """Send the client a command."""
 
     command: Message
 
 
 class RefuseCredentials(NamedTuple):
-    """Send the client an error, and end the connection when it has left."""
+    """Send the client an error, and end the connection when it is written."""
 
     reason: str
 
@@ -140,34 +152,36 @@ class State(Enum):
 
 CONNECTING, ACCEPTED, REFRESHING, ENDED = State
 CONNECTED: Final = (ACCEPTED, REFRESHING)
-OPEN: Final = (CONNECTING, *CONNECTED)
+NOT_ENDED: Final = (CONNECTING, *CONNECTED)
 
 # fmt: off
 ROWS: Final = (
-    #   trigger               source                  dest        guard               does
-    Row(SessionOpened,        CONNECTING,             INTERNAL,   None,               "start_keepalive"),
-    Row(ConnectReceived,      CONNECTING,             ENDED,      "is_refused",       "refuse_credentials"),
-    Row(ConnectReceived,      CONNECTING,             ACCEPTED,   None,               "accept"),
-    Row(ConnectReceived,      CONNECTED,              ENDED,      None,               "end_after_second_connect"),
-    Row(KeepaliveDue,         CONNECTING,             ENDED,      None,               "end_without_connect"),
-    Row(KeepaliveDue,         CONNECTED,              ENDED,      "is_silent",        "end_silent"),
-    Row(KeepaliveDue,         CONNECTED,              INTERNAL,   None,               "ping"),
-    Row(TokenExpired,         ACCEPTED,               REFRESHING, "knows_refresh",    "ask_for_fresh_credentials"),
-    Row(TokenExpired,         ACCEPTED,               ENDED,      None,               "end_with_token"),
-    Row(AuthResponseReceived, REFRESHING,             ENDED,      "is_refused",       "refuse_credentials"),
-    Row(AuthResponseReceived, REFRESHING,             ENDED,      "is_somebody_else", "refuse_somebody_else"),
-    Row(AuthResponseReceived, REFRESHING,             ACCEPTED,   None,               "take_fresh_credentials"),
-    Row(AuthResponseReceived, (CONNECTING, ACCEPTED), ENDED,      None,               "refuse_unasked"),
-    Row(RefreshTimedOut,      REFRESHING,             ENDED,      None,               "end_without_refresh"),
-    Row(SessionEnded,         OPEN,                   ENDED),
+    #   trigger                source                  dest        guard               does
+    Row(SessionOpened,         CONNECTING,             INTERNAL,   None,               "start_keepalive"),
+    Row(CommandBeforeAccepted, CONNECTING,             INTERNAL,   "may_come_before"),
+    Row(CommandBeforeAccepted, CONNECTING,             ENDED,      None,               "end_before_connect"),
+    Row(ConnectReceived,       CONNECTING,             ENDED,      "is_refused",       "refuse_credentials"),
+    Row(ConnectReceived,       CONNECTING,             ACCEPTED,   None,               "accept"),
+    Row(ConnectReceived,       CONNECTED,              ENDED,      None,               "end_after_second_connect"),
+    Row(SessionKeepaliveDue,   CONNECTING,             ENDED,      None,               "end_without_connect"),
+    Row(SessionKeepaliveDue,   CONNECTED,              ENDED,      "is_silent",        "end_silent"),
+    Row(SessionKeepaliveDue,   CONNECTED,              INTERNAL,   None,               "ping"),
+    Row(TokenExpired,          ACCEPTED,               REFRESHING, "knows_refresh",    "ask_for_fresh_credentials"),
+    Row(TokenExpired,          ACCEPTED,               ENDED,      None,               "end_with_token"),
+    Row(AuthResponseReceived,  REFRESHING,             ENDED,      "is_refused",       "refuse_credentials"),
+    Row(AuthResponseReceived,  REFRESHING,             ENDED,      "is_somebody_else", "refuse_somebody_else"),
+    Row(AuthResponseReceived,  REFRESHING,             ACCEPTED,   None,               "take_fresh_credentials"),
+    Row(AuthResponseReceived,  (CONNECTING, ACCEPTED), ENDED,      None,               "refuse_unasked"),
+    Row(RefreshTimedOut,       REFRESHING,             ENDED,      None,               "end_without_refresh"),
+    Row(SessionEnded,          NOT_ENDED,              ENDED),
 )
 
-# Timers that were stopped or belong to another state, and events that were on their way when the session ended.
+# Timers that were stopped or belong to another state, and events that came when the session had ended.
 IGNORES: Final = (
-    #      event                                                                      states
-    Ignore((ConnectReceived, AuthResponseReceived, SessionEnded, KeepaliveDue),       ENDED),
-    Ignore(TokenExpired,                                                              (CONNECTING, REFRESHING, ENDED)),
-    Ignore(RefreshTimedOut,                                                           (CONNECTING, ACCEPTED, ENDED)),
+    #      event                                                                         states
+    Ignore((ConnectReceived, AuthResponseReceived, SessionEnded, SessionKeepaliveDue),   ENDED),
+    Ignore(TokenExpired,                                              (CONNECTING, REFRESHING, ENDED)),
+    Ignore(RefreshTimedOut,                                           (CONNECTING, ACCEPTED, ENDED)),
 )
 # fmt: on
 
@@ -176,7 +190,7 @@ CHART: Final = Chart(
     states=State,
     initial=CONNECTING,
     final=[ENDED],
-    ours=(SessionOpened,),
+    ours=(SessionOpened, CommandBeforeAccepted),
     rows=ROWS,
     ignores=IGNORES,
 )
@@ -196,23 +210,36 @@ class SessionLifecycle(StateMachine, chart=CHART):
         self._awaits_pong = False
 
     def note_bytes(self) -> None:
-        """Take the bytes that came for a sign of life; called for each read, so it is no event."""
+        """Note that bytes have come, which answers a PING. Called for each read, so it is no event."""
         self._awaits_pong = False
+
+    @property
+    def awaits_connect(self) -> bool:
+        """True until the client is accepted or refused."""
+        return self.state is CONNECTING
 
     def start_keepalive(self, _: SessionOpened, __: float) -> Effects:
         """Start the first interval."""
-        return [self.timers.start(KeepaliveDue, self._keepalive)]
+        return [self.timers.start(SessionKeepaliveDue, self._keepalive)]
+
+    def may_come_before(self, event: CommandBeforeAccepted, _: float) -> bool:
+        """Return whether a client may send this before it is accepted: CONNECT, PING, PONG, and AUTH_RESPONSE."""
+        return event.kind in _BEFORE_ACCEPTED
+
+    def end_before_connect(self, event: CommandBeforeAccepted, _: float) -> Effects:
+        """End the connection of a client that does not begin with CONNECT."""
+        return [EndSession(f"{event.kind.__name__} before CONNECT")]
 
     def is_refused(self, event: ConnectReceived | AuthResponseReceived, _: float) -> bool:
-        """Tell whether the check found a fault."""
+        """Return whether the check found a fault."""
         return bool(event.credentials.fault)
 
     def refuse_credentials(self, event: ConnectReceived | AuthResponseReceived, _: float) -> Effects:
-        """Answer with the fault."""
+        """Answer with the fault, and end."""
         return [RefuseCredentials(event.credentials.fault)]
 
     def accept(self, event: ConnectReceived, _: float) -> Effects:
-        """Answer with the lower protocol version of both sides, and watch the token."""
+        """Answer with the lower protocol version of both sides, and start the timer for the token's expiry."""
         connect = event.connect
         connected = CommandConnected(
             server_version=_SERVER_VERSION,
@@ -222,59 +249,59 @@ class SessionLifecycle(StateMachine, chart=CHART):
         )
         self._subject = event.credentials.subject
         self._knows_refresh = connect.feature_flags.supports_auth_refresh
-        return [AcceptClient(connect), SendCommand(connected), *self._watch_token(event.credentials)]
+        return [AcceptClient(connect), SendToClient(connected), *self._watch_token(event.credentials)]
 
     def end_after_second_connect(self, _: ConnectReceived, __: float) -> Effects:
         """End the connection: CONNECT comes once."""
         return [EndSession("a second CONNECT")]
 
-    def end_without_connect(self, _: KeepaliveDue, __: float) -> Effects:
+    def end_without_connect(self, _: SessionKeepaliveDue, __: float) -> Effects:
         """End a connection on which no CONNECT came in the first interval."""
         return [EndSession("no CONNECT in time")]
 
-    def is_silent(self, _: KeepaliveDue, __: float) -> bool:
-        """Tell whether nothing came since the last PING."""
+    def is_silent(self, _: SessionKeepaliveDue, __: float) -> bool:
+        """Return whether nothing came since the last PING."""
         return self._awaits_pong
 
-    def end_silent(self, _: KeepaliveDue, __: float) -> Effects:
-        """End the connection of a client that is gone."""
+    def end_silent(self, _: SessionKeepaliveDue, __: float) -> Effects:
+        """End the connection of a client that does not answer."""
         return [EndSession("the client does not answer PING")]
 
-    def ping(self, _: KeepaliveDue, __: float) -> Effects:
-        """Ask for a sign of life, and start the next interval."""
+    def ping(self, _: SessionKeepaliveDue, __: float) -> Effects:
+        """Send a PING, and start the next interval."""
         self._awaits_pong = True
-        return [SendCommand(CommandPing()), self.timers.start(KeepaliveDue, self._keepalive)]
+        return [SendToClient(CommandPing()), self.timers.start(SessionKeepaliveDue, self._keepalive)]
 
     def knows_refresh(self, _: TokenExpired, __: float) -> bool:
-        """Tell whether the client declared that it answers AUTH_CHALLENGE."""
+        """Return whether the client declared that it answers AUTH_CHALLENGE."""
         return self._knows_refresh
 
     def ask_for_fresh_credentials(self, _: TokenExpired, __: float) -> Effects:
-        """Give the client some time to send a token that has not ended."""
+        """Ask the client for a token that has not expired, and start the time limit."""
         challenge = CommandAuthChallenge(
             server_version=_SERVER_VERSION, challenge=_CHALLENGE, protocol_version=_SERVER_PROTOCOL_VERSION
         )
-        return [SendCommand(challenge), self.timers.start(RefreshTimedOut, REFRESH_SECONDS)]
+        return [SendToClient(challenge), self.timers.start(RefreshTimedOut, REFRESH_SECONDS)]
 
     def end_with_token(self, _: TokenExpired, __: float) -> Effects:
         """End the connection of a client that does not know AUTH_CHALLENGE."""
         return [EndSession("its token has ended")]
 
     def is_somebody_else(self, event: AuthResponseReceived, _: float) -> bool:
-        """Tell whether the fresh token has another subject than the first one."""
+        """Return whether the fresh token has another subject than the first one."""
         return event.credentials.subject != self._subject
 
     def refuse_somebody_else(self, _: AuthResponseReceived, __: float) -> Effects:
-        """Refuse: the producers and consumers of the connection belong to the first subject."""
+        """Refuse another subject: the producers and consumers of the connection belong to the first one."""
         return [RefuseCredentials("the fresh token is somebody else's")]
 
     def take_fresh_credentials(self, event: AuthResponseReceived, _: float) -> Effects:
-        """Watch the fresh token; the client gets no answer."""
+        """Start the timer for the new token's expiry. The client gets no answer."""
         self.timers.stop(RefreshTimedOut)
         return self._watch_token(event.credentials)
 
     def refuse_unasked(self, _: AuthResponseReceived, __: float) -> Effects:
-        """Refuse an answer without a question."""
+        """Refuse credentials that the broker has not asked for."""
         return [RefuseCredentials("nobody asked for fresh credentials")]
 
     def end_without_refresh(self, _: RefreshTimedOut, __: float) -> Effects:

@@ -1,7 +1,7 @@
-"""The ports of the broker: each accepted connection becomes a session or an HTTP connection, behind TLS where wanted.
+"""The ports of the broker: each accepted connection becomes a session or an HTTP connection, with TLS if configured.
 
-A scripted fault may meet a connection before its first byte: `CutTransport` ends it after so many bytes, and
-`SilentConnection` never answers.
+A scripted fault may apply to a whole connection: `CutTransport` ends it after so many bytes, and `SilentConnection`
+never answers.
 """
 
 import ssl
@@ -67,7 +67,7 @@ class SessionListeners:
     def _open_session(
         self, node: Node, tls_context: ssl.SSLContext | None, transport: Transport, peer: str
     ) -> TransportOwner:
-        """Create its session, behind TLS if that is wanted."""
+        """Create the session of a connection, with TLS if there is a `tls_context`."""
         self._count += 1
         if tls_context is None:
             return self._session(node, transport, peer)
@@ -132,9 +132,9 @@ class WebListeners:
         return BrokerUrls(node.service_url, node.service_url_tls, node.web_url, node.web_url_tls, node.advertised)
 
     def _refusal_of(self, token: str) -> str | None:
-        """Give the reason why a token is refused, None if it is not."""
+        """Return the reason why a token is refused, None if it is not."""
         tokens = self._context.tokens
-        assert tokens is not None  # noqa: S101 - only then is this asked
+        assert tokens is not None  # noqa: S101 - called only with tokens
         if not token:
             return "this broker wants a token, and the request came with none"
         try:
@@ -147,8 +147,7 @@ class WebListeners:
 class TlsTransport(Transport):
     """TLS on the broker's side: a transport of plain bytes for its owner, and the owner of the encrypted transport.
 
-    It takes bytes to encrypt only when all encrypted bytes have left, so that no more wait here than a socket is busy
-    with.
+    It takes bytes to encrypt only when all encrypted bytes are written, so that few encrypted bytes wait here.
     """
 
     __slots__ = ("_encrypted", "_loop", "_owner", "_room_wanted", "_stream", "_transport")
@@ -163,7 +162,7 @@ class TlsTransport(Transport):
         self._put(self._stream.start())
 
     def peer_name(self) -> str | None:
-        """Give the name in the peer's certificate."""
+        """Return the name in the peer's certificate."""
         return self._stream.peer_name()
 
     def set_owner(self, owner: TransportOwner) -> None:
@@ -190,7 +189,7 @@ class TlsTransport(Transport):
         self._loop.post(self._offer_room, None)
 
     def close(self) -> None:
-        """Close it, with a close notification if that can be written now."""
+        """Close the transport, with a TLS close notification if that can be written now."""
         if self._owner is not None:
             self._owner = None
             if not self._encrypted and self._stream.is_agreed:
@@ -254,7 +253,7 @@ class TlsTransport(Transport):
 
 
 class CutTransport(Transport):
-    """A transport that a fault ends after so many bytes in one direction, wherever in a frame that is."""
+    """A transport that a fault ends after so many bytes in one direction, even inside a frame."""
 
     __slots__ = ("_loop", "_owner", "_receive_quota", "_send_quota", "_transport")
 

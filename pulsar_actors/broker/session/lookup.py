@@ -1,7 +1,7 @@
 """The handlers of lookups, partition counts, and lists and watches of the topics of a namespace.
 
-A pattern is matched against the whole name without its domain. The hash of a list lets a client say which list it has:
-the CRC32-C of the sorted names joined by commas, as eight hexadecimal digits of its bytes, lowest first.
+A pattern is matched against the whole name without its domain. By the hash of a list a client tells the broker the list
+that it has: the CRC32-C of the sorted names, joined by commas, as eight hexadecimal digits, lowest byte first.
 """
 
 import re
@@ -33,10 +33,10 @@ __all__ = ["LOOKUP_HANDLERS", "require_served"]
 
 
 def on_lookup(session: Session, command: CommandLookupTopic, _: memoryview) -> None:
-    """Answer with the broker that serves the topic, or redirect to one that knows.
+    """Answer with the broker that serves the topic, or redirect to one that can answer.
 
-    A standalone broker tells its clients to use the address that they have already, since its own may mean nothing to
-    them; so does this broker while it is the only one.
+    A standalone broker tells its clients to use the address that they have already, because its own may be unreachable
+    for them. This broker does the same while it is the only one.
     """
     topic = TopicName.parse(command.topic)
     context = session.context
@@ -68,7 +68,7 @@ def on_partitions(session: Session, command: CommandPartitionedTopicMetadata, _:
 
 
 MAX_PATTERN_LENGTH: Final = 50
-"""Brokers do not match longer patterns: a list is then not filtered, and a watch is refused."""
+"""Brokers do not match longer patterns: with one, a list is not filtered, and a watch is refused."""
 
 _DOMAINS: Final = {
     CommandGetTopicsOfNamespace.PERSISTENT: "persistent",
@@ -78,7 +78,7 @@ _DOMAINS: Final = {
 
 
 def on_get_topics(session: Session, command: CommandGetTopicsOfNamespace, _: memoryview) -> None:
-    """List the topics, unless the client has this very list."""
+    """List the topics, unless the client has the same list already."""
     topics = _topics_of(session.context.cluster, command.namespace, _DOMAINS[command.mode])
     filtered = command.HasField("topics_pattern") and len(command.topics_pattern) <= MAX_PATTERN_LENGTH
     if filtered:
@@ -97,7 +97,7 @@ def on_get_topics(session: Session, command: CommandGetTopicsOfNamespace, _: mem
 
 
 def on_watch(session: Session, command: CommandWatchTopicList, _: memoryview) -> None:
-    """List the persistent topics that match, and notify the client of those that come and go.
+    """List the persistent topics that match, and notify the client of created and deleted ones.
 
     A client that asks again with the same watcher id gets the list again, and goes on watching.
     """
@@ -125,7 +125,7 @@ def on_watch(session: Session, command: CommandWatchTopicList, _: memoryview) ->
 
 
 def on_close_watch(session: Session, command: CommandWatchTopicListClose, _: memoryview) -> None:
-    """End a watch; an unknown one has ended already."""
+    """End a watch. An unknown watch counts as ended."""
     stop = session.watchers.pop(command.watcher_id, None)
     if stop is not None:
         stop()
@@ -136,7 +136,7 @@ class SessionTopicListWatch:
     """One watch of a client.
 
     Changes of one turn of the loop are sent together, because the hash that comes with them is that of all topics. A
-    topic that goes and comes again is sent in two updates.
+    topic that is deleted and created again is sent in two updates.
     """
 
     __slots__ = ("_added", "_namespace", "_pattern", "_removed", "_session", "_watcher_id")
@@ -150,7 +150,7 @@ class SessionTopicListWatch:
         self._removed: dict[str, None] = {}
 
     def begin(self, namespace: Namespace) -> Callable[[], None]:
-        """Watch from now on; returns the function that ends it."""
+        """Start watching, and return the function that ends the watch."""
         stop_hearing = namespace.watch(self.changed)
 
         def stop() -> None:
@@ -164,7 +164,7 @@ class SessionTopicListWatch:
         return _matching(_topics_of(self._session.context.cluster, self._namespace, "persistent"), self._pattern)
 
     def changed(self, came: Sequence[str], went: Sequence[str]) -> None:
-        """Notify the client in the next turn, if any of the topics match."""
+        """Notify the client in the next turn of the loop, if any of the topics match."""
         new, gone = (dict.fromkeys(self._matching_persistent(names)) for names in (came, went))
         if not self._removed.keys().isdisjoint(new) or not self._added.keys().isdisjoint(gone):
             self._send_update(None)

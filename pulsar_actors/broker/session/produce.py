@@ -56,7 +56,7 @@ class SessionProducer:
 
 
 def on_producer(session: Session, command: CommandProducer, _: memoryview) -> None:
-    """Create a producer, or confirm an existing one. A topic that moves to another cluster gets no other answer."""
+    """Create a producer, or confirm an existing one. If the topic moves to another cluster, that is the only answer."""
     known = session.producers.get(command.producer_id)
     if known is not None:
         if not known.producer.ready:
@@ -79,8 +79,7 @@ def on_producer(session: Session, command: CommandProducer, _: memoryview) -> No
 def on_send(session: Session, send: CommandSend, rest: memoryview) -> None:
     """Store an entry, and send the receipt.
 
-    A message for a producer that the broker has just closed was on its way; its client sends it again to the new
-    broker.
+    A message for a producer that the broker has just closed is ignored: the client sends it again to the new broker.
     """
     found = session.producers.get(send.producer_id)
     if found is None or not found.producer.ready:
@@ -116,9 +115,9 @@ def on_send(session: Session, send: CommandSend, rest: memoryview) -> None:
 def _read_entry(
     session: Session, producer: Producer, send: CommandSend, rest: memoryview
 ) -> tuple[bytes, MessageMetadata]:
-    """Decode an entry. A broker only checks the checksum: an entry that is unreadable otherwise is stored as well.
+    """Decode an entry. A broker checks only the checksum, and stores an entry that is unreadable otherwise.
 
-    It then counts as one message published now.
+    Such an entry counts as one message published now.
     """
     try:
         entry = decode_entry(rest)
@@ -134,7 +133,7 @@ def _read_entry(
 
 
 def on_close_producer(session: Session, command: CommandCloseProducer, _: memoryview) -> None:
-    """Close a producer; an unknown one is closed already."""
+    """Close a producer. An unknown producer counts as closed."""
     session.closed_producers.discard(command.producer_id)
     found = session.producers.pop(command.producer_id, None)
     if found is not None:

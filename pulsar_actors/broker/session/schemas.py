@@ -20,7 +20,7 @@ __all__ = ["SCHEMA_HANDLERS", "schema_of"]
 
 
 def schema_of(schema: Schema) -> SchemaData | None:
-    """Convert a schema of the wire; AUTO_CONSUME is none."""
+    """Convert a schema of the wire; None for AUTO_CONSUME."""
     if schema.type == Schema.AutoConsume:
         return None
     properties = tuple((pair.key, pair.value) for pair in schema.properties)

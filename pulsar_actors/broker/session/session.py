@@ -1,11 +1,11 @@
 """One connection of a client: frames in, commands to their handlers, commands out.
 
 Each family of commands has its own file of handlers; `SessionContext.handlers` is the table of them. A session does
-what holds for all commands: before a client is accepted it takes only the handshake, it answers what the model refuses,
-and it ends the connection after bytes that make no sense and after a bug of ours, which is logged. `lifecycle.py`
-decides whom to accept and when a silent client, or one whose token has ended, has to go.
+what all commands need: it answers refusals of the model, and it ends the connection after invalid bytes and after a bug
+of ours, which is logged. `lifecycle.py` decides which clients are accepted, which commands may come before that, and
+when the connection of a silent client, or of one whose token has expired, ends.
 
-Scripted faults may meet a command twice: on its way in and on its way out.
+Scripted faults apply to commands of the client and to commands of the broker.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -28,9 +28,10 @@ from pulsar_actors.broker.session.directory import Directory, Node
 from pulsar_actors.broker.session.fault_injection import FaultInjector
 from pulsar_actors.broker.session.lifecycle import (
     AcceptClient,
+    CommandBeforeAccepted,
     EndSession,
     RefuseCredentials,
-    SendCommand,
+    SendToClient,
     SessionEnded,
     SessionLifecycle,
     SessionOpened,
@@ -45,10 +46,7 @@ from pulsar_actors.wire.commands import CARRIERS, decode_command, encode_command
 from pulsar_actors.wire.errors import BadCommand, FrameError, excerpt
 from pulsar_actors.wire.frames import Frame, FrameReader, encode_payload_command, frame_limit
 from pulsar_actors.wire.PulsarApi_pb2 import (
-    CommandAuthResponse,
     CommandConnect,
-    CommandPing,
-    CommandPong,
     FeatureFlags,
     ServerError,
 )
@@ -57,7 +55,7 @@ __all__ = ["AttachedConsumer", "AttachedProducer", "CommandHandler", "CommandHan
 
 
 CommandHandler: TypeAlias = Callable[[Any, Any, memoryview], object]
-"""Takes the session, the command, and what follows it."""
+"""A function of the session, the command, and the bytes after the command."""
 
 CommandHandlers: TypeAlias = Mapping[type[Message], CommandHandler]
 
@@ -82,9 +80,6 @@ class SessionContext:
     broker_entry_metadata: bool
 
 
-_BEFORE_ACCEPTED = frozenset({CommandConnect, CommandAuthResponse, CommandPing, CommandPong})
-
-
 class AttachedConsumer(NamedTuple):
     """A consumer, its subscription, and the partition in the ids of its messages (-1 for a topic without)."""
 
@@ -103,7 +98,8 @@ class AttachedProducer(NamedTuple):
 class Session:
     """One connection, from its first byte to its end.
 
-    `certificate_name` gives the name in the client's certificate, None if it showed none that the broker trusts.
+    `certificate_name` returns the name in the client's certificate; None if the client showed none that the broker
+    trusts.
     """
 
     __slots__ = (
@@ -113,7 +109,6 @@ class Session:
         "_out",
         "_outbound_faults",
         "_reader",
-        "accepted",
         "certificate_name",
         "closed",
         "closed_producers",
@@ -145,12 +140,11 @@ class Session:
         self.peer = peer
         self.certificate_name = certificate_name
         self._on_closed = on_closed
-        self.accepted = False
         self.closed = False
-        self.version = ""  # what the client calls itself
+        self.version = ""  # the client's version text
         self.features = FeatureFlags()
         self.producers: dict[int, AttachedProducer] = {}
-        self.closed_producers: set[int] = set()  # by the broker: what comes for them was on its way
+        self.closed_producers: set[int] = set()  # producers that the broker has closed: their messages are ignored
         self.consumers: dict[int, AttachedConsumer] = {}
         self.watchers: dict[int, Callable[[], None]] = {}
         self._out = SessionWriteQueue(context.loop, transport, self._resume)
@@ -194,23 +188,23 @@ class Session:
     # For handlers.
 
     def decide(self, event: Event) -> None:
-        """Let the state chart decide, and do what it decides."""
+        """Feed the state chart an event, and perform its effects."""
         for effect in self._lifecycle.handle(event, self.context.loop.now()):
             self._perform(effect)
 
     def send(self, command: Message, entry: Sequence[Buffer] = ()) -> None:
-        """Send the client a command and the entry that follows it, unless a fault takes it."""
+        """Send the client a command and the entry after it, unless a fault applies to it."""
         if self._outbound_faults.is_idle:
             self._write(command, entry)
         else:
             self._outbound_faults.take(command, entry)
 
     def reply(self, command: Message) -> None:
-        """Send the answer of a fault, which meets no other fault."""
+        """Send the answer of a fault. No other fault applies to it."""
         self._write(command, ())
 
     def refuse(self, command: Message, refusal: Refusal) -> None:
-        """Answer a command with a refusal, in the form that it has for this command."""
+        """Answer a command with a refusal, in the form that this command has for it."""
         code = ServerError.Name(refusal.code)
         LOG.info("a %s of %s is refused with %s: %s", type(command).__name__, self, code, refusal.reason)
         answer = refusal_answer(command, refusal.code, refusal.reason)
@@ -218,7 +212,7 @@ class Session:
             self.send(answer)
 
     def has_room(self) -> bool:
-        """Tell whether messages may be sent; if not, all consumers are resumed when there is room again."""
+        """Return whether messages may be sent; if not, all consumers are resumed when there is room again."""
         return self._out.has_room()
 
     def close(self, reason: str) -> None:
@@ -253,9 +247,10 @@ class Session:
         handler = self.context.handlers.get(kind)
         if handler is None:
             self.close(f"{kind.__name__} is not for a broker")
-        elif not self.accepted and kind not in _BEFORE_ACCEPTED:
-            self.close(f"{kind.__name__} before CONNECT")
-        else:
+            return
+        if self._lifecycle.awaits_connect:
+            self.decide(CommandBeforeAccepted(kind))
+        if not self.closed:
             self._call(handler, command, rest)
 
     def _call(self, handler: CommandHandler, command: Message, rest: memoryview) -> None:
@@ -265,14 +260,14 @@ class Session:
             self.refuse(command, refusal)
         except InvalidTopicName as fault:
             self.refuse(command, Refusal(ServerError.InvalidTopicName, str(fault)))
-        except Exception:  # noqa: BLE001 - a bug, whatever it is, costs the connection that met it and no other
+        except Exception:  # noqa: BLE001 - a bug ends this connection, and no other
             LOG.exception("the broker cannot handle a %s of %s", type(command).__name__, self)
             self.close("a bug of the broker")
 
     def _write(self, command: Message, entry: Sequence[Buffer]) -> None:
         if self.closed:
             return
-        if self._out.is_overfull():  # ended after this turn: the model may be in the middle of a round of deliveries
+        if self._out.is_overfull():  # ended after this call: the model may be in the middle of deliveries
             self.context.loop.post(self.close, "the client does not read its answers")
             return
         if type(command) in CARRIERS:
@@ -286,12 +281,11 @@ class Session:
 
     def _perform(self, effect: Effect) -> None:
         match effect:
-            case SendCommand(command):
+            case SendToClient(command):
                 self.send(command)
             case StartTimer(event, delay):
                 self.context.loop.later(delay, self.decide, event)
             case AcceptClient(connect):
-                self.accepted = True
                 self.version = connect.client_version
                 self.features.CopyFrom(connect.feature_flags)
                 LOG.info("%s is accepted: %s", self, excerpt(connect.client_version))
@@ -305,7 +299,7 @@ class Session:
                 raise InternalError(f"no effect of a session: {effect!r}")
 
     def _close_when_sent(self, reason: str) -> None:
-        """End the connection when the last answer has left."""
+        """End the connection when the last answer is written."""
         self._out.close_when_sent()
         self._end(reason)
 

@@ -1,8 +1,8 @@
 """The queue of bytes on their way to a client, before the transport.
 
-Everything that is put in during one turn of the loop leaves in one write at the turn's end: the receipts for a hundred
-messages are one system call, not a hundred. Bytes that the socket does not take wait here. A long queue has no room:
-then no more messages are put in until it is empty, while answers still are.
+All bytes that are queued during one turn of the loop are written together at the turn's end: the receipts for a hundred
+messages need one system call, not a hundred. Bytes that the socket does not take wait here. A long queue has no room:
+then no more messages are queued until it is empty, but answers still are.
 """
 
 from collections import deque
@@ -15,10 +15,10 @@ __all__ = ["SessionWriteQueue"]
 
 _ROOM_BYTES = 1024 * 1024
 _OVERFULL_BYTES = 64 * 1024 * 1024
-"""Only answers to a client that keeps asking and reads nothing can add up to so much."""
+"""The queue gets so long only if a client sends requests and reads no answers."""
 
 _MAX_BUFFERS_AT_ONCE = 256
-"""A write takes few buffers at a time, and copying the whole queue each time would be quadratic."""
+"""The most buffers in one write: a socket takes few, and copying the whole queue each time would be quadratic."""
 
 
 class SessionWriteQueue:
@@ -46,18 +46,18 @@ class SessionWriteQueue:
         self._ending = False
 
     def has_room(self) -> bool:
-        """Tell whether messages may be put in; if not, `has_room_again` will be called."""
+        """Return whether messages may be put in; if not, `has_room_again` will be called."""
         if self._bytes < _ROOM_BYTES:
             return True
         self._room_wanted = True
         return False
 
     def is_overfull(self) -> bool:
-        """Tell whether the client has left far too many answers unread."""
+        """Return whether the client has left far too many answers unread."""
         return self._bytes > _OVERFULL_BYTES
 
     def put(self, buffers: Sequence[Buffer]) -> None:
-        """Queue buffers, to leave at the end of this turn."""
+        """Queue buffers, to be written at the end of this turn."""
         self._buffers.extend(buffers)
         for buffer in buffers:
             self._bytes += len(buffer)
@@ -66,11 +66,11 @@ class SessionWriteQueue:
             self._loop.post(self._flush, None)
 
     def writable(self) -> None:
-        """Go on, now that there is room."""
+        """Write more: the transport takes bytes again."""
         self._flush(None)
 
     def close_when_sent(self) -> None:
-        """Close the transport as soon as everything has left."""
+        """Close the transport as soon as everything is written."""
         self._ending = True
         self.put(())
 
@@ -94,7 +94,7 @@ class SessionWriteQueue:
             self._has_room_again()
 
     def _write(self) -> bool:
-        """Write the front of the queue; tell whether all of it has left."""
+        """Write the front of the queue, and return whether all of it was written."""
         queue = self._buffers
         batch = [queue.popleft() for _ in range(min(len(queue), _MAX_BUFFERS_AT_ONCE))]
         taken = self._transport.send(batch)

@@ -1,11 +1,11 @@
 """The call of an admin or lookup handler: the parsed request, the routes to handlers, and the checks of JSON values.
 
-A `WebCall` has the parts of the path and the query decoded, and answers the questions that many handlers ask first,
-each with the refusal that Pulsar gives. The `WebContext` is shared by all calls of one broker.
+A `WebCall` has the decoded parts of the path and of the query, and methods for what many handlers need first, with
+Pulsar's refusals. The `WebContext` is shared by all calls of one broker.
 
-In a route, `{name}` matches any one segment of the path, and `{domain}` only Pulsar's two domains. Of several matching
-routes the one with a fixed word where the others have a name wins, so tables may be joined in any order. A path is
-decoded after it is split, for an encoded slash is part of a name.
+In a route, `{name}` matches any one segment of the path, and `{domain}` only Pulsar's two domains. If several routes
+match, one with a fixed word takes precedence over one with a name in the same place, so tables may be joined in any
+order. A path is decoded after it is split, because an encoded slash is part of a name.
 """
 
 import json
@@ -45,11 +45,11 @@ __all__ = [
 
 
 _TRUE = {"true", "1"}
-_NUMBER = re.compile("-?[0-9]{1,18}")  # each is below 2^63
+_NUMBER = re.compile("-?[0-9]{1,18}")  # so each number is below 2^63
 
 
 class BrokerUrls(NamedTuple):
-    """The URLs of one broker, empty where it does not listen; `advertised` has the addresses of its listeners."""
+    """The URLs of one broker; empty if it has no such port. `advertised` has the addresses of its listeners."""
 
     service_url: str = ""
     service_url_tls: str = ""
@@ -68,7 +68,7 @@ class WebContext:
     """The name of the broker that is asked, as in `Cluster.owner_of`."""
     urls_of: Callable[[str], BrokerUrls]
     encrypted: bool = False
-    """Whether requests come over TLS."""
+    """True if requests come over TLS."""
 
     @property
     def urls(self) -> BrokerUrls:
@@ -204,7 +204,7 @@ class Router:
         """Find the handler of a request; 404 and 405 for an unknown path or method."""
         segments = [_decode(segment) for segment in path.split("/")[1:]]
         if len(segments) > 1 and not segments[-1]:
-            segments.pop()  # a slash at the end means nothing
+            segments.pop()  # a slash at the end is ignored
         allowed: set[str] = set()
         for pattern, route in self._routes.get(len(segments), ()):
             parts = _match(pattern, segments)
@@ -219,7 +219,7 @@ class Router:
 
 
 def read_query(text: str) -> dict[str, str]:
-    """Read the query; of a name that comes twice the last one counts."""
+    """Read the query. If a name comes twice, the last value counts."""
     pairs = (pair.partition("=") for pair in text.split("&") if pair)
     return {_decode(name.replace("+", " ")): _decode(value.replace("+", " ")) for name, _, value in pairs}
 

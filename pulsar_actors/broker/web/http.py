@@ -1,15 +1,15 @@
-"""One HTTP connection of the broker: h11 reads the requests, a function answers them, in the order in which they came.
+"""One HTTP connection of the broker: h11 reads the requests, and a function answers them in order.
 
-The model answers at once, so a request never waits for another one's answer; only the socket may make an answer wait.
-While one does, `WebConnection` hands h11 no further bytes. A client that sends and never reads its answers is cut off
-when `MAX_UNREAD` bytes wait.
+The model answers at once, so a request never waits for the answer to another one; an answer waits only for the socket.
+While an answer waits, `WebConnection` passes no further bytes to h11. The connection of a client that sends and never
+reads answers ends when `MAX_UNREAD` bytes wait.
 
 A request that cannot be read is answered with the reason, and the connection ends a little later: closing a socket with
-unread bytes resets it, and the client would never see the reason. Until then, what comes is thrown away. A connection
-on which nothing comes for `IDLE_SECONDS` is closed.
+unread bytes resets it, and the client would never see the reason. Until then, incoming bytes are dropped. A connection
+without incoming bytes for `IDLE_SECONDS` is closed.
 
-Pulsar answers with JSON nearly everywhere, with 204 and no body where something was done, and this broker with
-`{"reason": …}` where something was refused. JSON is written without spaces, as Pulsar writes it.
+Pulsar answers most requests with JSON, and changes with 204 and no body. This broker answers a refused request with
+`{"reason": …}`. JSON is written without spaces, as Pulsar writes it.
 """
 
 import json
@@ -73,7 +73,7 @@ class Response(NamedTuple):
 
 NO_CONTENT: Final = Response(204)
 EMPTY_OK: Final = Response(200)
-"""Pulsar's answer where a policy is not set."""
+"""Pulsar's answer if a policy is not set."""
 
 
 def json_response(value: object, status: int = 200) -> Response:
@@ -128,12 +128,12 @@ class WebConnection:
         self._answer = answer
         self._on_closed = on_closed
         self._http = h11.Connection(h11.SERVER, max_incomplete_event_size=MAX_HEAD)
-        self._head: h11.Request | None = None  # of the request whose body is being read
+        self._head: h11.Request | None = None  # the head of the request whose body is being read
         self._body = bytearray()
-        self._unread = bytearray()  # not handed to h11 yet
+        self._unread = bytearray()  # bytes that are not passed to h11 yet
         self._unsent: list[Buffer] = []
         self._ending = False  # no further request is answered
-        self._lingering = False  # incoming bytes are thrown away
+        self._lingering = False  # incoming bytes are dropped
         self._closed = False
         self._last_activity = loop.now()
         loop.later(IDLE_SECONDS, self._check_idle, None)
@@ -153,12 +153,12 @@ class WebConnection:
             self._answer_requests()
 
     def writable(self) -> None:
-        """Send more of the answer, then go on reading."""
+        """Send more of the answer, then continue reading."""
         self._last_activity = self._loop.now()
         self._flush()
         self._answer_requests()
 
-    def lost(self, reason: str) -> None:  # noqa: ARG002 - a client may go at any time
+    def lost(self, reason: str) -> None:  # noqa: ARG002 - a client may disconnect at any time
         """Forget the connection."""
         self.close()
 
@@ -266,9 +266,9 @@ class WebConnection:
 
 
 def _check_head(head: h11.Request) -> None:
-    """Refuse what h11 lets pass: another major version, a length beside chunks, and a body over the limit.
+    """Refuse requests that h11 accepts: another major version, a length besides chunks, and a body over the limit.
 
-    With a length and chunks a request has two ends, and this server may see another one than a proxy before it.
+    A request with a length and chunks has two ends, and a proxy may use another one than this server.
     """
     if not head.http_version.startswith(b"1."):
         version = head.http_version.decode()
@@ -282,7 +282,7 @@ def _check_head(head: h11.Request) -> None:
 
 
 def _path_and_query(target: str) -> str:
-    """Cut off the origin that a request to a proxy begins with: servers have to understand that form too."""
+    """Remove the origin that a request to a proxy begins with. Servers must accept that form, too."""
     origin = _ORIGIN.match(target)
     if origin is not None:
         target = f"/{target[origin.end() :].removeprefix('/')}"
@@ -307,5 +307,5 @@ def _encode_headers(response: Response, now_ms: int) -> list[tuple[bytes, bytes]
 
 
 def _fit_header(value: str) -> str:
-    """Blank out what is not Latin-1 or ends a line: a user's text (a message key, say) must not write headers."""
+    """Blank out characters that are not Latin-1 and line ends: a user's text must not be able to add headers."""
     return _UNFIT_IN_HEADER.sub(" ", value).strip(" \t")

@@ -1,13 +1,12 @@
 """Lookups over HTTP, and the admin calls about brokers and clusters.
 
-A broker that does not serve the topic redirects to the one that does, with the same request and `authoritative` set. A
-topic that does not exist is served by any broker, if it may be created automatically; a lookup does not create it.
+A broker that does not serve the topic redirects the same request to the one that does, with `authoritative` set. A
+topic that does not exist is served by any broker, if it may be created automatically. A lookup does not create it.
 
-A client that reaches the broker by another way names a listener, in the query or else in a header. The redirect carries
-the name on in the query.
+A client that uses an advertised listener names it in the query or in a header. The redirect has the name in its query.
 
-Clients look up topics with names of the older form, which have a cluster in them, on other paths. Pulsar 4 has no such
-paths. This broker has, so that the answer is that the namespace does not exist.
+Topics with names of the older form, which contain a cluster, are looked up on other paths. Pulsar 4 has no such paths.
+This broker has them, and answers that the namespace does not exist.
 """
 
 from typing import Final
@@ -44,7 +43,7 @@ def _listener(call: WebCall) -> str:
 
 
 def _address(urls: BrokerUrls, listener: str) -> Address:
-    """Choose the address advertised for a listener; like Pulsar, an unknown one is an error of the server."""
+    """Choose the address advertised for a listener. As in Pulsar, an unknown listener is a server error."""
     if not listener:
         return Address(urls.service_url, urls.service_url_tls)
     if listener not in urls.advertised:
@@ -72,7 +71,7 @@ def _check_existence(call: WebCall, name: TopicName) -> None:
 
 
 def _count_partitions(call: WebCall) -> Response:
-    """Answer with the number of partitions; with the flag, a topic that does not exist may be created."""
+    """Answer with the number of partitions. With the flag, a missing topic may be created."""
     name = call.topic_name()
     if name.namespace_name not in call.cluster.namespaces:
         raise HttpRefusal(404, "Namespace not found")
@@ -84,7 +83,7 @@ def _count_partitions(call: WebCall) -> Response:
 
 
 PULSAR_VERSION: Final = "4.2.4"
-"""The version of Pulsar that this broker behaves like; scripts read it to decide what they may ask for."""
+"""The version of Pulsar that this broker imitates. Scripts read it to know the available calls."""
 
 _OK = Response(200, b"ok", "application/json")
 

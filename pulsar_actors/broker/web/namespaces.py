@@ -1,10 +1,10 @@
 """The admin calls for tenants, namespaces, and the policies of namespaces.
 
-A tenant is only a name here. Its description is checked like Pulsar's, so that a script which would fail there fails
-here, but none of it is kept: nobody needs a role on this broker, and there is one cluster.
+A tenant is only a name here. Its description is checked as in Pulsar, so that a script that fails there fails here, but
+it is not stored: this broker has no roles, and one cluster.
 
 Each policy that this broker implements is read, set and removed on a path of its own. The path of any other policy is
-refused as not implemented: to accept a policy and ignore it would be worse.
+refused as not implemented, because a policy that is accepted and ignored would mislead.
 """
 
 import re
@@ -200,7 +200,7 @@ def _get_policy(policy: Policy, call: WebCall) -> Response:
 
 
 def _set_policy(policy: Policy, call: WebCall) -> Response:
-    """Set a policy; `null` removes it where that is possible."""
+    """Set a policy. `null` removes it, if that is possible."""
     policies = call.namespace().policies
     value = call.value()
     if value is not None or not policy.removable:
@@ -249,7 +249,7 @@ _UNSET_POLICIES: Final[dict[str, object]] = {
     "properties": {},
     "migrated": False,
 }
-"""The values of unset policies; those that this broker does not implement always have them."""
+"""The values of unset policies. Policies that this broker does not implement always have them."""
 
 
 def _list_namespaces(call: WebCall) -> Response:
@@ -294,7 +294,7 @@ def _delete_namespace(call: WebCall) -> Response:
     name = f"{call.parts['tenant']}/{call.parts['namespace']}"
     if name not in call.cluster.namespaces:
         raise HttpRefusal(404, f"Namespace {name} does not exist.")
-    if call.flag("force"):  # Pulsar has a setting for it, which is off unless somebody turns it on
+    if call.flag("force"):  # Pulsar has a setting that allows it, which is off by default
         raise HttpRefusal(405, "Broker doesn't allow forced deletion of namespaces")
     if call.cluster.topics_of(name) or call.cluster.namespaces[name].partitioned:
         raise HttpRefusal(409, "Cannot delete non empty namespace")

@@ -1,7 +1,7 @@
 """The admin calls for the schemas of topics.
 
-Over HTTP the definition of a schema is text. That of a key-value schema is two definitions in one: in the binary
-protocol each has its length before it, here they are the two fields of a JSON object.
+Over HTTP the definition of a schema is text. A key-value schema has two definitions: in the binary protocol each comes
+after its length, here they are the two fields of a JSON object.
 """
 
 import json

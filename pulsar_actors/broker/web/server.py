@@ -3,7 +3,7 @@
     server = WebServer(WebContext(cluster, loop, name, urls_of), check_token)
     listener = loop.listen(host, port, server.accept)
 
-With `check_token` every path demands `Authorization: Bearer`, as in Pulsar.
+With `check_token` every path requires `Authorization: Bearer`, as in Pulsar.
 """
 
 from collections.abc import Callable
@@ -24,7 +24,7 @@ __all__ = ["CheckToken", "WebServer"]
 
 
 CheckToken = Callable[[str], str | None]
-"""Gives the reason why a token is refused, None if it is not; the token is empty if the request has none."""
+"""Returns the reason of a token's refusal, or None if it is accepted. The token is empty if the request has none."""
 
 _BEARER = "bearer "
 _ROUTES = (
@@ -73,7 +73,7 @@ class WebServer:
             return _refuse(request, refusal.status, refusal.reason, refusal.headers)
         except Refusal as refusal:
             return _refuse(request, _status_of(refusal), refusal.reason)
-        except Exception as bug:  # noqa: BLE001 - the client gets it as an answer, and others are served
+        except Exception as bug:  # noqa: BLE001 - the client gets an answer, and other clients are not affected
             LOG.exception("%s %s failed", request.method, request.target)
             return refusal_response(500, f"a bug of the embedded broker, please report it: {type(bug).__name__}: {bug}")
 

@@ -1,10 +1,10 @@
 """The admin calls for subscriptions, and for the messages in a topic.
 
-On a partitioned topic most calls act on each partition. Those about one certain entry are refused, for an entry is in
+On a partitioned topic most calls act on each partition. Calls for a single entry are refused, because an entry is in
 one partition.
 
-A message is answered with the payload as the body and all else in headers. The payload is uncompressed, and a batch
-comes whole, with its number of messages in a header: Pulsar's tools take batches apart themselves.
+The answer for a message has the payload as its body, and all other fields in headers. The payload is uncompressed. A
+batch is not split; a header has its number of messages, and Pulsar's tools split it.
 """
 
 import base64
@@ -22,7 +22,7 @@ from pulsar_actors.broker.web.http import NO_CONTENT, Headers, HttpRefusal, Resp
 from pulsar_actors.exceptions import WireError
 from pulsar_actors.wire.batch import is_batch
 from pulsar_actors.wire.compression import decompress
-from pulsar_actors.wire.entries import Entry, open_entry
+from pulsar_actors.wire.entries import Entry, parse_entry
 from pulsar_actors.wire.errors import excerpt
 from pulsar_actors.wire.protobuf import readable
 from pulsar_actors.wire.PulsarApi_pb2 import CompressionType, MessageMetadata
@@ -40,7 +40,7 @@ def _list_subscriptions(call: WebCall) -> Response:
 
 
 def _create_subscription(call: WebCall) -> Response:
-    """Create a subscription at the position in the body, or at the end; the topic is created with it."""
+    """Create a subscription at the position in the body, or at the end. A missing topic is created."""
     name = call.topic_name()
     at, properties = _start_and_properties(call.value())
     if not name.is_persistent:
@@ -99,7 +99,7 @@ def _subscriptions_of(call: WebCall) -> list[tuple[Topic, Subscription]]:
 
 
 def _refuse_non_persistent(call: WebCall, what: str) -> None:
-    """Refuse calls that make sense only where messages are stored."""
+    """Refuse calls that need stored messages."""
     if call.parts["domain"] != "persistent":
         raise HttpRefusal(405, f"{what} on a non-persistent topic is not allowed")
 
@@ -129,7 +129,7 @@ def _reset_to_time(call: WebCall) -> Response:
 
 
 def _reset_to_position(call: WebCall) -> Response:
-    """Move the subscription to a message, or behind it."""
+    """Move the subscription to a message, or to the position after it."""
     if call.partition_count():
         raise HttpRefusal(405, "Reset-cursor at position is not allowed for partitioned-topic")
     position = _position(call.value())
@@ -160,10 +160,10 @@ _EPOCH = datetime(1970, 1, 1, tzinfo=timezone.utc)
 
 
 def batch_size(topic: Topic, position: Position) -> int:
-    """Give the number of messages of the batch at a position; 0 if there is none, or no batch."""
+    """Return the number of messages in the batch at a position; 0 if there is no entry, or no batch."""
     try:
         stored = topic.entry_at(position)
-        metadata = open_entry(memoryview(stored.data)).metadata
+        metadata = parse_entry(memoryview(stored.data)).metadata
     except (Missing, WireError):
         return 0
     return metadata.num_messages_in_batch if is_batch(metadata) else 0
@@ -204,7 +204,7 @@ def _get_message(call: WebCall) -> Response:
 
 def _message_response(stored: StoredEntry) -> Response:
     try:
-        entry = open_entry(memoryview(stored.data))
+        entry = parse_entry(memoryview(stored.data))
         payload = _uncompressed_payload(entry)
     except WireError as fault:
         raise HttpRefusal(500, f"what is stored there cannot be read: {fault}") from fault
@@ -259,7 +259,7 @@ def _optional_headers(metadata: MessageMetadata) -> Iterator[tuple[str, str]]:
 
 
 def _instant(milliseconds: int) -> str:
-    """Write a time as ISO 8601; one beyond the calendar is written as the number it is."""
+    """Write a time as ISO 8601. A time beyond the calendar is written as a number."""
     try:
         moment = _EPOCH + timedelta(milliseconds=milliseconds)
     except OverflowError:

@@ -16,7 +16,7 @@ _MODES = {"ALL": None, "PERSISTENT": "persistent", "NON_PERSISTENT": "non-persis
 
 
 def _message_id_json(position: Position, size: int = 0) -> dict[str, int]:
-    """Write a message id in the JSON of Pulsar; of a batch it is the last message."""
+    """Write a message id in Pulsar's JSON; for a batch, the id of its last message."""
     return {
         "ledgerId": position.ledger_id,
         "entryId": position.entry_id,
@@ -56,7 +56,7 @@ def _create_topic(call: WebCall) -> Response:
 
 
 def _check_partition_name(call: WebCall) -> None:
-    """Refuse a name that looks like that of a partition and is none."""
+    """Refuse a name that looks like a partition's, but is none."""
     name = call.topic_name()
     index = name.partition_index
     if index < 0:
@@ -85,7 +85,7 @@ def _delete_topic(call: WebCall) -> Response:
 
 
 def _refuse_in_use(call: WebCall, topics: list[Topic]) -> None:
-    """Refuse to delete topics with connected clients, unless forced; subscriptions alone are no reason."""
+    """Refuse to delete topics with connected clients, unless forced. Subscriptions without consumers do not matter."""
     if call.flag("force"):
         return
     for topic in topics:
@@ -108,7 +108,7 @@ def _get_topic_stats(call: WebCall) -> Response:
 
 
 def _stats_with_owner(call: WebCall, topic: Topic) -> dict[str, object]:
-    """Give a topic's statistics, with the broker that serves it."""
+    """Return a topic's statistics, with the broker that serves it."""
     return {**topic_stats(topic), "ownerBroker": call.context.broker_id}
 
 
@@ -140,7 +140,7 @@ def _terminate_topic(call: WebCall) -> Response:
 
 
 def _get_deduplication(call: WebCall) -> Response:
-    """Give the topic's own policy, or with `applied` the one that applies to it."""
+    """Return the topic's own policy; with `applied`, the one that applies to it."""
     deduplication = call.topics()[0].deduplication
     if deduplication is None and call.flag("applied"):
         deduplication = call.namespace().policies.deduplication
@@ -181,7 +181,7 @@ def _create_partitioned(call: WebCall) -> Response:
 
 
 def _wanted_partitions(call: WebCall) -> int:
-    """Read the number of partitions: the number alone, or in an object."""
+    """Read the number of partitions, given alone or in an object."""
     value = call.value()
     number = (
         value if isinstance(value, int) else as_object(value, "what is not a number of partitions").get("partitions")

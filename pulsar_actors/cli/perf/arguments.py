@@ -1,7 +1,7 @@
-"""The command-line arguments of a measurement, and the options that are made of them.
+"""The command-line arguments of a measurement, and the options made from them.
 
-Arguments have the names of pulsar-perf; an argument that pulsar-perf has not has a long name only. A few defaults
-differ, where pulsar-perf's would measure something that a program with this client does not do: the help has each.
+Arguments have the names of pulsar-perf. An argument that pulsar-perf lacks has only a long name. A few defaults differ
+from pulsar-perf's, which do not fit programs that use this client; the help lists the defaults.
 """
 
 from argparse import ArgumentParser, ArgumentTypeError, Namespace

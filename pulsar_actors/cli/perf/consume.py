@@ -1,7 +1,7 @@
-"""`perf consume`: how fast messages are received, and how long ago they were published.
+"""`perf consume`: measures the rate of received messages, and the time since they were published.
 
-Each message is counted and acknowledged; one of so many is timed, from its publish time. Publish times are whole
-milliseconds of the producer's clock, so the latencies are no more exact than that.
+Each message is counted and acknowledged, and every n-th is timed from its publish time. Publish times are whole
+milliseconds of the producer's clock, which limits the precision of the latencies.
 """
 
 import itertools
@@ -41,7 +41,7 @@ class ReceiveGoal:
         self.done = done
 
     def count_one(self) -> None:
-        """Count one message. Each thread gets another number, as a step of `count` is atomic."""
+        """Count one message. Each thread gets a different number, because a step of `count` is atomic."""
         if next(self._numbers) >= self._messages:
             self.done.set()
 

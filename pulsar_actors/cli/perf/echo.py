@@ -1,4 +1,4 @@
-"""`perf echo`: the time of a round trip, one message at a time.
+"""`perf echo`: measures the time of a round trip, one message at a time.
 
 Another thread of this process receives each message and sends it back, on a second topic with `-echo` after its name.
 No message is batched.

@@ -1,8 +1,8 @@
-"""`perf latency`: the end-to-end latency of messages that are sent at a rate.
+"""`perf latency`: measures the end-to-end latency of messages that are sent at a fixed rate.
 
-Each message carries the time at which it was due. So only the clock of this process counts, and the wait of a message
-that is sent late is part of its latency. Sender and receiver are threads of one process: the latencies include what
-they cost each other.
+Each message contains the time at which it was due. So only the clock of this process is used, and the wait of a message
+that is sent late is part of its latency. Sender and receiver are threads of one process, and slow each other down; the
+latencies include that.
 """
 
 import secrets
@@ -42,7 +42,7 @@ class StampingProducer(TimedProducer):
     __slots__ = ()
 
     def send(self, content: PayloadAndOptions, pace: Pace, number: int) -> None:
-        """Send one."""
+        """Send a message that begins with its due time."""
         payload, fields = content
         super().send((_STAMP.pack(pace.due_at(number)) + payload[_STAMP.size :], fields), pace, number)
 

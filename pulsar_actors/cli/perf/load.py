@@ -1,8 +1,7 @@
 """The load of a measurement: payloads, keys and properties of messages, and the pace at which they are sent.
 
-Payloads are made before the run, so that making them is not measured. A sender that fell behind sends at once all that
-has become due. Latencies count from the moment at which a message was due: counted from a late start they would hide
-the wait.
+Payloads are made before the run, so that making them is not measured. A sender that is late sends all due messages at
+once. Latencies count from the moment when a message was due: counted from a late start they would not include the wait.
 """
 
 import itertools
@@ -19,7 +18,7 @@ _KEY_COUNT: Final = 10_000
 
 
 class KeyMode(Enum):
-    """How messages get their keys: in the words of pulsar-perf."""
+    """The ways to choose the keys of messages, with the names of pulsar-perf."""
 
     none = "none"
     random = "random"
@@ -62,7 +61,7 @@ def _random_numbers() -> Iterator[int]:
 
 
 MESSAGES_PER_CHECK: Final = 200
-"""Messages that a sender without a rate may send before it looks whether the run is over."""
+"""Messages that a sender without a rate may send before it checks if the run is over."""
 
 _LONGEST_WAIT: Final = 0.5
 

@@ -1,8 +1,8 @@
-"""`perf produce`: how fast messages are sent, and how long it takes until the broker has stored them.
+"""`perf produce`: measures the rate of sent messages, and the time until the broker has stored them.
 
-Each message is sent when it is due; all of them, or one of so many, are timed until their receipt. The time counts from
-the moment at which the message was due, also if it was sent late. Receipts come in the order of the messages, so the
-number of a receipt identifies its message.
+Each message is sent when it is due. All messages, or every n-th, are timed until their receipt. The time counts from
+the moment when the message was due, even if it was sent late. Receipts come in the order of the messages, so the number
+of a receipt identifies its message.
 """
 
 import threading
@@ -33,13 +33,13 @@ from pulsar_actors.client.message_id import MessageId
 from pulsar_actors.client.producer import Producer
 
 ALL_TIMED_UP_TO: Final = 10_000
-"""Messages a second up to which each message is timed; at a higher rate, or without a rate, one of so many is."""
+"""Messages a second up to which each message is timed. At a higher rate, or without a rate, every 50th is."""
 
 TIMED_ONE_OF: Final = 50
 
 
 def timed_one_of(rate: float) -> int:
-    """Return of how many messages one is timed, at a rate."""
+    """Return n if every n-th message is timed at this rate."""
     return 1 if 0 < rate <= ALL_TIMED_UP_TO else TIMED_ONE_OF
 
 

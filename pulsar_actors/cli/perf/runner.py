@@ -17,7 +17,7 @@ from pulsar_actors.client.client import Client
 from pulsar_actors.exceptions import PulsarException
 
 _DRAIN_SECONDS: Final = 10.0
-"""Seconds to wait at the end for messages that are still on their way."""
+"""Seconds to wait at the end for pending messages."""
 
 _NOT_REPORTED: Final = {"auth_params", "json", "parser", "run"}
 
@@ -108,7 +108,7 @@ class WorkerThreads:
             thread.start()
 
     def stop(self, seconds: float) -> bool:
-        """Stop the threads; tell whether all have ended in time."""
+        """Stop the threads, and return whether all have ended in time."""
         self.done.set()
         for thread in self._threads:
             thread.join(seconds)

@@ -1,8 +1,8 @@
-"""The statistics of a measurement: latency histograms, counts of messages, and how they are reported.
+"""The statistics of a measurement: latency histograms, counts of messages, and their reports.
 
-Each thread counts in `Counts` of its own, so that none waits for another. `RunMonitor` reads all of them now and then;
-the difference between two readings is an `Interval`. `PerfReport` prints intervals as text, or as JSON, an object on
-each line. `write_percentile_file` writes a histogram as HdrHistogram's tools do.
+Each thread has its own `Counts`, so that none waits for another. `RunMonitor` reads all of them at intervals; the
+difference between two readings is an `Interval`. `PerfReport` prints intervals as text, or as JSON, an object on each
+line. `write_percentile_file` writes a histogram as HdrHistogram's tools do.
 """
 
 import json
@@ -14,11 +14,11 @@ from pathlib import Path
 from typing import Any, Final, NamedTuple, TextIO
 
 EXACT_BITS: Final = 11
-"""A number of microseconds with so many bits has a bucket of its own."""
+"""Numbers of microseconds with up to so many bits have a bucket each."""
 
 
 class Histogram:
-    """How often each latency occurred, in buckets that tell any percentile to within a thousandth.
+    """The number of occurrences of each latency, in buckets that give any percentile to within a thousandth.
 
     Up to 2,048 microseconds each microsecond has a bucket; each doubling after that has 1,024. So a run of days takes
     no more memory than one of seconds. One thread records; others may copy, as a dictionary is copied in one step of
@@ -170,7 +170,7 @@ SUMMARY_PERCENTILES: Final = (50.0, 75.0, 95.0, 99.0, 99.9, 99.99)
 
 
 class ReportLabels(NamedTuple):
-    """The words of a report: what happened to messages, and between which moments they were timed."""
+    """The words of a report: the operation that messages are counted for, and the definition of their latency."""
 
     done: str
     timed: str
@@ -323,7 +323,7 @@ _HEADER: Final = f"{'Value':>12} {'Percentile':>14} {'TotalCount':>10} {'1/(1-Pe
 
 
 def write_percentile_file(path: Path, histogram: Histogram) -> None:
-    """Write a histogram in the format of HdrHistogram, over what the file had.
+    """Write a histogram in the format of HdrHistogram, and replace the file's content.
 
     https://hdrhistogram.github.io/HdrHistogram/plotFiles.html draws several such files in one picture.
     """

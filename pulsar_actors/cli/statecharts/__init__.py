@@ -6,6 +6,7 @@ compare the committed drawings with the charts.
 
 from types import ModuleType
 
+from pulsar_actors.cli.statecharts.drawn_chart import drawn_charts
 from pulsar_actors.cli.statecharts.mermaid import mermaid_source
 from pulsar_actors.cli.statecharts.page import markdown_page
 from pulsar_actors.cli.statecharts.picture import draw_picture
@@ -16,8 +17,9 @@ __all__ = ["drawings"]
 
 def drawings(charts: list[tuple[Chart, ModuleType]]) -> dict[str, bytes]:
     """Return the content of each file by the name of the file."""
-    texts = {"README.md": markdown_page(charts)}
-    for chart, _ in charts:
+    drawn = drawn_charts(charts)
+    texts = {"README.md": markdown_page(drawn)}
+    for chart in drawn:
         texts[f"{chart.name}.mmd"] = mermaid_source(chart)
         texts[f"{chart.name}.svg"] = str(draw_picture(chart))
     return {name: text.encode() for name, text in texts.items()}

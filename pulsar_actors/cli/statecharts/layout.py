@@ -1,31 +1,40 @@
 """The layout of a picture: where its boxes, arrows and labels are, in layers from top to bottom.
 
 A chart declares its states in the order in which they are meant to be read. So an arrow to a later state points down,
-and one to an earlier state points up. A box is one rank below the lowest of the earlier boxes that it is linked to.
-Boxes are on even layers, and the labels of arrows on the odd layers between them. Where an arrow passes a layer, a node
-as narrow as a line reserves its position.
+and one to an earlier state points up. A box is one rank below the lowest of the earlier boxes that it is linked to, and
+a box that nothing leads to stands just above what it leads to. Boxes are on even layers, and the labels of arrows on
+the odd layers between them. Where an arrow passes a layer, a node as narrow as a line reserves its position.
 
 No two things overlap: within a layer each node keeps its distance from its neighbours, layers do not touch, and arrows
-bend only between layers, where there is nothing else.
+run sideways only between layers, where there is nothing else, each at a height of its own. A box is wide enough for its
+arrows.
 
-The order within the layers is chosen for few crossings, and the positions for straight arrows. Nothing depends on
-chance or on the order of a set, so each run draws the same picture.
+The order within the layers is chosen for few crossings (`layers.py`), and the positions for straight arrows. Nothing
+depends on chance or on the order of a set, so each run draws the same picture.
 """
 
-from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
-from fractions import Fraction
-from itertools import accumulate, combinations, pairwise, product
+from collections.abc import Hashable, Iterable, Mapping, Sequence
+from itertools import accumulate, pairwise
 from math import fsum, inf
 from typing import Final, NamedTuple
 
 from pulsar_actors.cli.statecharts.geometry import Rectangle, Size
+from pulsar_actors.cli.statecharts.layers import (
+    PORT_GAP,
+    PORT_MARGIN,
+    Layers,
+    LayoutNode,
+    arrange,
+    connect,
+    crossings,
+)
 
-ORDER_SWEEPS: Final = 16
 BOX_GAP: Final = 40
 LINE_GAP: Final = 18
-LAYER_GAP: Final = 30
-PORT_GAP: Final = 22
-PORT_MARGIN: Final = 18
+LAYER_GAP: Final = 26
+STEP: Final = 6
+TRACK_GAP: Final = 9
+TRACK_MARGIN: Final = 17
 POSITION_ROUNDS: Final = 80
 ALIGNMENT_ROUNDS: Final = 8
 
@@ -40,8 +49,8 @@ class Link(NamedTuple):
     label: Size
 
 
-class Route(NamedTuple):
-    """An arrow in the picture. From its first point to the second it is straight, to the third bent, and so on."""
+class ArrowRoute(NamedTuple):
+    """An arrow in the picture. It runs down or up, then sideways, and so on."""
 
     points: tuple[Point, ...]
     label: Rectangle
@@ -51,35 +60,21 @@ class Layout(NamedTuple):
     """The picture: its boxes, its arrows in the order of the links, and its size."""
 
     boxes: dict[Hashable, Rectangle]
-    routes: tuple[Route, ...]
+    routes: tuple[ArrowRoute, ...]
     size: Size
+    crossings: int
 
-
-class Node:
-    """A box, a label, or the point where an arrow passes a layer."""
-
-    __slots__ = ("above", "below", "gap", "is_box", "layer", "order", "size", "x", "y")
-
-    def __init__(self, size: Size, layer: int, gap: int, *, is_box: bool) -> None:
-        self.size = size
-        self.layer = layer
-        self.gap = gap  # the least distance from its neighbours
-        self.is_box = is_box
-        self.order = 0
-        self.x = 0.0  # of its middle
-        self.y = 0  # of its upper edge
-        self.above: list[Node] = []
-        self.below: list[Node] = []
-
-
-Layers = list[list[Node]]
+    @property
+    def sideways(self) -> int:
+        """The total distance that the arrows run to the side."""
+        return sum(abs(x - to_x) for route in self.routes for (x, _), (to_x, _) in pairwise(route.points))
 
 
 class _ArrowNodes(NamedTuple):
     """The nodes of an arrow, from the upper box to the lower one."""
 
-    nodes: tuple[Node, ...]
-    label: Node
+    nodes: tuple[LayoutNode, ...]
+    label: LayoutNode
     upward: bool
 
 
@@ -88,20 +83,25 @@ def lay_out(
 ) -> Layout:
     """Lay out boxes, given in reading order. `pairs` are boxes without a link, of which the second comes later."""
     ranks = _ranks(tuple(boxes), [(link.tail, link.head) for link in links], pairs)
-    box_nodes = {key: Node(size, 2 * ranks[key], BOX_GAP, is_box=True) for key, size in boxes.items()}
+    box_nodes = {key: LayoutNode(size, 2 * ranks[key], BOX_GAP, is_box=True) for key, size in boxes.items()}
     chains = [_chain_nodes(box_nodes[link.tail], box_nodes[link.head], link.label) for link in links]
     layers: Layers = [[] for _ in range(2 * max(ranks.values()) + 1)]
     for node in dict.fromkeys((*box_nodes.values(), *(node for chain in chains for node in chain.nodes))):
         layers[node.layer].append(node)
+    for node in box_nodes.values():
+        node.make_room_for_arrows()
     layers = arrange(layers)
     _assign_x(layers)
     _straighten(layers, chains)
-    bands = _assign_y(layers)
     ports = _ports(box_nodes.values())
+    _settle(layers, chains, ports)
+    tracks = [_tracks(_sideways(chains, ports, layer)) for layer in range(len(layers) - 1)]
+    bands = _assign_y(layers, tracks)
     return Layout(
         boxes={key: _rectangle(node) for key, node in box_nodes.items()},
-        routes=tuple(_route(chain, bands, ports) for chain in chains),
+        routes=tuple(_route(chain, bands, ports, tracks) for chain in chains),
         size=Size(max(_rectangle(node).right for layer in layers for node in layer), bands[-1][1]),
+        crossings=crossings(layers),
     )
 
 
@@ -116,15 +116,18 @@ def _ranks(
     ranks: dict[Hashable, int] = {}
     for key in keys:
         ranks[key] = max((ranks[other] + 1 for other in earlier[key]), default=0)
+    for key in keys:
+        if not earlier[key]:
+            ranks[key] = min((ranks[other] for other in keys if key in earlier[other]), default=1) - 1
     return ranks
 
 
-def _chain_nodes(tail: Node, head: Node, size: Size) -> _ArrowNodes:
+def _chain_nodes(tail: LayoutNode, head: LayoutNode, size: Size) -> _ArrowNodes:
     upward = tail.layer > head.layer
     upper, lower = (head, tail) if upward else (tail, head)
     label_layer = tail.layer - 1 if upward else tail.layer + 1
     between = [
-        Node(size if layer == label_layer else Size(0, 0), layer, LINE_GAP, is_box=False)
+        LayoutNode(size if layer == label_layer else Size(0, 0), layer, LINE_GAP, is_box=False)
         for layer in range(upper.layer + 1, lower.layer)
     ]
     nodes = (upper, *between, lower)
@@ -133,85 +136,13 @@ def _chain_nodes(tail: Node, head: Node, size: Size) -> _ArrowNodes:
     return _ArrowNodes(nodes, between[label_layer - upper.layer - 1], upward)
 
 
-def connect(upper: Node, lower: Node) -> None:
-    """Connect nodes of adjacent layers by a line."""
-    upper.below.append(lower)
-    lower.above.append(upper)
-
-
-def crossings(layers: Layers) -> int:
-    """Count the crossings of lines between neighbouring layers."""
-    return sum(_inversions(a.below, b.below) for layer in layers for a, b in combinations(layer, 2))
-
-
-def arrange(layers: Layers) -> Layers:
-    """Return the layers in the order with the fewest crossings that sweeps down and up have found."""
-    best = _with_numbers(layers)
-    fewest = crossings(best)
-    for current in _sweeps(best):
-        count = crossings(current)
-        if count < fewest:
-            best, fewest = [list(layer) for layer in current], count
-    return _with_numbers(best)
-
-
-def _sweeps(layers: Layers) -> Iterator[Layers]:
-    current = [list(layer) for layer in layers]
-    for sweep in range(ORDER_SWEEPS):
-        down = sweep % 2 == 0
-        for layer in current if down else reversed(current):
-            layer.sort(key=lambda node: _barycenter(node, node.above if down else node.below))
-            _number_nodes(layer)
-        for layer in current:
-            _swap_neighbours(layer)
-        yield current
-
-
-def _barycenter(node: Node, neighbours: list[Node]) -> Fraction:
-    if not neighbours:
-        return Fraction(node.order)
-    return Fraction(sum(other.order for other in neighbours), len(neighbours))
-
-
-def _swap_neighbours(layer: list[Node]) -> None:
-    """Swap neighbours as long as that saves crossings."""
-    improved = True
-    while improved:
-        improved = False
-        for index, (left, right) in enumerate(pairwise(list(layer))):
-            if layer[index] is left and _crossings_saved(left, right) > 0:
-                layer[index], layer[index + 1] = right, left
-                improved = True
-        _number_nodes(layer)
-
-
-def _crossings_saved(left: Node, right: Node) -> int:
-    now = _inversions(left.above, right.above) + _inversions(left.below, right.below)
-    then = _inversions(right.above, left.above) + _inversions(right.below, left.below)
-    return now - then
-
-
-def _inversions(left: list[Node], right: list[Node]) -> int:
-    return sum(a.order > b.order for a, b in product(left, right))
-
-
-def _with_numbers(layers: Layers) -> Layers:
-    for layer in layers:
-        _number_nodes(layer)
-    return layers
-
-
-def _number_nodes(layer: list[Node]) -> None:
-    for order, node in enumerate(layer):
-        node.order = order
-
-
 def _assign_x(layers: Layers) -> None:
     """Move the nodes of each layer towards their neighbours, again and again, until the lines are straight."""
     for layer in layers:
         for left, right in pairwise(layer):
             right.x = left.x + _distance(left, right)
     for turn in range(POSITION_ROUNDS):
+        before = [node.x for layer in layers for node in layer]
         for layer in layers if turn % 2 else reversed(layers):
             pulls = [[(other.x, _stiffness(node, other)) for other in (*node.above, *node.below)] for node in layer]
             weights = [fsum(weight for _, weight in pull) or 0.01 for pull in pulls]
@@ -222,14 +153,21 @@ def _assign_x(layers: Layers) -> None:
             positions = spaced_positions(wishes, weights, [_distance(left, right) for left, right in pairwise(layer)])
             for node, x in zip(layer, positions, strict=True):
                 node.x = x
+        if all(
+            abs(node.x - x) < 1 for node, x in zip((node for layer in layers for node in layer), before, strict=True)
+        ):
+            return
 
 
 def _straighten(layers: Layers, chains: Iterable[_ArrowNodes]) -> None:
-    """Line up the nodes of each arrow, as far as their neighbours leave room; begin the picture at its left edge."""
+    """Line up the nodes of each arrow, as far as their neighbours leave room.
+
+    Then move the picture to its left edge.
+    """
     longest_first = sorted(chains, key=lambda chain: -len(chain.nodes))
     for _ in range(ALIGNMENT_ROUNDS):
         for chain in longest_first:
-            run: list[Node] = []
+            run: list[LayoutNode] = []
             limits: tuple[float, float] = (-inf, inf)
             for node in chain.nodes[1:-1]:
                 low, high = _room_to_move(node, layers[node.layer])
@@ -245,7 +183,37 @@ def _straighten(layers: Layers, chains: Iterable[_ArrowNodes]) -> None:
             node.x = float(round(node.x - left))
 
 
-def _room_to_move(node: Node, layer: list[Node]) -> tuple[float, float]:
+def _settle(layers: Layers, chains: Iterable[_ArrowNodes], ports: "Ports") -> None:
+    """Remove small sideways steps from the arrows, where there is room."""
+    for chain in chains:
+        upper, *between, lower = chain.nodes
+        for before, after in pairwise(between):
+            straight = [node for node in between if node.x == after.x]
+            if abs(before.x - after.x) > STEP or not _move(straight, before.x, layers):
+                _move([node for node in between if node.x == before.x], after.x, layers, at_most=STEP)
+        ends = ((upper, between[0]), (lower, between[-1]))
+        for box, end in ends:
+            _move([node for node in between if node.x == end.x], ports[box, end], layers, at_most=PORT_GAP)
+        for box, end in ends:
+            others = [
+                x for (one, other), x in ports.items() if one is box and other.layer == end.layer and other is not end
+            ]
+            near = [x for x in others if (x > end.x) is (x > ports[box, end]) and abs(x - end.x) < PORT_GAP - STEP]
+            if abs(ports[box, end] - end.x) <= STEP and not near:
+                ports[box, end] = round(end.x)
+
+
+def _move(nodes: Sequence[LayoutNode], x: float, layers: Layers, at_most: float = inf) -> bool:
+    """Move nodes below each other, if there is room for all of them; return whether they moved."""
+    rooms = [_room_to_move(node, layers[node.layer]) for node in nodes]
+    if abs(nodes[0].x - x) > at_most or not all(low <= x <= high for low, high in rooms):
+        return False
+    for node in nodes:
+        node.x = float(x)
+    return True
+
+
+def _room_to_move(node: LayoutNode, layer: list[LayoutNode]) -> tuple[float, float]:
     """Return how far to the left and to the right a node may be in its layer."""
     low, high = -inf, inf
     if node.order > 0:
@@ -257,18 +225,18 @@ def _room_to_move(node: Node, layer: list[Node]) -> tuple[float, float]:
     return low, max(low, high)
 
 
-def _align(run: list[Node], low: float, high: float) -> None:
+def _align(run: list[LayoutNode], low: float, high: float) -> None:
     middle = fsum(node.x for node in run) / len(run)
     for node in run:
         node.x = min(max(middle, low), high)
 
 
-def _distance(left: Node, right: Node) -> float:
+def _distance(left: LayoutNode, right: LayoutNode) -> float:
     return (left.size.width + right.size.width) / 2 + max(left.gap, right.gap)
 
 
-def _stiffness(node: Node, other: Node) -> float:
-    """Return how strongly a node is pulled by another one.
+def _stiffness(node: LayoutNode, other: LayoutNode) -> float:
+    """Return the weight with which another node pulls a node.
 
     Boxes of adjacent ranks stay below each other, and a long line bends where it leaves a box, not on its way.
     """
@@ -278,22 +246,78 @@ def _stiffness(node: Node, other: Node) -> float:
     return 4.0 if line.above[0].is_box and line.below[0].is_box else 0.5
 
 
-def _assign_y(layers: Layers) -> list[tuple[int, int]]:
-    """Give each layer a band of the picture; return the first line of each, and the first below it."""
+Sideways = tuple[int, int]
+"""The x where a line enters the gap between two layers from above, and the x where it leaves the gap below."""
+
+
+def _sideways(chains: Iterable[_ArrowNodes], ports: "Ports", layer: int) -> list[Sideways]:
+    """Return these positions for the lines that pass the gap below a layer."""
+    return [
+        (_x_of_line(upper, lower, ports), _x_of_line(lower, upper, ports))
+        for chain in chains
+        for upper, lower in pairwise(chain.nodes)
+        if upper.layer == layer
+    ]
+
+
+def _tracks(lines: Iterable[Sideways]) -> dict[Sideways, int]:
+    """Give each line that runs sideways in a gap a track, counted from above.
+
+    A line that leaves the gap where another comes into it is the lower one: so they do not run on each other. Of two
+    lines that run in one direction, the one that comes first is the lower one, if that can be: so they do not cross.
+    """
+    tracks: dict[Sideways, int] = {}
+    left = sorted({line for line in lines if line[0] != line[1]}, key=_from_above)
+    while left:
+        free = [line for line in left if not any(_comes_in(other, line) for other in left)] or left
+        line = next((line for line in free if not any(_is_above(other, line) for other in left)), free[0])
+        left.remove(line)
+        tracks[line] = max((track + 1 for other, track in tracks.items() if _overlap(line, other)), default=0)
+    return tracks
+
+
+def _from_above(line: Sideways) -> tuple[bool, int]:
+    start, end = line
+    return end < start, -start if start < end else start
+
+
+def _comes_in(line: Sideways, other: Sideways) -> bool:
+    return line != other and abs(line[0] - other[1]) < LINE_GAP // 2
+
+
+def _is_above(line: Sideways, other: Sideways) -> bool:
+    alike = (line[0] < line[1]) is (other[0] < other[1])
+    return alike and _from_above(line) < _from_above(other) and _overlap(line, other)
+
+
+def _overlap(line: Sideways, other: Sideways) -> bool:
+    return min(line) < max(other) + LINE_GAP and min(other) < max(line) + LINE_GAP
+
+
+def _assign_y(layers: Layers, tracks: Sequence[Mapping[Sideways, int]]) -> list[tuple[int, int]]:
+    """Assign a band of the picture to each layer; return the first line of each band, and the first line below it."""
     bands: list[tuple[int, int]] = []
     top = 0
-    for layer in layers:
+    for layer, below in zip(layers, [*tracks, {}], strict=True):
         height = max((node.size.height for node in layer), default=0)
         for node in layer:
             node.y = top + (height - node.size.height) // 2
         bands.append((top, top + height))
-        top += height + LAYER_GAP
+        top += height + (2 * TRACK_MARGIN + TRACK_GAP * max(below.values()) if below else LAYER_GAP)
     return bands
 
 
-def _ports(boxes: Iterable[Node]) -> dict[tuple[Node, Node], int]:
+Ports = dict[tuple[LayoutNode, LayoutNode], int]
+
+
+def _x_of_line(node: LayoutNode, other: LayoutNode, ports: Ports) -> int:
+    """Return where the line to another node meets a node."""
+    return ports[node, other] if node.is_box else round(node.x)
+
+
+def _ports(boxes: Iterable[LayoutNode]) -> Ports:
     """Choose where each line starts on the edge of a box, in the order of the nodes that the lines lead to."""
-    ports: dict[tuple[Node, Node], int] = {}
+    ports: Ports = {}
     for box in boxes:
         for side in (box.above, box.below):
             ends = sorted(side, key=lambda node: node.order)
@@ -307,21 +331,25 @@ def _ports(boxes: Iterable[Node]) -> dict[tuple[Node, Node], int]:
     return ports
 
 
-def _route(chain: _ArrowNodes, bands: list[tuple[int, int]], ports: dict[tuple[Node, Node], int]) -> Route:
-    upper, *between, lower = chain.nodes
-    start, end = ports[upper, between[0]], ports[lower, between[-1]]
-    points = [(start, _rectangle(upper).bottom), (start, bands[upper.layer][1])]
-    for node in between:
-        points += [(round(node.x), bands[node.layer][0]), (round(node.x), bands[node.layer][1])]
-    points += [(end, bands[lower.layer][0]), (end, lower.y)]
-    return Route(tuple(reversed(points) if chain.upward else points), _rectangle(chain.label))
+def _route(
+    chain: _ArrowNodes, bands: Sequence[tuple[int, int]], ports: Ports, tracks: Sequence[Mapping[Sideways, int]]
+) -> ArrowRoute:
+    first, last = chain.nodes[0], chain.nodes[-1]
+    points = [(_x_of_line(first, chain.nodes[1], ports), _rectangle(first).bottom)]
+    for upper, lower in pairwise(chain.nodes):
+        start, end = _x_of_line(upper, lower, ports), _x_of_line(lower, upper, ports)
+        if start != end:
+            y = bands[upper.layer][1] + TRACK_MARGIN + TRACK_GAP * tracks[upper.layer][start, end]
+            points += [(start, y), (end, y)]
+    points.append((_x_of_line(last, chain.nodes[-2], ports), last.y))
+    return ArrowRoute(tuple(reversed(points) if chain.upward else points), _rectangle(chain.label))
 
 
-def _rectangle(node: Node) -> Rectangle:
+def _rectangle(node: LayoutNode) -> Rectangle:
     return Rectangle(round(node.x - node.size.width / 2), node.y, *node.size)
 
 
-class _Pool(NamedTuple):
+class _PooledPositions(NamedTuple):
     weight: float
     moment: float
     members: int
@@ -339,12 +367,14 @@ def spaced_positions(wishes: Sequence[float], weights: Sequence[float], gaps: Se
     falls. Pooling neighbours that are in each other's way solves that exactly: a pool is at the mean of its wishes.
     """
     offsets = [0.0, *accumulate(gaps)][: len(wishes)]
-    pools: list[_Pool] = []
+    pooled: list[_PooledPositions] = []
     for wish, weight, offset in zip(wishes, weights, offsets, strict=True):
-        pool = _Pool(weight, weight * (wish - offset), 1)
-        while pools and pools[-1].position > pool.position:
-            before = pools.pop()
-            pool = _Pool(before.weight + pool.weight, before.moment + pool.moment, before.members + pool.members)
-        pools.append(pool)
-    positions = [pool.position for pool in pools for _ in range(pool.members)]
+        pool = _PooledPositions(weight, weight * (wish - offset), 1)
+        while pooled and pooled[-1].position > pool.position:
+            before = pooled.pop()
+            pool = _PooledPositions(
+                before.weight + pool.weight, before.moment + pool.moment, before.members + pool.members
+            )
+        pooled.append(pool)
+    positions = [pool.position for pool in pooled for _ in range(pool.members)]
     return [position + offset for position, offset in zip(positions, offsets, strict=True)]

@@ -8,27 +8,30 @@ from typing import Any
 
 from transitions.extensions import GraphMachine
 
-from pulsar_actors.machines.chart import Chart, Row, trigger_name
+from pulsar_actors.cli.statecharts.drawn_chart import DrawnChart
+from pulsar_actors.machines.chart import Row, trigger_name
 
 
-def mermaid_source(chart: Chart) -> str:
+def mermaid_source(chart: DrawnChart) -> str:
     """Return the source of one chart, without the rows that only ignore an event."""
+    rows = [row for row in chart.rows if not row.is_ignored]
+    met = {state for row in rows for state in (*row.sources, row.dest)}
+    states = [state for state in chart.states if state in met or not chart.others]
     machine: Any = GraphMachine(
         model=None,
-        states=[state.name for state in chart.states],
-        initial=chart.initial.name,
+        states=[state.name for state in states],
+        initial=chart.initial.name if chart.initial in states else None,
         auto_transitions=False,
         graph_engine="mermaid",
         title=f"title: {chart.name}",  # the engine writes this into the front matter as it is
     )
-    for row in chart.rows:
-        if row.is_ignored:
-            continue
+    for row in rows:
         for source in row.sources:
             machine.add_transition(_label(row), source.name, row.dest.name if row.dest else None)
-    ends = "".join(f"  {state.name} --> [*]\n" for state in chart.states if state in chart.final)
-    lines = str(machine.graph_cls(machine).get_graph().source).splitlines()
-    return "".join(f"{line.rstrip()}\n" for line in lines) + ends
+    lines = [line.rstrip() for line in str(machine.graph_cls(machine).get_graph().source).splitlines()]
+    lines += [f"  {source.name} --> {dest.name}" for source, dest in chart.explained]
+    lines += [f"  {state.name} --> [*]" for state in states if state in chart.final]
+    return "".join(f"{line}\n" for line in lines)
 
 
 def _label(row: Row) -> str:

@@ -7,13 +7,13 @@ document is the `str` of the `Picture` that it returns.
 from collections.abc import Hashable
 from enum import Enum
 from html import escape
-from itertools import groupby
+from itertools import groupby, product
 from typing import Final, NamedTuple
 
+from pulsar_actors.cli.statecharts.drawn_chart import DrawnChart, moves_of
 from pulsar_actors.cli.statecharts.geometry import Font, Lines, Rectangle, Size, Word, split_words, wrap_words
-from pulsar_actors.cli.statecharts.layout import BOX_GAP, Layout, Link, Route, lay_out
-from pulsar_actors.cli.statecharts.outline import Outline, SharedStep, Step, moves, outline
-from pulsar_actors.machines.chart import Chart
+from pulsar_actors.cli.statecharts.layout import BOX_GAP, Layout, Link, Point, lay_out
+from pulsar_actors.cli.statecharts.outline import Arrow, Outline, SharedSteps, States, Step, outline
 
 XMLNS: Final = "http://www.w3.org/2000/svg"
 STYLE: Final = """\
@@ -29,6 +29,8 @@ text { font: 12px system-ui, -apple-system, "Segoe UI", Roboto, Helvetica, Arial
 .inner, .rule { fill: none; stroke: #3c4856; stroke-width: 1; }
 .rule { stroke: #d4d8dd; }
 .label { fill: #fbfbf9; }
+.sign { fill: #e9ecf0; }
+.dashed { stroke-dasharray: 5 4; }
 .line { fill: none; stroke: #7c8794; stroke-width: 1.5; }
 .tip, .start { fill: #3c4856; }
 """
@@ -44,18 +46,28 @@ DEST: Final = Font("dest", bold=True)
 
 MARGIN: Final = 28
 PADDING: Final = 12
-TITLE_HEIGHT: Final = 58
-BOX_TEXT: Final = 220
-LABEL_TEXT: Final = 170
+TITLE_HEIGHT: Final = 24
+HEADER_GAP: Final = 22
+LIST_GAP: Final = 30
+BOX_TEXTS: Final = (210, 300)
+LABEL_TEXTS: Final = (105, 180)
+SIGN_TEXT: Final = 150
 LIST_TEXT: Final = 330
+LONG_LIST: Final = 3
+"""A longer list has two columns at least."""
+HEADER_TEXT: Final = 560
+PAGE_WIDTH: Final = 900
+"""Forges show a picture in about this width, and make a wider one smaller."""
 STEP_GAP: Final = 5
+BEND: Final = 8
 DOT: Final = 7
 START: Final = "start"
 LEGEND: Final = (
     *split_words("event", EVENT),
     *split_words("[if this holds]", GUARD),
-    *split_words("/ what is done. A double frame: the end.", PLAIN),
+    *split_words("/ what is done.", PLAIN),
 )
+LEGEND_OF_THE_END: Final = split_words("A double frame: the end.", PLAIN)
 
 
 class Canvas:
@@ -136,7 +148,9 @@ class Picture(NamedTuple):
     """The content of the picture with all positions."""
 
     outline: Outline
+    header: tuple[Lines, Lines]
     boxes: dict[Enum, _Box]
+    signs: dict[Arrow, Lines]
     labels: tuple[Lines, ...]
     layout: Layout
     entries: tuple[_ListEntry, ...]
@@ -144,53 +158,107 @@ class Picture(NamedTuple):
     @property
     def size(self) -> Size:
         """The size of the document."""
-        right = max([self.layout.size.width, *(entry.area.right for entry in self.entries)])
-        bottom = max([self.layout.size.height, *(entry.area.bottom for entry in self.entries)])
-        return Size(right + 2 * MARGIN, bottom + 2 * MARGIN + TITLE_HEIGHT)
+        areas = [entry.area for entry in self.entries]
+        right = max([self.layout.size.width, *(part.size.width for part in self.header), *(one.right for one in areas)])
+        bottom = max([self.layout.size.height, *(one.bottom for one in areas)])
+        return Size(right + 2 * MARGIN, bottom + MARGIN + self.top)
+
+    @property
+    def top(self) -> int:
+        """The height of the header, below which everything else is."""
+        return MARGIN + TITLE_HEIGHT + self.header[1].size.height + HEADER_GAP
+
+    @property
+    def effort(self) -> float:
+        """An estimate of how hard the picture is to read: its size on a page, arrows far to the side, and crossings."""
+        width = max(self.size.width, PAGE_WIDTH)
+        return self.size.height * width**2 / PAGE_WIDTH + 150 * self.layout.sideways + 20_000 * self.layout.crossings
 
     def __str__(self) -> str:
         """Return the SVG document."""
         chart = self.outline.chart
-        states = ", ".join(state.name for state in chart.states)
+        states = ", ".join(state.name for state in self.boxes)
         canvas = Canvas(self.size, f"State chart: {chart.name}", f"States: {states}.")
-        canvas.text(wrap_words([split_words(chart.name, TITLE)], 900), MARGIN, MARGIN)
-        canvas.text(wrap_words([LEGEND], 900), MARGIN, MARGIN + 24)
-        for route in self.layout.routes:
-            _draw_line(canvas, route)
-        for route, label in zip(self.layout.routes[1:], self.labels, strict=True):
-            area = _on_canvas(route.label)
+        title, legend = self.header
+        canvas.text(title, MARGIN, MARGIN)
+        canvas.text(legend, MARGIN, MARGIN + TITLE_HEIGHT)
+        places = {key: self._on_canvas(area) for key, area in self.layout.boxes.items()}
+        unlabelled = len(self.layout.routes) - len(self.labels)
+        dashed = [False] * unlabelled + [not arrow.steps for arrow in self.outline.arrows]
+        for route, is_dashed in zip(self.layout.routes, dashed, strict=True):
+            _draw_line(canvas, [(x + MARGIN, y + self.top) for x, y in route.points], dashed=is_dashed)
+        for route, label in zip(self.layout.routes[unlabelled:], self.labels, strict=True):
+            area = self._on_canvas(route.label)
             canvas.rectangle("label", area)
             canvas.text(label, area.x + area.width // 2, area.y + 3, centred=True)
-        start = _on_canvas(self.layout.boxes[START])
-        canvas.circle("start", start.x + DOT, start.y + DOT, DOT)
+        if START in places:
+            canvas.circle("start", places[START].x + places[START].width // 2, places[START].y + DOT, DOT)
+        for arrow, text in self.signs.items():
+            canvas.rectangle("sign", places[arrow], 12)
+            canvas.text(text, places[arrow].x + places[arrow].width // 2, places[arrow].y + 6, centred=True)
         for state, box in self.boxes.items():
-            _draw_box(canvas, _on_canvas(self.layout.boxes[state]), box, final=state in chart.final)
+            frame = "box dashed" if state in chart.continued else "box"
+            _draw_box(canvas, places[state], box, frame, final=state in chart.final)
         for entry in self.entries:
-            area = _on_canvas(entry.area)
+            area = self._on_canvas(entry.area)
             canvas.text(entry.text, area.x, area.y)
         return str(canvas)
 
+    def _on_canvas(self, area: Rectangle) -> Rectangle:
+        return area._replace(x=area.x + MARGIN, y=area.y + self.top)
 
-def draw_picture(chart: Chart) -> Picture:
-    """Measure and position everything that the picture of a chart shows."""
+
+def draw_picture(chart: DrawnChart) -> Picture:
+    """Measure and position everything that the picture shows. Of several layouts, return the most readable one."""
     shown = outline(chart)
-    boxes = {state: _box(state, shown) for state in chart.states}
-    labels = tuple(wrap_words(map(_phrase, arrow.steps), LABEL_TEXT, STEP_GAP) for arrow in shown.arrows)
-    links = [Link(START, chart.initial, Size(0, 0))]
+    pictures = [_draw_picture(shown, *ways) for ways in product(BOX_TEXTS, LABEL_TEXTS)]
+    return min(pictures, key=lambda picture: picture.effort)
+
+
+def _draw_picture(shown: Outline, box_text: int, label_text: int) -> Picture:
+    chart = shown.chart
+    boxes = {state: _box(state, shown, box_text) for state in shown.states}
+    signs = {
+        arrow: wrap_words([split_words(_states_text(arrow.source, arrow.dest, chart), PLAIN)], SIGN_TEXT)
+        for arrow in shown.arrows
+        if isinstance(arrow.source, tuple)
+    }
+    labels = tuple(
+        wrap_words(map(_phrase, arrow.steps), label_text + 20 * len(arrow.steps), STEP_GAP) for arrow in shown.arrows
+    )
+    sizes: dict[Hashable, Size] = {arrow: _padded(text.size, 20, 15) for arrow, text in signs.items()}
+    in_order = sorted(boxes, key=lambda state: state is not chart.initial)
+    links: list[Link] = []
+    if chart.initial in boxes:
+        sizes[START] = Size(2 * DOT, 2 * DOT)
+        links.append(Link(START, chart.initial, Size(0, 0)))
+    sizes |= {state: boxes[state].size for state in in_order}
     links += [
-        Link(arrow.source, arrow.dest, Size(label.size.width + 8, label.size.height + 6))
+        Link(arrow if arrow in signs else arrow.source, arrow.dest, _padded(label.size, 8, 6))
         for arrow, label in zip(shown.arrows, labels, strict=True)
     ]
-    sizes: dict[Hashable, Size] = {START: Size(2 * DOT, 2 * DOT), **{state: box.size for state, box in boxes.items()}}
-    layout = lay_out(sizes, links, moves(chart))
-    return Picture(shown, boxes, labels, layout, _list_entries(shown, layout.size))
+    met = {state for arrow in shown.arrows for state in (arrow.source, arrow.dest)}
+    pairs = [pair for pair in moves_of(chart.rows) if boxes.keys() >= set(pair)]
+    pairs += [pair for pair in moves_of(chart.others) if boxes.keys() >= set(pair) and pair[1] not in met]
+    pairs += [(chart.initial, state) for state in in_order[1:] if chart.initial in boxes]
+    layout = lay_out(sizes, links, pairs)
+    legend = [*LEGEND, *(LEGEND_OF_THE_END if chart.final else ())]
+    header = (
+        wrap_words([split_words(chart.name, TITLE)], HEADER_TEXT),
+        wrap_words([legend, *([split_words(chart.note, PLAIN)] if chart.note else [])], HEADER_TEXT, STEP_GAP),
+    )
+    return Picture(shown, header, boxes, signs, labels, layout, _list_entries(shown, layout.size))
 
 
-def _box(state: Enum, shown: Outline) -> _Box:
+def _padded(size: Size, width: int, height: int) -> Size:
+    return Size(size.width + width, size.height + height) if size.height else Size(0, 0)
+
+
+def _box(state: Enum, shown: Outline, width: int) -> _Box:
     return _Box(
-        name=wrap_words([split_words(state.name, NAME)], BOX_TEXT),
-        sentence=wrap_words([split_words(str(state.value), PLAIN)], BOX_TEXT),
-        inside=wrap_words(map(_phrase, shown.inside[state]), BOX_TEXT, 2),
+        name=wrap_words([split_words(state.name, NAME)], width),
+        sentence=wrap_words([split_words(str(state.value), PLAIN)], width),
+        inside=wrap_words(map(_phrase, shown.inside[state]), width, 2),
     )
 
 
@@ -213,9 +281,9 @@ def _with_spaces(name: str) -> str:
 
 def _list_entries(shown: Outline, above: Size) -> tuple[_ListEntry, ...]:
     """List the shared steps below the boxes: first those to another state, then the others."""
-    columns = max(1, (above.width + BOX_GAP) // (LIST_TEXT + BOX_GAP))
+    columns = max(2 if len(shown.shared) > LONG_LIST else 1, (above.width + BOX_GAP) // (LIST_TEXT + BOX_GAP))
     entries: list[_ListEntry] = []
-    top = above.height + 30
+    top = above.height + LIST_GAP
     for title, chosen in (
         ("From several states", [one for one in shown.shared if one.dest is not None]),
         ("In several states, without leaving them", [one for one in shown.shared if one.dest is None]),
@@ -235,30 +303,26 @@ def _list_entries(shown: Outline, above: Size) -> tuple[_ListEntry, ...]:
     return tuple(entries)
 
 
-def _shared_text(one: SharedStep, chart: Chart) -> Lines:
-    what = _phrase(one.step)
+def _shared_text(one: SharedSteps, chart: DrawnChart) -> Lines:
+    where = split_words(_states_text(one.sources, one.dest, chart), PLAIN)
     if one.dest is not None:
-        what += [*split_words("→", PLAIN), *split_words(one.dest.name, DEST)]
-    return wrap_words([what, split_words(_states_text(one, chart), PLAIN)], LIST_TEXT)
+        where += [*split_words("→", PLAIN), *split_words(one.dest.name, DEST)]
+    return wrap_words([where, *map(_phrase, one.steps)], LIST_TEXT)
 
 
-def _states_text(one: SharedStep, chart: Chart) -> str:
-    """Name the states; or the others, if they are fewer."""
-    rest = [state.name for state in chart.states if state not in one.sources and state is not one.dest]
+def _states_text(sources: States, dest: Enum | None, chart: DrawnChart) -> str:
+    """Name the states, or the states that are left out, if these are fewer."""
+    rest = [state.name for state in chart.states if state not in sources and state is not dest]
     if not rest:
-        return "from every other state" if one.dest else "in every state"
-    preposition = "from" if one.dest else "in"
-    if len(rest) < len(one.sources):
-        return f"{preposition} every {'other ' if one.dest else ''}state but {', '.join(rest)}"
-    return f"{preposition} {', '.join(state.name for state in one.sources)}"
+        return "from every other state" if dest else "in every state"
+    preposition = "from" if dest else "in"
+    if len(rest) < len(sources):
+        return f"{preposition} every {'other ' if dest else ''}state but {', '.join(rest)}"
+    return f"{preposition} {', '.join(state.name for state in sources)}"
 
 
-def _on_canvas(area: Rectangle) -> Rectangle:
-    return area._replace(x=area.x + MARGIN, y=area.y + MARGIN + TITLE_HEIGHT)
-
-
-def _draw_box(canvas: Canvas, area: Rectangle, box: _Box, *, final: bool) -> None:
-    canvas.rectangle("box", area, 9)
+def _draw_box(canvas: Canvas, area: Rectangle, box: _Box, frame: str, *, final: bool) -> None:
+    canvas.rectangle(frame, area, 9)
     if final:
         canvas.rectangle("inner", Rectangle(area.x + 4, area.y + 4, area.width - 8, area.height - 8), 6)
     middle = area.x + area.width // 2
@@ -270,17 +334,23 @@ def _draw_box(canvas: Canvas, area: Rectangle, box: _Box, *, final: bool) -> Non
         canvas.text(box.inside, area.x + PADDING, y + 3)
 
 
-def _draw_line(canvas: Canvas, route: Route) -> None:
-    points = [(x + MARGIN, y + MARGIN + TITLE_HEIGHT) for x, y in route.points]
-    (x, y), *rest = points
-    commands = [f"M {x} {y}"]
-    for index, (to_x, to_y) in enumerate(rest):
-        if index % 2 and to_x != x:
-            half = (y + to_y) // 2
-            commands.append(f"C {x} {half} {to_x} {half} {to_x} {to_y}")
-        else:
-            commands.append(f"L {to_x} {to_y}")
-        x, y = to_x, to_y
-    canvas.path("line", " ".join(commands))
-    back = 9 if points[0][1] > y else -9
+def _draw_line(canvas: Canvas, points: list[Point], *, dashed: bool) -> None:
+    """Draw an arrow with round corners. If it goes only a little to the side, its corners become one curve."""
+    commands = ["M {} {}".format(*points[0])]
+    for before, corner, after in zip(points, points[1:], points[2:], strict=False):
+        sideways = abs(before[0] - corner[0]) or abs(corner[0] - after[0])
+        x, y = _towards(corner, before, min(BEND, sideways // 2))
+        to_x, to_y = _towards(corner, after, min(BEND, sideways // 2))
+        commands.append(f"L {x} {y} Q {corner[0]} {corner[1]} {to_x} {to_y}")
+    x, y = points[-1]
+    canvas.path("line dashed" if dashed else "line", " ".join([*commands, f"L {x} {y}"]))
+    back = 9 if points[-2][1] > y else -9
     canvas.path("tip", f"M {x} {y} L {x - 5} {y + back} L {x + 5} {y + back} Z")
+
+
+def _towards(corner: Point, other: Point, distance: int) -> Point:
+    """Return the point at this distance from a corner on the way to another point, which is beside it or above it."""
+    (x, y), (other_x, other_y) = corner, other
+    if other_x != x:
+        return (x + distance if other_x > x else x - distance, y)
+    return (x, y + distance if other_y > y else y - distance)

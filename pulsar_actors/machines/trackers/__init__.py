@@ -1,1 +1,1 @@
-"""What machines count, order and remember: plain classes, each testable alone, that know of no chart."""
+"""Trackers: plain classes that count, order and remember for the machines. They know no chart; each is tested alone."""

@@ -1,23 +1,25 @@
-"""The acknowledgements of one consumer: marked per message, sent per entry, in as few commands as say the same.
+"""The acknowledgements of one consumer: marked by message, sent by entry, and in as few commands as possible.
 
-Users acknowledge messages; the broker counts entries. An entry that is a batch is acknowledged when all its messages
-are, so the tracker keeps a set of what is missing of each batch that is partly acknowledged (see `ack_set`). When the
-broker keeps such sets too (`batch_index_acks`), the missing set is sent each time it shrinks. A batch with nothing
-missing goes out as a plain entry, with or without this.
+A broker acknowledges entries. An entry that is a batch is acknowledged when all its messages are. So for each partly
+acknowledged batch the tracker keeps the set of messages that are still unacknowledged (see `ack_set`). When the broker
+keeps such sets too (`batch_index_acks`), the unacknowledged set is sent each time it shrinks. A batch whose messages
+are all acknowledged is sent as a plain entry in either case.
 
 A cumulative acknowledgement covers a message and everything before it. In the middle of a batch it is sent with the
-missing set, or else for the entry before, which is all that a broker without sets can be told without losing messages.
+unacknowledged set. To a broker without such sets it is sent for the entry before: naming the batch itself would
+acknowledge the rest of the batch, too.
 
-Acknowledgements are grouped once: `runtime/ack_queue.py` collects those of callers for the group time, and what it
-hands over is marked and held here until `AcksDue` says that the group is complete. The tracker itself has no timer.
+Acknowledgements are grouped once: `runtime/ack_queue.py` collects the acknowledgements of callers for the group time.
+The tracker marks them and holds them until the event `AcksDue` says that the group is complete. The tracker itself has
+no timer.
 
-What is held, or sent and not yet answered, is not lost with a connection: it goes out again on the next. What was sent
-without asking for a receipt counts as done. What was refused counts as never acknowledged. A seek makes
-acknowledgements of earlier messages void.
+Acknowledgements that are held, or sent and not yet answered, survive the loss of the connection: they are sent again on
+the next. One that was sent without a request for a receipt counts as done. One that the broker refused counts as never
+made. A seek makes acknowledgements of earlier messages void.
 
-A missing set is dropped when a whole binding passes without anybody asking for it: the entries may be another
-consumer's by now. A held set outlives that. The next acknowledgement of the same batch leaves out what is left out by
-either of the two.
+An unacknowledged set is dropped if it was neither read nor written between two reconnects: the broker may have given
+the batch to another consumer by then. A held set, which is still unsent, is kept. The next acknowledgement of the same
+batch sends only the messages that are unacknowledged in both.
 
 What must hold: no command ever covers a message that the user has not acknowledged.
 """
@@ -37,7 +39,7 @@ from pulsar_actors.wire.protobuf import unsigned
 from pulsar_actors.wire.PulsarApi_pb2 import CommandAck, MessageIdData
 
 AckPosition = tuple[int, int, int]
-AckToken = Any  # what the caller wants back when the acknowledgement has ended
+AckToken = Any  # the caller's own object, which is returned to it when the acknowledgement has ended
 
 WHOLE_ENTRY = sys.maxsize
 """The batch index after all messages of an entry."""
@@ -54,7 +56,7 @@ class AwaitedAck(NamedTuple):
 
 
 class AckGroup(NamedTuple):
-    """The contents of one CommandAck: entries, each with the set that is missing (0: nothing is)."""
+    """The contents of one CommandAck: entries, each with its set of unacknowledged messages (0: none)."""
 
     entries: tuple[tuple[EntryKey, int], ...]
     cumulative: bool = False
@@ -63,19 +65,21 @@ class AckGroup(NamedTuple):
 
     @property
     def position(self) -> AckPosition:
-        """How far a cumulative group reaches."""
-        (ledger_id, entry_id), missing = self.entries[0]
-        lowest = (missing & -missing).bit_length() - 1
-        return (ledger_id, entry_id, lowest - 1 if missing else WHOLE_ENTRY)
+        """The last message that a cumulative group acknowledges."""
+        (ledger_id, entry_id), unacknowledged = self.entries[0]
+        lowest = (unacknowledged & -unacknowledged).bit_length() - 1
+        return (ledger_id, entry_id, lowest - 1 if unacknowledged else WHOLE_ENTRY)
 
     def command(self, consumer_id: int) -> CommandAck:
-        """Make the command."""
+        """Write the group as a CommandAck."""
         return CommandAck(
             consumer_id=consumer_id,
             ack_type=CommandAck.AckType.Cumulative if self.cumulative else CommandAck.AckType.Individual,
             message_id=[
-                MessageIdData(ledgerId=unsigned(ledger_id), entryId=unsigned(entry_id), ack_set=to_words(missing))
-                for (ledger_id, entry_id), missing in self.entries
+                MessageIdData(
+                    ledgerId=unsigned(ledger_id), entryId=unsigned(entry_id), ack_set=to_words(unacknowledged)
+                )
+                for (ledger_id, entry_id), unacknowledged in self.entries
             ],
             validation_error=self.validation_error,
         )
@@ -87,7 +91,7 @@ def corrupt_group(entries: Iterable[EntryKey], error: "CommandAck.ValidationErro
 
 
 class AckOutcome(NamedTuple):
-    """The immediate outcome of a call: whole entries, all up to one, and tokens that wait for no answer.
+    """The immediate outcome of a call: acknowledged entries, or all up to one, and tokens that wait for no answer.
 
     `faults` are the refused ids: the token of each, if it has one, and the error.
     """
@@ -106,7 +110,7 @@ class AckAnswer(NamedTuple):
 
 
 def id_fault(message_id: MessageId, largest_batch: int) -> InvalidArgument | None:
-    """Refuse an id that no message has: users may have read it from anywhere.
+    """Refuse an id that no message can have: users may have read the id from anywhere.
 
     A batch index needs the size of its batch, or one message would acknowledge all of them. A batch larger than a
     broker stores is refused too: a set of its size would take the memory before the broker could refuse it.
@@ -129,8 +133,8 @@ class AckGroupingTracker:
     """The acknowledgements of one consumer of one partition."""
 
     __slots__ = (
-        "_chunks_of", "_confirmed", "_cumulative", "_cumulative_receipts", "_floor", "_held", "_missing", "_receipts",
-        "_unanswered", "batch_index_acks", "generation", "largest_batch", "receipts",
+        "_chunks_of", "_confirmed", "_cumulative", "_cumulative_receipts", "_floor", "_held", "_receipts",
+        "_unacknowledged", "_unanswered", "batch_index_acks", "generation", "largest_batch", "receipts",
     )  # fmt: skip
 
     def __init__(
@@ -145,7 +149,7 @@ class AckGroupingTracker:
         self.batch_index_acks = batch_index_acks
         self.receipts = receipts
         self.generation = Generation()
-        self._missing: EntryMap[int] = EntryMap()  # 0: complete, but the broker may still refuse that
+        self._unacknowledged: EntryMap[int] = EntryMap()  # 0: complete, but the broker may still refuse that
         self._held: dict[EntryKey, int] = {}
         self._cumulative: AckGroup | None = None  # without its receipts
         self._cumulative_receipts: list[AwaitedAck] = []
@@ -154,21 +158,21 @@ class AckGroupingTracker:
         self._confirmed = BEFORE_EVERYTHING
         self._floor = BEFORE_EVERYTHING
 
-    def delivered(self, entry: EntryKey, missing: int) -> None:
-        """Note the missing set of a batch of which the broker has some messages acknowledged already."""
-        self._missing.put(entry, missing)
+    def note_broker_ack_set(self, entry: EntryKey, unacknowledged: int) -> None:
+        """Note the unacknowledged set of a batch of which the broker has some messages acknowledged already."""
+        self._unacknowledged.put(entry, unacknowledged)
 
     def forget(self, entries: Iterable[EntryKey]) -> None:
-        """Forget the missing sets of batches that the broker is to redeliver."""
+        """Forget the unacknowledged sets of batches that will be redelivered."""
         for entry in entries:
-            self._missing.pop(entry)
+            self._unacknowledged.pop(entry)
 
     def rebound(self) -> None:
-        """Begin on a new connection."""
-        self._missing.drop_unused()
+        """Drop the sets that were not used since the reconnect before."""
+        self._unacknowledged.drop_unused()
 
     def is_acknowledged(self, message_id: MessageId) -> bool:
-        """Tell whether a delivered message, or without a batch index a whole entry, is acknowledged already."""
+        """Return whether a message is acknowledged already. An id without a batch index is a whole entry."""
         ledger_id, entry_id, index = message_id.ledger_id, message_id.entry_id, message_id.batch_index
         if (ledger_id, entry_id, WHOLE_ENTRY if index < 0 else index) <= self._floor:
             return True
@@ -177,7 +181,7 @@ class AckGroupingTracker:
 
     def unacknowledged_of(self, entry: EntryKey, messages: int) -> int:
         """Remove from a set of messages of a batch those that are acknowledged."""
-        left = messages & (self._missing.get(entry) or messages)
+        left = messages & (self._unacknowledged.get(entry) or messages)
         return left & (self._held.get(entry) or left)
 
     def acknowledge(
@@ -186,7 +190,7 @@ class AckGroupingTracker:
         generation: Generation,
         tokens: Sequence[AckToken] | None = None,
     ) -> AckOutcome:
-        """Acknowledge messages one by one, whatever is wrong with others; `tokens`, if given, has one for each."""
+        """Acknowledge messages. A refused id does not stop the others. `tokens`, if given, has one for each message."""
         is_void = not generation.still_acknowledges(self.generation)
         done: list[EntryKey] = []
         ended: list[AckToken] = []
@@ -212,7 +216,7 @@ class AckGroupingTracker:
         return AckOutcome(done)
 
     def _mark(self, message_id: MessageId, done: list[EntryKey]) -> bool:
-        """Mark one message, and tell whether it gets a receipt."""
+        """Mark one message as acknowledged, and return whether a command will be sent for it."""
         key = message_id.position
         index = message_id.batch_index
         if message_id.first_chunk is not None:
@@ -227,35 +231,38 @@ class AckGroupingTracker:
         return True
 
     def _mark_in_batch(self, entry: MessageId, messages: int, done: list[EntryKey]) -> bool:
-        """Mark a set of a batch's messages, and tell whether something is sent for it."""
+        """Mark messages of a batch as acknowledged, and return whether a command will be sent for them."""
         key = entry.position
         if self._held.get(key) == 0:
             return True
-        missing = self._missing_of(entry)
-        missing ^= missing & messages
-        if missing:
-            self._missing.put(key, missing)
+        unacknowledged = self._last_unacknowledged(entry)
+        unacknowledged ^= unacknowledged & messages
+        if unacknowledged:
+            self._unacknowledged.put(key, unacknowledged)
             if self.batch_index_acks:
-                self._held[key] = missing
+                self._held[key] = unacknowledged
             return self.batch_index_acks
         self._complete(key)
         self._held[key] = 0
         done.append(key)
         return True
 
-    def _missing_of(self, message_id: MessageId) -> int:
-        """Give the missing set of a batch: what neither the last known set nor the held one leaves out."""
-        missing = self._missing.get(message_id.position)
-        if missing is None:
-            missing = ack_set.full(message_id.batch_size)
-        return missing & self._held.get(message_id.position, missing)
+    def _last_unacknowledged(self, message_id: MessageId) -> int:
+        """Return the unacknowledged set of a batch: the messages in both the last known set and the held one."""
+        unacknowledged = self._unacknowledged.get(message_id.position)
+        if unacknowledged is None:
+            unacknowledged = ack_set.full(message_id.batch_size)
+        return unacknowledged & self._held.get(message_id.position, unacknowledged)
 
     def _complete(self, entry: EntryKey) -> None:
-        """Note that nothing of an entry is missing; with receipts, as long as a refusal may take that back."""
+        """Note that an entry is acknowledged completely.
+
+        With receipts the note is kept, because the broker may refuse.
+        """
         if self.receipts:
-            self._missing.put(entry, 0)
+            self._unacknowledged.put(entry, 0)
         else:
-            self._missing.pop(entry)
+            self._unacknowledged.pop(entry)
 
     def acknowledge_up_to(
         self, message_id: MessageId, generation: Generation, token: AckToken | None = None
@@ -268,18 +275,18 @@ class AckGroupingTracker:
         if not generation.still_acknowledges(self.generation):
             return AckOutcome(tokens=ended)
         ledger_id, entry_id = key = message_id.position
-        missing = 0
+        unacknowledged = 0
         if message_id.batch_index >= 0:
-            missing = ack_set.without_up_to(self._missing_of(message_id), message_id.batch_index)
-        up_to = (ledger_id, entry_id - 1) if missing else key
-        said = (key, missing) if self.batch_index_acks else (up_to, 0)
-        self._missing.pop_up_to(key)
-        if missing:
-            self._missing.put(key, missing)
+            unacknowledged = ack_set.without_up_to(self._last_unacknowledged(message_id), message_id.batch_index)
+        up_to = (ledger_id, entry_id - 1) if unacknowledged else key
+        said = (key, unacknowledged) if self.batch_index_acks else (up_to, 0)
+        self._unacknowledged.pop_up_to(key)
+        if unacknowledged:
+            self._unacknowledged.put(key, unacknowledged)
         group = AckGroup((said,), cumulative=True)
         if group.position <= self._confirmed:
             return AckOutcome(up_to=up_to, tokens=ended)
-        if not missing:
+        if not unacknowledged:
             self._complete(key)
         self._hold_cumulative(group)
         if not self.receipts:
@@ -288,7 +295,7 @@ class AckGroupingTracker:
         return AckOutcome(up_to=up_to)
 
     def _hold_cumulative(self, group: AckGroup) -> None:
-        """Keep the further of two cumulative groups."""
+        """Hold a cumulative group, unless the one that is held reaches further."""
         if self._cumulative is None or group.position > self._cumulative.position:
             self._cumulative = group
         self._floor = max(self._floor, group.position)
@@ -299,7 +306,7 @@ class AckGroupingTracker:
         return bool(self._held) or self._cumulative is not None
 
     def drain(self) -> list[AckGroup]:
-        """Take out all that is held, to be sent now."""
+        """Take out all that is held, for sending."""
         groups: list[AckGroup] = []
         if self._cumulative is not None:
             groups.append(self._cumulative._replace(acknowledged=tuple(self._cumulative_receipts)))
@@ -320,11 +327,11 @@ class AckGroupingTracker:
         self._receipts = {}
 
     def awaits(self, number: int, group: AckGroup) -> None:
-        """Note that a group was sent, under a number that its answer carries."""
+        """Note that a group was sent. Its answer carries this number."""
         self._unanswered[number] = group
 
     def answered(self, number: int, *, failed: bool) -> AckAnswer:
-        """End a group by the broker's answer; a late answer ends nothing."""
+        """End the group that the broker has answered. A late answer ends nothing."""
         group = self._unanswered.pop(number, None)
         if group is None:
             return AckAnswer()
@@ -337,22 +344,25 @@ class AckGroupingTracker:
         return AckAnswer(tokens, self._not_sent_again(group) if failed else ())
 
     def _not_sent_again(self, group: AckGroup) -> tuple[EntryKey, ...]:
-        """Give the entries of a group that are not held as a whole; of a cumulative group, those that callers named."""
+        """Return the entries of a group that are not held as a whole; if cumulative, those that callers named."""
         entries = [one.message_id.position for one in group.acknowledged] if group.cumulative else dict(group.entries)
         return tuple(entry for entry in entries if self._held.get(entry) != 0)
 
     def _settle(self, message_id: MessageId, *, failed: bool, cumulative: bool) -> None:
-        """Count a refused message of a batch as missing again; keep no set of a batch that is complete or untouched."""
+        """Count a refused message of a batch as unacknowledged again.
+
+        No set is kept of a batch that is complete or untouched.
+        """
         entry, index = message_id.position, message_id.batch_index
         if self._held.get(entry) == 0:
             return  # it is sent again
         whole = ack_set.full(message_id.batch_size)
-        missing = self._missing.pop(entry)
-        missing = whole if missing is None else missing
+        unacknowledged = self._unacknowledged.pop(entry)
+        unacknowledged = whole if unacknowledged is None else unacknowledged
         if failed and index >= 0:
-            missing |= ack_set.full(index + 1) if cumulative else 1 << index
-        if missing not in (0, whole):
-            self._missing.put(entry, missing)
+            unacknowledged |= ack_set.full(index + 1) if cumulative else 1 << index
+        if unacknowledged not in (0, whole):
+            self._unacknowledged.put(entry, unacknowledged)
 
     def _set_floor(self) -> None:
         asked = [group.position for group in self._unanswered.values() if group.cumulative]
@@ -361,14 +371,14 @@ class AckGroupingTracker:
         self._floor = max([self._confirmed, *asked])
 
     def disconnected(self) -> None:
-        """Hold again what was sent and not answered. The broker remembers what it confirmed."""
+        """Hold again the groups that were sent and not answered. The broker remembers those that it confirmed."""
         for group in self._unanswered.values():
             if group.cumulative:
                 self._hold_cumulative(group._replace(acknowledged=()))
                 self._cumulative_receipts += group.acknowledged
                 continue
-            for entry, missing in group.entries:
-                self._held[entry] = missing & self._held.get(entry, missing)
+            for entry, unacknowledged in group.entries:
+                self._held[entry] = unacknowledged & self._held.get(entry, unacknowledged)
             for one in group.acknowledged:
                 key = one.message_id.position
                 self._receipts.setdefault(key, []).append(one)
@@ -376,17 +386,20 @@ class AckGroupingTracker:
         self._confirmed = BEFORE_EVERYTHING
         self._set_floor()
 
-    def abandon(self) -> tuple[AckToken, ...]:
-        """Drop everything at the consumer's end, and give the tokens that will have no answer."""
+    def drop_all(self) -> tuple[AckToken, ...]:
+        """Drop everything at the consumer's end, and return the tokens that will get no answer."""
         groups = [*self.drain(), *self._unanswered.values()]
         self._unanswered = {}
         return tuple(token for group in groups for _, token in group.acknowledged if token is not None)
 
     def sought(self, generation: Generation) -> tuple[AckToken, ...]:
-        """Begin after a seek: earlier acknowledgements are void, and what was held has been sent before."""
-        tokens = self.abandon()
+        """Start again after a seek: earlier acknowledgements are void.
+
+        Those that were held have been sent before the SEEK.
+        """
+        tokens = self.drop_all()
         self.generation = generation
-        self._missing.clear()
+        self._unacknowledged.clear()
         self._confirmed = BEFORE_EVERYTHING
         self._set_floor()
         return tokens
@@ -395,9 +408,9 @@ class AckGroupingTracker:
 class AckReceipts:
     """The callers of one consumer that wait for a receipt, by token. Times are monotonic seconds.
 
-    An acknowledgement outlives its connection: it is held until there is a broker to take it. Its caller does not wait
-    for as long as that may take. Each token ends once: by the broker's answer, or by its deadline, after which the
-    answer is ignored. All wait equally long, so deadlines pass in the order in which the tokens came.
+    An acknowledgement survives its connection: it is held until a broker takes it. Its caller waits no longer than the
+    timeout. Each token ends once: by the broker's answer, or at its deadline, after which the answer is ignored. All
+    callers wait equally long, so deadlines pass in the order of the calls.
     """
 
     __slots__ = ("_deadlines", "timeout")
@@ -407,21 +420,21 @@ class AckReceipts:
         self._deadlines: dict[AckToken, float] = {}
 
     def awaited(self, tokens: Iterable[AckToken], now: float) -> None:
-        """Begin to wait for these."""
+        """Start the timeout of these callers."""
         deadline = now + self.timeout
         for token in tokens:
             self._deadlines[token] = deadline
 
     def ended(self, tokens: Iterable[AckToken]) -> tuple[AckToken, ...]:
-        """End the waiting of these, and give those that still waited."""
+        """End the wait of these tokens, and return those that were still waiting."""
         return tuple(token for token in tokens if self._deadlines.pop(token, None) is not None)
 
     def next_deadline(self) -> float | None:
-        """Give the time to call `expire`; None if nobody waits."""
+        """Return the time to call `expire`; None if no caller waits."""
         return next(iter(self._deadlines.values()), None)
 
     def expire(self, now: float) -> tuple[AckToken, ...]:
-        """End the waiting of those whose deadline has passed, and give them."""
+        """End the wait of the tokens whose deadline has passed, and return them."""
         late: list[AckToken] = []
         for token, deadline in self._deadlines.items():
             if deadline > now:

@@ -1,14 +1,14 @@
 """The set of messages of one batch that are not acknowledged yet.
 
-A batch is stored as one entry, and a bit set tells its messages apart: bit i is 1 while message i is *not*
+A batch is stored as one entry. A bit set has a bit for each message of the batch: bit i is 1 while message i is *not*
 acknowledged. On the wire it is the result of Java's `BitSet.toLongArray`: words of 64 bits, lowest first, each a signed
 number, without trailing words of zero.
 
-No words at all mean the entry as a whole, which differs by direction: in an acknowledgement "all of it is
-acknowledged", in a delivery "none of it is".
+A set without words stands for the whole entry, with a meaning that depends on the direction: in an acknowledgement all
+messages are acknowledged, in a delivery none is.
 
-Here a set is an int, a mask; the empty set is 0. A mask needs a bit for each message that the batch declares, so a
-size that somebody else wrote is compared with `largest_batch` before a mask is made.
+Here a set is an int, a mask; the empty set is 0. A mask needs a bit for each message that the batch declares, so a size
+from a peer or a user is compared with `largest_batch` before a mask is made.
 """
 
 import struct
@@ -20,22 +20,22 @@ _WORD = 64
 
 
 def largest_batch(size: int) -> int:
-    """Give the number of messages that so many bytes, neither compressed nor encrypted, can hold."""
+    """Return the most messages that fit into so many bytes, neither compressed nor encrypted."""
     return size // SMALLEST_MESSAGE
 
 
 def full(batch_size: int) -> int:
-    """Give the set of a batch of which nothing is acknowledged."""
+    """Return the set of a batch in which no message is acknowledged."""
     return (1 << batch_size) - 1
 
 
 def without_up_to(mask: int, index: int) -> int:
-    """Acknowledge a message and all before it in the batch."""
+    """Return the set without a message and all before it in the batch."""
     return mask >> (index + 1) << (index + 1)
 
 
 def starting_at(batch_size: int, index: int) -> int:
-    """Give the set for a seek to a message inside the batch: that message and all after it."""
+    """Return the set for a seek to a message inside the batch: that message and all after it."""
     return without_up_to(full(batch_size), index - 1)
 
 

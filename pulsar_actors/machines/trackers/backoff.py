@@ -1,4 +1,4 @@
-"""Backoff: how long to wait before the next try.
+"""Backoff: the wait before the next try.
 
 Each failure in a row doubles the wait, so that a broker that is down is not flooded; the cap keeps recovery within a
 minute of its return. Jitter only ever shortens a wait, by up to a tenth: a thousand clients that lost the same broker

@@ -1,13 +1,13 @@
-"""Plans for batches and chunks: which messages go together, under which sequence ids, and where large ones are cut.
+"""Plans of batches and chunks: the messages of each batch, their sequence ids, and the cuts of a large message.
 
-A batch is planned by position in the buffer: from the sizes follow ranges that keep within the limits, and the messages
-themselves are not touched. A message with a delivery time goes alone, since a broker delays whole entries; messages
-before it are cut off first, so order holds. A single message over the byte limit is a batch of one.
+A batch is planned as positions in the buffer of messages. Only the sizes are needed; the messages themselves are not
+touched. A message with a delivery time goes alone, since a broker delays whole entries; messages before it are cut off
+first, so order holds. A single message over the byte limit is a batch of one.
 
 A default batch announces its lowest sequence id and its highest. A key-based batch holds one key, so that brokers can
-give it to that key's consumer. The ids of batches of several keys interleave, so a range would claim ids of other
-batches: each has its last id alone, and they are sent with that id rising, or a broker that removes duplicates would
-take the lower ones for repeats.
+give it to that key's consumer. The ids of batches of several keys interleave, so a range would include ids of other
+batches. Each key-based batch has only its last id, and the batches are sent in the order of these ids: otherwise a
+broker with deduplication would drop those with lower ids as repeats.
 
 The chunks of a message that is too large for a frame are entries of their own, never batched, that share an id (`uuid`)
 and a sequence id. `chunked_messages.py` assembles them.
@@ -22,19 +22,19 @@ from pulsar_actors.exceptions import InvalidArgument
 
 
 class BatchLimits(NamedTuple):
-    """When a batch is full: by messages, by bytes of payload, or by seconds since its first message."""
+    """The limits of a batch: messages, bytes of payload, and seconds since its first message."""
 
     messages: int = 1000
     size: int = 128 * 1024
     delay: float = 0.01
 
     def check(self) -> None:
-        """Refuse limits under which no batch could ever be sent."""
+        """Refuse limits with which no batch could ever be sent."""
         if self.messages < 1 or self.size < 1 or self.delay < 0:
             raise InvalidArgument(f"a batch holds at least 1 message of 1 byte, and waits 0 seconds or more: {self}")
 
     def full(self, messages: int, size: int) -> bool:
-        """Whether a buffer with so much in it should be sent without waiting for more."""
+        """Return whether a buffer with so many messages and bytes is a full batch."""
         return messages >= self.messages or size >= self.size
 
 
@@ -64,14 +64,17 @@ def _cut_ranges(sizes: Sequence[int], alone: Collection[int], limits: BatchLimit
 
 
 def count_complete(sizes: Sequence[int], limits: BatchLimits, alone: Collection[int] = ()) -> int:
-    """Count the messages of a buffer that need not wait for more: all but those of a last batch that has room."""
+    """Count the messages that need not wait for more: all but those of the last batch, if that has room."""
     last = [range(0), *_cut_ranges(sizes, alone, limits)][-1]
     is_whole = last.start in alone or limits.full(len(last), sum(sizes[last.start : last.stop]))
     return len(sizes) if is_whole else last.start
 
 
 def _id_range(ids: Sequence[int]) -> tuple[int, int]:
-    """Find the lowest and the highest id. Ids that users gave need not rise; our own are a range: no search."""
+    """Return the lowest and the highest id.
+
+    Ids from users need not be in order; our own are a range, which needs no search.
+    """
     return (ids[0], ids[-1]) if isinstance(ids, range) else (min(ids), max(ids))
 
 
@@ -111,9 +114,10 @@ def plan_key_batches(
 
 
 def split_batch_plan(batch: PlannedBatch, ids: Sequence[int]) -> tuple[PlannedBatch, ...]:
-    """Split a batch that turned out too large: what goes with the payloads is not counted before it is packed.
+    """Split a batch that turned out too large: the plan counts only payloads, and packing adds metadata.
 
-    One message is not to be split, nor those of a key: the ids of these would no longer rise from batch to batch.
+    A batch of one message cannot be split. A key-based batch is not split, because the sequence ids of later batches
+    would then be lower than that of the second part.
     """
     middle = len(batch.positions) // 2
     if not middle or batch.highest_sequence_id is None:
@@ -123,7 +127,7 @@ def split_batch_plan(batch: PlannedBatch, ids: Sequence[int]) -> tuple[PlannedBa
 
 
 class PlannedChunk(NamedTuple):
-    """One piece of a message, `payload[start:stop]`, and what its metadata says of the whole."""
+    """One chunk of a message, `payload[start:stop]`, and its metadata."""
 
     uuid: str
     chunk_id: int
@@ -134,7 +138,7 @@ class PlannedChunk(NamedTuple):
 
 
 def plan_chunks(size: int, largest: int, uuid: str) -> list[PlannedChunk]:
-    """Plan the chunks of a payload, where one frame has room for `largest` bytes beside its metadata."""
+    """Plan the chunks of a payload. One frame has room for `largest` bytes of it, besides the metadata."""
     if largest < 1:
         raise InvalidArgument(f"a chunk needs room for at least one byte beside its metadata, got {largest}")
     if size <= largest:

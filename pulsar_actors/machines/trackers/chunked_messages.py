@@ -4,25 +4,25 @@ A message over the broker's limit travels as chunks: entries with the same uuid,
 chunks of other messages. They are kept until the last has come. Chunks must come in order; those of one producer do,
 unless something was lost or sent twice:
 
-- a chunk 0 that comes again begins the message anew: the producer, or the broker, sent all of it again;
-- a chunk that was here already is dropped: if it is another entry than before, the producer sent it twice, and it is
-  acknowledged; if it is the same entry, the broker sent it twice, and the first one still stands for it;
-- a chunk that comes too early shows that one is missing: the chunks that are here are dropped, and all are to be
-  redelivered. If the message is so old that nobody will send the missing chunk, all are acknowledged instead, unless
-  its beginning was dropped here, in which case it will come.
+- a chunk 0 that comes again starts the message again: the producer, or the broker, sends all of it again;
+- a chunk that is here already is dropped. If it is another entry than before, the producer sent it twice, and the
+  second entry is acknowledged. If it is the same entry, the broker sent it twice, and nothing needs to be done;
+- a chunk that comes too early shows that one is missing. The chunks that are here are dropped, and are redelivered
+  later. But if the message is older than `expiry`, they are acknowledged and the message is lost: its producer will not
+  send the missing chunk any more. The exception is a message whose first chunks were dropped here: they will be
+  redelivered.
 
-A message that cannot be completed must not stay for ever. None is kept longer than `expiry` seconds (0: no limit), and
-no more than `max_pending` are kept (0: no limit). When there is no room, a new message has to come again later. If the
-oldest made room instead, then of many messages on their way together each could be dropped by a later one just before
-its end, and none would ever be complete; as it is, `max_pending` of them always are. Two things drop the oldest all the
-same: `auto_ack_oldest`, by which the user allows its loss, and that it got no chunk for `STALLED_AFTER` seconds,
-because its producer may have died.
+An incomplete message must not stay for ever. None is kept longer than `expiry` seconds (0: no limit), and no more than
+`max_pending` are kept (0: no limit). When there is no room, the *new* message is refused and redelivered later.
+Dropping the oldest instead could go on without end: with more than `max_pending` messages interleaved, each would be
+dropped before its last chunk came. The oldest is dropped in two cases only: with `auto_ack_oldest`, by which the user
+accepts its loss, and after `STALLED_AFTER` seconds without a chunk, because its producer may have died.
 
-Chunks to be redelivered have to rest first. At once they would be here again no better than before, and in an ordered
-subscription everything behind them too.
+Chunks are redelivered only after a delay. At once, there would probably still be too many incomplete messages. In an
+ordered subscription everything behind them would come again, too.
 
-The metadata is not trusted. The declared size is only compared: memory is taken for chunks that are here, each of which
-has a byte or more, and chunks that contradict each other, or their sizes, make the whole message corrupt.
+The metadata is not trusted. The declared size is only compared; memory is allocated only for chunks that are here, and
+each has at least one byte. Chunks that contradict each other, or their declared sizes, make the whole message corrupt.
 """
 
 from collections import OrderedDict
@@ -34,7 +34,7 @@ from pulsar_actors.machines.trackers.entry_map import LONGEST_WAIT, EntryKey, En
 from pulsar_actors.wire.message_id import MessageId
 
 STALLED_AFTER = 60.0
-"""An incomplete message that got no chunk for so many seconds makes room for another."""
+"""After so many seconds without a chunk, an incomplete message may be dropped to make room for another."""
 
 
 class Chunk(NamedTuple):
@@ -58,7 +58,7 @@ class AssembledMessage(NamedTuple):
 
 @dataclass(slots=True)
 class ChunkOutcome:
-    """The outcome of a chunk: `redeliver_later` has the chunks to be redelivered after a rest.
+    """The outcome of a chunk. `redeliver_later` has the chunks to be redelivered after a delay.
 
     The permits of every chunk but the last of a complete message are to be returned.
     """
@@ -170,7 +170,7 @@ class ChunkedMessages:
         return True
 
     def _drop(self, uuid: str, now: float, first: MessageId) -> None:
-        """Drop a message whose beginning will come again, and remember that."""
+        """Drop a message whose first chunks will be redelivered, and remember that."""
         self._pending.pop(uuid, None)
         self._dropped.pop(uuid, None)
         self._dropped[uuid] = now, first.position
@@ -178,7 +178,7 @@ class ChunkedMessages:
             del self._dropped[next(iter(self._dropped))]
 
     def _will_come(self, uuid: str, now: float) -> bool:
-        """Check whether the beginning of a message will come again, however old it is."""
+        """Return whether a message's first chunks, dropped here within `expiry` seconds, will be redelivered."""
         dropped = self._dropped.get(uuid)
         return dropped is not None and now - dropped[0] <= self.expiry
 
@@ -227,7 +227,7 @@ class ChunkedMessages:
         return min((first for first in begun if first < opened), default=None)
 
     def expire(self, now: float) -> list[MessageId]:
-        """Drop messages that are incomplete for too long, and return their chunks, to be acknowledged."""
+        """Drop messages that have been incomplete for too long, and return their chunks, to be acknowledged."""
         expired: list[MessageId] = []
         next_expiry = self.next_expiry()
         while next_expiry is not None and next_expiry <= now:
@@ -243,11 +243,11 @@ class ChunkedMessages:
         return next(iter(self._pending.values())).since + self.expiry
 
     def rebound(self) -> None:
-        """Begin on a new binding: forget complete messages that the binding before did not touch."""
+        """Forget the complete messages that were not used since the reconnect before."""
         self._finished.drop_unused()
 
     def drop_unfinished(self) -> None:
-        """Drop incomplete messages, which come again from their beginning with the next binding or redelivery."""
+        """Drop incomplete messages: all their chunks come again after the next reconnect or redelivery."""
         for uuid, pending in list(self._pending.items()):
             self._drop(uuid, pending.latest, pending.ids[0])
 

@@ -1,16 +1,17 @@
-"""Dead letters and retry letters: messages that were redelivered too often, and messages that the user puts off.
+"""Dead letters and retry letters: messages that were redelivered too often, and messages of `reconsume_later`.
 
-A message that keeps failing would come back for ever. With a limit, a message that was redelivered
-`max_redeliver_count` times is remembered while the user tries it once more; if it is negatively acknowledged again, it
-goes to a dead letter topic instead of back to the broker. A message with a higher count, because nobody here remembered
-it, is not delivered at all: its permits are returned and it goes the same way. The original is acknowledged only when
-the dead letter topic has it, so that no failure in between loses it. Last tries are whole messages, so they are
-remembered no longer than the broker leaves them with this consumer.
+A message that keeps failing would be redelivered for ever. A dead letter policy sets a limit. A message whose
+redelivery count equals `max_redeliver_count` is delivered once more, and kept here meanwhile: its last try. If it is
+negatively acknowledged again, it goes to the dead letter topic. A message with a higher count had its last try before a
+reconnect, or at another consumer. It goes to the dead letter topic without being delivered, and its permits are
+returned. The original is acknowledged only when the dead letter topic has stored the copy, so no failure in between
+loses it. Messages on their last try are kept with their payloads, so they are forgotten when the broker redelivers them
+anyway: after a reconnect, a seek, or a redelivery of everything.
 
-A message that the user puts off goes to a retry topic, with a count of its own in its properties and a time before
-which it is not delivered. When that count is over its limit it goes to the dead letter topic, at once. In both topics
-it keeps the properties of its first origin. The names of topics and properties are the Java client's, and other clients
-read the count: clients may share a retry topic.
+`reconsume_later` sends a message to a retry topic, with a count of retries in its properties and a time before which it
+is not delivered. When that count is over its limit, the message goes to the dead letter topic at once. In both topics
+the message keeps the properties that name its first origin. The names of topics and properties are the Java client's,
+and other clients read the count: clients may share a retry topic.
 """
 
 from collections.abc import Mapping
@@ -24,7 +25,7 @@ MessageT = TypeVar("MessageT")
 
 
 class DeadLetterVerdict(Enum):
-    """The verdict on an entry that arrived."""
+    """The verdict on an entry that has arrived."""
 
     DELIVER = "deliver it"
     LAST_TRY = "deliver it, and remember it"
@@ -45,7 +46,7 @@ class DeadLetters(Generic[MessageT]):
         self._sending: dict[EntryKey, tuple[MessageT, ...]] = {}
 
     def arrived(self, entry: EntryKey, redelivery_count: int, messages: tuple[MessageT, ...]) -> DeadLetterVerdict:
-        """Judge an entry by the number of times that it was redelivered."""
+        """Decide by an entry's redelivery count if it is delivered."""
         if entry in self._sending:
             return DeadLetterVerdict.SENDING
         if redelivery_count < self.max_redeliver_count:
@@ -57,11 +58,11 @@ class DeadLetters(Generic[MessageT]):
         self._sending[entry] = messages
         return DeadLetterVerdict.DEAD
 
-    def refused(self, entry: EntryKey) -> tuple[MessageT, ...]:
+    def last_try_failed(self, entry: EntryKey) -> tuple[MessageT, ...]:
         """Return the messages to send to the dead letter topic, if an entry has failed its last try.
 
-        Without messages, the broker is to redeliver the entry. It may be a batch of which some messages are
-        acknowledged: the caller sends the others.
+        If there are none, the broker redelivers the entry. If some messages of a batch are acknowledged, the caller
+        sends the others.
         """
         messages = self._last_tries.pop(entry)
         if messages is None:
@@ -78,20 +79,23 @@ class DeadLetters(Generic[MessageT]):
         self._last_tries.pop_up_to(entry)
 
     def sent(self, entry: EntryKey) -> None:
-        """Note that the dead letter topic has all messages of an entry, which is to be acknowledged now."""
+        """Note that the dead letter topic has all messages of an entry. The caller acknowledges the entry."""
         self._sending.pop(entry, None)
 
     def failed(self, entry: EntryKey) -> tuple[MessageT, ...]:
-        """Return the messages of an entry that the dead letter topic does not have: the broker is to redeliver it."""
+        """Return the messages of an entry that the dead letter topic does not have.
+
+        The broker has to redeliver the entry.
+        """
         return self._sending.pop(entry, ())
 
     def clear(self) -> None:
-        """Forget what is on its last try, since it comes again; what is being sent stays."""
+        """Forget the messages on their last try, because they come again. Those that are being sent stay."""
         self._last_tries.clear()
 
 
 DEFAULT_MAX_RETRIES = 16
-"""The default limit to how often a message is put off."""
+"""The default limit of retries through the retry topic."""
 
 MAX_DIGITS = 10
 """A longer count of retries was not written by a Pulsar client; it counts as none."""
@@ -106,7 +110,7 @@ DELAY_TIME = "DELAY_TIME"
 
 
 class Origin(NamedTuple):
-    """Where a message was consumed."""
+    """The origin of a message: where it was consumed."""
 
     topic: str
     subscription: str
@@ -114,9 +118,9 @@ class Origin(NamedTuple):
 
 
 class RetryMessage(NamedTuple):
-    """A message to send again: its properties, whether it is a dead letter, and when it is to be delivered.
+    """A message to send again: its properties, whether it is a dead letter, and its delivery time.
 
-    The time is in milliseconds since 1970; None: at once.
+    The time is in milliseconds since 1970; None is at once.
     """
 
     properties: dict[str, str]

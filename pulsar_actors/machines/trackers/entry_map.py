@@ -1,4 +1,4 @@
-"""Entries as keys: a map of entries, due times of entries, and the generation in which entries were handed over.
+"""Collections of entries (a map and a set of due times), and `Generation`, which dates the messages of a consumer.
 
 An entry, identified by its ledger id and its entry id, is the unit that a broker stores, acknowledges and redelivers.
 """
@@ -29,11 +29,11 @@ class EntryMap(Generic[Value]):
 
     A cumulative acknowledgement settles everything up to an entry, and users send one for each message: a search of the
     whole map each time would make a long backlog slow. So there is a heap of the keys beside the dict. Entries come
-    mostly in rising order, where a heap costs next to nothing. A key that is taken out alone stays in the heap until it
-    comes to the top, or until the heap is twice as long as it needs to be and is rebuilt.
+    mostly in ascending order, which costs a heap almost nothing. A key that is taken out alone stays in the heap until
+    it comes to the top, or until the heap is rebuilt because it is twice as long as it needs to be.
 
-    An entry can also become irrelevant silently: after a reconnect the broker may give it to another consumer. Call
-    `drop_unused` on each reconnect: it drops what was not asked for since the reconnect before.
+    An entry can also become irrelevant without notice: after a reconnect the broker may give it to another consumer.
+    Call `drop_unused` on each reconnect: it drops the entries that were not used since the reconnect before.
     """
 
     __slots__ = ("_former", "_heap", "_values")
@@ -96,7 +96,7 @@ class EntryMap(Generic[Value]):
 
 
 LONGEST_WAIT = 1e9
-"""In seconds, some thirty years: far longer waits could not be counted in buckets."""
+"""In seconds, some thirty years. Much longer waits could not be counted in buckets."""
 
 
 class Deadlines:
@@ -164,7 +164,7 @@ class Deadlines:
 
 
 class Generation(NamedTuple):
-    """The counters that mark when messages were handed over: connection, redelivery epoch and seek. Each only grows.
+    """Three counters that date the messages of a consumer: connection, redelivery epoch and seek. Each only grows.
 
     A caller's thread may report "these were handed out" while the consumer's actor has just lost its connection, asked
     for redelivery, or sought. Each kind of report compares the counters that matter to it:

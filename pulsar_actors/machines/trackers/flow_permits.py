@@ -1,4 +1,4 @@
-"""The permits of one consumer: how many messages the broker may still push (FLOW).
+"""The permits of one consumer: the number of messages that the broker may still push (FLOW).
 
 The broker sends nothing without a permit. Each SUBSCRIBE is followed by as many permits as the queue has room for, and
 every message that leaves the queue, handed out or dropped, frees room for one. Freed room is granted again once half of
@@ -6,19 +6,20 @@ the queue is free, so that one command serves many messages. Three numbers alway
 
     permits at the broker  +  messages held here  +  freed room not yet granted  =  queue size
 
-The tracker keeps the first two and knows the third. A broker sends a batch whole as soon as one permit is left, so its
-number may go below zero. It is not rounded up: a consumer that loses one permit a day stands still in a few years.
+The tracker stores the first two, and the third follows from them. A broker sends a whole batch as soon as one permit is
+left, so the permits at the broker may go below zero. A negative number is kept, and not set to 0: otherwise permits
+would be lost with each such batch, and the consumer would stall in the end.
 
 The flow cannot stall: with nothing held, the broker has the queue's size less what is not granted, which is less than
 half of it.
 
 A queue of size 0 requests one message at a time, and only while a caller waits and nothing is held.
 
-Counts of another generation are void: the broker forgot those permits together with the connection.
+Counts of another generation are ignored: the broker forgot those permits together with the connection.
 
-The size of a batch is what its producer wrote, and nobody has checked it. It counts all the same, because the broker
-reads the same number and deducts it: a consumer that did not return those permits would get nothing more. The broker
-counts in 32 bits and lets them overflow, so such numbers may be returned in parts.
+The number of messages in a batch is what its producer wrote, and it may be wrong. It is counted as it is, because the
+broker deducts the same number: a consumer that did not return as many permits would get nothing more. The broker counts
+in 32 bits and lets them overflow, so such numbers may be returned in parts.
 """
 
 from pulsar_actors.exceptions import InternalError, InvalidArgument
@@ -29,12 +30,12 @@ MOST_PERMITS = 2**31 - 1
 
 
 def queue_size_of_partition(queue_size: int, across_partitions: int, partitions: int) -> int:
-    """Give the queue size of each partition, so that all together hold no more than `across_partitions`."""
+    """Return the queue size of each partition, so that all together hold no more than `across_partitions`."""
     return min(queue_size, max(1, across_partitions // partitions))
 
 
 class FlowPermits:
-    """The permits of one consumer. Methods that give a number give the permits to send in FLOW now; 0 is none."""
+    """The permits of one consumer. Methods that return a number return the permits to send in FLOW now; 0 is none."""
 
     __slots__ = ("at_broker", "generation", "held", "queue_size", "threshold", "waiting")
 
@@ -49,20 +50,20 @@ class FlowPermits:
         self.waiting = 0
 
     def subscribed(self, generation: Generation) -> int:
-        """Begin on a new connection: what was held is cleared, and the broker knows of no permit."""
+        """Start on a new connection: the queue is empty, and the broker has no permits."""
         self.generation = generation
         self.at_broker = 0
         self.held = 0
         return self._grant()
 
     def cleared(self, generation: Generation) -> int:
-        """Begin a new epoch or seek on the same connection: everything held is dropped, and its room is free."""
+        """Start a new epoch, or go on after a seek, on this connection: the queue is empty, and its room free."""
         self.generation = generation
         self.held = 0
         return self._grant()
 
     def arrived(self, generation: Generation, count: int) -> None:
-        """Count messages that used permits: those of an entry without the ones that the broker masked."""
+        """Count messages that used permits: those of an entry, but not those masked by the broker's `ack_set`."""
         if count < 0:
             raise InternalError(f"{count} messages cannot have arrived")
         if generation == self.generation:
@@ -75,15 +76,15 @@ class FlowPermits:
         return self._grant() if self._free(generation, count) else 0
 
     def waiting_served(self, count: int) -> None:
-        """Count callers who got their message, on any connection, as waiting no longer."""
+        """Count down the waiting callers: so many have got their message, from any connection."""
         self.waiting = max(0, self.waiting - count)
 
     def returned(self, generation: Generation, count: int) -> int:
-        """Free the room of messages that nobody will see: corrupt, duplicate, compacted out, a chunk, ..."""
+        """Free the room of messages that are never handed out: corrupt ones, duplicates, chunks and the like."""
         return self._grant() if self._free(generation, count) else 0
 
     def add_waiting(self) -> None:
-        """Count a caller that waits while there is no connection; the next one grants."""
+        """Count a caller that waits while there is no connection. The next connection gets the permit."""
         self.waiting += 1
 
     def add_waiting_and_grant(self) -> int:
@@ -92,7 +93,7 @@ class FlowPermits:
         return self._grant() if self.generation is not None else 0
 
     def remove_waiting(self) -> None:
-        """Count one caller less; a permit at the broker stays there, and serves the next caller."""
+        """Count one waiting caller less. A permit at the broker stays there, and serves the next caller."""
         self.waiting = max(0, self.waiting - 1)
 
     def _free(self, generation: Generation, count: int) -> bool:

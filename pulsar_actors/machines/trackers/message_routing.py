@@ -1,9 +1,9 @@
 """The routing of messages to partitions.
 
-A key always decides, so that messages of one key stay in order. Without a key, a producer either keeps to one partition
-for life, or goes round. Going round message by message would make many small batches, so with batching on it stays on a
-partition until a batch is full there, by count, by bytes or by time. Each producer starts at a random partition
-(`jitter`), or a thousand producers would all burden the first one at the same time.
+A message with a key goes to the partition of the key, so messages of one key stay in order. Without a key, a producer
+uses either one partition only, or all in turn (round robin). With batching, round robin stays on a partition until a
+batch is full there, by count, bytes or time: changing with each message would make many small batches. Each producer
+starts at a random partition (`jitter`), or a thousand producers would all burden the first one at the same time.
 
 The number of partitions is an argument of every call, because topics grow. `now` is in monotonic seconds.
 
@@ -29,7 +29,7 @@ KeyHash = Callable[[str], int]
 
 
 class SinglePartition:
-    """Everything without a key to one partition, chosen once."""
+    """Sends all messages without a key to one partition, which is chosen once."""
 
     __slots__ = ("_chosen", "_hash", "_jitter")
 
@@ -39,7 +39,7 @@ class SinglePartition:
         self._chosen: int | None = None
 
     def route(self, key: str | None, size: int, partitions: int, now: float) -> int:
-        """Choose for one message."""
+        """Choose the partition of one message."""
         if key is not None:
             return self._hash(key) % partitions
         if self._chosen is None:
@@ -48,7 +48,7 @@ class SinglePartition:
 
 
 class RoundRobin:
-    """Messages without a key go round, a batch at a time; a message at a time where `limits` is None."""
+    """Sends messages without a key to all partitions in turn: a batch at a time, or one message if `limits` is None."""
 
     __slots__ = ("_bytes", "_cursor", "_hash", "_jitter", "_limits", "_messages", "_since")
 
@@ -74,7 +74,7 @@ class RoundRobin:
         return (self._cursor or 0) % partitions
 
     def _is_full(self, size: int, now: float) -> bool:
-        """Tell before the message is added, unlike `BatchLimits.full`: it would go to the next partition."""
+        """Return whether the batch is full without the next message, which then goes to the next partition."""
         limits = self._limits
         return (
             limits is None
@@ -138,7 +138,7 @@ def _encoded(key: str, encoding: str) -> bytes:
 
 
 def java_string_hash(key: str) -> int:
-    """Give what `String.hashCode` gives in Java, without its sign bit."""
+    """Return the value of Java's `String.hashCode`, without its sign bit."""
     units = memoryview(_encoded(key, _UTF_16)).cast("H")
     value = 0
     for unit in units:
@@ -152,7 +152,7 @@ def _murmur_mixed(block: int) -> int:
 
 
 def murmur3_32(data: bytes) -> int:
-    """Give the 32-bit MurmurHash3 with seed 0, all 32 bits of it."""
+    """Return the 32-bit MurmurHash3 with seed 0, all 32 bits of it."""
     whole = len(data) & ~3
     value = 0
     for at in range(0, whole, 4):
@@ -185,7 +185,7 @@ def _boost_tail(rest: bytes) -> int:
 
 
 def boost_64(data: bytes) -> int:
-    """Give Boost's 64-bit string hash, all 64 bits of it."""
+    """Return Boost's 64-bit string hash, with all 64 bits."""
     step = _BOOST_FIRST
     value = step ^ len(data)
     whole = len(data) & ~7

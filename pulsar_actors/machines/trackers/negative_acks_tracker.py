@@ -1,17 +1,17 @@
-"""The entries that the broker is to redeliver after a delay, and the redelivery epoch.
+"""The entries to redeliver after a delay, and the redelivery epoch.
 
 A message that is acknowledged negatively comes again after a delay, which may grow with the number of redeliveries. The
-broker redelivers entries, not messages, so ids are grouped by entry; of several messages of one entry the latest delay
-counts, since an earlier one would cut the later short.
+broker redelivers entries, not messages, so ids are grouped by entry; the latest deadline of the messages of an entry
+counts, because the broker redelivers the entry as a whole.
 
-With a Shared or Key_Shared subscription the broker takes a list of entries, at most a thousand a command. With
-Exclusive and Failover order matters: the broker redelivers everything that is unacknowledged, and what is queued here
-must be dropped, or it would be seen twice. Each redelivery of everything has an epoch, which only grows and which the
-broker repeats in what it sends: it tells deliveries from before the request from those after it.
+With a Shared or Key_Shared subscription the broker takes a list of entries, at most a thousand in a command. With
+Exclusive and Failover, order matters: the broker redelivers everything that is unacknowledged, and the messages that
+are queued here are dropped, because they come again. Each redelivery of everything has an epoch, which only grows. The
+broker repeats it in each MESSAGE, which shows if the message was sent before the request or after it.
 
-The consumer itself sets entries aside: chunks that it cannot put together yet, and entries that the dead letter topic
-did not take. They would fail again at once, and in an ordered subscription bring everything behind them again each
-time. So they wait like negatively acknowledged ones, and never less than `SHORTEST_REST`.
+The consumer itself sets entries aside: chunks that it cannot assemble yet, and entries that the dead letter topic did
+not take. Redelivered at once, they would fail again, and in an ordered subscription everything behind them would come
+again each time. So they wait like negatively acknowledged ones, and at least for `SHORTEST_SET_ASIDE`.
 """
 
 import math
@@ -25,21 +25,21 @@ MAX_IDS = 1000
 """The most entries in one command."""
 
 SHORTEST_STEP = 0.1
-"""Negative acknowledgements this close together, in seconds, travel together."""
+"""The width of a time bucket in seconds: negative acknowledgements that are due in the same bucket share a command."""
 
 
-SHORTEST_REST = 10.0
-"""Seconds that entries wait which the consumer set aside, however short the user's delay is."""
+SHORTEST_SET_ASIDE = 10.0
+"""The seconds that entries are set aside at least, even if the user's redelivery delay is shorter."""
 
 
 class RedeliverEntries(NamedTuple):
-    """Request these entries again, in one command."""
+    """Request the redelivery of these entries, in one command."""
 
     entries: tuple[EntryKey, ...]
 
 
 class RedeliverAll(NamedTuple):
-    """Request everything again, and drop what is queued or opened."""
+    """Request the redelivery of everything unacknowledged, and drop what is queued or opened."""
 
     epoch: int
 
@@ -52,9 +52,10 @@ class RedeliveryDelay(NamedTuple):
     longest: float = math.inf
 
     def after(self, redelivery_count: int) -> float:
-        """Give the delay of a message that has been redelivered so many times.
+        """Return the delay of a message that has been redelivered so many times.
 
-        As a float a power overflows at once where it is too large; as an int it would be worked out to its last digit.
+        The power is computed with floats: one that is too large overflows at once. An int would be computed to its last
+        digit.
         """
         try:
             return min(self.first * float(self.factor) ** redelivery_count, self.longest)
@@ -81,13 +82,13 @@ class NegativeAcksTracker:
         self.epoch = 0
         self._deadlines = Deadlines(SHORTEST_STEP)
 
-    def refused(self, entry: EntryKey, redelivery_count: int, now: float) -> None:
+    def negatively_acknowledged(self, entry: EntryKey, redelivery_count: int, now: float) -> None:
         """Note a negative acknowledgement of a message of the entry."""
         self._deadlines.put(entry, now + self.delay.after(redelivery_count))
 
     def set_aside(self, entry: EntryKey, redelivery_count: int, now: float) -> None:
         """Note an entry that the consumer cannot use for now."""
-        self._deadlines.put(entry, now + max(SHORTEST_REST, self.delay.after(redelivery_count)))
+        self._deadlines.put(entry, now + max(SHORTEST_SET_ASIDE, self.delay.after(redelivery_count)))
 
     def came(self, entry: EntryKey) -> None:
         """Forget an entry that was set aside and has been redelivered."""
@@ -106,7 +107,7 @@ class NegativeAcksTracker:
         self._deadlines.clear()
 
     def next_due(self) -> float | None:
-        """Give the time at which an entry is due."""
+        """Return the time at which an entry is due."""
         return self._deadlines.next_due()
 
     def take_due(self, now: float) -> list[EntryKey]:
@@ -114,7 +115,7 @@ class NegativeAcksTracker:
         return self._deadlines.take_due(now)
 
     def request(self, entries: Sequence[EntryKey]) -> list[RedeliverEntries | RedeliverAll]:
-        """Make the requests for these entries: none for none."""
+        """Return the requests for the redelivery of these entries; none if there are no entries."""
         if not entries:
             return []
         if self.ordered:
@@ -125,11 +126,11 @@ class NegativeAcksTracker:
         return [RedeliverEntries(unique[start : start + MAX_IDS]) for start in range(0, len(unique), MAX_IDS)]
 
     def request_all(self) -> RedeliverAll:
-        """Begin a new epoch; what was negatively acknowledged comes with the rest."""
+        """Begin a new epoch, and return the request. It covers the negatively acknowledged entries, too."""
         self._deadlines.clear()
         self.epoch += 1
         return RedeliverAll(self.epoch)
 
     def is_stale(self, epoch: int | None) -> bool:
-        """Tell whether a delivery was sent before the last redelivery of everything, and will come again."""
+        """Return whether a delivery was sent before the last redelivery of everything. If so, it comes again."""
         return self.ordered and epoch is not None and epoch < self.epoch

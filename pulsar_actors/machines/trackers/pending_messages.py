@@ -1,4 +1,4 @@
-"""The pending messages of one producer: everything it has sent, or is about to send, that has no receipt yet.
+"""The pending messages of one producer: all that are sent, or about to be sent, and have no receipt yet.
 
 The queue has two parts, in one order: items that are written on the current connection, and items that wait. A new
 connection moves the written part back in front of the waiting one, so the whole queue is sent again, in order, before
@@ -8,10 +8,10 @@ below that range repeats an old one and is ignored; one above it means that the 
 
 A chunked message is one item with several frames that share a sequence id: each receipt is for the next chunk, and the
 last receipt completes the item. Chunks with a receipt are not written again. A key-based batch has only its last id on
-the wire, so here first = last.
+the wire, so here the lowest is the highest.
 
-Every item ends exactly once, and frees its messages and bytes in that moment. The caller that ends an item knows why it
-fails; nothing here does.
+Every item ends exactly once, and frees its messages and bytes in that moment. The reason of a failure is not known
+here: the caller that ends an item knows it.
 """
 
 from collections import deque
@@ -46,10 +46,10 @@ def pending_limit(max_pending: int, across_partitions: int, partitions: int) -> 
 
 
 class SendQuota:
-    """A limit to the pending messages or bytes of one producer, and how much of it is used. A limit of 0 is no limit.
+    """A limit of the pending messages or bytes of one producer, and the used part of it. A limit of 0 is no limit.
 
-    Only the producer's thread takes and frees. Callers on other threads read it, and add what they have left for the
-    producer to take.
+    Only the producer's I/O thread takes and frees. Callers on other threads read `used`, and add the number of messages
+    that are in the send queue.
     """
 
     __slots__ = ("limit", "used")
@@ -61,15 +61,15 @@ class SendQuota:
         self.used = 0
 
     def has_place(self, waiting: int) -> bool:
-        """Check whether one more may come, beside those that wait to be taken."""
+        """Check whether there is room for one more, besides those that wait in the send queue."""
         return not self.limit or self.used + waiting < self.limit
 
     def take(self, amount: int) -> None:
-        """Take so many."""
+        """Count so many as used."""
         self.used += amount
 
     def free(self, amount: int) -> None:
-        """Free so many; more than was taken means that something ended twice."""
+        """Free so many. Raise InternalError if that is more than was taken: then something has ended twice."""
         if amount > self.used:
             raise InternalError(f"{amount} freed where only {self.used} are taken: something ended twice")
         self.used -= amount
@@ -91,13 +91,16 @@ BEFORE_RECEIPT: Mapping[type[BrokerRefusal], type[BrokerRefusal]] = MappingProxy
 
 
 _NOTHING: Final[deque[Any]] = deque(maxlen=0)
-"""The written part of a producer that has written nothing: an empty deque of its own takes most of a KiB."""
+"""The written part of a producer that has written nothing.
+
+All such producers share it, as each deque takes most of a KiB.
+"""
 
 
 class ReceiptVerdict(Enum):
     """A receipt that completes no item."""
 
-    IGNORED = "nobody waits for it any longer, or not yet"
+    IGNORED = "no pending message waits for it"
     CHUNK = "one more chunk of the head is stored, others are not yet"
     SKIPS_HEAD = "it is for something behind the head: the connection has lost what went before"
 
@@ -107,8 +110,8 @@ class PendingSend(Generic[T]):
     """A batch or a message. `deadline` is in monotonic seconds, None for never; `frames` counts its chunks."""
 
     token: T
-    first: int
-    last: int
+    lowest_sequence_id: int
+    highest_sequence_id: int
     messages: int
     size: int
     deadline: float | None
@@ -117,8 +120,10 @@ class PendingSend(Generic[T]):
     message_ids: tuple[tuple[int, int], ...] = ()
 
     def __post_init__(self) -> None:
-        if not 0 <= self.first <= self.last:
-            raise InternalError(f"sequence ids run upwards from 0, got {self.first} to {self.last}")
+        if not 0 <= self.lowest_sequence_id <= self.highest_sequence_id:
+            raise InternalError(
+                f"sequence ids run upwards from 0, got {self.lowest_sequence_id} to {self.highest_sequence_id}"
+            )
 
     @property
     def next_frame(self) -> int:
@@ -128,32 +133,35 @@ class PendingSend(Generic[T]):
 
 @dataclass(slots=True)
 class StoredSend(Generic[T]):
-    """An item is stored, with (ledger, entry) of each frame. A broker dropped a duplicate, which it had already."""
+    """An item that is stored, with (ledger, entry) of each frame.
+
+    A `duplicate` was dropped by the broker, which had it already.
+    """
 
     token: T
     message_ids: tuple[tuple[int, int], ...]
-    last: int
+    highest_sequence_id: int
     duplicate: bool
 
 
 @dataclass(slots=True)
 class FailedSend(Generic[T]):
-    """An item failed without a receipt. If it was ever written, the broker may have stored it all the same."""
+    """An item that failed without a receipt. If it was ever written, the broker may have stored it all the same."""
 
     token: T
     may_be_stored: bool
 
     def error_for(self, error: PulsarException) -> PulsarException:
-        """Return the error for this item, which claims no more than is known of it."""
+        """Return the error for this item: of the kind OutcomeUnknown, if the item may be stored."""
         if self.may_be_stored and isinstance(error, BrokerRefusal) and type(error) in BEFORE_RECEIPT:
             return BEFORE_RECEIPT[type(error)](error.code, f"{NO_RECEIPT}: {error.reason}")
-        if self.may_be_stored and not isinstance(error, (OutcomeUnknown, InternalError)):  # these leave it open
+        if self.may_be_stored and not isinstance(error, (OutcomeUnknown, InternalError)):  # both leave it open
             return OutcomeUnknown(f"{NO_RECEIPT}: {error}")
         return error if self.may_be_stored else not_sent_error(error)
 
 
 def not_sent_error(error: PulsarException) -> PulsarException:
-    """Return the error for a message that was not sent, whatever the error leaves open about the producer."""
+    """Return the error for a message that was never sent, which an OutcomeUnknown of its producer does not say."""
     return ConnectError(f"it was not sent: {error}") if isinstance(error, OutcomeUnknown) else error
 
 
@@ -182,11 +190,11 @@ class PendingMessages(Generic[T]):
 
     @property
     def used(self) -> tuple[int, int]:
-        """The messages that have room reserved, and their bytes."""
+        """The number of messages that have room reserved, and their bytes."""
         return self.messages.used, self._memory.used
 
     def give_back(self, messages: int, size: int) -> None:
-        """Free what was reserved for messages that never got here: too large, or impossible to encode."""
+        """Free the room of messages that are not added after all: they are too large, or cannot be encoded."""
         self.messages.free(messages)
         self._memory.free(size)
 
@@ -200,7 +208,7 @@ class PendingMessages(Generic[T]):
         self._connection = connection
 
     def unbind(self) -> None:
-        """Note that the connection is lost: everything waits again, and may still time out."""
+        """Note that the connection is lost: all items wait again. They may still time out."""
         self._waiting = [*self._written, *self._waiting]
         self._written.clear()
         self._connection = None
@@ -218,31 +226,42 @@ class PendingMessages(Generic[T]):
         return items
 
     def skips_head(self, connection: int, sequence_id: int) -> bool:
-        """Check for a receipt of an item behind the head: then the connection has lost what went before."""
-        return connection == self._connection and bool(self._written) and sequence_id > self._written[0].last
+        """Return whether a receipt is for an item behind the head.
+
+        Then the connection has lost the receipts before it.
+        """
+        return (
+            connection == self._connection
+            and bool(self._written)
+            and sequence_id > self._written[0].highest_sequence_id
+        )
 
     def receipt(self, connection: int, sequence_id: int, message_id: tuple[int, int]) -> StoredSend[T] | ReceiptVerdict:
         """Match a receipt with the head. `message_id` is (ledger, entry), with -1 where the wire has 2^64-1."""
         if connection != self._connection or not self._written:
             return ReceiptVerdict.IGNORED
         head = self._written[0]
-        if not head.first <= sequence_id <= head.last:
-            return ReceiptVerdict.IGNORED if sequence_id < head.first else ReceiptVerdict.SKIPS_HEAD
+        if not head.lowest_sequence_id <= sequence_id <= head.highest_sequence_id:
+            return ReceiptVerdict.IGNORED if sequence_id < head.lowest_sequence_id else ReceiptVerdict.SKIPS_HEAD
         head.message_ids += (message_id,)
         if len(head.message_ids) < head.frames:
             return ReceiptVerdict.CHUNK
         self._written.popleft()
         self.give_back(head.messages, head.size)
-        return StoredSend(head.token, head.message_ids, head.last, duplicate=DROPPED_DUPLICATE in head.message_ids)
+        return StoredSend(
+            head.token, head.message_ids, head.highest_sequence_id, duplicate=DROPPED_DUPLICATE in head.message_ids
+        )
 
     def find(self, connection: int, sequence_id: int) -> PendingSend[T] | None:
         """Find the item of a SEND_ERROR, which need not be the head."""
         if connection != self._connection:
             return None
-        return next((item for item in self._written if item.first <= sequence_id <= item.last), None)
+        return next(
+            (item for item in self._written if item.lowest_sequence_id <= sequence_id <= item.highest_sequence_id), None
+        )
 
     def fail(self, item: PendingSend[T]) -> FailedSend[T]:
-        """Fail one written item, which the broker refused: this writing of it is not stored."""
+        """Fail one written item, which the broker refused and did not store."""
         self._written.remove(item)
         self.give_back(item.messages, item.size)
         return FailedSend(item.token, may_be_stored=item.writes > 1)
@@ -265,7 +284,10 @@ class PendingMessages(Generic[T]):
         return self._waiting[0].deadline if self._waiting else None
 
     def is_late(self, now: float) -> bool:
-        """Check the deadline of the head. If it has passed, everything must fail: nothing may overtake what failed."""
+        """Return whether the deadline of the head has passed.
+
+        Then all items must fail, because none may overtake a failed one.
+        """
         deadline = self.next_deadline()
         return deadline is not None and deadline <= now
 
@@ -274,12 +296,12 @@ FlushToken = TypeVar("FlushToken")
 
 
 class PendingFlushes(Generic[FlushToken]):
-    """The flushes of one producer, oldest first: each waits until everything that was pending when it came has ended.
+    """The flushes of one producer, oldest first: each waits until everything that was pending at its call has ended.
 
     Sends end in order, at the head of the queue, so it is enough to count: a flush is finished when as many batches
-    have ended as were pending when it was asked for. A batch that fails alone may have been before or behind that
-    moment. It is not counted, so a flush can be late, by a batch for each that fails alone, but never early. With
-    nothing pending every flush is finished.
+    have ended as were pending when it was asked for. A batch that fails alone, not at the head, may be older or younger
+    than the flush. It is not counted. So a flush can finish one batch too late for each of these, but never too early.
+    With nothing pending every flush is finished.
     """
 
     __slots__ = ("_ended", "_waiting")
@@ -289,7 +311,7 @@ class PendingFlushes(Generic[FlushToken]):
         self._waiting: list[tuple[int, FlushToken]] = []
 
     def ask(self, token: FlushToken, pending: int) -> None:
-        """Wait for what is pending now."""
+        """Add a flush, which waits for the batches that are pending now."""
         self._waiting.append((self._ended + pending, token))
 
     def head_ended(self) -> None:
@@ -305,11 +327,12 @@ class PendingFlushes(Generic[FlushToken]):
 
 
 class MemoryLimit:
-    """A limit to the bytes that all producers of one client may have pending, and how much of it is used.
+    """A limit of the bytes that all producers of one client may have pending, and the used part of it.
 
-    Only what is sent counts: what a consumer holds is bounded by its receiver queue. The message that reaches the limit
-    may pass it, as in other clients. A strict limit would keep a large message out for as long as small ones find room,
-    and for ever if it is larger than the limit. Several threads take and free, so they share a lock.
+    Only messages of producers count: a consumer's are limited by its receiver queue. The message that reaches the limit
+    may exceed it, as in other clients. With a strict limit, a large message would have to wait for as long as small
+    ones use up the room, and for ever if it is larger than the limit. Several threads take and free, so they share a
+    lock.
     """
 
     __slots__ = ("limit", "used")

@@ -1,10 +1,10 @@
 """The pending queries of one consumer. Each is sent until it is answered, or until its time limit is over.
 
-A query has no effect at a broker, so one that lost its broker is simply sent again to the next. It gets a new number
-each time it is sent: an answer to an earlier number finds nothing here, and is dropped.
+A query changes nothing at a broker, so after a lost connection it is sent again to the next broker. It gets a new
+number each time it is sent. An answer to an earlier number is dropped.
 
-Each query remembers what went wrong last while it was open, however often it has been sent since. If its time limit is
-over in the end, that tells more than the silence of the last broker.
+Each query remembers the last failure since it was asked, even if it has been sent again since. If its time limit passes
+in the end, the error names that failure, and not just that the last broker did not answer.
 """
 
 from collections.abc import Iterator
@@ -17,7 +17,7 @@ T = TypeVar("T")
 
 
 class QueryToSend(NamedTuple):
-    """A query to send now, its number, and until when its answer counts."""
+    """A query to send now, with its number and its deadline."""
 
     number: int
     token: Any
@@ -26,7 +26,7 @@ class QueryToSend(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class LateQuery(Generic[T]):
-    """A query whose time limit is over, and what went wrong meanwhile, if anything did."""
+    """A query whose time limit is over, and the last failure meanwhile, if there was one."""
 
     token: T
     failure: PulsarException | None
@@ -69,17 +69,17 @@ class PendingQueries(Generic[T]):
         return askings
 
     def note_failure(self, failure: PulsarException) -> None:
-        """Remember what went wrong for all open queries."""
+        """Remember a failure for all open queries."""
         for one in self._open():
             one.failure = failure
 
     def unbind(self) -> None:
-        """Send all again: their broker will not answer."""
+        """Mark all queries as unsent: the connection is lost, and no answer will come."""
         self._unasked = [*self._asked.values(), *self._unasked]
         self._asked = {}
 
     def retry_later(self, number: int, failure: PulsarException) -> None:
-        """Send one again: its broker does not know the consumer."""
+        """Mark one query as unsent: its broker does not know the consumer."""
         found = self._asked.pop(number, None)
         if found is not None:
             found.failure = failure
@@ -103,7 +103,7 @@ class PendingQueries(Generic[T]):
         return late
 
     def next_deadline(self) -> float | None:
-        """Return when to call `expire` next; None if no query is open."""
+        """Return the time to call `expire` next; None if no query is open."""
         return min((one.deadline for one in self._open()), default=None)
 
     def drain(self) -> list[T]:

@@ -1,8 +1,8 @@
 """The identity of a producer at brokers, and the sequence ids of its messages.
 
-Every PRODUCER carries a higher epoch than the one before, by which a broker tells a new binding from an old one. A name
-that a broker chose is used again, and still marked as not chosen by the user. The epoch of the topic, which fences off
-producers that lost an exclusive topic, is sent back as it came.
+Every PRODUCER carries a higher epoch than the one before, so a broker can tell a reconnected producer from its earlier
+registration. A name that a broker chose is used again, and still marked as not chosen by the user. The topic epoch,
+which fences producers that lost an exclusive topic, is sent back as it came.
 """
 
 from pulsar_actors.exceptions import InvalidArgument
@@ -22,7 +22,7 @@ class ProducerIdentity:
         self.schema_version = b""
 
     def next_request(self) -> CommandProducer:
-        """Make the PRODUCER of the next binding."""
+        """Write the PRODUCER command for the next connection."""
         command = CommandProducer()
         command.CopyFrom(self._chosen)
         command.user_provided_producer_name = self._chosen.HasField("producer_name")
@@ -35,7 +35,7 @@ class ProducerIdentity:
         return command
 
     def close_request(self) -> CommandCloseProducer:
-        """Make the CLOSE_PRODUCER of every binding."""
+        """Write the CLOSE_PRODUCER command, the same on every connection."""
         return CommandCloseProducer(producer_id=self._chosen.producer_id)
 
     def adopt(self, answer: CommandProducerSuccess) -> None:

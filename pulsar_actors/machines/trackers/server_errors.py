@@ -1,12 +1,13 @@
 """Server errors: what each error of a broker means for a retry, and the exception for it.
 
-The meaning depends on the moment. A caller waits for a first creation: an error that a retry cannot cure fails the call
-at once, and any other is retried until the operation timeout. A producer or consumer that was created once survives
-almost any error, since brokers restart and topics move: it ends only with a topic or subscription that was deleted, a
-terminated topic, or a fenced producer. An error that ends an existing one also ends the creation of a new one.
+The meaning depends on the operation. During a first creation a caller waits: an error that a retry cannot cure fails
+the call at once, and any other is retried until the operation timeout. A producer or consumer that was created once
+survives almost any error, since brokers restart and topics move: it ends only with a topic or subscription that was
+deleted, a terminated topic, or a fenced producer. An error that ends an existing one also ends the creation of a new
+one.
 
-A lookup is retried if another broker, or the same one a moment later, may answer differently: it is starting or
-overloaded, or its metadata store has a fault. The last column is for a refused message.
+A lookup is retried if another broker, or the same one a moment later, may answer differently: because the broker is
+starting or overloaded, or its metadata store has a fault. The last column is for a refused message.
 
 Both tables have a row for every error. An error of a newer protocol is a missing row, which a test finds, rather than a
 silent default.
@@ -23,19 +24,20 @@ from pulsar_actors.wire.PulsarApi_pb2 import ServerError
 
 
 class RetryVerdict(Enum):
-    """Whether another try makes sense."""
+    """The verdict on another try."""
 
     RETRY = "retry"
     FAIL = "fail"
 
 
 class SendVerdict(Enum):
-    """What a producer does about SEND_ERROR."""
+    """The reaction of a producer to SEND_ERROR. A refused PRODUCER ends it in the last two ways as well."""
 
     CHECK = "compare the payload with its checksum: corrupt in memory fails it alone, intact means reconnect and resend"
     FAIL_ONE = "fail this message alone"
-    STOP = "fail everything pending and stop"
     RECONNECT = "reconnect and resend"
+    FENCED = "fail everything pending and end: another producer has taken the topic"
+    TERMINATED = "fail everything pending and end: the topic takes no more messages"
 
 
 class ErrorMeaning(NamedTuple):
@@ -48,7 +50,7 @@ class ErrorMeaning(NamedTuple):
 
 
 _RETRY, _FAIL = RetryVerdict.RETRY, RetryVerdict.FAIL
-_CHECK, _ALONE, _STOP, _AGAIN = SendVerdict
+_CHECK, _ALONE, _AGAIN, _FENCED, _ENDED = SendVerdict
 
 # fmt: off
 MEANINGS: Mapping["ServerError.ValueType", ErrorMeaning] = MappingProxyType({
@@ -69,7 +71,7 @@ MEANINGS: Mapping["ServerError.ValueType", ErrorMeaning] = MappingProxyType({
     ServerError.SubscriptionNotFound:                  ErrorMeaning(_FAIL,  _FAIL,  _FAIL,  _AGAIN),
     ServerError.ConsumerNotFound:                      ErrorMeaning(_RETRY, _RETRY, _RETRY, _AGAIN),
     ServerError.TooManyRequests:                       ErrorMeaning(_RETRY, _RETRY, _RETRY, _AGAIN),
-    ServerError.TopicTerminatedError:                  ErrorMeaning(_FAIL,  _FAIL,  _FAIL,  _STOP),
+    ServerError.TopicTerminatedError:                  ErrorMeaning(_FAIL,  _FAIL,  _FAIL,  _ENDED),
     ServerError.ProducerBusy:                          ErrorMeaning(_FAIL,  _RETRY, _FAIL,  _AGAIN),
     ServerError.InvalidTopicName:                      ErrorMeaning(_RETRY, _RETRY, _FAIL,  _AGAIN),
     ServerError.IncompatibleSchema:                    ErrorMeaning(_FAIL,  _RETRY, _FAIL,  _AGAIN),
@@ -79,7 +81,7 @@ MEANINGS: Mapping["ServerError.ValueType", ErrorMeaning] = MappingProxyType({
     ServerError.NotAllowedError:                       ErrorMeaning(_FAIL,  _RETRY, _FAIL,  _ALONE),
     ServerError.TransactionConflict:                   ErrorMeaning(_FAIL,  _RETRY, _FAIL,  _AGAIN),
     ServerError.TransactionNotFound:                   ErrorMeaning(_RETRY, _RETRY, _RETRY, _AGAIN),
-    ServerError.ProducerFenced:                        ErrorMeaning(_FAIL,  _FAIL,  _FAIL,  _STOP),
+    ServerError.ProducerFenced:                        ErrorMeaning(_FAIL,  _FAIL,  _FAIL,  _FENCED),
 })
 # fmt: on
 
@@ -127,14 +129,14 @@ def meaning_of(refused: BrokerRefusal) -> ErrorMeaning:
 
 
 def last_failure_text(failure: PulsarException | None) -> str:
-    """Return the end of an error's text that names the last failure; empty if nothing has failed."""
+    """Return a clause for the end of an error's text that names the last failure; empty if nothing has failed."""
     return "" if failure is None else f"; the last failure was: {failure}"
 
 
 NOT_FOUND_TEXT: Final = "Consumer not found"
-"""A broker's words for a consumer that it has forgotten. Their code, MetadataError, means many things."""
+"""A broker's text for a consumer that it does not know any longer. The error code, MetadataError, has many meanings."""
 
 
 def is_consumer_not_found(error: PulsarException) -> bool:
-    """Check for a broker that has forgotten a consumer: it was asked too late, and has done nothing."""
+    """Return whether the broker has refused because it does not know the consumer any longer: it has done nothing."""
     return isinstance(error, ConsumerNotFound) or (isinstance(error, BrokerRefusal) and error.reason == NOT_FOUND_TEXT)

@@ -1,28 +1,28 @@
 """The start message id of a consumer: where its subscription starts, at first and again after each reconnect or seek.
 
 A durable subscription has its position at the broker. One that is not durable, like a reader's, ends with its
-connection, and the next SUBSCRIBE must name where to go on: after the last entry that was opened here. Received entries
-do not count, because the queue of unopened entries is dropped with the connection; nor do handed-out messages, because
-an opened batch outlives the connection. So nothing is lost or repeated. A chunked message may begin before the last
-opened entry and end after it. Then the start is its first chunk, and opened messages between are dropped here.
+connection, and the next SUBSCRIBE must name the position to resume at: after the last entry that was opened here. The
+last *received* entry would be wrong, because the queue of unopened entries is dropped with the connection. The last
+*handed-out* message would be wrong, too, because the messages of an opened batch are still handed out after the
+connection is lost. So nothing is lost or repeated. A chunked message may begin before the last opened entry and end
+after it. Then the start is its first chunk, and opened messages between are dropped here.
 
-The broker counts in entries. It starts after the entry it is given, or, if a batch index is given too, at that entry.
-So an inclusive start is sent with a batch index, and messages before the start inside that one entry are dropped here.
-An entry that is no batch is one message, and so is any entry to a start without a batch index.
+SUBSCRIBE with a ledger and an entry starts *after* that entry; with a batch index as well, it starts *at* that entry.
+So an inclusive start always carries a batch index. The messages of that entry that come before the start are dropped
+here. An entry that is no batch counts as one message. So does every entry if the start has no batch index.
 
-Only that entry is looked at. If an entry from before it comes, the subscription was moved back, by an administrator or
-by a seek whose answer was lost; then everything is delivered, that entry included.
+Only messages of that entry are dropped. If an earlier entry comes, the subscription was moved back, by an administrator
+or by a seek whose answer was lost. Then everything is delivered, that entry included.
 
-The two ends of a topic are positions too, and no message is before them. But the last one moves: a consumer that
-subscribed there again after a reconnect would miss what came meanwhile. So the broker is asked behind which entry it
-began to send, and that is the start from then on.
+EARLIEST and LATEST may be the start, too; no message is dropped here for them. LATEST moves as messages are published:
+a consumer that subscribed at LATEST again after a reconnect would miss those that came meanwhile. So the broker is
+asked for the last entry before its first MESSAGE, and that entry is the start from then on.
 
-SUBSCRIBE can name a time as well, but in whole seconds back from now, which is too far by up to one. After a seek it
-need not: a broker that closes a consumer because it moves the subscription keeps the new position for the consumer,
-whatever start that one names. The time is named again only if another binding is lost.
+SUBSCRIBE can also name a time, but only in whole seconds back from now, which may be up to a second too early. After a
+seek that is not needed: a broker that closes a consumer because of its seek keeps the new position for the consumer's
+next SUBSCRIBE, which may name any start. The time is named again only if the connection after that is lost, too.
 
-A topic that is not persistent has no position to go to, and all its messages have one id: whatever message is named,
-the start is the end.
+A non-persistent topic has no positions, and all its messages have the same id: reading always starts at the end.
 """
 
 import math
@@ -44,7 +44,7 @@ class SubscribeStart(NamedTuple):
 
 
 def _check_start(message_id: MessageId) -> None:
-    """Refuse an id that SUBSCRIBE cannot carry, before anything waits for it."""
+    """Refuse an id that SUBSCRIBE cannot carry, at once and not in the actor."""
     try:
         message_id.to_data()
     except EncodeError as error:
@@ -56,7 +56,7 @@ class StartMessageId:
 
     __slots__ = (
         "_inclusive", "_is_set", "_message_id", "_moved_back", "_opened", "_time_ms", "_unread_from", "durable",
-        "inclusive", "stored",
+        "inclusive", "persistent",
     )  # fmt: skip
 
     def __init__(
@@ -65,10 +65,10 @@ class StartMessageId:
         *,
         inclusive: bool = False,
         durable: bool = True,
-        stored: bool = True,
+        persistent: bool = True,
     ) -> None:
         self.durable = durable
-        self.stored = stored
+        self.persistent = persistent
         self.inclusive = inclusive
         self._time_ms: int | None = None
         self._opened: MessageId | None = None
@@ -78,10 +78,10 @@ class StartMessageId:
         self._set(message_id)
 
     def _set(self, message_id: MessageId | None) -> None:
-        """Start at a message; at a chunked one, its first chunk is needed too if it is to be delivered."""
+        """Start at a message. If a chunked message is to be delivered, start at its first chunk."""
         if message_id is not None and message_id.first_chunk is not None and self.inclusive:
             message_id = message_id.first_chunk
-        if message_id is not None and not self.stored:
+        if message_id is not None and not self.persistent:
             message_id = LATEST
         self._message_id = message_id
         self._moved_back = False
@@ -110,22 +110,22 @@ class StartMessageId:
         self._is_set = True
 
     def stays_bound(self) -> None:
-        """Note that a seek has not closed the consumer: the broker does not keep its position for the next one."""
+        """Note that a seek has not closed the consumer: the broker keeps no position for the next SUBSCRIBE."""
         self._is_set = False
 
     @property
-    def is_unresolved_latest(self) -> bool:
-        """True if the start is the end of the topic, and the entry that it stood for is not known."""
+    def has_unresolved_latest(self) -> bool:
+        """True if the start is LATEST, and the entry that LATEST stood for is not known yet."""
         return not self.durable and self._message_id == LATEST
 
     def resolve_latest(self, last_before: MessageId) -> None:
-        """Start after this entry, the last one that the broker passed over, unless something has moved the start."""
-        if self.is_unresolved_latest:
+        """Start after this entry, the last one that the broker did not send, unless the start was moved since."""
+        if self.has_unresolved_latest:
             self._message_id = MessageId(last_before.ledger_id, last_before.entry_id, last_before.partition)
             self._inclusive = False
 
     def subscribe(self, now_ms: int) -> SubscribeStart:
-        """Return the start for SUBSCRIBE, and filter by it from now on."""
+        """Return the start for SUBSCRIBE. From now on, messages before it are dropped."""
         if self.durable:
             return SubscribeStart(None)
         self._moved_back = False
@@ -153,7 +153,7 @@ class StartMessageId:
         return SubscribeStart(start)
 
     def note_arrival(self, entry: EntryKey) -> None:
-        """Note an entry that the broker sends: if it is before the start, the start counts no longer."""
+        """Note an entry that the broker sends. If it is before the start, no messages are dropped any longer."""
         start = self._message_id
         if start is not None and entry < start.position and start != LATEST and not self._was_opened(entry, start):
             self._moved_back = True
@@ -178,10 +178,10 @@ class StartMessageId:
         return min(batch_size, start.batch_index if self._inclusive else start.batch_index + 1)
 
     def leaves(self, last: MessageId, passed: EntryKey | None, acknowledged: MessageId | None) -> bool:
-        """Check whether something is left to read, if this is the topic's last message.
+        """Return whether there are messages left to read, if `last` is the topic's last message.
 
-        `passed` is the last entry that was opened or dropped here. Before there is any, the start decides. If that is a
-        time or the end of the topic, the broker does, which has `acknowledged` everything up to where it began.
+        `passed` is the last entry that was opened or dropped here. Without such an entry, the start decides. If the
+        start is a time or LATEST, the broker's position decides: `acknowledged` is the last message before it.
         """
         if last.entry_id < 0:
             return False
@@ -199,7 +199,7 @@ LAST_MS = 2**64 - 1
 
 
 def seek_fault(target: MessageId | int) -> InvalidArgument | None:
-    """Return what is wrong with a target that SEEK cannot carry."""
+    """Return the error for a target that SEEK cannot carry; None for any other."""
     if isinstance(target, int):
         problem = f"a time to seek to is in milliseconds since 1970, from 0 to 2^64 - 1, not {target}"
         return None if 0 <= target <= LAST_MS else InvalidArgument(problem)
@@ -224,7 +224,10 @@ def _seek_entry(target: MessageId) -> MessageIdData:
 
 
 def _wanted_words(target: MessageId, largest_batch: int) -> list[int]:
-    """Give the set of messages to deliver of the entry: of one without a batch, or with an impossible one, all."""
+    """Return the `ack_set` of the messages to deliver from the entry.
+
+    No words, which means all, without a possible batch.
+    """
     if not 0 < target.batch_index < target.batch_size <= largest_batch:
         return []
     return ack_set.to_words(ack_set.starting_at(target.batch_size, target.batch_index))

@@ -1,14 +1,15 @@
-"""The topics of a handle on several topics: their partitions, the members, and the calls to all members.
+"""The topics of a producer, consumer or reader of several topics: partitions, members, and calls to all members.
 
-The user has named the topics, or a pattern finds them. Each has one member if it is not partitioned, and one for each
-partition if it is. Partitions are only ever added: a topic of a pattern that has fewer was deleted and created anew.
+The user has named the topics, or a pattern finds them. A member is an ordinary producer or consumer: a topic has one,
+and a partitioned topic has one for each partition. Partitions are only ever added: a topic of a pattern that has fewer
+was deleted and created again.
 
-A member that has ended by itself is lost and not created again: otherwise a subscription that was given up would come
-back with the next discovery. A member that could not be created while the handle grew is simply missing, and is created
-after the next discovery. So is that of a pattern's topic that went and came again.
+A member that has ended by itself is not replaced: otherwise the next discovery would bring back a subscription that the
+user has deleted. If the creation of a member failed when the handle was open already, the next discovery tries it
+again. The next discovery also creates a member for a topic of a pattern that was deleted and created again.
 
-A member has a number, because its topic may go and come again, and events of the first member mean nothing then.
-Thousands of members may come or go one by one, so looking one up does not go through the others.
+A member has a number, because its topic may be deleted and created again: events of the earlier member are then
+ignored. Thousands of members may come or go one by one, so no method for one member searches the others.
 """
 
 import re
@@ -29,7 +30,7 @@ class MemberState(Enum):
 
 
 class TopicMember(NamedTuple):
-    """One member: its topic or partition, and the topic that it is of."""
+    """One member: its topic or partition, and its `source`, the topic that the user named or the pattern found."""
 
     topic: str
     source: str
@@ -45,7 +46,7 @@ class SubscribedTopics:
         self.members: dict[int, TopicMember] = {}
         self.opening = 0  # members in that state
         self._sources: dict[str, tuple[str, ...]] = {}  # the topics of each, in the order of partitions
-        self._wanted: dict[str, tuple[str, ...]] = {}  # each of these topics, with the sources that it is of
+        self._wanted: dict[str, tuple[str, ...]] = {}  # each of these topics, with its sources
         self._taken: set[str] = set()  # the topics of members
         self._numbers: dict[str, set[int]] = {}  # of the members of each source
         self._lost: set[str] = set()
@@ -72,12 +73,12 @@ class SubscribedTopics:
         return 0 < len(known) < len(topics)
 
     def outdated(self, source: str) -> list[int]:
-        """Return the members for partitions that the topic has no longer."""
+        """Return the members of partitions that the topic does not have any longer."""
         topics = set(self._sources[source])
         return [number for number, one in self._staying() if one.source == source and one.topic not in topics]
 
     def drop_source(self, source: str) -> list[int]:
-        """Forget a topic, and return those of its members that are to close."""
+        """Forget a topic, and return those of its members that have to be closed."""
         self._lost.difference_update(self._sources.get(source, ()))
         self._unwant(source)
         self._sources.pop(source, None)
@@ -97,7 +98,7 @@ class SubscribedTopics:
         return tuple(self._sources)
 
     def is_known_as(self, source: str, listed: tuple[str, ...]) -> bool:
-        """Check whether a topic is not partitioned, as far as is known, and is listed like that."""
+        """Return whether a topic is known as not partitioned, and is still listed like that."""
         return self._sources.get(source) == (source,) == listed
 
     @property
@@ -106,7 +107,7 @@ class SubscribedTopics:
         return tuple(source for source, topics in self._sources.items() if topics != (source,))
 
     def missing(self) -> list[tuple[str, str]]:
-        """Return what should have a member and has none: each topic or partition, with the topic that it is of."""
+        """Return the topics and partitions that should have a member and have none, each with its source."""
         wanted: dict[str, str] = {}
         for source, topics in self._sources.items():
             for topic in topics:
@@ -119,7 +120,7 @@ class SubscribedTopics:
         return topic in self._wanted and topic not in self._taken and topic not in self._lost
 
     def source_of(self, topic: str) -> str:
-        """Return the topic that a partition is of."""
+        """Return the source of a topic or partition."""
         return self._wanted[topic][0]
 
     # Members.
@@ -154,7 +155,7 @@ class SubscribedTopics:
     def remove(self, number: int, *, again: bool) -> TopicMember | None:
         """Remove a member that has ended or could not be created; None if it is unknown.
 
-        Unless `again`, the topic of a member that was open gets no other.
+        Unless `again`, no other member is created for the topic of a member that was open.
         """
         self.opening -= self.is_opening(number)
         member = self.members.pop(number, None)
@@ -175,11 +176,11 @@ class SubscribedTopics:
             self._lost.add(self.members[number].topic)
 
     def has_member(self, number: int) -> bool:
-        """Check whether it is a member."""
+        """Check whether there is a member with this number."""
         return number in self.members
 
     def is_only_member(self, number: int) -> bool:
-        """Check whether it is the only member."""
+        """Check whether the member with this number is the only one."""
         return number in self.members and len(self.members) == 1
 
     def is_opening(self, number: int) -> bool:
@@ -235,8 +236,8 @@ class _MultiTopicsCall(NamedTuple):
 class MultiTopicsCalls:
     """The open calls to all members of one handle. Each ends once, when the last member has answered.
 
-    If some members failed, the call fails with the error of the first of them, which then names every topic that failed
-    and tells how many succeeded: the user sees what is left to do.
+    If members failed, the call fails with the error of the first of them. Its text names every topic that failed, and
+    the number of members that succeeded.
     """
 
     __slots__ = ("_calls", "_number")
@@ -309,11 +310,11 @@ _INLINE_FLAGS = re.compile(r"^\(\?[aiLmsux]+\)")
 
 
 class TopicPattern:
-    """The topics that a pattern means: those of one namespace whose whole name, without the domain, it matches.
+    """A pattern of topics: it matches the whole name, without the domain, of topics of one namespace.
 
-    The namespace is part of the pattern, which is written like a topic's name and may leave out the same parts. The
-    partitions of a partitioned topic are one topic, and the pattern has to match that topic's name: `orders-.*` does
-    not mean the partitions of `orders`.
+    The namespace is part of the pattern. Tenant and namespace may be left out, as in a topic's name. For a partitioned
+    topic the pattern has to match the topic's name, not that of its partitions: `orders-.*` does not match the
+    partitions of `orders`.
     """
 
     __slots__ = ("_regex", "namespace", "text")
@@ -327,7 +328,7 @@ class TopicPattern:
     def sort(self, topics: Iterable[str]) -> dict[str, tuple[str, ...]]:
         """Return the topics that match, each with the names it was listed as: its own, or those of its partitions.
 
-        What a broker lists that is no topic's name matches nothing.
+        A listed name that is no valid topic name is ignored.
         """
         found: dict[str, list[str]] = {}
         for topic in topics:

@@ -1,16 +1,16 @@
 """The entries that were handed out and not acknowledged, for acknowledgement timeouts.
 
 A consumer may ask that unacknowledged messages be redelivered after a time. The tracker counts entries, because the
-broker redelivers whole entries, and one key for a batch of a thousand keeps this cheap. The time of an entry begins
-anew each time that some of its messages are handed out, since nobody can acknowledge the rest before. It may be longer
-for what was redelivered often: `redelivery_delay` is added.
+broker redelivers whole entries, and one key for a batch of a thousand keeps this cheap. The timeout of an entry starts
+again each time that some of its messages are handed out, because the others cannot be acknowledged before.
+`redelivery_delay` is added, which may make the timeout longer for messages that were redelivered often.
 
-A caller who acknowledges on another thread may be faster than the report of the hand-out, so an entry may be
-acknowledged before its hand-out is reported. Such acknowledgements are remembered until the next report, which covers
-everything that was handed out before them. If more than `MOST_REMEMBERED` come between two reports, the first are
-forgotten; at worst this costs one redelivery too many.
+Callers acknowledge on their own threads, so the acknowledgement of an entry may come here before the report that it was
+handed out. Such acknowledgements are remembered until the next report, which covers everything that was handed out
+before them. If more than `MOST_REMEMBERED` come between two reports, the first are forgotten; at worst this costs one
+redelivery too many.
 
-An acknowledgement that the broker refuses counts as never made, and the time of its entry begins again.
+An acknowledgement that the broker refuses counts as never made: the timeout of its entry starts again.
 """
 
 from collections.abc import Iterable
@@ -47,9 +47,9 @@ class UnackedMessageTracker:
         self._up_to = NO_ENTRY
 
     def handed_out(self, entries: Iterable[tuple[EntryKey, int]], now: float) -> None:
-        """Begin, or begin again, the time of the entries that were handed out since the last report.
+        """Start, or start again, the timeout of the entries that were handed out since the last report.
 
-        Each entry comes with the number of its redeliveries.
+        Each entry comes with its redelivery count.
         """
         for entry, count in entries:
             if entry not in self._acknowledged and entry > self._up_to:
@@ -85,7 +85,7 @@ class UnackedMessageTracker:
         self._up_to = NO_ENTRY
 
     def next_due(self) -> float | None:
-        """Give the time at which an entry is due."""
+        """Return the time at which an entry is due."""
         return self._deadlines.next_due()
 
     def take_due(self, now: float) -> list[EntryKey]:

@@ -91,13 +91,16 @@ class Receiver:
         self.epochs: list[int] = []
         self.heard: list[object] = []
         self.room = True
+        self.most = 1 << 30
+        self.parcels: list[int] = []
         self.made: Any = None
         self.subscription: Any = None
 
     def has_room(self) -> bool:
-        return self.room
+        return self.room and len(self.deliveries) < self.most
 
     def deliver(self, deliveries: Sequence[Delivery], consumer_epoch: int) -> None:
+        self.parcels.append(len(deliveries))
         self.deliveries += deliveries
         self.epochs += [consumer_epoch] * len(deliveries)
 
@@ -188,6 +191,13 @@ class World:
         if permits:
             receiver.flow(permits)
         return receiver
+
+    def failover_pair(self) -> list[Receiver]:
+        """Two consumers of a Failover subscription to the topic fo-3; the first is active."""
+        kind = CommandSubscribe.SubType.Failover
+        pair = [self.consumer("fo-3", subscription_type=kind, name=name) for name in ("alpha", "beta")]
+        self.pass_time(1)
+        return pair
 
     def pass_time(self, seconds: float) -> None:
         self.clock.advance(seconds)

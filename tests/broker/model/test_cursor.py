@@ -20,21 +20,6 @@ def read_all(cursor: Cursor) -> list[int]:
     return [entry.offset for entry in iter(cursor.next, None)]
 
 
-def test_everything_is_read_once() -> None:
-    cursor = Cursor(log_of(3), 0)
-    assert read_all(cursor) == [0, 1, 2]
-    assert read_all(cursor) == []
-
-
-def test_a_rewind_reads_again_what_is_not_acknowledged() -> None:
-    cursor = Cursor(log_of(4), 0)
-    read_all(cursor)
-    for offset in (0, 2):
-        cursor.acknowledge(cursor.managed_ledger.entry(offset), None)
-    cursor.rewind()
-    assert read_all(cursor) == [1, 3]
-
-
 def test_reading_ends_after_the_last_even_if_that_is_acknowledged() -> None:
     cursor = Cursor(log_of(2), 0)
     cursor.acknowledge(cursor.managed_ledger.entry(1), None)
@@ -75,14 +60,6 @@ def test_a_batch_that_claims_two_thousand_million_messages_costs_no_memory() -> 
     cursor = Cursor(log_of(1, messages=2**31 - 1), 0)
     cursor.acknowledge(cursor.managed_ledger.entry(0), 0b1010)
     assert cursor.batch_ack_sets == {0: 0b1010}
-
-
-def test_what_is_acknowledged_twice_counts_once() -> None:
-    cursor = Cursor(log_of(3), 0)
-    for offset in (1, 1):
-        cursor.acknowledge(cursor.managed_ledger.entry(offset), None)
-    cursor.acknowledge(cursor.managed_ledger.entry(1), 0b1111)
-    assert (cursor.backlog(), cursor.batch_ack_sets) == (2, {})
 
 
 def test_acknowledging_all_before_takes_parts_and_gaps_along() -> None:

@@ -7,13 +7,13 @@ from typing import Any
 
 import pytest
 
-from pulsar_actors.broker.model.interfaces import Refusal
 from pulsar_actors.broker.model.managed_ledger import EARLIEST_POSITION
 from pulsar_actors.broker.model.stats import topic_stats
-from pulsar_actors.wire.PulsarApi_pb2 import CommandSubscribe, ServerError
+from pulsar_actors.wire.PulsarApi_pb2 import CommandSubscribe
 from pulsar_actors.wire.topic_name import TopicName
 
 TYPES = CommandSubscribe.SubType
+FAILOVER = TYPES.Failover
 TOPIC = "non-persistent://public/default/t"
 
 
@@ -42,8 +42,8 @@ def test_every_subscription_gets_it(world: Any) -> None:
 
 
 def test_failover_says_at_once_whose_turn_it_is(world: Any) -> None:
-    first = world.consumer(TOPIC, subscription_type=TYPES.Failover, name="a")
-    second = world.consumer(TOPIC, subscription_type=TYPES.Failover, name="b")
+    first = world.consumer(TOPIC, subscription_type=FAILOVER, name="a")
+    second = world.consumer(TOPIC, subscription_type=FAILOVER, name="b")
     consumers = {each.made: each for each in (first, second)}
     active = consumers[first.subscription.dispatcher.selector.active]
     active.close()
@@ -76,36 +76,6 @@ def test_a_subscription_that_never_had_consumers_drops_everything(world: Any) ->
     assert world.producer(TOPIC).send(b"0") == (0, 0)
     world.topic(TOPIC).unload()
     assert world.topic(TOPIC).subscriptions == {}
-
-
-def test_subscriptions_do_not_outlive_an_unload(world: Any) -> None:
-    world.consumer(TOPIC)
-    world.topic(TOPIC).unload()
-    assert world.topic(TOPIC).subscriptions == {}
-
-
-FAILOVER = CommandSubscribe.SubType.Failover
-
-
-def test_an_exclusive_consumer_gets_everything_in_order(world: Any) -> None:
-    consumer = world.consumer()
-    world.producer().send_all([b"0", b"1", b"2"])
-    assert consumer.got == [b"0", b"1", b"2"]
-
-
-def test_a_second_exclusive_consumer_is_refused(world: Any) -> None:
-    world.consumer()
-    with pytest.raises(Refusal, match="Exclusive consumer is already connected") as refusal:
-        world.consumer()
-    assert refusal.value.code == ServerError.ConsumerBusy
-
-
-def test_nothing_is_sent_without_permits(world: Any) -> None:
-    consumer = world.consumer(permits=2)
-    world.producer().send_all([b"0", b"1", b"2"])
-    assert consumer.got == [b"0", b"1"]
-    consumer.flow(1)
-    assert consumer.got == [b"0", b"1", b"2"]
 
 
 def test_a_batch_is_sent_whole_for_one_permit(world: Any) -> None:
@@ -153,44 +123,21 @@ def test_entries_carry_the_epoch_of_the_last_redelivery(world: Any) -> None:
     assert consumer.epochs == [3, 4, 4, 4]
 
 
-def test_the_next_consumer_begins_where_nothing_is_acknowledged(world: Any) -> None:
-    first = world.consumer()
-    world.producer().send_all([b"0", b"1", b"2"])
-    first.ack(b"0")
-    first.close()
-    assert world.consumer().got == [b"1", b"2"]
-
-
 def test_a_backlog_comes_in_parcels_and_stops_while_the_connection_is_full(world: Any) -> None:
     consumer = world.consumer(permits=0)
     world.producer().send_all([b"x"] * 250)
-    consumer.made.link = Narrow(consumer, most=100)
+    consumer.most = 100
     consumer.flow(1000)
     assert len(consumer.got) == 100
-    consumer.made.link.most = 1000
+    consumer.most = 1000
     consumer.resume()
     assert len(consumer.got) == 250
-
-
-class Narrow:
-    """A link with room for only so many entries."""
-
-    def __init__(self, receiver: Any, most: int) -> None:
-        self.receiver = receiver
-        self.most = most
-        self.parcels: list[int] = []
-
-    def has_room(self) -> bool:
-        return len(self.receiver.got) < self.most
-
-    def deliver(self, deliveries: Any, consumer_epoch: int) -> None:
-        self.receiver.deliver(deliveries, consumer_epoch)
 
 
 def test_a_parcel_of_large_entries_is_small(world: Any) -> None:
     consumer = world.consumer(permits=0)
     world.producer().send_all([b"x" * 600_000] * 5)
-    consumer.made.link = Narrow(consumer, most=1)
+    consumer.most = 1
     consumer.flow(1000)
     assert len(consumer.got) == 2
 
@@ -209,18 +156,8 @@ def test_without_a_delay_failover_begins_at_once(world: Any) -> None:
     assert consumer.heard == ["active"]
 
 
-def test_another_consumer_hears_that_it_stands_by(world: Any) -> None:
-    first = world.consumer("fo-3", subscription_type=FAILOVER, name="alpha")
-    world.pass_time(1)
-    second = world.consumer("fo-3", subscription_type=FAILOVER, name="beta")
-    world.producer("fo-3").send(b"0")
-    assert (first.got, second.got, second.heard) == ([b"0"], [], ["standby"])
-
-
 def test_when_the_active_one_goes_the_other_gets_what_is_not_acknowledged(world: Any) -> None:
-    first = world.consumer("fo-3", subscription_type=FAILOVER, name="alpha")
-    second = world.consumer("fo-3", subscription_type=FAILOVER, name="beta")
-    world.pass_time(1)
+    first, second = world.failover_pair()
     world.producer("fo-3").send_all([b"0", b"1"])
     first.ack(b"0")
     first.close()
@@ -230,9 +167,7 @@ def test_when_the_active_one_goes_the_other_gets_what_is_not_acknowledged(world:
 
 
 def test_what_is_asked_of_one_that_is_not_active_does_nothing(world: Any) -> None:
-    first = world.consumer("fo-3", subscription_type=FAILOVER, name="alpha")
-    second = world.consumer("fo-3", subscription_type=FAILOVER, name="beta")
-    world.pass_time(1)
+    first, second = world.failover_pair()
     world.producer("fo-3").send(b"0")
     second.redeliver(epoch=7)
     assert (first.got, second.got, second.made.epoch) == ([b"0"], [], 7)
@@ -261,7 +196,7 @@ def test_one_that_comes_after_all_have_gone_waits_a_whole_second(world: Any) -> 
 
 def test_an_old_timer_does_not_start_the_reading_of_another_type_over(world: Any) -> None:
     world.consumer(subscription_type=FAILOVER).close()
-    shared = world.consumer(subscription_type=CommandSubscribe.SubType.Shared)
+    shared = world.consumer(subscription_type=TYPES.Shared)
     producer = world.producer()
     producer.send(b"0")
     world.pass_time(2)

@@ -37,11 +37,8 @@ def test_entries_are_numbered_from_0_in_each_ledger() -> None:
     assert log.ledgers == [(10, 2), (11, 1)]
 
 
-def test_the_last_position_of_an_empty_log_is_before_its_first() -> None:
+def test_the_last_position_is_before_the_first_entry_or_that_of_the_last_whatever_ledger_is_open() -> None:
     assert log_of(0).last_position == (10, -1)
-
-
-def test_the_last_position_stays_when_a_ledger_is_opened() -> None:
     assert log_of(2, 0).last_position == (10, 1)
 
 
@@ -92,14 +89,11 @@ def test_the_index_of_an_entry_counts_messages() -> None:
 
 
 def test_the_last_message_of_a_batch_has_an_index() -> None:
+    assert log_of(0).last_message == (EARLIEST_POSITION, -1)
     log = log_of(1)
     assert log.last_message == ((10, 0), -1)
     log.append(entry(messages=3))
     assert log.last_message == ((10, 1), 2)
-
-
-def test_an_empty_log_has_no_last_message() -> None:
-    assert log_of(0).last_message == (EARLIEST_POSITION, -1)
 
 
 def test_what_is_needed_is_never_dropped() -> None:
@@ -177,14 +171,10 @@ def test_a_hash_has_31_bits() -> None:
     assert all(0 <= keyed_entry(partition_key=str(number)).key_hash < 2**31 for number in range(100))
 
 
-def test_a_batch_of_one_is_told_from_a_plain_message() -> None:
+def test_a_batch_of_one_is_told_from_a_plain_message_and_an_absurd_number_counts_as_one() -> None:
     assert (keyed_entry().is_batch, keyed_entry().messages) == (False, 1)
-    assert (keyed_entry(num_messages_in_batch=1).is_batch, keyed_entry(num_messages_in_batch=1).messages) == (True, 1)
-
-
-@pytest.mark.parametrize("claim", [0, -5])
-def test_an_absurd_number_of_messages_counts_as_one(claim: int) -> None:
-    assert keyed_entry(num_messages_in_batch=claim).messages == 1
+    batches = [keyed_entry(num_messages_in_batch=claim) for claim in (1, 0, -5)]
+    assert (batches[0].is_batch, [each.messages for each in batches]) == (True, [1, 1, 1])
 
 
 def test_the_last_chunk_is_known() -> None:

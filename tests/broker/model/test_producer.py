@@ -35,10 +35,6 @@ def test_the_same_producer_takes_its_own_place_with_a_higher_epoch(world: Any) -
     assert world.topic().producers["p"] is new.made
 
 
-def test_names_are_made_up_where_none_is_given(world: Any) -> None:
-    assert [world.producer().made.name for _ in range(2)] == ["standalone-0-1", "standalone-0-2"]
-
-
 def test_a_shared_topic_has_no_epoch_until_somebody_has_had_it_alone(world: Any) -> None:
     assert world.producer().made.topic_epoch is None
     world.topic().disconnect_producers()

@@ -30,13 +30,6 @@ def test_ranges_that_are_empty_or_overlap_are_refused(
     assert refusal.value.code == ServerError.ConsumerAssignError
 
 
-def test_each_key_goes_to_the_one_who_named_its_number(world: Any) -> None:
-    low = world.consumer(**STICKY, hash_ranges=[(0, 32_767)])
-    high = world.consumer(**STICKY, hash_ranges=[(32_768, 65_535)])
-    world.producer().send_all([b"x"] * 50, partition_key="k1")
-    assert sorted([len(low.got), len(high.got)]) == [0, 50]
-
-
 def test_a_number_that_nobody_named_waits_for_somebody(world: Any) -> None:
     low = world.consumer(**STICKY, hash_ranges=[(0, 100)])
     producer = world.producer()
@@ -70,14 +63,6 @@ def send_recorded_keys(producer: Any) -> None:
 def owners(consumers: list[Any]) -> str:
     by_key = {data: str(number) for number, each in enumerate(consumers) for data in each.got}
     return "".join(by_key[b"%d" % number] for number in range(50))
-
-
-def test_the_ring_divides_the_keys_as_a_real_broker_does(world: Any) -> None:
-    consumers = [
-        world.consumer(subscription_type=KEY_SHARED, name=name) for name in ("alpha", "beta", "gamma", "alpha")
-    ]
-    send_recorded_keys(world.producer())
-    assert owners(consumers) == RECORDED
 
 
 def test_the_division_does_not_depend_on_who_was_there_meanwhile(world: Any) -> None:

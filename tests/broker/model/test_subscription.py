@@ -76,31 +76,8 @@ class Elsewhere:
         self.position = position
 
 
-def test_a_seek_closes_the_consumer_which_then_reads_from_there(world: Any) -> None:
-    consumer = world.consumer()
-    positions = world.producer().send_all(NUMBERS)
-    consumer.subscription.reset(positions[2])
-    assert consumer.heard == [("closed", None)]
-    assert world.consumer().got == NUMBERS[2:]
-
-
-def test_a_seek_into_a_batch_delivers_the_rest_of_it(world: Any) -> None:
-    consumer = world.consumer()
-    position = world.producer().send(b"batch", num_messages_in_batch=4)
-    consumer.subscription.reset(position, 0b1100)
-    (delivery,) = world.consumer().deliveries
-    assert delivery.ack_set == 0b1100
-
-
 @pytest.mark.parametrize(
-    ("position", "expected"),
-    [
-        (EARLIEST_POSITION, NUMBERS),
-        (LATEST_POSITION, []),
-        (Position(1, 77), []),
-        (Position(0, 0), NUMBERS),
-        (Position(1, -1), NUMBERS),
-    ],
+    ("position", "expected"), [(Position(1, 77), []), (Position(0, 0), NUMBERS), (Position(1, -1), NUMBERS)]
 )
 def test_a_seek_to_where_nothing_is_goes_to_the_next_entry(world: Any, position: Position, expected: Any) -> None:
     consumer = world.consumer()
@@ -109,15 +86,6 @@ def test_a_seek_to_where_nothing_is_goes_to_the_next_entry(world: Any, position:
     again = world.consumer()
     assert again.got == expected
     assert all(each.ack_set is None for each in again.deliveries)
-
-
-def test_a_seek_to_a_time_goes_to_what_was_published_then_or_later(world: Any) -> None:
-    consumer = world.consumer()
-    producer = world.producer()
-    for number, data in enumerate(NUMBERS):
-        producer.send(data, publish_time=100 + number)
-    consumer.subscription.reset_to_time(103)
-    assert world.consumer().got == [b"3", b"4"]
 
 
 def test_a_seek_closes_all_consumers_that_share(world: Any) -> None:
@@ -130,9 +98,7 @@ def test_a_seek_closes_all_consumers_that_share(world: Any) -> None:
 
 
 def test_a_seek_closes_only_the_active_one_of_a_failover(world: Any) -> None:
-    first = world.consumer("fo-3", subscription_type=TYPES.Failover, name="alpha")
-    second = world.consumer("fo-3", subscription_type=TYPES.Failover, name="beta")
-    world.pass_time(1)
+    first, second = world.failover_pair()
     world.producer("fo-3").send_all(NUMBERS)
     first.ack_up_to(b"4")
     first.subscription.reset(EARLIEST_POSITION)
@@ -258,13 +224,6 @@ def test_a_topic_that_is_not_stored_has_no_last_message(world: Any) -> None:
         consumer.subscription.last_message()
 
 
-def test_the_last_message_is_that_of_the_topic(world: Any) -> None:
-    consumer = world.consumer()
-    assert consumer.subscription.last_message() == (EARLIEST_POSITION, -1)
-    position = world.producer().send(num_messages_in_batch=3)
-    assert consumer.subscription.last_message() == (position, 2)
-
-
 def test_asking_a_subscription_that_never_had_consumers_does_nothing(world: Any) -> None:
     consumer = world.consumer()
     bare = world.topic().create_subscription("bare", at=LATEST_POSITION)
@@ -277,37 +236,21 @@ def test_asking_a_subscription_that_never_had_consumers_does_nothing(world: Any)
     assert consumer.heard == []
 
 
-STICKY = {"key_shared_mode": KeySharedMode.STICKY, "hash_ranges": [(0, 5)]}
+EXCLUSIVE, FAILOVER, SHARED, KEY_SHARED = (
+    {"subscription_type": each} for each in (TYPES.Exclusive, TYPES.Failover, TYPES.Shared, TYPES.Key_Shared)
+)
+STICKY = {**KEY_SHARED, "key_shared_mode": KeySharedMode.STICKY, "hash_ranges": [(0, 5)]}
+IN_ANY_ORDER = {**KEY_SHARED, "allow_out_of_order": True}
 
 
 @pytest.mark.parametrize(
     ("there", "new", "complaint"),
     [
-        (
-            {"subscription_type": TYPES.Shared},
-            {"subscription_type": TYPES.Key_Shared},
-            "type of 'Shared' .* type 'Key_Shared'",
-        ),
-        (
-            {"subscription_type": TYPES.Exclusive},
-            {"subscription_type": TYPES.Failover},
-            "type of 'Exclusive' .* type 'Failover'",
-        ),
-        (
-            {"subscription_type": TYPES.Key_Shared},
-            {"subscription_type": TYPES.Key_Shared, **STICKY},
-            "key_shared mode of 'AUTO_SPLIT' .* key_shared mode 'STICKY'",
-        ),
-        (
-            {"subscription_type": TYPES.Key_Shared},
-            {"subscription_type": TYPES.Key_Shared, "allow_out_of_order": True},
-            "does not allow out of order delivery while the connecting consumer allows it",
-        ),
-        (
-            {"subscription_type": TYPES.Key_Shared, "allow_out_of_order": True},
-            {"subscription_type": TYPES.Key_Shared},
-            "allows out of order delivery while the connecting consumer does not allow it",
-        ),
+        (SHARED, KEY_SHARED, "type of 'Shared' .* type 'Key_Shared'"),
+        (EXCLUSIVE, FAILOVER, "type of 'Exclusive' .* type 'Failover'"),
+        (KEY_SHARED, STICKY, "key_shared mode of 'AUTO_SPLIT' .* key_shared mode 'STICKY'"),
+        (KEY_SHARED, IN_ANY_ORDER, "does not allow out of order delivery while the connecting consumer allows it"),
+        (IN_ANY_ORDER, KEY_SHARED, "allows out of order delivery while the connecting consumer does not allow it"),
     ],
 )
 def test_consumers_of_different_kinds_do_not_mix(world: Any, there: Any, new: Any, complaint: str) -> None:
@@ -317,3 +260,26 @@ def test_consumers_of_different_kinds_do_not_mix(world: Any, there: Any, new: An
     assert refusal.value.code == ServerError.ConsumerBusy
     first.close()
     world.consumer(**new)
+
+
+def test_closing_twice_does_nothing(world: Any) -> None:
+    consumer = world.consumer()
+    consumer.close()
+    consumer.close()
+    assert world.consumer().heard == []
+
+
+def test_one_that_has_gone_gets_nothing_and_can_ask_for_nothing(world: Any) -> None:
+    consumer = world.consumer(**SHARED)
+    consumer.close()
+    world.producer().send(b"0")
+    consumer.flow(10)
+    consumer.redeliver()
+    assert consumer.got == []
+
+
+def test_the_end_is_told_once(world: Any) -> None:
+    consumer = world.consumer()
+    world.topic().terminate()
+    consumer.flow(1)
+    assert consumer.heard == ["end"]

@@ -1,6 +1,6 @@
 import pytest
 
-from pulsar_actors.broker.model.interfaces import Address, Refusal
+from pulsar_actors.broker.model.interfaces import Refusal
 from pulsar_actors.broker.session.directory import Directory, LookupResult, Node
 from pulsar_actors.wire.PulsarApi_pb2 import ServerError
 from pulsar_actors.wire.topic_name import TopicName
@@ -57,21 +57,10 @@ def test_a_walk_of_redirects_leads_to_the_owner_in_two_steps_at_most(owner: str,
     assert result == LookupResult(nodes[owner], redirect=False, authoritative=True)
 
 
-def test_only_the_leader_has_the_last_word() -> None:
-    directory, nodes = cluster("third")
-    assert not directory.lookup(TOPIC, nodes["second"], authoritative=False).authoritative
-    assert directory.lookup(TOPIC, nodes["leader"], authoritative=False).authoritative
-
-
 def test_a_broker_that_is_asked_last_names_the_owner_itself() -> None:
     directory, nodes = cluster("third")
     result = directory.lookup(TOPIC, nodes["second"], authoritative=True)
     assert result == LookupResult(nodes["third"], redirect=False, authoritative=True)
-
-
-def test_a_broker_only_serves_what_is_its_own() -> None:
-    directory, nodes = cluster("second")
-    assert [name for name, node in nodes.items() if directory.serves(node, TOPIC)] == ["second"]
 
 
 def test_a_topic_that_was_given_to_nobody_that_is_there_is_not_ready() -> None:
@@ -79,9 +68,3 @@ def test_a_topic_that_was_given_to_nobody_that_is_there_is_not_ready() -> None:
     with pytest.raises(Refusal, match="fourth is no broker of this cluster") as refused:
         directory.lookup(TOPIC, nodes["leader"], authoritative=False)
     assert refused.value.code == ServerError.ServiceNotReady
-
-
-def test_a_node_has_one_address_with_and_one_without_tls() -> None:
-    node = Node("n")
-    node.service_url, node.service_url_tls = "pulsar://h:1", "pulsar+ssl://h:2"
-    assert node.address == Address("pulsar://h:1", "pulsar+ssl://h:2")

@@ -9,36 +9,17 @@ from typing import Any
 import pytest
 from google.protobuf.message import Message
 
+from pulsar_actors.wire import PulsarApi_pb2 as pb
 from pulsar_actors.wire.commands import decode_command
 from pulsar_actors.wire.frames import FrameReader
-from pulsar_actors.wire.PulsarApi_pb2 import (
-    CommandAck,
-    CommandCloseConsumer,
-    CommandConnected,
-    CommandGetLastMessageId,
-    CommandGetOrCreateSchema,
-    CommandGetSchema,
-    CommandGetTopicsOfNamespace,
-    CommandLookupTopic,
-    CommandPartitionedTopicMetadata,
-    CommandProducer,
-    CommandRedeliverUnacknowledgedMessages,
-    CommandSend,
-    CommandSubscribe,
-    CommandWatchTopicList,
-    KeyValue,
-    MessageIdData,
-    ProducerAccessMode,
-    Schema,
-)
 from pulsar_actors.wire.topic_name import TopicName
 from tests.support.session_bench import TOPIC, Bench, Caller, connect_command, only
 
 FOLDER = Path(__file__).parents[2] / "vectors"
 NAMESPACE = "public/default"
-SHARED = CommandSubscribe.Shared
-STRING = Schema(name="String", type=Schema.String, schema_data=b"s", properties=[KeyValue(key="a", value="b")])
-INTEGER = Schema(name="Int32", type=Schema.Int32, schema_data=b"")
+SHARED = pb.CommandSubscribe.Shared
+STRING = pb.Schema(name="String", type=pb.Schema.String, schema_data=b"s", properties=[pb.KeyValue(key="a", value="b")])
+INTEGER = pb.Schema(name="Int32", type=pb.Schema.Int32, schema_data=b"")
 
 
 def shape(message: Message, prefix: str = "") -> frozenset[str]:
@@ -68,9 +49,9 @@ def recorded() -> dict[type[Message], set[frozenset[str]]]:
 REAL = recorded()
 
 
-def ack(**fields: Any) -> CommandAck:
-    named = MessageIdData(ledgerId=1, entryId=0, **fields)
-    return CommandAck(consumer_id=0, ack_type=CommandAck.Individual, message_id=[named], request_id=1)
+def ack(**fields: Any) -> pb.CommandAck:
+    named = pb.MessageIdData(ledgerId=1, entryId=0, **fields)
+    return pb.CommandAck(consumer_id=0, ack_type=pb.CommandAck.Individual, message_id=[named], request_id=1)
 
 
 def connecting(bench: Bench) -> list[Message]:
@@ -79,9 +60,9 @@ def connecting(bench: Bench) -> list[Message]:
 
 def looking_up(bench: Bench) -> list[Message]:
     return bench.client().say(
-        CommandLookupTopic(topic="t", request_id=1),
-        CommandPartitionedTopicMetadata(topic="t", request_id=2),
-        CommandPartitionedTopicMetadata(topic="persistent://public/nowhere/t", request_id=3),
+        pb.CommandLookupTopic(topic="t", request_id=1),
+        pb.CommandPartitionedTopicMetadata(topic="t", request_id=2),
+        pb.CommandPartitionedTopicMetadata(topic="persistent://public/nowhere/t", request_id=3),
     )
 
 
@@ -89,21 +70,21 @@ def listing(bench: Bench) -> list[Message]:
     caller = bench.client()
     pattern = "public/default/.*"
     heard = caller.say(
-        CommandGetTopicsOfNamespace(request_id=1, namespace=NAMESPACE, topics_pattern=pattern),
-        CommandWatchTopicList(request_id=2, watcher_id=0, namespace=NAMESPACE, topics_pattern=pattern),
+        pb.CommandGetTopicsOfNamespace(request_id=1, namespace=NAMESPACE, topics_pattern=pattern),
+        pb.CommandWatchTopicList(request_id=2, watcher_id=0, namespace=NAMESPACE, topics_pattern=pattern),
     )
-    heard += caller.say(CommandProducer(topic="t", producer_id=0, request_id=3))
-    return heard + caller.say(CommandGetTopicsOfNamespace(request_id=1, namespace=NAMESPACE))
+    heard += caller.say(pb.CommandProducer(topic="t", producer_id=0, request_id=3))
+    return heard + caller.say(pb.CommandGetTopicsOfNamespace(request_id=1, namespace=NAMESPACE))
 
 
 def producing(bench: Bench) -> list[Message]:
     caller = bench.client()
-    heard = caller.say(CommandProducer(topic="t", producer_id=0, request_id=1, producer_name="mine"))
-    heard += caller.say(CommandProducer(topic="t", producer_id=1, request_id=2, producer_name="mine"))
-    heard += caller.send(CommandSend(producer_id=0, sequence_id=0))
-    exclusive, waiting = ProducerAccessMode.Exclusive, ProducerAccessMode.WaitForExclusive
+    heard = caller.say(pb.CommandProducer(topic="t", producer_id=0, request_id=1, producer_name="mine"))
+    heard += caller.say(pb.CommandProducer(topic="t", producer_id=1, request_id=2, producer_name="mine"))
+    heard += caller.send(pb.CommandSend(producer_id=0, sequence_id=0))
+    exclusive, waiting = pb.ProducerAccessMode.Exclusive, pb.ProducerAccessMode.WaitForExclusive
     for producer_id, mode in ((2, exclusive), (3, exclusive), (4, waiting)):
-        asked = CommandProducer(topic="x", producer_id=producer_id, request_id=5, producer_access_mode=mode)
+        asked = pb.CommandProducer(topic="x", producer_id=producer_id, request_id=5, producer_access_mode=mode)
         heard += caller.say(asked)
     bench.broker.cluster.unload(TopicName.parse(TOPIC))
     bench.loop.run()
@@ -113,11 +94,11 @@ def producing(bench: Bench) -> list[Message]:
 def consuming(bench: Bench) -> list[Message]:
     caller = bench.client()
     caller.produce()
-    caller.send(CommandSend(producer_id=0, sequence_id=0), num_messages_in_batch=3)
-    heard = caller.consume(permits=9, subType=SHARED, initialPosition=CommandSubscribe.Earliest)
-    heard += caller.say(CommandGetLastMessageId(consumer_id=0, request_id=1), ack(ack_set=[0b110]))
-    heard += caller.say(CommandRedeliverUnacknowledgedMessages(consumer_id=0))
-    heard += caller.say(ack(), CommandCloseConsumer(consumer_id=0, request_id=2))
+    caller.send(pb.CommandSend(producer_id=0, sequence_id=0), num_messages_in_batch=3)
+    heard = caller.consume(permits=9, subType=SHARED, initialPosition=pb.CommandSubscribe.Earliest)
+    heard += caller.say(pb.CommandGetLastMessageId(consumer_id=0, request_id=1), ack(ack_set=[0b110]))
+    heard += caller.say(pb.CommandRedeliverUnacknowledgedMessages(consumer_id=0))
+    heard += caller.say(ack(), pb.CommandCloseConsumer(consumer_id=0, request_id=2))
     topic = bench.broker.cluster.find_topic(TopicName.parse(TOPIC))
     assert topic is not None
     caller.consume(permits=9, subType=SHARED)
@@ -130,27 +111,19 @@ def with_an_epoch(bench: Bench) -> list[Message]:
     caller = bench.client()
     caller.produce()
     caller.consume(permits=9, consumer_epoch=0)
-    return caller.send(CommandSend(producer_id=0, sequence_id=0))
+    return caller.send(pb.CommandSend(producer_id=0, sequence_id=0))
 
 
 def with_schemas(bench: Bench) -> list[Message]:
     caller: Caller = bench.client()
     return caller.say(
-        CommandProducer(topic="t", producer_id=0, request_id=1, schema=STRING),
-        CommandGetSchema(request_id=1, topic="t"),
-        CommandGetOrCreateSchema(request_id=2, topic="t", schema=INTEGER),
+        pb.CommandProducer(topic="t", producer_id=0, request_id=1, schema=STRING),
+        pb.CommandGetSchema(request_id=1, topic="t"),
+        pb.CommandGetOrCreateSchema(request_id=2, topic="t", schema=INTEGER),
     )
 
 
-CONVERSATIONS = [
-    connecting,
-    looking_up,
-    listing,
-    producing,
-    consuming,
-    with_an_epoch,
-    with_schemas,
-]
+CONVERSATIONS = [connecting, looking_up, listing, producing, consuming, with_an_epoch, with_schemas]
 
 
 @pytest.mark.parametrize("converse", CONVERSATIONS)
@@ -169,17 +142,17 @@ def test_all_that_a_real_broker_was_heard_to_say_is_compared() -> None:
     by_itself = {
         kind for kind in REAL if kind.__name__ in {"CommandPing", "CommandPong", "CommandActiveConsumerChange"}
     }
-    assert set(REAL) - transactions - by_itself <= said | {CommandCloseConsumer}
+    assert set(REAL) - transactions - by_itself <= said | {pb.CommandCloseConsumer}
 
 
 def test_a_real_broker_announced_what_this_one_does() -> None:
-    (ours,) = only(connecting(Bench()), CommandConnected)
+    (ours,) = only(connecting(Bench()), pb.CommandConnected)
     path = FOLDER / "java.jsonl"
     for line in path.read_text().splitlines()[1:]:
         said: dict[str, Any] = json.loads(line)
         if said["command"] == "CONNECTED":
             (frame,) = FrameReader().feed(bytes.fromhex(said["frame"]))
-            (real,) = only([decode_command(frame.command)], CommandConnected)
+            (real,) = only([decode_command(frame.command)], pb.CommandConnected)
             assert ours.feature_flags == real.feature_flags
             assert (ours.protocol_version, ours.max_message_size) == (real.protocol_version, real.max_message_size)
             return

@@ -1,22 +1,20 @@
 """A web side without sockets: requests go in as values, and answers come out; the model behind it is the real one."""
 
 import json
-from collections.abc import Callable
 from typing import Any
 
 import pytest
 
 from pulsar_actors.broker.model.cluster import Cluster
-from pulsar_actors.broker.model.consumer import Consumer
 from pulsar_actors.broker.model.interfaces import Refusal
 from pulsar_actors.broker.model.managed_ledger import Position
 from pulsar_actors.broker.model.producer import Producer
-from pulsar_actors.broker.model.requests import ProducerRequest, SubscribeRequest
+from pulsar_actors.broker.model.requests import ProducerRequest
 from pulsar_actors.broker.web.calls import BrokerUrls, WebContext
 from pulsar_actors.broker.web.http import Request, Response
-from pulsar_actors.broker.web.server import CheckToken, WebServer
+from pulsar_actors.broker.web.server import WebServer
 from pulsar_actors.wire.entries import encode_entry
-from pulsar_actors.wire.PulsarApi_pb2 import CommandSubscribe, MessageMetadata
+from pulsar_actors.wire.PulsarApi_pb2 import MessageMetadata
 from pulsar_actors.wire.topic_name import TopicName
 from tests.support.bench_loop import BenchLoop
 
@@ -24,7 +22,7 @@ NOTHING = object()
 
 
 class Quiet:
-    """The end of a producer or a consumer, which does nothing about what it hears."""
+    """The end of a producer, which does nothing about what it hears."""
 
     def ready(self) -> None: ...
 
@@ -32,20 +30,11 @@ class Quiet:
 
     def closed(self, moved_to: object) -> None: ...
 
-    def active(self, is_active: bool) -> None: ...  # noqa: FBT001 -- as the model calls it
-
-    def reached_end(self) -> None: ...
-
-    def deliver(self, deliveries: object, consumer_epoch: int) -> None: ...
-
-    def has_room(self) -> bool:
-        return True
-
 
 class Web:
     """A server, and the ways to ask it."""
 
-    def __init__(self, check_token: CheckToken | None = None) -> None:
+    def __init__(self) -> None:
         self.loop = BenchLoop()
         self.cluster = Cluster(self.loop)
         self.urls = {
@@ -54,7 +43,7 @@ class Web:
             "safe": BrokerUrls("", "pulsar+ssl://safe:2", "", "https://safe:4"),
         }
         self.context = WebContext(self.cluster, self.loop, "here", self.urls.__getitem__)
-        self.server = WebServer(self.context, check_token)
+        self.server = WebServer(self.context, None)
 
     def ask(self, method: str, target: str, body: Any = NOTHING, **headers: str) -> Response:
         data = b"" if body is NOTHING else body if isinstance(body, bytes) else json.dumps(body).encode()
@@ -79,11 +68,6 @@ class Web:
         opened = self.cluster.open_topic(self.name(topic))
         return opened.add_producer(ProducerRequest(connection=self, producer_id=2), Quiet())
 
-    def attach(self, topic: str, subscription: str) -> Consumer:
-        """A consumer that wants nothing yet."""
-        request = SubscribeRequest(self, 3, subscription, CommandSubscribe.Shared)
-        return self.cluster.open_topic(self.name(topic)).subscribe(request, Quiet())
-
     def publish(self, topic: str, payload: bytes, **fields: Any) -> Position:
         """Store an entry, as a producer that comes for it alone."""
         metadata = MessageMetadata(producer_name="p", sequence_id=0, publish_time=self.loop.wall_clock_ms(), **fields)
@@ -96,15 +80,5 @@ class Web:
 
 
 @pytest.fixture
-def make_web() -> Callable[..., Web]:
-    return Web
-
-
-@pytest.fixture
 def web() -> Web:
     return Web()
-
-
-@pytest.fixture
-def loop() -> BenchLoop:
-    return BenchLoop()

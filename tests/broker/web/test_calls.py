@@ -3,18 +3,7 @@ from typing import Any
 
 import pytest
 
-from pulsar_actors.broker.web.calls import (
-    Route,
-    RouteMatch,
-    Router,
-    WebCall,
-    as_count,
-    as_flag,
-    as_number,
-    as_object,
-    as_strings,
-    read_query,
-)
+from pulsar_actors.broker.web import calls
 from pulsar_actors.broker.web.http import EMPTY_OK, NO_CONTENT, HttpRefusal, Response
 
 TOPIC = "/admin/v2/persistent/public/default/p/partitions"
@@ -49,22 +38,22 @@ def test_a_flag_is_on_when_it_says_so(web: Any, text: str, forced: bool) -> None
     assert (answer.status == 204) is forced
 
 
-def one(_: WebCall) -> Response:
+def one(_: calls.WebCall) -> Response:
     return NO_CONTENT
 
 
-def two(_: WebCall) -> Response:
+def two(_: calls.WebCall) -> Response:
     return EMPTY_OK
 
 
-ROUTER = Router(
+ROUTER = calls.Router(
     [
-        Route("GET", "/a/{name}", one),
-        Route("GET", "/a/fixed", two),
-        Route("PUT", "/a/fixed", two),
-        Route("DELETE", "/a/{name}", one),
-        Route("GET", "/{domain}/{name}", two),
-        Route("POST", "/only", one),
+        calls.Route("GET", "/a/{name}", one),
+        calls.Route("GET", "/a/fixed", two),
+        calls.Route("PUT", "/a/fixed", two),
+        calls.Route("DELETE", "/a/{name}", one),
+        calls.Route("GET", "/{domain}/{name}", two),
+        calls.Route("POST", "/only", one),
     ]
 )
 
@@ -78,20 +67,20 @@ def refused(method: str, path: str) -> HttpRefusal:
 @pytest.mark.parametrize(
     ("method", "path", "match"),
     [
-        ("GET", "/a/b", RouteMatch(one, {"name": "b"})),
-        ("GET", "/a/fixed", RouteMatch(two, {})),
-        ("DELETE", "/a/fixed", RouteMatch(one, {"name": "fixed"})),
-        ("HEAD", "/a/b", RouteMatch(one, {"name": "b"})),
-        ("GET", "/a/b/", RouteMatch(one, {"name": "b"})),
-        ("GET", "/persistent/x", RouteMatch(two, {"domain": "persistent", "name": "x"})),
-        ("GET", "/non-persistent/x", RouteMatch(two, {"domain": "non-persistent", "name": "x"})),
-        ("GET", "/a/b%20c%2Fd%E6%97%A5", RouteMatch(one, {"name": "b c/d\u65e5"})),
-        ("GET", "/a/%7Bname%7D", RouteMatch(one, {"name": "{name}"})),
-        ("GET", "/a/b+c", RouteMatch(one, {"name": "b+c"})),
-        ("GET", "/%61/b", RouteMatch(one, {"name": "b"})),
+        ("GET", "/a/b", calls.RouteMatch(one, {"name": "b"})),
+        ("GET", "/a/fixed", calls.RouteMatch(two, {})),
+        ("DELETE", "/a/fixed", calls.RouteMatch(one, {"name": "fixed"})),
+        ("HEAD", "/a/b", calls.RouteMatch(one, {"name": "b"})),
+        ("GET", "/a/b/", calls.RouteMatch(one, {"name": "b"})),
+        ("GET", "/persistent/x", calls.RouteMatch(two, {"domain": "persistent", "name": "x"})),
+        ("GET", "/non-persistent/x", calls.RouteMatch(two, {"domain": "non-persistent", "name": "x"})),
+        ("GET", "/a/b%20c%2Fd%E6%97%A5", calls.RouteMatch(one, {"name": "b c/d\u65e5"})),
+        ("GET", "/a/%7Bname%7D", calls.RouteMatch(one, {"name": "{name}"})),
+        ("GET", "/a/b+c", calls.RouteMatch(one, {"name": "b+c"})),
+        ("GET", "/%61/b", calls.RouteMatch(one, {"name": "b"})),
     ],
 )
-def test_a_request_finds_its_route(method: str, path: str, match: RouteMatch) -> None:
+def test_a_request_finds_its_route(method: str, path: str, match: calls.RouteMatch) -> None:
     assert ROUTER.find(method, path) == match
 
 
@@ -119,19 +108,19 @@ def test_a_path_that_cannot_be_decoded_is_refused(path: str) -> None:
 
 
 def test_a_query_is_read_with_its_escapes() -> None:
-    assert read_query("a=1&b=x+y%26&&c&d==&a=2") == {"a": "2", "b": "x y&", "c": "", "d": "="}
-    assert read_query("") == {}
+    assert calls.read_query("a=1&b=x+y%26&&c&d==&a=2") == {"a": "2", "b": "x y&", "c": "", "d": "="}
+    assert calls.read_query("") == {}
 
 
 @pytest.mark.parametrize(
     ("take", "value", "taken"),
     [
-        (as_object, {"a": 1}, {"a": 1}),
-        (as_strings, {"a": "b"}, {"a": "b"}),
-        (as_strings, None, {}),
-        (as_flag, False, False),
-        (as_number, -3, -3),
-        (as_count, 0, 0),
+        (calls.as_object, {"a": 1}, {"a": 1}),
+        (calls.as_strings, {"a": "b"}, {"a": "b"}),
+        (calls.as_strings, None, {}),
+        (calls.as_flag, False, False),
+        (calls.as_number, -3, -3),
+        (calls.as_count, 0, 0),
     ],
 )
 def test_what_is_right_is_taken(take: Callable[[Any, str], Any], value: Any, taken: Any) -> None:
@@ -141,12 +130,12 @@ def test_what_is_right_is_taken(take: Callable[[Any, str], Any], value: Any, tak
 @pytest.mark.parametrize(
     ("take", "value", "status"),
     [
-        *((as_object, value, 400) for value in (None, [], "a", 1)),
-        *((as_strings, value, 400) for value in ([], {"a": 1}, {"a": None})),
-        *((as_flag, value, 400) for value in (None, 0, "true")),
-        *((as_number, value, 400) for value in (None, True, 1.5, "1", 2**63, -(2**63) - 1)),
-        *((as_count, value, 400) for value in (None, True, 1.5)),
-        (as_count, -1, 412),
+        *((calls.as_object, value, 400) for value in (None, [], "a", 1)),
+        *((calls.as_strings, value, 400) for value in ([], {"a": 1}, {"a": None})),
+        *((calls.as_flag, value, 400) for value in (None, 0, "true")),
+        *((calls.as_number, value, 400) for value in (None, True, 1.5, "1", 2**63, -(2**63) - 1)),
+        *((calls.as_count, value, 400) for value in (None, True, 1.5)),
+        (calls.as_count, -1, 412),
     ],
 )
 def test_what_is_not_is_refused_by_its_name(take: Callable[[Any, str], Any], value: Any, status: int) -> None:

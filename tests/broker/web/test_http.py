@@ -1,64 +1,43 @@
 import json
 import re
-from collections.abc import Iterator, Sequence
-from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pulsar_actors.broker.web.http import (
-    EMPTY_OK,
-    IDLE_SECONDS,
-    LINGER_SECONDS,
-    MAX_BODY,
-    MAX_HEAD,
-    MAX_UNREAD,
-    NO_CONTENT,
-    Request,
-    Response,
-    WebConnection,
-    json_response,
-    refusal_response,
-)
-from tests.support.bench_loop import BenchLoop
+from pulsar_actors.broker.web import http
+from tests.support.bench_loop import BenchLoop, Wire
 
 GET = b"GET /a HTTP/1.1\r\nHost: h\r\n\r\n"
 
 
-class Peer:
+class Peer(Wire):
     """The other end, which takes as many bytes as it has room for."""
 
-    def __init__(self, loop: Any) -> None:
-        self.loop = loop
-        self.room = 1 << 30
-        self.got = b""
-        self.closed = False
-        self.awaited = False
-        self.asked: list[Request] = []
-        self.gone: list[WebConnection] = []
-        self.answer = Response(200, b"yes")
-        self.connection = WebConnection(loop, self, self.reply, self.gone.append)
+    def __init__(self) -> None:
+        super().__init__()
+        self.loop = BenchLoop()
+        self.asked: list[http.Request] = []
+        self.gone: list[http.WebConnection] = []
+        self.answer = http.Response(200, b"yes")
+        self.connection = http.WebConnection(self.loop, self, self.reply, self.gone.append)
 
-    def reply(self, request: Request) -> Response:
+    def reply(self, request: http.Request) -> http.Response:
         self.asked.append(request)
         return self.answer
 
-    def send(self, buffers: Sequence[Any]) -> int:
-        data = b"".join(buffers)[: self.room]
-        self.got += data
-        self.room -= len(data)
-        return len(data)
-
-    def await_room(self) -> None:
-        self.awaited = True
-
-    def close(self) -> None:
-        self.closed = True
-
-    def makes_room(self, size: int = 1 << 30) -> None:
-        self.awaited, self.room = False, size
+    def makes_room(self, size: int | None = None) -> None:
+        self.waiting, self.room = False, size
         self.connection.writable()
+
+    def hears(self, data: bytes, size: int) -> None:
+        """Receive the bytes in pieces of this size."""
+        for start in range(0, len(data), size):
+            self.connection.received(data[start : start + size])
+
+    @property
+    def got(self) -> bytes:
+        return bytes(self.written)
 
     @property
     def statuses(self) -> list[int]:
@@ -66,8 +45,8 @@ class Peer:
 
 
 @pytest.fixture
-def peer(loop: Any) -> Peer:
-    return Peer(loop)
+def peer() -> Peer:
+    return Peer()
 
 
 def test_every_request_is_answered_and_the_connection_stays(peer: Peer) -> None:
@@ -93,7 +72,7 @@ def test_to_head_no_body_is_sent(peer: Peer) -> None:
 
 
 def test_a_client_that_waits_is_told_to_send_its_body(peer: Peer) -> None:
-    peer.connection.received(GET.replace(b"Host", b"Expect: 100-continue\r\nContent-Length: 2\r\nHost"))
+    peer.connection.received(WAITING)
     assert peer.got == b"HTTP/1.1 100 Continue\r\n\r\n"
     peer.connection.received(b"xy")
     assert peer.statuses == [100, 200]
@@ -102,22 +81,22 @@ def test_a_client_that_waits_is_told_to_send_its_body(peer: Peer) -> None:
 
 def test_what_cannot_be_read_is_answered_and_the_rest_is_thrown_away_for_a_while(peer: Peer) -> None:
     peer.connection.received(b"nonsense\r\n\r\n" + GET)
-    for _ in range(2 * MAX_UNREAD // MAX_BODY):
-        peer.connection.received(b"x" * MAX_BODY)
+    for _ in range(2 * http.MAX_UNREAD // http.MAX_BODY):
+        peer.connection.received(b"x" * http.MAX_BODY)
     assert peer.statuses == [400]
     assert b"\r\nConnection: close\r\n" in peer.got
     assert not peer.closed
-    peer.loop.advance(LINGER_SECONDS)
+    peer.loop.advance(http.LINGER_SECONDS)
     assert peer.closed
 
 
 def test_an_answer_that_does_not_fit_is_sent_piece_by_piece_and_the_next_request_waits(peer: Peer) -> None:
-    peer.answer = Response(200, b"0123456789" * 100)
+    peer.answer = http.Response(200, b"0123456789" * 100)
     peer.room = 20
     peer.connection.received(GET + GET)
-    assert (len(peer.asked), peer.awaited) == (1, True)
+    assert (len(peer.asked), peer.waiting) == (1, True)
     peer.makes_room(500)
-    assert (len(peer.asked), peer.awaited) == (1, True)
+    assert (len(peer.asked), peer.waiting) == (1, True)
     peer.makes_room()
     assert len(peer.asked) == 2
     assert peer.got.count(peer.answer.body) == 2
@@ -135,19 +114,19 @@ def test_the_connection_ends_only_when_the_last_answer_has_left(peer: Peer) -> N
 def test_a_client_that_sends_and_never_reads_is_cut_off(peer: Peer) -> None:
     peer.room = 0
     peer.connection.received(GET)
-    for _ in range(MAX_UNREAD // MAX_BODY):
-        peer.connection.received(b"x" * MAX_BODY)
+    for _ in range(http.MAX_UNREAD // http.MAX_BODY):
+        peer.connection.received(b"x" * http.MAX_BODY)
     assert not peer.closed
-    peer.connection.received(b"x" * MAX_BODY)
+    peer.connection.received(b"x" * http.MAX_BODY)
     assert peer.closed
     peer.connection.received(GET)
     assert len(peer.asked) == 1
 
 
 def test_a_connection_on_which_nothing_comes_is_closed(peer: Peer) -> None:
-    peer.loop.advance(IDLE_SECONDS - 1)
+    peer.loop.advance(http.IDLE_SECONDS - 1)
     peer.connection.received(GET)
-    peer.loop.advance(IDLE_SECONDS - 1)
+    peer.loop.advance(http.IDLE_SECONDS - 1)
     assert not peer.closed
     peer.loop.advance(1)
     assert peer.closed
@@ -156,7 +135,7 @@ def test_a_connection_on_which_nothing_comes_is_closed(peer: Peer) -> None:
 def test_a_connection_that_has_ended_is_not_closed_again(peer: Peer) -> None:
     peer.connection.lost("gone")
     peer.connection.close()
-    peer.loop.advance(2 * IDLE_SECONDS)
+    peer.loop.advance(2 * http.IDLE_SECONDS)
     assert len(peer.gone) == 1
 
 
@@ -169,10 +148,6 @@ LENGTH = b"\r\nContent-Length: "
 CODING = b"\r\nTransfer-Encoding: "
 
 
-def in_pieces(data: bytes, size: int) -> Iterator[bytes]:
-    return (data[start : start + size] for start in range(0, len(data), size))
-
-
 def requests(peer: Peer) -> list[tuple[str, str, bytes]]:
     return [(request.method, request.target, request.body) for request in peer.asked]
 
@@ -180,9 +155,8 @@ def requests(peer: Peer) -> list[tuple[str, str, bytes]]:
 @given(st.lists(st.sampled_from([GET, PUT, CHUNKED]), max_size=6), st.integers(1, 90))
 def test_requests_are_answered_in_their_order_wherever_the_stream_is_cut(parts: list[bytes], size: int) -> None:
     expected = {GET: ("GET", "/a", b""), PUT: ("PUT", "/b", b"hello"), CHUNKED: ("POST", "/c", b"hello 0123456789")}
-    peer = Peer(BenchLoop())
-    for piece in in_pieces(b"".join(parts), size):
-        peer.connection.received(piece)
+    peer = Peer()
+    peer.hears(b"".join(parts), size)
     assert requests(peer) == [expected[part] for part in parts]
     assert peer.statuses == [200] * len(parts)
 
@@ -190,9 +164,8 @@ def test_requests_are_answered_in_their_order_wherever_the_stream_is_cut(parts: 
 @given(st.lists(st.binary(min_size=1, max_size=40)), st.integers(1, 50))
 def test_a_body_in_chunks_is_put_together_and_the_next_request_begins_behind_it(parts: list[bytes], size: int) -> None:
     chunks = b"".join(b"%x\r\n%s\r\n" % (len(part), part) for part in parts)
-    peer = Peer(BenchLoop())
-    for piece in in_pieces(CHUNKS + chunks + b"0\r\n\r\n" + GET, size):
-        peer.connection.received(piece)
+    peer = Peer()
+    peer.hears(CHUNKS + chunks + b"0\r\n\r\n" + GET, size)
     assert requests(peer) == [("POST", "/c", b"".join(parts)), ("GET", "/a", b"")]
 
 
@@ -271,33 +244,24 @@ def test_a_client_of_http_1_0_is_not_told_to_go_on(peer: Peer) -> None:
         (505, b"GET / HTTP/0.9" + HOST),
         (400, b"GET / HTTP/1.1"),
         (400, b"GET / HTTP/1.1" + HOST + HOST),
-        (400, b"GET / HTTP/1.1" + HOST + b"\r\nA : b"),
-        (400, b"GET / HTTP/1.1" + HOST + b"\r\nA"),
-        (400, b"GET / HTTP/1.1" + HOST + b"\r\n: b"),
-        (400, b"GET / HTTP/1.1" + HOST + b"\r\nA: b\rC: d"),
-        (400, b"GET / HTTP/1.1" + HOST + b"\r\nA: \x00"),
-        (400, b"GET / HTTP/1.1" + HOST + b"\r\nA\xe9: b"),
-        (400, b"PUT / HTTP/1.1" + HOST + LENGTH + b"5" + LENGTH + b"6"),
-        (400, b"PUT / HTTP/1.1" + HOST + LENGTH + b"5, 6"),
-        (400, b"PUT / HTTP/1.1" + HOST + LENGTH + b"+5"),
-        (400, b"PUT / HTTP/1.1" + HOST + LENGTH + b"-5"),
-        (400, b"PUT / HTTP/1.1" + HOST + LENGTH + b"0x5"),
-        (400, b"PUT / HTTP/1.1" + HOST + LENGTH + b"5 5"),
-        (400, b"PUT / HTTP/1.1" + HOST + LENGTH),
-        (400, b"PUT / HTTP/1.1" + HOST + LENGTH + b"\xb2"),
-        (400, b"PUT / HTTP/1.1" + HOST + LENGTH + b"9" * 5000),
+        *(
+            (400, b"GET / HTTP/1.1" + HOST + b"\r\n" + header)
+            for header in (b"A : b", b"A", b": b", b"A: b\rC: d", b"A: \x00", b"A\xe9: b")
+        ),
+        *(
+            (400, b"PUT / HTTP/1.1" + HOST + LENGTH + length)
+            for length in (b"5, 6", b"+5", b"-5", b"0x5", b"5 5", b"", b"\xb2", b"9" * 5000, b"5" + LENGTH + b"6")
+        ),
         (400, b"PUT / HTTP/1.1" + HOST + LENGTH + b"5" + CODING + b"chunked"),
-        (501, b"PUT / HTTP/1.1" + HOST + CODING + b"chunked" + CODING + b"chunked"),
-        (501, b"PUT / HTTP/1.1" + HOST + CODING + b"gzip, chunked"),
-        (501, b"PUT / HTTP/1.1" + HOST + CODING + b"chunked, identity"),
-        (501, b"PUT / HTTP/1.1" + HOST + CODING + b"xchunked"),
-        (501, b"PUT / HTTP/1.1" + HOST + CODING),
+        *(
+            (501, b"PUT / HTTP/1.1" + HOST + CODING + coding)
+            for coding in (b"gzip, chunked", b"chunked, identity", b"xchunked", b"", b"chunked" + CODING + b"chunked")
+        ),
     ],
 )
 @pytest.mark.parametrize("size", [1, 10_000])
 def test_a_head_with_a_fault_or_with_two_readings_is_refused(peer: Peer, status: int, head: bytes, size: int) -> None:
-    for piece in in_pieces(head + b"\r\n\r\nhello" + GET, size):
-        peer.connection.received(piece)
+    peer.hears(head + b"\r\n\r\nhello" + GET, size)
     assert peer.statuses == [status]
     assert b"\r\nConnection: close\r\n" in peer.got
     assert json.loads(peer.got.partition(b"\r\n\r\n")[2])["reason"]
@@ -307,25 +271,17 @@ def test_a_head_with_a_fault_or_with_two_readings_is_refused(peer: Peer, status:
 @pytest.mark.parametrize(
     "body",
     [
-        b"\r\n",
-        b"x\r\n",
-        b"0x5\r\n",
-        b"-1\r\n",
-        b"+5\r\n",
-        b" 5\r\n",
-        b"5 5\r\n",
+        *(b"\r\n", b"x\r\n", b"0x5\r\n", b"-1\r\n", b"+5\r\n", b" 5\r\n", b"5 5\r\n", b"1" * 21 + b"\r\n"),
         b"5\nhello\r\n0\r\n\r\n",
         b"5\r\nhello!\r\n",
         b"5\r\nhello\n\n",
         b"5\r\nhell\r\n0\r\n\r\n",
-        b"1" * 21 + b"\r\n",
         b"0\r\nGET / HTTP/1.1\r\n\r\n",
     ],
 )
 @pytest.mark.parametrize("size", [1, 10_000])
 def test_chunks_with_a_fault_are_refused(peer: Peer, body: bytes, size: int) -> None:
-    for piece in in_pieces(CHUNKS + body + GET, size):
-        peer.connection.received(piece)
+    peer.hears(CHUNKS + body + GET, size)
     assert peer.statuses == [400]
     assert not peer.asked
 
@@ -337,8 +293,7 @@ def test_chunks_with_a_fault_are_refused(peer: Peer, body: bytes, size: int) -> 
 )
 @pytest.mark.parametrize("size", [1000, 10**6])
 def test_a_part_of_a_request_without_end_is_refused(peer: Peer, endless: bytes, size: int) -> None:
-    for piece in in_pieces(endless + b"b" * 2 * MAX_HEAD, size):
-        peer.connection.received(piece)
+    peer.hears(endless + b"b" * 2 * http.MAX_HEAD, size)
     assert peer.statuses == [431]
 
 
@@ -346,31 +301,29 @@ def test_a_part_of_a_request_without_end_is_refused(peer: Peer, endless: bytes, 
 def test_a_body_over_the_limit_is_refused_before_it_comes_and_nobody_is_told_to_send_it(
     peer: Peer, method: bytes
 ) -> None:
-    peer.connection.received(WAITING.replace(b"PUT", method).replace(b": 2", b": %d" % (MAX_BODY + 1)))
+    peer.connection.received(WAITING.replace(b"PUT", method).replace(b": 2", b": %d" % (http.MAX_BODY + 1)))
     assert peer.statuses == [413]
 
 
 def test_chunks_that_are_too_much_together_are_refused(peer: Peer) -> None:
-    for piece in in_pieces(CHUNKS + b"%x\r\n%s\r\n1\r\na\r\n0\r\n\r\n" % (MAX_BODY, b"a" * MAX_BODY), 65536):
-        peer.connection.received(piece)
+    peer.hears(CHUNKS + b"%x\r\n%s\r\n1\r\na\r\n0\r\n\r\n" % (http.MAX_BODY, b"a" * http.MAX_BODY), 65536)
     assert peer.statuses == [413]
 
 
 @pytest.mark.parametrize(
     "request_of_the_limit",
     [
-        PUT.replace(b": 5", b": %d" % MAX_BODY)[:-5] + b"a" * MAX_BODY,
-        CHUNKS + b"%x\r\n%s\r\n0\r\n\r\n" % (MAX_BODY, b"a" * MAX_BODY),
+        PUT.replace(b": 5", b": %d" % http.MAX_BODY)[:-5] + b"a" * http.MAX_BODY,
+        CHUNKS + b"%x\r\n%s\r\n0\r\n\r\n" % (http.MAX_BODY, b"a" * http.MAX_BODY),
     ],
     ids=["length", "chunks"],
 )
 def test_a_body_of_just_the_limit_is_taken(peer: Peer, request_of_the_limit: bytes) -> None:
-    for piece in in_pieces(request_of_the_limit, 65536):
-        peer.connection.received(piece)
-    assert [len(request.body) for request in peer.asked] == [MAX_BODY]
+    peer.hears(request_of_the_limit, 65536)
+    assert [len(request.body) for request in peer.asked] == [http.MAX_BODY]
 
 
-def written(peer: Peer, response: Response, request: bytes = GET) -> bytes:
+def written(peer: Peer, response: http.Response, request: bytes = GET) -> bytes:
     peer.loop.time = 1_700_000_000.0  # so that the date is known
     peer.answer = response
     peer.connection.received(request)
@@ -378,22 +331,22 @@ def written(peer: Peer, response: Response, request: bytes = GET) -> bytes:
 
 
 def test_an_answer_is_a_status_line_headers_and_a_body(peer: Peer) -> None:
-    assert written(peer, json_response({"a": [1, "\xe9"]})) == (
+    assert written(peer, http.json_response({"a": [1, "\xe9"]})) == (
         b"HTTP/1.1 200 OK\r\nDate: Tue, 14 Nov 2023 22:13:20 GMT\r\nContent-Type: application/json\r\n"
         b'Content-Length: 14\r\n\r\n{"a":[1,"\xc3\xa9"]}'
     )
 
 
 def test_an_answer_of_204_has_neither_body_nor_length(peer: Peer) -> None:
-    assert written(peer, NO_CONTENT).endswith(b"No Content\r\nDate: Tue, 14 Nov 2023 22:13:20 GMT\r\n\r\n")
+    assert written(peer, http.NO_CONTENT).endswith(b"No Content\r\nDate: Tue, 14 Nov 2023 22:13:20 GMT\r\n\r\n")
 
 
 def test_an_empty_answer_has_a_length_of_zero(peer: Peer) -> None:
-    assert written(peer, EMPTY_OK).endswith(b"Content-Length: 0\r\n\r\n")
+    assert written(peer, http.EMPTY_OK).endswith(b"Content-Length: 0\r\n\r\n")
 
 
 def test_a_refusal_has_its_reason_in_json_and_the_headers_that_it_came_with(peer: Peer) -> None:
-    answer = written(peer, refusal_response(405, 'no "PUT" here', (("Allow", "GET"),)))
+    answer = written(peer, http.refusal_response(405, 'no "PUT" here', (("Allow", "GET"),)))
     head, _, body = answer.partition(b"\r\n\r\n")
     assert head.startswith(b"HTTP/1.1 405 Method Not Allowed\r\n")
     assert b"Allow: GET" in head.split(b"\r\n")
@@ -411,8 +364,8 @@ def test_a_refusal_has_its_reason_in_json_and_the_headers_that_it_came_with(peer
     ],
 )
 def test_a_value_that_a_user_chose_stays_within_its_header(peer: Peer, value: str, line: bytes) -> None:
-    assert line in written(peer, Response(200, headers=(("X-Key", value),))).split(b"\r\n")
+    assert line in written(peer, http.Response(200, headers=(("X-Key", value),))).split(b"\r\n")
 
 
 def test_text_that_has_no_utf8_form_does_not_keep_an_answer_from_being_written() -> None:
-    assert json_response("\ud800").body == b'"?"'
+    assert http.json_response("\ud800").body == b'"?"'

@@ -83,11 +83,6 @@ def test_a_topic_of_this_broker_is_not_sent_on(web: Any) -> None:
     assert web.told("GET", f"{LOOKUP}/t")["brokerUrl"] == "pulsar://here:1"
 
 
-def test_a_lookup_makes_no_topic(web: Any) -> None:
-    web.told("GET", f"{LOOKUP}/t")
-    assert web.told("GET", "/admin/v2/persistent/public/default") == []
-
-
 def test_a_name_of_the_older_form_is_looked_up_on_its_own_path(web: Any) -> None:
     path = "persistent/t/standalone/n/a%2Fb"
     assert web.refusal("GET", f"/lookup/v2/destination/{path}") == (404, "Namespace not found")
@@ -100,8 +95,7 @@ def test_a_topic_whose_path_holds_another_form_of_name_is_refused(web: Any) -> N
     assert web.refusal("GET", "/lookup/v2/topic/persistent/a%2Fb/c/d")[0] == 412
 
 
-def test_a_broker_that_only_encrypts_is_named_by_its_encrypted_address(make_web: Any) -> None:
-    web = make_web()
+def test_a_broker_that_only_encrypts_is_named_by_its_encrypted_address(web: Any) -> None:
     web.context.name = "safe"
     assert web.told("GET", "/admin/v2/brokers/leaderBroker") == {
         "serviceUrl": "https://safe:4",

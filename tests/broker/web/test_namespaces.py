@@ -8,11 +8,7 @@ def test_a_namespace_is_made_with_the_policies_that_are_named(web: Any) -> None:
         "deduplicationEnabled": True,
         "max_unacked_messages_per_consumer": 5,
         "encryption_required": True,
-        "autoTopicCreationOverride": {
-            "allowAutoTopicCreation": True,
-            "topicType": "partitioned",
-            "defaultNumPartitions": 2,
-        },
+        "autoTopicCreationOverride": PARTITIONED,
         "autoSubscriptionCreationOverride": {"allowAutoSubscriptionCreation": False},
     }
     assert web.ask("PUT", "/admin/v2/namespaces/public/n", {**wanted, "bundles": {"numBundles": 16}}).status == 204
@@ -27,25 +23,16 @@ def test_a_namespace_with_policies_that_make_no_sense_is_not_made(web: Any, body
     assert web.refusal("GET", "/admin/v2/namespaces/public/n")[0] == 404
 
 
-def test_a_namespace_of_partitioned_topics_is_not_empty(web: Any) -> None:
-    web.ask("PUT", "/admin/v2/namespaces/public/n")
-    web.ask("PUT", "/admin/v2/persistent/public/n/p/partitions", 1)
-    assert web.refusal("DELETE", "/admin/v2/namespaces/public/n")[0] == 409
-
-
 def test_a_namespace_is_never_deleted_by_force(web: Any) -> None:
     assert web.refusal("DELETE", "/admin/v2/namespaces/public/default?force=true")[0] == 405
 
 
-INFO = {"allowedClusters": ["standalone"]}
-
-
 def test_a_tenant_is_there_until_it_is_deleted(web: Any) -> None:
-    assert web.ask("PUT", "/admin/v2/tenants/t1", {**INFO, "adminRoles": ["me"]}).status == 204
-    assert web.told("GET", "/admin/v2/tenants") == ["public", "t1"]
-    assert web.told("GET", "/admin/v2/tenants/t1") == {"adminRoles": [], "allowedClusters": ["standalone"]}
-    assert web.ask("DELETE", "/admin/v2/tenants/t1").status == 204
-    assert web.told("GET", "/admin/v2/tenants") == ["public"]
+    path = "/admin/v2/tenants"
+    assert web.ask("PUT", f"{path}/t1", {"allowedClusters": ["standalone"], "adminRoles": ["me"]}).status == 204
+    assert web.told("GET", path) == ["public", "t1"]
+    assert web.ask("DELETE", f"{path}/t1").status == 204
+    assert web.told("GET", path) == ["public"]
 
 
 @pytest.mark.parametrize(
@@ -57,6 +44,7 @@ def test_a_tenant_is_not_made_of_what_pulsar_would_refuse(web: Any, status: int,
     assert web.refusal("GET", "/admin/v2/tenants/t1")[0] == 404
 
 
+PARTITIONED = {"allowAutoTopicCreation": True, "topicType": "partitioned", "defaultNumPartitions": 2}
 NAMESPACE = "/admin/v2/namespaces/public/default"
 
 
@@ -79,18 +67,10 @@ def test_a_policy_that_always_has_a_value_is_not_set_to_null(web: Any) -> None:
         (400, "maxUnackedMessagesPerConsumer", "many"),
         (412, "maxUnackedMessagesPerSubscription", -1),
         (400, "autoTopicCreation", {"allowAutoTopicCreation": "yes"}),
-        (412, "autoTopicCreation", {"allowAutoTopicCreation": True, "topicType": "round"}),
-        (412, "autoTopicCreation", {"allowAutoTopicCreation": True, "topicType": ["partitioned"]}),
-        (
-            412,
-            "autoTopicCreation",
-            {"allowAutoTopicCreation": True, "topicType": "partitioned", "defaultNumPartitions": 0},
-        ),
-        (
-            412,
-            "autoTopicCreation",
-            {"allowAutoTopicCreation": True, "topicType": "partitioned", "defaultNumPartitions": True},
-        ),
+        (412, "autoTopicCreation", {**PARTITIONED, "topicType": "round"}),
+        (412, "autoTopicCreation", {**PARTITIONED, "topicType": ["partitioned"]}),
+        (412, "autoTopicCreation", {**PARTITIONED, "defaultNumPartitions": 0}),
+        (412, "autoTopicCreation", {**PARTITIONED, "defaultNumPartitions": True}),
         (400, "autoSubscriptionCreation", {"allowAutoSubscriptionCreation": None}),
         (412, "delayedDelivery", {"active": False}),
         (412, "delayedDelivery", {"active": True, "maxDeliveryDelayInMillis": -1}),
@@ -100,16 +80,6 @@ def test_a_value_that_makes_no_sense_changes_nothing(web: Any, status: int, leaf
     before = web.told("GET", NAMESPACE)
     assert web.refusal("POST", f"{NAMESPACE}/{leaf}", body)[0] == status
     assert web.told("GET", NAMESPACE) == before
-
-
-def test_topics_are_made_as_the_policy_says(web: Any) -> None:
-    never = {"allowAutoTopicCreation": False, "topicType": "partitioned"}
-    assert web.ask("POST", f"{NAMESPACE}/autoTopicCreation", never).status == 204
-    assert web.ask("GET", "/lookup/v2/topic/persistent/public/default/t").status == 404
-    policy = {"allowAutoTopicCreation": True, "topicType": "partitioned", "defaultNumPartitions": 2}
-    web.ask("POST", f"{NAMESPACE}/autoTopicCreation", policy)
-    path = "/admin/v2/persistent/public/default/t/partitions?checkAllowAutoCreation=true"
-    assert web.told("GET", path)["partitions"] == 2
 
 
 def test_a_policy_that_this_broker_does_not_have_is_not_taken(web: Any) -> None:

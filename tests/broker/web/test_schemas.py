@@ -67,12 +67,6 @@ def test_the_two_halves_of_a_key_value_schema_are_told_apart(web: Any, data: byt
     json.loads(told["data"])
 
 
-def test_all_partitions_share_the_schema_of_their_topic(web: Any) -> None:
-    web.ask("PUT", "/admin/v2/persistent/public/default/t/partitions", 2)
-    web.told("POST", f"{PATH}/schema", RECORD)
-    assert web.told("GET", f"{PATH}-partition-1/schema")["version"] == 0
-
-
 def test_a_schema_needs_a_namespace(web: Any) -> None:
     path = "/admin/v2/schemas/public/nix/t/schema"
     assert web.refusal("POST", path, RECORD)[0] == 404

@@ -105,13 +105,6 @@ OF_ONE_AND_TWO_MILLISECONDS = """\
 """
 
 
-def histogram_of(*times: float) -> Histogram:
-    histogram = Histogram()
-    for each in times:
-        histogram.record(each)
-    return histogram
-
-
 def rows_of(histogram: Histogram) -> list[list[float]]:
     return [
         [float(word) for word in line.split()] for line in percentile_lines(histogram) if re.match(r"\s+[0-9]", line)
@@ -120,26 +113,23 @@ def rows_of(histogram: Histogram) -> list[list[float]]:
 
 def test_the_file_is_the_one_that_hdrhistogram_writes_of_the_same_times(tmp_path: Path) -> None:
     file = tmp_path / "latency.hgrm"
-    write_percentile_file(file, histogram_of(0.001, 0.002))
+    write_percentile_file(file, recorded([0.001, 0.002]))
     assert file.read_text() == OF_ONE_AND_TWO_MILLISECONDS
 
 
 def test_a_row_has_the_time_that_its_share_does_not_exceed() -> None:
     times = [number / 1e3 for number in range(1, 1001)]
-    rows = rows_of(histogram_of(*times))
+    rows = rows_of(recorded(times))
     for milliseconds, share, count, *_ in rows:
         assert count >= share * 1000
         assert abs(milliseconds - count) <= 1
 
 
 def test_the_closer_to_the_longest_the_closer_the_rows() -> None:
-    shares = [row[1] for row in rows_of(histogram_of(*(number / 1e3 for number in range(1, 10_001))))]
+    shares = [row[1] for row in rows_of(recorded([number / 1e3 for number in range(1, 10_001)]))]
     assert shares == sorted(set(shares))
-    assert [sum(low <= share < high for share in shares) for low, high in ((0, 0.5), (0.5, 0.75), (0.75, 0.875))] == [
-        5,
-        5,
-        5,
-    ]
+    for low, high in ((0, 0.5), (0.5, 0.75), (0.75, 0.875)):
+        assert sum(low <= share < high for share in shares) == 5
 
 
 def test_without_a_time_there_is_no_row() -> None:
@@ -192,9 +182,7 @@ LABELS = ReportLabels("sent", "from here to there")
 
 @pytest.fixture
 def interval() -> Interval:
-    times = Histogram()
-    for hundredths_of_a_millisecond in range(1, 101):
-        times.record(hundredths_of_a_millisecond / 1e5)
+    times = recorded([hundredths_of_a_millisecond / 1e5 for hundredths_of_a_millisecond in range(1, 101)])
     return Interval(2.0, 0.5, 500_000, 50_000_000, 3, times)
 
 

@@ -2,6 +2,7 @@ import subprocess
 import sys
 from types import ModuleType
 
+from pulsar_actors.cli.statecharts.drawn_chart import draw_whole
 from pulsar_actors.cli.statecharts.mermaid import mermaid_source
 from pulsar_actors.machines.chart import Chart
 
@@ -9,7 +10,7 @@ from pulsar_actors.machines.chart import Chart
 def test_the_diagram_shows_what_changes_state_or_has_an_effect_and_nothing_else(
     kettle: tuple[Chart, ModuleType],
 ) -> None:
-    drawn = mermaid_source(kettle[0])
+    drawn = mermaid_source(draw_whole(*kettle))
     for shown in (
         "COLD --> HEATING: switch_on / close_the_circuit",
         "HEATING --> BOILING: thermostat_read [is_hot] / sing_a_little_song",

@@ -72,7 +72,7 @@ def test_a_batch_with_index_acks_goes_out_as_what_is_missing() -> None:
 
 def test_what_the_broker_masked_needs_no_ack() -> None:
     acks = groups()
-    acks.delivered((1, 3), 0b1000)
+    acks.note_broker_ack_set((1, 3), 0b1000)
     assert acks.acknowledge([batched(3, 3)], NOW).entries == [(1, 3)]
 
 
@@ -222,8 +222,8 @@ def test_abandoned_tokens_are_given_back() -> None:
     acks.acknowledge([plain(1)], NOW, ["a"])
     acks.awaits(1, acks.drain()[0])
     acks.acknowledge([plain(2)], NOW, ["b"])
-    assert sorted(acks.abandon()) == ["a", "b"]
-    assert acks.abandon() == ()
+    assert sorted(acks.drop_all()) == ["a", "b"]
+    assert acks.drop_all() == ()
 
 
 @pytest.mark.parametrize("is_void", [False, True])
@@ -396,7 +396,7 @@ def test_nothing_is_kept_of_batches_once_they_are_answered(*, failed: bool) -> N
     for request_id in (0, 1):
         acks.answered(request_id, failed=failed)
     assert acks.unacknowledged_of((1, 5), 0b1111) == (0b1000 if failed else 0b1111)
-    assert len(acks._missing._values) == failed  # what is kept shows nowhere else
+    assert len(acks._unacknowledged._values) == failed  # what is kept shows nowhere else
 
 
 SIZES = {0: 1, 1: 3, 2: 1, 3: 2, 4: 4}
@@ -457,8 +457,8 @@ class AcksAgainstABroker(RuleBasedStateMachine):
     def covered(self, group: AckGroup) -> set[tuple[int, int]]:
         """What a broker does at the word of a command."""
         covered: set[tuple[int, int]] = set()
-        for (_, entry), missing in group.entries:
-            covered |= {(entry, index) for index in range(SIZES.get(entry, 0)) if not missing >> index & 1}
+        for (_, entry), unacknowledged in group.entries:
+            covered |= {(entry, index) for index in range(SIZES.get(entry, 0)) if not unacknowledged >> index & 1}
             if group.cumulative:
                 covered |= {one for one in MESSAGES if one[0] < entry}
         return covered
@@ -489,7 +489,7 @@ class AcksAgainstABroker(RuleBasedStateMachine):
 
     def teardown(self) -> None:
         self.drain()
-        self.end(self.acks.abandon())
+        self.end(self.acks.drop_all())
         assert not self.tokens, "a token was forgotten"
 
 

@@ -98,7 +98,7 @@ def test_a_set_of_millions_is_written_and_read_in_no_time() -> None:
     start = time.perf_counter()
     words = ack_set.to_words(mask)
     assert (len(words), words[0], ack_set.from_words(words) == mask) == (1 << 16, -2, True)
-    assert time.perf_counter() - start < 1.0, "more than ten if it grows with the square of the size"
+    assert time.perf_counter() - start < 5.0, "more than ten if it grows with the square of the size"
 
 
 @pytest.mark.parametrize("count", [1, 7])

@@ -15,7 +15,7 @@ from pulsar_actors.machines.trackers.negative_acks_tracker import (
 
 def test_a_refused_message_comes_again_after_a_minute() -> None:
     redelivery = NegativeAcksTracker(ordered=False)
-    redelivery.refused((1, 1), 0, now=0.0)
+    redelivery.negatively_acknowledged((1, 1), 0, now=0.0)
     assert redelivery.next_due() == pytest.approx(60.0)
     assert redelivery.take_due(59.9) == []
     assert redelivery.take_due(60.1) == [(1, 1)]
@@ -24,8 +24,8 @@ def test_a_refused_message_comes_again_after_a_minute() -> None:
 
 def test_messages_of_one_entry_come_again_together_after_the_latest_delay() -> None:
     redelivery = NegativeAcksTracker(ordered=False, delay=RedeliveryDelay(10.0))
-    redelivery.refused((1, 1), 0, now=0.0)
-    redelivery.refused((1, 1), 0, now=5.0)
+    redelivery.negatively_acknowledged((1, 1), 0, now=0.0)
+    redelivery.negatively_acknowledged((1, 1), 0, now=5.0)
     assert redelivery.take_due(14.0) == []
     assert redelivery.take_due(15.1) == [(1, 1)]
 
@@ -33,11 +33,11 @@ def test_messages_of_one_entry_come_again_together_after_the_latest_delay() -> N
 def test_an_entry_that_is_acknowledged_after_all_does_not_come_again() -> None:
     redelivery = NegativeAcksTracker(ordered=False, delay=RedeliveryDelay(1.0))
     for entry in range(5):
-        redelivery.refused((1, entry), 0, now=0.0)
+        redelivery.negatively_acknowledged((1, entry), 0, now=0.0)
     redelivery.acknowledged((1, 4))
     redelivery.acknowledged_up_to((1, 2))
     assert redelivery.take_due(2.0) == [(1, 3)]
-    redelivery.refused((1, 1), 0, now=0.0)
+    redelivery.negatively_acknowledged((1, 1), 0, now=0.0)
     redelivery.clear()
     assert redelivery.next_due() is None
 
@@ -45,7 +45,7 @@ def test_an_entry_that_is_acknowledged_after_all_does_not_come_again() -> None:
 def test_a_shared_subscription_lists_entries_a_thousand_at_a_time() -> None:
     redelivery = NegativeAcksTracker(ordered=False)
     entries = [(1, entry) for entry in range(2500)]
-    redelivery.refused((1, 7), 0, now=0.0)
+    redelivery.negatively_acknowledged((1, 7), 0, now=0.0)
     requests = redelivery.request([*entries, (1, 0)])
     lists = [request.entries for request in requests if isinstance(request, RedeliverEntries)]
     assert [len(one) for one in lists] == [1000, 1000, 500]
@@ -55,7 +55,7 @@ def test_a_shared_subscription_lists_entries_a_thousand_at_a_time() -> None:
 
 def test_an_ordered_subscription_asks_for_everything_in_a_new_epoch() -> None:
     redelivery = NegativeAcksTracker(ordered=True)
-    redelivery.refused((1, 2), 0, now=0.0)
+    redelivery.negatively_acknowledged((1, 2), 0, now=0.0)
     assert redelivery.request([(1, 1)]) == [RedeliverAll(1)]
     assert redelivery.next_due() is None
     assert redelivery.request([(1, 1)]) == [RedeliverAll(2)]
@@ -124,7 +124,7 @@ def test_a_delay_that_makes_no_sense_is_refused(delay: RedeliveryDelay) -> None:
 
 def test_the_longest_delay_can_be_waited_for() -> None:
     redelivery = NegativeAcksTracker(ordered=False, delay=RedeliveryDelay(1.0, 2.0, 1e9))
-    redelivery.refused((1, 1), 2**32 - 1, now=1e6)
+    redelivery.negatively_acknowledged((1, 1), 2**32 - 1, now=1e6)
     assert redelivery.next_due() == pytest.approx(1e9 + 1e6)
 
 

@@ -85,11 +85,11 @@ class EverySendEndsOnceAndInOrder(RuleBasedStateMachine):
         current = self.bound and not old
         head = next((sent for sent in self.model if sent.written), None) if current else None
         skips = self.queue.skips_head(self.generation - old, sequence_id)
-        assert skips == (head is not None and sequence_id > head.item.last)
+        assert skips == (head is not None and sequence_id > head.item.highest_sequence_id)
         answer = self.queue.receipt(self.generation - old, sequence_id, (9, sequence_id))
         if skips:
             assert answer is ReceiptVerdict.SKIPS_HEAD
-        elif head is None or sequence_id < head.item.first:
+        elif head is None or sequence_id < head.item.lowest_sequence_id:
             assert answer is ReceiptVerdict.IGNORED
         else:
             self._receipt_for_the_head(head, answer)
@@ -98,7 +98,7 @@ class EverySendEndsOnceAndInOrder(RuleBasedStateMachine):
     @rule(data=st.data(), dropped=st.booleans())
     def receipt_for_the_head(self, data: st.DataObject, dropped: bool) -> None:  # noqa: FBT001 - drawn by Hypothesis
         head = self.model[0]
-        sequence_id = data.draw(st.integers(head.item.first, head.item.last))
+        sequence_id = data.draw(st.integers(head.item.lowest_sequence_id, head.item.highest_sequence_id))
         message_id = (-1, -1) if dropped else (9, sequence_id)
         answer = self.queue.receipt(self.generation, sequence_id, message_id)
         self._receipt_for_the_head(head, answer)
@@ -121,7 +121,9 @@ class EverySendEndsOnceAndInOrder(RuleBasedStateMachine):
     @rule(data=st.data())
     def refuse_one(self, data: st.DataObject) -> None:
         sent = data.draw(st.sampled_from([sent for sent in self.model if sent.written]))
-        found = self.queue.find(self.generation, data.draw(st.integers(sent.item.first, sent.item.last)))
+        found = self.queue.find(
+            self.generation, data.draw(st.integers(sent.item.lowest_sequence_id, sent.item.highest_sequence_id))
+        )
         assert found is not None
         assert found is sent.item
         assert self.queue.fail(found) == FailedSend(sent.item.token, may_be_stored=sent.ever > 1)

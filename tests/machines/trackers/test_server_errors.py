@@ -116,7 +116,8 @@ def test_a_lookup_asks_a_struggling_broker_again(error: str) -> None:
     [
         (SendVerdict.CHECK, {"ChecksumError"}),
         (SendVerdict.FAIL_ONE, {"NotAllowedError"}),
-        (SendVerdict.STOP, {"TopicTerminatedError", "ProducerFenced"}),
+        (SendVerdict.FENCED, {"ProducerFenced"}),
+        (SendVerdict.TERMINATED, {"TopicTerminatedError"}),
     ],
 )
 def test_a_refused_message_is_judged_by_its_error(verdict: SendVerdict, errors: set[str]) -> None:

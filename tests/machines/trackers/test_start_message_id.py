@@ -56,22 +56,22 @@ def test_nothing_is_before_an_end_of_the_topic(end: MessageId) -> None:
 @pytest.mark.parametrize("inclusive", [False, True])
 def test_the_end_of_a_topic_stays_where_it_was_once_that_is_known(*, inclusive: bool) -> None:
     position = reader(LATEST, inclusive=inclusive)
-    assert position.is_unresolved_latest
+    assert position.has_unresolved_latest
     position.resolve_latest(at(4))
     position.resolve_latest(at(9))
-    assert not position.is_unresolved_latest
+    assert not position.has_unresolved_latest
     assert position.subscribe(0) == SubscribeStart(at(4))
     assert [position.is_before((1, entry)) for entry in (3, 4, 5)] == [False, True, False]
     position.sought(LATEST)
-    assert position.is_unresolved_latest
+    assert position.has_unresolved_latest
     position.sought_time(0)
-    assert not position.is_unresolved_latest
+    assert not position.has_unresolved_latest
 
 
 def test_a_start_that_is_known_is_not_moved() -> None:
     position, durable = reader(at(2)), StartMessageId(LATEST)
     for each in (position, durable):
-        assert not each.is_unresolved_latest
+        assert not each.has_unresolved_latest
         each.resolve_latest(at(9))
     assert position.subscribe(0) == SubscribeStart(at(2))
     assert durable.subscribe(0) == SubscribeStart(None)
@@ -228,7 +228,7 @@ def test_from_a_time_or_the_end_on_the_broker_says_where_it_began(
 
 def test_a_topic_that_is_not_stored_has_no_place_to_start_at_but_its_end() -> None:
     """All its messages have the id (0, 0), that of a seek as well as those to come."""
-    start = StartMessageId(EARLIEST, durable=False, stored=False)
+    start = StartMessageId(EARLIEST, durable=False, persistent=False)
     assert start.subscribe(0) == SubscribeStart(LATEST)
     start.sought(MessageId(0, 0))
     assert start.subscribe(0) == SubscribeStart(LATEST)

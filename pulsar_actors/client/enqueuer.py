@@ -1,0 +1,134 @@
+"""The enqueuers of a producer: they take callers' messages for its actor.
+
+They also compress large payloads, in the caller's thread. An enqueuer waits for room in the queue if
+`block_if_queue_full` is set. A producer of one topic has a `SendQueueEnqueuer`. A partitioned producer has one for each
+partition, behind another enqueuer that chooses among them.
+
+A message is its payload and its tag: see `send_queue.py`.
+"""
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable
+
+from pulsar_actors.client.handle import copy_error
+from pulsar_actors.client.send_callbacks import SendCallbacks
+from pulsar_actors.exceptions import LimitReached
+from pulsar_actors.runtime.batch_builder import compress_message
+from pulsar_actors.runtime.engine import Engine
+from pulsar_actors.runtime.producer_actor import MessagesEnqueued, TriggerFlush
+from pulsar_actors.runtime.send_queue import MessageHeader, SendQueue
+from pulsar_actors.wire.PulsarApi_pb2 import CompressionType
+
+_MESSAGES_ENQUEUED = MessagesEnqueued()
+
+
+class Enqueuer(ABC):
+    """Takes the messages of one producer. Any thread may use it."""
+
+    __slots__ = ()
+
+    @property
+    @abstractmethod
+    def closed(self) -> Exception | None:
+        """The error with which messages are refused, or None while they are taken."""
+
+    @abstractmethod
+    def has_ended_by(self, error: Exception) -> bool:
+        """Return True if the error is the end of the producer, or of one of its partitions."""
+
+    @abstractmethod
+    def enqueue(self, payload: bytes, tag: object) -> None:
+        """Enqueue a message. Waits for room if `block_if_queue_full` is set."""
+
+    @abstractmethod
+    def enqueue_and_flush(self, payload: bytes, tag: object) -> None:
+        """Enqueue a message, and send it at once with the messages batched so far."""
+
+    @abstractmethod
+    def try_enqueue(self, payload: bytes, tag: object) -> None:
+        """Enqueue a message without ever waiting: for any thread, I/O threads included."""
+
+
+class SendQueueEnqueuer(Enqueuer):
+    """The enqueuer of one send queue. If `waits` is set, callers wait for room in a full queue.
+
+    `notify` tells the producer's actor about new messages. For a lazy partition without a producer, `notify` tells the
+    actor of the partitioned producer instead, and is replaced when the producer starts.
+
+    With a codec, the caller's thread compresses each message that has an entry of its own: because batching is off,
+    because the message cannot be batched, or because its payload is larger than a batch may be. Batches of smaller
+    messages are compressed by the actor on the I/O thread. Their size is limited, and so is the time that this takes.
+    """
+
+    __slots__ = ("_codec", "_engine", "_largest_batch", "_waits", "notify", "send_callbacks", "send_queue")
+
+    def __init__(
+        self,
+        engine: Engine,
+        send_queue: SendQueue,
+        send_callbacks: SendCallbacks,
+        notify: Callable[[object], object],
+        *,
+        waits: bool,
+        codec: "CompressionType.ValueType | None" = None,
+    ) -> None:
+        self._engine = engine
+        self._waits = waits
+        self._codec = codec
+        self._largest_batch = -1 if send_queue.limits is None else send_queue.limits.size
+        self.send_queue = send_queue
+        self.send_callbacks = send_callbacks
+        self.notify = notify
+
+    @property
+    def closed(self) -> Exception | None:
+        """The error with which messages are refused, or None while they are taken."""
+        return self.send_queue.closed
+
+    def has_ended_by(self, error: Exception) -> bool:
+        """Return True if the error is the end of the producer."""
+        return type(error) is type(self.send_queue.closed)
+
+    def enqueue(self, payload: bytes, tag: object) -> None:
+        """Enqueue a message. Waits for room if `block_if_queue_full` is set."""
+        send_queue = self.send_queue
+        if self._codec is not None and (
+            len(payload) > self._largest_batch or (type(tag) is MessageHeader and tag.unbatchable is not None)
+        ):
+            tag = self._compressed(payload, tag, self._codec)
+        try:
+            while True:
+                if send_queue.closed is not None:
+                    raise copy_error(send_queue.closed)
+                try:
+                    if send_queue.put(payload, tag):
+                        self.notify(_MESSAGES_ENQUEUED)
+                except LimitReached:
+                    if not self._waits:
+                        raise
+                else:
+                    return
+                self._engine.refuse_on_io_thread("a full queue", "block_if_queue_full=False")
+                self._engine.block(send_queue.room(), None, f"the full queue of {self.send_callbacks.topic}")
+        except KeyboardInterrupt:  # the message may be in the queue already, and the actor not notified
+            self.notify(TriggerFlush())
+            raise
+
+    def enqueue_and_flush(self, payload: bytes, tag: object) -> None:
+        """Enqueue a message, and send it at once with the messages batched so far."""
+        self.enqueue(payload, tag)
+        self.notify(TriggerFlush())
+
+    def try_enqueue(self, payload: bytes, tag: object) -> None:
+        """Enqueue a message without ever waiting: for any thread, I/O threads included."""
+        if self.send_queue.closed is not None:
+            raise copy_error(self.send_queue.closed)
+        if self.send_queue.put(payload, tag):
+            self.notify(_MESSAGES_ENQUEUED)
+
+    def _compressed(self, payload: bytes, tag: object, codec: "CompressionType.ValueType") -> object:
+        """Compress a message that has an entry of its own, unless it will be refused, and return its tag."""
+        if self.send_queue.closed is not None:
+            return tag
+        cannot_batch = type(tag) is MessageHeader and tag.unbatchable is not None
+        return compress_message(payload, tag, codec, batched=self._largest_batch >= 0 and not cannot_batch)

@@ -1,0 +1,75 @@
+"""The trackers of one consumer, and the updates of several trackers at once.
+
+An acknowledged message needs no redelivery, even if it was negatively acknowledged, late or on its last try. When a
+binding is lost, pending redeliveries are dropped, because the next broker redelivers all unacknowledged messages by
+itself. A seek voids all data about earlier messages.
+"""
+
+from typing import NamedTuple
+
+from pulsar_actors.machines.incoming_entries import DeliveredEntry
+from pulsar_actors.machines.trackers.ack_grouping_tracker import AckGroupingTracker, AckOutcome
+from pulsar_actors.machines.trackers.chunked_messages import ChunkedMessages
+from pulsar_actors.machines.trackers.dead_letters import DeadLetters
+from pulsar_actors.machines.trackers.flow_permits import FlowPermits
+from pulsar_actors.machines.trackers.negative_acks_tracker import NegativeAcksTracker
+from pulsar_actors.machines.trackers.start_message_id import StartMessageId
+from pulsar_actors.machines.trackers.unacked_message_tracker import UnackedMessageTracker
+from pulsar_actors.wire.message_id import MessageId
+
+
+class ConsumerTrackers(NamedTuple):
+    """The trackers of one consumer. Times are monotonic seconds."""
+
+    permits: FlowPermits
+    acks: AckGroupingTracker
+    negative_acks: NegativeAcksTracker
+    chunks: ChunkedMessages
+    start: StartMessageId
+    unacked_messages: UnackedMessageTracker | None = None  # with an ack timeout
+    dead_letters: DeadLetters[DeliveredEntry] | None = None  # with a dead letter policy
+
+    def settle(self, outcome: AckOutcome) -> None:
+        """Forget the redeliveries of acknowledged entries."""
+        for entry in outcome.entries:
+            self.negative_acks.acknowledged(entry)
+            if self.unacked_messages is not None:
+                self.unacked_messages.acknowledged(entry)
+            if self.dead_letters is not None:
+                self.dead_letters.acknowledged(entry)
+        if outcome.up_to is not None:
+            self.negative_acks.acknowledged_up_to(outcome.up_to)
+            self.chunks.acknowledged_up_to(outcome.up_to)
+            if self.unacked_messages is not None:
+                self.unacked_messages.acknowledged_up_to(outcome.up_to)
+            if self.dead_letters is not None:
+                self.dead_letters.acknowledged_up_to(outcome.up_to)
+
+    def unbind(self) -> None:
+        """Forget pending redeliveries: the next broker redelivers by itself."""
+        self.negative_acks.clear()
+        self.chunks.drop_unfinished()
+        self._clear_redeliveries()
+
+    def seek(self, target: MessageId | int) -> None:
+        """Start again at the target."""
+        if isinstance(target, int):
+            self.start.sought_time(target)
+        else:
+            self.start.sought(target)
+        self.negative_acks.clear()
+        self.chunks.clear()
+        self._clear_redeliveries()
+
+    def next_redelivery(self) -> float | None:
+        """Return the time at which the first redelivery or unfinished chunk is due."""
+        times = [self.negative_acks.next_due(), self.chunks.next_expiry()]
+        if self.unacked_messages is not None:
+            times.append(self.unacked_messages.next_due())
+        return min((time for time in times if time is not None), default=None)
+
+    def _clear_redeliveries(self) -> None:
+        if self.unacked_messages is not None:
+            self.unacked_messages.clear()
+        if self.dead_letters is not None:
+            self.dead_letters.clear()

@@ -1,0 +1,71 @@
+import pytest
+
+from pulsar_actors.machines.chart import INTERNAL
+from pulsar_actors.machines.connection import State
+from pulsar_actors.machines.connection_events import (
+    Arrived,
+    BrokerAccepted,
+    ConnectionOver,
+    KeepaliveDue,
+    NotifyConnectionLost,
+    Pinged,
+    Ponged,
+    WriteCommand,
+)
+from pulsar_actors.machines.connection_keepalive import CHART, ConnectionKeepalive
+from pulsar_actors.machines.connection_keepalive import State as KeepaliveState
+from pulsar_actors.wire.PulsarApi_pb2 import (
+    CommandPing,
+)
+from tests.machines.connection_bench import (
+    ready,
+)
+from tests.machines.mutants import Fault, Hunt, fault
+from tests.machines.test_connection_model import HUNT, AnyConnection
+
+
+@pytest.mark.shows("Keep alive", "Ping")
+def test_keepalive_pings_and_ends_a_connection_whose_peer_does_not_pong() -> None:
+    driven = ready()
+    assert [write.command for write in driven.fire(KeepaliveDue) if isinstance(write, WriteCommand)] == [CommandPing()]
+    driven.fire(KeepaliveDue)
+    assert driven.machine.state is State.CLOSED
+    (lost,) = driven.did(NotifyConnectionLost)
+    assert str(lost.error) == "no PONG for 30 s"
+
+
+def test_a_pong_keeps_the_connection() -> None:
+    driven = ready()
+    for _ in range(3):
+        driven.fire(KeepaliveDue)
+        driven.tell(Ponged())
+    assert driven.machine.state is State.READY
+
+
+def test_other_traffic_and_the_peers_own_pings_do_not_count_as_a_pong() -> None:
+    driven = ready()
+    driven.fire(KeepaliveDue)
+    driven.tell(Pinged(), Arrived(("frame",)))
+    driven.fire(KeepaliveDue)
+    assert driven.machine.state is State.CLOSED
+
+
+# fmt: off
+FAULTS = [
+    fault(BrokerAccepted, KeepaliveState.STOPPED, "start_timer", {"does": None},
+          "no ping when one was due", "go_on", "time_passes"),
+    fault(KeepaliveDue, KeepaliveState.ALIVE, "send_ping", {"does": None},
+          "no ping when one was due", "time_passes"),
+    fault(Ponged, KeepaliveState.PING_SENT, None, {"dest": INTERNAL},
+          "ended where it had to go on", "nothing_happens"),
+    fault(ConnectionOver, KeepaliveState.ALIVE, None, {"dest": KeepaliveState.ALIVE},
+          "did something after the end", "close", "time_passes"),
+]
+# fmt: on
+
+
+@pytest.mark.parametrize("fault", FAULTS, ids=str)
+def test_a_chart_that_breaks_a_promise_is_found_out(fault: Fault) -> None:
+    Hunt(CHART, ConnectionKeepalive, AnyConnection, {}, HUNT, "keepalive_class").find_out(
+        fault, 4 if fault.trigger is BrokerAccepted else 5
+    )

@@ -1,0 +1,373 @@
+from typing import Any
+
+import pytest
+
+from pulsar_actors.exceptions import ConnectionLost
+from pulsar_actors.machines.connection_handler_events import Detached, LookedUp, Open, RetryDue
+from pulsar_actors.machines.consumer_events import (
+    Acknowledge,
+    AcknowledgeUpTo,
+    AcksDue,
+    AcksHeld,
+    AskToSubscribe,
+    ConsumerAttached,
+    DeadLetterFailed,
+    DeadLetterSent,
+    EntryCorrupt,
+    HandedOut,
+    MessagesArrived,
+    NegativeAcknowledge,
+    NotePassed,
+    NoteSkipped,
+    QueueEntries,
+    RedeliverUnacknowledged,
+    RedeliveryDue,
+    RedeliveryRequested,
+    Seek,
+    SeekAnswered,
+    SendConsumerCommand,
+    SendToDeadLetters,
+    Subscribed,
+)
+from pulsar_actors.machines.incoming_entries import CorruptEntry, IncompleteChunks
+from pulsar_actors.machines.trackers.start_message_id import StartMessageId
+from pulsar_actors.wire.message_id import EARLIEST, LATEST, MessageId
+from pulsar_actors.wire.PulsarApi_pb2 import CommandAck, CommandFlow, CommandRedeliverUnacknowledgedMessages
+from tests.support.consumer_bench import NOW_MS, Subscriber, incoming, plain, ready
+
+Fault = CommandAck.ValidationError
+
+
+def chunk(entry: int, chunk_id: int, **options: Any) -> Any:
+    parts: dict[str, Any] = {"uuid": "u", "num_chunks_from_msg": 2, "total_chunk_msg_size": 14}
+    return incoming(entry, chunk_id=chunk_id, **(parts | options))
+
+
+def asked_for(driven: Subscriber) -> list[int]:
+    commands = driven.said(CommandRedeliverUnacknowledgedMessages)
+    return [one.entryId for command in commands for one in command.message_ids]
+
+
+def test_each_kind_of_fault_is_refused_in_a_command_of_its_own_at_once() -> None:
+    driven = ready()
+    bad_chunks = [chunk(entry, 0, broken=True) for entry in (0, 1)]
+    driven.receive(*bad_chunks, incoming(2, batch=0))
+    said = [([one.entryId for one in ack.message_id], ack.validation_error) for ack in driven.said(CommandAck)]
+    assert said == [([0, 1], Fault.ChecksumMismatch), ([2], Fault.BatchDeSerializeError)]
+
+
+def test_acknowledging_or_refusing_a_chunked_message_covers_every_chunk() -> None:
+    driven = ready(ack_timeout=10.0)
+    driven.receive(chunk(0, 0), chunk(1, 1))
+    (handed,) = driven.did(QueueEntries)
+    (one,) = handed.entries
+    driven.tell(HandedOut(driven.generation, 1, (one.message_id,)))
+    driven.tell(NegativeAcknowledge(driven.generation, ((one.message_id, 0),)))
+    driven.fire(RedeliveryDue)
+    assert asked_for(driven) == [0, 1]
+    driven.tell(Acknowledge(driven.generation, (one.message_id,)))
+    driven.tell(AcksDue())
+    (ack,) = driven.said(CommandAck)
+    assert [chunk.entryId for chunk in ack.message_id] == [0, 1]
+
+
+def test_chunks_whose_message_is_never_finished_are_acknowledged_in_the_end() -> None:
+    driven = ready()
+    driven.receive(chunk(0, 0))
+    assert driven.timers[RedeliveryDue].delay == 60.0
+    driven.fire(RedeliveryDue)
+    assert driven.did(AcksHeld)
+    driven.tell(AcksDue())
+    assert [ack.message_id[0].entryId for ack in driven.said(CommandAck)] == [0]
+
+
+def test_a_stray_chunk_is_asked_for_again_after_a_rest() -> None:
+    driven = ready()
+    for turn in range(1, 50):
+        driven.receive(chunk(1, 1, count=turn - 1))
+        assert asked_for(driven) == []
+        driven.fire(RedeliveryDue)
+        assert asked_for(driven) == [1]
+        assert driven.now >= 100.0 + 10.0 * turn
+
+
+def test_a_stray_chunk_in_order_lets_others_pass_and_is_given_up_once_it_is_old() -> None:
+    driven = ready(ordered=True)
+    driven.receive(chunk(1, 1), incoming(2))
+    assert [one.message_id.entry_id for handed in driven.did(QueueEntries) for one in handed.entries] == [2]
+    assert not driven.said(CommandRedeliverUnacknowledgedMessages)
+    driven.fire(RedeliveryDue)
+    (command,) = driven.said(CommandRedeliverUnacknowledgedMessages)
+    assert (len(command.message_ids), command.consumer_epoch) == (0, 1)
+    driven.tell(MessagesArrived(driven.connection, (chunk(1, 1, epoch=1),), NOW_MS + 61_000))
+    assert asked_for(driven) == []
+    assert driven.did(AcksHeld)
+    driven.tell(AcksDue())
+    assert acked(driven) == [1]
+
+
+def test_more_chunked_messages_than_there_is_room_for_come_out_whole_in_order_too() -> None:
+    driven = ready(queue_size=100, ordered=True)
+    parts = [(one, part) for part in (0, 1) for one in range(5)]
+    whole: set[int] = set()
+    turns = 0
+    while len(whole) < 5:
+        for place, (one, part) in enumerate(parts):
+            if one not in whole:
+                driven.receive(chunk(place, part, uuid=str(one), epoch=driven.generation.epoch))
+                for handed in driven.did(QueueEntries):
+                    whole.add(one)
+                    driven.tell(Acknowledge(driven.generation, (handed.entries[0].message_id,)))
+        turns += 1
+        driven.fire(RedeliveryDue)
+    assert turns == 3
+    assert driven.generation.epoch <= 3
+
+
+def test_a_chunked_message_is_acknowledged_with_every_chunk_although_all_was_asked_for_again() -> None:
+    driven = ready(ordered=True)
+    parts = {"num_chunks_from_msg": 3, "total_chunk_msg_size": 21}
+    driven.receive(*(chunk(entry, entry, **parts) for entry in range(3)))
+    (handed,) = driven.did(QueueEntries)
+    before = driven.generation
+    driven.tell(RedeliverUnacknowledged())
+    driven.tell(Acknowledge(before, (handed.entries[0].message_id,)))
+    driven.tell(AcksDue())
+    assert acked(driven) == [0, 1, 2]
+
+
+def test_unfinished_chunks_are_left_to_whoever_gets_them_after_a_reconnect() -> None:
+    driven = ready()
+    driven.receive(chunk(0, 0))
+    reconnect(driven)
+    driven.now += 100.0
+    driven.tell(driven.timers[RedeliveryDue].event)
+    assert not driven.machine.messages.trackers.acks.is_holding
+
+
+def reconnect(driven: Subscriber) -> None:
+    driven.tell(Detached(driven.connection, ConnectionLost("reset")))
+    driven.fire(RetryDue)
+    driven.subscribe()
+
+
+def acked(driven: Subscriber) -> list[int]:
+    return [one.entryId for ack in driven.said(CommandAck) for one in ack.message_id]
+
+
+def test_what_is_acknowledged_before_its_hand_out_is_reported_is_not_asked_for_again() -> None:
+    driven = ready(ack_timeout=10.0)
+    driven.receive(incoming(0), incoming(1))
+    driven.tell(Acknowledge(driven.generation, (MessageId(1, 0),)))
+    driven.tell(HandedOut(driven.generation, 2, (MessageId(1, 0), MessageId(1, 1))))
+    driven.tell(AcksDue())
+    driven.fire(RedeliveryDue)
+    assert asked_for(driven) == [1]
+
+
+def test_a_dead_letter_that_can_not_be_sent_rests_before_each_new_try() -> None:
+    driven = ready(max_redeliver_count=1)
+    for turn in range(1, 50):
+        driven.receive(incoming(1, count=1 + turn))
+        (dead,) = driven.did(SendToDeadLetters)
+        driven.tell(DeadLetterFailed(dead.entries[0].message_id))
+        assert asked_for(driven) == []
+        driven.fire(RedeliveryDue)
+        assert asked_for(driven) == [1]
+        assert driven.now >= 100.0 + 10.0 * turn
+
+
+def test_no_chunk_of_a_message_on_its_way_to_the_dead_letter_topic_is_asked_for_again() -> None:
+    driven = ready(max_redeliver_count=1)
+    driven.receive(chunk(0, 0, count=1), chunk(1, 1, count=1))
+    (handed,) = driven.did(QueueEntries)
+    driven.tell(NegativeAcknowledge(driven.generation, ((handed.entries[0].message_id, 1),)))
+    driven.fire(RedeliveryDue)
+    assert driven.did(SendToDeadLetters)
+    assert asked_for(driven) == []
+
+
+@pytest.mark.parametrize("how", ["acknowledged", "disconnected"])
+def test_last_tries_are_remembered_no_longer_than_they_can_fail(how: str) -> None:
+    driven = ready(max_redeliver_count=1, ordered=True)
+    driven.receive(*(incoming(entry, count=1) for entry in range(4)))
+    if how == "acknowledged":
+        driven.tell(AcknowledgeUpTo(driven.generation, MessageId(1, 3)))
+    else:
+        reconnect(driven)
+    assert driven.machine.messages.trackers.dead_letters.last_try_failed((1, 3)) == ()
+
+
+def test_chunked_messages_acknowledged_cumulatively_are_not_remembered() -> None:
+    driven = ready()
+    driven.receive(chunk(0, 0), chunk(1, 1))
+    (handed,) = driven.did(QueueEntries)
+    driven.tell(AcknowledgeUpTo(driven.generation, MessageId(1, 5)))
+    assert driven.machine.messages.trackers.chunks.chunks_of(
+        handed.entries[0].message_id._replace(first_chunk=None)
+    ) == ((1, 1),)
+
+
+def test_how_far_batches_got_is_not_remembered_over_many_reconnects() -> None:
+    driven = ready()
+    for _ in range(3):
+        driven.tell(Acknowledge(driven.generation, (MessageId(1, driven.attempt, -1, 0, 2),)))
+        reconnect(driven)
+    assert len(driven.machine.messages.trackers.acks._unacknowledged._former) == 1
+
+
+def test_chunked_messages_that_are_somebody_elses_are_not_remembered_over_many_reconnects() -> None:
+    driven = ready()
+    driven.receive(chunk(0, 0), chunk(1, 1))
+    for _ in range(2):
+        reconnect(driven)
+    assert driven.machine.messages.trackers.chunks.chunks_of(MessageId(1, 1)) == ((1, 1),)
+
+
+@pytest.mark.parametrize("size", [0, -1])
+def test_a_broker_that_names_no_largest_message_means_the_usual_one(size: int) -> None:
+    driven = Subscriber(Open())
+    driven.tell(LookedUp(driven.attempt, "broker"))
+    driven.tell(ConsumerAttached(driven.connection, None, size, NOW_MS))
+    driven.tell(Subscribed(driven.attempt))
+    driven.receive(incoming(0, batch=3))
+    assert driven.did(QueueEntries)
+
+
+def test_an_entry_found_corrupt_after_a_seek_is_left_alone() -> None:
+    driven = ready()
+    before = driven.generation
+    driven.receive(incoming(0))
+    driven.tell(Seek("seek", MessageId(1, 0)))
+    driven.tell(SeekAnswered(driven.attempt))
+    assert driven.tell(EntryCorrupt(before, (1, 0), 1, Fault.ChecksumMismatch)) == []
+
+
+def test_answers_about_dead_letters_mean_little_to_a_consumer_that_has_no_policy() -> None:
+    driven = ready()
+    driven.tell(DeadLetterFailed(MessageId(1, 0)))
+    driven.fire(RedeliveryDue)
+    assert asked_for(driven) == [0]
+    driven.tell(DeadLetterSent(driven.generation, MessageId(1, 0)))
+    driven.tell(AcksDue())
+    assert driven.said(CommandAck)
+    driven.tell(Detached(driven.connection, ConnectionLost("reset")))
+    assert driven.tell(DeadLetterFailed(MessageId(1, 0))) == []
+
+
+def test_permits_that_come_back_at_once_are_granted_again() -> None:
+    driven = ready()
+    driven.receive(incoming(0, batch=0), incoming(1, batch=0))
+    assert [tell.command for tell in driven.did(SendConsumerCommand)][-1] == CommandFlow(
+        consumer_id=7, messagePermits=2
+    )
+
+
+def test_what_impossible_batches_cost_is_granted_in_numbers_that_a_broker_can_read() -> None:
+    driven = ready()
+    at_broker = 4
+    for entries in (3, 2, 1):
+        driven.receive(*(incoming(entry, 2**31 - 1, payload=b"payload") for entry in range(entries)))
+        flows = [flow.messagePermits for flow in driven.said(CommandFlow)]
+        assert all(0 < permits <= 2**31 - 1 for permits in flows)
+        for change in (*[1 - 2**31] * entries, *flows):
+            at_broker = (at_broker + change + 2**31) % 2**32 - 2**31  # as Java adds
+        assert at_broker == 4
+        assert len(driven.said(CommandAck)) == 1
+
+
+def test_refusing_what_is_no_message_asks_for_nothing() -> None:
+    driven = ready()
+    nonsense = (MessageId(2**63, 0), MessageId(1, 3, first_chunk=MessageId(1, -5)))
+    driven.tell(NegativeAcknowledge(driven.generation, tuple((one, 0) for one in nonsense)))
+    driven.fire(RedeliveryDue)
+    assert asked_for(driven) == [3]
+
+
+def test_an_entry_without_an_id_is_refused_and_the_consumer_goes_on() -> None:
+    driven = ready()
+    lost = incoming(2**64 - 1)
+    driven.receive(lost, incoming(0))
+    (ack,) = driven.said(CommandAck)
+    assert (ack.message_id[0].entryId, ack.validation_error) == (2**64 - 1, Fault.ChecksumMismatch)
+    (handed,) = driven.did(QueueEntries)
+    assert [one.message_id.entry_id for one in handed.entries] == [0]
+
+
+def test_a_reader_of_a_topic_that_is_not_stored_skips_nothing_after_a_reconnect() -> None:
+    driven = ready(persistent=False, start=StartMessageId(LATEST, durable=False))
+    driven.tell(Detached(driven.connection, ConnectionLost("reset")))
+    driven.fire(RetryDue)
+    driven.subscribe(opened=MessageId(0, 0))
+    driven.receive(incoming(0))
+    assert driven.did(QueueEntries)
+
+
+def piece(uuid: str, entry: int, chunk_id: int, of: int = 2) -> Any:
+    sizes = {"num_chunks_from_msg": of, "total_chunk_msg_size": 7 * of}
+    return incoming(entry, uuid=uuid, chunk_id=chunk_id, **sizes)
+
+
+def test_a_reader_loses_and_repeats_nothing_when_chunks_lie_around_what_it_opened_last() -> None:
+    topic = [piece("a", 0, 0), piece("b", 1, 0), incoming(2), piece("b", 3, 1), incoming(4), piece("a", 5, 1)]
+    for received in range(3, 7):
+        driven = ready(queue_size=10, start=StartMessageId(EARLIEST, durable=False))
+        driven.receive(*topic[:received])
+        (handed,) = driven.did(QueueEntries)
+        for read in range(1, len(handed.entries) + 1):
+            before = [one.message_id.entry_id for one in handed.entries[:read]]
+            assert before + resumed(topic, received, handed.entries[read - 1].message_id) == [2, 3, 4, 5]
+
+
+def resumed(topic: list[Any], received: int, opened: MessageId) -> list[int]:
+    """Receive so much, lose the connection after opening a message, and give what comes after that."""
+    driven = ready(queue_size=10, start=StartMessageId(EARLIEST, durable=False))
+    driven.receive(*topic[:received])
+    driven.tell(Detached(driven.connection, ConnectionLost("reset")))
+    driven.fire(RetryDue)
+    driven.attach(opened.entry)
+    (ask,) = driven.did(AskToSubscribe)
+    driven.tell(Subscribed(driven.attempt))
+    start = MessageId.from_data(ask.command.start_message_id)
+    driven.receive(
+        *(one for one in topic if one.command.message_id.entryId >= start.entry_id + (start.batch_index < 0))
+    )
+    return [one.message_id.entry_id for handed in driven.did(QueueEntries) for one in handed.entries]
+
+
+def test_a_reader_hears_of_what_it_is_not_given_before_and_of_how_far_it_is_behind_what_it_is() -> None:
+    driven = ready(is_reader=True)
+    chunks = {"uuid": "u", "num_chunks_from_msg": 2, "total_chunk_msg_size": 14}
+    heard = (NoteSkipped, QueueEntries, NotePassed)
+    driven.receive(incoming(0), incoming(1, 1, payload=b""), incoming(2, chunk_id=1, **chunks))
+    passed, handed, left_out = (driven.did(kind) for kind in reversed(heard))
+    assert left_out == [
+        NoteSkipped((CorruptEntry((1, 1), CommandAck.BatchDeSerializeError), IncompleteChunks((1, 2), "u", NOW_MS)))
+    ]
+    assert passed == [NotePassed((1, 2))]
+    assert len(handed) == 1
+
+
+def test_a_reader_that_is_given_everything_hears_no_more_and_a_consumer_never_does() -> None:
+    for driven, message in ((ready(is_reader=True), incoming(0)), (ready(), incoming(0, 1, payload=b""))):
+        driven.receive(message)
+        assert not driven.did(NoteSkipped)
+        assert not driven.did(NotePassed)
+
+
+@pytest.mark.parametrize(("is_reader", "ids"), [(False, (MessageId(1, 0),)), (True, ())])
+def test_nothing_is_acknowledged_that_was_not_read_or_is_for_the_user_to_acknowledge(
+    *, is_reader: bool, ids: tuple[MessageId, ...]
+) -> None:
+    driven = ready(is_reader=is_reader)
+    driven.receive(incoming(0))
+    driven.tell(HandedOut(driven.generation, 1, ids))
+    assert not driven.machine.messages.trackers.acks.is_holding
+
+
+def test_what_is_asked_for_again_is_told_by_its_reason() -> None:
+    driven = ready(ack_timeout=5.0)
+    driven.receive(incoming(1), incoming(2))
+    driven.tell(NegativeAcknowledge(driven.generation, ((plain(1), 0),)))
+    driven.fire(RedeliveryDue)
+    assert driven.did(RedeliveryRequested) == [RedeliveryRequested(((1, 1),), ())]
