@@ -75,7 +75,7 @@ class Tokens:
 def _identity(claims: dict[str, Any], now_ms: int) -> Identity:
     subject, expires = claims.get("sub"), claims.get("exp")
     if not isinstance(subject, str) or not subject:
-        raise TokenRefused(f"the token names nobody: its sub is {excerpt(subject)}")
+        raise TokenRefused(f"the token has no subject: its sub is {excerpt(subject)}")
     if expires is None:
         return Identity(subject, None)
     if isinstance(expires, bool) or not isinstance(expires, int | float) or not math.isfinite(expires):

@@ -108,7 +108,9 @@ class _FixedKey:
 def key_source(private_key: object, client_id: object, client_secret: object, *, needs_secret: bool) -> KeySource:
     """Make a key source from these settings; `private_key` takes precedence."""
     if private_key is None and client_id is None and client_secret is None:
-        raise InvalidArgument("auth_params_string names nobody: it takes private_key, or client_id and client_secret")
+        raise InvalidArgument(
+            "auth_params_string has no credentials: it takes private_key, or client_id and client_secret"
+        )
     if private_key is None:
         secret = secret_text("client_secret", client_secret) if needs_secret else None
         return _FixedKey(Key(secret_text("client_id", client_id), secret))

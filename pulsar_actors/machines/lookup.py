@@ -199,7 +199,7 @@ class LookupMachine(StateMachine, chart=CHART):
 
     def fail_permit_denied(self, event: LookupPermitDenied, now: float) -> Effects:
         """Fail at once, without a request."""
-        return [NotFound(TooManyLookupRequestException("more lookups than may wait are waiting already"))]
+        return [NotFound(TooManyLookupRequestException("too many lookups are waiting already"))]
 
     def send_request(self, event: LookupAttached, now: float) -> Effects:
         """Send the request, with the authoritative flag of the redirect that led here."""
@@ -346,7 +346,7 @@ class LookupMachine(StateMachine, chart=CHART):
 
     def time_out_queued(self, event: OperationTimedOut, now: float) -> Effects:
         """Fail without a request."""
-        return [NotFound(Timeout("its turn did not come in time: too many lookups are on their way"))]
+        return [NotFound(Timeout("the lookup was not sent in time: too many lookups are pending"))]
 
     def time_out(self, event: OperationTimedOut, now: float) -> Effects:
         """Fail with a Timeout that names the last failure."""

@@ -146,7 +146,7 @@ class SparkSpan(StateMachine, chart=CHART):
         start, first = self._start.text(-1), event.position.text(-1)
         return [
             FailOnDataLoss(
-                f"{self._moved}; what was to be read next was at {start}, and the first there is now is at {first}"
+                f"{self._moved}; the next message to read was at {start}, and the first that is left is at {first}"
             )
         ]
 

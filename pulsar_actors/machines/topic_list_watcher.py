@@ -257,7 +257,7 @@ class TopicListWatcher(StateMachine, chart=CHART, current=("connection",)):
 
     def end_unsupported(self, event: WatcherAttached, now: float) -> Effects:
         """End without the request: an old broker would end the connection over a command that it does not know."""
-        return [DetachWatcher(), WatcherEnded(OperationNotSupported("the broker takes no watches of topics"))]
+        return [DetachWatcher(), WatcherEnded(OperationNotSupported("the broker does not support topic list watchers"))]
 
     def is_final(self, event: WatchRefused | WatcherDetached, now: float) -> bool:
         """Return whether another try would fail in the same way."""

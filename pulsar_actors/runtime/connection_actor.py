@@ -294,7 +294,7 @@ def _credentials_error(fault: Exception) -> str:
     return str(fault) if is_ours else f"{type(fault).__name__}: {fault}"
 
 
-_ONCE = "%s (%s; of what else is like it nothing more is said)"
+_ONCE = "%s (%s; further ones are not logged)"
 
 
 class ProtocolWarnings:
@@ -327,12 +327,16 @@ class ProtocolWarnings:
             text = f"the broker reports an error that answers nothing: {command.message!r:.200}"
             self._warn("unawaited", command, text, peer)
         elif self._is_first("unawaited", command):
-            LOG.info(_ONCE, f"an answer that nobody waits for was ignored: {_command_name(command)}", peer)
+            LOG.info(_ONCE, f"an answer to no pending request was ignored: {_command_name(command)}", peer)
 
     def unaddressed(self, command: Message, peer: str) -> None:
         """Log a command for a producer or consumer that is not registered here. After a close this is normal."""
         if self._is_first("unaddressed", command):
-            LOG.info(_ONCE, f"{_command_name(command)} is for nobody who is here, and was ignored", peer)
+            LOG.info(
+                _ONCE,
+                f"{_command_name(command)} is for no producer or consumer of this connection, and was ignored",
+                peer,
+            )
 
     def _warn(self, kind: str, thing: object, text: str, peer: str) -> None:
         if self._is_first(kind, thing):

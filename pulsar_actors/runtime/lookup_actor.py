@@ -302,7 +302,7 @@ class LookupActor(LoopActor):
             case PulsarException():
                 self._feed_if_current(step, LookupRefused(outcome))
             case TimeoutError():
-                self._feed_if_current(step, LookupRefused(Timeout(f"nobody has answered over HTTP: {outcome}")))
+                self._feed_if_current(step, LookupRefused(Timeout(f"no host has answered over HTTP: {outcome}")))
             case Exception():
                 raise outcome
             case _:

@@ -47,7 +47,8 @@ _CERTIFICATE_ERRORS: Final = {  # OpenSSL's codes: what is wrong with the peer's
 _SHOW_CERTIFICATE = "; tls_certificate_file_path and tls_private_key_file_path name the one to show"
 _ALERTS: Final = {  # the alerts that a peer sends before it closes the connection
     "PROTOCOL_VERSION": "the peer speaks neither TLS 1.2 nor 1.3",
-    "HANDSHAKE_FAILURE": "the peer found no way of encrypting in common, or wants a certificate" + _SHOW_CERTIFICATE,
+    "HANDSHAKE_FAILURE": "the peer supports no TLS version or cipher that was offered, or wants a certificate"
+    + _SHOW_CERTIFICATE,
     "CERTIFICATE_REQUIRED": "the peer wants a certificate" + _SHOW_CERTIFICATE,
     "UNKNOWN_CA": "the peer does not know the authority that signed the certificate it was shown",
     "BAD_CERTIFICATE": "the peer does not accept the certificate it was shown",
@@ -57,8 +58,8 @@ _ALERTS: Final = {  # the alerts that a peer sends before it closes the connecti
 }
 _TLS_ERRORS: Final = {
     "UNSUPPORTED_PROTOCOL": "the peer speaks neither TLS 1.2 nor 1.3",
-    "NO_SHARED_CIPHER": "the peer knows no way of encrypting in common",
-    "TLSV1_UNRECOGNIZED_NAME": "the peer does not go by the name that it was called by",
+    "NO_SHARED_CIPHER": "the peer shares no TLS cipher with this side",
+    "TLSV1_UNRECOGNIZED_NAME": "the peer has no certificate for the host name that was asked for",
     "PEER_DID_NOT_RETURN_A_CERTIFICATE": "the peer showed no certificate, and one is required",
 }
 
@@ -213,7 +214,7 @@ def client_context(
     context.check_hostname = validate_hostname and not allow_insecure
     if allow_insecure:
         LOG.warning(
-            "tls_allow_insecure_connection is on: whoever answers is taken for the broker, and can read and change all "
+            "tls_allow_insecure_connection is on: any server is accepted as the broker, and can read and change all "
             "that is sent, credentials included; name a file of certificates as tls_trust_certs_file_path instead"
         )
         context.verify_mode = ssl.CERT_NONE

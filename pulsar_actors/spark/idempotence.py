@@ -156,7 +156,9 @@ class RisingSequence:
 def require_deduplication(cluster: ClusterAccess, topic: TopicName | None) -> None:
     """Refuse a topic without deduplication. The broker is asked for each partition."""
     if topic is None:
-        raise InvalidConfiguration("idempotent=true needs the option topic: of topics by row nobody knows beforehand")
+        raise InvalidConfiguration(
+            "idempotent=true needs the option topic: topics that are chosen row by row cannot be checked beforehand"
+        )
     if cluster.admin_url is None:
         raise InvalidConfiguration(
             "idempotent=true needs admin.url, such as http://host:8080: it rests on the broker's deduplication, and "

@@ -17,7 +17,7 @@ from pulsar_actors.wire.topic_name import TopicName
 __all__ = ["TopicChoice"]
 
 
-_NOT_STORED: Final = "what is sent there is not stored, to be read again: only persistent topics store"
+_NOT_STORED: Final = "messages there are not stored and cannot be read later: only persistent topics store"
 _OPTIONS: Final = ("topic", "topics", "topicspattern")
 
 NamespaceLister: TypeAlias = Callable[[str], set[str]]

@@ -126,7 +126,7 @@ def _plain_data(message_id: MessageId) -> MessageIdData:
 def _sort_key(value: object) -> tuple[int, int, int, int]:
     if isinstance(value, MessageId):
         return (value.ledger_id, value.entry_id, value.batch_index, value.partition)
-    raise TypeError(f"a MessageId has an order among its kind only, not against {type(value).__name__}")
+    raise TypeError(f"a MessageId can only be compared with another MessageId, not with {type(value).__name__}")
 
 
 EARLIEST = MessageId(-1, -1)

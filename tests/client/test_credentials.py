@@ -114,7 +114,7 @@ def test_a_method_of_ones_own_that_fails_to_hear_costs_nobody_anything(
 
 REFRESHES: dict[str, tuple[Any, str]] = {
     "cannot be had": (fail(ValueError("the vault is sealed")), "ValueError: the vault is sealed"),
-    "are somebody else's": (lambda: good(subject="another"), "the fresh token is somebody else's"),
+    "are somebody else's": (lambda: good(subject="another"), "the fresh token has another subject"),
     "are over as well": (lambda: good(-5.0), "the token ended"),
     "are of another method": (("basic", b"me:x"), "this broker wants a token"),
 }

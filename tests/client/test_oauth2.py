@@ -283,7 +283,10 @@ WRONG: list[tuple[Any, str]] = [
     ({**GOOD, "issuer_url": None}, "issuer_url takes a str"),
     ({**GOOD, "issuer_url": f"https://ali:{CLIENT_SECRET}@issuer.example"}, "issuer_url: a URL of HTTP takes no user"),
     ({**GOOD, "issuer_url": "issuer.example"}, "issuer_url: a URL of HTTP is http://host/path"),
-    ({"issuer_url": GOOD["issuer_url"]}, "auth_params_string names nobody: it takes private_key, or client_id and "),
+    (
+        {"issuer_url": GOOD["issuer_url"]},
+        "auth_params_string has no credentials: it takes private_key, or client_id and ",
+    ),
     ({**GOOD, "client_id": None}, "client_id takes a str"),
     ({**GOOD, "client_secret": ""}, "client_secret takes a str, got an object of type NoneType"),
     ({**GOOD, "client_secret": [CLIENT_SECRET]}, "client_secret takes a str, got an object of type list"),

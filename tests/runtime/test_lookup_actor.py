@@ -236,7 +236,7 @@ def test_when_the_line_is_too_long_the_rest_is_turned_away_at_once(bench: Bench)
     bench.find()
     bench.find()
     ((told),) = bench.told()
-    assert "more lookups than may wait" in str(told.outcome)
+    assert "too many lookups are waiting" in str(told.outcome)
 
 
 def test_at_the_end_of_the_client_everybody_is_answered(bench: Bench) -> None:
@@ -354,7 +354,7 @@ def test_time_that_runs_out_on_the_helpers_thread_may_be_better_spent_later() ->
     ((_, done, _),) = bench.loop.blocking_calls
     done(TimeoutError("slow"))
     bench.loop.run()
-    assert [str(told.error) for told in bench.told()] == ["nobody has answered over HTTP: slow"]
+    assert [str(told.error) for told in bench.told()] == ["no host has answered over HTTP: slow"]
     bench.loop.pass_time(30.1)
     assert "slow" in str(bench.told()[0].outcome)
 

@@ -261,7 +261,7 @@ def test_a_server_says_the_same_of_a_client(serving: ssl.SSLContext, opening: by
 
 TLS_1_1_HELLO = b"\x16\x03\x02\x00\x2a\x02\x00\x00\x26\x03\x02" + b"r" * 32 + b"\x00\xc0\x2b\x00"
 ALERTS = {
-    40: "the peer found no way of encrypting in common, or wants a certificate",
+    40: "the peer supports no TLS version or cipher that was offered, or wants a certificate",
     42: "the peer does not accept the certificate it was shown",
     44: "the peer says that the certificate it was shown was revoked",
     45: "the peer says that the certificate it was shown has expired",
@@ -269,7 +269,7 @@ ALERTS = {
     48: "the peer does not know the authority that signed the certificate it was shown",
     70: "the peer speaks neither TLS 1.2 nor 1.3",
     80: "TLS broke: tlsv1 alert internal error",
-    112: "the peer does not go by the name that it was called by",
+    112: "the peer has no certificate for the host name that was asked for",
     116: "the peer wants a certificate; tls_certificate_file_path and tls_private_key_file_path name the one to show",
 }
 
@@ -306,8 +306,8 @@ def test_ends_without_a_cipher_in_common_say_so(authority: Authority, good: File
     client.set_ciphers("ECDHE-ECDSA-AES128-GCM-SHA256")
     server.set_ciphers("ECDHE-ECDSA-AES256-GCM-SHA384")
     _, failures = meet(client, server)
-    assert failures["server"] == "the peer knows no way of encrypting in common"
-    assert failures["client"].startswith("the peer found no way of encrypting in common")
+    assert failures["server"] == "the peer shares no TLS cipher with this side"
+    assert failures["client"].startswith("the peer supports no TLS version or cipher that was offered")
 
 
 @pytest.mark.parametrize("host", ["localhost", "LOCALHOST", "localhost.", "127.0.0.1"])

@@ -114,9 +114,9 @@ def test_an_id_is_neither_equal_to_a_tuple_nor_in_an_order_with_one() -> None:
     assert MessageId(1, 2) != (1, 2, -1, -1, 0, None)
     plain = (1, 2, -1, -1, 0, None)
     assert plain != MessageId(1, 2)
-    with pytest.raises(TypeError, match="not against tuple"):
+    with pytest.raises(TypeError, match="not with tuple"):
         MessageId(1, 2) < (1, 3)  # noqa: B015 - it is the comparison that must fail
-    with pytest.raises(TypeError, match="not against tuple"):
+    with pytest.raises(TypeError, match="not with tuple"):
         (1, 3) > MessageId(1, 2)  # noqa: B015, SIM300 - the same, from the other side
 
 

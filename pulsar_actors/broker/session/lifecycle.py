@@ -293,7 +293,7 @@ class SessionLifecycle(StateMachine, chart=CHART):
 
     def refuse_somebody_else(self, _: AuthResponseReceived, __: float) -> Effects:
         """Refuse another subject: the producers and consumers of the connection belong to the first one."""
-        return [RefuseCredentials("the fresh token is somebody else's")]
+        return [RefuseCredentials("the fresh token has another subject")]
 
     def take_fresh_credentials(self, event: AuthResponseReceived, _: float) -> Effects:
         """Start the timer for the new token's expiry. The client gets no answer."""
@@ -302,7 +302,7 @@ class SessionLifecycle(StateMachine, chart=CHART):
 
     def refuse_unasked(self, _: AuthResponseReceived, __: float) -> Effects:
         """Refuse credentials that the broker has not asked for."""
-        return [RefuseCredentials("nobody asked for fresh credentials")]
+        return [RefuseCredentials("fresh credentials were not requested")]
 
     def end_without_refresh(self, _: RefreshTimedOut, __: float) -> Effects:
         """End the connection of a client that did not answer."""

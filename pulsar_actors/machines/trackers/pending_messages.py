@@ -79,7 +79,7 @@ T = TypeVar("T")
 
 DROPPED_DUPLICATE = (-1, -1)
 
-NO_RECEIPT = "it was sent and no receipt came before the end"
+NO_RECEIPT = "it was sent, but the producer ended before the broker's receipt came"
 BEFORE_RECEIPT: Mapping[type[BrokerRefusal], type[BrokerRefusal]] = MappingProxyType(
     {
         TopicNotFound: TopicNotFoundBeforeReceipt,

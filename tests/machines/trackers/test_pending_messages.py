@@ -216,14 +216,20 @@ TERMINATED, BUSY = TopicTerminated("Over", "no"), ProducerBusy("Busy", "no")
     ("error", "may_be_stored", "told"),
     [
         (CLOSED, False, CLOSED),
-        (CLOSED, True, OutcomeUnknown("it was sent and no receipt came before the end: closed")),
+        (CLOSED, True, OutcomeUnknown("it was sent, but the producer ended before the broker's receipt came: closed")),
         (UNKNOWN, False, ConnectError("it was not sent: lost")),
         (UNKNOWN, True, UNKNOWN),
         (BUG, False, BUG),
         (BUG, True, BUG),
         (TERMINATED, False, TERMINATED),
-        (TERMINATED, True, TopicTerminatedBeforeReceipt("Over", "it was sent and no receipt came before the end: no")),
-        (BUSY, True, OutcomeUnknown("it was sent and no receipt came before the end: Busy: no")),
+        (
+            TERMINATED,
+            True,
+            TopicTerminatedBeforeReceipt(
+                "Over", "it was sent, but the producer ended before the broker's receipt came: no"
+            ),
+        ),
+        (BUSY, True, OutcomeUnknown("it was sent, but the producer ended before the broker's receipt came: Busy: no")),
     ],
     ids=repr,
 )
