@@ -51,9 +51,8 @@ from pulsar_actors.runtime.messages import (
 )
 from pulsar_actors.runtime.socket_actor import FramesReceived, MakeTlsContext, SocketActor, SocketEvent
 from pulsar_actors.runtime.transport import EncodedBytes
-from pulsar_actors.wire.commands import decode_command, encode_command
 from pulsar_actors.wire.errors import BadCommand, UnknownEnumValue
-from pulsar_actors.wire.frames import Frame
+from pulsar_actors.wire.frames import Frame, decode_command, encode_command
 from pulsar_actors.wire.PulsarApi_pb2 import (
     CommandError,
 )

@@ -14,8 +14,8 @@ import struct
 from collections.abc import Mapping
 from typing import Final, NamedTuple
 
-from pulsar_actors.wire.commands import wrap_command
 from pulsar_actors.wire.entries import checksum, wrap_entry
+from pulsar_actors.wire.frames import wrap_command
 from pulsar_actors.wire.protobuf import varint
 from pulsar_actors.wire.PulsarApi_pb2 import CommandSend, KeyValue, MessageMetadata, SingleMessageMetadata
 

@@ -10,8 +10,7 @@ from pulsar_actors.broker.broker import Broker
 from pulsar_actors.broker.embedded import EmbeddedBroker
 from pulsar_actors.broker.model.settings import Settings
 from pulsar_actors.exceptions import AlreadyClosed, InvalidArgument
-from pulsar_actors.wire.commands import decode_command, encode_command
-from pulsar_actors.wire.frames import FrameReader
+from pulsar_actors.wire.frames import FrameReader, decode_command, encode_command
 from pulsar_actors.wire.PulsarApi_pb2 import CommandConnect, CommandConnected
 
 CONNECT = encode_command(CommandConnect(client_version="c", protocol_version=21))

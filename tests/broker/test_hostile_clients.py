@@ -13,7 +13,7 @@ from google.protobuf.message import Message
 import pulsar_actors as pulsar
 from pulsar_actors.broker.embedded import EmbeddedBroker
 from pulsar_actors.wire import PulsarApi_pb2 as pb
-from pulsar_actors.wire.commands import encode_command
+from pulsar_actors.wire.frames import encode_command
 from pulsar_actors.wire.topic_name import TopicName
 
 SEEDS = 150

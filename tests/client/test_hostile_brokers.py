@@ -16,8 +16,7 @@ from google.protobuf.message import Message
 
 import pulsar_actors as pulsar
 from pulsar_actors.wire import PulsarApi_pb2 as pb
-from pulsar_actors.wire.commands import encode_command
-from pulsar_actors.wire.frames import encode_payload_command
+from pulsar_actors.wire.frames import encode_command, encode_payload_command
 from tests.support.life import SOON, FakeBroker, InThread, client_of, until
 from tests.support.pretender import Attack, Broker
 

@@ -516,7 +516,8 @@ def test_a_listener_that_raises_is_logged_and_told_of_the_next(
     until(lambda: len(witness.heard) == 1)
     other, _ = failover(client, topic, "a")
     until(lambda: len(witness.heard) == 2)
-    assert [record.message for record in caplog.records] == [f"a listener or interceptor of {topic} raised"]
+    mine = [record.message for record in caplog.records if topic in record.message]  # the test before may log its end
+    assert mine == [f"a listener or interceptor of {topic} raised"]
     consumer.close()
     other.close()
 

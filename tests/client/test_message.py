@@ -22,11 +22,16 @@ from pulsar_actors.exceptions import InvalidArgument
 from pulsar_actors.machines.trackers.entry_map import Generation
 from pulsar_actors.wire import PulsarApi_pb2 as pb
 from pulsar_actors.wire.batch import encode_batch, encode_plain_batch, is_batch, split_batch
-from pulsar_actors.wire.commands import decode_command, encode_command
 from pulsar_actors.wire.compression import decompress
 from pulsar_actors.wire.entries import decode_entry, encode_entry
 from pulsar_actors.wire.errors import MalformedBatch
-from pulsar_actors.wire.frames import DEFAULT_MAX_MESSAGE_SIZE, FrameReader, encode_payload_command
+from pulsar_actors.wire.frames import (
+    DEFAULT_MAX_MESSAGE_SIZE,
+    FrameReader,
+    decode_command,
+    encode_command,
+    encode_payload_command,
+)
 from pulsar_actors.wire.message_id import MessageId as WireMessageId
 from pulsar_actors.wire.protobuf import parse
 from tests.support.life import FakeBroker

@@ -19,10 +19,9 @@ from google.protobuf.message import DecodeError, Message
 
 from pulsar_actors.exceptions import WireError
 from pulsar_actors.wire.batch import is_batch
-from pulsar_actors.wire.commands import decode_command
 from pulsar_actors.wire.compression import decompress
 from pulsar_actors.wire.entries import decode_entry
-from pulsar_actors.wire.frames import FrameReader
+from pulsar_actors.wire.frames import FrameReader, decode_command
 from pulsar_actors.wire.PulsarApi_pb2 import MessageIdData
 from tests.fuzz.invariant import DECODERS, batch, check, command, entry, message_id, payload, stream
 

@@ -13,10 +13,16 @@ from google.protobuf.message import Message
 
 from pulsar_actors.exceptions import WireError
 from pulsar_actors.wire.batch import encode_batch, is_batch, split_batch
-from pulsar_actors.wire.commands import CARRIERS, decode_command, encode_command
 from pulsar_actors.wire.compression import compress, decompress
 from pulsar_actors.wire.entries import checksum, decode_entry, encode_broker_metadata, encode_entry, parse_entry
-from pulsar_actors.wire.frames import Frame, FrameReader, encode_payload_command
+from pulsar_actors.wire.frames import (
+    CARRIERS,
+    Frame,
+    FrameReader,
+    decode_command,
+    encode_command,
+    encode_payload_command,
+)
 from pulsar_actors.wire.message_id import MessageId
 from pulsar_actors.wire.protobuf import readable
 from pulsar_actors.wire.PulsarApi_pb2 import CompressionType

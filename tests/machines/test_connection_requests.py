@@ -41,8 +41,7 @@ from pulsar_actors.machines.connection_requests import (
 )
 from pulsar_actors.machines.connection_requests import State as RequestsState
 from pulsar_actors.machines.state_machine import StartTimer
-from pulsar_actors.wire.commands import encode_command
-from pulsar_actors.wire.frames import DEFAULT_FRAME_LIMIT, frame_limit
+from pulsar_actors.wire.frames import DEFAULT_FRAME_LIMIT, encode_command, frame_limit
 from pulsar_actors.wire.PulsarApi_pb2 import (
     CommandConnected,
     CommandError,

@@ -19,9 +19,8 @@ from pulsar_actors.runtime.pending_calls import HandleLink
 from pulsar_actors.runtime.producer_actor import MessagesEnqueued, ProducerActor
 from pulsar_actors.runtime.send_queue import MessageHeader, SendOutcome, SendQueue, SentTo, UnbatchableOptions
 from pulsar_actors.wire import PulsarApi_pb2 as pb
-from pulsar_actors.wire.commands import decode_command
 from pulsar_actors.wire.entries import Entry, decode_entry
-from pulsar_actors.wire.frames import FrameReader
+from pulsar_actors.wire.frames import FrameReader, decode_command
 from tests.support.manual_loop import ActorBench, actor_of, of_kind
 
 BROKER = LookupTarget("pulsar://b:6650", "pulsar://b:6650")

@@ -11,10 +11,9 @@ from pulsar_actors.machines.trackers.batching import BatchLimits
 from pulsar_actors.runtime import batch_builder
 from pulsar_actors.runtime.send_queue import MessageHeader, OutgoingMessages, UnbatchableOptions, reply_of
 from pulsar_actors.wire.batch import split_batch
-from pulsar_actors.wire.commands import decode_command
 from pulsar_actors.wire.compression import decompress
 from pulsar_actors.wire.entries import Entry, decode_entry
-from pulsar_actors.wire.frames import FrameReader
+from pulsar_actors.wire.frames import FrameReader, decode_command
 from pulsar_actors.wire.PulsarApi_pb2 import CommandSend, CompressionType, KeyValue, SingleMessageMetadata
 
 PLAIN = batch_builder.ProducerFields(7, "the producer", CompressionType.NONE, b"")

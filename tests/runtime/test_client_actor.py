@@ -31,8 +31,7 @@ from pulsar_actors.runtime.messages import (
     ReplyTo,
 )
 from pulsar_actors.runtime.pending_calls import ClientCounters
-from pulsar_actors.wire.commands import decode_command, encode_command
-from pulsar_actors.wire.frames import FrameReader
+from pulsar_actors.wire.frames import FrameReader, decode_command, encode_command
 from pulsar_actors.wire.PulsarApi_pb2 import CommandConnected, CommandPartitionedTopicMetadata, CommandPong
 from pulsar_actors.wire.service_url import ServiceUrl
 from tests.support.manual_loop import Line, ManualLoop, RecordingActors, actor_of, of_kind

@@ -12,8 +12,7 @@ from pulsar_actors.runtime.http_client import HttpClient
 from pulsar_actors.runtime.socket_actor import SocketEvent
 from pulsar_actors.runtime.transport import EncodedBytes
 from pulsar_actors.wire import PulsarApi_pb2 as pb
-from pulsar_actors.wire.commands import decode_command, encode_command
-from pulsar_actors.wire.frames import FrameReader, encode_payload_command
+from pulsar_actors.wire.frames import FrameReader, decode_command, encode_command, encode_payload_command
 from tests.support.manual_loop import ActorBench, Line, effects_of, of_kind
 
 SETTINGS = events.ConnectionSettings(hosts=(("a", 6650), ("b", 6651)), client_version="test")

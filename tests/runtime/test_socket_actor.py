@@ -10,8 +10,7 @@ from pulsar_actors.runtime.actor import ActorDied
 from pulsar_actors.runtime.socket_actor import FramesReceived, SocketActor, SocketEvent, WriteFrames
 from pulsar_actors.runtime.tls import TlsStream, client_context, server_context
 from pulsar_actors.runtime.transport import EncodedBytes
-from pulsar_actors.wire.commands import encode_command
-from pulsar_actors.wire.frames import FrameReader
+from pulsar_actors.wire.frames import FrameReader, encode_command
 from pulsar_actors.wire.PulsarApi_pb2 import CommandPing, CommandPong
 from tests.support.certificates import Authority
 from tests.support.manual_loop import ActorBench, Line

@@ -6,8 +6,7 @@ from typing import Any
 
 from google.protobuf.message import Message
 
-from pulsar_actors.wire.commands import decode_command, encode_command
-from pulsar_actors.wire.frames import FrameReader
+from pulsar_actors.wire.frames import FrameReader, decode_command, encode_command
 from pulsar_actors.wire.PulsarApi_pb2 import (
     CommandConnect,
     CommandConnected,

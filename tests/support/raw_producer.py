@@ -7,9 +7,8 @@ from typing import Any
 
 from google.protobuf.message import Message
 
-from pulsar_actors.wire.commands import decode_command, encode_command
 from pulsar_actors.wire.entries import encode_entry
-from pulsar_actors.wire.frames import encode_payload_command
+from pulsar_actors.wire.frames import decode_command, encode_command, encode_payload_command
 from pulsar_actors.wire.PulsarApi_pb2 import (
     CommandConnect,
     CommandConnected,

@@ -7,9 +7,8 @@ from google.protobuf.message import Message
 
 from pulsar_actors.broker.broker import Broker
 from pulsar_actors.broker.options import BrokerOptions
-from pulsar_actors.wire.commands import CARRIERS, decode_command, encode_command
 from pulsar_actors.wire.entries import encode_entry
-from pulsar_actors.wire.frames import FrameReader, encode_payload_command
+from pulsar_actors.wire.frames import CARRIERS, FrameReader, decode_command, encode_command, encode_payload_command
 from pulsar_actors.wire.PulsarApi_pb2 import (
     CommandConnect,
     CommandConnected,

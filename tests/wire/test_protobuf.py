@@ -180,7 +180,7 @@ BOTH = """
     from google.protobuf.internal import api_implementation
     from pulsar_actors.exceptions import WireError
     from pulsar_actors.wire.batch import split_batch
-    from pulsar_actors.wire.commands import decode_command
+    from pulsar_actors.wire.frames import decode_command
     from pulsar_actors.wire.entries import parse_entry
     from pulsar_actors.wire.message_id import MessageId
     from pulsar_actors.wire.protobuf import readable

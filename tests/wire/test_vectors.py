@@ -10,10 +10,16 @@ from typing import Any, NamedTuple
 import pytest
 
 from pulsar_actors.wire.batch import encode_batch, is_batch, split_batch
-from pulsar_actors.wire.commands import decode_command, encode_command
 from pulsar_actors.wire.compression import compress, decompress
 from pulsar_actors.wire.entries import Entry, decode_entry, encode_broker_metadata, encode_entry
-from pulsar_actors.wire.frames import DEFAULT_MAX_MESSAGE_SIZE, Frame, FrameReader, encode_payload_command
+from pulsar_actors.wire.frames import (
+    DEFAULT_MAX_MESSAGE_SIZE,
+    Frame,
+    FrameReader,
+    decode_command,
+    encode_command,
+    encode_payload_command,
+)
 from pulsar_actors.wire.message_id import MessageId
 from pulsar_actors.wire.PulsarApi_pb2 import BaseCommand, CompressionType, MessageMetadata, SingleMessageMetadata
 

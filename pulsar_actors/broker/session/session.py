@@ -42,9 +42,16 @@ from pulsar_actors.exceptions import InternalError, InvalidTopicName
 from pulsar_actors.machines.chart import Effect, Event
 from pulsar_actors.machines.state_machine import StartTimer
 from pulsar_actors.runtime.loop import Buffer, Loop, Transport
-from pulsar_actors.wire.commands import CARRIERS, decode_command, encode_command
 from pulsar_actors.wire.errors import BadCommand, FrameError, excerpt
-from pulsar_actors.wire.frames import Frame, FrameReader, encode_payload_command, frame_limit
+from pulsar_actors.wire.frames import (
+    CARRIERS,
+    Frame,
+    FrameReader,
+    decode_command,
+    encode_command,
+    encode_payload_command,
+    frame_limit,
+)
 from pulsar_actors.wire.PulsarApi_pb2 import (
     CommandConnect,
     FeatureFlags,

@@ -3,7 +3,7 @@ from google.protobuf.message import Message
 
 from pulsar_actors.broker.session.answers import is_refusable, refusal_answer
 from pulsar_actors.wire import PulsarApi_pb2 as pb
-from pulsar_actors.wire.commands import encode_command
+from pulsar_actors.wire.frames import encode_command
 
 WHY = pb.ServerError.ServiceNotReady
 NOBODY = 2**64 - 1

@@ -8,7 +8,7 @@ from pulsar_actors.broker.fault_rules import Reception, Side
 from pulsar_actors.broker.session.listeners import CutTransport, TlsTransport
 from pulsar_actors.runtime.tls import server_context
 from pulsar_actors.wire import PulsarApi_pb2 as pb
-from pulsar_actors.wire.commands import encode_command
+from pulsar_actors.wire.frames import encode_command
 from tests.support.bench_loop import BenchLoop, Wire
 from tests.support.certificates import Authority
 from tests.support.session_bench import Bench, connect_command

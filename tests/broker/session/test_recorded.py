@@ -10,8 +10,7 @@ import pytest
 from google.protobuf.message import Message
 
 from pulsar_actors.wire import PulsarApi_pb2 as pb
-from pulsar_actors.wire.commands import decode_command
-from pulsar_actors.wire.frames import FrameReader
+from pulsar_actors.wire.frames import FrameReader, decode_command
 from pulsar_actors.wire.topic_name import TopicName
 from tests.support.session_bench import TOPIC, Bench, Caller, connect_command, only
 

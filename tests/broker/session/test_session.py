@@ -3,7 +3,7 @@ from typing import Any
 import pytest
 
 from pulsar_actors.wire import PulsarApi_pb2 as pb
-from pulsar_actors.wire.commands import encode_command
+from pulsar_actors.wire.frames import encode_command
 from tests.support.session_bench import TOPIC, Bench, connect_command, frame_of, messages, only, receipts
 
 
