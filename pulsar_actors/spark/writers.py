@@ -22,7 +22,7 @@ from pulsar_actors.spark.row_messages import RowConverter
 __all__ = ["BatchWriter", "StreamWriter"]
 
 
-_ABORT_HINT: Final = "by tasks that came to their end; that stays, and so does what the others had sent"
+_ABORT_HINT: Final = "by finished tasks; they stay in their topics, and so do those that unfinished tasks have sent"
 
 
 @dataclass(frozen=True)

@@ -28,7 +28,7 @@ def test_the_sum_of_a_write_is_logged(caplog: pytest.LogCaptureFixture) -> None:
     writer.abort([None])
     done, failed = caplog.messages
     assert done == "5 messages of 51 bytes were sent"
-    assert failed.startswith("the write failed: 0 messages of 0 bytes were sent, by tasks that came to their end; ")
+    assert failed.startswith("the write failed: 0 messages of 0 bytes were sent, by finished tasks; ")
 
 
 def test_the_sum_of_each_batch_of_a_stream_is_logged(caplog: pytest.LogCaptureFixture) -> None:
@@ -37,7 +37,7 @@ def test_the_sum_of_each_batch_of_a_stream_is_logged(caplog: pytest.LogCaptureFi
     writer.abort(COMMITS, 8)
     done, failed = caplog.messages
     assert done == "batch 7: 5 messages of 51 bytes were sent"
-    assert failed.startswith("batch 8 failed: 5 messages of 51 bytes were sent, by tasks that came to their end; ")
+    assert failed.startswith("batch 8 failed: 5 messages of 51 bytes were sent, by finished tasks; ")
 
 
 def test_a_column_for_a_field_of_messages_is_no_sequence_column() -> None:
