@@ -263,7 +263,7 @@ def test_whoever_comes_when_the_line_is_too_long_is_turned_away_at_once(
             assert isinstance(
                 InThread(lambda: client.get_topic_partitions("late")).error(), pulsar.TooManyLookupRequestException
             )
-            assert all(one.waits() for one in five)
+            until(lambda: all(one.waits() for one in five))
             go_on.set()
             stalled.release()
             assert [len(one.result()) for one in five] == [1] * 5
