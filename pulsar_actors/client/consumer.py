@@ -6,11 +6,11 @@ from concurrent.futures import Future
 from pulsar_actors.client.acknowledge import Acknowledger, ack_target_in, as_sequence
 from pulsar_actors.client.consumer_options import IN_ORDER
 from pulsar_actors.client.consumer_state import AnyReceivingState, ConsumerState
+from pulsar_actors.client.dead_letters import RetryLetters
 from pulsar_actors.client.listeners import ListenerRunner
 from pulsar_actors.client.message import Message
 from pulsar_actors.client.message_id import MessageId
 from pulsar_actors.client.receiving import DEFAULT_BATCH_RECEIVE_POLICY, ReceivingHandle
-from pulsar_actors.client.retry_letters import RetryLetters
 from pulsar_actors.client.stats import BrokerConsumerStats
 from pulsar_actors.client.validation import flag
 from pulsar_actors.exceptions import CumulativeAcknowledgementNotAllowedError, InvalidArgument, InvalidConfiguration

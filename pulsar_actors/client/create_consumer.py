@@ -14,6 +14,7 @@ from pulsar_actors.client.consumer_options import ConsumerOptions, ReaderOptions
 from pulsar_actors.client.consumer_state import AnyReceivingState, ConsumerState
 from pulsar_actors.client.context import ClientContext
 from pulsar_actors.client.create_producer import partition_count
+from pulsar_actors.client.dead_letters import DeadLetterSender, new_dead_letter_sender, new_retry_letters
 from pulsar_actors.client.interceptors import ConsumerInterceptor, ReaderInterceptor
 from pulsar_actors.client.message import Message
 from pulsar_actors.client.multi_topics_consumer import (
@@ -25,7 +26,6 @@ from pulsar_actors.client.multi_topics_consumer import (
 )
 from pulsar_actors.client.open_handles import OpenHandles
 from pulsar_actors.client.reader import Reader
-from pulsar_actors.client.retry_letters import DeadLetterSender, new_dead_letter_sender, new_retry_letters
 from pulsar_actors.exceptions import InvalidConfiguration
 from pulsar_actors.wire.topic_name import TopicName
 

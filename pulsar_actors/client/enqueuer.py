@@ -1,10 +1,10 @@
 """The enqueuers of a producer: they take callers' messages for its actor.
 
-They also compress large payloads, in the caller's thread. An enqueuer waits for room in the queue if
+They also compress messages that are not batched, in the caller's thread. An enqueuer waits for room in the queue if
 `block_if_queue_full` is set. A producer of one topic has a `SendQueueEnqueuer`. A partitioned producer has one for each
 partition, behind another enqueuer that chooses among them.
 
-A message is its payload and its tag: see `send_queue.py`.
+A message is passed as its payload and its tag: see `send_queue.py`.
 """
 
 from abc import ABC, abstractmethod
@@ -34,7 +34,7 @@ class Enqueuer(ABC):
 
     @abstractmethod
     def has_ended_by(self, error: Exception) -> bool:
-        """Return True if the error is the end of the producer, or of one of its partitions."""
+        """Return True if an error of this kind has ended the producer, or one of its partitions."""
 
     @abstractmethod
     def enqueue(self, payload: bytes, tag: object) -> None:
@@ -53,11 +53,12 @@ class SendQueueEnqueuer(Enqueuer):
     """The enqueuer of one send queue. If `waits` is set, callers wait for room in a full queue.
 
     `notify` tells the producer's actor about new messages. For a lazy partition without a producer, `notify` tells the
-    actor of the partitioned producer instead, and is replaced when the producer starts.
+    actor of the partitioned producer instead, and `start_single_producer` replaces it.
 
-    With a codec, the caller's thread compresses each message that has an entry of its own: because batching is off,
-    because the message cannot be batched, or because its payload is larger than a batch may be. Batches of smaller
-    messages are compressed by the actor on the I/O thread. Their size is limited, and so is the time that this takes.
+    With a codec, `enqueue` compresses each message that has an entry of its own: because batching is off, because the
+    message cannot be batched, or because its payload is larger than a batch may be. All others are compressed by the
+    actor on the I/O thread: batches, whose size is limited and so the time that this takes, and the few messages of
+    `try_enqueue`, whose caller may be on an I/O thread, too.
     """
 
     __slots__ = ("_codec", "_engine", "_largest_batch", "_waits", "notify", "send_callbacks", "send_queue")
@@ -75,7 +76,7 @@ class SendQueueEnqueuer(Enqueuer):
         self._engine = engine
         self._waits = waits
         self._codec = codec
-        self._largest_batch = -1 if send_queue.limits is None else send_queue.limits.size
+        self._largest_batch = -1 if send_queue.limits is None else send_queue.limits.size  # -1: each message is larger
         self.send_queue = send_queue
         self.send_callbacks = send_callbacks
         self.notify = notify
@@ -86,7 +87,7 @@ class SendQueueEnqueuer(Enqueuer):
         return self.send_queue.closed
 
     def has_ended_by(self, error: Exception) -> bool:
-        """Return True if the error is the end of the producer."""
+        """Return True if an error of this kind has ended the producer."""
         return type(error) is type(self.send_queue.closed)
 
     def enqueue(self, payload: bytes, tag: object) -> None:
@@ -127,8 +128,9 @@ class SendQueueEnqueuer(Enqueuer):
             self.notify(_MESSAGES_ENQUEUED)
 
     def _compressed(self, payload: bytes, tag: object, codec: "CompressionType.ValueType") -> object:
-        """Compress a message that has an entry of its own, unless it will be refused, and return its tag."""
+        """Compress a message that has an entry of its own, unless the queue is closed, and return its tag."""
         if self.send_queue.closed is not None:
             return tag
         cannot_batch = type(tag) is MessageHeader and tag.unbatchable is not None
-        return compress_message(payload, tag, codec, batched=self._largest_batch >= 0 and not cannot_batch)
+        as_batch_of_one = self._largest_batch >= 0 and not cannot_batch
+        return compress_message(payload, tag, codec, as_batch_of_one=as_batch_of_one)

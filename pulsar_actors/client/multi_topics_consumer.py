@@ -16,13 +16,13 @@ from pulsar_actors.client.consumer import Consumer, OneOrMore
 from pulsar_actors.client.consumer_options import ConsumerOptions
 from pulsar_actors.client.consumer_state import ConsumerListeners, ConsumerState, ReceivingState, new_consumer_listeners
 from pulsar_actors.client.context import ClientContext
+from pulsar_actors.client.dead_letters import RetryLetters
 from pulsar_actors.client.enums import RegexSubscriptionMode
 from pulsar_actors.client.message import Message
 from pulsar_actors.client.message_id import MessageId
 from pulsar_actors.client.multi_topics_common import ReportToSet, new_multi_topics_actor, report_lifecycle
 from pulsar_actors.client.reader import Reader
 from pulsar_actors.client.receiving import ReceivingHandle, seek_target
-from pulsar_actors.client.retry_letters import RetryLetters
 from pulsar_actors.client.stats import BrokerConsumerStats
 from pulsar_actors.client.validation import flag
 from pulsar_actors.exceptions import InvalidArgument, OperationNotSupported, PulsarException

@@ -5,22 +5,23 @@ and change to that state.
 
     Row(TcpOpened, DIALING, SECURING, guard="uses_tls", does="start_tls")
 
-Rows of one event in one state are tried in the order of the table: rows with a guard first, and last one without a
-guard, for when no guard holds. `ignores` names the events that change nothing, and the states in which they do not:
+Rows of one event in one state are tried in the order of the table. The last of them has no guard: it applies if no
+guard before it holds. `ignores` names the events that change nothing, and the states in which they do not:
 
     Ignore((TcpOpened, TlsAgreed), CLOSED)
 
-An event that is neither in a row nor ignored in a state is illegal there: it is a bug of our own code, and raises.
-Events that peers, timers or late answers cause are never a bug of ours. So every event that is not in `ours` (the
-events that only our own code causes) must be listed for every state, in a row or as ignored; otherwise the chart is not
-built. States are always listed by name. There is no "all other states", because an event would then be ignored wherever
-a row was forgotten.
+An event that is neither in a row nor ignored in a state is illegal there: it is a bug of our own code, and raises
+`IllegalEvent`. `ours` names the events that only our own code causes. All other events come from peers, timers or late
+answers, which are never a bug of ours: such an event must be listed for every state, in a row or as ignored, otherwise
+the chart is not built. States are always listed by name. There is no "all other states", because an event would then be
+ignored wherever a row was forgotten.
 
 An action runs before the state changes. If it raises, the state stays, its effects are dropped, and the error names
 the row. An action therefore computes first and changes the machine's fields and trackers last.
 
-Only this module and `cli/statecharts/mermaid.py`, which draws, use the `transitions` library. One `transitions` machine
-serves all models of a chart: a separate machine for each model would cost a hundred microseconds and twenty kilobytes.
+Only this module and `cli/statecharts/mermaid.py`, which draws, use the `transitions` library. In its words our machines
+are models, and the class of an event is a trigger. One `transitions` machine serves all models of a chart: a separate
+one for each model would cost a hundred microseconds and twenty kilobytes.
 """
 
 import re
@@ -72,7 +73,7 @@ class Row(NamedTuple):
 
 
 class Ignore(NamedTuple):
-    """Events that change nothing in these states, if no row with a guard takes them first."""
+    """Events that change nothing in these states. If rows with a guard are for the same event, they are tried first."""
 
     trigger: type | tuple[type, ...]
     state: Enum | tuple[Enum, ...]
@@ -104,7 +105,8 @@ def trigger_name(event: type) -> str:
 class Chart:
     """A table of rows that has been checked. `rows` ends with those of `ignores`.
 
-    The chart of a part has `inner` events, which come only from the machine that has the part. They count as `ours`.
+    A machine may have parts, with charts of their own (see `state_machine.py`). The `inner` events of a part's chart
+    come only from the machine that has the part. They count as `ours`.
     """
 
     def __init__(  # noqa: PLR0913 - the parts of a chart, each named where it is declared
@@ -178,7 +180,7 @@ class Chart:
         for row in (row for ignored in self._ignores for row in ignored.rows):
             if set(row.sources) >= set(self.states):
                 what = f"{trigger_name(row.trigger)} is ignored in every state"
-                yield f"{what}: leave it out, or say by itself where a row with a guard is tried first"
+                yield f"{what}: leave it out, or list in an Ignore of their own the states that have a row with a guard"
 
     def _unreachable(self) -> Iterator[str]:
         leads_to: dict[Enum, set[Enum]] = defaultdict(set)
@@ -211,7 +213,7 @@ class _Transition(Transition):
         self._guards: list[Any] = [condition.func for condition in self.conditions]
 
     def execute(self, event_data: EventData) -> bool:
-        """Run the action and change the state, if the guard holds. Return whether it did."""
+        """Run the action and change the state. Return False if the guard does not hold."""
         for holds in self._guards:
             if not holds(event_data):
                 return False
@@ -254,11 +256,6 @@ class RunningChart:
             for row in chart.rows
             for name in (row.guard, row.does)
             if name is not None and not callable(getattr(model, name, None))
-        ]
-        problems += [
-            f"attribute {trigger_name(trigger)!r} of {model.__name__} hides the event of that name"
-            for trigger in chart.triggers
-            if hasattr(model, trigger_name(trigger))
         ]
         if problems:
             raise ChartError(f"chart {chart.name!r}: " + "; ".join(problems))

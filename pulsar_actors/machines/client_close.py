@@ -1,12 +1,13 @@
 """The close of a client: the order in which its actors end, and the requests that are refused meanwhile.
 
-Lookups fail at once, so no producer or consumer waits for one. Then producers and consumers close, while connections
-stay open for their last commands. Then connections write what is queued and close, and the client is closed. A shutdown
-ends producers and consumers without a request to any broker, even if a close has begun before. Each of these actors has
-its own time limit, so there is no timer here.
+First all lookups fail, and new ones are refused, so no producer or consumer waits for one. Then producers and consumers
+close; connections stay open for their last commands, and new ones are still made for them. Then connections write what
+is queued and close, and the client is closed. After that the client's actor answers every request with an error. A
+shutdown ends producers and consumers without a request to any broker, even if a close has begun before. Producers,
+consumers and connections each have a time limit of their own, so there is no timer here.
 
-The client's actor has the lists of producers and consumers, called handles here, and of connections. It reports the
-number of those left when a close begins, and whenever one of them has ended, normally or by a bug.
+The client's actor has the lists of the actors of producers and consumers, called handles here, and of connections. It
+reports the number of those left when a close begins, and whenever one of them has ended, normally or by a bug.
 """
 
 from enum import Enum, unique
@@ -16,7 +17,7 @@ from pulsar_actors.exceptions import AlreadyClosed
 from pulsar_actors.machines.chart import INTERNAL, Chart, Effects, Ignore, Row
 from pulsar_actors.machines.state_machine import StateMachine
 
-# Events of our own side. A token is completed when the client is closed; a request is passed on in an effect.
+# Events of our own side. A token is a caller's future, completed when the client is closed. A request is passed on.
 
 
 class CloseClient(NamedTuple):
@@ -32,7 +33,7 @@ class ShutDownClient(NamedTuple):
 
 
 class HandleStarted(NamedTuple):
-    """A producer or consumer has been created."""
+    """The actor of a producer or consumer has started."""
 
     handle: object
 
@@ -125,7 +126,7 @@ ROWS: Final = (
     Row(ConnectionRequested, (OPEN, CLOSING_HANDLES), INTERNAL,            None,                "serve"),
     Row(CloseClient,         OPEN,                    CLOSING_HANDLES,     None,                "close_handles"),
     Row(ShutDownClient,      OPEN,                    CLOSING_HANDLES,     None,                "end_handles"),
-    Row(ShutDownClient,      CLOSING_HANDLES,         INTERNAL,            None,                "end_handles_now"),
+    Row(ShutDownClient,      CLOSING_HANDLES,         INTERNAL,            None,                "end_closing_handles"),
     Row(Remaining,           CLOSING_HANDLES,         CLOSED,              "nothing_is_left",   "report_closed"),
     Row(Remaining,           CLOSING_HANDLES,         CLOSING_CONNECTIONS, "no_handle_is_left", "close_connections"),
     Row(Remaining,           CLOSING_CONNECTIONS,     CLOSED,              "nothing_is_left",   "report_closed"),
@@ -141,7 +142,7 @@ ROWS: Final = (
 IGNORES: Final = (
     #      events                     states
     Ignore((HandleStarted, Remaining), OPEN),
-    Ignore(Remaining, IN_PROGRESS),  # there are others
+    Ignore(Remaining, IN_PROGRESS),  # some are left
     Ignore(Remaining, CLOSED),
 )
 # fmt: on
@@ -152,7 +153,7 @@ CHART: Final = Chart("client_close", states=State, initial=OPEN, final=[CLOSED],
 
 
 class ClientClose(StateMachine, chart=CHART):
-    """The guards and actions of the chart, in its order. `tokens` are completed at the end."""
+    """The guards and actions of the chart, in its order. `tokens` are those of the callers that wait for the end."""
 
     __slots__ = ("tokens",)
 
@@ -174,7 +175,7 @@ class ClientClose(StateMachine, chart=CHART):
         self.tokens = (event.token,)
         return [StopLookups(), EndHandles(AlreadyClosed("the client is shut down"))]
 
-    def end_handles_now(self, event: ShutDownClient, now: float) -> Effects:
+    def end_closing_handles(self, event: ShutDownClient, now: float) -> Effects:
         """End producers and consumers at once, without waiting for brokers any longer."""
         self.tokens += (event.token,)
         return [EndHandles(AlreadyClosed("the client is shut down"))]

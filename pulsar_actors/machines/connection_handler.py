@@ -85,7 +85,7 @@ class CommonState(Enum):
     CONNECTING = "The broker is known; a connection to it is awaited."
     CREATING = "PRODUCER or SUBSCRIBE is sent; the broker has to accept or refuse."
     READY = "Registered with a broker: messages are sent or received."
-    CLOSE_PENDING = "A PRODUCER or SUBSCRIBE got no answer; a close has to be answered before the next one."
+    CLOSE_PENDING = "The broker must answer our close before the next PRODUCER or SUBSCRIBE is sent."
     WAITING = "Something failed; after a pause the topic is looked up again."
     CLOSING = "Closed by the user, or after a timeout of the creation; the close is sent."
     CLOSED = "Closed by the user, or closed after the first creation timed out."
@@ -95,10 +95,10 @@ class CommonState(Enum):
 class HandlerStates:
     """The states that both charts have, and the sets of them that both charts name.
 
-    `creating` are the states with an unanswered PRODUCER or SUBSCRIBE. Only in the first of them the request can time
-    out; in the others a producer waits for its turn (WaitForExclusive). `unannounced` and `paused` are states of one
-    chart only. In `unannounced` there is a binding, but the creation is not complete for the user yet. In `paused`
-    there is no binding and no connection.
+    `creating` are the states with an unfinished PRODUCER or SUBSCRIBE: in `requested` the broker has not answered, and
+    the request can time out; in `in_line` the broker has told a producer to wait for its turn (WaitForExclusive).
+    `unannounced` and `paused` are states of one chart only. In `unannounced` there is a binding, but the creation is
+    not complete for the user yet. In `paused` there is no binding and no connection.
     """
 
     def __init__(
@@ -115,6 +115,7 @@ class HandlerStates:
         self.waiting, self.closing = states["WAITING"], states["CLOSING"]
         self.closed, self.failed = states["CLOSED"], states["FAILED"]
         self.creating = creating
+        self.requested, *self.in_line = creating
         self.paused = paused
         self.unattached = (self.looking_up, self.connecting, self.waiting)
         self.without_binding = (*self.unattached, *creating, self.close_pending, *paused)
@@ -142,7 +143,7 @@ def handler_rows(s: HandlerStates) -> tuple[Row, ...]:
         Row(Detached,              (s.connecting, *s.creating), s.waiting, None,           "back_off"),
 
         # After a PRODUCER or SUBSCRIBE that timed out, a close is sent before the next one.
-        Row(RequestTimedOut,       s.creating[0],   s.close_pending, None,                 "close_first"),
+        Row(RequestTimedOut,       s.requested,     s.close_pending, None,                 "close_first"),
         Row(BrokerClosed,          s.creating,      s.close_pending, None,                 "close_first_then_move"),
         Row(TopicMigrated,         s.creating,      s.close_pending, "names_a_cluster",    "close_first_then_migrate"),
         Row(BrokerClosed,          s.close_pending, INTERNAL,        None,                 "note_broker"),
@@ -160,7 +161,7 @@ def handler_rows(s: HandlerStates) -> tuple[Row, ...]:
         # Whether bound or not.
         Row(WrongAnswer,           (*s.found, s.closing), INTERNAL,  None,                 "drop_after_wrong_answer"),
         Row(FirstCreationTimedOut, s.unattached,    s.failed,        None,                 "stop_trying"),
-        Row(FirstCreationTimedOut, s.creating[0],   s.closing,       None,                 "give_up_asking"),
+        Row(FirstCreationTimedOut, s.requested,     s.closing,       None,                 "give_up_asking"),
         Row(FirstCreationTimedOut, s.close_pending, s.closing,       None,                 "give_up_waiting"),
 
         # The end.
@@ -183,9 +184,7 @@ def handler_ignores(s: HandlerStates) -> tuple[Ignore, ...]:
         Ignore(EndAtOnce, s.final),
         Ignore((LookedUp, LookupAttemptFailed, LookupFailed), (s.idle, s.connecting, s.waiting, *s.found, *s.ending)),
         Ignore(RequestRefused, (s.idle, *s.unattached, s.close_pending, *s.bound, *s.paused, *s.ending)),
-        Ignore(
-            RequestTimedOut, (s.idle, *s.unattached, *s.creating[1:], s.close_pending, *s.bound, *s.paused, *s.ending)
-        ),
+        Ignore(RequestTimedOut, (s.idle, *s.unattached, *s.in_line, s.close_pending, *s.bound, *s.paused, *s.ending)),
         Ignore(RetryDue, (s.idle, s.looking_up, s.connecting, *s.found, *s.ending)),
         Ignore(Detached, (s.idle, s.looking_up, s.waiting, *s.final)),
         Ignore(WrongAnswer, (s.idle, *s.unattached, *s.final)),
@@ -193,7 +192,7 @@ def handler_ignores(s: HandlerStates) -> tuple[Ignore, ...]:
         Ignore(BrokerClosed, (s.idle, *s.unattached, *s.ending)),
         Ignore(TopicMigrated, (s.idle, *s.unattached, *s.ending)),
         Ignore(TopicMigrated, s.found),  # without the address of a cluster
-        Ignore(FirstCreationTimedOut, (s.idle, *s.creating[1:], s.ready, *s.paused, *s.ending)),
+        Ignore(FirstCreationTimedOut, (s.idle, *s.in_line, s.ready, *s.paused, *s.ending)),
     )
 
 

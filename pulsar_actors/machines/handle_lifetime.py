@@ -1,8 +1,8 @@
 """The lifetime of the actor behind a handle: of a producer or consumer, of one topic or of several.
 
-The actor ends when its machine has ended *and* its handle has been released. If the machine ends first, the actor
-stays, because the user may still close the handle and wait for the actor. A client that closes releases all its
-handles. A handle that could not be created counts as released.
+The actor ends when the machine of the producer or consumer has ended *and* the handle has been released. If the machine
+ends first, the actor stays, because the user may still close the handle and wait for the actor. A client that closes
+releases all its handles. A handle that could not be created counts as released.
 """
 
 from enum import Enum, unique
@@ -15,7 +15,7 @@ from pulsar_actors.machines.state_machine import StateMachine
 
 
 class HandleReleased(NamedTuple):
-    """The handle is closed, or was collected, or its client closes. `request` tells the machine how to end."""
+    """The handle is closed, or was garbage-collected, or its client closes. `request` is `Close` or `EndAtOnce`."""
 
     request: object
 
@@ -49,7 +49,7 @@ class State(Enum):
     """The states of an actor's lifetime."""
 
     HELD = "The handle is in use, or is being created."
-    RELEASED = "The handle has been released; the machine has not ended yet."
+    RELEASED = "The handle has been released, or could not be created; the machine has not ended yet."
     ENDED = "The machine has ended; the handle is not released yet."
     GONE = "The actor has ended."
 
@@ -84,7 +84,7 @@ class HandleLifetime(StateMachine, chart=CHART):
     __slots__ = ()
 
     def end_machine(self, event: HandleReleased, now: float) -> Effects:
-        """Pass the request to the machine. A second request may be more urgent than the first."""
+        """Pass the request to the machine. A second one may be more urgent: an `EndAtOnce` after a `Close`."""
         return [EndMachine(event.request)]
 
     def retire(self, event: HandleReleased | MachineEnded, now: float) -> Effects:

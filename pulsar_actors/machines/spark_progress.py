@@ -268,7 +268,7 @@ class SparkProgress(StateMachine, chart=CHART):
         return [LookAtPartition()]
 
     def was_moved_in_ledger(self, event: PartitionSeen, now: float) -> bool:
-        """Return the same for the planned span, with the subscription's position that the broker has sent."""
+        """Return whether the subscription was moved before the planned span, by the position that the broker sent."""
         return _is_moved_in_ledger(event.cursor, self._planned)
 
     def read_planned_after_move(self, event: PartitionSeen, now: float) -> Effects:

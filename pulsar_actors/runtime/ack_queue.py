@@ -45,7 +45,7 @@ class QueuedAck(NamedTuple):
 
 
 class AcksQueued(NamedTuple):
-    """To the actor: a group of acknowledgements has begun. End it after so many seconds."""
+    """To the actor: acknowledgements are in the queue. End their group after so many seconds; 0 means now."""
 
     delay: float
 

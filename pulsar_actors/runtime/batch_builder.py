@@ -370,18 +370,18 @@ def _copy_keys(metadata: MessageMetadata, single: SingleMessageMetadata) -> None
 
 
 def compress_message(
-    payload: bytes, tag: object, codec: "CompressionType.ValueType", *, batched: bool
+    payload: bytes, tag: object, codec: "CompressionType.ValueType", *, as_batch_of_one: bool
 ) -> MessageHeader:
-    """Compress a message that has an entry of its own, and return its tag. If `batched`, the entry has a batch of one.
+    """Compress a message that has an entry of its own, and return its tag.
 
     Callers' threads do this (`client/enqueuer.py`), so that large payloads do not hold up an I/O thread, which serves
     many producers. Batches are compressed on the I/O thread.
     """
     if type(tag) is MessageHeader:
-        uncompressed = encode_batch([(tag.metadata, payload)]) if batched else payload
+        uncompressed = encode_batch([(tag.metadata, payload)]) if as_batch_of_one else payload
         return tag._replace(compressed=CompressedPayload(compress(codec, uncompressed), len(uncompressed)))
-    metadata = encode_single_message(len(payload), None) if batched else b""
-    uncompressed = encode_batch([(metadata, payload)]) if batched else payload
+    metadata = encode_single_message(len(payload), None) if as_batch_of_one else b""
+    uncompressed = encode_batch([(metadata, payload)]) if as_batch_of_one else payload
     compressed = CompressedPayload(compress(codec, uncompressed), len(uncompressed))
     return new_message_header((metadata, None, None, None, None, tag, compressed))
 

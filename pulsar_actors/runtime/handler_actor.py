@@ -1,4 +1,4 @@
-"""The base classes of the actors behind handles: of all, and of producers and consumers of one topic.
+"""The base classes of the actors behind handles: of all handles, and of producers and consumers of one topic.
 
 A *handle* is the object that a user holds. A *handler* is a producer or consumer of one topic, which is registered with
 one broker at a time. `CloseableActor` is the base of all actors behind handles, also of those for several topics: it
@@ -7,7 +7,7 @@ completes the creation and the end of the handle.
 `HandlerActor` is the base of the actors of handlers. It performs the effects of its machine that look up a broker,
 attach to a connection and send requests, and feeds the machine the commands and answers of the broker as events. Each
 event carries the number of its attachment or request, and the machine drops those of earlier ones. The actor itself
-keeps only the reference of the connection that it is attached to, so a late reference is let go at once.
+keeps only the connection of the current attachment: one that is assigned late is left at once.
 """
 
 from collections.abc import Callable
@@ -89,7 +89,7 @@ M = TypeVar("M", bound=StateMachine)
 
 
 class CloseableActor(MachineActor[M]):
-    """The actor of a producer, a consumer, or a set of them. When it ends is in `machines/handle_lifetime.py`."""
+    """The actor of a producer, a consumer, or a set of them. `machines/handle_lifetime.py` decides when it ends."""
 
     def __init__(self, registration: Registration, link: HandleLink) -> None:
         super().__init__(registration.loop, registration.guardian)
@@ -153,12 +153,12 @@ class CloseableActor(MachineActor[M]):
 
 
 class Outcomes(NamedTuple):
-    """The events that the answer to a request becomes. `answer` is the command that means success."""
+    """The events that the answer to a request becomes. `success` is the class of the command that means success."""
 
     done: Callable[[int, Any], object]
     refused: Callable[[int, BrokerRefusal | InvalidArgument], object]
     timed_out: Callable[[int, Timeout], object]
-    answer: type[Message] = CommandSuccess
+    success: type[Message] = CommandSuccess
 
 
 def by_attempt(event: Callable[[int], object]) -> Callable[[int, object], object]:
@@ -171,7 +171,7 @@ def by_attempt(event: Callable[[int], object]) -> Callable[[int, object], object
 
 
 CLOSE_TIMEOUT = 30.0
-"""The timeout in seconds of a close command whose answer is ignored."""
+"""The timeout in seconds of the close command of an actor that has failed; nobody waits for its answer."""
 
 B = TypeVar("B", bound=ConnectionHandler)
 
@@ -180,6 +180,7 @@ class HandlerActor(CloseableActor[B]):
     """The actor of a producer or a consumer of one topic: one broker at a time serves it."""
 
     OUTCOMES: ClassVar[dict[type, Outcomes]] = {
+        # A broker refuses to close what it does not have, so a refusal is an answer, too.
         AskToClose: Outcomes(by_attempt(CloseAnswered), by_attempt(CloseAnswered), by_attempt(CloseTimedOut)),
     }
 
@@ -188,7 +189,7 @@ class HandlerActor(CloseableActor[B]):
         self.counters = link.counters
         self._registration = registration
         self._connection: ActorRef | None = None
-        self._attaching: int | None = None
+        self._attachment: int | None = None
 
     def __str__(self) -> str:
         return f"the {self._registration.kind} {self._registration.id} on {self.machine.topic}"
@@ -213,7 +214,7 @@ class HandlerActor(CloseableActor[B]):
             case ConnectionAssigned(number, connection):
                 self._connection_assigned(number, connection)
             case ConnectionReady(number):
-                if number == self._attaching:
+                if number == self._attachment:
                     LOG.info("%s has a connection to its broker", self)
                     self.counters.attachments += 1
                     self.attached(message)
@@ -275,15 +276,13 @@ class HandlerActor(CloseableActor[B]):
         """Feed the machine the event that the answer becomes."""
         kind, number = question
         outcomes = self.OUTCOMES[kind]
-        if isinstance(
-            answer, (BrokerRefusal, InvalidArgument)
-        ):  # by the broker, or because the request is too large for it
+        if isinstance(answer, (BrokerRefusal, InvalidArgument)):  # InvalidArgument: too large to be sent
             self.counters.last_error = answer
             self.feed(outcomes.refused(number, answer))
         elif isinstance(answer, Timeout):
             self.counters.last_error = answer
             self.feed(outcomes.timed_out(number, answer))
-        elif isinstance(answer, outcomes.answer):
+        elif isinstance(answer, outcomes.success):
             self.feed(outcomes.done(number, answer))
         elif not isinstance(answer, PulsarException):  # a lost connection comes as `ConnectionUnavailable`
             self.feed(WrongAnswer(kind, answer))
@@ -296,15 +295,15 @@ class HandlerActor(CloseableActor[B]):
             self.feed(LookedUp(question, outcome))
 
     def _connection_assigned(self, number: int, connection: ActorRef) -> None:
-        if number == self._attaching:
+        if number == self._attachment:
             self._connection = connection
         else:
             tell(connection, RemoveHandler(self._handler_ref(number)))
 
     def _connection_unavailable(self, number: int, error: PulsarException) -> None:
-        if number == self._attaching:
+        if number == self._attachment:
             self._connection = None
-            self._attaching = None
+            self._attachment = None
             self.counters.last_error = error
             LOG.info("%s has no connection to its broker: %s", self, error)
             self.feed(Detached(number, error))
@@ -318,10 +317,10 @@ class HandlerActor(CloseableActor[B]):
             tell(self._connection, SendRequest(command, ReplyTo(self.actor_ref, None), CLOSE_TIMEOUT))
 
     def _leave(self) -> None:
-        if self._connection is not None and self._attaching is not None:
-            tell(self._connection, RemoveHandler(self._handler_ref(self._attaching)))
+        if self._connection is not None and self._attachment is not None:
+            tell(self._connection, RemoveHandler(self._handler_ref(self._attachment)))
         self._connection = None
-        self._attaching = None
+        self._attachment = None
 
     # One method for each effect.
 
@@ -332,7 +331,7 @@ class HandlerActor(CloseableActor[B]):
     def _attach(self, effect: Attach) -> None:
         broker = effect.broker
         assert isinstance(broker, (LookupTarget, str))  # noqa: S101 - what lookups and brokers give
-        self._attaching = effect.connection
+        self._attachment = effect.connection
         self.tell_guardian(AttachHandler(broker, self._registration.slot, self._handler_ref(effect.connection)))
 
     def _detach(self, effect: Detach) -> None:

@@ -1,6 +1,7 @@
 """The writers of `df.write` and `df.writeStream`: each task sends its rows, and ends when all are stored.
 
-Writing is at least once: a failed task may have sent messages, and its repetition sends them again.
+Writing is at least once: a failed task may have sent messages, and its repetition sends them again. With `idempotent`
+the broker drops these repetitions (see `idempotence.py`).
 """
 
 import secrets
@@ -22,12 +23,12 @@ from pulsar_actors.spark.row_messages import RowConverter
 __all__ = ["BatchWriter", "StreamWriter"]
 
 
-_ABORT_HINT: Final = "by finished tasks; they stay in their topics, and so do those that unfinished tasks have sent"
+_ABORT_HINT: Final = "they stay in their topics, and so do those that unfinished tasks have sent"
 
 
 @dataclass(frozen=True)
 class Written(WriterCommitMessage):
-    """The commit message of a task: the number and the bytes of its messages."""
+    """The commit message of a task: how many messages it sent, and how many bytes."""
 
     messages: int
     size: int
@@ -45,11 +46,11 @@ class BatchWriter(DataSourceArrowWriter):
 
     def commit(self, messages: list[WriterCommitMessage | None]) -> None:
         """Log the sum of what all tasks have sent."""
-        LOG.info("%s", _summary(messages))
+        LOG.info("sent %s", _summary(messages))
 
     def abort(self, messages: list[WriterCommitMessage | None]) -> None:
         """Log a failed write. Messages that were sent stay, because a message cannot be withdrawn."""
-        LOG.warning("the write failed: %s, %s", _summary(messages), _ABORT_HINT)
+        LOG.warning("the write failed: finished tasks sent %s; %s", _summary(messages), _ABORT_HINT)
 
 
 class StreamWriter(DataSourceStreamArrowWriter):
@@ -64,21 +65,21 @@ class StreamWriter(DataSourceStreamArrowWriter):
 
     def commit(self, messages: list[WriterCommitMessage | None], batchId: int) -> None:
         """Log the sum of what all tasks of a batch have sent."""
-        LOG.info("batch %d: %s", batchId, _summary(messages))
+        LOG.info("batch %d: sent %s", batchId, _summary(messages))
 
     def abort(self, messages: list[WriterCommitMessage | None], batchId: int) -> None:
         """Log a failed batch. Messages that were sent stay, because a message cannot be withdrawn."""
-        LOG.warning("batch %d failed: %s, %s", batchId, _summary(messages), _ABORT_HINT)
+        LOG.warning("batch %d failed: finished tasks sent %s; %s", batchId, _summary(messages), _ABORT_HINT)
 
 
 class _WriteTask:
-    """The work of a task. It is configuration, which is pickled for the workers."""
+    """Sends the rows of a task. It is pickled, and sent to the workers."""
 
     def __init__(self, options: SinkOptions, schema: StructType, *, is_stream: bool) -> None:
         self._options = options
         self._is_stream = is_stream
         self._idempotence = options.idempotence
-        self._job = secrets.token_hex(8)
+        self._job = secrets.token_hex(8)  # part of the producers' names, if the query has none
         column = None if self._idempotence is None else self._idempotence.column
         self._converter = RowConverter(schema, options.topic, column)
 
@@ -111,8 +112,8 @@ class _WriteTask:
 
 
 def _summary(messages: Iterable[Any]) -> str:
-    written = [one for one in messages if isinstance(one, Written)]
-    return f"{sum(one.messages for one in written):,} messages of {sum(one.size for one in written):,} bytes were sent"
+    written = [one for one in messages if isinstance(one, Written)]  # an unfinished task has None
+    return f"{sum(one.messages for one in written):,} messages of {sum(one.size for one in written):,} bytes"
 
 
 def _by_topic(topics: Iterable[str]) -> Iterable[tuple[str, list[int]]]:

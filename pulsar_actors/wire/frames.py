@@ -3,11 +3,11 @@
 A frame is a total size (4 bytes, big-endian, counting what comes after it), a command size (4 bytes), the command, and
 in SEND and MESSAGE an entry. The smallest frame is therefore eight bytes long.
 
-`FrameReader` takes the pieces that a socket gives. A frame that lies whole inside one piece is sliced out of it. Only a
-frame that is split is collected in a buffer, into which each of its bytes is copied once, and which the complete frame
-then keeps. A size is checked as soon as it is readable, before anything is kept for it: a peer that claims four
-gigabytes is refused after four bytes. After an invalid size the start of the next frame is unknown, so the stream
-cannot be read any further.
+`FrameReader` takes the pieces that a socket gives. A frame that lies whole inside one piece is copied out of it. One
+that is split is collected in a buffer; each of its bytes is copied once, and the complete frame keeps the buffer. A
+size is checked as soon as it is readable, before anything is kept for it: a peer that claims four gigabytes is refused
+after four bytes. After an invalid size the start of the next frame is unknown, so the stream cannot be read any
+further.
 
 A command is one protobuf message, wrapped in a BaseCommand that names its type. BaseCommand has one field for each
 command, and an enum of types beside them. A type and its field have the same number, and each field has a message class
@@ -18,7 +18,8 @@ Protobuf is more forgiving than the protocol. It hides an unknown number in an e
 like CONNECT, an unknown subscription type like Exclusive. It ignores missing required fields, and strings that are not
 UTF-8. So `decode_command` checks for all three (see `protobuf.py`). The checks take time; so they are skipped where
 they cannot fail. A command whose class has neither an enum nor a string needs only the check for missing fields: SEND,
-SEND_RECEIPT, MESSAGE, FLOW and PING are such commands. If no byte is above 127, every string is UTF-8.
+SEND_RECEIPT, MESSAGE, FLOW and PING are such commands. Strings are checked only in a command with a byte above 127: all
+others are ASCII, which is UTF-8.
 
 Every client writes a BaseCommand as its type and one field, with nothing else. The first bytes of a short command show
 whether it has this form. If so, only the command in it is parsed, which halves the cost. Any other form is parsed in
@@ -84,7 +85,7 @@ _NO_REST = memoryview(b"")
 
 
 def message_limit(max_message_size: int) -> int:
-    """Return the largest size of a message; a broker that announces none, or 0 or less, means the default."""
+    """Return the largest size of a message: the default, if the broker announces none, or 0 or less."""
     return max_message_size if max_message_size > 0 else DEFAULT_MAX_MESSAGE_SIZE
 
 
@@ -98,7 +99,7 @@ DEFAULT_FRAME_LIMIT = frame_limit(DEFAULT_MAX_MESSAGE_SIZE)
 
 
 class Frame(NamedTuple):
-    """One frame: its serialised BaseCommand, and the entry that follows it (empty in most commands)."""
+    """One frame: its serialised BaseCommand, and the rest, which is the entry; most commands have none."""
 
     command: bytes
     rest: memoryview
@@ -109,8 +110,8 @@ class FrameReader:
 
     `limit` may be changed at any time and applies from the next `feed`.
 
-    A frame's `rest` is a view of a copy, not of the piece that it came in. Entries wait in a receiver queue, and a view
-    would keep the whole piece in memory, which takes almost twice as much. The copy costs little.
+    A frame's `rest` is a view of a copy of the entry, not of the piece that it came in. Entries wait in a receiver
+    queue, and a view would keep the whole piece in memory, which takes almost twice as much. The copy costs little.
     """
 
     __slots__ = ("_fault", "_passed", "_pending", "frames_before_fault", "limit")
@@ -154,7 +155,7 @@ class FrameReader:
         while size - at >= _SIZES.size:
             total, command_size = _SIZES.unpack_from(data, at)
             if total > limit or command_size > total - _TOTAL.size:
-                break
+                break  # an invalid size: `_end_of_frame` below says which
             end = at + _TOTAL.size + total
             if end > size:
                 break
@@ -171,6 +172,7 @@ class FrameReader:
         """Complete the pending frame as far as possible; return where the next frame begins in the piece."""
         pending, view = self._pending, memoryview(data)
         at = 0
+        # The end is known in steps: of the total size, of both sizes, of the whole frame.
         while at < len(data) and len(pending) < (end := self._end_of_frame(pending)):
             part = view[at : at + end - len(pending)]
             pending += part
@@ -194,7 +196,7 @@ class FrameReader:
         if total > self.limit:
             what = f"a frame of {total:,} bytes is over the limit of {self.limit:,}"
             if total == _HTTP and not self._passed:
-                what = "the answer is one of HTTP: this port is for the web, and pulsar:// takes the one for clients"
+                what = "the answer is one of HTTP: this is the broker's web port; pulsar:// needs the one for clients"
             raise FrameTooLarge(what, self._passed, total)
         if len(start) < _SIZES.size:
             return _SIZES.size
@@ -212,7 +214,7 @@ CARRIERS = frozenset({CommandSend, CommandMessage})
 
 _VARINT, _LENGTH_DELIMITED = 0, 2  # protobuf's wire types
 _SEVEN_BITS = 0x7F  # the largest size in one byte
-_FIRST_STRING = 4  # no string begins earlier: the tags and sizes of two nested fields stand before it
+_FIRST_STRING = 4  # no string begins earlier: before it stand a tag and a size, twice
 
 _M = TypeVar("_M", bound=Message)
 
@@ -243,7 +245,7 @@ _CHECKED = frozenset(kind for kind in _HEADS if any(_ENUMS[kind] + _STRINGS[kind
 
 
 def serialise_command(command: Message) -> bytes:
-    """Write the command in its BaseCommand, as protobuf does at three times the cost."""
+    """Write the command in its BaseCommand: the bytes of protobuf's own SerializeToString, three times as fast."""
     if type(command) not in _HEADS:
         got = type(command).__name__
         raise EncodeError(f"a command is a message that BaseCommand has a field for, not {got}", 0, 0)
@@ -260,13 +262,13 @@ def encode_command(command: Message) -> bytes:
     if type(command) in CARRIERS:
         raise EncodeError(f"{type(command).__name__} is written with its entry: `encode_payload_command`", 0, 0)
     body = serialise_command(command)
-    return _SIZES.pack(4 + len(body), len(body)) + body
+    return _SIZES.pack(_TOTAL.size + len(body), len(body)) + body
 
 
 def encode_payload_command(command: Message, *entry: bytes | memoryview) -> list[bytes | memoryview]:
     """Write SEND or MESSAGE with its entry, as buffers for one gathered write; the entry is not copied.
 
-    The entry is the buffers of `encode_entry`, or the bytes that an `Entry` was read from.
+    The buffers of the entry are those of `encode_entry`, or the bytes that an `Entry` was read from.
     """
     if type(command) not in CARRIERS:
         raise EncodeError(f"{type(command).__name__} carries no entry: `encode_command`", 0, 0)
@@ -278,7 +280,7 @@ def encode_payload_command(command: Message, *entry: bytes | memoryview) -> list
 
 
 def _size(buffer: bytes | memoryview) -> int:
-    """Return the size in bytes, whatever items a view counts."""
+    """Return the size in bytes, also of a view of items that are larger than a byte."""
     if type(buffer) is bytes:
         return len(buffer)
     try:

@@ -199,10 +199,3 @@ def test_a_misspelt_guard_or_action_is_refused_when_the_class_is_made(part: str)
 
         class Misspelt(DoorMachine, chart=chart(rows)):
             pass
-
-
-def test_an_attribute_that_hides_an_event_is_refused() -> None:
-    with pytest.raises(ChartError, match="attribute 'brick_up' of Hidden hides the event of that name"):
-
-        class Hidden(DoorMachine, chart=chart()):
-            brick_up = None

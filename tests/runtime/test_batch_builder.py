@@ -276,6 +276,6 @@ def test_a_message_that_was_compressed_by_its_caller_is_written_in_the_same_byte
 
     ((payload,), (tag,)) = message.payloads, message.tags
     batched = limits is not None and not message.unbatchable
-    compressed = batch_builder.compress_message(payload, tag, codec, batched=batched)
+    compressed = batch_builder.compress_message(payload, tag, codec, as_batch_of_one=batched)
     assert reply_of(compressed) == reply_of(tag)
     assert written(OutgoingMessages([payload], [compressed])) == written(message)

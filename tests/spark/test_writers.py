@@ -27,8 +27,8 @@ def test_the_sum_of_a_write_is_logged(caplog: pytest.LogCaptureFixture) -> None:
     writer.commit(COMMITS)
     writer.abort([None])
     done, failed = caplog.messages
-    assert done == "5 messages of 51 bytes were sent"
-    assert failed.startswith("the write failed: 0 messages of 0 bytes were sent, by finished tasks; ")
+    assert done == "sent 5 messages of 51 bytes"
+    assert failed.startswith("the write failed: finished tasks sent 0 messages of 0 bytes; ")
 
 
 def test_the_sum_of_each_batch_of_a_stream_is_logged(caplog: pytest.LogCaptureFixture) -> None:
@@ -36,8 +36,8 @@ def test_the_sum_of_each_batch_of_a_stream_is_logged(caplog: pytest.LogCaptureFi
     writer.commit(COMMITS, 7)
     writer.abort(COMMITS, 8)
     done, failed = caplog.messages
-    assert done == "batch 7: 5 messages of 51 bytes were sent"
-    assert failed.startswith("batch 8 failed: 5 messages of 51 bytes were sent, by finished tasks; ")
+    assert done == "batch 7: sent 5 messages of 51 bytes"
+    assert failed.startswith("batch 8 failed: finished tasks sent 5 messages of 51 bytes; ")
 
 
 def test_a_column_for_a_field_of_messages_is_no_sequence_column() -> None:

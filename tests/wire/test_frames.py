@@ -136,7 +136,7 @@ def test_the_text_of_a_fault_says_what_where_and_how_many_bytes() -> None:
 
 def test_an_answer_in_http_is_said_to_be_that_if_it_is_the_first_thing_that_comes() -> None:
     answer = b"HTTP/1.1 400 Bad Request\r\n\r\n"
-    with pytest.raises(FrameTooLarge, match="is one of HTTP: this port is for the web"):
+    with pytest.raises(FrameTooLarge, match="is one of HTTP: this is the broker's web port"):
         FrameReader().feed(answer)
     with pytest.raises(FrameTooLarge, match=r"a frame of 1,213,486,160 bytes is over the limit"):
         FrameReader().feed(layout(b"abc") + answer)

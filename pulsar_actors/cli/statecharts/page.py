@@ -35,7 +35,7 @@ pending messages, acknowledgements, entries to redeliver (`machines/trackers`).
 **What is not.** When an incomplete batch or a group of acknowledgements is sent (`runtime/producer_actor.py`,
 `runtime/consumer_actor.py`); how long an unused connection is kept (`runtime/connection_pool.py`); which token serves
 which connection (`client/token_cache.py`); whether a lookup asks over HTTP (`runtime/lookup_actor.py`); when the
-producers of retries, dead letters and lazy partitions are created (`client/retry_letters.py`,
+producers of retries, dead letters and lazy partitions are created (`client/dead_letters.py`,
 `client/partitioned_producer.py`); how threads hand messages and calls to each other (`runtime/send_queue.py`,
 `runtime/ack_queue.py`, `runtime/receiver_queue.py`, `client/shutdown.py`); the bytes of TLS (`runtime/tls.py`); how the
 Spark driver finds partitions (`spark/micro_batches.py`); and the topics and subscriptions of the embedded broker

@@ -9,9 +9,8 @@ A cumulative acknowledgement covers a message and everything before it. In the m
 unacknowledged set. To a broker without such sets it is sent for the entry before: naming the batch itself would
 acknowledge the rest of the batch, too.
 
-Acknowledgements are grouped once: `runtime/ack_queue.py` collects the acknowledgements of callers for the group time.
-The tracker marks them and holds them until the event `AcksDue` says that the group is complete. The tracker itself has
-no timer.
+When a group ends is decided in `runtime/ack_queue.py`, which collects the acknowledgements of callers. The tracker
+marks them and holds them until the event `AcksDue` says that the group is complete. The tracker itself has no timer.
 
 Acknowledgements that are held, or sent and not yet answered, survive the loss of the connection: they are sent again on
 the next. One that was sent without a request for a receipt counts as done. One that the broker refused counts as never

@@ -18,8 +18,8 @@ Dropping the oldest instead could go on without end: with more than `max_pending
 dropped before its last chunk came. The oldest is dropped in two cases only: with `auto_ack_oldest`, by which the user
 accepts its loss, and after `STALLED_AFTER` seconds without a chunk, because its producer may have died.
 
-Chunks are redelivered only after a delay. At once, there would probably still be too many incomplete messages. In an
-ordered subscription everything behind them would come again, too.
+Chunks are redelivered only after a delay (`set_aside` in `negative_acks_tracker.py`). At once, there would probably
+still be too many incomplete messages. In an ordered subscription everything behind them would come again, too.
 
 The metadata is not trusted. The declared size is only compared; memory is allocated only for chunks that are here, and
 each has at least one byte. Chunks that contradict each other, or their declared sizes, make the whole message corrupt.

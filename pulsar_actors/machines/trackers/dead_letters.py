@@ -1,4 +1,4 @@
-"""Dead letters and retry letters: messages that were redelivered too often, and messages of `reconsume_later`.
+"""The decision which messages become dead letters or retry letters, and what these contain.
 
 A message that keeps failing would be redelivered for ever. A dead letter policy sets a limit. A message whose
 redelivery count equals `max_redeliver_count` is delivered once more, and kept here meanwhile: its last try. If it is

@@ -11,7 +11,7 @@ import pytest
 import pulsar_actors as pulsar
 from pulsar_actors.broker.embedded import EmbeddedBroker
 from pulsar_actors.broker.model.settings import Settings
-from pulsar_actors.client.retry_letters import DeadLetterSender
+from pulsar_actors.client.dead_letters import DeadLetterSender
 from pulsar_actors.machines.trackers.entry_map import Generation
 from pulsar_actors.runtime.future import SlimFuture
 from pulsar_actors.wire import PulsarApi_pb2 as pb

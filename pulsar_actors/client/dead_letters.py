@@ -1,9 +1,8 @@
-"""Retry letters and dead letters: messages that a consumer sends to another topic, and then acknowledges.
+"""The senders of dead letters and retry letters: they send a consumer's messages to another topic.
 
-A message of `reconsume_later` goes to the retry topic, or to the dead letter topic if it was put off too often. An
-entry that has failed too often goes to the dead letter topic. The original is acknowledged only when the other topic
-has stored the message. If anything fails, the original stays unacknowledged and is delivered again: at worst a message
-comes twice, but none is lost.
+Which messages become letters is decided in `machines/trackers/dead_letters.py`: those of `reconsume_later`, and entries
+that have failed too often. The original is acknowledged only when the other topic has stored the message. If anything
+fails, the original stays unacknowledged and is delivered again: at worst a message comes twice, but none is lost.
 
 The Java client also has `reconsumeLaterCumulative`: it sends one message to the retry topic, and acknowledges all
 before it, which are not put off. Here that takes two calls.
