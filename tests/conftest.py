@@ -40,6 +40,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     group = parser.getgroup("what is left out by default")
     for part, what in PARTS.items():
         group.addoption(f"--{part}", action="store_true", help=f"run the tests {what}, too")
+    group.addoption("--nothing-else", action="store_true", help="run only the tests that the options above add")
 
 
 def pytest_configure(config: pytest.Config) -> None:
@@ -65,10 +66,14 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     And leave Spark's tests for the end: its session handles Ctrl-C in this process, and opens sockets as it likes.
     """
     missing = {part for part in PARTS if not config.getoption(part.replace("-", "_"))}
-    left_out = {item: parts for item in items if (parts := parts_of(item) & missing)}
-    config.hook.pytest_deselected(items=list(left_out))
-    config.stash[LEFT_OUT] = dict(Counter(part for parts in left_out.values() for part in parts))
-    items[:] = sorted((item for item in items if item not in left_out), key=lambda item: SPARK in item.path.parents)
+    parts = {item: parts_of(item) for item in items}
+    left_out = [item for item in items if parts[item] & missing]
+    config.stash[LEFT_OUT] = dict(Counter(part for item in left_out for part in parts[item] & missing))
+    if config.getoption("nothing_else"):
+        left_out += [item for item in items if not parts[item]]
+    config.hook.pytest_deselected(items=left_out)
+    kept = set(items) - set(left_out)
+    items[:] = sorted((item for item in items if item in kept), key=lambda item: SPARK in item.path.parents)
 
 
 def pytest_sessionfinish(session: pytest.Session) -> None:

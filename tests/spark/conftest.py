@@ -16,12 +16,12 @@ from pulsar_actors.broker.embedded import EmbeddedBroker
 from tests.spark.traffic import Count, Traffic
 from tests.support.admin import Admin
 from tests.support.jars import Unavailable
-from tests.support.standalone import Standalone
+from tests.support.standalone import QUICK_START, Standalone
 from tests.support.subjects import USERS_ADMIN_URL, USERS_URL, Broker
 
 # Drivers, masters and workers run for a minute here: Java's optimizing compiler takes longer than it saves.
 for variable in ("SPARK_SUBMIT_OPTS", "SPARK_DAEMON_JAVA_OPTS"):
-    os.environ.setdefault(variable, "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC")
+    os.environ.setdefault(variable, " ".join(QUICK_START))
 
 _numbers = itertools.count()
 _run = uuid.uuid4().hex[:8]
