@@ -96,7 +96,7 @@ def test_what_the_model_refuses_has_a_status_of_its_own(web: Any, refusal: Refus
 def test_a_call_that_is_refused_is_in_the_brokers_log(web: Any, caplog: pytest.LogCaptureFixture) -> None:
     with caplog.at_level(logging.INFO, "pulsar_actors.broker"):
         _, reason = web.refusal("GET", "/admin/v2/persistent/public/nowhere")
-    (line,) = caplog.records
+    (line,) = (line for line in caplog.records if "is refused" in line.getMessage())
     assert line.getMessage() == f"GET /admin/v2/persistent/public/nowhere is refused with 404: {reason}"
 
 
