@@ -22,10 +22,13 @@ def writing(frame: Any, broker: Broker, **options: Any) -> None:
 
 
 def slow(when: str, milliseconds: int = 10) -> str:
-    """Return a column with the value of messages, slow for those whose number {n} meets the condition."""
+    """Return a column with the value of messages, slow for those whose number {n} meets the condition.
+
+    Others do not sleep at all: on a busy machine, to sleep for 0 ms takes milliseconds.
+    """
     condition = when.format(n="cast(cast(value as string) as int)")
-    pause = f"reflect('java.lang.Thread', 'sleep', if({condition}, {milliseconds}L, 0L))"
-    return f"concat(cast(value as string), substr({pause}, 1, 0)) as value"
+    pause = f"substr(reflect('java.lang.Thread', 'sleep', {milliseconds}L), 1, 0)"
+    return f"concat(cast(value as string), if({condition}, {pause}, '')) as value"
 
 
 class Stream:
