@@ -166,9 +166,9 @@ def test_a_broker_that_answers_no_ping_is_left_after_two_intervals(broker: Embed
 @pytest.mark.shows("Keep alive")
 @pytest.mark.shows("Keep alive", "Ping", "Pong")
 def test_a_broker_that_answers_pings_is_kept(broker: EmbeddedBroker) -> None:
-    with client_of(broker.service_url, keep_alive_interval_seconds=0.1) as client:
+    with client_of(broker.service_url, keep_alive_interval_seconds=0.5) as client:
         producer = client.create_producer("t")
-        pings = broker.faults.on(pb.CommandPing, nth=6).delay(0)
+        pings = broker.faults.on(pb.CommandPing, nth=3).delay(0)
         pings.wait(1, SOON)
         assert producer.stats().reconnects == 0
         producer.send(b"x")
