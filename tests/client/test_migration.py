@@ -188,14 +188,22 @@ client.close()
 
 @pytest.mark.shows("Command TopicMigrated")
 def test_the_official_client_goes_along_too(clusters: tuple[EmbeddedBroker, EmbeddedBroker]) -> None:
-    """In a process of its own: with a logger of Python's, which one test sets for all, it dies at this very command."""
+    """In a process of its own: with a logger of Python's, which one test sets for all, it dies at this very command.
+
+    It sends only once it has gone along: its send, and its handling of this command, may wait for each other for ever.
+    """
     old, new = clusters
+    arrived = asked_of(new, CommandProducer)
     command = [sys.executable, "-c", WITNESS, old.service_url]
     with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as witness:  # noqa: S603 - our own words
         assert witness.stdin is not None
         assert witness.stdout is not None
         assert witness.stdout.readline() == "ready\n"
-        old.migrate("t", new.service_url)
-        said, _ = witness.communicate("go\n", timeout=60)
+        try:
+            old.migrate("t", new.service_url)
+            until(lambda: arrived)
+            said, _ = witness.communicate("go\n", timeout=60)
+        finally:
+            witness.kill()
     assert said.split() == ["here", "there"]
     assert stored(new, "t") == [b"there"]
