@@ -107,10 +107,10 @@ class LogDestination:
 
     def detach(self) -> None:
         """Remove the destination. A second call does nothing."""
-        _LOG_FILTER.change(without=self)
+        LOG_FILTER.change(without=self)
 
 
-class _LogFilter:
+class LogFilter:
     """The filter on the package's logger. It has all destinations, and the handlers of the console and of files."""
 
     def __init__(self) -> None:
@@ -179,7 +179,7 @@ class _LogFilter:
 def add_log_destination(option: LoggerOption) -> LogDestination:
     """Open the destination of a client. Raises InvalidConfiguration if a file cannot be written."""
     destination = LogDestination(option)
-    _LOG_FILTER.change(to=destination)
+    LOG_FILTER.change(to=destination)
     return destination
 
 
@@ -206,4 +206,4 @@ def _handlers_of(logger: logging.Logger) -> Iterator[logging.Handler]:
         yield from one.handlers
 
 
-_LOG_FILTER = _LogFilter()
+LOG_FILTER = LogFilter()

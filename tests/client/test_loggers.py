@@ -49,6 +49,12 @@ class Lines(logging.Handler):
         self.lines.append(record.getMessage())
 
 
+@pytest.fixture(autouse=True)
+def _no_other_destinations(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Begin without those of clients that other tests of this process keep, as a worker's pool of clients does."""
+    monkeypatch.setattr(loggers, "LOG_FILTER", loggers.LogFilter())
+
+
 @pytest.fixture
 def root() -> Iterator[Lines]:
     """The program's own set-up: a handler at the root, from WARNING up as `logging` has it."""
@@ -295,7 +301,7 @@ FORKED = """
 import os, threading
 from pulsar_actors.client import loggers as log_outlet
 from pulsar_actors.client.loggers import ConsoleLogger
-log_outlet._LOG_FILTER._guard.acquire()  # as another thread may have, at the moment of the fork
+log_outlet.LOG_FILTER._guard.acquire()  # as another thread may have, at the moment of the fork
 child = os.fork()
 if child == 0:
     worker = threading.Thread(target=log_outlet.add_log_destination, args=(ConsoleLogger(),), daemon=True)
