@@ -9,7 +9,7 @@ from pulsar_actors.client.consumer_state import AnyReceivingState, ConsumerState
 from pulsar_actors.client.dead_letters import RetryLetters
 from pulsar_actors.client.listeners import ListenerRunner
 from pulsar_actors.client.message import Message
-from pulsar_actors.client.message_id import MessageId
+from pulsar_actors.client.message_id import MessageId, new_message_id
 from pulsar_actors.client.receiving import DEFAULT_BATCH_RECEIVE_POLICY, ReceivingHandle
 from pulsar_actors.client.stats import BrokerConsumerStats
 from pulsar_actors.client.validation import flag
@@ -198,7 +198,7 @@ class Consumer(ReceivingHandle):
 
     def get_last_message_id(self) -> MessageId:
         """Return the id of the topic's last message; (-1, -1) if there is none."""
-        return MessageId.wrap(self._get_last_message().message_id, self._topic)
+        return new_message_id(self._get_last_message().message_id, self._topic)
 
     def get_broker_consumer_stats(self) -> BrokerConsumerStats:
         """Return the broker's statistics of this consumer: its permits, unacknowledged messages and backlog.

@@ -10,7 +10,7 @@ from typing import Any, cast
 from pulsar_actors.client.interceptors import ConsumerInterceptor
 from pulsar_actors.client.listeners import EventCaller
 from pulsar_actors.client.message import Message
-from pulsar_actors.client.message_id import MessageId
+from pulsar_actors.client.message_id import MessageId, new_message_id
 from pulsar_actors.machines.consumer_events import RedeliveryRequested
 from pulsar_actors.machines.trackers.entry_map import EntryKey
 from pulsar_actors.runtime.interrupts import is_for_main
@@ -92,7 +92,7 @@ class ConsumerInterceptors:
 
 def _ids(topic: TopicName, entries: Iterable[EntryKey]) -> frozenset[MessageId]:
     name, partition = str(topic), topic.partition_index
-    return frozenset(MessageId.wrap(WireMessageId(*entry, partition), name) for entry in entries)
+    return frozenset(new_message_id(WireMessageId(*entry, partition), name) for entry in entries)
 
 
 def _call_negative_acks_send(one: ConsumerInterceptor, ids: frozenset[MessageId], handle: Any) -> None:  # noqa: ANN401 - the same

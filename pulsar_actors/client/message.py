@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from typing import NamedTuple, Protocol
 
 from pulsar_actors.client.enums import CompressionType
-from pulsar_actors.client.message_id import MessageId
+from pulsar_actors.client.message_id import MessageId, new_message_id
 from pulsar_actors.client.schema import BYTES
 from pulsar_actors.client.validation import instance_of, whole_number
 from pulsar_actors.machines.trackers.entry_map import Generation
@@ -194,9 +194,9 @@ class Message:
         """Return the id of the message, for acknowledging and seeking."""
         entry = self._opened
         if self._stored is None:
-            return MessageId.wrap(entry.message_id, entry.topic)
+            return new_message_id(entry.message_id, entry.topic)
         message_id = entry.message_id._replace(batch_index=self._index, batch_size=entry.size)
-        return MessageId.wrap(message_id, entry.topic)
+        return new_message_id(message_id, entry.topic)
 
     def topic_name(self) -> str:
         """Return the topic of the message; of a partitioned topic, the partition."""

@@ -16,7 +16,7 @@ from pulsar_actors.wire.message_id import EARLIEST, LATEST
 from pulsar_actors.wire.message_id import MessageId as WireMessageId
 from pulsar_actors.wire.protobuf import BytesLike
 
-__all__ = ["MessageId", "ids_of_batch"]
+__all__ = ["MessageId", "ids_of_batch", "new_message_id"]
 
 
 _index = whole_number(-1)
@@ -46,13 +46,12 @@ class MessageId:
         """The id as the protocol has it, for a message that was not received."""
         self._topic: str | None = None
 
-    @classmethod
-    def wrap(cls, message_id: WireMessageId, topic: str | None = None) -> "MessageId":
-        """Wrap an id of the wire."""
-        wrapped = cls.__new__(cls)
-        wrapped.wire = message_id
-        wrapped._topic = topic  # noqa: SLF001 - it is this class's own
-        return wrapped
+    @staticmethod
+    def wrap(msg_id: "MessageId") -> "MessageId":
+        """Return the id itself: programs for the official client wrap what its `send` returns."""
+        if not isinstance(msg_id, MessageId):
+            raise TypeError(f"msg_id must be a MessageId, not {type(msg_id).__name__}")
+        return msg_id
 
     def __getattr__(self, name: str) -> WireMessageId:
         """Make `wire` on request: of a million sent messages, few ids are used."""
@@ -93,7 +92,7 @@ class MessageId:
         """
         _topic("topic", topic)
         try:
-            return MessageId.wrap(WireMessageId.deserialize(message_id_bytes), topic)
+            return new_message_id(WireMessageId.deserialize(message_id_bytes), topic)
         except MalformedMessageId as fault:
             raise InvalidArgument(f"message_id_bytes takes what serialize() gave: {fault}") from fault
 
@@ -123,8 +122,19 @@ class MessageId:
         return self.wire >= other.wire if isinstance(other, MessageId) else NotImplemented
 
 
-MessageId.earliest = MessageId.wrap(EARLIEST)
-MessageId.latest = MessageId.wrap(LATEST)
+# These are functions, so that the class has only the public names of the official client's class.
+
+
+def new_message_id(message_id: WireMessageId, topic: str | None = None) -> MessageId:
+    """Make the public id of an id of the wire."""
+    made: MessageId = object.__new__(MessageId)
+    made.wire = message_id
+    made._topic = topic  # noqa: SLF001  # pyright: ignore[reportPrivateUsage]
+    return made
+
+
+MessageId.earliest = new_message_id(EARLIEST)
+MessageId.latest = new_message_id(LATEST)
 
 
 def ids_of_batch(entry: WireMessageId, topic: str) -> Iterator[MessageId]:
@@ -132,7 +142,6 @@ def ids_of_batch(entry: WireMessageId, topic: str) -> Iterator[MessageId]:
     new, kind = object.__new__, MessageId
     for index in range(entry.batch_size):
         made = new(kind)
-        # This is a function, so that the class has only the public names of the official client's class.
         made._topic = topic  # noqa: SLF001  # pyright: ignore[reportPrivateUsage]
         made._batch = entry  # noqa: SLF001  # pyright: ignore[reportPrivateUsage]
         made._index = index  # noqa: SLF001  # pyright: ignore[reportPrivateUsage]

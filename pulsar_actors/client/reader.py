@@ -4,7 +4,7 @@ from concurrent.futures import Future
 
 from pulsar_actors.client.consumer_state import AnyReceivingState
 from pulsar_actors.client.message import Message
-from pulsar_actors.client.message_id import MessageId
+from pulsar_actors.client.message_id import new_message_id
 from pulsar_actors.client.receiving import ReceivingHandle
 
 
@@ -41,4 +41,4 @@ class Reader(ReceivingHandle):
         """Seek to the topic's last message, so that it is read first."""
         last = self._get_last_message().message_id
         if last.entry_id >= 0:
-            self.seek(MessageId.wrap(last, self._topic))
+            self.seek(new_message_id(last, self._topic))

@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import TypeAlias
 
 from pulsar_actors.client.enums import Result
-from pulsar_actors.client.message_id import MessageId, ids_of_batch
+from pulsar_actors.client.message_id import MessageId, ids_of_batch, new_message_id
 from pulsar_actors.runtime.future import SlimFuture, is_slim_future, settle
 from pulsar_actors.runtime.interrupts import is_ctrl_c
 from pulsar_actors.runtime.log import LOG
@@ -80,7 +80,7 @@ class SendCallbacks:
                     self._raised(raised)
 
     def _complete(self, reply: object, stored: WireMessageId) -> None:
-        message_id = MessageId.wrap(stored, self.topic)
+        message_id = new_message_id(stored, self.topic)
         if is_slim_future(reply):
             settle(reply, message_id)
         elif reply is not None:

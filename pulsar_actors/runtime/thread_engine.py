@@ -2,14 +2,18 @@
 
 `stop` tells all threads to end before it waits for any, and the timeout is for all together. A thread of the engine
 that calls `stop` does not wait for itself. All threads are daemons: an interpreter that ends does not wait for them.
+
+Python handles signals in the main thread, between two of its steps. If the system delivers a signal to another thread,
+a main thread that sleeps is not woken by it. So a main thread that waits wakes up every `LONGEST_SLEEP` seconds.
 """
 
+import math
 import threading
 import time
 from concurrent.futures import Future
 from concurrent.futures import TimeoutError as FutureTimeout
 from queue import SimpleQueue
-from typing import TypeVar
+from typing import Final, TypeVar
 
 from pulsar_actors.exceptions import Interrupted, Timeout
 from pulsar_actors.runtime.engine import Engine, Task, Worker
@@ -51,6 +55,8 @@ class ThreadWorker(Worker):
 
 T = TypeVar("T")
 
+LONGEST_SLEEP: Final = 0.2
+
 
 class ThreadEngine(Engine):
     """Loops and workers on real threads."""
@@ -66,6 +72,8 @@ class ThreadEngine(Engine):
     def block(self, future: Future[T], timeout: float | None, what: str) -> T:
         """Wait for the future."""
         try:
+            if threading.get_ident() == threading.main_thread().ident:
+                return _result_in_main_thread(future, timeout)
             return future.result(timeout)
         except FutureTimeout:
             if future.done():  # completed just in time, or the error is the future's outcome
@@ -91,3 +99,16 @@ class ThreadEngine(Engine):
         """Close what a forked child has inherited."""
         for loop in self._loops:
             loop.forget_everything()
+
+
+def _result_in_main_thread(future: Future[T], timeout: float | None) -> T:
+    """Wait for the future, and wake up now and then."""
+    deadline = math.inf if timeout is None else time.monotonic() + timeout
+    left = LONGEST_SLEEP if timeout is None else timeout
+    while True:
+        try:
+            return future.result(min(left, LONGEST_SLEEP))
+        except FutureTimeout:
+            left = deadline - time.monotonic()
+            if left <= 0 or future.done():
+                raise

@@ -20,7 +20,7 @@ from pulsar_actors.client.client import Client, subscribe_to_existing
 from pulsar_actors.client.consumer import Consumer
 from pulsar_actors.client.consumer_options import ConsumerOptions
 from pulsar_actors.client.enums import ConsumerType, InitialPosition
-from pulsar_actors.client.message_id import MessageId
+from pulsar_actors.client.message_id import new_message_id
 from pulsar_actors.client.receiving import receiving_internals
 from pulsar_actors.exceptions import BrokerRefusal, InvalidConfiguration, PulsarException, TopicNotFound
 from pulsar_actors.machines.chart import Effect, Event
@@ -308,4 +308,4 @@ class SubscriptionCursor:
         if consumer is None or position.entry_id < 1 or self._acknowledged.get(topic) == position:
             return None
         before = WireMessageId(position.ledger_id, position.entry_id - 1, topic.partition_index)
-        return consumer.acknowledge_cumulative_async(MessageId.wrap(before, str(topic)))
+        return consumer.acknowledge_cumulative_async(new_message_id(before, str(topic)))

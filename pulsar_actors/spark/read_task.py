@@ -21,7 +21,7 @@ import pyarrow as pa
 from pyspark.sql.datasource import InputPartition
 
 from pulsar_actors.client.client import Client
-from pulsar_actors.client.message_id import MessageId
+from pulsar_actors.client.message_id import MessageId, new_message_id
 from pulsar_actors.client.reader import Reader
 from pulsar_actors.client.receiving import receiving_internals
 from pulsar_actors.exceptions import PulsarException, Timeout
@@ -82,7 +82,7 @@ def entries_in(span: Span, options: ReadOptions) -> Iterator[EntryContents]:
     with POOL.lend(options.cluster) as pooled:
         reader = pooled.client.create_reader(
             span.topic,
-            MessageId.wrap(span.start.message_id),
+            new_message_id(span.start.message_id),
             start_message_id_inclusive=True,
             subscription_role_prefix=options.prefix,
             **options.reader,

@@ -103,6 +103,7 @@ CALLS = [
     Call(pulsar.AutoClusterFailover, "__init__", {"primary": CLUSTER, "secondary": [CLUSTER]}),
     Call(pulsar.MessageId, "__init__", {}),
     Call(pulsar.MessageId, "deserialize", {"message_id_bytes": pulsar.MessageId.earliest.serialize()}),
+    Call(pulsar.MessageId, "wrap", {"msg_id": pulsar.MessageId.earliest}),
     Call(pulsar.MessageBatch, "with_message_id", {}),
     Call(pulsar.MessageBatch, "parse_from", {"data": b"", "size": 1}),
     Call(pulsar.AuthenticationToken, "__init__", {}),
@@ -119,7 +120,7 @@ NOT_FOR_USERS = {
         "BrokerConsumerStats.__init__", "BrokerConsumerStats.of", "BrokerConsumerStats.of_all",
         "Client.on", "ClientStats.__init__", "Consumer.__init__", "ConsumerStats.__init__",
         "EncryptionContext.__init__", "Message.__init__",
-        "MessageId.wrap", "Producer.__init__", "Producer.forward", "ProducerStats.__init__",
+        "Producer.__init__", "Producer.forward", "ProducerStats.__init__",
         "Reader.__init__", "Rates.count", "Rates.index",
     },
     "checked by send, which these are for": {

@@ -2,6 +2,7 @@ import contextlib
 import signal
 import sys
 import threading
+import time
 from collections.abc import Callable, Iterator
 from types import FrameType
 from typing import Any
@@ -13,7 +14,7 @@ from pulsar_actors.broker.embedded import EmbeddedBroker
 from pulsar_actors.broker.fault_rules import Fault
 from pulsar_actors.wire import PulsarApi_pb2 as pb
 from tests.support import topics
-from tests.support.life import SOON, InThread, run_program, until
+from tests.support.life import MILLISECONDS, SOON, InThread, run_program, until
 
 pytestmark = pytest.mark.usefixtures("clean")
 
@@ -39,22 +40,44 @@ def waits_in_the_client(frame: FrameType | None) -> bool:
     return frame is not None
 
 
-def interrupt(call: Callable[[], Any], after: Fault | None = None) -> None:
-    """Make the call here, in the main thread, and have Ctrl-C end it once it waits, and the fault has happened."""
+def interrupt(call: Callable[[], Any], after: Fault | None = None, *, other_thread: bool = False) -> None:
+    """Make the call here, in the main thread, and have Ctrl-C end it once it waits, and the fault has happened.
+
+    The system may deliver the signal to the main thread, or to any `other_thread`.
+    """
     main = threading.main_thread().ident
     assert main == threading.get_ident()
+    pressed_at = 0.0
 
     def press() -> None:
+        nonlocal pressed_at
         if after is not None:
             after.wait(1, SOON)
         until(lambda: waits_in_the_client(sys._current_frames().get(main)))
-        signal.pthread_kill(main, signal.SIGINT)
+        pressed_at = time.monotonic()
+        signal.pthread_kill(threading.get_ident() if other_thread else main, signal.SIGINT)
 
     pressing = InThread(press)
     with pytest.raises(pulsar.Interrupted) as caught:
         call()
     assert isinstance(caught.value, KeyboardInterrupt)
+    assert time.monotonic() - pressed_at < SOON / 2, "it was raised at the end of the wait only"
     pressing.result()
+
+
+@pytest.mark.parametrize("what", ["receive", "send", "seek"])
+def test_a_wait_is_interrupted_whichever_thread_the_system_gives_the_signal(
+    broker: EmbeddedBroker, client: pulsar.Client, what: str
+) -> None:
+    consumer, producer = client.subscribe("t", "s"), client.create_producer("t")
+    stalled = broker.faults.on(pb.CommandSend if what == "send" else pb.CommandSeek).stall()
+    calls: dict[str, Callable[[], Any]] = {
+        "receive": lambda: consumer.receive(MILLISECONDS),  # each of these waits for at least so long
+        "send": lambda: producer.send(b"x"),
+        "seek": lambda: consumer.seek(pulsar.MessageId.earliest),
+    }
+    interrupt(calls[what], other_thread=True)
+    stalled.release()
 
 
 @pytest.mark.parametrize("queue_size", [0, 1, 1000])

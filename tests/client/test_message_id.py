@@ -9,7 +9,7 @@ from typing import Any
 import pulsar
 import pytest
 
-from pulsar_actors.client.message_id import MessageId, ids_of_batch
+from pulsar_actors.client.message_id import MessageId, ids_of_batch, new_message_id
 from pulsar_actors.exceptions import InvalidArgument
 from pulsar_actors.wire.message_id import MessageId as WireMessageId
 
@@ -79,7 +79,7 @@ def test_the_topic_travels_with_an_id_and_tells_none_apart() -> None:
 
 @pytest.mark.parametrize("twin_of", [copy.copy, copy.deepcopy, lambda one: pickle.loads(pickle.dumps(one))])  # noqa: S301 - our own
 def test_an_id_can_be_copied_and_pickled_with_all_that_it_knows(twin_of: Any) -> None:
-    whole = MessageId.wrap(WireMessageId(1, 2, 3, 4, 5, WireMessageId(1, 1)), TOPIC)
+    whole = new_message_id(WireMessageId(1, 2, 3, 4, 5, WireMessageId(1, 1)), TOPIC)
     twin = twin_of(whole)
     assert (twin, twin.topic_name(), tuple(twin.wire)) == (whole, TOPIC, tuple(whole.wire))
 
@@ -95,6 +95,17 @@ def test_bytes_that_are_no_id_are_refused(data: Any) -> None:
     assert isinstance(refused.value, ValueError)
 
 
+def test_a_wrapped_id_is_itself_as_programs_for_the_official_client_wrap_what_send_returns() -> None:
+    message_id = MessageId(1, 2, 3, 4)
+    assert MessageId.wrap(message_id) is message_id
+
+
+@pytest.mark.parametrize("value", [WireMessageId(1, 2), (1, 2), b"\x08\x01\x10\x02", None])
+def test_nothing_but_an_id_is_wrapped(value: Any) -> None:
+    with pytest.raises(TypeError, match="msg_id must be a MessageId, not "):
+        MessageId.wrap(value)
+
+
 def test_a_topic_that_is_none_is_refused() -> None:
     with pytest.raises(InvalidArgument):
         MessageId.deserialize(MessageId(1, 2, 3, 4).serialize(), topic="a/b")
@@ -103,7 +114,7 @@ def test_a_topic_that_is_none_is_refused() -> None:
 @pytest.mark.parametrize("asked_first", ["wire", "batch_index", "__str__", "__hash__", "serialize"])
 def test_the_ids_of_a_batch_are_those_of_its_messages(asked_first: str) -> None:
     made = list(ids_of_batch(WireMessageId(3, 5, 2, batch_size=3), TOPIC))
-    whole = [MessageId.wrap(WireMessageId(3, 5, 2, index, 3), TOPIC) for index in range(3)]
+    whole = [new_message_id(WireMessageId(3, 5, 2, index, 3), TOPIC) for index in range(3)]
     for one, other in zip(made, whole, strict=True):
         asked = [getattr(each, asked_first) for each in (one, other)]
         assert asked[0] == asked[1] or asked[0]() == asked[1]()
