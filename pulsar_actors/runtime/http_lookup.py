@@ -31,6 +31,7 @@ from pulsar_actors.runtime.connection_actor import ServiceAccess
 from pulsar_actors.runtime.http_client import HttpRequest, HttpResponse, endpoint_of
 from pulsar_actors.wire.errors import excerpt
 from pulsar_actors.wire.http_lookup import error_of_status, parse_answer, parse_reason, request_path
+from pulsar_actors.wire.PulsarApi_pb2 import ServerError
 from pulsar_actors.wire.service_url import ServiceUrl
 
 __all__ = ["HttpLookup", "auth_headers"]
@@ -64,7 +65,7 @@ class HttpLookup(NamedTuple):
                 faults.append(fault)
                 continue
             if headers:
-                access.report_verdict(response.status != HTTPStatus.UNAUTHORIZED)
+                access.report_verdict(not _rejects_credentials(response))
             if response.status < HTTPStatus.INTERNAL_SERVER_ERROR:
                 return self._judge(url, response, without_credentials=bool(not headers and self.address))
             faults.append(_refused(url, response))
@@ -85,7 +86,7 @@ class HttpLookup(NamedTuple):
         if HTTPStatus.MULTIPLE_CHOICES <= response.status < HTTPStatus.BAD_REQUEST and "location" in response.headers:
             return Redirected(_address(url, response.headers["location"]))
         refused = _refused(url, response)
-        if without_credentials and response.status == HTTPStatus.UNAUTHORIZED:
+        if without_credentials and _rejects_credentials(response):
             hint = "credentials do not follow a redirect: put this host into the service URL as well"
             raise type(refused)(refused.code, f"{refused.reason}; {hint}")
         raise refused
@@ -118,10 +119,18 @@ def auth_headers(access: ServiceAccess) -> Mapping[str, str]:
     return {"Authorization": text, "X-Pulsar-Auth-Method-Name": method}
 
 
+def _rejects_credentials(response: HttpResponse) -> bool:
+    """Return whether the server does not know who asks. It also answers 401 to a known role that may not do this."""
+    if response.status != HTTPStatus.UNAUTHORIZED:
+        return False
+    return error_of_status(response.status, parse_reason(response.body)) == ServerError.AuthenticationError
+
+
 def _refused(url: str, response: HttpResponse) -> BrokerRefusal:
     """Return the error that the binary protocol has for a status."""
-    reason = f"{_host(url)} answers {response.status}: {parse_reason(response.body)}"
-    return refusal(error_of_status(response.status), reason)
+    reason = parse_reason(response.body)
+    error = error_of_status(response.status, reason)
+    return refusal(error, f"{_host(url)} answers {response.status}: {reason}")
 
 
 def _error_of_all(faults: list[PulsarException]) -> PulsarException:

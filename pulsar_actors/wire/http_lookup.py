@@ -14,6 +14,7 @@ protocol, so that no other module needs to know which of the two was used.
 """
 
 import json
+import re
 from typing import Any, Final, cast
 from urllib.parse import quote, urlencode
 
@@ -43,7 +44,9 @@ LARGEST_PARTITION_COUNT: Final = 2**31 - 1
 _V1_PARTS: Final = 2
 _SCHEMAS: Final = {"NONE": "None", "BYTES": "None", "BOOLEAN": "Bool"}
 """Schema types whose HTTP name is not the binary protocol's name in capitals."""
+_UNAUTHORIZED: Final = 401
 _SERVER_ERRORS: Final = 500
+_NOT_PERMITTED: Final = re.compile("Unauthorized to|not authorized|not permitted", re.IGNORECASE)
 
 _ERRORS: Final = {
     400: ServerError.NotAllowedError,
@@ -158,8 +161,13 @@ def _key_value_schema(text: str) -> bytes:
     return b"".join(len(part).to_bytes(4, "big") + part for part in parts)
 
 
-def error_of_status(status: int) -> "ServerError.ValueType":
-    """Return the error of the binary protocol for an HTTP status that is no success."""
+def error_of_status(status: int, reason: str) -> "ServerError.ValueType":
+    """Return the error of the binary protocol for an HTTP status that is no success.
+
+    Brokers answer 401 for two errors. If they know the role, and it may not do this, they say so.
+    """
+    if status == _UNAUTHORIZED and _NOT_PERMITTED.search(reason):
+        return ServerError.AuthorizationError
     return _ERRORS.get(status, ServerError.UnknownError if status >= _SERVER_ERRORS else ServerError.NotAllowedError)
 
 

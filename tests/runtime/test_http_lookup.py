@@ -150,6 +150,26 @@ def test_who_is_refused_since_credentials_did_not_follow_is_told_what_to_do(serv
         ask("http://127.0.0.1:1", address=f"{server.url}/there", way_in=entrance("token", b"abc"))
 
 
+@pytest.mark.parametrize(
+    ("reason", "error", "accepted"),
+    [
+        ("Unauthorized to validateTopicOperation for operation [LOOKUP]", exceptions.AuthorizationError, True),
+        ("Authentication required", exceptions.AuthenticationError, False),
+    ],
+)
+def test_a_role_that_may_not_do_it_has_the_right_credentials(
+    server: WebServer,
+    reason: str,
+    error: type[Exception],
+    accepted: bool,  # noqa: FBT001 - a case
+) -> None:
+    server.answer = lambda _: Said(401, json.dumps({"reason": reason}).encode())
+    verdicts: list[bool] = []
+    with pytest.raises(error, match=reason.partition(" [")[0].partition(" for")[0]):
+        ask(server.url, way_in=entrance("token", b"abc")._replace(report_verdict=verdicts.append))
+    assert verdicts == [accepted]
+
+
 def test_an_address_that_is_none_is_refused() -> None:
     with pytest.raises(exceptions.InvalidUrl):
         ask("http://127.0.0.1:1", address="http://user:word@b/")

@@ -140,7 +140,21 @@ def test_an_answer_to_a_lookup_without_any_address_is_for_others_to_judge() -> N
     ],
 )
 def test_a_status_has_the_name_that_the_binary_protocol_has_for_it(status: int, error: str) -> None:
-    assert pb.ServerError.Name(error_of_status(status)) == error
+    assert pb.ServerError.Name(error_of_status(status, "a reason")) == error
+
+
+@pytest.mark.parametrize(
+    ("reason", "error"),
+    [
+        ("Unauthorized to validateTopicOperation for operation [LOOKUP] on topic [t]", "AuthorizationError"),
+        ("Don't have permission to look it up: not authorized", "AuthorizationError"),
+        ("Authentication required", "AuthenticationError"),
+        ("Failed to authenticate: the token has expired", "AuthenticationError"),
+        ("no reason was given", "AuthenticationError"),
+    ],
+)
+def test_a_role_that_may_not_do_it_is_told_from_one_that_is_not_known(reason: str, error: str) -> None:
+    assert pb.ServerError.Name(error_of_status(401, reason)) == error
 
 
 def test_a_reason_is_repeated_as_far_as_it_is_one() -> None:
