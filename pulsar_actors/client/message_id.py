@@ -49,7 +49,7 @@ class MessageId:
     @staticmethod
     def wrap(msg_id: "MessageId") -> "MessageId":
         """Return the id itself: programs for the official client wrap what its `send` returns."""
-        if not isinstance(msg_id, MessageId):
+        if not isinstance(msg_id, MessageId):  # pyright: ignore[reportUnnecessaryIsInstance] # of a caller without types
             raise TypeError(f"msg_id must be a MessageId, not {type(msg_id).__name__}")
         return msg_id
 
