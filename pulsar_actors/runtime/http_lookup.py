@@ -18,6 +18,7 @@ from urllib.parse import urljoin
 from google.protobuf.message import Message
 
 from pulsar_actors.exceptions import (
+    AuthenticationError,
     BrokerRefusal,
     CertificateRefused,
     ConnectError,
@@ -31,7 +32,6 @@ from pulsar_actors.runtime.connection_actor import ServiceAccess
 from pulsar_actors.runtime.http_client import HttpRequest, HttpResponse, endpoint_of
 from pulsar_actors.wire.errors import excerpt
 from pulsar_actors.wire.http_lookup import error_of_status, parse_answer, parse_reason, request_path
-from pulsar_actors.wire.PulsarApi_pb2 import ServerError
 from pulsar_actors.wire.service_url import ServiceUrl
 
 __all__ = ["HttpLookup", "auth_headers"]
@@ -65,7 +65,7 @@ class HttpLookup(NamedTuple):
                 faults.append(fault)
                 continue
             if headers:
-                access.report_verdict(not _rejects_credentials(response))
+                access.report_verdict(not _rejects_credentials(url, response))
             if response.status < HTTPStatus.INTERNAL_SERVER_ERROR:
                 return self._judge(url, response, without_credentials=bool(not headers and self.address))
             faults.append(_refused(url, response))
@@ -86,7 +86,7 @@ class HttpLookup(NamedTuple):
         if HTTPStatus.MULTIPLE_CHOICES <= response.status < HTTPStatus.BAD_REQUEST and "location" in response.headers:
             return Redirected(_address(url, response.headers["location"]))
         refused = _refused(url, response)
-        if without_credentials and _rejects_credentials(response):
+        if without_credentials and _rejects_credentials(url, response):
             hint = "credentials do not follow a redirect: put this host into the service URL as well"
             raise type(refused)(refused.code, f"{refused.reason}; {hint}")
         raise refused
@@ -119,11 +119,9 @@ def auth_headers(access: ServiceAccess) -> Mapping[str, str]:
     return {"Authorization": text, "X-Pulsar-Auth-Method-Name": method}
 
 
-def _rejects_credentials(response: HttpResponse) -> bool:
+def _rejects_credentials(url: str, response: HttpResponse) -> bool:
     """Return whether the server does not know who asks. It also answers 401 to a known role that may not do this."""
-    if response.status != HTTPStatus.UNAUTHORIZED:
-        return False
-    return error_of_status(response.status, parse_reason(response.body)) == ServerError.AuthenticationError
+    return response.status == HTTPStatus.UNAUTHORIZED and isinstance(_refused(url, response), AuthenticationError)
 
 
 def _refused(url: str, response: HttpResponse) -> BrokerRefusal:

@@ -13,14 +13,19 @@ from types import FrameType, TracebackType
 from typing import Any
 
 
+def is_main_thread() -> bool:
+    """Return whether the caller is the main thread, the only one that gets Ctrl-C."""
+    return threading.get_ident() == threading.main_thread().ident
+
+
 def is_ctrl_c(error: BaseException) -> bool:
     """Return whether an error is Ctrl-C, which only the main thread gets: code may raise a KeyboardInterrupt, too."""
-    return isinstance(error, KeyboardInterrupt) and threading.get_ident() == threading.main_thread().ident
+    return isinstance(error, KeyboardInterrupt) and is_main_thread()
 
 
 def is_for_main(error: BaseException) -> bool:
     """Return whether an error must end the main thread: Ctrl-C, or sys.exit(), which a signal handler may call."""
-    return not isinstance(error, Exception) and threading.get_ident() == threading.main_thread().ident
+    return not isinstance(error, Exception) and is_main_thread()
 
 
 class DeferInterrupts:
@@ -33,8 +38,8 @@ class DeferInterrupts:
         self._replaced = False
 
     def __enter__(self) -> None:
-        if threading.get_ident() != threading.main_thread().ident:
-            return  # other threads get no Ctrl-C
+        if not is_main_thread():
+            return
         if signal.getsignal(signal.SIGINT) is signal.default_int_handler:
             self._replaced = _set_handler(self._note)
 

@@ -17,6 +17,7 @@ from typing import Final, TypeVar
 
 from pulsar_actors.exceptions import Interrupted, Timeout
 from pulsar_actors.runtime.engine import Engine, Task, Worker
+from pulsar_actors.runtime.interrupts import is_main_thread
 from pulsar_actors.runtime.thread_loop import ThreadLoop
 
 
@@ -72,7 +73,7 @@ class ThreadEngine(Engine):
     def block(self, future: Future[T], timeout: float | None, what: str) -> T:
         """Wait for the future."""
         try:
-            if threading.get_ident() == threading.main_thread().ident:
+            if is_main_thread():
                 return _result_in_main_thread(future, timeout)
             return future.result(timeout)
         except FutureTimeout:

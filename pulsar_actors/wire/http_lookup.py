@@ -14,7 +14,6 @@ protocol, so that no other module needs to know which of the two was used.
 """
 
 import json
-import re
 from typing import Any, Final, cast
 from urllib.parse import quote, urlencode
 
@@ -46,7 +45,8 @@ _SCHEMAS: Final = {"NONE": "None", "BYTES": "None", "BOOLEAN": "Bool"}
 """Schema types whose HTTP name is not the binary protocol's name in capitals."""
 _UNAUTHORIZED: Final = 401
 _SERVER_ERRORS: Final = 500
-_NOT_PERMITTED: Final = re.compile("Unauthorized to|not authorized|not permitted", re.IGNORECASE)
+_NOT_PERMITTED: Final = "Unauthorized to "
+"""A broker's words in a 401 to a role that it knows: it may not do this."""
 
 _ERRORS: Final = {
     400: ServerError.NotAllowedError,
@@ -162,11 +162,8 @@ def _key_value_schema(text: str) -> bytes:
 
 
 def error_of_status(status: int, reason: str) -> "ServerError.ValueType":
-    """Return the error of the binary protocol for an HTTP status that is no success.
-
-    Brokers answer 401 for two errors. If they know the role, and it may not do this, they say so.
-    """
-    if status == _UNAUTHORIZED and _NOT_PERMITTED.search(reason):
+    """Return the error of the binary protocol for an HTTP status that is no success. A 401 may mean two errors."""
+    if status == _UNAUTHORIZED and _NOT_PERMITTED in reason:
         return ServerError.AuthorizationError
     return _ERRORS.get(status, ServerError.UnknownError if status >= _SERVER_ERRORS else ServerError.NotAllowedError)
 

@@ -104,3 +104,20 @@ def test_a_real_broker_that_is_asked_for_and_cannot_be_had_is_a_failure(without_
     status, output = outcome_of_a_test(without_java, "--real-broker")
     assert status == pytest.ExitCode.TESTS_FAILED
     assert "no real broker: java is not on PATH" in output
+
+
+def collected(*options: str) -> set[str]:
+    """Return the tests of a file that a run with these options has."""
+    command = [sys.executable, "-m", "pytest", str(HERE / "test_producing.py"), "--collect-only", "-q", *options]
+    done = subprocess.run(  # noqa: S603 -- our own words
+        [*command, "-p", "no:cacheprovider"], cwd=HERE.parents[1], capture_output=True, text=True, check=True
+    )
+    return {line for line in done.stdout.splitlines() if "::" in line}
+
+
+def test_a_run_of_nothing_else_has_the_tests_that_its_options_add() -> None:
+    usual, added = collected(), collected("--real-broker", "--nothing-else")
+    assert usual
+    assert added
+    assert usual.isdisjoint(added)
+    assert usual | added == collected("--real-broker")
