@@ -260,8 +260,8 @@ def test_what_would_block_an_io_thread_raises_at_once_and_says_what_to_use(
         if how == "callback":
             made["producer"].send_async(b"x", callback)
         else:
-            coming = client.subscribe("t", "s").receive_async()  # held by its future until then
-            coming.add_done_callback(callback)
+            consumer = client.subscribe("t", "s")  # if nobody held it, it could end before the next line
+            consumer.receive_async().add_done_callback(callback)
             made["producer"].send_async(b"x")
         (error,) = until(lambda: raised)
         assert isinstance(error, pulsar.OperationNotSupported)
