@@ -223,6 +223,10 @@ class TopicNameRefused(BrokerRefusal, InvalidTopicName):
     """The broker refuses a topic name that this client accepted: as malformed, or as forbidden."""
 
 
+class ListenerNotFound(BrokerRefusal, InvalidConfiguration):
+    """The broker advertises no listener of the name that `listener_name` has."""
+
+
 class TopicTerminated(BrokerRefusal):
     """The topic is terminated: it takes no more messages. Those it has can be read."""
 

@@ -97,8 +97,11 @@ def test_a_listener_that_the_broker_does_not_have_leads_nowhere(
 ) -> None:
     module = client_module(name)
     client = connect_to(module, tapped.service_url, listener_name="nowhere", operation_timeout_seconds=1)
-    with pytest.raises(module.PulsarException):
+    with pytest.raises(module.PulsarException) as raised:
         client.create_producer(topic)
+    if name == "ours":  # which says so at once
+        assert isinstance(raised.value, module.ListenerNotFound)
+        assert len(tapped.came(wire.CommandLookupTopicResponse)) == 1
     refused = tapped.came(wire.CommandLookupTopicResponse)[0]
     assert (refused.response, refused.error) == (
         wire.CommandLookupTopicResponse.Failed,

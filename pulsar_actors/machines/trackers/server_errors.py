@@ -13,6 +13,7 @@ Both tables have a row for every error. An error of a newer protocol is a missin
 silent default.
 """
 
+import re
 from collections.abc import Mapping
 from enum import Enum
 from types import MappingProxyType
@@ -118,13 +119,24 @@ REFUSALS: Mapping["ServerError.ValueType", type[BrokerRefusal]] = MappingProxyTy
 )
 
 
+LISTENER_MISSING: Final = re.compile("the broker do not have .* listener")
+"""A broker's text for an unknown listener. Its code is ServiceNotReady, or 500 over HTTP, as if it could change."""
+
+LISTENER_MEANING: Final = ErrorMeaning(_FAIL, _RETRY, _FAIL, _AGAIN)
+
+
 def refusal(error: "ServerError.ValueType", message: str) -> BrokerRefusal:
     """Return the exception for an error of a broker."""
-    return REFUSALS[error](ServerError.Name(error), message)
+    kind = REFUSALS[error]
+    if kind in {exceptions.ServiceUnitNotReady, exceptions.UnknownError} and LISTENER_MISSING.search(message):
+        kind = exceptions.ListenerNotFound
+    return kind(ServerError.Name(error), message)
 
 
 def meaning_of(refused: BrokerRefusal) -> ErrorMeaning:
     """Return the row of the table for a refusal."""
+    if isinstance(refused, exceptions.ListenerNotFound):
+        return LISTENER_MEANING
     return MEANINGS[ServerError.Value(refused.code)]
 
 

@@ -134,3 +134,13 @@ def test_a_failure_is_named_at_the_end_of_a_sentence_and_none_adds_nothing() -> 
         == "; the last failure was: ServiceNotReady: starting"
     )
     assert last_failure_text(None) == ""
+
+
+@pytest.mark.parametrize("code", [ServerError.ServiceNotReady, ServerError.UnknownError])
+def test_an_unknown_listener_is_final_though_its_code_is_that_of_a_broker_that_starts(
+    code: "ServerError.ValueType",
+) -> None:
+    error = refusal(code, "PulsarServerException: the broker do not have nowhere listener")
+    assert isinstance(error, exceptions.ListenerNotFound)
+    assert meaning_of(error).lookup is RetryVerdict.FAIL
+    assert meaning_of(refusal(code, "later")).lookup is RetryVerdict.RETRY
