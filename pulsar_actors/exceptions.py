@@ -153,6 +153,13 @@ class CertificateRefused(ConnectError):
     """
 
 
+class ConnectTimeout(ConnectError):
+    """No host of the service URL has answered within the connection timeout.
+
+    Producers and consumers that were connected before go on trying by themselves.
+    """
+
+
 class NotConnected(ConnectError):
     """The producer or consumer has no connection just now, and the call does not wait for one."""
 

@@ -10,11 +10,11 @@ A message is passed as its payload and its tag: see `send_queue.py`.
 from abc import ABC, abstractmethod
 from collections.abc import Callable
 
-from pulsar_actors.client.handle import copy_error
 from pulsar_actors.client.send_callbacks import SendCallbacks
 from pulsar_actors.exceptions import LimitReached
 from pulsar_actors.runtime.batch_builder import compress_message
 from pulsar_actors.runtime.engine import Engine
+from pulsar_actors.runtime.future import copy_error
 from pulsar_actors.runtime.producer_actor import MessagesEnqueued, TriggerFlush
 from pulsar_actors.runtime.send_queue import MessageHeader, SendQueue
 from pulsar_actors.wire.PulsarApi_pb2 import CompressionType

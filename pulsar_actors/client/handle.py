@@ -5,7 +5,6 @@ client alive, because a program may have a reference only to a producer. `Handle
 because it is needed until the actor has closed, which may be after the handle is gone.
 """
 
-import copy
 import sys
 import weakref
 from abc import ABC, abstractmethod
@@ -17,7 +16,7 @@ from pulsar_actors.client.stats import RateMeter
 from pulsar_actors.exceptions import ProcessForked, PulsarException
 from pulsar_actors.runtime.actor import ActorRef, tell
 from pulsar_actors.runtime.engine import Engine
-from pulsar_actors.runtime.future import SlimFuture, settle
+from pulsar_actors.runtime.future import SlimFuture, copy_error, settle
 from pulsar_actors.runtime.messages import CloseHandle
 from pulsar_actors.runtime.pending_calls import HandleLink
 
@@ -42,17 +41,6 @@ class Closeable(ABC):
     def __reduce__(self) -> Any:  # noqa: ANN401 - it never returns
         name = type(self).__name__
         raise TypeError(f"a {name} holds connections and cannot be pickled: make one where it is needed")
-
-
-def copy_error(error: Exception) -> Exception:
-    """Copy an error with its cause and without its traceback, to raise it.
-
-    A closed handle keeps the error that says why, and raises it in each call. If it raised the same object each time,
-    the object would collect the traceback of every call, and keep all their frames alive.
-    """
-    fresh = copy.copy(error)
-    fresh.__cause__ = error.__cause__
-    return fresh
 
 
 M = TypeVar("M")

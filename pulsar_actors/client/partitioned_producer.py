@@ -13,7 +13,6 @@ from pulsar_actors.client.build_producer import batch_limits, new_enqueuer, new_
 from pulsar_actors.client.context import ClientContext
 from pulsar_actors.client.enqueuer import Enqueuer, SendQueueEnqueuer
 from pulsar_actors.client.enums import HashingScheme, PartitionsRoutingMode, ProducerAccessMode
-from pulsar_actors.client.handle import copy_error
 from pulsar_actors.client.message import Message
 from pulsar_actors.client.multi_topics_common import ReportToSet, new_multi_topics_actor, report_lifecycle
 from pulsar_actors.client.producer import Producer
@@ -36,7 +35,7 @@ from pulsar_actors.machines.trackers.message_routing import CustomRouting, Round
 from pulsar_actors.machines.trackers.pending_messages import pending_limit
 from pulsar_actors.runtime.actor import ActorRef, tell
 from pulsar_actors.runtime.engine import Engine
-from pulsar_actors.runtime.future import SlimFuture
+from pulsar_actors.runtime.future import SlimFuture, copy_error
 from pulsar_actors.runtime.multi_topics_actor import TopicSearch
 from pulsar_actors.runtime.pending_calls import HandleLink
 from pulsar_actors.runtime.producer_actor import FlushAll, TriggerFlush

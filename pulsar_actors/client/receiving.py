@@ -14,7 +14,7 @@ from typing import Any, TypeVar, cast
 
 from pulsar_actors.client.consumer_interceptors import ConsumerInterceptors
 from pulsar_actors.client.consumer_state import AnyReceivingState, ConsumerState
-from pulsar_actors.client.handle import Handle, copy_error
+from pulsar_actors.client.handle import Handle
 from pulsar_actors.client.listeners import EventCaller
 from pulsar_actors.client.message import Message, ack_key_of
 from pulsar_actors.client.message_id import MessageId
@@ -35,7 +35,7 @@ from pulsar_actors.machines.trackers.entry_map import EntryKey
 from pulsar_actors.runtime.actor import ActorRef, tell
 from pulsar_actors.runtime.consumer_actor import RunAfter, ServeReceiveFutures
 from pulsar_actors.runtime.engine import Engine
-from pulsar_actors.runtime.future import OwnedFuture, SlimFuture, settle
+from pulsar_actors.runtime.future import OwnedFuture, SlimFuture, copy_error, settle
 from pulsar_actors.runtime.opened_entry import EntryContents
 from pulsar_actors.runtime.receiver_queue_base import ReceiverQueueBase
 from pulsar_actors.wire.topic_name import TopicName

@@ -10,7 +10,6 @@ import threading
 from concurrent.futures import Future
 
 from pulsar_actors.client.context import ClientContext
-from pulsar_actors.client.handle import copy_error
 from pulsar_actors.client.loggers import LogDestination
 from pulsar_actors.client.open_handles import OPEN_CLIENTS, OpenHandles
 from pulsar_actors.client.service_switch import ServiceSwitch
@@ -18,7 +17,7 @@ from pulsar_actors.exceptions import AlreadyClosed, ProcessForked, Timeout
 from pulsar_actors.machines.client_close import CloseClient, ShutDownClient
 from pulsar_actors.runtime.actor import ActorRef, forget_actors_on, tell
 from pulsar_actors.runtime.engine import Engine
-from pulsar_actors.runtime.future import SlimFuture, settle
+from pulsar_actors.runtime.future import SlimFuture, copy_error, settle
 
 FLUSH_TIME = 2.0
 """Seconds for the connections to close, in addition to the operation timeout."""

@@ -25,7 +25,7 @@ from concurrent.futures import TimeoutError as NotYet
 from typing import Final, NamedTuple
 
 from pulsar_actors.client.credentials import credentials_error
-from pulsar_actors.client.handle import copy_error
+from pulsar_actors.runtime.future import copy_error
 from pulsar_actors.runtime.log import LOG
 
 __all__ = ["GrantedToken", "TokenCache"]

@@ -24,6 +24,7 @@ from pulsar_actors.exceptions import (
     CertificateRefused,
     ConnectError,
     ConnectionLost,
+    ConnectTimeout,
     ErrorGettingAuthenticationData,
     InternalError,
     PulsarException,
@@ -126,6 +127,7 @@ ROWS: Final = (
     Row(Refused,            UNACCEPTED,     CLOSED,         None,                      "end_refused"),
     Row(CredentialsFetched, CHALLENGED,     CONNECTING,     None,                      "answer_challenge"),
     Row(HandshakeTimedOut,  REACHING,       DIALING,        "has_another_host",        "dial_next_after_timeout"),
+    Row(HandshakeTimedOut,  REACHING,       CLOSED,         "no_host_answers",         "end_unanswered"),
     Row(HandshakeTimedOut,  HANDSHAKE,      CLOSED,         None,                      "end_handshake_timed_out"),
 
     # In use.
@@ -193,13 +195,23 @@ PARTS: Final = {
 class ConnectionMachine(StateMachine, chart=CHART, parts=PARTS):
     """The guards and actions of the connection's own chart, in its order."""
 
-    __slots__ = ("_all_untrusted", "_next_host", "_settings", "credentials", "handlers", "keepalive", "requests")
+    __slots__ = (
+        "_all_silent",
+        "_all_untrusted",
+        "_next_host",
+        "_settings",
+        "credentials",
+        "handlers",
+        "keepalive",
+        "requests",
+    )
 
     def __init__(self, settings: ConnectionSettings) -> None:
         super().__init__()
         self._settings = settings
         self._next_host = 0
         self._all_untrusted = True  # the hosts that were dialled so far
+        self._all_silent = True  # the same hosts
         self.requests = ConnectionRequests(self)
         self.handlers = RegisteredHandlers(self.timers)
         self.keepalive = ConnectionKeepalive(self.timers, settings.keepalive_interval)
@@ -244,6 +256,7 @@ class ConnectionMachine(StateMachine, chart=CHART, parts=PARTS):
     def dial_next(self, event: SocketLost, now: float) -> Effects:
         """Dial the host after the one that failed."""
         self._all_untrusted = self._all_untrusted and event.is_distrusted
+        self._all_silent = False
         return self._dial()
 
     def no_host_is_trusted(self, event: SocketLost, now: float) -> bool:
@@ -303,6 +316,16 @@ class ConnectionMachine(StateMachine, chart=CHART, parts=PARTS):
         """Leave a host that does not answer, and dial the one after it."""
         self._all_untrusted = False
         return [CloseSocket(flush=False), *self._dial()]
+
+    def no_host_answers(self, event: HandshakeTimedOut, now: float) -> bool:
+        """Return whether every host has let the time pass. One that has refused may be starting."""
+        return self._all_silent
+
+    def end_unanswered(self, event: HandshakeTimedOut, now: float) -> Effects:
+        """End with the hosts that were tried. Another attempt would take as long."""
+        seconds, step = self._settings.handshake_timeout, self.state.name
+        why = f"no connection to {self._hosts()} within {seconds:g} s: still {step}"
+        return self._end(ConnectTimeout(why), now)
 
     def end_handshake_timed_out(self, event: HandshakeTimedOut, now: float) -> Effects:
         """End with the step of the handshake that was not finished."""

@@ -28,6 +28,7 @@ from pulsar_actors.exceptions import (
     CertificateRefused,
     ConnectError,
     ConnectionLost,
+    ConnectTimeout,
     InvalidArgument,
     OutcomeUnknown,
     PulsarException,
@@ -289,7 +290,7 @@ class ConnectionHandler(StateMachine, ABC, current=("attempt", "connection")):
         That holds for many errors during a first creation, for few later.
         """
         error, looked_up = event.error, isinstance(event, LookupFailed)
-        if isinstance(error, CertificateRefused):
+        if isinstance(error, (CertificateRefused, ConnectTimeout)):
             return not self._was_bound
         if not isinstance(error, BrokerRefusal):
             may_be = looked_up or isinstance(error, InvalidArgument)

@@ -29,6 +29,7 @@ from pulsar_actors.exceptions import (
     BrokerRefusal,
     CertificateRefused,
     ConnectError,
+    ConnectTimeout,
     InvalidArgument,
     Misdirected,
     OutcomeUnknown,
@@ -384,7 +385,8 @@ class LookupMachine(StateMachine, chart=CHART):
 def _is_retryable(error: PulsarException) -> bool:
     if isinstance(error, BrokerRefusal):
         return meaning_of(error).lookup is RetryVerdict.RETRY
-    return isinstance(error, (ConnectError, OutcomeUnknown)) and not isinstance(error, CertificateRefused)
+    is_final = isinstance(error, (CertificateRefused, ConnectTimeout))
+    return isinstance(error, (ConnectError, OutcomeUnknown)) and not is_final
 
 
 def _refusal_in(answer: Any) -> BrokerRefusal | None:  # noqa: ANN401 - any of the answers

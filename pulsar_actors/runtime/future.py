@@ -30,6 +30,7 @@ has the old object as its state, which a comparison with `is` detects. To store 
 more for each message. An `OwnedFuture`, of which there are few, stores it.
 """
 
+import copy
 import os
 import threading
 from _thread import RLock
@@ -191,6 +192,18 @@ def settle(future: Future[T], outcome: T | Exception) -> None:
         if is_ctrl_c(raised):
             raise
         LOG.exception("a callback of a future raised what is no Exception, as sys.exit() does")
+
+
+def copy_error(error: Exception) -> Exception:
+    """Copy an error with its cause and without its traceback, to raise it.
+
+    A closed handle keeps the error that says why, and raises it in each call; one connection's error ends many calls,
+    and is kept as the last error of handles. If callers got the same object, it would collect the traceback of every
+    call, and keep all their frames alive, and the client in them.
+    """
+    fresh = copy.copy(error)
+    fresh.__cause__ = error.__cause__
+    return fresh
 
 
 class OwnedFuture(Future[T]):

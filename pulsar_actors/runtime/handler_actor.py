@@ -58,7 +58,7 @@ from pulsar_actors.machines.handle_lifetime import (
 from pulsar_actors.machines.lookup_events import LookupTarget
 from pulsar_actors.machines.state_machine import StateMachine
 from pulsar_actors.runtime.actor import ActorRef, MachineActor, tell
-from pulsar_actors.runtime.future import is_slim_future, settle
+from pulsar_actors.runtime.future import copy_error, is_slim_future, settle
 from pulsar_actors.runtime.log import LOG
 from pulsar_actors.runtime.messages import (
     ActorEnded,
@@ -139,7 +139,7 @@ class CloseableActor(MachineActor[M]):
 
     def _fail_creation(self, effect: FirstCreationFailed) -> None:
         self._advance(HandleNotCreated())
-        settle(self.created, effect.error)
+        settle(self.created, copy_error(effect.error))
 
     def _fail(self, effect: Fail) -> None:
         assert is_slim_future(effect.token)  # noqa: S101 - the token of a call

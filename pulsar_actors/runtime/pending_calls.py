@@ -12,7 +12,7 @@ its actor has ended, and an actor may still be closing when its handle has been 
 from concurrent.futures import Future
 from typing import Any, TypeVar
 
-from pulsar_actors.runtime.future import SlimFuture, settle
+from pulsar_actors.runtime.future import SlimFuture, copy_error, settle
 from pulsar_actors.runtime.loop import THREADS, Interleaving
 
 T = TypeVar("T")
@@ -45,10 +45,10 @@ class PendingCalls:
         self._open.pop(future, None)
         settle(future, result)
 
-    def fail(self, future: SlimFuture[T], error: Exception) -> None:
-        """End a call with an error, unless it has ended."""
+    def fail(self, future: "Future[Any]", error: Exception) -> None:
+        """End a call with an error of its own, unless it has ended."""
         self._open.pop(future, None)
-        settle(future, error)
+        settle(future, copy_error(error))
 
     def end(self, error: Exception) -> None:
         """Fail all calls, and refuse further ones."""
@@ -56,8 +56,7 @@ class PendingCalls:
             self.closed = error
         self._checkpoint()
         for future in list(self._open):
-            self._open.pop(future, None)
-            settle(future, error)
+            self.fail(future, error)
 
 
 class HandleCounters:

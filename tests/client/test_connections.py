@@ -129,6 +129,30 @@ def test_a_host_that_does_not_answer_is_left_after_the_connection_timeout(broker
                 broker.cut_connections()
 
 
+@pytest.mark.parametrize("call", ["create_producer", "subscribe", "create_reader", "get_topic_partitions"])
+def test_if_no_host_answers_within_the_connection_timeout_a_call_says_so_at_once(call: str) -> None:
+    arguments = {"subscribe": ("t", "s"), "create_reader": ("t", pulsar.MessageId.earliest)}.get(call, ("t",))
+    with full_backlog() as silent, full_backlog() as other:
+        url = f"{silent},{other.removeprefix('pulsar://')}"
+        with client_of(url, connection_timeout_ms=200, operation_timeout_seconds=60) as client:
+            asking = InThread(lambda: getattr(client, call)(*arguments))
+            error = asking.error()  # waits for much less than the operation timeout
+    assert isinstance(error, pulsar.ConnectTimeout)
+    assert isinstance(error, pulsar.ConnectError)
+    assert all(host.removeprefix("pulsar://") in str(error) for host in url.split(","))
+    assert "within 0.2 s: still DIALING" in str(error)
+
+
+def test_a_host_that_refuses_may_be_starting_and_is_tried_again() -> None:
+    with closed_port() as starting, full_backlog() as silent:
+        url = f"{silent},{starting.removeprefix('pulsar://')}"
+        with (
+            client_of(url, connection_timeout_ms=200, operation_timeout_seconds=1) as client,
+            pytest.raises(pulsar.Timeout, match="the last failure was: no connection "),
+        ):
+            client.create_producer("t")
+
+
 def test_a_name_that_does_not_exist_is_said_to_be_so() -> None:
     with (
         client_of("pulsar://nowhere.invalid:6650", operation_timeout_seconds=0.5) as client,

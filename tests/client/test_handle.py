@@ -6,9 +6,10 @@ from typing import Any
 import pytest
 
 from pulsar_actors.client.client import Client
-from pulsar_actors.client.handle import Closeable, copy_error
+from pulsar_actors.client.handle import Closeable
 from pulsar_actors.client.message_id import MessageId
 from pulsar_actors.exceptions import InternalError
+from pulsar_actors.runtime.future import copy_error
 
 
 class Door(Closeable):

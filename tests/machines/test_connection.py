@@ -8,6 +8,7 @@ from pulsar_actors.exceptions import (
     CertificateRefused,
     ConnectError,
     ConnectionLost,
+    ConnectTimeout,
     InternalError,
     Timeout,
 )
@@ -228,10 +229,26 @@ def test_without_credentials_the_connection_ends(events: Any) -> None:
 def test_a_handshake_that_takes_too_long_ends_the_connection_wherever_it_is(count: int) -> None:
     events = (Dial(), TcpOpened(), TlsAgreed(), CREDENTIALS)[:count]
     driven = made(ONE_HOST._replace(tls=True), *events)
-    stage = driven.machine.state.name
+    stage = driven.machine.state
     driven.fire(HandshakeTimedOut)
     (lost,) = driven.did(NotifyConnectionLost)
-    assert str(lost.error) == f"no connection within 10 s: still {stage}"
+    by_peer = stage is not State.AUTHENTICATING  # there our own credentials are awaited
+    assert type(lost.error) is (ConnectTimeout if by_peer else ConnectError)
+    whom = "to a:6650 " if by_peer else ""
+    assert str(lost.error) == f"no connection {whom}within 10 s: still {stage.name}"
+
+
+@pytest.mark.parametrize(("first", "error"), [(HandshakeTimedOut, ConnectTimeout), (SocketLost, ConnectError)])
+def test_hosts_that_all_let_the_time_pass_are_told_from_those_of_which_one_refused(first: Any, error: Any) -> None:
+    driven = made(TWO_HOSTS, Dial())
+    if first is HandshakeTimedOut:
+        driven.fire(first)
+    else:
+        driven.tell(SocketLost("refused"))
+    assert driven.machine.state is State.DIALING
+    driven.fire(HandshakeTimedOut)
+    (lost,) = driven.did(NotifyConnectionLost)
+    assert type(lost.error) is error
 
 
 def test_the_handshake_timer_of_an_established_connection_means_nothing() -> None:
