@@ -187,7 +187,12 @@ class Client(Closeable):
             undo.callback(self._service_switch.close)
             log = loggers.add_log_destination(options.logger)
             undo.callback(log.detach)
-            self._context = ClientContext(engine, self._service_switch.options, f"pulsar_actors-{__version__}")
+            self._context = ClientContext(
+                engine,
+                self._service_switch.options,
+                f"pulsar_actors-{__version__}",
+                service_can_change=not isinstance(options.service_url, str),
+            )
             undo.pop_all()
         self._open_handles = OpenHandles()
         self._shutdown = ClientShutdown(

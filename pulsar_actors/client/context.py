@@ -52,7 +52,9 @@ T = TypeVar("T")
 class ClientContext:
     """The internals of one client. Any thread may use them."""
 
-    def __init__(self, engine: Engine, options: ClientOptions, version: str) -> None:
+    def __init__(
+        self, engine: Engine, options: ClientOptions, version: str, *, service_can_change: bool = False
+    ) -> None:
         self.engine = engine
         self.open_states: WeakCollection[HandleState[Any]] = WeakCollection()
         self.pending_calls = PendingCalls(engine.interleaving)  # calls of the client itself, and creations of handles
@@ -67,7 +69,8 @@ class ClientContext:
         self.limiter = MemoryLimitController(limit, engine.interleaving) if limit else None
         self._worker_serial = 0
         self.guardian: ActorRef = ClientActor.start(
-            engine.loops, _client_settings(options, url, version, self.counters)
+            engine.loops,
+            _client_settings(options, url, version, self.counters, service_can_change=service_can_change),
         )
         self.registrations = Registrations(self.guardian, engine.loops, options.connections_per_broker)
 
@@ -123,7 +126,9 @@ class ClientContext:
             raise Timeout(f"{what}: {error}") from None
 
 
-def _client_settings(options: ClientOptions, url: ServiceUrl, version: str, counters: ClientCounters) -> ClientSettings:
+def _client_settings(
+    options: ClientOptions, url: ServiceUrl, version: str, counters: ClientCounters, *, service_can_change: bool = False
+) -> ClientSettings:
     timeout = float(options.operation_timeout_seconds)
     lookup = LookupSettings(timeout, options.listener_name, options.concurrent_lookup_requests)
     pool_settings = ConnectionPoolSettings(
@@ -134,6 +139,7 @@ def _client_settings(options: ClientOptions, url: ServiceUrl, version: str, coun
         if options.connection_max_idle_seconds
         else NO_IDLE_TIMEOUT,
         tcp_no_delay=options.tcp_no_delay,
+        service_can_change=service_can_change,
     )
     access = service_access(options)
     if url.is_tls:

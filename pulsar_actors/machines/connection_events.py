@@ -19,6 +19,7 @@ class ConnectionSettings(NamedTuple):
     keepalive_interval: float = 30.0
     flush_timeout: float = 1.0
     tcp_no_delay: bool = True
+    service_can_change: bool = False  # to another cluster, if the hosts of this one do not answer
 
 
 # Events of the client.

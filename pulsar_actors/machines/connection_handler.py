@@ -290,8 +290,8 @@ class ConnectionHandler(StateMachine, ABC, current=("attempt", "connection")):
         That holds for many errors during a first creation, for few later.
         """
         error, looked_up = event.error, isinstance(event, LookupFailed)
-        if isinstance(error, (CertificateRefused, ConnectTimeout)):
-            return not self._was_bound
+        if isinstance(error, CertificateRefused) or (looked_up and isinstance(error, ConnectTimeout)):
+            return not self._was_bound  # a broker that does not answer may be replaced; the service URL is all there is
         if not isinstance(error, BrokerRefusal):
             may_be = looked_up or isinstance(error, InvalidArgument)
             return may_be and not self._was_bound and not isinstance(error, (OutcomeUnknown, ConnectError))

@@ -97,6 +97,7 @@ class ConnectionPoolSettings(NamedTuple):
     keepalive_interval: float = 30.0
     idle_after: float = 60.0
     tcp_no_delay: bool = True
+    service_can_change: bool = False
 
 
 class ConnectionPool:
@@ -205,6 +206,7 @@ class ConnectionPool:
             handshake_timeout=pool_settings.connection_timeout,
             keepalive_interval=pool_settings.keepalive_interval,
             tcp_no_delay=pool_settings.tcp_no_delay,
+            service_can_change=pool_settings.service_can_change,
         )
         loop = self._loops[self._next_host % len(self._loops)]
         connection = ConnectionActor.start(loop, self._guardian, settings, self.service.access)

@@ -143,6 +143,17 @@ def test_if_no_host_answers_within_the_connection_timeout_a_call_says_so_at_once
     assert "within 0.2 s: still DIALING" in str(error)
 
 
+def test_a_broker_that_does_not_answer_may_be_replaced_and_is_looked_up_again(broker: EmbeddedBroker) -> None:
+    with full_backlog() as silent:
+        there = pb.CommandLookupTopicResponse(
+            response=pb.CommandLookupTopicResponse.Connect, brokerServiceUrl=silent, authoritative=True
+        )
+        fault = broker.faults.on(pb.CommandLookupTopic, times=1).answer(there)
+        with client_of(broker.service_url, connection_timeout_ms=200) as client:
+            works(client)
+        assert fault.happened == 1
+
+
 def test_a_host_that_refuses_may_be_starting_and_is_tried_again() -> None:
     with closed_port() as starting, full_backlog() as silent:
         url = f"{silent},{starting.removeprefix('pulsar://')}"

@@ -238,9 +238,18 @@ def test_a_handshake_that_takes_too_long_ends_the_connection_wherever_it_is(coun
     assert str(lost.error) == f"no connection {whom}within 10 s: still {stage.name}"
 
 
-@pytest.mark.parametrize(("first", "error"), [(HandshakeTimedOut, ConnectTimeout), (SocketLost, ConnectError)])
-def test_hosts_that_all_let_the_time_pass_are_told_from_those_of_which_one_refused(first: Any, error: Any) -> None:
-    driven = made(TWO_HOSTS, Dial())
+@pytest.mark.parametrize(
+    ("first", "can_change", "error"),
+    [
+        (HandshakeTimedOut, False, ConnectTimeout),
+        (HandshakeTimedOut, True, ConnectError),
+        (SocketLost, False, ConnectError),
+    ],
+)
+def test_hosts_that_all_let_the_time_pass_are_told_from_those_of_which_one_refused_or_that_may_be_replaced(
+    first: Any, can_change: Any, error: Any
+) -> None:
+    driven = made(TWO_HOSTS._replace(service_can_change=can_change), Dial())
     if first is HandshakeTimedOut:
         driven.fire(first)
     else:
