@@ -116,6 +116,7 @@ class ConsumerActor(HandlerActor[ConsumerMachine]):
         self.receiver_queue = new_queue(tell_actor)
         self.acks = new_acks(tell_actor)
         self._hooks = hooks
+        self._freed = 0  # the room that the queue was told of
         self._acks_due_at: float | None = None  # when the open group of acknowledgements ends
         self._has_acks_timer = False
 
@@ -127,6 +128,14 @@ class ConsumerActor(HandlerActor[ConsumerMachine]):
         if self.acks.queued:
             self._drain_acks()
         super().receive(message)
+
+    def feed(self, event: Event) -> None:
+        """Feed the machine, and tell the queue if other room is free now and not granted."""
+        super().feed(event)
+        freed = self.machine.messages.trackers.permits.freed
+        if freed != self._freed:
+            self._freed = freed
+            self.receiver_queue.note_freed(freed)
 
     def time_over(self, event: Event) -> None:
         """Take queued acknowledgements first: they may be what the timer waits for."""

@@ -1,12 +1,15 @@
 """The receiver queue of one consumer: entries go in from its actor, messages come out to callers.
 
-The actor adds entries unopened. A caller that finds no message opens the next entries and sets up a *slice*: a list of
-messages in reverse order, from which all callers then take without a lock, by one `pop` each. So most messages cost
-their caller only that `pop`, and the queue keeps no message alive that was taken.
+The actor adds entries unopened. A caller that finds no message opens the next entries, takes the first message, and
+makes the next ones a *slice*: a list of messages in reverse order, from which all callers then take without a lock, by
+one `pop` each. So most messages cost their caller only that `pop`, and the queue keeps no message alive that was taken.
 
-A slice ends where the next report to the actor is due, which is after half a queue: the report lets the consumer grant
-as many permits (FLOW). The caller that finds the slice empty sends the report. If the slice had only one message, the
-caller that set up the slice sends it.
+Once half of the queue is free, a report to the actor is due: it lets the consumer grant as many permits (FLOW). A slice
+ends one message before that, so that the caller that takes the last message of the half sends the report itself, and
+does not leave it to a next call, which may never come. Room is also freed by messages that are never handed out: those
+of corrupt entries, found here, and those that the actor drops as they arrive. All of it counts towards the half, so
+the actor tells the queue how much room is free and not granted. If that is more than when the slice was set up, the
+slice is shortened.
 
 Opened messages are handed out even if the connection is lost: a reader resumes after the last opened entry. A seek or a
 redelivery of everything drops the opened messages, because they come again, and empties the slice, even while callers
@@ -42,6 +45,9 @@ MAX_OPENED_AT_ONCE: Final = 100
 
 MAX_SKIPPED: Final = 1000
 
+SIZING: Final = -1
+"""Less than any room: while a slice is set up, the actor waits for its end and then shortens it."""
+
 
 class ReceiverQueueSettings(NamedTuple):
     """The settings of one queue; `make` makes messages, and `decode` decodes their payloads.
@@ -64,9 +70,9 @@ class ReceiverQueue(ReceiverQueueBase):
     """The queue of one consumer. `tell` takes reports for the actor; `next_messages` is the slice."""
 
     __slots__ = (
-        "_entries", "_entry", "_indexes", "_lock", "_opened", "_report_at", "_settings", "_slice_size", "_sliced",
-        "_tell", "_unreported", "_unreported_generation", "_unreported_ids", "ended", "generation", "max_message_size",
-        "next_messages", "opened_bytes", "opened_messages", "progress",
+        "_entries", "_entry", "_freed", "_indexes", "_lock", "_opened", "_settings", "_sized_for", "_slice_size",
+        "_sliced", "_tell", "_threshold", "_unreported", "_unreported_generation", "_unreported_ids", "ended",
+        "generation", "max_message_size", "next_messages", "opened_bytes", "opened_messages", "progress",
     )  # fmt: skip
 
     def __init__(
@@ -82,7 +88,7 @@ class ReceiverQueue(ReceiverQueueBase):
         self.next_messages: list[Any] = []
         self._settings = settings
         self._tell = tell
-        self._report_at = max(1, settings.queue_size // 2)
+        self._threshold = max(1, settings.queue_size // 2)  # as in FlowPermits
         self._lock = interleaving.lock()
         self._entries: deque[DeliveredEntry] = deque()
         self._opened: list[Any] = []  # messages that are in no slice yet, in reverse order
@@ -93,6 +99,8 @@ class ReceiverQueue(ReceiverQueueBase):
         self._unreported = 0  # the number of handed-out messages that are not reported yet
         self._unreported_generation = self.generation
         self._unreported_ids: list[MessageId] = []
+        self._freed = 0  # the room that is free and not granted, by the actor's last count
+        self._sized_for = 0  # the same when the slice was set up
 
     # The callers' side.
 
@@ -187,6 +195,14 @@ class ReceiverQueue(ReceiverQueueBase):
             self.checkpoint()
             self.generation = generation
 
+    def note_freed(self, freed: int) -> None:
+        """Note how much room is free and not granted, and shorten the slice if it reaches too far now."""
+        self._freed = freed
+        self.checkpoint()
+        if freed > self._sized_for:
+            with self._lock:
+                self._shorten_slice()
+
     def mark_end(self) -> None:
         """Note the end of the topic: no entry comes after those that are queued."""
         self.ended = True
@@ -214,33 +230,52 @@ class ReceiverQueue(ReceiverQueueBase):
     # Slices, under the lock.
 
     def _refill(self) -> Any:  # noqa: ANN401 - a message
+        """Take a message, and set up the next slice. Return None if there are no messages."""
         with DeferInterrupts(), self._lock:
-            while self.next_messages or self._next_slice():
-                with suppress(IndexError):  # another caller was faster
-                    return self.next_messages.pop()
-        return None
+            with suppress(IndexError):
+                return self.next_messages.pop()  # another caller was faster, and has set up a slice
+            self._count_slice()
+            self._report_if_due()
+            if not self._opened and not self._open_more():
+                self._report()
+                return None
+            if self._settings.reports_entries and self._entry is not None:
+                entry = self._entry
+                self._tell(HandedOut(self.generation, 0, (entry.message_id,), (entry.redelivery_count,)))
+            message = self._opened.pop()
+            self._sliced += 1
+            self._slice_size = 1
+            self._count_slice()
+            self._report_if_due()
+            self._next_slice()
+            return message
 
-    def _next_slice(self) -> bool:
-        """Set up the next slice, up to the next report. Return False if there are no messages."""
-        self._count_slice()
-        self._report_if_due()
-        if not self._opened and not self._open_more():
-            self._report()
-            return False
-        size = self._report_at - self._unreported
-        upcoming = self._opened[-size:]
-        del self._opened[-size:]
+    def _next_slice(self) -> None:
+        """Set up the next slice, which ends before the next report is due."""
+        self._sized_for = SIZING
+        self.checkpoint()
+        freed = self._freed
+        size = self._room_until_due(freed)
+        upcoming = self._opened[-size:] if size else []
+        del self._opened[len(self._opened) - len(upcoming) :]
         self._slice_size = len(upcoming)
         self._sliced += len(upcoming)
         self.checkpoint()
-        entry = self._entry
-        if self._settings.reports_entries and entry is not None:
-            self._tell(HandedOut(self.generation, 0, (entry.message_id,), (entry.redelivery_count,)))
         self.next_messages = upcoming
-        if self._slice_size == 1:  # this caller takes it before it releases the lock
+        self._sized_for = freed
+
+    def _shorten_slice(self) -> None:
+        """Put back messages at the far end of the slice, unless callers take them meanwhile."""
+        self._sized_for = self._freed
+        allowed = self._room_until_due(self._sized_for)
+        with suppress(IndexError):
+            while self._slice_size > allowed:
+                self._opened.append(self.next_messages.pop(0))
+                self._slice_size -= 1
+                self._sliced -= 1
+        if not self.next_messages:
             self._count_slice()
             self._report_if_due()
-        return True
 
     def _open_more(self) -> bool:
         """Open the next entry; several, if they are single messages whose ids are not reported."""
@@ -249,7 +284,7 @@ class ReceiverQueue(ReceiverQueueBase):
         self._report_earlier_generation()
         settings = self._settings
         one_at_a_time = settings.reports_ids or settings.reports_entries or not self.prefetches
-        most = 1 if one_at_a_time else min(self._report_at, MAX_OPENED_AT_ONCE)
+        most = 1 if one_at_a_time else min(self._threshold, MAX_OPENED_AT_ONCE)
         while self._entries and len(self._opened) < most and self.closed is None:
             contents = self._open_one(self._entries.popleft())
             if contents is not None:
@@ -289,18 +324,25 @@ class ReceiverQueue(ReceiverQueueBase):
         self._slice_size = 0
         self._opened, self._indexes, self._sliced = [], (), 0
 
-    # Reports of what was handed out, under the lock.
+    # Reports of freed room, under the lock.
 
     def _count_slice(self) -> None:
         """Count the messages of the last slice as handed out."""
         size = self._slice_size
         self._unreported += size
         if size and self._settings.reports_ids and self._entry is not None:
-            self._unreported_ids.append(self._entry.id_of(self._indexes[self._sliced - 1]))
+            last, ids = self._entry.id_of(self._indexes[self._sliced - 1]), self._unreported_ids
+            if ids and ids[-1].position == last.position:
+                ids.pop()
+            ids.append(last)
         self._slice_size = 0
 
+    def _room_until_due(self, freed: int) -> int:
+        """Return how many messages can be handed out before the one with which a report is due."""
+        return max(0, self._threshold - 1 - freed - self._unreported)
+
     def _report_if_due(self) -> None:
-        if self._unreported >= self._report_at:
+        if self._unreported + self._freed >= self._threshold:
             self._report()
 
     def _report_earlier_generation(self) -> None:

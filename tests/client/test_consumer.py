@@ -1,4 +1,5 @@
 import threading
+from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor, wait
 from typing import Any
 
@@ -277,6 +278,69 @@ def test_without_a_queue_a_message_is_asked_for_when_somebody_wants_it(
 
 
 # Dead letters.
+
+
+class Flow:
+    """The permits that a client grants to its broker."""
+
+    def __init__(self, broker: EmbeddedBroker) -> None:
+        self.granted = 0
+        broker.faults.control(self._hear)
+
+    def _hear(self, seen: Any) -> None:
+        if isinstance(seen.command, pb.CommandFlow):
+            self.granted += seen.command.messagePermits
+
+
+@pytest.fixture
+def flow(broker: EmbeddedBroker) -> Iterator[Flow]:
+    yield Flow(broker)
+    broker.faults.clear()
+
+
+@pytest.mark.parametrize("together", [1, 49, 77])
+def test_less_than_half_a_queue_is_taken_and_not_granted_anew(
+    client: Client, topic: str, flow: Flow, together: int
+) -> None:
+    with (
+        client.subscribe(topic, "s", receiver_queue_size=100) as consumer,
+        client.create_producer(
+            topic, batching_max_messages=together, batching_max_publish_delay_ms=60_000, block_if_queue_full=True
+        ) as producer,
+    ):
+        for _ in range(300):
+            producer.send_async(b"x")
+        producer.flush()
+        for taken in range(1, 301):
+            consumer.receive(SOON)
+            until(lambda taken=taken: 100 + taken - flow.granted < 50)
+
+
+def test_the_room_of_what_is_dropped_on_arrival_counts_too(client: Client, topic: str, flow: Flow) -> None:
+    with (
+        client.subscribe(topic, "s", receiver_queue_size=100) as consumer,
+        client.create_producer(topic, batching_enabled=False, chunking_enabled=True, chunk_max_message_size=1) as cut,
+    ):
+        cut.send(b"x" * 29)  # 29 permits, of which one is the message's
+        send(cut, *[b"x"] * 30)
+        until(lambda: consumer.stats().queued == 31)
+        for taken in range(1, 32):
+            consumer.receive(SOON)
+            until(lambda taken=taken: 100 + 28 + taken - flow.granted < 50)
+
+
+def test_the_room_of_what_was_taken_before_the_queue_was_empty_counts_too(
+    client: Client, topic: str, flow: Flow
+) -> None:
+    with client.subscribe(topic, "s", receiver_queue_size=100) as consumer, client.create_producer(topic) as producer:
+        send(producer, *[b"x"] * 30)
+        receive(consumer, 30)
+        assert nothing_comes(consumer, 1)
+        send(producer, *[b"x"] * 30)
+        until(lambda: consumer.stats().queued == 30)
+        for taken in range(31, 61):
+            consumer.receive(SOON)
+            until(lambda taken=taken: 100 + taken - flow.granted < 50)
 
 
 def test_a_message_that_fails_too_often_goes_to_the_dead_letter_topic_of_its_topic_or_partition(

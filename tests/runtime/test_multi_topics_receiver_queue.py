@@ -67,9 +67,9 @@ def bench() -> Bench:
 
 def test_each_topic_with_messages_has_its_turn_after_every_slice_and_keeps_its_order() -> None:
     bench = Bench("abc")
-    bench.add("a", "123456")  # a slice is half a queue: four
+    bench.add("a", "123456")  # a slice ends before half a queue, which is four, is taken
     bench.add("c", "12")
-    assert bench.take(9) == ["a1", "a2", "a3", "a4", "c1", "c2", "a5", "a6", None]
+    assert bench.take(9) == ["a1", "a2", "a3", "c1", "c2", "a4", "a5", "a6", None]
 
 
 def test_permits_are_those_of_the_topic_and_are_reported_when_it_is_found_empty(bench: Bench) -> None:

@@ -49,6 +49,11 @@ class FlowPermits:
         self.held = 0
         self.waiting = 0
 
+    @property
+    def freed(self) -> int:
+        """The room that is free and not granted yet. A queue of size 0 has none."""
+        return self.queue_size - self.held - self.at_broker if self.queue_size else 0
+
     def subscribed(self, generation: Generation) -> int:
         """Start on a new connection: the queue is empty, and the broker has no permits."""
         self.generation = generation
@@ -105,11 +110,11 @@ class FlowPermits:
         return True
 
     def _grant(self) -> int:
-        if self.queue_size:
-            due = self.queue_size - self.held - self.at_broker
-        else:
-            due = 1 - self.at_broker if self.waiting and not self.held else 0
+        due = self.freed if self.queue_size else self._due_to_waiting()
         if due < self.threshold:
             return 0
         self.at_broker += due
         return due
+
+    def _due_to_waiting(self) -> int:
+        return 1 - self.at_broker if self.waiting and not self.held else 0
