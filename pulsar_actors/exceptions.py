@@ -17,6 +17,7 @@ PulsarException
 ├── CryptoError             keys are missing, or do not fit the message
 ├── ConnectError            no broker was reached: nothing was done, trying later may help
 │   ├── CertificateRefused  the broker's certificate is not trusted: renew it, or name its authority
+│   ├── ConnectTimeout      no host of the service URL answers in time
 │   └── NotConnected
 ├── LookupError             no broker was found that serves the topic: nothing was done, trying later may help
 │   └── Misdirected
@@ -31,6 +32,7 @@ PulsarException
 │   ├── TopicNotFound
 │   │   └── TopicNotFoundBeforeReceipt      is OutcomeUnknown as well, and so are
 │   ├── TopicNameRefused
+│   ├── ListenerNotFound
 │   ├── TopicTerminated
 │   │   └── TopicTerminatedBeforeReceipt    this one
 │   ├── SubscriptionNotFound
