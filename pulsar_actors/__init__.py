@@ -210,6 +210,7 @@ __all__ = [
     "StringSchema",
     "SubscriptionMode",
     "SubscriptionNotFound",
+    "TableView",
     "Timeout",
     "TooManyLookupRequestException",
     "TopicNameRefused",
@@ -239,6 +240,7 @@ if TYPE_CHECKING:
         MultiplierRedeliveryBackoff,
     )
     from pulsar_actors.client.reader import Reader
+    from pulsar_actors.client.table_view import TableView
 else:  # with a __getattr__, type checkers would accept every name
     _ON_DEMAND = {
         "Consumer": "consumer",
@@ -251,6 +253,7 @@ else:  # with a __getattr__, type checkers would accept every name
         "MultiplierRedeliveryBackoff": "policies",
         "Reader": "reader",
         "ReaderInterceptor": "interceptors",
+        "TableView": "table_view",
     }
     """What only those need who receive, by its module of `client`: with it comes half of the package."""
 
