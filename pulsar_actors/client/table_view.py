@@ -6,7 +6,7 @@ and keeps the values.
 """
 
 from collections.abc import Callable, ItemsView, Iterator, KeysView, Mapping, ValuesView
-from typing import Any
+from typing import Any, cast
 
 from pulsar_actors.client.consumer_options import ReaderOptions, TableViewOptions
 from pulsar_actors.client.context import ClientContext
@@ -56,7 +56,7 @@ class TableView(Closeable):
 
     def get(self, key: str, default: Any = None) -> Any:  # noqa: ANN401 - the schema decides
         """Return the value of a key, or the default if there is none."""
-        if not isinstance(key, str):
+        if not isinstance(cast("object", key), str):
             raise InvalidArgument(f"key takes a str, got an object of type {type(key).__name__}")
         return _decoded(self._values.get(key, default))
 

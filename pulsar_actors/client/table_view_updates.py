@@ -16,7 +16,7 @@ import math
 from collections import deque
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
-from typing import Any, Final, TypeVar
+from typing import Any, Final, TypeVar, cast
 
 from pulsar_actors.client.consumer_state import AnyReceivingState, ConsumerState
 from pulsar_actors.client.message import Message, ack_key_of, forwarded_metadata_of
@@ -237,22 +237,21 @@ class TableViewUpdates:
         self._is_calling = True
         try:
             self._listeners = [queue for queue in self._listeners if not queue.is_ended]
-            while any([self._call_listener(queue) for queue in self._listeners if queue.is_ready]):
-                pass
+            while waiting := [queue for queue in self._listeners if queue.is_ready and queue.updates]:
+                if self._is_stopped or self._state.closed is not None:
+                    break
+                for queue in waiting:
+                    self._call_listener(queue)
         finally:
             self._is_calling = False
 
-    def _call_listener(self, queue: ListenerQueue) -> bool:
-        """Call a listener with its updates. Return whether there were some."""
-        was_called = False
+    def _call_listener(self, queue: ListenerQueue) -> None:
         while queue.updates and not self._is_stopped and self._state.closed is None:
-            was_called = True
             key, value = queue.updates.popleft()
             try:
                 queue.listener(key, value)
             except BaseException:  # noqa: BLE001 - it is not ours; sys.exit() does not end the thread, which others share
                 LOG.exception("a listener of %s raised", self._what)
-        return was_called
 
 
 def call_with_each(listener: TableViewListener, values: Mapping[str, Any]) -> None:
@@ -266,4 +265,4 @@ def _members(state: AnyReceivingState) -> dict[str, ConsumerState]:
     """Return the states of the consumers behind a reader, by topic."""
     if isinstance(state, MultiTopicsConsumerState):
         return dict(state.members)
-    return {state.options.known_topics[0]: state}
+    return {state.options.known_topics[0]: cast("ConsumerState", state)}
