@@ -13,8 +13,7 @@ __all__ = ["UNIMPLEMENTED", "missing"]
 UNIMPLEMENTED: Final = {
     "pulsar_actors": frozenset(
         {
-            *("AuthenticationAthenz", "CryptoKeyReader", "EncryptionKey", "TableView", "tableview", "asyncio"),
-            *("functions", "Context", "Function", "IdentitySerDe", "PickleSerDe", "SerDe"),
+            *("AuthenticationAthenz", "CryptoKeyReader", "EncryptionKey", "asyncio"),
         }
     ),
     "pulsar_actors.schema": frozenset(
