@@ -75,6 +75,10 @@ def test_iterating_gives_what_came_next(output: Run) -> None:
     assert output("for message in consumer:").splitlines() == ["b'2 pears'", "b'1 plum'"]
 
 
+def test_a_table_view_has_the_latest_values(output: Run) -> None:
+    assert output("create_table_view").splitlines() == ["apples b'3.20'", "b'3.40' 1 False"]
+
+
 def test_a_reader_reads_the_whole_topic(output: Run) -> None:
     assert output("with client.create_reader").splitlines() == ["b'3 apples'", "b'2 pears'", "b'1 plum'"]
 
