@@ -1,0 +1,37 @@
+"""Codecs: how the values of one Python type are written to Avro and JSON, and read again.
+
+A codec converts to and from the values that fastavro or Python's `json` takes. None in place of a function means that
+the values stay as they are, so that most of them cost no call.
+"""
+
+from collections.abc import Callable
+from typing import Any, NamedTuple, TypeAlias
+
+__all__ = ["SAME", "AvroType", "Codec", "Convert", "in_list", "in_map"]
+
+AvroType: TypeAlias = str | list[Any] | dict[str, Any]
+"""An Avro schema as Python's `json` reads it."""
+
+Convert: TypeAlias = Callable[[Any], Any]
+
+
+class Codec(NamedTuple):
+    """The functions of one type. `dump` makes what is written, and `load` reads it. Both raise TypeError or ValueError."""
+
+    dump: Convert | None = None
+    load: Convert | None = None
+
+
+SAME = Codec()
+
+
+def in_list(convert: Convert | None) -> Convert | None:
+    """Convert each item of a list."""
+    return None if convert is None else lambda values: [None if one is None else convert(one) for one in values]
+
+
+def in_map(convert: Convert | None) -> Convert | None:
+    """Convert each value of a dict."""
+    if convert is None:
+        return None
+    return lambda values: {key: None if one is None else convert(one) for key, one in values.items()}
