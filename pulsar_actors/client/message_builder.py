@@ -71,7 +71,7 @@ def _build_keyed_message(
     if options[_PARTITION_KEY] is not None:
         raise InvalidMessage("the schema gives the message its key: leave out partition_key")
     payload, is_null = keyed.payload or b"", keyed.payload is None
-    with_key: MessageOptions = (*options[:_PARTITION_KEY], keyed.key, *options[_PARTITION_KEY + 1 :])
+    with_key = cast("MessageOptions", (*options[:_PARTITION_KEY], keyed.key, *options[_PARTITION_KEY + 1 :]))
     return payload, build_header(len(payload), with_key, reply, now_ms, is_null=is_null, key_is_null=keyed.key is None)
 
 
@@ -101,7 +101,13 @@ def _as_bytes(payload: object, schema: Schema) -> bytes:
 
 
 def build_header(
-    size: int, options: MessageOptions, reply: object, now_ms: Callable[[], int], *, is_null: bool = False, key_is_null: bool | None = None
+    size: int,
+    options: MessageOptions,
+    reply: object,
+    now_ms: Callable[[], int],
+    *,
+    is_null: bool = False,
+    key_is_null: bool | None = None,
 ) -> MessageHeader:
     """Check the options of a message and encode them.
 

@@ -14,7 +14,16 @@ from pulsar_actors.runtime.schema_versions import SchemaVersions, StoredSchema
 from pulsar_actors.wire.PulsarApi_pb2 import KeyValue
 from pulsar_actors.wire.PulsarApi_pb2 import Schema as SchemaData
 
-__all__ = ["BYTES", "BytesSchema", "KeyedPayload", "ReceivedMessage", "Schema", "SchemaInfo", "SchemaType", "StringSchema"]
+__all__ = [
+    "BYTES",
+    "BytesSchema",
+    "KeyedPayload",
+    "ReceivedMessage",
+    "Schema",
+    "SchemaInfo",
+    "SchemaType",
+    "StringSchema",
+]
 
 
 class SchemaType(IntEnum):
@@ -173,7 +182,7 @@ class Schema(ABC):
         """Return the definition that the registry of brokers gets."""
         return self._schema_info
 
-    def attach_client(self, client: object) -> None:
+    def attach_client(self, client: object) -> None:  # noqa: B027 - not for subclasses
         """Do nothing. The official client needs this for the versions of schemas; here a message knows its client."""
 
     def announced(self) -> SchemaData | None:

@@ -34,7 +34,6 @@ from pulsar_actors.runtime.loop import THREADS, Interleaving
 from pulsar_actors.runtime.opened_entry import DecodeMessage, EntryContents, MakeMessages, OpenedEntry, open_entry
 from pulsar_actors.runtime.receiver_queue_base import ReceiverQueueBase
 from pulsar_actors.runtime.schema_versions import SchemaVersions
-from pulsar_actors.runtime.schema_versions import SchemaVersions
 from pulsar_actors.wire.errors import EntryError
 from pulsar_actors.wire.frames import DEFAULT_MAX_MESSAGE_SIZE
 from pulsar_actors.wire.message_id import MessageId

@@ -13,7 +13,7 @@ from typing import Any, Final, NamedTuple, TypeAlias
 
 from pulsar_actors.runtime.future import SlimFuture
 from pulsar_actors.runtime.loop import THREADS, Interleaving
-from pulsar_actors.wire.PulsarApi_pb2 import CommandGetSchema, CommandGetSchemaResponse, Schema
+from pulsar_actors.wire.PulsarApi_pb2 import CommandGetSchema, CommandGetSchemaResponse
 from pulsar_actors.wire.topic_name import TopicName
 
 __all__ = ["MAX_SCHEMAS", "SchemaVersions", "StoredSchema"]
@@ -27,7 +27,7 @@ Answer: TypeAlias = SlimFuture[Any]
 class StoredSchema(NamedTuple):
     """A schema of a topic, as its brokers keep it."""
 
-    type: "Schema.Type.ValueType"
+    type: int
     data: bytes
     properties: dict[str, str]
     version: bytes

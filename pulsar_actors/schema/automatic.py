@@ -5,6 +5,7 @@ they fit the schema that the topic has when the producer is created.
 """
 
 import json
+from base64 import b64decode
 from collections.abc import Callable
 from typing import Any, cast
 
@@ -81,6 +82,8 @@ class GenericRecord:
         return f"GenericRecord({self._type.name}, {self._native!r})"
 
     def _generic(self, value: object) -> object:
+        if isinstance(value, list):
+            return [self._generic(one) for one in cast("list[object]", value)]
         is_record = isinstance(value, dict) or hasattr(value, "DESCRIPTOR")
         return GenericRecord(self._type, self._version, value) if is_record else value
 
@@ -160,10 +163,12 @@ class AutoPublishSchema(Schema):
 
 def schema_of(stored: StoredSchema) -> Schema:
     """Make the schema of a definition. Raise UndecodableMessage if there is none for it."""
-    make = PRIMITIVES.get(stored.type) or _STRUCTURED.get(stored.type)
-    if make is None:
+    primitive, structured = PRIMITIVES.get(stored.type), _STRUCTURED.get(stored.type)
+    if primitive is not None:
+        return primitive()
+    if structured is None:
         raise UndecodableMessage(f"schemas of the type {stored.type} are not known")
-    return cast("Callable[..., Schema]", make)() if stored.type in PRIMITIVES else make(stored)
+    return structured(stored)
 
 
 class _AnyJson(Schema):
@@ -185,7 +190,7 @@ class _AnyProtobuf(Schema):
     def __init__(self, stored: StoredSchema) -> None:
         try:
             definition = json.loads(stored.data)
-            files = FileDescriptorSet.FromString(_decode_base64(definition["fileDescriptorSet"]))
+            files = FileDescriptorSet.FromString(b64decode(definition["fileDescriptorSet"]))
             pool = DescriptorPool()
             for file in files.file:
                 pool.Add(file)
@@ -202,12 +207,6 @@ class _AnyProtobuf(Schema):
             return self._message_class.FromString(data)
         except DecodeError as fault:
             raise undecodable(self, fault) from fault
-
-
-def _decode_base64(text: str) -> bytes:
-    from base64 import b64decode  # noqa: PLC0415 - of protobuf only
-
-    return b64decode(text)
 
 
 def _avro(stored: StoredSchema) -> Schema:

@@ -16,7 +16,7 @@ Convert: TypeAlias = Callable[[Any], Any]
 
 
 class Codec(NamedTuple):
-    """The functions of one type. `dump` makes what is written, and `load` reads it. Both raise TypeError or ValueError."""
+    """The functions of one type: `dump` before writing, `load` after reading. Both raise TypeError or ValueError."""
 
     dump: Convert | None = None
     load: Convert | None = None

@@ -94,7 +94,7 @@ class _Builder:
         self._named: dict[Any, tuple[str, Codec]] = {}
         self.has_unions_of_records = False
 
-    def node(self, hint: Any, where: str) -> _Node:  # noqa: ANN401 - a hint
+    def node(self, hint: Any, where: str) -> _Node:  # noqa: ANN401, C901, PLR0911 - a hint; a line for each kind
         """Return the node of a hint; `where` is for errors."""
         extras: tuple[Any, ...] = ()
         if get_origin(hint) is Annotated:
@@ -201,7 +201,7 @@ class _Builder:
         codec = Codec(_checked(dump, Mapping, where), _loaded(load, None, dict, where))
         return _Node({"type": "map", "values": item.avro}, codec, Mapping, "object")
 
-    def _union(self, nodes: list[_Node], where: str) -> _Node:
+    def _union(self, nodes: list[_Node], where: str) -> _Node:  # noqa: C901 - with the functions of its codec
         nodes.sort(key=lambda node: node.wire != "null")
         records = {node.record_name: node for node in nodes if node.record_name}
         if len(records) > 1:
@@ -255,10 +255,14 @@ class _Builder:
         if known is not None:
             return _Node(known[0], known[1], values, "object", full_name)
         later: list[Codec] = []  # a record may contain itself: its codec is complete when all its fields are
-        self._named[hint] = (
-            full_name,
-            Codec(lambda value: cast("Any", later[0].dump)(value), lambda value: cast("Any", later[0].load)(value)),
-        )
+
+        def dump(value: Any) -> Any:  # noqa: ANN401 - a record
+            return cast("Any", later[0].dump)(value)
+
+        def load(value: Any) -> Any:  # noqa: ANN401 - from the wire
+            return cast("Any", later[0].load)(value)
+
+        self._named[hint] = full_name, Codec(dump, load)
         avro: dict[str, Any] = {"type": "record", "name": hint.__name__}
         if namespace:
             avro["namespace"] = namespace
@@ -310,8 +314,13 @@ class _Builder:
         return definition
 
 
-def _record_codec(
-    name: str, columns: Sequence[tuple[_FieldOf, Codec]], shape: _Shape, values: Any, *, as_json: bool  # noqa: ANN401
+def _record_codec(  # noqa: C901 - with the functions of the codec
+    name: str,
+    columns: Sequence[tuple[_FieldOf, Codec]],
+    shape: _Shape,
+    values: Any,
+    *,
+    as_json: bool,
 ) -> Codec:
     get, make = shape.get, shape.make
     dumps = [(one.name, one.wire_name, one, codec.dump) for one, codec in columns]
@@ -437,9 +446,7 @@ def _shape_of_attrs(kind: Any, hints: dict[str, Any]) -> _Shape:  # noqa: ANN401
             default = _NOTHING
         fields.append(_FieldOf(one.name, one.name, hints[one.name], default))
         arguments[one.name] = getattr(one, "alias", None) or one.name.lstrip("_")
-    return _Shape(
-        fields, lambda values: kind(**{arguments[name]: value for name, value in values.items()}), getattr
-    )
+    return _Shape(fields, lambda values: kind(**{arguments[name]: value for name, value in values.items()}), getattr)
 
 
 def _fields_of_msgspec(kind: Any, hints: dict[str, Any]) -> list[_FieldOf]:  # noqa: ANN401 - a Struct

@@ -64,7 +64,7 @@ class KeyValueSchema(Schema):
             "kv.encoding.type": encoding.name,
         }
         self._schema_info = SchemaInfo(
-            SchemaType.KEY_VALUE, "KeyValue", inline(key.data(), value.data()), properties
+            SchemaType.KEY_VALUE, "KeyValue", inline(_compact(key), _compact(value)), properties
         )
 
     def encode(self, value: object) -> bytes:
@@ -134,6 +134,32 @@ def _properties(half: str, info: SchemaInfo) -> dict[str, str]:
         f"{half}.schema.name": info.name(),
         f"{half}.schema.type": info.schema_type().name,
         f"{half}.schema.properties": json.dumps(info.properties(), separators=(",", ":")),
+    }
+
+
+def _compact(info: SchemaInfo) -> bytes:
+    """Write a definition as Java does, because brokers compare those of a pair by their bytes.
+
+    It has no spaces, and a type in the namespace of the type around it does not repeat that.
+    """
+    data = info.data()
+    if not data:
+        return data
+    return json.dumps(_without_repeats(json.loads(data), None), separators=(",", ":"), ensure_ascii=False).encode()
+
+
+def _without_repeats(schema: Any, namespace: str | None) -> Any:  # noqa: ANN401 - JSON
+    if isinstance(schema, list):
+        return [_without_repeats(one, namespace) for one in cast("list[Any]", schema)]
+    if not isinstance(schema, dict):
+        return schema
+    inner = cast("dict[str, Any]", schema)
+    own = inner.get("namespace", namespace)
+    nested = ("type", "items", "values", "fields")
+    return {
+        key: _without_repeats(value, own) if key in nested else value
+        for key, value in inner.items()
+        if not (key == "namespace" and value == namespace)
     }
 
 

@@ -260,7 +260,7 @@ def _nanoseconds(value: time) -> int:
 def _time_of(nanoseconds: int) -> time:
     if not 0 <= nanoseconds < _DAY_NS:
         raise ValueError(f"a day has no nanosecond {nanoseconds}")
-    return (datetime.min + timedelta(microseconds=nanoseconds // 1000)).time()
+    return (_EPOCH + timedelta(microseconds=nanoseconds // 1000)).time()
 
 
 PRIMITIVES: Final[dict[int, Callable[[], Schema]]] = {

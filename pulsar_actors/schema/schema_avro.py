@@ -31,7 +31,7 @@ def fastavro_module() -> ModuleType:
         raise InvalidConfiguration(
             "Avro needs fastavro, which is not installed: pip install 'pulsar-actors[avro]'"
         ) from None
-    return cast("ModuleType", fastavro)
+    return fastavro
 
 
 class AvroSchema(Schema):
@@ -83,7 +83,7 @@ class AvroSchema(Schema):
         stored = written_schema_of(message) if isinstance(message, Message) else None
         return self._decode(data, None, None) if stored is None else self.decode_written(data, stored)
 
-    def decode_written(self, data: bytes, stored: StoredSchema) -> object:  # type: ignore[override] # it has a use
+    def decode_written(self, data: bytes, stored: StoredSchema) -> object:
         """Decode a payload with the schema that it was written with."""
         try:
             writer = self._writers[stored.data]
@@ -159,7 +159,7 @@ def _renamed(schema: Any, old: set[str], new: str) -> Any:  # noqa: ANN401 - JSO
         case str():
             return new if schema in old else schema
         case list():
-            return [_renamed(one, old, new) for one in cast("list[Any]", schema)]
+            return [_renamed(one, old, new) for one in schema]
         case Mapping():
             inner = cast("Mapping[str, Any]", schema)
             followed = {key: _renamed(inner[key], old, new) for key in ("type", "items", "values") if key in inner}

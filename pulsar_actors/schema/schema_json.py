@@ -58,5 +58,5 @@ class JsonSchema(Schema):
         return f"JsonSchema({getattr(record_cls, '__name__', record_cls)})"
 
 
-def _json_schema(record_cls: object, java_style: bool) -> JsonSchema:  # noqa: FBT001 - of a pickle
+def _json_schema(record_cls: object, java_style: bool) -> JsonSchema:
     return JsonSchema(record_cls, java_style=java_style)

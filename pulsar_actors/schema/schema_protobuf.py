@@ -6,7 +6,7 @@ message's files, or an Avro schema that is derived from the message.
 
 import json
 from base64 import b64encode
-from typing import Any, Final
+from typing import Any, Final, cast
 
 from google.protobuf.descriptor import Descriptor, FieldDescriptor, FileDescriptor
 from google.protobuf.descriptor_pb2 import FileDescriptorProto, FileDescriptorSet
@@ -29,7 +29,7 @@ class _MessageSchema(Schema):
         if not (isinstance(record_cls, type) and issubclass(record_cls, ProtobufMessage)):  # pyright: ignore[reportUnnecessaryIsInstance]
             raise WrongContent(f"record_cls is a generated class of protobuf messages, not {record_cls!r}")
         self._record_cls = self._message_class = record_cls
-        self._schema_info = self._definition(record_cls.DESCRIPTOR)
+        self._schema_info = self._definition(cast("Descriptor", record_cls.DESCRIPTOR))
 
     def _definition(self, descriptor: Descriptor) -> SchemaInfo:
         raise NotImplementedError

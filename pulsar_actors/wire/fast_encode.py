@@ -113,7 +113,7 @@ _SIZED_PAIRS: Final = [_PAIR + size + _PAIR_KEY for size in _SHORT_SIZES]
 _SIZED_VALUES: Final = [_PAIR_VALUE + size for size in _SHORT_SIZES]
 
 
-def encode_single_message(  # noqa: PLR0913 - the fields of a message
+def encode_single_message(  # noqa: C901, PLR0913 - the fields of a message
     payload_size: int,
     properties: Mapping[str, str] | None,
     partition_key: str | None = None,

@@ -84,9 +84,7 @@ def test_records_of_both_python_clients_are_one_schema_and_read_by_both(
     assert versions(admin, topic) == 1
 
 
-def test_protobuf_of_both_python_clients_is_one_schema_and_read_by_both(
-    connect: Any, topic: str, admin: Admin
-) -> None:
+def test_protobuf_of_both_python_clients_is_one_schema_and_read_by_both(connect: Any, topic: str, admin: Admin) -> None:
     for module in (pulsar_actors, pulsar):
         schema = module.schema.ProtobufNativeSchema(Timestamp)
         connect(module).create_producer(topic, schema=schema).send(Timestamp(seconds=5))
@@ -203,9 +201,7 @@ OF_ITS_OWN = {"native", "protobuf"}
 @pytest.mark.real_broker
 def test_java_and_we_read_each_other_and_share_one_schema(connect_to: Any, real_broker: Broker, topic: str) -> None:
     client = connect_to(pulsar_actors, real_broker.service_url)
-    producers = {
-        name: client.create_producer(f"{topic}-{name}", schema=schema) for name, (schema, _) in CASES.items()
-    }
+    producers = {name: client.create_producer(f"{topic}-{name}", schema=schema) for name, (schema, _) in CASES.items()}
     for name, producer in producers.items():
         producer.send(CASES[name][1])
     program = str(Path(__file__).with_name("JavaSchemas.java"))
