@@ -30,7 +30,7 @@ BELOW: dict[str, set[str]] = {
     "spark": UNDER_CLIENT | {"client"},
     "cli": UNDER_CLIENT | {"client", "broker", "spark", "simulation"},
     "__main__": {"cli", "version"},
-    "schema": {"client"},
+    "schema": UNDER_CLIENT | {"client"},
     "version": set(),
     "__init__": {"client", "exceptions", "schema", "version"},
 }

@@ -71,7 +71,8 @@ def _build_keyed_message(
     if options[_PARTITION_KEY] is not None:
         raise InvalidMessage("the schema gives the message its key: leave out partition_key")
     payload, is_null = keyed.payload or b"", keyed.payload is None
-    with_key = cast("MessageOptions", (*options[:_PARTITION_KEY], keyed.key, *options[_PARTITION_KEY + 1 :]))
+    properties_given, _, *others = options
+    with_key: Any = (properties_given, keyed.key, *others)
     return payload, build_header(len(payload), with_key, reply, now_ms, is_null=is_null, key_is_null=keyed.key is None)
 
 

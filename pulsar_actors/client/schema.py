@@ -5,9 +5,9 @@ brokers. This module has what every client needs; `pulsar_actors.schema` has the
 """
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from enum import IntEnum
-from typing import Final, NamedTuple, Protocol, cast
+from typing import ClassVar, Final, NamedTuple, Protocol, cast
 
 from pulsar_actors.exceptions import InvalidMessage, WrongContent
 from pulsar_actors.runtime.schema_versions import SchemaVersions, StoredSchema
@@ -138,8 +138,8 @@ class Schema(ABC):
     Its constructor takes what is announced to brokers; without it, or with the type BYTES, nothing is.
     """
 
-    decode_written: Callable[[bytes, StoredSchema], object] | None = None
-    """Decodes a payload with the schema that it was written with; None if a schema has no use for it."""
+    needs_writer: ClassVar[bool] = False
+    """Whether a payload is decoded with the schema that it was written with."""
 
     _record_cls: type | None = None
     _schema_info = SchemaInfo(SchemaType.BYTES, "BYTES")
@@ -169,6 +169,10 @@ class Schema(ABC):
         """Decode the value of a message; None for a null value."""
         data = message.data()
         return self.decode(data) if data or not message.has_null_value() else None
+
+    def decode_written(self, data: bytes, stored: StoredSchema) -> object:  # noqa: ARG002 - few schemas need it
+        """Decode a payload, with the schema that it was written with."""
+        return self.decode(data)
 
     def encode_message(self, value: object) -> bytes | KeyedPayload:
         """Encode the value of a message that is sent."""

@@ -69,7 +69,7 @@ class OpenedEntry:
         self.size = entry.metadata.num_messages_in_batch if is_batch(entry.metadata) else 0
         self.generation = generation
         self.topic = topic
-        self.decode = decode
+        self.decode: DecodeMessage = decode
         self.schemas = schemas
         self.acknowledged: list[int] = []
         self.is_queued = False

@@ -56,7 +56,7 @@ class GenericRecord:
 
     def field(self, name: str) -> Any:  # noqa: ANN401 - of any type
         """Return the value of a field, or None if there is no such field."""
-        native = self._native
+        native: Any = self._native
         if isinstance(native, dict):
             return self._generic(cast("dict[str, Any]", native).get(name))
         return self._generic(getattr(native, name)) if name in self.fields() else None
@@ -84,8 +84,9 @@ class GenericRecord:
     def _generic(self, value: object) -> object:
         if isinstance(value, list):
             return [self._generic(one) for one in cast("list[object]", value)]
-        is_record = isinstance(value, dict) or hasattr(value, "DESCRIPTOR")
-        return GenericRecord(self._type, self._version, value) if is_record else value
+        if isinstance(value, dict) or hasattr(value, "DESCRIPTOR"):
+            return GenericRecord(self._type, self._version, cast("Any", value))
+        return value
 
 
 class AutoConsumeSchema(Schema):

@@ -7,7 +7,7 @@ the values stay as they are, so that most of them cost no call.
 from collections.abc import Callable
 from typing import Any, NamedTuple, TypeAlias
 
-__all__ = ["SAME", "AvroType", "Codec", "Convert", "in_list", "in_map"]
+__all__ = ["SAME", "AvroType", "Codec", "Convert", "RecordType", "in_list", "in_map", "items_of"]
 
 AvroType: TypeAlias = str | list[Any] | dict[str, Any]
 """An Avro schema as Python's `json` reads it."""
@@ -23,6 +23,23 @@ class Codec(NamedTuple):
 
 
 SAME = Codec()
+
+
+class RecordType(NamedTuple):
+    """A class of records: its Avro schema, its codec, and the class that values are instances of.
+
+    With `names_records`, fastavro gives the name of a record with it, because a union has several records.
+    """
+
+    avro: AvroType
+    codec: Codec
+    instances: type
+    names_records: bool = False
+
+
+def items_of(values: Any) -> list[Any]:  # noqa: ANN401 - a list or a tuple
+    """Return the items, of which type checkers know nothing."""
+    return list(values)
 
 
 def in_list(convert: Convert | None) -> Convert | None:

@@ -26,7 +26,7 @@ from operator import attrgetter
 from typing import Any, ClassVar, Final, cast
 
 from pulsar_actors.exceptions import InvalidArgument, InvalidMessage
-from pulsar_actors.schema.codec import SAME, AvroType, Codec, in_list, in_map
+from pulsar_actors.schema.codec import SAME, AvroType, Codec, in_list, in_map, items_of
 
 __all__ = [
     "Array",
@@ -186,11 +186,17 @@ def _with_records(field: object, value: Any) -> Any:  # noqa: ANN401 - a user's
         case Record() if isinstance(value, dict):
             return type(field)(**cast("dict[str, Any]", value))
         case Array(array_type=items) if isinstance(value, list) and _has_records(items):
-            return [_with_records(items, one) for one in value]
+            return [_with_records(items, one) for one in items_of(value)]
         case Map(value_type=values) if isinstance(value, dict) and _has_records(values):
-            return {key: _with_records(values, one) for key, one in value.items()}
+            return dict(
+                zip(
+                    cast("Any", value),
+                    [_with_records(values, one) for one in items_of(cast("Any", value).values())],
+                    strict=True,
+                )
+            )
         case _:
-            return value
+            return cast("Any", value)
 
 
 def _has_records(field: object) -> bool:
@@ -517,7 +523,7 @@ def record_codec(  # noqa: C901 - four functions of one table
             if values[name] is None:
                 values[name] = field.default()
         record = object.__new__(record_class)
-        record.__dict__.update(values)
+        vars(record).update(values)
         return record
 
     return Codec(dump, load_json if as_json else load_avro)

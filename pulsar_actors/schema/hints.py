@@ -24,6 +24,11 @@ field is its default in the schema. The name of the record is the name of the cl
 a namespace, as in a `Record`.
 """
 
+# Type hints are data here, of which a type checker knows nothing.
+# pyright: reportUnknownMemberType=false, reportUnknownVariableType=false, reportUnknownArgumentType=false
+# pyright: reportUnknownLambdaType=false, reportUnnecessaryCast=false, reportAttributeAccessIssue=false
+# pyright: reportCallIssue=false
+
 import dataclasses
 import types
 import typing
@@ -37,9 +42,8 @@ from typing import Annotated, Any, Final, Literal, NamedTuple, Union, cast, get_
 from uuid import UUID
 
 from pulsar_actors.exceptions import InvalidArgument
-from pulsar_actors.schema.codec import SAME, AvroType, Codec, in_list, in_map
+from pulsar_actors.schema.codec import SAME, AvroType, Codec, RecordType, in_list, in_map
 from pulsar_actors.schema.definition import RecordMeta, record_codec
-from pulsar_actors.schema.record_types import RecordType
 
 __all__ = ["hinted_record_type"]
 
@@ -318,7 +322,7 @@ def _record_codec(  # noqa: C901 - with the functions of the codec
     name: str,
     columns: Sequence[tuple[_FieldOf, Codec]],
     shape: _Shape,
-    values: Any,
+    values: Any,  # noqa: ANN401 - a class
     *,
     as_json: bool,
 ) -> Codec:

@@ -23,6 +23,7 @@ from pulsar_actors.client.schema import (
 from pulsar_actors.client.validation import instance_of
 from pulsar_actors.exceptions import UndecodableMessage, WrongContent
 from pulsar_actors.runtime.schema_versions import StoredSchema
+from pulsar_actors.schema.codec import items_of
 
 __all__ = ["KeyValueEncodingType", "KeyValueSchema", "halves_of", "inline", "split_inline"]
 
@@ -97,8 +98,7 @@ class KeyValueSchema(Schema):
             return None
         else:
             key, value = self._split(data)
-        needs_writer = self._key.decode_written is not None or self._value.decode_written is not None
-        stored = written_schema_of(message) if needs_writer else None
+        stored = written_schema_of(message) if self._key.needs_writer or self._value.needs_writer else None
         if stored is None:
             return _decoded(self._key, key), _decoded(self._value, value)
         if stored.type != SchemaType.KEY_VALUE:
@@ -113,8 +113,9 @@ class KeyValueSchema(Schema):
             raise UndecodableMessage(f"{self!r} cannot decode this payload: {fault}") from fault
 
     def _encoded(self, value: object) -> tuple[bytes | None, bytes | None]:
-        if not isinstance(value, tuple) or len(cast("tuple[object, ...]", value)) != _PAIR:
-            raise WrongContent(f"{self!r} takes a tuple of a key and a value, not {type(value).__name__}")
+        if not isinstance(value, tuple) or len(items_of(value)) != _PAIR:
+            kind = type(value).__name__
+            raise WrongContent(f"{self!r} takes a tuple of a key and a value, not {kind}")
         key, own = cast("tuple[object, object]", value)
         return None if key is None else self._key.encode(key), None if own is None else self._value.encode(own)
 
@@ -125,8 +126,7 @@ class KeyValueSchema(Schema):
 def _decoded(schema: Schema, data: bytes | None, stored: StoredSchema | None = None) -> object:
     if data is None:
         return None
-    decode = schema.decode_written
-    return schema.decode(data) if stored is None or decode is None else decode(data, stored)
+    return schema.decode(data) if stored is None else schema.decode_written(data, stored)
 
 
 def _properties(half: str, info: SchemaInfo) -> dict[str, str]:
@@ -150,7 +150,7 @@ def _compact(info: SchemaInfo) -> bytes:
 
 def _without_repeats(schema: Any, namespace: str | None) -> Any:  # noqa: ANN401 - JSON
     if isinstance(schema, list):
-        return [_without_repeats(one, namespace) for one in cast("list[Any]", schema)]
+        return [_without_repeats(one, namespace) for one in items_of(schema)]
     if not isinstance(schema, dict):
         return schema
     inner = cast("dict[str, Any]", schema)

@@ -1,24 +1,12 @@
 """The classes that JSON and Avro schemas take: records of the official kind, and classes with type hints."""
 
-from typing import Any, NamedTuple, cast
+from typing import Any, cast
 
 from pulsar_actors.exceptions import UndecodableMessage, WrongContent
-from pulsar_actors.schema.codec import AvroType, Codec
+from pulsar_actors.schema.codec import RecordType
 from pulsar_actors.schema.definition import Record, RecordMeta, record_codec
 
-__all__ = ["RecordType", "encoded", "record_type_of", "undecodable"]
-
-
-class RecordType(NamedTuple):
-    """A class of records: its Avro schema, its codec, and the class that values are instances of.
-
-    With `names_records`, fastavro gives the name of a record with it, because a union has several records.
-    """
-
-    avro: AvroType
-    codec: Codec
-    instances: type
-    names_records: bool = False
+__all__ = ["encoded", "record_type_of", "undecodable"]
 
 
 def record_type_of(record_cls: object, *, as_json: bool, java_style: bool = False) -> RecordType:

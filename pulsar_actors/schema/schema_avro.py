@@ -17,8 +17,8 @@ from pulsar_actors.client.message import Message, written_schema_of
 from pulsar_actors.client.schema import ReceivedMessage, Schema, SchemaType
 from pulsar_actors.exceptions import InvalidArgument, InvalidConfiguration, UndecodableMessage, WrongContent
 from pulsar_actors.runtime.schema_versions import StoredSchema
-from pulsar_actors.schema.codec import SAME, AvroType
-from pulsar_actors.schema.record_types import RecordType, encoded, record_type_of, undecodable
+from pulsar_actors.schema.codec import SAME, AvroType, RecordType, items_of
+from pulsar_actors.schema.record_types import encoded, record_type_of, undecodable
 
 __all__ = ["AvroSchema", "fastavro_module"]
 
@@ -39,6 +39,8 @@ class AvroSchema(Schema):
 
     Needs the extra `avro`.
     """
+
+    needs_writer = True
 
     def __init__(self, record_cls: Any, schema_definition: AvroType | None = None) -> None:  # noqa: ANN401 - a type, or a hint
         self._fastavro = fastavro_module()
@@ -65,7 +67,7 @@ class AvroSchema(Schema):
             raise WrongContent(f"{self!r} takes a dict, not {type(value).__name__}")
         buffer = BytesIO()
         try:
-            dumped = value if self._dump is None else self._dump(value)
+            dumped: Any = value if self._dump is None else self._dump(value)
             self._fastavro.schemaless_writer(buffer, self._parsed, dumped)
         except Exception as fault:  # fastavro raises whatever its conversion does
             raise encoded(self, fault) from fault
@@ -159,7 +161,7 @@ def _renamed(schema: Any, old: set[str], new: str) -> Any:  # noqa: ANN401 - JSO
         case str():
             return new if schema in old else schema
         case list():
-            return [_renamed(one, old, new) for one in schema]
+            return [_renamed(one, old, new) for one in items_of(schema)]
         case Mapping():
             inner = cast("Mapping[str, Any]", schema)
             followed = {key: _renamed(inner[key], old, new) for key in ("type", "items", "values") if key in inner}

@@ -4,6 +4,9 @@ Two definitions are the same if they are equal when parsed, without documentatio
 the two can read what the other wrote: so a field that only one of them has needs a default.
 """
 
+# JSON has no types that a checker could know.
+# pyright: reportUnknownVariableType=false, reportUnknownArgumentType=false
+
 import json
 from typing import Any, Final, cast
 

@@ -2,8 +2,8 @@
 
 Versions count from 0; on the wire a version is eight bytes, highest first. A known schema keeps its version: those with
 an Avro schema as their definition are compared when parsed, others by their bytes. A new one is accepted if it has the
-type of the latest one, and is compatible with it: by default each of both reads what the other wrote. Deleting the schemas of a topic adds an empty
-version.
+type of the latest one, and is compatible with it: by default each of both reads what the other wrote. Deleting the
+schemas of a topic adds an empty version.
 """
 
 from collections.abc import Callable
