@@ -9,7 +9,7 @@ ignored. The producer, the publish time and the schema are fields of the entry.
 """
 
 from base64 import b64decode
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple, Protocol
 
@@ -142,9 +142,8 @@ class MessageEntry(Protocol):
         """The generation in which the entry was opened. It decides if acknowledgements still count."""
         ...
 
-    @property
-    def decode(self) -> Callable[["Message"], object]:
-        """The function that decodes the value of a message by the schema of its consumer."""
+    def decode(self, message: "Message", /) -> object:
+        """Decode the value of a message by the schema of its consumer."""
         ...
 
     @property

@@ -291,9 +291,17 @@ class _Builder:
         written = _NOTHING if default is _NOTHING else self._default(default)
         if written is not _NOTHING:
             if isinstance(avro, list) and written is not None:  # the default's branch comes first
-                definition["type"] = [*[one for one in avro if one != "null"], "null"] if is_optional else avro
+                definition["type"] = self._with_first(field.hint, avro, default, where)
             definition["default"] = written
         return definition, field, codec
+
+    def _with_first(self, hint: Any, avro: list[Any], default: Any, where: str) -> list[Any]:  # noqa: ANN401 - of a field
+        """Put the branch of the default first, as Avro wants it, and null last."""
+        fits = [_is_value_of(self.node(one, where), default) for one in get_args(hint) if one is not type(None)]
+        others = [one for one in avro if one != "null"]
+        first = fits.index(True) if True in fits else 0
+        ordered = [others[first], *others[:first], *others[first + 1 :]]
+        return [*ordered, "null"] if "null" in avro else ordered
 
     def _default(self, value: Any) -> Any:  # noqa: ANN401 - a user's
         """Write a default into the schema; one that JSON cannot show is left out."""

@@ -114,8 +114,7 @@ class KeyValueSchema(Schema):
 
     def _encoded(self, value: object) -> tuple[bytes | None, bytes | None]:
         if not isinstance(value, tuple) or len(items_of(value)) != _PAIR:
-            kind = type(value).__name__
-            raise WrongContent(f"{self!r} takes a tuple of a key and a value, not {kind}")
+            raise WrongContent(f"{self!r} takes a tuple of a key and a value")
         key, own = cast("tuple[object, object]", value)
         return None if key is None else self._key.encode(key), None if own is None else self._value.encode(own)
 

@@ -67,7 +67,7 @@ class AvroSchema(Schema):
             raise WrongContent(f"{self!r} takes a dict, not {type(value).__name__}")
         buffer = BytesIO()
         try:
-            dumped: Any = value if self._dump is None else self._dump(value)
+            dumped = cast("Any", value) if self._dump is None else self._dump(value)
             self._fastavro.schemaless_writer(buffer, self._parsed, dumped)
         except Exception as fault:  # fastavro raises whatever its conversion does
             raise encoded(self, fault) from fault
