@@ -476,6 +476,18 @@ class Map(_Container):
         return val
 
 
+_EXACT: Final[dict[type, type]] = {
+    Boolean: bool,
+    Integer: int,
+    Long: int,
+    Float: float,
+    Double: float,
+    String: str,
+    Bytes: bytes,
+}
+"""The class whose values a field takes as they are, without a call."""
+
+
 def record_codec(  # noqa: C901 - four functions of one table
     record_class: type[Record], *, as_json: bool, java_style: bool = False
 ) -> Codec:
@@ -486,6 +498,7 @@ def record_codec(  # noqa: C901 - four functions of one table
     ]
     dumps = [(name, field, codec.dump) for name, field, codec in columns]
     loads = [(name, codec.load) for name, _, codec in columns if codec.load is not None]
+    json_loads = [(name, field, codec.load, _EXACT.get(type(field))) for name, field, codec in columns]
     is_plain = record_class.__init__ is Record.__init__
     defaults = [(name, field) for name, field, _ in columns if field.default() is not None]
 
@@ -506,11 +519,22 @@ def record_codec(  # noqa: C901 - four functions of one table
     def load_json(data: object) -> Record:
         if not isinstance(data, dict):
             raise TypeError(f"{record_class.__name__} is a JSON object, not {type(data).__name__}")
-        values = cast("dict[str, Any]", data)
-        for name, convert in loads:
-            if values.get(name) is not None:
-                values[name] = convert(values[name])
-        return _new_record(record_class, values)
+        given, values = cast("dict[str, Any]", data), dict[str, Any]()
+        for name, field, convert, exact in json_loads:
+            if name in given:
+                value = given[name]
+                if convert is not None and value is not None:
+                    value = convert(value)
+                values[name] = value if type(value) is exact else field.validate_type(name, value)
+            elif not is_plain:
+                continue
+            else:
+                values[name] = copy.deepcopy(field) if isinstance(field, Record) else field.default()
+        if not is_plain:
+            return record_class(**values)
+        record = object.__new__(record_class)
+        vars(record).update(values)
+        return record
 
     def load_avro(values: dict[str, Any]) -> Record:
         """Read what fastavro has checked. As on assignment, null stands for the default."""
@@ -527,12 +551,6 @@ def record_codec(  # noqa: C901 - four functions of one table
         return record
 
     return Codec(dump, load_json if as_json else load_avro)
-
-
-def _new_record(record_class: type[Record], values: dict[str, Any]) -> Record:
-    """Make a record of values from JSON: those that it has no field for are ignored."""
-    known = {name: values[name] for name in record_class._fields if name in values}  # pyright: ignore[reportPrivateUsage]
-    return record_class(**known)
 
 
 def _field_codec(field: object, *, as_json: bool, java_style: bool) -> Codec:

@@ -104,7 +104,8 @@ def test_each_record_has_its_own_sub_record() -> None:
     [
         ("z", 5, TypeError), ("b", "x", TypeError), ("b", 2**31, InvalidArgument), ("o", 2**63, InvalidArgument),
         ("c", [5], TypeError), ("d", {"a": 5}, TypeError), ("d", {5: None}, TypeError), ("e", "PINK", TypeError),
-        ("f", 5, TypeError), ("i", 5, TypeError), ("m", 5, TypeError), ("o", None, TypeError), ("new", 5, AttributeError),
+        ("f", 5, TypeError), ("i", 5, TypeError), ("m", 5, TypeError), ("o", None, TypeError),
+        ("new", 5, AttributeError),
     ],
 )  # fmt: skip
 def test_a_value_of_another_type_is_refused_when_it_is_assigned(field: str, value: Any, error: type) -> None:

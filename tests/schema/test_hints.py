@@ -74,7 +74,8 @@ class Drawing:
 
 TREE = Tree(
     "a", 2**40, 5, ["x"], Tree("b"), Color.BLUE, {"p": 1.5}, b"\xff", "L", frozenset({1}),
-    datetime(2026, 1, 2, 3, 4, 5, 6, timezone.utc), date(1960, 2, 29), time(1, 2, 3, 4), UUID(int=5), Decimal("1.25"), 7,
+    datetime(2026, 1, 2, 3, 4, 5, 6, timezone.utc), date(1960, 2, 29), time(1, 2, 3, 4), UUID(int=5),
+    Decimal("1.25"), 7,
 )  # fmt: skip
 
 

@@ -61,7 +61,7 @@ CASES: list[tuple[Any, Any]] = [
 
 
 @pytest.mark.parametrize("batching", [False, True])
-def test_values_come_back(client: pulsar.Client, batching: bool) -> None:
+def test_values_come_back(client: pulsar.Client, *, batching: bool) -> None:
     for number, (schema, value) in enumerate(CASES):
         topic = f"t{number}"
         client.create_producer(topic, schema=schema, batching_enabled=batching).send(value)

@@ -29,7 +29,7 @@ SELF = record(A, ("next", {"type": ["null", "R"]}))
         ({"type": "enum", "name": "E", "symbols": ["A"]}, {"type": "enum", "name": "E", "symbols": ["A", "B"]}, False),
     ],
 )
-def test_each_has_to_read_what_the_other_wrote(latest: Any, new: Any, compatible: bool) -> None:
+def test_each_has_to_read_what_the_other_wrote(latest: Any, new: Any, *, compatible: bool) -> None:
     assert are_compatible(latest, new) is compatible
 
 
