@@ -17,8 +17,8 @@ def test_a_pydantic_model_comes_back_by_its_aliases(make: Any) -> None:
 
     class Model(pydantic.BaseModel):  # type: ignore[misc, name-defined]
         name: str = pydantic.Field(alias="theName")
-        tags: list[str] = []
-        parts: dict[str, int] = {}
+        tags: list[str] = []  # noqa: RUF012 - it is copied
+        parts: dict[str, int] = {}  # noqa: RUF012 - it is copied
         note: str | None = None
 
     schema, value = make(Model), Model(theName="x", tags=["a"], parts={"b": 1})
@@ -48,7 +48,7 @@ def test_a_struct_of_msgspec_comes_back_by_its_names(make: Any) -> None:
 
     class Item(msgspec.Struct, rename="camel"):  # type: ignore[misc, name-defined, call-arg]
         item_name: str
-        tags: list[str] = []
+        tags: list[str] = []  # noqa: RUF012 - it is copied
         count: int = 5
 
     schema, value = make(Item), Item("x", ["a"])
