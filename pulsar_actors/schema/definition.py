@@ -518,7 +518,7 @@ def record_codec(  # noqa: C901 - four functions of one table
 
     def load_json(data: object) -> Record:
         if not isinstance(data, dict):
-            raise TypeError(f"{record_class.__name__} is a JSON object, not {type(data).__name__}")
+            raise TypeError(f"{record_class.__name__} is a JSON object")
         given, values = cast("dict[str, Any]", data), dict[str, Any]()
         for name, field, convert, exact in json_loads:
             if name in given:

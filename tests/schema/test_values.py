@@ -173,3 +173,11 @@ def test_without_fastavro_the_error_names_the_extra(monkeypatch: pytest.MonkeyPa
     monkeypatch.setitem(sys.modules, "fastavro", None)
     with pytest.raises(pulsar.InvalidConfiguration, match=r"pulsar-actors\[avro\]"):
         ours.AvroSchema(Old)
+
+
+@pytest.mark.parametrize("batching", [False, True])
+def test_a_null_key_is_marked_for_java(client: pulsar.Client, *, batching: bool) -> None:
+    schema = ours.KeyValueSchema(ours.StringSchema(), ours.Int32Schema(), SEPARATED)
+    client.create_producer("t", schema=schema, batching_enabled=batching).send((None, 1))
+    message = client.subscribe("t", "s", schema=schema, initial_position=EARLIEST).receive(SOON)
+    assert message._own().null_partition_key
