@@ -476,7 +476,7 @@ class Map(_Container):
         return val
 
 
-_EXACT: Final[dict[type, type]] = {
+_EXACT: Final[dict[object, type]] = {
     Boolean: bool,
     Integer: int,
     Long: int,
@@ -498,7 +498,7 @@ def record_codec(  # noqa: C901 - four functions of one table
     ]
     dumps = [(name, field, codec.dump) for name, field, codec in columns]
     loads = [(name, codec.load) for name, _, codec in columns if codec.load is not None]
-    json_loads = [(name, field, codec.load, _EXACT.get(type(field))) for name, field, codec in columns]
+    json_loads = [(name, field, codec.load, _EXACT.get(cast("object", type(field)))) for name, field, codec in columns]
     is_plain = record_class.__init__ is Record.__init__
     defaults = [(name, field) for name, field, _ in columns if field.default() is not None]
 
