@@ -30,7 +30,7 @@ BELOW: dict[str, set[str]] = {
     "spark": UNDER_CLIENT | {"client"},
     "cli": UNDER_CLIENT | {"client", "broker", "spark", "simulation"},
     "__main__": {"cli", "version"},
-    "schema": {"client"},
+    "schema": UNDER_CLIENT | {"client"},
     "tableview": {"client"},
     "functions": set(),
     "version": set(),

@@ -141,6 +141,12 @@ NOT_FOR_USERS = {
         "ProducerInterceptor.before_send", "ProducerInterceptor.eligible",
         "ProducerInterceptor.on_send_acknowledgement", "Schema.decode", "Schema.encode",
         "StringSchema.decode", "StringSchema.encode",
+        *(
+            f"{schema}.{method}"
+            for schema in ("BytesSchema", "Schema", "StringSchema")
+            for method in ("attach_client", "decode_message", "decode_written", "encode_message", "for_topic")
+        ),
+        "Schema.__init__",
     },
 }  # fmt: skip
 

@@ -56,7 +56,9 @@ class Bench:
         self.actors = RecordingActors(self.loop)
         self.actor = self.actors.make()
         self.engine = Waiting(self.loop)
-        self.queue = ReceiverQueue(ReceiverQueueSettings(10, "t", new_messages, bytes), lambda _: None)
+        self.queue = ReceiverQueue(
+            ReceiverQueueSettings(10, "t", new_messages, lambda message: message.data()), lambda _: None
+        )
         self.receiving = MessageReceiver(self.engine, self.queue, self.actor, WHAT, has_listener=has_listener)
 
     def arrive(self, *payloads: bytes) -> None:
