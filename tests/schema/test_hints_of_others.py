@@ -1,8 +1,11 @@
-"""Classes of other packages as schemas: pydantic models, attrs, msgspec; each if it is installed."""
+"""Classes of other packages as schemas: pydantic models, attrs, msgspec."""
 
 import json
 from typing import Any
 
+import attrs
+import msgspec
+import pydantic
 import pytest
 
 from pulsar_actors.exceptions import UndecodableMessage
@@ -13,12 +16,10 @@ both = pytest.mark.parametrize("make", [AvroSchema, JsonSchema])
 
 @both
 def test_a_pydantic_model_comes_back_by_its_aliases(make: Any) -> None:
-    pydantic = pytest.importorskip("pydantic")
-
-    class Model(pydantic.BaseModel):  # type: ignore[misc, name-defined]
+    class Model(pydantic.BaseModel):
         name: str = pydantic.Field(alias="theName")
-        tags: list[str] = []  # noqa: RUF012 - it is copied
-        parts: dict[str, int] = {}  # noqa: RUF012 - it is copied
+        tags: list[str] = []
+        parts: dict[str, int] = {}
         note: str | None = None
 
     schema, value = make(Model), Model(theName="x", tags=["a"], parts={"b": 1})
@@ -30,8 +31,6 @@ def test_a_pydantic_model_comes_back_by_its_aliases(make: Any) -> None:
 
 @both
 def test_a_class_of_attrs_comes_back(make: Any) -> None:
-    attrs = pytest.importorskip("attrs")
-
     @attrs.define
     class Item:
         _name: str
@@ -44,11 +43,9 @@ def test_a_class_of_attrs_comes_back(make: Any) -> None:
 
 @both
 def test_a_struct_of_msgspec_comes_back_by_its_names(make: Any) -> None:
-    msgspec = pytest.importorskip("msgspec")
-
-    class Item(msgspec.Struct, rename="camel"):  # type: ignore[misc, name-defined, call-arg]
+    class Item(msgspec.Struct, rename="camel"):
         item_name: str
-        tags: list[str] = []  # noqa: RUF012 - it is copied
+        tags: list[str] = []
         count: int = 5
 
     schema, value = make(Item), Item("x", ["a"])
