@@ -5,6 +5,7 @@ process of its own. Of the two one-liners at the top, the part that runs the dem
 them whole, installing included.
 """
 
+import json
 import logging
 import re
 import shlex
@@ -168,6 +169,29 @@ def test_the_calls_that_switch_deduplication_on_do_so() -> None:
             reader = client.create_reader("orders", pulsar.MessageId.earliest)
             assert reader.read_next(10_000).data() == b"3 apples"
             assert not reader.has_message_available()
+
+
+def test_the_commands_that_measure_work_in_their_order() -> None:
+    (block,) = [block for block in SHELL if "perf produce" in block]
+    start, *commands = [shlex.split(line, comments=True) for line in block.splitlines()]
+    assert start == ["python", "-m", "pulsar_actors", "broker", "&"]
+    with EmbeddedBroker() as broker:
+        shorter = {"10": "1", "1000000": "10000", "pulsar://localhost:6650": broker.service_url}
+        found: dict[str, Any] = {}
+        for python, *words in commands:
+            assert python == "python"
+            run = subprocess.run(  # noqa: S603 - our own words
+                [sys.executable, *(shorter.get(word, word) for word in words), "--json", "--warmup-time", "0"],
+                cwd=ROOT,
+                capture_output=True,
+                text=True,
+                timeout=60,
+                check=True,
+            )
+            found[words[3]] = json.loads(run.stdout.splitlines()[-1])
+    assert found["produce"]["messages"] == found["consume"]["messages"] == 10_000
+    assert set(found) == {"produce", "consume", "latency", "echo"}
+    assert all(summary["messages"] for summary in found.values())
 
 
 def test_the_names_that_it_says_are_missing_are_those_that_are() -> None:
