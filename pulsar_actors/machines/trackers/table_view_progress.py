@@ -10,7 +10,8 @@ A topic that is deleted meanwhile has nothing left to wait for.
 """
 
 from collections.abc import Collection, Mapping, Sequence
-from typing import Generic, NamedTuple, TypeVar
+from dataclasses import dataclass
+from typing import Generic, TypeVar
 
 from pulsar_actors.machines.trackers.entry_map import EntryKey
 from pulsar_actors.wire.message_id import MessageId
@@ -18,7 +19,8 @@ from pulsar_actors.wire.message_id import MessageId
 T = TypeVar("T")
 
 
-class _Waiting(NamedTuple, Generic[T]):
+@dataclass(frozen=True, slots=True)
+class _Waiting(Generic[T]):
     """A call that waits, and the last messages that were not read yet, by topic."""
 
     token: T
