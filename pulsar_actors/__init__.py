@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 from pulsar_actors import schema
 from pulsar_actors.client.authentication import (
     Authentication,
+    AuthenticationAthenz,
     AuthenticationBasic,
     AuthenticationOauth2,
     AuthenticationTLS,
@@ -115,6 +116,7 @@ from pulsar_actors.version import __version__
 __all__ = [
     "AlreadyClosed",
     "Authentication",
+    "AuthenticationAthenz",
     "AuthenticationBasic",
     "AuthenticationError",
     "AuthenticationOauth2",

@@ -13,7 +13,7 @@ __all__ = ["UNIMPLEMENTED", "missing"]
 UNIMPLEMENTED: Final = {
     "pulsar_actors": frozenset(
         {
-            *("AuthenticationAthenz", "CryptoKeyReader", "EncryptionKey", "asyncio"),
+            *("CryptoKeyReader", "EncryptionKey", "asyncio"),
         }
     ),
     "pulsar_actors.schema": frozenset[str](),

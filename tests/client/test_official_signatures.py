@@ -18,6 +18,7 @@ import pytest
 import pulsar_actors as ours
 from pulsar_actors.client.authentication import (
     Authentication,
+    AuthenticationAthenz,
     AuthenticationBasic,
     AuthenticationOauth2,
     AuthenticationTLS,
@@ -59,6 +60,7 @@ PAIRS: list[tuple[Callable[..., Any], Callable[..., Any]]] = [
     (ConsumerKeySharedPolicy, pulsar.ConsumerKeySharedPolicy),
     (Authentication, pulsar.Authentication),
     (AuthenticationToken, pulsar.AuthenticationToken),
+    (AuthenticationAthenz, pulsar.AuthenticationAthenz),
     (AuthenticationBasic, pulsar.AuthenticationBasic),
     (AuthenticationTLS, pulsar.AuthenticationTLS),
     (AuthenticationOauth2, pulsar.AuthenticationOauth2),

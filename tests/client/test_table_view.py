@@ -156,6 +156,9 @@ def test_a_chunked_message_that_is_not_complete_keeps_nobody_waiting(
         assert dict(view) == {"a": b"1"}
         raw.first("another")
         view.refresh(timeout=10)
+        broker.faults.on(CommandMessage).delay(0.3)  # it arrives when the refresh waits already
+        raw.first("a third")
+        view.refresh(timeout=5)
         view.close()
 
 
