@@ -176,7 +176,7 @@ def test_the_commands_that_measure_work_in_their_order() -> None:
     start, *commands = [shlex.split(line, comments=True) for line in block.splitlines()]
     assert start == ["python", "-m", "pulsar_actors", "broker", "&"]
     with EmbeddedBroker() as broker:
-        shorter = {"10": "1", "1000000": "10000", "pulsar://localhost:6650": broker.service_url}
+        shorter = {"10": "2", "1000000": "10000", "pulsar://localhost:6650": broker.service_url}
         found: dict[str, Any] = {}
         for python, *words in commands:
             assert python == "python"
