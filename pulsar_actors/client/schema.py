@@ -114,7 +114,7 @@ class SchemaInfo:
 
 
 class ReceivedMessage(Protocol):
-    """What a schema needs of a message."""
+    """The part of a message that a schema uses."""
 
     def data(self) -> bytes:
         """Return the payload."""
@@ -139,7 +139,7 @@ class Schema(ABC):
     """
 
     needs_writer: ClassVar[bool] = False
-    """Whether a payload is decoded with the schema that it was written with."""
+    """True if a payload is decoded with the schema that it was written with."""
 
     _record_cls: type | None = None
     _schema_info = SchemaInfo(SchemaType.BYTES, "BYTES")

@@ -1,4 +1,4 @@
-"""How Pulsar Functions convert values to the bytes of messages and back."""
+"""The serializers of Pulsar Functions: values to the bytes of messages, and back."""
 
 import pickle
 from abc import abstractmethod

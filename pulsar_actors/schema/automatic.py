@@ -229,4 +229,4 @@ _STRUCTURED: dict[int, Callable[[StoredSchema], Schema]] = {
     SchemaType.PROTOBUF_NATIVE: _AnyProtobuf,
     SchemaType.KEY_VALUE: _key_value,
 }
-"""How to make the schema of each other type. The definition of PROTOBUF has no descriptors, so its payload is bytes."""
+"""The constructor of each other schema. The definition of PROTOBUF has no descriptors, so its payload is bytes."""

@@ -32,7 +32,7 @@ _PAIR = 2
 
 
 class KeyValueEncodingType(IntEnum):
-    """Where the key is: in the payload, or in the metadata of the message."""
+    """The position of the key: in the payload, or in the metadata of the message."""
 
     SEPARATED = 0
     INLINE = 1

@@ -281,4 +281,4 @@ PRIMITIVES: Final[dict[int, Callable[[], Schema]]] = {
     SchemaType.LOCAL_TIME: LocalTimeSchema,
     SchemaType.LOCAL_DATE_TIME: LocalDateTimeSchema,
 }
-"""How to make the schema of each primitive type."""
+"""The constructor of each primitive schema."""
