@@ -23,7 +23,7 @@ from pulsar_actors.wire.PulsarApi_pb2 import CommandSend
 from tests.support import failing_over, topics
 from tests.support.certificates import Authority
 from tests.support.failing_over import QUICK, QUIET, leave_and_return
-from tests.support.life import MILLISECONDS, SOON, InThread, closed_port, full_backlog, nothing_left, until
+from tests.support.life import MILLISECONDS, SOON, InThread, closed_port, full_backlog, until
 
 pytestmark = pytest.mark.usefixtures("clean")
 
@@ -324,12 +324,6 @@ def test_one_host_of_several_is_enough() -> None:
         with contextlib.closing(pulsar.Client(failover)) as client:
             assert not threading.Event().wait(0.5)  # several checks
             assert client.get_service_info().service_url == url
-
-
-def test_a_failover_ends_with_its_client() -> None:
-    with EmbeddedBroker() as one, nothing_left():
-        info = pulsar.ServiceInfo(one.service_url)
-        pulsar.Client(pulsar.AutoClusterFailover(info, [info], **QUICK)).close()
 
 
 def test_a_client_that_nobody_holds_watches_over_nothing() -> None:
