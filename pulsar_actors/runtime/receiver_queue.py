@@ -32,6 +32,7 @@ from pulsar_actors.machines.consumer_events import (
 )
 from pulsar_actors.machines.incoming_entries import CorruptEntry, DeliveredEntry, Skipped
 from pulsar_actors.machines.trackers.entry_map import EntryKey, Generation
+from pulsar_actors.machines.trackers.flow_permits import grant_threshold
 from pulsar_actors.runtime.interrupts import DeferInterrupts
 from pulsar_actors.runtime.loop import THREADS, Interleaving
 from pulsar_actors.runtime.opened_entry import DecodeMessage, EntryContents, MakeMessages, OpenedEntry, open_entry
@@ -90,7 +91,7 @@ class ReceiverQueue(ReceiverQueueBase):
         self.next_messages: list[Any] = []
         self._settings = settings
         self._tell = tell
-        self._threshold = max(1, settings.queue_size // 2)  # as in FlowPermits
+        self._threshold = grant_threshold(settings.queue_size)
         self._lock = interleaving.lock()
         self._entries: deque[DeliveredEntry] = deque()
         self._opened: list[Any] = []  # messages that are in no slice yet, in reverse order

@@ -34,6 +34,11 @@ def queue_size_of_partition(queue_size: int, across_partitions: int, partitions:
     return min(queue_size, max(1, across_partitions // partitions))
 
 
+def grant_threshold(queue_size: int) -> int:
+    """Return the freed room from which on permits are granted again."""
+    return max(1, queue_size // 2)
+
+
 class FlowPermits:
     """The permits of one consumer. Methods that return a number return the permits to send in FLOW now; 0 is none."""
 
@@ -43,7 +48,7 @@ class FlowPermits:
         if not 0 <= queue_size <= MOST_PERMITS:
             raise InvalidArgument(f"receiver_queue_size must be 0 to {MOST_PERMITS:,} messages, not {queue_size:,}")
         self.queue_size = queue_size
-        self.threshold = max(1, queue_size // 2)
+        self.threshold = grant_threshold(queue_size)
         self.generation: Generation | None = None
         self.at_broker = 0
         self.held = 0
