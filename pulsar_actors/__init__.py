@@ -19,6 +19,12 @@ from pulsar_actors.client.authentication import (
     AuthenticationToken,
 )
 from pulsar_actors.client.client import Client
+from pulsar_actors.client.crypto_key_reader import (
+    CryptoKeyReader,
+    EncryptionKeyInfo,
+    EncryptionKeyReader,
+    NamedCryptoKeyReader,
+)
 from pulsar_actors.client.enums import (
     BatchingType,
     CompressionType,
@@ -30,13 +36,14 @@ from pulsar_actors.client.enums import (
     LoggerLevel,
     PartitionsRoutingMode,
     ProducerAccessMode,
+    ProducerCryptoFailureAction,
     RegexSubscriptionMode,
     Result,
     SubscriptionMode,
 )
 from pulsar_actors.client.interceptors import MessageToSend, ProducerInterceptor
 from pulsar_actors.client.loggers import ConsoleLogger, FileLogger
-from pulsar_actors.client.message import EncryptionContext, Message
+from pulsar_actors.client.message import EncryptionContext, EncryptionKey, Message
 from pulsar_actors.client.message_id import MessageId
 from pulsar_actors.client.producer import Producer
 from pulsar_actors.client.schema import BytesSchema, Schema, StringSchema
@@ -150,8 +157,12 @@ __all__ = [
     "ConsumerStats",
     "ConsumerType",
     "CryptoError",
+    "CryptoKeyReader",
     "CumulativeAcknowledgementNotAllowedError",
     "EncryptionContext",
+    "EncryptionKey",
+    "EncryptionKeyInfo",
+    "EncryptionKeyReader",
     "ErrorGettingAuthenticationData",
     "FileLogger",
     "HashingScheme",
@@ -179,6 +190,7 @@ __all__ = [
     "MessageTooBig",
     "Misdirected",
     "MultiplierRedeliveryBackoff",
+    "NamedCryptoKeyReader",
     "NotAllowedError",
     "NotConnected",
     "OperationNotSupported",
@@ -190,6 +202,7 @@ __all__ = [
     "ProducerBlockedQuotaExceededError",
     "ProducerBlockedQuotaExceededException",
     "ProducerBusy",
+    "ProducerCryptoFailureAction",
     "ProducerFenced",
     "ProducerFencedBeforeReceipt",
     "ProducerInterceptor",

@@ -36,6 +36,7 @@ from pulsar_actors.machines.trackers.pending_messages import pending_limit
 from pulsar_actors.runtime.actor import ActorRef, tell
 from pulsar_actors.runtime.engine import Engine
 from pulsar_actors.runtime.future import SlimFuture, copy_error
+from pulsar_actors.runtime.message_crypto import ProducerKeys
 from pulsar_actors.runtime.multi_topics_actor import TopicSearch
 from pulsar_actors.runtime.pending_calls import HandleLink
 from pulsar_actors.runtime.producer_actor import FlushAll, TriggerFlush
@@ -61,6 +62,7 @@ class ProducerMembers:
         "_context",
         "_enqueuers",
         "_initial_subscription",
+        "_keys",
         "_members",
         "_not_yet_shown",
         "_options",
@@ -76,9 +78,11 @@ class ProducerMembers:
         context: ClientContext,
         options: ProducerOptions,
         initial_subscription: str,
+        keys: ProducerKeys | None,
         interceptors: ProducerInterceptors | None,
         report: ReportToSet,
     ) -> None:
+        self._keys = keys
         self.closed: Exception | None = None
         self.partitions: list[SendQueueEnqueuer] = []
         self.producers: dict[str, ProducerState] = {}  # the producers of partitions that callers see, by topic
@@ -96,7 +100,7 @@ class ProducerMembers:
         member, topic, name, among, *_ = order
         waiting = self._enqueuers.get(topic)
         first, options = self._initial_subscription, self._options_of(topic, among)
-        state = start_single_producer(self._context, options, first, name=name, waiting=waiting)
+        state = start_single_producer(self._context, options, first, name=name, waiting=waiting, keys=self._keys)
         self._members[member] = state
         if waiting is not None:
             self.producers[topic] = state
@@ -350,7 +354,11 @@ class PartitionedProducer(Producer):
 
 
 def start_partitioned_producer(
-    context: ClientContext, options: ProducerOptions, partitions: int, initial_subscription: str = ""
+    context: ClientContext,
+    options: ProducerOptions,
+    partitions: int,
+    initial_subscription: str = "",
+    keys: ProducerKeys | None = None,
 ) -> PartitionedProducerState:
     """Start the producer of a topic with so many partitions."""
     engine, topic = context.engine, str(TopicName.parse(options.topic))
@@ -369,7 +377,7 @@ def start_partitioned_producer(
     send_callbacks, interceptors = SendCallbacks(topic, -1), None
     if options.interceptors:
         interceptors = ProducerInterceptors(options.interceptors, send_callbacks, engine.workers[0])
-    new_members = partial(ProducerMembers, context, options, initial_subscription, interceptors)
+    new_members = partial(ProducerMembers, context, options, initial_subscription, keys, interceptors)
     link = HandleLink(engine.interleaving)
     actor = new_multi_topics_actor(context, link, settings, new_members, TopicSearch())
     producers = actor.members

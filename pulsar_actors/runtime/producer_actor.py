@@ -38,6 +38,8 @@ from pulsar_actors.runtime.batch_builder import (
 )
 from pulsar_actors.runtime.future import SlimFuture, is_slim_future, settle
 from pulsar_actors.runtime.handler_actor import HandlerActor, Outcomes, by_attempt
+from pulsar_actors.runtime.log import LOG
+from pulsar_actors.runtime.message_crypto import KEY_READER_TIMEOUT
 from pulsar_actors.runtime.messages import ConnectionReady, Registration
 from pulsar_actors.runtime.pending_calls import HandleLink
 from pulsar_actors.runtime.send_queue import OutgoingMessages, SendOutcome, SendQueue, SentTo
@@ -167,6 +169,7 @@ class ProducerActor(HandlerActor[ProducerMachine]):
             self._send_queue.take(len(messages), messages.size)
             self._refuse(messages, error)
             return
+        self._replace_data_key_if_due()
         packing = PackingLimits(self.loop.wall_clock_ms(), self._deadline(), self._largest)
         batch_builder = BatchBuilder(messages, ids, self._fields(), self._batch_settings, packing)
         batch_builder.pack(self._send_queue.limits)
@@ -193,7 +196,19 @@ class ProducerActor(HandlerActor[ProducerMachine]):
 
     def _fields(self) -> ProducerFields:
         identity = self.machine.identity
-        return ProducerFields(self._registration.id, identity.name, self._batch_settings.codec, identity.schema_version)
+        settings = self._batch_settings
+        return ProducerFields(
+            self._registration.id, identity.name, settings.codec, identity.schema_version, settings.keys
+        )
+
+    def _replace_data_key_if_due(self) -> None:
+        """Replace the data key, off the loop. Until then the old one stays in use."""
+        keys, now = self._batch_settings.keys, self.loop.now()
+        if keys is not None and keys.is_due(now):
+            keys.begin(now)
+            self.run_blocking(
+                lambda: keys.replace(now), _data_key_replaced, timeout=KEY_READER_TIMEOUT, executor="keys"
+            )
 
     def _deadline(self) -> float | None:
         timeout = self._batch_settings.send_timeout
@@ -243,6 +258,11 @@ class ProducerActor(HandlerActor[ProducerMachine]):
         FeedRemainingReceipts: _hear_rest,
         Flushed: _flushed,
     }
+
+
+def _data_key_replaced(outcome: object) -> None:
+    if isinstance(outcome, Exception):
+        LOG.warning("the data key of a producer was not replaced, and stays in use: %s", outcome)
 
 
 def _outcome_of(stored: StoredSend[PackedMessages]) -> SendOutcome:
