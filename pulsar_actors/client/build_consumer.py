@@ -11,6 +11,7 @@ from typing import NamedTuple, cast
 from pulsar_actors.client.consumer_options import IN_ORDER, ConsumerOptions
 from pulsar_actors.client.consumer_state import ConsumerListeners, ConsumerState, new_consumer_listeners
 from pulsar_actors.client.context import ClientContext, HandleSettings
+from pulsar_actors.client.crypto_key_reader import private_keys_of
 from pulsar_actors.client.enums import ConsumerType, InitialPosition, KeySharedMode, SubscriptionMode
 from pulsar_actors.client.message import new_messages
 from pulsar_actors.client.policies import MultiplierRedeliveryBackoff
@@ -27,7 +28,9 @@ from pulsar_actors.machines.trackers.start_message_id import StartMessageId
 from pulsar_actors.machines.trackers.unacked_message_tracker import UnackedMessageTracker
 from pulsar_actors.runtime.ack_queue import AckQueue
 from pulsar_actors.runtime.consumer_actor import ConsumerActor, ConsumerHooks, SendDeadLetter, TellActor
+from pulsar_actors.runtime.decryption_queue import Decryption, FailureAction
 from pulsar_actors.runtime.loop import Interleaving, Loop
+from pulsar_actors.runtime.message_crypto import ConsumerKeys
 from pulsar_actors.runtime.pending_calls import HandleLink
 from pulsar_actors.runtime.receiver_queue import ReceiverQueue, ReceiverQueueSettings
 from pulsar_actors.wire.message_id import EARLIEST, LATEST, MessageId
@@ -113,6 +116,7 @@ def start_consumer(
             listeners.active_changed(topic),
             listeners.redelivery_requested(topic),
         ),
+        new_decryption(options, engine.now),
     )
     state = ConsumerState(
         engine,
@@ -127,6 +131,13 @@ def start_consumer(
     )
     context.start(actor, state)
     return state
+
+
+def new_decryption(options: ConsumerOptions, now: Callable[[], float]) -> Decryption:
+    """Return the keys of a consumer, and the handling of what they do not decrypt."""
+    reader = options.crypto_key_reader
+    keys = None if reader is None else ConsumerKeys(private_keys_of(reader), now)
+    return Decryption(keys, FailureAction[options.crypto_failure_action.name])
 
 
 def subscribe_command(options: ConsumerOptions, consumer_id: int, start: ReaderStart | None) -> CommandSubscribe:

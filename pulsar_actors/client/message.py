@@ -16,6 +16,7 @@ from pulsar_actors.client.enums import CompressionType
 from pulsar_actors.client.message_id import MessageId, new_message_id
 from pulsar_actors.client.schema import BYTES
 from pulsar_actors.client.validation import instance_of, whole_number
+from pulsar_actors.exceptions import CryptoError
 from pulsar_actors.machines.trackers.entry_map import Generation
 from pulsar_actors.wire.batch import LazyMetadata, metadata_of, split_batch
 from pulsar_actors.wire.errors import excerpt
@@ -30,6 +31,7 @@ __all__ = [
     "MessageBatch",
     "MessageEntry",
     "ack_key_of",
+    "data_key_of",
     "forwarded_metadata_of",
     "new_messages",
 ]
@@ -53,10 +55,11 @@ class EncryptionContext:
     the fields of this object.
     """
 
-    __slots__ = ("_metadata",)
+    __slots__ = ("_failed", "_metadata")
 
-    def __init__(self, metadata: MessageMetadata) -> None:
+    def __init__(self, metadata: MessageMetadata, *, failed: bool) -> None:
         self._metadata = readable(metadata)
+        self._failed = failed
 
     def keys(self) -> list[EncryptionKey]:
         """Return the keys with which the message can be decrypted."""
@@ -86,8 +89,8 @@ class EncryptionContext:
         return self._metadata.num_messages_in_batch if self._metadata.HasField("num_messages_in_batch") else -1
 
     def is_decryption_failed(self) -> bool:
-        """Return whether the payload is still encrypted: always, for this version decrypts nothing."""
-        return True
+        """Return whether no key decrypts the payload, which is still encrypted."""
+        return self._failed
 
     def __repr__(self) -> str:
         return (
@@ -136,6 +139,16 @@ class MessageEntry(Protocol):
     @property
     def generation(self) -> Generation:
         """The generation in which the entry was opened. It decides if acknowledgements still count."""
+        ...
+
+    @property
+    def data_key(self) -> object:
+        """The data key with which the entry was decrypted, or None."""
+        ...
+
+    @property
+    def is_undecryptable(self) -> bool:
+        """True if no key decrypts the entry, whose payload is as it was stored."""
         ...
 
     @property
@@ -224,7 +237,9 @@ class Message:
     def encryption_context(self) -> EncryptionContext | None:
         """Return the encryption of the message, or None if it was not encrypted."""
         metadata = self._opened.metadata
-        return EncryptionContext(metadata) if metadata.encryption_keys else None
+        if not metadata.encryption_keys:
+            return None
+        return EncryptionContext(metadata, failed=self._opened.is_undecryptable)
 
     def broker_publish_timestamp(self) -> int | None:
         """Return the time at which the broker got the message, in milliseconds since 1970 by its clock, or None.
@@ -283,6 +298,17 @@ def ack_key_of(message: Message) -> tuple[WireMessageId, Generation, str]:
     return opened.message_id._replace(batch_index=index, batch_size=opened.size), opened.generation, opened.topic
 
 
+def data_key_of(message: Message) -> object:
+    """Return the data key that a letter is to be encrypted with, None if the message was not encrypted.
+
+    Raise CryptoError if the message is still encrypted: as a letter it could not be decrypted by anyone.
+    """
+    opened = message._opened  # noqa: SLF001  # pyright: ignore[reportPrivateUsage]
+    if opened.is_undecryptable:
+        raise CryptoError("a message that cannot be decrypted is not sent to another topic")
+    return opened.data_key
+
+
 def forwarded_metadata_of(message: Message) -> SingleMessageMetadata:
     """Return the metadata that a message keeps when it is sent to another topic: keys, event time, and the null flag.
 
@@ -314,6 +340,8 @@ class _ParsedEntry:
     topic: str
     metadata = MessageMetadata()
     broker_metadata = None
+    data_key = None
+    is_undecryptable = False
     redelivery_count = 0
     generation = Generation()
     decode = staticmethod(BYTES.decode)

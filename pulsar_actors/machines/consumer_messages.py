@@ -32,6 +32,7 @@ from pulsar_actors.machines.consumer_events import (
     DeadLetterSent,
     EndOfTopicReached,
     EntryCorrupt,
+    EntryUndecryptable,
     HandedOut,
     MarkEndOfTopic,
     MessagesArrived,
@@ -97,6 +98,7 @@ ROWS: Final = (
     Row(HandedOut,               UNBOUND,          INTERNAL, None,               "note_served"),
     Row(MessagesDiscarded,       BOUND,            INTERNAL, None,               "free_discarded"),
     Row(EntryCorrupt,            BOUND,            INTERNAL, "comes_after_seek", "refuse_corrupt"),
+    Row(EntryUndecryptable,      BOUND,            INTERNAL, "is_of_this_queue", "keep_undecryptable"),
     Row(ReceiverWaits,           BOUND,            INTERNAL, None,               "ask_for_one"),
     Row(ReceiverWaits,           UNBOUND,          INTERNAL, None,               "note_waiting"),
     Row(ReceiverGaveUp,          (UNBOUND, BOUND), INTERNAL, None,               "note_receiver_gave_up"),
@@ -116,9 +118,9 @@ IGNORES: Final = (
     Ignore(Unbound, UNBOUND),
     Ignore(Closing, OVER),
     # With the next binding the broker sends everything unacknowledged again.
-    Ignore((MessagesDiscarded, EntryCorrupt, NegativeAcknowledge), (UNBOUND, OVER)),
+    Ignore((MessagesDiscarded, EntryCorrupt, EntryUndecryptable, NegativeAcknowledge), (UNBOUND, OVER)),
     # Events from before a seek, or from before a redelivery of everything.
-    Ignore((EntryCorrupt, NegativeAcknowledge), BOUND),
+    Ignore((EntryCorrupt, EntryUndecryptable, NegativeAcknowledge), BOUND),
     Ignore((HandedOut, RedeliverUnacknowledged, ReceiverWaits, ReceiverGaveUp), OVER),
     # Too late to mean anything.
     Ignore((MessagesArrived, EndOfTopicReached, RedeliveryDue), (UNBOUND, OVER)),
@@ -127,8 +129,8 @@ IGNORES: Final = (
 # fmt: on
 
 OURS: Final = (
-    NegativeAcknowledge, RedeliverUnacknowledged, HandedOut, MessagesDiscarded, EntryCorrupt, ReceiverWaits,
-    ReceiverGaveUp,
+    NegativeAcknowledge, RedeliverUnacknowledged, HandedOut, MessagesDiscarded, EntryCorrupt, EntryUndecryptable,
+    ReceiverWaits, ReceiverGaveUp,
 )  # fmt: skip
 
 CHART: Final = Chart(
@@ -147,8 +149,8 @@ class ConsumerMessages(StateMachine, chart=CHART, current=("connection",)):
     """The messages of one consumer: the guards and actions in the chart's order."""
 
     __slots__ = (
-        "_acks", "_consumer_id", "_incoming", "_is_reader", "_persistent", "_subscribed_epoch", "connection",
-        "generation", "trackers",
+        "_acks", "_consumer_id", "_incoming", "_is_reader", "_persistent", "_subscribed_epoch", "_undecryptable",
+        "connection", "generation", "trackers",
     )  # fmt: skip
 
     def __init__(  # noqa: PLR0913 - a part is built whole
@@ -170,6 +172,7 @@ class ConsumerMessages(StateMachine, chart=CHART, current=("connection",)):
         self._persistent = persistent
         self._is_reader = is_reader
         self._subscribed_epoch = 0
+        self._undecryptable: dict[EntryKey, tuple[Generation, int]] = {}  # the permits that such entries hold
         self._incoming = IncomingEntries(
             negative_acks=trackers.negative_acks,
             acks=trackers.acks,
@@ -233,6 +236,7 @@ class ConsumerMessages(StateMachine, chart=CHART, current=("connection",)):
     def unbind(self, event: Unbound, now: float) -> Effects:
         """Forget pending redeliveries and incomplete chunks: the broker sends all of that again."""
         self.trackers.unbind()
+        self._undecryptable.clear()
         return []
 
     # Messages that come, and permits.
@@ -283,6 +287,23 @@ class ConsumerMessages(StateMachine, chart=CHART, current=("connection",)):
         """Acknowledge the entry at once, with its validation error, and return its permits."""
         acked = self._acks.handle(AcknowledgeCorrupt((event.entry,), event.validation_error), now)
         return [*acked, *self._flow(self.trackers.permits.returned(event.generation, event.messages))]
+
+    def is_of_this_queue(self, event: EntryUndecryptable, now: float) -> bool:
+        """Return whether the entry is still held here: there was no new start since it was queued."""
+        return event.generation == self.generation
+
+    def keep_undecryptable(self, event: EntryUndecryptable, now: float) -> Effects:
+        """Start the acknowledgement timeout of the entry, so that it comes again. Until then it keeps its permits.
+
+        Java and C++ keep them for good: a consumer stops after one queue of such messages, even with a new key.
+        """
+        entries = self.trackers.chunks.chunks_of(event.message_id)
+        unacked = self.trackers.unacked_messages
+        if unacked is None:
+            return []
+        self._undecryptable[entries[-1]] = event.generation, event.messages
+        unacked.handed_out([(entry, event.redelivery_count) for entry in entries], now)
+        return self._watch(now)
 
     def ask_for_one(self, event: ReceiverWaits, now: float) -> Effects:
         """Request a message, if the queue prefetches none."""
@@ -338,7 +359,8 @@ class ConsumerMessages(StateMachine, chart=CHART, current=("connection",)):
         given_up = set(self._entries(one.message_id for one in dead))
         again = self._ask_again([entry for entry in due if entry not in given_up])
         requested = [RedeliveryRequested(tuple(nacked), tuple(late))] if due else []
-        return [*([SendToDeadLetters(dead)] if dead else []), *acked, *again, *requested, *self._watch(now)]
+        flow = self._free_undecryptable(late)
+        return [*([SendToDeadLetters(dead)] if dead else []), *acked, *again, *requested, *flow, *self._watch(now)]
 
     def acknowledge_dead_letter(self, event: DeadLetterSent, now: float) -> Effects:
         """Acknowledge the original: the dead letter topic has stored the message."""
@@ -360,6 +382,12 @@ class ConsumerMessages(StateMachine, chart=CHART, current=("connection",)):
         if self.trackers.dead_letters is not None:
             self.trackers.dead_letters.failed(event.message_id.position)
         return []
+
+    def _free_undecryptable(self, entries: Sequence[EntryKey]) -> Effects:
+        """Return the permits of undecryptable entries, which come again with new ones."""
+        held = [self._undecryptable.pop(entry) for entry in entries if entry in self._undecryptable]
+        returned = self.trackers.permits.returned
+        return [effect for generation, count in held for effect in self._flow(returned(generation, count))]
 
     def _watch(self, now: float) -> Effects:
         """Ensure the timer for the next redelivery."""

@@ -73,6 +73,10 @@ class DeliveredEntry(NamedTuple):
 
     `wanted` is the bit set of the messages of a batch to hand out, or 1 if the entry is no batch. For a chunked
     message, `payload` is the whole message and `entry` its last chunk.
+
+    If chunks are encrypted, `parts` has the metadata and the payload of each, until they are decrypted. `data_key` is the
+    data key of an entry that was decrypted and so verified. `is_undecryptable` is True for an entry that is delivered
+    as it was stored, because no key decrypts it.
     """
 
     message_id: MessageId
@@ -80,6 +84,9 @@ class DeliveredEntry(NamedTuple):
     payload: bytes | memoryview
     wanted: int
     redelivery_count: int
+    parts: tuple[tuple[MessageMetadata, bytes], ...] = ()
+    data_key: object = None
+    is_undecryptable: bool = False
 
     @property
     def messages(self) -> int:
@@ -233,7 +240,7 @@ class IncomingEntries:
         if self._start.is_before(whole.message_id.position):
             outcome.returned += last.messages
         else:
-            self._deliver(last._replace(message_id=whole.message_id, payload=whole.payload), outcome)
+            self._deliver(last._replace(message_id=whole.message_id, payload=whole.payload, parts=whole.parts), outcome)
 
     def _deliver(self, delivery: DeliveredEntry, outcome: IncomingOutcome) -> None:
         """Queue the entry, unless it was redelivered too often."""
@@ -267,4 +274,5 @@ def _chunk(delivery: DeliveredEntry, now_ms: int) -> Chunk:
         metadata.total_chunk_msg_size,
         bytes(delivery.payload),
         (now_ms - metadata.publish_time) / 1000,
+        delivery.entry.metadata,
     )

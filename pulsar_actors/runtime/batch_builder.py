@@ -23,7 +23,7 @@ from pulsar_actors.machines.trackers.batching import (
 )
 from pulsar_actors.machines.trackers.pending_messages import PendingSend
 from pulsar_actors.runtime.loop import Buffer
-from pulsar_actors.runtime.message_crypto import ProducerKeys
+from pulsar_actors.runtime.message_crypto import DataKey, ProducerKeys
 from pulsar_actors.runtime.send_queue import (
     CompressedPayload,
     MessageHeader,
@@ -52,7 +52,7 @@ class ProducerFields(NamedTuple):
     producer_name: str
     codec: "CompressionType.ValueType"
     schema_version: bytes
-    keys: ProducerKeys | None = None
+    keys: ProducerKeys | DataKey | None = None
 
 
 class PackingLimits(NamedTuple):
@@ -246,6 +246,7 @@ class BatchBuilder:
         sequence_id, producer, packing = batch.sequence_id, self._producer, self._packing
         if batch.batched:
             return pack_batch(members, (sequence_id, batch.highest_sequence_id), producer, packing)
+        producer = _with_key_of(members.tags[0], producer)
         if not self._batch_settings.in_chunks:
             return pack_single(members, sequence_id, producer, packing)
         return pack_chunks(
@@ -352,6 +353,13 @@ def _single_metadata(
                 metadata.deliver_at_time = tag.unbatchable.deliver_at_ms
             metadata.replicate_to.extend(tag.unbatchable.replicate_to)
     return metadata
+
+
+def _with_key_of(tag: object, producer: ProducerFields) -> ProducerFields:
+    """Use the data key that a message brings along: a letter is encrypted as its original was."""
+    if type(tag) is not MessageHeader or tag.unbatchable is None or not isinstance(tag.unbatchable.data_key, DataKey):
+        return producer
+    return producer._replace(keys=tag.unbatchable.data_key)
 
 
 def _parsed_header(header: MessageHeader) -> SingleMessageMetadata:

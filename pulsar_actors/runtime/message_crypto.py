@@ -11,6 +11,7 @@ called by threads that may wait, and never by an I/O thread.
 """
 
 import secrets
+import threading
 from collections import OrderedDict
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final, Protocol
@@ -44,7 +45,7 @@ class ReadKey(Protocol):
 
 
 class DataKey:
-    """A data key of a producer, and what an entry's metadata says about it."""
+    """A data key, and what an entry's metadata says about it. A consumer encrypts letters with the key of the message."""
 
     __slots__ = ("_secret", "born", "size", "uses", "wrapped")
 
@@ -65,6 +66,17 @@ class DataKey:
         metadata.encryption_keys.extend(self.wrapped)
         metadata.encryption_param = iv
         return encrypt_payload(self._secret, iv, payload)
+
+    def decrypt(self, iv: bytes, payload: BytesLike) -> bytes:
+        """Decrypt a payload."""
+        from pulsar_actors.wire.encryption import decrypt_payload  # noqa: PLC0415 - loads cryptography
+
+        return decrypt_payload(self._secret, iv, payload)
+
+    @property
+    def overhead(self) -> int:
+        """The bytes that encryption adds to an entry."""
+        return self.size + 36
 
     def __reduce__(self) -> str:
         raise TypeError("a data key is secret and cannot be pickled")
@@ -130,7 +142,7 @@ class ProducerKeys:
     @property
     def overhead(self) -> int:
         """The bytes that encryption adds to an entry."""
-        return 0 if self.current is None else self.current.size + 36
+        return 0 if self.current is None else self.current.overhead
 
     def encrypt(self, metadata: MessageMetadata, payload: BytesLike) -> BytesLike:
         """Encrypt the payload of an entry."""
@@ -141,39 +153,46 @@ class ProducerKeys:
 
 
 class KnownDataKeys:
-    """The data keys that a consumer has unwrapped, by their wrapped bytes."""
+    """The data keys that a consumer has unwrapped, by their wrapped bytes.
 
-    __slots__ = ("_known",)
+    It has a lock, because a thread that was given up, with a key reader that hangs, may come back.
+    """
+
+    __slots__ = ("_known", "_lock")
 
     def __init__(self) -> None:
-        self._known: OrderedDict[bytes, tuple[bytes, float]] = OrderedDict()
+        self._known: OrderedDict[bytes, tuple[DataKey, float]] = OrderedDict()
+        self._lock = threading.Lock()
 
-    def get(self, wrapped: bytes, now: float) -> bytes | None:
+    def get(self, wrapped: bytes, now: float) -> DataKey | None:
         """Return the data key, unless it is unknown or has not been used for too long."""
-        while self._known:
-            oldest, (_, used) = next(iter(self._known.items()))
-            if now - used <= DATA_KEY_LIFETIME:
-                break
-            del self._known[oldest]
-        found = self._known.pop(wrapped, None)
-        if found is None:
-            return None
-        self._known[wrapped] = found[0], now
-        return found[0]
+        with self._lock:
+            while self._known:
+                oldest, (_, used) = next(iter(self._known.items()))
+                if now - used <= DATA_KEY_LIFETIME:
+                    break
+                del self._known[oldest]
+            found = self._known.pop(wrapped, None)
+            if found is None:
+                return None
+            self._known[wrapped] = found[0], now
+            return found[0]
 
-    def put(self, wrapped: bytes, secret: bytes, now: float) -> None:
+    def put(self, wrapped: bytes, data_key: DataKey, now: float) -> None:
         """Keep a data key."""
-        self._known[wrapped] = secret, now
-        while len(self._known) > MAX_KNOWN:
-            self._known.popitem(last=False)
+        with self._lock:
+            self._known[wrapped] = data_key, now
+            if len(self._known) > MAX_KNOWN:
+                self._known.popitem(last=False)
 
     def drop(self, wrapped: bytes) -> None:
         """Forget a data key that did not fit."""
-        self._known.pop(wrapped, None)
+        with self._lock:
+            self._known.pop(wrapped, None)
 
 
 class ConsumerKeys:
-    """Decrypts the entries of one consumer. Only one thread uses it at a time."""
+    """Decrypts the entries of one consumer, or of its members for several topics. `now` returns monotonic seconds."""
 
     __slots__ = ("_known", "_now", "_read")
 
@@ -182,9 +201,13 @@ class ConsumerKeys:
         self._now = now
         self._known = KnownDataKeys()
 
-    def decrypt(self, metadata: MessageMetadata, payload: BytesLike) -> bytes:
-        """Decrypt the payload of an entry. Raise CryptoError, with the reason for each key, if no key fits."""
-        from pulsar_actors.wire.encryption import DecryptionFault, decrypt_payload  # noqa: PLC0415 - see new_data_key
+    def decrypt(self, metadata: MessageMetadata, payload: BytesLike, failed: dict[bytes, str]) -> tuple[bytes, DataKey]:
+        """Decrypt the payload of an entry, and return the data key, too. The key reader may block.
+
+        Raise CryptoError, with the reason for each key, if no key fits. `failed` has the wrapped data keys that need not
+        be tried again now, each with the reason, and gets further ones.
+        """
+        from pulsar_actors.wire.encryption import DecryptionFault  # noqa: PLC0415 - see DataKey
 
         keys = list({one.value: one for one in readable(metadata).encryption_keys}.values())  # C++ repeats them
         iv, now = metadata.encryption_param, self._now()
@@ -193,23 +216,29 @@ class ConsumerKeys:
             if known is None:
                 continue
             try:
-                return decrypt_payload(known, iv, payload)
+                return known.decrypt(iv, payload), known
             except DecryptionFault:
                 self._known.drop(key.value)
         reasons: list[str] = []
         for key in keys:
-            try:
-                secret = self._unwrap(key)
-                plain = decrypt_payload(secret, iv, payload)
-            except (CryptoError, DecryptionFault) as fault:
-                reasons.append(str(fault) if isinstance(fault, CryptoError) else f"the key {key.key!r}: {fault}")
+            if key.value in failed:
+                reasons.append(failed[key.value])
                 continue
-            self._known.put(key.value, secret, now)
-            return plain
-        raise CryptoError("; ".join(reasons) or "the message names no key")
+            try:
+                data_key = DataKey(self._unwrap(key), keys, now)
+                plain = data_key.decrypt(iv, payload)
+            except CryptoError as error:
+                failed[key.value] = str(error)
+                reasons.append(str(error))
+            except DecryptionFault as fault:
+                reasons.append(f"the key {key.key!r}: {fault}")
+            else:
+                self._known.put(key.value, data_key, now)
+                return plain, data_key
+        raise CryptoError("; ".join(reasons))
 
     def _unwrap(self, key: EncryptionKeys) -> bytes:
-        from pulsar_actors.wire.encryption import (  # noqa: PLC0415 - see new_data_key
+        from pulsar_actors.wire.encryption import (  # noqa: PLC0415 - see DataKey
             DecryptionFault,
             KeyFault,
             load_private_key,

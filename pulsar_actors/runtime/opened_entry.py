@@ -37,15 +37,15 @@ MakeMessages = Callable[[Sequence[LazyMetadata | None], Sequence[BytesLike], "Op
 class OpenedEntry:
     """The data that the messages of one entry share.
 
-    `size` is the number of messages in the batch; 0 if it is no batch.
+    `size` is the number of messages in the batch; 0 if it is no batch. `data_key` is that of an entry that was decrypted.
 
     `acknowledged` has the batch indexes that callers have acknowledged and the consumer's actor has not seen yet, and
     `is_queued` is True while the entry is in the queue of acknowledgements (`ack_queue.py`).
     """
 
     __slots__ = (
-        "_decode", "acknowledged", "broker_metadata", "generation", "is_queued", "message_id", "metadata",
-        "redelivery_count", "size", "topic",
+        "_decode", "acknowledged", "broker_metadata", "data_key", "generation", "is_queued", "is_undecryptable",
+        "message_id", "metadata", "redelivery_count", "size", "topic",
     )  # fmt: skip
 
     def __init__(self, delivery: DeliveredEntry, generation: Generation, topic: str, decode: DecodePayload) -> None:
@@ -54,7 +54,10 @@ class OpenedEntry:
         self.metadata: MessageMetadata = entry.metadata
         self.broker_metadata = entry.broker_metadata
         self.redelivery_count = delivery.redelivery_count
-        self.size = entry.metadata.num_messages_in_batch if is_batch(entry.metadata) else 0
+        self.data_key = delivery.data_key
+        self.is_undecryptable = delivery.is_undecryptable
+        is_split = is_batch(entry.metadata) and not delivery.is_undecryptable
+        self.size = entry.metadata.num_messages_in_batch if is_split else 0
         self.generation = generation
         self.topic = topic
         self._decode = decode
@@ -81,7 +84,12 @@ class EntryContents(NamedTuple):
 
 
 def open_entry(delivery: DeliveredEntry, opened: OpenedEntry, limit: int, *, compacted: bool) -> EntryContents:
-    """Verify, decompress and split an entry, and return its messages. Raise an EntryError if it is corrupt."""
+    """Verify, decompress and split an entry, and return its messages. Raise an EntryError if it is corrupt.
+
+    An undecryptable entry is one message, as it was stored.
+    """
+    if delivery.is_undecryptable:
+        return EntryContents([None], [delivery.payload], opened, [0], delivery.messages - 1)
     payload = _uncompressed_payload(delivery, limit)
     if not opened.size:
         return EntryContents([None], [payload], opened, [0])
@@ -103,7 +111,8 @@ def batch_indexes(start: int, stop: int) -> tuple[int, ...]:
 
 def _uncompressed_payload(delivery: DeliveredEntry, limit: int) -> BytesLike:
     metadata = delivery.entry.metadata
-    if metadata.num_chunks_from_msg <= 1:  # chunks were verified when they were put together
+    is_verified = metadata.num_chunks_from_msg > 1 or delivery.data_key is not None
+    if not is_verified:  # chunks were verified when they were put together, others before they were decrypted
         delivery.entry.verify()
     codec = metadata.compression
     if codec == NONE:
