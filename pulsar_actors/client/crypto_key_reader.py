@@ -7,12 +7,14 @@ A key is read when it is needed, so a file may be replaced. It is read by the th
 later by a thread that does nothing else. So a reader may take its time.
 """
 
+import importlib
 from collections.abc import Mapping
 from pathlib import Path
+from typing import cast
 
-from pulsar_actors.client.validation import instance_of, refusal_of
+from pulsar_actors.client.validation import instance_of
 from pulsar_actors.client.validation import properties as check_properties
-from pulsar_actors.exceptions import CryptoError, PulsarException
+from pulsar_actors.exceptions import CryptoError
 from pulsar_actors.runtime.message_crypto import ReadKey
 
 __all__ = [
@@ -26,6 +28,7 @@ __all__ = [
 ]
 
 _bytes = instance_of(bytes)
+_path = instance_of(str)
 
 
 class EncryptionKeyInfo:
@@ -36,7 +39,7 @@ class EncryptionKeyInfo:
     def __init__(self, key: bytes, metadata: Mapping[str, str] | None = None) -> None:
         _bytes("key", key)
         self.key = key
-        self.metadata: Mapping[str, str] = check_properties("metadata", metadata)  # type: ignore[assignment] # a dict
+        self.metadata = _texts("metadata", metadata)
 
     def __repr__(self) -> str:
         return f"EncryptionKeyInfo(metadata={self.metadata})"
@@ -52,34 +55,34 @@ class EncryptionKeyReader:
     block, and may raise any error; only the error's type is shown, unless it is an OSError or a CryptoError.
     """
 
-    def get_public_key(self, name: str, metadata: Mapping[str, str]) -> EncryptionKeyInfo | bytes | None:
+    def get_public_key(self, name: str, metadata: Mapping[str, str]) -> EncryptionKeyInfo | bytes | None:  # noqa: ARG002 - for subclasses
         """Return the public key of this name: an RSA or EC key, or a certificate with one."""
         return None
 
-    def get_private_key(self, name: str, metadata: Mapping[str, str]) -> EncryptionKeyInfo | bytes | None:
-        """Return the private key of this name. `metadata` is what the producer's reader returned with the public key."""
+    def get_private_key(self, name: str, metadata: Mapping[str, str]) -> EncryptionKeyInfo | bytes | None:  # noqa: ARG002 - for subclasses
+        """Return the private key of this name. `metadata` is what the producer's reader gave with the public key."""
         return None
 
 
 class CryptoKeyReader(EncryptionKeyReader):
-    """Reads the keys of all names from the same two files, in PEM. A producer needs only the first, a consumer the second.
+    """Reads the keys of all names from the same two files, in PEM.
 
-    Java and this package read RSA and EC keys, the official client only RSA.
+    A producer needs only the first, a consumer the second. Java and this package read RSA and EC keys, the official
+    client only RSA.
     """
 
     def __init__(self, public_key_path: str, private_key_path: str) -> None:
         """Take the paths of the files, which are read each time that a key is needed."""
-        for name, given in (("public_key_path", public_key_path), ("private_key_path", private_key_path)):
-            if not isinstance(given, str):
-                raise refusal_of(name, given, "the path of a file")
+        _path("public_key_path", public_key_path)
+        _path("private_key_path", private_key_path)
         self._public_key_path = public_key_path
         self._private_key_path = private_key_path
 
-    def get_public_key(self, name: str, metadata: Mapping[str, str]) -> bytes:
+    def get_public_key(self, name: str, metadata: Mapping[str, str]) -> bytes:  # noqa: ARG002 - for subclasses
         """Read the file of the public key."""
         return _read_file(self._public_key_path)
 
-    def get_private_key(self, name: str, metadata: Mapping[str, str]) -> bytes:
+    def get_private_key(self, name: str, metadata: Mapping[str, str]) -> bytes:  # noqa: ARG002 - for subclasses
         """Read the file of the private key."""
         return _read_file(self._private_key_path)
 
@@ -91,14 +94,14 @@ class NamedCryptoKeyReader(EncryptionKeyReader):
         self, public_key_paths: Mapping[str, str] | None = None, private_key_paths: Mapping[str, str] | None = None
     ) -> None:
         """Take the paths of the files by the names of their keys."""
-        self._public_key_paths = check_properties("public_key_paths", public_key_paths)
-        self._private_key_paths = check_properties("private_key_paths", private_key_paths)
+        self._public_key_paths = _texts("public_key_paths", public_key_paths)
+        self._private_key_paths = _texts("private_key_paths", private_key_paths)
 
-    def get_public_key(self, name: str, metadata: Mapping[str, str]) -> bytes | None:
+    def get_public_key(self, name: str, metadata: Mapping[str, str]) -> bytes | None:  # noqa: ARG002 - for subclasses
         """Read the file of the public key of this name."""
         return _read_named(self._public_key_paths, name)
 
-    def get_private_key(self, name: str, metadata: Mapping[str, str]) -> bytes | None:
+    def get_private_key(self, name: str, metadata: Mapping[str, str]) -> bytes | None:  # noqa: ARG002 - for subclasses
         """Read the file of the private key of this name."""
         return _read_named(self._private_key_paths, name)
 
@@ -113,8 +116,12 @@ def _read_file(path: str) -> bytes:
     raise CryptoError(f"the file {path!r}: {reason}")
 
 
-def _read_named(paths: object, name: str) -> bytes | None:
-    path = paths.get(name) if isinstance(paths, dict) else None
+def _texts(name: str, given: object) -> Mapping[str, str]:
+    return cast("dict[str, str]", check_properties(name, given))
+
+
+def _read_named(paths: Mapping[str, str], name: str) -> bytes | None:
+    path = paths.get(name)
     return None if path is None else _read_file(path)
 
 
@@ -148,10 +155,7 @@ def _checked(found: object) -> tuple[bytes, Mapping[str, str]] | None:
 
 def check_encryption_is_installed() -> None:
     """Raise a CryptoError that names the extra if `cryptography` cannot be imported."""
-    error: PulsarException | None = None
     try:
-        import cryptography  # noqa: F401, PLC0415 - few programs need it
+        importlib.import_module("cryptography")
     except ImportError:
-        error = CryptoError("end-to-end encryption needs cryptography: pip install 'pulsar-actors[encryption]'")
-    if error is not None:
-        raise error
+        raise CryptoError("end-to-end encryption needs cryptography: pip install 'pulsar-actors[encryption]'") from None

@@ -194,7 +194,10 @@ _HASHING_SCHEMES = {
 class UnsentEntry:
     """A substitute for the entry of a message that is not sent yet: a user's router gets a normal `Message`."""
 
-    __slots__ = ("broker_metadata", "generation", "message_id", "metadata", "redelivery_count", "size", "topic")
+    __slots__ = (
+        "broker_metadata", "data_key", "generation", "is_undecryptable", "message_id", "metadata", "redelivery_count",
+        "size", "topic",
+    )  # fmt: skip
 
     def __init__(self, topic: str) -> None:
         self.topic = topic
@@ -204,6 +207,8 @@ class UnsentEntry:
         self.redelivery_count = 0
         self.size = 0
         self.generation = Generation()
+        self.data_key = None
+        self.is_undecryptable = False
 
     def decode(self, payload: bytes) -> object:
         """Return the payload, because there is no consumer with a schema."""

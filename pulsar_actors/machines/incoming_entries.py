@@ -74,9 +74,9 @@ class DeliveredEntry(NamedTuple):
     `wanted` is the bit set of the messages of a batch to hand out, or 1 if the entry is no batch. For a chunked
     message, `payload` is the whole message and `entry` its last chunk.
 
-    If chunks are encrypted, `parts` has the metadata and the payload of each, until they are decrypted. `data_key` is the
-    data key of an entry that was decrypted and so verified. `is_undecryptable` is True for an entry that is delivered
-    as it was stored, because no key decrypts it.
+    If chunks are encrypted, `parts` has the metadata and the payload of each, until they are decrypted. `data_key` is
+    the data key of an entry that was decrypted and so verified. `is_undecryptable` is True for an entry that is
+    delivered as it was stored, because no key decrypts it.
     """
 
     message_id: MessageId

@@ -4,9 +4,9 @@ A data key comes from the user's key reader, which may be slow, so a thread of t
 what else must keep its place among them, such as the end of the topic, pass in order. Entries that are not encrypted
 pass at once if nothing waits.
 
-Here is also decided what happens to an entry that no key decrypts, by the consumer's `crypto_failure_action`. The chunks
-of a message are decrypted one by one, and then put together. Undecryptable chunks are not delivered even with CONSUME:
-together they could not be decrypted by anyone, because each has its own initialisation vector.
+The consumer's `crypto_failure_action` decides what happens to an entry that no key decrypts. The chunks of a message
+are decrypted one by one, and then put together. Undecryptable chunks count as FAIL even with CONSUME: put together they
+could not be decrypted by anyone, because each has its own initialisation vector.
 """
 
 import time

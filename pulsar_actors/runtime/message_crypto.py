@@ -14,7 +14,7 @@ import secrets
 import threading
 from collections import OrderedDict
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, Final, Protocol
+from typing import Final, Protocol
 
 from pulsar_actors.exceptions import CryptoError
 from pulsar_actors.wire.protobuf import BytesLike, readable
@@ -45,7 +45,7 @@ class ReadKey(Protocol):
 
 
 class DataKey:
-    """A data key, and what an entry's metadata says about it. A consumer encrypts letters with the key of the message."""
+    """A data key and its wrapped forms. A consumer encrypts a letter with the data key of the original."""
 
     __slots__ = ("_secret", "born", "size", "uses", "wrapped")
 
@@ -104,8 +104,8 @@ def new_data_key(names: Sequence[str], read_public_key: ReadKey, now: float) -> 
 class ProducerKeys:
     """The current data key of one producer, and when it is due to be replaced. Times are monotonic seconds.
 
-    `current` is None until `replace` has succeeded. Entries are sent in the clear then, and `note_unencrypted` is called
-    for each: ProducerCryptoFailureAction.SEND allows that.
+    `current` is None until `replace` has succeeded. Entries are sent in the clear then, and `note_unencrypted` is
+    called for each: ProducerCryptoFailureAction.SEND allows that.
     """
 
     __slots__ = ("_next_try", "_read", "current", "names", "note_unencrypted")
@@ -204,8 +204,8 @@ class ConsumerKeys:
     def decrypt(self, metadata: MessageMetadata, payload: BytesLike, failed: dict[bytes, str]) -> tuple[bytes, DataKey]:
         """Decrypt the payload of an entry, and return the data key, too. The key reader may block.
 
-        Raise CryptoError, with the reason for each key, if no key fits. `failed` has the wrapped data keys that need not
-        be tried again now, each with the reason, and gets further ones.
+        Raise CryptoError, with the reason for each key, if no key fits. `failed` has the wrapped data keys that need
+        not be tried again now, each with the reason, and gets further ones.
         """
         from pulsar_actors.wire.encryption import DecryptionFault  # noqa: PLC0415 - see DataKey
 
@@ -255,7 +255,7 @@ class ConsumerKeys:
 
 def _read(kind: str, read: ReadKey, name: str, metadata: Mapping[str, str]) -> tuple[bytes, Mapping[str, str]]:
     """Ask the user's key reader. Its errors may quote keys, so only an OSError's reason and the type are passed on."""
-    found: Any = None
+    found: tuple[bytes, Mapping[str, str]] | None = None
     try:
         found = read(name, metadata)
     except CryptoError as error:

@@ -37,7 +37,7 @@ MakeMessages = Callable[[Sequence[LazyMetadata | None], Sequence[BytesLike], "Op
 class OpenedEntry:
     """The data that the messages of one entry share.
 
-    `size` is the number of messages in the batch; 0 if it is no batch. `data_key` is that of an entry that was decrypted.
+    `size` is the number of messages in the batch; 0 if it is no batch. `data_key` is None if nothing was decrypted.
 
     `acknowledged` has the batch indexes that callers have acknowledged and the consumer's actor has not seen yet, and
     `is_queued` is True while the entry is in the queue of acknowledgements (`ack_queue.py`).

@@ -12,6 +12,7 @@ both sides derive (ECDH and KDF2), and an HMAC.
 
 import hashlib
 import hmac
+from contextlib import suppress
 from typing import TYPE_CHECKING, Final, TypeAlias
 
 from cryptography.exceptions import InvalidTag, UnsupportedAlgorithm
@@ -137,10 +138,8 @@ def encrypt_payload(data_key: bytes, iv: bytes, payload: "BytesLike") -> bytes:
 def decrypt_payload(data_key: bytes, iv: bytes, payload: "BytesLike") -> bytes:
     """Decrypt a payload."""
     plain: bytes | None = None
-    try:
+    with suppress(InvalidTag, ValueError):
         plain = AESGCM(data_key).decrypt(iv, payload, None)
-    except (InvalidTag, ValueError):
-        pass
     if plain is None:
         raise DecryptionFault("the data key does not fit the payload")
     return plain

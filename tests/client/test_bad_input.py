@@ -122,11 +122,15 @@ NOT_FOR_USERS = {
         "EncryptionContext.__init__", "Message.__init__",
         "Producer.__init__", "Producer.forward", "ProducerStats.__init__",
         "Reader.__init__", "Rates.count", "Rates.index",
+        "EncryptionKey.count", "EncryptionKey.index",
     },
     "checked by send, which these are for": {
         "MessageToSend.count", "MessageToSend.index",
     },
     "called by the package": {
+        "CryptoKeyReader.get_private_key", "CryptoKeyReader.get_public_key",
+        "EncryptionKeyReader.get_private_key", "EncryptionKeyReader.get_public_key",
+        "NamedCryptoKeyReader.get_private_key", "NamedCryptoKeyReader.get_public_key",
         "Authentication.fetch", "AuthenticationBasic.fetch", "AuthenticationOauth2.fetch",
         "AuthenticationTLS.fetch", "AuthenticationToken.fetch",
         "Authentication.judged", "AuthenticationBasic.judged", "AuthenticationOauth2.judged",

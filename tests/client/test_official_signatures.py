@@ -26,6 +26,7 @@ from pulsar_actors.client.authentication import (
 from pulsar_actors.client.client import Client
 from pulsar_actors.client.client_options import ClientOptions
 from pulsar_actors.client.consumer_options import ConsumerOptions, ReaderOptions
+from pulsar_actors.client.crypto_key_reader import CryptoKeyReader
 from pulsar_actors.client.loggers import ConsoleLogger, FileLogger
 from pulsar_actors.client.message import MessageBatch
 from pulsar_actors.client.message_id import MessageId
@@ -51,6 +52,7 @@ PAIRS: list[tuple[Callable[..., Any], Callable[..., Any]]] = [
     (ConsumerDeadLetterPolicy, pulsar.ConsumerDeadLetterPolicy),
     (ConsumerBatchReceivePolicy, pulsar.ConsumerBatchReceivePolicy),
     (ConsumerKeySharedPolicy, pulsar.ConsumerKeySharedPolicy),
+    (CryptoKeyReader, pulsar.CryptoKeyReader),
     (Authentication, pulsar.Authentication),
     (AuthenticationToken, pulsar.AuthenticationToken),
     (AuthenticationBasic, pulsar.AuthenticationBasic),
@@ -104,6 +106,8 @@ OURS_ALONE = {
         "hashing_scheme": "HashingScheme.BoostHash",
         "chunk_max_message_size": -1,
         "interceptors": (),
+        "encryption_keys": (),
+        "crypto_failure_action": "ProducerCryptoFailureAction.FAIL",
     },
 }
 
