@@ -12,7 +12,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import cast
 
-from pulsar_actors.client.validation import instance_of
+from pulsar_actors.client.validation import instance_of, path
 from pulsar_actors.client.validation import properties as check_properties
 from pulsar_actors.exceptions import CryptoError
 from pulsar_actors.runtime.message_crypto import ReadKey
@@ -28,7 +28,6 @@ __all__ = [
 ]
 
 _bytes = instance_of(bytes)
-_path = instance_of(str)
 
 
 class EncryptionKeyInfo:
@@ -106,14 +105,20 @@ class NamedCryptoKeyReader(EncryptionKeyReader):
         return _read_named(self._private_key_paths, name)
 
 
-def _read_file(path: str) -> bytes:
+def _read_file(name: str) -> bytes:
     try:
-        return Path(path).read_bytes()
+        return Path(name).read_bytes()
     except ValueError:  # a path with a null byte
         reason = "it is no path"
     except OSError as error:
         reason = error.strerror or type(error).__name__
-    raise CryptoError(f"the file {path!r}: {reason}")
+    raise CryptoError(f"the file {name!r}: {reason}")
+
+
+def _path(name: str, given: object) -> None:
+    """Take a path, which may be empty: the official client needs both, even if only one is used."""
+    if given != "":
+        path(name, given)
 
 
 def _texts(name: str, given: object) -> Mapping[str, str]:
@@ -121,8 +126,8 @@ def _texts(name: str, given: object) -> Mapping[str, str]:
 
 
 def _read_named(paths: Mapping[str, str], name: str) -> bytes | None:
-    path = paths.get(name)
-    return None if path is None else _read_file(path)
+    found = paths.get(name)
+    return None if found is None else _read_file(found)
 
 
 def public_keys_of(reader: EncryptionKeyReader) -> ReadKey:

@@ -51,6 +51,8 @@ class Opened(NamedTuple):
     decode: Any = bytes
     generation: Generation = Generation(1, 2, 3)
     broker_metadata: pb.BrokerEntryMetadata | None = None
+    data_key: object = None
+    is_undecryptable: bool = False
 
 
 class Delivered(NamedTuple):
@@ -268,7 +270,7 @@ def test_an_encrypted_message_says_how_it_was_encrypted() -> None:
     context = encrypted.encryption_context()
     (key,) = context.keys()
     assert (key.key, key.value, key.metadata) == ("name", b"sealed", {"a": "b"})
-    assert (context.algorithm(), context.param(), context.is_decryption_failed()) == ("AES/GCM", b"iv", True)
+    assert (context.algorithm(), context.param(), context.is_decryption_failed()) == ("AES/GCM", b"iv", False)
     assert (context.compression_type().name, context.uncompressed_message_size()) == ("ZLib", 12)
     assert context.batch_size() == 2
     assert "sealed" not in repr(context)
@@ -276,7 +278,7 @@ def test_an_encrypted_message_says_how_it_was_encrypted() -> None:
 
 
 def test_what_is_not_compressed_has_no_size_before_and_what_is_no_batch_none_of_that() -> None:
-    context = EncryptionContext(pb.MessageMetadata(uncompressed_size=12))
+    context = EncryptionContext(pb.MessageMetadata(uncompressed_size=12), failed=True)
     assert (context.uncompressed_message_size(), context.batch_size()) == (0, -1)
 
 
