@@ -229,6 +229,7 @@ class ConsumerMessages(StateMachine, chart=CHART, current=("connection",)):
 
     def seek(self, event: Sought, now: float) -> Effects:
         """Start again at the target. All data about earlier messages is void."""
+        self._undecryptable.clear()
         self.generation = self.generation.sought()
         self.trackers.seek(event.target)
         return [ClearQueue(self.generation), *self._acks.handle(AcksVoided(self.generation), now)]
@@ -441,6 +442,7 @@ class ConsumerMessages(StateMachine, chart=CHART, current=("connection",)):
         return [cleared, self._send_redeliver([], self.generation.epoch), *flow]
 
     def _begin_epoch(self, request: RedeliverAll) -> ClearQueue:
+        self._undecryptable.clear()
         self.generation = self.generation.redelivered_to(request.epoch)
         self.trackers.chunks.drop_unfinished()
         if self.trackers.unacked_messages is not None:

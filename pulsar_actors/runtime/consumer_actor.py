@@ -122,7 +122,12 @@ class ConsumerActor(HandlerActor[ConsumerMachine]):
         self.acks = new_acks(tell_actor)
         self._hooks = hooks
         self.decryption = DecryptionQueue(
-            decryption, self.run_blocking, deliver=self._deliver, fail=self._keep_undecryptable, discard=self._discard
+            decryption,
+            self.run_blocking,
+            deliver=self._deliver,
+            fail=self._keep_undecryptable,
+            discard=self._discard,
+            count=self._count_undecryptable,
         )
         self._freed = 0  # the room that the queue was told of
         self._acks_due_at: float | None = None  # when the open group of acknowledgements ends
@@ -266,6 +271,9 @@ class ConsumerActor(HandlerActor[ConsumerMachine]):
     def _deliver(self, entries: Sequence[DeliveredEntry]) -> None:
         self.receiver_queue.add(entries)
         self._notify_listener()
+
+    def _count_undecryptable(self) -> None:
+        self.receiver_queue.undecryptable += 1
 
     def _keep_undecryptable(self, delivery: DeliveredEntry) -> None:
         generation, message_id = self.receiver_queue.generation, delivery.message_id

@@ -76,15 +76,14 @@ class DecryptionQueue:
     """The queue. Used on the loop only.
 
     `deliver` takes entries for the receiver queue. `fail` takes those that are not delivered, `discard` those that are
-    to be acknowledged.
+    to be acknowledged. `count` is called for each entry that no key decrypts, once.
     """
 
     __slots__ = (
-        "_decryption", "_deliver", "_discard", "_fail", "_job", "_logged", "_run_blocking", "_waiting",
-        "undecryptable",
+        "_count", "_decryption", "_deliver", "_discard", "_fail", "_job", "_logged", "_run_blocking", "_waiting",
     )  # fmt: skip
 
-    def __init__(
+    def __init__(  # noqa: PLR0913 - one function for each way out
         self,
         decryption: Decryption,
         run_blocking: RunBlocking,
@@ -92,8 +91,9 @@ class DecryptionQueue:
         deliver: Callable[[Sequence[DeliveredEntry]], object],
         fail: Callable[[DeliveredEntry], object],
         discard: Callable[[DeliveredEntry], object],
+        count: Callable[[], object],
     ) -> None:
-        self.undecryptable = 0
+        self._count = count
         self._decryption = decryption
         self._run_blocking = run_blocking
         self._deliver = deliver
@@ -197,7 +197,7 @@ class DecryptionQueue:
         entry = delivery.message_id.position
         if entry in self._logged:
             return
-        self.undecryptable += 1
+        self._count()
         self._logged[entry] = None
         if len(self._logged) > MAX_LOGGED:
             self._logged.popitem(last=False)

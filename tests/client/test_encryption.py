@@ -235,6 +235,7 @@ def test_without_a_key_a_message_is_neither_delivered_nor_acknowledged(
     client.create_producer(topic).send(b"plain")
     assert consumer.receive(SOON).data() == b"plain"
     assert nothing_comes(consumer)
+    assert consumer.stats().undecryptable == 1
     assert topics.backlog(broker, topic) == 2
     consumer.close()
     consumer = client.subscribe(topic, "s", consumer_type=SHARED, crypto_key_reader=keys.reader)
