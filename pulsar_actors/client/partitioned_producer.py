@@ -78,9 +78,9 @@ class ProducerMembers:
         context: ClientContext,
         options: ProducerOptions,
         initial_subscription: str,
-        keys: ProducerKeys | None,
         interceptors: ProducerInterceptors | None,
         report: ReportToSet,
+        keys: ProducerKeys | None = None,
     ) -> None:
         self._keys = keys
         self.closed: Exception | None = None
@@ -382,7 +382,7 @@ def start_partitioned_producer(
     send_callbacks, interceptors = SendCallbacks(topic, -1), None
     if options.interceptors:
         interceptors = ProducerInterceptors(options.interceptors, send_callbacks, engine.workers[0])
-    new_members = partial(ProducerMembers, context, options, initial_subscription, keys, interceptors)
+    new_members = partial(ProducerMembers, context, options, initial_subscription, interceptors, keys=keys)
     link = HandleLink(engine.interleaving)
     actor = new_multi_topics_actor(context, link, settings, new_members, TopicSearch())
     producers = actor.members
