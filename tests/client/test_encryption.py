@@ -13,6 +13,7 @@ from cryptography.hazmat.primitives.asymmetric import ec, rsa
 
 import pulsar_actors as pulsar
 from pulsar_actors.broker.embedded import EmbeddedBroker
+from pulsar_actors.runtime import message_crypto
 from tests.support import topics
 from tests.support.life import until
 
@@ -224,6 +225,47 @@ def test_a_slow_key_reader_holds_up_nobody_else(client: pulsar.Client, keys: Fil
     assert consumer.receive(SOON).data() == b"2"
 
 
+def test_a_producer_replaces_its_data_key_and_consumers_follow(
+    client: pulsar.Client, keys: Files, topic: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(message_crypto, "DATA_KEY_LIFETIME", 0.0)
+    monkeypatch.setattr(message_crypto, "RETRY_AFTER", 0.0)
+    consumer = client.subscribe(topic, "s", crypto_key_reader=keys.reader)
+    producer = client.create_producer(topic, encryption_key="k", crypto_key_reader=keys.reader)
+    wrapped = set[bytes]()
+
+    def is_replaced() -> bool:
+        producer.send(b"x")
+        message = consumer.receive(SOON)
+        context = message.encryption_context()
+        assert (message.data(), context is not None) == (b"x", True)
+        if context is not None:
+            wrapped.add(context.keys()[0].value)
+        return len(wrapped) > 2
+
+    until(is_replaced)
+
+
+def test_a_public_key_that_cannot_be_read_any_more_leaves_the_data_key_in_use(
+    client: pulsar.Client, keys: Files, topic: str, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setattr(message_crypto, "DATA_KEY_LIFETIME", 0.0)
+    monkeypatch.setattr(message_crypto, "RETRY_AFTER", 0.0)
+    reader = Scripted(lambda *_: None, Path(keys.public).read_bytes())
+    consumer = client.subscribe(topic, "s", crypto_key_reader=keys.reader)
+    producer = client.create_producer(topic, encryption_key="k", crypto_key_reader=reader)
+    reader.public = None
+
+    def is_logged() -> bool:
+        producer.send(b"x")
+        message = consumer.receive(SOON)
+        assert message.data() == b"x"
+        assert message.encryption_context() is not None
+        return "was not replaced, and stays in use" in caplog.text
+
+    until(is_logged)
+
+
 # What cannot be decrypted.
 
 
@@ -391,6 +433,27 @@ def test_send_publishes_in_the_clear_what_cannot_be_encrypted(
     producer.send(b"in the clear")
     assert consumer.receive(SOON).data() == b"in the clear"
     assert "is sent unencrypted" in caplog.text
+
+
+def test_send_encrypts_as_soon_as_the_key_can_be_read(
+    client: pulsar.Client, keys: Files, topic: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(message_crypto, "RETRY_AFTER", 0.0)
+    reader = Scripted(lambda *_: None)
+    consumer = client.subscribe(topic, "s", crypto_key_reader=keys.reader)
+    producer = client.create_producer(
+        topic, encryption_key="k", crypto_key_reader=reader,
+        crypto_failure_action=pulsar.ProducerCryptoFailureAction.SEND,
+    )  # fmt: skip
+    reader.public = Path(keys.public).read_bytes()
+
+    def is_encrypted() -> bool:
+        producer.send(b"x")
+        message = consumer.receive(SOON)
+        assert message.data() == b"x"
+        return message.encryption_context() is not None
+
+    until(is_encrypted)
 
 
 def test_a_key_without_a_reader_encrypts_nothing_and_is_refused(client: pulsar.Client, keys: Files, topic: str) -> None:
