@@ -105,7 +105,9 @@ class DecryptionQueue:
 
     def put(self, entries: Sequence[DeliveredEntry]) -> None:
         """Pass entries on, in order, decrypted."""
-        if not self._waiting and not any(map(is_encrypted, entries)):
+        if not self._waiting and not any(  # `is_encrypted`, without the calls
+            one.parts or one.entry.metadata.encryption_keys for one in entries
+        ):
             self._deliver(entries)
             return
         self._waiting.extend(_Waiting(one, None) for one in entries)
@@ -153,17 +155,24 @@ class DecryptionQueue:
                 return
 
     def _start_job(self, keys: ConsumerKeys) -> None:
+        """Decrypt in a thread that no key reader of another consumer holds up, if the data key is known."""
         entries: list[DeliveredEntry] = []
+        is_known = True
         for delivery, _ in self._waiting:
             if delivery is None or not is_encrypted(delivery) or len(entries) == MAX_AT_ONCE:
                 break
+            if is_known and not keys.knows(delivery.entry.metadata):
+                if entries:
+                    break
+                is_known = False
             entries.append(delivery)
         self._job = job = object()
+        executor = "decryption" if is_known else "keys"
         self._run_blocking(
             lambda: _decrypt_all(keys, entries),
             lambda outcomes: self._job_done(job, outcomes),
             timeout=KEY_READER_TIMEOUT,
-            executor="keys",
+            executor=executor,
         )
 
     def _job_done(self, job: object, outcomes: Sequence[DeliveredEntry | Exception] | Exception) -> None:

@@ -201,6 +201,11 @@ class ConsumerKeys:
         self._now = now
         self._known = KnownDataKeys()
 
+    def knows(self, metadata: MessageMetadata) -> bool:
+        """Return whether an entry can probably be decrypted without the key reader."""
+        now = self._now()
+        return any(self._known.get(one.value, now) is not None for one in metadata.encryption_keys)
+
     def decrypt(self, metadata: MessageMetadata, payload: BytesLike, failed: dict[bytes, str]) -> tuple[bytes, DataKey]:
         """Decrypt the payload of an entry, and return the data key, too. The key reader may block.
 
