@@ -40,6 +40,7 @@ from pulsar_actors.runtime.message_crypto import ProducerKeys
 from pulsar_actors.runtime.multi_topics_actor import TopicSearch
 from pulsar_actors.runtime.pending_calls import HandleLink
 from pulsar_actors.runtime.producer_actor import FlushAll, TriggerFlush
+from pulsar_actors.runtime.schema_versions import SchemaVersions
 from pulsar_actors.runtime.send_queue import MessageHeader
 from pulsar_actors.wire.message_id import MessageId
 from pulsar_actors.wire.PulsarApi_pb2 import BrokerEntryMetadata, MessageMetadata, SingleMessageMetadata
@@ -196,10 +197,11 @@ class UnsentEntry:
 
     __slots__ = (
         "broker_metadata", "data_key", "generation", "is_undecryptable", "message_id", "metadata", "redelivery_count",
-        "size", "topic",
+        "schemas", "size", "topic",
     )  # fmt: skip
 
     def __init__(self, topic: str) -> None:
+        self.schemas: SchemaVersions | None = None
         self.topic = topic
         self.message_id = MessageId(-1, -1)
         self.metadata = MessageMetadata()
@@ -210,9 +212,9 @@ class UnsentEntry:
         self.data_key = None
         self.is_undecryptable = False
 
-    def decode(self, payload: bytes) -> object:
+    def decode(self, message: Message) -> object:
         """Return the payload, because there is no consumer with a schema."""
-        return payload
+        return message.data()
 
 
 def new_router(

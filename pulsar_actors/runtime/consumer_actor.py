@@ -294,6 +294,7 @@ class ConsumerActor(HandlerActor[ConsumerMachine]):
     def _note_passed(self, effect: NotePassed) -> None:
         def note() -> None:
             self.receiver_queue.progress.passed = effect.entry
+            self.receiver_queue.wake_all_callers()  # one may wait for the end of the topic, as a table view does
 
         self.decryption.in_order(note)
 
