@@ -29,9 +29,9 @@ from pulsar_actors.machines.trackers.unacked_message_tracker import UnackedMessa
 from pulsar_actors.runtime.ack_queue import AckQueue
 from pulsar_actors.runtime.consumer_actor import ConsumerActor, ConsumerHooks, SendDeadLetter, TellActor
 from pulsar_actors.runtime.decryption_queue import Decryption, FailureAction
+from pulsar_actors.runtime.handle_link import HandleLink
 from pulsar_actors.runtime.loop import Interleaving, Loop
 from pulsar_actors.runtime.message_crypto import ConsumerKeys
-from pulsar_actors.runtime.pending_calls import HandleLink
 from pulsar_actors.runtime.receiver_queue import ReceiverQueue, ReceiverQueueSettings
 from pulsar_actors.wire.message_id import EARLIEST, LATEST, MessageId
 from pulsar_actors.wire.PulsarApi_pb2 import CommandSubscribe, IntRange, KeySharedMeta, KeyValue
