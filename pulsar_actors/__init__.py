@@ -248,6 +248,7 @@ __all__ = [
     "WireError",
     "WrongContent",
     "__version__",
+    "decrypt",
     "functions",
     "schema",
     "tableview",
@@ -256,6 +257,7 @@ __all__ = [
 if TYPE_CHECKING:
     from pulsar_actors import functions, tableview
     from pulsar_actors.client.consumer import Consumer
+    from pulsar_actors.client.decrypt import decrypt
     from pulsar_actors.client.interceptors import ConsumerEventListener, ConsumerInterceptor, ReaderInterceptor
     from pulsar_actors.client.message import MessageBatch
     from pulsar_actors.client.policies import (
@@ -280,6 +282,7 @@ else:  # with a __getattr__, type checkers would accept every name
         "Reader": "reader",
         "ReaderInterceptor": "interceptors",
         "TableView": "table_view",
+        "decrypt": "decrypt",
     }
     """What only those need who receive, by its module of `client`: with it comes half of the package."""
 

@@ -12,9 +12,17 @@ from pulsar_actors.client.consumer_options import IN_ORDER, ConsumerOptions
 from pulsar_actors.client.consumer_state import ConsumerListeners, ConsumerState, new_consumer_listeners
 from pulsar_actors.client.context import ClientContext, HandleSettings
 from pulsar_actors.client.crypto_key_reader import private_keys_of
-from pulsar_actors.client.enums import ConsumerType, InitialPosition, KeySharedMode, SubscriptionMode
-from pulsar_actors.client.message import new_messages
+from pulsar_actors.client.enums import (
+    ConsumerCryptoFailureAction,
+    ConsumerType,
+    InitialPosition,
+    KeySharedMode,
+    SubscriptionMode,
+)
+from pulsar_actors.client.message import Message, is_undecryptable, new_messages
 from pulsar_actors.client.policies import MultiplierRedeliveryBackoff
+from pulsar_actors.client.schema import BytesSchema
+from pulsar_actors.exceptions import CryptoError
 from pulsar_actors.machines.connection_commands import CONSUMER
 from pulsar_actors.machines.consumer import ConsumerMachine, ConsumerSettings
 from pulsar_actors.machines.consumer_trackers import ConsumerTrackers
@@ -32,6 +40,7 @@ from pulsar_actors.runtime.decryption_queue import Decryption, FailureAction
 from pulsar_actors.runtime.handle_link import HandleLink
 from pulsar_actors.runtime.loop import Interleaving, Loop
 from pulsar_actors.runtime.message_crypto import ConsumerKeys
+from pulsar_actors.runtime.opened_entry import DecodeMessage
 from pulsar_actors.runtime.receiver_queue import ReceiverQueue, ReceiverQueueSettings
 from pulsar_actors.wire.message_id import EARLIEST, LATEST, MessageId
 from pulsar_actors.wire.PulsarApi_pb2 import CommandSubscribe, IntRange, KeySharedMeta, KeyValue
@@ -94,7 +103,7 @@ def start_consumer(
         queue_size=options.receiver_queue_size,
         topic=sys.intern(str(topic)),
         make=new_messages,
-        decode=options.schema.decode_message,
+        decode=decoder_of(options),
         schemas=context.schemas,
         reports_ids=start is not None,
         compacted=options.is_read_compacted,
@@ -132,6 +141,24 @@ def start_consumer(
     )
     context.start(actor, state)
     return state
+
+
+def decoder_of(options: ConsumerOptions) -> DecodeMessage:
+    """Return the function that decodes values. What is delivered encrypted has no value for a schema to decode.
+
+    Without a schema its value is its payload, as in the other clients. They decode the ciphertext by a schema, with an
+    error that says nothing of encryption, or with a wrong value.
+    """
+    decode = options.schema.decode_message
+    if options.crypto_failure_action is not ConsumerCryptoFailureAction.CONSUME or type(options.schema) is BytesSchema:
+        return decode
+
+    def decode_decrypted(message: Message) -> object:
+        if is_undecryptable(message):
+            raise CryptoError("the message is still encrypted and has no value: data() is what was stored")
+        return decode(message)
+
+    return decode_decrypted
 
 
 def new_decryption(options: ConsumerOptions, now: Callable[[], float]) -> Decryption:

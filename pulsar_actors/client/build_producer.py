@@ -117,7 +117,7 @@ def producer_command(options: ProducerOptions, producer_id: int, initial_subscri
         schema=options.schema.announced(),
         producer_access_mode=cast("ProducerAccessMode.ValueType", int(options.access_mode)),
         initial_subscription_name=initial_subscription or None,
-        encrypted=bool(options.key_names) or None,
+        encrypted=options.is_encrypted or None,
     )
 
 

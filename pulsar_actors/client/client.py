@@ -537,6 +537,9 @@ class Client(Closeable):
         topic: str,
         subscription_name: str | None = None,
         schema: Schema = BYTES,
+        *,
+        crypto_key_reader: EncryptionKeyReader | None = None,
+        crypto_failure_action: ConsumerCryptoFailureAction = ConsumerCryptoFailureAction.FAIL,
     ) -> "TableView":
         """Make a view of the latest value of each key of a topic. It has all values that the topic has now.
 
@@ -548,6 +551,11 @@ class Client(Closeable):
             at a time. By default a random name. The subscription ends with the view.
         schema = BytesSchema()
             Turns the bytes of messages into values.
+        crypto_key_reader = None
+            Decrypts messages: it reads the private keys. See `CryptoKeyReader` and `EncryptionKeyReader`.
+        crypto_failure_action = ConsumerCryptoFailureAction.FAIL
+            What is done if no key decrypts a message. FAIL: values are missing, so this call and `refresh` raise
+            CryptoError. DISCARD: the view goes without it.
         """
         arguments = arguments_of(locals())
         from pulsar_actors.client.consumer_options import TableViewOptions  # noqa: PLC0415 - see the top

@@ -275,7 +275,15 @@ class TableViewOptions:
     topic: Annotated[str, check.topic]
     subscription_name: Annotated[str | None, check.optional(check.text)] = None
     schema: Annotated[Schema, check.instance_of(Schema)] = BYTES
+    crypto_key_reader: Annotated[EncryptionKeyReader | None, check.optional(check.instance_of(EncryptionKeyReader))] = (
+        None
+    )
+    crypto_failure_action: Annotated[ConsumerCryptoFailureAction, check.instance_of(ConsumerCryptoFailureAction)] = (
+        ConsumerCryptoFailureAction.FAIL
+    )
 
     def __post_init__(self) -> None:
         check.check_options(self)
         check.check_size(self, "topic", "subscription_name")
+        if self.crypto_failure_action is ConsumerCryptoFailureAction.CONSUME:  # of a batch, not even the keys are known
+            raise InvalidConfiguration("a table view cannot CONSUME: what is still encrypted has no keys and values")

@@ -35,8 +35,10 @@ __all__ = [
     "ack_key_of",
     "data_key_of",
     "forwarded_metadata_of",
+    "is_undecryptable",
     "key_of",
     "new_messages",
+    "stored_entry_of",
     "written_schema_of",
 ]
 
@@ -308,6 +310,16 @@ def ack_key_of(message: Message) -> tuple[WireMessageId, Generation, str]:
     if message._stored is None:  # noqa: SLF001  # pyright: ignore[reportPrivateUsage]
         return opened.message_id, opened.generation, opened.topic
     return opened.message_id._replace(batch_index=index, batch_size=opened.size), opened.generation, opened.topic
+
+
+def is_undecryptable(message: Message) -> bool:
+    """Return whether a message is delivered as it was stored, encrypted."""
+    return message._opened.is_undecryptable  # noqa: SLF001  # pyright: ignore[reportPrivateUsage]
+
+
+def stored_entry_of(message: Message) -> MessageEntry:
+    """Return the entry of a message."""
+    return message._opened  # noqa: SLF001  # pyright: ignore[reportPrivateUsage]
 
 
 def data_key_of(message: Message) -> object:

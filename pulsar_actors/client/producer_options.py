@@ -82,11 +82,10 @@ class ProducerOptions:
             raise InvalidConfiguration("batching_enabled and chunking_enabled exclude each other: choose one")
         if self.chunk_max_message_size > 0 and not self.chunking_enabled:
             raise InvalidConfiguration("chunk_max_message_size needs chunking_enabled=True")
-        if bool(self.key_names) is not (
-            self.crypto_key_reader is not None
-        ):  # the official client does not encrypt then
+        has_reader = self.crypto_key_reader is not None
+        if bool(self.key_names) is not has_reader:  # the official client does not encrypt then
             raise InvalidConfiguration("encryption_key and crypto_key_reader go together: one alone encrypts nothing")
-        if self.crypto_key_reader is not None:
+        if has_reader:
             check_encryption_is_installed()
         if self.message_routing_mode is PartitionsRoutingMode.CustomPartition and self.message_router is None:
             raise InvalidConfiguration("message_routing_mode=CustomPartition needs a message_router")
@@ -96,3 +95,8 @@ class ProducerOptions:
         """The names of the keys that encrypt, each once; none if messages are not encrypted."""
         given = ((self.encryption_key,) if self.encryption_key else ()) + tuple(self.encryption_keys)
         return tuple(dict.fromkeys(given))
+
+    @property
+    def is_encrypted(self) -> bool:
+        """Whether the broker is told that the messages are encrypted."""
+        return bool(self.key_names)

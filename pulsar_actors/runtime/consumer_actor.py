@@ -279,6 +279,7 @@ class ConsumerActor(HandlerActor[ConsumerMachine]):
         generation, message_id = self.receiver_queue.generation, delivery.message_id
         self.receiver_queue.progress.passed = message_id.position
         self.feed(EntryUndecryptable(generation, message_id, delivery.redelivery_count, delivery.messages))
+        self.receiver_queue.wake_all_callers()  # a table view is told that it is incomplete
 
     def _discard(self, delivery: DeliveredEntry) -> None:
         generation, fault = self.receiver_queue.generation, CommandAck.ValidationError.DecryptionError

@@ -5,6 +5,7 @@ these.
 """
 
 from collections.abc import Callable, Sequence
+from copy import copy
 from typing import Any, Final, NamedTuple
 
 from pulsar_actors.machines.incoming_entries import DeliveredEntry
@@ -102,6 +103,7 @@ def open_entry(delivery: DeliveredEntry, opened: OpenedEntry, limit: int, *, com
     An undecryptable entry is one message, as it was stored.
     """
     if delivery.is_undecryptable:
+        delivery.entry.verify()
         return EntryContents([None], [delivery.payload], opened, [0], delivery.messages - 1)
     payload = _uncompressed_payload(delivery, limit)
     if not opened.size:
@@ -117,6 +119,19 @@ def open_entry(delivery: DeliveredEntry, opened: OpenedEntry, limit: int, *, com
     return EntryContents(stored, payloads, opened, indexes, delivery.messages - len(indexes))
 
 
+def open_decrypted(encrypted: OpenedEntry, payload: bytes, data_key: object, limit: int) -> EntryContents:
+    """Decompress and split an entry that was delivered encrypted, and was decrypted after that."""
+    opened = copy(encrypted)
+    opened.data_key, opened.is_undecryptable = data_key, False
+    opened.size = opened.metadata.num_messages_in_batch if is_batch(opened.metadata) else 0
+    opened.acknowledged, opened.is_queued = [], False
+    plain = decompressed(opened.metadata, payload, limit)
+    if not opened.size:
+        return EntryContents([None], [plain], opened, [0])
+    stored, payloads = split_columns(plain, opened.size)
+    return EntryContents(stored, payloads, opened, batch_indexes(0, opened.size))
+
+
 def batch_indexes(start: int, stop: int) -> tuple[int, ...]:
     """Return batch indexes. For most batches no new integers are created."""
     return _BATCH_INDEXES[start:stop] if stop <= len(_BATCH_INDEXES) else tuple(range(start, stop))
@@ -127,9 +142,14 @@ def _uncompressed_payload(delivery: DeliveredEntry, limit: int) -> BytesLike:
     is_verified = metadata.num_chunks_from_msg > 1 or delivery.data_key is not None
     if not is_verified:  # chunks were verified when they were put together, others before they were decrypted
         delivery.entry.verify()
+    return decompressed(metadata, delivery.payload, limit)
+
+
+def decompressed(metadata: MessageMetadata, payload: BytesLike, limit: int) -> BytesLike:
+    """Decompress the payload of an entry."""
     codec = metadata.compression
     if codec == NONE:
-        return delivery.payload
+        return payload
     most = MAX_ZSTD_COMPRESSION_RATIO if codec == ZSTD else MAX_COMPRESSION_RATIO
-    limit = max(limit, min(MAX_UNCOMPRESSED_SIZE, most * len(delivery.payload)))  # brokers limit compressed bytes
-    return decompress(codec, delivery.payload, metadata.uncompressed_size, limit)
+    limit = max(limit, min(MAX_UNCOMPRESSED_SIZE, most * len(payload)))  # brokers limit compressed bytes
+    return decompress(codec, payload, metadata.uncompressed_size, limit)

@@ -14,6 +14,7 @@ from cryptography.hazmat.primitives.asymmetric import ec, rsa
 import pulsar_actors as pulsar
 from pulsar_actors.broker.embedded import EmbeddedBroker
 from pulsar_actors.runtime import message_crypto
+from pulsar_actors.schema import JsonSchema, KeyValueEncodingType, KeyValueSchema, Record, String, StringSchema
 from tests.support import topics
 from tests.support.life import until
 
@@ -497,3 +498,106 @@ def test_the_log_says_once_which_key_is_missing_and_why(
     assert "'the key'" in line
     assert "RuntimeError" in line
     assert "MATERIAL" not in line
+
+
+# What was delivered encrypted.
+
+
+class Fruit(Record):
+    name = String()
+
+
+@pytest.mark.parametrize("kind", [kind for kind in KINDS if "chunk" not in kind])
+def test_what_was_delivered_encrypted_is_decrypted_later(
+    broker: EmbeddedBroker, client: pulsar.Client, pair: Files, topic: str, kind: str
+) -> None:
+    schema = KeyValueSchema(StringSchema(), JsonSchema(Fruit), KeyValueEncodingType.SEPARATED)
+    consumer = client.subscribe(topic, "s", schema=schema, crypto_failure_action=Action.CONSUME, consumer_type=SHARED)
+    producer = client.create_producer(
+        topic, schema=schema, encryption_key="k", crypto_key_reader=pair.reader, **KINDS[kind]
+    )
+    for number in range(3):
+        producer.send_async((f"{number}", Fruit(name="x" * 99)), None, {"a": "b"})
+    producer.flush()
+    found: list[pulsar.Message] = []
+    while len(found) < 3:
+        stored = consumer.receive(SOON)
+        with pytest.raises(pulsar.CryptoError, match="still encrypted"):
+            stored.value()
+        messages = pulsar.decrypt(stored, pair.reader)
+        assert pulsar.decrypt(messages[0], pair.reader) == messages[:1]
+        for one in messages:
+            context = one.encryption_context()
+            assert context is not None
+            assert not context.is_decryption_failed()
+            consumer.acknowledge(one)
+        found += messages
+    assert [one.properties() for one in found] == [{"a": "b"}] * 3
+    assert [(key, value.name) for key, value in (one.value() for one in found)] == [
+        (f"{number}", "x" * 99) for number in range(3)
+    ]
+    until(lambda: topics.backlog(broker, topic) == 0, "each decrypted message can be acknowledged")
+
+
+def test_another_key_and_a_changed_message_are_not_decrypted(
+    client: pulsar.Client, keys: Files, others: Files, topic: str
+) -> None:
+    with client.create_producer(topic, encryption_key="the key", crypto_key_reader=keys.reader) as producer:
+        producer.send(b"secret")
+    stored = stored_in(client, topic)
+    for reader in (others.reader, pulsar.EncryptionKeyReader(), Scripted(lambda *_: b"garbage")):
+        with pytest.raises(pulsar.CryptoError, match="'the key'"):
+            pulsar.decrypt(stored, reader)
+    with pytest.raises(pulsar.InvalidArgument):
+        pulsar.decrypt(b"secret", keys.reader)  # type: ignore[arg-type]
+    assert stored.value() == stored.data()  # without a schema
+    assert [one.data() for one in pulsar.decrypt(stored, keys.reader)] == [b"secret"]
+
+
+def test_what_is_still_encrypted_is_no_letter(client: pulsar.Client, keys: Files, topic: str) -> None:
+    consumer = client.subscribe(
+        topic, "s", crypto_failure_action=Action.CONSUME, consumer_type=SHARED, enable_retry=True
+    )
+    client.create_producer(topic, encryption_key="k", crypto_key_reader=keys.reader).send(b"secret")
+    message = consumer.receive(SOON)
+    with pytest.raises(pulsar.CryptoError, match="not sent to another topic"):
+        consumer.reconsume_later(message, 0)
+
+
+# Table views.
+
+
+def test_a_table_view_decrypts(client: pulsar.Client, keys: Files, parts: str) -> None:
+    producer = client.create_producer(
+        parts, encryption_key="k", crypto_key_reader=keys.reader, schema=pulsar.StringSchema(), batching_enabled=True
+    )
+    for number in range(10):
+        producer.send_async(f"{number}", None, None, f"{number % 5}")
+    producer.flush()
+    with client.create_table_view(parts, schema=pulsar.StringSchema(), crypto_key_reader=keys.reader) as view:
+        assert dict(view.items()) == {f"{key}": f"{key + 5}" for key in range(5)}
+        producer.send("new", partition_key="0")
+        view.refresh(SOON / 1000)
+        assert view["0"] == "new"
+
+
+def test_a_table_view_without_the_key_is_refused_or_goes_without(
+    client: pulsar.Client, keys: Files, topic: str
+) -> None:
+    client.create_producer(topic).send(b"plain", partition_key="a")
+    with client.create_table_view(topic) as early:
+        encrypting = client.create_producer(topic, encryption_key="k", crypto_key_reader=keys.reader)
+        for _ in range(3):
+            encrypting.send(b"secret", partition_key="b")
+        with pytest.raises(pulsar.CryptoError, match="is incomplete"):
+            early.refresh(SOON / 1000)
+        assert dict(early.items()) == {"a": b"plain"}
+    with pytest.raises(pulsar.CryptoError, match=r"is incomplete: no key decrypts [123] of its entries"):
+        client.create_table_view(topic)
+    client.create_producer(topic).send(b"last", partition_key="c")
+    with pytest.raises(pulsar.CryptoError, match="is incomplete"):
+        client.create_table_view(topic)
+    with client.create_table_view(topic, crypto_failure_action=Action.DISCARD) as view:
+        assert dict(view.items()) == {"a": b"plain", "c": b"last"}
+    with pytest.raises(pulsar.InvalidConfiguration, match="CONSUME"):
+        client.create_table_view(topic, crypto_failure_action=Action.CONSUME)
