@@ -34,6 +34,7 @@ from pulsar_actors.machines.trackers.flow_permits import FlowPermits
 from pulsar_actors.machines.trackers.negative_acks_tracker import NegativeAcksTracker, RedeliveryDelay
 from pulsar_actors.machines.trackers.start_message_id import StartMessageId
 from pulsar_actors.machines.trackers.unacked_message_tracker import UnackedMessageTracker
+from pulsar_actors.machines.trackers.undecryptable_entries import UndecryptableEntries
 from pulsar_actors.runtime.ack_queue import AckQueue
 from pulsar_actors.runtime.consumer_actor import ConsumerActor, ConsumerHooks, SendDeadLetter, TellActor
 from pulsar_actors.runtime.decryption_queue import Decryption, FailureAction
@@ -223,6 +224,7 @@ def new_consumer_machine(
         start=_start_message_id(options, start, persistent=persistent),
         unacked_messages=_unacked_message_tracker(options),
         dead_letters=_dead_letters(options),
+        undecryptable=_undecryptable_entries(options),
     )
     settings = ConsumerSettings(
         command,
@@ -247,6 +249,12 @@ def _unacked_message_tracker(options: ConsumerOptions) -> UnackedMessageTracker 
     milliseconds = options.unacked_messages_timeout_ms
     delay = _redelivery_delay(options.ack_timeout_redelivery_backoff)
     return UnackedMessageTracker(milliseconds / 1000, delay) if milliseconds else None
+
+
+def _undecryptable_entries(options: ConsumerOptions) -> UndecryptableEntries | None:
+    milliseconds = options.unacked_messages_timeout_ms
+    delay = _redelivery_delay(options.ack_timeout_redelivery_backoff)
+    return UndecryptableEntries(milliseconds / 1000, delay) if milliseconds else None
 
 
 def _redelivery_delay(backoff: MultiplierRedeliveryBackoff | None) -> RedeliveryDelay | None:

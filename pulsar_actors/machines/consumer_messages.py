@@ -59,6 +59,7 @@ from pulsar_actors.machines.trackers.entry_map import EntryKey, Generation, is_r
 from pulsar_actors.machines.trackers.flow_permits import MOST_PERMITS
 from pulsar_actors.machines.trackers.negative_acks_tracker import RedeliverAll
 from pulsar_actors.machines.trackers.start_message_id import SubscribeStart
+from pulsar_actors.machines.trackers.undecryptable_entries import HeldPermits
 from pulsar_actors.wire.batch import is_batch
 from pulsar_actors.wire.frames import message_limit
 from pulsar_actors.wire.message_id import MessageId
@@ -149,7 +150,7 @@ class ConsumerMessages(StateMachine, chart=CHART, current=("connection",)):
     """The messages of one consumer: the guards and actions in the chart's order."""
 
     __slots__ = (
-        "_acks", "_consumer_id", "_incoming", "_is_reader", "_persistent", "_subscribed_epoch", "_undecryptable",
+        "_acks", "_consumer_id", "_incoming", "_is_reader", "_persistent", "_subscribed_epoch",
         "connection", "generation", "trackers",
     )  # fmt: skip
 
@@ -172,7 +173,6 @@ class ConsumerMessages(StateMachine, chart=CHART, current=("connection",)):
         self._persistent = persistent
         self._is_reader = is_reader
         self._subscribed_epoch = 0
-        self._undecryptable: dict[EntryKey, tuple[Generation, int]] = {}  # the permits that such entries hold
         self._incoming = IncomingEntries(
             negative_acks=trackers.negative_acks,
             acks=trackers.acks,
@@ -229,7 +229,6 @@ class ConsumerMessages(StateMachine, chart=CHART, current=("connection",)):
 
     def seek(self, event: Sought, now: float) -> Effects:
         """Start again at the target. All data about earlier messages is void."""
-        self._undecryptable.clear()
         self.generation = self.generation.sought()
         self.trackers.seek(event.target)
         return [ClearQueue(self.generation), *self._acks.handle(AcksVoided(self.generation), now)]
@@ -237,7 +236,6 @@ class ConsumerMessages(StateMachine, chart=CHART, current=("connection",)):
     def unbind(self, event: Unbound, now: float) -> Effects:
         """Forget pending redeliveries and incomplete chunks: the broker sends all of that again."""
         self.trackers.unbind()
-        self._undecryptable.clear()
         return []
 
     # Messages that come, and permits.
@@ -298,12 +296,11 @@ class ConsumerMessages(StateMachine, chart=CHART, current=("connection",)):
 
         Java and C++ keep them for good: a consumer stops after one queue of such messages, even with a new key.
         """
-        entries = self.trackers.chunks.chunks_of(event.message_id)
-        unacked = self.trackers.unacked_messages
-        if unacked is None:
+        undecryptable = self.trackers.undecryptable
+        if undecryptable is None:
             return []
-        self._undecryptable[entries[-1]] = event.generation, event.messages
-        unacked.handed_out([(entry, event.redelivery_count) for entry in entries], now)
+        entries = self.trackers.chunks.chunks_of(event.message_id)
+        undecryptable.put(entries, HeldPermits(event.generation, event.messages), event.redelivery_count, now)
         return self._watch(now)
 
     def ask_for_one(self, event: ReceiverWaits, now: float) -> Effects:
@@ -350,9 +347,10 @@ class ConsumerMessages(StateMachine, chart=CHART, current=("connection",)):
 
     def redeliver_due(self, event: RedeliveryDue, now: float) -> Effects:
         """Request the redelivery of due entries, and acknowledge the expired chunks of incomplete messages."""
-        unacked = self.trackers.unacked_messages
+        unacked, undecryptable = self.trackers.unacked_messages, self.trackers.undecryptable
         nacked = self.trackers.negative_acks.take_due(now)
-        late = [] if unacked is None else unacked.take_due(now)
+        unread, held = ([], ()) if undecryptable is None else undecryptable.take_due(now)
+        late = [*([] if unacked is None else unacked.take_due(now)), *unread]
         due = [*nacked, *late]
         expired = self.trackers.chunks.expire(now)
         acked = self._acknowledge(expired, self.generation, now)
@@ -360,7 +358,7 @@ class ConsumerMessages(StateMachine, chart=CHART, current=("connection",)):
         given_up = set(self._entries(one.message_id for one in dead))
         again = self._ask_again([entry for entry in due if entry not in given_up])
         requested = [RedeliveryRequested(tuple(nacked), tuple(late))] if due else []
-        flow = self._free_undecryptable(late)
+        flow = self._return_held(held)
         return [*([SendToDeadLetters(dead)] if dead else []), *acked, *again, *requested, *flow, *self._watch(now)]
 
     def acknowledge_dead_letter(self, event: DeadLetterSent, now: float) -> Effects:
@@ -384,9 +382,8 @@ class ConsumerMessages(StateMachine, chart=CHART, current=("connection",)):
             self.trackers.dead_letters.failed(event.message_id.position)
         return []
 
-    def _free_undecryptable(self, entries: Sequence[EntryKey]) -> Effects:
+    def _return_held(self, held: Sequence[HeldPermits]) -> Effects:
         """Return the permits of undecryptable entries, which come again with new ones."""
-        held = [self._undecryptable.pop(entry) for entry in entries if entry in self._undecryptable]
         returned = self.trackers.permits.returned
         return [effect for generation, count in held for effect in self._flow(returned(generation, count))]
 
@@ -442,11 +439,12 @@ class ConsumerMessages(StateMachine, chart=CHART, current=("connection",)):
         return [cleared, self._send_redeliver([], self.generation.epoch), *flow]
 
     def _begin_epoch(self, request: RedeliverAll) -> ClearQueue:
-        self._undecryptable.clear()
         self.generation = self.generation.redelivered_to(request.epoch)
         self.trackers.chunks.drop_unfinished()
         if self.trackers.unacked_messages is not None:
             self.trackers.unacked_messages.clear()
+        if self.trackers.undecryptable is not None:
+            self.trackers.undecryptable.clear()
         return ClearQueue(self.generation)
 
     def _entries(self, message_ids: Iterable[MessageId]) -> Iterator[EntryKey]:

@@ -402,3 +402,13 @@ def test_what_is_asked_for_again_is_told_by_its_reason() -> None:
     driven.tell(NegativeAcknowledge(driven.generation, ((plain(1), 0),)))
     driven.fire(RedeliveryDue)
     assert driven.did(RedeliveryRequested) == [RedeliveryRequested(((1, 1),), ())]
+
+
+def test_an_acknowledgement_of_an_earlier_delivery_leaves_no_undecryptable_entry_behind() -> None:
+    driven = ready(ack_timeout=10.0)
+    permits = driven.machine.messages.trackers.permits
+    driven.receive(incoming(0))
+    driven.tell(EntryUndecryptable(driven.generation, MessageId(1, 0), 0, 1))
+    driven.tell(Acknowledge(driven.generation, (MessageId(1, 0),)))
+    driven.fire(RedeliveryDue)
+    assert permits.held == 0

@@ -125,7 +125,7 @@ LISTENER_MISSING: Final = re.compile("the broker do not have .* listener")
 LISTENER_MEANING: Final = ErrorMeaning(_FAIL, _RETRY, _FAIL, _AGAIN)
 
 ENCRYPTION_MISSING: Final = "Encryption is required"
-"""The start of a broker's text for a producer that does not encrypt. The error code, MetadataError, has many meanings."""
+"""The start of a broker's text for a producer that does not encrypt. Its code, MetadataError, has many meanings."""
 
 ENCRYPTION_MEANING: Final = ErrorMeaning(_FAIL, _RETRY, _RETRY, _AGAIN)
 
