@@ -275,10 +275,11 @@ class Message:
         return readable(self._opened.metadata).replicated_from
 
     def __repr__(self) -> str:
-        return f"<Message {self.message_id()} of {self.topic_name()}: {len(self._payload):,} bytes {self._excerpt()}>"
+        return f"<Message {self.message_id()} of {self.topic_name()}: {len(self._payload):,} bytes{self._excerpt()}>"
 
     def _excerpt(self) -> str:
-        return excerpt(bytes(self._payload[:_SHOWN]))
+        """Show the start of the payload, unless it was sent encrypted: then it is for few eyes."""
+        return ", encrypted" if self._opened.metadata.encryption_keys else f" {excerpt(bytes(self._payload[:_SHOWN]))}"
 
     def _own(self) -> SingleMessageMetadata | MessageMetadata:
         """Return the metadata of this message: its own in a batch, or that of the entry."""

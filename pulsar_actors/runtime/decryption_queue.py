@@ -133,9 +133,19 @@ class DecryptionQueue:
             return
         keys = self._decryption.keys
         if keys is None:
+            self._log(delivery, _no_reader())
             done(_no_reader())
             return
-        self._run_blocking(lambda: _decrypted(keys, delivery, {}), done, timeout=KEY_READER_TIMEOUT, executor="keys")
+
+        def decrypted(outcomes: Sequence[DeliveredEntry | Exception] | Exception) -> None:
+            outcome = outcomes if isinstance(outcomes, Exception) else outcomes[0]
+            if isinstance(outcome, Exception):
+                self._log(delivery, outcome)
+            done(outcome)
+
+        self._run_blocking(
+            lambda: _decrypt_all(keys, [delivery]), decrypted, timeout=KEY_READER_TIMEOUT, executor="keys"
+        )
 
     def _advance(self) -> None:
         """Pass on what need not be decrypted, and start to decrypt what comes then."""
@@ -226,6 +236,8 @@ def _decrypt_all(keys: ConsumerKeys, entries: Sequence[DeliveredEntry]) -> list[
             outcomes.append(_decrypted(keys, delivery, failed))
         except CryptoError as error:
             outcomes.append(error)
+        except BaseException as error:  # noqa: BLE001 - a user's key reader may raise anything, with a key in its text
+            outcomes.append(CryptoError(f"{type(error).__name__} was raised"))
         if time.monotonic() - began > LONG:
             break
     return outcomes

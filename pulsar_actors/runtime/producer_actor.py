@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from itertools import groupby
 from typing import Any, ClassVar, NamedTuple
 
-from pulsar_actors.exceptions import InternalError, InvalidArgument, PulsarException
+from pulsar_actors.exceptions import CryptoError, InternalError, InvalidArgument, PulsarException
 from pulsar_actors.machines.connection_events import WriteFrames
 from pulsar_actors.machines.connection_handler_events import Fail, RequestRefused, RequestTimedOut
 from pulsar_actors.machines.producer import ProducerMachine
@@ -40,7 +40,7 @@ from pulsar_actors.runtime.future import SlimFuture, is_slim_future, settle
 from pulsar_actors.runtime.handle_link import HandleLink
 from pulsar_actors.runtime.handler_actor import HandlerActor, Outcomes, by_attempt
 from pulsar_actors.runtime.log import LOG
-from pulsar_actors.runtime.message_crypto import KEY_READER_TIMEOUT
+from pulsar_actors.runtime.message_crypto import KEY_READER_TIMEOUT, ProducerKeys
 from pulsar_actors.runtime.messages import ConnectionReady, Registration
 from pulsar_actors.runtime.send_queue import OutgoingMessages, SendOutcome, SendQueue, SentTo
 from pulsar_actors.wire.frames import DEFAULT_MAX_MESSAGE_SIZE, message_limit
@@ -207,7 +207,7 @@ class ProducerActor(HandlerActor[ProducerMachine]):
         if keys is not None and keys.is_due(now):
             keys.begin(now)
             self.run_blocking(
-                lambda: keys.replace(now), _data_key_replaced, timeout=KEY_READER_TIMEOUT, executor="keys"
+                lambda: _replace_data_key(keys, now), _data_key_replaced, timeout=KEY_READER_TIMEOUT, executor="keys"
             )
 
     def _deadline(self) -> float | None:
@@ -258,6 +258,18 @@ class ProducerActor(HandlerActor[ProducerMachine]):
         FeedRemainingReceipts: _hear_rest,
         Flushed: _flushed,
     }
+
+
+def _replace_data_key(keys: ProducerKeys, now: float) -> None:
+    try:
+        keys.replace(now)
+    except CryptoError:
+        raise
+    except BaseException as error:  # noqa: BLE001 - a user's key reader may raise anything, with a key in its text
+        kind = type(error).__name__
+    else:
+        return
+    raise CryptoError(f"{kind} was raised")
 
 
 def _data_key_replaced(outcome: object) -> None:

@@ -257,6 +257,7 @@ def test_a_repr_is_short_and_shows_an_excerpt_at_most() -> None:
     assert len(shown) < 250
 
 
+@pytest.mark.shows("Message metadata", "encryption_algo")
 def test_an_encrypted_message_says_how_it_was_encrypted() -> None:
     keys = [pb.EncryptionKeys(key="name", value=b"sealed", metadata=[pb.KeyValue(key="a", value="b")])]
     encrypted = message(
@@ -384,3 +385,8 @@ def test_a_payload_that_is_not_that_many_messages_is_refused(data: bytes, size: 
 def test_a_size_that_no_batch_has_is_refused(size: Any) -> None:
     with pytest.raises(InvalidArgument, match=r"^size takes "):
         MessageBatch().parse_from(BATCH, size)
+
+
+def test_the_repr_of_an_encrypted_message_shows_nothing_of_it() -> None:
+    shown = repr(message(b"secret", encryption_keys=[pb.EncryptionKeys(key="name", value=b"sealed")]))
+    assert shown == f"<Message (1,2,3,-1) of {TOPIC}: 6 bytes, encrypted>"

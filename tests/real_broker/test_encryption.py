@@ -92,6 +92,7 @@ def crypto_of(name: str, folder: Path) -> dict[str, Any]:
     return {"crypto_key_reader": MODULES[name].CryptoKeyReader(*paths)}
 
 
+@pytest.mark.shows("Message metadata", "encryption_keys", "encryption_param")
 @pytest.mark.parametrize("form", FORMS)
 def test_one_python_client_reads_what_the_other_encrypts(
     connect: Any, topic: str, folder: Path, form: str, from_to: tuple[str, str]
@@ -152,6 +153,7 @@ def test_both_python_clients_deliver_the_same_of_what_they_cannot_decrypt(
     assert found["ours"] == found["official"]
 
 
+@pytest.mark.shows("Command Producer", "encrypted")
 def test_a_namespace_that_demands_encryption_takes_encrypted_messages_and_letters_only(
     connect: Any, namespace: str, new_topic: Any, admin: Admin, folder: Path
 ) -> None:
