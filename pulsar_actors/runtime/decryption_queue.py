@@ -68,8 +68,8 @@ class _Waiting(NamedTuple):
 
 
 def is_encrypted(delivery: DeliveredEntry) -> bool:
-    """Return whether an entry is encrypted: exactly then its metadata names keys."""
-    return bool(delivery.parts) or bool(delivery.entry.metadata.encryption_keys)
+    """Return whether an entry is encrypted, or a chunk of a message."""
+    return bool(delivery.parts) or delivery.entry.is_encrypted
 
 
 class DecryptionQueue:
@@ -105,11 +105,13 @@ class DecryptionQueue:
 
     def put(self, entries: Sequence[DeliveredEntry]) -> None:
         """Pass entries on, in order, decrypted."""
-        if not self._waiting and not any(  # `is_encrypted`, without the calls
-            one.parts or one.entry.metadata.encryption_keys for one in entries
-        ):
-            self._deliver(entries)
-            return
+        if not self._waiting:
+            for delivery in entries:
+                if delivery.parts or delivery.entry.is_encrypted:  # `is_encrypted`, without the call
+                    break
+            else:
+                self._deliver(entries)
+                return
         self._waiting.extend(_Waiting(one, None) for one in entries)
         if self._job is None:
             self._advance()

@@ -203,8 +203,11 @@ class ProducerActor(HandlerActor[ProducerMachine]):
 
     def _replace_data_key_if_due(self) -> None:
         """Replace the data key, off the loop. Until then the old one stays in use."""
-        keys, now = self._batch_settings.keys, self.loop.now()
-        if keys is not None and keys.is_due(now):
+        keys = self._batch_settings.keys
+        if keys is None:
+            return
+        now = self.loop.now()
+        if keys.is_due(now):
             keys.begin(now)
             self.run_blocking(
                 lambda: _replace_data_key(keys, now), _data_key_replaced, timeout=KEY_READER_TIMEOUT, executor="keys"
