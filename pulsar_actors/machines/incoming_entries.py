@@ -19,7 +19,7 @@ redelivered.
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import NamedTuple, TypeAlias
+from typing import Final, NamedTuple, TypeAlias
 
 from pulsar_actors.machines.trackers import ack_set, dead_letters
 from pulsar_actors.machines.trackers.ack_grouping_tracker import AckGroupingTracker
@@ -68,6 +68,10 @@ class IncomingEntry(NamedTuple):
     entry: memoryview
 
 
+UNDECRYPTABLE: Final = object()
+"""In place of a data key."""
+
+
 class DeliveredEntry(NamedTuple):
     """An entry to queue for the user.
 
@@ -75,8 +79,8 @@ class DeliveredEntry(NamedTuple):
     message, `payload` is the whole message and `entry` its last chunk.
 
     If chunks are encrypted, `parts` has the metadata and the payload of each, until they are decrypted. `data_key` is
-    the data key of an entry that was decrypted and so verified. `is_undecryptable` is True for an entry that is
-    delivered as it was stored, because no key decrypts it.
+    the data key of an entry that was decrypted and so verified, and UNDECRYPTABLE for an entry that is delivered as it
+    was stored, because no key decrypts it.
     """
 
     message_id: MessageId
@@ -86,7 +90,6 @@ class DeliveredEntry(NamedTuple):
     redelivery_count: int
     parts: tuple[tuple[MessageMetadata, bytes], ...] = ()
     data_key: object = None
-    is_undecryptable: bool = False
 
     @property
     def messages(self) -> int:

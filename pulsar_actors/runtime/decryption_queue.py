@@ -16,7 +16,7 @@ from enum import Enum
 from typing import Any, Final, NamedTuple, Protocol
 
 from pulsar_actors.exceptions import CryptoError
-from pulsar_actors.machines.incoming_entries import DeliveredEntry
+from pulsar_actors.machines.incoming_entries import UNDECRYPTABLE, DeliveredEntry
 from pulsar_actors.runtime.log import LOG
 from pulsar_actors.runtime.message_crypto import KEY_READER_TIMEOUT, ConsumerKeys, DataKey
 from pulsar_actors.wire.entries import Entry
@@ -210,7 +210,7 @@ class DecryptionQueue:
         if action is FailureAction.DISCARD:
             self._discard(delivery)
         elif action is FailureAction.CONSUME and not delivery.parts:
-            self._deliver((delivery._replace(is_undecryptable=True),))
+            self._deliver((delivery._replace(data_key=UNDECRYPTABLE),))
         else:
             self._fail(delivery)
 

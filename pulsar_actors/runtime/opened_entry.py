@@ -8,7 +8,7 @@ from collections.abc import Callable, Sequence
 from copy import copy
 from typing import Any, Final, NamedTuple
 
-from pulsar_actors.machines.incoming_entries import DeliveredEntry
+from pulsar_actors.machines.incoming_entries import UNDECRYPTABLE, DeliveredEntry
 from pulsar_actors.machines.trackers.entry_map import Generation
 from pulsar_actors.runtime.schema_versions import SchemaVersions
 from pulsar_actors.wire.batch import LazyMetadata, is_batch, metadata_of, split_columns
@@ -41,7 +41,8 @@ MakeMessages = Callable[[Sequence[LazyMetadata | None], Sequence[BytesLike], "Op
 class OpenedEntry:
     """The data that the messages of one entry share.
 
-    `size` is the number of messages in the batch; 0 if it is no batch. `data_key` is None if nothing was decrypted.
+    `size` is the number of messages in the batch; 0 if it is no batch. `data_key` is as in
+    `DeliveredEntry`.
 
     `decode` decodes the value of a message, and `schemas` looks the schemas up that it was written with.
 
@@ -50,8 +51,8 @@ class OpenedEntry:
     """
 
     __slots__ = (
-        "_decode", "acknowledged", "broker_metadata", "data_key", "generation", "is_queued", "is_undecryptable",
-        "message_id", "metadata", "redelivery_count", "schemas", "size", "topic",
+        "_decode", "acknowledged", "broker_metadata", "data_key", "generation", "is_queued", "message_id", "metadata",
+        "redelivery_count", "schemas", "size", "topic",
     )  # fmt: skip
 
     def __init__(
@@ -67,9 +68,8 @@ class OpenedEntry:
         self.metadata: MessageMetadata = entry.metadata
         self.broker_metadata = entry.broker_metadata
         self.redelivery_count = delivery.redelivery_count
-        self.data_key = delivery.data_key
-        self.is_undecryptable = delivery.is_undecryptable
-        is_split = is_batch(entry.metadata) and not delivery.is_undecryptable
+        self.data_key = data_key = delivery.data_key
+        is_split = data_key is not UNDECRYPTABLE and is_batch(entry.metadata)
         self.size = entry.metadata.num_messages_in_batch if is_split else 0
         self.generation = generation
         self.topic = topic
@@ -77,6 +77,11 @@ class OpenedEntry:
         self.schemas = schemas
         self.acknowledged: list[int] = []
         self.is_queued = False
+
+    @property
+    def is_undecryptable(self) -> bool:
+        """True if the entry is delivered as it was stored, encrypted."""
+        return self.data_key is UNDECRYPTABLE
 
     def decode(self, message: Any, /) -> object:  # noqa: ANN401 - what MakeMessages makes
         """Decode the value of a message by the schema of its consumer."""
@@ -102,7 +107,7 @@ def open_entry(delivery: DeliveredEntry, opened: OpenedEntry, limit: int, *, com
 
     An undecryptable entry is one message, as it was stored.
     """
-    if delivery.is_undecryptable:
+    if delivery.data_key is UNDECRYPTABLE:
         delivery.entry.verify()
         return EntryContents([None], [delivery.payload], opened, [0], delivery.messages - 1)
     payload = _uncompressed_payload(delivery, limit)
@@ -122,7 +127,7 @@ def open_entry(delivery: DeliveredEntry, opened: OpenedEntry, limit: int, *, com
 def open_decrypted(encrypted: OpenedEntry, payload: bytes, data_key: object, limit: int) -> EntryContents:
     """Decompress and split an entry that was delivered encrypted, and was decrypted after that."""
     opened = copy(encrypted)
-    opened.data_key, opened.is_undecryptable = data_key, False
+    opened.data_key = data_key
     opened.size = opened.metadata.num_messages_in_batch if is_batch(opened.metadata) else 0
     opened.acknowledged, opened.is_queued = [], False
     plain = decompressed(opened.metadata, payload, limit)
@@ -139,10 +144,11 @@ def batch_indexes(start: int, stop: int) -> tuple[int, ...]:
 
 def _uncompressed_payload(delivery: DeliveredEntry, limit: int) -> BytesLike:
     metadata = delivery.entry.metadata
-    is_verified = metadata.num_chunks_from_msg > 1 or delivery.data_key is not None
-    if not is_verified:  # chunks were verified when they were put together, others before they were decrypted
+    if (
+        metadata.num_chunks_from_msg <= 1 and delivery.data_key is None
+    ):  # chunks were verified when they were put together, others before they were decrypted
         delivery.entry.verify()
-    return decompressed(metadata, delivery.payload, limit)
+    return delivery.payload if metadata.compression == NONE else decompressed(metadata, delivery.payload, limit)
 
 
 def decompressed(metadata: MessageMetadata, payload: BytesLike, limit: int) -> BytesLike:
