@@ -22,14 +22,14 @@ if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
 SPARK = Path(__file__).parent / "spark"
 
 PARTS = {
-    "real-broker": "that ask an Apache Pulsar, which they start: Java and Maven must be there",
-    "spark": "that start a Spark: Java must be there",
+    "real-broker": "that use an Apache Pulsar, which they start; they need Java and Maven",
+    "spark": "of Spark; they need Java and the extra `spark`",
     "long": "that take long, and most seeds of the simulations",
 }
-"""What a run leaves out if it is not asked for, by the option that does."""
+"""The tests that are left out, unless the option of this name is given."""
 
-FIXTURES = {"java": "real-broker", "proxy": "real-broker", "apache": "real-broker", "spark": "spark"}
-"""Whose tests need one of these need no mark."""
+FIXTURES = {"java": "real-broker", "proxy": "real-broker", "apache": "real-broker"}
+"""Fixtures whose tests need no mark."""
 
 WORKERS_PER_CORE = 2
 
@@ -49,10 +49,17 @@ def pytest_configure(config: pytest.Config) -> None:
         os.environ.pop("PYTEST_ADDOPTS", None)
 
 
+def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
+    """Without `--spark`, do not even import the tests of Spark: PySpark need not be installed then."""
+    return True if collection_path == SPARK and not config.getoption("spark") else None
+
+
 def parts_of(item: pytest.Item) -> set[str]:
-    """Say which parts a test belongs to, by its marks, its fixtures and its parameters."""
+    """Return the parts that a test belongs to, by its folder, marks, fixtures and parameters."""
     parts = {mark.name.replace("_", "-") for mark in item.iter_markers()} & PARTS.keys()
     parts |= {FIXTURES[name] for name in getattr(item, "fixturenames", ()) if name in FIXTURES}
+    if SPARK in item.path.parents:
+        parts.add("spark")
     values = item.callspec.params.values() if hasattr(item, "callspec") else ()
     if any(isinstance(value, str) and value == "apache" for value in values):
         parts.add("real-broker")
@@ -61,9 +68,9 @@ def parts_of(item: pytest.Item) -> set[str]:
 
 @pytest.hookimpl(trylast=True)
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Leave out what was not asked for.
+    """Leave out what was not asked for, and put the tests of Spark last.
 
-    And leave Spark's tests for the end: its session handles Ctrl-C in this process, and opens sockets as it likes.
+    Its session handles Ctrl-C in this process, and opens sockets.
     """
     missing = {part for part in PARTS if not config.getoption(part.replace("-", "_"))}
     parts = {item: parts_of(item) for item in items}
@@ -91,7 +98,10 @@ def pytest_testnodedown(node: Any) -> None:
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: pytest.Config) -> None:
     for part, times in sorted(config.stash.get(LEFT_OUT, {}).items()):
-        terminalreporter.write_line(f"left out: {times:,} tests {PARTS[part]} (--{part} runs them)")
+        if part != "spark":
+            terminalreporter.write_line(f"left out: {times:,} tests {PARTS[part]} (--{part} runs them)")
+    if not config.getoption("spark"):  # they are not even counted
+        terminalreporter.write_line(f"left out: the tests {PARTS['spark']} (--spark runs them)")
 
 
 @pytest.hookimpl(optionalhook=True)

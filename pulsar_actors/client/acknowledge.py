@@ -60,8 +60,8 @@ class Acknowledger:
             if self._receipts:
                 future = owner.link.pending_calls.track(SlimFuture())
                 futures.append(future)
-                owners[owner.acks] = None
-            enqueue = owner.acks.acknowledge_up_to if cumulative else owner.acks.acknowledge
+                owners[owner.ack_queue] = None
+            enqueue = owner.ack_queue.acknowledge_up_to if cumulative else owner.ack_queue.acknowledge
             enqueue(message_id, generation, future)
         if waits:
             for acks in owners:

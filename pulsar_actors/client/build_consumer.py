@@ -138,7 +138,7 @@ def start_consumer(
         context.operation_timeout,
         actor.receiver_queue,
         listeners,
-        actor.acks,
+        actor.ack_queue,
     )
     context.start(actor, state)
     return state
@@ -210,7 +210,7 @@ def new_consumer_machine(
     )
     trackers = ConsumerTrackers(
         permits=FlowPermits(options.receiver_queue_size),
-        acks=AckGroupingTracker(
+        ack_grouping=AckGroupingTracker(
             batch_index_acks=options.batch_index_ack_enabled,
             receipts=options.ack_receipt_enabled,
             chunks_of=chunks.take_chunks_of,

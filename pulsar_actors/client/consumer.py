@@ -49,7 +49,7 @@ class Consumer(ReceivingHandle):
         super().__init__(state, what, client, topic)
         self._plain_queue: ReceiverQueue | None = None
         if isinstance(state, ConsumerState):
-            self._acks = state.acks
+            self._ack_queue = state.ack_queue
             if state.listeners.interceptors is None and state.listeners.runner is None:
                 self._plain_queue = state.receiver_queue
         self._acknowledger = Acknowledger(state.listeners.interceptors, receipts=options.ack_receipt_enabled)
@@ -121,7 +121,7 @@ class Consumer(ReceivingHandle):
         if self._acks_are_plain and type(message) is Message and self._receiver_queue.closed is None:
             opened = message._opened  # noqa: SLF001  # pyright: ignore[reportPrivateUsage]
             if type(opened) is OpenedEntry and opened.topic == self._topic:
-                self._acks.acknowledge_opened(opened, message._index)  # noqa: SLF001  # pyright: ignore[reportPrivateUsage]
+                self._ack_queue.acknowledge_opened(opened, message._index)  # noqa: SLF001  # pyright: ignore[reportPrivateUsage]
                 return
         self._wait(self._acknowledge(message, cumulative=False, waits=True))
 

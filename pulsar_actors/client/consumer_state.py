@@ -69,7 +69,7 @@ AnyReceivingState: TypeAlias = ReceivingState[Any, Any]
 class ConsumerState(ReceivingState[ConsumerMachine, ReceiverQueue]):
     """The state of a consumer or a reader of one topic."""
 
-    __slots__ = ("acks",)
+    __slots__ = ("ack_queue",)
 
     def __init__(
         self,
@@ -81,10 +81,10 @@ class ConsumerState(ReceivingState[ConsumerMachine, ReceiverQueue]):
         operation_timeout: float,
         receiver_queue: ReceiverQueue,
         listeners: "ConsumerListeners",
-        acks: AckQueue,
+        ack_queue: AckQueue,
     ) -> None:
         super().__init__(engine, link, machine, address, options, operation_timeout, receiver_queue, listeners)
-        self.acks = acks
+        self.ack_queue = ack_queue
 
 
 class ConsumerListeners(NamedTuple):

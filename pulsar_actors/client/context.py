@@ -1,4 +1,4 @@
-"""The internals that all handles of a client share: they start actors, and wait for the answers of brokers.
+"""The internals of a client that all its handles share: they start a handle's actor, and wait for brokers' answers.
 
 A producer or consumer, of one topic or of several, is built completely in the calling thread: `registrations` assigns
 its id and its loop, and then `start` starts its actor. From then on the client's actor, its guardian, ends it with the

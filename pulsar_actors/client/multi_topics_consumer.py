@@ -170,7 +170,7 @@ class MultiTopicsConsumer(MultiTopicsHandle, Consumer):
             opened = message._opened  # noqa: SLF001  # pyright: ignore[reportPrivateUsage]
             member = self._multi_state.members.get(opened.topic)
             if member is not None and type(opened) is OpenedEntry:
-                member.acks.acknowledge_opened(opened, message._index)  # noqa: SLF001  # pyright: ignore[reportPrivateUsage]
+                member.ack_queue.acknowledge_opened(opened, message._index)  # noqa: SLF001  # pyright: ignore[reportPrivateUsage]
                 return
         self._wait(self._acknowledge(message, cumulative=False, waits=True))
 

@@ -111,7 +111,7 @@ class ReceivingHandle(Handle[AnyReceivingState]):
             permits=sum(max(0, state.machine.messages.trackers.permits.at_broker) for state in members),
             received=received,
             received_bytes=received_bytes,
-            acknowledged=sum(state.acks.drained for state in members),
+            acknowledged=sum(state.ack_queue.drained for state in members),
             refused=self._nacked,
             undecryptable=sum(state.receiver_queue.undecryptable for state in members),
             rates=self._meter.rates(received, received_bytes, self._state.engine.now()),

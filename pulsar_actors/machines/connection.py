@@ -167,7 +167,7 @@ IGNORES: Final = (
     Ignore((Challenged, Refused, Answered),                   (*NO_STREAM, READY)),
     Ignore(Ponged,                                            (*NO_STREAM, *TALKING)),
     Ignore(KeepaliveDue,                                      (*BEFORE_READY, *ENDING)),
-    Ignore(KeepaliveDue,                                      READY),  # the peer has talked
+    Ignore(KeepaliveDue,                                      READY),  # not silent: the part has sent PING
     Ignore((CloseIfUnused, CloseGracefully, AbortConnection), ENDING),
     Ignore((SendCommand, WriteFrames),                        (*BEFORE_READY, *ENDING)),
     Ignore(TcpOpened,                                         (IDLE, SECURING, *TALKING, *ENDING)),
@@ -184,6 +184,7 @@ OURS: Final = (Dial, SendCommand, WriteFrames, CloseIfUnused, CloseGracefully, A
 
 CHART: Final = Chart("connection", states=State, initial=IDLE, final=[CLOSED], ours=OURS, rows=ROWS, ignores=IGNORES)
 
+# Events that are neither in a row nor ignored are for one of these.
 PARTS: Final = {
     "requests": ConnectionRequests,
     "handlers": RegisteredHandlers,

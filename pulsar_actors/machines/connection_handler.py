@@ -79,7 +79,7 @@ class FailureEvent(Protocol):
 
 @unique
 class CommonState(Enum):
-    """The states that both charts have; a consumer's CREATING is called SUBSCRIBING."""
+    """The states that both charts have, for the picture of the shared rows. A consumer's CREATING is SUBSCRIBING."""
 
     IDLE = "Created, but not opened yet."
     LOOKING_UP = "The broker that serves the topic is being found."

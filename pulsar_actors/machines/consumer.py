@@ -152,6 +152,7 @@ OURS: Final = (Open, Close, EndAtOnce)
 
 CHART: Final = Chart("consumer", states=State, initial=IDLE, final=FINAL, ours=OURS, rows=ROWS, ignores=IGNORES)
 
+# Events that are neither in a row nor ignored are for one of these.
 PARTS: Final = {
     "messages": ConsumerMessages,
     "acks": ConsumerAcks,

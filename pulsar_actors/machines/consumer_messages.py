@@ -175,7 +175,7 @@ class ConsumerMessages(StateMachine, chart=CHART, current=("connection",)):
         self._subscribed_epoch = 0
         self._incoming = IncomingEntries(
             negative_acks=trackers.negative_acks,
-            acks=trackers.acks,
+            ack_grouping=trackers.ack_grouping,
             start=trackers.start,
             chunks=trackers.chunks,
             dead_letters=trackers.dead_letters,
@@ -200,7 +200,7 @@ class ConsumerMessages(StateMachine, chart=CHART, current=("connection",)):
 
         A batch that is too large for this broker's limit counts as corrupt.
         """
-        self.trackers.acks.largest_batch = ack_set.largest_batch(message_limit(max_message_size))
+        self.trackers.ack_grouping.largest_batch = ack_set.largest_batch(message_limit(max_message_size))
         self._subscribed_epoch = self.generation.epoch
         if opened is not None and self._persistent:
             self.trackers.start.opened(opened, self.trackers.chunks.unread_from(opened.position))
@@ -418,7 +418,7 @@ class ConsumerMessages(StateMachine, chart=CHART, current=("connection",)):
         if not is_batch(delivery.entry.metadata):
             return delivery
         return delivery._replace(
-            wanted=self.trackers.acks.unacknowledged_of(delivery.message_id.position, delivery.wanted)
+            wanted=self.trackers.ack_grouping.unacknowledged_of(delivery.message_id.position, delivery.wanted)
         )
 
     def _ask_again(self, entries: Sequence[EntryKey]) -> Effects:
@@ -426,7 +426,7 @@ class ConsumerMessages(StateMachine, chart=CHART, current=("connection",)):
         for request in self.trackers.negative_acks.request(entries):
             if isinstance(request, RedeliverAll):
                 return self._redeliver_all(request)
-            self.trackers.acks.forget(request.entries)
+            self.trackers.ack_grouping.forget(request.entries)
             ids = [
                 MessageIdData(ledgerId=unsigned(ledger), entryId=unsigned(entry)) for ledger, entry in request.entries
             ]

@@ -299,7 +299,7 @@ class SeekAndUnsubscribe(StateMachine, chart=CHART, current=("attempt",)):
     def _send_seek(self, call: ConsumerCall, now: float) -> Effects:
         self._call = call
         acks = self._acks.handle(SeekSent(), now)
-        command = seek_command(self._consumer_id, self._target, self._messages.trackers.acks.largest_batch)
+        command = seek_command(self._consumer_id, self._target, self._messages.trackers.ack_grouping.largest_batch)
         self.attempt = self._handler.next_attempt()
         return [*acks, AskToSeek(self.attempt, command, max(0.0, call.deadline - now))]
 

@@ -23,7 +23,7 @@ class ConsumerTrackers(NamedTuple):
     """The trackers of one consumer. Times are monotonic seconds."""
 
     permits: FlowPermits
-    acks: AckGroupingTracker
+    ack_grouping: AckGroupingTracker
     negative_acks: NegativeAcksTracker
     chunks: ChunkedMessages
     start: StartMessageId

@@ -121,20 +121,20 @@ class IncomingOutcome:
 class IncomingEntries:
     """Filters the entries of one consumer. `now` is monotonic seconds, `now_ms` wall-clock ms."""
 
-    __slots__ = ("_acks", "_chunks", "_dead_letters", "_drops_acknowledged", "_negative_acks", "_start")
+    __slots__ = ("_ack_grouping", "_chunks", "_dead_letters", "_drops_acknowledged", "_negative_acks", "_start")
 
     def __init__(  # noqa: PLR0913 - the trackers that judge an entry
         self,
         *,
         negative_acks: NegativeAcksTracker,
-        acks: AckGroupingTracker,
+        ack_grouping: AckGroupingTracker,
         start: StartMessageId,
         chunks: ChunkedMessages,
         dead_letters: DeadLetters[DeliveredEntry] | None,
         is_reader: bool,
     ) -> None:
         self._negative_acks = negative_acks
-        self._acks = acks
+        self._ack_grouping = ack_grouping
         self._start = start
         self._chunks = chunks
         self._dead_letters = dead_letters
@@ -169,7 +169,7 @@ class IncomingEntries:
         sent = ack_set.delivered(command.ack_set, size) if is_batch(entry.metadata) else 1
         delivery = DeliveredEntry(message_id, entry, entry.payload, sent, command.redelivery_count)
         outcome.arrived += delivery.messages
-        if is_stale or (self._drops_acknowledged and self._acks.is_acknowledged(message_id)):
+        if is_stale or (self._drops_acknowledged and self._ack_grouping.is_acknowledged(message_id)):
             outcome.returned += delivery.messages
             return
         self._start.note_arrival(message_id.position)
@@ -192,7 +192,7 @@ class IncomingEntries:
         metadata, room = entry.metadata, len(entry.payload)
         if room and metadata.compression != NONE:
             room = metadata.uncompressed_size
-        return 0 < metadata.num_messages_in_batch <= min(ack_set.largest_batch(room), self._acks.largest_batch)
+        return 0 < metadata.num_messages_in_batch <= min(ack_set.largest_batch(room), self._ack_grouping.largest_batch)
 
     def _take_whole(self, delivery: DeliveredEntry, outcome: IncomingOutcome) -> None:
         """Queue the entry, unless it was acknowledged already or comes before the start."""
@@ -207,11 +207,11 @@ class IncomingEntries:
 
     def _wanted_of_batch(self, delivery: DeliveredEntry, outcome: IncomingOutcome) -> int:
         entry, sent, size = delivery.message_id.position, delivery.wanted, delivery.entry.metadata.num_messages_in_batch
-        left = self._acks.unacknowledged_of(entry, sent) if self._drops_acknowledged else sent
+        left = self._ack_grouping.unacknowledged_of(entry, sent) if self._drops_acknowledged else sent
         if not left:  # the broker's and our acknowledgements together cover the batch
             outcome.acknowledge.append(delivery.message_id)
         elif sent < ack_set.full(size):
-            self._acks.note_broker_ack_set(entry, left)
+            self._ack_grouping.note_broker_ack_set(entry, left)
         first = self._start.first_wanted(entry, size)
         return ack_set.without_up_to(left, first - 1) if first else left
 

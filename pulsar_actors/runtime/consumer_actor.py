@@ -103,7 +103,7 @@ class ConsumerHooks(NamedTuple):
 
 
 class ConsumerActor(HandlerActor[ConsumerMachine]):
-    """The actor of one consumer. Callers use its `receiver_queue` and `acks` from their own threads."""
+    """The actor of one consumer. Callers use its `receiver_queue` and `ack_queue` from their own threads."""
 
     def __init__(  # noqa: PLR0913 - an actor is built whole
         self,
@@ -119,7 +119,7 @@ class ConsumerActor(HandlerActor[ConsumerMachine]):
         self.machine = machine
         tell_actor = partial(tell, self.actor_ref)
         self.receiver_queue = new_queue(tell_actor)
-        self.acks = new_acks(tell_actor)
+        self.ack_queue = new_acks(tell_actor)
         self._hooks = hooks
         self.decryption = DecryptionQueue(
             decryption,
@@ -138,7 +138,7 @@ class ConsumerActor(HandlerActor[ConsumerMachine]):
         if isinstance(message, AcksQueued):
             self._end_acks_in(message.delay)
             return
-        if self.acks.queued:
+        if self.ack_queue.queued:
             self._drain_acks()
         super().receive(message)
 
@@ -213,7 +213,7 @@ class ConsumerActor(HandlerActor[ConsumerMachine]):
     # Acknowledgements.
 
     def _drain_acks(self) -> None:
-        for event in self.acks.drain():
+        for event in self.ack_queue.drain():
             self.feed(event)
 
     def _end_acks_in(self, delay: float) -> None:
@@ -231,7 +231,7 @@ class ConsumerActor(HandlerActor[ConsumerMachine]):
 
     def _end_acks(self) -> None:
         self._acks_due_at = None
-        for event in self.acks.end_group():
+        for event in self.ack_queue.end_group():
             self.feed(event)
         self.feed(AcksDue())
 
@@ -333,7 +333,7 @@ class ConsumerActor(HandlerActor[ConsumerMachine]):
         return report
 
     def _acks_held(self, _: AcksHeld) -> None:
-        self.acks.begin_group()
+        self.ack_queue.begin_group()
 
     def _settle_acks(self, effect: AcksSettled) -> None:
         for token in effect.tokens:

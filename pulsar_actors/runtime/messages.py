@@ -1,4 +1,6 @@
-"""The messages between the guardian, connections, lookups, and the actors of handlers.
+"""The messages between connections, the actors of handlers, and the guardian, which is the client's actor.
+
+Those of lookups are in `lookup_actor.py`.
 
 A *handler* is a producer, a consumer or a watcher that uses a connection. Its `number` counts the connections it has
 used, so that late messages of an earlier one are recognised.

@@ -139,26 +139,29 @@ class ProducerActor(HandlerActor[ProducerMachine]):
         """Send full batches and messages that are not batched, or everything. The rest waits for the batching delay."""
         if self._send_queue.closed is not None:  # a caller that enqueues now sees that too, and fails its message
             return
-        messages = self._send_queue.peek()
+        messages = self._send_queue.begin_take()
         limits = self._send_queue.limits
         count = len(messages)
         if limits is not None and not incomplete:
             count = count_complete(messages.sizes, limits, messages.unbatchable)
         if count:
             self._publish(messages.at(range(count)))
-        if self._send_queue.has_more():
+        if not self._send_queue.idle_if_empty():
             self._wait_for_more()
 
     def _wait_for_more(self) -> None:
-        """Take the rest after the batching delay. A timer of the machine would cost two events for each batch."""
+        """Take the rest after the batching delay; without one, in the next turn of the loop.
+
+        A timer of the machine would cost two events for each batch.
+        """
         limits = self._send_queue.limits
         self._fill += 1
         if limits is None or not limits.delay:
-            self.loop.post(self._delay_over, self._fill)
+            self.loop.post(self._take_rest, self._fill)
         else:
-            self.loop.later(limits.delay, self._delay_over, self._fill)
+            self.loop.later(limits.delay, self._take_rest, self._fill)
 
-    def _delay_over(self, fill: int) -> None:
+    def _take_rest(self, fill: int) -> None:
         if fill == self._fill:
             self.guarded(lambda _: self._take(incomplete=True), None)
 

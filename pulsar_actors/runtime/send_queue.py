@@ -278,8 +278,8 @@ class SendQueue:
             self.waiting.wake_all()
         return future
 
-    def peek(self) -> OutgoingMessages:
-        """Return the messages for the actor, without removing them. The next full batch notifies it again."""
+    def begin_take(self) -> OutgoingMessages:
+        """Return the messages, without removing them. From now on the next full batch notifies the actor."""
         self._notify_from(self._full, self._full_bytes)
         return OutgoingMessages.from_flat(self.buffer[:])
 
@@ -293,14 +293,14 @@ class SendQueue:
         self._checkpoint()
         self._bytes = 0  # too low if messages are left; then the next full batch is noticed a little later
 
-    def has_more(self) -> bool:
-        """Return whether messages are left. If not, the actor is idle until it is notified."""
+    def idle_if_empty(self) -> bool:
+        """Return whether no messages are left. If so, the actor is idle until it is notified."""
         self._go_idle()
         self._checkpoint()
         if not self.buffer:
-            return False
+            return True
         self._notify_from(self._full, self._full_bytes)
-        return True
+        return False
 
     def room_freed(self) -> None:
         """Wake callers that wait for room: some pending messages have ended."""

@@ -45,7 +45,7 @@ class Step(NamedTuple):
 
 
 PRODUCING = (
-    Step("take messages out of the send_queue", SendQueue, "peek"),
+    Step("take messages out of the send_queue", SendQueue, "begin_take"),
     Step("plan batches and pack them", BatchBuilder, "pack"),
     Step("chart, trackers and effects of a publication", ProducerActor, "_publish"),
     Step("write to the socket", BufferedTransport, "write"),

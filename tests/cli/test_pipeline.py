@@ -79,6 +79,7 @@ def test_a_missing_pyspark_is_reported(
     assert_says(capsys, "pulsar_actors.spark needs PySpark and PyArrow: pip install 'pulsar-actors[spark]'")
 
 
+@pytest.mark.spark
 @pytest.mark.parametrize("version", ["3.5.1", "4.0.0"])
 def test_an_old_pyspark_is_reported(
     version: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
@@ -88,6 +89,7 @@ def test_an_old_pyspark_is_reported(
     assert_says(capsys, f"pulsar_actors.spark needs PySpark 4.1 or later, and this is {version}")
 
 
+@pytest.mark.spark
 def test_a_missing_java_is_reported(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -96,6 +98,7 @@ def test_a_missing_java_is_reported(
     assert_says(capsys, "Spark needs Java 17 or later, and there is no java")
 
 
+@pytest.mark.spark
 @pytest.mark.parametrize("version", ["1.8.0_402", "11.0.22"])
 def test_an_old_java_is_reported(
     version: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]

@@ -59,7 +59,7 @@ def test_a_full_queue_is_waited_for_where_that_is_wanted() -> None:
     )
     for _ in range(3):
         bench.enqueuer.enqueue(*MESSAGE)
-    assert len(bench.send_queue.peek()) == 2
+    assert len(bench.send_queue.begin_take()) == 2
     with pytest.raises(ProducerQueueIsFull):
         bench.enqueuer.try_enqueue(*MESSAGE)
 

@@ -143,7 +143,7 @@ def test_unfinished_chunks_are_left_to_whoever_gets_them_after_a_reconnect() -> 
     reconnect(driven)
     driven.now += 100.0
     driven.tell(driven.timers[RedeliveryDue].event)
-    assert not driven.machine.messages.trackers.acks.is_holding
+    assert not driven.machine.messages.trackers.ack_grouping.is_holding
 
 
 def reconnect(driven: Subscriber) -> None:
@@ -244,7 +244,7 @@ def test_how_far_batches_got_is_not_remembered_over_many_reconnects() -> None:
     for _ in range(3):
         driven.tell(Acknowledge(driven.generation, (MessageId(1, driven.attempt, -1, 0, 2),)))
         reconnect(driven)
-    assert len(driven.machine.messages.trackers.acks._unacknowledged._former) == 1
+    assert len(driven.machine.messages.trackers.ack_grouping._unacknowledged._former) == 1
 
 
 def test_chunked_messages_that_are_somebody_elses_are_not_remembered_over_many_reconnects() -> None:
@@ -393,7 +393,7 @@ def test_nothing_is_acknowledged_that_was_not_read_or_is_for_the_user_to_acknowl
     driven = ready(is_reader=is_reader)
     driven.receive(incoming(0))
     driven.tell(HandedOut(driven.generation, 1, ids))
-    assert not driven.machine.messages.trackers.acks.is_holding
+    assert not driven.machine.messages.trackers.ack_grouping.is_holding
 
 
 def test_what_is_asked_for_again_is_told_by_its_reason() -> None:

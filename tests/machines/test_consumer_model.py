@@ -425,7 +425,7 @@ class AnyConsumer(RuleBasedStateMachine):
         self.tell(event)
         if state is State.SUBSCRIBING and isinstance(event, Subscribed):
             assert self.flows == [QUEUE], "not granted exactly once after subscribing"
-            assert not self.machine.messages.trackers.acks.is_holding, "held for ever"
+            assert not self.machine.messages.trackers.ack_grouping.is_holding, "held for ever"
 
     @property
     def state(self) -> Any:
@@ -575,7 +575,7 @@ class AnyConsumer(RuleBasedStateMachine):
         self.tell(AcksDue())
         if self.state is State.READY:
             assert not self.owed, "in both topics for ever"
-            assert not self.machine.messages.trackers.acks.is_holding, "held for ever"
+            assert not self.machine.messages.trackers.ack_grouping.is_holding, "held for ever"
 
     @precondition(lambda self: self.dead)
     @rule(sent=st.booleans())

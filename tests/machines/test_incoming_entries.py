@@ -18,10 +18,10 @@ Fault = CommandAck.ValidationError
 
 
 def take(held: ConsumerTrackers, *messages: IncomingEntry, is_reader: bool = False) -> IncomingOutcome:
-    held.acks.largest_batch = 166
+    held.ack_grouping.largest_batch = 166
     incoming_entries = IncomingEntries(
         negative_acks=held.negative_acks,
-        acks=held.acks,
+        ack_grouping=held.ack_grouping,
         start=held.start,
         chunks=held.chunks,
         dead_letters=held.dead_letters,
@@ -59,14 +59,14 @@ def test_what_the_broker_masked_used_no_permits_and_is_not_handed_out() -> None:
 def test_what_the_broker_masked_needs_no_acknowledgement() -> None:
     held = trackers()
     take(held, batch(0, 3, ack_set=[0b100]))
-    assert held.acks.acknowledge([MessageId(1, 0, -1, 2, 3)], Generation(), 0.0).entries == [(1, 0)]
+    assert held.ack_grouping.acknowledge([MessageId(1, 0, -1, 2, 3)], Generation(), 0.0).entries == [(1, 0)]
 
 
 @given(st.integers(1, 70), st.data())
 def test_every_permit_that_was_used_is_held_or_given_back(size: int, data: st.DataObject) -> None:
     held = trackers(start=StartMessageId(MessageId(1, 0, -1, data.draw(st.integers(0, size - 1)), size)))
     acked = data.draw(st.sets(st.integers(0, size - 1)))
-    held.acks.acknowledge([MessageId(1, 0, -1, index, size) for index in acked], Generation(), 0.0)
+    held.ack_grouping.acknowledge([MessageId(1, 0, -1, index, size) for index in acked], Generation(), 0.0)
     mask = data.draw(st.integers(1, 2**size - 1))
     outcome = take(held, batch(0, size, ack_set=to_words(mask)))
     assert outcome.arrived == mask.bit_count()
@@ -134,7 +134,7 @@ def test_the_ack_set_of_what_is_no_batch_means_nothing() -> None:
 
 def test_a_batch_of_which_nothing_is_left_is_acknowledged_as_a_whole() -> None:
     held = trackers()
-    held.acks.acknowledge([MessageId(1, 0, -1, index, 3) for index in (0, 1)], Generation(), 0.0)
+    held.ack_grouping.acknowledge([MessageId(1, 0, -1, index, 3) for index in (0, 1)], Generation(), 0.0)
     outcome = take(held, batch(0, 3, ack_set=[0b011]), batch(1, 3, ack_set=[0]))
     assert (outcome.arrived, outcome.returned, outcome.deliver, outcome.corrupt) == (2, 2, [], [])
     assert outcome.acknowledge == [MessageId(1, 0), MessageId(1, 1)]
@@ -203,7 +203,7 @@ def test_whatever_comes_every_permit_it_used_is_held_or_given_back(
     place = StartMessageId(start, durable=start is None)
     held = trackers(ordered=ordered, max_redeliver_count=dead, start=place)
     held.negative_acks.request_all()
-    held.acks.acknowledge(acked, Generation(), 0.0)
+    held.ack_grouping.acknowledge(acked, Generation(), 0.0)
     for messages in reads:
         outcome = take(held, *messages)
         assert outcome.arrived == outcome.returned + sum(one.messages for one in outcome.deliver)
@@ -220,7 +220,7 @@ def test_what_was_sent_before_the_last_redelivery_of_everything_is_dropped() -> 
 
 def test_what_is_acknowledged_already_is_dropped() -> None:
     held = trackers()
-    held.acks.acknowledge([MessageId(1, 0), MessageId(1, 1, -1, 0, 3)], Generation(), 0.0)
+    held.ack_grouping.acknowledge([MessageId(1, 0), MessageId(1, 1, -1, 0, 3)], Generation(), 0.0)
     outcome = take(held, incoming(0), batch(1, 3))
     assert wanted(outcome) == [0b110]
     assert outcome.returned == 2
@@ -230,7 +230,9 @@ def test_a_reader_that_was_sent_back_gets_again_what_it_has_read_and_so_acknowle
     held = trackers(start=StartMessageId(MessageId(1, 2), durable=False))
     held.start.opened(MessageId(1, 2))
     held.start.subscribe(0)
-    held.acks.acknowledge([MessageId(1, 0), *(MessageId(1, 1, -1, index, 3) for index in (0, 1))], Generation(), 0.0)
+    held.ack_grouping.acknowledge(
+        [MessageId(1, 0), *(MessageId(1, 1, -1, index, 3) for index in (0, 1))], Generation(), 0.0
+    )
     outcome = take(held, incoming(0), batch(1, 3), batch(2, 2), is_reader=True)
     assert wanted(outcome) == [1, 0b111, 0b11]
     assert outcome.returned == 0
@@ -238,7 +240,7 @@ def test_a_reader_that_was_sent_back_gets_again_what_it_has_read_and_so_acknowle
 
 def test_a_consumer_whose_subscription_is_not_durable_does_not_get_again_what_it_has_acknowledged() -> None:
     held = trackers(start=StartMessageId(MessageId(1, 2), durable=False))
-    held.acks.acknowledge([MessageId(1, 3), MessageId(1, 4, -1, 1, 3)], Generation(), 0.0)
+    held.ack_grouping.acknowledge([MessageId(1, 3), MessageId(1, 4, -1, 1, 3)], Generation(), 0.0)
     outcome = take(held, incoming(3), batch(4, 3))
     assert wanted(outcome) == [0b101]
     assert outcome.returned == 2

@@ -250,8 +250,8 @@ def is_end(effect: Any) -> bool:
     return isinstance(effect, (Fail, SendsCompleted))
 
 
-def complete(token: str, *message_ids: tuple[int, int], last: int = 0, duplicate: bool = False) -> SendsCompleted:
-    return SendsCompleted((StoredSend(token, message_ids, last, duplicate),))
+def complete(token: str, *message_ids: tuple[int, int], last: int = 0) -> SendsCompleted:
+    return SendsCompleted((StoredSend(token, message_ids, last),))
 
 
 def errors(effects: list[Any]) -> list[type]:
@@ -663,7 +663,7 @@ def test_a_receipt_for_the_first_or_the_last_id_completes_a_batch(acknowledged: 
 def test_a_dropped_duplicate_is_told_apart() -> None:
     stage = ready()
     stage.publish("a")
-    assert stage.receipt(0, MINUS_ONE, MINUS_ONE) == [complete("a", (-1, -1), duplicate=True)]
+    assert stage.receipt(0, MINUS_ONE, MINUS_ONE) == [complete("a", (-1, -1))]
 
 
 def test_a_chunked_message_completes_with_its_last_chunk() -> None:

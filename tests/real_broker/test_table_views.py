@@ -4,6 +4,7 @@ from typing import Any
 
 import pytest
 
+import pulsar_actors
 from tests.real_broker.exchange import send_all, until
 from tests.support.admin import Admin
 from tests.support.standalone import Standalone
@@ -21,6 +22,13 @@ def content(view: Any) -> dict[str, Any]:
     return found
 
 
+def check_content(view: Any, module: Any, expected: dict[str, Any]) -> None:
+    """Ours has everything at once. The official view of several partitions may be handed over a little earlier."""
+    if module is pulsar_actors:
+        assert content(view) == expected
+    until(lambda: content(view) == expected)
+
+
 @pytest.fixture(params=[0, 3], ids=["one topic", "partitions"])
 def keyed(request: pytest.FixtureRequest, admin: Admin, topic: str) -> str:
     """A topic without partitions, and one with."""
@@ -36,7 +44,7 @@ def test_it_has_the_latest_values_that_the_other_client_wrote_and_then_its_updat
     put(producer, a="1", b="2", c="3")
     put(producer, a="4", b="")
     view = taking.client.create_table_view(keyed)
-    assert content(view) == {"a": b"4", "c": b"3"}
+    check_content(view, taking.pulsar, {"a": b"4", "c": b"3"})
     assert (len(view), view.get("a"), view.get("b")) == (2, b"4", None)
     put(producer, d="5", c="")
     until(lambda: content(view) == {"a": b"4", "d": b"5"})
@@ -62,7 +70,7 @@ def test_it_is_complete_however_many_messages_there_are(pulsar: Any, client: Any
         producer.send_async(b"%d" % number, None, partition_key=str(number % 700))
     producer.flush()
     expected = {str(number % 700): b"%d" % number for number in range(4300, 5000)}
-    assert content(client.create_table_view(keyed)) == expected
+    check_content(client.create_table_view(keyed), pulsar, expected)
 
 
 @pytest.mark.parametrize("broker", ["apache"], indirect=True)  # the embedded one does not compact

@@ -48,7 +48,7 @@ class ConsumerBench(HandlerBench):
             partial(AckQueue, group_time=group_time),
             hooks,
         )
-        self.receiver_queue, self.acks, self.actor = actor.receiver_queue, actor.acks, actor.actor_ref
+        self.receiver_queue, self.ack_queue, self.actor = actor.receiver_queue, actor.ack_queue, actor.actor_ref
         actor.begin()
         self.loop.run()
 
@@ -69,7 +69,7 @@ class ConsumerBench(HandlerBench):
 
     def acknowledge(self, *entries: int) -> None:
         for entry in entries:
-            self.acks.acknowledge(MessageId(1, entry), self.receiver_queue.generation)
+            self.ack_queue.acknowledge(MessageId(1, entry), self.receiver_queue.generation)
 
     def said(self, kind: type = object) -> list[Any]:
         """The commands that went to the broker, asked or told."""
@@ -181,7 +181,7 @@ def test_what_the_machine_saw_early_leaves_with_its_group(bench: ConsumerBench) 
     bench.loop.run()
     bench.acknowledge(2)
     bench.tell(ServeReceiveFutures())
-    assert bench.acks.drained == 2
+    assert bench.ack_queue.drained == 2
     assert bench.said(pb.CommandAck) == []
     bench.loop.pass_time(DEFAULT_GROUP_TIME)
     ((ack),) = bench.said(pb.CommandAck)
@@ -211,7 +211,7 @@ def test_groups_that_are_full_leave_no_timers_behind(bench: ConsumerBench) -> No
 def test_a_group_that_a_caller_waits_for_leaves_at_once(bench: ConsumerBench) -> None:
     bench.said()
     bench.acknowledge(1)
-    bench.acks.flush()
+    bench.ack_queue.flush()
     assert [len(ack.message_id) for ack in bench.said(pb.CommandAck)] == [1]
 
 
@@ -240,7 +240,7 @@ def test_the_end_of_a_connection_does_not_overtake_what_was_acknowledged_before_
     bench.take()
     bench.acknowledge(1)
     bench.lose()
-    assert bench.acks.drained == 1
+    assert bench.ack_queue.drained == 1
 
 
 def test_a_group_whose_time_is_over_after_the_end_finds_nobody(bench: ConsumerBench) -> None:
@@ -271,7 +271,7 @@ def test_who_wants_to_know_hears_what_became_of_an_acknowledgement(answer: Any, 
     bench.said()
     future: SlimFuture[None] = SlimFuture()
     generation = bench.receiver_queue.generation
-    bench.acks.acknowledge(MessageId(1, 1), generation, future)
+    bench.ack_queue.acknowledge(MessageId(1, 1), generation, future)
     bench.loop.pass_time(0.2)
     bench.reply(bench.asked(), answer)
     if error is None:
@@ -285,7 +285,7 @@ def test_a_bug_ends_acknowledgements_that_wait_for_an_answer() -> None:
     bench.receives(1)
     bench.take()
     future: SlimFuture[None] = SlimFuture()
-    bench.acks.acknowledge(MessageId(1, 1), bench.receiver_queue.generation, future)
+    bench.ack_queue.acknowledge(MessageId(1, 1), bench.receiver_queue.generation, future)
     call = bench.call(lambda done: consumer_events.Seek(done, 5))
     waiting: SlimFuture[None] = SlimFuture()
     bench.receiver_queue.wait(waiting)

@@ -111,7 +111,7 @@ def test_ctrl_c_interrupts_before_a_message_is_enqueued_or_after() -> None:
     queue = limited_queue(interrupted)
     with pytest.raises(KeyboardInterrupt):
         queue.put(*MESSAGE)
-    assert (len(queue.peek()), queue.used(), interrupted.used) == (1, (1, 7), 7)
+    assert (len(queue.begin_take()), queue.used(), interrupted.used) == (1, (1, 7), 7)
 
 
 def waiting(limiter: MemoryLimitController) -> tuple[WaiterQueue, SlimFuture[None]]:

@@ -49,8 +49,8 @@ def message(payload: bytes = b"payload") -> tuple[bytes, object]:
 
 def taken(queue: SendQueue, count: int) -> None:
     """Take messages as the actor does."""
-    queue.take(count, queue.peek().at(range(count)).size)
-    queue.has_more()
+    queue.take(count, queue.begin_take().at(range(count)).size)
+    queue.idle_if_empty()
 
 
 def test_the_first_message_in_an_empty_queue_notifies_the_actor() -> None:
@@ -109,7 +109,7 @@ def test_the_actor_takes_what_it_has_packed_and_leaves_what_came_meanwhile() -> 
     queue.put(*message(b"seen"))
     interloper.at(0, lambda: queue.put(*message(b"new")))
     queue.take(1, 4)
-    assert queue.peek().payloads == [b"new"], "the actor looks for this after it has taken"
+    assert queue.begin_take().payloads == [b"new"], "the actor looks for this after it has taken"
 
 
 def test_a_message_that_comes_as_the_actor_goes_idle_is_noticed() -> None:
@@ -117,7 +117,7 @@ def test_a_message_that_comes_as_the_actor_goes_idle_is_noticed() -> None:
     queue, _ = new_queue(interleaving=interloper.interleaving)
     told: list[bool] = []
     interloper.at(0, lambda: told.append(queue.put(*message())))
-    assert queue.has_more()
+    assert not queue.idle_if_empty()
     assert told == [True], "once too often does no harm"
 
 
@@ -200,7 +200,7 @@ def test_a_queue_that_is_closed_while_the_actor_looks_into_it_refuses_the_next_m
     queue, reported = new_queue(limits=BatchLimits(3, 1000, 1.0), interleaving=interloper.interleaving)
     interloper.at(moment, lambda: queue.end(CLOSED))
     queue.put(*message(b"first"))
-    queue.peek()
+    queue.begin_take()
     queue.put(*message(b"second"))
     assert reported.failed == [(b"first", CLOSED), (b"second", CLOSED)]
     assert queue.buffer == []
@@ -225,12 +225,12 @@ def take_all(queue: SendQueue) -> tuple[list[bytes], int]:
     came: list[bytes] = []
     most, more = 0, True
     while more:
-        seen = queue.peek()
+        seen = queue.begin_take()
         queue.take(len(seen), seen.size)
         most = max(most, queue.used()[0])
         queue.pending.give_back(len(seen), seen.size)
         came += seen.payloads
-        more = queue.has_more()
+        more = not queue.idle_if_empty()
     return came, most
 
 

@@ -15,7 +15,6 @@ from tests.support.subjects import Broker
 
 NUMBERS = [f"{number}" for number in range(3000)]
 
-pytestmark = pytest.mark.spark
 on_a_real_broker = pytest.mark.parametrize("broker", ["apache"], indirect=True)
 
 

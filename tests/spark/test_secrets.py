@@ -43,7 +43,6 @@ def assert_no_secret(text: str) -> None:
     assert [secret for secret in SECRETS if secret in text] == []
 
 
-@pytest.mark.spark
 @pytest.mark.parametrize("token", [TOKEN, REFUSED], ids=["taken", "refused"])
 def test_the_records_of_a_query_show_no_secrets(guarded: EmbeddedBroker, tmp_path: Path, token: str) -> None:
     events = tmp_path / "events"

@@ -5,8 +5,6 @@ import subprocess
 import sys
 from pathlib import Path
 
-import pytest
-
 ROOT = Path(__file__).resolve().parents[2]
 EXAMPLES = ROOT / "examples"
 
@@ -21,22 +19,18 @@ def run(name: str) -> list[str]:
     return done.stdout.splitlines()
 
 
-@pytest.mark.spark
 def test_a_pipeline_that_is_run_again_has_only_new_messages() -> None:
     assert run("spark_pipeline.py") == ["run 1: kitchen is at 26.5", "run 2: attic is at 31.0"]
 
 
-@pytest.mark.spark
 def test_an_export_has_the_messages_between_two_times() -> None:
     assert run("spark_export.py") == ["DE: 43 pieces of fruit", "FR: 13 pieces of fruit"]
 
 
-@pytest.mark.spark
 def test_rows_of_a_table_and_of_an_rdd_are_sent() -> None:
     assert run("spark_rows.py") == ["1000 squares; that of 31 is 961", "A ROSE IS A ROSE IS A ROSE"]
 
 
-@pytest.mark.spark
 def test_the_walk_through_prints_what_its_comments_announce() -> None:
     printed = run("spark_walk_through.py")
     for row in ("|apple|   12|", "| pear|    3|", "| plum|   40|", "| pear|       3.0|", "|quince|    1|"):

@@ -69,7 +69,7 @@ def trackers(  # noqa: PLR0913 - what a user may choose
     dead: DeadLetters[DeliveredEntry] | None = None if max_redeliver_count is None else DeadLetters(max_redeliver_count)
     return ConsumerTrackers(
         permits=FlowPermits(queue_size),
-        acks=AckGroupingTracker(receipts=receipts, chunks_of=chunks.take_chunks_of),
+        ack_grouping=AckGroupingTracker(receipts=receipts, chunks_of=chunks.take_chunks_of),
         negative_acks=NegativeAcksTracker(ordered=ordered, delay=RedeliveryDelay(1.0)),
         chunks=chunks,
         start=start or StartMessageId(),

@@ -23,7 +23,8 @@ START_SECONDS = 120.0
 END_OF_LOG = 200_000  # bytes: half a minute of a busy broker, the longest wait for an answer
 KEEPER = Path(__file__).with_name("keeper.py")
 
-# Entries near 5 MiB, every full chunk, pass the bookie's limit only if it is raised by some bytes.
+# Entries near 5 MiB, every full chunk, pass the bookie's limit only if it is raised by some bytes. And a bookie refuses
+# to write on a disk that is 95 % full, on which a developer's machine has enough room for tests.
 CONF = """
 clusterName=standalone
 brokerServicePort={service}
@@ -41,6 +42,9 @@ topicLevelPoliciesEnabled=true
 brokerDeleteInactiveTopicsEnabled=false
 nettyMaxFrameSizeBytes=5253120
 journalSyncData={durable}
+diskUsageThreshold=0.99
+diskUsageWarnThreshold=0.99
+diskUsageLwmThreshold=0.99
 """
 
 SYSTEM_PROPERTIES = [

@@ -190,10 +190,10 @@ class Generation(NamedTuple):
         """Return the generation after a seek."""
         return self._replace(seek=self.seek + 1)
 
-    def still_delivers(self, now: "Generation") -> bool:
+    def still_delivers(self, current: "Generation") -> bool:
         """Return whether messages opened in this generation may be handed out in the current one."""
-        return self.epoch == now.epoch and self.seek == now.seek
+        return self.epoch == current.epoch and self.seek == current.seek
 
-    def still_acknowledges(self, now: "Generation") -> bool:
+    def still_acknowledges(self, current: "Generation") -> bool:
         """Return whether acknowledgements of messages of this generation count in the current one."""
-        return self.seek == now.seek
+        return self.seek == current.seek

@@ -77,8 +77,6 @@ class SendQuota:
 
 T = TypeVar("T")
 
-DROPPED_DUPLICATE = (-1, -1)
-
 NO_RECEIPT = "it was sent, but the producer ended before the broker's receipt came"
 BEFORE_RECEIPT: Mapping[type[BrokerRefusal], type[BrokerRefusal]] = MappingProxyType(
     {
@@ -133,15 +131,11 @@ class PendingSend(Generic[T]):
 
 @dataclass(slots=True)
 class StoredSend(Generic[T]):
-    """An item that is stored, with (ledger, entry) of each frame.
-
-    A `duplicate` was dropped by the broker, which had it already.
-    """
+    """An item that is stored, with (ledger, entry) of each frame; (-1, -1) if the broker had it already."""
 
     token: T
     message_ids: tuple[tuple[int, int], ...]
     highest_sequence_id: int
-    duplicate: bool
 
 
 @dataclass(slots=True)
@@ -248,9 +242,7 @@ class PendingMessages(Generic[T]):
             return ReceiptVerdict.CHUNK
         self._written.popleft()
         self.give_back(head.messages, head.size)
-        return StoredSend(
-            head.token, head.message_ids, head.highest_sequence_id, duplicate=DROPPED_DUPLICATE in head.message_ids
-        )
+        return StoredSend(head.token, head.message_ids, head.highest_sequence_id)
 
     def find(self, connection: int, sequence_id: int) -> PendingSend[T] | None:
         """Find the item of a SEND_ERROR, which need not be the head."""

@@ -53,7 +53,7 @@ def _written(*spans: tuple[str, int, int]) -> PendingMessages[str]:
 @pytest.mark.parametrize("sequence_id", [5, 7, 9])
 def test_a_batch_is_acknowledged_by_any_id_of_its_range(sequence_id: int) -> None:
     queue = _written(("batch", 5, 9))
-    assert queue.receipt(1, sequence_id, (3, 4)) == StoredSend("batch", ((3, 4),), 9, duplicate=False)
+    assert queue.receipt(1, sequence_id, (3, 4)) == StoredSend("batch", ((3, 4),), 9)
 
 
 def test_a_receipt_below_the_head_is_ignored() -> None:
@@ -89,13 +89,13 @@ def test_a_receipt_from_an_earlier_connection_or_for_nothing_written_is_ignored(
 
 def test_a_dropped_duplicate_is_told_from_a_fresh_success() -> None:
     queue = _written(("again", 5, 5))
-    assert queue.receipt(1, 5, (-1, -1)) == StoredSend("again", ((-1, -1),), 5, duplicate=True)
+    assert queue.receipt(1, 5, (-1, -1)) == StoredSend("again", ((-1, -1),), 5)
 
 
 def test_the_same_id_given_twice_takes_two_receipts_in_order() -> None:
     queue = _written(("first", 5, 5), ("second", 5, 5))
-    assert queue.receipt(1, 5, (3, 4)) == StoredSend("first", ((3, 4),), 5, duplicate=False)
-    assert queue.receipt(1, 5, (-1, -1)) == StoredSend("second", ((-1, -1),), 5, duplicate=True)
+    assert queue.receipt(1, 5, (3, 4)) == StoredSend("first", ((3, 4),), 5)
+    assert queue.receipt(1, 5, (-1, -1)) == StoredSend("second", ((-1, -1),), 5)
 
 
 def test_chunks_share_an_id_and_the_last_receipt_ends_the_message() -> None:
@@ -104,16 +104,16 @@ def test_chunks_share_an_id_and_the_last_receipt_ends_the_message() -> None:
     queue.bind(1)
     queue.take_unwritten()
     assert [queue.receipt(1, 5, (3, entry)) for entry in (0, 1)] == [ReceiptVerdict.CHUNK] * 2
-    assert queue.receipt(1, 5, (3, 2)) == StoredSend("large", ((3, 0), (3, 1), (3, 2)), 5, duplicate=False)
+    assert queue.receipt(1, 5, (3, 2)) == StoredSend("large", ((3, 0), (3, 1), (3, 2)), 5)
 
 
-def test_one_chunk_dropped_as_a_duplicate_makes_the_message_one() -> None:
+def test_a_chunk_that_is_dropped_as_a_duplicate_completes_the_message() -> None:
     queue = _queue()
     _add(queue, "large", 5, frames=2)
     queue.bind(1)
     queue.take_unwritten()
     queue.receipt(1, 5, (3, 0))
-    assert queue.receipt(1, 5, (-1, -1)) == StoredSend("large", ((3, 0), (-1, -1)), 5, duplicate=True)
+    assert queue.receipt(1, 5, (-1, -1)) == StoredSend("large", ((3, 0), (-1, -1)), 5)
 
 
 def test_chunks_that_are_stored_are_not_written_again() -> None:
@@ -167,8 +167,8 @@ def test_a_refused_message_in_mid_queue_fails_alone() -> None:
     assert queue.fail(refused) == FailedSend("b", may_be_stored=False)
     assert queue.find(1, 2) is None
     assert [queue.receipt(1, sequence_id, (3, 4)) for sequence_id in (0, 4)] == [
-        StoredSend("a", ((3, 4),), 0, duplicate=False),
-        StoredSend("c", ((3, 4),), 4, duplicate=False),
+        StoredSend("a", ((3, 4),), 0),
+        StoredSend("c", ((3, 4),), 4),
     ]
 
 
