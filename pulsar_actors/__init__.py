@@ -20,6 +20,12 @@ from pulsar_actors.client.authentication import (
     AuthenticationToken,
 )
 from pulsar_actors.client.client import Client
+from pulsar_actors.client.crypto_key_reader import (
+    CryptoKeyReader,
+    EncryptionKeyInfo,
+    EncryptionKeyReader,
+    NamedCryptoKeyReader,
+)
 from pulsar_actors.client.enums import (
     BatchingType,
     CompressionType,
@@ -31,13 +37,14 @@ from pulsar_actors.client.enums import (
     LoggerLevel,
     PartitionsRoutingMode,
     ProducerAccessMode,
+    ProducerCryptoFailureAction,
     RegexSubscriptionMode,
     Result,
     SubscriptionMode,
 )
 from pulsar_actors.client.interceptors import MessageToSend, ProducerInterceptor
 from pulsar_actors.client.loggers import ConsoleLogger, FileLogger
-from pulsar_actors.client.message import EncryptionContext, Message
+from pulsar_actors.client.message import EncryptionContext, EncryptionKey, Message
 from pulsar_actors.client.message_id import MessageId
 from pulsar_actors.client.producer import Producer
 from pulsar_actors.client.schema import BytesSchema, Schema, StringSchema
@@ -154,8 +161,12 @@ __all__ = [
     "ConsumerType",
     "Context",
     "CryptoError",
+    "CryptoKeyReader",
     "CumulativeAcknowledgementNotAllowedError",
     "EncryptionContext",
+    "EncryptionKey",
+    "EncryptionKeyInfo",
+    "EncryptionKeyReader",
     "ErrorGettingAuthenticationData",
     "FileLogger",
     "Function",
@@ -185,6 +196,7 @@ __all__ = [
     "MessageTooBig",
     "Misdirected",
     "MultiplierRedeliveryBackoff",
+    "NamedCryptoKeyReader",
     "NotAllowedError",
     "NotConnected",
     "OperationNotSupported",
@@ -197,6 +209,7 @@ __all__ = [
     "ProducerBlockedQuotaExceededError",
     "ProducerBlockedQuotaExceededException",
     "ProducerBusy",
+    "ProducerCryptoFailureAction",
     "ProducerFenced",
     "ProducerFencedBeforeReceipt",
     "ProducerInterceptor",
@@ -235,6 +248,7 @@ __all__ = [
     "WireError",
     "WrongContent",
     "__version__",
+    "decrypt",
     "functions",
     "schema",
     "tableview",
@@ -243,6 +257,7 @@ __all__ = [
 if TYPE_CHECKING:
     from pulsar_actors import functions, tableview
     from pulsar_actors.client.consumer import Consumer
+    from pulsar_actors.client.decrypt import decrypt
     from pulsar_actors.client.interceptors import ConsumerEventListener, ConsumerInterceptor, ReaderInterceptor
     from pulsar_actors.client.message import MessageBatch
     from pulsar_actors.client.policies import (
@@ -267,6 +282,7 @@ else:  # with a __getattr__, type checkers would accept every name
         "Reader": "reader",
         "ReaderInterceptor": "interceptors",
         "TableView": "table_view",
+        "decrypt": "decrypt",
     }
     """What only those need who receive, by its module of `client`: with it comes half of the package."""
 

@@ -11,9 +11,18 @@ from typing import NamedTuple, cast
 from pulsar_actors.client.consumer_options import IN_ORDER, ConsumerOptions
 from pulsar_actors.client.consumer_state import ConsumerListeners, ConsumerState, new_consumer_listeners
 from pulsar_actors.client.context import ClientContext, HandleSettings
-from pulsar_actors.client.enums import ConsumerType, InitialPosition, KeySharedMode, SubscriptionMode
-from pulsar_actors.client.message import new_messages
+from pulsar_actors.client.crypto_key_reader import private_keys_of
+from pulsar_actors.client.enums import (
+    ConsumerCryptoFailureAction,
+    ConsumerType,
+    InitialPosition,
+    KeySharedMode,
+    SubscriptionMode,
+)
+from pulsar_actors.client.message import Message, is_undecryptable, new_messages
 from pulsar_actors.client.policies import MultiplierRedeliveryBackoff
+from pulsar_actors.client.schema import BytesSchema
+from pulsar_actors.exceptions import CryptoError
 from pulsar_actors.machines.connection_commands import CONSUMER
 from pulsar_actors.machines.consumer import ConsumerMachine, ConsumerSettings
 from pulsar_actors.machines.consumer_trackers import ConsumerTrackers
@@ -25,10 +34,14 @@ from pulsar_actors.machines.trackers.flow_permits import FlowPermits
 from pulsar_actors.machines.trackers.negative_acks_tracker import NegativeAcksTracker, RedeliveryDelay
 from pulsar_actors.machines.trackers.start_message_id import StartMessageId
 from pulsar_actors.machines.trackers.unacked_message_tracker import UnackedMessageTracker
+from pulsar_actors.machines.trackers.undecryptable_entries import UndecryptableEntries
 from pulsar_actors.runtime.ack_queue import AckQueue
 from pulsar_actors.runtime.consumer_actor import ConsumerActor, ConsumerHooks, SendDeadLetter, TellActor
+from pulsar_actors.runtime.decryption_queue import Decryption, FailureAction
 from pulsar_actors.runtime.handle_link import HandleLink
 from pulsar_actors.runtime.loop import Interleaving, Loop
+from pulsar_actors.runtime.message_crypto import ConsumerKeys
+from pulsar_actors.runtime.opened_entry import DecodeMessage
 from pulsar_actors.runtime.receiver_queue import ReceiverQueue, ReceiverQueueSettings
 from pulsar_actors.wire.message_id import EARLIEST, LATEST, MessageId
 from pulsar_actors.wire.PulsarApi_pb2 import CommandSubscribe, IntRange, KeySharedMeta, KeyValue
@@ -91,7 +104,7 @@ def start_consumer(
         queue_size=options.receiver_queue_size,
         topic=sys.intern(str(topic)),
         make=new_messages,
-        decode=options.schema.decode_message,
+        decode=decoder_of(options),
         schemas=context.schemas,
         reports_ids=start is not None,
         compacted=options.is_read_compacted,
@@ -114,6 +127,7 @@ def start_consumer(
             listeners.active_changed(topic),
             listeners.redelivery_requested(topic),
         ),
+        new_decryption(options, engine.now),
     )
     state = ConsumerState(
         engine,
@@ -128,6 +142,31 @@ def start_consumer(
     )
     context.start(actor, state)
     return state
+
+
+def decoder_of(options: ConsumerOptions) -> DecodeMessage:
+    """Return the function that decodes values. What is delivered encrypted has no value for a schema to decode.
+
+    Without a schema its value is its payload, as in the other clients. They decode the ciphertext by a schema, with an
+    error that says nothing of encryption, or with a wrong value.
+    """
+    decode = options.schema.decode_message
+    if options.crypto_failure_action is not ConsumerCryptoFailureAction.CONSUME or type(options.schema) is BytesSchema:
+        return decode
+
+    def decode_decrypted(message: Message) -> object:
+        if is_undecryptable(message):
+            raise CryptoError("the message is still encrypted and has no value: data() is what was stored")
+        return decode(message)
+
+    return decode_decrypted
+
+
+def new_decryption(options: ConsumerOptions, now: Callable[[], float]) -> Decryption:
+    """Return the keys of a consumer, and the handling of what they do not decrypt."""
+    reader = options.crypto_key_reader
+    keys = None if reader is None else ConsumerKeys(private_keys_of(reader), now)
+    return Decryption(keys, FailureAction[options.crypto_failure_action.name])
 
 
 def subscribe_command(options: ConsumerOptions, consumer_id: int, start: ReaderStart | None) -> CommandSubscribe:
@@ -185,6 +224,7 @@ def new_consumer_machine(
         start=_start_message_id(options, start, persistent=persistent),
         unacked_messages=_unacked_message_tracker(options),
         dead_letters=_dead_letters(options),
+        undecryptable=_undecryptable_entries(options),
     )
     settings = ConsumerSettings(
         command,
@@ -209,6 +249,12 @@ def _unacked_message_tracker(options: ConsumerOptions) -> UnackedMessageTracker 
     milliseconds = options.unacked_messages_timeout_ms
     delay = _redelivery_delay(options.ack_timeout_redelivery_backoff)
     return UnackedMessageTracker(milliseconds / 1000, delay) if milliseconds else None
+
+
+def _undecryptable_entries(options: ConsumerOptions) -> UndecryptableEntries | None:
+    milliseconds = options.unacked_messages_timeout_ms
+    delay = _redelivery_delay(options.ack_timeout_redelivery_backoff)
+    return UndecryptableEntries(milliseconds / 1000, delay) if milliseconds else None
 
 
 def _redelivery_delay(backoff: MultiplierRedeliveryBackoff | None) -> RedeliveryDelay | None:

@@ -23,6 +23,7 @@ from pulsar_actors.runtime.actor import tell
 from pulsar_actors.runtime.batch_builder import BatchBuilderSettings, PackedMessages
 from pulsar_actors.runtime.handle_link import HandleLink
 from pulsar_actors.runtime.memory_limit import MemoryLimitedQuota, MemoryLimitedSendQueue
+from pulsar_actors.runtime.message_crypto import ProducerKeys
 from pulsar_actors.runtime.messages import Registration
 from pulsar_actors.runtime.producer_actor import ProducerActor
 from pulsar_actors.runtime.send_queue import SendQueue
@@ -38,6 +39,7 @@ def start_single_producer(
     *,
     name: str = "",
     waiting: SendQueueEnqueuer | None = None,
+    keys: ProducerKeys | None = None,
 ) -> ProducerState:
     """Start the producer of a topic without partitions, or of one partition.
 
@@ -51,7 +53,7 @@ def start_single_producer(
     )
     machine = new_producer_machine(context.handle_settings, options, registration, send_queue, initial_subscription)
     machine.identity.name = options.producer_name or name
-    actor = ProducerActor(registration, link, machine, send_queue, new_batch_builder_settings(options))
+    actor = ProducerActor(registration, link, machine, send_queue, new_batch_builder_settings(options, keys))
     notify = partial(tell, actor.actor_ref)
     enqueuer = waiting or new_enqueuer(context, options, send_queue, callbacks, notify)
     interceptors = None
@@ -115,6 +117,7 @@ def producer_command(options: ProducerOptions, producer_id: int, initial_subscri
         schema=options.schema.announced(),
         producer_access_mode=cast("ProducerAccessMode.ValueType", int(options.access_mode)),
         initial_subscription_name=initial_subscription or None,
+        encrypted=options.is_encrypted or None,
     )
 
 
@@ -131,7 +134,7 @@ def codec_of(options: ProducerOptions) -> "CompressionType.ValueType":
     return cast("CompressionType.ValueType", int(options.compression_type))
 
 
-def new_batch_builder_settings(options: ProducerOptions) -> BatchBuilderSettings:
+def new_batch_builder_settings(options: ProducerOptions, keys: ProducerKeys | None) -> BatchBuilderSettings:
     """Return the settings of the batch builder."""
     return BatchBuilderSettings(
         codec=codec_of(options),
@@ -139,4 +142,5 @@ def new_batch_builder_settings(options: ProducerOptions) -> BatchBuilderSettings
         by_key=options.batching_type is BatchingType.KeyBased,
         in_chunks=options.chunking_enabled,
         largest_chunk=max(0, options.chunk_max_message_size),
+        keys=keys,
     )

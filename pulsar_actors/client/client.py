@@ -18,6 +18,7 @@ from pulsar_actors.client.authentication import Authentication
 from pulsar_actors.client.client_options import ClientOptions
 from pulsar_actors.client.context import ClientContext
 from pulsar_actors.client.create_producer import create_producer, partition_names
+from pulsar_actors.client.crypto_key_reader import EncryptionKeyReader
 from pulsar_actors.client.enums import (
     BatchingType,
     CompressionType,
@@ -27,6 +28,7 @@ from pulsar_actors.client.enums import (
     InitialPosition,
     PartitionsRoutingMode,
     ProducerAccessMode,
+    ProducerCryptoFailureAction,
     RegexSubscriptionMode,
     SubscriptionMode,
 )
@@ -233,13 +235,15 @@ class Client(Closeable):
         properties: dict[str, str] | None = None,
         batching_type: BatchingType = BatchingType.Default,
         encryption_key: str | None = None,
-        crypto_key_reader: object = None,
+        crypto_key_reader: EncryptionKeyReader | None = None,
         access_mode: ProducerAccessMode = ProducerAccessMode.Shared,
         message_router: Callable[[Message, int], int] | None = None,
         *,
         hashing_scheme: HashingScheme = HashingScheme.BoostHash,
         chunk_max_message_size: int = -1,
         interceptors: Sequence[ProducerInterceptor] = (),
+        encryption_keys: Sequence[str] = (),
+        crypto_failure_action: ProducerCryptoFailureAction = ProducerCryptoFailureAction.FAIL,
     ) -> Producer:
         """Make a producer of a topic. A missing topic is created if the cluster allows that.
 
@@ -285,7 +289,8 @@ class Client(Closeable):
             With KeyBased, all messages of a batch have the same key, as KeyShared subscriptions need it.
         encryption_key = None
         crypto_key_reader = None
-            Of end-to-end encryption, which this version does not have.
+            Encrypt messages, so that only consumers with the private key of this name can read them. The reader reads
+            the public key: see `CryptoKeyReader` and `EncryptionKeyReader`. If that fails, CryptoError is raised.
         access_mode = ProducerAccessMode.Shared
             Shared: other producers may publish to the topic as well. Exclusive: no other producer may publish; if there
             is one already, ProducerFenced is raised. WaitForExclusive: exclusive, but `create_producer` waits without a
@@ -300,6 +305,10 @@ class Client(Closeable):
             With chunking, the most bytes in one piece; 0 or less: as many as the broker takes.
         interceptors = ()
             Objects that see, and may change, the messages that are sent: see `ProducerInterceptor`.
+        encryption_keys = ()
+            The names of further keys: a consumer needs the private key of one of them, or of `encryption_key`.
+        crypto_failure_action = ProducerCryptoFailureAction.FAIL
+            What is done if a public key cannot be had. With SEND, messages are sent unencrypted.
         """
         options = ProducerOptions(**arguments_of(locals()))
         self._shutdown.refuse("create_producer()")
@@ -322,7 +331,7 @@ class Client(Closeable):
         properties: dict[str, str] | None = None,
         pattern_auto_discovery_period: int = 60,
         initial_position: InitialPosition = InitialPosition.Latest,
-        crypto_key_reader: object = None,
+        crypto_key_reader: EncryptionKeyReader | None = None,
         replicate_subscription_state_enabled: bool = False,
         max_pending_chunked_message: int = 10,
         auto_ack_oldest_chunked_message_on_queue_full: bool = False,
@@ -390,7 +399,7 @@ class Client(Closeable):
             applies to topics that match a pattern later: with Latest, their messages from before they were discovered
             are not received.
         crypto_key_reader = None
-            Of end-to-end encryption, which this version does not have.
+            Decrypts messages: it reads the private keys. See `CryptoKeyReader` and `EncryptionKeyReader`.
         replicate_subscription_state_enabled = False
             Let the brokers replicate the state of the subscription between clusters.
         max_pending_chunked_message = 10
@@ -413,7 +422,9 @@ class Client(Closeable):
             The topic for messages that have failed too often; with `enable_retry` also the topic for messages of
             `reconsume_later`. For Shared and KeyShared subscriptions.
         crypto_failure_action = ConsumerCryptoFailureAction.FAIL
-            Of end-to-end encryption, which this version does not have.
+            What is done with a message that no key decrypts. FAIL: it is not delivered, and stays unacknowledged until
+            a consumer can decrypt it. DISCARD: it is acknowledged. CONSUME: it is delivered encrypted, and a batch as
+            one message; see `Message.encryption_context`.
         ack_receipt_enabled = False
             Let the broker confirm each acknowledgement. `acknowledge` and `acknowledge_cumulative` then wait for the
             confirmation, and raise if the broker refuses; `acknowledge_async` and `acknowledge_cumulative_async` return
@@ -467,7 +478,7 @@ class Client(Closeable):
         reader_name: str | None = None,
         subscription_role_prefix: str | None = None,
         is_read_compacted: bool = False,
-        crypto_key_reader: object = None,
+        crypto_key_reader: EncryptionKeyReader | None = None,
         start_message_id_inclusive: bool = False,
         crypto_failure_action: ConsumerCryptoFailureAction = ConsumerCryptoFailureAction.FAIL,
         *,
@@ -497,11 +508,13 @@ class Client(Closeable):
         is_read_compacted = False
             Read the compacted version of the topic: the last message of each key.
         crypto_key_reader = None
-            Of end-to-end encryption, which this version does not have.
+            Decrypts messages: it reads the private keys. See `CryptoKeyReader` and `EncryptionKeyReader`.
         start_message_id_inclusive = False
             Start at the `start_message_id` itself, and after a `seek` at its message, instead of after them.
         crypto_failure_action = ConsumerCryptoFailureAction.FAIL
-            Of end-to-end encryption, which this version does not have.
+            What is done with a message that no key decrypts. FAIL: it is not delivered, and stays unacknowledged until
+            a consumer can decrypt it. DISCARD: it is acknowledged. CONSUME: it is delivered encrypted, and a batch as
+            one message; see `Message.encryption_context`.
         max_pending_chunked_message = 10
             Chunked messages that are put together at once; 0: any number.
         auto_ack_oldest_chunked_message_on_queue_full = False
@@ -524,6 +537,9 @@ class Client(Closeable):
         topic: str,
         subscription_name: str | None = None,
         schema: Schema = BYTES,
+        *,
+        crypto_key_reader: EncryptionKeyReader | None = None,
+        crypto_failure_action: ConsumerCryptoFailureAction = ConsumerCryptoFailureAction.FAIL,
     ) -> "TableView":
         """Make a view of the latest value of each key of a topic. It has all values that the topic has now.
 
@@ -535,6 +551,11 @@ class Client(Closeable):
             at a time. By default a random name. The subscription ends with the view.
         schema = BytesSchema()
             Turns the bytes of messages into values.
+        crypto_key_reader = None
+            Decrypts messages: it reads the private keys. See `CryptoKeyReader` and `EncryptionKeyReader`.
+        crypto_failure_action = ConsumerCryptoFailureAction.FAIL
+            What is done if no key decrypts a message. FAIL: values are missing, so this call and `refresh` raise
+            CryptoError. DISCARD: the view goes without it.
         """
         arguments = arguments_of(locals())
         from pulsar_actors.client.consumer_options import TableViewOptions  # noqa: PLC0415 - see the top

@@ -10,6 +10,7 @@ from dataclasses import dataclass, replace
 from typing import Annotated, Any, cast
 
 from pulsar_actors.client import validation as check
+from pulsar_actors.client.crypto_key_reader import EncryptionKeyReader, check_encryption_is_installed
 from pulsar_actors.client.enums import (
     ConsumerCryptoFailureAction,
     ConsumerType,
@@ -80,7 +81,9 @@ class ConsumerOptions:
     """Never None once it is checked."""
     pattern_auto_discovery_period: Annotated[int, check.whole_number(1, check.LONGEST_SECONDS)] = 60
     initial_position: Annotated[InitialPosition, check.instance_of(InitialPosition)] = InitialPosition.Latest
-    crypto_key_reader: Annotated[object, check.unimplemented("end-to-end encryption")] = None
+    crypto_key_reader: Annotated[EncryptionKeyReader | None, check.optional(check.instance_of(EncryptionKeyReader))] = (
+        None
+    )
     replicate_subscription_state_enabled: Annotated[bool, check.flag] = False
     max_pending_chunked_message: Annotated[int, check.whole_number(0)] = 10
     """0: any number."""
@@ -128,6 +131,8 @@ class ConsumerOptions:
     def __post_init__(self) -> None:
         check.check_options(self)
         check.check_size(self, "topic", "subscription_name", "consumer_name", "properties", "subscription_properties")
+        if self.crypto_key_reader is not None:
+            check_encryption_is_installed()
         several = not isinstance(self.topic, str)
         if several and self.receiver_queue_size == 0:
             raise InvalidConfiguration("receiver_queue_size=0 asks for one message at a time: for a single topic only")
@@ -239,7 +244,9 @@ class ReaderOptions:
     reader_name: Annotated[str | None, check.optional(check.text)] = None
     subscription_role_prefix: Annotated[str | None, check.optional(check.text)] = None
     is_read_compacted: Annotated[bool, check.flag] = False
-    crypto_key_reader: Annotated[object, check.unimplemented("end-to-end encryption")] = None
+    crypto_key_reader: Annotated[EncryptionKeyReader | None, check.optional(check.instance_of(EncryptionKeyReader))] = (
+        None
+    )
     start_message_id_inclusive: Annotated[bool, check.flag] = False
     crypto_failure_action: Annotated[ConsumerCryptoFailureAction, check.instance_of(ConsumerCryptoFailureAction)] = (
         ConsumerCryptoFailureAction.FAIL
@@ -268,7 +275,15 @@ class TableViewOptions:
     topic: Annotated[str, check.topic]
     subscription_name: Annotated[str | None, check.optional(check.text)] = None
     schema: Annotated[Schema, check.instance_of(Schema)] = BYTES
+    crypto_key_reader: Annotated[EncryptionKeyReader | None, check.optional(check.instance_of(EncryptionKeyReader))] = (
+        None
+    )
+    crypto_failure_action: Annotated[ConsumerCryptoFailureAction, check.instance_of(ConsumerCryptoFailureAction)] = (
+        ConsumerCryptoFailureAction.FAIL
+    )
 
     def __post_init__(self) -> None:
         check.check_options(self)
         check.check_size(self, "topic", "subscription_name")
+        if self.crypto_failure_action is ConsumerCryptoFailureAction.CONSUME:  # of a batch, not even the keys are known
+            raise InvalidConfiguration("a table view cannot CONSUME: what is still encrypted has no keys and values")

@@ -95,6 +95,8 @@ def consumer_options_of_reader(options: ReaderOptions, subscription_name: str | 
         consumer_name=options.reader_name,
         is_read_compacted=options.is_read_compacted,
         start_message_id_inclusive=options.start_message_id_inclusive,
+        crypto_key_reader=options.crypto_key_reader,
+        crypto_failure_action=options.crypto_failure_action,
         max_pending_chunked_message=options.max_pending_chunked_message,
         auto_ack_oldest_chunked_message_on_queue_full=options.auto_ack_oldest_chunked_message_on_queue_full,
         expire_time_of_incomplete_chunked_message_ms=options.expire_time_of_incomplete_chunked_message_ms,

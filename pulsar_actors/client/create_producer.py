@@ -7,10 +7,15 @@ from dataclasses import replace
 
 from pulsar_actors.client.build_producer import start_single_producer
 from pulsar_actors.client.context import ClientContext
+from pulsar_actors.client.crypto_key_reader import public_keys_of
+from pulsar_actors.client.enums import ProducerCryptoFailureAction
 from pulsar_actors.client.open_handles import OpenHandles
 from pulsar_actors.client.producer import Producer
 from pulsar_actors.client.producer_options import ProducerOptions
 from pulsar_actors.client.producer_state import AnySendingState, ProducerState
+from pulsar_actors.exceptions import CryptoError
+from pulsar_actors.runtime.log import LOG
+from pulsar_actors.runtime.message_crypto import ProducerKeys
 from pulsar_actors.wire.PulsarApi_pb2 import CommandPartitionedTopicMetadata
 from pulsar_actors.wire.topic_name import TopicName
 
@@ -23,23 +28,48 @@ def create_producer(
     schema = options.schema.for_topic(options.topic, context.schemas)
     if schema is not options.schema:  # a copy checks all options again
         options = replace(options, schema=schema)
+    keys = new_producer_keys(context, options)
     partitions = partition_count(context, TopicName.parse(options.topic), what)
-    state = start_producer(context, options, partitions)
+    state = start_producer(context, options, partitions, keys=keys)
     context.wait_until_created(state, what)
     producer = new_producer_handle(state, options, client)
     open_handles.producers.add(producer)
     return producer
 
 
+def new_producer_keys(context: ClientContext, options: ProducerOptions) -> ProducerKeys | None:
+    """Read the public keys of a producer in this thread, and make its first data key; None without encryption."""
+    if options.crypto_key_reader is None:
+        return None
+    context.engine.refuse_on_io_thread("create_producer()", "a thread of its own")
+    sends_unencrypted = options.crypto_failure_action is ProducerCryptoFailureAction.SEND
+    keys = ProducerKeys(
+        options.key_names,
+        public_keys_of(options.crypto_key_reader),
+        note_unencrypted=lambda: LOG.warning("a message to %s is sent unencrypted", options.topic),
+    )
+    try:
+        keys.replace(context.engine.now())
+    except CryptoError as error:
+        if not sends_unencrypted:
+            raise
+        LOG.warning("messages to %s are not encrypted: %s", options.topic, error)
+    return keys
+
+
 def start_producer(
-    context: ClientContext, options: ProducerOptions, partitions: int, initial_subscription: str = ""
+    context: ClientContext,
+    options: ProducerOptions,
+    partitions: int,
+    initial_subscription: str = "",
+    keys: ProducerKeys | None = None,
 ) -> AnySendingState:
     """Start a producer of a topic with so many partitions, 0 for a topic that is not partitioned."""
     if not partitions:
-        return start_single_producer(context, options, initial_subscription)
+        return start_single_producer(context, options, initial_subscription, keys=keys)
     from pulsar_actors.client.partitioned_producer import start_partitioned_producer  # noqa: PLC0415 - see above
 
-    return start_partitioned_producer(context, options, partitions, initial_subscription)
+    return start_partitioned_producer(context, options, partitions, initial_subscription, keys)
 
 
 def new_producer_handle(state: AnySendingState, options: ProducerOptions, client: object = None) -> Producer:

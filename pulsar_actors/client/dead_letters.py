@@ -35,7 +35,7 @@ from pulsar_actors.client.policies import ConsumerDeadLetterPolicy
 from pulsar_actors.client.producer import Producer
 from pulsar_actors.client.producer_options import ProducerOptions
 from pulsar_actors.client.producer_state import AnySendingState
-from pulsar_actors.client.schema import BYTES, Schema
+from pulsar_actors.client.schema import BYTES
 from pulsar_actors.client.validation import LONGEST_MS, whole_number
 from pulsar_actors.client.validation import properties as check_properties
 from pulsar_actors.exceptions import InternalError, PulsarException, Timeout
@@ -56,6 +56,20 @@ from pulsar_actors.wire.frames import DEFAULT_MAX_MESSAGE_SIZE
 from pulsar_actors.wire.topic_name import TopicName
 
 ProducerFuture = SlimFuture[Producer]
+
+
+class LetterOptions(ProducerOptions):
+    """The options of a producer whose messages bring the data keys that encrypt them.
+
+    A namespace that demands encryption refuses other producers. One that does not demand it takes plain messages, too.
+    """
+
+    __slots__ = ()
+
+    @property
+    def is_encrypted(self) -> bool:
+        """True, although the producer has no public keys of its own."""
+        return True
 
 
 class LazyProducer:
@@ -79,14 +93,15 @@ class LazyProducer:
         context: ClientContext,
         producers: WeakCollection[Producer],
         topic: str,
-        schema: Schema,
+        options: ConsumerOptions,
         initial_subscription: str = "",
     ) -> None:
         self._context = context
         self._producers = producers
-        self._options = ProducerOptions(
+        options_class = ProducerOptions if options.crypto_key_reader is None else LetterOptions
+        self._options = options_class(
             topic=topic,
-            schema=schema,
+            schema=options.schema,
             max_pending_messages=0,
             max_pending_messages_across_partitions=0,
             chunking_enabled=True,
@@ -273,7 +288,7 @@ def new_retry_letters(
         return None
 
     def new_producer(topic: str | None, initial_subscription: str | None) -> LazyProducer:
-        return LazyProducer(context, producers, topic or "", options.schema, initial_subscription or "")
+        return LazyProducer(context, producers, topic or "", options, initial_subscription or "")
 
     retry_producer, dead_letter_producer = (
         new_producer(policy.retry_letter_topic, ""),
@@ -375,5 +390,5 @@ def new_dead_letter_sender(
     """
     topic, subscription = str(TopicName.parse(options.topics[0])), options.subscription_name
     target = policy.dead_letter_topic or dead_letter_topic(topic, subscription)
-    producer = LazyProducer(context, producers, target, options.schema, policy.initial_subscription_name or "")
+    producer = LazyProducer(context, producers, target, options, policy.initial_subscription_name or "")
     return DeadLetterSender(producer, topic, subscription, DEFAULT_MAX_MESSAGE_SIZE)

@@ -20,6 +20,7 @@ __all__ = [
     "LoggerLevel",
     "PartitionsRoutingMode",
     "ProducerAccessMode",
+    "ProducerCryptoFailureAction",
     "RegexSubscriptionMode",
     "Result",
     "SubscriptionMode",
@@ -136,6 +137,15 @@ class RegexSubscriptionMode(_Choice):
     PersistentOnly = 0
     NonPersistentOnly = 1
     AllTopics = 2
+
+
+class ProducerCryptoFailureAction(_Choice):
+    """The handling of messages when the public keys cannot be had, so that there is nothing to encrypt them with."""
+
+    FAIL = 0
+    """No producer is created."""
+    SEND = 1
+    """They are sent unencrypted: anybody who may read the topic can read them. Each time is logged."""
 
 
 class ConsumerCryptoFailureAction(_Choice):

@@ -17,6 +17,7 @@ from pulsar_actors.client.enums import CompressionType
 from pulsar_actors.client.message_id import MessageId, new_message_id
 from pulsar_actors.client.schema import BYTES
 from pulsar_actors.client.validation import instance_of, whole_number
+from pulsar_actors.exceptions import CryptoError
 from pulsar_actors.machines.trackers.entry_map import Generation
 from pulsar_actors.runtime.schema_versions import SchemaVersions, StoredSchema
 from pulsar_actors.wire.batch import LazyMetadata, metadata_of, split_batch
@@ -32,9 +33,12 @@ __all__ = [
     "MessageBatch",
     "MessageEntry",
     "ack_key_of",
+    "data_key_of",
     "forwarded_metadata_of",
+    "is_undecryptable",
     "key_of",
     "new_messages",
+    "stored_entry_of",
     "written_schema_of",
 ]
 
@@ -57,10 +61,11 @@ class EncryptionContext:
     the fields of this object.
     """
 
-    __slots__ = ("_metadata",)
+    __slots__ = ("_failed", "_metadata")
 
-    def __init__(self, metadata: MessageMetadata) -> None:
+    def __init__(self, metadata: MessageMetadata, *, failed: bool) -> None:
         self._metadata = readable(metadata)
+        self._failed = failed
 
     def keys(self) -> list[EncryptionKey]:
         """Return the keys with which the message can be decrypted."""
@@ -90,8 +95,8 @@ class EncryptionContext:
         return self._metadata.num_messages_in_batch if self._metadata.HasField("num_messages_in_batch") else -1
 
     def is_decryption_failed(self) -> bool:
-        """Return whether the payload is still encrypted: always, for this version decrypts nothing."""
-        return True
+        """Return whether no key decrypts the payload, which is still encrypted."""
+        return self._failed
 
     def __repr__(self) -> str:
         return (
@@ -144,6 +149,16 @@ class MessageEntry(Protocol):
 
     def decode(self, message: "Message", /) -> object:
         """Decode the value of a message by the schema of its consumer."""
+        ...
+
+    @property
+    def data_key(self) -> object:
+        """The data key with which the entry was decrypted, or None."""
+        ...
+
+    @property
+    def is_undecryptable(self) -> bool:
+        """True if no key decrypts the entry, whose payload is as it was stored."""
         ...
 
     @property
@@ -236,7 +251,9 @@ class Message:
     def encryption_context(self) -> EncryptionContext | None:
         """Return the encryption of the message, or None if it was not encrypted."""
         metadata = self._opened.metadata
-        return EncryptionContext(metadata) if metadata.encryption_keys else None
+        if not metadata.encryption_keys:
+            return None
+        return EncryptionContext(metadata, failed=self._opened.is_undecryptable)
 
     def broker_publish_timestamp(self) -> int | None:
         """Return the time at which the broker got the message, in milliseconds since 1970 by its clock, or None.
@@ -258,10 +275,11 @@ class Message:
         return readable(self._opened.metadata).replicated_from
 
     def __repr__(self) -> str:
-        return f"<Message {self.message_id()} of {self.topic_name()}: {len(self._payload):,} bytes {self._excerpt()}>"
+        return f"<Message {self.message_id()} of {self.topic_name()}: {len(self._payload):,} bytes{self._excerpt()}>"
 
     def _excerpt(self) -> str:
-        return excerpt(bytes(self._payload[:_SHOWN]))
+        """Show the start of the payload, unless it was sent encrypted: then it is for few eyes."""
+        return ", encrypted" if self._opened.metadata.encryption_keys else f" {excerpt(bytes(self._payload[:_SHOWN]))}"
 
     def _own(self) -> SingleMessageMetadata | MessageMetadata:
         """Return the metadata of this message: its own in a batch, or that of the entry."""
@@ -293,6 +311,27 @@ def ack_key_of(message: Message) -> tuple[WireMessageId, Generation, str]:
     if message._stored is None:  # noqa: SLF001  # pyright: ignore[reportPrivateUsage]
         return opened.message_id, opened.generation, opened.topic
     return opened.message_id._replace(batch_index=index, batch_size=opened.size), opened.generation, opened.topic
+
+
+def is_undecryptable(message: Message) -> bool:
+    """Return whether a message is delivered as it was stored, encrypted."""
+    return message._opened.is_undecryptable  # noqa: SLF001  # pyright: ignore[reportPrivateUsage]
+
+
+def stored_entry_of(message: Message) -> MessageEntry:
+    """Return the entry of a message."""
+    return message._opened  # noqa: SLF001  # pyright: ignore[reportPrivateUsage]
+
+
+def data_key_of(message: Message) -> object:
+    """Return the data key that a letter is to be encrypted with, None if the message was not encrypted.
+
+    Raise CryptoError if the message is still encrypted: as a letter it could not be decrypted by anyone.
+    """
+    opened = message._opened  # noqa: SLF001  # pyright: ignore[reportPrivateUsage]
+    if opened.is_undecryptable:
+        raise CryptoError("a message that cannot be decrypted is not sent to another topic")
+    return opened.data_key
 
 
 def forwarded_metadata_of(message: Message) -> SingleMessageMetadata:
@@ -348,6 +387,8 @@ class _ParsedEntry:
     topic: str
     metadata = MessageMetadata()
     broker_metadata = None
+    data_key = None
+    is_undecryptable = False
     redelivery_count = 0
     generation = Generation()
     schemas = None

@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from datetime import timedelta
 from typing import Any, TypeAlias, cast
 
-from pulsar_actors.client.message import Message, forwarded_metadata_of
+from pulsar_actors.client.message import Message, data_key_of, forwarded_metadata_of
 from pulsar_actors.client.schema import KeyedPayload, Schema
 from pulsar_actors.client.validation import flag, instance_of, is_text, optional, properties, refusal_of, whole_number
 from pulsar_actors.exceptions import InvalidMessage, WrongContent
@@ -81,14 +81,16 @@ def build_forwarded_message(
 ) -> tuple[bytes, object]:
     """Build payload and tag of a received message that is sent to another topic.
 
-    It keeps all metadata but its properties.
+    It keeps all metadata but its properties. If it was encrypted, it is encrypted again with the same data key: so the
+    same private keys decrypt it, and no public key is needed.
     """
-    payload, single = message.data(), forwarded_metadata_of(message)
+    payload, single, data_key = message.data(), forwarded_metadata_of(message), data_key_of(message)
     single.payload_size = len(payload)
     for key, value in marks.items():
         single.properties.add(key=key, value=value)
+    is_plain = deliver_at_ms is None and data_key is None
     return payload, MessageHeader.of(
-        single, None if deliver_at_ms is None else UnbatchableOptions(deliver_at_ms), reply
+        single, None if is_plain else UnbatchableOptions(deliver_at_ms, data_key=data_key), reply
     )
 
 

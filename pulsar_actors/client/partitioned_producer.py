@@ -37,6 +37,7 @@ from pulsar_actors.runtime.actor import ActorRef, tell
 from pulsar_actors.runtime.engine import Engine
 from pulsar_actors.runtime.future import SlimFuture, copy_error
 from pulsar_actors.runtime.handle_link import HandleLink
+from pulsar_actors.runtime.message_crypto import ProducerKeys
 from pulsar_actors.runtime.multi_topics_actor import TopicSearch
 from pulsar_actors.runtime.producer_actor import FlushAll, TriggerFlush
 from pulsar_actors.runtime.schema_versions import SchemaVersions
@@ -62,6 +63,7 @@ class ProducerMembers:
         "_context",
         "_enqueuers",
         "_initial_subscription",
+        "_keys",
         "_members",
         "_not_yet_shown",
         "_options",
@@ -79,7 +81,9 @@ class ProducerMembers:
         initial_subscription: str,
         interceptors: ProducerInterceptors | None,
         report: ReportToSet,
+        keys: ProducerKeys | None = None,
     ) -> None:
+        self._keys = keys
         self.closed: Exception | None = None
         self.partitions: list[SendQueueEnqueuer] = []
         self.producers: dict[str, ProducerState] = {}  # the producers of partitions that callers see, by topic
@@ -97,7 +101,7 @@ class ProducerMembers:
         member, topic, name, among, *_ = order
         waiting = self._enqueuers.get(topic)
         first, options = self._initial_subscription, self._options_of(topic, among)
-        state = start_single_producer(self._context, options, first, name=name, waiting=waiting)
+        state = start_single_producer(self._context, options, first, name=name, waiting=waiting, keys=self._keys)
         self._members[member] = state
         if waiting is not None:
             self.producers[topic] = state
@@ -192,15 +196,9 @@ class UnsentEntry:
     """A substitute for the entry of a message that is not sent yet: a user's router gets a normal `Message`."""
 
     __slots__ = (
-        "broker_metadata",
-        "generation",
-        "message_id",
-        "metadata",
-        "redelivery_count",
-        "schemas",
-        "size",
-        "topic",
-    )
+        "broker_metadata", "data_key", "generation", "is_undecryptable", "message_id", "metadata", "redelivery_count",
+        "schemas", "size", "topic",
+    )  # fmt: skip
 
     def __init__(self, topic: str) -> None:
         self.schemas: SchemaVersions | None = None
@@ -211,6 +209,8 @@ class UnsentEntry:
         self.redelivery_count = 0
         self.size = 0
         self.generation = Generation()
+        self.data_key = None
+        self.is_undecryptable = False
 
     def decode(self, message: Message) -> object:
         """Return the payload, because there is no consumer with a schema."""
@@ -361,7 +361,11 @@ class PartitionedProducer(Producer):
 
 
 def start_partitioned_producer(
-    context: ClientContext, options: ProducerOptions, partitions: int, initial_subscription: str = ""
+    context: ClientContext,
+    options: ProducerOptions,
+    partitions: int,
+    initial_subscription: str = "",
+    keys: ProducerKeys | None = None,
 ) -> PartitionedProducerState:
     """Start the producer of a topic with so many partitions."""
     engine, topic = context.engine, str(TopicName.parse(options.topic))
@@ -380,7 +384,7 @@ def start_partitioned_producer(
     send_callbacks, interceptors = SendCallbacks(topic, -1), None
     if options.interceptors:
         interceptors = ProducerInterceptors(options.interceptors, send_callbacks, engine.workers[0])
-    new_members = partial(ProducerMembers, context, options, initial_subscription, interceptors)
+    new_members = partial(ProducerMembers, context, options, initial_subscription, interceptors, keys=keys)
     link = HandleLink(engine.interleaving)
     actor = new_multi_topics_actor(context, link, settings, new_members, TopicSearch())
     producers = actor.members

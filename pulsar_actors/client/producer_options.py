@@ -5,12 +5,14 @@ from dataclasses import dataclass
 from typing import Annotated
 
 from pulsar_actors.client import validation as check
+from pulsar_actors.client.crypto_key_reader import EncryptionKeyReader, check_encryption_is_installed
 from pulsar_actors.client.enums import (
     BatchingType,
     CompressionType,
     HashingScheme,
     PartitionsRoutingMode,
     ProducerAccessMode,
+    ProducerCryptoFailureAction,
 )
 from pulsar_actors.client.interceptors import ProducerInterceptor
 from pulsar_actors.client.message import Message
@@ -18,6 +20,12 @@ from pulsar_actors.client.schema import BYTES, Schema
 from pulsar_actors.exceptions import InvalidConfiguration
 
 __all__ = ["ProducerOptions"]
+
+
+def _key_names(name: str, value: object) -> object:
+    if isinstance(value, str) or not isinstance(value, (list, tuple)):
+        raise check.refusal_of(name, value, "a list of the names of keys")
+    return tuple(check.text(f"{name}[{index}]", one) for index, one in enumerate(value))  # pyright: ignore[reportUnknownArgumentType, reportUnknownVariableType]
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,8 +56,10 @@ class ProducerOptions:
     properties: Annotated[dict[str, str] | None, check.properties] = None
     """Never None once it is checked."""
     batching_type: Annotated[BatchingType, check.instance_of(BatchingType)] = BatchingType.Default
-    encryption_key: Annotated[str | None, check.unimplemented("end-to-end encryption")] = None
-    crypto_key_reader: Annotated[object, check.unimplemented("end-to-end encryption")] = None
+    encryption_key: Annotated[str | None, check.optional(check.text)] = None
+    crypto_key_reader: Annotated[EncryptionKeyReader | None, check.optional(check.instance_of(EncryptionKeyReader))] = (
+        None
+    )
     access_mode: Annotated[ProducerAccessMode, check.instance_of(ProducerAccessMode)] = ProducerAccessMode.Shared
     message_router: Annotated[
         Callable[[Message, int], int] | None, check.optional(check.callback("a message and the number of partitions"))
@@ -58,6 +68,10 @@ class ProducerOptions:
     chunk_max_message_size: Annotated[int, check.whole_number(-1)] = -1
     """0 or less: as large as the broker allows."""
     interceptors: Annotated[Sequence[ProducerInterceptor], check.several_of(ProducerInterceptor)] = ()
+    encryption_keys: Annotated[Sequence[str], _key_names] = ()
+    crypto_failure_action: Annotated[ProducerCryptoFailureAction, check.instance_of(ProducerCryptoFailureAction)] = (
+        ProducerCryptoFailureAction.FAIL
+    )
 
     def __post_init__(self) -> None:
         check.check_options(self)
@@ -68,5 +82,21 @@ class ProducerOptions:
             raise InvalidConfiguration("batching_enabled and chunking_enabled exclude each other: choose one")
         if self.chunk_max_message_size > 0 and not self.chunking_enabled:
             raise InvalidConfiguration("chunk_max_message_size needs chunking_enabled=True")
+        has_reader = self.crypto_key_reader is not None
+        if bool(self.key_names) is not has_reader:  # the official client does not encrypt then
+            raise InvalidConfiguration("encryption_key and crypto_key_reader go together: one alone encrypts nothing")
+        if has_reader:
+            check_encryption_is_installed()
         if self.message_routing_mode is PartitionsRoutingMode.CustomPartition and self.message_router is None:
             raise InvalidConfiguration("message_routing_mode=CustomPartition needs a message_router")
+
+    @property
+    def key_names(self) -> tuple[str, ...]:
+        """The names of the keys that encrypt, each once; none if messages are not encrypted."""
+        given = ((self.encryption_key,) if self.encryption_key else ()) + tuple(self.encryption_keys)
+        return tuple(dict.fromkeys(given))
+
+    @property
+    def is_encrypted(self) -> bool:
+        """Whether the broker is told that the messages are encrypted."""
+        return bool(self.key_names)

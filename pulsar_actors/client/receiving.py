@@ -113,6 +113,7 @@ class ReceivingHandle(Handle[AnyReceivingState]):
             received_bytes=received_bytes,
             acknowledged=sum(state.ack_queue.drained for state in members),
             refused=self._nacked,
+            undecryptable=sum(state.receiver_queue.undecryptable for state in members),
             rates=self._meter.rates(received, received_bytes, self._state.engine.now()),
             reconnects=sum(state.link.counters.reconnects for state in members),
             last_error=next((error for error in errors if error is not None), None),

@@ -106,6 +106,8 @@ class ConsumerStats:
     acknowledged: int
     refused: int
     """Negatively acknowledged."""
+    undecryptable: int
+    """Entries that no key decrypts."""
     rates: Rates
     reconnects: int
     last_error: str | None

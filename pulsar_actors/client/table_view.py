@@ -179,6 +179,8 @@ def create_table_view(
         MessageId.earliest,
         options.schema,
         is_read_compacted=TopicName.parse(options.topic).is_persistent,
+        crypto_key_reader=options.crypto_key_reader,
+        crypto_failure_action=options.crypto_failure_action,
     )
     reader = create_reader(context, open_handles, reader_options, client, options.subscription_name)
     what = f"the table view of {reader.topic()}"

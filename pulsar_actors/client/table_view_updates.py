@@ -19,9 +19,10 @@ from functools import partial
 from typing import Any, Final, TypeVar, cast
 
 from pulsar_actors.client.consumer_state import AnyReceivingState, ConsumerState
+from pulsar_actors.client.enums import ConsumerCryptoFailureAction
 from pulsar_actors.client.message import Message, ack_key_of, forwarded_metadata_of
 from pulsar_actors.client.multi_topics_consumer import MultiTopicsConsumerState
-from pulsar_actors.exceptions import Timeout
+from pulsar_actors.exceptions import CryptoError, Timeout
 from pulsar_actors.machines.trackers.table_view_progress import TableViewProgress
 from pulsar_actors.runtime.engine import Worker
 from pulsar_actors.runtime.future import SlimFuture, copy_error, settle
@@ -219,6 +220,9 @@ class TableViewUpdates:
         if not awaited:
             return
         members = _members(self._state)
+        if self._missing():
+            self._finish(self._progress.drop_all())
+            return
         for topic in awaited & members.keys():
             queue = members[topic].receiver_queue
             furthest = queue.progress.furthest
@@ -226,9 +230,20 @@ class TableViewUpdates:
                 self._finish(self._progress.passed(topic, furthest))
         self._finish(self._progress.keep_only(members))
 
+    def _missing(self) -> int:
+        """Return how many entries were not decrypted, and not to be discarded."""
+        if self._state.options.crypto_failure_action is not ConsumerCryptoFailureAction.FAIL:
+            return 0
+        return sum(one.receiver_queue.undecryptable for one in _members(self._state).values())
+
     def _finish(self, calls: Sequence[SlimFuture[None]]) -> None:
+        missing = self._missing() if calls else 0
         for done in calls:
-            self._pending_calls.resolve(done, None)
+            if missing:
+                text = f"{self._what} is incomplete: no key decrypts {missing:,} of its entries, which the log names"
+                self._pending_calls.fail(done, CryptoError(text))
+            else:
+                self._pending_calls.resolve(done, None)
 
     def _call_listeners(self) -> None:
         """Call listeners with their updates, unless one of them is being called already."""

@@ -124,6 +124,15 @@ class EntryCorrupt(NamedTuple):
     validation_error: "CommandAck.ValidationError.ValueType"
 
 
+class EntryUndecryptable(NamedTuple):
+    """No key decrypts an entry, and none of its messages is handed out. It holds its permits until it comes again."""
+
+    generation: Generation
+    message_id: MessageId
+    redelivery_count: int
+    messages: int
+
+
 class ReceiverWaits(NamedTuple):
     """A caller waits for a message. A queue of size 0 requests one."""
 

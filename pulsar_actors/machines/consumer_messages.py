@@ -32,6 +32,7 @@ from pulsar_actors.machines.consumer_events import (
     DeadLetterSent,
     EndOfTopicReached,
     EntryCorrupt,
+    EntryUndecryptable,
     HandedOut,
     MarkEndOfTopic,
     MessagesArrived,
@@ -58,6 +59,7 @@ from pulsar_actors.machines.trackers.entry_map import EntryKey, Generation, is_r
 from pulsar_actors.machines.trackers.flow_permits import MOST_PERMITS
 from pulsar_actors.machines.trackers.negative_acks_tracker import RedeliverAll
 from pulsar_actors.machines.trackers.start_message_id import SubscribeStart
+from pulsar_actors.machines.trackers.undecryptable_entries import HeldPermits
 from pulsar_actors.wire.batch import is_batch
 from pulsar_actors.wire.frames import message_limit
 from pulsar_actors.wire.message_id import MessageId
@@ -97,6 +99,7 @@ ROWS: Final = (
     Row(HandedOut,               UNBOUND,          INTERNAL, None,               "note_served"),
     Row(MessagesDiscarded,       BOUND,            INTERNAL, None,               "free_discarded"),
     Row(EntryCorrupt,            BOUND,            INTERNAL, "comes_after_seek", "refuse_corrupt"),
+    Row(EntryUndecryptable,      BOUND,            INTERNAL, "is_of_this_queue", "keep_undecryptable"),
     Row(ReceiverWaits,           BOUND,            INTERNAL, None,               "ask_for_one"),
     Row(ReceiverWaits,           UNBOUND,          INTERNAL, None,               "note_waiting"),
     Row(ReceiverGaveUp,          (UNBOUND, BOUND), INTERNAL, None,               "note_receiver_gave_up"),
@@ -116,9 +119,9 @@ IGNORES: Final = (
     Ignore(Unbound, UNBOUND),
     Ignore(Closing, OVER),
     # With the next binding the broker sends everything unacknowledged again.
-    Ignore((MessagesDiscarded, EntryCorrupt, NegativeAcknowledge), (UNBOUND, OVER)),
+    Ignore((MessagesDiscarded, EntryCorrupt, EntryUndecryptable, NegativeAcknowledge), (UNBOUND, OVER)),
     # Events from before a seek, or from before a redelivery of everything.
-    Ignore((EntryCorrupt, NegativeAcknowledge), BOUND),
+    Ignore((EntryCorrupt, EntryUndecryptable, NegativeAcknowledge), BOUND),
     Ignore((HandedOut, RedeliverUnacknowledged, ReceiverWaits, ReceiverGaveUp), OVER),
     # Too late to mean anything.
     Ignore((MessagesArrived, EndOfTopicReached, RedeliveryDue), (UNBOUND, OVER)),
@@ -127,8 +130,8 @@ IGNORES: Final = (
 # fmt: on
 
 OURS: Final = (
-    NegativeAcknowledge, RedeliverUnacknowledged, HandedOut, MessagesDiscarded, EntryCorrupt, ReceiverWaits,
-    ReceiverGaveUp,
+    NegativeAcknowledge, RedeliverUnacknowledged, HandedOut, MessagesDiscarded, EntryCorrupt, EntryUndecryptable,
+    ReceiverWaits, ReceiverGaveUp,
 )  # fmt: skip
 
 CHART: Final = Chart(
@@ -147,8 +150,8 @@ class ConsumerMessages(StateMachine, chart=CHART, current=("connection",)):
     """The messages of one consumer: the guards and actions in the chart's order."""
 
     __slots__ = (
-        "_acks", "_consumer_id", "_incoming", "_is_reader", "_persistent", "_subscribed_epoch", "connection",
-        "generation", "trackers",
+        "_acks", "_consumer_id", "_incoming", "_is_reader", "_persistent", "_subscribed_epoch",
+        "connection", "generation", "trackers",
     )  # fmt: skip
 
     def __init__(  # noqa: PLR0913 - a part is built whole
@@ -284,6 +287,22 @@ class ConsumerMessages(StateMachine, chart=CHART, current=("connection",)):
         acked = self._acks.handle(AcknowledgeCorrupt((event.entry,), event.validation_error), now)
         return [*acked, *self._flow(self.trackers.permits.returned(event.generation, event.messages))]
 
+    def is_of_this_queue(self, event: EntryUndecryptable, now: float) -> bool:
+        """Return whether the entry is still held here: there was no new start since it was queued."""
+        return event.generation == self.generation
+
+    def keep_undecryptable(self, event: EntryUndecryptable, now: float) -> Effects:
+        """Start the acknowledgement timeout of the entry, so that it comes again. Until then it keeps its permits.
+
+        Java and C++ keep them for good: a consumer stops after one queue of such messages, even with a new key.
+        """
+        undecryptable = self.trackers.undecryptable
+        if undecryptable is None:
+            return []
+        entries = self.trackers.chunks.chunks_of(event.message_id)
+        undecryptable.put(entries, HeldPermits(event.generation, event.messages), event.redelivery_count, now)
+        return self._watch(now)
+
     def ask_for_one(self, event: ReceiverWaits, now: float) -> Effects:
         """Request a message, if the queue prefetches none."""
         return self._flow(self.trackers.permits.add_waiting_and_grant())
@@ -328,9 +347,10 @@ class ConsumerMessages(StateMachine, chart=CHART, current=("connection",)):
 
     def redeliver_due(self, event: RedeliveryDue, now: float) -> Effects:
         """Request the redelivery of due entries, and acknowledge the expired chunks of incomplete messages."""
-        unacked = self.trackers.unacked_messages
+        unacked, undecryptable = self.trackers.unacked_messages, self.trackers.undecryptable
         nacked = self.trackers.negative_acks.take_due(now)
-        late = [] if unacked is None else unacked.take_due(now)
+        unread, held = ([], ()) if undecryptable is None else undecryptable.take_due(now)
+        late = [*([] if unacked is None else unacked.take_due(now)), *unread]
         due = [*nacked, *late]
         expired = self.trackers.chunks.expire(now)
         acked = self._acknowledge(expired, self.generation, now)
@@ -338,7 +358,8 @@ class ConsumerMessages(StateMachine, chart=CHART, current=("connection",)):
         given_up = set(self._entries(one.message_id for one in dead))
         again = self._ask_again([entry for entry in due if entry not in given_up])
         requested = [RedeliveryRequested(tuple(nacked), tuple(late))] if due else []
-        return [*([SendToDeadLetters(dead)] if dead else []), *acked, *again, *requested, *self._watch(now)]
+        flow = self._return_held(held)
+        return [*([SendToDeadLetters(dead)] if dead else []), *acked, *again, *requested, *flow, *self._watch(now)]
 
     def acknowledge_dead_letter(self, event: DeadLetterSent, now: float) -> Effects:
         """Acknowledge the original: the dead letter topic has stored the message."""
@@ -360,6 +381,11 @@ class ConsumerMessages(StateMachine, chart=CHART, current=("connection",)):
         if self.trackers.dead_letters is not None:
             self.trackers.dead_letters.failed(event.message_id.position)
         return []
+
+    def _return_held(self, held: Sequence[HeldPermits]) -> Effects:
+        """Return the permits of undecryptable entries, which come again with new ones."""
+        returned = self.trackers.permits.returned
+        return [effect for generation, count in held for effect in self._flow(returned(generation, count))]
 
     def _watch(self, now: float) -> Effects:
         """Ensure the timer for the next redelivery."""
@@ -417,6 +443,8 @@ class ConsumerMessages(StateMachine, chart=CHART, current=("connection",)):
         self.trackers.chunks.drop_unfinished()
         if self.trackers.unacked_messages is not None:
             self.trackers.unacked_messages.clear()
+        if self.trackers.undecryptable is not None:
+            self.trackers.undecryptable.clear()
         return ClearQueue(self.generation)
 
     def _entries(self, message_ids: Iterable[MessageId]) -> Iterator[EntryKey]:

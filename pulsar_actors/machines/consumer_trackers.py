@@ -15,6 +15,7 @@ from pulsar_actors.machines.trackers.flow_permits import FlowPermits
 from pulsar_actors.machines.trackers.negative_acks_tracker import NegativeAcksTracker
 from pulsar_actors.machines.trackers.start_message_id import StartMessageId
 from pulsar_actors.machines.trackers.unacked_message_tracker import UnackedMessageTracker
+from pulsar_actors.machines.trackers.undecryptable_entries import UndecryptableEntries
 from pulsar_actors.wire.message_id import MessageId
 
 
@@ -28,6 +29,7 @@ class ConsumerTrackers(NamedTuple):
     start: StartMessageId
     unacked_messages: UnackedMessageTracker | None = None  # with an ack timeout
     dead_letters: DeadLetters[DeliveredEntry] | None = None  # with a dead letter policy
+    undecryptable: UndecryptableEntries | None = None  # with an ack timeout
 
     def settle(self, outcome: AckOutcome) -> None:
         """Forget the redeliveries of acknowledged entries."""
@@ -66,10 +68,14 @@ class ConsumerTrackers(NamedTuple):
         times = [self.negative_acks.next_due(), self.chunks.next_expiry()]
         if self.unacked_messages is not None:
             times.append(self.unacked_messages.next_due())
+        if self.undecryptable is not None:
+            times.append(self.undecryptable.next_due())
         return min((time for time in times if time is not None), default=None)
 
     def _clear_redeliveries(self) -> None:
         if self.unacked_messages is not None:
             self.unacked_messages.clear()
+        if self.undecryptable is not None:
+            self.undecryptable.clear()
         if self.dead_letters is not None:
             self.dead_letters.clear()

@@ -19,7 +19,7 @@ redelivered.
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import NamedTuple, TypeAlias
+from typing import Final, NamedTuple, TypeAlias
 
 from pulsar_actors.machines.trackers import ack_set, dead_letters
 from pulsar_actors.machines.trackers.ack_grouping_tracker import AckGroupingTracker
@@ -68,11 +68,19 @@ class IncomingEntry(NamedTuple):
     entry: memoryview
 
 
+UNDECRYPTABLE: Final = object()
+"""In place of a data key."""
+
+
 class DeliveredEntry(NamedTuple):
     """An entry to queue for the user.
 
     `wanted` is the bit set of the messages of a batch to hand out, or 1 if the entry is no batch. For a chunked
     message, `payload` is the whole message and `entry` its last chunk.
+
+    If chunks are encrypted, `parts` has the metadata and the payload of each, until they are decrypted. `data_key` is
+    the data key of an entry that was decrypted and so verified, and UNDECRYPTABLE for an entry that is delivered as it
+    was stored, because no key decrypts it.
     """
 
     message_id: MessageId
@@ -80,6 +88,8 @@ class DeliveredEntry(NamedTuple):
     payload: bytes | memoryview
     wanted: int
     redelivery_count: int
+    parts: tuple[tuple[MessageMetadata, bytes], ...] = ()
+    data_key: object = None
 
     @property
     def messages(self) -> int:
@@ -233,7 +243,7 @@ class IncomingEntries:
         if self._start.is_before(whole.message_id.position):
             outcome.returned += last.messages
         else:
-            self._deliver(last._replace(message_id=whole.message_id, payload=whole.payload), outcome)
+            self._deliver(last._replace(message_id=whole.message_id, payload=whole.payload, parts=whole.parts), outcome)
 
     def _deliver(self, delivery: DeliveredEntry, outcome: IncomingOutcome) -> None:
         """Queue the entry, unless it was redelivered too often."""
@@ -267,4 +277,5 @@ def _chunk(delivery: DeliveredEntry, now_ms: int) -> Chunk:
         metadata.total_chunk_msg_size,
         bytes(delivery.payload),
         (now_ms - metadata.publish_time) / 1000,
+        delivery.entry.metadata,
     )

@@ -23,6 +23,7 @@ from pulsar_actors.machines.trackers.batching import (
 )
 from pulsar_actors.machines.trackers.pending_messages import PendingSend
 from pulsar_actors.runtime.loop import Buffer
+from pulsar_actors.runtime.message_crypto import DataKey, ProducerKeys
 from pulsar_actors.runtime.send_queue import (
     CompressedPayload,
     MessageHeader,
@@ -45,12 +46,13 @@ CHUNK_OVERHEAD = 128
 
 
 class ProducerFields(NamedTuple):
-    """The metadata that all entries of a producer share."""
+    """The metadata that all entries of a producer share, and the keys that encrypt them."""
 
     producer_id: int
     producer_name: str
     codec: "CompressionType.ValueType"
     schema_version: bytes
+    keys: ProducerKeys | DataKey | None = None
 
 
 class PackingLimits(NamedTuple):
@@ -72,6 +74,7 @@ class BatchBuilderSettings(NamedTuple):
     by_key: bool
     in_chunks: bool
     largest_chunk: int = 0
+    keys: ProducerKeys | None = None
 
 
 class PackedMessages(ABC):
@@ -191,7 +194,8 @@ class BatchBuilder:
 
     def pack(self, limits: BatchLimits | None) -> None:
         """Pack all messages. `limits` are the limits of a batch; None if messages are not batched."""
-        is_plain = self._batch_settings.codec == NONE and not self._batch_settings.in_chunks
+        settings = self._batch_settings
+        is_plain = settings.codec == NONE and not settings.in_chunks and settings.keys is None
         if limits is None and is_plain and not self._messages.has_headers:
             self._pack_plain_singles()
             return
@@ -242,6 +246,7 @@ class BatchBuilder:
         sequence_id, producer, packing = batch.sequence_id, self._producer, self._packing
         if batch.batched:
             return pack_batch(members, (sequence_id, batch.highest_sequence_id), producer, packing)
+        producer = _with_key_of(members.tags[0], producer)
         if not self._batch_settings.in_chunks:
             return pack_single(members, sequence_id, producer, packing)
         return pack_chunks(
@@ -270,7 +275,7 @@ def pack_batch(
         metadata.highest_sequence_id = command.highest_sequence_id = highest
     if highest is None and headers and headers[0] is not None:
         _copy_keys(metadata, _parsed_header(headers[0]))  # a key-based batch: all its messages have this key
-    frame = _encode_frame(command, metadata, _compress(metadata, payload, producer, compressed), packing)
+    frame = _encode_frame(command, metadata, _compress(metadata, payload, producer, compressed), producer, packing)
     return PackedEntry(messages.replies, frame, messages.size, batched=True)
 
 
@@ -281,7 +286,8 @@ def pack_single(
     ((payload,), (tag,)) = message.payloads, message.tags
     metadata = _single_metadata(tag, sequence_id, producer, packing)
     command = CommandSend(producer_id=producer.producer_id, sequence_id=sequence_id)
-    frame = _encode_frame(command, metadata, _compress(metadata, payload, producer, _compressed_in(tag)), packing)
+    compressed = _compress(metadata, payload, producer, _compressed_in(tag))
+    frame = _encode_frame(command, metadata, compressed, producer, packing)
     return PackedEntry(message.replies, frame, len(payload), batched=False)
 
 
@@ -307,7 +313,8 @@ def pack_chunks(
     ((payload,), (tag,)) = message.payloads, message.tags
     metadata = _single_metadata(tag, sequence_id, producer, packing)
     compressed = _compress(metadata, payload, producer, _compressed_in(tag))
-    room = min(packing.largest - len(metadata.SerializePartialToString()) - CHUNK_OVERHEAD, largest_payload)
+    overhead = CHUNK_OVERHEAD + (0 if producer.keys is None else producer.keys.overhead)
+    room = min(packing.largest - len(metadata.SerializePartialToString()) - overhead, largest_payload)
     if room < 1:
         what = "keys and properties leave no room for content in the broker's limit"
         raise MessageTooBig(f"{what} of {packing.largest:,}")
@@ -320,7 +327,8 @@ def pack_chunks(
         part.uuid, part.chunk_id = chunk.uuid, chunk.chunk_id
         part.num_chunks_from_msg, part.total_chunk_msg_size = chunk.num_chunks_from_msg, chunk.total_chunk_msg_size
         command = CommandSend(producer_id=producer.producer_id, sequence_id=sequence_id, is_chunk=True)
-        frames.append(_encode_frame(command, part, memoryview(compressed)[chunk.start : chunk.stop], packing))
+        content = memoryview(compressed)[chunk.start : chunk.stop]
+        frames.append(_encode_frame(command, part, content, producer, packing))
     return PackedChunks(message.replies, frames, len(payload))
 
 
@@ -345,6 +353,13 @@ def _single_metadata(
                 metadata.deliver_at_time = tag.unbatchable.deliver_at_ms
             metadata.replicate_to.extend(tag.unbatchable.replicate_to)
     return metadata
+
+
+def _with_key_of(tag: object, producer: ProducerFields) -> ProducerFields:
+    """Use the data key that a message brings along: a letter is encrypted as its original was."""
+    if type(tag) is not MessageHeader or tag.unbatchable is None or not isinstance(tag.unbatchable.data_key, DataKey):
+        return producer
+    return producer._replace(keys=tag.unbatchable.data_key)
 
 
 def _parsed_header(header: MessageHeader) -> SingleMessageMetadata:
@@ -407,8 +422,11 @@ def _compress(
 
 
 def _encode_frame(
-    command: CommandSend, metadata: MessageMetadata, payload: Buffer, packing: PackingLimits
+    command: CommandSend, metadata: MessageMetadata, payload: Buffer, producer: ProducerFields, packing: PackingLimits
 ) -> FrameBuffers:
+    """Encrypt the payload of an entry, and frame it. A frame that is sent again is not encrypted again."""
+    if producer.keys is not None:
+        payload = producer.keys.encrypt(metadata, payload)
     entry = encode_entry(metadata, payload if isinstance(payload, bytes) else memoryview(payload))
     size = len(entry[0]) + len(entry[1])
     if size > packing.largest:

@@ -35,6 +35,8 @@ from pulsar_actors.machines.consumer_events import (
     DeadLetterFailed,
     DeadLetterSent,
     EndOfTopicReached,
+    EntryCorrupt,
+    EntryUndecryptable,
     LastMessageIdAnswered,
     MarkEndOfTopic,
     MessagesArrived,
@@ -52,11 +54,12 @@ from pulsar_actors.machines.consumer_events import (
     UnsubscribeAnswered,
     UnsubscribeFailed,
 )
-from pulsar_actors.machines.incoming_entries import DeliveredEntry, IncomingEntry
+from pulsar_actors.machines.incoming_entries import CorruptEntry, DeliveredEntry, IncomingEntry
 from pulsar_actors.machines.trackers.entry_map import Generation
 from pulsar_actors.machines.trackers.server_errors import refusal
 from pulsar_actors.runtime.ack_queue import AckQueue, AcksQueued
 from pulsar_actors.runtime.actor import tell
+from pulsar_actors.runtime.decryption_queue import NO_DECRYPTION, Decryption, DecryptionQueue
 from pulsar_actors.runtime.future import is_slim_future, settle
 from pulsar_actors.runtime.handle_link import HandleLink
 from pulsar_actors.runtime.handler_actor import HandlerActor, Outcomes, by_attempt
@@ -65,6 +68,7 @@ from pulsar_actors.runtime.receiver_queue import ReceiverQueue
 from pulsar_actors.wire.frames import message_limit
 from pulsar_actors.wire.message_id import MessageId
 from pulsar_actors.wire.PulsarApi_pb2 import (
+    CommandAck,
     CommandAckResponse,
     CommandActiveConsumerChange,
     CommandConsumerStatsResponse,
@@ -109,6 +113,7 @@ class ConsumerActor(HandlerActor[ConsumerMachine]):
         new_queue: Callable[[TellActor], ReceiverQueue],
         new_acks: Callable[[TellActor], AckQueue],
         hooks: ConsumerHooks,
+        decryption: Decryption = NO_DECRYPTION,
     ) -> None:
         super().__init__(registration, link)
         self.machine = machine
@@ -116,6 +121,14 @@ class ConsumerActor(HandlerActor[ConsumerMachine]):
         self.receiver_queue = new_queue(tell_actor)
         self.ack_queue = new_acks(tell_actor)
         self._hooks = hooks
+        self.decryption = DecryptionQueue(
+            decryption,
+            self.run_blocking,
+            deliver=self._deliver,
+            fail=self._keep_undecryptable,
+            discard=self._discard,
+            count=self._count_undecryptable,
+        )
         self._freed = 0  # the room that the queue was told of
         self._acks_due_at: float | None = None  # when the open group of acknowledgements ends
         self._has_acks_timer = False
@@ -173,6 +186,7 @@ class ConsumerActor(HandlerActor[ConsumerMachine]):
     def end(self, error: PulsarException) -> None:
         """Fail the calls of the handle, and stop handing out messages."""
         super().end(error)
+        self.decryption.clear()
         self.receiver_queue.end(error)
         self._notify_listener()
 
@@ -248,20 +262,47 @@ class ConsumerActor(HandlerActor[ConsumerMachine]):
         self.tell_connection(SendCommand(effect.command))
 
     def _clear_queue(self, effect: ClearQueue) -> None:
+        self.decryption.clear()
         self.receiver_queue.clear(effect.generation)
 
     def _queue_entries(self, effect: QueueEntries) -> None:
-        self.receiver_queue.add(effect.entries)
+        self.decryption.put(effect.entries)
+
+    def _deliver(self, entries: Sequence[DeliveredEntry]) -> None:
+        self.receiver_queue.add(entries)
         self._notify_listener()
 
+    def _count_undecryptable(self) -> None:
+        self.receiver_queue.undecryptable += 1
+
+    def _keep_undecryptable(self, delivery: DeliveredEntry) -> None:
+        generation, message_id = self.receiver_queue.generation, delivery.message_id
+        self.receiver_queue.progress.passed = message_id.position
+        self.feed(EntryUndecryptable(generation, message_id, delivery.redelivery_count, delivery.messages))
+        self.receiver_queue.wake_all_callers()  # a table view is told that it is incomplete
+
+    def _discard(self, delivery: DeliveredEntry) -> None:
+        generation, fault = self.receiver_queue.generation, CommandAck.ValidationError.DecryptionError
+        *earlier, last = self.machine.messages.trackers.chunks.chunks_of(delivery.message_id)
+        for entry in earlier:
+            self.feed(EntryCorrupt(generation, entry, 0, fault))
+        self.receiver_queue.progress.found_corrupt(CorruptEntry(last, fault))
+        self.feed(EntryCorrupt(generation, last, delivery.messages, fault))
+
     def _note_skipped(self, effect: NoteSkipped) -> None:
-        self.receiver_queue.progress.add_skipped(effect.skipped)
+        self.decryption.in_order(lambda: self.receiver_queue.progress.add_skipped(effect.skipped))
 
     def _note_passed(self, effect: NotePassed) -> None:
-        self.receiver_queue.progress.passed = effect.entry
-        self.receiver_queue.wake_all_callers()  # one may wait for the end of the topic, as a table view does
+        def note() -> None:
+            self.receiver_queue.progress.passed = effect.entry
+            self.receiver_queue.wake_all_callers()  # one may wait for the end of the topic, as a table view does
 
-    def _mark_end(self, effect: MarkEndOfTopic) -> None:
+        self.decryption.in_order(note)
+
+    def _mark_end(self, _: MarkEndOfTopic) -> None:
+        self.decryption.in_order(self._end_of_topic)
+
+    def _end_of_topic(self) -> None:
         self.receiver_queue.mark_end()
         self._notify_listener()
 
@@ -282,7 +323,8 @@ class ConsumerActor(HandlerActor[ConsumerMachine]):
         assert send is not None  # noqa: S101 - only a consumer with a policy has dead letters
         generation = self.receiver_queue.generation
         for delivery in effect.entries:
-            send(delivery, generation, self._dead_letter_report(delivery.message_id, generation))
+            report = self._dead_letter_report(delivery.message_id, generation)
+            self.decryption.decrypt_apart(delivery, partial(_send_decrypted, send, generation, report))
 
     def _dead_letter_report(self, message_id: MessageId, generation: Generation) -> Callable[[Exception | None], None]:
         def report(error: Exception | None) -> None:
@@ -351,6 +393,18 @@ class ConsumerActor(HandlerActor[ConsumerMachine]):
         ConsumerOpened: _opened,
         ConsumerCallDone: _done,
     }
+
+
+def _send_decrypted(
+    send: SendDeadLetter,
+    generation: Generation,
+    report: Callable[[Exception | None], None],
+    decrypted: DeliveredEntry | Exception,
+) -> None:
+    if isinstance(decrypted, DeliveredEntry):
+        send(decrypted, generation, report)
+    else:
+        report(decrypted)
 
 
 def _acks_timer_over(actor: "weakref.ref[ConsumerActor]") -> None:

@@ -5,9 +5,10 @@ these.
 """
 
 from collections.abc import Callable, Sequence
+from copy import copy
 from typing import Any, Final, NamedTuple
 
-from pulsar_actors.machines.incoming_entries import DeliveredEntry
+from pulsar_actors.machines.incoming_entries import UNDECRYPTABLE, DeliveredEntry
 from pulsar_actors.machines.trackers.entry_map import Generation
 from pulsar_actors.runtime.schema_versions import SchemaVersions
 from pulsar_actors.wire.batch import LazyMetadata, is_batch, metadata_of, split_columns
@@ -40,7 +41,8 @@ MakeMessages = Callable[[Sequence[LazyMetadata | None], Sequence[BytesLike], "Op
 class OpenedEntry:
     """The data that the messages of one entry share.
 
-    `size` is the number of messages in the batch; 0 if it is no batch.
+    `size` is the number of messages in the batch; 0 if it is no batch. `data_key` is as in
+    `DeliveredEntry`.
 
     `decode` decodes the value of a message, and `schemas` looks the schemas up that it was written with.
 
@@ -49,7 +51,7 @@ class OpenedEntry:
     """
 
     __slots__ = (
-        "_decode", "acknowledged", "broker_metadata", "generation", "is_queued", "message_id", "metadata",
+        "_decode", "acknowledged", "broker_metadata", "data_key", "generation", "is_queued", "message_id", "metadata",
         "redelivery_count", "schemas", "size", "topic",
     )  # fmt: skip
 
@@ -66,13 +68,20 @@ class OpenedEntry:
         self.metadata: MessageMetadata = entry.metadata
         self.broker_metadata = entry.broker_metadata
         self.redelivery_count = delivery.redelivery_count
-        self.size = entry.metadata.num_messages_in_batch if is_batch(entry.metadata) else 0
+        self.data_key = data_key = delivery.data_key
+        is_split = data_key is not UNDECRYPTABLE and is_batch(entry.metadata)
+        self.size = entry.metadata.num_messages_in_batch if is_split else 0
         self.generation = generation
         self.topic = topic
         self._decode = decode
         self.schemas = schemas
         self.acknowledged: list[int] = []
         self.is_queued = False
+
+    @property
+    def is_undecryptable(self) -> bool:
+        """True if the entry is delivered as it was stored, encrypted."""
+        return self.data_key is UNDECRYPTABLE
 
     def decode(self, message: Any, /) -> object:  # noqa: ANN401 - what MakeMessages makes
         """Decode the value of a message by the schema of its consumer."""
@@ -94,7 +103,13 @@ class EntryContents(NamedTuple):
 
 
 def open_entry(delivery: DeliveredEntry, opened: OpenedEntry, limit: int, *, compacted: bool) -> EntryContents:
-    """Verify, decompress and split an entry, and return its messages. Raise an EntryError if it is corrupt."""
+    """Verify, decompress and split an entry, and return its messages. Raise an EntryError if it is corrupt.
+
+    An undecryptable entry is one message, as it was stored.
+    """
+    if delivery.data_key is UNDECRYPTABLE:
+        delivery.entry.verify()
+        return EntryContents([None], [delivery.payload], opened, [0], delivery.messages - 1)
     payload = _uncompressed_payload(delivery, limit)
     if not opened.size:
         return EntryContents([None], [payload], opened, [0])
@@ -109,6 +124,19 @@ def open_entry(delivery: DeliveredEntry, opened: OpenedEntry, limit: int, *, com
     return EntryContents(stored, payloads, opened, indexes, delivery.messages - len(indexes))
 
 
+def open_decrypted(encrypted: OpenedEntry, payload: bytes, data_key: object, limit: int) -> EntryContents:
+    """Decompress and split an entry that was delivered encrypted, and was decrypted after that."""
+    opened = copy(encrypted)
+    opened.data_key = data_key
+    opened.size = opened.metadata.num_messages_in_batch if is_batch(opened.metadata) else 0
+    opened.acknowledged, opened.is_queued = [], False
+    plain = decompressed(opened.metadata, payload, limit)
+    if not opened.size:
+        return EntryContents([None], [plain], opened, [0])
+    stored, payloads = split_columns(plain, opened.size)
+    return EntryContents(stored, payloads, opened, batch_indexes(0, opened.size))
+
+
 def batch_indexes(start: int, stop: int) -> tuple[int, ...]:
     """Return batch indexes. For most batches no new integers are created."""
     return _BATCH_INDEXES[start:stop] if stop <= len(_BATCH_INDEXES) else tuple(range(start, stop))
@@ -116,11 +144,18 @@ def batch_indexes(start: int, stop: int) -> tuple[int, ...]:
 
 def _uncompressed_payload(delivery: DeliveredEntry, limit: int) -> BytesLike:
     metadata = delivery.entry.metadata
-    if metadata.num_chunks_from_msg <= 1:  # chunks were verified when they were put together
+    if (
+        metadata.num_chunks_from_msg <= 1 and delivery.data_key is None
+    ):  # chunks were verified when they were put together, others before they were decrypted
         delivery.entry.verify()
+    return delivery.payload if metadata.compression == NONE else decompressed(metadata, delivery.payload, limit)
+
+
+def decompressed(metadata: MessageMetadata, payload: BytesLike, limit: int) -> BytesLike:
+    """Decompress the payload of an entry."""
     codec = metadata.compression
     if codec == NONE:
-        return delivery.payload
+        return payload
     most = MAX_ZSTD_COMPRESSION_RATIO if codec == ZSTD else MAX_COMPRESSION_RATIO
-    limit = max(limit, min(MAX_UNCOMPRESSED_SIZE, most * len(delivery.payload)))  # brokers limit compressed bytes
-    return decompress(codec, delivery.payload, metadata.uncompressed_size, limit)
+    limit = max(limit, min(MAX_UNCOMPRESSED_SIZE, most * len(payload)))  # brokers limit compressed bytes
+    return decompress(codec, payload, metadata.uncompressed_size, limit)

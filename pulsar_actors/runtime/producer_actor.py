@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from itertools import groupby
 from typing import Any, ClassVar, NamedTuple
 
-from pulsar_actors.exceptions import InternalError, InvalidArgument, PulsarException
+from pulsar_actors.exceptions import CryptoError, InternalError, InvalidArgument, PulsarException
 from pulsar_actors.machines.connection_events import WriteFrames
 from pulsar_actors.machines.connection_handler_events import Fail, RequestRefused, RequestTimedOut
 from pulsar_actors.machines.producer import ProducerMachine
@@ -39,6 +39,8 @@ from pulsar_actors.runtime.batch_builder import (
 from pulsar_actors.runtime.future import SlimFuture, is_slim_future, settle
 from pulsar_actors.runtime.handle_link import HandleLink
 from pulsar_actors.runtime.handler_actor import HandlerActor, Outcomes, by_attempt
+from pulsar_actors.runtime.log import LOG
+from pulsar_actors.runtime.message_crypto import KEY_READER_TIMEOUT, ProducerKeys
 from pulsar_actors.runtime.messages import ConnectionReady, Registration
 from pulsar_actors.runtime.send_queue import OutgoingMessages, SendOutcome, SendQueue, SentTo
 from pulsar_actors.wire.frames import DEFAULT_MAX_MESSAGE_SIZE, message_limit
@@ -170,6 +172,7 @@ class ProducerActor(HandlerActor[ProducerMachine]):
             self._send_queue.take(len(messages), messages.size)
             self._refuse(messages, error)
             return
+        self._replace_data_key_if_due()
         packing = PackingLimits(self.loop.wall_clock_ms(), self._deadline(), self._largest)
         batch_builder = BatchBuilder(messages, ids, self._fields(), self._batch_settings, packing)
         batch_builder.pack(self._send_queue.limits)
@@ -196,7 +199,22 @@ class ProducerActor(HandlerActor[ProducerMachine]):
 
     def _fields(self) -> ProducerFields:
         identity = self.machine.identity
-        return ProducerFields(self._registration.id, identity.name, self._batch_settings.codec, identity.schema_version)
+        settings = self._batch_settings
+        return ProducerFields(
+            self._registration.id, identity.name, settings.codec, identity.schema_version, settings.keys
+        )
+
+    def _replace_data_key_if_due(self) -> None:
+        """Replace the data key, off the loop. Until then the old one stays in use."""
+        keys = self._batch_settings.keys
+        if keys is None:
+            return
+        now = self.loop.now()
+        if keys.is_due(now):
+            keys.begin(now)
+            self.run_blocking(
+                lambda: _replace_data_key(keys, now), _data_key_replaced, timeout=KEY_READER_TIMEOUT, executor="keys"
+            )
 
     def _deadline(self) -> float | None:
         timeout = self._batch_settings.send_timeout
@@ -246,6 +264,23 @@ class ProducerActor(HandlerActor[ProducerMachine]):
         FeedRemainingReceipts: _hear_rest,
         Flushed: _flushed,
     }
+
+
+def _replace_data_key(keys: ProducerKeys, now: float) -> None:
+    try:
+        keys.replace(now)
+    except CryptoError:
+        raise
+    except BaseException as error:  # noqa: BLE001 - a user's key reader may raise anything, with a key in its text
+        kind = type(error).__name__
+    else:
+        return
+    raise CryptoError(f"{kind} was raised")
+
+
+def _data_key_replaced(outcome: object) -> None:
+    if isinstance(outcome, Exception):
+        LOG.warning("the data key of a producer was not replaced, and stays in use: %s", outcome)
 
 
 def _outcome_of(stored: StoredSend[PackedMessages]) -> SendOutcome:

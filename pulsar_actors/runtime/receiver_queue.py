@@ -76,6 +76,7 @@ class ReceiverQueue(ReceiverQueueBase):
         "_entries", "_entry", "_freed", "_indexes", "_lock", "_opened", "_settings", "_sized_for", "_slice_size",
         "_sliced", "_tell", "_threshold", "_unreported", "_unreported_generation", "_unreported_ids", "ended",
         "generation", "max_message_size", "next_messages", "opened_bytes", "opened_messages", "progress",
+        "undecryptable",
     )  # fmt: skip
 
     def __init__(
@@ -87,6 +88,7 @@ class ReceiverQueue(ReceiverQueueBase):
         self.progress = ReadProgress(keeps_skipped=settings.reports_ids)
         self.opened_messages = 0
         self.opened_bytes = 0
+        self.undecryptable = 0  # the number of entries that no key decrypts
         self.max_message_size = DEFAULT_MAX_MESSAGE_SIZE
         self.next_messages: list[Any] = []
         self._settings = settings

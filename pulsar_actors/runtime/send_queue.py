@@ -39,6 +39,7 @@ class UnbatchableOptions(NamedTuple):
 
     deliver_at_ms: int | None = None
     replicate_to: tuple[str, ...] = ()
+    data_key: object = None
 
 
 class CompressedPayload(NamedTuple):

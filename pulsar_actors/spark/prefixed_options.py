@@ -203,6 +203,6 @@ READER_OPTIONS: Final = _option_family(
         "max_pending_chunked_message": _CHUNKS_STAY,
         "auto_ack_oldest_chunked_message_on_queue_full": _CHUNKS_STAY,
         "expire_time_of_incomplete_chunked_message_ms": _CHUNKS_STAY,
-        "crypto_failure_action": "this version has no end-to-end encryption",
+        "crypto_failure_action": "Spark has no end-to-end encryption: an option is a text, and a key reader is none",
     },
 )

@@ -71,6 +71,8 @@ _MAGIC_AND_CHECKSUM = struct.Struct(">HI")
 _MORE = 0x80  # set in each byte of a varint but the last, as in a tag that takes more bytes than it needs
 _COMPRESSION_TAG = MessageMetadata.COMPRESSION_FIELD_NUMBER << 3
 """The byte before the codec (an enum is a varint, wire type 0). Metadata without this byte has no codec."""
+_KEYS_TAG = MessageMetadata.ENCRYPTION_KEYS_FIELD_NUMBER << 3 | 2
+"""The byte before an encryption key (a message has wire type 2). To ask the metadata itself takes ten times as long."""
 
 
 class Entry(NamedTuple):
@@ -78,7 +80,7 @@ class Entry(NamedTuple):
 
     `checksum` is the declared one, or None. `payload` is still compressed, encrypted or a batch, as the metadata says;
     it and `stored` are views of the frame. Strings of the metadata may be anything: pass it through `protobuf.readable`
-    before reading one.
+    before reading one. An entry is encrypted exactly if its metadata has encryption keys.
     """
 
     broker_metadata: BrokerEntryMetadata | None
@@ -86,6 +88,7 @@ class Entry(NamedTuple):
     metadata: MessageMetadata
     payload: memoryview
     stored: memoryview
+    is_encrypted: bool = False
 
     def verify(self) -> None:
         """Raise ChecksumMismatch if the bytes do not match the declared checksum."""
@@ -103,11 +106,11 @@ def parse_entry(rest: memoryview) -> Entry:
     stored = rest[start:]
     declared, at = _read_declared_checksum(stored)
     try:
-        metadata, end = _read_message_metadata(stored, at)
+        metadata, end, is_encrypted = _read_message_metadata(stored, at)
     except EntryError:
         _verify(stored, declared)
         raise
-    return Entry(broker_metadata, declared, metadata, stored[end:], stored)
+    return Entry(broker_metadata, declared, metadata, stored[end:], stored, is_encrypted)
 
 
 def decode_entry(rest: memoryview) -> Entry:
@@ -155,14 +158,15 @@ def _read_declared_checksum(stored: memoryview) -> tuple[int | None, int]:
     return _MAGIC_AND_CHECKSUM.unpack_from(stored)[1], _MAGIC_AND_CHECKSUM.size
 
 
-def _read_message_metadata(stored: memoryview, at: int) -> tuple[MessageMetadata, int]:
-    """Return the metadata whose size stands at `at`, and where it ends."""
+def _read_message_metadata(stored: memoryview, at: int) -> tuple[MessageMetadata, int, bool]:
+    """Return the metadata whose size stands at `at`, where it ends, and whether the entry is encrypted."""
     data, end = _sized(stored, at, "the message metadata")
     at += _SIZE.size
     metadata = read_metadata(MessageMetadata, data, at, MalformedEntry)
     if _COMPRESSION_TAG in data or _COMPRESSION_TAG | _MORE in data:
         _reject_unknown_codec(metadata, at, len(data))
-    return metadata, end
+    may_have_keys = _KEYS_TAG in data or _KEYS_TAG | _MORE in data
+    return metadata, end, may_have_keys and bool(metadata.encryption_keys)
 
 
 def _sized(data: memoryview, at: int, name: str) -> tuple[bytes, int]:

@@ -51,6 +51,8 @@ class Opened(NamedTuple):
     decode: Any = BYTES.decode_message
     generation: Generation = Generation(1, 2, 3)
     broker_metadata: pb.BrokerEntryMetadata | None = None
+    data_key: object = None
+    is_undecryptable: bool = False
 
 
 class Delivered(NamedTuple):
@@ -255,6 +257,7 @@ def test_a_repr_is_short_and_shows_an_excerpt_at_most() -> None:
     assert len(shown) < 250
 
 
+@pytest.mark.shows("Message metadata", "encryption_algo")
 def test_an_encrypted_message_says_how_it_was_encrypted() -> None:
     keys = [pb.EncryptionKeys(key="name", value=b"sealed", metadata=[pb.KeyValue(key="a", value="b")])]
     encrypted = message(
@@ -268,7 +271,7 @@ def test_an_encrypted_message_says_how_it_was_encrypted() -> None:
     context = encrypted.encryption_context()
     (key,) = context.keys()
     assert (key.key, key.value, key.metadata) == ("name", b"sealed", {"a": "b"})
-    assert (context.algorithm(), context.param(), context.is_decryption_failed()) == ("AES/GCM", b"iv", True)
+    assert (context.algorithm(), context.param(), context.is_decryption_failed()) == ("AES/GCM", b"iv", False)
     assert (context.compression_type().name, context.uncompressed_message_size()) == ("ZLib", 12)
     assert context.batch_size() == 2
     assert "sealed" not in repr(context)
@@ -276,7 +279,7 @@ def test_an_encrypted_message_says_how_it_was_encrypted() -> None:
 
 
 def test_what_is_not_compressed_has_no_size_before_and_what_is_no_batch_none_of_that() -> None:
-    context = EncryptionContext(pb.MessageMetadata(uncompressed_size=12))
+    context = EncryptionContext(pb.MessageMetadata(uncompressed_size=12), failed=True)
     assert (context.uncompressed_message_size(), context.batch_size()) == (0, -1)
 
 
@@ -382,3 +385,8 @@ def test_a_payload_that_is_not_that_many_messages_is_refused(data: bytes, size: 
 def test_a_size_that_no_batch_has_is_refused(size: Any) -> None:
     with pytest.raises(InvalidArgument, match=r"^size takes "):
         MessageBatch().parse_from(BATCH, size)
+
+
+def test_the_repr_of_an_encrypted_message_shows_nothing_of_it() -> None:
+    shown = repr(message(b"secret", encryption_keys=[pb.EncryptionKeys(key="name", value=b"sealed")]))
+    assert shown == f"<Message (1,2,3,-1) of {TOPIC}: 6 bytes, encrypted>"

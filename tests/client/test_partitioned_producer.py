@@ -200,8 +200,10 @@ class Bench:
 
 @pytest.fixture(autouse=True)
 def started_by_the_bench(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
-    def start(context: Any, options: ProducerOptions, _: str, *, name: str, waiting: SendQueueEnqueuer | None) -> Any:
-        assert name == "name"
+    def start(
+        context: Any, options: ProducerOptions, _: str, *, name: str, waiting: SendQueueEnqueuer | None, keys: object
+    ) -> Any:
+        assert (name, keys) == ("name", None)
         return context.start(options, waiting)
 
     if "Bench" in request.function.__code__.co_names:

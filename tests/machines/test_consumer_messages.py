@@ -14,6 +14,7 @@ from pulsar_actors.machines.consumer_events import (
     DeadLetterFailed,
     DeadLetterSent,
     EntryCorrupt,
+    EntryUndecryptable,
     HandedOut,
     MessagesArrived,
     NegativeAcknowledge,
@@ -163,6 +164,36 @@ def test_what_is_acknowledged_before_its_hand_out_is_reported_is_not_asked_for_a
     driven.tell(AcksDue())
     driven.fire(RedeliveryDue)
     assert asked_for(driven) == [1]
+
+
+def test_an_undecryptable_entry_keeps_its_permits_until_it_is_asked_for_again() -> None:
+    driven = ready(ack_timeout=10.0)
+    permits = driven.machine.messages.trackers.permits
+    driven.receive(incoming(0), incoming(1))
+    for entry in range(2):
+        driven.tell(EntryUndecryptable(driven.generation, MessageId(1, entry), 0, 1))
+    assert (permits.held, driven.said(CommandFlow)) == (2, [])
+    driven.fire(RedeliveryDue)
+    assert asked_for(driven) == [0, 1]
+    assert permits.held == 0
+
+
+def test_an_undecryptable_entry_of_an_earlier_connection_holds_nothing() -> None:
+    driven = ready(ack_timeout=10.0)
+    before = driven.generation
+    driven.receive(incoming(0))
+    driven.tell(EntryUndecryptable(before, MessageId(1, 0), 0, 1))
+    driven.tell(Seek("seek", MessageId(1, 0)))
+    driven.tell(SeekAnswered(driven.attempt))
+    assert driven.tell(EntryUndecryptable(before, MessageId(1, 0), 0, 1)) == []
+    assert driven.machine.messages.trackers.permits.held == 0
+
+
+def test_without_an_acknowledgement_timeout_an_undecryptable_entry_comes_again_with_the_next_connection() -> None:
+    driven = ready()
+    driven.receive(incoming(0))
+    assert driven.tell(EntryUndecryptable(driven.generation, MessageId(1, 0), 0, 1)) == []
+    assert driven.machine.messages.trackers.permits.held == 1
 
 
 def test_a_dead_letter_that_can_not_be_sent_rests_before_each_new_try() -> None:
@@ -371,3 +402,13 @@ def test_what_is_asked_for_again_is_told_by_its_reason() -> None:
     driven.tell(NegativeAcknowledge(driven.generation, ((plain(1), 0),)))
     driven.fire(RedeliveryDue)
     assert driven.did(RedeliveryRequested) == [RedeliveryRequested(((1, 1),), ())]
+
+
+def test_an_acknowledgement_of_an_earlier_delivery_leaves_no_undecryptable_entry_behind() -> None:
+    driven = ready(ack_timeout=10.0)
+    permits = driven.machine.messages.trackers.permits
+    driven.receive(incoming(0))
+    driven.tell(EntryUndecryptable(driven.generation, MessageId(1, 0), 0, 1))
+    driven.tell(Acknowledge(driven.generation, (MessageId(1, 0),)))
+    driven.fire(RedeliveryDue)
+    assert permits.held == 0

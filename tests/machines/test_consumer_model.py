@@ -1,5 +1,6 @@
 """Whatever brokers, networks and users do to a consumer, its promises hold; a chart that breaks one is found out."""
 
+import math
 from collections import Counter
 from collections.abc import Callable, Iterable
 from typing import Any, NamedTuple
@@ -71,6 +72,7 @@ from pulsar_actors.machines.consumer_events import (
     DeadLetterSent,
     Ended,
     EntryCorrupt,
+    EntryUndecryptable,
     FlushAcks,
     GetConsumerStats,
     GetLastMessageId,
@@ -100,6 +102,7 @@ from pulsar_actors.machines.state_machine import StartTimer
 from pulsar_actors.machines.trackers.ack_set import from_words, full, to_words
 from pulsar_actors.machines.trackers.entry_map import Generation
 from pulsar_actors.machines.trackers.negative_acks_tracker import SHORTEST_SET_ASIDE, SHORTEST_STEP
+from pulsar_actors.machines.trackers.unacked_message_tracker import STEPS_PER_TIMEOUT
 from pulsar_actors.wire.batch import is_batch
 from pulsar_actors.wire.message_id import MessageId
 from pulsar_actors.wire.PulsarApi_pb2 import (
@@ -120,6 +123,7 @@ from tests.support.consumer_bench import MAX_MESSAGE_SIZE, NOW_MS, consumer, inc
 QUEUE = 4
 ENTRIES = 9
 REDELIVERY_DELAY = 1.0
+ACK_TIMEOUT = 5.0
 LOST = ConnectionLost("reset")
 NOT_READY = BrokerRefusal("ServiceNotReady", "starting")
 NOT_FOUND = BrokerRefusal("MetadataError", "Consumer not found")
@@ -203,6 +207,8 @@ class AnyConsumer(RuleBasedStateMachine):
         self.timers: list[StartTimer] = []
         self.newest: dict[type, StartTimer] = {}  # of each kind; the others are stale
         self.refused: dict[int, float] = {}  # entries that have to be asked for again, and when at the latest
+        self.undecryptable_until: dict[int, float] = {}  # when these come again at the latest
+        self.undecryptable: Counter[int] = Counter()  # the permits that entries hold which were not delivered
         self.dead: list[tuple[Generation, MessageId]] = []  # on their way to the dead letter topic
         self.owed: set[int] = set()  # entries that the dead letter topic has, and that are not acknowledged yet
         self.permits = 0
@@ -231,7 +237,7 @@ class AnyConsumer(RuleBasedStateMachine):
     @initialize(data=st.data(), ordered=st.booleans(), receipts=st.booleans())
     def begin(self, data: st.DataObject, *, ordered: bool, receipts: bool) -> None:
         self.ordered = ordered
-        options = {"queue_size": QUEUE, "ordered": ordered, "receipts": receipts, "ack_timeout": 5.0}
+        options = {"queue_size": QUEUE, "ordered": ordered, "receipts": receipts, "ack_timeout": ACK_TIMEOUT}
         self.machine = consumer(self.machine_class, **options, max_redeliver_count=3)
         self.machine.messages.__class__ = self.messages_class
         self.machine.acks.__class__ = self.acks_class
@@ -264,11 +270,12 @@ class AnyConsumer(RuleBasedStateMachine):
                 assert generation.epoch >= self.epoch, "the epoch went back"
                 self.epoch = generation.epoch
                 self.queue, self.unreported, self.refused = [], 0, {}
+                self.undecryptable.clear()
             case QueueEntries(entries):
                 self.queue += entries
             case SendToDeadLetters(entries):
                 self.dead += [(self.machine.messages.generation, one.message_id) for one in entries]
-                self.settle(one.message_id.entry_id for one in entries)
+                self.ask_again(one.message_id.entry_id for one in entries)
             case Detach():
                 self.bound = self.unsubscribe_is_open = False
             case DropConnection():
@@ -340,7 +347,7 @@ class AnyConsumer(RuleBasedStateMachine):
                 assert command.consumer_epoch == (self.epoch if self.ordered or not command.message_ids else 0)
                 if not command.message_ids:
                     self.brokers_epoch = command.consumer_epoch
-                self.settle([one.entryId for one in command.message_ids] or self.refused)
+                self.ask_again([one.entryId for one in command.message_ids] or self.refused)
             case CommandAck():
                 if not command.HasField("validation_error"):  # nobody can read what is corrupt, before a seek or after
                     assert not self.seek_is_open, "acknowledged where a seek may have gone by now"
@@ -349,6 +356,14 @@ class AnyConsumer(RuleBasedStateMachine):
                     self.owed -= {entry for entry in self.owed if all_of(entry) <= covered}
             case _:
                 pass
+
+    def ask_again(self, entries: Iterable[int]) -> None:
+        """Note entries that come again, or are dead: the permits of those that were not delivered are free."""
+        asked = tuple(entries)
+        self.settle(asked)
+        for entry in asked:
+            if self.undecryptable_until.get(entry, self.now) <= self.now:
+                self.undecryptable.pop(entry, None)
 
     def settle(self, entries: Iterable[int]) -> None:
         """Note entries that need not be asked for any longer."""
@@ -584,10 +599,12 @@ class AnyConsumer(RuleBasedStateMachine):
     def open_entry(self, data: st.DataObject, *, late: bool) -> None:
         one = self.queue.pop(0)
         generation, entry = self.machine.messages.generation, one.message_id.entry_id
-        fate = data.draw(st.sampled_from([HandedOut, HandedOut, HandedOut, MessagesDiscarded, EntryCorrupt]))
+        fate = data.draw(st.sampled_from([*[HandedOut] * 3, MessagesDiscarded, EntryCorrupt, EntryUndecryptable]))
         self.unreported += one.messages
         if fate is EntryCorrupt:
             self.report(EntryCorrupt(generation, (1, entry), one.messages, CommandAck.ValidationError.ChecksumMismatch))
+        elif fate is EntryUndecryptable:
+            self.hold(generation, one)
         elif fate is MessagesDiscarded:
             self.report(MessagesDiscarded(generation, one.messages))
         else:
@@ -596,6 +613,16 @@ class AnyConsumer(RuleBasedStateMachine):
             assert is_batch(one.entry.metadata) == (size > 1)
             if not late:
                 self.report(HandedOut(generation, one.messages, (one.message_id,)))
+
+    def hold(self, generation: Generation, one: DeliveredEntry) -> None:
+        """Deliver nothing of an entry, which has to come again."""
+        entry, count = one.message_id.entry_id, one.redelivery_count
+        if self.state in BOUND:
+            self.undecryptable[entry] += one.messages
+            step = ACK_TIMEOUT / STEPS_PER_TIMEOUT
+            due = math.ceil((self.now + ACK_TIMEOUT) / step) * step
+            self.refused[entry] = self.undecryptable_until[entry] = due
+        self.report(EntryUndecryptable(generation, one.message_id, count, one.messages))
 
     def report(self, event: Any) -> None:
         self.unreported -= event.messages
@@ -678,7 +705,7 @@ class AnyConsumer(RuleBasedStateMachine):
     @invariant()
     def no_permit_is_lost_or_minted(self) -> None:
         if self.state in BOUND:
-            here = sum(one.messages for one in self.queue) + self.unreported
+            here = sum(one.messages for one in self.queue) + self.unreported + self.undecryptable.total()
             freed = QUEUE - self.permits - here
             assert freed >= 0, "permits were minted"
             assert freed < QUEUE // 2, "permits were lost"
@@ -728,6 +755,17 @@ def grant_too_much(self: consumer_messages.ConsumerMessages, event: MessagesArri
     return [*self.take_in(event, now), SendConsumerCommand(CommandFlow(consumer_id=7, messagePermits=1))]
 
 
+def free_undecryptable(self: consumer_messages.ConsumerMessages, event: EntryUndecryptable, now: float) -> list[Any]:
+    free = self.free_discarded(MessagesDiscarded(event.generation, event.messages), now)
+    return [*self.keep_undecryptable(event, now), *free]
+
+
+def redeliver_holding(self: consumer_messages.ConsumerMessages, event: RedeliveryDue, now: float) -> list[Any]:
+    effects = self.redeliver_due(event, now)
+    is_flow = [isinstance(one, SendConsumerCommand) and isinstance(one.command, CommandFlow) for one in effects]
+    return [one for one, is_one in zip(effects, is_flow, strict=True) if not is_one]
+
+
 def grant_twice(self: consumer_messages.ConsumerMessages, event: Bound, now: float) -> list[Any]:
     return [*self.grant_whole_queue(event, now), SendConsumerCommand(CommandFlow(consumer_id=7, messagePermits=QUEUE))]
 
@@ -772,7 +810,7 @@ def methods(*functions: Callable[..., Any]) -> dict[str, Callable[..., Any]]:
 
 
 FURTHER = methods(subscribe_in_an_old_epoch, end_forgetting_the_call)
-FURTHER_MESSAGES = methods(grant_too_much, grant_twice)
+FURTHER_MESSAGES = methods(grant_too_much, grant_twice, free_undecryptable, redeliver_holding)
 FURTHER_ACKS = methods(hold_another, hold_cumulative_of_another, fail_receipts_twice)
 FURTHER_CALLS = methods(finish_silently, finish_twice)
 
@@ -786,6 +824,12 @@ FAULTS = [
           "permits were lost", "send", "open_entry", "redeliver"),
     fault(EntryCorrupt, MessagesState.BOUND, "refuse_corrupt", {"does": None},
           "permits were lost", "send", "open_entry", "redeliver"),
+    fault(EntryUndecryptable, MessagesState.BOUND, "keep_undecryptable", {"does": None},
+          "not asked for again|permits were lost", "send", "open_entry", "time_passes", "go_on"),
+    fault(EntryUndecryptable, MessagesState.BOUND, "keep_undecryptable", {"does": "free_undecryptable"},
+          "permits were minted", "send", "open_entry", "go_on"),
+    fault(RedeliveryDue, MessagesState.BOUND, "redeliver_due", {"does": "redeliver_holding"},
+          "permits were lost", "send", "open_entry", "time_passes", "go_on"),
     fault(MessagesArrived, MessagesState.BOUND, "take_in", {"does": "grant_too_much"},
           "permits were minted", "send", "redeliver"),
     fault(Bound, MessagesState.UNBOUND, "grant_whole_queue", {"does": "grant_twice"},

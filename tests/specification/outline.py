@@ -11,8 +11,8 @@ A test that shows one of these says so:
 
 Each setting needs a test that names it, and so does a section without settings; others may be named as a whole too.
 One of these tests runs on Apache Pulsar, if one by itself can show the thing, and else `alone` says why not; one runs
-on the embedded broker, or `embedded` says why not. What the client does not have yet is not here either: schemas,
-transactions, encryption.
+on the embedded broker, or `embedded` says why not. What the client does not have yet is not here either:
+transactions.
 """
 
 from typing import NamedTuple
@@ -254,6 +254,7 @@ SINCE = Part(
                 "producer_access_mode",
                 "topic_epoch",
                 "initial_subscription_name",
+                "encrypted",
             ),
         ),
         Section("Command ProducerSuccess", ("last_sequence_id", "producer_ready", "topic_epoch")),
@@ -306,7 +307,11 @@ SINCE = Part(
                 "num_chunks_from_msg",
                 "total_chunk_msg_size",
                 "highest_sequence_id",
+                "encryption_keys",
+                "encryption_algo",
+                "encryption_param",
             ),
+            {"encryption_algo": "no client sets it"},
         ),
     ),
 )

@@ -24,6 +24,7 @@ from pulsar_actors.machines.trackers.flow_permits import FlowPermits
 from pulsar_actors.machines.trackers.negative_acks_tracker import NegativeAcksTracker, RedeliveryDelay
 from pulsar_actors.machines.trackers.start_message_id import StartMessageId
 from pulsar_actors.machines.trackers.unacked_message_tracker import UnackedMessageTracker
+from pulsar_actors.machines.trackers.undecryptable_entries import UndecryptableEntries
 from pulsar_actors.wire.entries import encode_entry
 from pulsar_actors.wire.message_id import MessageId
 from pulsar_actors.wire.PulsarApi_pb2 import (
@@ -74,6 +75,7 @@ def trackers(  # noqa: PLR0913 - what a user may choose
         start=start or StartMessageId(),
         unacked_messages=None if ack_timeout is None else UnackedMessageTracker(ack_timeout),
         dead_letters=dead,
+        undecryptable=None if ack_timeout is None else UndecryptableEntries(ack_timeout),
     )
 
 

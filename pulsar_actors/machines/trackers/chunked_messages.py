@@ -32,13 +32,20 @@ from typing import NamedTuple
 from pulsar_actors.exceptions import InvalidArgument
 from pulsar_actors.machines.trackers.entry_map import LONGEST_WAIT, EntryKey, EntryMap
 from pulsar_actors.wire.message_id import MessageId
+from pulsar_actors.wire.PulsarApi_pb2 import MessageMetadata
+
+ENCRYPTION_TAG_SIZE = 16
+"""In bytes."""
 
 STALLED_AFTER = 60.0
 """After so many seconds without a chunk, an incomplete message may be dropped to make room for another."""
 
 
 class Chunk(NamedTuple):
-    """One chunk of two or more, from its metadata; `age` is in seconds since it was published."""
+    """One chunk of two or more, from its metadata; `age` is in seconds since it was published.
+
+    An encrypted chunk is longer than its part of the message, by the tag of the encryption.
+    """
 
     message_id: MessageId
     uuid: str
@@ -47,13 +54,28 @@ class Chunk(NamedTuple):
     total_size: int
     payload: bytes
     age: float = 0.0
+    metadata: MessageMetadata | None = None
+
+    @property
+    def is_encrypted(self) -> bool:
+        """True if the chunk is encrypted."""
+        return self.metadata is not None and bool(self.metadata.encryption_keys)
+
+    @property
+    def size(self) -> int:
+        """The bytes of the message that are in the chunk."""
+        return len(self.payload) - ENCRYPTION_TAG_SIZE * self.is_encrypted
 
 
 class AssembledMessage(NamedTuple):
-    """A complete message; its id is that of its last chunk, with that of its first."""
+    """A complete message; its id is that of its last chunk, with that of its first.
+
+    If any chunk is encrypted, `parts` has the metadata and payload of each instead of `payload`.
+    """
 
     message_id: MessageId
     payload: bytes
+    parts: tuple[tuple[MessageMetadata, bytes], ...] = ()
 
 
 @dataclass(slots=True)
@@ -78,7 +100,7 @@ class _Pending:
     latest: float
     size: int = 0
     ids: list[MessageId] = field(default_factory=list[MessageId])
-    payloads: list[bytes] = field(default_factory=list[bytes])
+    chunks: list[Chunk] = field(default_factory=list[Chunk])
 
 
 def known_entries(message_id: MessageId) -> tuple[EntryKey, ...]:
@@ -120,7 +142,7 @@ class ChunkedMessages:
         return self._append(chunk, pending, ChunkOutcome(), now)
 
     def _contradicts(self, chunk: Chunk, pending: _Pending | None) -> bool:
-        size = len(chunk.payload)
+        size = chunk.size
         if not (0 <= chunk.chunk_id < chunk.num_chunks <= chunk.total_size <= self.max_size):
             return True
         if not 0 < size <= chunk.total_size:
@@ -193,8 +215,8 @@ class ChunkedMessages:
 
     def _append(self, chunk: Chunk, pending: _Pending, outcome: ChunkOutcome, now: float) -> ChunkOutcome:
         pending.ids.append(chunk.message_id)
-        pending.payloads.append(chunk.payload)
-        pending.size += len(chunk.payload)
+        pending.chunks.append(chunk)
+        pending.size += chunk.size
         pending.latest = now
         if len(pending.ids) == chunk.num_chunks:
             outcome.assembled = self._finish(chunk, pending)
@@ -206,7 +228,11 @@ class ChunkedMessages:
         first, last = pending.ids[0], pending.ids[-1]
         message_id = MessageId(last.ledger_id, last.entry_id, last.partition, first_chunk=first)
         self._finished.put(message_id.position, tuple(one.position for one in pending.ids))
-        return AssembledMessage(message_id, b"".join(pending.payloads))
+        chunks = pending.chunks
+        if any(one.is_encrypted for one in chunks):
+            parts = tuple((one.metadata, one.payload) for one in chunks if one.metadata is not None)
+            return AssembledMessage(message_id, b"", parts)
+        return AssembledMessage(message_id, b"".join([one.payload for one in chunks]))
 
     def chunks_of(self, message_id: MessageId) -> tuple[EntryKey, ...]:
         """Return the entries of a message; of a chunked one that was not assembled here, the two that its id names."""

@@ -124,6 +124,11 @@ LISTENER_MISSING: Final = re.compile("the broker do not have .* listener")
 
 LISTENER_MEANING: Final = ErrorMeaning(_FAIL, _RETRY, _FAIL, _AGAIN)
 
+ENCRYPTION_MISSING: Final = "Encryption is required"
+"""The start of a broker's text for a producer that does not encrypt. Its code, MetadataError, has many meanings."""
+
+ENCRYPTION_MEANING: Final = ErrorMeaning(_FAIL, _RETRY, _RETRY, _AGAIN)
+
 
 def refusal(error: "ServerError.ValueType", message: str) -> BrokerRefusal:
     """Return the exception for an error of a broker."""
@@ -137,6 +142,8 @@ def meaning_of(refused: BrokerRefusal) -> ErrorMeaning:
     """Return the row of the table for a refusal."""
     if isinstance(refused, exceptions.ListenerNotFound):
         return LISTENER_MEANING
+    if isinstance(refused, exceptions.BrokerMetadataError) and refused.reason.startswith(ENCRYPTION_MISSING):
+        return ENCRYPTION_MEANING
     return MEANINGS[ServerError.Value(refused.code)]
 
 

@@ -68,6 +68,12 @@ class TableViewProgress(Generic[T]):
                 del waiting.unread[topic]
         return self._take_done()
 
+    def drop_all(self) -> Sequence[T]:
+        """Return the tokens of all calls that wait. They wait for nothing any longer."""
+        dropped = [waiting.token for waiting in self._waiting]
+        self._waiting.clear()
+        return dropped
+
     @property
     def awaited(self) -> Collection[str]:
         """The topics of which messages are awaited."""

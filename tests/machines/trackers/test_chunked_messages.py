@@ -7,6 +7,7 @@ from hypothesis import strategies as st
 from pulsar_actors.exceptions import InvalidArgument
 from pulsar_actors.machines.trackers.chunked_messages import Chunk, ChunkedMessages, ChunkOutcome
 from pulsar_actors.wire.message_id import MessageId
+from pulsar_actors.wire.PulsarApi_pb2 import EncryptionKeys, MessageMetadata
 
 
 def at(entry: int) -> MessageId:
@@ -252,3 +253,18 @@ def test_a_repeated_chunk_is_compared_with_its_like_only() -> None:
         Compared.comparisons = 0
         add(chunks, parts[30]._replace(message_id=Compared(1, entry)))
         assert Compared.comparisons <= 1
+
+
+def test_encrypted_chunks_are_longer_than_their_parts_and_are_joined_only_when_they_are_decrypted() -> None:
+    metadata = MessageMetadata(encryption_keys=[EncryptionKeys(key="k", value=b"wrapped")])
+    sizes = (4, 4, 2)
+    sealed = [
+        Chunk(at(number), "a", number, 3, sum(sizes), bytes([number]) * (size + 16), metadata=metadata)
+        for number, size in enumerate(sizes)
+    ]
+    whole = add(assembly(), *sealed).assembled
+    assert whole is not None
+    assert whole.parts == tuple((metadata, one.payload) for one in sealed)
+    assert whole.payload == b""
+    assert add(assembly(), *sealed[:2], sealed[2]._replace(payload=b"x" * 19)).corrupt == [at(0), at(1), at(2)]
+    assert add(assembly(), sealed[0]._replace(payload=b"x" * 16)).corrupt == [at(0)]  # nothing but a tag

@@ -144,3 +144,10 @@ def test_an_unknown_listener_is_final_though_its_code_is_that_of_a_broker_that_s
     assert isinstance(error, exceptions.ListenerNotFound)
     assert meaning_of(error).lookup is RetryVerdict.FAIL
     assert meaning_of(refusal(code, "later")).lookup is RetryVerdict.RETRY
+
+
+def test_a_demand_for_encryption_is_final_though_its_code_has_many_meanings() -> None:
+    error = refusal(ServerError.MetadataError, "Encryption is required in persistent://public/default/t")
+    assert meaning_of(error).first_creation is RetryVerdict.FAIL
+    assert meaning_of(error).once_created is RetryVerdict.RETRY
+    assert meaning_of(refusal(ServerError.MetadataError, "later")).first_creation is RetryVerdict.RETRY
