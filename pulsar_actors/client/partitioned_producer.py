@@ -262,7 +262,7 @@ class PartitionEnqueuer(Enqueuer):
 
     def enqueue(self, payload: bytes, tag: object) -> None:
         """Enqueue a message for its partition. Waits for room if `block_if_queue_full` is set."""
-        enqueuer = self._enqueuer(payload, tag)
+        enqueuer = self.enqueuer_for(payload, tag)
         try:
             enqueuer.enqueue(payload, tag)
         except PulsarException as error:
@@ -272,13 +272,14 @@ class PartitionEnqueuer(Enqueuer):
 
     def enqueue_and_flush(self, payload: bytes, tag: object) -> None:
         """Enqueue a message, and send it at once."""
-        self._enqueuer(payload, tag).enqueue_and_flush(payload, tag)
+        self.enqueuer_for(payload, tag).enqueue_and_flush(payload, tag)
 
     def try_enqueue(self, payload: bytes, tag: object) -> None:
         """Enqueue a message without ever waiting."""
-        self._enqueuer(payload, tag).try_enqueue(payload, tag)
+        self.enqueuer_for(payload, tag).try_enqueue(payload, tag)
 
-    def _enqueuer(self, payload: bytes, tag: object) -> SendQueueEnqueuer:
+    def enqueuer_for(self, payload: bytes, tag: object) -> SendQueueEnqueuer:
+        """Choose the partition of a message, and return its enqueuer."""
         producers = self._producers
         if producers.closed is not None:
             raise copy_error(producers.closed)

@@ -163,6 +163,27 @@ class Producer(Handle[AnySendingState]):
         self._state.engine.refuse_on_io_thread("flush()", "the callbacks of send_async()")
         self._call(FlushAll, f"flush() of {self._topic}")
 
+    def prepare(
+        self, content: object, message_options: MessageOptions, reply: object
+    ) -> tuple[SendQueueEnqueuer, bytes, object]:
+        """Build a message, and return the enqueuer that takes it, its payload and its tag, for callers that never block.
+
+        Such a caller calls `refused` if the enqueuer does not take the message.
+        """
+        payload, tag = self._message(content, message_options, reply)
+        return self._enqueuer.enqueuer_for(payload, tag), payload, tag
+
+    def refused(self, tag: object, error: Exception) -> None:
+        """Tell the sender of a message, and the interceptors, that it was not taken."""
+        self._send_callbacks.fail(reply_of(tag), error)
+
+    def flush_future(self) -> SlimFuture[None]:
+        """Return a future that is done when everything sent so far is stored or has failed."""
+        done: SlimFuture[None] = SlimFuture()
+        self._state.link.pending_calls.track(done)
+        tell(self._address, FlushAll(done))
+        return done
+
     def forward(
         self, message: Message, properties: Mapping[str, str], deliver_at_ms: int | None, done: SlimFuture[MessageId]
     ) -> None:

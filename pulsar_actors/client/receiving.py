@@ -177,6 +177,17 @@ class MessageReceiver:
         message: Message | None = self._take_interrupted() if self.interrupted_batch else self._receiver_queue.take()
         return self.wait_for(self._take, timeout_millis) if message is None else message
 
+    def take_now(self) -> Message | None:
+        """Take the next message, which has not passed the interceptors, or None if there is none now."""
+        self._refuse_listener()
+        if self._receiver_queue.closed is not None:
+            raise copy_error(self._receiver_queue.closed)
+        return self._take_interrupted()
+
+    def intercepted(self, message: Message) -> Message:
+        """Pass a taken message through the interceptors, if there are any."""
+        return message
+
     def wait_for(self, take: Callable[[], T | None], timeout_millis: int | None) -> T:
         """Wait until `take` returns a value; without a limit if there is no timeout."""
         _timeout("timeout_millis", timeout_millis)
@@ -297,6 +308,10 @@ class InterceptedMessageReceiver(MessageReceiver):
         self._interceptors = interceptors
         self._event_caller = event_caller
         self._handle = handle
+
+    def intercepted(self, message: Message) -> Message:
+        """Pass a taken message through the interceptors."""
+        return self._interceptors.apply(self._handle(), message)
 
     def receive(self, timeout_millis: int | None) -> Message:
         """Receive a message through the interceptors."""

@@ -271,11 +271,15 @@ class SendQueue:
     def room(self) -> SlimFuture[None]:
         """Return a future that is completed when there may be room for a message."""
         future: SlimFuture[None] = SlimFuture()
+        self.wait_for_room(future)
+        return future
+
+    def wait_for_room(self, future: SlimFuture[None]) -> None:
+        """Complete a future when there may be room for a message, at once if there is."""
         self.add_waiter(future)
         self._checkpoint()
         if self.closed is not None or self.has_room():
             self.waiting.wake_all()
-        return future
 
     def peek(self) -> OutgoingMessages:
         """Return the messages for the actor, without removing them. The next full batch notifies it again."""
