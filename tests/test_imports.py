@@ -27,6 +27,7 @@ BELOW: dict[str, set[str]] = {
     "client": UNDER_CLIENT,
     "simulation": {"exceptions", "wire", "machines", "machines.trackers", "runtime"},
     "broker": {"exceptions", "wire", "machines", "machines.trackers", "runtime"},  # never the client: it serves any
+    "asyncio": UNDER_CLIENT | {"client"},
     "spark": UNDER_CLIENT | {"client"},
     "cli": UNDER_CLIENT | {"client", "broker", "spark", "simulation"},
     "__main__": {"cli", "version"},

@@ -12,6 +12,7 @@ from pulsar_actors.client.message_id import MessageId
 from pulsar_actors.client.producer import Producer as SyncProducer
 from pulsar_actors.client.stats import ProducerStats
 from pulsar_actors.exceptions import LimitReached
+from pulsar_actors.runtime.send_queue import SendQueue
 
 SENT_ALL_THE_SAME = "send() was cancelled while the broker's receipt was awaited: the message is sent all the same"
 NEVER_QUEUED = "send() was cancelled while it waited for room in the queue: the message is not sent"
@@ -24,6 +25,7 @@ class Producer(Handle[SyncProducer]):
         super().__init__(producer, binding)
         self._waits = waits
         self._for_room = asyncio.Lock()  # the senders that wait for room, in the order of their calls
+        self._room: tuple[SendQueue, asyncio.Future[None]] | None = None
 
     def producer_name(self) -> str:
         """Return the name of the producer: the one that was given, or that the broker chose."""
@@ -94,6 +96,15 @@ class Producer(Handle[SyncProducer]):
         self._binding.completions()
         await self._binding.wait_for(self._handle.flush_future())
 
+    def _room_in(self, send_queue: SendQueue) -> "asyncio.Future[None]":
+        """Return a future of room in a queue; that of a cancelled sender, if there is one: a queue may stay full."""
+        if self._room is not None and self._room[0] is send_queue and not self._room[1].done():
+            return self._room[1]
+        room: LoopReply[None] = LoopReply(self._completions)
+        self._room = send_queue, room.future
+        send_queue.wait_for_room(room)
+        return room.future
+
     async def _enqueue_later(self, enqueuer: SendQueueEnqueuer, payload: bytes, tag: object) -> None:
         try:
             async with self._for_room:
@@ -101,9 +112,7 @@ class Producer(Handle[SyncProducer]):
                     try:
                         enqueuer.try_enqueue(payload, tag)
                     except LimitReached:
-                        room: LoopReply[None] = LoopReply(self._completions)
-                        enqueuer.send_queue.wait_for_room(room)
-                        await room.future
+                        await asyncio.shield(self._room_in(enqueuer.send_queue))
                     else:
                         return
         except asyncio.CancelledError as error:

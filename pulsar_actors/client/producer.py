@@ -5,6 +5,7 @@ from concurrent.futures import Future
 from datetime import timedelta
 from typing import cast
 
+from pulsar_actors.client.enqueuer import SendQueueEnqueuer
 from pulsar_actors.client.handle import Handle
 from pulsar_actors.client.interceptors import MessageToSend
 from pulsar_actors.client.message import Message
@@ -19,6 +20,7 @@ from pulsar_actors.client.stats import ProducerStats
 from pulsar_actors.client.validation import callback as callable_of
 from pulsar_actors.client.validation import optional
 from pulsar_actors.exceptions import AlreadyClosed, LimitReached, ProcessForked, PulsarException
+from pulsar_actors.runtime.actor import tell
 from pulsar_actors.runtime.future import SlimFuture, settle
 from pulsar_actors.runtime.producer_actor import FlushAll
 from pulsar_actors.runtime.send_queue import reply_of

@@ -151,6 +151,11 @@ class ReceivingHandle(Handle[AnyReceivingState]):
             raise copy_error(self._receiver_queue.closed)
 
 
+def receiver_of(handle: ReceivingHandle) -> "tuple[MessageReceiver, ReceiverQueueBase]":
+    """Return the receiver of a handle and its queue, for callers that wait in other ways than a thread does."""
+    return handle._receiver, handle._receiver_queue  # noqa: SLF001  # pyright: ignore[reportPrivateUsage]
+
+
 class MessageReceiver:
     """The receiving side of one consumer or reader."""
 
@@ -309,10 +314,6 @@ class InterceptedMessageReceiver(MessageReceiver):
         self._event_caller = event_caller
         self._handle = handle
 
-    def intercepted(self, message: Message) -> Message:
-        """Pass a taken message through the interceptors."""
-        return self._interceptors.apply(self._handle(), message)
-
     def receive(self, timeout_millis: int | None) -> Message:
         """Receive a message through the interceptors."""
         return self._interceptors.apply(self._handle(), super().receive(timeout_millis))
@@ -324,16 +325,17 @@ class InterceptedMessageReceiver(MessageReceiver):
 
     def receive_async(self) -> Future[Message]:
         """Return a future of the next message, which passes the interceptors on a listener thread."""
-        return InterceptedFuture(super().receive_async(), self._intercepted, self._event_caller)
+        return InterceptedFuture(super().receive_async(), self.intercepted, self._event_caller)
 
     def receive_batch_async(self, policy: ConsumerBatchReceivePolicy) -> Future[list[Message]]:
         """Return a future of messages, which pass the interceptors on a listener thread."""
         inner = super().receive_batch_async(policy)
         return InterceptedFuture(
-            inner, lambda messages: [self._intercepted(message) for message in messages], self._event_caller
+            inner, lambda messages: [self.intercepted(message) for message in messages], self._event_caller
         )
 
-    def _intercepted(self, message: Message) -> Message:
+    def intercepted(self, message: Message) -> Message:
+        """Pass a taken message through the interceptors."""
         return self._interceptors.apply(self._handle(), message)
 
 
