@@ -87,7 +87,9 @@ def running_loop() -> asyncio.AbstractEventLoop:
     try:
         return asyncio.get_running_loop()
     except RuntimeError:
-        raise RuntimeError("there is no running asyncio event loop: call this in a coroutine that asyncio runs") from None
+        raise RuntimeError(
+            "there is no running asyncio event loop: call this in a coroutine that asyncio runs"
+        ) from None
 
 
 class _LoopClients:

@@ -118,5 +118,3 @@ class Producer(Handle[SyncProducer]):
         except asyncio.CancelledError as error:
             error.args = error.args or (NEVER_QUEUED,)
             raise
-
-

@@ -1,5 +1,7 @@
 """The asyncio client, on the embedded broker, with asyncio's loop and uvloop."""
+
 import asyncio
+import contextlib
 import gc
 import threading
 from collections.abc import Awaitable, Callable
@@ -13,7 +15,7 @@ from pulsar_actors.broker.embedded import EmbeddedBroker
 from pulsar_actors.client.enums import InitialPosition
 from pulsar_actors.client.message_id import MessageId
 from pulsar_actors.client.policies import ConsumerBatchReceivePolicy
-from pulsar_actors.exceptions import AlreadyClosed, InvalidConfiguration, ProducerQueueIsFull, Timeout
+from pulsar_actors.exceptions import AlreadyClosed, InvalidConfiguration, ProducerBusy, ProducerQueueIsFull, Timeout
 from tests.support.life import until
 
 SOON = 20
@@ -277,9 +279,11 @@ def test_a_cancelled_create_closes_what_it_made(broker: EmbeddedBroker, topic: s
                 task.cancel()
                 with pytest.raises(asyncio.CancelledError):
                     await task
-            while client.stats().producers:
-                await asyncio.sleep(0.01)
-            async with await client.create_producer(topic, producer_name="same") as producer:
+            producer = None
+            while producer is None:  # the name is free as soon as the broker has closed the last of them
+                with contextlib.suppress(ProducerBusy):
+                    producer = await client.create_producer(topic, producer_name="same")
+            async with producer:
                 assert producer.producer_name() == "same"
 
     run(main)
