@@ -168,7 +168,7 @@ class Producer(Handle[AnySendingState]):
     def prepare(
         self, content: object, message_options: MessageOptions, reply: object
     ) -> tuple[SendQueueEnqueuer, bytes, object]:
-        """Build a message, and return the enqueuer that takes it, its payload and its tag, for callers that never block.
+        """Build a message, and return its enqueuer, its payload and its tag, for callers that never block.
 
         Such a caller calls `refused` if the enqueuer does not take the message.
         """

@@ -13,7 +13,7 @@ __all__ = ["UNIMPLEMENTED", "missing"]
 UNIMPLEMENTED: Final = {
     "pulsar_actors": frozenset(
         {
-            *("AuthenticationAthenz", "CryptoKeyReader", "EncryptionKey", "TableView", "tableview", "asyncio"),
+            *("AuthenticationAthenz", "CryptoKeyReader", "EncryptionKey", "TableView", "tableview"),
             *("functions", "Context", "Function", "IdentitySerDe", "PickleSerDe", "SerDe"),
         }
     ),
