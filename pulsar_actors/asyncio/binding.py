@@ -10,11 +10,12 @@ import asyncio
 import threading
 import weakref
 from collections.abc import AsyncGenerator, Callable
-from typing import Any, TypeVar
+from concurrent.futures import Future
+from contextlib import suppress
+from typing import TypeVar
 
 from pulsar_actors.asyncio.completions import Completions, LoopReply
 from pulsar_actors.client.client import Client as SyncClient
-from pulsar_actors.runtime.future import SlimFuture
 
 T = TypeVar("T")
 
@@ -67,11 +68,11 @@ class LoopBinding:
         threading.Thread(target=run, name="pulsar_actors-asyncio-call", daemon=True).start()
         return await reply.future
 
-    async def wait_for(self, ended: "SlimFuture[T] | Any") -> T:
+    async def wait_for(self, ended: "Future[T]") -> T:
         """Wait for a future of the synchronous client."""
         reply: LoopReply[T] = LoopReply(self.completions())
 
-        def done(future: Any) -> None:  # noqa: ANN401 - a future of either kind
+        def done(future: "Future[T]") -> None:
             error = future.exception()
             if error is None:
                 reply.set_result(future.result())
@@ -98,10 +99,8 @@ class _LoopClients:
     def __init__(self) -> None:
         self.bindings: weakref.WeakSet[LoopBinding] = weakref.WeakSet()
         self._at_end = self._wait_for_end()
-        try:
+        with suppress(StopIteration):
             self._at_end.__anext__().send(None)
-        except StopIteration:
-            pass
 
     async def _wait_for_end(self) -> AsyncGenerator[None, None]:
         bindings = self.bindings

@@ -7,7 +7,6 @@ from pulsar_actors.asyncio.binding import LoopBinding, running_loop
 from pulsar_actors.asyncio.completions import LoopReply
 from pulsar_actors.asyncio.handle import Handle
 from pulsar_actors.client.enqueuer import SendQueueEnqueuer
-from pulsar_actors.client.handle import state_of
 from pulsar_actors.client.message_id import MessageId
 from pulsar_actors.client.producer import Producer as SyncProducer
 from pulsar_actors.client.stats import ProducerStats
@@ -52,7 +51,7 @@ class Producer(Handle[SyncProducer]):
         deliver_at: int | None = None,
         deliver_after: timedelta | None = None,
     ) -> MessageId:
-        """Publish a message, wait until it is stored, and return its id. The arguments are those of the synchronous one.
+        """Publish a message, wait until it is stored, and return its id. The arguments are the synchronous ones.
 
         Call it from many tasks at once: their messages go out in batches. If the queue is full, it raises
         ProducerQueueIsFull; with `block_if_queue_full` it waits for room, and the loop goes on. Messages enter the
