@@ -38,8 +38,8 @@ class LoopBinding:
             _close_with(loop, self)
         elif bound.loop is not loop:
             raise RuntimeError(
-                f"this client belongs to the event loop {bound.loop!r}, and was used in {loop!r}: make a client in each "
-                "loop"
+                f"this client belongs to the event loop {bound.loop!r}, and was used in {loop!r}: make a client "
+                "in each loop"
             )
         return bound
 

@@ -75,7 +75,7 @@ class Client:
 
         If this is cancelled, the producer is closed as soon as it was created.
         """
-        arguments = {
+        arguments: dict[str, Any] = {
             **options, "topic": topic, "producer_name": producer_name, "schema": BYTES if schema is None else schema,
             "initial_sequence_id": initial_sequence_id, "send_timeout_millis": send_timeout_millis,
             "compression_type": compression_type, "max_pending_messages": max_pending_messages,
@@ -132,7 +132,7 @@ class Client:
         flag("is_pattern_topic", is_pattern_topic)
         if is_pattern_topic and not isinstance(topic, re.Pattern):
             topic = _pattern(topic)
-        arguments = {
+        arguments: dict[str, Any] = {
             **options, "topic": topic, "subscription_name": subscription_name, "consumer_type": consumer_type,
             "schema": BYTES if schema is None else schema, "receiver_queue_size": receiver_queue_size,
             "max_total_receiver_queue_size_across_partitions": max_total_receiver_queue_size_across_partitions,
@@ -172,7 +172,7 @@ class Client:
         If this is cancelled, the reader is closed as soon as it was created.
         """
         _refuse_listener(options, "reader_listener")
-        arguments = {
+        arguments: dict[str, Any] = {
             **options, "topic": topic, "start_message_id": start_message_id,
             "schema": BYTES if schema is None else schema, "receiver_queue_size": receiver_queue_size,
             "reader_name": reader_name, "subscription_role_prefix": subscription_role_prefix,

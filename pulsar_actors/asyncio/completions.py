@@ -1,8 +1,8 @@
 """Completes futures of an event loop from other threads, many at a time.
 
 A batch of a thousand messages ends at once on an I/O thread. One `call_soon_threadsafe` for each message would cost
-more than the messages. So a thread appends the outcome to a list, and *then* looks if the loop was called already; the loop
-notes that it has come, and *then* takes what is in the list (the rule "append, then look" of `runtime/loop.py`).
+more than the messages. So a thread appends the outcome to a list, and *then* looks if the loop was called already; the
+loop notes that it has come, and *then* takes what is in the list (the rule "append, then look" of `runtime/loop.py`).
 """
 
 import asyncio

@@ -8,7 +8,6 @@ from collections.abc import Awaitable, Callable
 from typing import Any
 
 import pytest
-import uvloop
 
 from pulsar_actors import asyncio as aio
 from pulsar_actors.broker.embedded import EmbeddedBroker
@@ -31,7 +30,7 @@ def run(request: pytest.FixtureRequest) -> Callable[[Main], Any]:
             return await asyncio.wait_for(main(), SOON)
 
         if request.param == "uvloop":
-            loop = uvloop.new_event_loop()
+            loop = pytest.importorskip("uvloop").new_event_loop()
             try:
                 return loop.run_until_complete(limited())
             finally:
