@@ -65,22 +65,22 @@ def test_a_cancelled_receive_loses_no_message_whenever_it_is_cancelled(
 ) -> None:
     async def main() -> None:
         async with aio.Client(broker.service_url) as client, await client.subscribe(topic, "s") as consumer:
-            async with await client.create_producer(topic, batching_max_publish_delay_ms=1) as producer:
-                got: list[bytes] = []
-                sends = asyncio.gather(*(sent_slowly(producer, number) for number in range(200)))
-                tries = 0
-                while len(got) < 200:
-                    task = asyncio.ensure_future(consumer.receive())
-                    for _ in range(tries % 7):
-                        await asyncio.sleep(0)
-                    if tries % 3 == 0:
-                        await asyncio.sleep(tries % 5 / 1000)
-                    task.cancel()
-                    tries += 1
-                    with contextlib.suppress(asyncio.CancelledError):
-                        got.append((await task).data())
-                await sends
-                assert sorted(got) == sorted(b"%d" % number for number in range(200))
+            producer = await client.create_producer(topic, batching_max_publish_delay_ms=1)
+            got: list[bytes] = []
+            sends = asyncio.gather(*(sent_slowly(producer, number) for number in range(200)))
+            tries = 0
+            while len(got) < 200:
+                task = asyncio.ensure_future(consumer.receive())
+                for _ in range(tries % 7):
+                    await asyncio.sleep(0)
+                if tries % 3 == 0:
+                    await asyncio.sleep(tries % 5 / 1000)
+                task.cancel()
+                tries += 1
+                with contextlib.suppress(asyncio.CancelledError):
+                    got.append((await task).data())
+            await sends
+            assert sorted(got) == sorted(b"%d" % number for number in range(200))
 
     async def sent_slowly(producer: aio.Producer, number: int) -> None:
         await asyncio.sleep(number / 500)
@@ -125,21 +125,21 @@ def test_wait_for_gives_up_and_the_message_comes_later(broker: EmbeddedBroker, t
 def test_a_cancelled_send_says_that_the_message_is_sent(broker: EmbeddedBroker, topic: str, run: Run) -> None:
     async def main() -> None:
         async with aio.Client(broker.service_url) as client, await client.subscribe(topic, "s") as consumer:
-            async with await client.create_producer(topic, batching_max_publish_delay_ms=50) as producer:
-                caught: list[asyncio.CancelledError] = []
+            producer = await client.create_producer(topic, batching_max_publish_delay_ms=50)
+            caught: list[asyncio.CancelledError] = []
 
-                async def send() -> None:
-                    try:
-                        await producer.send(b"a")
-                    except asyncio.CancelledError as error:
-                        caught.append(error)
+            async def send() -> None:
+                try:
+                    await producer.send(b"a")
+                except asyncio.CancelledError as error:
+                    caught.append(error)
 
-                task = asyncio.ensure_future(send())
-                await asyncio.sleep(0)
-                task.cancel()
-                await task
-                assert "is sent all the same" in str(caught[0])
-                assert (await consumer.receive(5000)).data() == b"a"
+            task = asyncio.ensure_future(send())
+            await asyncio.sleep(0)
+            task.cancel()
+            await task
+            assert "is sent all the same" in str(caught[0])
+            assert (await consumer.receive(5000)).data() == b"a"
 
     run(main)
 
