@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 from pulsar_actors import schema
 from pulsar_actors.client.authentication import (
     Authentication,
+    AuthenticationAthenz,
     AuthenticationBasic,
     AuthenticationOauth2,
     AuthenticationTLS,
@@ -104,6 +105,7 @@ from pulsar_actors.exceptions import (
     TransactionConflict,
     TransactionCoordinatorNotFoundError,
     TransactionNotFound,
+    UndecodableMessage,
     UnknownError,
     UnsupportedVersionError,
     WireError,
@@ -114,6 +116,7 @@ from pulsar_actors.version import __version__
 __all__ = [
     "AlreadyClosed",
     "Authentication",
+    "AuthenticationAthenz",
     "AuthenticationBasic",
     "AuthenticationError",
     "AuthenticationOauth2",
@@ -149,12 +152,15 @@ __all__ = [
     "ConsumerNotInitialized",
     "ConsumerStats",
     "ConsumerType",
+    "Context",
     "CryptoError",
     "CumulativeAcknowledgementNotAllowedError",
     "EncryptionContext",
     "ErrorGettingAuthenticationData",
     "FileLogger",
+    "Function",
     "HashingScheme",
+    "IdentitySerDe",
     "IncompatibleSchema",
     "InitialPosition",
     "InternalError",
@@ -184,6 +190,7 @@ __all__ = [
     "OperationNotSupported",
     "OutcomeUnknown",
     "PartitionsRoutingMode",
+    "PickleSerDe",
     "ProcessForked",
     "Producer",
     "ProducerAccessMode",
@@ -204,12 +211,14 @@ __all__ = [
     "RegexSubscriptionMode",
     "Result",
     "Schema",
+    "SerDe",
     "ServiceInfo",
     "ServiceInfoProvider",
     "ServiceUnitNotReady",
     "StringSchema",
     "SubscriptionMode",
     "SubscriptionNotFound",
+    "TableView",
     "Timeout",
     "TooManyLookupRequestException",
     "TopicNameRefused",
@@ -220,15 +229,19 @@ __all__ = [
     "TransactionConflict",
     "TransactionCoordinatorNotFoundError",
     "TransactionNotFound",
+    "UndecodableMessage",
     "UnknownError",
     "UnsupportedVersionError",
     "WireError",
     "WrongContent",
     "__version__",
+    "functions",
     "schema",
+    "tableview",
 ]
 
 if TYPE_CHECKING:
+    from pulsar_actors import functions, tableview
     from pulsar_actors.client.consumer import Consumer
     from pulsar_actors.client.interceptors import ConsumerEventListener, ConsumerInterceptor, ReaderInterceptor
     from pulsar_actors.client.message import MessageBatch
@@ -239,6 +252,8 @@ if TYPE_CHECKING:
         MultiplierRedeliveryBackoff,
     )
     from pulsar_actors.client.reader import Reader
+    from pulsar_actors.client.table_view import TableView
+    from pulsar_actors.functions import Context, Function, IdentitySerDe, PickleSerDe, SerDe
 else:  # with a __getattr__, type checkers would accept every name
     _ON_DEMAND = {
         "Consumer": "consumer",
@@ -251,11 +266,19 @@ else:  # with a __getattr__, type checkers would accept every name
         "MultiplierRedeliveryBackoff": "policies",
         "Reader": "reader",
         "ReaderInterceptor": "interceptors",
+        "TableView": "table_view",
     }
     """What only those need who receive, by its module of `client`: with it comes half of the package."""
 
+    _FUNCTIONS = frozenset({"Context", "Function", "IdentitySerDe", "PickleSerDe", "SerDe"})
+    _SUBMODULES = frozenset({"functions", "tableview"})
+
     def __getattr__(name: str) -> object:
         """Load a name on its first use. The error for an unknown name says if the official client has it."""
+        if name in _SUBMODULES:
+            return import_module(f"{__name__}.{name}")
+        if name in _FUNCTIONS:
+            return getattr(import_module(f"{__name__}.functions"), name)
         module = _ON_DEMAND.get(name)
         if module is None:
             raise missing(__name__, name)
@@ -263,4 +286,4 @@ else:  # with a __getattr__, type checkers would accept every name
 
     def __dir__() -> list[str]:
         """List all names, loaded or not."""
-        return sorted({*globals(), *_ON_DEMAND})
+        return sorted({*globals(), *_ON_DEMAND, *_FUNCTIONS, *_SUBMODULES})

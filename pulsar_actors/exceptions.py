@@ -14,9 +14,11 @@ PulsarException
 ├── ProducerNotInitialized  a local mistake too: a Producer, or
 ├── ConsumerNotInitialized  a Consumer, that no client made
 ├── OperationNotSupported   this client or this kind of handle cannot do it: nothing was done
+├── UndecodableMessage      the payload of a message does not fit its schema: its `data()` is still there
 ├── CryptoError             keys are missing, or do not fit the message
 ├── ConnectError            no broker was reached: nothing was done, trying later may help
 │   ├── CertificateRefused  the broker's certificate is not trusted: renew it, or name its authority
+│   ├── ConnectTimeout      no host of the service URL answers in time
 │   └── NotConnected
 ├── LookupError             no broker was found that serves the topic: nothing was done, trying later may help
 │   └── Misdirected
@@ -31,6 +33,7 @@ PulsarException
 │   ├── TopicNotFound
 │   │   └── TopicNotFoundBeforeReceipt      is OutcomeUnknown as well, and so are
 │   ├── TopicNameRefused
+│   ├── ListenerNotFound
 │   ├── TopicTerminated
 │   │   └── TopicTerminatedBeforeReceipt    this one
 │   ├── SubscriptionNotFound
@@ -135,6 +138,10 @@ class ConsumerNotInitialized(PulsarException):
 
 class OperationNotSupported(PulsarException):
     """The client, or this kind of producer, consumer or topic, has no such operation."""
+
+
+class UndecodableMessage(PulsarException, ValueError):
+    """A payload that does not fit the schema that it is decoded by. The message and its `data()` are still there."""
 
 
 class CryptoError(PulsarException):

@@ -31,9 +31,11 @@ BELOW: dict[str, set[str]] = {
     "spark": UNDER_CLIENT | {"client"},
     "cli": UNDER_CLIENT | {"client", "broker", "spark", "simulation"},
     "__main__": {"cli", "version"},
-    "schema": {"client"},
+    "schema": UNDER_CLIENT | {"client"},
+    "tableview": {"client"},
+    "functions": set(),
     "version": set(),
-    "__init__": {"client", "exceptions", "schema", "version"},
+    "__init__": {"client", "exceptions", "functions", "schema", "tableview", "version"},
 }
 
 # Modules that few may import, and who: charts run in one module, and are drawn in another.

@@ -15,6 +15,8 @@ ON_DEMAND: Final = {
     "sets": "pulsar_actors.machines.multi_topics",
     "failover": "pulsar_actors.machines.auto_cluster_failover",
     "OAuth2": "pulsar_actors.client.oauth2",
+    "records": "pulsar_actors.schema.definition",
+    "Avro": "fastavro",
     "TLS": "ssl",
     "HTTP": "urllib3",
     "HTTP of the broker": "h11",

@@ -28,6 +28,7 @@ from pulsar_actors.exceptions import InvalidArgument, OperationNotSupported
 
 __all__ = [
     "Authentication",
+    "AuthenticationAthenz",
     "AuthenticationBasic",
     "AuthenticationOauth2",
     "AuthenticationTLS",
@@ -161,6 +162,19 @@ class AuthenticationOauth2(Authentication):
         self._provider = oauth2_from_params("auth_params_string", auth_params_string)
 
 
+class AuthenticationAthenz(Authentication):
+    """Role tokens of Athenz, which this version cannot fetch: see `docs/official-client.md`."""
+
+    def __init__(self, auth_params_string: str) -> None:
+        """Raise OperationNotSupported."""
+        secret_text("auth_params_string", auth_params_string)
+        raise OperationNotSupported(_NO_ATHENZ)
+
+
+_NO_ATHENZ: Final = (
+    "this version cannot fetch role tokens of Athenz: use an Authentication of your own, whose fetch returns "
+    '("athenz", token)'
+)
 _PARAMETERS: Final = "authParamsString"
 _JAVA: Final = "org.apache.pulsar.client.impl.auth."
 
@@ -197,5 +211,5 @@ def provider_by_name(method: str, parameters: str) -> Provider:
     if maker is not None:
         return maker(secret_text(_PARAMETERS, parameters))
     if name == "athenz":
-        raise OperationNotSupported("this version has no authentication by Athenz: take a token, or bring your own")
+        raise OperationNotSupported(_NO_ATHENZ)
     raise InvalidArgument(f"dynamicLibPath takes one of {', '.join(_MAKERS)}; what it got may be the secret")

@@ -61,6 +61,7 @@ if TYPE_CHECKING:
         MultiplierRedeliveryBackoff,
     )
     from pulsar_actors.client.reader import Reader
+    from pulsar_actors.client.table_view import TableView
 
 MessageListener = Callable[[Any, Message], object]
 
@@ -517,6 +518,31 @@ class Client(Closeable):
         options = ReaderOptions(**arguments)
         self._shutdown.refuse("create_reader()")
         return create_reader(self._context, self._open_handles, options, self)
+
+    def create_table_view(
+        self,
+        topic: str,
+        subscription_name: str | None = None,
+        schema: Schema = BYTES,
+    ) -> "TableView":
+        """Make a view of the latest value of each key of a topic. It has all values that the topic has now.
+
+        topic
+            `orders`, `tenant/namespace/orders`, or the complete name. Of a non-persistent topic, the view has what is
+            published from now on.
+        subscription_name = None
+            The name of the view's subscription, for the broker's statistics: no two views of a topic may have the same
+            at a time. By default a random name. The subscription ends with the view.
+        schema = BytesSchema()
+            Turns the bytes of messages into values.
+        """
+        arguments = arguments_of(locals())
+        from pulsar_actors.client.consumer_options import TableViewOptions  # noqa: PLC0415 - see the top
+        from pulsar_actors.client.table_view import create_table_view  # noqa: PLC0415 - see the top
+
+        options = TableViewOptions(**arguments)
+        self._shutdown.refuse("create_table_view()")
+        return create_table_view(self._context, self._open_handles, options, self)
 
     def get_topic_partitions(self, topic: str) -> list[str]:
         """Return the names of a topic's partitions. For a topic that is not partitioned, return its own name."""

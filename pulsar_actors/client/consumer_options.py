@@ -259,3 +259,16 @@ class ReaderOptions:
             raise InvalidConfiguration("receiver_queue_size=0 asks for one message at a time: for a single topic only")
         if self.is_read_compacted and not all(TopicName.parse(name).is_persistent for name in names):
             raise InvalidConfiguration("is_read_compacted needs a persistent topic: no other is ever compacted")
+
+
+@dataclass(frozen=True, slots=True)
+class TableViewOptions:
+    """The checked options of one table view. They pickle if their schema does."""
+
+    topic: Annotated[str, check.topic]
+    subscription_name: Annotated[str | None, check.optional(check.text)] = None
+    schema: Annotated[Schema, check.instance_of(Schema)] = BYTES
+
+    def __post_init__(self) -> None:
+        check.check_options(self)
+        check.check_size(self, "topic", "subscription_name")

@@ -27,6 +27,8 @@ from pulsar_actors.runtime.loop import Loop
 from pulsar_actors.runtime.memory_limit import MemoryLimitController
 from pulsar_actors.runtime.messages import CloseHandle
 from pulsar_actors.runtime.pending_calls import ClientCounters, PendingCalls
+from pulsar_actors.runtime.schema_versions import SchemaVersions
+from pulsar_actors.wire.PulsarApi_pb2 import CommandGetSchemaResponse
 from pulsar_actors.wire.service_url import ServiceUrl
 
 
@@ -67,6 +69,7 @@ class ClientContext:
         self.handle_settings = HandleSettings(timeout, url.is_tls, first, longest)
         limit = options.memory_limit_bytes
         self.limiter = MemoryLimitController(limit, engine.interleaving) if limit else None
+        self.schemas = SchemaVersions(self.ask_broker, self._wait_for_schema, engine.interleaving)
         self._worker_serial = 0
         self.guardian: ActorRef = ClientActor.start(
             engine.loops,
@@ -86,6 +89,11 @@ class ClientContext:
 
         tell(self.guardian, BrokerQuery(command, answered))
         return answer
+
+    def _wait_for_schema(self, answer: SlimFuture[Any], what: str) -> CommandGetSchemaResponse:
+        self.engine.refuse_on_io_thread(what, "a thread of your own")
+        response: CommandGetSchemaResponse = self.wait_for_answer(answer, what)
+        return response
 
     def next_worker(self) -> Worker:
         """Return the next of the listener threads, in turn."""

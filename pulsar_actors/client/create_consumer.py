@@ -57,9 +57,15 @@ def create_consumer_of_existing(
     return consumer
 
 
-def create_reader(context: ClientContext, open_handles: OpenHandles, options: ReaderOptions, client: object) -> Reader:
+def create_reader(
+    context: ClientContext,
+    open_handles: OpenHandles,
+    options: ReaderOptions,
+    client: object,
+    subscription_name: str | None = None,
+) -> Reader:
     """Create a reader, and wait until brokers have accepted it and it is at its start."""
-    start, consumer_options = start_of_reader(options), consumer_options_of_reader(options)
+    start, consumer_options = start_of_reader(options), consumer_options_of_reader(options, subscription_name)
     what = f"creating a reader on {', '.join(consumer_options.topics)}"
     state = _create_state(context, open_handles, consumer_options, start, what)
     if isinstance(state, MultiTopicsConsumerState):
@@ -77,12 +83,12 @@ def create_reader(context: ClientContext, open_handles: OpenHandles, options: Re
     return reader
 
 
-def consumer_options_of_reader(options: ReaderOptions) -> ConsumerOptions:
-    """Return the options of the consumer behind a reader."""
+def consumer_options_of_reader(options: ReaderOptions, subscription_name: str | None = None) -> ConsumerOptions:
+    """Return the options of the consumer behind a reader. Without a name for its subscription, make one."""
     prefix = f"{options.subscription_role_prefix}-" if options.subscription_role_prefix else ""
     return ConsumerOptions(
         topic=options.topic,
-        subscription_name=f"{prefix}reader-{secrets.token_hex(5)}",
+        subscription_name=subscription_name or f"{prefix}reader-{secrets.token_hex(5)}",
         schema=options.schema,
         message_listener=options.reader_listener,
         receiver_queue_size=options.receiver_queue_size,

@@ -3,6 +3,8 @@
 The module of partitioned producers is loaded with the first of them, because most programs have none.
 """
 
+from dataclasses import replace
+
 from pulsar_actors.client.build_producer import start_single_producer
 from pulsar_actors.client.context import ClientContext
 from pulsar_actors.client.open_handles import OpenHandles
@@ -18,6 +20,9 @@ def create_producer(
 ) -> Producer:
     """Create a producer, wait until brokers have accepted it, and list it among the client's handles."""
     what = f"creating a producer on {options.topic}"
+    schema = options.schema.for_topic(options.topic, context.schemas)
+    if schema is not options.schema:  # a copy checks all options again
+        options = replace(options, schema=schema)
     partitions = partition_count(context, TopicName.parse(options.topic), what)
     state = start_producer(context, options, partitions)
     context.wait_until_created(state, what)

@@ -35,7 +35,7 @@ from pulsar_actors.client.policies import ConsumerDeadLetterPolicy
 from pulsar_actors.client.producer import Producer
 from pulsar_actors.client.producer_options import ProducerOptions
 from pulsar_actors.client.producer_state import AnySendingState
-from pulsar_actors.client.schema import Schema
+from pulsar_actors.client.schema import BYTES, Schema
 from pulsar_actors.client.validation import LONGEST_MS, whole_number
 from pulsar_actors.client.validation import properties as check_properties
 from pulsar_actors.exceptions import InternalError, PulsarException, Timeout
@@ -344,7 +344,7 @@ class DeadLetterSender:
 
     def __call__(self, delivery: DeliveredEntry, generation: Generation, report: ReportSent) -> None:
         """Send an entry, and report the outcome."""
-        opened = OpenedEntry(delivery, generation, self._topic, bytes)
+        opened = OpenedEntry(delivery, generation, self._topic, BYTES.decode_message)
         try:
             messages = new_messages(*open_entry(delivery, opened, self._limit, compacted=False)[:4])
         except EntryError as fault:

@@ -8,7 +8,8 @@ In a batch each message has its own metadata, such as the key and the properties
 ignored. The producer, the publish time and the schema are fields of the entry.
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from base64 import b64decode
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple, Protocol
 
@@ -17,6 +18,7 @@ from pulsar_actors.client.message_id import MessageId, new_message_id
 from pulsar_actors.client.schema import BYTES
 from pulsar_actors.client.validation import instance_of, whole_number
 from pulsar_actors.machines.trackers.entry_map import Generation
+from pulsar_actors.runtime.schema_versions import SchemaVersions, StoredSchema
 from pulsar_actors.wire.batch import LazyMetadata, metadata_of, split_batch
 from pulsar_actors.wire.errors import excerpt
 from pulsar_actors.wire.message_id import MessageId as WireMessageId
@@ -31,7 +33,9 @@ __all__ = [
     "MessageEntry",
     "ack_key_of",
     "forwarded_metadata_of",
+    "key_of",
     "new_messages",
+    "written_schema_of",
 ]
 
 
@@ -138,9 +142,13 @@ class MessageEntry(Protocol):
         """The generation in which the entry was opened. It decides if acknowledgements still count."""
         ...
 
+    def decode(self, message: "Message", /) -> object:
+        """Decode the value of a message by the schema of its consumer."""
+        ...
+
     @property
-    def decode(self) -> Callable[[bytes], object]:
-        """The function that decodes a payload by the schema."""
+    def schemas(self) -> SchemaVersions | None:
+        """The schemas of topics by version; None for an entry that no consumer received."""
         ...
 
 
@@ -167,8 +175,12 @@ class Message:
         return payload if isinstance(payload, bytes) else bytes(payload)
 
     def value(self) -> object:
-        """Return the payload decoded by the consumer's schema; without a schema, the payload."""
-        return self._opened.decode(self.data())
+        """Return the payload decoded by the consumer's schema; without a schema, the payload.
+
+        It is decoded on each call. A schema that needs the one that the producer used asks a broker for it, once for
+        each version: only that call waits. `data()` works whether the payload can be decoded or not.
+        """
+        return self._opened.decode(self)
 
     def properties(self) -> dict[str, str]:
         """Return the properties that the producer set, by name."""
@@ -292,13 +304,35 @@ def forwarded_metadata_of(message: Message) -> SingleMessageMetadata:
     kept = SingleMessageMetadata()
     if own.HasField("partition_key"):
         kept.partition_key = own.partition_key
-        kept.partition_key_b64_encoded = own.partition_key_b64_encoded
+    if own.partition_key_b64_encoded:  # also of an empty key
+        kept.partition_key_b64_encoded = True
+    if own.null_partition_key:
+        kept.null_partition_key = True
     if own.HasField("ordering_key"):
         kept.ordering_key = own.ordering_key
     if own.HasField("event_time"):
         kept.event_time = own.event_time
     kept.null_value = own.null_value
     return kept
+
+
+def written_schema_of(message: Message) -> StoredSchema | None:
+    """Return the schema that the producer of a message used. A broker is asked for each version once.
+
+    None if the message has no schema version, or did not come from a consumer.
+    """
+    entry = message._opened  # noqa: SLF001  # pyright: ignore[reportPrivateUsage]
+    version, schemas = entry.metadata.schema_version, entry.schemas
+    return schemas.get(entry.topic, version) if version and schemas is not None else None
+
+
+def key_of(message: Message) -> bytes | None:
+    """Return the key as it was given, decoded if it travels in base 64; None if the message has none."""
+    own = message._own()  # noqa: SLF001  # pyright: ignore[reportPrivateUsage]
+    if own.null_partition_key or not (own.partition_key_b64_encoded or own.HasField("partition_key")):
+        return None
+    key = readable(own).partition_key
+    return b64decode(key) if own.partition_key_b64_encoded else key.encode()
 
 
 _message_id = instance_of(MessageId)
@@ -316,7 +350,8 @@ class _ParsedEntry:
     broker_metadata = None
     redelivery_count = 0
     generation = Generation()
-    decode = staticmethod(BYTES.decode)
+    schemas = None
+    decode = staticmethod(BYTES.decode_message)
 
 
 class MessageBatch:

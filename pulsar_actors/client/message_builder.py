@@ -8,9 +8,9 @@ from datetime import timedelta
 from typing import Any, TypeAlias, cast
 
 from pulsar_actors.client.message import Message, forwarded_metadata_of
-from pulsar_actors.client.schema import Schema
+from pulsar_actors.client.schema import KeyedPayload, Schema
 from pulsar_actors.client.validation import flag, instance_of, is_text, optional, properties, refusal_of, whole_number
-from pulsar_actors.exceptions import WrongContent
+from pulsar_actors.exceptions import InvalidMessage, WrongContent
 from pulsar_actors.runtime.send_queue import MessageHeader, UnbatchableOptions, new_message_header
 from pulsar_actors.wire.fast_encode import encode_single_message
 from pulsar_actors.wire.protobuf import BytesLike, as_bytes
@@ -42,6 +42,7 @@ A named tuple would take five times as long to create.
 
 NO_OPTIONS: MessageOptions = (None, None, None, None, None, False, None, None, None)
 _RARE_OPTIONS = slice(3, None)
+_PARTITION_KEY = 1
 _DISABLE_REPLICATION = 5
 _NO_RARE_OPTIONS = NO_OPTIONS[_RARE_OPTIONS]
 
@@ -53,12 +54,26 @@ def build_message(
 
     For most messages, which have no options, this takes very little time.
     """
-    payload = b"" if content is None else schema.encode(content)
-    if type(payload) is not bytes:  # a user's schema may return anything
-        payload = _as_bytes(payload, schema)
+    payload = b"" if content is None else schema.encode_message(content)
+    if type(payload) is not bytes:
+        if type(payload) is KeyedPayload:
+            return _build_keyed_message(payload, options, reply, now_ms)
+        payload = _as_bytes(payload, schema)  # a user's schema may return anything
     if options == NO_OPTIONS and content is not None and options[_DISABLE_REPLICATION] is False:  # a 0 is equal to it
         return payload, reply
     return payload, build_header(len(payload), options, reply, now_ms, is_null=content is None)
+
+
+def _build_keyed_message(
+    keyed: KeyedPayload, options: MessageOptions, reply: object, now_ms: Callable[[], int]
+) -> tuple[bytes, object]:
+    """Build the message of a schema whose values have the key. The user may not choose another."""
+    if options[_PARTITION_KEY] is not None:
+        raise InvalidMessage("the schema gives the message its key: leave out partition_key")
+    payload, is_null = keyed.payload or b"", keyed.payload is None
+    properties_given, _, *others = options
+    with_key: Any = (properties_given, keyed.key, *others)
+    return payload, build_header(len(payload), with_key, reply, now_ms, is_null=is_null, key_is_null=keyed.key is None)
 
 
 def build_forwarded_message(
@@ -87,9 +102,18 @@ def _as_bytes(payload: object, schema: Schema) -> bytes:
 
 
 def build_header(
-    size: int, options: MessageOptions, reply: object, now_ms: Callable[[], int], *, is_null: bool = False
+    size: int,
+    options: MessageOptions,
+    reply: object,
+    now_ms: Callable[[], int],
+    *,
+    is_null: bool = False,
+    key_is_null: bool | None = None,
 ) -> MessageHeader:
-    """Check the options of a message and encode them."""
+    """Check the options of a message and encode them.
+
+    A schema that gives the message its key, in base 64, says with `key_is_null` whether there is one.
+    """
     pairs, given_key, given_order, sequence_id, _, disable_replication, event_time, _, _ = options
     if type(pairs) is not dict:
         properties("properties", pairs)
@@ -102,7 +126,12 @@ def build_header(
         _timestamp("event_timestamp", event_time)
         unbatchable = _unbatchable_options(options, now_ms)
     try:
-        metadata = encode_single_message(size, pairs, key, ordering_key, sequence_id, event_time, null_value=is_null)
+        metadata = encode_single_message(
+            *(size, pairs, key, ordering_key, sequence_id, event_time),
+            null_value=is_null,
+            key_is_base64=key_is_null is False,
+            null_key=key_is_null is True,
+        )
     except (AttributeError, TypeError, UnicodeEncodeError):
         properties("properties", pairs)  # raises a better error; called only then, for speed
         raise

@@ -39,6 +39,7 @@ from pulsar_actors.runtime.future import SlimFuture, copy_error
 from pulsar_actors.runtime.multi_topics_actor import TopicSearch
 from pulsar_actors.runtime.pending_calls import HandleLink
 from pulsar_actors.runtime.producer_actor import FlushAll, TriggerFlush
+from pulsar_actors.runtime.schema_versions import SchemaVersions
 from pulsar_actors.runtime.send_queue import MessageHeader
 from pulsar_actors.wire.message_id import MessageId
 from pulsar_actors.wire.PulsarApi_pb2 import BrokerEntryMetadata, MessageMetadata, SingleMessageMetadata
@@ -190,9 +191,19 @@ _HASHING_SCHEMES = {
 class UnsentEntry:
     """A substitute for the entry of a message that is not sent yet: a user's router gets a normal `Message`."""
 
-    __slots__ = ("broker_metadata", "generation", "message_id", "metadata", "redelivery_count", "size", "topic")
+    __slots__ = (
+        "broker_metadata",
+        "generation",
+        "message_id",
+        "metadata",
+        "redelivery_count",
+        "schemas",
+        "size",
+        "topic",
+    )
 
     def __init__(self, topic: str) -> None:
+        self.schemas: SchemaVersions | None = None
         self.topic = topic
         self.message_id = MessageId(-1, -1)
         self.metadata = MessageMetadata()
@@ -201,9 +212,9 @@ class UnsentEntry:
         self.size = 0
         self.generation = Generation()
 
-    def decode(self, payload: bytes) -> object:
+    def decode(self, message: Message) -> object:
         """Return the payload, because there is no consumer with a schema."""
-        return payload
+        return message.data()
 
 
 def new_router(

@@ -6,6 +6,7 @@ from pulsar_actors.client.consumer_state import AnyReceivingState
 from pulsar_actors.client.message import Message
 from pulsar_actors.client.message_id import new_message_id
 from pulsar_actors.client.receiving import ReceivingHandle
+from pulsar_actors.machines.consumer_events import LastMessage
 
 
 class Reader(ReceivingHandle):
@@ -42,3 +43,9 @@ class Reader(ReceivingHandle):
         last = self._get_last_message().message_id
         if last.entry_id >= 0:
             self.seek(new_message_id(last, self._topic))
+
+    def _get_last_messages(self) -> dict[str, LastMessage]:
+        """Get the last message of each persistent topic. Non-persistent topics have none at the broker."""
+        if not self._single_state.machine.messages.trackers.start.persistent:
+            return {}
+        return {self._topic: self._get_last_message()}

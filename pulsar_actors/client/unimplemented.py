@@ -11,18 +11,8 @@ __all__ = ["UNIMPLEMENTED", "missing"]
 
 
 UNIMPLEMENTED: Final = {
-    "pulsar_actors": frozenset(
-        {
-            *("AuthenticationAthenz", "CryptoKeyReader", "EncryptionKey", "TableView", "tableview"),
-            *("functions", "Context", "Function", "IdentitySerDe", "PickleSerDe", "SerDe"),
-        }
-    ),
-    "pulsar_actors.schema": frozenset(
-        {
-            *("AvroSchema", "JsonSchema", "ProtobufNativeSchema", "Record", "Field", "Array", "Map", "CustomEnum"),
-            *("Null", "Boolean", "Integer", "Long", "Float", "Double", "Bytes", "String"),
-        }
-    ),
+    "pulsar_actors": frozenset({"CryptoKeyReader", "EncryptionKey"}),
+    "pulsar_actors.schema": frozenset[str](),
 }
 """By module."""
 

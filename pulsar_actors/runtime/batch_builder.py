@@ -364,7 +364,10 @@ def _copy_to_entry(metadata: MessageMetadata, single: SingleMessageMetadata) -> 
 def _copy_keys(metadata: MessageMetadata, single: SingleMessageMetadata) -> None:
     if single.HasField("partition_key"):
         metadata.partition_key = single.partition_key
-        metadata.partition_key_b64_encoded = single.partition_key_b64_encoded
+    if single.partition_key_b64_encoded:  # also of an empty key
+        metadata.partition_key_b64_encoded = True
+    if single.null_partition_key:
+        metadata.null_partition_key = True
     if single.HasField("ordering_key"):
         metadata.ordering_key = single.ordering_key
 

@@ -259,6 +259,7 @@ class ConsumerActor(HandlerActor[ConsumerMachine]):
 
     def _note_passed(self, effect: NotePassed) -> None:
         self.receiver_queue.progress.passed = effect.entry
+        self.receiver_queue.wake_all_callers()  # one may wait for the end of the topic, as a table view does
 
     def _mark_end(self, effect: MarkEndOfTopic) -> None:
         self.receiver_queue.mark_end()

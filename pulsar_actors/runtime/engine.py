@@ -25,6 +25,10 @@ class Worker(ABC):
     def submit(self, task: Task) -> None:
         """Run a task after those submitted before. After the engine has stopped, it is dropped."""
 
+    @abstractmethod
+    def is_here(self) -> bool:
+        """Return whether the caller is a task of this worker."""
+
 
 class Engine(ABC):
     """The loops and threads of one client."""

@@ -9,6 +9,7 @@ from typing import Any, Final, NamedTuple
 
 from pulsar_actors.machines.incoming_entries import DeliveredEntry
 from pulsar_actors.machines.trackers.entry_map import Generation
+from pulsar_actors.runtime.schema_versions import SchemaVersions
 from pulsar_actors.wire.batch import LazyMetadata, is_batch, metadata_of, split_columns
 from pulsar_actors.wire.compression import NONE, ZSTD, decompress
 from pulsar_actors.wire.message_id import MessageId
@@ -29,7 +30,9 @@ An entry that declares more is refused, and so is one that declares more than it
 
 _BATCH_INDEXES: Final = tuple(range(1000))
 
-DecodePayload = Callable[[bytes], object]
+DecodeMessage = Callable[[Any], object]
+"""Decodes the value of a message by the schema of its consumer."""
+
 MakeMessages = Callable[[Sequence[LazyMetadata | None], Sequence[BytesLike], "OpenedEntry", Sequence[int]], list[Any]]
 """Makes the messages of one entry from their metadata (None if the entry is no batch), payloads and batch indexes."""
 
@@ -39,16 +42,25 @@ class OpenedEntry:
 
     `size` is the number of messages in the batch; 0 if it is no batch.
 
+    `decode` decodes the value of a message, and `schemas` looks the schemas up that it was written with.
+
     `acknowledged` has the batch indexes that callers have acknowledged and the consumer's actor has not seen yet, and
     `is_queued` is True while the entry is in the queue of acknowledgements (`ack_queue.py`).
     """
 
     __slots__ = (
         "_decode", "acknowledged", "broker_metadata", "generation", "is_queued", "message_id", "metadata",
-        "redelivery_count", "size", "topic",
+        "redelivery_count", "schemas", "size", "topic",
     )  # fmt: skip
 
-    def __init__(self, delivery: DeliveredEntry, generation: Generation, topic: str, decode: DecodePayload) -> None:
+    def __init__(
+        self,
+        delivery: DeliveredEntry,
+        generation: Generation,
+        topic: str,
+        decode: DecodeMessage,
+        schemas: SchemaVersions | None = None,
+    ) -> None:
         entry = delivery.entry
         self.message_id: MessageId = delivery.message_id
         self.metadata: MessageMetadata = entry.metadata
@@ -58,12 +70,13 @@ class OpenedEntry:
         self.generation = generation
         self.topic = topic
         self._decode = decode
+        self.schemas = schemas
         self.acknowledged: list[int] = []
         self.is_queued = False
 
-    def decode(self, payload: bytes) -> object:
-        """Decode a payload by the consumer's schema."""
-        return self._decode(payload)
+    def decode(self, message: Any, /) -> object:  # noqa: ANN401 - what MakeMessages makes
+        """Decode the value of a message by the schema of its consumer."""
+        return self._decode(message)
 
     def id_of(self, index: int) -> MessageId:
         """Return the id of one of the messages."""

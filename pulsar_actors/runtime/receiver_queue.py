@@ -34,8 +34,9 @@ from pulsar_actors.machines.incoming_entries import CorruptEntry, DeliveredEntry
 from pulsar_actors.machines.trackers.entry_map import EntryKey, Generation
 from pulsar_actors.runtime.interrupts import DeferInterrupts
 from pulsar_actors.runtime.loop import THREADS, Interleaving
-from pulsar_actors.runtime.opened_entry import DecodePayload, EntryContents, MakeMessages, OpenedEntry, open_entry
+from pulsar_actors.runtime.opened_entry import DecodeMessage, EntryContents, MakeMessages, OpenedEntry, open_entry
 from pulsar_actors.runtime.receiver_queue_base import ReceiverQueueBase
+from pulsar_actors.runtime.schema_versions import SchemaVersions
 from pulsar_actors.wire.errors import EntryError
 from pulsar_actors.wire.frames import DEFAULT_MAX_MESSAGE_SIZE
 from pulsar_actors.wire.message_id import MessageId
@@ -50,7 +51,7 @@ SIZING: Final = -1
 
 
 class ReceiverQueueSettings(NamedTuple):
-    """The settings of one queue; `make` makes messages, and `decode` decodes their payloads.
+    """The settings of one queue; `make` makes messages, and `decode` decodes their values.
 
     With `reports_ids`, the actor gets the ids of handed-out messages, for readers. With `reports_entries`, the actor
     gets the id of an entry before its messages are handed out, for acknowledgement timeouts: afterwards would be too
@@ -60,10 +61,11 @@ class ReceiverQueueSettings(NamedTuple):
     queue_size: int
     topic: str
     make: MakeMessages
-    decode: DecodePayload
+    decode: DecodeMessage
     reports_ids: bool = False
     compacted: bool = False
     reports_entries: bool = False
+    schemas: SchemaVersions | None = None
 
 
 class ReceiverQueue(ReceiverQueueBase):
@@ -298,7 +300,7 @@ class ReceiverQueue(ReceiverQueueBase):
         """Open an entry, and count it; None if it is corrupt."""
         settings = self._settings
         self.checkpoint()
-        opened = OpenedEntry(delivery, self.generation, settings.topic, settings.decode)
+        opened = OpenedEntry(delivery, self.generation, settings.topic, settings.decode, settings.schemas)
         try:
             contents = open_entry(delivery, opened, self.max_message_size, compacted=settings.compacted)
         except EntryError as fault:

@@ -39,9 +39,9 @@ class ThreadWorker(Worker):
         self._tasks.put(task)
 
     def stop(self, timeout: float) -> None:
-        """End the thread after its current task."""
+        """End the thread after its current task. One that is just being started ends by itself."""
         self._tasks.put(None)
-        if self._thread is not None and not self.is_here():
+        if self._thread is not None and self._thread.is_alive() and not self.is_here():
             self._thread.join(timeout)
 
     def is_here(self) -> bool:

@@ -103,6 +103,7 @@ _EVENT_TIME: Final = _tag(SingleMessageMetadata.EVENT_TIME_FIELD_NUMBER, _NUMBER
 _KEY_IS_BASE64: Final = _tag(SingleMessageMetadata.PARTITION_KEY_B64_ENCODED_FIELD_NUMBER, _NUMBER) + varint(1)
 _ORDERING_KEY: Final = _tag(SingleMessageMetadata.ORDERING_KEY_FIELD_NUMBER, _BYTES)
 _SEQUENCE_ID: Final = _tag(SingleMessageMetadata.SEQUENCE_ID_FIELD_NUMBER, _NUMBER)
+_NULL_KEY: Final = _tag(SingleMessageMetadata.NULL_PARTITION_KEY_FIELD_NUMBER, _NUMBER) + varint(1)
 _NULL_VALUE: Final = _tag(SingleMessageMetadata.NULL_VALUE_FIELD_NUMBER, _NUMBER) + varint(1)
 
 # Tags and sizes between the texts of a pair, for sizes of one byte: if the pair's size is one byte, those inside are.
@@ -112,7 +113,7 @@ _SIZED_PAIRS: Final = [_PAIR + size + _PAIR_KEY for size in _SHORT_SIZES]
 _SIZED_VALUES: Final = [_PAIR_VALUE + size for size in _SHORT_SIZES]
 
 
-def encode_single_message(  # noqa: PLR0913 - the fields of a message
+def encode_single_message(  # noqa: C901, PLR0913 - the fields of a message
     payload_size: int,
     properties: Mapping[str, str] | None,
     partition_key: str | None = None,
@@ -122,6 +123,7 @@ def encode_single_message(  # noqa: PLR0913 - the fields of a message
     *,
     null_value: bool = False,
     key_is_base64: bool = False,
+    null_key: bool = False,
 ) -> bytes:
     """Write a SingleMessageMetadata. None leaves a field out; 0 and "" are values."""
     parts: list[bytes] = []
@@ -147,6 +149,8 @@ def encode_single_message(  # noqa: PLR0913 - the fields of a message
         parts += (_SEQUENCE_ID, varint(sequence_id))
     if null_value:
         parts.append(_NULL_VALUE)
+    if null_key:
+        parts.append(_NULL_KEY)
     return b"".join(parts)
 
 

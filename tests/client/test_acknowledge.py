@@ -13,7 +13,7 @@ from pulsar_actors.client.acknowledge import when_all_done
 from pulsar_actors.runtime.future import SlimFuture
 from pulsar_actors.wire.PulsarApi_pb2 import CommandAck, CommandAckResponse, ServerError
 from tests.support import topics
-from tests.support.life import until
+from tests.support.life import MILLISECONDS, until
 
 PATIENCE = 20.0
 SOON = 5_000
@@ -209,6 +209,20 @@ def test_a_shared_consumer_acknowledges_nothing_cumulatively(client: Client, top
         for call in (consumer.acknowledge_cumulative, consumer.acknowledge_cumulative_async):
             with pytest.raises(pulsar.CumulativeAcknowledgementNotAllowedError, match="use acknowledge"):
                 call(pulsar.MessageId.earliest)
+
+
+@pytest.mark.parametrize("kind", [pulsar.ConsumerType.Shared, pulsar.ConsumerType.KeyShared])
+@pytest.mark.parametrize("others", [(), ("another",)], ids=["alone", "with another"])
+def test_neither_does_one_of_partitions_or_several_topics_by_message_or_id(
+    client: Client, any_topic: str, kind: pulsar.ConsumerType, others: tuple[str, ...]
+) -> None:
+    topics = [any_topic, *others] if others else any_topic
+    with client.subscribe(topics, "s", kind) as consumer, client.create_producer(any_topic) as producer:
+        producer.send(b"x")
+        message = consumer.receive(MILLISECONDS)
+        for given in (message, message.message_id()):
+            with pytest.raises(pulsar.CumulativeAcknowledgementNotAllowedError):
+                consumer.acknowledge_cumulative(given)
 
 
 # Grouping.

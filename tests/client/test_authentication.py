@@ -196,3 +196,11 @@ def test_a_pickle_holds_a_secret_only_where_it_was_given_as_text(
     twin = pickle.loads(pickled)  # noqa: S301 - our own pickle
     assert twin.fetch() == authentication.fetch()
     assert twin.tls_certificate == authentication.tls_certificate
+
+
+def test_athenz_is_refused_where_it_is_made_without_its_settings_in_the_text() -> None:
+    with pytest.raises(
+        pulsar.OperationNotSupported, match=r"^this version cannot fetch role tokens of Athenz: "
+    ) as caught:
+        pulsar.AuthenticationAthenz('{"privateKey": "secret"}')
+    assert "secret" not in str(caught.value)

@@ -378,6 +378,10 @@ def test_stats_say_how_things_stand(client: Client, producer: Producer, topic: s
         broker.cut_connections()
         until(lambda: consumer.stats().reconnects == 1, "the reconnect")
         assert consumer.stats().last_error
+        broker.faults.on(pb.CommandGetLastMessageId).refuse(pb.ServerError.MetadataError, "not now")
+        with pytest.raises(pulsar.BrokerMetadataError):
+            consumer.get_last_message_id()
+        assert "not now" in (consumer.stats().last_error or "")
 
 
 @pytest.mark.shows("Command ConsumerStatsResponse", "error_code", "error_message")

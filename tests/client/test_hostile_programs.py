@@ -12,7 +12,7 @@ import pulsar_actors as pulsar
 from pulsar_actors.broker.embedded import EmbeddedBroker
 from pulsar_actors.client.client import Client
 from pulsar_actors.client.schema import Schema
-from pulsar_actors.wire.PulsarApi_pb2 import CommandSend, ServerError
+from pulsar_actors.wire.PulsarApi_pb2 import CommandSend, CommandSendReceipt, ServerError
 from tests.support.life import MILLISECONDS, SOON, InThread
 
 
@@ -62,15 +62,17 @@ def test_what_a_schema_makes_may_be_changed_afterwards(client: Client, topic: st
 
 @pytest.mark.parametrize("error", [KeyboardInterrupt, SystemExit, GeneratorExit, asyncio.CancelledError])
 def test_whatever_a_callback_raises_others_get_their_results(
-    client: Client, topic: str, error: type[BaseException]
+    client: Client, broker: EmbeddedBroker, topic: str, error: type[BaseException]
 ) -> None:
     def callback(*_: object) -> None:
         raise error
 
     with client.create_producer(topic) as producer:
+        receipts = broker.faults.on(CommandSendReceipt).stall()  # a future that is done calls back in this thread
         producer.send_async(b"x", callback)
         future: Any = producer.send_async(b"y")
         future.add_done_callback(callback)
+        receipts.release()
         InThread(producer.flush).result()
         producer.send(b"z")
 

@@ -177,6 +177,9 @@ class Later(Worker):
     def submit(self, task: Task) -> None:
         self._tasks.append(task)
 
+    def is_here(self) -> bool:
+        return False
+
     def run(self) -> None:
         while self._tasks:
             self._tasks.pop(0)()

@@ -17,7 +17,7 @@ from pulsar_actors.client.message import (
     new_messages,
 )
 from pulsar_actors.client.message_id import MessageId
-from pulsar_actors.client.schema import StringSchema
+from pulsar_actors.client.schema import BYTES, StringSchema
 from pulsar_actors.exceptions import InvalidArgument
 from pulsar_actors.machines.trackers.entry_map import Generation
 from pulsar_actors.wire import PulsarApi_pb2 as pb
@@ -48,7 +48,7 @@ class Opened(NamedTuple):
     redelivery_count: int = 0
     size: int = 0
     topic: str = TOPIC
-    decode: Any = bytes
+    decode: Any = BYTES.decode_message
     generation: Generation = Generation(1, 2, 3)
     broker_metadata: pb.BrokerEntryMetadata | None = None
 
@@ -201,7 +201,7 @@ def test_data_is_bytes_whatever_the_payload_was_kept_as() -> None:
 
 
 def test_value_is_what_the_schema_of_the_consumer_makes_of_the_payload() -> None:
-    shared = Opened(WireMessageId(1, 2), pb.MessageMetadata(), decode=StringSchema().decode)
+    shared = Opened(WireMessageId(1, 2), pb.MessageMetadata(), decode=StringSchema().decode_message)
     assert Message("grün".encode(), None, shared, -1).value() == "grün"
 
 

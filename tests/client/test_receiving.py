@@ -56,7 +56,9 @@ class Bench:
         self.actors = RecordingActors(self.loop)
         self.actor = self.actors.make()
         self.engine = Waiting(self.loop)
-        self.queue = ReceiverQueue(ReceiverQueueSettings(10, "t", new_messages, bytes), lambda _: None)
+        self.queue = ReceiverQueue(
+            ReceiverQueueSettings(10, "t", new_messages, lambda message: message.data()), lambda _: None
+        )
         self.receiving = MessageReceiver(self.engine, self.queue, self.actor, WHAT, has_listener=has_listener)
 
     def arrive(self, *payloads: bytes) -> None:
@@ -281,11 +283,12 @@ def policy(messages: int = -1, size: int = -1, timeout_ms: int = -1) -> pulsar.C
     return pulsar.ConsumerBatchReceivePolicy(messages, size, timeout_ms)
 
 
-@pytest.mark.parametrize("queue", [1000, 1, 0])
+@pytest.mark.parametrize(("queue", "timeout_ms"), [(1000, -1), (1, -1), (0, -1), (1000, 0)])
 def test_it_has_as_many_messages_as_the_policy_says_and_the_next_has_what_follows(
-    client: pulsar.Client, producer: pulsar.Producer, topic: str, queue: int
+    client: pulsar.Client, producer: pulsar.Producer, topic: str, queue: int, timeout_ms: int
 ) -> None:
-    with client.subscribe(topic, "s", receiver_queue_size=queue, batch_receive_policy=policy(3)) as consumer:
+    three = policy(3, timeout_ms=timeout_ms)
+    with client.subscribe(topic, "s", receiver_queue_size=queue, batch_receive_policy=three) as consumer:
         first, second = consumer.batch_receive_async(), consumer.batch_receive_async()
         sends(producer, b"a", b"b")
         assert not wait([first], 0.02).done

@@ -137,5 +137,5 @@ def test_our_client_asks_for_the_address_of_a_listener_over_http_too(
     module = client_module("ours")
     connect_to(module, exposing.web_url, listener_name="outside").create_producer(topic).send(b"a")
     client = connect_to(module, exposing.web_url, listener_name="nowhere", operation_timeout_seconds=1)
-    with pytest.raises(module.Timeout, match="nowhere listener"):
+    with pytest.raises(module.ListenerNotFound, match="nowhere listener"):
         client.create_producer(topic)

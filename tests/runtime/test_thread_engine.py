@@ -10,6 +10,7 @@ import pytest
 from pulsar_actors.exceptions import AlreadyClosed, Interrupted, OperationNotSupported, Timeout
 from pulsar_actors.runtime.future import SlimFuture
 from pulsar_actors.runtime.thread_engine import ThreadEngine, ThreadWorker
+from tests.support.life import SOON, InThread, until
 
 PATIENCE = 20.0
 
@@ -190,3 +191,23 @@ def test_a_worker_at_rest_keeps_nothing_alive() -> None:
     assert ended.wait(PATIENCE)
     assert gone() is None
     worker.stop(PATIENCE)
+
+
+def test_a_worker_may_be_stopped_while_its_thread_is_being_started(monkeypatch: pytest.MonkeyPatch) -> None:
+    begun, go_on = threading.Event(), threading.Event()
+    start = threading.Thread.start
+
+    def start_slowly(thread: threading.Thread) -> None:
+        if thread.name == "slow worker":
+            begun.set()
+            assert go_on.wait(SOON)
+        start(thread)
+
+    monkeypatch.setattr(threading.Thread, "start", start_slowly)
+    worker = ThreadWorker("slow worker")
+    submitting = InThread(lambda: worker.submit(lambda: None))
+    assert begun.wait(SOON)
+    worker.stop(SOON)
+    go_on.set()
+    submitting.result()
+    until(lambda: "slow worker" not in [thread.name for thread in threading.enumerate()])

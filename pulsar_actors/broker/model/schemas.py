@@ -1,13 +1,15 @@
 """The schemas of one topic, in versions.
 
-Versions count from 0; on the wire a version is eight bytes, highest first. A known schema keeps its version. A new one
-is accepted unless its type differs from the latest one's. Its fields are not checked, unless a `compatible` function is
-given. Deleting the schemas of a topic adds an empty version.
+Versions count from 0; on the wire a version is eight bytes, highest first. A known schema keeps its version: those with
+an Avro schema as their definition are compared when parsed, others by their bytes. A new one is accepted if it has the
+type of the latest one, and is compatible with it: by default each of both reads what the other wrote. Deleting the
+schemas of a topic adds an empty version.
 """
 
 from collections.abc import Callable
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
+from pulsar_actors.broker.model.avro_compatibility import are_compatible, parsed
 from pulsar_actors.broker.model.interfaces import Missing, Refusal
 from pulsar_actors.wire.PulsarApi_pb2 import Schema, ServerError
 
@@ -34,9 +36,32 @@ class StoredSchema(NamedTuple):
         return self.version.to_bytes(8, "big")
 
 
-def same_type(latest: SchemaData, new: SchemaData) -> bool:
-    """Return whether both schemas have the same type."""
-    return latest.type == new.type
+_AVRO_DEFINITIONS: Final = frozenset({Schema.Avro, Schema.Json, Schema.Protobuf})
+"""The types whose definition is an Avro schema."""
+
+
+def compatible(latest: SchemaData, new: SchemaData) -> bool:
+    """Return whether both schemas have the same type, and each reads what the other wrote.
+
+    A definition that cannot be compared is compatible with any other.
+    """
+    if latest.type != new.type:
+        return False
+    if new.type not in _AVRO_DEFINITIONS:
+        return True
+    try:
+        return are_compatible(parsed(latest.data), parsed(new.data))
+    except (KeyError, TypeError, RecursionError):
+        return True
+
+
+def _is_same(one: SchemaData, other: SchemaData) -> bool:
+    if one.type != other.type:
+        return False
+    if one.data == other.data:
+        return True
+    definition = parsed(one.data) if one.type in _AVRO_DEFINITIONS else None
+    return definition is not None and definition == parsed(other.data)
 
 
 class Schemas:
@@ -44,8 +69,8 @@ class Schemas:
 
     __slots__ = ("_compatible", "_stored", "_versions")
 
-    def __init__(self, compatible: Callable[[SchemaData, SchemaData], bool] = same_type) -> None:
-        self._compatible = compatible
+    def __init__(self, is_compatible: Callable[[SchemaData, SchemaData], bool] = compatible) -> None:
+        self._compatible = is_compatible
         self._stored: list[StoredSchema] = []  # since the last deletion
         self._versions = 0
 
@@ -62,17 +87,16 @@ class Schemas:
 
     def find(self, schema: SchemaData) -> StoredSchema | None:
         """Find the version of a schema; None for an unknown one."""
-        wanted = (schema.type, schema.data)
-        return next((stored for stored in self._stored if (stored.schema.type, stored.schema.data) == wanted), None)
+        return next((stored for stored in self._stored if _is_same(stored.schema, schema)), None)
 
     def check(self, schema: SchemaData) -> None:
         """Refuse a schema that is not compatible with the latest one."""
         if self._stored and not self._compatible(self._stored[-1].schema, schema):
-            latest = Schema.Type.Name(self._stored[-1].schema.type)
-            raise Refusal(
-                ServerError.IncompatibleSchema,
-                f"Incompatible schema: exists schema type {latest}, new schema type {Schema.Type.Name(schema.type)}",
-            )
+            latest, new = (Schema.Type.Name(kind) for kind in (self._stored[-1].schema.type, schema.type))
+            reason = f"exists schema type {latest}, new schema type {new}"
+            if latest == new:
+                reason = f"the new schema of type {new} and the latest one cannot read each other's messages"
+            raise Refusal(ServerError.IncompatibleSchema, f"Incompatible schema: {reason}")
 
     def get_or_create(self, schema: SchemaData, now_ms: int) -> StoredSchema:
         """Return the version of a schema, or add it as a new version; Refusal IncompatibleSchema."""

@@ -189,11 +189,12 @@ def add_consumer_arguments(parser: ArgumentParser) -> None:
     )
 
 
-def client_of(arguments: Namespace, service_url: str) -> Client:
-    """Create the client."""
+def client_of(arguments: Namespace, service_url: str, operation_timeout_seconds: float = 30) -> Client:
+    """Create a client."""
     plugin = arguments.auth_plugin
     return Client(
         service_url,
+        operation_timeout_seconds=operation_timeout_seconds,
         authentication=Authentication(plugin, arguments.auth_params) if plugin else None,
         tls_trust_certs_file_path=arguments.trust_cert_file,
         tls_allow_insecure_connection=arguments.tls_allow_insecure,

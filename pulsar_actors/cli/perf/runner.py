@@ -14,10 +14,12 @@ from pulsar_actors.cli.command import INTERRUPTED
 from pulsar_actors.cli.perf.arguments import client_of, run_times_of
 from pulsar_actors.cli.perf.stats import Counts, PerfReport, ReportLabels, RunMonitor, write_percentile_file
 from pulsar_actors.client.client import Client
-from pulsar_actors.exceptions import PulsarException
+from pulsar_actors.exceptions import ConnectError, PulsarException, Timeout
 
 _DRAIN_SECONDS: Final = 10.0
 """Seconds to wait at the end for pending messages."""
+
+_REACH_SECONDS: Final = 3.0
 
 _NOT_REPORTED: Final = {"auth_params", "json", "parser", "run"}
 
@@ -36,8 +38,10 @@ SetUp = Callable[[Namespace, Client, threading.Event], Work]
 def measure(arguments: Namespace, labels: ReportLabels, set_up: SetUp) -> int:
     """Measure; the exit status is 0 if nothing failed. Ctrl-C during the run is a regular end of it."""
     try:
-        with _broker(arguments.service_url) as service_url, client_of(arguments, service_url) as client:
-            return _measure(arguments, labels, client, set_up)
+        with _broker(arguments.service_url) as service_url:
+            _require_broker(arguments, service_url)
+            with client_of(arguments, service_url) as client:
+                return _measure(arguments, labels, client, set_up)
     except KeyboardInterrupt:
         print("stopped", file=sys.stderr)
         return INTERRUPTED
@@ -54,6 +58,18 @@ def _broker(service_url: str | None) -> Generator[str, None, None]:
     else:
         with BrokerProcess() as broker:
             yield broker.service_url
+
+
+def _require_broker(arguments: Namespace, service_url: str) -> None:
+    """Raise if no broker answers within seconds. The clients of a run wait for as long as those of programs."""
+    with client_of(arguments, service_url, operation_timeout_seconds=_REACH_SECONDS) as client:
+        try:
+            client.get_topic_partitions(arguments.topic)
+        except (ConnectError, Timeout) as error:
+            raise ConnectError(
+                f"no broker answers at {service_url}: start one, such as `python -m pulsar_actors broker`, "
+                f"or name yours with -u ({error})"
+            ) from None
 
 
 def _measure(arguments: Namespace, labels: ReportLabels, client: Client, set_up: SetUp) -> int:

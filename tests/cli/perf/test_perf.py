@@ -4,6 +4,7 @@ import json
 import signal
 import subprocess
 import sys
+import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -15,6 +16,7 @@ import pulsar_actors
 from pulsar_actors.__main__ import main
 from pulsar_actors.broker import EmbeddedBroker
 from pulsar_actors.wire.PulsarApi_pb2 import CommandSend, ServerError
+from tests.support.life import SOON, closed_port
 
 Perf = Callable[..., dict[str, Any]]
 
@@ -189,6 +191,19 @@ def test_a_bad_argument_is_refused(words: list[str], complaint: str, capsys: pyt
 def test_a_measurement_that_cannot_run_prints_the_reason(words: list[str], capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["perf", "produce", "t", *words]) == 1
     assert capsys.readouterr().err.startswith("failed: ")
+
+
+@pytest.mark.parametrize("command", ["produce", "consume", "latency", "echo"])
+def test_a_measurement_without_a_broker_says_so_within_seconds(
+    command: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with closed_port() as nobody:
+        began = time.monotonic()
+        assert main(["perf", command, "t", "-u", nobody]) == 1
+        assert time.monotonic() - began < SOON, "a call of the client would wait for half a minute"
+        complaint = capsys.readouterr().err
+        assert complaint.startswith(f"failed: ConnectError: no broker answers at {nobody}: start one, such as ")
+        assert "Connection refused" in complaint
 
 
 def test_without_a_measurement_all_of_them_are_listed(capsys: pytest.CaptureFixture[str]) -> None:

@@ -1,0 +1,38 @@
+from typing import Any
+
+import pytest
+
+from pulsar_actors.broker.model.avro_compatibility import are_compatible, parsed
+
+
+def record(*fields: Any) -> dict[str, Any]:
+    return {"type": "record", "name": "R", "fields": [{"name": name, **rest} for name, rest in fields]}
+
+
+A = ("a", {"type": "string"})
+SELF = record(A, ("next", {"type": ["null", "R"]}))
+
+
+@pytest.mark.parametrize(
+    ("latest", "new", "compatible"),
+    [
+        (record(A), record(A), True),
+        (record(A), record(A, ("b", {"type": "int", "default": 1})), True),
+        (record(A), record(A, ("b", {"type": ["null", "int"]})), False),
+        (record(A, ("b", {"type": "int"})), record(A), False),
+        (record(A), record(("a", {"type": "int"})), False),
+        (record(A), record(("a", {"type": "bytes"})), True),
+        ("int", "long", False),
+        (SELF, SELF, True),
+        ({"type": "array", "items": "int"}, {"type": "array", "items": "string"}, False),
+        ({"type": "map", "values": "int"}, {"type": "map", "values": "int"}, True),
+        ({"type": "enum", "name": "E", "symbols": ["A"]}, {"type": "enum", "name": "E", "symbols": ["A", "B"]}, False),
+    ],
+)
+def test_each_has_to_read_what_the_other_wrote(latest: Any, new: Any, *, compatible: bool) -> None:
+    assert are_compatible(latest, new) is compatible
+
+
+def test_spaces_and_documentation_do_not_count() -> None:
+    assert parsed(b'{"type": "int", "doc": "x"}') == parsed(b'{"type":"int"}')
+    assert parsed(b"{") is None
