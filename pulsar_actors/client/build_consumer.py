@@ -27,8 +27,8 @@ from pulsar_actors.machines.trackers.start_message_id import StartMessageId
 from pulsar_actors.machines.trackers.unacked_message_tracker import UnackedMessageTracker
 from pulsar_actors.runtime.ack_queue import AckQueue
 from pulsar_actors.runtime.consumer_actor import ConsumerActor, ConsumerHooks, SendDeadLetter, TellActor
+from pulsar_actors.runtime.handle_link import HandleLink
 from pulsar_actors.runtime.loop import Interleaving, Loop
-from pulsar_actors.runtime.pending_calls import HandleLink
 from pulsar_actors.runtime.receiver_queue import ReceiverQueue, ReceiverQueueSettings
 from pulsar_actors.wire.message_id import EARLIEST, LATEST, MessageId
 from pulsar_actors.wire.PulsarApi_pb2 import CommandSubscribe, IntRange, KeySharedMeta, KeyValue

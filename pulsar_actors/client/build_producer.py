@@ -21,9 +21,9 @@ from pulsar_actors.machines.trackers.pending_messages import PendingMessages, Se
 from pulsar_actors.machines.trackers.producer_identity import SequenceIds
 from pulsar_actors.runtime.actor import tell
 from pulsar_actors.runtime.batch_builder import BatchBuilderSettings, PackedMessages
+from pulsar_actors.runtime.handle_link import HandleLink
 from pulsar_actors.runtime.memory_limit import MemoryLimitedQuota, MemoryLimitedSendQueue
 from pulsar_actors.runtime.messages import Registration
-from pulsar_actors.runtime.pending_calls import HandleLink
 from pulsar_actors.runtime.producer_actor import ProducerActor
 from pulsar_actors.runtime.send_queue import SendQueue
 from pulsar_actors.wire.compression import NONE

@@ -16,7 +16,7 @@ from pulsar_actors.machines.multi_topics import MultiTopics
 from pulsar_actors.runtime.ack_queue import AckQueue
 from pulsar_actors.runtime.actor import ActorRef
 from pulsar_actors.runtime.engine import Engine, Worker
-from pulsar_actors.runtime.pending_calls import HandleLink
+from pulsar_actors.runtime.handle_link import HandleLink
 from pulsar_actors.runtime.receiver_queue import ReceiverQueue
 from pulsar_actors.runtime.receiver_queue_base import ReceiverQueueBase
 from pulsar_actors.wire.topic_name import TopicName

@@ -20,13 +20,13 @@ from pulsar_actors.runtime.actor import ActorRef, forget_actors_on, tell
 from pulsar_actors.runtime.client_actor import ClientActor, ClientSettings, Registrations
 from pulsar_actors.runtime.connection_pool import ConnectionPoolSettings
 from pulsar_actors.runtime.engine import Engine, Worker
-from pulsar_actors.runtime.future import SlimFuture
+from pulsar_actors.runtime.future import PendingCalls, SlimFuture
+from pulsar_actors.runtime.handle_link import ClientCounters
 from pulsar_actors.runtime.handler_actor import CloseableActor
 from pulsar_actors.runtime.lookup_actor import BrokerQuery, LookupSettings
 from pulsar_actors.runtime.loop import Loop
 from pulsar_actors.runtime.memory_limit import MemoryLimitController
 from pulsar_actors.runtime.messages import CloseHandle
-from pulsar_actors.runtime.pending_calls import ClientCounters, PendingCalls
 from pulsar_actors.runtime.schema_versions import SchemaVersions
 from pulsar_actors.wire.PulsarApi_pb2 import CommandGetSchemaResponse
 from pulsar_actors.wire.service_url import ServiceUrl

@@ -17,8 +17,8 @@ from pulsar_actors.exceptions import ProcessForked, PulsarException
 from pulsar_actors.runtime.actor import ActorRef, tell
 from pulsar_actors.runtime.engine import Engine
 from pulsar_actors.runtime.future import SlimFuture, copy_error, settle
+from pulsar_actors.runtime.handle_link import HandleLink
 from pulsar_actors.runtime.messages import CloseHandle
-from pulsar_actors.runtime.pending_calls import HandleLink
 
 C = TypeVar("C", bound="Closeable")
 

@@ -10,8 +10,8 @@ from pulsar_actors.exceptions import InternalError, PulsarException
 from pulsar_actors.machines.multi_topics import MultiTopics
 from pulsar_actors.machines.multi_topics_events import MemberLost, MemberOpened, MultiTopicsSettings
 from pulsar_actors.runtime.future import SlimFuture
+from pulsar_actors.runtime.handle_link import HandleLink
 from pulsar_actors.runtime.multi_topics_actor import MemberFactory, MultiTopicsActor, TopicSearch
-from pulsar_actors.runtime.pending_calls import HandleLink
 
 ReportToSet = Callable[[object], None]
 F = TypeVar("F", bound=MemberFactory)

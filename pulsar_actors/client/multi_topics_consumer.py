@@ -41,10 +41,10 @@ from pulsar_actors.runtime.actor import ActorRef, tell
 from pulsar_actors.runtime.consumer_actor import SendDeadLetter, ServeReceiveFutures
 from pulsar_actors.runtime.engine import Engine
 from pulsar_actors.runtime.future import SlimFuture
+from pulsar_actors.runtime.handle_link import HandleLink
 from pulsar_actors.runtime.multi_topics_actor import MultiTopicsActor, TopicSearch
 from pulsar_actors.runtime.multi_topics_receiver_queue import MultiTopicsReceiverQueue, TopicQueue
 from pulsar_actors.runtime.opened_entry import OpenedEntry
-from pulsar_actors.runtime.pending_calls import HandleLink
 from pulsar_actors.wire.message_id import EARLIEST, LATEST
 from pulsar_actors.wire.message_id import MessageId as WireMessageId
 from pulsar_actors.wire.PulsarApi_pb2 import CommandGetTopicsOfNamespace

@@ -14,7 +14,7 @@ from typing import Generic, Protocol, TypeVar
 
 from pulsar_actors.client.producer import Producer
 from pulsar_actors.client.stats import ClientStats, ConsumerStats
-from pulsar_actors.runtime.pending_calls import ClientCounters
+from pulsar_actors.runtime.handle_link import ClientCounters
 
 T = TypeVar("T")
 

@@ -36,8 +36,8 @@ from pulsar_actors.machines.trackers.pending_messages import pending_limit
 from pulsar_actors.runtime.actor import ActorRef, tell
 from pulsar_actors.runtime.engine import Engine
 from pulsar_actors.runtime.future import SlimFuture, copy_error
+from pulsar_actors.runtime.handle_link import HandleLink
 from pulsar_actors.runtime.multi_topics_actor import TopicSearch
-from pulsar_actors.runtime.pending_calls import HandleLink
 from pulsar_actors.runtime.producer_actor import FlushAll, TriggerFlush
 from pulsar_actors.runtime.schema_versions import SchemaVersions
 from pulsar_actors.runtime.send_queue import MessageHeader

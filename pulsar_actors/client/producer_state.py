@@ -13,7 +13,7 @@ from pulsar_actors.machines.producer import ProducerMachine
 from pulsar_actors.runtime.actor import ActorRef
 from pulsar_actors.runtime.batch_builder import PackedMessages
 from pulsar_actors.runtime.engine import Engine
-from pulsar_actors.runtime.pending_calls import HandleLink
+from pulsar_actors.runtime.handle_link import HandleLink
 
 M = TypeVar("M")
 

@@ -34,6 +34,7 @@ from pulsar_actors.runtime.actor import ActorDied, ActorRef, MachineActor, tell
 from pulsar_actors.runtime.connection_actor import ConnectionEnded, ConnectionInUse, ConnectionUnusable, ServiceAccess
 from pulsar_actors.runtime.connection_pool import ConnectionPool, ConnectionPoolSettings, Service
 from pulsar_actors.runtime.future import settle
+from pulsar_actors.runtime.handle_link import ClientCounters
 from pulsar_actors.runtime.lookup_actor import (
     BrokerQuery,
     ChangeService,
@@ -56,7 +57,6 @@ from pulsar_actors.runtime.messages import (
     HandlerRef,
     Registration,
 )
-from pulsar_actors.runtime.pending_calls import ClientCounters
 from pulsar_actors.wire.service_url import ServiceUrl
 
 IDLE_CHECKS = 4

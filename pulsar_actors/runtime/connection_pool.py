@@ -27,9 +27,9 @@ from pulsar_actors.machines.lookup import SERVICE_URL
 from pulsar_actors.machines.lookup_events import LookupTarget
 from pulsar_actors.runtime.actor import ActorRef, tell
 from pulsar_actors.runtime.connection_actor import ConnectionActor, ServiceAccess
+from pulsar_actors.runtime.handle_link import ClientCounters
 from pulsar_actors.runtime.log import LOG
 from pulsar_actors.runtime.loop import Loop
-from pulsar_actors.runtime.pending_calls import ClientCounters
 from pulsar_actors.wire.service_url import BrokerRoute, ServiceUrl, route_to_broker
 
 

@@ -58,9 +58,9 @@ from pulsar_actors.machines.trackers.server_errors import refusal
 from pulsar_actors.runtime.ack_queue import AckQueue, AcksQueued
 from pulsar_actors.runtime.actor import tell
 from pulsar_actors.runtime.future import is_slim_future, settle
+from pulsar_actors.runtime.handle_link import HandleLink
 from pulsar_actors.runtime.handler_actor import HandlerActor, Outcomes, by_attempt
 from pulsar_actors.runtime.messages import ConnectionReady, Registration
-from pulsar_actors.runtime.pending_calls import HandleLink
 from pulsar_actors.runtime.receiver_queue import ReceiverQueue
 from pulsar_actors.wire.frames import message_limit
 from pulsar_actors.wire.message_id import MessageId

@@ -1,4 +1,4 @@
-"""The futures of the package: `SlimFuture`, which is cheap while no thread waits for it, and `OwnedFuture`.
+"""Futures: `SlimFuture`, which is cheap while no thread waits for it, `OwnedFuture`, and a handle's `PendingCalls`.
 
 Every message that is sent without a callback has a future, and most futures are only looked at once they are done. The
 standard future creates a condition, its lock and two lists at once, which takes longer than sending the message. A
@@ -43,6 +43,7 @@ from typing import Any, Final, TypeGuard, TypeVar
 from pulsar_actors.exceptions import ProcessForked
 from pulsar_actors.runtime.interrupts import is_ctrl_c
 from pulsar_actors.runtime.log import LOG
+from pulsar_actors.runtime.loop import THREADS, Interleaving
 
 T = TypeVar("T")
 
@@ -255,3 +256,50 @@ class WaiterQueue(list[SlimFuture[Any]]):
             return False
         first.set_result(None)
         return True
+
+
+class PendingCalls:
+    """The pending calls of one handle. Any thread may use them.
+
+    A caller's thread creates a future, tracks it, and tells an actor. If the actor ends at the same moment, it will
+    never answer. So the caller adds the future and *then* checks if the calls are closed. The actor marks the calls as
+    closed and *then* fails all futures that are there (the rule "append, then look" of `loop.py`). A future that both
+    see ends only once.
+    """
+
+    __slots__ = ("_checkpoint", "_open", "closed")
+
+    def __init__(self, interleaving: Interleaving = THREADS) -> None:
+        self.closed: Exception | None = None
+        self._open: dict[Future[Any], None] = {}  # in the order of the calls, in which they will end
+        self._checkpoint = interleaving.checkpoint
+
+    def track(self, future: SlimFuture[T]) -> SlimFuture[T]:
+        """Add the future of a call. It ends with the handle's actor at the latest."""
+        self._open[future] = None
+        self._checkpoint()
+        if self.closed is not None:
+            self.fail(future, self.closed)
+        return future
+
+    def untrack(self, future: "Future[Any]") -> None:
+        """Remove a future that has ended."""
+        self._open.pop(future, None)
+
+    def resolve(self, future: SlimFuture[T], result: T) -> None:
+        """End a call with its result, unless it has ended."""
+        self._open.pop(future, None)
+        settle(future, result)
+
+    def fail(self, future: "Future[Any]", error: Exception) -> None:
+        """End a call with an error of its own, unless it has ended."""
+        self._open.pop(future, None)
+        settle(future, copy_error(error))
+
+    def end(self, error: Exception) -> None:
+        """Fail all calls, and refuse further ones."""
+        if self.closed is None:
+            self.closed = error
+        self._checkpoint()
+        for future in list(self._open):
+            self.fail(future, error)

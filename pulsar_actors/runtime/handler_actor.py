@@ -59,6 +59,7 @@ from pulsar_actors.machines.lookup_events import LookupTarget
 from pulsar_actors.machines.state_machine import StateMachine
 from pulsar_actors.runtime.actor import ActorRef, MachineActor, tell
 from pulsar_actors.runtime.future import copy_error, is_slim_future, settle
+from pulsar_actors.runtime.handle_link import HandleLink
 from pulsar_actors.runtime.log import LOG
 from pulsar_actors.runtime.messages import (
     ActorEnded,
@@ -77,7 +78,6 @@ from pulsar_actors.runtime.messages import (
     ReplyTo,
     RequestAnswered,
 )
-from pulsar_actors.runtime.pending_calls import HandleLink
 from pulsar_actors.wire.PulsarApi_pb2 import (
     CommandCloseConsumer,
     CommandCloseProducer,

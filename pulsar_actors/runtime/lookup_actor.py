@@ -38,9 +38,9 @@ from pulsar_actors.machines.lookup_events import (
 from pulsar_actors.machines.state_machine import StartTimer
 from pulsar_actors.runtime.actor import ActorRef, LoopActor, tell
 from pulsar_actors.runtime.connection_pool import Service
+from pulsar_actors.runtime.handle_link import ClientCounters
 from pulsar_actors.runtime.loop import Loop
 from pulsar_actors.runtime.messages import BrokerFound, FindBroker, LookupRetrying, ReplyTo, RequestAnswered
-from pulsar_actors.runtime.pending_calls import ClientCounters
 from pulsar_actors.wire.PulsarApi_pb2 import CommandLookupTopic
 from pulsar_actors.wire.service_url import ServiceUrl
 

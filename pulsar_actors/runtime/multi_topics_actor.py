@@ -36,10 +36,10 @@ from pulsar_actors.runtime.actor import ActorRef, tell
 from pulsar_actors.runtime.client_actor import Registrations
 from pulsar_actors.runtime.consumer_actor import RunAfter, ServeReceiveFutures
 from pulsar_actors.runtime.future import SlimFuture, is_slim_future, settle
+from pulsar_actors.runtime.handle_link import HandleLink
 from pulsar_actors.runtime.handler_actor import CloseableActor
 from pulsar_actors.runtime.lookup_actor import BrokerQuery
 from pulsar_actors.runtime.messages import CloseHandle, Registration
-from pulsar_actors.runtime.pending_calls import HandleLink
 from pulsar_actors.runtime.producer_actor import TriggerFlush
 from pulsar_actors.runtime.topic_list_watcher_actor import TopicListWatcherActor, TopicListWatcherEnded, TopicsChanged
 from pulsar_actors.wire.PulsarApi_pb2 import (

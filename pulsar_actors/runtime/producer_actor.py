@@ -37,9 +37,9 @@ from pulsar_actors.runtime.batch_builder import (
     ProducerFields,
 )
 from pulsar_actors.runtime.future import SlimFuture, is_slim_future, settle
+from pulsar_actors.runtime.handle_link import HandleLink
 from pulsar_actors.runtime.handler_actor import HandlerActor, Outcomes, by_attempt
 from pulsar_actors.runtime.messages import ConnectionReady, Registration
-from pulsar_actors.runtime.pending_calls import HandleLink
 from pulsar_actors.runtime.send_queue import OutgoingMessages, SendOutcome, SendQueue, SentTo
 from pulsar_actors.wire.frames import DEFAULT_MAX_MESSAGE_SIZE, message_limit
 from pulsar_actors.wire.PulsarApi_pb2 import CommandProducerSuccess, CommandSendError, CommandSendReceipt

@@ -14,7 +14,7 @@ from pulsar_actors.exceptions import AlreadyClosed
 from pulsar_actors.machines.client_close import CloseClient
 from pulsar_actors.runtime.actor import tell
 from pulsar_actors.runtime.future import SlimFuture
-from pulsar_actors.runtime.pending_calls import ClientCounters
+from pulsar_actors.runtime.handle_link import ClientCounters
 from pulsar_actors.runtime.producer_actor import FlushAll
 from pulsar_actors.simulation.engine import SimulatedEngine
 from pulsar_actors.simulation.world import World

@@ -17,8 +17,8 @@ from pulsar_actors.client.consumer_options import ConsumerOptions
 from pulsar_actors.client.consumer_state import ConsumerListeners
 from pulsar_actors.client.multi_topics_consumer import ConsumerMembers
 from pulsar_actors.machines.multi_topics_events import CreateMember, UpdateMembers
+from pulsar_actors.runtime.handle_link import HandleLink
 from pulsar_actors.runtime.loop import THREADS
-from pulsar_actors.runtime.pending_calls import HandleLink
 from pulsar_actors.wire import PulsarApi_pb2 as pb
 from pulsar_actors.wire.message_id import EARLIEST as EARLIEST_ID
 from pulsar_actors.wire.message_id import LATEST

@@ -23,8 +23,8 @@ from pulsar_actors.exceptions import (
 )
 from pulsar_actors.machines.multi_topics_events import CreateMember, MemberWanted, UpdateMembers
 from pulsar_actors.machines.trackers.message_routing import HASHES, HashName
+from pulsar_actors.runtime.handle_link import HandleLink
 from pulsar_actors.runtime.loop import THREADS
-from pulsar_actors.runtime.pending_calls import HandleLink
 from pulsar_actors.runtime.producer_actor import TriggerFlush
 from pulsar_actors.runtime.send_queue import MessageHeader
 from pulsar_actors.wire.PulsarApi_pb2 import CommandProducer, CommandSend, KeyValue, ServerError, SingleMessageMetadata

@@ -14,8 +14,8 @@ from pulsar_actors.machines.trackers.producer_identity import SequenceIds
 from pulsar_actors.runtime import messages
 from pulsar_actors.runtime.actor import tell
 from pulsar_actors.runtime.batch_builder import BatchBuilderSettings, PackedMessages
+from pulsar_actors.runtime.handle_link import HandleLink
 from pulsar_actors.runtime.loop import THREADS, Interleaving
-from pulsar_actors.runtime.pending_calls import HandleLink
 from pulsar_actors.runtime.producer_actor import MessagesEnqueued, ProducerActor
 from pulsar_actors.runtime.send_queue import MessageHeader, SendOutcome, SendQueue, SentTo, UnbatchableOptions
 from pulsar_actors.wire import PulsarApi_pb2 as pb

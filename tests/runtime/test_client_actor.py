@@ -16,6 +16,7 @@ from pulsar_actors.runtime.client_actor import ClientActor, ClientSettings, Regi
 from pulsar_actors.runtime.connection_actor import ServiceAccess
 from pulsar_actors.runtime.connection_pool import ConnectionPoolSettings
 from pulsar_actors.runtime.future import SlimFuture
+from pulsar_actors.runtime.handle_link import ClientCounters
 from pulsar_actors.runtime.http_client import HttpClient
 from pulsar_actors.runtime.messages import (
     ActorEnded,
@@ -30,7 +31,6 @@ from pulsar_actors.runtime.messages import (
     HandlerRef,
     ReplyTo,
 )
-from pulsar_actors.runtime.pending_calls import ClientCounters
 from pulsar_actors.wire.frames import FrameReader, decode_command, encode_command
 from pulsar_actors.wire.PulsarApi_pb2 import CommandConnected, CommandPartitionedTopicMetadata, CommandPong
 from pulsar_actors.wire.service_url import ServiceUrl

@@ -1,4 +1,4 @@
-"""The slim future is held against the standard one: every test of behaviour runs on both."""
+"""Slim futures: every test of their behaviour runs on the standard future too. Then pending calls."""
 
 import asyncio
 import concurrent.futures
@@ -17,7 +17,9 @@ from typing import Any
 
 import pytest
 
-from pulsar_actors.runtime.future import SlimFuture, WaiterQueue, settle
+from pulsar_actors.exceptions import AlreadyClosed
+from pulsar_actors.runtime.future import PendingCalls, SlimFuture, WaiterQueue, settle
+from tests.support.manual_loop import Interrupter
 
 PATIENCE = 10.0
 AT_ONCE = 0.0
@@ -431,3 +433,106 @@ def test_two_threads_may_wake_at_once() -> None:
 
     Contested().wake_all()
     Contested().wake(1)
+
+
+CLOSED = AlreadyClosed("the producer is closed")
+OTHER = AlreadyClosed("another reason")
+
+
+@pytest.fixture
+def pending_calls() -> PendingCalls:
+    return PendingCalls()
+
+
+def tracked(pending_calls: PendingCalls) -> SlimFuture[str]:
+    return pending_calls.track(SlimFuture())
+
+
+def test_a_call_with_a_result_keeps_it(pending_calls: PendingCalls) -> None:
+    future = tracked(pending_calls)
+    pending_calls.resolve(future, "done")
+    pending_calls.end(CLOSED)
+    pending_calls.fail(future, OTHER)
+    assert future.result(0) == "done"
+
+
+def test_a_call_that_has_failed_keeps_its_error(pending_calls: PendingCalls) -> None:
+    future = tracked(pending_calls)
+    pending_calls.fail(future, OTHER)
+    pending_calls.resolve(future, "done")
+    pending_calls.end(CLOSED)
+    assert repr(future.exception(0)) == repr(OTHER)
+
+
+def test_each_call_gets_an_error_of_its_own_so_that_no_traceback_keeps_the_frames_of_another(
+    pending_calls: PendingCalls,
+) -> None:
+    errors: list[BaseException | None] = [OTHER, CLOSED]
+    for _ in range(2):
+        future = tracked(pending_calls)
+        pending_calls.fail(future, OTHER)
+        errors.append(future.exception(0))
+    futures = [tracked(pending_calls) for _ in range(2)]
+    pending_calls.end(CLOSED)
+    errors += [future.exception(0) for future in futures]
+    assert len(set(map(id, errors))) == len(errors)
+
+
+def test_a_call_that_has_ended_otherwise_is_left_alone(pending_calls: PendingCalls) -> None:
+    future = tracked(pending_calls)
+    pending_calls.untrack(future)
+    pending_calls.end(CLOSED)
+    assert not future.done()
+
+
+def test_at_the_end_all_open_calls_fail_in_the_order_in_which_they_came(pending_calls: PendingCalls) -> None:
+    ended: list[int] = []
+    for number in range(5):
+        tracked(pending_calls).add_done_callback(lambda _, number=number: ended.append(number))
+    pending_calls.end(CLOSED)
+    assert ended == [0, 1, 2, 3, 4]
+
+
+def test_a_call_after_the_end_fails_at_once_with_the_first_reason(pending_calls: PendingCalls) -> None:
+    pending_calls.end(CLOSED)
+    pending_calls.end(OTHER)
+    assert repr(tracked(pending_calls).exception(0)) == repr(CLOSED)
+
+
+def test_a_call_that_is_made_while_everything_ends_ends_once() -> None:
+    interrupter = Interrupter()
+    pending_calls = PendingCalls(interrupter.interleaving)
+    late: list[SlimFuture[str]] = []
+    interrupter.at(0, lambda: late.append(tracked(pending_calls)))  # marked as closed, and no future has failed yet
+    pending_calls.end(CLOSED)
+    assert repr(late[0].exception(0)) == repr(CLOSED)
+
+
+def test_a_call_whose_handle_ends_while_it_is_tracked_ends_once() -> None:
+    interrupter = Interrupter()
+    pending_calls = PendingCalls(interrupter.interleaving)
+    interrupter.at(0, lambda: pending_calls.end(CLOSED))
+    future = tracked(pending_calls)
+    assert repr(future.exception(0)) == repr(CLOSED)
+
+
+def test_a_call_that_a_callback_makes_while_everything_ends_fails_too(pending_calls: PendingCalls) -> None:
+    more: list[SlimFuture[str]] = []
+    tracked(pending_calls).add_done_callback(lambda _: more.append(tracked(pending_calls)))
+    pending_calls.end(CLOSED)
+    assert repr(more[0].exception(0)) == repr(CLOSED)
+
+
+def test_a_callback_that_raises_system_exit_does_not_keep_other_calls_open(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    def leave(_: Future[str]) -> None:
+        raise SystemExit(3)
+
+    pending_calls = PendingCalls()
+    tracked(pending_calls).add_done_callback(leave)
+    second = tracked(pending_calls)
+    with caplog.at_level(logging.ERROR, "pulsar_actors"):
+        pending_calls.end(CLOSED)
+    assert repr(second.exception(0)) == repr(CLOSED)
+    assert "sys.exit()" in caplog.text

@@ -11,9 +11,9 @@ from pulsar_actors.runtime import lookup_actor
 from pulsar_actors.runtime.actor import ActorDied, tell
 from pulsar_actors.runtime.connection_actor import ServiceAccess
 from pulsar_actors.runtime.connection_pool import Service
+from pulsar_actors.runtime.handle_link import ClientCounters
 from pulsar_actors.runtime.http_client import HttpClient, HttpRequest, HttpResponse
 from pulsar_actors.runtime.messages import BrokerFound, FindBroker, LookupRetrying, ReplyTo, RequestAnswered
-from pulsar_actors.runtime.pending_calls import ClientCounters
 from pulsar_actors.wire import PulsarApi_pb2 as pb
 from pulsar_actors.wire.service_url import ServiceUrl
 from tests.support.manual_loop import ActorBench, actor_of, effects_of

@@ -14,10 +14,10 @@ from pulsar_actors.runtime.actor import ActorRef
 from pulsar_actors.runtime.client_actor import Registrations
 from pulsar_actors.runtime.consumer_actor import RunAfter, ServeReceiveFutures
 from pulsar_actors.runtime.future import SlimFuture
+from pulsar_actors.runtime.handle_link import HandleLink
 from pulsar_actors.runtime.lookup_actor import BrokerQuery
 from pulsar_actors.runtime.messages import ActorEnded, ActorStarted, AttachHandler, CloseHandle
 from pulsar_actors.runtime.multi_topics_actor import MultiTopicsActor, TopicSearch
-from pulsar_actors.runtime.pending_calls import HandleLink
 from pulsar_actors.runtime.topic_list_watcher_actor import TopicListWatcherEnded, TopicsChanged
 from pulsar_actors.wire.PulsarApi_pb2 import (
     CommandGetTopicsOfNamespaceResponse,
