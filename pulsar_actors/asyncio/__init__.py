@@ -9,6 +9,8 @@ It stands on the synchronous client, whose I/O threads do the work.
   cancelled one.
 - Rare calls that wait for brokers (creating, seeking, closing) run the synchronous ones in a thread of their own.
 - A client belongs to the loop of its first call; it is closed with that loop (`binding.py`).
+- The schema that decoding a message needs is asked for before `receive` returns it (`receiving.py`). Listeners are
+  called in tasks of the loop (`listeners.py`).
 - The errors are those of the synchronous client. Calls that never wait, such as `topic` and `stats`, are plain methods.
 """
 
@@ -16,6 +18,7 @@ from pulsar_actors.asyncio.client import Client
 from pulsar_actors.asyncio.consumer import Consumer
 from pulsar_actors.asyncio.producer import Producer
 from pulsar_actors.asyncio.reader import Reader
+from pulsar_actors.asyncio.table_view import TableView
 from pulsar_actors.exceptions import PulsarException
 
-__all__ = ["Client", "Consumer", "Producer", "PulsarException", "Reader"]
+__all__ = ["Client", "Consumer", "Producer", "PulsarException", "Reader", "TableView"]

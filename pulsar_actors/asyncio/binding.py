@@ -15,6 +15,7 @@ from contextlib import suppress
 from typing import TypeVar
 
 from pulsar_actors.asyncio.completions import Completions, LoopReply
+from pulsar_actors.asyncio.listeners import ListenerTask
 from pulsar_actors.client.client import Client as SyncClient
 
 T = TypeVar("T")
@@ -23,11 +24,12 @@ T = TypeVar("T")
 class LoopBinding:
     """The event loop of one client and of its producers, consumers and readers. `client` is the synchronous client."""
 
-    __slots__ = ("__weakref__", "_client", "_completions")
+    __slots__ = ("__weakref__", "_client", "_completions", "_listeners")
 
     def __init__(self, client: SyncClient) -> None:
         self._client = weakref.ref(client)
         self._completions: Completions | None = None
+        self._listeners: weakref.WeakSet[ListenerTask] = weakref.WeakSet()
 
     def completions(self) -> Completions:
         """Return the completions of the loop; raise if this is not the loop of the client."""
@@ -43,8 +45,30 @@ class LoopBinding:
             )
         return bound
 
+    def add_listener(self, listener: ListenerTask) -> None:
+        """Add a listener, which ends with the client."""
+        self._listeners.add(listener)
+
+    def stop_listeners(self) -> list[ListenerTask]:
+        """Call no listener any more, and return them."""
+        listeners = list(self._listeners)
+        for listener in listeners:
+            listener.stop()
+        return listeners
+
+    async def close(self) -> None:
+        """Close the client, if it is still there, and wait for the calls of listeners that are running."""
+        client = self._client()
+        if client is None:
+            return
+        listeners = self.stop_listeners()
+        await self.in_thread(client.close)
+        for listener in listeners:
+            await listener.wait()
+
     def shut_down(self) -> None:
-        """Shut the client down, if it is still there."""
+        """Shut the client down, if it is still there. Called on any thread, after the end of the loop."""
+        self.stop_listeners()
         client = self._client()
         if client is not None:
             client.shutdown()
@@ -68,8 +92,8 @@ class LoopBinding:
         threading.Thread(target=run, name="pulsar_actors-asyncio-call", daemon=True).start()
         return await reply.future
 
-    async def wait_for(self, ended: "Future[T]") -> T:
-        """Wait for a future of the synchronous client."""
+    def future_of(self, ended: "Future[T]") -> "asyncio.Future[T]":
+        """Return a future of the loop that ends like a future of the synchronous client."""
         reply: LoopReply[T] = LoopReply(self.completions())
 
         def done(future: "Future[T]") -> None:
@@ -80,7 +104,11 @@ class LoopBinding:
                 reply.set_exception(error)
 
         ended.add_done_callback(done)
-        return await reply.future
+        return reply.future
+
+    async def wait_for(self, ended: "Future[T]") -> T:
+        """Wait for a future of the synchronous client."""
+        return await self.future_of(ended)
 
 
 def running_loop() -> asyncio.AbstractEventLoop:
@@ -108,9 +136,7 @@ class _LoopClients:
             yield
         finally:
             for binding in list(bindings):
-                client = binding._client()  # noqa: SLF001  # pyright: ignore[reportPrivateUsage]
-                if client is not None:
-                    await binding.in_thread(client.close)
+                await binding.close()
 
 
 _clients: dict[asyncio.AbstractEventLoop, _LoopClients] = {}

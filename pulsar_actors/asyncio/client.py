@@ -7,8 +7,10 @@ from typing import Any
 
 from pulsar_actors.asyncio.binding import LoopBinding
 from pulsar_actors.asyncio.consumer import Consumer
+from pulsar_actors.asyncio.listeners import LoopEventListener
 from pulsar_actors.asyncio.producer import Producer
 from pulsar_actors.asyncio.reader import Reader
+from pulsar_actors.asyncio.table_view import TableView
 from pulsar_actors.client.client import Client as SyncClient
 from pulsar_actors.client.enums import (
     BatchingType,
@@ -30,8 +32,12 @@ from pulsar_actors.client.policies import (
 from pulsar_actors.client.schema import BYTES, Schema
 from pulsar_actors.client.service_info import ServiceInfo
 from pulsar_actors.client.stats import ClientStats
-from pulsar_actors.client.validation import flag
+from pulsar_actors.client.validation import callback as check_callback
+from pulsar_actors.client.validation import flag, optional
 from pulsar_actors.exceptions import InvalidArgument, InvalidConfiguration
+
+Listener = Callable[[Any, Message], object]
+_listener = optional(check_callback("a Consumer or a Reader, and a Message"))
 
 
 class Client:
@@ -120,15 +126,26 @@ class Client:
         dead_letter_policy: ConsumerDeadLetterPolicy | None = None,
         crypto_failure_action: ConsumerCryptoFailureAction = ConsumerCryptoFailureAction.FAIL,
         is_pattern_topic: bool = False,
+        *,
+        message_listener: Listener | None = None,
+        start_paused: bool = False,
+        consumer_event_listener: Any = None,  # noqa: ANN401 - its methods may be coroutine functions
         **options: Any,  # noqa: ANN401 - those that only the synchronous client explains
     ) -> Consumer:
         """Subscribe to a topic, a list of topics, or all topics that match a pattern.
 
-        The arguments are those of the synchronous client, without listeners. With `is_pattern_topic`, the topic is a
-        str with a pattern; a compiled pattern is taken as well. If this is cancelled, the consumer is closed as soon as
-        it was created.
+        The arguments are those of the synchronous client. With `is_pattern_topic`, the topic is a str with a pattern; a
+        compiled pattern is taken as well. `message_listener` is called in a task of the loop, with one message after
+        the other, and may be a coroutine function; so may the methods of `consumer_event_listener`. If this is
+        cancelled, the consumer is closed as soon as it was created.
         """
-        _refuse_listener(options, "message_listener")
+        _listener("message_listener", message_listener)
+        flag("start_paused", start_paused)
+        if start_paused and message_listener is None:
+            raise InvalidConfiguration("start_paused goes with a message_listener: nothing else can be paused")
+        events = None
+        if consumer_event_listener is not None:
+            events = LoopEventListener(self._binding.completions(), consumer_event_listener)
         flag("is_pattern_topic", is_pattern_topic)
         if is_pattern_topic and not isinstance(topic, re.Pattern):
             topic = _pattern(topic)
@@ -147,11 +164,16 @@ class Client:
             "start_message_id_inclusive": start_message_id_inclusive, "batch_receive_policy": batch_receive_policy,
             "key_shared_policy": key_shared_policy, "batch_index_ack_enabled": batch_index_ack_enabled,
             "regex_subscription_mode": regex_subscription_mode, "dead_letter_policy": dead_letter_policy,
-            "crypto_failure_action": crypto_failure_action,
+            "crypto_failure_action": crypto_failure_action, "consumer_event_listener": events,
         }  # fmt: skip
         client = self._client
         made = await self._binding.in_thread(lambda: client.subscribe(**arguments), lambda it: it.close_soon())
-        return Consumer(made, self._binding)
+        consumer = Consumer(made, self._binding)
+        if events is not None:
+            events.start(consumer)
+        if message_listener is not None:
+            consumer.listen(message_listener, is_paused=start_paused)
+        return consumer
 
     async def create_reader(
         self,
@@ -165,13 +187,16 @@ class Client:
         crypto_key_reader: object = None,
         start_message_id_inclusive: bool = False,
         crypto_failure_action: ConsumerCryptoFailureAction = ConsumerCryptoFailureAction.FAIL,
+        *,
+        reader_listener: Listener | None = None,
         **options: Any,  # noqa: ANN401 - those that only the synchronous client explains
     ) -> Reader:
         """Make a reader of a topic, starting at a message. The arguments are those of the synchronous client.
 
-        If this is cancelled, the reader is closed as soon as it was created.
+        `reader_listener` is called as `message_listener` of `subscribe` is. If this is cancelled, the reader is closed
+        as soon as it was created.
         """
-        _refuse_listener(options, "reader_listener")
+        _listener("reader_listener", reader_listener)
         arguments: dict[str, Any] = {
             **options, "topic": topic, "start_message_id": start_message_id,
             "schema": BYTES if schema is None else schema, "receiver_queue_size": receiver_queue_size,
@@ -181,7 +206,24 @@ class Client:
         }  # fmt: skip
         client = self._client
         made = await self._binding.in_thread(lambda: client.create_reader(**arguments), lambda it: it.close_soon())
-        return Reader(made, self._binding)
+        reader = Reader(made, self._binding)
+        if reader_listener is not None:
+            reader.listen(reader_listener, is_paused=False)
+        return reader
+
+    async def create_table_view(
+        self, topic: str, subscription_name: str | None = None, schema: Schema | None = None
+    ) -> TableView:
+        """Make a view of the latest value of each key of a topic. It has all values that the topic has now.
+
+        The arguments are those of the synchronous client. If this is cancelled, the view is closed as soon as it was
+        created.
+        """
+        client, known = self._client, BYTES if schema is None else schema
+        made = await self._binding.in_thread(
+            lambda: client.create_table_view(topic, subscription_name, known), lambda it: it.close_soon()
+        )
+        return TableView(made, self._binding)
 
     async def get_topic_partitions(self, topic: str) -> list[str]:
         """Return the names of a topic's partitions. For a topic that is not partitioned, return its own name."""
@@ -201,10 +243,11 @@ class Client:
 
         Pending messages and acknowledgements are sent first. If this is cancelled, the close goes on to its end.
         """
-        await self._binding.in_thread(self._client.close)
+        await self._binding.close()
 
     def shutdown(self) -> None:
         """Close everything at once, without waiting for any broker. Pending messages and calls fail."""
+        self._binding.stop_listeners()
         self._client.shutdown()
 
     async def __aenter__(self) -> "Client":
@@ -218,11 +261,6 @@ class Client:
 
     def __repr__(self) -> str:
         return f"<asyncio {self._client!r}>"
-
-
-def _refuse_listener(options: "dict[str, Any]", name: str) -> None:
-    if options.get(name) is not None:
-        raise InvalidConfiguration(f"{name} is called on other threads, and not for asyncio: use `async for` in a task")
 
 
 def _pattern(topic: "str | Sequence[str]") -> "re.Pattern[str]":

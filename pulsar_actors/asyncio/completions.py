@@ -7,11 +7,19 @@ loop notes that it has come, and *then* takes what is in the list (the rule "app
 
 import asyncio
 from collections.abc import Callable
-from typing import Any, TypeVar
+from typing import Protocol, TypeVar
 
 from pulsar_actors.runtime.future import SlimFuture
 
 T = TypeVar("T")
+
+
+class Completion(Protocol):
+    """An outcome, or an event, on its way to a loop."""
+
+    def complete(self) -> None:
+        """Hand it over, on the loop."""
+        ...
 
 
 class Completions:
@@ -22,10 +30,10 @@ class Completions:
     def __init__(self, loop: asyncio.AbstractEventLoop, loop_closed: Callable[[], object]) -> None:
         self.loop = loop
         self._loop_closed = loop_closed
-        self._ended: list[LoopReply[Any]] = []
+        self._ended: list[Completion] = []
         self._called = False
 
-    def add(self, reply: "LoopReply[Any]") -> None:
+    def add(self, reply: Completion) -> None:
         """Have a reply completed on the loop. Called on any thread."""
         self._ended.append(reply)
         if self._called:

@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 
+from pulsar_actors.asyncio.listeners import MessageListener
 from pulsar_actors.asyncio.receiving import ReceivingHandle
 from pulsar_actors.client.consumer import Consumer as SyncConsumer
 from pulsar_actors.client.consumer import OneOrMore
@@ -9,6 +10,7 @@ from pulsar_actors.client.message import Message
 from pulsar_actors.client.message_id import MessageId
 from pulsar_actors.client.receiving import DEFAULT_BATCH_RECEIVE_POLICY
 from pulsar_actors.client.stats import BrokerConsumerStats
+from pulsar_actors.exceptions import InvalidConfiguration
 
 
 class Consumer(ReceivingHandle[SyncConsumer]):
@@ -72,6 +74,14 @@ class Consumer(ReceivingHandle[SyncConsumer]):
         self._binding.completions()
         await self._binding.wait_for(self._handle.reconsume_later_async(message, delay_ms, properties))
 
+    def pause_message_listener(self) -> None:
+        """Stop calling the listener after its current message. Up to `receiver_queue_size` messages wait meanwhile."""
+        self._given_listener().pause()
+
+    def resume_message_listener(self) -> None:
+        """Call the listener again."""
+        self._given_listener().resume()
+
     def redeliver_unacknowledged_messages(self) -> None:
         """Request that all unacknowledged messages of all topics are delivered again. This does not wait."""
         self._handle.redeliver_unacknowledged_messages()
@@ -87,3 +97,8 @@ class Consumer(ReceivingHandle[SyncConsumer]):
     async def unsubscribe(self, *, force: bool = False) -> None:
         """Delete the subscription, and end the consumer. With `force`, also if others use it."""
         await self._binding.in_thread(lambda: self._handle.unsubscribe(force=force))
+
+    def _given_listener(self) -> MessageListener:
+        if self._listener is None:
+            raise InvalidConfiguration(f"{self._handle!r} has no message_listener to pause or resume")
+        return self._listener

@@ -21,4 +21,7 @@ class Reader(ReceivingHandle[SyncReader]):
 
     async def has_message_available(self) -> bool:
         """Return whether there is a message to read now."""
+        self._binding.completions()
+        if self._receiver_queue.queued or self._receiver.has_given_back:
+            return True
         return await self._binding.in_thread(self._handle.has_message_available)

@@ -7,7 +7,7 @@ base of `Consumer` and `Reader`.
 
 import weakref
 from collections import deque
-from collections.abc import Callable, Collection, Iterator
+from collections.abc import Callable, Collection, Iterator, Sequence
 from concurrent.futures import CancelledError, Future
 from enum import Enum
 from typing import Any, TypeVar, cast
@@ -192,6 +192,17 @@ class MessageReceiver:
     def intercepted(self, message: Message) -> Message:
         """Pass a taken message through the interceptors, if there are any."""
         return message
+
+    def give_back(self, messages: Sequence[Message]) -> None:
+        """Have the next calls take messages that a cancelled call has taken."""
+        self.interrupted_batch.extendleft(reversed(messages))
+        self._receiver_queue.wake(len(messages))
+
+    @property
+    def has_given_back(self) -> bool:
+        """True if there is a message that a call has given back, and that no seek has made void."""
+        still_delivers = self._receiver_queue.still_delivers
+        return any(still_delivers(one.topic_name(), ack_key_of(one)[1]) for one in self.interrupted_batch)
 
     def wait_for(self, take: Callable[[], T | None], timeout_millis: int | None) -> T:
         """Wait until `take` returns a value; without a limit if there is no timeout."""
