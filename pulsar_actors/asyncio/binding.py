@@ -67,11 +67,17 @@ class LoopBinding:
             await listener.wait()
 
     def shut_down(self) -> None:
-        """Shut the client down, if it is still there. Called on any thread, after the end of the loop."""
+        """Shut the client down, if it is still there. A loop that runs in this thread does not wait for the end."""
         self.stop_listeners()
         client = self._client()
-        if client is not None:
+        if client is None:
+            return
+        try:
+            asyncio.get_running_loop()
+        except RuntimeError:
             client.shutdown()
+        else:
+            _start_thread(client.shutdown)
 
     async def in_thread(self, call: Callable[[], T], abandoned: Callable[[T], object] | None = None) -> T:
         """Run a blocking call in a thread of its own. If the caller is cancelled, the call goes on to its end.
@@ -89,7 +95,7 @@ class LoopBinding:
             else:
                 reply.set_result(result)
 
-        threading.Thread(target=run, name="pulsar_actors-asyncio-call", daemon=True).start()
+        _start_thread(run)
         return await reply.future
 
     def future_of(self, ended: "Future[T]") -> "asyncio.Future[T]":
@@ -119,6 +125,10 @@ def running_loop() -> asyncio.AbstractEventLoop:
         raise RuntimeError(
             "there is no running asyncio event loop: call this in a coroutine that asyncio runs"
         ) from None
+
+
+def _start_thread(call: Callable[[], object]) -> None:
+    threading.Thread(target=call, name="pulsar_actors-asyncio-call", daemon=True).start()
 
 
 class _LoopClients:

@@ -246,9 +246,11 @@ class Client:
         await self._binding.close()
 
     def shutdown(self) -> None:
-        """Close everything at once, without waiting for any broker. Pending messages and calls fail."""
-        self._binding.stop_listeners()
-        self._client.shutdown()
+        """Close everything at once, without waiting for any broker. Pending messages and calls fail.
+
+        In a coroutine this does not wait for the end, either: the loop goes on.
+        """
+        self._binding.shut_down()
 
     async def __aenter__(self) -> "Client":
         self._binding.completions()

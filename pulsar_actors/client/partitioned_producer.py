@@ -355,10 +355,8 @@ class PartitionedProducer(Producer):
         """Return whether the producers of all partitions, or of those started, are registered with brokers now."""
         return self.is_open and all(state.machine.is_bound for state in self._state.members())
 
-    def flush(self) -> None:
-        """Wait until everything sent so far is stored or has failed."""
-        self._state.engine.refuse_on_io_thread("flush()", "the callbacks of send_async()")
-        self._call(partial(AskMembers, request=FlushAll), f"flush() of {self._topic}")
+    def _flush_request(self, done: SlimFuture[None]) -> object:
+        return AskMembers(done, request=FlushAll)
 
 
 def start_partitioned_producer(

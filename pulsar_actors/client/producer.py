@@ -163,7 +163,7 @@ class Producer(Handle[AnySendingState]):
     def flush(self) -> None:
         """Wait until everything sent so far is stored or has failed."""
         self._state.engine.refuse_on_io_thread("flush()", "the callbacks of send_async()")
-        self._call(FlushAll, f"flush() of {self._topic}")
+        self._call(self._flush_request, f"flush() of {self._topic}")
 
     def prepare(
         self, content: object, message_options: MessageOptions, reply: object
@@ -183,7 +183,7 @@ class Producer(Handle[AnySendingState]):
         """Return a future that is done when everything sent so far is stored or has failed."""
         done: SlimFuture[None] = SlimFuture()
         self._state.link.pending_calls.track(done)
-        tell(self._address, FlushAll(done))
+        tell(self._address, self._flush_request(done))
         return done
 
     def forward(
@@ -240,6 +240,9 @@ class Producer(Handle[AnySendingState]):
         except Exception as error:  # a mistake of the caller, of an interceptor or of the caller's schema
             settle(done, error)
             raise
+
+    def _flush_request(self, done: SlimFuture[None]) -> object:
+        return FlushAll(done)
 
     def _now_ms(self) -> int:
         return self._state.engine.wall_clock_ms()
