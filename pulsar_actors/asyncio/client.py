@@ -168,11 +168,9 @@ class Client:
         }  # fmt: skip
         client = self._client
         made = await self._binding.in_thread(lambda: client.subscribe(**arguments), lambda it: it.close_soon())
-        consumer = Consumer(made, self._binding)
+        consumer = Consumer(made, self._binding, message_listener, is_paused=start_paused)
         if events is not None:
             events.start(consumer)
-        if message_listener is not None:
-            consumer.listen(message_listener, is_paused=start_paused)
         return consumer
 
     async def create_reader(
@@ -206,10 +204,7 @@ class Client:
         }  # fmt: skip
         client = self._client
         made = await self._binding.in_thread(lambda: client.create_reader(**arguments), lambda it: it.close_soon())
-        reader = Reader(made, self._binding)
-        if reader_listener is not None:
-            reader.listen(reader_listener, is_paused=False)
-        return reader
+        return Reader(made, self._binding, reader_listener)
 
     async def create_table_view(
         self, topic: str, subscription_name: str | None = None, schema: Schema | None = None

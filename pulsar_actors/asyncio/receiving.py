@@ -37,12 +37,22 @@ _timeout = optional(whole_number(-LONGEST_MS, LONGEST_MS))
 class ReceivingHandle(Handle[R]):
     """The base of Consumer and Reader."""
 
-    def __init__(self, handle: R, binding: LoopBinding) -> None:
+    def __init__(
+        self,
+        handle: R,
+        binding: LoopBinding,
+        listener: Callable[..., object] | None = None,
+        *,
+        is_paused: bool = False,
+    ) -> None:
         super().__init__(handle, binding)
         self._receiver, self._receiver_queue = receiver_of(handle)
         self._needs_writer = state_of(handle).options.schema.needs_writer
         self._in_a_row = 0
         self._listener: MessageListener | None = None
+        if listener is not None:
+            self._listener = MessageListener(self, self._next_message, listener, is_paused=is_paused)
+            binding.add_listener(self._listener)
 
     async def seek(self, messageid: MessageId | int) -> None:
         """Move to a message, or to the first message published at a time (milliseconds since 1970) or later.
@@ -80,11 +90,6 @@ class ReceivingHandle(Handle[R]):
         await super().close()
         if self._listener is not None:
             await self._listener.wait()
-
-    def listen(self, listener: Callable[..., object], *, is_paused: bool) -> None:
-        """Call a listener with each message, in a task."""
-        self._listener = MessageListener(self, self._next_message, listener, is_paused=is_paused)
-        self._binding.add_listener(self._listener)
 
     async def _receive(self, timeout_millis: int | None) -> Message:
         if self._listener is not None:
