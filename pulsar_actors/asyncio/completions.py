@@ -81,6 +81,9 @@ class LoopReply(SlimFuture[T]):
         self._error = exception
         self._completions.add(self)
 
+    def __repr__(self) -> str:
+        return f"<LoopReply for {self.future!r}>"
+
     def complete(self) -> None:
         """Complete the future, on the loop. If its caller was cancelled, `abandoned` gets the result."""
         future = self.future
