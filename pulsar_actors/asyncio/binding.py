@@ -33,7 +33,7 @@ class LoopBinding:
 
     def completions(self) -> Completions:
         """Return the completions of the loop; raise if this is not the loop of the client."""
-        loop = running_loop()
+        loop = asyncio.get_running_loop()
         bound = self._completions
         if bound is None:
             self._completions = bound = Completions(loop, self.shut_down)
@@ -115,16 +115,6 @@ class LoopBinding:
     async def wait_for(self, ended: "Future[T]") -> T:
         """Wait for a future of the synchronous client."""
         return await self.future_of(ended)
-
-
-def running_loop() -> asyncio.AbstractEventLoop:
-    """Return the running event loop, or raise an error that says what is missing."""
-    try:
-        return asyncio.get_running_loop()
-    except RuntimeError:
-        raise RuntimeError(
-            "there is no running asyncio event loop: call this in a coroutine that asyncio runs"
-        ) from None
 
 
 def _start_thread(call: Callable[[], object]) -> None:

@@ -3,7 +3,7 @@
 import asyncio
 from datetime import timedelta
 
-from pulsar_actors.asyncio.binding import LoopBinding, running_loop
+from pulsar_actors.asyncio.binding import LoopBinding
 from pulsar_actors.asyncio.completions import LoopReply
 from pulsar_actors.asyncio.handle import Handle
 from pulsar_actors.client.enqueuer import SendQueueEnqueuer
@@ -13,7 +13,7 @@ from pulsar_actors.client.stats import ProducerStats
 from pulsar_actors.exceptions import LimitReached
 from pulsar_actors.runtime.send_queue import SendQueue
 
-SENT_ALL_THE_SAME = "send() was cancelled while the broker's receipt was awaited: the message is sent all the same"
+SENT_ALL_THE_SAME = "send() was cancelled after the message was queued: it is sent all the same, unless the client ends"
 NEVER_QUEUED = "send() was cancelled while it waited for room in the queue: the message is not sent"
 
 
@@ -61,7 +61,7 @@ class Producer(Handle[SyncProducer]):
         message was not sent. Later it is sent all the same, and may be stored; `stats` counts it as sent or failed.
         `asyncio.shield` keeps a send whose outcome you need.
         """
-        if running_loop() is not self._loop:
+        if asyncio.get_running_loop() is not self._loop:
             self._binding.completions()  # raises
         reply: LoopReply[MessageId] = LoopReply(self._completions)
         message_options = (

@@ -10,7 +10,7 @@ import asyncio
 from collections.abc import Callable
 from typing import Any, TypeVar
 
-from pulsar_actors.asyncio.binding import LoopBinding, running_loop
+from pulsar_actors.asyncio.binding import LoopBinding
 from pulsar_actors.asyncio.completions import LoopReply
 from pulsar_actors.asyncio.handle import Handle
 from pulsar_actors.asyncio.listeners import MessageListener
@@ -99,7 +99,7 @@ class ReceivingHandle(Handle[R]):
         return await self._next_message(timeout_millis)
 
     async def _next_message(self, timeout_millis: int | None = None) -> Message:
-        if running_loop() is not self._loop:
+        if asyncio.get_running_loop() is not self._loop:
             self._binding.completions()  # raises
         if self._in_a_row >= MESSAGES_IN_A_ROW:
             self._in_a_row = 0
@@ -117,7 +117,7 @@ class ReceivingHandle(Handle[R]):
         return self._receiver.intercepted(message)
 
     async def _receive_batch(self, policy: ConsumerBatchReceivePolicy) -> list[Message]:
-        if running_loop() is not self._loop:
+        if asyncio.get_running_loop() is not self._loop:
             self._binding.completions()  # raises
         if self._listener is not None:
             raise InvalidConfiguration(f"{self._handle!r} has a listener, which gets its messages")

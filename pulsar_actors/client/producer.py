@@ -27,6 +27,7 @@ from pulsar_actors.runtime.send_queue import reply_of
 from pulsar_actors.wire.topic_name import TopicName
 
 _callback = optional(callable_of("a Result and a MessageId"))
+_NO_OPTIONS: MessageOptions = (None, None, None, None, None, False, None, None, None)
 
 
 class Producer(Handle[AnySendingState]):
@@ -172,7 +173,10 @@ class Producer(Handle[AnySendingState]):
 
         Such a caller calls `refused` if the enqueuer does not take the message.
         """
-        payload, tag = self._message(content, message_options, reply)
+        if type(content) is bytes and self._takes_bytes_as_they_are and message_options == _NO_OPTIONS:
+            payload, tag = content, reply  # the shortcut of `send_async`
+        else:
+            payload, tag = self._message(content, message_options, reply)
         return self._enqueuer.enqueuer_for(payload, tag), payload, tag
 
     def refused(self, tag: object, error: Exception) -> None:
