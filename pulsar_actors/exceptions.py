@@ -74,9 +74,19 @@ something.
 All errors can be pickled: an error of a Spark worker is read on the driver.
 """
 
+from pulsar_actors.result import Result
+
 
 class PulsarException(Exception):
     """The root of all errors that this package raises on purpose."""
+
+    def error(self) -> Result:
+        """Return the result of this kind of error. Programs for the official `pulsar.asyncio` distinguish errors by it.
+
+        Such a program may also make an error of a result: `PulsarException(Result.Timeout)`.
+        """
+        given = self.args[0] if self.args else None
+        return given if isinstance(given, Result) else Result.of(self)
 
 
 class InvalidArgument(PulsarException, ValueError):

@@ -10,6 +10,7 @@ from pulsar_actors.client.dead_letters import RetryLetters
 from pulsar_actors.client.listeners import ListenerRunner
 from pulsar_actors.client.message import Message
 from pulsar_actors.client.message_id import MessageId, new_message_id
+from pulsar_actors.client.policies import ConsumerBatchReceivePolicy
 from pulsar_actors.client.receiving import DEFAULT_BATCH_RECEIVE_POLICY, ReceivingHandle
 from pulsar_actors.client.stats import BrokerConsumerStats
 from pulsar_actors.client.validation import flag
@@ -66,6 +67,16 @@ class Consumer(ReceivingHandle):
     def consumer_name(self) -> str:
         """Return the name that was given; empty if none was given."""
         return self._state.options.consumer_name or ""
+
+    @property
+    def batch_receive_policy(self) -> ConsumerBatchReceivePolicy | None:
+        """The policy that was given for `batch_receive`."""
+        return self._state.options.batch_receive_policy
+
+    @property
+    def waits_for_ack_receipts(self) -> bool:
+        """True if `acknowledge` waits for the broker."""
+        return self._state.options.ack_receipt_enabled
 
     def receive(self, timeout_millis: int | None = None) -> Message:
         """Receive a message. Wait without a limit, or for so many milliseconds; then raise Timeout."""

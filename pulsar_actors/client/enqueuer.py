@@ -37,6 +37,10 @@ class Enqueuer(ABC):
         """Return True if an error of this kind has ended the producer, or one of its partitions."""
 
     @abstractmethod
+    def enqueuer_for(self, payload: bytes, tag: object) -> "SendQueueEnqueuer":
+        """Return the enqueuer of the queue that a message goes to."""
+
+    @abstractmethod
     def enqueue(self, payload: bytes, tag: object) -> None:
         """Enqueue a message. Waits for room if `block_if_queue_full` is set."""
 
@@ -89,6 +93,10 @@ class SendQueueEnqueuer(Enqueuer):
     def has_ended_by(self, error: Exception) -> bool:
         """Return True if an error of this kind has ended the producer."""
         return type(error) is type(self.send_queue.closed)
+
+    def enqueuer_for(self, payload: bytes, tag: object) -> "SendQueueEnqueuer":  # noqa: ARG002 - there is one queue
+        """Return this enqueuer."""
+        return self
 
     def enqueue(self, payload: bytes, tag: object) -> None:
         """Enqueue a message. Waits for room if `block_if_queue_full` is set."""

@@ -5,9 +5,7 @@ and hash as the number, `str()` gives `ConsumerType.Shared`. Where the protocol 
 so `int(choice)` is sent in commands.
 """
 
-from enum import IntEnum
-
-from pulsar_actors.exceptions import PulsarException
+from pulsar_actors.result import Choice, Result
 
 __all__ = [
     "BatchingType",
@@ -27,17 +25,7 @@ __all__ = [
 ]
 
 
-class _Choice(IntEnum):
-    """A number that prints as its name, also in a format string, which differs between versions of Python."""
-
-    def __str__(self) -> str:
-        return f"{type(self).__name__}.{self.name}"
-
-    def __format__(self, spec: str) -> str:
-        return format(str(self), spec)
-
-
-class CompressionType(_Choice):
+class CompressionType(Choice):
     """The compression of a producer's messages. Any consumer can read all of them."""
 
     NONE = 0
@@ -47,7 +35,7 @@ class CompressionType(_Choice):
     SNAPPY = 4
 
 
-class ConsumerType(_Choice):
+class ConsumerType(Choice):
     """The way in which consumers share the messages of a subscription."""
 
     Exclusive = 0
@@ -60,14 +48,14 @@ class ConsumerType(_Choice):
     """Messages with the same key go to the same consumer, in order."""
 
 
-class InitialPosition(_Choice):
+class InitialPosition(Choice):
     """The start of a new subscription. An existing one continues at its position."""
 
     Latest = 0
     Earliest = 1
 
 
-class SubscriptionMode(_Choice):
+class SubscriptionMode(Choice):
     """The lifetime of a subscription. The official client has no such option; the Java client has."""
 
     Durable = 0
@@ -76,7 +64,7 @@ class SubscriptionMode(_Choice):
     """The subscription ends with its last consumer, as a reader's does."""
 
 
-class PartitionsRoutingMode(_Choice):
+class PartitionsRoutingMode(Choice):
     """The partition of a message without a key."""
 
     UseSinglePartition = 0
@@ -85,7 +73,7 @@ class PartitionsRoutingMode(_Choice):
     """The partition that `message_router` returns. That argument alone selects this mode."""
 
 
-class HashingScheme(_Choice):
+class HashingScheme(Choice):
     """The hash that turns a key into a partition. All producers of a topic have to use the same.
 
     The official Python and C++ clients use BoostHash by default, the Java client JavaStringHash.
@@ -96,14 +84,14 @@ class HashingScheme(_Choice):
     JavaStringHash = 2
 
 
-class BatchingType(_Choice):
+class BatchingType(Choice):
     """The messages of a batch: in the order of their sends, or with the same key, as KeyShared consumers need it."""
 
     Default = 0
     KeyBased = 1
 
 
-class LoggerLevel(_Choice):
+class LoggerLevel(Choice):
     """The lowest level of lines that a logger writes."""
 
     Debug = 0
@@ -112,14 +100,14 @@ class LoggerLevel(_Choice):
     Error = 3
 
 
-class KeySharedMode(_Choice):
+class KeySharedMode(Choice):
     """The division of keys among KeyShared consumers: by the broker, or by ranges that each consumer names."""
 
     AutoSplit = 0
     Sticky = 1
 
 
-class ProducerAccessMode(_Choice):
+class ProducerAccessMode(Choice):
     """The access of a producer to its topic: shared with other producers, or exclusive."""
 
     Shared = 0
@@ -131,7 +119,7 @@ class ProducerAccessMode(_Choice):
     """The broker ends the other producers."""
 
 
-class RegexSubscriptionMode(_Choice):
+class RegexSubscriptionMode(Choice):
     """The topics that a pattern may match."""
 
     PersistentOnly = 0
@@ -139,7 +127,7 @@ class RegexSubscriptionMode(_Choice):
     AllTopics = 2
 
 
-class ProducerCryptoFailureAction(_Choice):
+class ProducerCryptoFailureAction(Choice):
     """The handling of messages when the public keys cannot be had, so that there is nothing to encrypt them with."""
 
     FAIL = 0
@@ -148,7 +136,7 @@ class ProducerCryptoFailureAction(_Choice):
     """They are sent unencrypted: anybody who may read the topic can read them. Each time is logged."""
 
 
-class ConsumerCryptoFailureAction(_Choice):
+class ConsumerCryptoFailureAction(Choice):
     """The handling of a message that cannot be decrypted."""
 
     FAIL = 0
@@ -157,65 +145,3 @@ class ConsumerCryptoFailureAction(_Choice):
     """It is acknowledged without being delivered."""
     CONSUME = 2
     """It is delivered encrypted."""
-
-
-class Result(_Choice):
-    """The result of a send, for its callback; all but `Ok` have an exception of the same name."""
-
-    Ok = 0
-    UnknownError = 1
-    InvalidConfiguration = 2
-    Timeout = 3
-    LookupError = 4
-    ConnectError = 5
-    ReadError = 6
-    AuthenticationError = 7
-    AuthorizationError = 8
-    ErrorGettingAuthenticationData = 9
-    BrokerMetadataError = 10
-    BrokerPersistenceError = 11
-    ChecksumError = 12
-    ConsumerBusy = 13
-    NotConnected = 14
-    AlreadyClosed = 15
-    InvalidMessage = 16
-    ConsumerNotInitialized = 17
-    ProducerNotInitialized = 18
-    ProducerBusy = 19
-    TooManyLookupRequestException = 20
-    InvalidTopicName = 21
-    InvalidUrl = 22
-    ServiceUnitNotReady = 23
-    OperationNotSupported = 24
-    ProducerBlockedQuotaExceededError = 25
-    ProducerBlockedQuotaExceededException = 26
-    ProducerQueueIsFull = 27
-    MessageTooBig = 28
-    TopicNotFound = 29
-    SubscriptionNotFound = 30
-    ConsumerNotFound = 31
-    UnsupportedVersionError = 32
-    TopicTerminated = 33
-    CryptoError = 34
-    IncompatibleSchema = 35
-    ConsumerAssignError = 36
-    CumulativeAcknowledgementNotAllowedError = 37
-    TransactionCoordinatorNotFoundError = 38
-    InvalidTxnStatusError = 39
-    NotAllowedError = 40
-    TransactionConflict = 41
-    TransactionNotFound = 42
-    ProducerFenced = 43
-    MemoryBufferIsFull = 44
-    Interrupted = 45
-
-    @classmethod
-    def of(cls, error: BaseException | None) -> "Result":
-        """Return the result for an error, or for none.
-
-        An error without a result of its own has that of its nearest base class, or UnknownError.
-        """
-        if error is None:
-            return cls.Ok
-        kinds = (kind.__name__ for kind in type(error).__mro__ if issubclass(kind, PulsarException))
-        return next((cls[name] for name in kinds if name in cls.__members__), cls.UnknownError)

@@ -39,6 +39,7 @@ __all__ = [
     "key_of",
     "new_messages",
     "stored_entry_of",
+    "unknown_schema_of",
     "written_schema_of",
 ]
 
@@ -363,6 +364,15 @@ def written_schema_of(message: Message) -> StoredSchema | None:
     entry = message._opened  # noqa: SLF001  # pyright: ignore[reportPrivateUsage]
     version, schemas = entry.metadata.schema_version, entry.schemas
     return schemas.get(entry.topic, version) if version and schemas is not None else None
+
+
+def unknown_schema_of(message: Message) -> tuple[SchemaVersions, str, bytes] | None:
+    """Return the schemas, the topic and the version to ask for, if `written_schema_of` would ask a broker."""
+    entry = message._opened  # noqa: SLF001  # pyright: ignore[reportPrivateUsage]
+    version, schemas = entry.metadata.schema_version, entry.schemas
+    if not version or schemas is None or schemas.knows(entry.topic, version):
+        return None
+    return schemas, entry.topic, version
 
 
 def key_of(message: Message) -> bytes | None:

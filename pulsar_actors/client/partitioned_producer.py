@@ -273,7 +273,7 @@ class PartitionEnqueuer(Enqueuer):
 
     def enqueue(self, payload: bytes, tag: object) -> None:
         """Enqueue a message for its partition. Waits for room if `block_if_queue_full` is set."""
-        enqueuer = self._enqueuer(payload, tag)
+        enqueuer = self.enqueuer_for(payload, tag)
         try:
             enqueuer.enqueue(payload, tag)
         except PulsarException as error:
@@ -283,13 +283,14 @@ class PartitionEnqueuer(Enqueuer):
 
     def enqueue_and_flush(self, payload: bytes, tag: object) -> None:
         """Enqueue a message, and send it at once."""
-        self._enqueuer(payload, tag).enqueue_and_flush(payload, tag)
+        self.enqueuer_for(payload, tag).enqueue_and_flush(payload, tag)
 
     def try_enqueue(self, payload: bytes, tag: object) -> None:
         """Enqueue a message without ever waiting."""
-        self._enqueuer(payload, tag).try_enqueue(payload, tag)
+        self.enqueuer_for(payload, tag).try_enqueue(payload, tag)
 
-    def _enqueuer(self, payload: bytes, tag: object) -> SendQueueEnqueuer:
+    def enqueuer_for(self, payload: bytes, tag: object) -> SendQueueEnqueuer:
+        """Choose the partition of a message, and return its enqueuer."""
         producers = self._producers
         if producers.closed is not None:
             raise copy_error(producers.closed)
@@ -354,10 +355,8 @@ class PartitionedProducer(Producer):
         """Return whether the producers of all partitions, or of those started, are registered with brokers now."""
         return self.is_open and all(state.machine.is_bound for state in self._state.members())
 
-    def flush(self) -> None:
-        """Wait until everything sent so far is stored or has failed."""
-        self._state.engine.refuse_on_io_thread("flush()", "the callbacks of send_async()")
-        self._call(partial(AskMembers, request=FlushAll), f"flush() of {self._topic}")
+    def _flush_request(self, done: SlimFuture[None]) -> object:
+        return AskMembers(done, request=FlushAll)
 
 
 def start_partitioned_producer(

@@ -5,6 +5,7 @@ from concurrent.futures import Future
 from datetime import timedelta
 from typing import cast
 
+from pulsar_actors.client.enqueuer import SendQueueEnqueuer
 from pulsar_actors.client.handle import Handle
 from pulsar_actors.client.interceptors import MessageToSend
 from pulsar_actors.client.message import Message
@@ -19,12 +20,14 @@ from pulsar_actors.client.stats import ProducerStats
 from pulsar_actors.client.validation import callback as callable_of
 from pulsar_actors.client.validation import optional
 from pulsar_actors.exceptions import AlreadyClosed, LimitReached, ProcessForked, PulsarException
+from pulsar_actors.runtime.actor import tell
 from pulsar_actors.runtime.future import SlimFuture, settle
 from pulsar_actors.runtime.producer_actor import FlushAll
 from pulsar_actors.runtime.send_queue import reply_of
 from pulsar_actors.wire.topic_name import TopicName
 
 _callback = optional(callable_of("a Result and a MessageId"))
+_NO_OPTIONS: MessageOptions = (None, None, None, None, None, False, None, None, None)
 
 
 class Producer(Handle[AnySendingState]):
@@ -161,7 +164,31 @@ class Producer(Handle[AnySendingState]):
     def flush(self) -> None:
         """Wait until everything sent so far is stored or has failed."""
         self._state.engine.refuse_on_io_thread("flush()", "the callbacks of send_async()")
-        self._call(FlushAll, f"flush() of {self._topic}")
+        self._call(self._flush_request, f"flush() of {self._topic}")
+
+    def prepare(
+        self, content: object, message_options: MessageOptions, reply: object
+    ) -> tuple[SendQueueEnqueuer, bytes, object]:
+        """Build a message, and return its enqueuer, its payload and its tag, for callers that never block.
+
+        Such a caller calls `refused` if the enqueuer does not take the message.
+        """
+        if type(content) is bytes and self._takes_bytes_as_they_are and message_options == _NO_OPTIONS:
+            payload, tag = content, reply  # the shortcut of `send_async`
+        else:
+            payload, tag = self._message(content, message_options, reply)
+        return self._enqueuer.enqueuer_for(payload, tag), payload, tag
+
+    def refused(self, tag: object, error: Exception) -> None:
+        """Tell the sender of a message, and the interceptors, that it was not taken."""
+        self._send_callbacks.fail(reply_of(tag), error)
+
+    def flush_future(self) -> SlimFuture[None]:
+        """Return a future that is done when everything sent so far is stored or has failed."""
+        done: SlimFuture[None] = SlimFuture()
+        self._state.link.pending_calls.track(done)
+        tell(self._address, self._flush_request(done))
+        return done
 
     def forward(
         self, message: Message, properties: Mapping[str, str], deliver_at_ms: int | None, done: SlimFuture[MessageId]
@@ -217,6 +244,9 @@ class Producer(Handle[AnySendingState]):
         except Exception as error:  # a mistake of the caller, of an interceptor or of the caller's schema
             settle(done, error)
             raise
+
+    def _flush_request(self, done: SlimFuture[None]) -> object:
+        return FlushAll(done)
 
     def _now_ms(self) -> int:
         return self._state.engine.wall_clock_ms()

@@ -7,7 +7,7 @@ base of `Consumer` and `Reader`.
 
 import weakref
 from collections import deque
-from collections.abc import Callable, Collection, Iterator
+from collections.abc import Callable, Collection, Iterator, Sequence
 from concurrent.futures import CancelledError, Future
 from enum import Enum
 from typing import Any, TypeVar, cast
@@ -152,6 +152,11 @@ class ReceivingHandle(Handle[AnyReceivingState]):
             raise copy_error(self._receiver_queue.closed)
 
 
+def receiver_of(handle: ReceivingHandle) -> "tuple[MessageReceiver, ReceiverQueueBase]":
+    """Return the receiver of a handle and its queue, for callers that wait in other ways than a thread does."""
+    return handle._receiver, handle._receiver_queue  # noqa: SLF001  # pyright: ignore[reportPrivateUsage]
+
+
 class MessageReceiver:
     """The receiving side of one consumer or reader."""
 
@@ -177,6 +182,28 @@ class MessageReceiver:
             raise copy_error(self._receiver_queue.closed)
         message: Message | None = self._take_interrupted() if self.interrupted_batch else self._receiver_queue.take()
         return self.wait_for(self._take, timeout_millis) if message is None else message
+
+    def take_now(self) -> Message | None:
+        """Take the next message, which has not passed the interceptors, or None if there is none now."""
+        self._refuse_listener()
+        if self._receiver_queue.closed is not None:
+            raise copy_error(self._receiver_queue.closed)
+        return self._take_interrupted()
+
+    def intercepted(self, message: Message) -> Message:
+        """Pass a taken message through the interceptors, if there are any."""
+        return message
+
+    def give_back(self, messages: Sequence[Message]) -> None:
+        """Have the next calls take messages that a cancelled call has taken."""
+        self.interrupted_batch.extendleft(reversed(messages))
+        self._receiver_queue.wake(len(messages))
+
+    @property
+    def has_given_back(self) -> bool:
+        """True if there is a message that a call has given back, and that no seek has made void."""
+        still_delivers = self._receiver_queue.still_delivers
+        return any(still_delivers(one.topic_name(), ack_key_of(one)[1]) for one in self.interrupted_batch)
 
     def wait_for(self, take: Callable[[], T | None], timeout_millis: int | None) -> T:
         """Wait until `take` returns a value; without a limit if there is no timeout."""
@@ -310,16 +337,17 @@ class InterceptedMessageReceiver(MessageReceiver):
 
     def receive_async(self) -> Future[Message]:
         """Return a future of the next message, which passes the interceptors on a listener thread."""
-        return InterceptedFuture(super().receive_async(), self._intercepted, self._event_caller)
+        return InterceptedFuture(super().receive_async(), self.intercepted, self._event_caller)
 
     def receive_batch_async(self, policy: ConsumerBatchReceivePolicy) -> Future[list[Message]]:
         """Return a future of messages, which pass the interceptors on a listener thread."""
         inner = super().receive_batch_async(policy)
         return InterceptedFuture(
-            inner, lambda messages: [self._intercepted(message) for message in messages], self._event_caller
+            inner, lambda messages: [self.intercepted(message) for message in messages], self._event_caller
         )
 
-    def _intercepted(self, message: Message) -> Message:
+    def intercepted(self, message: Message) -> Message:
+        """Pass a taken message through the interceptors."""
         return self._interceptors.apply(self._handle(), message)
 
 

@@ -7,7 +7,7 @@ brokers. This module has what every client needs; `pulsar_actors.schema` has the
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from enum import IntEnum
-from typing import ClassVar, Final, NamedTuple, Protocol, cast
+from typing import Final, NamedTuple, Protocol, cast
 
 from pulsar_actors.exceptions import InvalidMessage, WrongContent
 from pulsar_actors.runtime.schema_versions import SchemaVersions, StoredSchema
@@ -138,7 +138,7 @@ class Schema(ABC):
     Its constructor takes what is announced to brokers; without it, or with the type BYTES, nothing is.
     """
 
-    needs_writer: ClassVar[bool] = False
+    needs_writer: bool = False
     """True if a payload is decoded with the schema that it was written with."""
 
     _record_cls: type | None = None

@@ -105,6 +105,11 @@ class TableView(Closeable):
         self._updates.stop()
         self._reader.close()
 
+    def close_soon(self) -> None:
+        """Start the close, and do not wait for its end."""
+        self._updates.stop()
+        self._reader.close_soon()
+
     # Like a dict.
 
     def keys(self) -> KeysView[str]:

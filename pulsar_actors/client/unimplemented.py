@@ -11,7 +11,7 @@ __all__ = ["UNIMPLEMENTED", "missing"]
 
 
 UNIMPLEMENTED: Final = {
-    "pulsar_actors": frozenset({"asyncio"}),
+    "pulsar_actors": frozenset[str](),
     "pulsar_actors.schema": frozenset[str](),
 }
 """By module."""

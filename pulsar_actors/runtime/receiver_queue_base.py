@@ -98,6 +98,10 @@ class ReceiverQueueBase(ABC):
         if empty_handed:
             self.cancel_request()
 
+    def wake(self, most: int) -> None:
+        """Wake so many waiters at most, for messages that a caller has given back."""
+        self._waiters.wake(most)
+
     def receive_future(self, *, ahead: bool = False) -> Future[Any]:
         """Make a future of a message, perhaps ahead of others, for the actor to `serve`."""
         future = self._receive_futures.add(ahead=ahead)

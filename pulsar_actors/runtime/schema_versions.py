@@ -5,13 +5,17 @@ value of the message, not when the message arrives: so only that caller waits, a
 Callers that need the same version meanwhile wait for the same answer. A failure is not kept: each of these callers gets
 the error, and the next one asks again.
 
+Callers that must not wait, such as an event loop, `request` a schema before they need it. If that fails, `get` raises
+the error, instead of asking again and waiting, until a later request is answered.
+
 All partitions of a topic share its schemas, so a broker is asked by the name of the partitioned topic.
 """
 
 from collections.abc import Callable
+from concurrent.futures import Future
 from typing import Any, Final, NamedTuple, TypeAlias
 
-from pulsar_actors.runtime.future import SlimFuture
+from pulsar_actors.runtime.future import SlimFuture, copy_error
 from pulsar_actors.runtime.loop import THREADS, Interleaving
 from pulsar_actors.wire.PulsarApi_pb2 import CommandGetSchema, CommandGetSchemaResponse
 from pulsar_actors.wire.topic_name import TopicName
@@ -40,7 +44,7 @@ class SchemaVersions:
     `limit` is the most schemas to keep: beyond it those that were asked for first are dropped.
     """
 
-    __slots__ = ("_ask", "_known", "_limit", "_lock", "_pending", "_wait")
+    __slots__ = ("_ask", "_failures", "_known", "_limit", "_lock", "_pending", "_wait")
 
     def __init__(
         self,
@@ -53,6 +57,7 @@ class SchemaVersions:
         self._wait = wait
         self._limit = limit
         self._known: dict[tuple[str, bytes], StoredSchema] = {}
+        self._failures: dict[tuple[str, bytes], Exception] = {}  # of callers that must not wait
         self._pending: dict[tuple[str, bytes], Answer] = {}
         self._lock = interleaving.lock()
 
@@ -61,10 +66,23 @@ class SchemaVersions:
         known = self._known.get((topic, version))
         if known is not None:
             return known
+        failure = self._failures.get((topic, version))
+        if failure is not None:
+            raise copy_error(failure)
         base = str(TopicName.parse(topic).base)
         stored = _stored(self._wait(self._answer(base, version), _what(base)))
         self._keep((topic, version), stored)
         return stored
+
+    def knows(self, topic: str, version: bytes) -> bool:
+        """Return whether `get` returns this schema without waiting."""
+        return (topic, version) in self._known
+
+    def request(self, topic: str, version: bytes) -> Answer:
+        """Ask for a schema, for callers that must not wait. When the future is done, `get` returns it or raises."""
+        answer = self._answer(str(TopicName.parse(topic).base), version)
+        answer.add_done_callback(lambda done: self._note((topic, version), done))
+        return answer
 
     def latest(self, topic: str) -> StoredSchema:
         """Return the newest schema of a topic. It is asked for each time. Raise TopicNotFound if there is none."""
@@ -86,11 +104,25 @@ class SchemaVersions:
         with self._lock:
             self._pending.pop(key, None)
 
+    def _note(self, key: tuple[str, bytes], answer: "Future[CommandGetSchemaResponse]") -> None:
+        failure = answer.exception()
+        if failure is None:
+            self._keep(key, _stored(answer.result()))
+        elif isinstance(failure, Exception):
+            with self._lock:
+                self._failures[key] = failure
+                _drop_first(self._failures, self._limit)
+
     def _keep(self, key: tuple[str, bytes], stored: StoredSchema) -> None:
         with self._lock:
             self._known[key] = stored
-            while len(self._known) > self._limit:
-                del self._known[next(iter(self._known))]
+            _drop_first(self._known, self._limit)
+            self._failures.pop(key, None)
+
+
+def _drop_first(kept: dict[tuple[str, bytes], Any], limit: int) -> None:
+    while len(kept) > limit:
+        del kept[next(iter(kept))]
 
 
 def _what(topic: str) -> str:

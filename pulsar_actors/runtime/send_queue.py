@@ -272,11 +272,15 @@ class SendQueue:
     def room(self) -> SlimFuture[None]:
         """Return a future that is completed when there may be room for a message."""
         future: SlimFuture[None] = SlimFuture()
+        self.wait_for_room(future)
+        return future
+
+    def wait_for_room(self, future: SlimFuture[None]) -> None:
+        """Complete a future when there may be room for a message, at once if there is."""
         self.add_waiter(future)
         self._checkpoint()
         if self.closed is not None or self.has_room():
             self.waiting.wake_all()
-        return future
 
     def begin_take(self) -> OutgoingMessages:
         """Return the messages, without removing them. From now on the next full batch notifies the actor."""

@@ -95,6 +95,7 @@ class AutoConsumeSchema(Schema):
     A message without a schema version is bytes.
     """
 
+    needs_writer = True
     _schema_info = SchemaInfo(SchemaType.AUTO_CONSUME, "AutoConsume")
 
     def __init__(self) -> None:

@@ -58,6 +58,7 @@ class KeyValueSchema(Schema):
         _schema("value_schema", value_schema)
         _encoding("encoding", encoding)
         self._key, self._value, self._encoding = key_schema, value_schema, encoding
+        self.needs_writer = key_schema.needs_writer or value_schema.needs_writer
         key, value = key_schema.schema_info(), value_schema.schema_info()
         properties = {
             **_properties("key", key),
@@ -98,7 +99,7 @@ class KeyValueSchema(Schema):
             return None
         else:
             key, value = self._split(data)
-        stored = written_schema_of(message) if self._key.needs_writer or self._value.needs_writer else None
+        stored = written_schema_of(message) if self.needs_writer else None
         if stored is None:
             return _decoded(self._key, key), _decoded(self._value, value)
         if stored.type != SchemaType.KEY_VALUE:

@@ -84,7 +84,7 @@ class Comparison:
         messages = int(contest.messages * (contest.slow if client == "official" else 1))
         ask = dict(contest.ask)
         if self._defaults:
-            ask["options"] = {} if ask["do"] == "consume" else DEFAULTS
+            ask["options"] = {} if ask["do"] in {"consume", "asyncio_consume"} else DEFAULTS
         if contest.fill is None and ask["do"] == "produce":
             topics = self._topics_of(contest)
             if contest.partitions:
@@ -220,7 +220,7 @@ def main(arguments: Sequence[str]) -> int:
             comparison = Comparison(running, standalone.admin, given.alternations, defaults=defaults)
             found[defaults] = []
             for contest in chosen:
-                if defaults and contest.ask["do"] == "produce" and contest is not CONTESTS[0]:
+                if defaults and contest.ask["do"] in {"produce", "asyncio_produce"} and contest is not CONTESTS[0]:
                     continue  # their settings are what tells them apart
                 lines = comparison.lines_of(contest)
                 found[defaults] += lines

@@ -79,6 +79,18 @@ def _timed(
     return Contest(name, "ms", messages, 1.0, whole, None, targets, python_only=python_only)
 
 
+def _awaited(name: str, messages: int, **ask: Any) -> Contest:
+    """Make a contest of the asyncio clients, which Java has none of."""
+    sends = ask["do"] == "asyncio_produce"
+    whole = {"options": BEST if sends else BEST_CONSUMER, **ask}
+    fill = None
+    if sends:
+        whole["payload"] = HUNDRED
+    else:
+        fill = {"payload": HUNDRED, "options": BEST}
+    return Contest(name, "msg/s", messages, 0.3 if sends else 1.0, whole, fill, (3, None), python_only=True)
+
+
 def _squeezed(codec: str) -> dict[str, Any]:
     return {"payload": TEXT[:1024], "options": {**BEST, "compression_type": codec}}
 
@@ -109,6 +121,10 @@ CONTESTS: Final = (
     _consume("receive, key and 3 properties", (3, None), key="customer-4711", properties=PROPERTIES),
     _consume("listener", (2, None), mode="listener"),
     *(_consume(f"receive, {codec}", (3, None), **_squeezed(codec)) for codec in ("LZ4", "ZLib", "ZSTD")),
+    _awaited("await send, 5,000 at once", 100_000, do="asyncio_produce", mode="gather", at_once=5000),
+    _awaited("await send, 1,000 in flight", 100_000, do="asyncio_produce", mode="bounded", at_once=1000),
+    _awaited("await receive", 200_000, do="asyncio_consume", mode="receive"),
+    _awaited("await receive, await acknowledge", 200_000, do="asyncio_consume", mode="acknowledge"),
     _timed("sync send, batching off", 500, (1, 1), do="sync"),
     _timed(
         "sync send, batching on",

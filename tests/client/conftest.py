@@ -4,6 +4,7 @@ A file whose tests must leave nothing behind uses `clean`, and starts its broker
 """
 
 from collections.abc import Iterator
+from functools import partial
 from itertools import count
 
 import pytest
@@ -14,6 +15,7 @@ from pulsar_actors.client.consumer import Consumer
 from pulsar_actors.client.producer import Producer
 from tests.support import topics
 from tests.support.life import nothing_left
+from tests.support.loops import LOOPS, Run, run_in
 
 _NUMBERS = count()
 
@@ -66,3 +68,9 @@ def consumer(client: Client, topic: str) -> Iterator[Consumer]:
 def clean() -> Iterator[None]:
     with nothing_left():
         yield
+
+
+@pytest.fixture(params=LOOPS)
+def run(request: pytest.FixtureRequest) -> Run:
+    """Run a coroutine function in an event loop of its own."""
+    return partial(run_in, request.param)

@@ -49,9 +49,11 @@ class Worker:
         silent.setLevel(logging.CRITICAL + 1)
         self._silent = silent
         self.client: Any = None
+        self._loop: Any = None
 
     def connect(self, ask: dict[str, Any]) -> dict[str, Any]:
-        self.client = self.pulsar.Client(ask["url"], logger=self._silent)
+        self._url = ask["url"]
+        self.client = self.pulsar.Client(self._url, logger=self._silent)
         return {}
 
     def produce(self, ask: dict[str, Any]) -> dict[str, Any]:
@@ -197,6 +199,67 @@ class Worker:
             raise TimeoutError("not all has come")
         consumer.close()
         return octets[0]
+
+    def asyncio_produce(self, ask: dict[str, Any]) -> dict[str, Any]:
+        """Await many sends at once: each of a `gather` of so many, or so many tasks that each await one at a time."""
+        messages, at_once, payload = ask["messages"], ask["at_once"], ask["payload"].encode()
+        client = self._asyncio_client()
+
+        async def gather(send: Any) -> None:
+            for _ in range(0, messages, at_once):
+                await self._asyncio.gather(*(send(payload) for _ in range(at_once)))
+
+        async def bounded(send: Any) -> None:
+            left = iter(range(messages))
+
+            async def work() -> None:
+                for _ in left:
+                    await send(payload)
+
+            await self._asyncio.gather(*(work() for _ in range(at_once)))
+
+        async def produce() -> Measured:
+            producer = await client.create_producer(ask["topic"], **self._named(ask["options"]))
+            with Measured() as took:
+                await {"gather": gather, "bounded": bounded}[ask["mode"]](producer.send)
+            await producer.close()
+            return took
+
+        took = self._loop.run_until_complete(produce())
+        return {"messages": messages, "seconds": took.seconds, "cpu": took.cpu}
+
+    def asyncio_consume(self, ask: dict[str, Any]) -> dict[str, Any]:
+        """Await the receipt of stored messages, one after the other, and perhaps acknowledge each."""
+        client, acknowledges = self._asyncio_client(), ask["mode"] == "acknowledge"
+
+        async def consume() -> int:
+            earliest, octets = self.pulsar.InitialPosition.Earliest, 0
+            consumer = await client.subscribe(ask["topic"], "measured", initial_position=earliest, **ask["options"])
+            receive, acknowledge = consumer.receive, consumer.acknowledge
+            for _ in range(ask["messages"]):
+                message = await receive()
+                octets += len(message.data())
+                if acknowledges:
+                    await acknowledge(message)
+            await consumer.close()
+            return octets
+
+        with Measured() as took:
+            octets = self._loop.run_until_complete(consume())
+        return {"messages": ask["messages"], "seconds": took.seconds, "cpu": took.cpu, "octets": octets}
+
+    def _asyncio_client(self) -> Any:
+        """Make the client of one event loop, with the first request."""
+        if self._loop is None:
+            self._asyncio = importlib.import_module("asyncio")
+            self._loop = self._asyncio.new_event_loop()
+            module = importlib.import_module(f"{self.pulsar.__name__}.asyncio")
+
+            async def connect() -> Any:
+                return module.Client(self._url, logger=self._silent)
+
+            self._asyncio_connected = self._loop.run_until_complete(connect())
+        return self._asyncio_connected
 
     def latency(self, ask: dict[str, Any]) -> dict[str, Any]:
         """Send at a rate and receive; time each message from the moment when it was due."""

@@ -1,0 +1,52 @@
+"""The base of the producers, consumers and readers of asyncio."""
+
+from types import TracebackType
+from typing import Any, Generic, TypeVar
+
+from pulsar_actors.asyncio.binding import LoopBinding
+from pulsar_actors.client.handle import Handle as SyncHandle
+
+H = TypeVar("H", bound=SyncHandle[Any])
+S = TypeVar("S", bound="Handle[Any]")
+
+
+class Handle(Generic[H]):
+    """A producer, a consumer or a reader. `async with` closes it at the end of its block."""
+
+    def __init__(self, handle: H, binding: LoopBinding) -> None:
+        self._handle = handle
+        self._binding = binding
+        self._completions = binding.completions()
+        self._loop = self._completions.loop
+
+    def topic(self) -> str:
+        """Return the topic's complete name."""
+        return self._handle.topic()
+
+    def is_connected(self) -> bool:
+        """Return whether the handle is registered with a broker now. If not, it is trying to connect."""
+        return self._handle.is_connected()
+
+    @property
+    def is_open(self) -> bool:
+        """Return whether the handle can be used: it has neither been closed nor failed permanently."""
+        return self._handle.is_open
+
+    async def close(self) -> None:
+        """Close it, after its pending messages or acknowledgements were sent. A second call does nothing.
+
+        If this is cancelled, the close goes on to its end.
+        """
+        await self._binding.in_thread(self._handle.close)
+
+    async def __aenter__(self: S) -> S:
+        self._binding.completions()
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        await self.close()
+
+    def __repr__(self) -> str:
+        return f"<asyncio {self._handle!r}>"

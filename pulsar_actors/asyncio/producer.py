@@ -1,0 +1,119 @@
+"""The `Producer` of asyncio."""
+
+import asyncio
+from datetime import timedelta
+
+from pulsar_actors.asyncio.binding import LoopBinding
+from pulsar_actors.asyncio.completions import LoopReply
+from pulsar_actors.asyncio.handle import Handle
+from pulsar_actors.client.enqueuer import SendQueueEnqueuer
+from pulsar_actors.client.message_id import MessageId
+from pulsar_actors.client.producer import Producer as SyncProducer
+from pulsar_actors.client.stats import ProducerStats
+from pulsar_actors.exceptions import LimitReached
+from pulsar_actors.runtime.send_queue import SendQueue
+
+SENT_ALL_THE_SAME = "send() was cancelled after the message was queued: it is sent all the same, unless the client ends"
+NEVER_QUEUED = "send() was cancelled while it waited for room in the queue: the message is not sent"
+
+
+class Producer(Handle[SyncProducer]):
+    """Publishes messages to a topic. Made by `Client.create_producer`; any number of tasks of its loop may use it."""
+
+    def __init__(self, producer: SyncProducer, binding: LoopBinding, *, waits: bool) -> None:
+        super().__init__(producer, binding)
+        self._waits = waits
+        self._for_room = asyncio.Lock()  # the senders that wait for room, in the order of their calls
+        self._room: tuple[SendQueue, asyncio.Future[None]] | None = None
+
+    def producer_name(self) -> str:
+        """Return the name of the producer: the one that was given, or that the broker chose."""
+        return self._handle.producer_name()
+
+    def last_sequence_id(self) -> int:
+        """Return the highest sequence id that the broker has stored for this producer's name; -1 if there is none."""
+        return self._handle.last_sequence_id()
+
+    def stats(self) -> ProducerStats:
+        """Return statistics of all partitions together: pending and sent messages, rates, failures, the last error."""
+        return self._handle.stats()
+
+    async def send(
+        self,
+        content: object,
+        properties: dict[str, str] | None = None,
+        partition_key: str | None = None,
+        ordering_key: str | None = None,
+        sequence_id: int | None = None,
+        replication_clusters: list[str] | None = None,
+        disable_replication: bool | None = None,
+        event_timestamp: int | None = None,
+        deliver_at: int | None = None,
+        deliver_after: timedelta | None = None,
+    ) -> MessageId:
+        """Publish a message, wait until it is stored, and return its id. The arguments are the synchronous ones.
+
+        Call it from many tasks at once: their messages go out in batches. If the queue is full, it raises
+        ProducerQueueIsFull; with `block_if_queue_full` it waits for room, and the loop goes on. Messages enter the
+        queue in the order in which the calls began to run.
+
+        A cancelled send raises CancelledError. Its text says what is known. Cancelled while it waits for room, the
+        message was not sent. Later it is sent all the same, and may be stored; `stats` counts it as sent or failed.
+        `asyncio.shield` keeps a send whose outcome you need.
+        """
+        if asyncio.get_running_loop() is not self._loop:
+            self._binding.completions()  # raises
+        reply: LoopReply[MessageId] = LoopReply(self._completions)
+        message_options = (
+            properties, partition_key, ordering_key, sequence_id, replication_clusters, bool(disable_replication),
+            event_timestamp, deliver_at, deliver_after,
+        )  # fmt: skip
+        enqueuer, payload, tag = self._handle.prepare(content, message_options, reply)
+        try:
+            if self._waits and self._for_room.locked():
+                await self._enqueue_later(enqueuer, payload, tag)
+            else:
+                try:
+                    enqueuer.try_enqueue(payload, tag)
+                except LimitReached:
+                    if not self._waits:
+                        raise
+                    await self._enqueue_later(enqueuer, payload, tag)
+        except BaseException as error:
+            reply.future.cancel()
+            if isinstance(error, Exception):
+                self._handle.refused(tag, error)
+            raise
+        try:
+            return await reply.future
+        except asyncio.CancelledError as error:
+            error.args = error.args or (SENT_ALL_THE_SAME,)
+            raise
+
+    async def flush(self) -> None:
+        """Wait until everything sent so far is stored or has failed."""
+        self._binding.completions()
+        await self._binding.wait_for(self._handle.flush_future())
+
+    def _room_in(self, send_queue: SendQueue) -> "asyncio.Future[None]":
+        """Return a future of room in a queue; that of a cancelled sender, if there is one: a queue may stay full."""
+        if self._room is not None and self._room[0] is send_queue and not self._room[1].done():
+            return self._room[1]
+        room: LoopReply[None] = LoopReply(self._completions)
+        self._room = send_queue, room.future
+        send_queue.wait_for_room(room)
+        return room.future
+
+    async def _enqueue_later(self, enqueuer: SendQueueEnqueuer, payload: bytes, tag: object) -> None:
+        try:
+            async with self._for_room:
+                while True:
+                    try:
+                        enqueuer.try_enqueue(payload, tag)
+                    except LimitReached:
+                        await asyncio.shield(self._room_in(enqueuer.send_queue))
+                    else:
+                        return
+        except asyncio.CancelledError as error:
+            error.args = error.args or (NEVER_QUEUED,)
+            raise
