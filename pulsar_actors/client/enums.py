@@ -35,6 +35,10 @@ class _Choice(IntEnum):
     def __format__(self, spec: str) -> str:
         return format(str(self), spec)
 
+    def __bool__(self) -> bool:
+        """Return True, as in the official client: so `choice or default` is the choice, also if its number is 0."""
+        return True
+
 
 class CompressionType(_Choice):
     """The compression of a producer's messages. Any consumer can read all of them."""
