@@ -17,6 +17,10 @@ class Choice(IntEnum):
     def __format__(self, spec: str) -> str:
         return format(str(self), spec)
 
+    def __bool__(self) -> bool:
+        """Return True, as in the official client: so `choice or default` is the choice, also if its number is 0."""
+        return True
+
 
 class Result(Choice):
     """The result of a send, for its callback; all but `Ok` have an exception of the same name."""

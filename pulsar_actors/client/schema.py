@@ -205,6 +205,10 @@ class Schema(ABC):
     def __repr__(self) -> str:
         return f"{type(self).__name__}()"
 
+    def __str__(self) -> str:
+        """Return what the official client prints."""
+        return type(self).__name__
+
 
 class BytesSchema(Schema):
     """Bytes without a conversion, the default schema."""

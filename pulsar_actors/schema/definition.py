@@ -173,10 +173,11 @@ class Record(metaclass=RecordMeta):
 
 def _field_schema(name: str, field: Any, defined_names: set[str]) -> dict[str, Any]:  # noqa: ANN401 - Field or Record
     kind = field.schema_info(defined_names)
-    schema = {"name": name, "type": kind if field._required else ["null", kind]}  # noqa: SLF001 - our own classes
-    if field.required_default():
+    schema: dict[str, Any] = {"name": name}
+    if field.required_default():  # before the type, so that the text is the official client's
         default = field.default()
         schema["default"] = default.name if isinstance(default, Enum) else default
+    schema["type"] = kind if field._required else ["null", kind]  # noqa: SLF001 - our own classes
     return schema
 
 

@@ -1,13 +1,21 @@
+import inspect
 import logging
-from collections.abc import Iterator
+import re
+from collections.abc import Callable, Iterator
+from enum import Enum
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 import pulsar_actors as pulsar
 from pulsar_actors.broker.embedded import EmbeddedBroker
+from pulsar_actors.client.client import Client
 from pulsar_actors.client.client_options import ClientOptions
+from pulsar_actors.client.consumer_options import ConsumerOptions, ReaderOptions, TableViewOptions
 from pulsar_actors.client.open_handles import warn_of_open_producers
+from pulsar_actors.client.producer import Producer
+from pulsar_actors.client.producer_options import ProducerOptions
 from pulsar_actors.client.transport_config import service_access
 from pulsar_actors.machines.client_close import ShutDownClient
 from pulsar_actors.runtime.actor import tell
@@ -173,3 +181,38 @@ def test_at_the_end_of_the_interpreter_producers_that_were_left_open_are_named(
     with pytest.warns(ResourceWarning, match="may have lost messages.*topic"):
         warn_of_open_producers()
     producer.close()
+
+
+# The arguments of the methods.
+
+OPTIONS: dict[Callable[..., Any], Callable[..., Any]] = {
+    Client.__init__: ClientOptions,
+    Client.create_producer: ProducerOptions,
+    Client.subscribe: ConsumerOptions,
+    Client.create_reader: ReaderOptions,
+    Client.create_table_view: TableViewOptions,
+}
+
+
+def arguments_of(call: Callable[..., Any]) -> list[inspect.Parameter]:
+    return [one for name, one in inspect.signature(call).parameters.items() if name != "self"]
+
+
+@pytest.mark.parametrize("method", OPTIONS, ids=lambda one: one.__qualname__)
+def test_a_method_and_its_options_have_the_same_names_and_defaults(method: Callable[..., Any]) -> None:
+    named, options = ([(one.name, one.default) for one in arguments_of(call)] for call in (method, OPTIONS[method]))
+    assert named == options
+
+
+def shown(parameter: inspect.Parameter) -> str:
+    default = parameter.default
+    if default is inspect.Parameter.empty:
+        return parameter.name
+    value = f"{type(default).__name__}.{default.name}" if isinstance(default, Enum) else repr(default)
+    return f"{parameter.name} = {value}"
+
+
+@pytest.mark.parametrize("call", [*OPTIONS, Producer.send], ids=lambda call: call.__qualname__)
+def test_every_argument_is_explained_with_its_default(call: Callable[..., Any]) -> None:
+    heads = re.findall(r"^(\w+(?: = \S+)?)$", inspect.getdoc(call) or "", re.MULTILINE)
+    assert heads == [shown(one) for one in arguments_of(call)]
