@@ -16,11 +16,12 @@ from google.protobuf.message_factory import GetMessageClass
 
 from pulsar_actors.client.message import Message, written_schema_of
 from pulsar_actors.client.schema import BYTES, BytesSchema, ReceivedMessage, Schema, SchemaInfo, SchemaType
-from pulsar_actors.exceptions import TopicNotFound, UndecodableMessage, WrongContent
+from pulsar_actors.exceptions import InvalidConfiguration, TopicNotFound, UndecodableMessage, WrongContent
 from pulsar_actors.runtime.schema_versions import SchemaVersions, StoredSchema
 from pulsar_actors.schema.key_value import KeyValueEncodingType, KeyValueSchema, halves_of
 from pulsar_actors.schema.primitives import PRIMITIVES
 from pulsar_actors.schema.record_types import undecodable
+from pulsar_actors.wire.PulsarApi_pb2 import Schema as SchemaData
 
 __all__ = ["AutoConsumeSchema", "AutoPublishSchema", "GenericRecord"]
 
@@ -167,9 +168,17 @@ def schema_of(stored: StoredSchema) -> Schema:
     primitive, structured = PRIMITIVES.get(stored.type), _STRUCTURED.get(stored.type)
     if primitive is not None:
         return primitive()
+    if stored.type == SchemaData.External:
+        raise UndecodableMessage("the schema of the topic is EXTERNAL: only the service that keeps it can decode this")
     if structured is None:
         raise UndecodableMessage(f"schemas of the type {stored.type} are not known")
-    return structured(stored)
+    try:
+        return structured(stored)
+    except (InvalidConfiguration, UndecodableMessage):
+        raise
+    except Exception as fault:  # any producer may have written the definition
+        version = int.from_bytes(stored.version, "big")
+        raise UndecodableMessage(f"version {version} of the topic's schema is damaged: {fault}") from fault
 
 
 class _AnyJson(Schema):
@@ -189,16 +198,13 @@ class _AnyProtobuf(Schema):
     """Protobuf, of the message class that the descriptors in a definition describe."""
 
     def __init__(self, stored: StoredSchema) -> None:
-        try:
-            definition = json.loads(stored.data)
-            files = FileDescriptorSet.FromString(b64decode(definition["fileDescriptorSet"]))
-            pool = DescriptorPool()
-            for file in files.file:
-                pool.Add(file)
-            root = pool.FindMessageTypeByName(definition["rootMessageTypeName"])
-            self._message_class: Any = GetMessageClass(root)
-        except (ValueError, KeyError, TypeError, DecodeError) as fault:
-            raise undecodable(self, fault, stored.version) from fault
+        definition = json.loads(stored.data)
+        files = FileDescriptorSet.FromString(b64decode(definition["fileDescriptorSet"]))
+        pool = DescriptorPool()
+        for file in files.file:
+            pool.Add(file)
+        root = pool.FindMessageTypeByName(definition["rootMessageTypeName"])
+        self._message_class: Any = GetMessageClass(root)
 
     def encode(self, value: object) -> bytes:
         return bytes(cast("Any", value).SerializeToString())
