@@ -6,7 +6,7 @@ brokers. This module has what every client needs; `pulsar_actors.schema` has the
 
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
-from enum import IntEnum
+from enum import Enum, IntEnum
 from typing import ClassVar, Final, NamedTuple, Protocol, cast
 
 from pulsar_actors.exceptions import InvalidMessage, WrongContent
@@ -56,6 +56,8 @@ class SchemaType(IntEnum):
     BYTES = -1
     AUTO_CONSUME = -3
     AUTO_PUBLISH = -4
+
+    __str__ = Enum.__str__  # as in the official client, in every version of Python
 
 
 NO_PROPERTIES: Final[Mapping[str, str]] = {}

@@ -9,6 +9,8 @@ take no bytes: a few bytes of payload would be billions of items.
 
 from typing import Any, Final, cast
 
+from pulsar_actors.schema.codec import items_of
+
 __all__ = ["is_recursive"]
 
 MAX_DEPTH: Final = 200
@@ -37,7 +39,7 @@ class _Walk:
         if isinstance(schema, str):
             return self._is_taking(_full_name(schema, namespace), schema)
         if isinstance(schema, list):
-            self._within_choice(cast("list[Any]", schema), namespace, depth)
+            self._within_choice(items_of(schema), namespace, depth)
             return True
         if not isinstance(schema, dict):
             return True
@@ -79,8 +81,8 @@ class _Walk:
         fields = record.get("fields")
         self._open[full_name] = self._choices
         taking = [
-            self.takes_bytes(one.get("type"), own_namespace, depth + 1)
-            for one in (cast("list[Any]", fields) if isinstance(fields, list) else ())
+            self.takes_bytes(cast("dict[str, Any]", one).get("type"), own_namespace, depth + 1)
+            for one in (items_of(fields) if isinstance(fields, list) else ())
             if isinstance(one, dict)
         ]
         del self._open[full_name]
