@@ -5,7 +5,7 @@ message's files, or an Avro schema that is derived from the message.
 """
 
 import json
-from base64 import b64encode
+from base64 import b64decode, b64encode
 from typing import Any, Final, cast
 
 from google.protobuf.descriptor import Descriptor, FieldDescriptor, FileDescriptor
@@ -15,6 +15,7 @@ from google.protobuf.message import Message as ProtobufMessage
 
 from pulsar_actors.client.schema import Schema, SchemaInfo, SchemaType
 from pulsar_actors.exceptions import WrongContent
+from pulsar_actors.runtime.schema_versions import SchemaVersions, StoredSchema
 from pulsar_actors.schema.record_types import encoded, undecodable
 
 __all__ = ["ProtobufNativeSchema", "ProtobufSchema"]
@@ -66,6 +67,23 @@ class ProtobufNativeSchema(_MessageSchema):
             "rootFileDescriptorName": descriptor.file.name,
         }
         return SchemaInfo(SchemaType.PROTOBUF_NATIVE, "PROTOBUF_NATIVE", json.dumps(definition, indent=1))
+
+    def for_topic(self, topic: str, schemas: SchemaVersions) -> Schema:
+        """Return this schema with the definition that the topic has: Java writes the same files in another order."""
+        return self.as_stored(topic, schemas, self._has_same_files)
+
+    def _has_same_files(self, stored: StoredSchema) -> bool:
+        try:
+            return _contents(stored.data) == _contents(self._schema_info.data())
+        except (ValueError, KeyError, TypeError, DecodeError, RecursionError):  # anybody may have written it
+            return False
+
+
+def _contents(data: bytes) -> tuple[object, ...]:
+    definition = json.loads(data)
+    files = FileDescriptorSet.FromString(b64decode(definition["fileDescriptorSet"]))
+    names = definition["rootMessageTypeName"], definition["rootFileDescriptorName"]
+    return *names, {file.name: file.SerializeToString() for file in files.file}
 
 
 def _add_files(file: FileDescriptor, files: FileDescriptorSet, seen: set[str]) -> None:

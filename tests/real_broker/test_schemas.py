@@ -95,13 +95,14 @@ def test_protobuf_of_both_python_clients_is_one_schema_and_read_by_both(connect:
     assert versions(admin, topic) == 1
 
 
-def test_text_of_both_python_clients_is_read_by_both(connect: Any, topic: str) -> None:
-    for module in (pulsar_actors, pulsar):
+def test_text_of_both_python_clients_is_read_by_both_and_one_schema(connect: Any, topic: str, admin: Admin) -> None:
+    for module in (pulsar, pulsar_actors):
         connect(module).create_producer(topic, schema=module.schema.StringSchema()).send("grün")
     for name, module in MODULES.items():
         schema = module.schema.StringSchema()
         consumer = connect(module).subscribe(topic, name, schema=schema, initial_position=EARLIEST[name])
         assert [consumer.receive(SOON).value() for _ in range(2)] == ["grün"] * 2
+    assert versions(admin, topic) == 1
 
 
 def test_each_message_is_read_by_the_schema_it_was_written_with(connect: Any, topic: str, admin: Admin) -> None:

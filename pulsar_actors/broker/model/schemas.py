@@ -47,12 +47,21 @@ def compatible(latest: SchemaData, new: SchemaData) -> bool:
     """
     if latest.type != new.type:
         return False
+    if new.type == Schema.ProtobufNative:
+        roots = [_root_message(one.data) for one in (latest, new)]
+        return None in roots or roots[0] == roots[1]
     if new.type not in _AVRO_DEFINITIONS:
         return True
     try:
         return are_compatible(parsed(latest.data), parsed(new.data))
     except (KeyError, TypeError, RecursionError):
         return True
+
+
+def _root_message(data: bytes) -> object:
+    """Return the name of the message that a definition is of; None if it has none."""
+    definition = parsed(data)
+    return definition.get("rootMessageTypeName") if isinstance(definition, dict) else None
 
 
 def _is_same(one: SchemaData, other: SchemaData) -> bool:
