@@ -35,6 +35,7 @@ __all__ = [
     "forwarded_metadata_of",
     "key_of",
     "new_messages",
+    "table_update_of",
     "written_schema_of",
 ]
 
@@ -188,7 +189,8 @@ class Message:
 
     def partition_key(self) -> str:
         """Return the key that chose the partition; empty if there is none. Keys of bytes are returned in base 64."""
-        return readable(self._own()).partition_key
+        key: object = self._own().partition_key
+        return key if isinstance(key, str) else readable(self._own()).partition_key  # see `readable`
 
     def ordering_key(self) -> str:
         """Return the key that chooses the KeyShared consumer if it is not the partition key; empty if there is none."""
@@ -333,6 +335,16 @@ def key_of(message: Message) -> bytes | None:
         return None
     key = readable(own).partition_key
     return b64decode(key) if own.partition_key_b64_encoded else key.encode()
+
+
+def table_update_of(message: Message) -> tuple[str | None, bool]:
+    """Return what a message is to a table view: its key, None if it has none, and whether it deletes the key."""
+    own = message._own()  # noqa: SLF001  # pyright: ignore[reportPrivateUsage]
+    key: object = own.partition_key
+    if not key and not own.HasField("partition_key"):
+        return None, False
+    is_deletion = own.null_value or not len(message._payload)  # noqa: SLF001  # pyright: ignore[reportPrivateUsage]
+    return key if isinstance(key, str) else message.partition_key(), is_deletion
 
 
 _message_id = instance_of(MessageId)
