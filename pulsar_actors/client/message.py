@@ -9,7 +9,7 @@ ignored. The producer, the publish time and the schema are fields of the entry.
 """
 
 from base64 import b64decode
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple, Protocol
 
@@ -143,8 +143,9 @@ class MessageEntry(Protocol):
         """The generation in which the entry was opened. It decides if acknowledgements still count."""
         ...
 
-    def decode(self, message: "Message", /) -> object:
-        """Decode the value of a message by the schema of its consumer."""
+    @property
+    def decode(self) -> Callable[["Message"], object]:
+        """Decodes the value of a message by the schema of its consumer."""
         ...
 
     @property
@@ -333,7 +334,9 @@ def key_of(message: Message) -> bytes | None:
     own = message._own()  # noqa: SLF001  # pyright: ignore[reportPrivateUsage]
     if own.null_partition_key or not (own.partition_key_b64_encoded or own.HasField("partition_key")):
         return None
-    key = readable(own).partition_key
+    key: object = own.partition_key
+    if not isinstance(key, str):
+        key = readable(own).partition_key
     return b64decode(key) if own.partition_key_b64_encoded else key.encode()
 
 

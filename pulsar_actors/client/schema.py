@@ -257,7 +257,7 @@ class BytesSchema(Schema):
 
     def decode_message(self, message: ReceivedMessage) -> object:
         """Return the payload; of a null value it is empty."""
-        return self.decode(message.data())
+        return message.data()
 
 
 class StringSchema(Schema):
@@ -291,7 +291,7 @@ class StringSchema(Schema):
 
     def decode_message(self, message: ReceivedMessage) -> object:
         """Return the text; of a null value it is empty, as in the official client."""
-        return self.decode(message.data())
+        return message.data().decode()
 
 
 BYTES = BytesSchema()

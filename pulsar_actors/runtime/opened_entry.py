@@ -49,7 +49,7 @@ class OpenedEntry:
     """
 
     __slots__ = (
-        "_decode", "acknowledged", "broker_metadata", "generation", "is_queued", "message_id", "metadata",
+        "acknowledged", "broker_metadata", "decode", "generation", "is_queued", "message_id", "metadata",
         "redelivery_count", "schemas", "size", "topic",
     )  # fmt: skip
 
@@ -69,14 +69,10 @@ class OpenedEntry:
         self.size = entry.metadata.num_messages_in_batch if is_batch(entry.metadata) else 0
         self.generation = generation
         self.topic = topic
-        self._decode = decode
+        self.decode = decode
         self.schemas = schemas
         self.acknowledged: list[int] = []
         self.is_queued = False
-
-    def decode(self, message: Any, /) -> object:  # noqa: ANN401 - what MakeMessages makes
-        """Decode the value of a message by the schema of its consumer."""
-        return self._decode(message)
 
     def id_of(self, index: int) -> MessageId:
         """Return the id of one of the messages."""

@@ -26,6 +26,10 @@ from pulsar_actors.wire.PulsarApi_pb2 import Schema as SchemaData
 __all__ = ["AutoConsumeSchema", "AutoPublishSchema", "GenericRecord"]
 
 
+_MOST_SCHEMAS = 10_000
+"""To keep in one `AutoConsumeSchema`: beyond it those that came first are dropped."""
+
+
 class GenericRecord:
     """A decoded message of any schema. Records within it are generic records again.
 
@@ -99,7 +103,7 @@ class AutoConsumeSchema(Schema):
     _schema_info = SchemaInfo(SchemaType.AUTO_CONSUME, "AutoConsume")
 
     def __init__(self) -> None:
-        self._schemas: dict[tuple[int, bytes, str], Schema] = {}
+        self._schemas: dict[int, tuple[StoredSchema, Schema]] = {}  # by the identity of the first, which is kept with it
 
     def encode(self, value: object) -> bytes:
         """Refuse: there is no schema to encode by."""
@@ -114,11 +118,12 @@ class AutoConsumeSchema(Schema):
         stored = written_schema_of(message) if isinstance(message, Message) else None
         if stored is None:
             return None if message.has_null_value() else self.decode(message.data())
-        key = stored.type, stored.data, str(sorted(stored.properties.items()))
-        schema = self._schemas.get(key)
-        if schema is None:
-            schema = self._schemas[key] = schema_of(stored)
-        value = schema.decode_message(message)
+        known = self._schemas.get(id(stored))
+        if known is None or known[0] is not stored:
+            known = self._schemas[id(stored)] = stored, schema_of(stored)
+            while len(self._schemas) > _MOST_SCHEMAS:
+                self._schemas.pop(next(iter(self._schemas)), None)
+        value = known[1].decode_message(message)
         return None if value is None else GenericRecord(SchemaType(stored.type), stored.version, value)
 
     def __reduce__(self) -> tuple[Any, ...]:

@@ -8,6 +8,7 @@ One version of the schema covers both halves: so each half is decoded with its h
 """
 
 import json
+import struct
 from base64 import b64encode
 from enum import IntEnum
 from typing import Any, cast
@@ -27,7 +28,8 @@ from pulsar_actors.schema.codec import items_of
 
 __all__ = ["KeyValueEncodingType", "KeyValueSchema", "halves_of", "inline", "split_inline"]
 
-_SIZE = 4
+_SIZE = struct.Struct(">i")
+_TOO_LONG = 1 << 31
 _PAIR = 2
 
 
@@ -165,22 +167,23 @@ def _without_repeats(schema: Any, namespace: str | None) -> Any:  # noqa: ANN401
 def inline(key: bytes | None, value: bytes | None) -> bytes:
     """Join two halves, each after its length; the length of a null is -1."""
     return b"".join(
-        b"\xff" * _SIZE if half is None else len(half).to_bytes(_SIZE, "big") + half for half in (key, value)
+        _SIZE.pack(-1) if half is None else _SIZE.pack(len(half)) + half for half in (key, value)
     )
 
 
 def split_inline(data: bytes) -> tuple[bytes | None, bytes | None]:
     """Split what `inline` joined. Raise ValueError if the lengths do not fit."""
-    halves: list[bytes | None] = []
-    at = 0
-    for _ in range(_PAIR):
-        size = int.from_bytes(data[at : at + _SIZE], "big", signed=True)
-        end = at + _SIZE + max(size, 0)
-        if end > len(data) or size < -1:
-            raise ValueError("the lengths of the key and the value do not fit")
-        halves.append(None if size == -1 else data[at + _SIZE : end])
-        at = end
-    return halves[0], halves[1]
+    try:
+        (size,) = _SIZE.unpack_from(data)
+        end = 4 + (size if size > 0 else 0)
+        (other_size,) = _SIZE.unpack_from(data, end)
+    except struct.error:
+        size = other_size = _TOO_LONG
+        end = 0
+    if size < -1 or other_size < -1 or end + 4 + other_size > len(data):
+        raise ValueError("the lengths of the key and the value do not fit")
+    key = None if size == -1 else data[4:end]
+    return key, None if other_size == -1 else data[end + 4 : end + 4 + other_size]
 
 
 def halves_of(stored: StoredSchema) -> tuple[StoredSchema, StoredSchema]:

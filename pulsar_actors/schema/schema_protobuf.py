@@ -13,7 +13,7 @@ from google.protobuf.descriptor_pb2 import FileDescriptorProto, FileDescriptorSe
 from google.protobuf.message import DecodeError, EncodeError
 from google.protobuf.message import Message as ProtobufMessage
 
-from pulsar_actors.client.schema import Schema, SchemaInfo, SchemaType
+from pulsar_actors.client.schema import ReceivedMessage, Schema, SchemaInfo, SchemaType
 from pulsar_actors.exceptions import WrongContent
 from pulsar_actors.runtime.schema_versions import SchemaVersions, StoredSchema
 from pulsar_actors.schema.record_types import encoded, undecodable
@@ -50,6 +50,11 @@ class _MessageSchema(Schema):
             return self._message_class.FromString(data)
         except DecodeError as fault:
             raise undecodable(self, fault) from fault
+
+    def decode_message(self, message: ReceivedMessage) -> object:
+        """Decode the value of a message; None for a null value."""
+        data = message.data()
+        return self.decode(data) if data else super().decode_message(message)
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}({self._message_class.__name__})"
