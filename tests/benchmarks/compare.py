@@ -220,8 +220,8 @@ def main(arguments: Sequence[str]) -> int:
             comparison = Comparison(running, standalone.admin, given.alternations, defaults=defaults)
             found[defaults] = []
             for contest in chosen:
-                if defaults and contest.ask["do"] == "produce" and contest is not CONTESTS[0]:
-                    continue  # their settings are what tells them apart
+                if defaults and contest.ask["do"] in {"produce", "values"} and contest is not CONTESTS[0]:
+                    continue  # their settings are what tells them apart, or they have none
                 lines = comparison.lines_of(contest)
                 found[defaults] += lines
                 print("\n".join(table(lines).splitlines()[2:]), flush=True)

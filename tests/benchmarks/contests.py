@@ -79,6 +79,11 @@ def _timed(
     return Contest(name, "ms", messages, 1.0, whole, None, targets, python_only=python_only)
 
 
+def _values(schema: str, messages: int) -> Contest:
+    ask = {"do": "values", "schema": schema}
+    return Contest(f"value() of {schema}", "msg/s", messages, 1.0, ask, None, (1, None), python_only=True)
+
+
 def _squeezed(codec: str) -> dict[str, Any]:
     return {"payload": TEXT[:1024], "options": {**BEST, "compression_type": codec}}
 
@@ -109,6 +114,9 @@ CONTESTS: Final = (
     _consume("receive, key and 3 properties", (3, None), key="customer-4711", properties=PROPERTIES),
     _consume("listener", (2, None), mode="listener"),
     *(_consume(f"receive, {codec}", (3, None), **_squeezed(codec)) for codec in ("LZ4", "ZLib", "ZSTD")),
+    _values("StringSchema", 200_000),
+    _values("JsonSchema", 20_000),
+    _values("AvroSchema", 20_000),
     _timed("sync send, batching off", 500, (1, 1), do="sync"),
     _timed(
         "sync send, batching on",
