@@ -5,7 +5,7 @@ they fit the schema that the topic has when the producer is created.
 """
 
 import json
-from base64 import b64decode
+from base64 import b64decode, b64encode
 from collections.abc import Callable
 from typing import Any, cast
 
@@ -15,9 +15,18 @@ from google.protobuf.message import DecodeError
 from google.protobuf.message_factory import GetMessageClass
 
 from pulsar_actors.client.message import Message, written_schema_of
-from pulsar_actors.client.schema import BYTES, BytesSchema, ReceivedMessage, Schema, SchemaInfo, SchemaType
+from pulsar_actors.client.schema import (
+    BYTES,
+    BytesSchema,
+    KeyedPayload,
+    ReceivedMessage,
+    Schema,
+    SchemaInfo,
+    SchemaType,
+)
 from pulsar_actors.exceptions import InvalidConfiguration, TopicNotFound, UndecodableMessage, WrongContent
 from pulsar_actors.runtime.schema_versions import SchemaVersions, StoredSchema
+from pulsar_actors.schema.codec import items_of
 from pulsar_actors.schema.key_value import KeyValueEncodingType, KeyValueSchema, halves_of
 from pulsar_actors.schema.primitives import PRIMITIVES
 from pulsar_actors.schema.record_types import undecodable
@@ -103,7 +112,9 @@ class AutoConsumeSchema(Schema):
     _schema_info = SchemaInfo(SchemaType.AUTO_CONSUME, "AutoConsume")
 
     def __init__(self) -> None:
-        self._schemas: dict[int, tuple[StoredSchema, Schema]] = {}  # by the identity of the first, which is kept with it
+        self._schemas: dict[
+            int, tuple[StoredSchema, Schema]
+        ] = {}  # by the identity of the first, which is kept with it
 
     def encode(self, value: object) -> bytes:
         """Refuse: there is no schema to encode by."""
@@ -133,7 +144,8 @@ class AutoConsumeSchema(Schema):
 class AutoPublishSchema(Schema):
     """Takes bytes that fit the topic's schema, which is asked for when a producer is created. For producers.
 
-    On a topic without a schema any bytes will do.
+    On a topic without a schema any bytes will do. On one of keys and values that are SEPARATED, bytes are the value and
+    `partition_key` is the key; a tuple of bytes is the key and the value.
     """
 
     _schema_info = SchemaInfo(SchemaType.AUTO_PUBLISH, "AutoPublish")
@@ -162,6 +174,21 @@ class AutoPublishSchema(Schema):
         except ValueError as fault:
             raise WrongContent(f"these bytes do not fit the schema of the topic: {fault}") from fault
         return data
+
+    def encode_message(self, value: object) -> bytes | KeyedPayload:
+        """Take bytes; or a key and a value, where the topic has them apart."""
+        schema = self._of_topic
+        if not (isinstance(value, tuple) and isinstance(schema, KeyValueSchema) and schema.is_separated):
+            return self.encode(value)
+        halves = [None if half is None else BYTES.encode(half) for half in items_of(value)]
+        if len(halves) != 2:  # noqa: PLR2004 - the key and the value
+            raise WrongContent(f"{self!r} takes bytes, or a tuple of a key and a value")
+        key, own = halves
+        try:
+            schema.decode_halves(key, own)
+        except ValueError as fault:
+            raise WrongContent(f"these bytes do not fit the schema of the topic: {fault}") from fault
+        return KeyedPayload(own, None if key is None else b64encode(key).decode())
 
     def decode(self, data: bytes) -> object:
         """Return the bytes."""

@@ -86,8 +86,7 @@ class KeyValueSchema(Schema):
         """Decode an INLINE payload. With SEPARATED, a payload alone has no key, so only `decode_message` has it."""
         if self._encoding is KeyValueEncodingType.SEPARATED:
             return None, self._value.decode(data)
-        key, value = self._split(data)
-        return _decoded(self._key, key), _decoded(self._value, value)
+        return self.decode_halves(*self._split(data))
 
     def decode_message(self, message: ReceivedMessage) -> object:
         """Decode the pair of a message, each half with its half of the writer's schema."""
@@ -102,11 +101,20 @@ class KeyValueSchema(Schema):
             key, value = self._split(data)
         stored = written_schema_of(message) if self._key.needs_writer or self._value.needs_writer else None
         if stored is None:
-            return _decoded(self._key, key), _decoded(self._value, value)
+            return self.decode_halves(key, value)
         if stored.type != SchemaType.KEY_VALUE:
             raise UndecodableMessage(f"{self!r} cannot decode a message of another type of schema")
         key_half, value_half = halves_of(stored)
         return _decoded(self._key, key, key_half), _decoded(self._value, value, value_half)
+
+    def decode_halves(self, key: bytes | None, value: bytes | None) -> tuple[object, object]:
+        """Decode a key and a value that are apart."""
+        return _decoded(self._key, key), _decoded(self._value, value)
+
+    @property
+    def is_separated(self) -> bool:
+        """Return whether the key is the message's key."""
+        return self._encoding is KeyValueEncodingType.SEPARATED
 
     def _split(self, data: bytes) -> tuple[bytes | None, bytes | None]:
         try:
@@ -166,16 +174,14 @@ def _without_repeats(schema: Any, namespace: str | None) -> Any:  # noqa: ANN401
 
 def inline(key: bytes | None, value: bytes | None) -> bytes:
     """Join two halves, each after its length; the length of a null is -1."""
-    return b"".join(
-        _SIZE.pack(-1) if half is None else _SIZE.pack(len(half)) + half for half in (key, value)
-    )
+    return b"".join(_SIZE.pack(-1) if half is None else _SIZE.pack(len(half)) + half for half in (key, value))
 
 
 def split_inline(data: bytes) -> tuple[bytes | None, bytes | None]:
     """Split what `inline` joined. Raise ValueError if the lengths do not fit."""
     try:
         (size,) = _SIZE.unpack_from(data)
-        end = 4 + (size if size > 0 else 0)
+        end = 4 + max(0, size)
         (other_size,) = _SIZE.unpack_from(data, end)
     except struct.error:
         size = other_size = _TOO_LONG
