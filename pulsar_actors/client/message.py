@@ -346,7 +346,7 @@ def table_update_of(message: Message) -> tuple[str | None, bool]:
     key: object = own.partition_key
     if not key and not own.HasField("partition_key"):
         return None, False
-    is_deletion = own.null_value or not len(message._payload)  # noqa: SLF001  # pyright: ignore[reportPrivateUsage]
+    is_deletion = not len(message._payload)  # noqa: SLF001  # pyright: ignore[reportPrivateUsage]
     return key if isinstance(key, str) else message.partition_key(), is_deletion
 
 

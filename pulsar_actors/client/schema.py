@@ -257,7 +257,8 @@ class BytesSchema(Schema):
 
     def decode_message(self, message: ReceivedMessage) -> object:
         """Return the payload; of a null value it is empty."""
-        return message.data()
+        data = message.data()
+        return data if type(self) is BytesSchema else self.decode(data)  # saves a call
 
 
 class StringSchema(Schema):
@@ -291,7 +292,8 @@ class StringSchema(Schema):
 
     def decode_message(self, message: ReceivedMessage) -> object:
         """Return the text; of a null value it is empty, as in the official client."""
-        return message.data().decode()
+        data = message.data()
+        return data.decode() if type(self) is StringSchema else self.decode(data)  # saves a call
 
 
 BYTES = BytesSchema()

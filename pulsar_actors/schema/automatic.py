@@ -130,7 +130,7 @@ class AutoConsumeSchema(Schema):
         if stored is None:
             return None if message.has_null_value() else self.decode(message.data())
         known = self._schemas.get(id(stored))
-        if known is None or known[0] is not stored:
+        if known is None:
             known = self._schemas[id(stored)] = stored, schema_of(stored)
             while len(self._schemas) > _MOST_SCHEMAS:
                 self._schemas.pop(next(iter(self._schemas)), None)

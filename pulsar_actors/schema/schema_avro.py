@@ -136,7 +136,6 @@ class AvroSchema(Schema):
             written = json.loads(stored.data)
             if written == self._schema:
                 return None
-            is_recursive(written)  # before others follow it
             written = named_like(written, self._schema)
         except (ValueError, RecursionError, AttributeError) as fault:
             raise undecodable(self, fault, stored.version) from fault

@@ -193,6 +193,13 @@ def test_a_value_of_generic_and_other_classes_comes_back(make: Any, kind: Any, v
     assert schema.decode(schema.encode(value)) == value
 
 
+@pytest.mark.parametrize("make", [AvroSchema, JsonSchema])
+@pytest.mark.parametrize("other", [{"words": "x"}, {"level": 3}, {"level": True}, {"answer": "maybe"}, {"words": []}])
+def test_a_value_that_is_not_in_the_literal_is_refused(make: Any, other: Any) -> None:
+    with pytest.raises(WrongContent, match="takes one of"):
+        make(Kinds).encode(Kinds([], {}, **other))
+
+
 def test_numbers_that_json_does_not_have_are_written_as_java_writes_them() -> None:
     text = JsonSchema(Numbers).encode(Numbers(math.nan, [math.inf, 1.5]))
     assert text == b'{"one":"NaN","more":["Infinity",1.5]}'

@@ -106,6 +106,15 @@ def test_a_dict_that_contains_itself_is_refused() -> None:
         AvroSchema(None, NODE).encode(value)
 
 
+def test_a_definition_may_be_nested_so_deep_and_no_deeper() -> None:
+    definition: Any = "int"
+    for _ in range(200):
+        definition = {"type": "array", "items": definition}
+    assert AvroSchema(None, definition).schema_info().schema()
+    with pytest.raises(InvalidArgument, match="more than 200 types deep"):
+        AvroSchema(None, {"type": "map", "values": definition})
+
+
 def test_names_are_compared_with_their_namespaces() -> None:
     inner = {"type": "record", "name": "b.R", "fields": [{"name": "a", "type": "int"}]}
     fields = [{"name": "one", "type": inner}, {"name": "two", "type": "b.R"}]
