@@ -181,7 +181,7 @@ def unload(admin: Admin, topic: str, producer: Any) -> None:
     """Let the producer reconnect."""
     before = producer.stats().reconnects
     admin.unload(topic)
-    assert until(lambda: producer.stats().reconnects > before)
+    assert until(lambda: producer.stats().reconnects > before and producer.is_connected())
 
 
 def schemas_path(topic: str) -> str:

@@ -23,7 +23,8 @@ START_SECONDS = 120.0
 END_OF_LOG = 200_000  # bytes: half a minute of a busy broker, the longest wait for an answer
 KEEPER = Path(__file__).with_name("keeper.py")
 
-# Entries near 5 MiB, every full chunk, pass the bookie's limit only if it is raised by some bytes.
+# Entries near 5 MiB, every full chunk, pass the bookie's limit only if it is raised by some bytes. At its own limit of
+# 95% of the disk a bookie takes no entries, and the broker does not start.
 CONF = """
 clusterName=standalone
 brokerServicePort={service}
@@ -41,6 +42,8 @@ topicLevelPoliciesEnabled=true
 brokerDeleteInactiveTopicsEnabled=false
 nettyMaxFrameSizeBytes=5253120
 journalSyncData={durable}
+diskUsageThreshold=0.99
+diskUsageWarnThreshold=0.98
 """
 
 SYSTEM_PROPERTIES = [
