@@ -44,6 +44,7 @@ __all__ = [
     "Record",
     "RecordMeta",
     "String",
+    "check_names",
     "record_codec",
 ]
 
@@ -197,6 +198,30 @@ def _written_default(default: object) -> object:
             return {name: _written_default(getattr(default, name)) for name in names}
         case _:
             return default
+
+
+def check_names(kind: Any, named: dict[str, Any]) -> None:  # noqa: ANN401 - a class of records, or an Enum
+    """Refuse two types of one name in a record: where the second is used, the definition would have the first."""
+    space = getattr(kind, "_avro_namespace", None)
+    name = f"{space}.{kind.__name__}" if space else kind.__name__
+    if named.setdefault(name, kind) is not kind:
+        raise InvalidArgument(f"two types of this schema have the name {name}")
+    for field in getattr(kind, "_fields", {}).values():
+        inner = _named_type(field)
+        if inner is not None and inner not in named.values():
+            check_names(inner, named)
+
+
+def _named_type(field: object) -> Any:  # noqa: ANN401 - a class
+    match field:
+        case Array(array_type=inner) | Map(value_type=inner):
+            return _named_type(inner)
+        case Record():
+            return type(field)
+        case CustomEnum():
+            return field.enum_type
+        case _:
+            return None
 
 
 def _with_records(field: object, value: Any) -> Any:  # noqa: ANN401 - a user's

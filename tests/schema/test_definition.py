@@ -192,3 +192,21 @@ def test_numbers_that_json_does_not_have_come_back() -> None:
 def test_a_type_reads_as_in_the_official_client() -> None:
     kind = ours.JsonSchema(OURS[0]).schema_info().schema_type()
     assert str(kind) == str(pulsar.schema.JsonSchema(OFFICIAL[0]).schema_info().schema_type())
+
+
+def test_two_types_of_one_name_are_refused() -> None:
+    def inner(field: Any) -> Any:
+        return type("Inner", (ours.Record,), {"a": field})
+
+    class Both(ours.Record):
+        one = inner(ours.Integer())()
+        other = ours.Array(inner(ours.String())())
+
+    class Same(ours.Record):
+        one = OURS[1]
+        other = ours.Map(OURS[1]())
+
+    for make in (ours.JsonSchema, ours.AvroSchema):
+        with pytest.raises(InvalidArgument, match="two types of this schema have the name Inner"):
+            make(Both)
+        make(Same)
