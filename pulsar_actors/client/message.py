@@ -9,9 +9,9 @@ ignored. The producer, the publish time and the schema are fields of the entry.
 """
 
 from base64 import b64decode
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import NamedTuple, Protocol
+from typing import NamedTuple, Protocol, cast
 
 from pulsar_actors.client.enums import CompressionType
 from pulsar_actors.client.message_id import MessageId, new_message_id
@@ -143,9 +143,8 @@ class MessageEntry(Protocol):
         """The generation in which the entry was opened. It decides if acknowledgements still count."""
         ...
 
-    @property
-    def decode(self) -> Callable[["Message"], object]:
-        """Decodes the value of a message by the schema of its consumer."""
+    def decode(self, message: "Message", /) -> object:
+        """Decode the value of a message by the schema of its consumer."""
         ...
 
     @property
@@ -190,7 +189,7 @@ class Message:
 
     def partition_key(self) -> str:
         """Return the key that chose the partition; empty if there is none. Keys of bytes are returned in base 64."""
-        key: object = self._own().partition_key
+        key = cast("object", self._own().partition_key)
         return key if isinstance(key, str) else readable(self._own()).partition_key  # see `readable`
 
     def ordering_key(self) -> str:
@@ -334,7 +333,7 @@ def key_of(message: Message) -> bytes | None:
     own = message._own()  # noqa: SLF001  # pyright: ignore[reportPrivateUsage]
     if own.null_partition_key or not (own.partition_key_b64_encoded or own.HasField("partition_key")):
         return None
-    key: object = own.partition_key
+    key = cast("object", own.partition_key)
     if not isinstance(key, str):
         key = readable(own).partition_key
     return b64decode(key) if own.partition_key_b64_encoded else key.encode()
@@ -343,7 +342,7 @@ def key_of(message: Message) -> bytes | None:
 def table_update_of(message: Message) -> tuple[str | None, bool]:
     """Return what a message is to a table view: its key, None if it has none, and whether it deletes the key."""
     own = message._own()  # noqa: SLF001  # pyright: ignore[reportPrivateUsage]
-    key: object = own.partition_key
+    key = cast("object", own.partition_key)
     if not key and not own.HasField("partition_key"):
         return None, False
     is_deletion = not len(message._payload)  # noqa: SLF001  # pyright: ignore[reportPrivateUsage]

@@ -170,19 +170,20 @@ class TableViewUpdates:
     def _read_some(self) -> bool:
         """Read up to `MAX_MESSAGES_IN_A_ROW` messages. Return whether there may be more."""
         self._ask_for_arrivals()
-        take, apply, read = self._queue.take, self._apply, dict[str, Message]()
+        take, apply, read, is_empty = self._queue.take, self._apply, dict[str, Message](), False
         for _ in range(MAX_MESSAGES_IN_A_ROW):
             message = take()
             if message is None:
+                is_empty = True
                 break
             apply(message)
             read[message.topic_name()] = message
         for last in read.values():  # the progress of each topic is that of its last message
             message_id, _, topic = ack_key_of(last)
             self._finish(self._progress.read(topic, message_id))
-        if message is None:
+        if is_empty:
             self._note_passed()
-        return message is not None
+        return not is_empty
 
     def _ask_for_arrivals(self) -> None:
         """Be told of the next messages; the caller then looks if there are some already."""

@@ -180,7 +180,7 @@ class AutoPublishSchema(Schema):
         schema = self._of_topic
         if not (isinstance(value, tuple) and isinstance(schema, KeyValueSchema) and schema.is_separated):
             return self.encode(value)
-        halves = [None if half is None else BYTES.encode(half) for half in items_of(value)]
+        halves = [None if half is None else BYTES.encode(half) for half in items_of(cast("Any", value))]
         if len(halves) != 2:  # noqa: PLR2004 - the key and the value
             raise WrongContent(f"{self!r} takes bytes, or a tuple of a key and a value")
         key, own = halves

@@ -7,7 +7,7 @@ schemas of a topic adds an empty version.
 """
 
 from collections.abc import Callable
-from typing import Final, NamedTuple
+from typing import Final, NamedTuple, cast
 
 from pulsar_actors.broker.model.avro_compatibility import are_compatible, parsed
 from pulsar_actors.broker.model.interfaces import Missing, Refusal
@@ -61,7 +61,9 @@ def compatible(latest: SchemaData, new: SchemaData) -> bool:
 def _root_message(data: bytes) -> object:
     """Return the name of the message that a definition is of; None if it has none."""
     definition = parsed(data)
-    return definition.get("rootMessageTypeName") if isinstance(definition, dict) else None
+    if not isinstance(definition, dict):
+        return None
+    return cast("dict[str, object]", definition).get("rootMessageTypeName")
 
 
 def _is_same(one: SchemaData, other: SchemaData) -> bool:
