@@ -25,11 +25,11 @@ def create_producer(
 ) -> Producer:
     """Create a producer, wait until brokers have accepted it, and list it among the client's handles."""
     what = f"creating a producer on {options.topic}"
+    partitions = partition_count(context, TopicName.parse(options.topic), what)
     schema = options.schema.for_topic(options.topic, context.schemas)
     if schema is not options.schema:  # a copy checks all options again
         options = replace(options, schema=schema)
     keys = new_producer_keys(context, options)
-    partitions = partition_count(context, TopicName.parse(options.topic), what)
     state = start_producer(context, options, partitions, keys=keys)
     context.wait_until_created(state, what)
     producer = new_producer_handle(state, options, client)

@@ -11,7 +11,7 @@ ignored. The producer, the publish time and the schema are fields of the entry.
 from base64 import b64decode
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import NamedTuple, Protocol
+from typing import NamedTuple, Protocol, cast
 
 from pulsar_actors.client.enums import CompressionType
 from pulsar_actors.client.message_id import MessageId, new_message_id
@@ -39,6 +39,7 @@ __all__ = [
     "key_of",
     "new_messages",
     "stored_entry_of",
+    "table_update_of",
     "unknown_schema_of",
     "written_schema_of",
 ]
@@ -204,7 +205,8 @@ class Message:
 
     def partition_key(self) -> str:
         """Return the key that chose the partition; empty if there is none. Keys of bytes are returned in base 64."""
-        return readable(self._own()).partition_key
+        key = cast("object", self._own().partition_key)
+        return key if isinstance(key, str) else readable(self._own()).partition_key  # see `readable`
 
     def ordering_key(self) -> str:
         """Return the key that chooses the KeyShared consumer if it is not the partition key; empty if there is none."""
@@ -380,8 +382,20 @@ def key_of(message: Message) -> bytes | None:
     own = message._own()  # noqa: SLF001  # pyright: ignore[reportPrivateUsage]
     if own.null_partition_key or not (own.partition_key_b64_encoded or own.HasField("partition_key")):
         return None
-    key = readable(own).partition_key
+    key = cast("object", own.partition_key)
+    if not isinstance(key, str):
+        key = readable(own).partition_key
     return b64decode(key) if own.partition_key_b64_encoded else key.encode()
+
+
+def table_update_of(message: Message) -> tuple[str | None, bool]:
+    """Return what a message is to a table view: its key, None if it has none, and whether it deletes the key."""
+    own = message._own()  # noqa: SLF001  # pyright: ignore[reportPrivateUsage]
+    key = cast("object", own.partition_key)
+    if not key and not own.HasField("partition_key"):
+        return None, False
+    is_deletion = not len(message._payload)  # noqa: SLF001  # pyright: ignore[reportPrivateUsage]
+    return key if isinstance(key, str) else message.partition_key(), is_deletion
 
 
 _message_id = instance_of(MessageId)

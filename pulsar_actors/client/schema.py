@@ -5,11 +5,18 @@ brokers. This module has what every client needs; `pulsar_actors.schema` has the
 """
 
 from abc import ABC, abstractmethod
-from collections.abc import Mapping
-from enum import IntEnum
+from collections.abc import Callable, Mapping
+from copy import copy
+from enum import Enum, IntEnum
 from typing import Final, NamedTuple, Protocol, cast
 
-from pulsar_actors.exceptions import InvalidMessage, WrongContent
+from pulsar_actors.exceptions import (
+    AuthorizationError,
+    InvalidMessage,
+    OperationNotSupported,
+    TopicNotFound,
+    WrongContent,
+)
 from pulsar_actors.runtime.schema_versions import SchemaVersions, StoredSchema
 from pulsar_actors.wire.PulsarApi_pb2 import KeyValue
 from pulsar_actors.wire.PulsarApi_pb2 import Schema as SchemaData
@@ -56,6 +63,8 @@ class SchemaType(IntEnum):
     BYTES = -1
     AUTO_CONSUME = -3
     AUTO_PUBLISH = -4
+
+    __str__ = Enum.__str__  # as in the official client, in every version of Python
 
 
 NO_PROPERTIES: Final[Mapping[str, str]] = {}
@@ -182,6 +191,27 @@ class Schema(ABC):
         """Return the schema for a new producer of a topic. Most are the same for all topics."""
         return self
 
+    def as_stored(
+        self, topic: str, schemas: SchemaVersions, means_the_same: Callable[[StoredSchema], bool]
+    ) -> "Schema":
+        """Return this schema with the definition that the topic has, if both mean the same.
+
+        Brokers compare some definitions by their bytes, and clients write them differently. So a producer announces the
+        bytes that are there, and the registry has one version.
+        """
+        try:
+            stored = schemas.latest(topic)
+        except (TopicNotFound, AuthorizationError, OperationNotSupported):  # the first also of a topic without a schema
+            return self
+        own = self.schema_info()
+        if stored.type != own.schema_type() or stored.data == own.data() or not means_the_same(stored):
+            return self
+        twin = copy(self)
+        twin._schema_info = SchemaInfo(  # noqa: SLF001 - our own class
+            own.schema_type(), own.name(), stored.data, stored.properties
+        )
+        return twin
+
     def schema_info(self) -> SchemaInfo:
         """Return the definition that the registry of brokers gets."""
         return self._schema_info
@@ -231,14 +261,15 @@ class BytesSchema(Schema):
 
     def decode_message(self, message: ReceivedMessage) -> object:
         """Return the payload; of a null value it is empty."""
-        return self.decode(message.data())
+        data = message.data()
+        return data if type(self) is BytesSchema else self.decode(data)  # saves a call
 
 
 class StringSchema(Schema):
     """Text, as UTF-8.
 
     Its definition is empty, as Java's and Go's is. The official Python client sends the text `null`: on a topic that
-    both use, the registry has two versions, which are compatible.
+    has this definition, a producer sends it, too.
     """
 
     _schema_info = SchemaInfo(SchemaType.STRING, "STRING")
@@ -255,13 +286,18 @@ class StringSchema(Schema):
         except UnicodeEncodeError as fault:
             raise InvalidMessage(f"StringSchema takes Unicode text: {fault.reason}") from fault
 
+    def for_topic(self, topic: str, schemas: SchemaVersions) -> Schema:
+        """Return this schema with the definition that the topic has."""
+        return self.as_stored(topic, schemas, lambda stored: stored.data in {b"", b"null"})
+
     def decode(self, data: bytes) -> str:
         """Return the text. Invalid bytes raise Python's own UnicodeDecodeError, as in the official client."""
         return data.decode()
 
     def decode_message(self, message: ReceivedMessage) -> object:
         """Return the text; of a null value it is empty, as in the official client."""
-        return self.decode(message.data())
+        data = message.data()
+        return data.decode() if type(self) is StringSchema else self.decode(data)  # saves a call
 
 
 BYTES = BytesSchema()

@@ -20,7 +20,7 @@ from typing import Any, Final, TypeVar, cast
 
 from pulsar_actors.client.consumer_state import AnyReceivingState, ConsumerState
 from pulsar_actors.client.enums import ConsumerCryptoFailureAction
-from pulsar_actors.client.message import Message, ack_key_of, forwarded_metadata_of
+from pulsar_actors.client.message import Message, ack_key_of, table_update_of
 from pulsar_actors.client.multi_topics_consumer import MultiTopicsConsumerState
 from pulsar_actors.exceptions import CryptoError, Timeout
 from pulsar_actors.machines.trackers.table_view_progress import TableViewProgress
@@ -171,13 +171,20 @@ class TableViewUpdates:
     def _read_some(self) -> bool:
         """Read up to `MAX_MESSAGES_IN_A_ROW` messages. Return whether there may be more."""
         self._ask_for_arrivals()
+        take, apply, read, is_empty = self._queue.take, self._apply, dict[str, Message](), False
         for _ in range(MAX_MESSAGES_IN_A_ROW):
-            message = self._queue.take()
+            message = take()
             if message is None:
-                self._note_passed()
-                return False
-            self._apply(message)
-        return True
+                is_empty = True
+                break
+            apply(message)
+            read[message.topic_name()] = message
+        for last in read.values():  # the progress of each topic is that of its last message
+            message_id, _, topic = ack_key_of(last)
+            self._finish(self._progress.read(topic, message_id))
+        if is_empty:
+            self._note_passed()
+        return not is_empty
 
     def _ask_for_arrivals(self) -> None:
         """Be told of the next messages; the caller then looks if there are some already."""
@@ -187,18 +194,13 @@ class TableViewUpdates:
             self._queue.wait(self._arrival)
 
     def _apply(self, message: Message) -> None:
-        metadata = forwarded_metadata_of(message)
-        if metadata.HasField("partition_key"):
-            key = message.partition_key()
-            if metadata.null_value or not message.data():
-                self.values.pop(key, None)
-                self._note_update(key, None)
-            else:
-                self._put(key, message)
-        message_id, _, topic = ack_key_of(message)
-        self._finish(self._progress.read(topic, message_id))
-
-    def _put(self, key: str, message: Message) -> None:
+        key, is_deletion = table_update_of(message)
+        if key is None:
+            return
+        if is_deletion:
+            self.values.pop(key, None)
+            self._note_update(key, None)
+            return
         try:
             value = message.value()
         except Exception as error:  # noqa: BLE001 - a schema may be the user's

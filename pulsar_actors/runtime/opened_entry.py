@@ -51,7 +51,7 @@ class OpenedEntry:
     """
 
     __slots__ = (
-        "_decode", "acknowledged", "broker_metadata", "data_key", "generation", "is_queued", "message_id", "metadata",
+        "acknowledged", "broker_metadata", "data_key", "decode", "generation", "is_queued", "message_id", "metadata",
         "redelivery_count", "schemas", "size", "topic",
     )  # fmt: skip
 
@@ -73,7 +73,7 @@ class OpenedEntry:
         self.size = entry.metadata.num_messages_in_batch if is_split else 0
         self.generation = generation
         self.topic = topic
-        self._decode = decode
+        self.decode = decode
         self.schemas = schemas
         self.acknowledged: list[int] = []
         self.is_queued = False
@@ -82,10 +82,6 @@ class OpenedEntry:
     def is_undecryptable(self) -> bool:
         """True if the entry is delivered as it was stored, encrypted."""
         return self.data_key is UNDECRYPTABLE
-
-    def decode(self, message: Any, /) -> object:  # noqa: ANN401 - what MakeMessages makes
-        """Decode the value of a message by the schema of its consumer."""
-        return self._decode(message)
 
     def id_of(self, index: int) -> MessageId:
         """Return the id of one of the messages."""

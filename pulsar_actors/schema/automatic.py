@@ -5,7 +5,7 @@ they fit the schema that the topic has when the producer is created.
 """
 
 import json
-from base64 import b64decode
+from base64 import b64decode, b64encode
 from collections.abc import Callable
 from typing import Any, cast
 
@@ -15,14 +15,28 @@ from google.protobuf.message import DecodeError
 from google.protobuf.message_factory import GetMessageClass
 
 from pulsar_actors.client.message import Message, written_schema_of
-from pulsar_actors.client.schema import BYTES, BytesSchema, ReceivedMessage, Schema, SchemaInfo, SchemaType
-from pulsar_actors.exceptions import TopicNotFound, UndecodableMessage, WrongContent
+from pulsar_actors.client.schema import (
+    BYTES,
+    BytesSchema,
+    KeyedPayload,
+    ReceivedMessage,
+    Schema,
+    SchemaInfo,
+    SchemaType,
+)
+from pulsar_actors.exceptions import InvalidConfiguration, TopicNotFound, UndecodableMessage, WrongContent
 from pulsar_actors.runtime.schema_versions import SchemaVersions, StoredSchema
+from pulsar_actors.schema.codec import items_of
 from pulsar_actors.schema.key_value import KeyValueEncodingType, KeyValueSchema, halves_of
 from pulsar_actors.schema.primitives import PRIMITIVES
 from pulsar_actors.schema.record_types import undecodable
+from pulsar_actors.wire.PulsarApi_pb2 import Schema as SchemaData
 
 __all__ = ["AutoConsumeSchema", "AutoPublishSchema", "GenericRecord"]
+
+
+_MOST_SCHEMAS = 10_000
+"""To keep in one `AutoConsumeSchema`: beyond it those that came first are dropped."""
 
 
 class GenericRecord:
@@ -99,7 +113,9 @@ class AutoConsumeSchema(Schema):
     _schema_info = SchemaInfo(SchemaType.AUTO_CONSUME, "AutoConsume")
 
     def __init__(self) -> None:
-        self._schemas: dict[tuple[int, bytes, str], Schema] = {}
+        self._schemas: dict[
+            int, tuple[StoredSchema, Schema]
+        ] = {}  # by the identity of the first, which is kept with it
 
     def encode(self, value: object) -> bytes:
         """Refuse: there is no schema to encode by."""
@@ -114,11 +130,12 @@ class AutoConsumeSchema(Schema):
         stored = written_schema_of(message) if isinstance(message, Message) else None
         if stored is None:
             return None if message.has_null_value() else self.decode(message.data())
-        key = stored.type, stored.data, str(sorted(stored.properties.items()))
-        schema = self._schemas.get(key)
-        if schema is None:
-            schema = self._schemas[key] = schema_of(stored)
-        value = schema.decode_message(message)
+        known = self._schemas.get(id(stored))
+        if known is None:
+            known = self._schemas[id(stored)] = stored, schema_of(stored)
+            while len(self._schemas) > _MOST_SCHEMAS:
+                self._schemas.pop(next(iter(self._schemas)), None)
+        value = known[1].decode_message(message)
         return None if value is None else GenericRecord(SchemaType(stored.type), stored.version, value)
 
     def __reduce__(self) -> tuple[Any, ...]:
@@ -128,7 +145,8 @@ class AutoConsumeSchema(Schema):
 class AutoPublishSchema(Schema):
     """Takes bytes that fit the topic's schema, which is asked for when a producer is created. For producers.
 
-    On a topic without a schema any bytes will do.
+    On a topic without a schema any bytes will do. On one of keys and values that are SEPARATED, bytes are the value and
+    `partition_key` is the key; a tuple of bytes is the key and the value.
     """
 
     _schema_info = SchemaInfo(SchemaType.AUTO_PUBLISH, "AutoPublish")
@@ -158,6 +176,21 @@ class AutoPublishSchema(Schema):
             raise WrongContent(f"these bytes do not fit the schema of the topic: {fault}") from fault
         return data
 
+    def encode_message(self, value: object) -> bytes | KeyedPayload:
+        """Take bytes; or a key and a value, where the topic has them apart."""
+        schema = self._of_topic
+        if not (isinstance(value, tuple) and isinstance(schema, KeyValueSchema) and schema.is_separated):
+            return self.encode(value)
+        halves = [None if half is None else BYTES.encode(half) for half in items_of(cast("Any", value))]
+        if len(halves) != 2:  # noqa: PLR2004 - the key and the value
+            raise WrongContent(f"{self!r} takes bytes, or a tuple of a key and a value")
+        key, own = halves
+        try:
+            schema.decode_halves(key, own)
+        except ValueError as fault:
+            raise WrongContent(f"these bytes do not fit the schema of the topic: {fault}") from fault
+        return KeyedPayload(own, None if key is None else b64encode(key).decode())
+
     def decode(self, data: bytes) -> object:
         """Return the bytes."""
         return data
@@ -168,9 +201,17 @@ def schema_of(stored: StoredSchema) -> Schema:
     primitive, structured = PRIMITIVES.get(stored.type), _STRUCTURED.get(stored.type)
     if primitive is not None:
         return primitive()
+    if stored.type == SchemaData.External:
+        raise UndecodableMessage("the schema of the topic is EXTERNAL: only the service that keeps it can decode this")
     if structured is None:
         raise UndecodableMessage(f"schemas of the type {stored.type} are not known")
-    return structured(stored)
+    try:
+        return structured(stored)
+    except (InvalidConfiguration, UndecodableMessage):
+        raise
+    except Exception as fault:  # any producer may have written the definition
+        version = int.from_bytes(stored.version, "big")
+        raise UndecodableMessage(f"version {version} of the topic's schema is damaged: {fault}") from fault
 
 
 class _AnyJson(Schema):
@@ -190,16 +231,13 @@ class _AnyProtobuf(Schema):
     """Protobuf, of the message class that the descriptors in a definition describe."""
 
     def __init__(self, stored: StoredSchema) -> None:
-        try:
-            definition = json.loads(stored.data)
-            files = FileDescriptorSet.FromString(b64decode(definition["fileDescriptorSet"]))
-            pool = DescriptorPool()
-            for file in files.file:
-                pool.Add(file)
-            root = pool.FindMessageTypeByName(definition["rootMessageTypeName"])
-            self._message_class: Any = GetMessageClass(root)
-        except (ValueError, KeyError, TypeError, DecodeError) as fault:
-            raise undecodable(self, fault, stored.version) from fault
+        definition = json.loads(stored.data)
+        files = FileDescriptorSet.FromString(b64decode(definition["fileDescriptorSet"]))
+        pool = DescriptorPool()
+        for file in files.file:
+            pool.Add(file)
+        root = pool.FindMessageTypeByName(definition["rootMessageTypeName"])
+        self._message_class: Any = GetMessageClass(root)
 
     def encode(self, value: object) -> bytes:
         return bytes(cast("Any", value).SerializeToString())

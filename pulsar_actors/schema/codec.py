@@ -4,10 +4,22 @@ A codec converts to and from the values that fastavro or Python's `json` takes. 
 the values stay as they are, so that most of them cost no call.
 """
 
+import math
 from collections.abc import Callable
-from typing import Any, NamedTuple, TypeAlias
+from typing import Any, Final, NamedTuple, TypeAlias, cast
 
-__all__ = ["SAME", "AvroType", "Codec", "Convert", "RecordType", "in_list", "in_map", "items_of"]
+__all__ = [
+    "SAME",
+    "AvroType",
+    "Codec",
+    "Convert",
+    "RecordType",
+    "finite",
+    "float_of_json",
+    "in_list",
+    "in_map",
+    "items_of",
+]
 
 AvroType: TypeAlias = str | list[Any] | dict[str, Any]
 """An Avro schema as Python's `json` reads it."""
@@ -35,6 +47,28 @@ class RecordType(NamedTuple):
     codec: Codec
     instances: type
     names_records: bool = False
+
+
+NOT_FINITE: Final = {"NaN": math.nan, "Infinity": math.inf, "-Infinity": -math.inf}
+"""Numbers that JSON does not have: Java writes these texts."""
+
+
+def float_of_json(value: Any) -> Any:  # noqa: ANN401 - of JSON
+    """Read a float that may be one of those texts."""
+    return NOT_FINITE.get(value, value) if isinstance(value, str) else value
+
+
+def finite(value: Any) -> Any:  # noqa: ANN401 - of JSON
+    """Write those texts in place of the numbers."""
+    match value:
+        case float() if not math.isfinite(value):
+            return "NaN" if math.isnan(value) else "Infinity" if value > 0 else "-Infinity"
+        case list():
+            return [finite(one) for one in items_of(value)]
+        case dict():
+            return {key: finite(one) for key, one in cast("dict[str, Any]", value).items()}
+        case _:
+            return value
 
 
 def items_of(values: Any) -> list[Any]:  # noqa: ANN401 - a list or a tuple

@@ -11,7 +11,8 @@ enum is used a second time, only its name stands.
 Different from the official client:
 
 - `Array(CustomEnum(E))` and `Map(CustomEnum(E))` have the definition of the enum; there it is only the word "enum".
-- Each record has its own copy of a sub-record that was not given; there all records share one.
+- Each record has its own copy of a sub-record that was not given, and of a default list or dict; there all records
+  share one.
 - `Bytes` refuses what is neither bytes nor text; there it is found out when the message is sent, or not at all.
 - Dicts become sub-records at any depth; there only directly in a field, an array or a map.
 - Enums of JSON are read by name and by value; there a text that is the value only is refused.
@@ -26,7 +27,7 @@ from operator import attrgetter
 from typing import Any, ClassVar, Final, cast
 
 from pulsar_actors.exceptions import InvalidArgument, InvalidMessage
-from pulsar_actors.schema.codec import SAME, AvroType, Codec, in_list, in_map, items_of
+from pulsar_actors.schema.codec import SAME, AvroType, Codec, float_of_json, in_list, in_map, items_of
 
 __all__ = [
     "Array",
@@ -43,6 +44,7 @@ __all__ = [
     "Record",
     "RecordMeta",
     "String",
+    "check_names",
     "record_codec",
 ]
 
@@ -175,10 +177,52 @@ def _field_schema(name: str, field: Any, defined_names: set[str]) -> dict[str, A
     kind = field.schema_info(defined_names)
     schema: dict[str, Any] = {"name": name}
     if field.required_default():  # before the type, so that the text is the official client's
-        default = field.default()
-        schema["default"] = default.name if isinstance(default, Enum) else default
+        schema["default"] = _written_default(field.default())
     schema["type"] = kind if field._required else ["null", kind]  # noqa: SLF001 - our own classes
     return schema
+
+
+def _written_default(default: object) -> object:
+    """Write a default as Avro wants it in JSON."""
+    match default:
+        case Enum():
+            return default.name
+        case bytes():
+            return default.decode("latin-1")
+        case list():
+            return [_written_default(one) for one in items_of(default)]
+        case dict():
+            values = cast("dict[str, object]", default)
+            return {key: _written_default(value) for key, value in values.items()}
+        case Record():
+            names = default._fields  # pyright: ignore[reportPrivateUsage]
+            return {name: _written_default(getattr(default, name)) for name in names}
+        case _:
+            return default
+
+
+def check_names(kind: Any, named: dict[str, Any]) -> None:  # noqa: ANN401 - a class of records, or an Enum
+    """Refuse two types of one name in a record: where the second is used, the definition would have the first."""
+    space = getattr(kind, "_avro_namespace", None)
+    name = f"{space}.{kind.__name__}" if space else kind.__name__
+    if named.setdefault(name, kind) is not kind:
+        raise InvalidArgument(f"two types of this schema have the name {name}")
+    for field in getattr(kind, "_fields", {}).values():
+        inner = _named_type(field)
+        if inner is not None and inner not in named.values():
+            check_names(inner, named)
+
+
+def _named_type(field: object) -> Any:  # noqa: ANN401 - a class
+    match field:
+        case Array(array_type=inner) | Map(value_type=inner):
+            return _named_type(inner)
+        case Record():
+            return type(field)
+        case CustomEnum():
+            return field.enum_type
+        case _:
+            return None
 
 
 def _with_records(field: object, value: Any) -> Any:  # noqa: ANN401 - a user's
@@ -381,7 +425,7 @@ class CustomEnum(Field):
         if isinstance(val, str):
             found = self.enum_type.__members__.get(val) or self.values.get(val)
             expected: object = list(self.enum_type.__members__)
-        elif isinstance(val, int):
+        elif isinstance(val, int) and type(val) is not bool:
             found, expected = self.values.get(val), list(self.values)
         else:
             raise TypeError(f"Invalid type '{type(val)}' for field '{name}'. Expected: {self.enum_type.__name__}")
@@ -404,6 +448,10 @@ def _is_hashable(value: object) -> bool:
 
 class _Container(Field):
     """An array or a map."""
+
+    def default(self) -> Any:  # noqa: ANN401 - a list or a dict
+        """Return a copy of the default: records do not share it."""
+        return copy.deepcopy(self._default)
 
     def validate_type(self, name: str, val: object) -> object:
         """Check the container and its items; None is taken, too."""
@@ -554,7 +602,7 @@ def record_codec(  # noqa: C901 - four functions of one table
     return Codec(dump, load_json if as_json else load_avro)
 
 
-def _field_codec(field: object, *, as_json: bool, java_style: bool) -> Codec:
+def _field_codec(field: object, *, as_json: bool, java_style: bool) -> Codec:  # noqa: PLR0911 - a line for each type
     match field:
         case Record():
             return record_codec(type(field), as_json=as_json, java_style=java_style)
@@ -567,6 +615,8 @@ def _field_codec(field: object, *, as_json: bool, java_style: bool) -> Codec:
         case CustomEnum():
             load = partial(field.validate_type, field.enum_type.__name__)
             return Codec(attrgetter("value" if as_json and not java_style else "name"), load)
+        case Float() | Double() if as_json and java_style:
+            return Codec(None, float_of_json)
         case Bytes() if as_json:
             return Codec(_base64_text, b64decode) if java_style else Codec(_text_of_bytes, str.encode)
         case _:

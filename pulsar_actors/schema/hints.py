@@ -29,25 +29,36 @@ a namespace, as in a `Record`.
 # pyright: reportUnknownLambdaType=false, reportUnnecessaryCast=false, reportAttributeAccessIssue=false
 # pyright: reportCallIssue=false
 
-import dataclasses
+import re
 import types
 import typing
 from base64 import b64decode, b64encode
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import (
+    Callable,
+    Collection,
+    Iterable,
+    Mapping,
+    MutableMapping,
+    MutableSequence,
+    MutableSet,
+    Sequence,
+)
+from collections.abc import Set as AbstractSet
 from datetime import date, datetime, time
 from decimal import Decimal
-from enum import Enum, EnumMeta
+from enum import Enum, EnumMeta, Flag
+from functools import partial
+from importlib import import_module
 from operator import attrgetter
-from typing import Annotated, Any, Final, Literal, NamedTuple, Union, cast, get_args, get_origin
+from typing import Annotated, Any, Final, Literal, NamedTuple, TypeVar, Union, cast, get_args, get_origin
 from uuid import UUID
 
 from pulsar_actors.exceptions import InvalidArgument
-from pulsar_actors.schema.codec import SAME, AvroType, Codec, RecordType, in_list, in_map
+from pulsar_actors.schema.codec import SAME, AvroType, Codec, RecordType, float_of_json, in_list, in_map
 from pulsar_actors.schema.definition import RecordMeta, record_codec
+from pulsar_actors.schema.record_fields import NOTHING, RecordField, RecordFields, fields_of, is_pydantic, name_of
 
 __all__ = ["hinted_record_type"]
-
-_NOTHING: Final = object()
 
 
 class _Node(NamedTuple):
@@ -60,32 +71,17 @@ class _Node(NamedTuple):
     record_name: str = ""
 
 
-class _FieldOf(NamedTuple):
-    """A field of a class: its name there and in the schema, its hint, and its default if it has one."""
-
-    name: str
-    wire_name: str
-    hint: Any
-    default: Any = _NOTHING
-    may_be_absent: bool = False
-
-
-class _Shape(NamedTuple):
-    """A class of records: its fields, and how an instance is made from a dict of its values."""
-
-    fields: list[_FieldOf]
-    make: Callable[[dict[str, Any]], Any]
-    get: Callable[[Any, str], Any]
-
-
 def hinted_record_type(record_cls: Any, *, as_json: bool) -> RecordType:  # noqa: ANN401 - a type, or a hint
     """Return the schema and the codec of a class. Raise InvalidArgument if it has none."""
     builder = _Builder(as_json=as_json)
-    node = builder.node(record_cls, getattr(record_cls, "__name__", str(record_cls)))
+    try:
+        node = builder.node(record_cls, name_of(record_cls))
+    except RecursionError as fault:
+        raise InvalidArgument(f"the type hints of {name_of(record_cls)} go on without an end") from fault
     if not node.record_name:
         raise InvalidArgument(f"a schema of records takes a class of records, not {record_cls!r}")
     codec = node.codec
-    if as_json and hasattr(record_cls, "model_dump_json"):
+    if as_json and is_pydantic(record_cls):
         codec = Codec(lambda model: model.model_dump_json(by_alias=True), record_cls.model_validate_json)
     return RecordType(node.avro, codec, node.values, builder.has_unions_of_records)
 
@@ -96,6 +92,9 @@ class _Builder:
     def __init__(self, *, as_json: bool) -> None:
         self._as_json = as_json
         self._named: dict[Any, tuple[str, Codec]] = {}
+        self._names: dict[str, Any] = {}
+        self._namespace = ""  # of the record around
+        self._is_within_pydantic = False
         self.has_unions_of_records = False
 
     def node(self, hint: Any, where: str) -> _Node:  # noqa: ANN401, C901, PLR0911 - a hint; a line for each kind
@@ -104,9 +103,11 @@ class _Builder:
         if get_origin(hint) is Annotated:
             hint, *rest = get_args(hint)
             extras = tuple(rest)
-        while hasattr(hint, "__supertype__"):
-            hint = hint.__supertype__
+        while (renamed := _renamed(hint)) is not None:
+            hint = renamed
         origin, arguments = get_origin(hint), get_args(hint)
+        if origin is Final:
+            return self.node(arguments[0], where)
         if hint in _PRIMITIVES:
             return self._primitive(hint, extras, where)
         if hint is Decimal:
@@ -118,11 +119,11 @@ class _Builder:
         if origin is Literal:
             return self._literal(arguments, where)
         if isinstance(hint, EnumMeta):
-            return self._enum(cast("type[Enum]", hint))
+            return self._enum(cast("type[Enum]", hint), where)
         container = origin or hint
         if container in _CONTAINERS:
             return self._container(_CONTAINERS[container], arguments, where)
-        if container in {dict, Mapping}:
+        if container in _MAPS:
             return self._map(arguments, where)
         return self._record(hint, where)
 
@@ -131,12 +132,14 @@ class _Builder:
     def _primitive(self, hint: Any, extras: tuple[Any, ...], where: str) -> _Node:  # noqa: ANN401
         avro, wire = _PRIMITIVES[hint]
         narrow = {int: "int", float: "float"}.get(hint)
-        if narrow is not None and (narrow in extras or _FIELD_NAMES[narrow] in {_name_of(one) for one in extras}):
+        if narrow is not None and (narrow in extras or _FIELD_NAMES[narrow] in {name_of(one) for one in extras}):
             avro = narrow
         if hint is bytes and self._as_json:
             dump = lambda value: b64encode(value).decode()  # noqa: E731 - a table's row
             return _Node(avro, Codec(_checked(dump, bytes, where), b64decode), bytes, "string")
         check = _whole(32 if avro == "int" else 64, where) if hint is int else _checked(None, hint, where)
+        if hint is float and self._as_json:
+            return _Node(avro, Codec(check, lambda value: check(float_of_json(value))), hint, wire)
         return _Node(avro, Codec(check, check if self._as_json else None), hint, wire)
 
     def _decimal(self, extras: tuple[Any, ...], where: str) -> _Node:
@@ -157,16 +160,27 @@ class _Builder:
         text = str if hint is UUID else lambda value: (dump(value) if dump else value).isoformat()
         return _Node("string", Codec(text, load), hint, "string")
 
-    def _literal(self, symbols: tuple[Any, ...], where: str) -> _Node:
-        if not all(isinstance(one, str) and one.isidentifier() for one in symbols):
-            raise InvalidArgument(f"{where}: the values of a Literal are names, because they become symbols of an enum")
-        name = "_".join(symbols)
-        check = _one_of(frozenset(symbols), where)
-        known = self._named.setdefault(("Literal", symbols), (name, Codec(check, check)))
-        definition = {"type": "enum", "name": name, "symbols": list(symbols)}
-        return _Node(self._once(("Literal", symbols), definition), known[1], str, "string")
+    def _literal(self, values: tuple[Any, ...], where: str) -> _Node:
+        if None in values:
+            others = tuple(one for one in values if one is not None)
+            return self._union([self.node(None, where), self._literal(others, where)], where)
+        check = _one_of(values, where)
+        kinds = {type(one) for one in values}
+        if kinds in ({int}, {bool}):
+            return self._primitive(kinds.pop(), (), where)._replace(codec=Codec(check, check))
+        if kinds != {str}:
+            raise InvalidArgument(f"{where}: the values of a Literal are either text, or ints, or bools")
+        if not all(one.isidentifier() for one in values):
+            return _Node("string", Codec(check, check), str, "string")
+        key = "Literal", values
+        name = self._named_type(key, "_".join(values), "", where)
+        self._named.setdefault(key, (name, Codec(check, check)))
+        definition = {"type": "enum", "name": "_".join(values), "symbols": list(values)}
+        return _Node(self._once(key, definition), Codec(check, check), str, "string")
 
-    def _enum(self, hint: type[Enum]) -> _Node:
+    def _enum(self, hint: type[Enum], where: str) -> _Node:
+        if issubclass(hint, Flag):
+            raise InvalidArgument(f"{where}: flags are combined, and a symbol of an enum is one: use int")
         members = hint.__members__
 
         def load(value: Any) -> Enum:  # noqa: ANN401 - of JSON, where it may be anything
@@ -176,17 +190,33 @@ class _Builder:
 
         definition = {"type": "enum", "name": hint.__name__, "symbols": [one.name for one in hint]}
         codec = Codec(_checked(attrgetter("name"), hint, hint.__name__), load)
-        self._named.setdefault(hint, (hint.__name__, codec))
+        self._named.setdefault(hint, (self._named_type(hint, hint.__name__, "", where), codec))
         return _Node(self._once(hint, definition), codec, hint, "string")
+
+    def _by_pydantic(self, hint: Any, where: str) -> _Node:  # noqa: ANN401 - a type
+        """Return the node of a type that only pydantic knows: a URL, an address, a path."""
+        if hasattr(hint, "get_secret_value"):
+            raise InvalidArgument(f"{where}: pydantic writes a secret as stars, so it would be lost")
+        try:
+            adapter = import_module("pydantic").TypeAdapter(hint)
+            avro = _JSON_TYPES[adapter.json_schema(mode="serialization")["type"]]
+        except Exception as fault:  # pydantic has many
+            raise InvalidArgument(f"{where}: {name_of(hint)} is no type that a schema can have") from fault
+        dump = partial(adapter.dump_python, mode="json")
+        return _Node(avro, Codec(dump, adapter.validate_python), object, {"long": "int"}.get(avro, avro))
 
     # What holds values.
 
     def _container(self, make: Callable[[Any], Any], arguments: tuple[Any, ...], where: str) -> _Node:
-        if not arguments or (make is tuple and (len(arguments) != 2 or arguments[1] is not Ellipsis)):  # noqa: PLR2004
-            raise InvalidArgument(f"{where}: say of what, as list[str] or tuple[str, ...] do")
+        if not arguments:
+            raise InvalidArgument(f"{where}: say of what, as list[str] does")
+        if make is tuple and (len(arguments) != 2 or arguments[1] is not Ellipsis):  # noqa: PLR2004
+            raise InvalidArgument(f"{where}: an array has any length: use tuple[T, ...], or a NamedTuple")
         item = self.node(arguments[0], where)
         dump, load = in_list(item.codec.dump), in_list(item.codec.load)
-        values = (list, tuple, set, frozenset) if make is list else make
+        values: Any = AbstractSet if make in {set, frozenset} else make
+        if make is list:
+            values = list, tuple, set, frozenset
         return _Node(
             {"type": "array", "items": item.avro},
             Codec(
@@ -247,17 +277,20 @@ class _Builder:
         if isinstance(hint, RecordMeta):
             official: Any = hint
             codec = record_codec(official, as_json=self._as_json, java_style=self._as_json)
-            self._named.setdefault(hint, (hint.__name__, codec))
-            return _Node(self._once(hint, official.schema()), codec, hint, "object", hint.__name__)
-        shape = _shape_of(hint)
-        if shape is None:
-            raise InvalidArgument(f"{where}: {_name_of(hint)} is no type that a schema can have")
-        namespace = getattr(hint, "_avro_namespace", None)
-        full_name = f"{namespace}.{hint.__name__}" if namespace else str(hint.__name__)
-        values = Mapping if typing.is_typeddict(hint) else hint
+            name = self._named_type(hint, hint.__name__, getattr(hint, "_avro_namespace", None) or "", where)
+            self._named.setdefault(hint, (name, codec))
+            return _Node(self._once(hint, official.schema()), codec, hint, "object", name)
+        found = fields_of(hint)
+        if found is None:
+            if self._is_within_pydantic and isinstance(hint, type):
+                return self._by_pydantic(hint, where)
+            what = "a type variable" if isinstance(hint, TypeVar) else "no type that a schema can have"
+            raise InvalidArgument(f"{where}: {name_of(hint)} is {what}")
+        kind = get_origin(hint) or hint
+        values = Mapping if typing.is_typeddict(kind) else kind
         known = self._named.get(hint)
         if known is not None:
-            return _Node(known[0], known[1], values, "object", full_name)
+            return _Node(known[0], known[1], values, "object", known[0])
         later: list[Codec] = []  # a record may contain itself: its codec is complete when all its fields are
 
         def dump(value: Any) -> Any:  # noqa: ANN401 - a record
@@ -266,17 +299,32 @@ class _Builder:
         def load(value: Any) -> Any:  # noqa: ANN401 - from the wire
             return cast("Any", later[0].load)(value)
 
+        name, namespace = _avro_name(hint), getattr(kind, "_avro_namespace", None)
+        full_name = self._named_type(hint, name, namespace or "", where)
         self._named[hint] = full_name, Codec(dump, load)
-        avro: dict[str, Any] = {"type": "record", "name": hint.__name__}
+        avro: dict[str, Any] = {"type": "record", "name": name}
         if namespace:
             avro["namespace"] = namespace
-        columns = [self._column(one, f"{hint.__name__}.{one.name}") for one in shape.fields]
+        around = self._namespace, self._is_within_pydantic
+        self._namespace, self._is_within_pydantic = full_name.rpartition(".")[0], is_pydantic(kind)
+        columns = [self._column(one, f"{name}.{one.name}") for one in found.fields]
+        self._namespace, self._is_within_pydantic = around
         avro["fields"] = [definition for definition, _, _ in columns]
         codecs = [(field, codec) for _, field, codec in columns]
-        later.append(_record_codec(hint.__name__, codecs, shape, values, as_json=self._as_json))
+        later.append(_record_codec(name, codecs, found, values, as_json=self._as_json))
         return _Node(avro, later[0], values, "object", full_name)
 
-    def _column(self, field: _FieldOf, where: str) -> tuple[dict[str, Any], _FieldOf, Codec]:
+    def _named_type(self, key: Any, name: str, namespace: str, where: str) -> str:  # noqa: ANN401 - a type
+        """Return the full name of a type, which has to be the only one of this name."""
+        if key in self._named:
+            return self._named[key][0]
+        space = namespace or self._namespace
+        full_name = f"{space}.{name}" if space else name
+        if self._names.setdefault(full_name, key) != key:
+            raise InvalidArgument(f"{where}: two types of this schema have the name {full_name}")
+        return full_name
+
+    def _column(self, field: RecordField, where: str) -> tuple[dict[str, Any], RecordField, Codec]:
         node = self.node(field.hint, where)
         avro, codec = node.avro, node.codec
         is_optional = isinstance(avro, list) and "null" in avro
@@ -284,12 +332,12 @@ class _Builder:
         if field.may_be_absent and not is_optional:
             avro = ["null", *avro] if isinstance(avro, list) else ["null", avro]
             codec, is_optional = _optional(codec), True
-        if default is _NOTHING and is_optional:
+        if default is NOTHING and is_optional:
             default = None
             field = field._replace(default=None)
         definition: dict[str, Any] = {"name": field.wire_name, "type": avro}
-        written = _NOTHING if default is _NOTHING else self._default(default)
-        if written is not _NOTHING:
+        written = NOTHING if default is NOTHING else self._default(default)
+        if written is not NOTHING:
             if isinstance(avro, list) and written is not None:  # the default's branch comes first
                 definition["type"] = self._with_first(field.hint, avro, default, where)
             definition["default"] = written
@@ -315,7 +363,7 @@ class _Builder:
             case list() | tuple() | set() | frozenset() | dict() if not value:
                 return {} if isinstance(value, dict) else []
             case _:
-                return _NOTHING
+                return NOTHING
 
     def _once(self, key: Any, definition: AvroType) -> AvroType:  # noqa: ANN401 - a type
         """Return a definition the first time, and its name after that."""
@@ -326,10 +374,24 @@ class _Builder:
         return definition
 
 
+def _renamed(hint: Any) -> Any:  # noqa: ANN401 - a hint
+    """Return what a NewType, or the name of a `type` statement, stands for; None for other hints."""
+    if type(hint).__name__ == "TypeAliasType":
+        return hint.__value__
+    return getattr(hint, "__supertype__", None)
+
+
+def _avro_name(kind: Any) -> str:  # noqa: ANN401 - a class
+    """Return the name of a class; of a generic one, also those of its arguments."""
+    arguments = "".join(f"_{name_of(one)}" for one in get_args(kind))
+    name = f"{name_of(kind)}{arguments}"
+    return name if name.isidentifier() else re.sub(r"\W+", "_", name).strip("_")
+
+
 def _record_codec(  # noqa: C901 - with the functions of the codec
     name: str,
-    columns: Sequence[tuple[_FieldOf, Codec]],
-    shape: _Shape,
+    columns: Sequence[tuple[RecordField, Codec]],
+    shape: RecordFields,
     values: Any,  # noqa: ANN401 - a class
     *,
     as_json: bool,
@@ -356,8 +418,8 @@ def _record_codec(  # noqa: C901 - with the functions of the codec
             raise TypeError(f"{name} is a JSON object, not {type(cast('object', data)).__name__}")
         given, loaded = cast("dict[str, Any]", data), dict[str, Any]()
         for wire_name, own_name, field, convert in loads:
-            item = given.get(wire_name, _NOTHING)
-            if item is _NOTHING:
+            item = given.get(wire_name, NOTHING)
+            if item is NOTHING:
                 if field.may_be_absent or field.default is not None:
                     continue  # the class has the default, or says what is missing
                 item = None
@@ -369,115 +431,7 @@ def _record_codec(  # noqa: C901 - with the functions of the codec
     return Codec(dump, load)
 
 
-# The kinds of classes.
-
-
-def _shape_of(hint: Any) -> _Shape | None:  # noqa: ANN401 - anything
-    if not isinstance(hint, type) and not typing.is_typeddict(hint):
-        return None
-    kind: Any = hint
-    if typing.is_typeddict(kind):
-        return _shape_of_typed_dict(kind)
-    hints = _hints_of(kind)
-    if hasattr(kind, "model_validate") and hasattr(kind, "model_fields"):
-        return _shape_of_pydantic(kind)
-    if dataclasses.is_dataclass(kind):
-        fields = [
-            _FieldOf(one.name, one.name, hints[one.name], _dataclass_default(one))
-            for one in dataclasses.fields(kind)
-            if one.init
-        ]
-    elif issubclass(kind, tuple) and hasattr(kind, "_fields"):
-        defaults = kind._field_defaults
-        fields = [_FieldOf(one, one, hints[one], defaults.get(one, _NOTHING)) for one in kind._fields]
-    elif hasattr(kind, "__attrs_attrs__"):
-        return _shape_of_attrs(kind, hints)
-    elif hasattr(kind, "__struct_fields__"):
-        fields = _fields_of_msgspec(kind, hints)
-    else:
-        return None
-    return _Shape(fields, lambda values: kind(**values), getattr)
-
-
-def _hints_of(kind: Any) -> dict[str, Any]:  # noqa: ANN401 - a class
-    try:
-        return typing.get_type_hints(kind, include_extras=True)
-    except NameError as fault:
-        raise InvalidArgument(f"a type hint of {_name_of(kind)} is not known: {fault}") from fault
-
-
-def _dataclass_default(field: "dataclasses.Field[Any]") -> Any:  # noqa: ANN401 - a user's
-    if field.default is not dataclasses.MISSING:
-        return field.default
-    return _NOTHING if field.default_factory is dataclasses.MISSING else field.default_factory()
-
-
-def _shape_of_typed_dict(kind: Any) -> _Shape:  # noqa: ANN401 - a TypedDict
-    fields: list[_FieldOf] = []
-    for name, hint in _hints_of(kind).items():
-        is_absent = name not in kind.__required_keys__
-        marker = _name_of(get_origin(hint))
-        if marker in {"NotRequired", "Required", "ReadOnly"}:
-            is_absent = marker == "NotRequired" or (marker == "ReadOnly" and is_absent)
-            (hint,) = get_args(hint)  # noqa: PLW2901 - without the marker
-        fields.append(_FieldOf(name, name, hint, may_be_absent=is_absent))
-    return _Shape(fields, lambda values: values, lambda record, name: record[name])
-
-
-def _shape_of_pydantic(kind: Any) -> _Shape:  # noqa: ANN401 - a model
-    def name_of(name: str, info: Any) -> str:  # noqa: ANN401 - of pydantic
-        return str(info.serialization_alias or info.alias or name)
-
-    fields: list[_FieldOf] = []
-    hints = _hints_of(kind)
-    for name, info in kind.model_fields.items():
-        default = _NOTHING if info.is_required() else info.get_default(call_default_factory=True)
-        fields.append(_FieldOf(name, name_of(name, info), hints[name], default))
-    aliases = {
-        name: info.validation_alias if isinstance(info.validation_alias, str) else info.alias or name
-        for name, info in kind.model_fields.items()
-    }
-
-    def make(values: dict[str, Any]) -> Any:  # noqa: ANN401 - a model
-        return kind.model_validate({aliases[name]: value for name, value in values.items()})
-
-    return _Shape(fields, make, getattr)
-
-
-def _shape_of_attrs(kind: Any, hints: dict[str, Any]) -> _Shape:  # noqa: ANN401 - a class of attrs
-    fields: list[_FieldOf] = []
-    arguments: dict[str, str] = {}
-    for one in kind.__attrs_attrs__:
-        if not one.init:
-            continue
-        default = one.default
-        factory = getattr(default, "factory", None)
-        if factory is not None:
-            default = _NOTHING if default.takes_self else factory()
-        elif _name_of(type(default)) == "_Nothing":
-            default = _NOTHING
-        fields.append(_FieldOf(one.name, one.name, hints[one.name], default))
-        arguments[one.name] = getattr(one, "alias", None) or one.name.lstrip("_")
-    return _Shape(fields, lambda values: kind(**{arguments[name]: value for name, value in values.items()}), getattr)
-
-
-def _fields_of_msgspec(kind: Any, hints: dict[str, Any]) -> list[_FieldOf]:  # noqa: ANN401 - a Struct
-    names, defaults = kind.__struct_fields__, list(kind.__struct_defaults__)
-    defaults = [_NOTHING] * (len(names) - len(defaults)) + defaults
-    fields: list[_FieldOf] = []
-    for name, wire_name, default in zip(names, kind.__struct_encode_fields__, defaults, strict=True):
-        factory = getattr(default, "factory", None)
-        is_missing = default is _NOTHING or _name_of(type(default)) == "NoDefaultType"
-        value = _NOTHING if is_missing else default if factory is None else factory()
-        fields.append(_FieldOf(name, wire_name, hints[name], value))
-    return fields
-
-
 # Small conversions.
-
-
-def _name_of(one: object) -> str:
-    return str(getattr(one, "__name__", None) or getattr(one, "_name", None) or one)
 
 
 def _optional(codec: Codec) -> Codec:
@@ -494,7 +448,7 @@ def _checked(dump: Callable[[Any], Any] | None, values: Any, where: str) -> Call
 
     def convert(value: Any) -> Any:  # noqa: ANN401 - a user's
         if not isinstance(value, accepted) or (type(value) is bool and values is not bool):
-            expected = _name_of(values) if isinstance(values, type) else "a sequence"
+            expected = name_of(values) if isinstance(values, type) else "a sequence"
             raise TypeError(f"{where} takes {expected}, not {type(value).__name__}")
         if values is float:
             return float(value)
@@ -528,12 +482,12 @@ def _loaded(
     return convert
 
 
-def _one_of(symbols: Iterable[str], where: str) -> Callable[[Any], Any]:
-    allowed = frozenset(symbols)
+def _one_of(values: Sequence[Any], where: str) -> Callable[[Any], Any]:
+    allowed = {(type(one), one) for one in values}
 
-    def convert(value: Any) -> str:  # noqa: ANN401 - a user's
-        if not isinstance(value, str) or value not in allowed:
-            raise ValueError(f"{where} takes one of {', '.join(sorted(allowed))}, not {value!r}")
+    def convert(value: Any) -> Any:  # noqa: ANN401 - a user's
+        if value.__hash__ is None or (type(value), value) not in allowed:
+            raise ValueError(f"{where} takes one of {', '.join(map(str, values))}, not {value!r}")
         return value
 
     return convert
@@ -568,8 +522,11 @@ _TEXTS: Final[dict[Any, tuple[AvroType, Callable[[Any], Any]]]] = {
     UUID: ({"type": "string", "logicalType": "uuid"}, UUID),
 }
 _CONTAINERS: Final[dict[Any, Callable[[Any], Any]]] = {
-    list: list, Sequence: list, set: set, frozenset: frozenset, tuple: tuple,
+    list: list, Sequence: list, MutableSequence: list, Collection: list, Iterable: list,
+    set: set, AbstractSet: set, MutableSet: set, frozenset: frozenset, tuple: tuple,
 }  # fmt: skip
+_MAPS: Final = {dict, Mapping, MutableMapping}
+_JSON_TYPES: Final = {"string": "string", "integer": "long", "number": "double", "boolean": "boolean"}
 _WIRES: Final[dict[type, str]] = {
     type(None): "null", bool: "bool", int: "int", float: "float", str: "string", list: "array", dict: "object",
 }  # fmt: skip

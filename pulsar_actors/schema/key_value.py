@@ -8,6 +8,7 @@ One version of the schema covers both halves: so each half is decoded with its h
 """
 
 import json
+import struct
 from base64 import b64encode
 from enum import IntEnum
 from typing import Any, cast
@@ -27,7 +28,8 @@ from pulsar_actors.schema.codec import items_of
 
 __all__ = ["KeyValueEncodingType", "KeyValueSchema", "halves_of", "inline", "split_inline"]
 
-_SIZE = 4
+_SIZE = struct.Struct(">i")
+_TOO_LONG = 1 << 31
 _PAIR = 2
 
 
@@ -85,8 +87,7 @@ class KeyValueSchema(Schema):
         """Decode an INLINE payload. With SEPARATED, a payload alone has no key, so only `decode_message` has it."""
         if self._encoding is KeyValueEncodingType.SEPARATED:
             return None, self._value.decode(data)
-        key, value = self._split(data)
-        return _decoded(self._key, key), _decoded(self._value, value)
+        return self.decode_halves(*self._split(data))
 
     def decode_message(self, message: ReceivedMessage) -> object:
         """Decode the pair of a message, each half with its half of the writer's schema."""
@@ -101,11 +102,20 @@ class KeyValueSchema(Schema):
             key, value = self._split(data)
         stored = written_schema_of(message) if self.needs_writer else None
         if stored is None:
-            return _decoded(self._key, key), _decoded(self._value, value)
+            return self.decode_halves(key, value)
         if stored.type != SchemaType.KEY_VALUE:
             raise UndecodableMessage(f"{self!r} cannot decode a message of another type of schema")
         key_half, value_half = halves_of(stored)
         return _decoded(self._key, key, key_half), _decoded(self._value, value, value_half)
+
+    def decode_halves(self, key: bytes | None, value: bytes | None) -> tuple[object, object]:
+        """Decode a key and a value that are apart."""
+        return _decoded(self._key, key), _decoded(self._value, value)
+
+    @property
+    def is_separated(self) -> bool:
+        """Return whether the key is the message's key."""
+        return self._encoding is KeyValueEncodingType.SEPARATED
 
     def _split(self, data: bytes) -> tuple[bytes | None, bytes | None]:
         try:
@@ -165,23 +175,22 @@ def _without_repeats(schema: Any, namespace: str | None) -> Any:  # noqa: ANN401
 
 def inline(key: bytes | None, value: bytes | None) -> bytes:
     """Join two halves, each after its length; the length of a null is -1."""
-    return b"".join(
-        b"\xff" * _SIZE if half is None else len(half).to_bytes(_SIZE, "big") + half for half in (key, value)
-    )
+    return b"".join(_SIZE.pack(-1) if half is None else _SIZE.pack(len(half)) + half for half in (key, value))
 
 
 def split_inline(data: bytes) -> tuple[bytes | None, bytes | None]:
     """Split what `inline` joined. Raise ValueError if the lengths do not fit."""
-    halves: list[bytes | None] = []
-    at = 0
-    for _ in range(_PAIR):
-        size = int.from_bytes(data[at : at + _SIZE], "big", signed=True)
-        end = at + _SIZE + max(size, 0)
-        if end > len(data) or size < -1:
-            raise ValueError("the lengths of the key and the value do not fit")
-        halves.append(None if size == -1 else data[at + _SIZE : end])
-        at = end
-    return halves[0], halves[1]
+    try:
+        (size,) = _SIZE.unpack_from(data)
+        end = 4 + max(0, size)
+        (other_size,) = _SIZE.unpack_from(data, end)
+    except struct.error:
+        size = other_size = _TOO_LONG
+        end = 0
+    if size < -1 or other_size < -1 or end + 4 + other_size > len(data):
+        raise ValueError("the lengths of the key and the value do not fit")
+    key = None if size == -1 else data[4:end]
+    return key, None if other_size == -1 else data[end + 4 : end + 4 + other_size]
 
 
 def halves_of(stored: StoredSchema) -> tuple[StoredSchema, StoredSchema]:

@@ -4,7 +4,7 @@ from typing import Any, cast
 
 from pulsar_actors.exceptions import UndecodableMessage, WrongContent
 from pulsar_actors.schema.codec import RecordType
-from pulsar_actors.schema.definition import Record, RecordMeta, record_codec
+from pulsar_actors.schema.definition import Record, RecordMeta, check_names, record_codec
 
 __all__ = ["encoded", "record_type_of", "undecodable"]
 
@@ -13,6 +13,7 @@ def record_type_of(record_cls: object, *, as_json: bool, java_style: bool = Fals
     """Return the schema and the codec of a class. Raise InvalidArgument for one that is no record."""
     if isinstance(record_cls, RecordMeta):
         record = cast("type[Record]", record_cls)
+        check_names(record, {})
         return RecordType(record.schema(), record_codec(record, as_json=as_json, java_style=java_style), record)
     from pulsar_actors.schema.hints import hinted_record_type  # noqa: PLC0415 - records of the official kind need none
 

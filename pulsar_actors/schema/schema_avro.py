@@ -9,14 +9,16 @@ The writer's record may have another name than the reader's: a class of Java and
 
 import json
 from collections.abc import Mapping
+from importlib import import_module
 from io import BytesIO
 from types import ModuleType
-from typing import Any, cast
+from typing import Any, NamedTuple, cast
 
 from pulsar_actors.client.message import Message, written_schema_of
 from pulsar_actors.client.schema import ReceivedMessage, Schema, SchemaType
 from pulsar_actors.exceptions import InvalidArgument, InvalidConfiguration, UndecodableMessage, WrongContent
 from pulsar_actors.runtime.schema_versions import StoredSchema
+from pulsar_actors.schema.avro_definition import is_recursive
 from pulsar_actors.schema.codec import SAME, AvroType, RecordType, items_of
 from pulsar_actors.schema.record_types import encoded, record_type_of, undecodable
 
@@ -32,6 +34,21 @@ def fastavro_module() -> ModuleType:
             "Avro needs fastavro, which is not installed: pip install 'pulsar-actors[avro]'"
         ) from None
     return fastavro
+
+
+_SAFE_DEPTH = 256
+"""A payload of so many bytes cannot go deeper than fastavro's compiled reader can: each level takes a byte."""
+
+
+_MAX_DEPTH = 300
+"""Of values that contain values of their own kind. Much more would end the process within fastavro."""
+
+
+class _Writer(NamedTuple):
+    """The schema of a writer, as fastavro takes it."""
+
+    parsed: Any
+    is_recursive: bool
 
 
 class AvroSchema(Schema):
@@ -55,8 +72,8 @@ class AvroSchema(Schema):
         self._is_union_of_records = kind.names_records
         self._dump, self._load = kind.codec
         self._schema = kind.avro
-        self._parsed = self._parse(kind.avro, InvalidArgument)
-        self._writers: dict[bytes, Any] = {}  # by definition; None for the reader's own
+        self._parsed, self._is_recursive = self._parse(kind.avro, InvalidArgument)
+        self._writers: dict[bytes, _Writer | None] = {}  # by definition; None for the reader's own
 
     def encode(self, value: object) -> bytes:
         """Encode a record, or the dict of a definition."""
@@ -68,6 +85,8 @@ class AvroSchema(Schema):
         buffer = BytesIO()
         try:
             dumped = cast("Any", value) if self._dump is None else self._dump(value)
+            if self._is_recursive:
+                _check_depth(dumped, _MAX_DEPTH)
             self._fastavro.schemaless_writer(buffer, self._parsed, dumped)
         except Exception as fault:  # fastavro raises whatever its conversion does
             raise encoded(self, fault) from fault
@@ -93,37 +112,42 @@ class AvroSchema(Schema):
             writer = self._writers[stored.data] = self._writer(stored)
         return self._decode(data, writer, stored)
 
-    def _decode(self, data: bytes, writer: Any, stored: StoredSchema | None) -> object:  # noqa: ANN401 - of fastavro
-        read, named = self._fastavro.schemaless_reader, self._is_union_of_records
+    def _decode(self, data: bytes, writer: "_Writer | None", stored: StoredSchema | None) -> object:
+        schema, is_recursive = (self._parsed, self._is_recursive) if writer is None else writer
+        own = None if writer is None else self._parsed
+        read = self._fastavro.schemaless_reader
+        if is_recursive and len(data) > _SAFE_DEPTH:
+            read = import_module("fastavro._read_py").schemaless_reader
         try:
-            if named:
-                value = read(BytesIO(data), writer or self._parsed, writer and self._parsed, return_record_name=True,
-                             return_record_name_override=True)  # fmt: skip
-            elif writer is None:
-                value = read(BytesIO(data), self._parsed, None)
+            if self._is_union_of_records:
+                value = read(BytesIO(data), schema, own, return_record_name=True, return_record_name_override=True)
             else:
-                value = read(BytesIO(data), writer, self._parsed)
+                value = read(BytesIO(data), schema, own)
             return value if self._load is None else self._load(value)
         except Exception as fault:  # fastavro raises whatever its conversion does
             raise undecodable(self, fault, None if stored is None else stored.version) from fault
 
-    def _writer(self, stored: StoredSchema) -> Any:  # noqa: ANN401 - of fastavro
+    def _writer(self, stored: StoredSchema) -> "_Writer | None":
         """Return the writer's schema as fastavro takes it; None if it is the reader's own."""
         if stored.type != SchemaType.AVRO:
             kind = SchemaType(stored.type).name if stored.type in set(SchemaType) else str(stored.type)
             raise UndecodableMessage(f"{self!r} cannot decode a message that was written with a schema of type {kind}")
         try:
             written = json.loads(stored.data)
-        except ValueError as fault:
+            if written == self._schema:
+                return None
+            written = named_like(written, self._schema)
+        except (ValueError, RecursionError, AttributeError) as fault:
             raise undecodable(self, fault, stored.version) from fault
-        if written == self._schema:
-            return None
-        return self._parse(named_like(written, self._schema), UndecodableMessage)
+        return self._parse(written, UndecodableMessage)
 
-    def _parse(self, schema: AvroType, error: type[Exception]) -> Any:  # noqa: ANN401 - of fastavro
+    def _parse(self, schema: AvroType, error: type[Exception]) -> "_Writer":
+        if isinstance(schema, str) and "{" in schema:
+            raise error("an Avro schema is a dict, not the text of one: json.loads makes it")
         try:
-            return self._fastavro.parse_schema(json.loads(json.dumps(schema)))
-        except Exception as fault:
+            recursive = is_recursive(schema)  # first: fastavro does not limit how deep it goes here, either
+            return _Writer(self._fastavro.parse_schema(json.loads(json.dumps(schema))), recursive)
+        except Exception as fault:  # fastavro raises many kinds
             raise error(f"this is no Avro schema: {type(fault).__name__}: {fault}") from fault
 
     def __reduce__(self) -> tuple[Any, ...]:
@@ -134,6 +158,16 @@ class AvroSchema(Schema):
         if record_cls is not None:
             return f"AvroSchema({getattr(record_cls, '__name__', record_cls)})"
         return f"AvroSchema(None, {definition.get('name') if isinstance(definition, dict) else definition})"
+
+
+def _check_depth(value: Any, depth: int) -> None:  # noqa: ANN401 - a user's
+    """Refuse a value that is nested too deep, such as a dict that contains itself."""
+    if not isinstance(value, (dict, list, tuple)):
+        return
+    if depth == 0:
+        raise ValueError(f"it is nested more than {_MAX_DEPTH} values deep")
+    for one in cast("dict[str, Any]", value).values() if isinstance(value, dict) else items_of(value):
+        _check_depth(one, depth - 1)
 
 
 def _is_record(schema: AvroType) -> bool:

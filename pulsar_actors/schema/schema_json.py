@@ -5,6 +5,8 @@ from typing import Any
 
 from pulsar_actors.client.schema import Schema, SchemaType
 from pulsar_actors.exceptions import WrongContent
+from pulsar_actors.schema.codec import finite
+from pulsar_actors.schema.definition import RecordMeta
 from pulsar_actors.schema.record_types import encoded, record_type_of, undecodable
 
 __all__ = ["JsonSchema"]
@@ -17,8 +19,8 @@ class JsonSchema(Schema):
     get their default.
 
     Records are written as the official client writes them, but compact: enums by value, bytes as text, and with nulls.
-    With `java_style` they are written as Java writes them: enums by name, bytes in base 64, and without nulls. Classes
-    with type hints are always written like that.
+    With `java_style` they are written as Java writes them: enums by name, bytes in base 64, NaN and infinities as text,
+    and without nulls. Classes with type hints are always written like that.
     """
 
     def __init__(self, record_cls: Any, *, java_style: bool = False) -> None:  # noqa: ANN401 - a type, or a hint
@@ -26,6 +28,7 @@ class JsonSchema(Schema):
         super().__init__(kind.instances, SchemaType.JSON, kind.avro, "JSON")
         self._arguments = record_cls, java_style
         self._dump, self._load = kind.codec
+        self._has_nan = isinstance(record_cls, RecordMeta) and not java_style  # as in the official client
         self._writes_text = getattr(record_cls, "model_dump_json", None) is not None
 
     def encode(self, value: object) -> bytes:
@@ -37,9 +40,17 @@ class JsonSchema(Schema):
             dumped = value if self._dump is None else self._dump(value)
             if self._writes_text:
                 return str(dumped).encode()
-            return json.dumps(dumped, separators=(",", ":"), ensure_ascii=False, allow_nan=False).encode()
+            return self._text(dumped).encode()
         except (TypeError, ValueError, AttributeError, KeyError, RecursionError) as fault:
             raise encoded(self, fault) from fault
+
+    def _text(self, dumped: object) -> str:
+        if self._has_nan:
+            return json.dumps(dumped, separators=(",", ":"), ensure_ascii=False)
+        try:
+            return json.dumps(dumped, separators=(",", ":"), ensure_ascii=False, allow_nan=False)
+        except ValueError:
+            return json.dumps(finite(dumped), separators=(",", ":"), ensure_ascii=False, allow_nan=False)
 
     def decode(self, data: bytes) -> object:
         """Decode a record."""

@@ -5,7 +5,7 @@ message's files, or an Avro schema that is derived from the message.
 """
 
 import json
-from base64 import b64encode
+from base64 import b64decode, b64encode
 from typing import Any, Final, cast
 
 from google.protobuf.descriptor import Descriptor, FieldDescriptor, FileDescriptor
@@ -13,8 +13,9 @@ from google.protobuf.descriptor_pb2 import FileDescriptorProto, FileDescriptorSe
 from google.protobuf.message import DecodeError, EncodeError
 from google.protobuf.message import Message as ProtobufMessage
 
-from pulsar_actors.client.schema import Schema, SchemaInfo, SchemaType
+from pulsar_actors.client.schema import ReceivedMessage, Schema, SchemaInfo, SchemaType
 from pulsar_actors.exceptions import WrongContent
+from pulsar_actors.runtime.schema_versions import SchemaVersions, StoredSchema
 from pulsar_actors.schema.record_types import encoded, undecodable
 
 __all__ = ["ProtobufNativeSchema", "ProtobufSchema"]
@@ -50,6 +51,11 @@ class _MessageSchema(Schema):
         except DecodeError as fault:
             raise undecodable(self, fault) from fault
 
+    def decode_message(self, message: ReceivedMessage) -> object:
+        """Decode the value of a message; None for a null value."""
+        data = message.data()
+        return self.decode(data) if data else super().decode_message(message)
+
     def __repr__(self) -> str:
         return f"{type(self).__name__}({self._message_class.__name__})"
 
@@ -66,6 +72,23 @@ class ProtobufNativeSchema(_MessageSchema):
             "rootFileDescriptorName": descriptor.file.name,
         }
         return SchemaInfo(SchemaType.PROTOBUF_NATIVE, "PROTOBUF_NATIVE", json.dumps(definition, indent=1))
+
+    def for_topic(self, topic: str, schemas: SchemaVersions) -> Schema:
+        """Return this schema with the definition that the topic has: Java writes the same files in another order."""
+        return self.as_stored(topic, schemas, self._has_same_files)
+
+    def _has_same_files(self, stored: StoredSchema) -> bool:
+        try:
+            return _contents(stored.data) == _contents(self._schema_info.data())
+        except (ValueError, KeyError, TypeError, DecodeError, RecursionError):  # anybody may have written it
+            return False
+
+
+def _contents(data: bytes) -> tuple[object, ...]:
+    definition = json.loads(data)
+    files = FileDescriptorSet.FromString(b64decode(definition["fileDescriptorSet"]))
+    names = definition["rootMessageTypeName"], definition["rootFileDescriptorName"]
+    return *names, {file.name: file.SerializeToString() for file in files.file}
 
 
 def _add_files(file: FileDescriptor, files: FileDescriptorSet, seen: set[str]) -> None:

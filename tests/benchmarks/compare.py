@@ -30,6 +30,9 @@ from tests.benchmarks.measured import Line, percentile, picture, table  # noqa: 
 from tests.support.admin import Admin  # noqa: E402
 from tests.support.standalone import Standalone  # noqa: E402
 
+WITHOUT_DEFAULTS = {"produce", "asyncio_produce", "values"}
+"""Contests that have no settings, or are told apart by them. Only the first of them is held with the defaults, too."""
+
 WARM_UP = 1
 """Turns of each client, at each contest, before those that count."""
 
@@ -220,8 +223,8 @@ def main(arguments: Sequence[str]) -> int:
             comparison = Comparison(running, standalone.admin, given.alternations, defaults=defaults)
             found[defaults] = []
             for contest in chosen:
-                if defaults and contest.ask["do"] in {"produce", "asyncio_produce"} and contest is not CONTESTS[0]:
-                    continue  # their settings are what tells them apart
+                if defaults and contest.ask["do"] in WITHOUT_DEFAULTS and contest is not CONTESTS[0]:
+                    continue
                 lines = comparison.lines_of(contest)
                 found[defaults] += lines
                 print("\n".join(table(lines).splitlines()[2:]), flush=True)

@@ -91,6 +91,11 @@ def _awaited(name: str, messages: int, **ask: Any) -> Contest:
     return Contest(name, "msg/s", messages, 0.3 if sends else 1.0, whole, fill, (3, None), python_only=True)
 
 
+def _values(schema: str, messages: int) -> Contest:
+    ask = {"do": "values", "schema": schema}
+    return Contest(f"value() of {schema}", "msg/s", messages, 1.0, ask, None, (1, None), python_only=True)
+
+
 def _squeezed(codec: str) -> dict[str, Any]:
     return {"payload": TEXT[:1024], "options": {**BEST, "compression_type": codec}}
 
@@ -125,6 +130,9 @@ CONTESTS: Final = (
     _awaited("await send, 1,000 in flight", 100_000, do="asyncio_produce", mode="bounded", at_once=1000),
     _awaited("await receive", 200_000, do="asyncio_consume", mode="receive"),
     _awaited("await receive, await acknowledge", 200_000, do="asyncio_consume", mode="acknowledge"),
+    _values("StringSchema", 200_000),
+    _values("JsonSchema", 20_000),
+    _values("AvroSchema", 20_000),
     _timed("sync send, batching off", 500, (1, 1), do="sync"),
     _timed(
         "sync send, batching on",

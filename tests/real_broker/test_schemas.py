@@ -15,6 +15,7 @@ from pulsar_actors import schema as ours
 from tests.real_broker.exchange import SOON
 from tests.support.admin import Admin
 from tests.support.jars import jars, tool
+from tests.support.life import until
 from tests.support.subjects import Broker
 
 JAVA_SECONDS = 120.0
@@ -95,13 +96,14 @@ def test_protobuf_of_both_python_clients_is_one_schema_and_read_by_both(connect:
     assert versions(admin, topic) == 1
 
 
-def test_text_of_both_python_clients_is_read_by_both(connect: Any, topic: str) -> None:
-    for module in (pulsar_actors, pulsar):
+def test_text_of_both_python_clients_is_read_by_both_and_one_schema(connect: Any, topic: str, admin: Admin) -> None:
+    for module in (pulsar, pulsar_actors):
         connect(module).create_producer(topic, schema=module.schema.StringSchema()).send("grün")
     for name, module in MODULES.items():
         schema = module.schema.StringSchema()
         consumer = connect(module).subscribe(topic, name, schema=schema, initial_position=EARLIEST[name])
         assert [consumer.receive(SOON).value() for _ in range(2)] == ["grün"] * 2
+    assert versions(admin, topic) == 1
 
 
 def test_each_message_is_read_by_the_schema_it_was_written_with(connect: Any, topic: str, admin: Admin) -> None:
@@ -142,6 +144,96 @@ def test_an_incompatible_schema_is_refused_with_the_reason_of_the_broker(connect
         client.subscribe(topic, "s", schema=ours.AvroSchema(Clashing))
     with pytest.raises(pulsar_actors.IncompatibleSchema):
         client.create_producer(topic, schema=ours.Int32Schema())
+
+
+@pytest.mark.parametrize("batching", [False, True])
+def test_partitions_share_the_versions_of_their_topic(
+    connect: Any, partitioned: str, admin: Admin, *, batching: bool
+) -> None:
+    client = connect(pulsar_actors)
+    first = client.create_producer(partitioned, schema=ours.AvroSchema(Writer1), batching_enabled=batching)
+    for number in range(6):
+        first.send(Writer1(a="x", b=number), partition_key=str(number))
+    second = client.create_producer(partitioned, schema=ours.AvroSchema(Writer2), batching_enabled=batching)
+    for number in range(6):
+        second.send(Writer2(a="y", b=number, c="z"), partition_key=str(number))
+    assert versions(admin, partitioned) == 2
+
+    schema = ours.AvroSchema(Writer2)
+    options = {"initial_position": EARLIEST["ours"]}
+    consumer = client.subscribe(partitioned, "own", schema=schema, **options)
+    messages = [consumer.receive(SOON) for _ in range(12)]
+    found = sorted((message.value().b, message.value().c) for message in messages)
+    assert found == sorted([(number, c) for number in range(6) for c in ("later", "z")])
+    assert len({message.schema_version() for message in messages}) == 2
+    assert len({message.topic_name() for message in messages}) > 1
+    anything = client.subscribe(partitioned, "any", schema=ours.AutoConsumeSchema(), **options)
+    generic = [anything.receive(SOON).value() for _ in range(12)]
+    assert sorted(len(record.fields()) for record in generic) == [2] * 6 + [3] * 6
+    official = connect(pulsar).subscribe(
+        partitioned, "official", schema=pulsar.schema.AvroSchema(None, Writer2.schema()),
+        initial_position=EARLIEST["official"],
+    )  # fmt: skip
+    assert sorted(official.receive(SOON).value()["b"] for _ in range(12)) == sorted([*range(6)] * 2)
+
+
+def unload(admin: Admin, topic: str, producer: Any) -> None:
+    """Let the producer reconnect."""
+    before = producer.stats().reconnects
+    admin.unload(topic)
+    assert until(lambda: producer.stats().reconnects > before and producer.is_connected())
+
+
+def schemas_path(topic: str) -> str:
+    return f"schemas/{topic.removeprefix('persistent://')}/schema"
+
+
+def test_after_a_reconnect_messages_have_the_version_of_the_new_answer(connect: Any, topic: str, admin: Admin) -> None:
+    client = connect(pulsar_actors)
+    schema = ours.AvroSchema(Writer1)
+    producer = client.create_producer(topic, schema=schema)
+    producer.send(Writer1(a="x", b=1))
+    unload(admin, topic, producer)
+    producer.send(Writer1(a="x", b=2))
+    admin.call("DELETE", schemas_path(topic))
+    unload(admin, topic, producer)
+    producer.send(Writer1(a="x", b=3))
+    reader = client.create_reader(topic, pulsar_actors.MessageId.earliest, schema=ours.BytesSchema())
+    first, second, third = (reader.read_next(SOON) for _ in range(3))
+    assert first.schema_version() == second.schema_version() < third.schema_version()
+    consumer = client.subscribe(topic, "s", schema=schema, initial_position=EARLIEST["ours"])
+    assert [consumer.receive(SOON) for _ in range(3)][2].value() == Writer1(a="x", b=3)
+
+
+def test_a_send_after_the_schema_was_replaced_fails_with_the_reason_and_works_when_it_is_back(
+    connect: Any, topic: str, admin: Admin
+) -> None:
+    client = connect(pulsar_actors)
+    producer = client.create_producer(topic, schema=ours.AvroSchema(Writer1), send_timeout_millis=2000)
+    producer.send(Writer1(a="x", b=1))
+    admin.call("DELETE", schemas_path(topic))
+    admin.call("POST", schemas_path(topic), {"type": "STRING", "schema": "", "properties": {}})
+    admin.unload(topic)
+    with pytest.raises(pulsar_actors.Timeout, match="ncompatible"):
+        producer.send(Writer1(a="x", b=2))
+    admin.call("DELETE", schemas_path(topic))
+    assert until(producer.is_connected)
+    producer.send(Writer1(a="x", b=3))
+
+
+def test_a_producer_of_bytes_can_write_keys_and_values_that_are_apart(connect: Any, topic: str) -> None:
+    client = connect(pulsar_actors)
+    schema = ours.KeyValueSchema(ours.StringSchema(), ours.Int32Schema(), SEPARATED)
+    client.create_producer(topic, schema=schema)
+    producer = client.create_producer(topic, schema=ours.AutoPublishSchema())
+    producer.send(b"\0\0\0\5", partition_key="one")
+    producer.send((b"two", b"\0\0\0\6"))
+    producer.send((b"none", None))
+    for wrong in ((b"two", b"\0"), (b"\xff", b"\0\0\0\5"), b"\0", (b"one",)):
+        with pytest.raises(pulsar_actors.WrongContent):
+            producer.send(wrong)
+    consumer = client.subscribe(topic, "s", schema=schema, initial_position=EARLIEST["ours"])
+    assert [consumer.receive(SOON).value() for _ in range(3)] == [("one", 5), ("two", 6), ("none", None)]
 
 
 # The Java client.

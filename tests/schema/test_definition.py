@@ -152,3 +152,61 @@ def test_importing_everything_brings_every_name() -> None:
     official = {name for name in dir(pulsar.schema) if name[0].isupper()}
     assert official <= names.keys()
     assert set(ours.__all__) <= names.keys()
+
+
+def test_defaults_are_written_as_avro_wants_them() -> None:
+    class Inner(ours.Record):
+        a = ours.Integer()
+
+    class Outer(ours.Record):
+        data = ours.Bytes(default=b"\xff", required_default=True)
+        inner = Inner(default=Inner(a=5), required_default=True)
+        colors = ours.Array(ours.CustomEnum(Color), default=[Color.RED], required_default=True)
+
+    fields: Any = Outer.schema()
+    assert [one["default"] for one in fields["fields"]] == ["\xff", {"a": 5}, ["RED"]]
+
+
+def test_records_do_not_share_a_default_list() -> None:
+    class Basket(ours.Record):
+        items = ours.Array(ours.Integer(), default=[1])
+
+    one, other = Basket(), Basket()
+    items: Any = one.items
+    items.append(2)
+    assert other == Basket() == Basket(items=[1])
+
+
+def test_numbers_that_json_does_not_have_come_back() -> None:
+    class Measured(ours.Record):
+        value = ours.Double()
+        more = ours.Array(ours.Float())
+
+    value = Measured(value=float("inf"), more=[float("-inf")])
+    plain, java = ours.JsonSchema(Measured), ours.JsonSchema(Measured, java_style=True)
+    assert plain.decode(plain.encode(value)) == java.decode(java.encode(value)) == value
+    assert plain.encode(value) == b'{"value":Infinity,"more":[-Infinity]}'
+    assert java.encode(value) == b'{"value":"Infinity","more":["-Infinity"]}'
+
+
+def test_a_type_reads_as_in_the_official_client() -> None:
+    kind = ours.JsonSchema(OURS[0]).schema_info().schema_type()
+    assert str(kind) == str(pulsar.schema.JsonSchema(OFFICIAL[0]).schema_info().schema_type())
+
+
+def test_two_types_of_one_name_are_refused() -> None:
+    def inner(field: Any) -> Any:
+        return type("Inner", (ours.Record,), {"a": field})
+
+    class Both(ours.Record):
+        one = inner(ours.Integer())()
+        other = ours.Array(inner(ours.String())())
+
+    class Same(ours.Record):
+        one = OURS[1]
+        other = ours.Map(OURS[1]())
+
+    for make in (ours.JsonSchema, ours.AvroSchema):
+        with pytest.raises(InvalidArgument, match="two types of this schema have the name Inner"):
+            make(Both)
+        make(Same)

@@ -1,12 +1,16 @@
 """Today's classes as schemas: dataclasses, typed dicts, named tuples and models."""
 
 import json
+import math
+from collections import namedtuple
+from collections.abc import Mapping, Sequence
+from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field
 from datetime import date, datetime, time, timezone
 from decimal import Decimal
-from enum import Enum
-from typing import Annotated, Any, Literal, NamedTuple, Optional, TypedDict
-from uuid import UUID
+from enum import Enum, Flag
+from typing import Annotated, Any, Generic, Literal, NamedTuple, NewType, Optional, TypedDict, TypeVar, cast
+from uuid import UUID, uuid4
 
 import pytest
 
@@ -127,3 +131,186 @@ def test_a_class_without_a_schema_is_refused_by_name() -> None:
     for bad in (int, Odd, object):
         with pytest.raises(InvalidArgument):
             JsonSchema(bad)
+
+
+T = TypeVar("T")
+Serial = NewType("Serial", int)
+
+
+@dataclass
+class Box(Generic[T]):
+    content: T
+    others: list[T] = field(default_factory=list)
+
+
+@dataclass
+class IntBox(Box[int]):
+    label: str = ""
+
+
+@dataclass
+class Boxes:
+    number: Box[int]
+    text: Box[str]
+    more: IntBox | None = None
+
+
+class Spot(NamedTuple):
+    x: int
+
+
+@dataclass(frozen=True)
+class Kinds:
+    spots: Sequence[Spot]
+    places: Mapping[str, Place]
+    answer: Literal["yes", "no", None] = None  # noqa: PYI061 - a way to write it
+    level: Literal[1, 2] = 1
+    words: Literal["two words", "one"] = "one"
+    names: AbstractSet[str] = frozenset()
+    serial: Serial = Serial(0)
+    ratio: float = 0.0
+
+
+@dataclass
+class Numbers:
+    one: float
+    more: list[float] = field(default_factory=list)
+    maybe: float | None = None
+
+
+@pytest.mark.parametrize("make", [AvroSchema, JsonSchema])
+@pytest.mark.parametrize(
+    ("kind", "value"),
+    [
+        (Box[int], Box(5, [6])), (IntBox, IntBox(5, [6], "x")),
+        (Boxes, Boxes(Box(1), Box("x"), IntBox(2))),
+        (Kinds, Kinds([Spot(1)], {"home": {"city": "Bern"}}, "yes", 2, "two words", {"a"}, Serial(7), 1)),
+        (Kinds, Kinds([], {})), (Numbers, Numbers(math.inf, [-math.inf], math.inf)),
+    ],
+)  # fmt: skip
+def test_a_value_of_generic_and_other_classes_comes_back(make: Any, kind: Any, value: Any) -> None:
+    schema = make(kind)
+    assert schema.decode(schema.encode(value)) == value
+
+
+@pytest.mark.parametrize("make", [AvroSchema, JsonSchema])
+@pytest.mark.parametrize("other", [{"words": "x"}, {"level": 3}, {"level": True}, {"answer": "maybe"}, {"words": []}])
+def test_a_value_that_is_not_in_the_literal_is_refused(make: Any, other: Any) -> None:
+    with pytest.raises(WrongContent, match="takes one of"):
+        make(Kinds).encode(Kinds([], {}, **other))
+
+
+def test_numbers_that_json_does_not_have_are_written_as_java_writes_them() -> None:
+    text = JsonSchema(Numbers).encode(Numbers(math.nan, [math.inf, 1.5]))
+    assert text == b'{"one":"NaN","more":["Infinity",1.5]}'
+    assert math.isnan(cast("Numbers", JsonSchema(Numbers).decode(text)).one)
+
+
+def test_each_use_of_a_generic_class_has_a_name_of_its_own() -> None:
+    fields = json.loads(AvroSchema(Boxes).schema_info().schema())["fields"]
+    assert [one["type"]["name"] for one in fields[:2]] == ["Box_int", "Box_str"]
+
+
+def test_a_default_that_differs_each_time_is_not_in_the_definition() -> None:
+    @dataclass
+    class Event:
+        key: str = field(default_factory=lambda: uuid4().hex)
+        tags: list[str] = field(default_factory=list)
+        maybe: int | None = field(default_factory=lambda: 5)
+
+    definitions = [JsonSchema(Event).schema_info().schema() for _ in range(2)]
+    assert definitions[0] == definitions[1]
+    fields = {one["name"]: one for one in json.loads(definitions[0])["fields"]}
+    assert "default" not in fields["key"]
+    assert fields["tags"]["default"] == []
+    schema = JsonSchema(Event)
+    assert schema.decode(schema.encode(Event("x", [], None))) == Event("x", [], None)
+    assert cast("Event", schema.decode(b"{}")).maybe == 5
+
+
+@dataclass
+class Space:
+    _avro_namespace = "x.y"
+    shape: Circle | Square
+    again: Circle | None = None
+    color: Color = Color.RED
+    other: list[Color] = field(default_factory=list)
+
+
+def test_types_are_in_the_namespace_of_the_record_around_them() -> None:
+    schema, value = AvroSchema(Space), Space(Square(2.0), Circle(1.0), Color.BLUE, [Color.RED])
+    assert schema.decode(schema.encode(value)) == value
+    assert json.loads(schema.schema_info().schema())["fields"][1]["type"] == ["null", "x.y.Circle"]
+
+
+def test_two_classes_of_one_name_are_refused() -> None:
+    def make() -> Any:
+        @dataclass
+        class Same:
+            a: int
+
+        return Same
+
+    @dataclass
+    class Both:
+        one: Any
+        other: Any
+
+    Both.__annotations__.update(one=make(), other=make())
+    for schema in (AvroSchema, JsonSchema):
+        with pytest.raises(InvalidArgument, match="two types of this schema have the name Same"):
+            schema(Both)
+
+
+class Bits(Flag):
+    READ = 1
+    WRITE = 2
+
+
+class Untyped(namedtuple("Untyped", "a b")):  # noqa: PYI024 - that it has no types is the point
+    __slots__ = ()
+
+
+@pytest.mark.parametrize(
+    ("hint", "words"),
+    [
+        (Bits, "flags are combined"), (T, "T is a type variable"), (object, "no type"), (Any, "no type"),
+        (list, "say of what"), (tuple[int, str], "an array has any length"), (dict[int, str], "keys of a map"),
+        (Literal[1, "a"], "either text, or ints"), (Untyped, "has no type hints"), (Decimal | float, "precision"),
+        (list[int] | set[int], "look the same"),
+    ],
+)  # fmt: skip
+def test_a_hint_that_no_schema_can_have_is_refused_with_its_place_and_the_reason(hint: Any, words: str) -> None:
+    @dataclass
+    class Odd:
+        what: Any
+
+    Odd.__annotations__["what"] = hint
+    with pytest.raises(InvalidArgument, match=words):
+        AvroSchema(Odd)
+
+
+def test_a_class_in_a_function_may_contain_itself() -> None:
+    @dataclass
+    class Local:
+        name: str
+        parent: Optional["Local"] = None
+
+    for schema in (AvroSchema(Local), JsonSchema(Local)):
+        assert schema.decode(schema.encode(Local("a", Local("b")))) == Local("a", Local("b"))
+
+
+def test_a_payload_that_goes_too_deep_raises() -> None:
+    @dataclass
+    class Chain:
+        next: Optional["Chain"] = None
+
+    with pytest.raises(UndecodableMessage):
+        AvroSchema(Chain).decode(b"\x02" * 100_000)
+    with pytest.raises(UndecodableMessage):
+        JsonSchema(Chain).decode(b'{"next":' * 100_000)
+    chain = Chain()
+    chain.next = chain
+    for schema in (AvroSchema(Chain), JsonSchema(Chain)):
+        with pytest.raises(WrongContent):
+            schema.encode(chain)

@@ -181,3 +181,25 @@ def test_a_null_key_is_marked_for_java(client: pulsar.Client, *, batching: bool)
     client.create_producer("t", schema=schema, batching_enabled=batching).send((None, 1))
     message = client.subscribe("t", "s", schema=schema, initial_position=EARLIEST).receive(SOON)
     assert message._own().null_partition_key
+
+
+def test_a_subclass_with_its_own_decode_decodes_messages(client: pulsar.Client) -> None:
+    class Upper(ours.StringSchema):
+        def decode(self, data: bytes) -> str:
+            return super().decode(data).upper()
+
+    class Next(ours.Int32Schema):
+        def decode(self, data: bytes) -> object:
+            return int.from_bytes(data, "big") + 1
+
+    class Turned(ours.BytesSchema):
+        def decode(self, data: bytes) -> bytes:
+            return data[::-1]
+
+    cases: list[tuple[ours.Schema, object, object]] = [
+        (Upper(), "abc", "ABC"), (Next(), 5, 6), (Turned(), b"abc", b"cba"),
+    ]  # fmt: skip
+    for number, (schema, sent, received) in enumerate(cases):
+        client.create_producer(f"t{number}", schema=schema).send(sent)
+        reader = client.create_reader(f"t{number}", pulsar.MessageId.earliest, schema=schema)
+        assert reader.read_next(SOON).value() == received

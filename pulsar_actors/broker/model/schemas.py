@@ -7,7 +7,7 @@ schemas of a topic adds an empty version.
 """
 
 from collections.abc import Callable
-from typing import Final, NamedTuple
+from typing import Final, NamedTuple, cast
 
 from pulsar_actors.broker.model.avro_compatibility import are_compatible, parsed
 from pulsar_actors.broker.model.interfaces import Missing, Refusal
@@ -47,12 +47,23 @@ def compatible(latest: SchemaData, new: SchemaData) -> bool:
     """
     if latest.type != new.type:
         return False
+    if new.type == Schema.ProtobufNative:
+        roots = [_root_message(one.data) for one in (latest, new)]
+        return None in roots or roots[0] == roots[1]
     if new.type not in _AVRO_DEFINITIONS:
         return True
     try:
         return are_compatible(parsed(latest.data), parsed(new.data))
     except (KeyError, TypeError, RecursionError):
         return True
+
+
+def _root_message(data: bytes) -> object:
+    """Return the name of the message that a definition is of; None if it has none."""
+    definition = parsed(data)
+    if not isinstance(definition, dict):
+        return None
+    return cast("dict[str, object]", definition).get("rootMessageTypeName")
 
 
 def _is_same(one: SchemaData, other: SchemaData) -> bool:

@@ -5,6 +5,7 @@ the same code, so the figures are those of a program that is written for either 
 whole run are from its first call to the last receipt or message.
 """
 
+import contextlib
 import gc
 import importlib
 import itertools
@@ -372,6 +373,34 @@ class Worker:
                 most, still = resident(), time.monotonic() + 1.0
         consumer.close()
         return {"bytes": most - before}
+
+    def values(self, ask: dict[str, Any]) -> dict[str, Any]:
+        """Decode one received message again and again."""
+        kind, schemas = ask["schema"], self.pulsar.schema
+        record = self._record()
+        schema = schemas.StringSchema() if kind == "StringSchema" else getattr(schemas, kind)(record)
+        text, number = "a text of some length", 4711
+        content = text if kind == "StringSchema" else record(name=text, count=number, price=1.25, tags=["a", "b"])
+        with contextlib.closing(self.client.create_producer(ask["topic"], schema=schema)) as producer:
+            producer.send(content)
+        reader = self.client.create_reader(ask["topic"], self.pulsar.MessageId.earliest, schema=schema)
+        value, messages = reader.read_next(PATIENCE_MS).value, ask["messages"]
+        with Measured() as took:
+            for _ in range(messages):
+                value()
+        reader.close()
+        return {"messages": messages, "seconds": took.seconds, "cpu": took.cpu}
+
+    def _record(self) -> Any:
+        schema = importlib.import_module(f"{self.pulsar.__name__}.schema")
+
+        class Item(schema.Record):  # type: ignore[misc, name-defined]
+            name = schema.String()
+            count = schema.Integer()
+            price = schema.Double()
+            tags = schema.Array(schema.String())
+
+        return Item
 
     def memory(self, _: dict[str, Any]) -> dict[str, Any]:
         """Return the greatest memory that the process has had, in bytes."""
