@@ -7,6 +7,7 @@
 The names, arguments and defaults are those of the official Python client.
 """
 
+import sys
 from importlib import import_module
 from typing import TYPE_CHECKING
 
@@ -50,7 +51,6 @@ from pulsar_actors.client.producer import Producer
 from pulsar_actors.client.schema import BytesSchema, Schema, StringSchema
 from pulsar_actors.client.service_info import AutoClusterFailover, ServiceInfo, ServiceInfoProvider
 from pulsar_actors.client.stats import BrokerConsumerStats, ClientStats, ConsumerStats, ProducerStats, Rates
-from pulsar_actors.client.unimplemented import missing
 from pulsar_actors.exceptions import (
     AlreadyClosed,
     AuthenticationError,
@@ -287,17 +287,17 @@ else:  # with a __getattr__, type checkers would accept every name
     """What only those need who receive, by its module of `client`: with it comes half of the package."""
 
     _FUNCTIONS = frozenset({"Context", "Function", "IdentitySerDe", "PickleSerDe", "SerDe"})
-    _SUBMODULES = frozenset({"functions", "tableview"})
+    _SUBMODULES = frozenset({"asyncio", "functions", "tableview"})
 
     def __getattr__(name: str) -> object:
-        """Load a name on its first use. The error for an unknown name says if the official client has it."""
+        """Load a name on its first use."""
         if name in _SUBMODULES:
             return import_module(f"{__name__}.{name}")
         if name in _FUNCTIONS:
             return getattr(import_module(f"{__name__}.functions"), name)
         module = _ON_DEMAND.get(name)
         if module is None:
-            raise missing(__name__, name)
+            raise AttributeError(f"module {__name__!r} has no attribute {name!r}", name=name, obj=sys.modules[__name__])
         return getattr(import_module(f"{__name__}.client.{module}"), name)
 
     def __dir__() -> list[str]:

@@ -21,7 +21,6 @@ import pytest
 
 import pulsar_actors as pulsar
 from pulsar_actors.broker import EmbeddedBroker
-from pulsar_actors.client.unimplemented import UNIMPLEMENTED
 from pulsar_actors.wire.PulsarApi_pb2 import CommandSendReceipt
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -192,11 +191,6 @@ def test_the_commands_that_measure_work_in_their_order() -> None:
     assert found["produce"]["messages"] == found["consume"]["messages"] == 10_000
     assert set(found) == {"produce", "consume", "latency", "echo"}
     assert all(summary["messages"] for summary in found.values())
-
-
-def test_the_names_that_it_says_are_missing_are_those_that_are() -> None:
-    (line,) = re.findall(r"say so when they are asked for:(.*?)\. Making", TEXT, re.DOTALL)
-    assert set(re.findall(r"`(\w+)`", line)) == UNIMPLEMENTED["pulsar_actors"]
 
 
 def test_a_wrong_argument_is_explained(output: Run) -> None:

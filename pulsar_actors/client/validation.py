@@ -15,7 +15,7 @@ from collections.abc import Callable, Mapping, Sequence
 from enum import Enum
 from typing import Any, TypeAlias, cast
 
-from pulsar_actors.exceptions import InvalidArgument, OperationNotSupported
+from pulsar_actors.exceptions import InvalidArgument
 from pulsar_actors.wire.errors import excerpt
 from pulsar_actors.wire.frames import DEFAULT_MAX_MESSAGE_SIZE
 from pulsar_actors.wire.topic_name import TopicName
@@ -42,7 +42,6 @@ __all__ = [
     "several_of",
     "text",
     "topic",
-    "unimplemented",
     "whole_number",
 ]
 
@@ -245,16 +244,6 @@ def properties(name: str, value: object) -> object:
         if not is_text(item):
             raise refusal_of(f"{name}[{excerpt(key)}]", item, "Unicode text")
     return dict(given)
-
-
-def unimplemented(feature: str) -> Check:
-    """Take None, and refuse any other value: this version does not have the feature."""
-
-    def check(name: str, value: object) -> None:
-        if _given(value):
-            raise OperationNotSupported(f"{name}: this version has no {feature}; leave the argument out")
-
-    return check
 
 
 def _shown(got: object) -> str:

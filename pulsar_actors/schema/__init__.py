@@ -15,11 +15,11 @@ and its definitions of schemas, and more:
 A schema of your own is a subclass of `Schema`. Each module is loaded when one of its names is first used.
 """
 
+import sys
 from importlib import import_module
 from typing import TYPE_CHECKING
 
 from pulsar_actors.client.schema import BytesSchema, Schema, SchemaInfo, SchemaType, StringSchema
-from pulsar_actors.client.unimplemented import missing
 
 if TYPE_CHECKING:
     from pulsar_actors.schema.automatic import AutoConsumeSchema, AutoPublishSchema, GenericRecord
@@ -78,10 +78,10 @@ else:  # with a __getattr__, type checkers would accept every name
     _ON_DEMAND = {name: module for module, names in _MODULES.items() for name in names}
 
     def __getattr__(name: str) -> object:
-        """Load a name on its first use. The error for an unknown name says if the official client has it."""
+        """Load a name on its first use."""
         module = _ON_DEMAND.get(name)
         if module is None:
-            raise missing(__name__, name)
+            raise AttributeError(f"module {__name__!r} has no attribute {name!r}", name=name, obj=sys.modules[__name__])
         return getattr(import_module(f"{__name__}.{module}"), name)
 
     def __dir__() -> list[str]:

@@ -17,10 +17,9 @@ from pulsar_actors.client.validation import (
     seconds,
     text,
     topic,
-    unimplemented,
     whole_number,
 )
-from pulsar_actors.exceptions import InvalidArgument, InvalidTopicName, OperationNotSupported
+from pulsar_actors.exceptions import InvalidArgument, InvalidTopicName
 
 CASES: list[tuple[Check, list[Any], list[Any], str]] = [
     (text, ["a", "grün"], ["", None, 5, b"a", "\ud800"], "a str of Unicode text that is not empty"),
@@ -83,19 +82,12 @@ def test_a_wrong_topic_is_an_invalid_topic_name() -> None:
 @pytest.mark.parametrize("nothing", [None, ""])
 def test_what_is_optional_may_be_none_and_an_empty_text_is_none(nothing: Any) -> None:
     assert optional(text)("it", nothing) is None
-    assert unimplemented("flying")("it", nothing) is None
 
 
 def test_what_is_optional_is_checked_where_it_is_given() -> None:
     assert optional(whole_number(0))("it", 0) == 0
     with pytest.raises(InvalidArgument):
         optional(whole_number(0))("it", -1)
-
-
-@pytest.mark.parametrize("value", ["key", 0, object()])
-def test_what_this_version_cannot_do_is_refused_as_that(value: Any) -> None:
-    with pytest.raises(OperationNotSupported, match="it: this version has no flying; leave the argument out"):
-        unimplemented("flying")("it", value)
 
 
 @pytest.mark.parametrize(
