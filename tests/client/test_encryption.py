@@ -1,6 +1,7 @@
 """End-to-end encryption: who can read a message, and what happens to one that nobody here can decrypt."""
 
 import pickle
+import re
 import threading
 from collections.abc import Callable, Mapping
 from pathlib import Path
@@ -13,6 +14,7 @@ from cryptography.hazmat.primitives.asymmetric import ec, rsa
 
 import pulsar_actors as pulsar
 from pulsar_actors.broker.embedded import EmbeddedBroker
+from pulsar_actors.machines.trackers import negative_acks_tracker
 from pulsar_actors.runtime import message_crypto
 from pulsar_actors.schema import JsonSchema, KeyValueEncodingType, KeyValueSchema, Record, String, StringSchema
 from tests.support import topics
@@ -400,6 +402,65 @@ def test_what_fails_too_often_is_a_dead_letter_and_stays_encrypted(
     letter = client.subscribe(f"{topic}-s-DLQ", "d", crypto_key_reader=keys.reader).receive(SOON)
     assert letter.data() == b"secret"
     assert letter.encryption_context() is not None
+
+
+def test_what_nobody_can_decrypt_is_no_dead_letter_until_there_is_a_key(  # noqa: PLR0913 - fixtures
+    broker: EmbeddedBroker,
+    client: pulsar.Client,
+    keys: Files,
+    topic: str,
+    monkeypatch: pytest.MonkeyPatch,
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    monkeypatch.setattr(negative_acks_tracker, "SHORTEST_SET_ASIDE", 0.1)
+    found: list[bytes] = []
+    reader = Scripted(lambda *_: found[0] if found else None)
+    consumer = client.subscribe(
+        topic, "s", consumer_type=SHARED, crypto_key_reader=reader, unacked_messages_timeout_ms=20,
+        negative_ack_redelivery_delay_ms=10,
+        dead_letter_policy=pulsar.ConsumerDeadLetterPolicy(2, initial_subscription_name="d"),
+    )  # fmt: skip
+    letters = client.subscribe(f"{topic}-s-DLQ", "d", crypto_key_reader=keys.reader)
+    producer = client.create_producer(topic, encryption_key="k", crypto_key_reader=keys.reader, batching_enabled=True)
+    for number in range(3):
+        producer.send_async(b"%d" % number, None, {"a": "b"})
+    producer.flush()
+    until(lambda: len(reader.asked) > 3, "it came more often than is allowed")
+    assert nothing_comes(letters)
+    assert topics.backlog(broker, topic) > 0
+    assert caplog.text.count("cannot be decrypted") == consumer.stats().undecryptable == 1
+    found.append(Path(keys.private).read_bytes())
+    received = [letters.receive(SOON) for _ in range(3)]
+    assert {(one.data(), one.properties()["a"]) for one in received} == {(b"%d" % one, "b") for one in range(3)}
+    until(lambda: topics.backlog(broker, topic) == 0)
+    assert nothing_comes(consumer)
+
+
+def test_all_ways_to_receive_decrypt(client: pulsar.Client, keys: Files, topic: str) -> None:
+    heard: list[bytes] = []
+    client.subscribe(
+        topic, "listener", crypto_key_reader=keys.reader, message_listener=lambda _, one: heard.append(one.data())
+    )
+    options: dict[str, Any] = {"crypto_key_reader": keys.reader, "initial_position": EARLIEST}
+    producer = client.create_producer(topic, encryption_key="k", crypto_key_reader=keys.reader)
+    for content in (b"1", b"2"):
+        producer.send(content)
+    several = client.subscribe(topic, "batch", **options)
+    until(lambda: [one.data() for one in several.batch_receive()][:1] == [b"1"])
+    assert client.subscribe(topic, "future", **options).receive_async().result(SOON / 1000).data() == b"1"
+    assert client.subscribe(topic, "one", receiver_queue_size=0, **options).receive(SOON).data() == b"1"
+    assert client.subscribe([topic, f"{topic}-x"], "several", **options).receive(SOON).data() == b"1"
+    pattern = client.subscribe(re.compile(topic), "pattern", **options)
+    assert pattern.receive(SOON).data() == b"1"
+    for reader in (
+        client.create_reader(topic, pulsar.MessageId.earliest, crypto_key_reader=keys.reader),
+        client.create_reader([topic], pulsar.MessageId.earliest, crypto_key_reader=keys.reader),
+    ):
+        assert [reader.read_next(SOON).data() for _ in range(2)] == [b"1", b"2"]
+        assert not reader.has_message_available()
+        reader.seek(pulsar.MessageId.earliest)
+        assert reader.read_next(SOON).data() == b"1"
+    until(lambda: heard == [b"1", b"2"])
 
 
 # What is refused.

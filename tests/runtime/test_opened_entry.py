@@ -1,8 +1,8 @@
 import pytest
 
-from pulsar_actors.machines.incoming_entries import DeliveredEntry
+from pulsar_actors.machines.incoming_entries import UNDECRYPTABLE, DeliveredEntry
 from pulsar_actors.machines.trackers.entry_map import Generation
-from pulsar_actors.runtime.opened_entry import EntryContents, OpenedEntry, open_entry
+from pulsar_actors.runtime.opened_entry import EntryContents, OpenedEntry, open_decrypted, open_entry
 from pulsar_actors.wire import errors
 from pulsar_actors.wire.message_id import MessageId
 from pulsar_actors.wire.PulsarApi_pb2 import CompressionType
@@ -95,6 +95,25 @@ def test_a_message_in_chunks_is_not_verified_twice() -> None:
     last = single(9, b"last chunk", broken=True, num_chunks_from_msg=2, chunk_id=1)
     whole = last._replace(payload=b"all of it")
     assert messages(contents(whole))[0][0] == b"all of it"
+
+
+def test_what_is_delivered_encrypted_is_one_message_as_it_was_stored() -> None:
+    stored = batch(7, b"a", b"b", compression=CompressionType.ZLIB)._replace(data_key=UNDECRYPTABLE)
+    found = contents(stored)
+    assert messages(found) == [(bytes(stored.payload), 0, MessageId(1, 7))]
+    assert (found.skipped, found.entry.size, found.entry.is_undecryptable) == (1, 0, True)
+
+
+def test_what_is_delivered_encrypted_is_verified() -> None:
+    with pytest.raises(errors.ChecksumMismatch):
+        contents(single(7, broken=True)._replace(data_key=UNDECRYPTABLE))
+
+
+def test_what_is_decrypted_later_is_split_as_what_is_decrypted_at_once() -> None:
+    stored = batch(7, b"a", b"b")
+    found = open_decrypted(shared(stored._replace(data_key=UNDECRYPTABLE)), bytes(stored.payload), "a key", 1000)
+    assert messages(found) == messages(contents(stored))
+    assert (found.entry.data_key, found.entry.is_undecryptable) == ("a key", False)
 
 
 def test_what_messages_share_is_what_the_entry_says() -> None:

@@ -159,6 +159,21 @@ def test_what_only_looks_like_an_unknown_codec_is_none() -> None:
     assert entries.parse_entry(by_hand(newer)).metadata.compression == pb.CompressionType.NONE
 
 
+@pytest.mark.parametrize(
+    ("further", "is_encrypted"),
+    [
+        ("", False),
+        ("6a050a016b1200", True),
+        ("ea00050a016b1200", True),  # the tag in a byte more than it needs
+        ("5a016a", False),  # the ordering key "j", which is the byte of the tag
+    ],
+)
+def test_an_entry_is_encrypted_exactly_if_it_has_encryption_keys(further: str, *, is_encrypted: bool) -> None:
+    entry = entries.parse_entry(by_hand(METADATA_BYTES + bytes.fromhex(further)))
+    assert entry.is_encrypted is is_encrypted
+    assert bool(entry.metadata.encryption_keys) is is_encrypted
+
+
 def test_strings_that_are_no_text_lose_no_entry_and_are_stored_as_they_came() -> None:
     rest = by_hand(METADATA_BYTES + bytes.fromhex("2205 0a01ff 1200"))
     entry = entries.decode_entry(rest)
