@@ -12,6 +12,7 @@ from pulsar_actors.exceptions import PulsarException
 from pulsar_actors.wire import errors
 
 OFFICIAL = {name: one for name, one in getmembers(pulsar.exceptions, isclass) if issubclass(one, Exception)}
+KINDS = [one for _, one in getmembers(exceptions, isclass) if issubclass(one, Exception)]
 
 
 def make(kind: type[PulsarException]) -> PulsarException:
@@ -48,7 +49,7 @@ def test_the_tree_that_a_module_draws_is_the_one_that_it_declares(module: object
     assert tree_in(str(module.__doc__)) == declared
 
 
-@pytest.mark.parametrize("kind", [one for _, one in getmembers(exceptions, isclass)], ids=lambda kind: kind.__name__)
+@pytest.mark.parametrize("kind", KINDS, ids=lambda kind: kind.__name__)
 def test_an_error_of_a_worker_can_be_read_elsewhere(kind: type[PulsarException]) -> None:
     error = make(kind)
     for twin in (pickle.loads(pickle.dumps(error)), copy.copy(error)):  # noqa: S301 - our own pickle
@@ -62,7 +63,7 @@ def test_every_error_of_the_official_client_is_there_under_its_name(name: str) -
     assert issubclass(getattr(exceptions, name), PulsarException)
 
 
-@pytest.mark.parametrize("kind", [one for _, one in getmembers(exceptions, isclass)], ids=lambda kind: kind.__name__)
+@pytest.mark.parametrize("kind", KINDS, ids=lambda kind: kind.__name__)
 @pytest.mark.parametrize("arguments", [(), ("it went wrong",)])
 def test_a_stand_in_for_a_broker_raises_any_of_them_as_it_does_the_official_ones(
     kind: type[PulsarException], arguments: tuple[str, ...]

@@ -19,6 +19,29 @@ from pulsar_actors.asyncio.consumer import Consumer
 from pulsar_actors.asyncio.producer import Producer
 from pulsar_actors.asyncio.reader import Reader
 from pulsar_actors.asyncio.table_view import TableView
+from pulsar_actors.client.enums import (
+    BatchingType,
+    CompressionType,
+    ConsumerCryptoFailureAction,
+    InitialPosition,
+    PartitionsRoutingMode,
+    ProducerAccessMode,
+    RegexSubscriptionMode,
+)
 from pulsar_actors.exceptions import PulsarException
 
-__all__ = ["Client", "Consumer", "Producer", "PulsarException", "Reader", "TableView"]
+__all__ = [
+    "BatchingType",
+    "Client",
+    "CompressionType",
+    "Consumer",
+    "ConsumerCryptoFailureAction",
+    "InitialPosition",
+    "PartitionsRoutingMode",
+    "Producer",
+    "ProducerAccessMode",
+    "PulsarException",
+    "Reader",
+    "RegexSubscriptionMode",
+    "TableView",
+]
