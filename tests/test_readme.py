@@ -195,7 +195,7 @@ def test_the_commands_that_measure_work_in_their_order() -> None:
 
 
 def test_the_names_that_it_says_are_missing_are_those_that_are() -> None:
-    (line,) = re.findall(r"say so when they are asked for:(.*?)\. Making", TEXT, re.DOTALL)
+    (line,) = re.findall(r"say so when they are asked for:(.*?)\.\n", TEXT, re.DOTALL)
     assert set(re.findall(r"`(\w+)`", line)) == UNIMPLEMENTED["pulsar_actors"]
 
 
