@@ -24,7 +24,7 @@ from pulsar_actors.client.credentials import (
     secret_text,
     token_from_params,
 )
-from pulsar_actors.exceptions import InvalidArgument, OperationNotSupported
+from pulsar_actors.exceptions import InvalidArgument
 
 __all__ = [
     "Authentication",
@@ -42,8 +42,8 @@ class Authentication:
 
     `Authentication("token", "token:eyJh...")` has the form of Pulsar's configuration files. The names are `token` (also
     `file:///path` and `env:VARIABLE`, which are read whenever a token is needed), `tls`
-    (`tlsCertFile:/path,tlsKeyFile:/path`), `basic` and `oauth2token` (JSON, as their own classes take it), and the Java
-    client's names of classes, in capital or small letters.
+    (`tlsCertFile:/path,tlsKeyFile:/path`), `basic`, `oauth2token` and `athenz` (JSON, as their own classes take it),
+    and the Java client's names of classes, in capital or small letters.
 
     A subclass needs a `fetch`, and need not call this class's `__init__`. An exception of its `fetch` ends the
     connection; its text is raised to callers and logged, so it must have no secret.
@@ -163,18 +163,34 @@ class AuthenticationOauth2(Authentication):
 
 
 class AuthenticationAthenz(Authentication):
-    """Role tokens of Athenz, which this version cannot fetch: see `docs/official-client.md`."""
+    """Role tokens of Athenz, for a service that proves who it is."""
 
     def __init__(self, auth_params_string: str) -> None:
-        """Raise OperationNotSupported."""
-        secret_text("auth_params_string", auth_params_string)
-        raise OperationNotSupported(_NO_ATHENZ)
+        """Take the settings as JSON: `'{"tenantDomain": "shopping", "tenantService": "some_app", ...}'`.
+
+        tenantDomain, tenantService, keyId
+            The service that asks, and the number of its key at Athenz ("0").
+        providerDomain
+            The domain whose roles the token has: the brokers'.
+        privateKey
+            The service's key in PEM, RSA or EC: `file:///a/path`, or the key itself as
+            `data:application/x-pem-file;base64,...`. A file is read whenever a token is needed.
+        ztsUrl
+            The token service. `/zts/v1` is added.
+        x509CertChain, caCert
+            The certificate to show to the token service, whose key is `privateKey`, and the authorities to trust:
+            `file:///a/path`. With a certificate, nothing is signed, and no tenant is needed.
+        principalHeader
+            Another name of the header `Athenz-Principal-Auth`.
+
+        Signing needs `cryptography`, which comes with `pip install 'pulsar-actors[encryption]'`. A token is kept for
+        ninety minutes, or nine tenths of its lifetime if that is shorter.
+        """
+        from pulsar_actors.client.athenz import athenz_from_params  # noqa: PLC0415
+
+        self._provider = athenz_from_params("auth_params_string", auth_params_string)
 
 
-_NO_ATHENZ: Final = (
-    "this version cannot fetch role tokens of Athenz: use an Authentication of your own, whose fetch returns "
-    '("athenz", token)'
-)
 _PARAMETERS: Final = "authParamsString"
 _JAVA: Final = "org.apache.pulsar.client.impl.auth."
 
@@ -186,11 +202,19 @@ def _oauth2(parameters: str) -> Provider:
     return oauth2_from_params(_PARAMETERS, parameters)
 
 
+def _athenz(parameters: str) -> Provider:
+    """Make the Athenz provider; the same is true of its module."""
+    from pulsar_actors.client.athenz import athenz_from_params  # noqa: PLC0415
+
+    return athenz_from_params(_PARAMETERS, parameters)
+
+
 _MAKERS: Final[dict[str, Callable[[str], Provider]]] = {
     "token": token_from_params,
     "tls": certificate_from_params,
     "basic": lambda parameters: basic_from_params(_PARAMETERS, parameters),
     "oauth2token": _oauth2,
+    "athenz": _athenz,
 }
 _CLASSES: Final = {
     "authenticationtoken": "token",
@@ -210,6 +234,4 @@ def provider_by_name(method: str, parameters: str) -> Provider:
     maker = _MAKERS.get(name)
     if maker is not None:
         return maker(secret_text(_PARAMETERS, parameters))
-    if name == "athenz":
-        raise OperationNotSupported(_NO_ATHENZ)
     raise InvalidArgument(f"dynamicLibPath takes one of {', '.join(_MAKERS)}; what it got may be the secret")

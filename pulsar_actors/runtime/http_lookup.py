@@ -114,6 +114,8 @@ def auth_headers(access: ServiceAccess) -> Mapping[str, str]:
             text = f"Bearer {data.decode('latin-1')}"  # in a header each byte stands for itself
         case "basic":
             text = f"Basic {b64encode(data).decode()}"
+        case "athenz":
+            return {"Athenz-Role-Auth": data.decode("latin-1")}
         case _:
             return _NO_HEADERS
     return {"Authorization": text, "X-Pulsar-Auth-Method-Name": method}

@@ -156,12 +156,6 @@ def test_a_wrong_argument_is_refused_by_name_and_never_repeated(make: Any, text:
     assert SECRET not in "".join(traceback.format_exception(refused.value))
 
 
-@pytest.mark.parametrize("method", ["athenz", "org.apache.pulsar.client.impl.auth.AuthenticationAthenz"])
-def test_a_method_of_a_later_version_is_refused_as_that(method: str) -> None:
-    with pytest.raises(pulsar.OperationNotSupported):
-        pulsar.Authentication(method, "{}")
-
-
 @pytest.mark.parametrize(
     "authentication",
     [
@@ -196,11 +190,3 @@ def test_a_pickle_holds_a_secret_only_where_it_was_given_as_text(
     twin = pickle.loads(pickled)  # noqa: S301 - our own pickle
     assert twin.fetch() == authentication.fetch()
     assert twin.tls_certificate == authentication.tls_certificate
-
-
-def test_athenz_is_refused_where_it_is_made_without_its_settings_in_the_text() -> None:
-    with pytest.raises(
-        pulsar.OperationNotSupported, match=r"^this version cannot fetch role tokens of Athenz: "
-    ) as caught:
-        pulsar.AuthenticationAthenz('{"privateKey": "secret"}')
-    assert "secret" not in str(caught.value)

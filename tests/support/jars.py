@@ -1,4 +1,4 @@
-"""The jars of Apache Pulsar, fetched once by Maven into `~/.cache/pulsar_actors/<version>/lib`, and those of its proxy.
+"""The jars of Apache Pulsar, of its proxy and of Athenz, fetched once by Maven into `~/.cache/pulsar_actors/.../lib`.
 
 They are outside the checkout: all checkouts and environments of a machine share them. The folder gets its name when it
 is complete. Maven's own cache allows one writer only. So of two test runs that start without the folder, one fetches
@@ -53,6 +53,25 @@ PROXY_POM = f"""<project xmlns="http://maven.apache.org/POM/4.0.0">
     </exclusions>
   </dependency><dependency>
     <groupId>org.apache.pulsar</groupId><artifactId>pulsar-opentelemetry</artifactId><version>4.0.7</version>
+  </dependency></dependencies>
+</project>
+"""
+
+ATHENZ_CACHE = Path.home() / ".cache" / "pulsar_actors" / f"athenz-{PROXY_VERSION}"
+
+# The plug-in was never published in the broker's version. It expects the client's jars, which are the broker's.
+ATHENZ_POM = f"""<project xmlns="http://maven.apache.org/POM/4.0.0">
+  <modelVersion>4.0.0</modelVersion>
+  <groupId>pulsar.actors</groupId>
+  <artifactId>athenz-under-test</artifactId>
+  <version>1</version>
+  <dependencyManagement><dependencies><dependency>
+    <groupId>org.apache.pulsar</groupId><artifactId>pulsar</artifactId><version>{PROXY_VERSION}</version>
+    <type>pom</type><scope>import</scope>
+  </dependency></dependencies></dependencyManagement>
+  <dependencies><dependency>
+    <groupId>org.apache.pulsar</groupId><artifactId>pulsar-client-auth-athenz</artifactId>
+    <version>{PROXY_VERSION}</version>
   </dependency></dependencies>
 </project>
 """
