@@ -19,6 +19,7 @@ from pulsar_actors.client.schema import BYTES
 from pulsar_actors.client.validation import instance_of, whole_number
 from pulsar_actors.exceptions import CryptoError
 from pulsar_actors.machines.trackers.entry_map import Generation
+from pulsar_actors.runtime.opened_entry import DecodeMessage
 from pulsar_actors.runtime.schema_versions import SchemaVersions, StoredSchema
 from pulsar_actors.wire.batch import LazyMetadata, metadata_of, split_batch
 from pulsar_actors.wire.errors import excerpt
@@ -149,8 +150,9 @@ class MessageEntry(Protocol):
         """The generation in which the entry was opened. It decides if acknowledgements still count."""
         ...
 
-    def decode(self, message: "Message", /) -> object:
-        """Decode the value of a message by the schema of its consumer."""
+    @property
+    def decode(self) -> DecodeMessage:
+        """Decodes the value of a message by the schema of its consumer."""
         ...
 
     @property

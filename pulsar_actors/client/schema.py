@@ -30,6 +30,7 @@ __all__ = [
     "SchemaInfo",
     "SchemaType",
     "StringSchema",
+    "as_stored",
 ]
 
 
@@ -191,27 +192,6 @@ class Schema(ABC):
         """Return the schema for a new producer of a topic. Most are the same for all topics."""
         return self
 
-    def as_stored(
-        self, topic: str, schemas: SchemaVersions, means_the_same: Callable[[StoredSchema], bool]
-    ) -> "Schema":
-        """Return this schema with the definition that the topic has, if both mean the same.
-
-        Brokers compare some definitions by their bytes, and clients write them differently. So a producer announces the
-        bytes that are there, and the registry has one version.
-        """
-        try:
-            stored = schemas.latest(topic)
-        except (TopicNotFound, AuthorizationError, OperationNotSupported):  # the first also of a topic without a schema
-            return self
-        own = self.schema_info()
-        if stored.type != own.schema_type() or stored.data == own.data() or not means_the_same(stored):
-            return self
-        twin = copy(self)
-        twin._schema_info = SchemaInfo(  # noqa: SLF001 - our own class
-            own.schema_type(), own.name(), stored.data, stored.properties
-        )
-        return twin
-
     def schema_info(self) -> SchemaInfo:
         """Return the definition that the registry of brokers gets."""
         return self._schema_info
@@ -238,6 +218,28 @@ class Schema(ABC):
     def __str__(self) -> str:
         """Return what the official client prints."""
         return type(self).__name__
+
+
+def as_stored(
+    schema: Schema, topic: str, schemas: SchemaVersions, means_the_same: Callable[[StoredSchema], bool]
+) -> Schema:
+    """Return a schema with the definition that the topic has, if both mean the same.
+
+    Brokers compare some definitions by their bytes, and clients write them differently. So a producer announces the
+    bytes that are there, and the registry has one version.
+    """
+    try:
+        stored = schemas.latest(topic)
+    except (TopicNotFound, AuthorizationError, OperationNotSupported):  # the first also of a topic without a schema
+        return schema
+    own = schema.schema_info()
+    if stored.type != own.schema_type() or stored.data == own.data() or not means_the_same(stored):
+        return schema
+    twin = copy(schema)
+    twin._schema_info = SchemaInfo(  # noqa: SLF001  # pyright: ignore[reportPrivateUsage]
+        own.schema_type(), own.name(), stored.data, stored.properties
+    )
+    return twin
 
 
 class BytesSchema(Schema):
@@ -288,7 +290,7 @@ class StringSchema(Schema):
 
     def for_topic(self, topic: str, schemas: SchemaVersions) -> Schema:
         """Return this schema with the definition that the topic has."""
-        return self.as_stored(topic, schemas, lambda stored: stored.data in {b"", b"null"})
+        return as_stored(self, topic, schemas, lambda stored: stored.data in {b"", b"null"})
 
     def decode(self, data: bytes) -> str:
         """Return the text. Invalid bytes raise Python's own UnicodeDecodeError, as in the official client."""

@@ -6,7 +6,7 @@ these.
 
 from collections.abc import Callable, Sequence
 from copy import copy
-from typing import Any, Final, NamedTuple
+from typing import Any, Final, NamedTuple, Protocol
 
 from pulsar_actors.machines.incoming_entries import UNDECRYPTABLE, DeliveredEntry
 from pulsar_actors.machines.trackers.entry_map import Generation
@@ -31,8 +31,14 @@ An entry that declares more is refused, and so is one that declares more than it
 
 _BATCH_INDEXES: Final = tuple(range(1000))
 
-DecodeMessage = Callable[[Any], object]
-"""Decodes the value of a message by the schema of its consumer."""
+
+class DecodeMessage(Protocol):
+    """Decodes the value of a message by the schema of its consumer."""
+
+    def __call__(self, message: Any, /) -> object:  # noqa: ANN401 - what MakeMessages makes
+        """Decode the value of a message."""
+        ...
+
 
 MakeMessages = Callable[[Sequence[LazyMetadata | None], Sequence[BytesLike], "OpenedEntry", Sequence[int]], list[Any]]
 """Makes the messages of one entry from their metadata (None if the entry is no batch), payloads and batch indexes."""
@@ -73,7 +79,7 @@ class OpenedEntry:
         self.size = entry.metadata.num_messages_in_batch if is_split else 0
         self.generation = generation
         self.topic = topic
-        self.decode = decode
+        self.decode: DecodeMessage = decode
         self.schemas = schemas
         self.acknowledged: list[int] = []
         self.is_queued = False

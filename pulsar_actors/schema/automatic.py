@@ -179,7 +179,7 @@ class AutoPublishSchema(Schema):
     def encode_message(self, value: object) -> bytes | KeyedPayload:
         """Take bytes; or a key and a value, where the topic has them apart."""
         schema = self._of_topic
-        if not (isinstance(value, tuple) and isinstance(schema, KeyValueSchema) and schema.is_separated):
+        if not (isinstance(schema, KeyValueSchema) and schema.is_separated) or not isinstance(value, tuple):
             return self.encode(value)
         halves = [None if half is None else BYTES.encode(half) for half in items_of(cast("Any", value))]
         if len(halves) != 2:  # noqa: PLR2004 - the key and the value

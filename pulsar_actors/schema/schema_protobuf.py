@@ -13,7 +13,7 @@ from google.protobuf.descriptor_pb2 import FileDescriptorProto, FileDescriptorSe
 from google.protobuf.message import DecodeError, EncodeError
 from google.protobuf.message import Message as ProtobufMessage
 
-from pulsar_actors.client.schema import ReceivedMessage, Schema, SchemaInfo, SchemaType
+from pulsar_actors.client.schema import ReceivedMessage, Schema, SchemaInfo, SchemaType, as_stored
 from pulsar_actors.exceptions import WrongContent
 from pulsar_actors.runtime.schema_versions import SchemaVersions, StoredSchema
 from pulsar_actors.schema.record_types import encoded, undecodable
@@ -75,7 +75,7 @@ class ProtobufNativeSchema(_MessageSchema):
 
     def for_topic(self, topic: str, schemas: SchemaVersions) -> Schema:
         """Return this schema with the definition that the topic has: Java writes the same files in another order."""
-        return self.as_stored(topic, schemas, self._has_same_files)
+        return as_stored(self, topic, schemas, self._has_same_files)
 
     def _has_same_files(self, stored: StoredSchema) -> bool:
         try:
