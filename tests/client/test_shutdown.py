@@ -472,7 +472,7 @@ def test_no_send_is_forgotten_when_the_client_closes_beneath_it(how: str) -> Non
     with EmbeddedBroker() as broker:
         for _ in range(15):
             client = pulsar.Client(broker.service_url, operation_timeout_seconds=5)
-            producer = client.create_producer("t", batching_enabled=True, max_pending_messages=100_000)
+            producer = client.create_producer("t", batching_enabled=True, max_pending_messages=0)
             futures: list[Any] = []
             begun = threading.Event()
 
