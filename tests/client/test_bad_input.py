@@ -130,7 +130,7 @@ NOT_FOR_USERS = {
         "BrokerConsumerStats.__init__", "BrokerConsumerStats.of", "BrokerConsumerStats.of_all",
         "Client.on", "ClientStats.__init__", "Consumer.__init__", "ConsumerStats.__init__",
         "EncryptionContext.__init__", "Message.__init__",
-        "Producer.__init__", "Producer.forward", "ProducerStats.__init__",
+        "Producer.__init__", "Producer.forward", "Producer.prepare", "Producer.refused", "ProducerStats.__init__",
         "Reader.__init__", "Rates.count", "Rates.index", "TableView.__init__",
         "EncryptionKey.count", "EncryptionKey.index",
     },

@@ -81,10 +81,10 @@ def test_the_manner_of_sending_is_the_users() -> None:
     given = options(
         compression_type=CompressionType.ZSTD, send_timeout_millis=1500, batching_type=BatchingType.KeyBased
     )
-    assert producing.new_batch_builder_settings(given) == BatchBuilderSettings(
+    assert producing.new_batch_builder_settings(given, None) == BatchBuilderSettings(
         pb.CompressionType.ZSTD, 1.5, by_key=True, in_chunks=False
     )
     given = options(send_timeout_millis=0, chunking_enabled=True)
-    assert producing.new_batch_builder_settings(given) == BatchBuilderSettings(
+    assert producing.new_batch_builder_settings(given, None) == BatchBuilderSettings(
         pb.CompressionType.NONE, None, by_key=False, in_chunks=True
     )

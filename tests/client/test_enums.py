@@ -9,8 +9,8 @@ from pulsar_actors.client import enums
 from pulsar_actors.client.enums import CompressionType, ConsumerType, LoggerLevel, Result
 from pulsar_actors.wire import PulsarApi_pb2 as wire
 
-OURS_ALONE = {"SubscriptionMode", "HashingScheme"}
-"""Of these the C++ client has the second, and the Java client both."""
+OURS_ALONE = {"SubscriptionMode", "HashingScheme", "ProducerCryptoFailureAction"}
+"""The Java client has all of these, and the C++ client all but the first."""
 
 NAMES = [name for name in enums.__all__ if name not in OURS_ALONE]
 MEMBERS = [(name, member) for name in NAMES for member in getattr(_pulsar, name).__members__]

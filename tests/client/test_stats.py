@@ -35,6 +35,7 @@ def consumer(queued: int = 0, rates: Rates = Rates(), reconnects: int = 0) -> Co
         received_bytes=0,
         acknowledged=0,
         refused=0,
+        undecryptable=0,
         rates=rates,
         reconnects=reconnects,
         last_error="a connection was lost",
