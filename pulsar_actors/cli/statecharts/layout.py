@@ -95,6 +95,7 @@ def lay_out(
     _straighten(layers, chains)
     ports = _ports(box_nodes.values())
     _settle(layers, chains, ports)
+    _move_inside(layers, ports)
     tracks = [_tracks(_sideways(chains, ports, layer)) for layer in range(len(layers) - 1)]
     bands = _assign_y(layers, tracks)
     return Layout(
@@ -201,6 +202,16 @@ def _settle(layers: Layers, chains: Iterable[_ArrowNodes], ports: "Ports") -> No
             near = [x for x in others if (x > end.x) is (x > ports[box, end]) and abs(x - end.x) < PORT_GAP - STEP]
             if abs(ports[box, end] - end.x) <= STEP and not near:
                 ports[box, end] = round(end.x)
+
+
+def _move_inside(layers: Layers, ports: "Ports") -> None:
+    """Move the picture to the right if a label that has settled stands over its left edge."""
+    left = min(_rectangle(node).x for layer in layers for node in layer)
+    if left < 0:
+        for node in (node for layer in layers for node in layer):
+            node.x -= left
+        for end in ports:
+            ports[end] -= left
 
 
 def _move(nodes: Sequence[LayoutNode], x: float, layers: Layers, at_most: float = inf) -> bool:

@@ -80,6 +80,12 @@ def test_nothing_collides_whatever_is_joined(data: st.DataObject, boxes: list[Si
     assert_nothing_collides(layout, list(chosen))
 
 
+def test_a_label_that_settles_beside_the_left_box_is_inside_the_picture() -> None:
+    size, pairs = Size(40, 20), [(0, 2), (2, 3), (2, 4), (0, 3)]
+    layout = lay_out(dict.fromkeys(range(7), size), [Link(tail, head, size) for tail, head in pairs], [])
+    assert_nothing_collides(layout, list(pairs))
+
+
 def test_an_arrow_to_a_later_box_points_down_and_one_back_points_up() -> None:
     boxes: dict[Hashable, Size] = dict.fromkeys(("first", "second"), Size(100, 40))
     layout = lay_out(boxes, [Link("first", "second", Size(9, 9)), Link("second", "first", Size(9, 9))], [])
