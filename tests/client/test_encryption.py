@@ -18,7 +18,7 @@ from pulsar_actors.machines.trackers import negative_acks_tracker
 from pulsar_actors.runtime import message_crypto
 from pulsar_actors.schema import JsonSchema, KeyValueEncodingType, KeyValueSchema, Record, String, StringSchema
 from tests.support import topics
-from tests.support.life import until
+from tests.support.life import InThread, until
 
 SOON = 10_000
 EARLIEST = pulsar.InitialPosition.Earliest
@@ -662,3 +662,30 @@ def test_a_table_view_without_the_key_is_refused_or_goes_without(
         assert dict(view.items()) == {"a": b"plain", "c": b"last"}
     with pytest.raises(pulsar.InvalidConfiguration, match="CONSUME"):
         client.create_table_view(topic, crypto_failure_action=Action.CONSUME)
+
+
+def test_a_table_view_ends_although_entries_without_a_key_fill_its_receiver_queue(
+    client: pulsar.Client, keys: Files, topic: str
+) -> None:
+    with client.create_table_view(topic) as early:
+        producer = client.create_producer(
+            topic, encryption_key="k", crypto_key_reader=keys.reader, block_if_queue_full=True
+        )
+        for _ in range(1500):
+            producer.send_async(b"secret", None, partition_key="b")
+        producer.flush()
+        with pytest.raises(pulsar.CryptoError, match="is incomplete"):
+            early.refresh(SOON / 1000)
+    with pytest.raises(pulsar.CryptoError, match="is incomplete"):
+        client.create_table_view(topic)
+
+
+def test_a_refresh_that_waits_hears_of_an_entry_without_a_key(client: pulsar.Client, keys: Files, topic: str) -> None:
+    waits = threading.Event()
+    reader = Scripted(lambda *_: waits.wait(SOON / 1000) and None)
+    with client.create_table_view(topic, crypto_key_reader=reader) as view:
+        client.create_producer(topic, encryption_key="k", crypto_key_reader=keys.reader).send(b"", partition_key="b")
+        refresh = InThread(lambda: view.refresh(SOON / 1000))
+        until(lambda: view._updates._progress.awaited)
+        waits.set()
+        assert isinstance(refresh.error(), pulsar.CryptoError)

@@ -1,3 +1,4 @@
+from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -187,6 +188,17 @@ def test_an_undecryptable_entry_of_an_earlier_connection_holds_nothing() -> None
     driven.tell(SeekAnswered(driven.attempt))
     assert driven.tell(EntryUndecryptable(before, MessageId(1, 0), 0, 1)) == []
     assert driven.machine.messages.trackers.permits.held == 0
+
+
+@pytest.mark.parametrize("start", [lambda driven: driven.tell(RedeliverUnacknowledged()), reconnect], ids=["all", "new"])
+def test_an_undecryptable_entry_is_not_asked_for_after_everything_comes_again(start: Callable[[Subscriber], Any]) -> None:
+    driven = ready(ack_timeout=10.0)
+    driven.receive(incoming(0))
+    driven.tell(EntryUndecryptable(driven.generation, MessageId(1, 0), 0, 1))
+    start(driven)
+    assert driven.machine.messages.trackers.permits.held == 0
+    driven.fire(RedeliveryDue)
+    assert asked_for(driven) == []
 
 
 def test_without_an_acknowledgement_timeout_an_undecryptable_entry_comes_again_with_the_next_connection() -> None:

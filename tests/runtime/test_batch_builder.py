@@ -3,12 +3,15 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
+from cryptography.hazmat.primitives import serialization
+from cryptography.hazmat.primitives.asymmetric import rsa
 from hypothesis import given
 from hypothesis import strategies as st
 
 from pulsar_actors.exceptions import MessageTooBig
 from pulsar_actors.machines.trackers.batching import BatchLimits
 from pulsar_actors.runtime import batch_builder
+from pulsar_actors.runtime.message_crypto import ProducerKeys
 from pulsar_actors.runtime.send_queue import MessageHeader, OutgoingMessages, UnbatchableOptions, reply_of
 from pulsar_actors.wire.batch import split_batch
 from pulsar_actors.wire.compression import decompress
@@ -162,6 +165,17 @@ def test_a_message_that_does_not_fit_goes_in_chunks_that_share_a_sequence_id_and
         assert len(metadata.SerializeToString()) + len(entry.payload) <= 1000
     first = found[0][1].metadata
     assert decompress(first.compression, whole, first.uncompressed_size, 100_000) == payload
+
+
+def test_the_chunks_of_an_encrypted_message_fit_with_the_wrapped_keys() -> None:
+    key = rsa.generate_private_key(65537, 2048).public_key()
+    pem = key.public_bytes(serialization.Encoding.PEM, serialization.PublicFormat.SubjectPublicKeyInfo)
+    keys = ProducerKeys(["a", "b"], lambda *_: (pem, {"of": "it"}))
+    keys.replace(0.0)
+    found = read(batch_builder.pack_chunks(plain(bytes(3000)), 5, PLAIN._replace(keys=keys), SMALL, 1000))
+    sizes = [len(entry.metadata.SerializeToString()) + len(entry.payload) for _, entry in found]
+    assert all(size <= 1000 for size in sizes)
+    assert min(sizes[:-1]) > 850, "room was left"
 
 
 def test_from_a_frame_on_only_the_rest_is_written() -> None:

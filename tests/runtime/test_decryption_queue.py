@@ -1,5 +1,6 @@
 """The decryption queue: entries keep their order, and no key reader holds up the loop."""
 
+import re
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
@@ -190,12 +191,19 @@ def test_chunks_are_decrypted_one_by_one_and_never_delivered_encrypted(action: F
     assert bench.out == [("discard" if action is FailureAction.DISCARD else "fail", 2)]
 
 
-def test_a_dead_letter_is_decrypted_apart() -> None:
+def test_a_dead_letter_is_decrypted_apart(caplog: pytest.LogCaptureFixture) -> None:
     outcomes: list[Any] = []
     bench = Bench()
     bench.queue.decrypt_apart(single(1), outcomes.append)
     bench.queue.decrypt_apart(encrypted(2), outcomes.append)
     bench.work()
     assert [bytes(one.payload) for one in outcomes] == [b"payload", b"secret"]
-    Bench(has_reader=False).queue.decrypt_apart(encrypted(3), outcomes.append)
-    assert isinstance(outcomes[2], CryptoError)
+    assert not caplog.records
+    without, failing = Bench(has_reader=False), Bench()
+    failing.can_read = False
+    without.queue.decrypt_apart(encrypted(3), outcomes.append)
+    failing.queue.decrypt_apart(encrypted(4), outcomes.append)
+    failing.work()
+    assert [type(one) for one in outcomes[2:]] == [CryptoError, CryptoError]
+    assert [re.search(r"1:\d", one.getMessage())[0] for one in caplog.records] == ["1:3", "1:4"]  # type: ignore[index]
+    assert (without.counted, failing.counted) == (1, 1)

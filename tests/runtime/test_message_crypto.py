@@ -129,6 +129,15 @@ def test_a_consumer_tries_each_key_and_names_the_reasons() -> None:
         opened(ConsumerKeys(Keys(PUBLIC, "a"), Clock()), entry)
 
 
+def test_a_key_whose_data_key_is_another_entrys_does_not_keep_the_next_one_from_being_tried() -> None:
+    metadata, payload = sealed(new_data_key(["a"], Keys(PUBLIC, "a"), 0))
+    (other,) = new_data_key(["b"], Keys(PUBLIC, "b"), 0).wrapped
+    metadata.encryption_keys.insert(0, other)
+    read = Keys(PRIVATE, "a", "b")
+    assert opened(ConsumerKeys(read, Clock()), (metadata, payload)) == b"content"
+    assert read.asked == ["b", "a"]
+
+
 def test_keys_that_a_producer_repeats_are_tried_once() -> None:
     """C++ adds its keys again with each chunk."""
     metadata, payload = sealed(new_data_key(["a"], Keys(PUBLIC, "a"), 0))
