@@ -190,8 +190,12 @@ def test_an_undecryptable_entry_of_an_earlier_connection_holds_nothing() -> None
     assert driven.machine.messages.trackers.permits.held == 0
 
 
-@pytest.mark.parametrize("start", [lambda driven: driven.tell(RedeliverUnacknowledged()), reconnect], ids=["all", "new"])
-def test_an_undecryptable_entry_is_not_asked_for_after_everything_comes_again(start: Callable[[Subscriber], Any]) -> None:
+@pytest.mark.parametrize(
+    "start", [lambda driven: driven.tell(RedeliverUnacknowledged()), reconnect], ids=["all", "new"]
+)
+def test_an_undecryptable_entry_is_not_asked_for_after_everything_comes_again(
+    start: Callable[[Subscriber], Any],
+) -> None:
     driven = ready(ack_timeout=10.0)
     driven.receive(incoming(0))
     driven.tell(EntryUndecryptable(driven.generation, MessageId(1, 0), 0, 1))
