@@ -150,26 +150,27 @@ def _properties(half: str, info: SchemaInfo) -> dict[str, str]:
 def _compact(info: SchemaInfo) -> bytes:
     """Write a definition as Java does, because brokers compare those of a pair by their bytes.
 
-    It has no spaces, and a type in the namespace of the type around it does not repeat that.
+    It has no spaces, a field's default stands last, and a type in the namespace of the type around it does not repeat
+    that.
     """
     data = info.data()
     if not data:
         return data
-    return json.dumps(_without_repeats(json.loads(data), None), separators=(",", ":"), ensure_ascii=False).encode()
+    return json.dumps(_as_in_java(json.loads(data), None), separators=(",", ":"), ensure_ascii=False).encode()
 
 
-def _without_repeats(schema: Any, namespace: str | None) -> Any:  # noqa: ANN401 - JSON
+def _as_in_java(schema: Any, namespace: str | None) -> Any:  # noqa: ANN401 - JSON
     if isinstance(schema, list):
-        return [_without_repeats(one, namespace) for one in items_of(schema)]
+        return [_as_in_java(one, namespace) for one in items_of(schema)]
     if not isinstance(schema, dict):
         return schema
     inner = cast("dict[str, Any]", schema)
     own = inner.get("namespace", namespace)
     nested = ("type", "items", "values", "fields")
     return {
-        key: _without_repeats(value, own) if key in nested else value
-        for key, value in inner.items()
-        if not (key == "namespace" and value == namespace)
+        key: _as_in_java(inner[key], own) if key in nested else inner[key]
+        for key in sorted(inner, key=lambda key: key == "default")
+        if not (key == "namespace" and inner[key] == namespace)
     }
 
 

@@ -14,8 +14,7 @@ from tests.support.loops import Run, happens
 
 async def put(client: aio.Client, topic: str, *pairs: tuple[str, Any], schema: Schema = BYTES) -> None:
     async with await client.create_producer(topic, schema=schema) as producer:
-        for key, value in pairs:
-            await producer.send(value, partition_key=key)
+        await asyncio.gather(*(producer.send(value, partition_key=key) for key, value in pairs))
 
 
 def test_it_reads_like_a_dict_and_follows_the_topic(broker: EmbeddedBroker, any_topic: str, run: Run) -> None:

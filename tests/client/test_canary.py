@@ -81,7 +81,7 @@ class Search:
         """Look at what there is at this moment."""
         self.texts += [thread.name for thread in threading.enumerate()]
         for one in gc.get_objects():
-            if type(one).__module__.startswith("pulsar_actors.") and not isinstance(one, (str, bytes)):
+            if str(type(one).__module__).startswith("pulsar_actors.") and not isinstance(one, (str, bytes)):
                 with contextlib.suppress(AttributeError, ValueError):  # half-made, or a number too long to write
                     self.texts += [repr(one), str(one)]
 

@@ -143,7 +143,8 @@ def test_in_a_child_nobody_waits_for_what_was_pending_and_in_the_parent_it_comes
     run(
         broker,
         """
-seen = client.subscribe("t", "s2", interceptors=[pulsar.ConsumerInterceptor()])
+one_message = pulsar.ConsumerBatchReceivePolicy(1, 1_000_000, 60_000)
+seen = client.subscribe("t", "s2", interceptors=[pulsar.ConsumerInterceptor()], batch_receive_policy=one_message)
 promised = [consumer.receive_async(), reader.read_next_async(), seen.receive_async(), seen.batch_receive_async()]
 promised[1].result(SOON)
 promised[1] = reader.read_next_async()
