@@ -78,13 +78,14 @@ def receive_all(consumer: Any, wanted: set[bytes]) -> None:
         consumer.acknowledge(message)
 
 
-def test_lookups_and_large_messages_may_be_encrypted(connect: Any, topic: str, tmp_path: Any) -> None:
+def test_lookups_and_large_messages_may_be_encrypted(topic: str, tmp_path: Any) -> None:
     authority, tokens = Authority(tmp_path), Tokens(b"a secret of thirty-two bytes or more")
     files = authority.certify()
     with EmbeddedBroker(certificate_file=files.certificate, private_key_file=files.key, tokens=tokens) as broker:
         good = pulsar.AuthenticationToken(tokens.issue("me"))
-        client = connect(broker.web_url_tls, authentication=good, tls_trust_certs_file_path=authority.file)
-        assert echo(client, topic, bytes(range(250)) * 16_000)
+        options = {"authentication": good, "tls_trust_certs_file_path": authority.file, "logger": SILENT}
+        with contextlib.closing(pulsar.Client(broker.web_url_tls, **options)) as client:
+            assert echo(client, topic, bytes(range(250)) * 16_000)
 
 
 def test_over_http_it_follows_a_redirect_to_the_broker_that_has_the_topic(

@@ -2,6 +2,8 @@
 
 import re
 import subprocess
+import threading
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -21,14 +23,33 @@ VARIES = re.compile(r"(?<=;[hates]=)[^;]+")
 pytestmark = pytest.mark.real_broker
 
 
-def java(*arguments: str) -> list[str]:
+Java = Callable[..., list[str]]
+
+
+@pytest.fixture(scope="module")
+def java() -> Iterator[Java]:
+    """Ask Athenz's own classes, in one process for all tests."""
     program = str(Path(__file__).with_name("JavaAthenz.java"))
     classes = f"{jars(ATHENZ_CACHE, ATHENZ_POM)}/*:{jars()}/*"
-    command = [tool("java"), "-XX:TieredStopAtLevel=1", "-cp", classes, program, *arguments]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=JAVA_SECONDS, check=False)  # noqa: S603 - our own words
-    assert done.returncode == 0, done.stdout + done.stderr
-    (line,) = [line for line in done.stdout.splitlines() if line.startswith("said\t")]
-    return line.split("\t")[1:]
+    command = [tool("java"), "-XX:TieredStopAtLevel=1", "-cp", classes, program]
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as process:  # noqa: S603 - our own words
+        assert process.stdin is not None
+        assert process.stdout is not None
+        questions, answers = process.stdin, process.stdout
+        deadline = threading.Timer(JAVA_SECONDS, process.kill)
+        deadline.start()
+
+        def ask(*words: str) -> list[str]:
+            print(*words, sep="\t", file=questions, flush=True)
+            answer = next(line for line in answers if line.startswith("said\t"))
+            return answer.rstrip("\n").split("\t")[1:]
+
+        try:
+            yield ask
+        finally:
+            questions.close()
+            process.wait()
+            deadline.cancel()
 
 
 def in_file(folder: Path, text: str) -> str:
@@ -45,7 +66,7 @@ def asked(service: TokenServiceInHand) -> tuple[str, str, str]:
 
 
 @pytest.mark.parametrize("key", [rsa.generate_private_key(65537, 2048), ec.generate_private_key(ec.SECP256R1())])
-def test_the_request_is_the_java_clients_and_athenz_verifies_it(tmp_path: Path, key: Any) -> None:
+def test_the_request_is_the_java_clients_and_athenz_verifies_it(java: Java, tmp_path: Path, key: Any) -> None:
     private, public = tmp_path / "key.pem", tmp_path / "public.pem"
     private.write_bytes(key.private_bytes(Encoding.PEM, PrivateFormat.TraditionalOpenSSL, NoEncryption()))
     public.write_bytes(key.public_key().public_bytes(Encoding.PEM, PublicFormat.SubjectPublicKeyInfo))
@@ -63,7 +84,7 @@ def test_the_request_is_the_java_clients_and_athenz_verifies_it(tmp_path: Path, 
     assert java("verify", forged, str(public))[:2] == ["false", "shopping.another"]
 
 
-def test_a_certificate_takes_the_place_of_the_signature_as_in_the_java_client(tmp_path: Path) -> None:
+def test_a_certificate_takes_the_place_of_the_signature_as_in_the_java_client(java: Java, tmp_path: Path) -> None:
     authority = Authority(tmp_path, "authority")
     shown = authority.certify(["some_app.shopping"], file_name="shown")
     with token_service(server_context(*authority.certify(), trust_certs_file=authority.file)) as service:

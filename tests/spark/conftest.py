@@ -20,8 +20,7 @@ from tests.support.standalone import QUICK_START, Standalone
 from tests.support.subjects import USERS_ADMIN_URL, USERS_URL, Broker
 
 # Drivers, masters and workers run for a minute here: Java's optimizing compiler takes longer than it saves.
-for variable in ("SPARK_SUBMIT_OPTS", "SPARK_DAEMON_JAVA_OPTS"):
-    os.environ.setdefault(variable, " ".join(QUICK_START))
+os.environ.setdefault("SPARK_SUBMIT_OPTS", " ".join(QUICK_START))
 
 _numbers = itertools.count()
 _run = uuid.uuid4().hex[:8]

@@ -1,7 +1,8 @@
 """A driver for tests that kill it: `python copying.py '{"master": …, "rounds": [[{"read": {…}, …}]], …}'`.
 
-It copies topics until their ends, and then prints a line. The queries of a round run together, and the rounds one after
-the other.
+It copies topics until their ends, and prints a line after each round. The queries of a round run together, each in a
+session of its own: Spark may fail to serialize a task while another query of its session starts. The rounds run one
+after the other.
 """
 
 import json
@@ -21,9 +22,10 @@ def main() -> None:
     for name, value in given.get("conf", {}).items():
         builder = builder.config(name, value)
     spark = builder.getOrCreate()
-    for together in given["rounds"]:
-        for query in [start(spark, one) for one in together]:
+    for number, together in enumerate(given["rounds"], 1):
+        for query in [start(spark.newSession(), one) for one in together]:
             query.awaitTermination()
+        print(f"round {number} is copied", flush=True)  # noqa: T201 - a test looks for this line
     print("all is copied", flush=True)  # noqa: T201 - the test waits for this line
     spark.stop()
 

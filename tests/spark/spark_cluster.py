@@ -14,7 +14,6 @@ from pathlib import Path
 import pyspark
 
 from tests.spark.traffic import until
-from tests.support.standalone import QUICK_START
 
 HOSTS = ("127.0.0.2", "127.0.0.3")
 
@@ -39,7 +38,7 @@ def _daemon(log: Path, name: str, arguments: list[str], told: str) -> Iterator[t
     """Start one of Spark's own programs, and wait until it says something, of which the group is given."""
     home = Path(pyspark.__file__).parent
     command = [str(home / "bin" / "spark-class"), f"org.apache.spark.deploy.{name}", "--webui-port", "0", *arguments]
-    java = " ".join(["-Dspark.master.rest.enabled=false", *QUICK_START])
+    java = f"-Dspark.master.rest.enabled=false {os.environ['SPARK_SUBMIT_OPTS']}"
     settings = {"SPARK_DAEMON_JAVA_OPTS": java, "SPARK_LOCAL_IP": "127.0.0.1"}
     with log.open("wb") as said:
         process = subprocess.Popen(  # noqa: S603 - Spark's own program

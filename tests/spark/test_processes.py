@@ -1,5 +1,6 @@
 """Separate processes: drivers and brokers that are killed and restarted, and workers that race each other."""
 
+import os
 from pathlib import Path
 from typing import Any
 
@@ -10,7 +11,7 @@ from tests.spark.driver import Driver
 from tests.spark.spark_cluster import spark_cluster
 from tests.spark.stream import slow
 from tests.spark.traffic import Count, Traffic, until
-from tests.support.standalone import QUICK_START, Standalone
+from tests.support.standalone import Standalone
 from tests.support.subjects import Broker
 
 NUMBERS = [f"{number}" for number in range(3000)]
@@ -107,7 +108,7 @@ def test_speculative_tasks_on_a_cluster_write_nothing_twice_if_idempotent(  # no
         "spark.speculation.quantile": "0.1",
         "spark.speculation.minTaskRuntime": "1ms",
         "spark.executor.memory": "512m",
-        "spark.executor.extraJavaOptions": " ".join(QUICK_START),
+        "spark.executor.extraJavaOptions": os.environ["SPARK_SUBMIT_OPTS"],
         "spark.sql.execution.arrow.maxRecordsPerBatch": "10",  # so that rows are sent as they come
         "spark.buffer.size": "512",
     }
