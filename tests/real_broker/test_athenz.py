@@ -31,7 +31,8 @@ def java() -> Iterator[Java]:
     """Ask Athenz's own classes, in one process for all tests."""
     program = str(Path(__file__).with_name("JavaAthenz.java"))
     classes = f"{jars(ATHENZ_CACHE, ATHENZ_POM)}/*:{jars()}/*"
-    command = [tool("java"), "-XX:TieredStopAtLevel=1", "-cp", classes, program]
+    options = ["-XX:TieredStopAtLevel=1", "-Dathenz.zts.client.disable_cache=true"]
+    command = [tool("java"), *options, "-cp", classes, program]
     with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as process:  # noqa: S603 - our own words
         assert process.stdin is not None
         assert process.stdout is not None
