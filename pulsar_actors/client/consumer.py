@@ -132,7 +132,10 @@ class Consumer(ReceivingHandle):
         if self._acks_are_plain and type(message) is Message and self._receiver_queue.closed is None:
             opened = message._opened  # noqa: SLF001  # pyright: ignore[reportPrivateUsage]
             if type(opened) is OpenedEntry and opened.topic == self._topic:
-                self._ack_queue.acknowledge_opened(opened, message._index)  # noqa: SLF001  # pyright: ignore[reportPrivateUsage]
+                # `AckQueue.acknowledge_opened`, without its call
+                opened.acknowledged.append(message._index)  # noqa: SLF001  # pyright: ignore[reportPrivateUsage]
+                if not opened.is_queued:
+                    self._ack_queue.enqueue_entry(opened)
                 return
         self._wait(self._acknowledge(message, cumulative=False, waits=True))
 

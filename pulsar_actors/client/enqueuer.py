@@ -119,9 +119,23 @@ class SendQueueEnqueuer(Enqueuer):
                     return
                 self._engine.refuse_on_io_thread("a full queue", "block_if_queue_full=False")
                 self._engine.block(send_queue.room(), None, f"the full queue of {self.send_callbacks.topic}")
-        except KeyboardInterrupt:  # the message may be in the queue already, and the actor not notified
-            self.notify(TriggerFlush())
+        except KeyboardInterrupt:
+            self.interrupted()
             raise
+
+    @property
+    def is_plain(self) -> bool:
+        """True if `Producer.send_async` may append small payloads to the queue itself: they are not compressed here."""
+        return self._codec is None or self.send_queue.limits is not None
+
+    def appended(self) -> None:
+        """Notify the actor, if necessary, of a message that was appended to the queue."""
+        if self.send_queue.must_notify():
+            self.notify(_MESSAGES_ENQUEUED)
+
+    def interrupted(self) -> None:
+        """Notify the actor after Ctrl-C: the message may be in the queue already, and the actor not notified."""
+        self.notify(TriggerFlush())
 
     def enqueue_and_flush(self, payload: bytes, tag: object) -> None:
         """Enqueue a message, and send it at once with the messages batched so far."""

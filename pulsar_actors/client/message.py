@@ -178,7 +178,7 @@ class Message:
 
     def __init__(
         self,
-        payload: BytesLike,
+        payload: bytes,
         stored: LazyMetadata | None,
         opened: MessageEntry,
         index: int,
@@ -190,8 +190,7 @@ class Message:
 
     def data(self) -> bytes:
         """Return the payload; empty if there is none."""
-        payload = self._payload
-        return payload if isinstance(payload, bytes) else bytes(payload)
+        return self._payload
 
     def value(self) -> object:
         """Return the payload decoded by the consumer's schema; without a schema, the payload.
@@ -295,7 +294,7 @@ _SHOWN = 40  # the number of payload bytes in `repr`
 
 
 def new_messages(
-    stored: Sequence[LazyMetadata | None], payloads: Sequence[BytesLike], opened: MessageEntry, indexes: Sequence[int]
+    stored: Sequence[LazyMetadata | None], payloads: Sequence[bytes], opened: MessageEntry, indexes: Sequence[int]
 ) -> list[Message]:
     """Make the messages of an entry, without a call for each."""
     # This is a function, like those below, so that the class has only the public names of the official client's class.

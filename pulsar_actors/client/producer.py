@@ -45,6 +45,9 @@ class Producer(Handle[AnySendingState]):
         self._enqueuer = state.enqueuer
         self._interceptors = interceptors = state.interceptors
         self._takes_bytes_as_they_are = interceptors is None and type(options.schema) is BytesSchema
+        self._plain_enqueuer: SendQueueEnqueuer | None = None
+        if self._takes_bytes_as_they_are and isinstance(self._enqueuer, SendQueueEnqueuer) and self._enqueuer.is_plain:
+            self._plain_enqueuer = self._enqueuer
         if interceptors is not None:
             state.link.ended.add_done_callback(lambda _: interceptors.close())
 
@@ -110,7 +113,7 @@ class Producer(Handle[AnySendingState]):
             raise
         return self._state.engine.block(done, None, f"send() to {self._topic}")
 
-    def send_async(
+    def send_async(  # noqa: C901 - what is done for each message is one function
         self,
         content: object,
         callback: SendCallback | None = None,
@@ -143,6 +146,19 @@ class Producer(Handle[AnySendingState]):
             and replication_clusters is None and disable_replication is False
             and event_timestamp is None and deliver_at is None and deliver_after is None
         ):  # fmt: skip
+            plain = self._plain_enqueuer
+            if plain is not None and len(content) <= plain.send_queue.small:
+                queue = plain.send_queue
+                buffer = queue.buffer
+                if len(buffer) < queue.locked_from:  # as `SendQueueEnqueuer.enqueue` does, without its calls
+                    try:
+                        buffer.extend((content, reply))
+                        if len(buffer) >= queue.notify_at:
+                            plain.appended()
+                    except KeyboardInterrupt:
+                        plain.interrupted()
+                        raise
+                    return done
             payload, tag = content, reply  # a shortcut for `build_message`
         else:
             message_options = (

@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import TypeAlias
 
 from pulsar_actors.client.enums import Result
-from pulsar_actors.client.message_id import MessageId, ids_of_batch, new_message_id
+from pulsar_actors.client.message_id import MessageId, new_message_id
 from pulsar_actors.runtime.future import SlimFuture, is_slim_future, settle
 from pulsar_actors.runtime.interrupts import is_ctrl_c
 from pulsar_actors.runtime.log import LOG
@@ -69,14 +69,18 @@ class SendCallbacks:
             self._complete(replies[0], WireMessageId(ledger_id, entry_id, self.partition, first_chunk=first))
             return
         entry = WireMessageId(ledger_id, entry_id, self.partition, batch_size=len(replies))
-        ok = Result.Ok
-        for reply, message_id in zip(replies, ids_of_batch(entry, self.topic), strict=True):
-            if isinstance(reply, SlimFuture):  # `is_slim_future` would cost a call for each message
+        ok, topic, new, kind = Result.Ok, self.topic, object.__new__, MessageId
+        for index, reply in enumerate(replies):  # nothing but the callback is called for each message
+            message_id = new(kind)
+            message_id._topic = topic  # noqa: SLF001  # pyright: ignore[reportPrivateUsage]
+            message_id._batch = entry  # noqa: SLF001  # pyright: ignore[reportPrivateUsage]
+            message_id._index = index  # noqa: SLF001  # pyright: ignore[reportPrivateUsage]
+            if isinstance(reply, SlimFuture):
                 settle(reply, message_id)  # pyright: ignore[reportUnknownArgumentType]
             elif reply is not None:
                 try:
                     reply(ok, message_id)  # type: ignore[operator]
-                except BaseException as raised:  # noqa: BLE001 - as in `call`, which would cost a call for each message
+                except BaseException as raised:  # noqa: BLE001 - as in `call`
                     self._raised(raised)
 
     def _complete(self, reply: object, stored: WireMessageId) -> None:

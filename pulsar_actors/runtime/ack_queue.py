@@ -77,7 +77,17 @@ class AckQueue:
         """Acknowledge a received message. Most acknowledgements come this way."""
         opened.acknowledged.append(index)
         if not opened.is_queued:
-            self._enqueue_entry(opened)
+            self.enqueue_entry(opened)
+
+    def enqueue_entry(self, opened: OpenedEntry) -> None:
+        """Enqueue an entry that is not in the queue, and that a caller has added an acknowledged message to."""
+        try:
+            opened.is_queued = True
+            self._checkpoint()
+            self._enqueue(opened)
+        except KeyboardInterrupt:  # other callers rely on the entry being queued
+            self._enqueue(opened)
+            raise
 
     def acknowledge(self, message_id: MessageId, generation: Generation, token: AckToken | None = None) -> None:
         """Acknowledge a message by its id."""
@@ -127,15 +137,6 @@ class AckQueue:
         return [each.event() if isinstance(each, _Group) else each for each in groups]
 
     # Behind both.
-
-    def _enqueue_entry(self, opened: OpenedEntry) -> None:
-        try:
-            opened.is_queued = True
-            self._checkpoint()
-            self._enqueue(opened)
-        except KeyboardInterrupt:  # other callers rely on the entry being queued
-            self._enqueue(opened)
-            raise
 
     def _enqueue(self, item: QueuedAck | OpenedEntry) -> None:
         queued = self.queued

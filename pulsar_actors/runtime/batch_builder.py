@@ -265,7 +265,7 @@ def pack_batch(
         payload = (
             encode_batch(zip([one and one.metadata for one in headers], messages.payloads, strict=True))
             if headers
-            else encode_plain_batch(messages.payloads)
+            else encode_plain_batch(messages.payloads, messages.sizes)
         )
     sequence_id, highest = ids
     metadata = _entry_metadata(producer, sequence_id, packing)

@@ -16,7 +16,7 @@ from pulsar_actors.machines.trackers.pending_messages import MemoryLimit, Pendin
 from pulsar_actors.runtime.future import SlimFuture, WaiterQueue
 from pulsar_actors.runtime.interrupts import DeferInterrupts
 from pulsar_actors.runtime.loop import THREADS, Interleaving
-from pulsar_actors.runtime.send_queue import ReportOutcomes, SendQueue
+from pulsar_actors.runtime.send_queue import NONE_IS_SMALL, ReportOutcomes, SendQueue
 
 
 class MemoryLimitController:
@@ -96,6 +96,7 @@ class MemoryLimitedSendQueue(SendQueue):
         interleaving: Interleaving = THREADS,
     ) -> None:
         super().__init__(pending, limits, report, interleaving)
+        self.small = NONE_IS_SMALL  # each message takes its bytes
         self._limiter = limiter
 
     def put(self, payload: bytes, tag: object) -> bool:

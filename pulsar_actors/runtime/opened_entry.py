@@ -14,7 +14,7 @@ from pulsar_actors.runtime.schema_versions import SchemaVersions
 from pulsar_actors.wire.batch import LazyMetadata, is_batch, metadata_of, split_columns
 from pulsar_actors.wire.compression import NONE, ZSTD, decompress
 from pulsar_actors.wire.message_id import MessageId
-from pulsar_actors.wire.protobuf import BytesLike
+from pulsar_actors.wire.protobuf import BytesLike, as_bytes
 from pulsar_actors.wire.PulsarApi_pb2 import MessageMetadata
 
 MAX_COMPRESSION_RATIO: Final = 1032
@@ -40,7 +40,7 @@ class DecodeMessage(Protocol):
         ...
 
 
-MakeMessages = Callable[[Sequence[LazyMetadata | None], Sequence[BytesLike], "OpenedEntry", Sequence[int]], list[Any]]
+MakeMessages = Callable[[Sequence[LazyMetadata | None], Sequence[bytes], "OpenedEntry", Sequence[int]], list[Any]]
 """Makes the messages of one entry from their metadata (None if the entry is no batch), payloads and batch indexes."""
 
 
@@ -98,7 +98,7 @@ class EntryContents(NamedTuple):
     """The messages of an entry to hand out, as arguments of `MakeMessages`; `skipped` counts the others."""
 
     stored: Sequence[LazyMetadata | None]
-    payloads: Sequence[BytesLike]
+    payloads: Sequence[bytes]
     entry: OpenedEntry
     indexes: Sequence[int]
     skipped: int = 0
@@ -111,10 +111,10 @@ def open_entry(delivery: DeliveredEntry, opened: OpenedEntry, limit: int, *, com
     """
     if delivery.data_key is UNDECRYPTABLE:
         delivery.entry.verify()
-        return EntryContents([None], [delivery.payload], opened, [0], delivery.messages - 1)
+        return EntryContents([None], [as_bytes(delivery.payload)], opened, [0], delivery.messages - 1)
     payload = _uncompressed_payload(delivery, limit)
     if not opened.size:
-        return EntryContents([None], [payload], opened, [0])
+        return EntryContents([None], [as_bytes(payload)], opened, [0])
     stored, payloads = split_columns(payload, opened.size)
     indexes: Sequence[int] = batch_indexes(0, opened.size)
     wanted = delivery.wanted
@@ -134,7 +134,7 @@ def open_decrypted(encrypted: OpenedEntry, payload: bytes, data_key: object, lim
     opened.acknowledged, opened.is_queued = [], False
     plain = decompressed(opened.metadata, payload, limit)
     if not opened.size:
-        return EntryContents([None], [plain], opened, [0])
+        return EntryContents([None], [as_bytes(plain)], opened, [0])
     stored, payloads = split_columns(plain, opened.size)
     return EntryContents(stored, payloads, opened, batch_indexes(0, opened.size))
 

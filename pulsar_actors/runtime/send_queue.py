@@ -12,6 +12,9 @@ While the actor is idle, and once the queue is closed, this holds from the first
 messages, notes that it is idle, and *then* checks if messages are left for which no caller will notify it. A duplicate
 notification is harmless; a delayed one only delays messages.
 
+`Producer.send_async` does the same for a small payload without a header, in its own frame. It counts no bytes: a batch
+of such payloads is full by its number first. `small` is the largest of them, and negative once the queue is closed.
+
 The messages in the queue and the producer's pending messages together count against `max_pending_messages`. Near the
 limit callers take a lock, so that they do not exceed it together. The actor takes the lock to move messages from the
 queue to the pending ones. A caller may check the limit while there is room, and then be suspended by the operating
@@ -169,6 +172,15 @@ LOCKING_MARGIN: Final = 64
 NEVER: Final = sys.maxsize
 """A length that no queue reaches."""
 
+NONE_IS_SMALL: Final = -1
+
+
+def largest_uncounted(limits: BatchLimits | None) -> int:
+    """Return the size of payloads whose bytes need not be counted: a batch of them is full by its number first."""
+    if limits is None:
+        return NEVER
+    return limits.size // limits.messages
+
 
 class SendQueue:
     """The queue. `limits` is None where messages are not batched. Callers that need room wait in `waiting`."""
@@ -179,15 +191,16 @@ class SendQueue:
         "_full",
         "_full_bytes",
         "_lock",
-        "_locked_from",
-        "_notify_at",
         "_notify_at_bytes",
         "_quota",
         "buffer",
         "closed",
         "limits",
+        "locked_from",
+        "notify_at",
         "pending",
         "report",
+        "small",
         "waiting",
     )
 
@@ -205,25 +218,27 @@ class SendQueue:
         self.closed: Exception | None = None
         self._quota = pending.messages
         self._full, self._full_bytes = (NEVER, NEVER) if limits is None else (2 * limits.messages, limits.size)
-        self._notify_at, self._notify_at_bytes = 0, NEVER  # from this buffer length or size on, notify the actor
+        self.notify_at, self._notify_at_bytes = 0, NEVER  # from this buffer length or size on, notify the actor
         self._bytes = 0
         self._lock = interleaving.lock()
         self._checkpoint = interleaving.checkpoint
         self.waiting = WaiterQueue()
-        self._locked_from = NEVER  # from this length of the buffer on, callers take the lock
+        self.locked_from = NEVER  # from this length of the buffer on, callers take the lock
+        self.small = largest_uncounted(limits)
         self._measure_room()
 
     def put(self, payload: bytes, tag: object) -> bool:
         """Enqueue a message; return whether the actor has to be notified. Raises LimitReached if there is no room."""
         buffer = self.buffer
-        if len(buffer) >= self._locked_from:
+        if len(buffer) >= self.locked_from:
             self._put_locked(payload, tag)
         else:
             buffer.extend((payload, tag))
         self._bytes += len(payload)
-        return (len(buffer) >= self._notify_at or self._bytes >= self._notify_at_bytes) and self._must_notify()
+        return (len(buffer) >= self.notify_at or self._bytes >= self._notify_at_bytes) and self.must_notify()
 
-    def _must_notify(self) -> bool:
+    def must_notify(self) -> bool:
+        """Return whether a caller, which found the queue long enough, has to notify the actor."""
         is_full = len(self.buffer) >= self._full or self._bytes >= self._full_bytes
         if is_full:
             self._notify_from(NEVER, NEVER)
@@ -233,17 +248,17 @@ class SendQueue:
 
     def _notify_from(self, length: int, size: int) -> None:
         """Let callers notify the actor from this length or size on, unless the queue was closed meanwhile."""
-        self._notify_at, self._notify_at_bytes = length, size
+        self.notify_at, self._notify_at_bytes = length, size
         self._checkpoint()
         if self.closed is not None:
             self.end(self.closed)
 
     def _go_idle(self) -> None:
-        self._notify_at, self._notify_at_bytes = 0, NEVER
+        self.notify_at, self._notify_at_bytes = 0, NEVER
 
     def _measure_room(self) -> None:
         quota = self._quota
-        self._locked_from = 2 * (quota.limit - quota.used - LOCKING_MARGIN) if quota.limit else NEVER
+        self.locked_from = 2 * (quota.limit - quota.used - LOCKING_MARGIN) if quota.limit else NEVER
 
     def _put_locked(self, payload: bytes, tag: object) -> None:
         with self._lock:
@@ -315,6 +330,7 @@ class SendQueue:
         """Refuse messages, in a forked child, where a thread that does not exist there may hold the lock."""
         self._lock = threading.Lock()
         self.closed = error
+        self.small = NONE_IS_SMALL
         self._go_idle()
         self.buffer = []
 
@@ -322,6 +338,7 @@ class SendQueue:
         """Refuse messages from now on, and fail those in the queue."""
         if self.closed is None:
             self.closed = error
+        self.small = NONE_IS_SMALL
         self._go_idle()
         with self._lock:
             left = self.buffer[:]

@@ -156,7 +156,7 @@ class MessageTable:
 
     def __init__(self, entries: Sequence[EntryContents]) -> None:
         self._contents = entries
-        self._payloads = [one if isinstance(one, bytes) else bytes(one) for each in entries for one in each.payloads]
+        self._payloads = [one for each in entries for one in each.payloads]
         self._stored = list(chain.from_iterable(contents.stored for contents in entries))
         self._count = len(self._payloads)
         self._own_metadata_list, self._own_numbers = self._own_metadata()

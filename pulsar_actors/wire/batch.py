@@ -202,13 +202,12 @@ def encode_batch(messages: Iterable[tuple[LazyMetadata | None, BytesLike]]) -> b
     return b"".join(parts)
 
 
-def encode_plain_batch(payloads: Sequence[bytes]) -> bytes:
+def encode_plain_batch(payloads: Sequence[bytes], sizes: Sequence[int]) -> bytes:
     """Write a batch of messages whose metadata is the payload's size only, in less time than `encode_batch`."""
-    sizes = set(map(len, payloads))
-    if len(sizes) == 1:
-        head = _plain_head(*sizes)
+    if sizes.count(sizes[0]) == len(sizes):
+        head = _plain_head(sizes[0])
         return head + head.join(payloads)
-    return b"".join(chain.from_iterable(zip(map(_plain_head, map(len, payloads)), payloads, strict=True)))
+    return b"".join(chain.from_iterable(zip(map(_plain_head, sizes), payloads, strict=True)))
 
 
 def _payload(payload: BytesLike) -> bytes:

@@ -391,3 +391,16 @@ def test_a_broker_that_does_not_count_says_why(client: Client, topic: str, broke
     with pytest.raises(pulsar.BrokerMetadataError, match="not now"):
         consumer.get_broker_consumer_stats()
     assert consumer.get_broker_consumer_stats().msg_backlog == 0
+
+
+def test_the_messages_of_a_batch_are_acknowledged_with_one_place_in_the_queue(
+    client: pulsar.Client, topic: str
+) -> None:
+    consumer = client.subscribe(topic, "s")
+    producer = client.create_producer(topic, batching_enabled=True, batching_max_messages=50)
+    for _ in range(50):
+        producer.send_async(b"x")
+    queue = consumer._ack_queue
+    for message in [consumer.receive(5000) for _ in range(50)]:
+        consumer.acknowledge(message)
+        assert len(queue.queued) <= 1

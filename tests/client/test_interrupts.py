@@ -281,3 +281,23 @@ print("well")
 def test_hundreds_of_interrupts_anywhere_leave_a_client_that_works() -> None:
     done = run_program(STORM, within=60)
     assert (done.code, done.out) == (0, "well\n"), done.err
+
+
+class Struck(list[Any]):
+    """A buffer that Ctrl-C interrupts once, after a message was appended to it."""
+
+    def extend(self, items: Any) -> None:
+        super().extend(items)
+        raise KeyboardInterrupt
+
+
+def test_a_message_that_was_taken_before_the_interrupt_is_sent(client: pulsar.Client) -> None:
+    consumer = client.subscribe("t", "s")
+    producer = client.create_producer("t", batching_enabled=True, batching_max_publish_delay_ms=60_000)
+    queue = producer._enqueuer.send_queue  # type: ignore[attr-defined]
+    plain, queue.buffer = queue.buffer, Struck()
+    with pytest.raises(KeyboardInterrupt):
+        producer.send_async(b"x")
+    until(lambda: not queue.buffer)
+    queue.buffer = plain
+    assert consumer.receive(MILLISECONDS).data() == b"x"

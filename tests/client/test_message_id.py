@@ -9,8 +9,10 @@ from typing import Any
 import pulsar
 import pytest
 
-from pulsar_actors.client.message_id import MessageId, ids_of_batch, new_message_id
+from pulsar_actors.client.message_id import MessageId, new_message_id
+from pulsar_actors.client.send_callbacks import SendCallbacks
 from pulsar_actors.exceptions import InvalidArgument
+from pulsar_actors.runtime.send_queue import SentTo
 from pulsar_actors.wire.message_id import MessageId as WireMessageId
 
 TOPIC = "persistent://public/default/t"
@@ -111,9 +113,17 @@ def test_a_topic_that_is_none_is_refused() -> None:
         MessageId.deserialize(MessageId(1, 2, 3, 4).serialize(), topic="a/b")
 
 
+def ids_of_batch(size: int) -> list[MessageId]:
+    """Return the ids that the callbacks of a batch are called with."""
+    ids: list[MessageId] = []
+    callbacks = SendCallbacks(TOPIC, 2)
+    callbacks([([lambda _, message_id: ids.append(message_id)] * size, SentTo(((3, 5),), batched=True, size=9))])
+    return ids
+
+
 @pytest.mark.parametrize("asked_first", ["wire", "batch_index", "__str__", "__hash__", "serialize"])
 def test_the_ids_of_a_batch_are_those_of_its_messages(asked_first: str) -> None:
-    made = list(ids_of_batch(WireMessageId(3, 5, 2, batch_size=3), TOPIC))
+    made = ids_of_batch(3)
     whole = [new_message_id(WireMessageId(3, 5, 2, index, 3), TOPIC) for index in range(3)]
     for one, other in zip(made, whole, strict=True):
         asked = [getattr(each, asked_first) for each in (one, other)]
@@ -122,7 +132,8 @@ def test_the_ids_of_a_batch_are_those_of_its_messages(asked_first: str) -> None:
 
 
 def test_an_id_of_a_batch_that_nobody_has_asked_yet_can_be_copied_and_pickled() -> None:
-    one, other = (next(ids_of_batch(WireMessageId(3, 5, 2, batch_size=3), TOPIC)) for _ in range(2))
-    assert pickle.loads(pickle.dumps(one)).wire == copy.copy(other).wire == WireMessageId(3, 5, 2, 0, 3)  # noqa: S301
+    one, other, _ = ids_of_batch(3)
+    assert pickle.loads(pickle.dumps(one)).wire == WireMessageId(3, 5, 2, 0, 3)  # noqa: S301
+    assert copy.copy(other).wire == WireMessageId(3, 5, 2, 1, 3)
     with pytest.raises(AttributeError, match="no attribute 'wired'"):
         _ = one.wired  # type: ignore[attr-defined]

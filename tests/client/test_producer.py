@@ -66,6 +66,19 @@ def test_a_blocking_send_takes_along_what_was_batched_and_does_not_wait_for_the_
         assert before.done()
 
 
+@pytest.mark.parametrize(
+    ("limit", "payload"),
+    [({"batching_max_messages": 10}, b"x"), ({"batching_max_allowed_size_in_bytes": 1000}, b"x" * 100)],
+)
+def test_a_full_batch_does_not_wait_for_the_delay(
+    client: pulsar.Client, topic: str, limit: dict[str, int], payload: bytes
+) -> None:
+    producer = client.create_producer(topic, batching_enabled=True, batching_max_publish_delay_ms=60_000, **limit)
+    for _ in range(2):
+        ids = [sent.result(10) for sent in [producer.send_async(payload) for _ in range(10)] if sent]
+        assert [one.batch_index() for one in ids] == list(range(10))
+
+
 def test_a_flush_of_nothing_is_over_at_once(client: pulsar.Client, topic: str) -> None:
     with client.create_producer(topic) as producer:
         producer.flush()

@@ -15,7 +15,8 @@ CODECS = [CompressionType.LZ4, CompressionType.ZLIB, CompressionType.ZSTD, Compr
 
 def messages(found: EntryContents) -> list[tuple[bytes, int, MessageId]]:
     places = zip(found.stored, found.payloads, found.indexes, strict=True)
-    return [(bytes(payload), index, found.entry.id_of(index)) for _, payload, index in places]
+    assert {type(payload) for payload in found.payloads} <= {bytes}
+    return [(payload, index, found.entry.id_of(index)) for _, payload, index in places]
 
 
 def shared(delivery: DeliveredEntry) -> OpenedEntry:

@@ -10,7 +10,7 @@ from pulsar_actors import exceptions
 from pulsar_actors.machines.trackers.batching import BatchLimits
 from pulsar_actors.machines.trackers.pending_messages import PendingMessages, SendQuota
 from pulsar_actors.runtime.loop import THREADS, Interleaving
-from pulsar_actors.runtime.send_queue import SendQueue
+from pulsar_actors.runtime.send_queue import NONE_IS_SMALL, SendQueue
 from tests.support.manual_loop import Interrupter
 
 CLOSED = exceptions.AlreadyClosed("the producer is closed")
@@ -129,6 +129,7 @@ def test_at_the_end_messages_in_the_queue_fail() -> None:
     assert reported.failed == [(b"first", CLOSED), (b"second", CLOSED)]
     assert queue.pending.used == (0, 0)
     assert queue.closed is CLOSED
+    assert queue.small == NONE_IS_SMALL
 
 
 def test_the_first_reason_of_the_end_stays_and_an_empty_queue_reports_nothing() -> None:
@@ -190,6 +191,7 @@ def test_in_a_forked_child_everything_is_refused_even_if_another_thread_had_the_
     queue._lock.__enter__()
     forked = exceptions.ProcessForked("make a new Client")
     queue.forget(forked)
+    assert queue.small == NONE_IS_SMALL
     queue.put(*message(b"new"))
     assert reported.failed == [(b"new", forked)], "and not what the parent goes on sending"
 

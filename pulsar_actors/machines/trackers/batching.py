@@ -49,13 +49,16 @@ class PlannedBatch(NamedTuple):
 
 def _cut_ranges(sizes: Sequence[int], alone: Collection[int], limits: BatchLimits) -> Iterator[range]:
     """Cut the buffer into ranges within the limits; positions in `alone` are ranges of their own."""
-    totals = list(accumulate(sizes))
+    totals: list[int] = []  # only needed where a range is cut by its bytes
     ends = sorted({*alone, len(sizes)})
     start = 0
     for end in ends:
         while start < end:
-            before = totals[start] - sizes[start]
-            stop = bisect_right(totals, before + limits.size, start + 1, min(start + limits.messages, end))
+            stop = min(start + limits.messages, end)
+            if totals or sum(sizes[start:stop]) > limits.size:
+                totals = totals or list(accumulate(sizes))
+                before = totals[start] - sizes[start]
+                stop = bisect_right(totals, before + limits.size, start + 1, stop)
             yield range(start, stop)
             start = stop
         if end < len(sizes):
