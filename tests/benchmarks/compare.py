@@ -149,7 +149,9 @@ def main(arguments: Sequence[str]) -> int:
         "--only", default="", help=f"contests with these words in their names, or {START_AND_MEMORY}; writes no page"
     )
     parser.add_argument(
-        "--python", action="append", help="an interpreter with what both clients need; the first counts"
+        "--python",
+        action="append",
+        help="an interpreter with what both clients need; with the first of them all contests are held",
     )
     default = Path(tempfile.gettempdir()) / "pulsar-actors-benchmarks.json"
     parser.add_argument(

@@ -39,18 +39,16 @@ class Build(NamedTuple):
 
 
 def builds(pythons: Sequence[str]) -> list[Build]:
-    """Return the builds of this client for some interpreters, the pure and the compiled one of each together."""
+    """Return the builds of this client for some interpreters; of two with the same name, the first counts."""
     known: dict[str, Build] = {}
     for python in pythons:
         for installed in (False, True):
             told = _description(python, installed=installed)
-            if told is None:
-                if not installed:
-                    raise SystemExit(f"{python} cannot import pulsar_actors and all it needs from this checkout")
-                continue
-            if told["compiled"] or not installed:
+            if told is not None:
                 build = Build(python, told["python"], told["compiled"], told["system"])
                 known.setdefault(build.name, build)
+            elif not installed:
+                raise SystemExit(f"{python} cannot import pulsar_actors and all it needs from this checkout")
     return list(known.values())
 
 

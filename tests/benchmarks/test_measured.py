@@ -16,7 +16,7 @@ def test_a_ratio_is_the_median_of_those_of_the_rounds_and_not_of_the_medians() -
 
 
 def test_a_ratio_is_above_1_where_ours_takes_less_time() -> None:
-    assert line("ms", ours=[1.0, 4.0], official=[2.0, 2.0]).ratio("official") == Spread(1.25, 0.5, 2.0)
+    assert line("ms", ours=[1.0, 4.0], official=[3.0, 2.0]).ratio("official") == Spread(1.75, 0.5, 3.0)
 
 
 def test_a_client_that_failed_is_compared_in_the_rounds_before() -> None:
