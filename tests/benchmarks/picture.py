@@ -9,7 +9,7 @@ from tests.benchmarks.measured import Line, Spread
 
 COLOURS: Final = {"official": "#2f6db3", "java": "#c2632d"}
 LABELS: Final = {"ours": "this client", "official": "official Python client", "java": "Java client"}
-LEFT, WIDTH, ROW, TOP = 370, 560, 30, 56
+LEFT, WIDTH, ROW, TOP = 410, 540, 30, 56
 LOWEST, REACH = 1 / 16, 64.0
 """The ratios that have a place. Others are drawn at its ends, and the numbers say what they are."""
 
@@ -70,10 +70,12 @@ def _bars(line: Line, y: float) -> list[str]:
 
 
 def _bar(ratio: Spread, top: float, colour: str) -> list[str]:
-    """Draw a ratio: a bar between its ends, both with their numbers, and a notch at the median."""
+    """Draw a ratio: a bar between its ends, both with their numbers, a notch at the median, and a stem to equality."""
     worst, median, best = _x(ratio.least), _x(ratio.median), _x(ratio.most)
     width, y = max(2.0, best - worst), top + 8
+    stem = f'y1="{top + 4.5}" x2="{median:.1f}" y2="{top + 4.5}" stroke="{colour}" stroke-opacity="0.4"'
     return [
+        f'<line x1="{_x(1.0):.1f}" {stem}/>',
         f'<rect x="{worst:.1f}" y="{top}" width="{width:.1f}" height="9" fill="{colour}"/>',
         f'<rect x="{median - 1:.1f}" y="{top}" width="2" height="9" fill="black"/>',
         f'<text x="{worst - 4:.1f}" y="{y}" font-size="10" text-anchor="end">{ratio.least:.2f}</text>',
