@@ -43,7 +43,7 @@ from tests.benchmarks.comparison import (  # noqa: E402
     warm,
     workers,
 )
-from tests.benchmarks.contests import CONTESTS  # noqa: E402
+from tests.benchmarks.contests import CONTESTS, Contest  # noqa: E402
 from tests.benchmarks.footprint import footprint  # noqa: E402
 from tests.benchmarks.interpreters import Build, builds, found  # noqa: E402
 from tests.benchmarks.measured import Line  # noqa: E402
@@ -106,11 +106,11 @@ class Run:
                 self.results.warming = warm(comparison)
                 print(f"warmed, {self.results.warming.rounds} rounds: {self.results.warming.rates}", flush=True)
             for contest in self._contests:
-                everybody = self._builds if contest.everywhere or self._only else self._main
-                self._add(WARM, comparison.hold(contest, self._rounds, builds=everybody))
+                self._add(WARM, comparison.hold(contest, self._rounds, builds=self._of(contest)))
             for contest in self._contests:
                 if contest.defaults:
-                    self._add(DEFAULTS, comparison.hold(contest, self._rounds, defaults=True))
+                    held = comparison.hold(contest, self._rounds, builds=self._of(contest), defaults=True)
+                    self._add(DEFAULTS, held)
             self.results.peak_mebibytes = {
                 str(one): worker.ask(do="memory")["bytes"] / 2**20 for one, worker in self._running.items()
             }
@@ -118,9 +118,13 @@ class Run:
                 try:
                     for line in footprint(comparison.broker.service_url, self._rounds, self._main):
                         self._add(WARM, [line])
-                except (WorkerEnded, subprocess.CalledProcessError) as failed:
+                except (WorkerEnded, subprocess.SubprocessError) as failed:
                     self.results.failures.append(f"{START_AND_MEMORY}: {failed}")
         self.results.save(self._path)
+
+    def _of(self, contest: Contest) -> Sequence[Build]:
+        """Return the builds that hold a contest on a warm broker: those of the first interpreter, or all."""
+        return self._builds if contest.everywhere or self._only else self._main
 
     @contextlib.contextmanager
     def _comparison(self) -> Iterator[Comparison]:

@@ -8,7 +8,7 @@ import uuid
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Final
 
-from tests.benchmarks.client_process import HERE, MODULES, Worker, environment
+from tests.benchmarks.client_process import ANSWER_SECONDS, HERE, MODULES, Worker, environment
 from tests.benchmarks.interpreters import Build
 from tests.benchmarks.measured import Line
 
@@ -66,7 +66,12 @@ def _lines(
 def _start(client: str, build: Build, service_url: str) -> tuple[float, float]:
     words = [build.python, str(HERE / "workers" / "start.py"), MODULES[client], service_url]
     done = subprocess.run(  # noqa: S603 - our own words
-        words, env=environment(installed=build.compiled), capture_output=True, text=True, check=True
+        words,
+        env=environment(installed=build.compiled),
+        capture_output=True,
+        text=True,
+        check=True,
+        timeout=ANSWER_SECONDS,
     )
     imported, sent = map(float, done.stdout.split()[-2:])
     return imported, sent
