@@ -1,243 +1,188 @@
-"""Compare this client with the official Python client and the Java client, on one real broker.
+"""Compare this client with the official Python client and the Java client, on a real broker.
 
-    python tests/benchmarks/compare.py [--alternations 7] [--only WORDS]
+    python tests/benchmarks/compare.py [--rounds 7] [--only WORDS] [--python PATH]... [--json FILE]
+    python tests/benchmarks/compare.py --from FILE [--against FILE]
 
-It starts an Apache Pulsar and a process of each client. The clients take turns, contest by contest, so that other load
-of the machine affects all of them. It writes `docs/benchmarks.md` and `docs/benchmarks.svg`; every figure there was
-measured in the run. It needs Java, Maven and `pulsar-client`, and takes about half an hour.
+It starts an Apache Pulsar and a process of each client, which take turns: first on brokers that have just started, a
+new one for each round; then on a warm one. It writes `docs/benchmarks.md` and `docs/benchmarks.svg`, unless it has
+fewer than seven rounds, or is told to do less; every figure there was measured in the run. It needs Java, Maven and
+`pulsar-client`, and takes about 40 minutes for two interpreters.
+
+Without `--python` it takes the interpreter that runs it, and one of each other version that is on the machine, and
+makes environments for these (`interpreters.py`). This client is measured from the checkout. To measure it compiled,
+too, install a wheel that was built with `PULSAR_ACTORS_COMPILE=1` into an environment, and name its interpreter.
+
+Results are in a JSON file, which is written after each contest. `--from` takes them from there: it writes the page
+again, also that of a run which was interrupted, or compares them with others.
 """
 
 import argparse
 import contextlib
-import os
-import platform
+import signal
+import subprocess
 import sys
 import tempfile
-import uuid
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from datetime import datetime, timezone
-from importlib.metadata import version
 from pathlib import Path
-from typing import Any
 
 ROOT = Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT))
 
-from tests.benchmarks.client_process import CLIENTS, JAVA_VERSION, Worker  # noqa: E402
-from tests.benchmarks.contests import CONTESTS, DEFAULTS, Contest  # noqa: E402
+from tests.benchmarks.client_process import Worker, WorkerEnded  # noqa: E402
+from tests.benchmarks.comparison import (  # noqa: E402
+    FRESH_WARM_UP,
+    Answers,
+    Comparison,
+    Participant,
+    broker,
+    connected,
+    described,
+    lines_of,
+    machine,
+    warm,
+    workers,
+)
+from tests.benchmarks.contests import CONTESTS, Contest  # noqa: E402
 from tests.benchmarks.footprint import footprint  # noqa: E402
-from tests.benchmarks.measured import Line, percentile, picture, table  # noqa: E402
-from tests.support.admin import Admin  # noqa: E402
-from tests.support.standalone import Standalone  # noqa: E402
+from tests.benchmarks.interpreters import Build, builds, found  # noqa: E402
+from tests.benchmarks.measured import Line  # noqa: E402
+from tests.benchmarks.page import DEFAULTS, FRESH, WARM, changes, page, table  # noqa: E402
+from tests.benchmarks.picture import picture  # noqa: E402
+from tests.benchmarks.results import Results  # noqa: E402
 
-WITHOUT_DEFAULTS = {"produce", "asyncio_produce", "values"}
-"""Contests that have no settings, or are told apart by them. Only the first of them is held with the defaults, too."""
+START_AND_MEMORY = "start and memory"
 
-WARM_UP = 1
-"""Turns of each client, at each contest, before those that count."""
-
-WARMING = 5
-"""Turns of each client at some contests, before all else."""
+ROUNDS = 7
+"""Rounds of a run whose results are published, at the least."""
 
 
-def new_topic() -> str:
-    return f"persistent://public/default/measured-{uuid.uuid4().hex[:12]}"
+class Run:
+    """A run of all contests whose names have some words."""
+
+    def __init__(self, results: Results, path: Path, everybody: Sequence[Build], only: str) -> None:
+        self.results = results
+        self._rounds = results.rounds
+        self._path = path
+        self._builds = everybody
+        self._main = [build for build in everybody if build.version == everybody[0].version]
+        self._only = only
+        self._contests = [contest for contest in CONTESTS if only in contest.name]
+        self._running: Mapping[Participant, Worker] = {}
+
+    def run(self) -> None:
+        """Run, with the same processes of the clients on all brokers."""
+        with workers(self._builds) as running:
+            self._running = running
+            self.on_fresh_brokers()
+            self.on_a_warm_broker()
+
+    def on_fresh_brokers(self) -> None:
+        """Hold some contests once on each of several brokers, each of which has just started."""
+        contests = [contest for contest in self._contests if contest.fresh]
+        if not contests:
+            return
+        answers: dict[str, Answers] = {contest.name: {} for contest in contests}
+        with self._comparison() as comparison:
+            taking_part = {contest.name: comparison.participants(contest, self._builds) for contest in contests}
+            for number in range(FRESH_WARM_UP):
+                for contest in contests:
+                    comparison.round(contest, taking_part[contest.name], number)
+        for number in range(self._rounds):
+            with self._comparison() as comparison:
+                for contest in contests:
+                    for one, answer in comparison.round(contest, taking_part[contest.name], number).items():
+                        answers[contest.name].setdefault(one, []).append(answer)
+            self.results.parts[FRESH] = [
+                line for contest in contests for line in lines_of(contest, answers[contest.name], self._builds)
+            ]
+            self.results.save(self._path)
+        print(table(self.results.parts[FRESH]), flush=True)
+
+    def on_a_warm_broker(self) -> None:
+        """Warm a broker, hold all contests on it, then some with the clients' defaults; measure start and memory."""
+        with self._comparison() as comparison:
+            if self._contests:
+                self.results.warming = warm(comparison)
+                print(f"warmed, {self.results.warming.rounds} rounds: {self.results.warming.rates}", flush=True)
+            for contest in self._contests:
+                self._add(WARM, comparison.hold(contest, self._rounds, builds=self._of(contest)))
+            for contest in self._contests:
+                if contest.defaults:
+                    held = comparison.hold(contest, self._rounds, builds=self._of(contest), defaults=True)
+                    self._add(DEFAULTS, held)
+            self.results.peak_mebibytes = {
+                str(one): worker.ask(do="memory")["bytes"] / 2**20 for one, worker in self._running.items()
+            }
+            if self._only in START_AND_MEMORY:
+                try:
+                    for line in footprint(comparison.broker.service_url, self._rounds, self._main):
+                        self._add(WARM, [line])
+                except (WorkerEnded, subprocess.SubprocessError) as failed:
+                    self.results.failures.append(f"{START_AND_MEMORY}: {failed}")
+        self.results.save(self._path)
+
+    def _of(self, contest: Contest) -> Sequence[Build]:
+        """Return the builds that hold a contest on a warm broker: those of the first interpreter, or all."""
+        return self._builds if contest.everywhere or self._only else self._main
+
+    @contextlib.contextmanager
+    def _comparison(self) -> Iterator[Comparison]:
+        """Start a broker, and connect the clients."""
+        with broker() as standalone, connected(self._running, standalone.service_url):
+            yield Comparison(self._builds, self._running, standalone, self.results.failures)
+
+    def _add(self, part: str, lines: Sequence[Line]) -> None:
+        self.results.parts.setdefault(part, []).extend(lines)
+        self.results.save(self._path)
+        print(table(lines), flush=True)
 
 
-class Comparison:
-    """The workers of all clients, which take turns."""
-
-    def __init__(
-        self,
-        workers: dict[str, Worker],
-        admin: Admin,
-        alternations: int,
-        *,
-        defaults: bool = False,
-        warm_up: int = WARM_UP,
-    ) -> None:
-        self._warm_up = warm_up
-        self._workers = workers
-        self._admin = admin
-        self._alternations = alternations
-        self._defaults = defaults
-        self._many: dict[int, list[str]] = {}  # topics, by how many there are
-
-    def lines_of(self, contest: Contest) -> list[Line]:
-        """Let all clients take their turns; return the lines of the table."""
-        clients = [name for name in self._workers if not (contest.python_only and name == "java")]
-        answers: dict[str, list[dict[str, Any]]] = {client: [] for client in clients}
-        for turn in range(self._warm_up + self._alternations):
-            for client in clients:
-                answer = self._turn(contest, client)
-                if turn >= self._warm_up:
-                    answers[client].append(answer)
-        if contest.unit == "ms":
-            return [self._line_of_times(contest, answers, percent) for percent in (50, 99)]
-        rates = {client: [one["messages"] / one["seconds"] for one in answers[client]] for client in clients}
-        cpu = {client: [one["cpu"] / one["messages"] * 1e6 for one in answers[client]] for client in clients}
-        memory = {client: [one.get("resident", 0) / 2**20 for one in answers[client]] for client in clients}
-        return [Line(contest.name, contest.unit, rates, cpu, contest.targets, memory)]
-
-    def _line_of_times(self, contest: Contest, answers: dict[str, list[dict[str, Any]]], percent: int) -> Line:
-        values = {client: [percentile(one["times"], percent) * 1e3 for one in each] for client, each in answers.items()}
-        return Line(f"{contest.name}, p{percent}", contest.unit, values, {}, contest.targets)
-
-    def _turn(self, contest: Contest, client: str) -> dict[str, Any]:
-        messages = int(contest.messages * (contest.slow if client == "official" else 1))
-        ask = dict(contest.ask)
-        if self._defaults:
-            ask["options"] = {} if ask["do"] in {"consume", "asyncio_consume"} else DEFAULTS
-        if contest.fill is None and ask["do"] == "produce":
-            topics = self._topics_of(contest)
-            if contest.partitions:
-                self._admin.create_partitioned(topics[0], contest.partitions)
-            return self._workers[client].ask(topics=topics, messages=messages, **ask)
-        topic = new_topic()
-        if contest.fill is not None:
-            self._workers["ours"].ask(do="produce", topics=[topic], messages=messages, **contest.fill)
-        return self._workers[client].ask(topic=topic, messages=messages, **ask)
-
-    def _topics_of(self, contest: Contest) -> list[str]:
-        """Return new topics for each turn; many topics are used again, as the broker keeps all in memory."""
-        if contest.topics == 1:
-            return [new_topic()]
-        if contest.topics not in self._many:
-            self._many[contest.topics] = [new_topic() for _ in range(contest.topics)]
-        return self._many[contest.topics]
-
-
-def warm(running: dict[str, Worker], admin: Admin) -> None:
-    """Warm up the broker and the Java client, so that their code is compiled."""
-    comparison = Comparison(running, admin, WARMING, warm_up=0)
-    for name in ("produce, batched, callback", "produce, batching off", "receive, data, acknowledge"):
-        comparison.lines_of(next(contest for contest in CONTESTS if contest.name == name))
-
-
-@contextlib.contextmanager
-def broker() -> Iterator[Standalone]:
-    """Start an Apache Pulsar with its default configuration."""
-    with tempfile.TemporaryDirectory() as folder:
-        standalone = Standalone(Path(folder), as_shipped=True)
-        standalone.start()
-        try:
-            yield standalone
-        finally:
-            standalone.kill()
-
-
-@contextlib.contextmanager
-def workers(service_url: str) -> Iterator[dict[str, Worker]]:
-    """Start and connect all clients."""
-    with contextlib.ExitStack() as stack:
-        running = {client: stack.enter_context(Worker(client)) for client in CLIENTS}
-        for worker in running.values():
-            worker.ask(do="connect", url=service_url)
-        yield running
-
-
-def machine() -> str:
-    """Describe the machine."""
-    processors = [
-        line.partition(":")[2].strip() for line in _lines_of("/proc/cpuinfo") if line.startswith("model name")
-    ]
-    kind = processors[0] if processors else platform.machine()
-    return (
-        f"{os.cpu_count()} x {kind}; {platform.system()} {platform.release()}; {interpreter()}; "
-        f"pulsar-client {version('pulsar-client')}; Java client and broker {JAVA_VERSION}"
-    )
-
-
-def interpreter() -> str:
-    """Describe the interpreter of both Python clients, whose build affects its speed."""
-    own = ", the system's own" if sys.base_prefix == "/usr" else ""
-    return f"Python {platform.python_version()}{own}"
-
-
-def _lines_of(path: str) -> Sequence[str]:
-    try:
-        return Path(path).read_text().splitlines()
-    except OSError:
-        return []
-
-
-SHORT = """\
-What is wanted of a ratio was set before any of this was built. What is short of it is so for these reasons:
-
-- **Beside Java.** What is done once for many messages hardly counts any longer (`python tests/benchmarks/hot_paths.py`
-  shows where the time goes). What is left is done for each: a call of `send_async` and one of its callback; `receive`,
-  `data` and `acknowledge`. Java compiles these to a few instructions, where Python's interpreter takes its steps.
-- **Receiving.** Its three calls, and the object that a message is, are most of what it costs. While a program computes,
-  the I/O thread waits for the interpreter's lock, up to five milliseconds each time, before it can hand over what has
-  come and ask for more; a larger `receiver_queue_size` hides that. To let go of the lock now and then would gain where
-  no other thread computes, and cost those same milliseconds where one does.
-- **Batches of 10.** Here the broker is at its limit: Java gets as many, with a quarter of the processor's time.
-- **Messages that are not batched, keys and properties.** An entry has a command, a checksum and a receipt of its own,
-  and properties are text to be encoded: more of those steps for each message.
-- **64 KB.** The broker writes as fast as its disk does, for all clients.
-- **Sync send, and end to end at 1,000/s.** A send goes from the caller to the I/O thread and back. That is two changes
-  of threads, and some hundreds of calls through code that the processor's caches have just lost to the broker.
-- **Import, and the first message.** Protobuf, pykka and transitions are most of the import, and what a first message
-  does not need is loaded when it is. That message finds nothing warm: most of its time is the broker's, to set up the
-  topic, and the rest is code that runs for the first time.
-"""
-"""Why; to be read again whenever it is measured again."""
-
-
-def page(best: Sequence[Line], defaults: Sequence[Line], memory: dict[str, float], alternations: int) -> str:
-    """Return the page."""
-    peaks = ", ".join(f"{client} {size / 2**20:,.0f} MiB" for client, size in memory.items())
-    today = datetime.now(timezone.utc).date().isoformat()
-    return f"""# Measured, side by side
-
-Written on {today} by `python tests/benchmarks/compare.py`; the clients took turns on one broker: {machine()}.
-
-Medians of {alternations} turns each, with the least and the most of them. A ratio is above 1 where ours is better; what
-is wanted of it stands behind it. CPU is that of the client's whole process, for a message.
-
-![the ratios](benchmarks.svg)
-
-## The same settings for all, those with which each is at its best
-
-{table(best)}
-Peak memory of each process over all of this: {peaks}.
-
-{SHORT}
-## Each client's own defaults
-
-{table(defaults)}"""
+def draw(results: Results) -> None:
+    """Write the page and its picture."""
+    docs = ROOT / "docs"
+    (docs / "benchmarks.md").write_text(page(results))
+    fresh = [line._replace(name=f"fresh broker: {line.name}") for line in results.parts.get(FRESH, ())]
+    (docs / "benchmarks.svg").write_text(picture([*fresh, *results.parts.get(WARM, ())]))
 
 
 def main(arguments: Sequence[str]) -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--alternations", type=int, default=7)
+    parser.add_argument("--rounds", type=int, default=ROUNDS, help="turns of each client at each contest")
     parser.add_argument(
-        "--only", default="", help="contests with these words in their names, or start and memory; writes no page"
+        "--only", default="", help=f"contests with these words in their names, or {START_AND_MEMORY}; writes no page"
     )
+    parser.add_argument(
+        "--python",
+        action="append",
+        help="an interpreter with what both clients need; with the first of them all contests are held",
+    )
+    default = Path(tempfile.gettempdir()) / "pulsar-actors-benchmarks.json"
+    parser.add_argument(
+        "--json", type=Path, default=default, help="where the results are written (default: %(default)s)"
+    )
+    parser.add_argument("--from", dest="measured", type=Path, help="take these results, and measure nothing")
+    parser.add_argument("--against", type=Path, help="print what changed since these results; writes no page")
     given = parser.parse_args(arguments)
-    chosen = [contest for contest in CONTESTS if given.only in contest.name]
-    with broker() as standalone, workers(standalone.service_url) as running:
-        warm(running, standalone.admin)
-        found: dict[bool, list[Line]] = {}
-        for defaults in (False, True):
-            comparison = Comparison(running, standalone.admin, given.alternations, defaults=defaults)
-            found[defaults] = []
-            for contest in chosen:
-                if defaults and contest.ask["do"] in WITHOUT_DEFAULTS and contest is not CONTESTS[0]:
-                    continue
-                lines = comparison.lines_of(contest)
-                found[defaults] += lines
-                print("\n".join(table(lines).splitlines()[2:]), flush=True)
-        memory = {client: worker.ask(do="memory")["bytes"] for client, worker in running.items()}
-        if given.only in "start and memory":
-            for line in footprint(standalone.service_url, given.alternations):
-                found[False].append(line)
-                print("\n".join(table([line]).splitlines()[2:]), flush=True)
-    if not given.only:
-        docs = ROOT / "docs"
-        (docs / "benchmarks.md").write_text(page(found[False], found[True], memory, given.alternations))
-        (docs / "benchmarks.svg").write_text(picture(found[False]))
-    return 0
+    publish = not given.only and given.against is None
+    if given.measured is not None:
+        results = Results.load(given.measured)
+    else:
+        publish = publish and given.rounds >= ROUNDS
+        for ending in (signal.SIGTERM, signal.SIGHUP):
+            signal.signal(ending, lambda number, _: sys.exit(128 + number))  # so that all processes are ended
+        everybody = builds(given.python or list(found()))
+        today = datetime.now(timezone.utc).date().isoformat()
+        results = Results(today, machine(), [described(build) for build in everybody], given.rounds)
+        print(f"Results: {given.json}\n{results.machine}; {'; '.join(results.builds)}", flush=True)
+        Run(results, given.json, everybody, given.only).run()
+        for failure in results.failures:
+            print(f"not finished: {failure}")
+    if publish:
+        draw(results)
+    if given.against is not None:
+        print(changes(Results.load(given.against), results))
+    return 1 if results.failures else 0
 
 
 if __name__ == "__main__":

@@ -1,8 +1,8 @@
 """The contests: a table of the requests that are compared.
 
-All clients get the same settings: in one run those with which each client is at its best, and in a second run the
-defaults of each. Only one setting is the same in both: a full queue blocks, as nothing can be measured otherwise.
-`targets` are the ratios to reach against the official Python client and the Java client.
+All clients get the same settings, those with which each is at its best: the same batches, window and receiver queue,
+and no compression unless the contest is one of codecs. Some contests are held a second time, with the defaults of each
+client. Only one setting is the same then: a full queue blocks, as nothing can be measured otherwise.
 """
 
 import json
@@ -23,12 +23,19 @@ HUNDRED: Final = "x" * 100
 TEXT: Final = json.dumps([{"id": at, "name": f"item {at}", "price": at * 1.25, "tags": ["a", "b"]} for at in range(40)])
 PROPERTIES: Final = {"region": "north", "attempt": "1", "trace": "5b0cd1f2"}
 
+ALL: Final = ("ours", "official", "java")
+PYTHON: Final = ("ours", "official")
+OURS: Final = ("ours",)
+
 
 class Contest(NamedTuple):
     """One line of the table.
 
     `ask` goes to a worker, with a topic and a number of messages. Of a `consume`, `fill` says what is there before. A
-    client that takes long for a message is asked for fewer: `slow` of `messages`.
+    client that takes long for a message is asked for fewer: `slow` of `messages`. `clients` are those that take part.
+
+    Every contest is held on a warm broker, with each client's build of the first interpreter. `everywhere`: with those
+    of all interpreters. `fresh`: also on brokers that have just started. `defaults`: also with the clients' defaults.
     """
 
     name: str
@@ -37,10 +44,12 @@ class Contest(NamedTuple):
     slow: float
     ask: dict[str, Any]
     fill: dict[str, Any] | None = None
-    targets: tuple[float | None, float | None] = (None, None)
     topics: int = 1
     partitions: int = 0
-    python_only: bool = False
+    clients: tuple[str, ...] = ALL
+    everywhere: bool = False
+    fresh: bool = False
+    defaults: bool = False
 
 
 class Curve(NamedTuple):
@@ -53,30 +62,25 @@ class Curve(NamedTuple):
 def _produce(  # noqa: PLR0913 - a line of the table
     name: str,
     messages: int,
-    targets: tuple[float | None, float | None] = (None, None),
     *,
     topics: int = 1,
     partitions: int = 0,
-    python_only: bool = False,
+    clients: tuple[str, ...] = ALL,
     slow: float = 0.1,
     **ask: Any,
 ) -> Contest:
     whole = {"do": "produce", "payload": HUNDRED, "options": BEST, **ask}
-    return Contest(name, "msg/s", messages, slow, whole, None, targets, topics, partitions, python_only)
+    return Contest(name, "msg/s", messages, slow, whole, None, topics, partitions, clients)
 
 
-def _consume(name: str, targets: tuple[float | None, float | None], mode: str = "receive", **fill: Any) -> Contest:
+def _consume(name: str, mode: str = "receive", **fill: Any) -> Contest:
     whole = {"payload": HUNDRED, "options": BEST, **fill}
-    return Contest(
-        name, "msg/s", 200_000, 1.0, {"do": "consume", "mode": mode, "options": BEST_CONSUMER}, whole, targets
-    )
+    return Contest(name, "msg/s", 200_000, 1.0, {"do": "consume", "mode": mode, "options": BEST_CONSUMER}, whole)
 
 
-def _timed(
-    name: str, messages: int, targets: tuple[float | None, float | None], *, python_only: bool = False, **ask: Any
-) -> Contest:
+def _timed(name: str, messages: int, *, clients: tuple[str, ...] = ALL, **ask: Any) -> Contest:
     whole = {"payload": HUNDRED, "options": UNBATCHED, **ask}
-    return Contest(name, "ms", messages, 1.0, whole, None, targets, python_only=python_only)
+    return Contest(name, "ms", messages, 1.0, whole, clients=clients)
 
 
 def _awaited(name: str, messages: int, **ask: Any) -> Contest:
@@ -88,44 +92,39 @@ def _awaited(name: str, messages: int, **ask: Any) -> Contest:
         whole["payload"] = HUNDRED
     else:
         fill = {"payload": HUNDRED, "options": BEST}
-    return Contest(name, "msg/s", messages, 0.3 if sends else 1.0, whole, fill, (3, None), python_only=True)
+    return Contest(name, "msg/s", messages, 0.3 if sends else 1.0, whole, fill, clients=PYTHON)
 
 
 def _values(schema: str, messages: int) -> Contest:
     ask = {"do": "values", "schema": schema}
-    return Contest(f"value() of {schema}", "msg/s", messages, 1.0, ask, None, (1, None), python_only=True)
+    return Contest(f"value() of {schema}", "msg/s", messages, 1.0, ask, clients=PYTHON)
 
 
 def _squeezed(codec: str) -> dict[str, Any]:
     return {"payload": TEXT[:1024], "options": {**BEST, "compression_type": codec}}
 
 
+PRODUCE: Final = _produce("produce, batched, callback", 500_000)._replace(everywhere=True, fresh=True, defaults=True)
+CONSUME: Final = _consume("receive, data, acknowledge")._replace(everywhere=True, fresh=True, defaults=True)
+
 CONTESTS: Final = (
-    _produce("produce, batched, callback", 500_000, (30, 1)),
-    _produce("produce, key and 3 properties", 200_000, (10, None), key="customer-4711", properties=PROPERTIES),
-    _produce("produce, batching off", 60_000, (6, None), slow=0.3, options=UNBATCHED),
-    _produce("produce, futures", 200_000, (12, None), mode="future", python_only=True),
-    _produce("produce, 1 KB", 200_000, (5, None), slow=0.2, payload="x" * 1024),
-    _produce(
-        "produce, 64 KB",
-        5000,
-        (1.6, None),
-        slow=1.0,
-        payload="x" * 65536,
-        options={**BEST, "max_pending_messages": 500},
+    PRODUCE,
+    _produce("produce, key and 3 properties", 200_000, key="customer-4711", properties=PROPERTIES)._replace(
+        everywhere=True
     ),
-    *(
-        _produce(f"produce, {codec}", 100_000, (3, None), slow=0.3, **_squeezed(codec))
-        for codec in ("LZ4", "ZLib", "ZSTD")
-    ),
-    _produce("produce, 8 threads", 400_000, (10, None), threads=8, python_only=True),
-    _produce("produce, 100 topics", 200_000, (10, None), topics=100),
-    _produce("produce, 16 partitions", 200_000, (10, None), partitions=16),
-    _consume("receive, data, acknowledge", (4.5, 1)),
-    _consume("receive, batches of 10", (3, None), options={**BEST, "batching_max_messages": 10}),
-    _consume("receive, key and 3 properties", (3, None), key="customer-4711", properties=PROPERTIES),
-    _consume("listener", (2, None), mode="listener"),
-    *(_consume(f"receive, {codec}", (3, None), **_squeezed(codec)) for codec in ("LZ4", "ZLib", "ZSTD")),
+    _produce("produce, batching off", 60_000, slow=0.3, options=UNBATCHED)._replace(everywhere=True),
+    _produce("produce, futures", 200_000, mode="future", clients=PYTHON),
+    _produce("produce, 1 KB", 200_000, slow=0.2, payload="x" * 1024),
+    _produce("produce, 64 KB", 5000, slow=1.0, payload="x" * 65536, options={**BEST, "max_pending_messages": 500}),
+    *(_produce(f"produce, {codec}", 100_000, slow=0.3, **_squeezed(codec)) for codec in ("LZ4", "ZLib", "ZSTD")),
+    _produce("produce, 8 threads", 400_000, threads=8, clients=PYTHON),
+    _produce("produce, 100 topics", 200_000, topics=100),
+    _produce("produce, 16 partitions", 200_000, partitions=16),
+    CONSUME,
+    _consume("receive, batches of 10", options={**BEST, "batching_max_messages": 10}),
+    _consume("receive, key and 3 properties", key="customer-4711", properties=PROPERTIES)._replace(everywhere=True),
+    _consume("listener", mode="listener")._replace(everywhere=True, defaults=True),
+    *(_consume(f"receive, {codec}", **_squeezed(codec)) for codec in ("LZ4", "ZLib", "ZSTD")),
     _awaited("await send, 5,000 at once", 100_000, do="asyncio_produce", mode="gather", at_once=5000),
     _awaited("await send, 1,000 in flight", 100_000, do="asyncio_produce", mode="bounded", at_once=1000),
     _awaited("await receive", 200_000, do="asyncio_consume", mode="receive"),
@@ -133,17 +132,16 @@ CONTESTS: Final = (
     _values("StringSchema", 200_000),
     _values("JsonSchema", 20_000),
     _values("AvroSchema", 20_000),
-    _timed("sync send, batching off", 500, (1, 1), do="sync"),
+    _timed("sync send, batching off", 500, do="sync")._replace(everywhere=True),
     _timed(
         "sync send, batching on",
         300,
-        (1, 1),
         do="sync",
         options={"batching_enabled": True, "batching_max_publish_delay_ms": 10},
     ),
-    _timed("sync send beside a busy thread", 200, (1, None), do="sync", busy=True, python_only=True),
-    _timed("end to end, 1,000/s", 2000, (1, None), do="latency", rate=1000, options=BEST),
-    _timed("end to end, 10,000/s", 20_000, (1, None), do="latency", rate=10_000, options=BEST),
+    _timed("sync send beside a busy thread", 200, do="sync", busy=True, clients=PYTHON),
+    _timed("end to end, 1,000/s", 2000, do="latency", rate=1000, options=BEST)._replace(defaults=True),
+    _timed("end to end, 10,000/s", 20_000, do="latency", rate=10_000, options=BEST)._replace(defaults=True),
 )
 
 

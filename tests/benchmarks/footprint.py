@@ -3,14 +3,13 @@
 Each turn has a process of its own, because a process reuses the memory of earlier producers.
 """
 
-import os
 import subprocess
-import sys
 import uuid
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Final
 
-from tests.benchmarks.client_process import HERE, MODULES, Worker
+from tests.benchmarks.client_process import ANSWER_SECONDS, HERE, MODULES, Worker, environment
+from tests.benchmarks.interpreters import Build
 from tests.benchmarks.measured import Line
 
 IDLE: Final = 200
@@ -37,36 +36,50 @@ HELD: Final = (
 )
 
 
-def footprint(service_url: str, alternations: int) -> Iterator[Line]:
-    """Measure, client by client and turn by turn."""
-    started = {client: list[tuple[float, float]]() for client in MODULES}
-    for _ in range(alternations):
-        for client in MODULES:
-            started[client].append(_start(client, service_url))
+def footprint(service_url: str, rounds: int, builds: Sequence[Build]) -> Iterator[Line]:
+    """Measure, client by client and round by round, the builds of one interpreter."""
+    ours = [("ours", build) for build in builds]
+    everybody = [*ours, ("official", builds[0])]
+    started: dict[tuple[str, Build], list[tuple[float, float]]] = {one: [] for one in everybody}
+    for _ in range(rounds):
+        for client, build in everybody:
+            started[client, build].append(_start(client, build, service_url))
     for place, name in enumerate(("import of the package", "Client() to the first message that is stored")):
-        values = {client: [each[place] * 1e3 for each in times] for client, times in started.items()}
-        yield Line(name, "ms", values, {}, (1, None) if place else (None, None))
+        values = {one: [each[place] * 1e3 for each in times] for one, times in started.items()}
+        yield from _lines(name, "ms", values, builds)
     for name, ask, count in HELD:
-        held: dict[str, list[float]] = {client: [] for client in MODULES}
-        for _ in range(alternations):
-            for client in MODULES:
-                held[client].append(_hold(client, service_url, ask, count) / count / 1024)
-        yield Line(name, "KiB", held, {}, (1, None))
+        held: dict[tuple[str, Build], list[float]] = {one: [] for one in everybody}
+        for _ in range(rounds):
+            for client, build in everybody:
+                held[client, build].append(_hold(client, build, service_url, ask, count) / count / 1024)
+        yield from _lines(name, "KiB", held, builds)
 
 
-def _start(client: str, service_url: str) -> tuple[float, float]:
-    words = [sys.executable, str(HERE / "workers" / "start.py"), MODULES[client], service_url]
-    # What is installed is compiled, so a client is not to be compiled anew in each turn.
-    environment = {name: value for name, value in os.environ.items() if name != "PYTHONDONTWRITEBYTECODE"}
-    done = subprocess.run(words, env=environment, capture_output=True, text=True, check=True)  # noqa: S603 - our own words
-    told = done.stdout
-    imported, sent = map(float, told.split()[-2:])
+def _lines(
+    name: str, unit: str, values: Mapping[tuple[str, Build], Sequence[float]], builds: Sequence[Build]
+) -> Iterator[Line]:
+    for build in builds:
+        beside = {"ours": values["ours", build], "official": values["official", builds[0]]}
+        yield Line(name, unit, beside, {}, build.name)
+
+
+def _start(client: str, build: Build, service_url: str) -> tuple[float, float]:
+    words = [build.python, str(HERE / "workers" / "start.py"), MODULES[client], service_url]
+    done = subprocess.run(  # noqa: S603 - our own words
+        words,
+        env=environment(installed=build.compiled),
+        capture_output=True,
+        text=True,
+        check=True,
+        timeout=ANSWER_SECONDS,
+    )
+    imported, sent = map(float, done.stdout.split()[-2:])
     return imported, sent
 
 
-def _hold(client: str, service_url: str, ask: dict[str, Any], count: int) -> float:
-    with Worker(client) as worker:
-        worker.ask(do="connect", url=service_url)
+def _hold(client: str, build: Build, service_url: str, ask: dict[str, Any], count: int) -> float:
+    with Worker(client, build.python, installed=build.compiled) as worker:
+        worker.connect(service_url)
         topic = f"persistent://public/default/measured-{uuid.uuid4().hex[:12]}"
         answer = worker.ask(**ask, topic=topic, count=count)
     return float(answer["bytes"])

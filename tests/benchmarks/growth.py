@@ -1,6 +1,6 @@
 """Show how cost grows with topics, partitions, sizes, batches and pending messages, for all clients on one real broker.
 
-    python tests/benchmarks/growth.py [--alternations 3] [--only WORDS]
+    python tests/benchmarks/growth.py [--rounds 3] [--only WORDS]
 
 The setup is that of `compare.py`; it writes `docs/growth.md` and `docs/growth.svg`. It takes a quarter of an hour, most
 of it to create 10,000 producers with each client.
@@ -16,9 +16,11 @@ ROOT = Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT))
 
 from tests.benchmarks.client_process import MODULES, Worker  # noqa: E402
-from tests.benchmarks.compare import Comparison, broker, machine, new_topic, warm, workers  # noqa: E402
+from tests.benchmarks.comparison import Comparison, broker, connected, described, machine, new_topic, warm, workers  # noqa: E402
 from tests.benchmarks.contests import BEST, CURVES, Curve  # noqa: E402
-from tests.benchmarks.measured import Grown, Line, growth_picture  # noqa: E402
+from tests.benchmarks.interpreters import builds  # noqa: E402
+from tests.benchmarks.measured import Line  # noqa: E402
+from tests.benchmarks.picture import Grown, growth_picture  # noqa: E402
 from tests.support.standalone import Standalone  # noqa: E402
 
 COUNTS = (10, 100, 1000, 10_000)
@@ -34,12 +36,12 @@ LIMITS = (1000, 10_000)
 """Messages that may be pending, or wait to be received."""
 
 
-def measured(curve: Curve, comparison: Comparison) -> Grown:
+def measured(curve: Curve, comparison: Comparison, rounds: int) -> Grown:
     """Measure each point of a curve."""
     grown = Grown(curve.name, [])
     print(f"{curve.name}:", flush=True)
     for value, contest in curve.points:
-        (line,) = comparison.lines_of(contest)
+        (line,) = comparison.hold(contest, rounds, warm_up=0)
         grown.points.append((value, line))
         print(_row(value, line), flush=True)
     return grown
@@ -97,7 +99,7 @@ HEAD_NEGLECTED = "| messages that may wait | client | MiB of these | MiB that it
 def _row(value: int, line: Line) -> str:
     clients = ("ours", "official", "java")
     rates = [_number(line.median(client)) for client in clients]
-    cpu = [_number(line.cpu(client)) for client in clients]
+    cpu = [_number(spread.median if (spread := line.cpu(client)) else None) for client in clients]
     memory = [_number(max(line.mebibytes[client])) for client in clients[:2]]
     return f"| {value:,} | {' | '.join((*rates, *cpu, *memory))} |"
 
@@ -111,7 +113,7 @@ def crowd(service_url: str) -> Iterator[str]:
     for count in COUNTS:
         for client in MODULES:
             with Worker(client) as worker:
-                worker.ask(do="connect", url=service_url)
+                worker.connect(service_url)
                 told = worker.ask(do="crowd", topic=new_topic(), count=count)
             times = [f"{told[name] / count * 1e3:.3g}" for name in ("making", "cpu", "passing")]
             cells = (f"{count:,}", client, *times, f"{told['bytes'] / count / 1024:.3g}", f"{told['threads']}")
@@ -124,7 +126,7 @@ def stalled(broker: Standalone) -> Iterator[str]:
         for batched in (False, True):
             for client in MODULES:
                 with Worker(client) as worker:
-                    worker.ask(do="connect", url=broker.service_url)
+                    worker.connect(broker.service_url)
                     options = {"batching_enabled": batched, "max_pending_messages": pending}
                     worker.ask(do="ready", topic=new_topic(), options=options)
                     with broker.stalled():
@@ -142,12 +144,12 @@ def neglected(service_url: str) -> Iterator[str]:
     """Return the rows of a table: each client subscribes to a topic with messages, and receives none."""
     topic = new_topic()
     with Worker("ours") as worker:
-        worker.ask(do="connect", url=service_url)
+        worker.connect(service_url)
         worker.ask(do="produce", topics=[topic], messages=FILLED, payload="x" * SIZE, options=BEST)
     for waiting in LIMITS:
         for client in MODULES:
             with Worker(client) as worker:
-                worker.ask(do="connect", url=service_url)
+                worker.connect(service_url)
                 told = worker.ask(do="neglect", topic=topic, options={"receiver_queue_size": waiting})
             grown = told["bytes"] / 2**20
             yield f"| {waiting:,} | {client} | {waiting * SIZE / 2**20:.3g} | {grown:.3g} |\n"
@@ -163,7 +165,7 @@ def rows(head: str, each: Iterable[str]) -> str:
     return "".join(found)
 
 
-def page(curves: Sequence[Grown], tables: Sequence[str], alternations: int) -> str:
+def page(curves: Sequence[Grown], tables: Sequence[str], rounds: int, python: str) -> str:
     """Return the page; the tables are of many handles, a stalled broker, and a slow program."""
     many, slow_broker, slow_program = tables
     today = datetime.now(timezone.utc).date().isoformat()
@@ -175,9 +177,10 @@ def page(curves: Sequence[Grown], tables: Sequence[str], alternations: int) -> s
     )
     return f"""# How cost grows
 
-Written on {today} by `python tests/benchmarks/growth.py`; the clients took turns on one broker: {machine()}.
+Written on {today} by `python tests/benchmarks/growth.py`; the clients took turns on one broker, under Python {python},
+on {machine()}.
 
-Medians of {alternations} turns each. CPU is that of the client's whole process, for a message; MiB is the memory that
+Medians of {rounds} turns each. CPU is that of the client's whole process, for a message; MiB is the memory that
 the process has at the end of a turn, its producers still open.
 
 ![how cost grows](growth.svg)
@@ -202,13 +205,14 @@ A program that subscribed to a topic with {FILLED:,} messages, and received none
 
 def main(arguments: Sequence[str]) -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--alternations", type=int, default=3)
+    parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--only", default="", help="curves with these words in their names; writes no page")
     given = parser.parse_args(arguments)
-    with broker() as standalone, workers(standalone.service_url) as running:
-        warm(running, standalone.admin)
-        comparison = Comparison(running, standalone.admin, given.alternations, warm_up=0)
-        curves = [measured(curve, comparison) for curve in CURVES if given.only in curve.name]
+    (build,) = (build for build in builds([sys.executable]) if not build.compiled)
+    with broker() as standalone, workers([build]) as running, connected(running, standalone.service_url):
+        comparison = Comparison([build], running, standalone, [])
+        warm(comparison)
+        curves = [measured(curve, comparison, given.rounds) for curve in CURVES if given.only in curve.name]
         if given.only:
             return
         tables = (
@@ -217,7 +221,7 @@ def main(arguments: Sequence[str]) -> None:
             rows(HEAD_NEGLECTED, neglected(standalone.service_url)),
         )
         docs = ROOT / "docs"
-        (docs / "growth.md").write_text(page(curves, tables, given.alternations))
+        (docs / "growth.md").write_text(page(curves, tables, given.rounds, described(build)))
         (docs / "growth.svg").write_text(growth_picture(curves))
 
 

@@ -31,7 +31,7 @@ from pulsar_actors.runtime.receiver_queue import ReceiverQueue
 from pulsar_actors.runtime.send_queue import SendQueue
 from pulsar_actors.runtime.socket_actor import SocketActor
 from pulsar_actors.runtime.transport import BufferedTransport
-from tests.benchmarks.compare import broker
+from tests.benchmarks.comparison import broker
 
 PATIENCE_MS = 60_000
 

@@ -1,6 +1,6 @@
 """Compare Spark's writes and reads with the client alone, and with the official client in Spark.
 
-    python tests/benchmarks/pipeline.py [--messages 1000000] [--alternations 5]
+    python tests/benchmarks/pipeline.py [--messages 1000000] [--rounds 5]
 
 It starts an Apache Pulsar and a Spark with two workers. All take turns, on topics of two partitions, with the same
 settings. The client alone is one process, or two, each with a partition, as Spark's workers have. It prints medians
@@ -28,7 +28,7 @@ from pyspark.sql import SparkSession  # noqa: E402
 
 from pulsar_actors.spark import sink  # noqa: E402
 from tests.benchmarks.client_process import Worker  # noqa: E402
-from tests.benchmarks.compare import broker, machine, new_topic  # noqa: E402
+from tests.benchmarks.comparison import broker, machine, new_topic  # noqa: E402
 from tests.benchmarks.contests import BEST, BEST_CONSUMER, HUNDRED  # noqa: E402
 from tests.support.standalone import Standalone  # noqa: E402
 
@@ -152,10 +152,10 @@ READING_TURNS: Final = {
 }
 
 
-def measure(turns: Turns, everybody: dict[str, Callable[[Turns], object]], messages: int, alternations: int) -> None:
+def measure(turns: Turns, everybody: dict[str, Callable[[Turns], object]], messages: int, rounds: int) -> None:
     """Let all take turns, and print a table."""
     rates: dict[str, list[float]] = {name: [] for name in everybody}
-    for turn in range(WARM_UP + alternations):
+    for turn in range(WARM_UP + rounds):
         for name, take in everybody.items():
             began = time.perf_counter()
             take(turns)
@@ -170,17 +170,17 @@ def measure(turns: Turns, everybody: dict[str, Callable[[Turns], object]], messa
 def main(arguments: Sequence[str]) -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--messages", type=int, default=1_000_000)
-    parser.add_argument("--alternations", type=int, default=5)
+    parser.add_argument("--rounds", type=int, default=5)
     given = parser.parse_args(arguments)
     with broker() as standalone, contextlib.ExitStack() as stack:
         workers = [stack.enter_context(Worker("ours")) for _ in range(PARTITIONS)]
         for worker in workers:
-            worker.ask(do="connect", url=standalone.service_url)
+            worker.connect(standalone.service_url)
         turns = Turns(standalone, stack.enter_context(session()), workers, given.messages)
         print(f"{machine()}\n{given.messages:,} messages of 100 bytes; ratios are to each of those listed, in order\n")
         for title, everybody in (("writing", WRITING), ("reading", READING_TURNS)):
             print(title)
-            measure(turns, everybody, given.messages, given.alternations)
+            measure(turns, everybody, given.messages, given.rounds)
     return 0
 
 

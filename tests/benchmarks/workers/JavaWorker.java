@@ -19,6 +19,7 @@ import java.util.concurrent.atomic.AtomicLong;
 import org.apache.pulsar.client.api.*;
 import org.apache.pulsar.shade.com.fasterxml.jackson.databind.ObjectMapper;
 
+@SuppressWarnings("unchecked")
 public class JavaWorker {
     static final int PATIENCE = 60;
     static final ObjectMapper JSON = new ObjectMapper();
@@ -35,6 +36,7 @@ public class JavaWorker {
     static Map<String, Object> done(Map<String, Object> request) throws Exception {
         return switch ((String) request.get("do")) {
             case "connect" -> connect(request);
+            case "disconnect" -> disconnect();
             case "produce" -> produce(request);
             case "sync" -> sync(request);
             case "consume" -> consume(request);
@@ -48,6 +50,11 @@ public class JavaWorker {
         int threads = (int) request.getOrDefault("threads", 1);
         client = PulsarClient.builder()
                 .serviceUrl((String) request.get("url")).ioThreads(threads).listenerThreads(threads).build();
+        return Map.of();
+    }
+
+    static Map<String, Object> disconnect() throws Exception {
+        client.close();
         return Map.of();
     }
 
@@ -98,13 +105,16 @@ public class JavaWorker {
         byte[] payload = bytes(request);
         var producer = producer((String) request.get("topic"), request);
         double[] times = new double[messages];
+        System.gc();
+        long cpu = cpu();
         for (int number = 0; number < messages; number++) {
             long began = System.nanoTime();
             producer.send(payload);
             times[number] = (System.nanoTime() - began) / 1e9;
         }
+        double used = (cpu() - cpu) / 1e9;
         producer.close();
-        return Map.of("times", times);
+        return Map.of("times", times, "cpu", used, "messages", messages);
     }
 
     static Map<String, Object> consume(Map<String, Object> request) throws Exception {

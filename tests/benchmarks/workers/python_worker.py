@@ -11,6 +11,8 @@ import importlib
 import itertools
 import json
 import logging
+import os
+import platform
 import resource
 import sys
 import threading
@@ -53,9 +55,22 @@ class Worker:
         self._loop: Any = None
 
     def connect(self, ask: dict[str, Any]) -> dict[str, Any]:
+        """Make the client, and return its description."""
         self._url = ask["url"]
         self.client = self.pulsar.Client(self._url, logger=self._silent)
+        return self.describe(ask)
+
+    def disconnect(self, _: dict[str, Any]) -> dict[str, Any]:
+        """Close the client, before its broker ends."""
+        self.client.close()
         return {}
+
+    def describe(self, _: dict[str, Any]) -> dict[str, Any]:
+        """Return which interpreter runs the client, and whether this client is compiled."""
+        ours = self.pulsar.__name__ == "pulsar_actors"
+        compiled = ours and getattr(importlib.import_module("pulsar_actors.version"), "compiled", False)
+        system = sys.base_prefix == "/usr"
+        return {"python": platform.python_version(), "compiled": bool(compiled), "system": system}
 
     def produce(self, ask: dict[str, Any]) -> dict[str, Any]:
         """Send messages to topics in turn; each thread sends its share."""
@@ -137,15 +152,16 @@ class Worker:
         if busy:
             other.start()
         content, times = ask["payload"].encode(), []
-        for _ in range(ask["messages"]):
-            began = time.perf_counter()
-            producer.send(content)
-            times.append(time.perf_counter() - began)
+        with Measured() as took:
+            for _ in range(ask["messages"]):
+                began = time.perf_counter()
+                producer.send(content)
+                times.append(time.perf_counter() - began)
         over.set()
         if busy:
             other.join()
         producer.close()
-        return {"times": times}
+        return {"times": times} if busy else {"times": times, "messages": ask["messages"], "cpu": took.cpu}
 
     def consume(self, ask: dict[str, Any]) -> dict[str, Any]:
         """Receive and acknowledge stored messages, or read them."""
@@ -425,11 +441,13 @@ def _unheard(_: Any, __: Any) -> None:
 
 
 def main(module: str) -> None:
+    answers = os.fdopen(os.dup(1), "w")
+    os.dup2(os.open(os.devnull, os.O_WRONLY), 1)  # the official client logs to the standard output as it ends
     worker = Worker(module)
     for line in sys.stdin:
         request = json.loads(line)
         do: Callable[[dict[str, Any]], dict[str, Any]] = getattr(worker, request["do"])
-        print(json.dumps(do(request)), flush=True)
+        print(json.dumps(do(request)), file=answers, flush=True)
 
 
 if __name__ == "__main__":
