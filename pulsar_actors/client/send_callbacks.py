@@ -10,6 +10,7 @@ from typing import TypeAlias
 
 from pulsar_actors.client.enums import Result
 from pulsar_actors.client.message_id import MessageId, ids_of_batch, new_message_id
+from pulsar_actors.client.send_many import SendManyCall, call_number
 from pulsar_actors.runtime.future import SlimFuture, is_slim_future, settle
 from pulsar_actors.runtime.interrupts import is_ctrl_c
 from pulsar_actors.runtime.log import LOG
@@ -24,9 +25,10 @@ NO_MESSAGE_ID = MessageId()
 class SendCallbacks:
     """The callbacks, and the counters, of one producer on one topic partition."""
 
-    __slots__ = ("_warned_slow", "failed", "last_failure", "partition", "sent", "sent_bytes", "topic")
+    __slots__ = ("_warned_slow", "calls", "failed", "last_failure", "partition", "sent", "sent_bytes", "topic")
 
     def __init__(self, topic: str, partition: int) -> None:
+        self.calls: dict[int, SendManyCall] = {}  # the calls of `send_many` that have messages here, by their numbers
         self.sent = 0
         self.sent_bytes = 0
         self.failed = 0
@@ -57,6 +59,8 @@ class SendCallbacks:
         """Complete one send with an error."""
         if is_slim_future(reply):
             settle(reply, error)
+        elif type(reply) is int:
+            self._end_one(reply, error)
         elif reply is not None:
             self.call(reply, Result.of(error), NO_MESSAGE_ID)
 
@@ -69,6 +73,9 @@ class SendCallbacks:
             self._complete(replies[0], WireMessageId(ledger_id, entry_id, self.partition, first_chunk=first))
             return
         entry = WireMessageId(ledger_id, entry_id, self.partition, batch_size=len(replies))
+        if self.calls and int in map(type, replies):
+            self._succeed_many(replies, entry)
+            return
         ok = Result.Ok
         for reply, message_id in zip(replies, ids_of_batch(entry, self.topic), strict=True):
             if isinstance(reply, SlimFuture):  # `is_slim_future` would cost a call for each message
@@ -79,10 +86,29 @@ class SendCallbacks:
                 except BaseException as raised:  # noqa: BLE001 - as in `call`, which would cost a call for each message
                     self._raised(raised)
 
+    def _succeed_many(self, replies: Sequence[object], entry: WireMessageId) -> None:
+        """Complete the sends of a batch that has messages of `send_many`: if possible, many in one step."""
+        at = 0
+        while at < len(replies):
+            reply, messages = replies[at], 1
+            if type(reply) is not int:
+                self._complete(reply, entry._replace(batch_index=at))
+            elif (call := self.calls.get(call_number(reply))) is not None:
+                messages = call.consecutive(replies, at)
+                call.stored(reply, messages, entry, self.topic, at)
+            at += messages
+
+    def _end_one(self, number: int, outcome: MessageId | Exception) -> None:
+        call = self.calls.get(call_number(number))
+        if call is not None:  # otherwise its caller was interrupted
+            call.ended(number, outcome)
+
     def _complete(self, reply: object, stored: WireMessageId) -> None:
         message_id = new_message_id(stored, self.topic)
         if is_slim_future(reply):
             settle(reply, message_id)
+        elif type(reply) is int:
+            self._end_one(reply, message_id)
         elif reply is not None:
             self.call(reply, Result.Ok, message_id)
 
