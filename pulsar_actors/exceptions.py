@@ -387,8 +387,8 @@ class ProducerFencedBeforeReceipt(ProducerFenced, OutcomeUnknown):
 class SendManyFailed(PulsarException):
     """Some messages of a `send_many`, or all, were not stored.
 
-    The others are stored. `errors` has the error of each message that is not, by its position in the call. `ids` has the
-    id of each message, and None for those that are not stored; it is None itself unless the call asked for ids.
+    The others are stored. `errors` has the error of each message that is not, by its position in the call. `ids` has
+    the id of each message, and None for those that are not stored; it is None itself unless the call asked for ids.
     """
 
     def __init__(self, *args: object) -> None:

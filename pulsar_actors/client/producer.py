@@ -24,7 +24,7 @@ from pulsar_actors.exceptions import AlreadyClosed, LimitReached, ProcessForked,
 from pulsar_actors.runtime.actor import tell
 from pulsar_actors.runtime.future import SlimFuture, settle
 from pulsar_actors.runtime.producer_actor import FlushAll
-from pulsar_actors.runtime.send_queue import MessageHeader, reply_of
+from pulsar_actors.runtime.send_queue import MessageHeader, new_message_header, reply_of
 from pulsar_actors.wire.topic_name import TopicName
 
 _callback = optional(callable_of("a Result and a MessageId"))
@@ -196,7 +196,8 @@ class Producer(Handle[AnySendingState]):
         tags: list[object] = list(call.tags)
         if any(headers):
             tags = [
-                tag if header is None else header._replace(reply=tag) for header, tag in zip(headers, tags, strict=True)
+                tag if header is None else new_message_header((*header[:5], tag, None))
+                for header, tag in zip(headers, tags, strict=True)
             ]
         return self._send_many(payloads, tags, call)
 
@@ -219,17 +220,11 @@ class Producer(Handle[AnySendingState]):
         return self._enqueuer.enqueuer_for(payload, tag), payload, tag
 
     def prepare_many(self, contents: Iterable[object], *, ids: bool) -> tuple[SendManyCall, list[Share]]:
-        """Build the messages of `send_many`, and return the call and the share of each queue, for callers like those.
-
-        The call is entered into the table of each queue.
-        """
+        """Build the messages of `send_many`, and return the call and the share of each queue, for such callers."""
         flag("ids", ids)
         given = as_list(contents)
         call = SendManyCall(len(given), wants_ids=ids)
-        shares = self._enqueuer.shares(*self._messages(given, call)) if given else []
-        for share in shares:
-            call.open_in(share.enqueuer.send_callbacks)
-        return call, shares
+        return call, self._shares(*self._messages(given, call), call)
 
     def refused(self, tag: object, error: Exception) -> None:
         """Tell the sender of a message, and the interceptors, that it was not taken."""
@@ -268,7 +263,7 @@ class Producer(Handle[AnySendingState]):
             pending_bytes=sum(size for _, size in pending),
             sent=sent,
             sent_bytes=sent_bytes,
-            failed=self._state.send_failures().number,
+            failed=self._state.failed(),
             rates=self._meter.rates(sent, sent_bytes, self._state.engine.now()),
             reconnects=sum(state.link.counters.reconnects for state in members),
             last_error=next((error for error in errors if error is not None), None),
@@ -315,11 +310,25 @@ class Producer(Handle[AnySendingState]):
             raise
         return payloads, tags
 
+    def _shares(self, payloads: Sequence[bytes], tags: Sequence[object], call: SendManyCall) -> list[Share]:
+        """Divide the messages of a call among the queues, which then know the call. None, if the producer is closed."""
+        try:
+            shares = self._enqueuer.shares(payloads, tags) if payloads else []
+        except PulsarException as error:
+            if not self._is_outcome(error):
+                raise
+            call.open_in(self._send_callbacks)
+            for tag in tags:
+                self.refused(tag, error)
+            return []
+        for share in shares:
+            call.open_in(share.enqueuer.send_callbacks)
+        return shares
+
     def _send_many(self, payloads: Sequence[bytes], tags: Sequence[object], call: SendManyCall) -> "Future[Any]":
         refused: dict[SendQueueEnqueuer, Exception] = {}
         try:
-            for enqueuer, share, share_tags in self._enqueuer.shares(payloads, tags) if payloads else ():
-                call.open_in(enqueuer.send_callbacks)
+            for enqueuer, share, share_tags in self._shares(payloads, tags, call):
                 if enqueuer in refused:  # the order of a partition stays
                     enqueuer.refuse(share_tags, refused[enqueuer])
                     continue

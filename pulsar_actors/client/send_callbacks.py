@@ -25,14 +25,13 @@ NO_MESSAGE_ID = MessageId()
 class SendCallbacks:
     """The callbacks, and the counters, of one producer on one topic partition."""
 
-    __slots__ = ("_warned_slow", "calls", "failed", "last_failure", "partition", "sent", "sent_bytes", "topic")
+    __slots__ = ("_warned_slow", "calls", "failed", "partition", "sent", "sent_bytes", "topic")
 
     def __init__(self, topic: str, partition: int) -> None:
         self.calls: dict[int, SendManyCall] = {}  # the calls of `send_many` that have messages here, by their numbers
         self.sent = 0
         self.sent_bytes = 0
         self.failed = 0
-        self.last_failure: str | None = None  # a text, because an error keeps the frames of its traceback alive
         self.topic = topic
         self.partition = partition
         self._warned_slow = False
@@ -42,7 +41,6 @@ class SendCallbacks:
         began = time.monotonic()
         for replies, outcome in ended:
             if isinstance(outcome, Exception):
-                self.last_failure = f"{type(outcome).__name__}: {outcome}"
                 self.failed += len(replies)
                 for reply in replies:
                     self.fail(reply, outcome)

@@ -2,8 +2,8 @@
 
 A future or a callback for each message would cost more than sending it. So the tag of such a message (`send_queue.py`)
 is a number: the number of the call, and the message's position in it. A range makes these numbers in C, and the garbage
-collector ignores them. The producer's `SendCallbacks` find the call by its number. Consecutive messages of one call that
-are stored in one entry, as most are, are noted in one step.
+collector ignores them. The producer's `SendCallbacks` find the call by its number. Consecutive messages of one call
+that are stored in one entry, as most are, are noted in one step.
 
 The messages of a partitioned producer may end on several I/O threads at once, so a call has a lock, which is held for
 each entry.

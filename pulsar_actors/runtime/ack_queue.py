@@ -79,6 +79,12 @@ class AckQueue:
         if not opened.is_queued:
             self._enqueue_entry(opened)
 
+    def acknowledge_many(self, opened: OpenedEntry, indexes: Sequence[int]) -> None:
+        """Acknowledge several messages of one entry."""
+        opened.acknowledged.extend(indexes)
+        if not opened.is_queued:
+            self._enqueue_entry(opened)
+
     def acknowledge(self, message_id: MessageId, generation: Generation, token: AckToken | None = None) -> None:
         """Acknowledge a message by its id."""
         self._enqueue(QueuedAck(generation, message_id, cumulative=False, token=token))
