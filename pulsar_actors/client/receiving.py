@@ -370,7 +370,7 @@ class InterceptedMessageReceiver(MessageReceiver):
         messages = super().receive_many(most, timeout_millis)
         try:
             return list(map(self.intercepted, messages))
-        except KeyboardInterrupt:
+        except BaseException:  # Ctrl-C, or an interceptor that exits
             self.give_back(messages)
             raise
 
