@@ -65,7 +65,7 @@ class Comparison:
 
     def lines_of(self, contest: Contest) -> list[Line]:
         """Let all clients take their turns; return the lines of the table."""
-        clients = [name for name in self._workers if not (contest.python_only and name == "java")]
+        clients = [name for name in self._workers if contest.is_for(name)]
         answers: dict[str, list[dict[str, Any]]] = {client: [] for client in clients}
         for turn in range(self._warm_up + self._alternations):
             for client in clients:

@@ -41,6 +41,11 @@ class Contest(NamedTuple):
     topics: int = 1
     partitions: int = 0
     python_only: bool = False
+    ours_only: bool = False
+
+    def is_for(self, client: str) -> bool:
+        """Return whether a client takes part."""
+        return client == "ours" or not (self.ours_only or (self.python_only and client == "java"))
 
 
 class Curve(NamedTuple):
@@ -70,6 +75,16 @@ def _consume(name: str, targets: tuple[float | None, float | None], mode: str = 
     return Contest(
         name, "msg/s", 200_000, 1.0, {"do": "consume", "mode": mode, "options": BEST_CONSUMER}, whole, targets
     )
+
+
+def _by_one_call(name: str, messages: int, **ask: Any) -> Contest:
+    """Make a contest of calls for many messages, which only our client has."""
+    sends = ask["do"] == "produce"
+    whole = {"options": BEST if sends else BEST_CONSUMER, **ask}
+    fill = None if sends else {"payload": HUNDRED, "options": BEST}
+    if sends:
+        whole["payload"] = HUNDRED
+    return Contest(name, "msg/s", messages, 1.0, whole, fill, ours_only=True)
 
 
 def _timed(
@@ -102,6 +117,7 @@ def _squeezed(codec: str) -> dict[str, Any]:
 
 CONTESTS: Final = (
     _produce("produce, batched, callback", 500_000, (30, 1)),
+    _by_one_call("send_many", 2_000_000, do="produce", mode="many"),
     _produce("produce, key and 3 properties", 200_000, (10, None), key="customer-4711", properties=PROPERTIES),
     _produce("produce, batching off", 60_000, (6, None), slow=0.3, options=UNBATCHED),
     _produce("produce, futures", 200_000, (12, None), mode="future", python_only=True),
@@ -122,6 +138,7 @@ CONTESTS: Final = (
     _produce("produce, 100 topics", 200_000, (10, None), topics=100),
     _produce("produce, 16 partitions", 200_000, (10, None), partitions=16),
     _consume("receive, data, acknowledge", (4.5, 1)),
+    _by_one_call("receive_many, data, acknowledge", 1_000_000, do="consume", mode="many"),
     _consume("receive, batches of 10", (3, None), options={**BEST, "batching_max_messages": 10}),
     _consume("receive, key and 3 properties", (3, None), key="customer-4711", properties=PROPERTIES),
     _consume("listener", (2, None), mode="listener"),
