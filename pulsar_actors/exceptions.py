@@ -62,6 +62,7 @@ PulsarException
 │   ├── Timeout
 │   └── ReadError
 │       └── ConnectionLost
+├── SendManyFailed          messages of one `send_many` were not stored: `errors` has the error of each
 ├── Interrupted             Ctrl-C ended the wait: the operation may have been done, or may still be done
 ├── WireError               bytes that break the protocol; the tree below it is in `wire/errors.py`
 └── InternalError           a bug of this package: please report it with the text
@@ -73,6 +74,8 @@ something.
 
 All errors can be pickled: an error of a Spark worker is read on the driver.
 """
+
+from typing import Any
 
 from pulsar_actors.result import Result
 
@@ -379,6 +382,23 @@ class TopicTerminatedBeforeReceipt(TopicTerminated, OutcomeUnknown):
 
 class ProducerFencedBeforeReceipt(ProducerFenced, OutcomeUnknown):
     """Another producer took the topic after a message was sent and before its receipt came: it may be stored."""
+
+
+class SendManyFailed(PulsarException):
+    """Some messages of a `send_many`, or all, were not stored.
+
+    The others are stored. `errors` has the error of each message that is not, by its position in the call. `ids` has
+    the id of each message, and None for those that are not stored; it is None itself unless the call asked for ids.
+    """
+
+    def __init__(self, *args: object) -> None:
+        super().__init__(*args)
+        self.errors: dict[int, Exception] = {}
+        self.ids: list[Any] | None = None
+
+    def error(self) -> Result:
+        """Return the result of the first error."""
+        return next((Result.of(one) for one in self.errors.values()), super().error())
 
 
 class Interrupted(PulsarException, KeyboardInterrupt):

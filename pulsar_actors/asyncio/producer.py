@@ -1,19 +1,28 @@
 """The `Producer` of asyncio."""
 
 import asyncio
+from collections.abc import Iterable, Sequence
 from datetime import timedelta
+from typing import Literal, cast, overload
 
 from pulsar_actors.asyncio.binding import LoopBinding
 from pulsar_actors.asyncio.completions import LoopReply
 from pulsar_actors.asyncio.handle import Handle
-from pulsar_actors.client.enqueuer import SendQueueEnqueuer
+from pulsar_actors.client.enqueuer import MESSAGES_AT_ONCE, SendQueueEnqueuer, Share
 from pulsar_actors.client.message_id import MessageId
 from pulsar_actors.client.producer import Producer as SyncProducer
 from pulsar_actors.client.stats import ProducerStats
-from pulsar_actors.exceptions import LimitReached
+from pulsar_actors.exceptions import LimitReached, PulsarException
 from pulsar_actors.runtime.send_queue import SendQueue
 
 SENT_ALL_THE_SAME = "send() was cancelled after the message was queued: it is sent all the same, unless the client ends"
+ALL_SENT_ALL_THE_SAME = (
+    "send_many() was cancelled after the messages were queued: they are sent all the same, unless the client ends"
+)
+QUEUED_IN_PART = (
+    "send_many() was cancelled while it waited for room in the queue: the messages that are in the queue are sent all "
+    "the same, the others are not"
+)
 NEVER_QUEUED = "send() was cancelled while it waited for room in the queue: the message is not sent"
 
 
@@ -90,6 +99,41 @@ class Producer(Handle[SyncProducer]):
             error.args = error.args or (SENT_ALL_THE_SAME,)
             raise
 
+    @overload
+    async def send_many(self, contents: Iterable[object], *, ids: Literal[False] = False) -> int: ...
+
+    @overload
+    async def send_many(self, contents: Iterable[object], *, ids: Literal[True]) -> list[MessageId]: ...
+
+    async def send_many(self, contents: Iterable[object], *, ids: bool = False) -> int | list[MessageId]:
+        """Publish many messages by one call, and wait until all are stored. The arguments are the synchronous ones.
+
+        It returns the number of messages, or with `ids` the list of their ids. If messages are not stored, it raises
+        SendManyFailed once all have ended: its `errors` has the error of each of them, by position. With
+        `block_if_queue_full` it waits for room, and the loop goes on; otherwise the messages from the first without
+        room on fail with ProducerQueueIsFull, on that partition.
+
+        A cancelled call raises CancelledError. The messages that are in the queue are sent all the same, and no others.
+        """
+        if asyncio.get_running_loop() is not self._loop:
+            self._binding.completions()  # raises
+        call, shares = self._handle.prepare_many(contents, ids=ids)
+        try:
+            if self._waits:
+                async with self._for_room:  # without a step of the loop, unless others wait for room
+                    await self._enqueue_shares(shares)
+            else:
+                await self._enqueue_shares(shares)
+        except asyncio.CancelledError as error:
+            call.forget()
+            error.args = error.args or (QUEUED_IN_PART,)
+            raise
+        try:
+            return cast("int | list[MessageId]", await self._binding.wait_for(call.future))
+        except asyncio.CancelledError as error:
+            error.args = error.args or (ALL_SENT_ALL_THE_SAME,)
+            raise
+
     async def flush(self) -> None:
         """Wait until everything sent so far is stored or has failed."""
         self._binding.completions()
@@ -103,6 +147,23 @@ class Producer(Handle[SyncProducer]):
         self._room = send_queue, room.future
         send_queue.wait_for_room(room)
         return room.future
+
+    async def _enqueue_shares(self, shares: Sequence[Share]) -> None:
+        """Enqueue the messages of `send_many`, and fail those that a queue does not take, with those behind them."""
+        refused: dict[SendQueueEnqueuer, Exception] = {}
+        for enqueuer, payloads, tags in shares:
+            taken = 0
+            while taken < len(payloads) and enqueuer not in refused:
+                piece = slice(taken, taken + MESSAGES_AT_ONCE)
+                try:
+                    taken += enqueuer.try_enqueue_many(payloads[piece], tags[piece])
+                except PulsarException as error:
+                    if isinstance(error, LimitReached) and self._waits:
+                        await asyncio.shield(self._room_in(enqueuer.send_queue))
+                    else:
+                        refused[enqueuer] = error
+            if taken < len(payloads):
+                enqueuer.refuse(tags[taken:], refused[enqueuer])
 
     async def _enqueue_later(self, enqueuer: SendQueueEnqueuer, payload: bytes, tag: object) -> None:
         try:

@@ -19,7 +19,7 @@ from pulsar_actors.client.message import Message, unknown_schema_of
 from pulsar_actors.client.message_id import MessageId
 from pulsar_actors.client.policies import ConsumerBatchReceivePolicy
 from pulsar_actors.client.receiving import ReceivingHandle as SyncReceivingHandle
-from pulsar_actors.client.receiving import receiver_of
+from pulsar_actors.client.receiving import check_most, receiver_of
 from pulsar_actors.client.stats import ConsumerStats
 from pulsar_actors.client.validation import LONGEST_MS, optional, whole_number
 from pulsar_actors.exceptions import AlreadyClosed, InternalError, InvalidConfiguration, Timeout, TopicTerminated
@@ -27,6 +27,7 @@ from pulsar_actors.runtime.future import copy_error
 
 R = TypeVar("R", bound=SyncReceivingHandle)
 S = TypeVar("S", bound="ReceivingHandle[Any]")
+T = TypeVar("T")
 
 MESSAGES_IN_A_ROW = 100
 """So many queued messages are received before other tasks of the loop have their turn."""
@@ -92,11 +93,14 @@ class ReceivingHandle(Handle[R]):
             await self._listener.wait()
 
     async def _receive(self, timeout_millis: int | None) -> Message:
+        self._refuse_listener()
+        return await self._next_message(timeout_millis)
+
+    def _refuse_listener(self) -> None:
         if self._listener is not None:
             raise InvalidConfiguration(
                 f"{self._handle!r} has a listener, which gets its messages: there is nothing to receive"
             )
-        return await self._next_message(timeout_millis)
 
     async def _next_message(self, timeout_millis: int | None = None) -> Message:
         if asyncio.get_running_loop() is not self._loop:
@@ -111,22 +115,44 @@ class ReceivingHandle(Handle[R]):
             deadline = None if timeout_millis is None else self._loop.time() + timeout_millis / 1000
             if message is None:
                 self._in_a_row = 0
-                message = await self._wait(deadline)
+                message = await self._wait(deadline, self._receiver.take_now)
             if message is None or (self._needs_writer and not await self._has_schemas_of([message], deadline)):
                 raise Timeout(f"no message came to {self._handle!r} within {timeout_millis} ms")
         return self._receiver.intercepted(message)
 
+    async def _receive_many(self, most: int, timeout_millis: int | None) -> list[Message]:
+        if asyncio.get_running_loop() is not self._loop:
+            self._binding.completions()  # raises
+        self._refuse_listener()
+        check_most("max_messages", most)
+        _timeout("timeout_millis", timeout_millis)
+        if self._in_a_row >= MESSAGES_IN_A_ROW:
+            self._in_a_row = 0
+            await asyncio.sleep(0)
+        deadline = None if timeout_millis is None else self._loop.time() + timeout_millis / 1000
+        messages: list[Message] = []
+
+        def take() -> bool | None:
+            return self._receiver.take_many_now(most, messages) or None
+
+        if not take():
+            self._in_a_row = 0
+            await self._wait(deadline, take)
+        self._in_a_row += len(messages)
+        if not messages or (self._needs_writer and not await self._has_schemas_of(messages, deadline)):
+            raise Timeout(f"no message came to {self._handle!r} within {timeout_millis} ms")
+        return list(map(self._receiver.intercepted, messages))
+
     async def _receive_batch(self, policy: ConsumerBatchReceivePolicy) -> list[Message]:
         if asyncio.get_running_loop() is not self._loop:
             self._binding.completions()  # raises
-        if self._listener is not None:
-            raise InvalidConfiguration(f"{self._handle!r} has a listener, which gets its messages")
+        self._refuse_listener()
         deadline = self._loop.time() + policy.timeout_ms / 1000 if policy.timeout_ms > 0 else None
         messages: list[Message] = []
         size = 0
         try:
             while not policy.is_filled_by(len(messages), size):
-                message = self._receiver.take_now() or await self._wait(deadline)
+                message = self._receiver.take_now() or await self._wait(deadline, self._receiver.take_now)
                 if message is None:
                     break
                 messages.append(message)
@@ -160,28 +186,28 @@ class ReceivingHandle(Handle[R]):
             raise
         return True
 
-    async def _wait(self, deadline: float | None) -> Message | None:
-        """Wait for a message, and take it; None at the deadline."""
-        message: Message | None = None
-        while message is None:
+    async def _wait(self, deadline: float | None, take: Callable[[], T | None]) -> T | None:
+        """Wait until `take` takes something; return None at the deadline."""
+        taken: T | None = None
+        while taken is None:
             waiter: LoopReply[None] = LoopReply(self._completions)
             is_late = False
             try:
                 self._receiver_queue.wait(waiter)
-                message = self._receiver.take_now()  # a message that came before the waiter was added
-                if message is None:
+                taken = take()  # a message that came before the waiter was added
+                if taken is None:
                     over = self._receiver_queue.end_reason
                     if over is not None:
                         raise copy_error(over)
                     is_late = await self._woken(waiter, deadline)
-                    message = self._receiver.take_now()
+                    taken = take()
             finally:  # a cancelled waiter passes its wake-up on
-                self._receiver_queue.stop_waiting(waiter, empty_handed=message is None)
-                if message is None and self._receiver.interrupted_batch:
+                self._receiver_queue.stop_waiting(waiter, empty_handed=taken is None)
+                if taken is None and self._receiver.interrupted_batch:
                     self._receiver_queue.wake(1)  # `stop_waiting` knows nothing of messages that were given back
             if is_late:
                 break
-        return message
+        return taken
 
     async def _woken(self, waiter: LoopReply[None], deadline: float | None) -> bool:
         """Wait until a waiter is woken; return True if it is the deadline that ended this."""

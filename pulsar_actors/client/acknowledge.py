@@ -7,15 +7,16 @@ which ends with the broker's answer. Without receipts, an acknowledgement is don
 import threading
 from collections.abc import Sequence
 from concurrent.futures import Future
-from typing import Any, NamedTuple, Protocol, cast
+from typing import Any, Final, NamedTuple, Protocol, cast
 
 from pulsar_actors.client.consumer_interceptors import ConsumerInterceptors
 from pulsar_actors.client.consumer_state import ConsumerState
-from pulsar_actors.client.message import Message, ack_key_of
+from pulsar_actors.client.message import Message, ack_key_of, by_entry
 from pulsar_actors.client.message_id import MessageId
 from pulsar_actors.machines.trackers.entry_map import Generation
 from pulsar_actors.runtime.ack_queue import AckQueue
 from pulsar_actors.runtime.future import SlimFuture, settle
+from pulsar_actors.runtime.opened_entry import OpenedEntry
 from pulsar_actors.wire.message_id import MessageId as WireMessageId
 
 
@@ -34,6 +35,8 @@ class Acknowledger:
     ) -> "Future[None]":
         """Acknowledge each of these messages, or all up to this one. With `waits`, the caller waits for the receipt."""
         items = [given] if cumulative else as_sequence(given)
+        if self.is_plain and not cumulative and _enqueue_received(handle, items):
+            return when_all_done([])
         if self._interceptors is None:
             return self._enqueue([ack_target_in(handle, one) for one in items], cumulative=cumulative, waits=waits)
         ids = [_id_of(one) for one in items]
@@ -67,6 +70,24 @@ class Acknowledger:
             for acks in owners:
                 acks.flush()
         return futures[0] if len(futures) == 1 else when_all_done(futures)
+
+
+_ONLY_MESSAGES: Final = {Message}
+
+
+def _enqueue_received(handle: "AcknowledgingHandle", items: Sequence[object]) -> bool:
+    """Acknowledge received messages, entry by entry; return False if there are others among them, or ids."""
+    if set(map(type, items)) != _ONLY_MESSAGES:
+        return False
+    found: list[tuple[ConsumerState | None, OpenedEntry, list[int]]] = []
+    for entry, indexes in by_entry(cast("Sequence[Message]", items)):
+        if not isinstance(entry, OpenedEntry):
+            return False
+        found.append((handle.owner_of(entry.topic, entry.message_id), entry, indexes))
+    for owner, opened, indexes in found:
+        if owner is not None:
+            owner.ack_queue.acknowledge_many(opened, indexes)
+    return True
 
 
 class AckTarget(NamedTuple):

@@ -8,18 +8,22 @@ A message is passed as its payload and its tag: see `send_queue.py`.
 """
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from typing import Final, NamedTuple
 
 from pulsar_actors.client.send_callbacks import SendCallbacks
-from pulsar_actors.exceptions import LimitReached
+from pulsar_actors.exceptions import LimitReached, ProcessForked, PulsarException
 from pulsar_actors.runtime.batch_builder import compress_message
 from pulsar_actors.runtime.engine import Engine
 from pulsar_actors.runtime.future import copy_error
 from pulsar_actors.runtime.producer_actor import MessagesEnqueued, TriggerFlush
-from pulsar_actors.runtime.send_queue import MessageHeader, SendQueue
+from pulsar_actors.runtime.send_queue import MessageHeader, SendQueue, reply_of
 from pulsar_actors.wire.PulsarApi_pb2 import CompressionType
 
 _MESSAGES_ENQUEUED = MessagesEnqueued()
+
+MESSAGES_AT_ONCE: Final = 1000
+"""The most messages of one call that enter a queue in one step: the first are sent while others are enqueued."""
 
 
 class Enqueuer(ABC):
@@ -51,6 +55,18 @@ class Enqueuer(ABC):
     @abstractmethod
     def try_enqueue(self, payload: bytes, tag: object) -> None:
         """Enqueue a message without ever waiting: for any thread, I/O threads included."""
+
+    @abstractmethod
+    def shares(self, payloads: Sequence[bytes], tags: Sequence[object]) -> "list[Share]":
+        """Divide messages among the queues that they go to, in an order in which they can be enqueued."""
+
+
+class Share(NamedTuple):
+    """Messages for one queue, in order."""
+
+    enqueuer: "SendQueueEnqueuer"
+    payloads: Sequence[bytes]
+    tags: Sequence[object]
 
 
 class SendQueueEnqueuer(Enqueuer):
@@ -117,8 +133,7 @@ class SendQueueEnqueuer(Enqueuer):
                         raise
                 else:
                     return
-                self._engine.refuse_on_io_thread("a full queue", "block_if_queue_full=False")
-                self._engine.block(send_queue.room(), None, f"the full queue of {self.send_callbacks.topic}")
+                self._wait_for_room()
         except KeyboardInterrupt:
             self.interrupted()
             raise
@@ -137,6 +152,57 @@ class SendQueueEnqueuer(Enqueuer):
         """Notify the actor after Ctrl-C: the message may be in the queue already, and the actor not notified."""
         self.notify(TriggerFlush())
 
+    def shares(self, payloads: Sequence[bytes], tags: Sequence[object]) -> list[Share]:
+        """Return the messages as one share: there is one queue."""
+        return [Share(self, payloads, tags)]
+
+    def enqueue_many(self, payloads: Sequence[bytes], tags: Sequence[object]) -> Exception | None:
+        """Enqueue messages in order. Waits for room if `block_if_queue_full` is set.
+
+        Without room, or if the producer is closed meanwhile, the rest fails, with the error that is returned. Raises
+        only in a forked child, and at Ctrl-C.
+        """
+        taken = 0
+        try:
+            while taken < len(payloads):
+                piece = payloads[taken : taken + MESSAGES_AT_ONCE]
+                piece_tags = self._all_compressed(piece, tags[taken : taken + MESSAGES_AT_ONCE])
+                end = taken + len(piece)
+                while taken < end:
+                    left = end - taken
+                    try:
+                        taken += self.try_enqueue_many(piece[-left:], piece_tags[-left:])
+                    except LimitReached:
+                        if not self._waits:
+                            raise
+                        self._wait_for_room()
+        except KeyboardInterrupt:
+            self.interrupted()
+            raise
+        except ProcessForked:
+            raise
+        except PulsarException as error:
+            self.refuse(tags[taken:], error)
+            return error
+        return None
+
+    def try_enqueue_many(self, payloads: Sequence[bytes], tags: Sequence[object]) -> int:
+        """Enqueue the first of these messages without waiting, as many as there is room for, and return their number.
+
+        Raises LimitReached if there is room for none.
+        """
+        if self.send_queue.closed is not None:
+            raise copy_error(self.send_queue.closed)
+        taken, must_notify = self.send_queue.put_many(payloads, tags)
+        if must_notify:
+            self.notify(_MESSAGES_ENQUEUED)
+        return taken
+
+    def refuse(self, tags: Sequence[object], error: Exception) -> None:
+        """Fail messages that the queue did not take."""
+        for tag in tags:
+            self.send_callbacks.fail(reply_of(tag), error)
+
     def enqueue_and_flush(self, payload: bytes, tag: object) -> None:
         """Enqueue a message, and send it at once with the messages batched so far."""
         self.enqueue(payload, tag)
@@ -149,6 +215,10 @@ class SendQueueEnqueuer(Enqueuer):
         if self.send_queue.put(payload, tag):
             self.notify(_MESSAGES_ENQUEUED)
 
+    def _wait_for_room(self) -> None:
+        self._engine.refuse_on_io_thread("a full queue", "block_if_queue_full=False")
+        self._engine.block(self.send_queue.room(), None, f"the full queue of {self.send_callbacks.topic}")
+
     def _compressed(self, payload: bytes, tag: object, codec: "CompressionType.ValueType") -> object:
         """Compress a message that has an entry of its own, unless the queue is closed, and return its tag."""
         if self.send_queue.closed is not None:
@@ -156,3 +226,15 @@ class SendQueueEnqueuer(Enqueuer):
         cannot_batch = type(tag) is MessageHeader and tag.unbatchable is not None
         as_batch_of_one = self._largest_batch >= 0 and not cannot_batch
         return compress_message(payload, tag, codec, as_batch_of_one=as_batch_of_one)
+
+    def _all_compressed(self, payloads: Sequence[bytes], tags: Sequence[object]) -> Sequence[object]:
+        """Compress those of the messages that `enqueue` would compress, and return all tags."""
+        codec, largest = self._codec, self._largest_batch
+        if codec is None or (max(map(len, payloads)) <= largest and MessageHeader not in map(type, tags)):
+            return tags
+        return [
+            self._compressed(payload, tag, codec)
+            if len(payload) > largest or (type(tag) is MessageHeader and tag.unbatchable is not None)
+            else tag
+            for payload, tag in zip(payloads, tags, strict=True)
+        ]

@@ -5,6 +5,7 @@ ledger, entry, batch index, partition. The topic is not compared, as in the offi
 which every Pulsar client reads, or pickled, topic included.
 """
 
+from collections.abc import Iterator
 from typing import ClassVar
 
 from pulsar_actors.client.validation import optional, whole_number
@@ -15,7 +16,7 @@ from pulsar_actors.wire.message_id import EARLIEST, LATEST
 from pulsar_actors.wire.message_id import MessageId as WireMessageId
 from pulsar_actors.wire.protobuf import BytesLike
 
-__all__ = ["MessageId", "new_message_id"]
+__all__ = ["MessageId", "ids_of_batch", "new_message_id"]
 
 
 _index = whole_number(-1)
@@ -134,3 +135,14 @@ def new_message_id(message_id: WireMessageId, topic: str | None = None) -> Messa
 
 MessageId.earliest = new_message_id(EARLIEST)
 MessageId.latest = new_message_id(LATEST)
+
+
+def ids_of_batch(entry: WireMessageId, topic: str) -> Iterator[MessageId]:
+    """Yield the ids of the messages of an entry that is a batch of `batch_size`, in order."""
+    new, kind = object.__new__, MessageId
+    for index in range(entry.batch_size):
+        made = new(kind)
+        made._topic = topic  # noqa: SLF001  # pyright: ignore[reportPrivateUsage]
+        made._batch = entry  # noqa: SLF001  # pyright: ignore[reportPrivateUsage]
+        made._index = index  # noqa: SLF001  # pyright: ignore[reportPrivateUsage]
+        yield made

@@ -4,14 +4,14 @@ The number of partitions is read again for each message, because a topic may get
 that waits for room stays with the partition that was chosen for it.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 from functools import partial
-from typing import Any, TypeAlias
+from typing import Any, NamedTuple, TypeAlias
 
 from pulsar_actors.client.build_producer import batch_limits, new_enqueuer, new_send_queue, start_single_producer
 from pulsar_actors.client.context import ClientContext
-from pulsar_actors.client.enqueuer import Enqueuer, SendQueueEnqueuer
+from pulsar_actors.client.enqueuer import MESSAGES_AT_ONCE, Enqueuer, SendQueueEnqueuer, Share
 from pulsar_actors.client.enums import HashingScheme, PartitionsRoutingMode, ProducerAccessMode
 from pulsar_actors.client.message import Message
 from pulsar_actors.client.multi_topics_common import ReportToSet, new_multi_topics_actor, report_lifecycle
@@ -184,6 +184,20 @@ class ProducerMembers:
 RouteMessage: TypeAlias = Callable[[bytes, object, int], int]
 """Returns the partition of a message, from its payload, its tag and the number of partitions."""
 
+RouteRun: TypeAlias = Callable[[Sequence[int], int], tuple[int, int]]
+"""Returns a partition, and the number of the next messages without a key that go there.
+
+The arguments are the sizes of these messages, and the number of partitions.
+"""
+
+
+class Router(NamedTuple):
+    """Chooses partitions: of one message, or of many that have no key, unless the user chooses."""
+
+    route: RouteMessage
+    route_run: RouteRun | None
+
+
 _NO_METADATA = SingleMessageMetadata()
 _HASHING_SCHEMES = {
     HashingScheme.Murmur3_32Hash: message_routing.HashName.MURMUR3_32,
@@ -217,23 +231,23 @@ class UnsentEntry:
         return message.data()
 
 
-def new_router(
-    options: ProducerOptions, chance: Callable[[], float], now: Callable[[], float], topic: str
-) -> RouteMessage:
+def new_router(options: ProducerOptions, chance: Callable[[], float], now: Callable[[], float], topic: str) -> Router:
     """Make the router for these options. A user's own router also decides for messages with a key."""
     if options.message_router is not None:
-        return _custom_router(options.message_router, topic)
+        return Router(_custom_router(options.message_router, topic), None)
     key_hash = key_hash_of(options.hashing_scheme)
+    routing: SinglePartition | RoundRobin
     if options.message_routing_mode is PartitionsRoutingMode.UseSinglePartition:
-        route = SinglePartition(key_hash, chance).route
+        routing = SinglePartition(key_hash, chance)
     else:
-        route = RoundRobin(key_hash, chance, batch_limits(options)).route
+        routing = RoundRobin(key_hash, chance, batch_limits(options))
+    route, route_run = routing.route, routing.route_run
 
     def choose(payload: bytes, tag: object, partitions: int) -> int:
         key = tag.partition_key if type(tag) is MessageHeader else None
         return route(key, len(payload), partitions, now())
 
-    return choose
+    return Router(choose, lambda sizes, partitions: route_run(sizes, partitions, now()))
 
 
 def key_hash_of(scheme: HashingScheme) -> Callable[[str], int]:
@@ -255,11 +269,11 @@ def _custom_router(choose: Callable[[Message, int], int], topic: str) -> RouteMe
 class PartitionEnqueuer(Enqueuer):
     """The enqueuer of a partitioned producer: it routes each message to the enqueuer of a partition."""
 
-    __slots__ = ("_end_types", "_producers", "_route")
+    __slots__ = ("_end_types", "_producers", "_route", "_route_run")
 
-    def __init__(self, producers: ProducerMembers, route: RouteMessage) -> None:
+    def __init__(self, producers: ProducerMembers, router: Router) -> None:
         self._producers = producers
-        self._route = route
+        self._route, self._route_run = router
         self._end_types: set[type[Exception]] = set()  # the types of the errors with which partitions have ended
 
     @property
@@ -289,6 +303,26 @@ class PartitionEnqueuer(Enqueuer):
         """Enqueue a message without ever waiting."""
         self.enqueuer_for(payload, tag).try_enqueue(payload, tag)
 
+    def shares(self, payloads: Sequence[bytes], tags: Sequence[object]) -> list[Share]:
+        """Divide messages among the partitions. Messages without a key go there in runs, a batch at a time."""
+        producers, route_run = self._producers, self._route_run
+        if producers.closed is not None:
+            raise copy_error(producers.closed)
+        partitions, count = producers.partitions, len(producers.partitions)
+        if route_run is None or MessageHeader in map(type, tags):
+            routes = [self._route(payload, tag, count) for payload, tag in zip(payloads, tags, strict=True)]
+            return [
+                Share(partitions[route], [payloads[at] for at in positions], [tags[at] for at in positions])
+                for route, positions in _by_partition(routes)
+            ]
+        sizes, shares, start = list(map(len, payloads)), list[Share](), 0
+        while start < len(payloads):
+            route, run = route_run(sizes[start : start + MESSAGES_AT_ONCE], count)
+            stop = start + run
+            shares.append(Share(partitions[route], payloads[start:stop], tags[start:stop]))
+            start = stop
+        return shares
+
     def enqueuer_for(self, payload: bytes, tag: object) -> SendQueueEnqueuer:
         """Choose the partition of a message, and return its enqueuer."""
         producers = self._producers
@@ -296,6 +330,15 @@ class PartitionEnqueuer(Enqueuer):
             raise copy_error(producers.closed)
         partitions = producers.partitions
         return partitions[self._route(payload, tag, len(partitions))]
+
+
+def _by_partition(routes: Sequence[int]) -> Iterable[tuple[int, list[int]]]:
+    """Group the positions of messages by partition, up to `MESSAGES_AT_ONCE` in a row: a full queue holds up others."""
+    for start in range(0, len(routes), MESSAGES_AT_ONCE):
+        positions: dict[int, list[int]] = {}
+        for at, route in enumerate(routes[start : start + MESSAGES_AT_ONCE], start):
+            positions.setdefault(route, []).append(at)
+        yield from positions.items()
 
 
 class PartitionedProducerState(SendingState[MultiTopics]):
@@ -368,11 +411,11 @@ def start_partitioned_producer(
 ) -> PartitionedProducerState:
     """Start the producer of a topic with so many partitions."""
     engine, topic = context.engine, str(TopicName.parse(options.topic))
-    route = new_router(options, engine.loops[0].chance, engine.now, topic)
+    router = new_router(options, engine.loops[0].chance, engine.now, topic)
     is_lazy = options.lazy_start_partitioned_producers and options.access_mode is ProducerAccessMode.Shared
     first = None
     if is_lazy or not options.producer_name:  # the others get the name that a broker chooses for the first
-        first = 0 if options.message_router is not None else route(b"", None, partitions)
+        first = 0 if options.message_router is not None else router.route(b"", None, partitions)
     settings = MultiTopicsSettings(
         what=f"the producer on {topic}",
         topics={topic: partitions},
@@ -387,7 +430,7 @@ def start_partitioned_producer(
     link = HandleLink(engine.interleaving)
     actor = new_multi_topics_actor(context, link, settings, new_members, TopicSearch())
     producers = actor.members
-    enqueuer = PartitionEnqueuer(producers, route)
+    enqueuer = PartitionEnqueuer(producers, router)
     state = PartitionedProducerState(engine, link, actor.machine, actor.actor_ref, enqueuer, send_callbacks, producers)
     context.start(actor, state)
     return state

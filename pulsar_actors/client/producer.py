@@ -1,11 +1,11 @@
 """The `Producer` of the public API."""
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from concurrent.futures import Future
 from datetime import timedelta
-from typing import cast
+from typing import Any, Literal, cast, overload
 
-from pulsar_actors.client.enqueuer import SendQueueEnqueuer
+from pulsar_actors.client.enqueuer import SendQueueEnqueuer, Share
 from pulsar_actors.client.handle import Handle
 from pulsar_actors.client.interceptors import MessageToSend
 from pulsar_actors.client.message import Message
@@ -16,17 +16,19 @@ from pulsar_actors.client.producer_options import ProducerOptions
 from pulsar_actors.client.producer_state import AnySendingState, ProducerState
 from pulsar_actors.client.schema import BytesSchema
 from pulsar_actors.client.send_callbacks import SendCallback
+from pulsar_actors.client.send_many import SendManyCall, as_list
 from pulsar_actors.client.stats import ProducerStats
 from pulsar_actors.client.validation import callback as callable_of
-from pulsar_actors.client.validation import optional
+from pulsar_actors.client.validation import flag, optional
 from pulsar_actors.exceptions import AlreadyClosed, LimitReached, ProcessForked, PulsarException
 from pulsar_actors.runtime.actor import tell
 from pulsar_actors.runtime.future import SlimFuture, settle
 from pulsar_actors.runtime.producer_actor import FlushAll
-from pulsar_actors.runtime.send_queue import reply_of
+from pulsar_actors.runtime.send_queue import MessageHeader, new_message_header, reply_of
 from pulsar_actors.wire.topic_name import TopicName
 
 _callback = optional(callable_of("a Result and a MessageId"))
+_ONLY_BYTES = {bytes}
 _NO_OPTIONS: MessageOptions = (None, None, None, None, None, False, None, None, None)
 
 
@@ -177,6 +179,44 @@ class Producer(Handle[AnySendingState]):
             self._send_callbacks.fail(reply_of(tag), error)
         return done
 
+    @overload
+    def send_many(self, contents: Iterable[object], *, ids: Literal[False] = False) -> "Future[int]": ...
+
+    @overload
+    def send_many(self, contents: Iterable[object], *, ids: Literal[True]) -> "Future[list[MessageId]]": ...
+
+    def send_many(self, contents: Iterable[object], *, ids: bool = False) -> "Future[Any]":
+        """Publish many messages by one call, without waiting until they are stored. One future is returned for all.
+
+        contents
+            The contents of the messages, as for `send`, in any iterable, which is read to its end first. A message with
+            a key, properties or other options is a MessageToSend, whose fields are the arguments of `send`.
+        ids = False
+            The future's result is the number of messages; with True, the list of their ids.
+
+        If messages are not stored, the future has a SendManyFailed, once all have ended: its `errors` has the error of
+        each of them, by position; all others are stored. Messages keep their order, and a mistake in any of them is
+        raised before any is sent. If the queue has no room, the call waits with `block_if_queue_full`, in which case
+        there may be more messages than `max_pending_messages`. Otherwise the messages from the first without room on
+        fail with ProducerQueueIsFull, on that partition. If the producer is closed meanwhile, the rest fails with
+        AlreadyClosed. If Ctrl-C ends the wait for room, the messages that are in the queue are sent, and no others.
+        """
+        flag("ids", ids)
+        given = as_list(contents)
+        call = SendManyCall(len(given), wants_ids=ids)
+        return self._send_many(*self._messages(given, call), call)
+
+    def send_encoded(self, payloads: Sequence[bytes], headers: Sequence[MessageHeader | None]) -> "Future[int]":
+        """Publish messages whose metadata, if they have any, is encoded. The future is that of `send_many`."""
+        call = SendManyCall(len(payloads), wants_ids=False)
+        tags: list[object] = list(call.tags)
+        if any(headers):
+            tags = [
+                tag if header is None else new_message_header((*header[:5], tag, None))
+                for header, tag in zip(headers, tags, strict=True)
+            ]
+        return self._send_many(payloads, tags, call)
+
     def flush(self) -> None:
         """Wait until everything sent so far is stored or has failed."""
         self._state.engine.refuse_on_io_thread("flush()", "the callbacks of send_async()")
@@ -194,6 +234,13 @@ class Producer(Handle[AnySendingState]):
         else:
             payload, tag = self._message(content, message_options, reply)
         return self._enqueuer.enqueuer_for(payload, tag), payload, tag
+
+    def prepare_many(self, contents: Iterable[object], *, ids: bool) -> tuple[SendManyCall, list[Share]]:
+        """Build the messages of `send_many`, and return the call and the share of each queue, for such callers."""
+        flag("ids", ids)
+        given = as_list(contents)
+        call = SendManyCall(len(given), wants_ids=ids)
+        return call, self._shares(*self._messages(given, call), call)
 
     def refused(self, tag: object, error: Exception) -> None:
         """Tell the sender of a message, and the interceptors, that it was not taken."""
@@ -232,7 +279,7 @@ class Producer(Handle[AnySendingState]):
             pending_bytes=sum(size for _, size in pending),
             sent=sent,
             sent_bytes=sent_bytes,
-            failed=self._state.send_failures().number,
+            failed=self._state.failed(),
             rates=self._meter.rates(sent, sent_bytes, self._state.engine.now()),
             reconnects=sum(state.link.counters.reconnects for state in members),
             last_error=next((error for error in errors if error is not None), None),
@@ -260,6 +307,54 @@ class Producer(Handle[AnySendingState]):
         except Exception as error:  # a mistake of the caller, of an interceptor or of the caller's schema
             settle(done, error)
             raise
+
+    def _messages(self, given: list[Any], call: SendManyCall) -> tuple[list[bytes], list[object]]:
+        """Build the messages of a call. If one of them has a mistake, none is sent."""
+        if self._takes_bytes_as_they_are and set(map(type, given)) == _ONLY_BYTES:
+            return given, list(call.tags)
+        payloads, tags = list[bytes](), list[object]()
+        try:
+            for tag, one in zip(call.tags, given, strict=True):
+                content, options = (one[0], one[1:]) if isinstance(one, MessageToSend) else (one, _NO_OPTIONS)
+                reply = tag if self._interceptors is None else call.reply_for(tag)
+                payload, built = self._message(content, options, reply)
+                payloads.append(payload)
+                tags.append(built)
+        except Exception as error:
+            for built in tags if self._interceptors is not None else ():
+                self.refused(built, error)  # the interceptors have seen these messages
+            raise
+        return payloads, tags
+
+    def _shares(self, payloads: Sequence[bytes], tags: Sequence[object], call: SendManyCall) -> list[Share]:
+        """Divide the messages of a call among the queues, which then know the call. None, if the producer is closed."""
+        try:
+            shares = self._enqueuer.shares(payloads, tags) if payloads else []
+        except PulsarException as error:
+            if not self._is_outcome(error):
+                raise
+            call.open_in(self._send_callbacks)
+            for tag in tags:
+                self.refused(tag, error)
+            return []
+        for share in shares:
+            call.open_in(share.enqueuer.send_callbacks)
+        return shares
+
+    def _send_many(self, payloads: Sequence[bytes], tags: Sequence[object], call: SendManyCall) -> "Future[Any]":
+        refused: dict[SendQueueEnqueuer, Exception] = {}
+        try:
+            for enqueuer, share, share_tags in self._shares(payloads, tags, call):
+                if enqueuer in refused:  # the order of a partition stays
+                    enqueuer.refuse(share_tags, refused[enqueuer])
+                    continue
+                error = enqueuer.enqueue_many(share, share_tags)
+                if error is not None:
+                    refused[enqueuer] = error
+        except BaseException:
+            call.forget()
+            raise
+        return call.future
 
     def _flush_request(self, done: SlimFuture[None]) -> object:
         return FlushAll(done)

@@ -2,7 +2,7 @@
 
 from abc import abstractmethod
 from collections.abc import Collection
-from typing import Any, NamedTuple, TypeAlias, TypeVar
+from typing import Any, TypeAlias, TypeVar
 
 from pulsar_actors.client.enqueuer import Enqueuer, SendQueueEnqueuer
 from pulsar_actors.client.handle import HandleState
@@ -16,13 +16,6 @@ from pulsar_actors.runtime.engine import Engine
 from pulsar_actors.runtime.handle_link import HandleLink
 
 M = TypeVar("M")
-
-
-class SendFailures(NamedTuple):
-    """The number of messages that have failed since a producer was created, and the reason of the last failure."""
-
-    number: int
-    last: str | None
 
 
 class SendingState(HandleState[M]):
@@ -49,11 +42,10 @@ class SendingState(HandleState[M]):
     def members(self) -> Collection["ProducerState"]:
         """Return the state of each partition that has a producer."""
 
-    def send_failures(self) -> SendFailures:
+    def failed(self) -> int:
         """Count the messages that have failed, including those that no partition of a partitioned producer took."""
         callbacks = {self.send_callbacks, *(state.send_callbacks for state in self.members())}
-        last = (one.last_failure for one in callbacks if one.last_failure is not None)
-        return SendFailures(sum(one.failed for one in callbacks), next(last, None))
+        return sum(one.failed for one in callbacks)
 
 
 AnySendingState: TypeAlias = SendingState[Any]

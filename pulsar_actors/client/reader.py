@@ -23,6 +23,13 @@ class Reader(ReceivingHandle):
         """Read a message. Wait without a limit, or for so many milliseconds; then raise Timeout."""
         return self._receiver.receive(timeout_millis)
 
+    def read_many(self, max_messages: int, timeout_millis: int | None = None) -> list[Message]:
+        """Read the messages that have arrived, `max_messages` at most, in a list, which is much faster for many.
+
+        It waits for the first of them like `read_next`, and raises Timeout if none comes: so the list is never empty.
+        """
+        return self._receiver.receive_many(max_messages, timeout_millis)
+
     def read_next_async(self) -> "Future[Message]":
         """Return a `concurrent.futures.Future` of the next message."""
         return self._receiver.receive_async()

@@ -43,6 +43,7 @@ from pulsar_actors.wire.topic_name import TopicName
 T = TypeVar("T")
 
 _timeout = optional(whole_number(-LONGEST_MS, LONGEST_MS))
+check_most = whole_number(1)
 DEFAULT_BATCH_RECEIVE_POLICY = ConsumerBatchReceivePolicy(-1, -1, 100)
 """The messages of a tenth of a second, up to the 10 MiB that apply if only the time is limited."""
 _milliseconds = whole_number(0, 2**63 - 1, "milliseconds since 1970")
@@ -183,6 +184,32 @@ class MessageReceiver:
         message: Message | None = self._take_interrupted() if self.interrupted_batch else self._receiver_queue.take()
         return self.wait_for(self._take, timeout_millis) if message is None else message
 
+    def receive_many(self, most: int, timeout_millis: int | None) -> list[Message]:
+        """Receive the messages that there are, so many at most; wait for the first one like `receive`."""
+        self._refuse_listener()
+        check_most("max_messages", most)
+        _timeout("timeout_millis", timeout_millis)
+        messages: list[Message] = []
+        try:
+            if not self.take_many_now(most, messages):
+                self.wait_for(lambda: self.take_many_now(most, messages) or None, timeout_millis)
+        except KeyboardInterrupt:
+            self.interrupted_batch.extendleft(reversed(messages))
+            raise
+        return messages
+
+    def take_many_now(self, most: int, messages: list[Message]) -> bool:
+        """Take the next messages, which have not passed the interceptors; return whether there are any."""
+        if self._receiver_queue.closed is not None:
+            raise copy_error(self._receiver_queue.closed)
+        while self.interrupted_batch and len(messages) < most:
+            message = self._take_given_back()
+            if message is not None:
+                messages.append(message)
+        if len(messages) < most:
+            self._receiver_queue.take_many(most - len(messages), messages)
+        return bool(messages)
+
     def take_now(self) -> Message | None:
         """Take the next message, which has not passed the interceptors, or None if there is none now."""
         self._refuse_listener()
@@ -258,10 +285,18 @@ class MessageReceiver:
     def _take_interrupted(self) -> Message | None:
         """Take the next message; first those that an interrupted call left, unless a seek has made them void."""
         while self.interrupted_batch:
-            message = self.interrupted_batch.popleft()
-            if self._receiver_queue.still_delivers(message.topic_name(), ack_key_of(message)[1]):
+            message = self._take_given_back()
+            if message is not None:
                 return message
         return self._take()
+
+    def _take_given_back(self) -> Message | None:
+        try:
+            message = self.interrupted_batch.popleft()
+        except IndexError:  # another caller was faster
+            return None
+        is_valid = self._receiver_queue.still_delivers(message.topic_name(), ack_key_of(message)[1])
+        return message if is_valid else None
 
     def _take(self) -> Message | None:
         message: Message | None = self._receiver_queue.take()
@@ -329,6 +364,15 @@ class InterceptedMessageReceiver(MessageReceiver):
     def receive(self, timeout_millis: int | None) -> Message:
         """Receive a message through the interceptors."""
         return self._interceptors.apply(self._handle(), super().receive(timeout_millis))
+
+    def receive_many(self, most: int, timeout_millis: int | None) -> list[Message]:
+        """Receive messages through the interceptors."""
+        messages = super().receive_many(most, timeout_millis)
+        try:
+            return list(map(self.intercepted, messages))
+        except BaseException:  # Ctrl-C, or an interceptor that exits
+            self.give_back(messages)
+            raise
 
     def receive_batch(self, policy: ConsumerBatchReceivePolicy) -> list[Message]:
         """Receive messages through the interceptors."""

@@ -10,6 +10,7 @@ from typing import TypeAlias
 
 from pulsar_actors.client.enums import Result
 from pulsar_actors.client.message_id import MessageId, new_message_id
+from pulsar_actors.client.send_many import SendManyCall, call_number
 from pulsar_actors.runtime.future import SlimFuture, is_slim_future, settle
 from pulsar_actors.runtime.interrupts import is_ctrl_c
 from pulsar_actors.runtime.log import LOG
@@ -24,13 +25,13 @@ NO_MESSAGE_ID = MessageId()
 class SendCallbacks:
     """The callbacks, and the counters, of one producer on one topic partition."""
 
-    __slots__ = ("_warned_slow", "failed", "last_failure", "partition", "sent", "sent_bytes", "topic")
+    __slots__ = ("_warned_slow", "calls", "failed", "partition", "sent", "sent_bytes", "topic")
 
     def __init__(self, topic: str, partition: int) -> None:
+        self.calls: dict[int, SendManyCall] = {}  # the calls of `send_many` that have messages here, by their numbers
         self.sent = 0
         self.sent_bytes = 0
         self.failed = 0
-        self.last_failure: str | None = None  # a text, because an error keeps the frames of its traceback alive
         self.topic = topic
         self.partition = partition
         self._warned_slow = False
@@ -40,7 +41,6 @@ class SendCallbacks:
         began = time.monotonic()
         for replies, outcome in ended:
             if isinstance(outcome, Exception):
-                self.last_failure = f"{type(outcome).__name__}: {outcome}"
                 self.failed += len(replies)
                 for reply in replies:
                     self.fail(reply, outcome)
@@ -57,6 +57,8 @@ class SendCallbacks:
         """Complete one send with an error."""
         if is_slim_future(reply):
             settle(reply, error)
+        elif type(reply) is int:
+            self._end_one(reply, error)
         elif reply is not None:
             self.call(reply, Result.of(error), NO_MESSAGE_ID)
 
@@ -69,6 +71,9 @@ class SendCallbacks:
             self._complete(replies[0], WireMessageId(ledger_id, entry_id, self.partition, first_chunk=first))
             return
         entry = WireMessageId(ledger_id, entry_id, self.partition, batch_size=len(replies))
+        if self.calls and int in map(type, replies):
+            self._succeed_many(replies, entry)
+            return
         ok, topic, new, kind = Result.Ok, self.topic, object.__new__, MessageId
         for index, reply in enumerate(replies):  # nothing but the callback is called for each message
             message_id = new(kind)
@@ -83,10 +88,29 @@ class SendCallbacks:
                 except BaseException as raised:  # noqa: BLE001 - as in `call`
                     self._raised(raised)
 
+    def _succeed_many(self, replies: Sequence[object], entry: WireMessageId) -> None:
+        """Complete the sends of a batch that has messages of `send_many`: if possible, many in one step."""
+        at = 0
+        while at < len(replies):
+            reply, messages = replies[at], 1
+            if type(reply) is not int:
+                self._complete(reply, entry._replace(batch_index=at))
+            elif (call := self.calls.get(call_number(reply))) is not None:
+                messages = call.consecutive(replies, at)
+                call.stored(reply, messages, entry, self.topic, at)
+            at += messages
+
+    def _end_one(self, number: int, outcome: MessageId | Exception) -> None:
+        call = self.calls.get(call_number(number))
+        if call is not None:  # otherwise its caller was interrupted
+            call.ended(number, outcome)
+
     def _complete(self, reply: object, stored: WireMessageId) -> None:
         message_id = new_message_id(stored, self.topic)
         if is_slim_future(reply):
             settle(reply, message_id)
+        elif type(reply) is int:
+            self._end_one(reply, message_id)
         elif reply is not None:
             self.call(reply, Result.Ok, message_id)
 

@@ -79,6 +79,12 @@ class AckQueue:
         if not opened.is_queued:
             self.enqueue_entry(opened)
 
+    def acknowledge_many(self, opened: OpenedEntry, indexes: Sequence[int]) -> None:
+        """Acknowledge several messages of one entry."""
+        opened.acknowledged.extend(indexes)
+        if not opened.is_queued:
+            self.enqueue_entry(opened)
+
     def enqueue_entry(self, opened: OpenedEntry) -> None:
         """Enqueue an entry that is not in the queue, and that a caller has added an acknowledged message to."""
         try:

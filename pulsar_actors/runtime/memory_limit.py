@@ -8,6 +8,7 @@ adds its queue and *then* looks for room; the loop frees bytes and *then* wakes 
 A client without a limit has no controller.
 """
 
+from collections.abc import Sequence
 from typing import Any
 
 from pulsar_actors.exceptions import LimitReached, MemoryBufferIsFull
@@ -112,6 +113,18 @@ class MemoryLimitedSendQueue(SendQueue):
             except LimitReached:
                 self._limiter.free(size)
                 raise
+
+    def put_many(self, payloads: Sequence[bytes], tags: Sequence[object]) -> tuple[int, bool]:
+        """Enqueue the first of these messages, one by one, as many as there is room for."""
+        count, must_notify = 0, False
+        try:
+            for payload, tag in zip(payloads, tags, strict=True):
+                must_notify |= self.put(payload, tag)
+                count += 1
+        except LimitReached:
+            if not count:
+                raise
+        return count, must_notify
 
     def discarded(self, size: int) -> None:
         """Give back the bytes of messages that the producer has not counted yet."""

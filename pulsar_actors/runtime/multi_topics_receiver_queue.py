@@ -109,6 +109,21 @@ class MultiTopicsReceiverQueue(ReceiverQueueBase):
         except IndexError:
             return self._next_topic()
 
+    def take_many(self, most: int, messages: list[Any]) -> None:
+        """Take the messages that there are now, so many at most, and append them to a list: of each topic in turn."""
+        with DeferInterrupts():
+            most += len(messages)
+            while self._ring and len(messages) < most and self.closed is None:
+                topic_queue = self._next_in_ring()
+                if topic_queue is None:
+                    break
+                count = len(messages)
+                topic_queue.take_many(most - count, messages)
+                if len(messages) > count:
+                    self._current = topic_queue
+                else:
+                    self._leave_ring(topic_queue)
+
     @property
     def queued(self) -> int:
         """The number of queued messages, by the counts that entries declare."""
@@ -163,11 +178,8 @@ class MultiTopicsReceiverQueue(ReceiverQueueBase):
         """Take a message from the next topic that has one."""
         with DeferInterrupts():
             while self._ring and self.closed is None:
-                self._ring.rotate(1)
-                self.checkpoint()
-                try:
-                    topic_queue = self._ring[0]
-                except IndexError:  # another caller has just found it empty
+                topic_queue = self._next_in_ring()
+                if topic_queue is None:
                     break
                 message = topic_queue.take()
                 if message is not None:
@@ -175,6 +187,14 @@ class MultiTopicsReceiverQueue(ReceiverQueueBase):
                     return message
                 self._leave_ring(topic_queue)
         return None
+
+    def _next_in_ring(self) -> "TopicQueue | None":
+        self._ring.rotate(1)
+        self.checkpoint()
+        try:
+            return self._ring[0]
+        except IndexError:  # another caller has just found it empty
+            return None
 
     def _leave_ring(self, topic_queue: "TopicQueue") -> None:
         self.checkpoint()

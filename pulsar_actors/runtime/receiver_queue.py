@@ -116,6 +116,29 @@ class ReceiverQueue(ReceiverQueueBase):
         except IndexError:
             return self._refill()
 
+    def take_many(self, most: int, messages: list[Any]) -> None:
+        """Take the messages that there are now, so many at most, and append them to a list. They get no slice."""
+        with DeferInterrupts(), self._lock:
+            before = len(messages)
+            most += before
+            with suppress(IndexError):
+                while self.next_messages and len(messages) < most:
+                    messages.append(self.next_messages.pop())
+            if self.next_messages:
+                return
+            self._count_slice()
+            self._report_if_due()
+            while len(messages) < most and (self._opened or self._open_more()):
+                self._report_entry()
+                self._slice_size = min(most - len(messages), len(self._opened))
+                self._sliced += self._slice_size
+                messages.extend(self._opened[: -self._slice_size - 1 : -1])
+                del self._opened[-self._slice_size :]
+                self._count_slice()
+                self._report_if_due()
+            if len(messages) == before:
+                self._report()
+
     def take_entry(self) -> EntryContents | None:
         """Take all messages of the next entry. A caller that does so takes no single messages."""
         with DeferInterrupts(), self._lock:
@@ -244,9 +267,7 @@ class ReceiverQueue(ReceiverQueueBase):
             if not self._opened and not self._open_more():
                 self._report()
                 return None
-            if self._settings.reports_entries and self._entry is not None:
-                entry = self._entry
-                self._tell(HandedOut(self.generation, 0, (entry.message_id,), (entry.redelivery_count,)))
+            self._report_entry()
             message = self._opened.pop()
             self._sliced += 1
             self._slice_size = 1
@@ -254,6 +275,11 @@ class ReceiverQueue(ReceiverQueueBase):
             self._report_if_due()
             self._next_slice()
             return message
+
+    def _report_entry(self) -> None:
+        entry = self._entry
+        if self._settings.reports_entries and entry is not None:
+            self._tell(HandedOut(self.generation, 0, (entry.message_id,), (entry.redelivery_count,)))
 
     def _next_slice(self) -> None:
         """Set up the next slice, which ends before the next report is due."""

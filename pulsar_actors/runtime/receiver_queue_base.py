@@ -40,6 +40,10 @@ class ReceiverQueueBase(ABC):
     def take(self) -> Any:  # noqa: ANN401 - a message, as `make` makes it
         """Take the next message, or None if there is none now."""
 
+    @abstractmethod
+    def take_many(self, most: int, messages: list[Any]) -> None:
+        """Take the messages that there are now, so many at most, and append them to a list. It may be interrupted."""
+
     @property
     @abstractmethod
     def queued(self) -> int:

@@ -2,8 +2,9 @@
 
 A program may send a million messages a second, and most have only a payload. So the queue keeps two items for each
 message, side by side in one list: its payload and its *tag*. A tuple for each message would keep the garbage collector
-busy. The tag of a plain message is its *reply*: the callback or future to complete, or None. The tag of a message with
-properties, a key or other metadata is a `MessageHeader`, which holds the reply.
+busy. The tag of a plain message is its *reply*: the callback or future to complete, the number of a message of
+`send_many` (`client/send_many.py`), or None. The tag of a message with properties, a key or other metadata is a
+`MessageHeader`, which holds the reply.
 
 The first message in an empty queue and the one that fills a batch notify the actor; any other message costs only an
 append. This path has no lock, which would cost more than all its other steps. It follows the rule "append, then look"
@@ -237,6 +238,26 @@ class SendQueue:
         self._bytes += len(payload)
         return (len(buffer) >= self.notify_at or self._bytes >= self._notify_at_bytes) and self.must_notify()
 
+    def put_many(self, payloads: Sequence[bytes], tags: Sequence[object]) -> tuple[int, bool]:
+        """Enqueue the first of these messages, as many as there is room for.
+
+        Return their number, and whether the actor has to be notified. Raises LimitReached if there is room for none.
+        """
+        buffer, count = self.buffer, len(payloads)
+        flat: list[Any] = [None] * (2 * count)
+        flat[::2], flat[1::2] = payloads, tags
+        with self._lock:
+            places = self._quota.places(len(buffer) >> 1)
+            if not places:
+                raise _queue_is_full()
+            if places < count:
+                count = places
+                del flat[2 * count :]
+            buffer.extend(flat)
+        self._bytes += sum(map(len, payloads if count == len(payloads) else payloads[:count]))
+        is_due = len(buffer) >= self.notify_at or self._bytes >= self._notify_at_bytes
+        return count, is_due and self.must_notify()
+
     def must_notify(self) -> bool:
         """Return whether a caller, which found the queue long enough, has to notify the actor."""
         is_full = len(self.buffer) >= self._full or self._bytes >= self._full_bytes
@@ -263,9 +284,7 @@ class SendQueue:
     def _put_locked(self, payload: bytes, tag: object) -> None:
         with self._lock:
             if not self._quota.has_place(len(self.buffer) >> 1):
-                raise ProducerQueueIsFull(
-                    "max_pending_messages are pending already: wait, or use block_if_queue_full=True"
-                )
+                raise _queue_is_full()
             self.buffer.extend((payload, tag))
 
     def used(self) -> tuple[int, int]:
@@ -351,3 +370,7 @@ class SendQueue:
 
     def discarded(self, size: int) -> None:
         """Free the memory of messages that fail in the queue. Without a memory limit there is nothing to free."""
+
+
+def _queue_is_full() -> ProducerQueueIsFull:
+    return ProducerQueueIsFull("max_pending_messages are pending already: wait, or use block_if_queue_full=True")

@@ -5,25 +5,25 @@ have used, for later tasks. Idle clients and the least recently used producers a
 is closed at once, and pending messages are dropped: such a task must not send any more.
 
 A worker ends without notice, and its connections end with it. So a task ends only when the broker has stored all its
-messages: when `TaskSender.finish` returns. The sender uses no callbacks, because producers count failed messages. Two
-tasks must not use one producer at the same time, as each would fail for the other's messages; Spark's workers run one
-task at a time.
+messages: when `TaskSender.finish` returns. Each call of `send_many` has a future, by which a task knows its own failed
+messages, also if it shares the producer with another task.
 """
 
 import os
 import threading
 import time
-from collections import OrderedDict
+from collections import OrderedDict, deque
 from collections.abc import Generator, Mapping, Sequence
+from concurrent.futures import Future
 from contextlib import contextmanager
 from typing import Any, Final
 
 from pulsar_actors.client.client import Client
 from pulsar_actors.client.enums import ProducerAccessMode
-from pulsar_actors.client.handle import state_of
 from pulsar_actors.client.producer import Producer
-from pulsar_actors.exceptions import BrokerRefusal, ProducerBusy, PulsarException
+from pulsar_actors.exceptions import BrokerRefusal, ProducerBusy, PulsarException, SendManyFailed
 from pulsar_actors.runtime.log import LOG
+from pulsar_actors.runtime.send_queue import MessageHeader
 from pulsar_actors.spark.cluster_access import ClusterAccess, identity_of
 
 __all__ = ["POOL", "PRODUCER_DEFAULTS", "ClientPool", "PooledClient", "ProducerRecipe", "TaskSender", "refusal_about"]
@@ -184,41 +184,42 @@ class TaskSender:
         self._recipe = ProducerRecipe({**PRODUCER_DEFAULTS, **arguments})
         access = arguments.get("access_mode", ProducerAccessMode.Shared)
         self._is_exclusive = access is not ProducerAccessMode.Shared or arguments.get("producer_name") is not None
-        self._failed_before: dict[Producer, int] = {}
+        self._calls: dict[Producer, deque[Future[int]]] = {}  # those whose end is not known
         self.messages = 0
         self.size = 0
 
-    def send(self, topic: str, payloads: Sequence[bytes], metadata: Sequence[object]) -> None:
+    def send(self, topic: str, payloads: Sequence[bytes], headers: Sequence[MessageHeader | None]) -> None:
         """Enqueue messages for a topic, each with its metadata; wait while the queue is full.
 
         Raise an error if messages of this task have failed.
         """
         producer = self._pooled.producer(topic, self._recipe)
-        state = state_of(producer)
-        failed = state.send_failures()
-        if failed.number > self._failed_before.setdefault(producer, failed.number):
-            self._raise_failed(producer)
-        enqueue = state.enqueuer.enqueue
-        for payload, one in zip(payloads, metadata, strict=True):
-            enqueue(payload, one)
+        calls = self._calls.setdefault(producer, deque())
+        _raise_failed(producer, calls)
+        calls.append(producer.send_encoded(payloads, headers))
         self.messages += len(payloads)
         self.size += sum(map(len, payloads))
 
     def finish(self) -> None:
         """Wait until all messages are stored. An exclusive producer is closed, as another worker may need its name."""
-        for producer in self._failed_before:
+        for producer in self._calls:
             if producer.is_open:  # one that the pool has closed was flushed before
                 producer.flush()
-        for producer, before in self._failed_before.items():
-            if state_of(producer).send_failures().number > before:
-                self._raise_failed(producer)
+        for producer, calls in self._calls.items():
+            _raise_failed(producer, calls, waits=True)
             if self._is_exclusive:
                 producer.close()
 
-    def _raise_failed(self, producer: Producer) -> None:
-        count, last = state_of(producer).send_failures()
-        failed = count - self._failed_before[producer]
+
+def _raise_failed(producer: Producer, calls: "deque[Future[int]]", *, waits: bool = False) -> None:
+    """Forget the calls that have ended, and raise an error if messages of theirs were not stored."""
+    failed: list[Exception] = []
+    while calls and (waits or calls[0].done()):
+        error = calls.popleft().exception()
+        if isinstance(error, SendManyFailed):
+            failed += error.errors.values()
+    if failed:
         raise PulsarException(
-            f"{failed:,} of the messages that this task sent to {producer.topic()} were not stored; the last of them: "
-            f"{last}"
+            f"{len(failed):,} of the messages that this task sent to {producer.topic()} were not stored; the last of "
+            f"them: {type(failed[-1]).__name__}: {failed[-1]}"
         )

@@ -92,7 +92,7 @@ class RowConverter:
         if sequence_column is not None:
             self._field_of_column[sequence_column] = "sequence_id"
 
-    def messages(self, batch: pa.RecordBatch) -> tuple[list[bytes], list[object]]:
+    def messages(self, batch: pa.RecordBatch) -> tuple[list[bytes], list[MessageHeader | None]]:
         """Return the payloads of rows, and the metadata of each."""
         payloads: list[Any] = bytes_of(column_of(batch, "value"))
         all_columns: dict[str, Array] = {name: column_of(batch, name) for name in self._field_of_column}
@@ -104,7 +104,7 @@ class RowConverter:
             names = [self._field_of_column[name] for name in columns]
             rows = zip(*(values_of(column) for column in columns.values()), strict=True)
             fields = [MessageFields(**dict(zip(names, row, strict=True))) for row in rows]
-        metadata: list[object] = [
+        metadata: list[MessageHeader | None] = [
             encode_row_metadata(len(payload or b""), one, is_null=payload is None)
             for payload, one in zip(payloads, fields, strict=True)
         ]

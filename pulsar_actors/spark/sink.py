@@ -15,6 +15,7 @@ from typing import Any, Final, TypeAlias, cast
 from pulsar_actors.client.client_options import ClientOptions
 from pulsar_actors.client.producer_options import ProducerOptions
 from pulsar_actors.exceptions import InvalidArgument, InvalidMessage
+from pulsar_actors.runtime.send_queue import MessageHeader
 from pulsar_actors.spark.client_pool import POOL, PRODUCER_DEFAULTS, TaskSender
 from pulsar_actors.spark.cluster_access import ClusterAccess
 from pulsar_actors.spark.row_messages import MessageFields, encode_row_metadata, payload_of
@@ -150,11 +151,11 @@ class PartitionSink:
 
 def _metadata_of_rows(
     rows: list[Any], contents: list[object], payloads: list[bytes], selectors: list[tuple[str, Callable[[Any], object]]]
-) -> list[object]:
+) -> list[MessageHeader | None]:
     """Return the metadata of each row's message; None for a message without any."""
     if not selectors and None not in contents:
         return [None] * len(rows)
-    metadata: list[object] = []
+    metadata: list[MessageHeader | None] = []
     for row, content, payload in zip(rows, contents, payloads, strict=True):
         message_fields = MessageFields(**{name: _CONVERTERS[name](name, get(row)) for name, get in selectors})
         metadata.append(encode_row_metadata(len(payload), message_fields, is_null=content is None))

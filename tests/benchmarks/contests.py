@@ -78,6 +78,16 @@ def _consume(name: str, mode: str = "receive", **fill: Any) -> Contest:
     return Contest(name, "msg/s", 200_000, 1.0, {"do": "consume", "mode": mode, "options": BEST_CONSUMER}, whole)
 
 
+def _by_one_call(name: str, messages: int, **ask: Any) -> Contest:
+    """Make a contest of calls for many messages, which only our client has."""
+    sends = ask["do"] == "produce"
+    whole = {"options": BEST if sends else BEST_CONSUMER, **ask}
+    fill = None if sends else {"payload": HUNDRED, "options": BEST}
+    if sends:
+        whole["payload"] = HUNDRED
+    return Contest(name, "msg/s", messages, 1.0, whole, fill, clients=OURS)
+
+
 def _timed(name: str, messages: int, *, clients: tuple[str, ...] = ALL, **ask: Any) -> Contest:
     whole = {"payload": HUNDRED, "options": UNBATCHED, **ask}
     return Contest(name, "ms", messages, 1.0, whole, clients=clients)
@@ -109,6 +119,7 @@ CONSUME: Final = _consume("receive, data, acknowledge")._replace(everywhere=True
 
 CONTESTS: Final = (
     PRODUCE,
+    _by_one_call("send_many", 2_000_000, do="produce", mode="many"),
     _produce("produce, key and 3 properties", 200_000, key="customer-4711", properties=PROPERTIES)._replace(
         everywhere=True
     ),
@@ -121,6 +132,7 @@ CONTESTS: Final = (
     _produce("produce, 100 topics", 200_000, topics=100),
     _produce("produce, 16 partitions", 200_000, partitions=16),
     CONSUME,
+    _by_one_call("receive_many, data, acknowledge", 1_000_000, do="consume", mode="many"),
     _consume("receive, batches of 10", options={**BEST, "batching_max_messages": 10}),
     _consume("receive, key and 3 properties", key="customer-4711", properties=PROPERTIES)._replace(everywhere=True),
     _consume("listener", mode="listener")._replace(everywhere=True, defaults=True),

@@ -41,6 +41,42 @@ def test_several_are_acknowledged_in_one_call_by_message_or_id(
     until(lambda: topics.backlog(broker, topic) == 0)
 
 
+@pytest.mark.parametrize("options", [{}, {"ack_receipt_enabled": True}, {"batch_index_ack_enabled": True}], ids=str)
+def test_a_list_of_any_order_across_batches_and_topics_is_acknowledged_whole_and_no_other(
+    client: Client, any_topic: str, options: dict[str, Any]
+) -> None:
+    producer = client.create_producer(any_topic, batching_enabled=True, batching_max_messages=10)
+    with client.subscribe(any_topic, "s", **options) as consumer:
+        producer.send_many([b"%d" % number for number in range(95)]).result(PATIENCE)
+        messages: list[pulsar.Message] = []
+        while len(messages) < 95:
+            messages += consumer.receive_many(13, SOON)
+        kept = messages.pop(50)
+        first, rest = messages[:40], messages[:-1:2] + messages[1::2] + messages[-1:] + messages[:3]
+        consumer.acknowledge(first)
+        consumer.acknowledge(tuple(rest))
+    with client.subscribe(any_topic, "s", **options) as consumer:
+        again = consumer.receive_many(100, SOON)
+        assert kept.data() in {message.data() for message in again}
+        siblings = {one.data() for one in messages if one.message_id().entry_id() == kept.message_id().entry_id()}
+        expected = 1 if "batch_index_ack_enabled" in options else 1 + len(siblings)
+        assert len(again) <= expected
+
+
+def test_of_a_closed_consumer_or_another_topic_no_list_is_acknowledged(
+    client: Client, consumer: Consumer, producer: Producer, topic: str
+) -> None:
+    with client.create_producer(topic + "-other") as other, client.subscribe(topic + "-other", "s") as elsewhere:
+        foreign = received(other, elsewhere, 2)
+    own = received(producer, consumer, 2)
+    with pytest.raises(pulsar.InvalidArgument, match=f"is a message of {topic}-other"):
+        consumer.acknowledge([*own, *foreign])
+    assert consumer.stats().acknowledged == 0
+    consumer.close()
+    with pytest.raises(pulsar.AlreadyClosed):
+        consumer.acknowledge(own)
+
+
 def test_what_is_wrong_with_one_of_a_list_is_said_before_any_of_it_is_acknowledged(
     broker: EmbeddedBroker, consumer: Consumer, producer: Producer, topic: str
 ) -> None:

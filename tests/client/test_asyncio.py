@@ -11,11 +11,20 @@ import pytest
 from pulsar_actors import asyncio as aio
 from pulsar_actors.broker.embedded import EmbeddedBroker
 from pulsar_actors.client.enums import InitialPosition
+from pulsar_actors.client.message import Message
 from pulsar_actors.client.message_id import MessageId
 from pulsar_actors.client.policies import ConsumerBatchReceivePolicy
-from pulsar_actors.exceptions import AlreadyClosed, ProducerBusy, ProducerQueueIsFull, Timeout
+from pulsar_actors.exceptions import (
+    AlreadyClosed,
+    InvalidArgument,
+    ProducerBusy,
+    ProducerQueueIsFull,
+    SendManyFailed,
+    Timeout,
+)
+from pulsar_actors.wire.PulsarApi_pb2 import CommandSendReceipt
 from tests.support.life import until
-from tests.support.loops import SOON, Run
+from tests.support.loops import SOON, Run, happens
 
 
 def test_many_sends_at_once_are_stored_and_received_in_order(broker: EmbeddedBroker, topic: str, run: Run) -> None:
@@ -30,6 +39,112 @@ def test_many_sends_at_once_are_stored_and_received_in_order(broker: EmbeddedBro
                 await consumer.acknowledge(message)
             with pytest.raises(Timeout):
                 await consumer.receive(timeout_millis=1)
+
+    run(main)
+
+
+def test_many_are_sent_and_received_by_one_call_each(broker: EmbeddedBroker, any_topic: str, run: Run) -> None:
+    async def main() -> None:
+        async with aio.Client(broker.service_url) as client, await client.subscribe(any_topic, "s") as consumer:
+            producer = await client.create_producer(any_topic, max_pending_messages=7, block_if_queue_full=True)
+            ids = await producer.send_many([b"%d" % number for number in range(50)], ids=True)
+            assert len(set(ids)) == 50
+            assert await producer.send_many([]) == 0
+            reader = await client.create_reader(any_topic, MessageId.earliest)
+            for read in (reader.read_many, consumer.receive_many):
+                got: list[Message] = []
+                while len(got) < 50:
+                    part = await read(20)
+                    assert 1 <= len(part) <= 20
+                    got += part
+                assert sorted(int(message.data()) for message in got) == list(range(50))
+                assert {message.message_id() for message in got} == set(ids)
+                with pytest.raises(Timeout):
+                    await read(20, timeout_millis=1)
+            await consumer.acknowledge(got)
+            with pytest.raises(InvalidArgument, match="max_messages"):
+                await consumer.receive_many(0)
+
+    run(main)
+
+
+def test_of_many_those_that_are_not_stored_are_named(broker: EmbeddedBroker, topic: str, run: Run) -> None:
+    async def main() -> None:
+        async with aio.Client(broker.service_url) as client:
+            producer = await client.create_producer(topic, max_pending_messages=3, batching_enabled=True)
+            stalled = broker.faults.on(CommandSendReceipt).stall()
+            sending = asyncio.ensure_future(producer.send_many([b"%d" % number for number in range(5)]))
+            await happens(lambda: producer.stats().pending == 3)
+            stalled.release()
+            with pytest.raises(SendManyFailed) as caught:
+                await sending
+            assert list(caught.value.errors) == [3, 4]
+            assert {type(one) for one in caught.value.errors.values()} == {ProducerQueueIsFull}
+            with pytest.raises(InvalidArgument, match="contents"):
+                await producer.send_many(b"bytes")  # type: ignore[arg-type]
+            await producer.close()
+            with pytest.raises(SendManyFailed, match="AlreadyClosed"):
+                await producer.send_many([b"x"])
+
+    run(main)
+
+
+def test_a_cancelled_send_of_many_sends_what_is_in_the_queue_and_no_more(
+    broker: EmbeddedBroker, topic: str, run: Run
+) -> None:
+    async def main() -> None:
+        async with aio.Client(broker.service_url) as client:
+            options: dict[str, Any] = {"batching_enabled": True, "max_pending_messages": 3, "block_if_queue_full": True}
+            producer = await client.create_producer(topic, **options)
+            stalled = broker.faults.on(CommandSendReceipt).stall()
+            waiting = asyncio.ensure_future(producer.send_many([b"0", b"1", b"2", b"no room"]))
+            behind = asyncio.ensure_future(producer.send_many([b"3", b"4"]))
+            await happens(lambda: producer.stats().pending == 3)
+            waiting.cancel()
+            with pytest.raises(asyncio.CancelledError) as caught:
+                await waiting
+            assert "the messages that are in the queue are sent" in str(caught.value)
+            stalled.release()
+            assert await behind == 2
+            stalled = broker.faults.on(CommandSendReceipt).stall()
+            queued = asyncio.ensure_future(producer.send_many([b"5"]))
+            await happens(lambda: producer.stats().pending == 1)
+            queued.cancel()
+            with pytest.raises(asyncio.CancelledError) as caught:
+                await queued
+            assert "they are sent all the same" in str(caught.value)
+            stalled.release()
+            await producer.flush()
+            reader = await client.create_reader(topic, MessageId.earliest)
+            got = [(await reader.read_next()).data() for _ in range(6)]
+            assert got == [b"0", b"1", b"2", b"3", b"4", b"5"]
+
+    run(main)
+
+
+def test_a_cancelled_call_for_many_loses_no_message(broker: EmbeddedBroker, topic: str, run: Run) -> None:
+    async def main() -> None:
+        async with aio.Client(broker.service_url) as client, await client.subscribe(topic, "s") as consumer:
+            producer = await client.create_producer(topic, batching_max_publish_delay_ms=1)
+            got: list[bytes] = []
+            sends = asyncio.gather(*(sent_slowly(producer, number) for number in range(200)))
+            tries = 0
+            while len(got) < 200:
+                task = asyncio.ensure_future(consumer.receive_many(1 + tries % 4))
+                for _ in range(tries % 7):
+                    await asyncio.sleep(0)
+                if tries % 3 == 0:
+                    await asyncio.sleep(tries % 5 / 1000)
+                task.cancel()
+                tries += 1
+                with contextlib.suppress(asyncio.CancelledError):
+                    got += [message.data() for message in await task]
+            await sends
+            assert sorted(got) == sorted(b"%d" % number for number in range(200))
+
+    async def sent_slowly(producer: aio.Producer, number: int) -> None:
+        await asyncio.sleep(number / 500)
+        await producer.send(b"%d" % number)
 
     run(main)
 

@@ -83,7 +83,9 @@ CALLS = [
     Call(pulsar.Client, "get_topic_partitions", {}),
     Call(pulsar.Producer, "send", {"content": b"x"}),
     Call(pulsar.Producer, "send_async", {"content": b"x"}),
+    Call(pulsar.Producer, "send_many", {"contents": [b"x"]}),
     Call(pulsar.Consumer, "receive", {}),
+    Call(pulsar.Consumer, "receive_many", {"max_messages": 1}),
     Call(pulsar.Consumer, "seek", {}),
     Call(pulsar.Consumer, "acknowledge", {}),
     Call(pulsar.Consumer, "acknowledge_cumulative", {}),
@@ -100,6 +102,7 @@ CALLS = [
     Call(pulsar.TableView, "listen", {"callback": len}),
     Call(pulsar.TableView, "refresh", {}),
     Call(pulsar.Reader, "read_next", {}),
+    Call(pulsar.Reader, "read_many", {"max_messages": 1}),
     Call(pulsar.Reader, "seek", {}),
     Call(pulsar.ConsumerBatchReceivePolicy, "__init__", {"max_num_message": 1, "max_num_bytes": 1, "timeout_ms": 1}),
     Call(pulsar.ConsumerDeadLetterPolicy, "__init__", {"max_redeliver_count": 1}),
@@ -130,7 +133,8 @@ NOT_FOR_USERS = {
         "BrokerConsumerStats.__init__", "BrokerConsumerStats.of", "BrokerConsumerStats.of_all",
         "Client.on", "ClientStats.__init__", "Consumer.__init__", "ConsumerStats.__init__",
         "EncryptionContext.__init__", "Message.__init__",
-        "Producer.__init__", "Producer.forward", "Producer.prepare", "Producer.refused", "ProducerStats.__init__",
+        "Producer.__init__", "Producer.forward", "Producer.prepare", "Producer.prepare_many",
+        "Producer.refused", "Producer.send_encoded", "ProducerStats.__init__",
         "Reader.__init__", "Rates.count", "Rates.index", "TableView.__init__",
         "EncryptionKey.count", "EncryptionKey.index",
     },
@@ -180,11 +184,17 @@ NEGATIVE = {"timeout_millis", "max_num_message", "max_num_bytes", "timeout_ms"}
 LOOKED_UP = {"key"}
 
 # Arguments that an error does not call by their names.
-SAID_AS = {"message": "a Message", "service_url": "a service URL", "data": "bytes"}
+SAID_AS = {"contents": "content", "message": "a Message", "service_url": "a service URL", "data": "bytes"}
 
-# What an annotation of `object` takes.
+
+def is_content(value: Any) -> bool:
+    return value is None or isinstance(value, (bytes, bytearray))
+
+
+# What arguments take whose annotation does not say it.
 OF_ANY_TYPE: dict[str, Callable[[Any], bool]] = {
-    "content": lambda value: value is None or isinstance(value, (bytes, bytearray)),
+    "content": is_content,
+    "contents": lambda value: isinstance(value, (list, tuple, set)) and all(map(is_content, value)),
     "crypto_key_reader": lambda value: value is None or value == "",
 }
 
@@ -238,7 +248,7 @@ CONTAINERS: dict[Any, Callable[[Sequence[Any], Any], bool]] = {
 def bad_values(call: Call, parameter: inspect.Parameter) -> list[Any]:
     names = {name: getattr(pulsar, name) for name in pulsar.__all__}  # some are loaded on demand
     annotation = typing.get_type_hints(call.function, localns=names)[parameter.name]
-    if annotation is object:
+    if parameter.name in OF_ANY_TYPE:
         is_right = OF_ANY_TYPE[parameter.name]
         return [value for value in POOL if not is_right(value)]
     bad = [value for value in POOL if not takes(annotation, value)]

@@ -67,6 +67,7 @@ class Wrong(ConsumerInterceptor):
 
 RECEIVE: dict[str, Callable[[Any], Any]] = {
     "receive": lambda consumer: consumer.receive(SOON),
+    "receive_many": lambda consumer: consumer.receive_many(9, SOON)[0],
     "iterate": lambda consumer: next(iter(consumer)),
     "receive_async": lambda consumer: consumer.receive_async().result(PATIENCE),
     "batch_receive": lambda consumer: consumer.batch_receive()[0],
@@ -108,6 +109,24 @@ def test_an_interceptor_that_exits_on_the_main_thread_does(client: Client, produ
         producer.send(b"a")
         with pytest.raises(SystemExit):  # a signal's handler may have called it
             consumer.receive(SOON)
+
+
+def test_many_messages_whose_interceptor_exits_are_not_lost(client: Client, producer: Producer, topic: str) -> None:
+    class ExitingOnce(ConsumerInterceptor):
+        left = 1
+
+        def before_consume(self, consumer: Any, message: Message) -> Message:
+            if message.data() == b"b" and self.left:
+                self.left = 0
+                raise SystemExit
+            return message
+
+    with client.subscribe(topic, "s", interceptors=[ExitingOnce()]) as consumer:
+        producer.send_many([b"a", b"b", b"c"]).result(PATIENCE)
+        until(lambda: consumer.stats().queued == 3)
+        with pytest.raises(SystemExit):
+            consumer.receive_many(9, SOON)
+        assert [message.data() for message in consumer.receive_many(9, SOON)] == [b"a", b"b", b"c"]
 
 
 def test_a_listener_gets_what_the_interceptors_make(client: Client, any_topic: str) -> None:

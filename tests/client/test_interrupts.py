@@ -12,6 +12,7 @@ import pytest
 import pulsar_actors as pulsar
 from pulsar_actors.broker.embedded import EmbeddedBroker
 from pulsar_actors.broker.fault_rules import Fault
+from pulsar_actors.client.handle import state_of
 from pulsar_actors.wire import PulsarApi_pb2 as pb
 from tests.support import topics
 from tests.support.life import MILLISECONDS, SOON, InThread, run_program, until
@@ -113,6 +114,30 @@ def test_an_interrupted_batch_receive_keeps_what_it_had(client: pulsar.Client) -
     producer.send(b"d")
     assert [message.data() for message in consumer.batch_receive()] == [b"a", b"b", b"c"]
     assert consumer.receive(int(1000 * SOON)).data() == b"d"
+
+
+@pytest.mark.parametrize("queue_size", [0, 1000])
+def test_an_interrupted_call_for_many_loses_no_message(client: pulsar.Client, queue_size: int) -> None:
+    consumer = client.subscribe("t", "s", receiver_queue_size=queue_size)
+    producer = client.create_producer("t")
+    for round_ in (b"a", b"b"):
+        interrupt(lambda: consumer.receive_many(10))
+        producer.send(round_)
+        assert [one.data() for one in consumer.receive_many(10, int(1000 * SOON))] == [round_]
+
+
+def test_an_interrupted_send_of_many_sends_what_is_in_the_queue_and_no_more(
+    broker: EmbeddedBroker, client: pulsar.Client
+) -> None:
+    producer = client.create_producer("t", batching_enabled=True, max_pending_messages=3, block_if_queue_full=True)
+    fault = broker.faults.on(pb.CommandSendReceipt).stall()
+    interrupt(lambda: producer.send_many([b"a", b"b", b"c", b"no room"]))
+    fault.release()
+    producer.flush()
+    assert state_of(producer).send_callbacks.calls == {}
+    assert producer.send_many([b"d", b"e", b"f", b"g"]).result(SOON) == 4
+    reader = client.create_reader("t", pulsar.MessageId.earliest)
+    assert [reader.read_next(int(1000 * SOON)).data() for _ in range(7)] == [b"a", b"b", b"c", b"d", b"e", b"f", b"g"]
 
 
 def test_an_interrupted_send_goes_on_and_the_next_one_works(broker: EmbeddedBroker, client: pulsar.Client) -> None:
@@ -242,11 +267,15 @@ while not over.is_set():
         while not over.is_set():
             producer = producers[serial % 2]
             serial += 1
-            if serial % 3:
+            if serial % 3 == 0:
+                producer.send(b"%d" % serial)
+            elif serial % 5:
                 futures.append(producer.send_async(b"%d" % serial))
             else:
-                producer.send(b"%d" % serial)
+                futures.append(producer.send_many([b"%d" % serial] * 8))
             consumer.acknowledge(consumer.receive())
+            if serial % 5 == 0:
+                consumer.acknowledge(consumer.receive_many(20))
     except KeyboardInterrupt:
         interrupted += 1
         try:

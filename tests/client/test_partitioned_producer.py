@@ -9,7 +9,7 @@ from pulsar_actors.client.build_producer import new_send_queue
 from pulsar_actors.client.client import Client
 from pulsar_actors.client.enqueuer import SendQueueEnqueuer
 from pulsar_actors.client.enums import HashingScheme, PartitionsRoutingMode, ProducerAccessMode, Result
-from pulsar_actors.client.partitioned_producer import PartitionEnqueuer, ProducerMembers, new_router
+from pulsar_actors.client.partitioned_producer import PartitionEnqueuer, ProducerMembers, Router, new_router
 from pulsar_actors.client.producer_options import ProducerOptions
 from pulsar_actors.exceptions import (
     AlreadyClosed,
@@ -351,7 +351,7 @@ class Partitions:
 
 
 def new_enqueuer(producers: Any) -> PartitionEnqueuer:
-    return PartitionEnqueuer(producers, lambda payload, _, count: int(payload) % count)
+    return PartitionEnqueuer(producers, Router(lambda payload, _, count: int(payload) % count, None))
 
 
 def test_a_message_is_enqueued_for_the_partition_that_the_router_chose() -> None:
@@ -429,7 +429,7 @@ def keyed(key: str) -> tuple[bytes, MessageHeader]:
 )
 def test_a_key_goes_where_its_hash_says_whatever_the_mode(scheme: HashingScheme, hashed: int) -> None:
     for mode in (PartitionsRoutingMode.UseSinglePartition, PartitionsRoutingMode.RoundRobinDistribution):
-        assert router(hashing_scheme=scheme, message_routing_mode=mode)(*keyed("key1"), 97) == hashed % 97
+        assert router(hashing_scheme=scheme, message_routing_mode=mode).route(*keyed("key1"), 97) == hashed % 97
 
 
 @pytest.mark.parametrize(
@@ -443,7 +443,7 @@ def test_a_key_goes_where_its_hash_says_whatever_the_mode(scheme: HashingScheme,
 def test_without_a_key_messages_or_batches_go_round_from_anywhere_or_stay_there(
     options: dict[str, Any], chosen: list[int]
 ) -> None:
-    route = router(**options)
+    route = router(**options).route
     assert [route(*BARE, 4) for _ in chosen] == chosen
 
 
@@ -455,7 +455,7 @@ def test_a_router_of_ones_own_has_the_last_word_and_sees_all_of_the_message() ->
         return 3
 
     metadata = SingleMessageMetadata(payload_size=1, partition_key="k", properties=[KeyValue(key="a", value="b")])
-    route = router(message_router=choose)
+    route = router(message_router=choose).route
     assert route(b"x", MessageHeader.of(metadata, None, None), 5) == 3
     assert route(*BARE, 4) == 3
     assert seen == [(b"x", "k", {"a": "b"}, ROUTED_TOPIC, 5), (b"x", "", {}, ROUTED_TOPIC, 4)]
@@ -466,4 +466,4 @@ def test_a_message_that_was_not_sent_yet_has_no_place() -> None:
         assert (message.message_id().entry_id(), message.redelivery_count(), message.index()) == (-1, 0, None)
         return 0
 
-    assert router(message_router=choose)(*BARE, 1) == 0
+    assert router(message_router=choose).route(*BARE, 1) == 0

@@ -28,10 +28,9 @@ def test_messages_that_nobody_hears_of_are_stored_and_those_that_fail_are_counte
         for payload in (b"a", b"b", b"x" * 6_000_000):
             leave(payload, None)
         producer.flush()
-        number, last = state_of(producer).send_failures()
+        number = state_of(producer).failed()
     assert [message.data() for message in receive(client, topic, 2)] == [b"a", b"b"]
     assert number == 1
-    assert last.startswith("MessageTooBig: ")
 
 
 def test_all_that_is_said_of_a_message_arrives(client: pulsar.Client, topic: str) -> None:

@@ -77,6 +77,65 @@ def bench() -> Bench:
     return Bench()
 
 
+def many(bench: Bench, most: int = 10, timeout: int | None = 0) -> list[bytes]:
+    return [message.data() for message in bench.receiving.receive_many(most, timeout)]
+
+
+def test_many_are_those_that_are_there_and_no_more_than_wanted(bench: Bench) -> None:
+    bench.arrive(b"a", b"b", b"c")
+    assert [many(bench, 2), many(bench, 2)] == [[b"a", b"b"], [b"c"]]
+
+
+def test_who_wants_many_waits_for_the_first_only(bench: Bench) -> None:
+    bench.later(lambda: bench.arrive(b"a", b"b"), lambda: bench.arrive(b"never waited for"))
+    assert many(bench, timeout=None) == [b"a", b"b"]
+    assert len(bench.engine.happens) == 1
+
+
+def test_if_none_of_many_comes_in_time_it_is_a_timeout_as_for_one(bench: Bench) -> None:
+    with pytest.raises(pulsar.Timeout, match=f"no message came to {WHAT} within 50 ms"):
+        many(bench, timeout=50)
+    bench.arrive(b"a")
+    assert many(bench) == [b"a"]
+
+
+def test_what_was_given_back_comes_first_among_many_unless_a_seek_voids_it(bench: Bench) -> None:
+    bench.arrive(b"a", b"b", b"c")
+    bench.receiving.give_back(bench.receiving.receive_many(2, 0))
+    assert [many(bench, 1), many(bench)] == [[b"a"], [b"b", b"c"]]
+    bench.arrive(b"d")
+    bench.receiving.give_back(bench.receiving.receive_many(2, 0))
+    bench.queue.clear(Generation().sought())
+    with pytest.raises(pulsar.Timeout):
+        many(bench)
+
+
+def test_an_interrupted_call_for_many_leaves_its_messages_to_the_next(
+    bench: Bench, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    bench.arrive(b"a", b"b")
+    take_many = bench.queue.take_many
+
+    def interrupted(self: ReceiverQueue, most: int, messages: list[Any]) -> None:
+        take_many(most, messages)
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(ReceiverQueue, "take_many", interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        many(bench)
+    monkeypatch.undo()
+    assert many(bench) == [b"a", b"b"]
+
+
+def test_many_are_not_received_after_the_end_nor_beside_a_listener(bench: Bench) -> None:
+    with pytest.raises(pulsar.InvalidConfiguration, match="listener"):
+        many(Bench(has_listener=True))
+    bench.arrive(b"a")
+    bench.queue.end(CLOSED)
+    with pytest.raises(pulsar.AlreadyClosed):
+        many(bench)
+
+
 def test_what_is_there_is_received_without_waiting(bench: Bench) -> None:
     bench.arrive(b"a", b"b")
     assert bench.receiving.receive(None).data() == b"a"

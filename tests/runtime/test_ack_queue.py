@@ -57,6 +57,16 @@ def test_the_first_acknowledgement_of_a_group_tells_the_actor_and_the_next_does_
     assert told == [BEGUN, BEGUN]
 
 
+def test_several_of_an_entry_are_acknowledged_in_one_step(acks: AckQueue, told: list[Any]) -> None:
+    entry, alone = opened(1), opened(2, size=0)
+    acks.acknowledge_many(entry, [0, 1])
+    acks.acknowledge_many(alone, [0])
+    acks.acknowledge_many(entry, [3])
+    assert told == [BEGUN]
+    assert acks.end_group() == [Acknowledge(NOW, (alone.message_id,), parts=(part(entry, 0b1011),))]
+    assert acks.drained == 4
+
+
 def test_what_is_drained_before_the_end_of_its_group_begins_no_other(acks: AckQueue, told: list[Any]) -> None:
     acks.acknowledge(FIRST, NOW)
     assert acks.drain() == [Acknowledge(NOW, (FIRST,))]

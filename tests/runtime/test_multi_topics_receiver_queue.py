@@ -65,6 +65,32 @@ def bench() -> Bench:
     return Bench()
 
 
+def many(bench: Bench, most: int) -> list[str]:
+    found: list[str] = []
+    bench.queue.take_many(most, found)
+    return found
+
+
+def test_many_are_taken_of_one_topic_after_the_other_and_each_call_begins_with_another() -> None:
+    bench = Bench("abc")
+    bench.add("a", "123456")
+    bench.add("b", "12")
+    assert many(bench, 7) == ["a1", "a2", "a3", "a4", "a5", "a6", "b1"]
+    bench.add("a", "7", entry_id=2)
+    bench.add("c", "12")
+    assert sorted(many(bench, 9)) == ["a7", "b2", "c1", "c2"]
+    assert many(bench, 9) == []
+    assert [bench.handed_out(topic) for topic in "abc"] == [7, 2, 2]
+    bench.add("a", "8", entry_id=3)
+    assert many(bench, 9) == ["a8"]
+
+
+def test_a_topic_with_many_messages_does_not_keep_others_from_their_turn(bench: Bench) -> None:
+    bench.add("a", "1234")
+    bench.add("b", "1234")
+    assert {one[0] for _ in range(2) for one in many(bench, 2)} == {"a", "b"}
+
+
 def test_each_topic_with_messages_has_its_turn_after_every_slice_and_keeps_its_order() -> None:
     bench = Bench("abc")
     bench.add("a", "123456")  # a slice ends before half a queue, which is four, is taken

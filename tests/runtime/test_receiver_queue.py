@@ -74,6 +74,65 @@ def test_messages_come_out_in_the_order_of_entries_and_batches(bench: Bench) -> 
     assert bench.take(7) == ["a", "b", "c", "d", "e", None, None]
 
 
+def many(bench: Bench, most: int) -> list[str]:
+    found: list[str] = []
+    bench.queue.take_many(most, found)
+    return found
+
+
+def test_many_are_taken_in_one_step_across_entries_and_no_more_than_wanted(bench: Bench) -> None:
+    bench.queue.add([single(1, b"a"), letters(2, "bcd"), single(3, broken=True), single(4, b"e")])
+    assert [many(bench, 3), many(bench, 9), many(bench, 9)] == [["a", "b", "c"], ["d", "e"], []]
+
+
+def test_who_takes_many_and_who_takes_one_share_a_queue(bench: Bench) -> None:
+    bench.queue.add([letters(1, "abcdefgh"), letters(2, "ijklmnop")])
+    found = [bench.queue.take(), *many(bench, 2), bench.queue.take(), *many(bench, 5), bench.queue.take()]
+    assert [*found, *many(bench, 99)] == list("abcdefghijklmnop")
+    assert bench.take(1) == [None]
+    assert bench.handed_out() == 16
+
+
+@pytest.mark.parametrize("most", [1, 3, 4, 100])
+def test_with_many_at_once_permits_come_back_at_half_a_queue(most: int) -> None:
+    bench = Bench(queue_size=8)
+    bench.queue.add([letters(number, "abcdefg") for number in range(10)])
+    taken = 0
+    while taken < 70:
+        taken += len(many(bench, most))
+        assert taken - bench.handed_out() < 4
+    assert many(bench, most) == []
+    assert bench.handed_out() == 70
+
+
+def test_a_reader_that_takes_many_reports_the_last_message_of_each_entry() -> None:
+    bench = Bench(queue_size=8, reports_ids=True)
+    bench.queue.add([letters(1, "abcdef"), single(2, b"g"), letters(3, "hi")])
+    assert many(bench, 4) == list("abcd")
+    assert many(bench, 9) == list("efghi")
+    assert many(bench, 9) == []
+    ids = [place for report in bench.told for place in report.message_ids]
+    assert ids == [MessageId(1, 1, -1, 3, 6), MessageId(1, 1, -1, 5, 6), MessageId(1, 2), MessageId(1, 3, -1, 1, 2)]
+
+
+def test_who_times_entries_hears_of_each_before_many_are_taken_of_it() -> None:
+    bench = Bench(queue_size=100, reports_entries=True)
+    bench.queue.add([letters(1, "abc"), letters(2, "de")])
+    assert many(bench, 9) == list("abcde")
+    entries = [report.message_ids[0].entry_id for report in bench.told if report.message_ids]
+    assert entries == [1, 2]
+
+
+def test_many_are_not_taken_of_what_a_seek_has_made_void(bench: Bench) -> None:
+    bench.queue.add([letters(1, "abcd")])
+    assert many(bench, 2) == ["a", "b"]
+    bench.queue.clear(SOUGHT)
+    bench.queue.add([letters(2, "e")])
+    assert many(bench, 9) == ["e"]
+    bench.queue.end(CLOSED)
+    assert many(bench, 9) == []
+
+
 def test_an_entry_can_be_taken_as_a_whole_and_is_reported_like_its_messages() -> None:
     bench = Bench(queue_size=8, reports_ids=True)
     bench.queue.add([letters(1, "abcdef"), single(2, broken=True), batch(3, b"g", b"h", wanted=0b10), single(4, b"i")])

@@ -14,8 +14,10 @@ Results are cut to 31 bits, because Java has no unsigned numbers.
 """
 
 import sys
-from collections.abc import Callable, Mapping
+from bisect import bisect_right
+from collections.abc import Callable, Mapping, Sequence
 from enum import Enum
+from itertools import accumulate
 from operator import index
 from types import MappingProxyType
 from typing import Generic, TypeVar
@@ -46,6 +48,10 @@ class SinglePartition:
             self._chosen = int(self._jitter() * partitions)
         return self._chosen
 
+    def route_run(self, sizes: Sequence[int], partitions: int, now: float) -> tuple[int, int]:
+        """Choose the partition of the first of several messages without a key, and count those that follow it there."""
+        return self.route(None, sizes[0], partitions, now), len(sizes)
+
 
 class RoundRobin:
     """Sends messages without a key to all partitions in turn: a batch at a time, or one message if `limits` is None."""
@@ -72,6 +78,19 @@ class RoundRobin:
         self._messages += 1
         self._bytes += size
         return (self._cursor or 0) % partitions
+
+    def route_run(self, sizes: Sequence[int], partitions: int, now: float) -> tuple[int, int]:
+        """Choose the partition of the first of several messages without a key, and count those that follow it there."""
+        partition = self.route(None, sizes[0], partitions, now)
+        limits = self._limits
+        if limits is None or now >= self._since + limits.delay:
+            return partition, 1
+        places = 1 + limits.messages - self._messages
+        totals = list(accumulate(sizes[1:places], initial=self._bytes))
+        run = bisect_right(totals, max(limits.size, self._bytes))
+        self._messages += run - 1
+        self._bytes = totals[run - 1]
+        return partition, run
 
     def _is_full(self, size: int, now: float) -> bool:
         """Return whether the batch is full without the next message, which then goes to the next partition."""

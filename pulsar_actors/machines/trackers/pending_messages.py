@@ -14,6 +14,7 @@ Every item ends exactly once, and frees its messages and bytes in that moment. T
 here: the caller that ends an item knows it.
 """
 
+import sys
 from collections import deque
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -63,6 +64,10 @@ class SendQuota:
     def has_place(self, waiting: int) -> bool:
         """Check whether there is room for one more, besides those that wait in the send queue."""
         return not self.limit or self.used + waiting < self.limit
+
+    def places(self, waiting: int) -> int:
+        """Return for how many there is room, besides those that wait in the send queue."""
+        return max(0, self.limit - self.used - waiting) if self.limit else sys.maxsize
 
     def take(self, amount: int) -> None:
         """Count so many as used."""

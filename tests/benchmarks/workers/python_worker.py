@@ -22,6 +22,8 @@ from pathlib import Path
 from typing import Any
 
 PATIENCE_MS = 60_000
+MANY = 10_000
+"""The messages of one call that sends or receives many, at most."""
 
 
 class Measured:
@@ -80,7 +82,8 @@ class Worker:
             fields["partition_key"] = ask["key"]
         if "properties" in ask:
             fields["properties"] = ask["properties"]
-        send = {"callback": self._send_called_back, "future": self._send_futures}[ask.get("mode", "callback")]
+        modes = {"callback": self._send_called_back, "future": self._send_futures, "many": self._send_many}
+        send = modes[ask.get("mode", "callback")]
         threads = ask.get("threads", 1)
         share = ask["messages"] // threads
         given = (producers, share, ask["payload"].encode(), fields)
@@ -139,6 +142,13 @@ class Worker:
         for each in futures:
             each.result(PATIENCE_MS / 1e3)
 
+    def _send_many(self, producers: list[Any], messages: int, payload: bytes, _: dict[str, Any]) -> None:
+        """Send so many messages by each call, and wait at the end."""
+        (producer,) = producers
+        calls = [producer.send_many([payload] * MANY) for _ in range(messages // MANY)]
+        for each in calls:
+            each.result(PATIENCE_MS / 1e3)
+
     def sync(self, ask: dict[str, Any]) -> dict[str, Any]:
         """Send one message after the other; if asked, beside a thread that computes all the time."""
         producer, busy = self._producer(ask["topic"], ask["options"]), ask.get("busy", False)
@@ -165,7 +175,13 @@ class Worker:
 
     def consume(self, ask: dict[str, Any]) -> dict[str, Any]:
         """Receive and acknowledge stored messages, or read them."""
-        modes = {"receive": self._receive, "listener": self._listen, "read": self._read, "look": self._look}
+        modes = {
+            "receive": self._receive,
+            "many": self._receive_many,
+            "listener": self._listen,
+            "read": self._read,
+            "look": self._look,
+        }
         consume = modes[ask.get("mode", "receive")]
         with Measured() as took:
             octets = consume(ask["topic"], ask["messages"], ask["options"])
@@ -178,6 +194,17 @@ class Worker:
             message = receive(PATIENCE_MS)
             octets += len(message.data())
             acknowledge(message)
+        consumer.close()
+        return octets
+
+    def _receive_many(self, topic: str, messages: int, options: dict[str, Any]) -> int:
+        consumer = self._consumer(topic, options)
+        left, octets = messages, 0
+        while left:
+            received = consumer.receive_many(MANY, PATIENCE_MS)
+            octets += sum(len(message.data()) for message in received)
+            consumer.acknowledge(received)
+            left -= len(received)
         consumer.close()
         return octets
 
