@@ -11,6 +11,7 @@ import pytest
 from pulsar_actors import asyncio as aio
 from pulsar_actors.broker.embedded import EmbeddedBroker
 from pulsar_actors.client.enums import InitialPosition
+from pulsar_actors.client.handle import state_of
 from pulsar_actors.client.message import Message
 from pulsar_actors.client.message_id import MessageId
 from pulsar_actors.client.policies import ConsumerBatchReceivePolicy
@@ -89,6 +90,25 @@ def test_of_many_those_that_are_not_stored_are_named(broker: EmbeddedBroker, top
     run(main)
 
 
+def test_what_is_sent_after_many_that_wait_for_room_stays_behind_them(
+    broker: EmbeddedBroker, topic: str, run: Run
+) -> None:
+    async def main() -> None:
+        async with aio.Client(broker.service_url) as client:
+            options: dict[str, Any] = {"batching_enabled": True, "max_pending_messages": 3, "block_if_queue_full": True}
+            producer = await client.create_producer(topic, **options)
+            stalled = broker.faults.on(CommandSendReceipt).stall()
+            first = asyncio.ensure_future(producer.send_many([b"0", b"1", b"2", b"3"]))
+            await happens(lambda: producer.stats().pending == 3)
+            stalled.release()
+            until(lambda: producer.stats().pending == 0)  # the loop stands still: the call cannot have gone on
+            await asyncio.gather(first, producer.send(b"4"))
+            reader = await client.create_reader(topic, MessageId.earliest)
+            assert [(await reader.read_next()).data() for _ in range(5)] == [b"0", b"1", b"2", b"3", b"4"]
+
+    run(main)
+
+
 def test_a_cancelled_send_of_many_sends_what_is_in_the_queue_and_no_more(
     broker: EmbeddedBroker, topic: str, run: Run
 ) -> None:
@@ -117,6 +137,7 @@ def test_a_cancelled_send_of_many_sends_what_is_in_the_queue_and_no_more(
             await producer.flush()
             reader = await client.create_reader(topic, MessageId.earliest)
             got = [(await reader.read_next()).data() for _ in range(6)]
+            assert state_of(producer._handle).send_callbacks.calls == {}
             assert got == [b"0", b"1", b"2", b"3", b"4", b"5"]
 
     run(main)

@@ -1,5 +1,6 @@
 """What a call of `send_many` promises: order, one outcome for all, and a name for each message that is not stored."""
 
+from collections import Counter
 from concurrent.futures import Future
 from itertools import groupby
 from typing import Any
@@ -9,6 +10,7 @@ import pytest
 
 import pulsar_actors as pulsar
 from pulsar_actors.broker.embedded import EmbeddedBroker
+from pulsar_actors.client.enqueuer import SendQueueEnqueuer
 from pulsar_actors.client.interceptors import ProducerInterceptor
 from pulsar_actors.client.message_id import new_message_id
 from pulsar_actors.client.send_callbacks import SendCallbacks
@@ -198,6 +200,26 @@ def test_behind_a_message_without_room_none_goes_to_its_partition(
         assert len(stored) == 3
         assert max(stored) < 8
     assert len(error.errors) == 14
+
+
+def test_that_stays_so_if_there_is_room_again_meanwhile(
+    broker: EmbeddedBroker, client: pulsar.Client, parts: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    options: dict[str, Any] = {"batching_enabled": True, "batching_max_messages": 2, "max_pending_messages": 3}
+    refuse = SendQueueEnqueuer.refuse
+    with client.create_producer(parts, **options) as producer:
+        stalled = broker.faults.on(CommandSendReceipt).stall()
+
+        def make_room(self: SendQueueEnqueuer, tags: Any, error: Exception) -> None:
+            stalled.release()
+            until(lambda: producer.stats().pending == 0)
+            refuse(self, tags, error)
+
+        monkeypatch.setattr(SendQueueEnqueuer, "refuse", make_room)
+        ids = failure(producer.send_many(numbered(20), ids=True)).ids
+    assert ids is not None
+    stored = Counter(one.partition() for one in ids if one is not None)
+    assert min(stored.values()) == 3  # on the partition that had no room first
 
 
 @pytest.mark.parametrize("where", ["topic", "parts"])

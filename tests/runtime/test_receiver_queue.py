@@ -93,6 +93,14 @@ def test_who_takes_many_and_who_takes_one_share_a_queue(bench: Bench) -> None:
     assert bench.handed_out() == 16
 
 
+def test_a_slice_that_many_are_taken_of_can_still_be_shortened(bench: Bench) -> None:
+    bench.queue.add([letters(1, "abcdefgh")])
+    assert [*bench.take(1), *many(bench, 1)] == ["a", "b"]
+    bench.queue.note_freed(2)
+    assert bench.handed_out() == 2
+    assert many(bench, 9) == list("cdefgh")
+
+
 @pytest.mark.parametrize("most", [1, 3, 4, 100])
 def test_with_many_at_once_permits_come_back_at_half_a_queue(most: int) -> None:
     bench = Bench(queue_size=8)

@@ -7,7 +7,7 @@ from typing import Any
 from pulsar_actors.client.client import Client
 from pulsar_actors.client.enums import Result
 from pulsar_actors.client.message_id import MessageId
-from pulsar_actors.exceptions import InternalError, OutcomeUnknown, PulsarException
+from pulsar_actors.exceptions import InternalError, OutcomeUnknown, PulsarException, SendManyFailed
 from pulsar_actors.simulation.scheduler import Dice
 from tests.scenarios.scene import TOPIC, Scene, Stored
 
@@ -129,6 +129,20 @@ class Sender:
 
         producer.send_async(content, told)
 
+    def send_many(self, producer: Any) -> None:
+        contents = [self.content() for _ in range(1 + self.dice.below(6))]
+
+        def ended(done: Any) -> None:
+            error = done.exception()
+            if isinstance(error, SendManyFailed):
+                outcomes = [error.errors.get(at) or (error.ids or [])[at] for at in range(len(contents))]
+            else:
+                outcomes = done.result()
+            for content, outcome in zip(contents, outcomes, strict=True):
+                self.sent.ended(content, outcome)
+
+        producer.send_many(contents, ids=True).add_done_callback(ended)
+
     def flush(self, producer: Any) -> None:
         before = list(self.sent.lines.get(f"{self.name} of {self.producer_number}", []))
         try:
@@ -145,9 +159,8 @@ class Sender:
         elif dice.happens(0.1):
             self.scene.sleep(10.0 ** (dice.chance() * 3 - 3))
         else:
-            (self.send, self.send_for_a_future, self.send_for_a_future, self.send_for_a_callback)[dice.below(4)](
-                producer
-            )
+            ways = (self.send, self.send_for_a_future, self.send_for_a_future, self.send_for_a_callback, self.send_many)
+            ways[dice.below(len(ways))](producer)
 
 
 def a_producer(scene: Scene, client: Client, dice: Dice, topic: str = TOPIC, **options: Any) -> Any:

@@ -73,9 +73,14 @@ class Worker:
 
     def work(self, until: Callable[[], bool]) -> None:
         while not until():
-            for message in self._receive():
+            messages = self._receive()
+            for message in messages:
                 self.received.note(message, self.line)
-                self._treat(message)
+            if len(messages) > 1 and self.dice.happens(0.3):
+                self.consumer.acknowledge(messages)
+            else:
+                for message in messages:
+                    self._treat(message)
             if self.scene.is_calm:
                 self.make_good()
 
@@ -86,7 +91,7 @@ class Worker:
         self._treat(message)
 
     def _receive(self) -> list[Message]:
-        way = self.dice.below(4)
+        way = self.dice.below(5)
         try:
             if way == 0:
                 return self.consumer.batch_receive()
@@ -99,7 +104,10 @@ class Worker:
                     if self.scene.is_calm:
                         self.make_good()
                 return [future.result()]
-            return [self.consumer.receive((0, 30, 500)[self.dice.below(3)])]
+            timeout = (0, 30, 500)[self.dice.below(3)]
+            if way == 2:
+                return self.consumer.receive_many(1 + self.dice.below(8), timeout)
+            return [self.consumer.receive(timeout)]
         except Timeout:
             return []
 

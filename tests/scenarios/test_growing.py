@@ -5,9 +5,10 @@ key that are in one partition are there in the order in which they were sent, an
 grew between two messages, once for all keys; never does it seem smaller again. Sooner or later all growth is noticed.
 """
 
-from typing import Any
+from typing import Any, Literal
 
 from pulsar_actors.client.enums import BatchingType
+from pulsar_actors.client.interceptors import MessageToSend
 from pulsar_actors.client.message_id import MessageId
 from pulsar_actors.machines.trackers.message_routing import HASHES, HashName
 from pulsar_actors.simulation.scheduler import Dice
@@ -74,6 +75,10 @@ class Keyed:
 
     def send_async(self, content: bytes, callback: Any = None) -> Any:
         return self._producer.send_async(content, callback, partition_key=self._growth.key(content))
+
+    def send_many(self, contents: list[bytes], *, ids: Literal[True]) -> Any:
+        keyed = [MessageToSend(content, partition_key=self._growth.key(content)) for content in contents]
+        return self._producer.send_many(keyed, ids=ids)
 
 
 def growing(scene: Scene) -> None:

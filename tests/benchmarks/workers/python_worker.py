@@ -22,7 +22,7 @@ from pathlib import Path
 from typing import Any
 
 PATIENCE_MS = 60_000
-MANY = 10_000
+SENT_AT_ONCE, RECEIVED_AT_ONCE = 10_000, 1000
 """The messages of one call that sends or receives many, at most."""
 
 
@@ -145,7 +145,7 @@ class Worker:
     def _send_many(self, producers: list[Any], messages: int, payload: bytes, _: dict[str, Any]) -> None:
         """Send so many messages by each call, and wait at the end."""
         (producer,) = producers
-        calls = [producer.send_many([payload] * MANY) for _ in range(messages // MANY)]
+        calls = [producer.send_many([payload] * SENT_AT_ONCE) for _ in range(messages // SENT_AT_ONCE)]
         for each in calls:
             each.result(PATIENCE_MS / 1e3)
 
@@ -201,7 +201,7 @@ class Worker:
         consumer = self._consumer(topic, options)
         left, octets = messages, 0
         while left:
-            received = consumer.receive_many(MANY, PATIENCE_MS)
+            received = consumer.receive_many(RECEIVED_AT_ONCE, PATIENCE_MS)
             octets += sum(len(message.data()) for message in received)
             consumer.acknowledge(received)
             left -= len(received)

@@ -59,6 +59,31 @@ def test_messages_with_a_key_do_not_move_the_round() -> None:
     assert [router.route(key, 1, 3, 0.0) for key in (None, "k", None)] == [0, BOOST("k") % 3, 1]
 
 
+@given(
+    st.lists(st.integers(0, 60), min_size=1, max_size=40),
+    st.integers(1, 5),
+    st.sampled_from([LIMITS, LIMITS._replace(delay=0.0), None]),
+    st.data(),
+)
+def test_many_in_runs_go_where_each_would_go_alone(
+    sizes: list[int], partitions: int, limits: BatchLimits | None, data: st.DataObject
+) -> None:
+    in_runs, alone = (RoundRobin(BOOST, lambda: 0.5, limits) for _ in range(2))
+    routes: list[int] = []
+    while len(routes) < len(sizes):
+        some = sizes[len(routes) : len(routes) + data.draw(st.integers(1, 9))]
+        partition, run = in_runs.route_run(some, partitions, 0.0)
+        assert 1 <= run <= len(some)
+        routes += [partition] * run
+    assert routes == [alone.route(None, size, partitions, 0.0) for size in sizes]
+
+
+def test_many_without_a_key_go_to_the_single_partition() -> None:
+    router = SinglePartition(BOOST, lambda: 0.5)
+    assert router.route_run([1, 2, 3], 4, 0.0) == (2, 3)
+    assert router.route(None, 1, 4, 0.0) == 2
+
+
 def test_new_partitions_join_the_round() -> None:
     router = RoundRobin(BOOST, lambda: 0.0, None)
     assert [router.route(None, 1, 2, 0.0) for _ in range(2)] == [0, 1]
