@@ -47,7 +47,8 @@ class SendManyCall:
         first = self._number << _POSITION_BITS
         self.tags = range(first, first + messages)
         self.future: SlimFuture[Any] = SlimFuture()
-        self._ids: list[MessageId | None] | None = [None] * messages if wants_ids else None
+        ids: list[MessageId | None] = [None] * (messages if wants_ids else 0)
+        self._ids = ids if wants_ids else None
         self._errors: dict[int, Exception] = {}
         self._left = messages
         self._open_in: list[OpenCalls] = []
@@ -127,11 +128,12 @@ class SendManyCall:
 
 def as_list(contents: object) -> list[Any]:
     """Return what is to be sent as a list. Refuse one content that was given in place of many."""
+    kind = type(contents).__name__
     if isinstance(contents, (str, bytes, bytearray, memoryview, dict)):
-        raise InvalidArgument(f"contents takes many messages, such as a list, got one {type(contents).__name__}")
+        raise InvalidArgument(f"contents takes many messages, such as a list, got one {kind}")
     try:
         return list(contents)  # type: ignore[call-overload, no-any-return] # a caller may give anything
     except TypeError:
         if hasattr(contents, "__iter__"):
             raise
-        raise InvalidArgument(f"contents takes many messages, such as a list, got {type(contents).__name__}") from None
+        raise InvalidArgument(f"contents takes many messages, such as a list, got {kind}") from None
