@@ -247,7 +247,10 @@ def new_router(options: ProducerOptions, chance: Callable[[], float], now: Calla
         key = tag.partition_key if type(tag) is MessageHeader else None
         return route(key, len(payload), partitions, now())
 
-    return Router(choose, lambda sizes, partitions: route_run(sizes, partitions, now()))
+    def choose_run(sizes: Sequence[int], partitions: int) -> tuple[int, int]:
+        return route_run(sizes, partitions, now())
+
+    return Router(choose, choose_run)
 
 
 def key_hash_of(scheme: HashingScheme) -> Callable[[str], int]:
