@@ -100,9 +100,9 @@ class Consumer(ReceivingHandle):
         """Receive the messages that have arrived, `max_messages` at most, in a list, which is much faster for many.
 
         It waits for the first of them like `receive`, and raises Timeout if none comes: so the list is never empty. It
-        does not wait for more. `acknowledge` takes the list. About 1,000 at a time is fastest: with more, Python's garbage
-        collector goes through all of them again and again. If Ctrl-C ends the call, no message is lost: the next call
-        receives it.
+        does not wait for more. `acknowledge` takes the list. About 1,000 at a time is fastest: with more, Python's
+        garbage collector goes through all of them again and again. If Ctrl-C ends the call, no message is lost: the
+        next call receives it.
         """
         return self._receiver.receive_many(max_messages, timeout_millis)
 
