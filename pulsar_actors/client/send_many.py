@@ -12,7 +12,7 @@ each entry.
 import threading
 from collections.abc import Sequence
 from functools import partial
-from itertools import count, islice
+from itertools import count, islice, repeat
 from typing import Any, Final, Protocol
 
 from pulsar_actors.client.message_id import MessageId, ids_of_batch
@@ -23,6 +23,7 @@ from pulsar_actors.wire.message_id import MessageId as WireMessageId
 __all__ = ["OpenCalls", "SendManyCall", "as_list", "call_number"]
 
 _POSITION_BITS: Final = 32
+_ONE_CONTENT: Final[tuple[type, ...]] = (str, bytes, bytearray, memoryview, dict)
 _call_numbers = count(1)
 
 
@@ -47,8 +48,7 @@ class SendManyCall:
         first = self._number << _POSITION_BITS
         self.tags = range(first, first + messages)
         self.future: SlimFuture[Any] = SlimFuture()
-        ids: list[MessageId | None] = [None] * (messages if wants_ids else 0)
-        self._ids = ids if wants_ids else None
+        self._ids: list[MessageId | None] | None = list(repeat(None, messages)) if wants_ids else None
         self._errors: dict[int, Exception] = {}
         self._left = messages
         self._open_in: list[OpenCalls] = []
@@ -129,7 +129,7 @@ class SendManyCall:
 def as_list(contents: object) -> list[Any]:
     """Return what is to be sent as a list. Refuse one content that was given in place of many."""
     kind = type(contents).__name__
-    if isinstance(contents, (str, bytes, bytearray, memoryview, dict)):
+    if isinstance(contents, _ONE_CONTENT):
         raise InvalidArgument(f"contents takes many messages, such as a list, got one {kind}")
     try:
         return list(contents)  # type: ignore[call-overload, no-any-return] # a caller may give anything

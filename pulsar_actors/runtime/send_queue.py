@@ -119,9 +119,15 @@ class OutgoingMessages:
         if len(positions) == len(self):
             return self
         if isinstance(positions, range):
-            part = slice(positions.start, positions.stop)
-            return OutgoingMessages(self.payloads[part], self.tags[part])
+            return self._part(slice(positions.start, positions.stop))
         return OutgoingMessages([self.payloads[one] for one in positions], [self.tags[one] for one in positions])
+
+    def _part(self, part: slice) -> "OutgoingMessages":
+        """Return messages that follow each other. What is known of all need not be found out again."""
+        messages = object.__new__(OutgoingMessages)
+        messages.payloads, messages.tags, messages.sizes = self.payloads[part], self.tags[part], self.sizes[part]
+        messages.has_headers = self.has_headers and MessageHeader in map(type, messages.tags)
+        return messages
 
     @property
     def size(self) -> int:
