@@ -117,22 +117,28 @@ def test_a_cancelled_send_of_many_sends_what_is_in_the_queue_and_no_more(
             options: dict[str, Any] = {"batching_enabled": True, "max_pending_messages": 3, "block_if_queue_full": True}
             producer = await client.create_producer(topic, **options)
             stalled = broker.faults.on(CommandSendReceipt).stall()
-            waiting = asyncio.ensure_future(producer.send_many([b"0", b"1", b"2", b"no room"]))
+            said: list[str] = []
+
+            async def send_many(*contents: bytes) -> None:
+                try:
+                    await producer.send_many(contents)
+                except asyncio.CancelledError as error:  # who awaits the task gets no text in Python 3.10
+                    said.append(str(error))
+
+            waiting = asyncio.ensure_future(send_many(b"0", b"1", b"2", b"no room"))
             behind = asyncio.ensure_future(producer.send_many([b"3", b"4"]))
             await happens(lambda: producer.stats().pending == 3)
             waiting.cancel()
-            with pytest.raises(asyncio.CancelledError) as caught:
-                await waiting
-            assert "the messages that are in the queue are sent" in str(caught.value)
+            await waiting
+            assert "the messages that are in the queue are sent" in said[0]
             stalled.release()
             assert await behind == 2
             stalled = broker.faults.on(CommandSendReceipt).stall()
-            queued = asyncio.ensure_future(producer.send_many([b"5"]))
+            queued = asyncio.ensure_future(send_many(b"5"))
             await happens(lambda: producer.stats().pending == 1)
             queued.cancel()
-            with pytest.raises(asyncio.CancelledError) as caught:
-                await queued
-            assert "they are sent all the same" in str(caught.value)
+            await queued
+            assert "they are sent all the same" in said[1]
             stalled.release()
             await producer.flush()
             reader = await client.create_reader(topic, MessageId.earliest)

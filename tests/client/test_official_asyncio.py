@@ -41,12 +41,12 @@ DEVIATIONS: Final[dict[tuple[str, str], str]] = {
 
 ADDED: Final = {
     "Client": {"create_table_view", "get_service_info", "stats"},
-    "Producer": {"is_open", "stats"},
+    "Producer": {"is_open", "send_many", "stats"},
     "Consumer": {
         *("batch_receive", "reconsume_later", "get_broker_consumer_stats", "has_reached_end_of_topic", "is_connected"),
-        *("is_open", "stats", "pause_message_listener", "resume_message_listener"),
+        *("is_open", "stats", "pause_message_listener", "resume_message_listener", "receive_many"),
     },
-    "Reader": {"has_reached_end_of_topic", "is_open", "stats"},
+    "Reader": {"has_reached_end_of_topic", "is_open", "read_many", "stats"},
 }
 """What the synchronous client has and the official module lacks."""
 
