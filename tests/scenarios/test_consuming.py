@@ -228,7 +228,7 @@ class Consuming:
         (consumer,) = self.consumers
         if consumer._state.receiver_queue._receive_futures.claimed is not None:
             return  # a future that could not be cancelled any more is to have the next message
-        self.clients[0].create_producer(TOPIC).send(b"more")
+        self.scene.insist(lambda: self.clients[0].create_producer(TOPIC)).send(b"more")
         message = consumer.receive(int(PATIENCE * 1000))
         while message.data() != b"more":  # something that came again before it was acknowledged, long ago
             message = consumer.receive(int(PATIENCE * 1000))
