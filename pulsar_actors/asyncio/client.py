@@ -2,11 +2,11 @@
 
 import re
 from collections.abc import Callable, Sequence
-from types import TracebackType
 from typing import Any
 
 from pulsar_actors.asyncio.binding import LoopBinding
 from pulsar_actors.asyncio.consumer import Consumer
+from pulsar_actors.asyncio.handle import ClosedAtEnd
 from pulsar_actors.asyncio.listeners import LoopEventListener
 from pulsar_actors.asyncio.producer import Producer
 from pulsar_actors.asyncio.reader import Reader
@@ -40,7 +40,7 @@ Listener = Callable[[Any, Message], object]
 _listener = optional(check_callback("a Consumer or a Reader, and a Message"))
 
 
-class Client:
+class Client(ClosedAtEnd):
     """A connection to a Pulsar cluster, for the tasks of one event loop: the one that runs at its first call.
 
     `async with` closes it at the end of its block. A loop that ends, as that of `asyncio.run`, closes it, too.
@@ -246,15 +246,6 @@ class Client:
         In a coroutine this does not wait for the end, either: the loop goes on.
         """
         self._binding.shut_down()
-
-    async def __aenter__(self) -> "Client":
-        self._binding.completions()
-        return self
-
-    async def __aexit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
-    ) -> None:
-        await self.close()
 
     def __repr__(self) -> str:
         return f"<asyncio {self._client!r}>"

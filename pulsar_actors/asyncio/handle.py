@@ -1,5 +1,6 @@
-"""The base of the producers, consumers and readers of asyncio."""
+"""The bases of the objects of asyncio that `async with` closes, and of its producers, consumers and readers."""
 
+from abc import ABC, abstractmethod
 from types import TracebackType
 from typing import Any, Generic, TypeVar
 
@@ -7,10 +8,29 @@ from pulsar_actors.asyncio.binding import LoopBinding
 from pulsar_actors.client.handle import Handle as SyncHandle
 
 H = TypeVar("H", bound=SyncHandle[Any])
-S = TypeVar("S", bound="Handle[Any]")
+S = TypeVar("S", bound="ClosedAtEnd")
 
 
-class Handle(Generic[H]):
+class ClosedAtEnd(ABC):
+    """An object that `async with` closes at the end of its block."""
+
+    _binding: LoopBinding
+
+    @abstractmethod
+    async def close(self) -> None:
+        """Close it."""
+
+    async def __aenter__(self: S) -> S:
+        self._binding.completions()
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        await self.close()
+
+
+class Handle(ClosedAtEnd, Generic[H]):
     """A producer, a consumer or a reader. `async with` closes it at the end of its block."""
 
     def __init__(self, handle: H, binding: LoopBinding) -> None:
@@ -38,15 +58,6 @@ class Handle(Generic[H]):
         If this is cancelled, the close goes on to its end.
         """
         await self._binding.in_thread(self._handle.close)
-
-    async def __aenter__(self: S) -> S:
-        self._binding.completions()
-        return self
-
-    async def __aexit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
-    ) -> None:
-        await self.close()
 
     def __repr__(self) -> str:
         return f"<asyncio {self._handle!r}>"

@@ -1,4 +1,4 @@
-"""What consumers and readers of asyncio have in common: receiving, listening, seeking, statistics and `async for`.
+"""The base of the consumers and readers of asyncio: receiving, listening, seeking, statistics and `async for`.
 
 `Message.value()` is a plain method, as in the official client. A schema that needs the one that the producer used would
 have to ask a broker there, and the event loop would stand still. So the schema of a version that is not known yet is

@@ -1,10 +1,10 @@
 """The `TableView` of asyncio."""
 
 from collections.abc import Callable, ItemsView, Iterator, KeysView, ValuesView
-from types import TracebackType
 from typing import Any
 
 from pulsar_actors.asyncio.binding import LoopBinding
+from pulsar_actors.asyncio.handle import ClosedAtEnd
 from pulsar_actors.asyncio.listeners import UpdatesListener, called
 from pulsar_actors.client.table_view import TableView as SyncTableView
 from pulsar_actors.client.validation import callback as check_callback
@@ -12,7 +12,7 @@ from pulsar_actors.client.validation import callback as check_callback
 _callback = check_callback("a key and its value")
 
 
-class TableView:
+class TableView(ClosedAtEnd):
     """The latest value of each key of a topic. Made by `Client.create_table_view`.
 
     It reads like a dict, as the synchronous one does: the values are there, and nothing waits. The functions that are
@@ -79,15 +79,6 @@ class TableView:
         await self._binding.in_thread(self._view.close)
         for listener in self._listeners:
             await listener.wait()
-
-    async def __aenter__(self) -> "TableView":
-        self._binding.completions()
-        return self
-
-    async def __aexit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
-    ) -> None:
-        await self.close()
 
     # Like a dict.
 

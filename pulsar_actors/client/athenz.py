@@ -25,6 +25,7 @@ from urllib.parse import quote
 
 from pulsar_actors.client.credentials import (
     credentials_error,
+    http_url,
     json_object,
     path_of_file_url,
     secret_text,
@@ -33,8 +34,8 @@ from pulsar_actors.client.credentials import (
 )
 from pulsar_actors.client.token_cache import GrantedToken, TokenCache
 from pulsar_actors.client.validation import is_text
-from pulsar_actors.exceptions import ConnectError, InvalidArgument, InvalidUrl, OperationNotSupported
-from pulsar_actors.runtime.http_client import HttpClient, HttpRequest, HttpResponse, endpoint_of
+from pulsar_actors.exceptions import ConnectError, InvalidArgument, OperationNotSupported
+from pulsar_actors.runtime.http_client import HttpClient, HttpRequest, HttpResponse
 from pulsar_actors.runtime.log import LOG
 from pulsar_actors.runtime.tls import client_context
 from pulsar_actors.runtime.tls_config import Certificate
@@ -213,7 +214,7 @@ def athenz_from_params(name: str, parameters: object) -> AthenzProvider:
     with_certificate = "x509CertChain" in given
     return AthenzProvider(
         TokenService(
-            _url(given.get("ztsUrl")),
+            http_url("ztsUrl", given.get("ztsUrl")),
             _matching("providerDomain", given.get("providerDomain")),
             header,
             None if with_certificate else _identity(given),
@@ -258,17 +259,6 @@ def _path(setting: str, given: object) -> str:
         kinds = "file:///a/path" + (f" or {_PEM}..." if setting == "privateKey" else "")
         raise InvalidArgument(f"{setting} takes {kinds} (what it got is not repeated here)")
     return path_of_file_url(text)
-
-
-def _url(given: object) -> str:
-    url = secret_text("ztsUrl", given).rstrip("/")
-    try:
-        endpoint_of(url)
-    except InvalidUrl as fault:
-        wrong = str(fault)
-    else:
-        return url
-    raise InvalidArgument(f"ztsUrl: {wrong}")
 
 
 def _matching(setting: str, given: object) -> str:

@@ -19,7 +19,7 @@ from typing import Final, Protocol, cast, runtime_checkable
 from urllib.parse import unquote, urlsplit
 
 from pulsar_actors.client.validation import is_text
-from pulsar_actors.exceptions import ErrorGettingAuthenticationData, InvalidArgument
+from pulsar_actors.exceptions import ErrorGettingAuthenticationData, InvalidArgument, InvalidUrl
 
 __all__ = [
     "TOKEN",
@@ -31,6 +31,7 @@ __all__ = [
     "basic_from_params",
     "certificate_from_params",
     "credentials_error",
+    "http_url",
     "json_object",
     "new_basic_provider",
     "path_of_file_url",
@@ -90,6 +91,20 @@ def secret_text(name: str, value: object) -> str:
     if not value.strip() or not is_text(value):
         raise InvalidArgument(f"{name} takes Unicode text that is not blank (what it got is not repeated here)")
     return value
+
+
+def http_url(name: str, value: object) -> str:
+    """Check the URL of a web service, and return it without a slash at its end."""
+    from pulsar_actors.runtime.http_client import endpoint_of  # noqa: PLC0415 - few programs need it
+
+    url = secret_text(name, value).rstrip("/")
+    try:
+        endpoint_of(url)
+    except InvalidUrl as fault:
+        wrong = str(fault)
+    else:
+        return url
+    raise InvalidArgument(f"{name}: {wrong}")
 
 
 def secret_path(name: str, value: object) -> str:

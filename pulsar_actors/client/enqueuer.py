@@ -117,9 +117,7 @@ class SendQueueEnqueuer(Enqueuer):
     def enqueue(self, payload: bytes, tag: object) -> None:
         """Enqueue a message. Waits for room if `block_if_queue_full` is set."""
         send_queue = self.send_queue
-        if self._codec is not None and (
-            len(payload) > self._largest_batch or (type(tag) is MessageHeader and tag.unbatchable is not None)
-        ):
+        if self._codec is not None:
             tag = self._compressed(payload, tag, self._codec)
         try:
             while True:
@@ -220,10 +218,10 @@ class SendQueueEnqueuer(Enqueuer):
         self._engine.block(self.send_queue.room(), None, f"the full queue of {self.send_callbacks.topic}")
 
     def _compressed(self, payload: bytes, tag: object, codec: "CompressionType.ValueType") -> object:
-        """Compress a message that has an entry of its own, unless the queue is closed, and return its tag."""
-        if self.send_queue.closed is not None:
-            return tag
+        """Compress a message if it has an entry of its own, unless the queue is closed, and return its tag."""
         cannot_batch = type(tag) is MessageHeader and tag.unbatchable is not None
+        if self.send_queue.closed is not None or not (cannot_batch or len(payload) > self._largest_batch):
+            return tag
         as_batch_of_one = self._largest_batch >= 0 and not cannot_batch
         return compress_message(payload, tag, codec, as_batch_of_one=as_batch_of_one)
 
@@ -232,9 +230,4 @@ class SendQueueEnqueuer(Enqueuer):
         codec, largest = self._codec, self._largest_batch
         if codec is None or (max(map(len, payloads)) <= largest and MessageHeader not in map(type, tags)):
             return tags
-        return [
-            self._compressed(payload, tag, codec)
-            if len(payload) > largest or (type(tag) is MessageHeader and tag.unbatchable is not None)
-            else tag
-            for payload, tag in zip(payloads, tags, strict=True)
-        ]
+        return [self._compressed(payload, tag, codec) for payload, tag in zip(payloads, tags, strict=True)]

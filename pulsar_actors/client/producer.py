@@ -201,10 +201,7 @@ class Producer(Handle[AnySendingState]):
         fail with ProducerQueueIsFull, on that partition. If the producer is closed meanwhile, the rest fails with
         AlreadyClosed. If Ctrl-C ends the wait for room, the messages that are in the queue are sent, and no others.
         """
-        flag("ids", ids)
-        given = as_list(contents)
-        call = SendManyCall(len(given), wants_ids=ids)
-        return self._send_many(*self._messages(given, call), call)
+        return self._enqueue_shares(*self.prepare_many(contents, ids=ids))
 
     def send_encoded(self, payloads: Sequence[bytes], headers: Sequence[MessageHeader | None]) -> "Future[int]":
         """Publish messages whose metadata, if they have any, is encoded. The future is that of `send_many`."""
@@ -215,7 +212,7 @@ class Producer(Handle[AnySendingState]):
                 tag if header is None else new_message_header((*header[:5], tag, None))
                 for header, tag in zip(headers, tags, strict=True)
             ]
-        return self._send_many(payloads, tags, call)
+        return self._enqueue_shares(call, self._shares(payloads, tags, call))
 
     def flush(self) -> None:
         """Wait until everything sent so far is stored or has failed."""
@@ -337,18 +334,22 @@ class Producer(Handle[AnySendingState]):
             for tag in tags:
                 self.refused(tag, error)
             return []
-        for share in shares:
-            call.open_in(share.enqueuer.send_callbacks)
+        try:
+            for share in shares:
+                call.open_in(share.enqueuer.send_callbacks)
+        except KeyboardInterrupt:
+            call.forget()
+            raise
         return shares
 
-    def _send_many(self, payloads: Sequence[bytes], tags: Sequence[object], call: SendManyCall) -> "Future[Any]":
+    def _enqueue_shares(self, call: SendManyCall, shares: Sequence[Share]) -> "Future[Any]":
         refused: dict[SendQueueEnqueuer, Exception] = {}
         try:
-            for enqueuer, share, share_tags in self._shares(payloads, tags, call):
+            for enqueuer, payloads, tags in shares:
                 if enqueuer in refused:  # the order of a partition stays
-                    enqueuer.refuse(share_tags, refused[enqueuer])
+                    enqueuer.refuse(tags, refused[enqueuer])
                     continue
-                error = enqueuer.enqueue_many(share, share_tags)
+                error = enqueuer.enqueue_many(payloads, tags)
                 if error is not None:
                     refused[enqueuer] = error
         except BaseException:

@@ -98,5 +98,5 @@ class ProducerOptions:
 
     @property
     def is_encrypted(self) -> bool:
-        """Whether the broker is told that the messages are encrypted."""
+        """True if the broker is told that the messages are encrypted."""
         return bool(self.key_names)

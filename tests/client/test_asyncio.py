@@ -149,15 +149,25 @@ def test_a_cancelled_send_of_many_sends_what_is_in_the_queue_and_no_more(
     run(main)
 
 
-def test_a_cancelled_call_for_many_loses_no_message(broker: EmbeddedBroker, topic: str, run: Run) -> None:
+@pytest.mark.parametrize("many", [False, True], ids=["receive", "receive_many"])
+def test_a_cancelled_receive_loses_no_message_whenever_it_is_cancelled(
+    broker: EmbeddedBroker,
+    topic: str,
+    run: Run,
+    many: bool,  # noqa: FBT001 - a parameter
+) -> None:
     async def main() -> None:
         async with aio.Client(broker.service_url) as client, await client.subscribe(topic, "s") as consumer:
+
+            async def receive(most: int) -> list[Message]:
+                return await consumer.receive_many(most) if many else [await consumer.receive()]
+
             producer = await client.create_producer(topic, batching_max_publish_delay_ms=1)
             got: list[bytes] = []
             sends = asyncio.gather(*(sent_slowly(producer, number) for number in range(200)))
             tries = 0
             while len(got) < 200:
-                task = asyncio.ensure_future(consumer.receive_many(1 + tries % 4))
+                task = asyncio.ensure_future(receive(1 + tries % 4))
                 for _ in range(tries % 7):
                     await asyncio.sleep(0)
                 if tries % 3 == 0:
@@ -166,35 +176,6 @@ def test_a_cancelled_call_for_many_loses_no_message(broker: EmbeddedBroker, topi
                 tries += 1
                 with contextlib.suppress(asyncio.CancelledError):
                     got += [message.data() for message in await task]
-            await sends
-            assert sorted(got) == sorted(b"%d" % number for number in range(200))
-
-    async def sent_slowly(producer: aio.Producer, number: int) -> None:
-        await asyncio.sleep(number / 500)
-        await producer.send(b"%d" % number)
-
-    run(main)
-
-
-def test_a_cancelled_receive_loses_no_message_whenever_it_is_cancelled(
-    broker: EmbeddedBroker, topic: str, run: Run
-) -> None:
-    async def main() -> None:
-        async with aio.Client(broker.service_url) as client, await client.subscribe(topic, "s") as consumer:
-            producer = await client.create_producer(topic, batching_max_publish_delay_ms=1)
-            got: list[bytes] = []
-            sends = asyncio.gather(*(sent_slowly(producer, number) for number in range(200)))
-            tries = 0
-            while len(got) < 200:
-                task = asyncio.ensure_future(consumer.receive())
-                for _ in range(tries % 7):
-                    await asyncio.sleep(0)
-                if tries % 3 == 0:
-                    await asyncio.sleep(tries % 5 / 1000)
-                task.cancel()
-                tries += 1
-                with contextlib.suppress(asyncio.CancelledError):
-                    got.append((await task).data())
             await sends
             assert sorted(got) == sorted(b"%d" % number for number in range(200))
 
