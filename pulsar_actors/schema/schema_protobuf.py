@@ -6,9 +6,12 @@ message's files, or an Avro schema that is derived from the message.
 
 import json
 from base64 import b64decode, b64encode
+from math import isfinite
+from pathlib import PurePosixPath
+from struct import pack, unpack
 from typing import Any, Final, cast
 
-from google.protobuf.descriptor import Descriptor, FieldDescriptor, FileDescriptor
+from google.protobuf.descriptor import Descriptor, EnumDescriptor, FieldDescriptor, FileDescriptor
 from google.protobuf.descriptor_pb2 import FileDescriptorProto, FileDescriptorSet
 from google.protobuf.message import DecodeError, EncodeError
 from google.protobuf.message import Message as ProtobufMessage
@@ -104,7 +107,10 @@ def _add_files(file: FileDescriptor, files: FileDescriptorSet, seen: set[str]) -
 
 
 class ProtobufSchema(_MessageSchema):
-    """Protobuf, with an Avro schema as the definition, as Java's `Schema.PROTOBUF` has it."""
+    """Protobuf, with an Avro schema as the definition: the one that Java's `Schema.PROTOBUF` makes of the same file.
+
+    Brokers compare the names in it. So they are those of Java's classes, which follow from the options of the file.
+    """
 
     def _definition(self, descriptor: Descriptor) -> SchemaInfo:
         parsing = [
@@ -117,7 +123,7 @@ class ProtobufSchema(_MessageSchema):
             "__jsr310ConversionEnabled": "false",
             "__PARSING_INFO__": json.dumps(parsing, separators=(",", ":")),
         }
-        text = json.dumps(_avro_record(descriptor, set()), separators=(",", ":"))
+        text = json.dumps(_avro_record(descriptor, "", set()), separators=(",", ":"), ensure_ascii=False)
         return SchemaInfo(SchemaType.PROTOBUF, "PROTOBUF", text, properties)
 
 
@@ -134,7 +140,7 @@ _AVRO_TYPES: Final[dict[int, Any]] = {
     FieldDescriptor.CPPTYPE_INT64: "long",
     FieldDescriptor.CPPTYPE_UINT64: "long",
 }
-_ZEROS: Final = {"boolean": False, "float": 0.0, "double": 0.0, "int": 0, "long": 0}
+_BITS: Final = {FieldDescriptor.CPPTYPE_UINT32: 32, FieldDescriptor.CPPTYPE_UINT64: 64}
 
 
 def _label_of(field: FieldDescriptor) -> str:
@@ -151,40 +157,87 @@ def _is_required(field: Any) -> bool:  # noqa: ANN401 - see above
     return bool(field.is_required) if hasattr(field, "is_required") else field.label == FieldDescriptor.LABEL_REQUIRED
 
 
-def _avro_record(descriptor: Any, defined: set[str]) -> Any:  # noqa: ANN401 - JSON
+def _avro_record(descriptor: Descriptor, around: str, defined: set[str]) -> Any:  # noqa: ANN401 - JSON
+    namespace = _java_namespace(descriptor)
     if descriptor.full_name in defined:
-        return descriptor.full_name
+        return _reference(descriptor, namespace, around)
     defined.add(descriptor.full_name)
-    fields = [_avro_field(field, defined) for field in descriptor.fields]
-    return {"type": "record", "name": descriptor.name, "namespace": _namespace_of(descriptor), "fields": fields}
+    fields = [_avro_field(field, namespace, defined) for field in descriptor.fields]
+    return {"type": "record", **_name(descriptor, namespace, around), "fields": fields}
 
 
-def _namespace_of(descriptor: Any) -> str:  # noqa: ANN401 - of a message or an enum
-    return str(descriptor.full_name.rpartition(".")[0])
+def _avro_enum(enum: EnumDescriptor, around: str, defined: set[str]) -> Any:  # noqa: ANN401 - JSON
+    namespace = _java_namespace(enum)
+    if enum.full_name in defined:
+        return _reference(enum, namespace, around)
+    defined.add(enum.full_name)
+    symbols = [value.name for value in enum.values]
+    return {"type": "enum", **_name(enum, namespace, around), "symbols": symbols}
 
 
-def _avro_field(field: FieldDescriptor, defined: set[str]) -> dict[str, Any]:
+def _reference(descriptor: Descriptor | EnumDescriptor, namespace: str, around: str) -> str:
+    return descriptor.name if namespace == around else f"{namespace}.{descriptor.name}"
+
+
+def _name(descriptor: Descriptor | EnumDescriptor, namespace: str, around: str) -> dict[str, str]:
+    return {"name": descriptor.name} if namespace == around else {"name": descriptor.name, "namespace": namespace}
+
+
+def _java_namespace(descriptor: Descriptor | EnumDescriptor) -> str:
+    """Return the namespace as Java's Avro names it: package, outer class, `$`, and the messages around this one."""
+    file = descriptor.file
+    options = file.GetOptions()
+    package = options.java_package if options.HasField("java_package") else file.package
+    classes: list[str] = []
+    message = descriptor.containing_type
+    while message is not None:
+        classes.insert(0, message.name)
+        message = message.containing_type
+    if not options.java_multiple_files:
+        classes.insert(0, options.java_outer_classname or _outer_class(file.name))
+    # Without a package, Java begins it with a dot, and brokers refuse that.
+    return ".".join(filter(None, [package, "$".join(classes)]))
+
+
+def _outer_class(file: str) -> str:
+    stem = PurePosixPath(file).name.rpartition(".")[0]
+    return "".join(part.capitalize() for part in stem.split("_"))
+
+
+def _avro_field(field: FieldDescriptor, around: str, defined: set[str]) -> dict[str, Any]:
+    kind = _avro_type(field, around, defined)
     if _is_repeated(field):
-        return {"name": field.name, "type": {"type": "array", "items": _avro_type(field, defined)}, "default": []}
-    kind = _avro_type(field, defined)
+        return {"name": field.name, "type": {"type": "array", "items": kind}, "default": []}
+    if _is_required(field):
+        return {"name": field.name, "type": kind}
     if field.message_type is not None:
         return {"name": field.name, "type": ["null", kind], "default": None}
+    return {"name": field.name, "type": kind, "default": _default_of(field)}
+
+
+def _default_of(field: FieldDescriptor) -> object:
+    default: Any = field.default_value
     if field.enum_type is not None:
-        return {"name": field.name, "type": kind, "default": field.enum_type.values[0].name}
-    default: Any = _ZEROS.get(kind, "") if isinstance(kind, str) else ""
-    return {"name": field.name, "type": kind, "default": default}
+        return field.enum_type.values_by_number[default].name
+    if isinstance(default, bytes):
+        return default.decode("latin-1")
+    if field.cpp_type in _BITS:  # Avro has no unsigned numbers
+        bits = _BITS[field.cpp_type]
+        return default - (1 << bits) if default >> (bits - 1) else default
+    if isinstance(default, float) and not isfinite(default):
+        return 0.0  # JSON has no such number
+    return _shortest_float(default) if field.cpp_type == FieldDescriptor.CPPTYPE_FLOAT else default
 
 
-def _avro_type(field: FieldDescriptor, defined: set[str]) -> Any:  # noqa: ANN401 - JSON
+def _shortest_float(value: float) -> float:
+    """Return the number with the fewest digits that is this one in 32 bits: 0.1, not 0.10000000149011612."""
+    shorter = (float(f"{value:.{digits}g}") for digits in range(6, 10))
+    return next(number for number in shorter if unpack("f", pack("f", number))[0] == value)
+
+
+def _avro_type(field: FieldDescriptor, around: str, defined: set[str]) -> Any:  # noqa: ANN401 - JSON
     if field.message_type is not None:
-        return _avro_record(field.message_type, defined)
-    enum = field.enum_type
-    if enum is not None:
-        if enum.full_name in defined:
-            return enum.full_name
-        defined.add(enum.full_name)
-        symbols = [value.name for value in enum.values]
-        return {"type": "enum", "name": enum.name, "namespace": _namespace_of(enum), "symbols": symbols}
-    if field.type == FieldDescriptor.TYPE_BYTES:
-        return "bytes"
-    return _AVRO_TYPES.get(field.cpp_type, _JAVA_STRING)
+        return _avro_record(field.message_type, around, defined)
+    if field.enum_type is not None:
+        return _avro_enum(field.enum_type, around, defined)
+    return "bytes" if field.type == FieldDescriptor.TYPE_BYTES else _AVRO_TYPES.get(field.cpp_type, _JAVA_STRING)
