@@ -9,8 +9,13 @@ and raised at the end. Only Python's own handler is replaced; a program's own ha
 import signal
 import threading
 from collections.abc import Callable
+from importlib import import_module
 from types import FrameType, TracebackType
 from typing import Any
+
+_signal: Any = import_module("_signal")
+"""The functions behind those of `signal`, which make enums of all that they return: that takes thirty times as long as
+the rest, and receiving replaces the handler for every few hundred messages."""
 
 
 def is_main_thread() -> bool:
@@ -40,7 +45,7 @@ class DeferInterrupts:
     def __enter__(self) -> None:
         if not is_main_thread():
             return
-        if signal.getsignal(signal.SIGINT) is signal.default_int_handler:
+        if _signal.getsignal(signal.SIGINT) is signal.default_int_handler:
             self._replaced = _set_handler(self._note)
 
     def __exit__(
@@ -57,7 +62,7 @@ class DeferInterrupts:
 
 def _set_handler(handler: Callable[[int, FrameType | None], Any]) -> bool:
     try:
-        signal.signal(signal.SIGINT, handler)
+        _signal.signal(signal.SIGINT, handler)
     except ValueError:  # the main thread of a subinterpreter, where signals never arrive
         return False
     return True

@@ -45,6 +45,11 @@ from pulsar_actors.wire.message_id import MessageId
 MAX_OPENED_AT_ONCE: Final = 100
 """The most messages of single entries that are opened in one step."""
 
+MADE_AT_ONCE: Final = 512
+"""The most messages of a batch that are made in one step. So few never fill the garbage collector's young generation,
+if a caller drops each message before it takes the next ones. A whole batch of them does, and is then looked at again
+and again."""
+
 MAX_SKIPPED: Final = 1000
 
 SIZING: Final = -1
@@ -74,8 +79,8 @@ class ReceiverQueue(ReceiverQueueBase):
 
     __slots__ = (
         "_entries", "_entry", "_freed", "_indexes", "_lock", "_opened", "_settings", "_sized_for", "_slice_size",
-        "_sliced", "_tell", "_threshold", "_unreported", "_unreported_generation", "_unreported_ids", "ended",
-        "generation", "max_message_size", "next_messages", "opened_bytes", "opened_messages", "progress",
+        "_sliced", "_tell", "_threshold", "_unmade", "_unreported", "_unreported_generation", "_unreported_ids",
+        "ended", "generation", "max_message_size", "next_messages", "opened_bytes", "opened_messages", "progress",
         "undecryptable",
     )  # fmt: skip
 
@@ -97,6 +102,7 @@ class ReceiverQueue(ReceiverQueueBase):
         self._lock = interleaving.lock()
         self._entries: deque[DeliveredEntry] = deque()
         self._opened: list[Any] = []  # messages that are in no slice yet, in reverse order
+        self._unmade: EntryContents | None = None  # the rest of a batch, whose messages are not made yet
         self._entry: OpenedEntry | None = None  # the entry of those messages, where ids or entries are reported
         self._indexes: Sequence[int] = ()  # the batch indexes of that entry's messages
         self._sliced = 0  # the number of that entry's messages that were put into a slice
@@ -161,7 +167,8 @@ class ReceiverQueue(ReceiverQueueBase):
     @property
     def opened_count(self) -> int:
         """The number of queued messages that are in opened entries."""
-        return len(self._opened) + len(self.next_messages)
+        unmade = self._unmade
+        return (0 if unmade is None else len(unmade.payloads)) + len(self._opened) + len(self.next_messages)
 
     @property
     def prefetches(self) -> bool:
@@ -252,7 +259,7 @@ class ReceiverQueue(ReceiverQueueBase):
         self._lock = threading.Lock()
         self.closed = error
         self._entries.clear()
-        self._opened, self._indexes, self._sliced = [], (), 0
+        self._drop_opened()
         self.next_messages = []
 
     # Slices, under the lock.
@@ -309,21 +316,38 @@ class ReceiverQueue(ReceiverQueueBase):
             self._report_if_due()
 
     def _open_more(self) -> bool:
-        """Open the next entry; several, if they are single messages whose ids are not reported."""
-        self._opened, self._indexes, self._sliced = [], (), 0
+        """Make the next messages of the batch that is open, or open the next entry.
+
+        Several entries are opened if they are single messages whose ids are not reported.
+        """
+        if self._unmade is not None:
+            self._opened = self._make(self._unmade)
+            self._opened.reverse()
+            return True
+        self._drop_opened()
         self.checkpoint()
         self._report_earlier_generation()
         settings = self._settings
         one_at_a_time = settings.reports_ids or settings.reports_entries or not self.prefetches
         most = 1 if one_at_a_time else min(self._threshold, MAX_OPENED_AT_ONCE)
-        while self._entries and len(self._opened) < most and self.closed is None:
+        while self._entries and self._unmade is None and len(self._opened) < most and self.closed is None:
             contents = self._open_one(self._entries.popleft())
             if contents is not None:
                 self._entry = contents.entry
-                self._opened += settings.make(*contents[:4])
+                self._opened += self._make(contents)
                 self._indexes = contents.indexes
         self._opened.reverse()
         return bool(self._opened)
+
+    def _make(self, contents: EntryContents) -> list[Any]:
+        """Make the first messages of an entry, and keep the rest for the next call."""
+        stored, payloads, entry, indexes, _ = contents
+        if len(payloads) <= MADE_AT_ONCE:
+            self._unmade = None
+        else:
+            self._unmade = EntryContents(stored[MADE_AT_ONCE:], payloads[MADE_AT_ONCE:], entry, indexes[MADE_AT_ONCE:])
+            stored, payloads, indexes = stored[:MADE_AT_ONCE], payloads[:MADE_AT_ONCE], indexes[:MADE_AT_ONCE]
+        return self._settings.make(stored, payloads, entry, indexes)
 
     def _open_one(self, delivery: DeliveredEntry) -> EntryContents | None:
         """Open an entry, and count it; None if it is corrupt."""
@@ -353,7 +377,10 @@ class ReceiverQueue(ReceiverQueueBase):
                 left += 1
         self._unreported += self._slice_size - left
         self._slice_size = 0
-        self._opened, self._indexes, self._sliced = [], (), 0
+        self._drop_opened()
+
+    def _drop_opened(self) -> None:
+        self._opened, self._unmade, self._indexes, self._sliced = [], None, (), 0
 
     # Reports of freed room, under the lock.
 

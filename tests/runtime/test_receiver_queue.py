@@ -14,9 +14,16 @@ from pulsar_actors.machines import consumer_events as events
 from pulsar_actors.machines.incoming_entries import CorruptEntry
 from pulsar_actors.machines.trackers.entry_map import Generation
 from pulsar_actors.machines.trackers.flow_permits import FlowPermits
+from pulsar_actors.runtime import receiver_queue
 from pulsar_actors.runtime.future import SlimFuture
 from pulsar_actors.runtime.loop import THREADS, Interleaving
-from pulsar_actors.runtime.receiver_queue import MAX_SKIPPED, ReadProgress, ReceiverQueue, ReceiverQueueSettings
+from pulsar_actors.runtime.receiver_queue import (
+    MADE_AT_ONCE,
+    MAX_SKIPPED,
+    ReadProgress,
+    ReceiverQueue,
+    ReceiverQueueSettings,
+)
 from pulsar_actors.wire.message_id import MessageId
 from pulsar_actors.wire.PulsarApi_pb2 import CommandAck
 from tests.support.entries_in_hand import batch, single
@@ -59,6 +66,11 @@ class Bench:
 
 def letters(entry_id: int, text: str) -> Any:
     return batch(entry_id, *(letter.encode() for letter in text))
+
+
+@pytest.fixture(autouse=True, params=[2, MADE_AT_ONCE], ids=["two made at once", "all made at once"])
+def _made_at_once(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("pulsar_actors.runtime.receiver_queue.MADE_AT_ONCE", request.param)
 
 
 @pytest.fixture
@@ -125,8 +137,8 @@ def test_a_reader_that_takes_many_reports_the_last_message_of_each_entry() -> No
 
 def test_who_times_entries_hears_of_each_before_many_are_taken_of_it() -> None:
     bench = Bench(queue_size=100, reports_entries=True)
-    bench.queue.add([letters(1, "abc"), letters(2, "de")])
-    assert many(bench, 9) == list("abcde")
+    bench.queue.add([letters(1, "ab"), letters(2, "de")])
+    assert many(bench, 9) == list("abde")
     entries = [report.message_ids[0].entry_id for report in bench.told if report.message_ids]
     assert entries == [1, 2]
 
@@ -365,17 +377,30 @@ def test_a_reader_is_as_far_as_it_has_opened_or_passed_since_the_queue_was_clear
 
 
 def test_what_was_opened_last_is_known_and_counted(bench: Bench) -> None:
-    bench.queue.add([letters(1, "abc"), letters(2, "de")])
-    assert bench.queue.progress.opened is None
+    queue = bench.queue
+    queue.add([single(1, b"a"), letters(2, "bcd")])
+    assert queue.progress.opened is None
     bench.take(1)
-    assert (bench.queue.progress.opened, bench.queue.opened_messages, bench.queue.opened_count) == (
-        MessageId(1, 2),
-        5,
-        4,
-    )
-    assert bench.queue.queued == 4
-    bench.queue.add([letters(3, "fg")])
-    assert bench.queue.queued == 6
+    assert (queue.progress.opened, queue.opened_messages, queue.opened_count) == (MessageId(1, 2), 4, 3)
+    assert queue.queued == 3
+    queue.add([letters(3, "fg")])
+    assert queue.queued == 5
+
+
+def test_of_a_large_batch_only_some_messages_are_made_before_they_are_taken() -> None:
+    made: list[int] = []
+
+    def make_few(stored: Any, payloads: Any, opened: Any, indexes: Any) -> list[str]:
+        made.append(len(payloads))
+        return make(stored, payloads, opened, indexes)
+
+    queue = ReceiverQueue(ReceiverQueueSettings(10_000, "topic", make_few, bytes), lambda _: None)
+    queue.add([batch(1, *[b"x"] * 1_300)])
+    assert queue.take() == "x"
+    assert made == [receiver_queue.MADE_AT_ONCE]
+    assert queue.queued == 1_299
+    assert [queue.take() for _ in range(1_300)] == ["x"] * 1_299 + [None]
+    assert (sum(made), max(made)) == (1_300, receiver_queue.MADE_AT_ONCE)
 
 
 # Generations.
