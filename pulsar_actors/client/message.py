@@ -9,9 +9,8 @@ ignored. The producer, the publish time and the schema are fields of the entry.
 """
 
 from base64 import b64decode
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from operator import attrgetter
 from typing import NamedTuple, Protocol, cast
 
 from pulsar_actors.client.enums import CompressionType
@@ -322,9 +321,10 @@ def ack_key_of(message: Message) -> tuple[WireMessageId, Generation, str]:
 def by_entry(messages: Sequence[Message]) -> list[tuple[MessageEntry, list[int]]]:
     """Group messages that follow each other and are of one entry: return the entry and the batch indexes of each group.
 
-    Most of this runs in C: it takes no step of Python's for each message of a batch that is complete.
+    A batch that is complete takes one step.
     """
-    entries, indexes = list(map(_entry_of, messages)), list(map(_index_of, messages))
+    entries = [message._opened for message in messages]  # noqa: SLF001  # pyright: ignore[reportPrivateUsage]
+    indexes = [message._index for message in messages]  # noqa: SLF001  # pyright: ignore[reportPrivateUsage]
     groups: list[tuple[MessageEntry, list[int]]] = []
     start = 0
     while start < len(entries):
@@ -336,10 +336,6 @@ def by_entry(messages: Sequence[Message]) -> list[tuple[MessageEntry, list[int]]
         groups.append((entry, indexes[start : start + size]))
         start += size
     return groups
-
-
-_entry_of: Callable[[Message], MessageEntry] = attrgetter("_opened")
-_index_of: Callable[[Message], int] = attrgetter("_index")
 
 
 def is_undecryptable(message: Message) -> bool:
