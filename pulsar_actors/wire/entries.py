@@ -16,9 +16,9 @@ import struct
 from collections.abc import Callable
 from typing import NamedTuple, TypeVar
 
-from crc32c import crc32c
 from google.protobuf.message import Message
 
+from pulsar_actors.crc32c import crc32c
 from pulsar_actors.exceptions import WireError
 from pulsar_actors.wire.errors import ChecksumMismatch, DecompressionFailed, EntryError, MalformedEntry
 from pulsar_actors.wire.protobuf import UNREADABLE, first_missing_field, parse, serialise, unknown_enum
