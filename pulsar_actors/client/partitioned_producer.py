@@ -5,7 +5,6 @@ that waits for room stays with the partition that was chosen for it.
 """
 
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import replace
 from functools import partial
 from typing import Any, NamedTuple, TypeAlias
 
@@ -89,7 +88,7 @@ class ProducerMembers:
         self.producers: dict[str, ProducerState] = {}  # the producers of partitions that callers see, by topic
         self.interceptors = interceptors
         self._context = context
-        self._options = replace(options, interceptors=())
+        self._options = options.replace(interceptors=())
         self._initial_subscription = initial_subscription
         self._report = report
         self._members: dict[int, ProducerState] = {}
@@ -178,7 +177,7 @@ class ProducerMembers:
     def _options_of(self, topic: str, among: int) -> ProducerOptions:
         options = self._options
         limit = pending_limit(options.max_pending_messages, options.max_pending_messages_across_partitions, among)
-        return replace(options, topic=topic, max_pending_messages=limit)
+        return options.replace(topic=topic, max_pending_messages=limit)
 
 
 RouteMessage: TypeAlias = Callable[[bytes, object, int], int]

@@ -1,11 +1,9 @@
 """The access of connections to a service, made from the client's options: credentials and TLS."""
 
 import threading
-from pathlib import Path
 from typing import TYPE_CHECKING, cast
 
 from pulsar_actors.client.client_options import ClientOptions
-from pulsar_actors.client.credentials import credentials_error, trusting
 from pulsar_actors.client.validation import LARGEST_TEXTS, is_text
 from pulsar_actors.runtime.connection_actor import Credentials, ServiceAccess
 from pulsar_actors.runtime.http_client import HttpClient
@@ -23,6 +21,8 @@ def service_access(options: ClientOptions) -> ServiceAccess:
     def fetch(challenge: bytes | None) -> Credentials:
         if authentication is None:
             return "none", b""
+        from pulsar_actors.client.credentials import trusting  # noqa: PLC0415 - many programs need none
+
         with trusting(trusted):
             return _checked(authentication.fetch(challenge))
 
@@ -39,6 +39,8 @@ def service_access(options: ClientOptions) -> ServiceAccess:
 
 def _checked(fetched: object) -> Credentials:
     """Check the result of `fetch`, which may be user code."""
+    from pulsar_actors.client.credentials import credentials_error  # noqa: PLC0415 - many programs need none
+
     match fetched:
         case (str() as method, bytes() as data) if is_text(method):
             size = len(method) + len(data)
@@ -96,6 +98,8 @@ class _TlsContextCache:
 
 def _file_version(file: str) -> object:
     """Return a value that changes with a file; None if there is no such file, which is reported when it is read."""
+    from pathlib import Path  # noqa: PLC0415 - many programs name no file
+
     try:
         seen = Path(file).stat()
     except OSError:

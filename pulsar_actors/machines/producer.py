@@ -234,7 +234,7 @@ class ProducerMachine(ConnectionHandler, chart=CHART):
 
     def match_receipts(self, event: ReceiptsArrived, now: float) -> Effects:
         """Complete the first pending batch with each receipt, up to a receipt that is for a later batch."""
-        ended: list[StoredSend[Any]] = []
+        ended: list[StoredSend] = []
         rest: list[FeedRemainingReceipts] = []
         for index, command in enumerate(event.commands):
             message_id = command.message_id
@@ -366,7 +366,7 @@ def _verdict(event: RequestRefused | SendRefused) -> SendVerdict | None:
     return meaning_of(error).send if isinstance(error, BrokerRefusal) else None
 
 
-def _late(failed: FailedSend[Any], failure: str) -> Timeout:
+def _late(failed: FailedSend, failure: str) -> Timeout:
     """Return a Timeout, which callers expect of a send timeout, with a text that says if the batch may be stored."""
     if failed.may_be_stored:
         return Timeout(f"no receipt came in time: it may be stored all the same{failure}")

@@ -105,7 +105,7 @@ class ProducerOpened(NamedTuple):
 class SendsCompleted(NamedTuple):
     """Complete some batches: they are stored."""
 
-    items: tuple[StoredSend[Any], ...]
+    items: tuple[StoredSend, ...]
 
 
 class FeedRemainingReceipts(NamedTuple):

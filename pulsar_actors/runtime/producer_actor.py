@@ -283,7 +283,7 @@ def _data_key_replaced(outcome: object) -> None:
         LOG.warning("the data key of a producer was not replaced, and stays in use: %s", outcome)
 
 
-def _outcome_of(stored: StoredSend[PackedMessages]) -> SendOutcome:
+def _outcome_of(stored: StoredSend) -> SendOutcome:
     packed = stored.token
     return packed.release(), SentTo(stored.message_ids, packed.batched, packed.size)
 

@@ -17,10 +17,9 @@ here: the caller that ends an item knows it.
 import sys
 from collections import deque
 from collections.abc import Mapping
-from dataclasses import dataclass
 from enum import Enum
 from types import MappingProxyType
-from typing import Any, Final, Generic, TypeVar
+from typing import Any, Final, Generic, NamedTuple, TypeVar
 
 from pulsar_actors.exceptions import (
     BrokerRefusal,
@@ -108,25 +107,35 @@ class ReceiptVerdict(Enum):
     SKIPS_HEAD = "it is for something behind the head: the connection has lost what went before"
 
 
-@dataclass(slots=True, eq=False)
 class PendingSend(Generic[T]):
     """A batch or a message. `deadline` is in monotonic seconds, None for never; `frames` counts its chunks."""
 
-    token: T
-    lowest_sequence_id: int
-    highest_sequence_id: int
-    messages: int
-    size: int
-    deadline: float | None
-    frames: int = 1
-    writes: int = 0
-    message_ids: tuple[tuple[int, int], ...] = ()
+    __slots__ = (
+        *("deadline", "frames", "highest_sequence_id", "lowest_sequence_id", "message_ids", "messages", "size"),
+        *("token", "writes"),
+    )
 
-    def __post_init__(self) -> None:
-        if not 0 <= self.lowest_sequence_id <= self.highest_sequence_id:
-            raise InternalError(
-                f"sequence ids run upwards from 0, got {self.lowest_sequence_id} to {self.highest_sequence_id}"
-            )
+    def __init__(  # noqa: PLR0913 - all that a receipt, a timeout or a reconnect asks for
+        self,
+        token: T,
+        lowest_sequence_id: int,
+        highest_sequence_id: int,
+        messages: int,
+        size: int,
+        deadline: float | None,
+        frames: int = 1,
+    ) -> None:
+        if not 0 <= lowest_sequence_id <= highest_sequence_id:
+            raise InternalError(f"sequence ids run upwards from 0, got {lowest_sequence_id} to {highest_sequence_id}")
+        self.token = token
+        self.lowest_sequence_id = lowest_sequence_id
+        self.highest_sequence_id = highest_sequence_id
+        self.messages = messages
+        self.size = size
+        self.deadline = deadline
+        self.frames = frames
+        self.writes = 0
+        self.message_ids: tuple[tuple[int, int], ...] = ()
 
     @property
     def next_frame(self) -> int:
@@ -134,20 +143,18 @@ class PendingSend(Generic[T]):
         return len(self.message_ids)
 
 
-@dataclass(slots=True)
-class StoredSend(Generic[T]):
+class StoredSend(NamedTuple):
     """An item that is stored, with (ledger, entry) of each frame; (-1, -1) if the broker had it already."""
 
-    token: T
+    token: Any
     message_ids: tuple[tuple[int, int], ...]
     highest_sequence_id: int
 
 
-@dataclass(slots=True)
-class FailedSend(Generic[T]):
+class FailedSend(NamedTuple):
     """An item that failed without a receipt. If it was ever written, the broker may have stored it all the same."""
 
-    token: T
+    token: Any
     may_be_stored: bool
 
     def error_for(self, error: PulsarException) -> PulsarException:
@@ -235,7 +242,7 @@ class PendingMessages(Generic[T]):
             and sequence_id > self._written[0].highest_sequence_id
         )
 
-    def receipt(self, connection: int, sequence_id: int, message_id: tuple[int, int]) -> StoredSend[T] | ReceiptVerdict:
+    def receipt(self, connection: int, sequence_id: int, message_id: tuple[int, int]) -> StoredSend | ReceiptVerdict:
         """Match a receipt with the head. `message_id` is (ledger, entry), with -1 where the wire has 2^64-1."""
         if connection != self._connection or not self._written:
             return ReceiptVerdict.IGNORED
@@ -257,15 +264,15 @@ class PendingMessages(Generic[T]):
             (item for item in self._written if item.lowest_sequence_id <= sequence_id <= item.highest_sequence_id), None
         )
 
-    def fail(self, item: PendingSend[T]) -> FailedSend[T]:
+    def fail(self, item: PendingSend[T]) -> FailedSend:
         """Fail one written item, which the broker refused and did not store."""
         self._written.remove(item)
         self.give_back(item.messages, item.size)
         return FailedSend(item.token, may_be_stored=item.writes > 1)
 
-    def fail_all(self) -> list[FailedSend[T]]:
+    def fail_all(self) -> list[FailedSend]:
         """Fail everything, in order."""
-        failed: list[FailedSend[T]] = []
+        failed: list[FailedSend] = []
         items = [*self._written, *self._waiting]
         self._written.clear()
         self._waiting.clear()
