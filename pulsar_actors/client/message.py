@@ -10,7 +10,7 @@ ignored. The producer, the publish time and the schema are fields of the entry.
 
 from base64 import b64decode
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, NamedTuple, Protocol, cast
+from typing import TYPE_CHECKING, Protocol, cast
 
 from pulsar_actors.client.enums import CompressionType
 from pulsar_actors.client.message_id import MessageId, new_message_id
@@ -18,6 +18,7 @@ from pulsar_actors.client.schema import BYTES
 from pulsar_actors.client.validation import instance_of, whole_number
 from pulsar_actors.exceptions import CryptoError
 from pulsar_actors.machines.trackers.entry_map import Generation
+from pulsar_actors.named_tuple import NamedTuple
 from pulsar_actors.runtime.schema_versions import SchemaVersions, StoredSchema
 from pulsar_actors.wire.batch import LazyMetadata, metadata_of, split_batch
 from pulsar_actors.wire.errors import excerpt

@@ -6,7 +6,7 @@ that waits for room stays with the partition that was chosen for it.
 
 from collections.abc import Callable, Iterable, Sequence
 from functools import partial
-from typing import Any, NamedTuple, TypeAlias
+from typing import Any, TypeAlias
 
 from pulsar_actors.client.build_producer import batch_limits, new_enqueuer, new_send_queue, start_single_producer
 from pulsar_actors.client.context import ClientContext
@@ -32,6 +32,7 @@ from pulsar_actors.machines.trackers import message_routing
 from pulsar_actors.machines.trackers.entry_map import Generation
 from pulsar_actors.machines.trackers.message_routing import CustomRouting, RoundRobin, SinglePartition
 from pulsar_actors.machines.trackers.pending_messages import pending_limit
+from pulsar_actors.named_tuple import NamedTuple
 from pulsar_actors.runtime.actor import ActorRef, tell
 from pulsar_actors.runtime.engine import Engine
 from pulsar_actors.runtime.future import SlimFuture, copy_error

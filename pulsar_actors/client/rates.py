@@ -5,7 +5,7 @@ the earlier total for at least a second, so that two requests in quick successio
 noise of the milliseconds between them.
 """
 
-from typing import NamedTuple
+from pulsar_actors.named_tuple import NamedTuple
 
 __all__ = ["RateMeter", "Rates"]
 

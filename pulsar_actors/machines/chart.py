@@ -28,13 +28,14 @@ import re
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from enum import Enum
-from typing import Any, Final, NamedTuple
+from typing import Any, Final
 
 from transitions import EventData, Machine, MachineError
 from transitions.core import Event as MachineEvent
 from transitions.core import Transition
 
 from pulsar_actors.exceptions import InternalError
+from pulsar_actors.named_tuple import NamedTuple
 
 INTERNAL: Final = None
 """The destination of a row that does not leave its state."""

@@ -16,7 +16,7 @@ were written may still get receipts until that answer. Those without a receipt t
 from collections.abc import Callable
 from enum import Enum, unique
 from itertools import dropwhile
-from typing import Any, ClassVar, Final, NamedTuple
+from typing import Any, ClassVar, Final
 
 from pulsar_actors.exceptions import BrokerRefusal, ConnectionLost, PulsarException, Timeout
 from pulsar_actors.machines.chart import INTERNAL, Chart, Effects, Ignore, Row
@@ -61,6 +61,7 @@ from pulsar_actors.machines.trackers.pending_messages import (
 )
 from pulsar_actors.machines.trackers.producer_identity import ProducerIdentity, SequenceIds
 from pulsar_actors.machines.trackers.server_errors import SendVerdict, last_failure_text, meaning_of
+from pulsar_actors.named_tuple import NamedTuple
 from pulsar_actors.wire.protobuf import signed
 from pulsar_actors.wire.PulsarApi_pb2 import CommandCloseProducer, CommandProducer
 

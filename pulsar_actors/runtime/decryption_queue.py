@@ -13,10 +13,11 @@ import time
 from collections import OrderedDict, deque
 from collections.abc import Callable, Sequence
 from enum import Enum
-from typing import Any, Final, NamedTuple, Protocol
+from typing import Any, Final, Protocol
 
 from pulsar_actors.exceptions import CryptoError
 from pulsar_actors.machines.incoming_entries import UNDECRYPTABLE, DeliveredEntry
+from pulsar_actors.named_tuple import NamedTuple
 from pulsar_actors.runtime.log import LOG
 from pulsar_actors.runtime.message_crypto import KEY_READER_TIMEOUT, ConsumerKeys, DataKey
 from pulsar_actors.wire.entries import Entry

@@ -13,9 +13,10 @@ library is imported with the first request, since most clients send none.
 
 from collections.abc import Callable, Mapping
 from importlib import import_module
-from typing import TYPE_CHECKING, Any, Final, NamedTuple, Protocol, cast
+from typing import TYPE_CHECKING, Any, Final, Protocol, cast
 
 from pulsar_actors.exceptions import InvalidUrl
+from pulsar_actors.named_tuple import NamedTuple
 from pulsar_actors.wire.errors import excerpt
 
 __all__ = ["HttpClient", "HttpRequest", "HttpResponse", "endpoint_of"]

@@ -21,7 +21,7 @@ import threading
 from collections import deque
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
-from typing import Any, Final, NamedTuple
+from typing import Any, Final
 
 from pulsar_actors.machines.consumer_events import (
     EntryCorrupt,
@@ -33,6 +33,7 @@ from pulsar_actors.machines.consumer_events import (
 from pulsar_actors.machines.incoming_entries import CorruptEntry, DeliveredEntry, Skipped
 from pulsar_actors.machines.trackers.entry_map import EntryKey, Generation
 from pulsar_actors.machines.trackers.flow_permits import grant_threshold
+from pulsar_actors.named_tuple import NamedTuple
 from pulsar_actors.runtime.interrupts import DeferInterrupts
 from pulsar_actors.runtime.loop import THREADS, Interleaving
 from pulsar_actors.runtime.opened_entry import DecodeMessage, EntryContents, MakeMessages, OpenedEntry, open_entry

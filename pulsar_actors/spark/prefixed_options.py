@@ -10,7 +10,7 @@ import re
 from collections.abc import Callable, Mapping
 from difflib import get_close_matches
 from enum import Enum
-from typing import Any, Final, NamedTuple, TypeAlias, get_args
+from typing import Any, Final, TypeAlias, get_args
 
 from pulsar_actors.client.client_options import ClientOptions
 from pulsar_actors.client.consumer_options import ReaderOptions
@@ -18,6 +18,7 @@ from pulsar_actors.client.enums import PartitionsRoutingMode
 from pulsar_actors.client.options import Options
 from pulsar_actors.client.producer_options import ProducerOptions
 from pulsar_actors.exceptions import InvalidConfiguration
+from pulsar_actors.named_tuple import NamedTuple
 
 __all__ = ["CLIENT_OPTIONS", "PRODUCER_OPTIONS", "READER_OPTIONS", "OptionFamily", "parse_boolean", "parse_integer"]
 

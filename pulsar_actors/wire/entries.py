@@ -14,12 +14,13 @@ runs over every byte and is left to the thread that uses them.
 
 import struct
 from collections.abc import Callable
-from typing import NamedTuple, TypeVar
+from typing import TypeVar
 
 from google.protobuf.message import Message
 
 from pulsar_actors.crc32c import crc32c
 from pulsar_actors.exceptions import WireError
+from pulsar_actors.named_tuple import NamedTuple
 from pulsar_actors.wire.errors import ChecksumMismatch, DecompressionFailed, EntryError, MalformedEntry
 from pulsar_actors.wire.protobuf import UNREADABLE, first_missing_field, parse, serialise, unknown_enum
 from pulsar_actors.wire.PulsarApi_pb2 import BrokerEntryMetadata, MessageMetadata

@@ -12,8 +12,9 @@ Tests compare both with what protobuf writes.
 
 import struct
 from collections.abc import Mapping
-from typing import Final, NamedTuple
+from typing import Final
 
+from pulsar_actors.named_tuple import NamedTuple
 from pulsar_actors.wire.entries import checksum, wrap_entry
 from pulsar_actors.wire.frames import wrap_command
 from pulsar_actors.wire.protobuf import varint

@@ -27,12 +27,13 @@ full, because it may have a second type or a field of a newer protocol.
 """
 
 import struct
-from typing import NamedTuple, TypeVar
+from typing import TypeVar
 
 from google.protobuf.descriptor import FieldDescriptor
 from google.protobuf.message import Message
 from google.protobuf.message_factory import GetMessageClass
 
+from pulsar_actors.named_tuple import NamedTuple
 from pulsar_actors.wire.errors import (
     CommandOverrun,
     EncodeError,

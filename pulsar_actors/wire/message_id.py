@@ -15,8 +15,9 @@ An id is a named tuple for speed: a frozen dataclass takes three times as long t
 as described above.
 """
 
-from typing import NamedTuple, Optional
+from typing import Optional
 
+from pulsar_actors.named_tuple import NamedTuple
 from pulsar_actors.wire.errors import EncodeError, MalformedMessageId, excerpt
 from pulsar_actors.wire.protobuf import UNREADABLE, BytesLike, as_bytes, signed, unsigned
 from pulsar_actors.wire.PulsarApi_pb2 import MessageIdData

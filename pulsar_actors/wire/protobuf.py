@@ -28,13 +28,14 @@ would convert some of them.
 from collections.abc import Iterable
 from functools import cache
 from operator import index
-from typing import TYPE_CHECKING, NamedTuple, TypeAlias, TypeVar
+from typing import TYPE_CHECKING, TypeAlias, TypeVar
 
 from google.protobuf.descriptor import Descriptor, FieldDescriptor
 from google.protobuf.message import DecodeError, Message
 from google.protobuf.message import EncodeError as ProtobufEncodeError
 from google.protobuf.unknown_fields import UnknownFieldSet
 
+from pulsar_actors.named_tuple import NamedTuple
 from pulsar_actors.wire.errors import EncodeError, excerpt
 from pulsar_actors.wire.PulsarApi_pb2 import BaseCommand
 

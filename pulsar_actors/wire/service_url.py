@@ -22,9 +22,9 @@ its brokers names the brokers by their plain addresses.
 """
 
 import re
-from typing import NamedTuple
 
 from pulsar_actors.exceptions import InvalidUrl
+from pulsar_actors.named_tuple import NamedTuple
 from pulsar_actors.wire.errors import excerpt
 
 _PORTS = {"pulsar": 6650, "pulsar+ssl": 6651, "http": 80, "https": 443}

@@ -21,9 +21,9 @@ name that is valid here is one that both of them accept, with the same meaning.
 """
 
 import re
-from typing import NamedTuple
 
 from pulsar_actors.exceptions import InvalidTopicName
+from pulsar_actors.named_tuple import NamedTuple
 from pulsar_actors.wire.errors import excerpt
 
 _DOMAINS = ("persistent", "non-persistent")

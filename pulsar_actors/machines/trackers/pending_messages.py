@@ -19,7 +19,7 @@ from collections import deque
 from collections.abc import Mapping
 from enum import Enum
 from types import MappingProxyType
-from typing import Any, Final, Generic, NamedTuple, TypeVar
+from typing import Any, Final, Generic, TypeVar
 
 from pulsar_actors.exceptions import (
     BrokerRefusal,
@@ -35,6 +35,7 @@ from pulsar_actors.exceptions import (
     TopicTerminated,
     TopicTerminatedBeforeReceipt,
 )
+from pulsar_actors.named_tuple import NamedTuple
 
 
 def pending_limit(max_pending: int, across_partitions: int, partitions: int) -> int:
