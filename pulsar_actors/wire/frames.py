@@ -27,6 +27,7 @@ full, because it may have a second type or a field of a newer protocol.
 """
 
 import struct
+from functools import cache
 from typing import TypeVar
 
 from google.protobuf.descriptor import FieldDescriptor
@@ -240,9 +241,12 @@ _HEADS = {
 _CLASSES = {head: kind for kind, head in _HEADS.items()}
 _HEAD_SIZES = sorted({len(head) for head in _CLASSES})
 
-_ENUMS = {kind: fields_of_type(kind.DESCRIPTOR, FieldDescriptor.TYPE_ENUM) for kind in _HEADS}
-_STRINGS = {kind: fields_of_type(kind.DESCRIPTOR, FieldDescriptor.TYPE_STRING) for kind in _HEADS}
-_CHECKED = frozenset(kind for kind in _HEADS if any(_ENUMS[kind] + _STRINGS[kind]))
+
+@cache
+def _enums_of(kind: type[Message]) -> FieldsOfType | None:
+    """Find the enums of a command; None if it has no field that must be checked: neither enums nor strings."""
+    enums = fields_of_type(kind.DESCRIPTOR, FieldDescriptor.TYPE_ENUM)
+    return enums if any(enums + fields_of_type(kind.DESCRIPTOR, FieldDescriptor.TYPE_STRING)) else None
 
 
 def serialise_command(command: Message) -> bytes:
@@ -300,8 +304,9 @@ def decode_command(data: BytesLike) -> Message:
     command = _decode_short(data)
     if command is None:
         command = _decode_any(data)
-    checked = type(command) in _CHECKED
-    unknown = _find_unknown_enum(command, _ENUMS[type(command)]) if checked else None
+    enums = _enums_of(type(command))
+    checked = enums is not None
+    unknown = None if enums is None else _find_unknown_enum(command, enums)
     if unknown is None and not command.IsInitialized():
         what = f"{command.DESCRIPTOR.name} without its required {first_missing_field(command)}"
         raise MissingField(what, 0, len(data))
