@@ -31,7 +31,7 @@ _O = TypeVar("_O", bound="Options")
 
 @dataclass_transform(frozen_default=True)
 class Options:
-    """Options that compare and pickle. An object has those that were given; the others are attributes of its class."""
+    """Options that compare and pickle. An object has those that are no defaults; these are attributes of its class."""
 
     names: ClassVar[tuple[str, ...]] = ()
     """All of them, in their order."""
@@ -47,13 +47,17 @@ class Options:
         def __init__(self, *in_order: object, **by_name: object) -> None:
             if len(in_order) > len(self.names):
                 raise TypeError(f"{type(self).__name__} takes {len(self.names)} arguments, got {len(in_order)}")
-            for name, value in (*zip(self.names, in_order, strict=False), *by_name.items()):
-                if name not in self.names or name in self.__dict__:
-                    raise TypeError(f"{type(self).__name__} takes no {name}, or takes it once")
-                self.__dict__[name] = value
-            missing = [name for name in self.names if not hasattr(self, name)]
+            given = dict(zip(self.names, in_order, strict=False))
+            wrong = [name for name in by_name if name in given or name not in self.names]
+            if wrong:
+                raise TypeError(f"{type(self).__name__} takes no {wrong[0]}, or takes it once")
+            given |= by_name
+            missing = [name for name in self.names if name not in given and not hasattr(self, name)]
             if missing:
                 raise TypeError(f"{type(self).__name__} needs {', '.join(missing)}")
+            for name, value in given.items():
+                if value is not getattr(self, name, given):  # the default; `given` is the value of none
+                    object.__setattr__(self, name, value)
             self.check_all()
 
     def check_all(self) -> None:

@@ -298,7 +298,8 @@ class RunningChart:
 
     def _illegal(self, model: Any, event: Event) -> IllegalEvent:  # noqa: ANN401 - any model of the chart
         legal = ", ".join(sorted(trigger_name(trigger) for trigger in self.chart.legal(model.state)))
-        what = trigger_name(type(event))
+        kind: type = type(event)
+        what = trigger_name(kind)
         return IllegalEvent(f"{self.chart.name}: {what} is illegal in {model.state.name}; legal there: {legal}")
 
 

@@ -415,6 +415,10 @@ class ReceiverQueue(ReceiverQueueBase):
             self._unreported, self._unreported_ids = 0, []
 
 
+_NOTHING_SKIPPED: Final[deque[Skipped]] = deque(maxlen=0)
+"""What consumers keep that keep nothing. All share it, as each deque takes most of a KiB."""
+
+
 class ReadProgress:
     """The read progress of one consumer.
 
@@ -429,7 +433,7 @@ class ReadProgress:
         self.opened: MessageId | None = None
         self.passed: EntryKey | None = None
         self._keeps_skipped = keeps_skipped
-        self._skipped: deque[Skipped] = deque()
+        self._skipped: deque[Skipped] = deque() if keeps_skipped else _NOTHING_SKIPPED
         self._forgotten = 0  # the number of skipped entries that are not kept any longer
         self._corrupt: EntryKey | None = None  # the last corrupt entry
 

@@ -27,7 +27,6 @@ full, because it may have a second type or a field of a newer protocol.
 """
 
 import struct
-from functools import cache
 from typing import TypeVar
 
 from google.protobuf.descriptor import FieldDescriptor
@@ -241,12 +240,16 @@ _HEADS = {
 _CLASSES = {head: kind for kind, head in _HEADS.items()}
 _HEAD_SIZES = sorted({len(head) for head in _CLASSES})
 
+_ENUMS: dict[type[Message], FieldsOfType | None] = {}
+"""Class of a command -> its enums; None if it has no field to check, neither enum nor string. Those that have come."""
 
-@cache
+
 def _enums_of(kind: type[Message]) -> FieldsOfType | None:
-    """Find the enums of a command; None if it has no field that must be checked: neither enums nor strings."""
-    enums = fields_of_type(kind.DESCRIPTOR, FieldDescriptor.TYPE_ENUM)
-    return enums if any(enums + fields_of_type(kind.DESCRIPTOR, FieldDescriptor.TYPE_STRING)) else None
+    if kind not in _ENUMS:
+        enums = fields_of_type(kind.DESCRIPTOR, FieldDescriptor.TYPE_ENUM)
+        strings = fields_of_type(kind.DESCRIPTOR, FieldDescriptor.TYPE_STRING)
+        _ENUMS[kind] = enums if any(enums + strings) else None
+    return _ENUMS[kind]
 
 
 def serialise_command(command: Message) -> bytes:
