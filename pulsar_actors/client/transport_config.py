@@ -1,8 +1,10 @@
 """The access of connections to a service, made from the client's options: credentials and TLS."""
 
 import threading
+from collections.abc import Callable
 from typing import TYPE_CHECKING, cast
 
+from pulsar_actors.client.authentication import Authentication
 from pulsar_actors.client.client_options import ClientOptions
 from pulsar_actors.client.validation import LARGEST_TEXTS, is_text
 from pulsar_actors.runtime.connection_actor import Credentials, ServiceAccess
@@ -16,15 +18,8 @@ if TYPE_CHECKING:
 
 def service_access(options: ClientOptions) -> ServiceAccess:
     """Make the access of a client to its service. Its functions may block, and are called off the loop."""
-    authentication, trusted = options.authentication, options.tls_trust_certs_file_path
-
-    def fetch(challenge: bytes | None) -> Credentials:
-        if authentication is None:
-            return "none", b""
-        from pulsar_actors.client.credentials import trusting  # noqa: PLC0415 - many programs need none
-
-        with trusting(trusted):
-            return _checked(authentication.fetch(challenge))
+    authentication = options.authentication
+    fetch = _fetch_nothing if authentication is None else _fetcher(authentication, options.tls_trust_certs_file_path)
 
     def report_verdict(accepted: bool) -> None:
         try:
@@ -35,6 +30,21 @@ def service_access(options: ClientOptions) -> ServiceAccess:
 
     make_context = _TlsContextCache(options)
     return ServiceAccess(fetch, make_context, HttpClient(make_context), report_verdict)
+
+
+def _fetcher(authentication: Authentication, trusted: str | None) -> Callable[[bytes | None], Credentials]:
+    """Return the function that fetches credentials."""
+    from pulsar_actors.client.credentials import trusting  # noqa: PLC0415 - many programs need none
+
+    def fetch(challenge: bytes | None) -> Credentials:
+        with trusting(trusted):
+            return _checked(authentication.fetch(challenge))
+
+    return fetch
+
+
+def _fetch_nothing(_: bytes | None) -> Credentials:
+    return "none", b""
 
 
 def _checked(fetched: object) -> Credentials:
