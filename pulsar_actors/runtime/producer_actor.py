@@ -103,7 +103,7 @@ class ProducerActor(HandlerActor[ProducerMachine]):
         """Handle commands of the broker; receipts that come together are one event."""
         for are_receipts, group in groupby(commands, _is_receipt):
             if are_receipts:
-                self.feed(ReceiptsArrived(number, tuple(command for command, _ in group)))
+                self.feed(ReceiptsArrived(number, tuple([command for command, _ in group])))
                 continue
             for command, _ in group:
                 if isinstance(command, CommandSendError):
@@ -173,7 +173,8 @@ class ProducerActor(HandlerActor[ProducerMachine]):
             self._send_queue.take(len(messages), messages.size)
             self._refuse(messages, error)
             return
-        self._replace_data_key_if_due()
+        if self._batch_settings.keys is not None:
+            self._replace_data_key_if_due(self._batch_settings.keys)
         packing = PackingLimits(self.loop.wall_clock_ms(), self._deadline(), self._largest)
         batch_builder = BatchBuilder(messages, ids, self._fields(), self._batch_settings, packing)
         batch_builder.pack(self._send_queue.limits)
@@ -205,11 +206,8 @@ class ProducerActor(HandlerActor[ProducerMachine]):
             self._registration.id, identity.name, settings.codec, identity.schema_version, settings.keys
         )
 
-    def _replace_data_key_if_due(self) -> None:
+    def _replace_data_key_if_due(self, keys: ProducerKeys) -> None:
         """Replace the data key, off the loop. Until then the old one stays in use."""
-        keys = self._batch_settings.keys
-        if keys is None:
-            return
         now = self.loop.now()
         if keys.is_due(now):
             keys.begin(now)

@@ -165,7 +165,8 @@ class BufferedTransport:
 
     def _pump(self) -> None:
         while self._owner is not None:
-            self._encrypt()
+            if self._tls is not None:
+                self._encrypt(self._tls)
             buffers = self._wire.next_buffers()
             if not buffers:
                 break
@@ -178,12 +179,12 @@ class BufferedTransport:
         if self._ending:
             self._close_gracefully()
 
-    def _encrypt(self) -> None:
-        if self._tls is None or self._wire or not self._tls.is_agreed:
+    def _encrypt(self, tls: "TlsStream") -> None:
+        if self._wire or not tls.is_agreed:
             return
         buffers = self._plain.next_buffers()
         if buffers:
-            for data in self._tls.encrypt(buffers):
+            for data in tls.encrypt(buffers):
                 self._put_on_wire(data)
             self._plain.wrote(self._plain.ready_bytes)
 
@@ -210,22 +211,17 @@ class BufferedTransport:
 
 
 class WriteQueue:
-    """Frames that wait to be written, in order, and the buffers of those to write next."""
+    """Frames that wait to be written, in order, and the buffers of those to write next, of `ready_bytes` in all."""
 
-    __slots__ = ("_ready", "_ready_bytes", "_waiting")
+    __slots__ = ("_ready", "_waiting", "ready_bytes")
 
     def __init__(self) -> None:
         self._waiting: deque[OutgoingFrames] = deque()
         self._ready: list[Buffer] = []
-        self._ready_bytes = 0
+        self.ready_bytes = 0
 
     def __bool__(self) -> bool:
         return bool(self._ready or self._waiting)
-
-    @property
-    def ready_bytes(self) -> int:
-        """The size of the buffers that are ready."""
-        return self._ready_bytes
 
     def add(self, frames: Iterable[OutgoingFrames]) -> None:
         """Append frames."""
@@ -234,17 +230,17 @@ class WriteQueue:
     def next_buffers(self) -> Sequence[Buffer]:
         """Return the buffers to write next. The caller does not change the list, and reports by `wrote`."""
         waiting, ready = self._waiting, self._ready
-        while waiting and self._ready_bytes < MAX_READY_BYTES and len(ready) < MAX_BUFFERS:
+        while waiting and self.ready_bytes < MAX_READY_BYTES and len(ready) < MAX_BUFFERS:
             for buffer in waiting.popleft().buffers():
                 size = buffer.nbytes if isinstance(buffer, memoryview) else len(buffer)
                 if size:
                     ready.append(buffer)
-                    self._ready_bytes += size
+                    self.ready_bytes += size
         return ready
 
     def wrote(self, size: int) -> None:
         """Remove so many bytes, which were written."""
-        self._ready_bytes -= size
+        self.ready_bytes -= size
         done = 0
         for buffer in self._ready:
             length = buffer.nbytes if isinstance(buffer, memoryview) else len(buffer)
@@ -260,4 +256,4 @@ class WriteQueue:
         """Drop everything."""
         self._waiting.clear()
         self._ready.clear()
-        self._ready_bytes = 0
+        self.ready_bytes = 0

@@ -203,7 +203,7 @@ class Interrupter:
 def actor_of(address: ActorRef) -> Any:
     """Return the actor of an address."""
     inbox: Any = address.actor_inbox
-    return inbox._actor
+    return inbox.actor
 
 
 def of_kind(kind: type | tuple[type, ...], things: Iterable[Any]) -> list[Any]:
