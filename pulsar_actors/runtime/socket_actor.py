@@ -118,7 +118,7 @@ class SocketActor(LoopActor):
             self._report(StreamBroken(fault))
             return
         if frames:
-            self._report(FramesReceived(frames))
+            tell(self._connection, SocketEvent(self._serial, FramesReceived(frames)))
 
     def _start_tls(self, made: "ssl.SSLContext | Exception", host: str) -> None:
         if isinstance(made, Exception):

@@ -104,8 +104,9 @@ class BufferedTransport:
 
     def write(self, frames: Iterable[OutgoingFrames]) -> None:
         """Write frames as soon as there is room."""
-        idle = not self._plain and not self._wire
-        self._plain.add(frames)
+        plain = self._plain
+        idle = not plain and (self._tls is None or not self._wire)
+        plain.add(frames)
         if idle:
             self._pump()
 
@@ -176,6 +177,8 @@ class BufferedTransport:
             if taken < waiting:
                 self._transport.await_room()
                 return
+            if self._tls is None and not self._plain.waiting:
+                break
         if self._ending:
             self._close_gracefully()
 
@@ -213,23 +216,23 @@ class BufferedTransport:
 class WriteQueue:
     """Frames that wait to be written, in order, and the buffers of those to write next, of `ready_bytes` in all."""
 
-    __slots__ = ("_ready", "_waiting", "ready_bytes")
+    __slots__ = ("_ready", "ready_bytes", "waiting")
 
     def __init__(self) -> None:
-        self._waiting: deque[OutgoingFrames] = deque()
+        self.waiting: deque[OutgoingFrames] = deque()
         self._ready: list[Buffer] = []
         self.ready_bytes = 0
 
     def __bool__(self) -> bool:
-        return bool(self._ready or self._waiting)
+        return bool(self._ready or self.waiting)
 
     def add(self, frames: Iterable[OutgoingFrames]) -> None:
         """Append frames."""
-        self._waiting.extend(frames)
+        self.waiting.extend(frames)
 
     def next_buffers(self) -> Sequence[Buffer]:
         """Return the buffers to write next. The caller does not change the list, and reports by `wrote`."""
-        waiting, ready = self._waiting, self._ready
+        waiting, ready = self.waiting, self._ready
         while waiting and self.ready_bytes < MAX_READY_BYTES and len(ready) < MAX_BUFFERS:
             for buffer in waiting.popleft().buffers():
                 size = buffer.nbytes if isinstance(buffer, memoryview) else len(buffer)
@@ -254,6 +257,6 @@ class WriteQueue:
 
     def clear(self) -> None:
         """Drop everything."""
-        self._waiting.clear()
+        self.waiting.clear()
         self._ready.clear()
         self.ready_bytes = 0
