@@ -256,7 +256,7 @@ class _Event(MachineEvent):
 
 
 class _Machine(Machine):
-    """A machine of `transitions` with the events and transitions of this module, which take a quarter of the time."""
+    """A machine of `transitions` with the events and transitions of this module, which take a tenth of the time."""
 
     event_cls = _Event
     transition_cls = _Transition
