@@ -9,7 +9,9 @@ A message is passed as its payload and its tag: see `send_queue.py`.
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
-from typing import Final
+from concurrent.futures import Future
+from functools import partial
+from typing import Any, Final
 
 from pulsar_actors.client.send_callbacks import SendCallbacks
 from pulsar_actors.exceptions import LimitReached, ProcessForked, PulsarException
@@ -21,7 +23,7 @@ from pulsar_actors.runtime.producer_actor import MessagesEnqueued, TriggerFlush
 from pulsar_actors.runtime.send_queue import MessageHeader, SendQueue, reply_of
 from pulsar_actors.wire.PulsarApi_pb2 import CompressionType
 
-_MESSAGES_ENQUEUED = MessagesEnqueued()
+_MESSAGES_ENQUEUED, _TRIGGER_FLUSH = MessagesEnqueued(), TriggerFlush()
 
 MESSAGES_AT_ONCE: Final = 1000
 """The most messages of one call that enter a queue in one step: the first are sent while others are enqueued."""
@@ -50,8 +52,8 @@ class Enqueuer(ABC):
         """Enqueue a message. Waits for room if `block_if_queue_full` is set."""
 
     @abstractmethod
-    def enqueue_and_flush(self, payload: bytes, tag: object) -> None:
-        """Enqueue a message, and send it at once with the messages batched so far."""
+    def enqueue_and_flush(self, payload: bytes, tag: object, awaited: "Future[Any]") -> None:
+        """Enqueue a message whose caller is about to wait, and send it at once with the messages batched so far."""
 
     @abstractmethod
     def try_enqueue(self, payload: bytes, tag: object) -> None:
@@ -117,22 +119,9 @@ class SendQueueEnqueuer(Enqueuer):
 
     def enqueue(self, payload: bytes, tag: object) -> None:
         """Enqueue a message. Waits for room if `block_if_queue_full` is set."""
-        send_queue = self.send_queue
-        if self._codec is not None:
-            tag = self._compressed(payload, tag, self._codec)
         try:
-            while True:
-                if send_queue.closed is not None:
-                    raise copy_error(send_queue.closed)
-                try:
-                    if send_queue.put(payload, tag):
-                        self.notify(_MESSAGES_ENQUEUED)
-                except LimitReached:
-                    if not self._waits:
-                        raise
-                else:
-                    return
-                self._wait_for_room()
+            if self._put(payload, tag):
+                self.notify(_MESSAGES_ENQUEUED)
         except KeyboardInterrupt:
             self.interrupted()
             raise
@@ -149,7 +138,7 @@ class SendQueueEnqueuer(Enqueuer):
 
     def interrupted(self) -> None:
         """Notify the actor after Ctrl-C: the message may be in the queue already, and the actor not notified."""
-        self.notify(TriggerFlush())
+        self._flush()
 
     def shares(self, payloads: Sequence[bytes], tags: Sequence[object]) -> list[Share]:
         """Return the messages as one share: there is one queue."""
@@ -202,10 +191,23 @@ class SendQueueEnqueuer(Enqueuer):
         for tag in tags:
             self.send_callbacks.fail(reply_of(tag), error)
 
-    def enqueue_and_flush(self, payload: bytes, tag: object) -> None:
-        """Enqueue a message, and send it at once with the messages batched so far."""
-        self.enqueue(payload, tag)
-        self.notify(TriggerFlush())
+    def enqueue_and_flush(self, payload: bytes, tag: object, awaited: "Future[Any]") -> None:
+        """Enqueue a message whose caller is about to wait, and send it at once with the messages batched so far.
+
+        If it is the producer's only message, there is no callback of another one to run, and the caller may handle its
+        message itself.
+        """
+        is_alone = self.send_queue.is_quiet
+        try:
+            self._put(payload, tag)
+            if is_alone:
+                what = f"send() to {self.send_callbacks.topic}"
+                self._engine.attend(partial(self.notify, _TRIGGER_FLUSH), awaited, what)
+            else:
+                self._flush()
+        except KeyboardInterrupt:
+            self.interrupted()
+            raise
 
     def try_enqueue(self, payload: bytes, tag: object) -> None:
         """Enqueue a message without ever waiting: for any thread, I/O threads included."""
@@ -213,6 +215,23 @@ class SendQueueEnqueuer(Enqueuer):
             raise copy_error(self.send_queue.closed)
         if self.send_queue.put(payload, tag):
             self.notify(_MESSAGES_ENQUEUED)
+
+    def _put(self, payload: bytes, tag: object) -> bool:
+        """Put a message into the queue, and return whether the actor has to be notified."""
+        if self._codec is not None:
+            tag = self._compressed(payload, tag, self._codec)
+        while True:
+            if self.send_queue.closed is not None:
+                raise copy_error(self.send_queue.closed)
+            try:
+                return self.send_queue.put(payload, tag)
+            except LimitReached:
+                if not self._waits:
+                    raise
+            self._wait_for_room()
+
+    def _flush(self) -> None:
+        self.notify(_TRIGGER_FLUSH)
 
     def _wait_for_room(self) -> None:
         self._engine.refuse_on_io_thread("a full queue", "block_if_queue_full=False")

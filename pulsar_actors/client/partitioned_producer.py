@@ -5,6 +5,7 @@ that waits for room stays with the partition that was chosen for it.
 """
 
 from collections.abc import Callable, Iterable, Sequence
+from concurrent.futures import Future
 from functools import partial
 from typing import Any, TypeAlias
 
@@ -298,9 +299,9 @@ class PartitionEnqueuer(Enqueuer):
                 self._end_types.add(type(error))
             raise
 
-    def enqueue_and_flush(self, payload: bytes, tag: object) -> None:
-        """Enqueue a message, and send it at once."""
-        self.enqueuer_for(payload, tag).enqueue_and_flush(payload, tag)
+    def enqueue_and_flush(self, payload: bytes, tag: object, awaited: "Future[Any]") -> None:
+        """Enqueue a message whose caller is about to wait, and send it at once."""
+        self.enqueuer_for(payload, tag).enqueue_and_flush(payload, tag, awaited)
 
     def try_enqueue(self, payload: bytes, tag: object) -> None:
         """Enqueue a message without ever waiting."""

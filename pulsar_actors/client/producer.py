@@ -109,9 +109,16 @@ class Producer(Handle[AnySendingState]):
             event_timestamp, deliver_at, deliver_after,
         )  # fmt: skip
         done: SlimFuture[MessageId] = SlimFuture()
-        payload, tag = self._message(content, message_options, done)
+        tag: object = done
+        if (
+            type(content) is bytes and self._takes_bytes_as_they_are
+            and message_options == _NO_OPTIONS and disable_replication is False
+        ):  # fmt: skip
+            payload = content  # the shortcut of `send_async`
+        else:
+            payload, tag = self._message(content, message_options, done)
         try:
-            self._enqueuer.enqueue_and_flush(payload, tag)
+            self._enqueuer.enqueue_and_flush(payload, tag, done)
         except PulsarException as error:
             self._send_callbacks.fail(reply_of(tag), error)  # an interceptor's future may have replaced the reply
             raise
@@ -134,9 +141,9 @@ class Producer(Handle[AnySendingState]):
         """Publish a message without waiting. The arguments are those of `send`.
 
         A `callback` is called with `Result.Ok` and the message's id, or with another Result and an empty id. It is
-        called on an I/O thread, where it must not block. If the queue is full or the producer is closed, it is called
-        at once, in this thread. Without a callback, a `concurrent.futures.Future` of the id is returned, which has the
-        error itself.
+        called on an I/O thread, or in a thread that waits in `send` of another producer, and must not block there. If
+        the queue is full or the producer is closed, it is called at once, in this thread. Without a callback, a
+        `concurrent.futures.Future` of the id is returned, which has the error itself.
         """
         done: SlimFuture[MessageId] | None = None
         reply: object = callback

@@ -107,8 +107,8 @@ class SendCallbacks:
 
     def _complete(self, reply: object, stored: WireMessageId) -> None:
         message_id = new_message_id(stored, self.topic)
-        if is_slim_future(reply):
-            settle(reply, message_id)
+        if isinstance(reply, SlimFuture):
+            settle(reply, message_id)  # pyright: ignore[reportUnknownArgumentType]
         elif type(reply) is int:
             self._end_one(reply, message_id)
         elif reply is not None:

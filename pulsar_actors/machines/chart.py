@@ -26,7 +26,7 @@ one for each model would cost a hundred microseconds and twenty kilobytes.
 
 import re
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from enum import Enum
 from functools import cache
 from typing import Any, Final
@@ -215,20 +215,32 @@ class _Transition(Transition):
     and logs each step.
     """
 
-    def __init__(self, source: str, dest: Any, *args: Any, **kwargs: Any) -> None:  # noqa: ANN401 - the library's
+    def __init__(self, source: str, dest: Any, *args: Any, row: Row, **kwargs: Any) -> None:  # noqa: ANN401 - the library's
         super().__init__(source, dest, *args, **kwargs)
-        self._guards: list[Any] = [condition.func for condition in self.conditions]
+        self._row = row
+        self._holds: Any = self.conditions[0].func if self.conditions else None
+        self._act: Any = self.before[0] if self.before else None
+        self._dest = row.dest
 
     def execute(self, event_data: EventData) -> bool:
+        """Take the row, as the library asks for it."""
+        return self.take(event_data.model, *event_data.args)
+
+    def take(self, model: Any, event: Event, now: float, effects: list[Effect]) -> bool:  # noqa: ANN401 - any model
         """Run the action and change the state. Return False if the guard does not hold."""
-        for holds in self._guards:
-            if not holds(event_data):
-                return False
-        for act in self.before:
-            act(event_data)  # type: ignore[operator] # a function, not the name of one
-        if self.dest is not None:
-            model: Any = event_data.model
-            model.state = event_data.machine.states[self.dest].value
+        if self._holds is not None:
+            try:
+                if not self._holds(model, event, now):
+                    return False
+            except Exception as bug:
+                raise RowFailed(f"guard {self._row.guard!r} of row {self._row} raised {bug!r}") from bug
+        if self._act is not None:
+            try:
+                effects += self._act(model, event, now)
+            except Exception as bug:
+                raise RowFailed(f"action {self._row.does!r} of row {self._row} raised {bug!r}") from bug
+        if self._dest is not None:
+            model.state = self._dest
         return True
 
 
@@ -236,19 +248,15 @@ class _Event(MachineEvent):
     """An event. The library's `trigger` also has a queue and three kinds of callbacks, which no chart uses."""
 
     def trigger(self, model: Any, *args: Any, **kwargs: Any) -> bool:  # noqa: ANN401 - as the library has it
-        """Try the rows of the model's state in order, up to the first one that is taken."""
-        state = model.state.name
-        if state not in self.transitions:
-            raise MachineError(f"no row for {self.name} in {state}")
-        data = EventData(None, self, self.machine, model, args, kwargs)
-        for transition in self.transitions[state]:  # noqa: SIM110 - any() would take longer
-            if transition.execute(data):
+        """Try the rows of the model's state in order, up to the first one that is taken: the last has no guard."""
+        for transition in self.transitions.get(model.state._name_, ()):  # `name` takes two calls
+            if transition.take(model, *args, **kwargs):  # type: ignore[attr-defined] # they are of the class above
                 return True
-        return False
+        raise MachineError(f"no row for {self.name} in {model.state.name}")
 
 
 class _Machine(Machine):
-    """A machine of `transitions` with the events and transitions of this module, which take a quarter of the time."""
+    """A machine of `transitions` with the events and transitions of this module, which take a tenth of the time."""
 
     event_cls = _Event
     transition_cls = _Transition
@@ -279,8 +287,9 @@ class RunningChart:
                 trigger_name(row.trigger),
                 list(row.sources),
                 row.dest,
-                conditions=_guard(row, model) if row.guard else None,
-                before=_action(row, model) if row.does else None,
+                conditions=getattr(model, row.guard) if row.guard else None,
+                before=getattr(model, row.does) if row.does else None,
+                row=row,
             )
         self._triggers = {trigger: machine.events[trigger_name(trigger)].trigger for trigger in chart.triggers}
 
@@ -301,29 +310,3 @@ class RunningChart:
         kind: type = type(event)
         what = trigger_name(kind)
         return IllegalEvent(f"{self.chart.name}: {what} is illegal in {model.state.name}; legal there: {legal}")
-
-
-def _guard(row: Row, model: type) -> Callable[[EventData], bool]:
-    holds: Callable[[Any, Event, float], bool] = getattr(model, str(row.guard))
-
-    def check(data: EventData) -> bool:
-        event, now, _ = data.args
-        try:
-            return holds(data.model, event, now)
-        except Exception as bug:
-            raise RowFailed(f"guard {row.guard!r} of row {row} raised {bug!r}") from bug
-
-    return check
-
-
-def _action(row: Row, model: type) -> Callable[[EventData], None]:
-    act: Callable[[Any, Event, float], Effects] = getattr(model, str(row.does))
-
-    def perform(data: EventData) -> None:
-        event, now, effects = data.args
-        try:
-            effects.extend(act(data.model, event, now))
-        except Exception as bug:
-            raise RowFailed(f"action {row.does!r} of row {row} raised {bug!r}") from bug
-
-    return perform

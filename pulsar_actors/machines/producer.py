@@ -353,6 +353,8 @@ class ProducerMachine(ConnectionHandler, chart=CHART):
         return self.timers.ensure(SendTimeoutDue, self.pending.next_deadline(), now)
 
     def _finished_flushes(self) -> Effects:
+        if not self._flushes.waiting:
+            return []
         return [Flushed(token) for token in self._flushes.take_finished(len(self.pending))]
 
     def _fail_pending(self, error: PulsarException, refused: object = None) -> Effects:

@@ -45,6 +45,7 @@ class StateMachine:
     _current_numbers: ClassVar[tuple[str, ...]] = ()
     _parts: ClassVar[Mapping[str, "type[StateMachine]"]] = MappingProxyType({})
     _routes: ClassVar[Mapping[type, "_Route"]]
+    final_states: ClassVar[tuple[Enum, ...]]
 
     def __init_subclass__(
         cls,
@@ -59,6 +60,7 @@ class StateMachine:
         if chart is not None:
             cls.running = RunningChart(chart, cls)
             cls._routes = _routes(chart, cls._current_numbers, cls._parts)
+            cls.final_states = tuple(chart.final)  # a set would call the enum's hash
 
     def __init__(self, timers: "Timers | None" = None) -> None:
         """Begin in the initial state. A machine that is part of another uses the timers of that one."""
@@ -68,7 +70,7 @@ class StateMachine:
     @property
     def is_over(self) -> bool:
         """True in a state that the machine never leaves."""
-        return self.state in self.running.chart.final
+        return self.state in self.final_states
 
     def handle(self, event: Event, now: float) -> list[Effect]:
         """Handle an event as the charts say, and return the effects. After an exception the state is unchanged."""
@@ -83,7 +85,7 @@ class StateMachine:
             for name in numbers:
                 if getattr(event, name) != getattr(self, name):
                     return effects
-        if not self.timers.take(event):
+        if event.__class__ in self.timers.generations and not self.timers.take(event):
             return effects
         own = self.running.fire(self, event, now)
         return [*effects, *own] if effects else own
@@ -133,16 +135,16 @@ class StartTimer(NamedTuple):
 class Timers:
     """The timers of one machine: the generation of each kind, and the due times of running ones."""
 
-    __slots__ = ("_due", "_generations")
+    __slots__ = ("_due", "generations")
 
     def __init__(self) -> None:
-        self._generations: dict[type, int] = {}
+        self.generations: dict[type, int] = {}  # of the timers that were started or stopped
         self._due: dict[type, float] = {}  # due times of timers that `ensure` started
 
     def start(self, kind: type, delay: float) -> StartTimer:
         """Start a timer. One of the same kind that still runs is stale from now on."""
         self.stop(kind)
-        return StartTimer(kind(self._generations[kind]), delay)
+        return StartTimer(kind(self.generations[kind]), delay)
 
     def ensure(self, kind: type, due: float | None, now: float) -> list[StartTimer]:
         """Start a timer for this time, unless the time is None or a running timer is due before.
@@ -161,13 +163,13 @@ class Timers:
 
     def stop(self, kind: type) -> None:
         """Make a timer stale. The loop may still return it."""
-        self._generations[kind] = self._generations.get(kind, 0) + 1
+        self.generations[kind] = self.generations.get(kind, 0) + 1
         self._due.pop(kind, None)
 
     def take(self, event: Any) -> bool:  # noqa: ANN401 - any event, a timer or not
         """Return False for a stale timer, True for any other event. A timer that is taken does not run any longer."""
         kind = event.__class__
-        generation = self._generations.get(kind)
+        generation = self.generations.get(kind)
         if generation is None:
             return True
         if generation != event.generation:

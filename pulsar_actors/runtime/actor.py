@@ -50,19 +50,15 @@ class ActorDied(NamedTuple):
 class LoopInbox:
     """The inbox of one actor, which posts to its loop."""
 
-    __slots__ = ("_actor", "loop")
+    __slots__ = ("actor", "loop")
 
     def __init__(self, actor: "LoopActor") -> None:
-        self._actor = actor
+        self.actor = actor
         self.loop = actor.loop
 
     def put(self, envelope: Any) -> None:  # noqa: ANN401 - pykka's type is its own
-        """Post a message to the actor."""
-        self.loop.post(self._actor.take, envelope)
-
-    def put_late(self, message: object) -> None:
-        """Post a message to an actor that has ended, which may still answer it."""
-        self.loop.post(self._actor.missed, message)
+        """Post a message that was told by pykka's means."""
+        self.loop.post(self.actor.take, envelope.message)
 
     def get(self) -> Any:  # noqa: ANN401 - the same
         """Raise: no code of ours waits for a message."""
@@ -76,18 +72,18 @@ class LoopInbox:
 class StopFlag:
     """The part of `threading.Event` that pykka uses. An Event takes a kilobyte for waiters, and here nothing waits."""
 
-    __slots__ = ("_is_set",)
+    __slots__ = ("stopped",)
 
     def __init__(self) -> None:
-        self._is_set = False
+        self.stopped = False
 
     def set(self) -> None:
         """Note that the actor has ended."""
-        self._is_set = True
+        self.stopped = True
 
     def is_set(self) -> bool:
         """Return whether the actor has ended."""
-        return self._is_set
+        return self.stopped
 
 
 class LoopActor(pykka.Actor):
@@ -98,7 +94,8 @@ class LoopActor(pykka.Actor):
         self.guardian = guardian
         self.bug: InternalError | None = None  # the bug that ended the actor
         super().__init__()
-        self.actor_stopped = self._actor_ref.actor_stopped = StopFlag()  # type: ignore[assignment] # pykka uses no more of it
+        self._stop_flag = StopFlag()
+        self.actor_stopped = self._actor_ref.actor_stopped = self._stop_flag  # type: ignore[assignment] # pykka uses no more of it
 
     @classmethod
     def start(cls, *args: Any, **kwargs: Any) -> ActorRef:  # noqa: ANN401 - the arguments of the class
@@ -137,18 +134,21 @@ class LoopActor(pykka.Actor):
         if self.guardian is not None:
             tell(self.guardian, message)
 
-    def take(self, envelope: Any) -> None:  # noqa: ANN401 - pykka's type is its own
-        """Receive the next message."""
-        if self.actor_stopped.is_set():
-            self.missed(envelope.message)
-        else:
-            self.guarded(self.receive, envelope.message)
-            if self.bug is not None:
-                self._answer_dying(envelope.message)
+    def take(self, message: Any) -> None:  # noqa: ANN401 - as received
+        """Receive the next message, as `guarded` does; what ends the actor is answered, too."""
+        if self._stop_flag.stopped:
+            self.missed(message)
+            return
+        try:
+            self.receive(message)
+        except Exception as bug:  # noqa: BLE001 - any exception here is a bug
+            self._die(bug)
+        if self.bug is not None:
+            self._answer_dying(message)
 
     def guarded(self, function: Callable[[Any], object], argument: Any) -> None:  # noqa: ANN401 - what the function takes
         """Call a function, unless the actor has ended; an exception ends the actor."""
-        if self.actor_stopped.is_set():
+        if self._stop_flag.stopped:
             return
         try:
             function(argument)
@@ -221,7 +221,7 @@ class MachineActor(LoopActor, Generic[M]):
                 self._start_timer(effect)
             else:
                 performs[kind](self, effect)
-        if self.machine.is_over:
+        if self.machine.state in self.machine.final_states:
             self.over()
 
     def time_over(self, event: Event) -> None:
@@ -246,11 +246,8 @@ def _feed_if_alive(timer: tuple["weakref.ref[MachineActor[Any]]", Event]) -> Non
 
 def tell(address: ActorRef, message: Any) -> None:  # noqa: ANN401 - whatever the actor takes
     """Tell an actor a message, from any thread. If the actor has ended, its method `missed` gets the message."""
-    try:
-        address.tell(message)
-    except pykka.ActorDeadError:
-        inbox: Any = address.actor_inbox
-        inbox.put_late(message)
+    inbox: Any = address.actor_inbox
+    inbox.loop.post(inbox.actor.take, message)
 
 
 def forget_actors_on(loops: Sequence[Loop]) -> None:

@@ -8,7 +8,7 @@ engine stops them: a client that ends calls `stop` once. There are two implement
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from concurrent.futures import Future
-from typing import TypeVar
+from typing import Any, TypeVar
 
 from pulsar_actors.exceptions import OperationNotSupported
 from pulsar_actors.runtime.loop import THREADS, Interleaving, Loop
@@ -40,6 +40,14 @@ class Engine(ABC):
     @abstractmethod
     def block(self, future: Future[T], timeout: float | None, what: str) -> T:
         """Wait for a future in the caller's thread, for so many seconds at most; `what` names the call in errors."""
+
+    def attend(self, start: Callable[[], object], future: "Future[Any]", what: str) -> None:
+        """Call `start`, which posts a request of a caller that is about to wait for the future.
+
+        An engine may let the caller handle its request and the answer itself, in its own thread. `what` names the call
+        in errors.
+        """
+        start()
 
     @abstractmethod
     def stop(self, timeout: float) -> None:

@@ -6,15 +6,21 @@ thread that belong together run in `DeferInterrupts`, unless they are done for e
 and raised at the end. Only Python's own handler is replaced; a program's own handler stays.
 """
 
+import sys
 import threading
 from collections.abc import Callable
 from types import FrameType, TracebackType
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 if TYPE_CHECKING:
-    from signal import SIGINT, default_int_handler, getsignal, signal
+    from signal import SIG_DFL, SIG_IGN, SIGINT, default_int_handler, getsignal, signal, valid_signals
 else:  # the same functions, which `signal` wraps: it looks for each number and handler in an enum, ten times as long
-    from _signal import SIGINT, default_int_handler, getsignal, signal
+    from _signal import SIG_DFL, SIG_IGN, SIGINT, default_int_handler, getsignal, signal, valid_signals
+
+_SIGNALS: Final = tuple(valid_signals())
+_HARMLESS: Final = frozenset({None, SIG_DFL, SIG_IGN, default_int_handler})
+_DEPTH_NEEDED: Final = 150
+_undisturbed: Final[set[int]] = set()  # threads in an `Undisturbed` block
 
 
 def is_main_thread() -> bool:
@@ -24,12 +30,12 @@ def is_main_thread() -> bool:
 
 def is_ctrl_c(error: BaseException) -> bool:
     """Return whether an error is Ctrl-C, which only the main thread gets: code may raise a KeyboardInterrupt, too."""
-    return isinstance(error, KeyboardInterrupt) and is_main_thread()
+    return isinstance(error, KeyboardInterrupt) and is_for_main(error)
 
 
 def is_for_main(error: BaseException) -> bool:
     """Return whether an error must end the main thread: Ctrl-C, or sys.exit(), which a signal handler may call."""
-    return not isinstance(error, Exception) and is_main_thread()
+    return not isinstance(error, Exception) and is_main_thread() and threading.get_ident() not in _undisturbed
 
 
 class DeferInterrupts:
@@ -57,6 +63,46 @@ class DeferInterrupts:
 
     def _note(self, number: int, frame: FrameType | None) -> None:
         self._noted = True
+
+
+class Undisturbed(DeferInterrupts):
+    """The same in a thread where nothing else can interrupt the block. Made by `undisturbed`."""
+
+    __slots__ = ("_is_main",)
+
+    def __init__(self, *, is_main: bool) -> None:
+        self._noted = self._replaced = False
+        self._is_main = is_main
+
+    def __enter__(self) -> None:
+        if self._is_main and getsignal(SIGINT) is default_int_handler:
+            self._replaced = _set_handler(self._note)
+        _undisturbed.add(threading.get_ident())
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        _undisturbed.discard(threading.get_ident())
+        if self._is_main:
+            super().__exit__(kind, error, traceback)
+
+
+def undisturbed() -> Undisturbed | None:
+    """Return a block for code that must not end in the middle, or None if it cannot run in this thread.
+
+    In the main thread a signal handler of the program may raise between any two steps. Deep in a recursion any call may
+    fail.
+    """
+    is_main = is_main_thread()
+    try:
+        if is_main and not _HARMLESS.issuperset(map(getsignal, _SIGNALS)):
+            return None
+        sys._getframe(sys.getrecursionlimit() - _DEPTH_NEEDED)  # noqa: SLF001 # pyright: ignore[reportPrivateUsage] - raises if the stack is not so deep
+    except ValueError:
+        return Undisturbed(is_main=is_main)
+    except TypeError:  # a handler of the program has no hash
+        return None
+    return None
 
 
 def _set_handler(handler: Callable[[int, FrameType | None], Any]) -> bool:

@@ -6,7 +6,6 @@ in the queue for the batching delay, or until a caller flushes. A blocking send 
 """
 
 from collections.abc import Sequence
-from itertools import groupby
 from typing import Any, ClassVar
 
 from pulsar_actors.exceptions import CryptoError, InternalError, InvalidArgument, PulsarException
@@ -101,15 +100,20 @@ class ProducerActor(HandlerActor[ProducerMachine]):
 
     def handle_commands(self, number: int, commands: tuple[tuple[Any, memoryview], ...]) -> None:
         """Handle commands of the broker; receipts that come together are one event."""
-        for are_receipts, group in groupby(commands, _is_receipt):
-            if are_receipts:
-                self.feed(ReceiptsArrived(number, tuple(command for command, _ in group)))
+        receipts: list[CommandSendReceipt] = []
+        for command, _ in commands:
+            if type(command) is CommandSendReceipt:
+                receipts.append(command)
                 continue
-            for command, _ in group:
-                if isinstance(command, CommandSendError):
-                    self.feed(SendRefused(number, command))
-                else:
-                    self.handle_close_command(number, command)
+            if receipts:
+                self.feed(ReceiptsArrived(number, tuple(receipts)))
+                receipts = []
+            if isinstance(command, CommandSendError):
+                self.feed(SendRefused(number, command))
+            else:
+                self.handle_close_command(number, command)
+        if receipts:
+            self.feed(ReceiptsArrived(number, tuple(receipts)))
 
     def before_closing(self) -> None:
         """Send the messages in the queue, and refuse further ones: a close does not wait for callers that go on."""
@@ -142,11 +146,11 @@ class ProducerActor(HandlerActor[ProducerMachine]):
             return
         messages = self._send_queue.begin_take()
         limits = self._send_queue.limits
-        count = len(messages)
+        count = whole = len(messages)
         if limits is not None and not incomplete:
             count = count_complete(messages.sizes, limits, messages.unbatchable)
         if count:
-            self._publish(messages.at(range(count)))
+            self._publish(messages if count == whole else messages.at(range(count)), count)
         if not self._send_queue.idle_if_empty():
             self._wait_for_more()
 
@@ -166,18 +170,21 @@ class ProducerActor(HandlerActor[ProducerMachine]):
         if fill == self._fill:
             self.guarded(lambda _: self._take(incomplete=True), None)
 
-    def _publish(self, messages: OutgoingMessages) -> None:
+    def _publish(self, messages: OutgoingMessages, count: int) -> None:
         try:
-            ids = self._sequence_ids(messages)
+            ids = self._sequence_ids(messages, count)
         except InvalidArgument as error:  # no sequence ids are left
-            self._send_queue.take(len(messages), messages.size)
+            self._send_queue.take(count, messages.size)
             self._refuse(messages, error)
             return
-        self._replace_data_key_if_due()
-        packing = PackingLimits(self.loop.wall_clock_ms(), self._deadline(), self._largest)
+        if self._batch_settings.keys is not None:
+            self._replace_data_key_if_due(self._batch_settings.keys)
+        timeout = self._batch_settings.send_timeout
+        deadline = None if timeout is None else self.loop.now() + timeout
+        packing = PackingLimits(self.loop.wall_clock_ms(), deadline, self._largest)
         batch_builder = BatchBuilder(messages, ids, self._fields(), self._batch_settings, packing)
         batch_builder.pack(self._send_queue.limits)
-        self._send_queue.take(len(messages), messages.size)
+        self._send_queue.take(count, messages.size)
         for refused, reason in batch_builder.refused:
             self._refuse(refused, reason)
         self._publishing = tuple(batch_builder.items)
@@ -190,12 +197,12 @@ class ProducerActor(HandlerActor[ProducerMachine]):
         self._send_queue.report([(messages.replies, error)])
         self._send_queue.room_freed()
 
-    def _sequence_ids(self, messages: OutgoingMessages) -> Sequence[int]:
+    def _sequence_ids(self, messages: OutgoingMessages, count: int) -> Sequence[int]:
         source = self.machine.sequence_ids
         chosen = [None if one is None else one.sequence_id for one in messages.headers] if messages.has_headers else []
         if chosen.count(None) == len(chosen):
-            first = source.take(len(messages))
-            return range(first, first + len(messages))
+            first = source.take(count)
+            return range(first, first + count)
         return [source.take() if one is None else source.take_given(one) for one in chosen]
 
     def _fields(self) -> ProducerFields:
@@ -205,21 +212,14 @@ class ProducerActor(HandlerActor[ProducerMachine]):
             self._registration.id, identity.name, settings.codec, identity.schema_version, settings.keys
         )
 
-    def _replace_data_key_if_due(self) -> None:
+    def _replace_data_key_if_due(self, keys: ProducerKeys) -> None:
         """Replace the data key, off the loop. Until then the old one stays in use."""
-        keys = self._batch_settings.keys
-        if keys is None:
-            return
         now = self.loop.now()
         if keys.is_due(now):
             keys.begin(now)
             self.run_blocking(
                 lambda: _replace_data_key(keys, now), _data_key_replaced, timeout=KEY_READER_TIMEOUT, executor="keys"
             )
-
-    def _deadline(self) -> float | None:
-        timeout = self._batch_settings.send_timeout
-        return None if timeout is None else self.loop.now() + timeout
 
     def _report_failure(self, packed: PackedMessages, error: Exception) -> None:
         self._send_queue.report([(packed.release(), error)])
@@ -287,7 +287,3 @@ def _data_key_replaced(outcome: object) -> None:
 def _outcome_of(stored: StoredSend) -> SendOutcome:
     packed = stored.token
     return packed.release(), SentTo(stored.message_ids, packed.batched, packed.size)
-
-
-def _is_receipt(heard: tuple[Any, memoryview]) -> bool:
-    return isinstance(heard[0], CommandSendReceipt)

@@ -301,6 +301,11 @@ class SendQueue:
             messages, size = self.pending.used
         return messages + len(here), size + sum(map(len, here))
 
+    @property
+    def is_quiet(self) -> bool:
+        """True if no message is in the queue or pending."""
+        return not self.buffer and not self._quota.used
+
     def add_waiter(self, future: SlimFuture[None]) -> None:
         """Complete a future when there may be room."""
         self.waiting.append(future)
@@ -350,7 +355,8 @@ class SendQueue:
     def room_freed(self) -> None:
         """Wake callers that wait for room: some pending messages have ended."""
         self._measure_room()
-        self.waiting.wake_all()
+        if self.waiting:  # who comes now finds the room
+            self.waiting.wake_all()
 
     def forget(self, error: Exception) -> None:
         """Refuse messages, in a forked child, where a thread that does not exist there may hold the lock."""

@@ -21,7 +21,7 @@ from pulsar_actors.machines.connection_events import (
     WriteFrames,
 )
 from pulsar_actors.named_tuple import NamedTuple
-from pulsar_actors.runtime.actor import ActorRef, LoopActor
+from pulsar_actors.runtime.actor import ActorRef, LoopActor, tell
 from pulsar_actors.runtime.loop import Loop, Transport, TransportOwner
 from pulsar_actors.runtime.transport import BufferedTransport
 from pulsar_actors.wire.errors import FrameError
@@ -54,6 +54,7 @@ class SocketActor(LoopActor):
         self, loop: Loop, connection: ActorRef, serial: int, make_context: MakeTlsContext, to: OpenSocket
     ) -> None:
         super().__init__(loop, connection)
+        self._connection = connection
         self._serial = serial
         self._make_context = make_context
         self._reader = FrameReader()
@@ -117,7 +118,7 @@ class SocketActor(LoopActor):
             self._report(StreamBroken(fault))
             return
         if frames:
-            self._report(FramesReceived(frames))
+            tell(self._connection, SocketEvent(self._serial, FramesReceived(frames)))
 
     def _start_tls(self, made: "ssl.SSLContext | Exception", host: str) -> None:
         if isinstance(made, Exception):
@@ -128,4 +129,4 @@ class SocketActor(LoopActor):
         self._transport.secure(TlsStream(made, host))
 
     def _report(self, event: object) -> None:
-        self.tell_guardian(SocketEvent(self._serial, event))
+        tell(self._connection, SocketEvent(self._serial, event))

@@ -6,6 +6,7 @@ reported to the owner as `lost`. This is never done during the owner's own call,
 
 import errno
 import os
+import select
 import selectors
 import socket
 from collections.abc import Callable, Sequence
@@ -23,8 +24,22 @@ _UNDER_WAY = (0, errno.EINPROGRESS, errno.EWOULDBLOCK, errno.EINTR)
 _Address = tuple[socket.AddressFamily, tuple[Any, ...]]
 
 
+class SocketLoop(Loop):
+    """A loop with TCP connections. `written` is the one that was written last, unless it is closed.
+
+    `epoll` is the selector's own, if it has one. With it, connections can be lent while the loop's thread sleeps.
+    """
+
+    written: "TcpTransport | None" = None
+    epoll: Any = None
+
+
 class TcpTransport(Transport):
-    """One TCP connection, to the first address of the host that answers."""
+    """One TCP connection, to the first address of the host that answers.
+
+    An idle one can be lent to a caller that waits for an answer (`thread_loop.py`): the loop does not hear of bytes any
+    longer, until it is taken back, or waits for room to write. The selector does not know that, only epoll does.
+    """
 
     __slots__ = (
         "_addresses",
@@ -33,13 +48,15 @@ class TcpTransport(Transport):
         "_mask",
         "_no_delay",
         "_owner",
+        "_poll",
         "_problem",
         "_selector",
         "_socket",
         "_wants_room",
+        "is_lent",
     )
 
-    def __init__(self, loop: Loop, selector: selectors.BaseSelector, *, no_delay: bool = True) -> None:
+    def __init__(self, loop: SocketLoop, selector: selectors.BaseSelector, *, no_delay: bool = True) -> None:
         self._loop = loop
         self._no_delay = no_delay
         self._selector = selector
@@ -49,7 +66,9 @@ class TcpTransport(Transport):
         self._problem = "its name has no address"
         self._mask = 0
         self._is_open = False
+        self.is_lent = False
         self._wants_room = False
+        self._poll: Any = None  # what a caller waits with, from the first one on
 
     def dial(self, host: str, port: int, owner: TransportOwner) -> None:
         """Begin to connect."""
@@ -74,6 +93,7 @@ class TcpTransport(Transport):
         """Write as much as the socket takes."""
         if self._socket is None or not self._is_open:
             return 0
+        self._loop.written = self
         try:
             if _GATHERS:
                 return self._socket.sendmsg(buffers[:MAX_BUFFERS])
@@ -96,6 +116,28 @@ class TcpTransport(Transport):
         self._owner = None
         self._addresses = []
         self._discard()
+
+    def lend(self) -> bool:
+        """Stop watching for bytes, because a caller reads them. Return False if it is not idle, or lent already."""
+        epoll = self._loop.epoll
+        if epoll is None or self.is_lent or self._mask != selectors.EVENT_READ or self._socket is None:
+            return False
+        epoll.modify(self._socket, 0)
+        self.is_lent = True
+        if self._poll is None:
+            self._poll = select.poll()
+            self._poll.register(self._socket, select.POLLIN)
+        return True
+
+    def wait(self, seconds: float) -> None:
+        """Wait in the caller's thread until bytes have arrived, for so many seconds at most."""
+        self._poll.poll(seconds * 1000)
+
+    def take_back(self) -> None:
+        """Watch for bytes again."""
+        if self.is_lent and self._is_open:
+            self._loop.epoll.modify(self._socket, select.EPOLLIN)
+            self.is_lent = False
 
     def _resolved(self, addresses: list[_Address] | Exception) -> None:
         if isinstance(addresses, Exception):
@@ -139,7 +181,7 @@ class TcpTransport(Transport):
             if self._owner is not None:
                 self._owner.writable()
         if mask & selectors.EVENT_READ:
-            self._read()
+            self.read()
 
     def _connected(self) -> None:
         assert self._socket is not None  # noqa: S101 - the selector watches it
@@ -152,7 +194,8 @@ class TcpTransport(Transport):
         if self._owner is not None:
             self._owner.opened()
 
-    def _read(self) -> None:
+    def read(self) -> None:
+        """Read once, if there is something to read."""
         if self._socket is None or self._owner is None:  # closed by the owner in the same turn of the loop
             return
         try:
@@ -179,6 +222,7 @@ class TcpTransport(Transport):
             self._selector.register(self._socket, mask, self._ready)
         elif mask != self._mask:
             self._selector.modify(self._socket, mask, self._ready)
+            self.is_lent = False
         self._mask = mask
 
     def _discard(self) -> None:
@@ -189,7 +233,9 @@ class TcpTransport(Transport):
             self._mask = 0
         self._socket.close()
         self._socket = None
-        self._is_open = False
+        self._is_open = self.is_lent = False
+        if self._loop.written is self:
+            self._loop.written = None
 
 
 class TcpListener(Listener):
@@ -197,7 +243,7 @@ class TcpListener(Listener):
 
     def __init__(
         self,
-        loop: Loop,
+        loop: SocketLoop,
         selector: selectors.BaseSelector,
         address: tuple[str, int],
         accept: Callable[[Transport, str], TransportOwner],

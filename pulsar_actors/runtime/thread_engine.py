@@ -10,14 +10,15 @@ a main thread that sleeps is not woken by it. So a main thread that waits wakes 
 import math
 import threading
 import time
+from collections.abc import Callable
 from concurrent.futures import Future
 from concurrent.futures import TimeoutError as FutureTimeout
 from queue import SimpleQueue
-from typing import Final, TypeVar
+from typing import Any, Final, TypeVar
 
 from pulsar_actors.exceptions import Interrupted, Timeout
 from pulsar_actors.runtime.engine import Engine, Task, Worker
-from pulsar_actors.runtime.interrupts import is_main_thread
+from pulsar_actors.runtime.interrupts import is_main_thread, undisturbed
 from pulsar_actors.runtime.thread_loop import ThreadLoop
 
 
@@ -58,6 +59,9 @@ T = TypeVar("T")
 
 LONGEST_SLEEP: Final = 0.2
 
+LONGEST_ATTENDANCE: Final = 0.05
+"""For so many seconds a caller handles its request itself. Meanwhile it may miss Ctrl-C, and a failure of its call."""
+
 
 class ThreadEngine(Engine):
     """Loops and workers on real threads."""
@@ -70,9 +74,23 @@ class ThreadEngine(Engine):
         for loop in loops:
             loop.start()
 
+    def attend(self, start: Callable[[], object], future: "Future[Any]", what: str) -> None:
+        """Let the caller attend the loop, if there is only one, and nothing can interrupt it there."""
+        block = undisturbed() if len(self._loops) == 1 else None
+        if block is None:
+            start()
+            return
+        try:
+            with block:
+                self._loops[0].attend(start, future, LONGEST_ATTENDANCE)
+        except KeyboardInterrupt as interrupt:
+            raise _interrupted(what) from interrupt
+
     def block(self, future: Future[T], timeout: float | None, what: str) -> T:
         """Wait for the future."""
         try:
+            if future.done():
+                return future.result()
             if is_main_thread():
                 return _result_in_main_thread(future, timeout)
             return future.result(timeout)
@@ -81,7 +99,7 @@ class ThreadEngine(Engine):
                 return future.result(0)
             raise Timeout(f"{what} took longer than {timeout:g} s") from None
         except KeyboardInterrupt as interrupt:
-            raise Interrupted(f"{what} was interrupted while it waited") from interrupt
+            raise _interrupted(what) from interrupt
 
     def stop(self, timeout: float) -> None:
         """Tell all threads to end, and then wait for them."""
@@ -94,12 +112,19 @@ class ThreadEngine(Engine):
 
     def is_on_io_thread(self) -> bool:
         """Return whether the caller is on one of the loops."""
-        return any(loop.is_here() for loop in self.loops)
+        for loop in self._loops:  # noqa: SIM110 - any() would take longer
+            if loop.is_here():
+                return True
+        return False
 
     def forget_everything(self) -> None:
         """Close what a forked child has inherited."""
         for loop in self._loops:
             loop.forget_everything()
+
+
+def _interrupted(what: str) -> Interrupted:
+    return Interrupted(f"{what} was interrupted while it waited")
 
 
 def _result_in_main_thread(future: Future[T], timeout: float | None) -> T:

@@ -104,8 +104,9 @@ class BufferedTransport:
 
     def write(self, frames: Iterable[OutgoingFrames]) -> None:
         """Write frames as soon as there is room."""
-        idle = not self._plain and not self._wire
-        self._plain.add(frames)
+        plain = self._plain
+        idle = not plain and (self._tls is None or not self._wire)
+        plain.add(frames)
         if idle:
             self._pump()
 
@@ -165,7 +166,8 @@ class BufferedTransport:
 
     def _pump(self) -> None:
         while self._owner is not None:
-            self._encrypt()
+            if self._tls is not None:
+                self._encrypt(self._tls)
             buffers = self._wire.next_buffers()
             if not buffers:
                 break
@@ -175,15 +177,17 @@ class BufferedTransport:
             if taken < waiting:
                 self._transport.await_room()
                 return
+            if self._tls is None and not self._plain.waiting:
+                break
         if self._ending:
             self._close_gracefully()
 
-    def _encrypt(self) -> None:
-        if self._tls is None or self._wire or not self._tls.is_agreed:
+    def _encrypt(self, tls: "TlsStream") -> None:
+        if self._wire or not tls.is_agreed:
             return
         buffers = self._plain.next_buffers()
         if buffers:
-            for data in self._tls.encrypt(buffers):
+            for data in tls.encrypt(buffers):
                 self._put_on_wire(data)
             self._plain.wrote(self._plain.ready_bytes)
 
@@ -210,41 +214,36 @@ class BufferedTransport:
 
 
 class WriteQueue:
-    """Frames that wait to be written, in order, and the buffers of those to write next."""
+    """Frames that wait to be written, in order, and the buffers of those to write next, of `ready_bytes` in all."""
 
-    __slots__ = ("_ready", "_ready_bytes", "_waiting")
+    __slots__ = ("_ready", "ready_bytes", "waiting")
 
     def __init__(self) -> None:
-        self._waiting: deque[OutgoingFrames] = deque()
+        self.waiting: deque[OutgoingFrames] = deque()
         self._ready: list[Buffer] = []
-        self._ready_bytes = 0
+        self.ready_bytes = 0
 
     def __bool__(self) -> bool:
-        return bool(self._ready or self._waiting)
-
-    @property
-    def ready_bytes(self) -> int:
-        """The size of the buffers that are ready."""
-        return self._ready_bytes
+        return bool(self._ready or self.waiting)
 
     def add(self, frames: Iterable[OutgoingFrames]) -> None:
         """Append frames."""
-        self._waiting.extend(frames)
+        self.waiting.extend(frames)
 
     def next_buffers(self) -> Sequence[Buffer]:
         """Return the buffers to write next. The caller does not change the list, and reports by `wrote`."""
-        waiting, ready = self._waiting, self._ready
-        while waiting and self._ready_bytes < MAX_READY_BYTES and len(ready) < MAX_BUFFERS:
+        waiting, ready = self.waiting, self._ready
+        while waiting and self.ready_bytes < MAX_READY_BYTES and len(ready) < MAX_BUFFERS:
             for buffer in waiting.popleft().buffers():
                 size = buffer.nbytes if isinstance(buffer, memoryview) else len(buffer)
                 if size:
                     ready.append(buffer)
-                    self._ready_bytes += size
+                    self.ready_bytes += size
         return ready
 
     def wrote(self, size: int) -> None:
         """Remove so many bytes, which were written."""
-        self._ready_bytes -= size
+        self.ready_bytes -= size
         done = 0
         for buffer in self._ready:
             length = buffer.nbytes if isinstance(buffer, memoryview) else len(buffer)
@@ -258,6 +257,6 @@ class WriteQueue:
 
     def clear(self) -> None:
         """Drop everything."""
-        self._waiting.clear()
+        self.waiting.clear()
         self._ready.clear()
-        self._ready_bytes = 0
+        self.ready_bytes = 0

@@ -132,7 +132,8 @@ class FrameReader:
         An invalid size raises FrameTooSmall, FrameTooLarge or CommandOverrun, now and at every later call; the complete
         frames that this call found before it are in `frames_before_fault`.
         """
-        data = as_bytes(data)
+        if type(data) is not bytes:
+            data = as_bytes(data)
         if self._fault is not None:
             self.frames_before_fault = []
             raise self._fault.with_traceback(None)
@@ -303,7 +304,8 @@ def decode_command(data: BytesLike) -> Message:
     Raises MalformedCommand, UnknownCommand, UnknownEnumValue or MissingField. Protobuf does not report positions, so
     their position is always 0 and their size that of the whole command.
     """
-    data = as_bytes(data)
+    if type(data) is not bytes:
+        data = as_bytes(data)
     command = _decode_short(data)
     if command is None:
         command = _decode_any(data)

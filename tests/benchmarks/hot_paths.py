@@ -1,4 +1,4 @@
-"""Profile the two hot paths: sending in batches, and receiving and acknowledging.
+"""Profile the hot paths: sending in batches, receiving and acknowledging, and sends that wait; and the charts on them.
 
     python tests/benchmarks/hot_paths.py [--service-url pulsar://...] [--messages 500000]
 
@@ -6,26 +6,39 @@ A program sends, and then receives, with the given broker or an Apache Pulsar th
 called once for many messages has a stopwatch for the CPU time of its thread, which costs almost nothing there. What is
 called for each message has none, and is the rest of its thread's time: the calls themselves, the program's loop, and
 the interpreter. Times are per message, and the time of a step excludes the steps inside it.
+
+Of `send()`, which handles one message after the other, the Python calls are counted instead, by module and in all
+threads. The last lines say how many rows of charts a message takes on each path, how long a row takes, and how long it
+would take with the classes of the library `transitions` as they are.
 """
 
 import argparse
 import contextlib
 import functools
+import statistics
 import sys
 import threading
 import time
 import uuid
+from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
+from enum import Enum
+from types import FrameType
 from typing import Any, NamedTuple
+
+from transitions import Machine
 
 import pulsar_actors as pulsar
 from pulsar_actors.client import build_consumer
+from pulsar_actors.client.handle import state_of
 from pulsar_actors.client.send_callbacks import SendCallbacks
+from pulsar_actors.machines.chart import INTERNAL, Chart, Row, RunningChart
 from pulsar_actors.runtime import opened_entry
 from pulsar_actors.runtime.ack_queue import AckQueue
 from pulsar_actors.runtime.batch_builder import BatchBuilder
 from pulsar_actors.runtime.connection_actor import ConnectionActor
 from pulsar_actors.runtime.consumer_actor import ConsumerActor
+from pulsar_actors.runtime.loop import Loop
 from pulsar_actors.runtime.producer_actor import ProducerActor
 from pulsar_actors.runtime.receiver_queue import ReceiverQueue
 from pulsar_actors.runtime.send_queue import SendQueue
@@ -34,6 +47,8 @@ from pulsar_actors.runtime.transport import BufferedTransport
 from tests.benchmarks.comparison import broker
 
 PATIENCE_MS = 60_000
+SENDS = 300
+COUNTED = 50
 
 
 class Step(NamedTuple):
@@ -181,6 +196,115 @@ def consume(client: Any, topic: str, messages: int) -> str:
     return account.table("receive, data and acknowledge", messages)
 
 
+def send(client: Any, topic: str) -> str:
+    """Send messages one by one, and return the latency, the CPU time and the Python calls of one."""
+    producer, payload, times = client.create_producer(topic), b"x" * 100, []
+    for _ in range(SENDS):
+        producer.send(payload)
+    cpu = time.process_time()
+    for _ in range(SENDS):
+        began = time.perf_counter()
+        producer.send(payload)
+        times.append(time.perf_counter() - began)
+    cpu = time.process_time() - cpu
+    calls: Counter[str] = Counter()
+    with _counting(calls, state_of(producer).engine.loops[0]):
+        for _ in range(COUNTED):
+            producer.send(payload)
+    producer.close()
+    p50, p99 = statistics.median(times), sorted(times)[int(len(times) * 0.99)]
+    latency = f"p50 {p50 * 1e6:,.0f} us, p99 {p99 * 1e6:,.0f} us"
+    cost = f"{cpu / SENDS * 1e6:,.0f} us of CPU time, {calls.total() / COUNTED:.0f} Python calls"
+    lines = [
+        f"send, one after the other, not batched: {latency}; {cost}, of which",
+        "",
+        *(f"  {count / COUNTED:5.1f}  {module}" for module, count in calls.most_common(20)),
+        f"  {calls['transitions.core'] / COUNTED:5.1f}  transitions",
+    ]
+    return "\n".join(lines)
+
+
+@contextlib.contextmanager
+def _counting(calls: Counter[str], loop: Loop) -> Iterator[None]:
+    """Count the Python calls in this thread and in that of the loop, by module."""
+
+    def count(frame: FrameType, event: str, _: object) -> None:
+        if event == "call":
+            calls[frame.f_globals.get("__name__", "")] += 1
+
+    for profile in (count, None):
+        done = threading.Event()
+        loop.post(lambda _, profile=profile, done=done: (sys.setprofile(profile), done.set()), None)  # type: ignore[misc]
+        done.wait()
+        sys.setprofile(profile)
+        if profile is not None:
+            yield
+    del calls[__name__]
+
+
+class Push(NamedTuple):
+    """An event."""
+
+
+class Turnstile:
+    """A machine whose row has a guard and an action."""
+
+    def __init__(self, state: Any) -> None:
+        self.state = state
+
+    def may(self, event: Push, now: float) -> bool:
+        return True
+
+    def turn(self, event: Push, now: float) -> list[object]:
+        return []
+
+
+def charts(rows: dict[str, float]) -> str:
+    """Return the time of a row, and the rows and the time of each of these paths."""
+    states = Enum("State", ["OPEN"])  # type: ignore[misc]
+    (open_,) = states
+    row, last = Row(Push, open_, INTERNAL, "may", "turn"), Row(Push, open_, INTERNAL)
+    chart = Chart("turnstile", states=states, initial=open_, final=[open_], ours=[Push], rows=[row, last])
+    running, model, event = RunningChart(chart, Turnstile), Turnstile(open_), Push()
+    plain = Machine(None, states=list(states), initial=open_, auto_transitions=False, send_event=True)
+    plain.add_transition(
+        "push", open_, None, conditions=lambda data: model.may(*data.args), before=lambda data: model.turn(*data.args)
+    )
+    plain.add_model(model, initial=open_)
+    called = _time_of(lambda: model.may(event, 0.0) and model.turn(event, 0.0))
+    ours = _time_of(lambda: running.fire(model, event, 0.0)) - called
+    library = _time_of(lambda: plain.events["push"].trigger(model, event, 0.0)) - called
+    lines = [f"charts: {ours:,.0f} ns for a row besides its guard and action; {library:,.0f} as the library has it", ""]
+    lines += [f"  {many:8.4f} rows, {many * ours:8,.1f} ns, for {what}" for what, many in rows.items()]
+    return "\n".join(lines)
+
+
+def _time_of(function: Callable[[], object], times: int = 20_000) -> float:
+    """Return the CPU time of a call in nanoseconds, the least of several runs."""
+    runs = []
+    for _ in range(7):
+        began = time.thread_time_ns()
+        for _ in range(times):
+            function()
+        runs.append((time.thread_time_ns() - began) / times)
+    return min(runs)
+
+
+@contextlib.contextmanager
+def _rows(rows: dict[str, float], what: str, messages: int) -> Iterator[None]:
+    """Count the rows that a block fires."""
+    fired, plain = [0], RunningChart.fire
+
+    def fire(self: RunningChart, model: Any, event: Any, now: float) -> Any:
+        fired[0] += 1
+        return plain(self, model, event, now)
+
+    RunningChart.fire = fire  # type: ignore[method-assign]
+    yield
+    RunningChart.fire = plain  # type: ignore[method-assign]
+    rows[what] = fired[0] / messages
+
+
 def _ignore(_: object, __: object) -> None:
     """Do nothing, as only the client is measured."""
 
@@ -195,8 +319,13 @@ def main(arguments: Sequence[str]) -> None:
         client = stack.enter_context(contextlib.closing(pulsar.Client(service_url)))
         topic = f"persistent://public/default/hot-paths-{uuid.uuid4().hex[:12]}"
         produce(client, topic, given.messages // 10)  # what is slow the first time
-        for path in (produce, consume):
-            print(path(client, topic, given.messages), end="\n\n")
+        rows: dict[str, float] = {}
+        for path, what in ((produce, "a message sent in a batch"), (consume, "a message received and acknowledged")):
+            with _rows(rows, what, given.messages):
+                print(path(client, topic, given.messages), end="\n\n")
+        with _rows(rows, "a send()", 2 * SENDS + COUNTED):
+            print(send(client, f"{topic}-one-by-one"), end="\n\n")
+        print(charts(rows))
 
 
 if __name__ == "__main__":

@@ -17,7 +17,15 @@ def test_every_step_is_found_and_takes_time() -> None:
             timeout=120,
             check=True,
         ).stdout
-    produce, consume = told.split("receive, data and acknowledge:")
+    produce, rest = told.split("receive, data and acknowledge:")
+    consume, sends = rest.split("send, one after the other")
+    (calls,) = re.findall(r"(\d+) Python calls", sends)
+    assert 100 < int(calls) < 300
+    assert re.search(r" 0\.0  transitions$", sends, re.MULTILINE)
+    (ours, library), *_ = re.findall(r"charts: ([\d,]+) ns .*; ([\d,]+) as", sends)
+    assert 2 * int(ours.replace(",", "")) < int(library.replace(",", ""))
+    rows = {what: float(many) for many, what in re.findall(r"([\d.]+) rows, .* for (.*)$", sends, re.MULTILINE)}
+    assert rows["a message sent in a batch"] < rows["a send()"] / 4
     for part, steps in ((produce, hot_paths.PRODUCING), (consume, hot_paths.CONSUMING)):
         for step in steps:
             found = re.search(rf"[\d,]+  {re.escape(step.what)}$", part, re.MULTILINE)

@@ -78,7 +78,7 @@ class EagerEnqueuer(SendQueueEnqueuer):
     @notify.setter
     def notify(self, notify: Any) -> None:
         self._notify = notify
-        self.enqueue_and_flush(b"x", None)
+        self.enqueue_and_flush(b"x", None, SlimFuture())
 
 
 def test_a_message_that_comes_while_the_producer_of_a_lazy_partition_starts_is_sent(stage: Stage) -> None:

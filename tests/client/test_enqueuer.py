@@ -20,6 +20,7 @@ class Bench:
 
     def __init__(self, *, waits: bool = False) -> None:
         self.told: list[Any] = []
+        self.attended: list[Any] = []
         self.meanwhile: Callable[[], object] = lambda: None
         self.send_queue = SendQueue(PendingMessages(SendQuota(2), SendQuota(0)), None, lambda *_: None)
         engine: Any = self
@@ -30,6 +31,10 @@ class Bench:
     def refuse_on_io_thread(self, what: str, instead: str) -> None:
         """Stand in for an engine, outside of its loops."""
 
+    def attend(self, start: Callable[[], object], future: SlimFuture[None], what: str) -> None:
+        self.attended.append((future, what))
+        start()
+
     def block(self, room: SlimFuture[None], timeout: float | None, what: str) -> None:
         self.meanwhile()
         assert room.done()
@@ -38,8 +43,21 @@ class Bench:
 def test_the_actor_hears_of_the_first_message_only_and_of_each_that_is_not_to_wait() -> None:
     bench = Bench()
     bench.enqueuer.enqueue(*MESSAGE)
-    bench.enqueuer.enqueue_and_flush(*MESSAGE)
+    bench.enqueuer.enqueue_and_flush(*MESSAGE, SlimFuture())
     assert bench.told == [MessagesEnqueued(), TriggerFlush()]
+
+
+def test_a_caller_that_waits_attends_the_loop_if_its_message_is_the_only_one() -> None:
+    bench = Bench()
+    alone, after_another = SlimFuture[None](), SlimFuture[None]()
+    bench.enqueuer.enqueue_and_flush(*MESSAGE, alone)
+    assert bench.attended == [(alone, "send() to t")]
+    bench.enqueuer.enqueue_and_flush(*MESSAGE, after_another)
+    bench.send_queue.take(2, 2)
+    bench.send_queue.pending.give_back(1, 1)
+    bench.enqueuer.enqueue_and_flush(*MESSAGE, after_another)
+    assert bench.attended == [(alone, "send() to t")], "another one was in the queue, or pending"
+    assert bench.told == [TriggerFlush()] * 3
 
 
 def test_a_full_queue_is_an_error() -> None:
@@ -83,6 +101,6 @@ def test_nothing_is_left_once_it_is_closed(way: str) -> None:
     bench = Bench()
     bench.send_queue.end(CLOSED)
     with pytest.raises(AlreadyClosed):
-        getattr(bench.enqueuer, way)(*MESSAGE)
+        getattr(bench.enqueuer, way)(*MESSAGE, *([SlimFuture()] if way == "enqueue_and_flush" else []))
     assert bench.enqueuer.has_ended_by(AlreadyClosed("another"))
     assert not bench.enqueuer.has_ended_by(ProducerFenced("ProducerFenced", "no"))

@@ -23,6 +23,7 @@ from pulsar_actors.exceptions import (
 )
 from pulsar_actors.machines.multi_topics_events import CreateMember, MemberWanted, UpdateMembers
 from pulsar_actors.machines.trackers.message_routing import HASHES, HashName
+from pulsar_actors.runtime.future import SlimFuture
 from pulsar_actors.runtime.handle_link import HandleLink
 from pulsar_actors.runtime.loop import THREADS
 from pulsar_actors.runtime.producer_actor import TriggerFlush
@@ -337,7 +338,7 @@ class Partition:
             raise self.refuses
         self.left.append(("enqueue", payload))
 
-    def enqueue_and_flush(self, payload: bytes, _: object) -> None:
+    def enqueue_and_flush(self, payload: bytes, _: object, __: object) -> None:
         self.left.append(("enqueue_and_flush", payload))
 
     def try_enqueue(self, payload: bytes, _: object) -> None:
@@ -358,7 +359,7 @@ def test_a_message_is_enqueued_for_the_partition_that_the_router_chose() -> None
     producers = Partitions(3)
     enqueuer = new_enqueuer(producers)
     enqueuer.enqueue(b"2", None)
-    enqueuer.enqueue_and_flush(b"0", None)
+    enqueuer.enqueue_and_flush(b"0", None, SlimFuture())
     enqueuer.try_enqueue(b"1", None)
     assert [each.left for each in producers.partitions] == [
         [("enqueue_and_flush", b"0")],

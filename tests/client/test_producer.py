@@ -244,7 +244,8 @@ def test_the_caller_compresses_what_shares_its_entry_with_no_other_message(  # n
     mine = threading.current_thread().name
     elsewhere = [(thread, size) for thread, size in compressing if thread != mine]
     assert len(compressing) == 6
-    assert len(elsewhere) == 3 * len(on_the_loop)
+    asked = (2 * len(on_the_loop), 3 * len(on_the_loop))  # a caller of send() attends the loop, if that sleeps
+    assert asked[0] <= len(elsewhere) <= asked[1]
     assert all(thread.startswith("pulsar-io") for thread, _ in elsewhere)
     assert [message.data() for message in receive(client, any_topic, 6)].count(LARGE) == 3
 

@@ -2,6 +2,9 @@ from enum import Enum
 from typing import Any, NamedTuple
 
 import pytest
+from transitions import EventData, Transition
+from transitions import Machine as LibraryMachine
+from transitions.core import Event as LibraryEvent
 
 from pulsar_actors.machines.chart import INTERNAL, Chart, ChartError, Ignore, IllegalEvent, Row, RowFailed
 from pulsar_actors.machines.state_machine import StateMachine
@@ -149,6 +152,21 @@ def test_an_exception_in_a_guard_leaves_the_state_and_names_the_row() -> None:
     with pytest.raises(RowFailed, match=r"guard 'is_strong' of row push \[is_strong\] / creak: SHUT -> OPEN"):
         machine.handle(Push(13), 0.0)
     assert machine.state is SHUT
+
+
+def test_rows_are_transitions_of_the_library_and_can_be_taken_in_its_way() -> None:
+    machine, effects = door(SHUT), list[object]()
+    event: Any = DoorMachine.running._triggers[Push].__self__  # type: ignore[attr-defined]
+    assert isinstance(event, LibraryEvent)
+    assert isinstance(event.machine, LibraryMachine)
+    strong, weak = event.transitions["SHUT"]
+    assert isinstance(strong, Transition)
+    data = EventData(None, event, event.machine, machine, (Push(1), 5.0, effects), {})
+    assert not strong.execute(data)
+    assert weak.execute(data)
+    assert (machine.state, effects) == (SHUT, ["rattle"])
+    assert [condition.func for condition in strong.conditions] == [DoorMachine.is_strong]
+    assert strong.before == [DoorMachine.creak]
 
 
 def test_legal_gives_the_events_of_a_state() -> None:

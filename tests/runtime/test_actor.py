@@ -1,5 +1,6 @@
 import gc
 import weakref
+from enum import Enum
 from typing import Any, ClassVar, NamedTuple
 
 import pykka
@@ -241,18 +242,29 @@ class Say(NamedTuple):
     what: str
 
 
+class Place(Enum):
+    """The states."""
+
+    HERE = "It goes on."
+    GONE = "It is over."
+
+
+HERE, GONE = Place
+
+
 class Toy(StateMachine, chart=None):
     """Says two things and rings once, then it is over."""
 
-    is_over = False
+    final_states: ClassVar = (GONE,)
 
     def __init__(self) -> None:
-        """It has no chart."""
+        """Begin anywhere: there is no chart."""
+        self.state = HERE
 
     def handle(self, event: Any, now: float) -> list[Any]:
         if isinstance(event, Go):
             return [Say(f"at {now}"), StartTimer(Rung(1), 2.0), Say("then")]
-        self.is_over = True
+        self.state = GONE
         return [Say("rung")]
 
 

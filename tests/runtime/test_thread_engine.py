@@ -1,3 +1,5 @@
+import signal
+import sys
 import threading
 import weakref
 from collections.abc import Callable, Iterator
@@ -9,6 +11,7 @@ import pytest
 
 from pulsar_actors.exceptions import AlreadyClosed, Interrupted, OperationNotSupported, Timeout
 from pulsar_actors.runtime.future import SlimFuture
+from pulsar_actors.runtime.interrupts import is_ctrl_c, is_for_main
 from pulsar_actors.runtime.thread_engine import ThreadEngine, ThreadWorker
 from tests.support.life import SOON, InThread, until
 
@@ -211,3 +214,109 @@ def test_a_worker_may_be_stopped_while_its_thread_is_being_started(monkeypatch: 
     go_on.set()
     submitting.result()
     until(lambda: "slow worker" not in [thread.name for thread in threading.enumerate()])
+
+
+# Callers that attend a loop: `test_attending_callers.py` has what they do there.
+
+
+class Attended:
+    """An engine of so many loops, of which it is noted whether a caller attends the first."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch, loops: int = 1) -> None:
+        self.engine = ThreadEngine(loops, 1)
+        self.calls = 0
+        self.started = 0
+        self.begun: Callable[[], object] = lambda: None
+        monkeypatch.setattr(self.engine._loops[0], "attend", self._attend)
+
+    def _attend(self, start: Callable[[], None], _: Future[str], __: float) -> None:
+        self.calls += 1
+        start()
+
+    def _start(self) -> None:
+        self.begun()
+        self.started += 1
+
+    def call(self) -> bool:
+        """Make a call, and tell whether its caller attended."""
+        before = self.calls, self.started
+        try:
+            self.engine.attend(self._start, SlimFuture(), "a call")
+        finally:
+            assert self.started == before[1] + 1
+        return self.calls > before[0]
+
+
+@pytest.fixture
+def attended(monkeypatch: pytest.MonkeyPatch) -> Iterator[Attended]:
+    made = Attended(monkeypatch)
+    yield made
+    made.engine.stop(PATIENCE)
+
+
+@pytest.fixture
+def own_handler() -> Iterator[None]:
+    """A signal handler of the program, which may raise."""
+    before = signal.signal(signal.SIGTERM, lambda *_: sys.exit())
+    yield
+    signal.signal(signal.SIGTERM, before)
+
+
+def test_a_caller_that_waits_attends_the_loop(attended: Attended) -> None:
+    assert attended.call()
+    assert InThread(attended.call).result()
+
+
+def test_a_caller_that_a_signal_handler_may_interrupt_does_not_attend(attended: Attended, own_handler: None) -> None:
+    assert not attended.call()
+    assert InThread(attended.call).result(), "only the main thread runs handlers"
+
+
+def test_a_signal_handler_that_has_no_hash_is_the_programs_own(attended: Attended) -> None:
+    class Unhashable:
+        __hash__ = None  # type: ignore[assignment]
+
+        def __call__(self, *_: object) -> None:
+            """Do nothing."""
+
+    before = signal.signal(signal.SIGTERM, Unhashable())
+    try:
+        assert not attended.call()
+    finally:
+        signal.signal(signal.SIGTERM, before)
+
+
+def test_a_caller_deep_in_a_recursion_does_not_attend(attended: Attended) -> None:
+    def deep(left: int) -> bool:
+        return deep(left - 1) if left else attended.call()
+
+    assert attended.call()
+    assert not InThread(lambda: deep(sys.getrecursionlimit() - 120)).result()
+
+
+def test_a_caller_does_not_attend_one_of_several_loops(monkeypatch: pytest.MonkeyPatch) -> None:
+    attended = Attended(monkeypatch, loops=2)
+    assert not attended.call()
+    attended.engine.stop(PATIENCE)
+
+
+def test_ctrl_c_ends_a_call_only_when_its_caller_does_not_attend_any_longer(attended: Attended) -> None:
+    attended.begun = lambda: signal.raise_signal(signal.SIGINT)
+    with pytest.raises(Interrupted, match="a call was interrupted"):
+        attended.call()
+    assert attended.started == 1
+    with pytest.raises(KeyboardInterrupt):
+        signal.raise_signal(signal.SIGINT)
+
+
+def test_what_is_raised_where_a_caller_attends_is_not_for_the_main_thread(attended: Attended) -> None:
+    def look() -> None:
+        assert not is_ctrl_c(KeyboardInterrupt())
+        assert not is_for_main(SystemExit())
+
+    assert is_ctrl_c(KeyboardInterrupt())
+    assert is_for_main(SystemExit())
+    attended.begun = look
+    assert attended.call()
+    assert is_ctrl_c(KeyboardInterrupt())
+    assert not is_for_main(ValueError())

@@ -5,6 +5,7 @@ import threading
 
 import pytest
 
+from pulsar_actors.runtime.future import SlimFuture
 from pulsar_actors.runtime.thread_loop import ThreadLoop
 
 PATIENCE = 20.0
@@ -19,6 +20,28 @@ def test_its_thread_is_a_daemon_with_the_loops_name_and_ends_with_it() -> None:
     assert not thread.is_alive()
     loop.post(print, "after the end")
     assert not any(thread.name == "of this test" for thread in threading.enumerate())
+
+
+def test_a_caller_cannot_attend_a_loop_that_has_ended() -> None:
+    loop = ThreadLoop("ended")
+    loop.start()
+    loop.stop(PATIENCE)
+    called: list[str] = []
+    loop.attend(lambda: loop.post(called.append, "after the end"), SlimFuture(), PATIENCE)
+    assert not called
+    assert not loop.is_here()
+
+
+def test_what_raises_where_a_caller_attends_is_logged_and_the_loop_goes_on(caplog: pytest.LogCaptureFixture) -> None:
+    def fail(_: None) -> None:
+        raise KeyboardInterrupt("planted")
+
+    loop = ThreadLoop("attended")
+    future: SlimFuture[None] = SlimFuture()
+    loop.attend(lambda: (loop.post(fail, None), loop.post(future.set_result, None)), future, PATIENCE)
+    assert future.done()
+    assert "planted" in caplog.text
+    loop.forget_everything()
 
 
 def test_what_raises_on_it_is_logged_with_its_traceback(caplog: pytest.LogCaptureFixture) -> None:

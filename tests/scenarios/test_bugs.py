@@ -43,7 +43,7 @@ class Planter:
             scene.world.after(at, lambda kind=kind: self.plant(kind))
 
     def plant(self, kind: type[LoopActor]) -> None:
-        found: list[Any] = [ref.actor_inbox._actor for ref in pykka.ActorRegistry.get_by_class(kind)]
+        found: list[Any] = [ref.actor_inbox.actor for ref in pykka.ActorRegistry.get_by_class(kind)]
         if not found:
             return
         actor = found[self.dice.below(len(found))]

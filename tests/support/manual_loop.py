@@ -10,6 +10,7 @@ from typing import Any
 from pulsar_actors.runtime.actor import ActorRef, LoopActor, tell
 from pulsar_actors.runtime.loop import Buffer, Interleaving, Listener, Loop, Transport, TransportOwner
 from pulsar_actors.runtime.messages import ActorStarted
+from pulsar_actors.runtime.tcp import SocketLoop
 
 
 class Line(Transport):
@@ -48,7 +49,7 @@ class Line(Transport):
         self.owner.writable()
 
 
-class ManualLoop(Loop):
+class ManualLoop(SocketLoop):
     """A loop that a test runs by hand. Every call counts as one on the loop, unless `outside` is set."""
 
     def __init__(self) -> None:
@@ -203,7 +204,7 @@ class Interrupter:
 def actor_of(address: ActorRef) -> Any:
     """Return the actor of an address."""
     inbox: Any = address.actor_inbox
-    return inbox._actor
+    return inbox.actor
 
 
 def of_kind(kind: type | tuple[type, ...], things: Iterable[Any]) -> list[Any]:

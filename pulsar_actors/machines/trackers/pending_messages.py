@@ -192,7 +192,7 @@ class PendingMessages(Generic[T]):
 
     def reserve(self, messages: int, size: int) -> None:
         """Reserve room for messages that are about to be added."""
-        self.messages.take(messages)
+        self.messages.used += messages
         self._memory.take(size)
 
     @property
@@ -309,15 +309,15 @@ class PendingFlushes(Generic[FlushToken]):
     With nothing pending every flush is finished.
     """
 
-    __slots__ = ("_ended", "_waiting")
+    __slots__ = ("_ended", "waiting")
 
     def __init__(self) -> None:
         self._ended = 0
-        self._waiting: list[tuple[int, FlushToken]] = []
+        self.waiting: list[tuple[int, FlushToken]] = []
 
     def ask(self, token: FlushToken, pending: int) -> None:
         """Add a flush, which waits for the batches that are pending now."""
-        self._waiting.append((self._ended + pending, token))
+        self.waiting.append((self._ended + pending, token))
 
     def head_ended(self) -> None:
         """Note that the oldest pending batch has ended."""
@@ -326,8 +326,8 @@ class PendingFlushes(Generic[FlushToken]):
     def take_finished(self, pending: int) -> list[FlushToken]:
         """Take the flushes that are finished, in order, when so many batches are pending."""
         finished: list[FlushToken] = []
-        while self._waiting and (not pending or self._waiting[0][0] <= self._ended):
-            finished.append(self._waiting.pop(0)[1])
+        while self.waiting and (not pending or self.waiting[0][0] <= self._ended):
+            finished.append(self.waiting.pop(0)[1])
         return finished
 
 
