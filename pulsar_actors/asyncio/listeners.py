@@ -139,6 +139,7 @@ class UpdatesListener(ListenerTask):
         self._updates: deque[_Update] = deque()
         self._starter = 0
         self._values_left = 0
+        self._has_all_values = False  # the listener may be called with the first values before the last are posted
         self._called_with_values: asyncio.Future[None] = completions.loop.create_future()
         super().__init__(listener, name)
 
@@ -156,6 +157,7 @@ class UpdatesListener(ListenerTask):
 
     async def called_with_values(self) -> None:
         """Wait until the listener was called with the first values; raise the error that it raises."""
+        self._has_all_values = True
         if not self._values_left and not self._called_with_values.done():
             self._called_with_values.set_result(None)
         await self._called_with_values
@@ -190,7 +192,7 @@ class UpdatesListener(ListenerTask):
             self.stop()
             return
         self._values_left -= 1
-        if not self._values_left and not self._called_with_values.done():
+        if self._has_all_values and not self._values_left and not self._called_with_values.done():
             self._called_with_values.set_result(None)
 
 

@@ -1,6 +1,8 @@
 """Table views of asyncio."""
 
 import asyncio
+import threading
+from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -8,13 +10,40 @@ import pytest
 from pulsar_actors import asyncio as aio
 from pulsar_actors.broker.embedded import EmbeddedBroker
 from pulsar_actors.client.schema import BYTES, Schema, StringSchema
+from pulsar_actors.client.table_view import TableView as SyncTableView
 from pulsar_actors.exceptions import AlreadyClosed, InvalidArgument
+from tests.support.life import SOON
 from tests.support.loops import Run, happens
 
 
 async def put(client: aio.Client, topic: str, *pairs: tuple[str, Any], schema: Schema = BYTES) -> None:
     async with await client.create_producer(topic, schema=schema) as producer:
         await asyncio.gather(*(producer.send(value, partition_key=key) for key, value in pairs))
+
+
+def test_values_that_are_slow_to_come_are_all_waited_for(
+    broker: EmbeddedBroker, topic: str, run: Run, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    was_called = threading.Event()
+
+    def give_slowly(_: object, callback: Callable[[str, bytes], object]) -> None:
+        callback("a", b"1")
+        assert was_called.wait(SOON)
+        callback("b", b"2")
+
+    monkeypatch.setattr(SyncTableView, "for_each_and_listen", give_slowly)
+    found: dict[str, bytes] = {}
+
+    def see(key: str, value: bytes) -> None:
+        found[key] = value
+        was_called.set()
+
+    async def main() -> None:
+        async with aio.Client(broker.service_url) as client, await client.create_table_view(topic) as view:
+            await view.for_each_and_listen(see)
+            assert found == {"a": b"1", "b": b"2"}
+
+    run(main)
 
 
 def test_it_reads_like_a_dict_and_follows_the_topic(broker: EmbeddedBroker, any_topic: str, run: Run) -> None:
@@ -61,6 +90,7 @@ def test_listeners_may_be_coroutine_functions_and_miss_nothing(broker: EmbeddedB
             assert len(found) == 50
             updates: list[tuple[str, bytes]] = []
             await updating
+            await happens(lambda: found["k49"] == b"499")  # the view has seen all of them
             await view.listen(lambda *update: updates.append(update))
             await put(client, topic, ("last", b"1000"))
             await happens(lambda: "last" in found and updates)
