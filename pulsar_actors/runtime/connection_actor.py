@@ -152,7 +152,7 @@ class ConnectionActor(MachineActor[ConnectionMachine]):
 
     def _receive_frames(self, frames: list[Frame]) -> None:
         """Decode the frames of one read. Consecutive commands for producers and consumers are one event."""
-        routed: list[tuple[Message, memoryview]] = []
+        routed: list[tuple[Message, bytes]] = []
         for frame in frames:
             command = self._decode(frame)
             if command is None:
@@ -186,7 +186,7 @@ class ConnectionActor(MachineActor[ConnectionMachine]):
             self.feed(event)
 
     def _route(self, effect: RouteFrames) -> None:
-        by_handler: dict[tuple[str, int], list[tuple[Message, memoryview]]] = {}
+        by_handler: dict[tuple[str, int], list[tuple[Message, bytes]]] = {}
         for received in effect.frames:
             by_handler.setdefault(handler_key(received[0]), []).append(received)
         for key, commands in by_handler.items():

@@ -171,7 +171,7 @@ class ConsumerActor(HandlerActor[ConsumerMachine]):
         opened, now_ms = self.receiver_queue.progress.opened, self.loop.wall_clock_ms()
         self.feed(ConsumerAttached(message.number, opened, message.max_message_size, now_ms))
 
-    def handle_commands(self, number: int, commands: tuple[tuple[Any, memoryview], ...]) -> None:
+    def handle_commands(self, number: int, commands: tuple[tuple[Any, bytes], ...]) -> None:
         """Feed the messages of one read as one event, and other commands in their order among them."""
         incoming: list[IncomingEntry] = []
         for command, rest in commands:

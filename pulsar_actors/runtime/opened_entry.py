@@ -30,6 +30,8 @@ An entry that declares more is refused, and so is one that declares more than it
 """
 
 _BATCH_INDEXES: Final = tuple(range(1000))
+_NO_METADATA: Final = (None,)
+_ONLY_INDEX: Final = (0,)
 
 
 class DecodeMessage(Protocol):
@@ -111,10 +113,10 @@ def open_entry(delivery: DeliveredEntry, opened: OpenedEntry, limit: int, *, com
     """
     if delivery.data_key is UNDECRYPTABLE:
         delivery.entry.verify()
-        return EntryContents([None], [as_bytes(delivery.payload)], opened, [0], delivery.messages - 1)
+        return EntryContents([None], [delivery.payload], opened, [0], delivery.messages - 1)
     payload = _uncompressed_payload(delivery, limit)
     if not opened.size:
-        return EntryContents([None], [as_bytes(payload)], opened, [0])
+        return EntryContents(_NO_METADATA, [as_bytes(payload)], opened, _ONLY_INDEX)
     stored, payloads = split_columns(payload, opened.size)
     indexes: Sequence[int] = batch_indexes(0, opened.size)
     wanted = delivery.wanted
@@ -145,12 +147,11 @@ def batch_indexes(start: int, stop: int) -> tuple[int, ...]:
 
 
 def _uncompressed_payload(delivery: DeliveredEntry, limit: int) -> BytesLike:
-    metadata = delivery.entry.metadata
-    if (
-        metadata.num_chunks_from_msg <= 1 and delivery.data_key is None
-    ):  # chunks were verified when they were put together, others before they were decrypted
-        delivery.entry.verify()
-    return delivery.payload if metadata.compression == NONE else decompressed(metadata, delivery.payload, limit)
+    entry, payload = delivery.entry, delivery.other_payload
+    if payload is None:  # others were verified when they were put together of chunks, or before they were decrypted
+        entry.verify()
+        payload = entry.payload
+    return payload if entry.metadata.compression == NONE else decompressed(entry.metadata, payload, limit)
 
 
 def decompressed(metadata: MessageMetadata, payload: BytesLike, limit: int) -> BytesLike:

@@ -98,7 +98,7 @@ class ProducerActor(HandlerActor[ProducerMachine]):
         self._largest = message_limit(message.max_message_size)
         self.feed(ProducerAttached(message.number))
 
-    def handle_commands(self, number: int, commands: tuple[tuple[Any, memoryview], ...]) -> None:
+    def handle_commands(self, number: int, commands: tuple[tuple[Any, bytes], ...]) -> None:
         """Handle commands of the broker; receipts that come together are one event."""
         for are_receipts, group in groupby(commands, _is_receipt):
             if are_receipts:
@@ -288,5 +288,5 @@ def _outcome_of(stored: StoredSend[PackedMessages]) -> SendOutcome:
     return packed.release(), SentTo(stored.message_ids, packed.batched, packed.size)
 
 
-def _is_receipt(heard: tuple[Any, memoryview]) -> bool:
+def _is_receipt(heard: tuple[Any, bytes]) -> bool:
     return isinstance(heard[0], CommandSendReceipt)

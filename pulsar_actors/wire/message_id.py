@@ -15,11 +15,16 @@ An id is a named tuple for speed: a frozen dataclass takes three times as long t
 as described above.
 """
 
-from typing import NamedTuple, Optional
+from typing import Any, NamedTuple, Optional
 
 from pulsar_actors.wire.errors import EncodeError, MalformedMessageId, excerpt
 from pulsar_actors.wire.protobuf import UNREADABLE, BytesLike, as_bytes, signed, unsigned
 from pulsar_actors.wire.PulsarApi_pb2 import MessageIdData
+
+_LARGEST = 2**63 - 1
+"""The largest ledger or entry that is not negative: 2^64 - 1 on the wire is -1."""
+
+_tuple: Any = tuple
 
 
 class MessageId(NamedTuple):
@@ -53,7 +58,12 @@ class MessageId(NamedTuple):
     @classmethod
     def entry_of(cls, data: MessageIdData) -> "MessageId":
         """Read the id of the entry only, which is all that a delivery needs."""
-        return cls(signed(data.ledgerId), signed(data.entryId), data.partition)
+        ledger_id, entry_id = data.ledgerId, data.entryId
+        if ledger_id > _LARGEST or entry_id > _LARGEST:
+            ledger_id, entry_id = signed(ledger_id), signed(entry_id)
+        # in less time than by the class, which has defaults to fill in
+        message_id: MessageId = _tuple.__new__(cls, (ledger_id, entry_id, data.partition, -1, 0, None))
+        return message_id
 
     def to_data(self) -> MessageIdData:
         """Write the id for a command."""

@@ -76,7 +76,7 @@ def test_every_permit_that_was_used_is_held_or_given_back(size: int, data: st.Da
 
 def test_what_is_unreadable_is_refused_and_its_permit_given_back() -> None:
     command = CommandMessage(consumer_id=7, message_id=MessageIdData(ledgerId=1, entryId=9))
-    outcome = take(trackers(), IncomingEntry(command, memoryview(b"\x00")))
+    outcome = take(trackers(), IncomingEntry(command, b"\x00"))
     assert (outcome.arrived, outcome.returned, outcome.corrupt) == (1, 1, [((1, 9), Fault.ChecksumMismatch)])
 
 
@@ -176,9 +176,7 @@ ANYTHING = st.fixed_dictionaries(
         "more": st.one_of(st.just({}), CHUNKED, COMPRESSED),
     }
 )
-UNREADABLE = IncomingEntry(
-    CommandMessage(consumer_id=7, message_id=MessageIdData(ledgerId=1, entryId=9)), memoryview(b"\0")
-)
+UNREADABLE = IncomingEntry(CommandMessage(consumer_id=7, message_id=MessageIdData(ledgerId=1, entryId=9)), b"\0")
 
 
 def any_entry(options: dict[str, Any] | None) -> IncomingEntry:

@@ -76,7 +76,7 @@ class AckGroup(NamedTuple):
             ack_type=CommandAck.AckType.Cumulative if self.cumulative else CommandAck.AckType.Individual,
             message_id=[
                 MessageIdData(
-                    ledgerId=unsigned(ledger_id), entryId=unsigned(entry_id), ack_set=to_words(unacknowledged)
+                    ledgerId=unsigned(ledger_id), entryId=unsigned(entry_id), ack_set=to_words(unacknowledged) or None
                 )
                 for (ledger_id, entry_id), unacknowledged in self.entries
             ],
@@ -172,11 +172,15 @@ class AckGroupingTracker:
 
     def is_acknowledged(self, message_id: MessageId) -> bool:
         """Return whether a message is acknowledged already. An id without a batch index is a whole entry."""
-        ledger_id, entry_id, index = message_id.ledger_id, message_id.entry_id, message_id.batch_index
-        if (ledger_id, entry_id, WHOLE_ENTRY if index < 0 else index) <= self._floor:
-            return True
-        held = self._held.get((ledger_id, entry_id))
-        return held is not None and (not held or (index >= 0 and not held >> index & 1))
+        entry, index = message_id.position, message_id.batch_index
+        if index < 0:
+            return self.is_entry_acknowledged(entry)
+        held = self._held.get(entry)
+        return (*entry, index) <= self._floor or (held is not None and not held >> index & 1)
+
+    def is_entry_acknowledged(self, entry: EntryKey) -> bool:
+        """Return whether all of an entry is acknowledged already."""
+        return self._held.get(entry) == 0 or (*entry, WHOLE_ENTRY) <= self._floor
 
     def unacknowledged_of(self, entry: EntryKey, messages: int) -> int:
         """Remove from a set of messages of a batch those that are acknowledged."""
