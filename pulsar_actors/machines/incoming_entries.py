@@ -18,7 +18,6 @@ redelivered.
 """
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
 from functools import partial
 from typing import Any, Final, NamedTuple, TypeAlias
 
@@ -62,11 +61,8 @@ Skipped: TypeAlias = CorruptEntry | IncompleteChunks
 ValidationError = CommandAck.ValidationError
 
 
-class IncomingEntry(NamedTuple):
-    """A MESSAGE command and the bytes of its entry."""
-
-    command: CommandMessage
-    entry: bytes
+IncomingEntry: TypeAlias = tuple[CommandMessage, bytes]
+"""A MESSAGE command and the bytes of its entry."""
 
 
 UNDECRYPTABLE: Final = object()
@@ -112,19 +108,23 @@ _new_delivered_entry: Callable[
 """Makes a DeliveredEntry from a tuple of all fields, in a third of the time."""
 
 
-@dataclass(slots=True)
 class IncomingOutcome:
     """The outcome of the entries of one read; `arrived` and `returned` count permits, `passed` is the last entry."""
 
-    arrived: int = 0
-    returned: int = 0
-    deliver: list[DeliveredEntry] = field(default_factory=list[DeliveredEntry])
-    dead: list[DeliveredEntry] = field(default_factory=list[DeliveredEntry])
-    acknowledge: list[MessageId] = field(default_factory=list[MessageId])
-    corrupt: list[CorruptEntry] = field(default_factory=list[CorruptEntry])
-    unfinished: list[IncompleteChunks] = field(default_factory=list[IncompleteChunks])
-    passed: EntryKey | None = None
-    has_chunks: bool = False
+    __slots__ = (
+        "acknowledge", "arrived", "corrupt", "dead", "deliver", "has_chunks", "passed", "returned", "unfinished",
+    )  # fmt: skip
+
+    def __init__(self) -> None:
+        self.arrived = 0
+        self.returned = 0
+        self.deliver: list[DeliveredEntry] = []
+        self.dead: list[DeliveredEntry] = []
+        self.acknowledge: list[MessageId] = []
+        self.corrupt: list[CorruptEntry] = []
+        self.unfinished: list[IncompleteChunks] = []
+        self.passed: EntryKey | None = None
+        self.has_chunks = False
 
     def refuse(self, entry: EntryKey, fault: "ValidationError.ValueType", permits: int) -> None:
         """Note an entry that is corrupt."""
