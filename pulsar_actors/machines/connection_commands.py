@@ -89,7 +89,7 @@ def event_of(command: Message) -> object | None:
 
 def handler_key(command: Any) -> tuple[str, int]:  # noqa: ANN401 - any of TO_HANDLERS
     """Return the kind and id of the producer, consumer or watcher that a command is for."""
-    kind = type(command)
+    kind: type[Message] = type(command)
     if kind in TO_CONSUMERS:
         return CONSUMER, command.consumer_id
     if kind in TO_PRODUCERS:

@@ -108,25 +108,35 @@ class ReceiptVerdict(Enum):
     SKIPS_HEAD = "it is for something behind the head: the connection has lost what went before"
 
 
-@dataclass(slots=True, eq=False)
 class PendingSend(Generic[T]):
     """A batch or a message. `deadline` is in monotonic seconds, None for never; `frames` counts its chunks."""
 
-    token: T
-    lowest_sequence_id: int
-    highest_sequence_id: int
-    messages: int
-    size: int
-    deadline: float | None
-    frames: int = 1
-    writes: int = 0
-    message_ids: tuple[tuple[int, int], ...] = ()
+    __slots__ = (
+        "deadline", "frames", "highest_sequence_id", "lowest_sequence_id", "message_ids", "messages", "size", "token",
+        "writes",
+    )  # fmt: skip
 
-    def __post_init__(self) -> None:
-        if not 0 <= self.lowest_sequence_id <= self.highest_sequence_id:
-            raise InternalError(
-                f"sequence ids run upwards from 0, got {self.lowest_sequence_id} to {self.highest_sequence_id}"
-            )
+    def __init__(  # noqa: PLR0913 - a pending send is built whole
+        self,
+        token: T,
+        lowest_sequence_id: int,
+        highest_sequence_id: int,
+        messages: int,
+        size: int,
+        deadline: float | None,
+        frames: int = 1,
+    ) -> None:
+        if not 0 <= lowest_sequence_id <= highest_sequence_id:
+            raise InternalError(f"sequence ids run upwards from 0, got {lowest_sequence_id} to {highest_sequence_id}")
+        self.token = token
+        self.lowest_sequence_id = lowest_sequence_id
+        self.highest_sequence_id = highest_sequence_id
+        self.messages = messages
+        self.size = size
+        self.deadline = deadline
+        self.frames = frames
+        self.writes = 0
+        self.message_ids: tuple[tuple[int, int], ...] = ()
 
     @property
     def next_frame(self) -> int:
@@ -246,7 +256,8 @@ class PendingMessages(Generic[T]):
         if len(head.message_ids) < head.frames:
             return ReceiptVerdict.CHUNK
         self._written.popleft()
-        self.give_back(head.messages, head.size)
+        self.messages.free(head.messages)
+        self._memory.free(head.size)
         return StoredSend(head.token, head.message_ids, head.highest_sequence_id)
 
     def find(self, connection: int, sequence_id: int) -> PendingSend[T] | None:
@@ -311,9 +322,9 @@ class PendingFlushes(Generic[FlushToken]):
         """Add a flush, which waits for the batches that are pending now."""
         self._waiting.append((self._ended + pending, token))
 
-    def head_ended(self) -> None:
-        """Note that the oldest pending batch has ended."""
-        self._ended += 1
+    def heads_ended(self, batches: int) -> None:
+        """Note that so many of the oldest pending batches have ended."""
+        self._ended += batches
 
     def take_finished(self, pending: int) -> list[FlushToken]:
         """Take the flushes that are finished, in order, when so many batches are pending."""
