@@ -114,12 +114,18 @@ class SendQueueEnqueuer(Enqueuer):
         """Return this enqueuer."""
         return self
 
-    def enqueue(self, payload: bytes, tag: object) -> None:
+    def enqueue(self, payload: bytes, tag: object) -> None:  # noqa: C901 - what is done for each message
         """Enqueue a message. Waits for room if `block_if_queue_full` is set."""
         send_queue = self.send_queue
+        buffer = send_queue.buffer
         if self._codec is not None:
             tag = self._compressed(payload, tag, self._codec)
         try:
+            if len(payload) <= send_queue.small and len(buffer) < send_queue.locked_from:  # `put`, without its call
+                buffer.extend((payload, tag))
+                if len(buffer) >= send_queue.notify_at:
+                    self.appended()
+                return
             while True:
                 if send_queue.closed is not None:
                     raise copy_error(send_queue.closed)

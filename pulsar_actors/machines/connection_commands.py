@@ -89,12 +89,11 @@ def event_of(command: Message) -> object | None:
 
 def handler_key(command: Any) -> tuple[str, int]:  # noqa: ANN401 - any of TO_HANDLERS
     """Return the kind and id of the producer, consumer or watcher that a command is for."""
-    kind: type[Message] = type(command)
-    if kind in TO_CONSUMERS:
+    if type(command) in TO_CONSUMERS:
         return CONSUMER, command.consumer_id
-    if kind in TO_PRODUCERS:
+    if type(command) in TO_PRODUCERS:
         return PRODUCER, command.producer_id
-    if kind is CommandWatchTopicUpdate:
+    if type(command) is CommandWatchTopicUpdate:
         return WATCHER, command.watcher_id
     is_producer = command.resource_type == CommandTopicMigrated.Producer
     return (PRODUCER if is_producer else CONSUMER), command.resource_id
