@@ -114,10 +114,10 @@ def open_entry(delivery: DeliveredEntry, opened: OpenedEntry, limit: int, *, com
     if delivery.data_key is UNDECRYPTABLE:
         delivery.entry.verify()
         return EntryContents([None], [delivery.payload], opened, [0], delivery.messages - 1)
-    payload = _uncompressed_payload(delivery, limit)
+    payload, begin = _uncompressed_payload(delivery, limit)
     if not opened.size:
-        return EntryContents(_NO_METADATA, [as_bytes(payload)], opened, _ONLY_INDEX)
-    stored, payloads = split_columns(payload, opened.size)
+        return EntryContents(_NO_METADATA, [as_bytes(payload)[begin:]], opened, _ONLY_INDEX)
+    stored, payloads = split_columns(payload, opened.size, begin)
     indexes: Sequence[int] = batch_indexes(0, opened.size)
     wanted = delivery.wanted
     if wanted.bit_count() != opened.size or compacted:
@@ -146,12 +146,15 @@ def batch_indexes(start: int, stop: int) -> tuple[int, ...]:
     return _BATCH_INDEXES[start:stop] if stop <= len(_BATCH_INDEXES) else tuple(range(start, stop))
 
 
-def _uncompressed_payload(delivery: DeliveredEntry, limit: int) -> BytesLike:
-    entry, payload = delivery.entry, delivery.other_payload
+def _uncompressed_payload(delivery: DeliveredEntry, limit: int) -> tuple[BytesLike, int]:
+    """Return bytes that end with the payload, and where it begins: so it is copied only once, by those who split it."""
+    entry, payload, begin = delivery.entry, delivery.other_payload, 0
     if payload is None:  # others were verified when they were put together of chunks, or before they were decrypted
         entry.verify()
-        payload = entry.payload
-    return payload if entry.metadata.compression == NONE else decompressed(entry.metadata, payload, limit)
+        payload, begin = entry.stored, entry.payload_start
+    if entry.metadata.compression == NONE:
+        return payload, begin
+    return decompressed(entry.metadata, memoryview(payload)[begin:], limit), 0
 
 
 def decompressed(metadata: MessageMetadata, payload: BytesLike, limit: int) -> BytesLike:

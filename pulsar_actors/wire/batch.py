@@ -94,20 +94,22 @@ def split_batch(payload: BytesLike, count: int) -> list[SingleMessage]:
     return list(map(SingleMessage, *split_columns(payload, count)))
 
 
-def split_columns(payload: BytesLike, count: int) -> MessageColumns:
-    """Split a batch like `split_batch`, into columns and in less time."""
+def split_columns(payload: BytesLike, count: int, begin: int = 0) -> MessageColumns:
+    """Split a batch like `split_batch`, into columns and in less time. The batch may begin inside the bytes."""
     data = as_bytes(payload)
-    if not 0 < count <= len(data) // SMALLEST_MESSAGE:
-        what = f"a batch declares {count:,} messages, each of {SMALLEST_MESSAGE} bytes or more, in {len(data):,} bytes"
-        raise MalformedBatch(what, 0, len(data))
+    octets = len(data) - begin
+    if not 0 < count <= octets // SMALLEST_MESSAGE:
+        what = f"a batch declares {count:,} messages, each of {SMALLEST_MESSAGE} bytes or more, in {octets:,} bytes"
+        raise MalformedBatch(what, begin, octets)
     known: _Known = {}
-    head, metadata, size = _read_head(data, 0, known)
-    if len(data) == count * (len(head) + size) and data.startswith(head, len(head) + size):
-        payloads = _payloads_if_alike(data, head, size, count)
+    head, metadata, size = _read_head(data, begin, known)
+    stride = len(head) + size
+    if octets == count * stride and data.startswith(head, begin + stride):
+        payloads = _payloads_if_alike(data, begin, head, size, count)
         if payloads is not None:
             return MessageColumns([metadata] * count, payloads)
     columns = MessageColumns([], [])
-    at = 0
+    at = begin
     while len(columns.payloads) < count:
         head, metadata, size = _read_head(data, at, known)
         start, stride = at, len(head) + size
@@ -129,7 +131,7 @@ def split_columns(payload: BytesLike, count: int) -> MessageColumns:
     return columns
 
 
-def _payloads_if_alike(data: bytes, head: bytes, size: int, count: int) -> list[bytes] | None:
+def _payloads_if_alike(data: bytes, begin: int, head: bytes, size: int, count: int) -> list[bytes] | None:
     """Return the payloads if all messages have the same head. None also where a loop finds that out faster.
 
     In a large batch each byte of the head is compared in all messages at once. In others the payloads are cut out as if
@@ -138,12 +140,12 @@ def _payloads_if_alike(data: bytes, head: bytes, size: int, count: int) -> list[
     """
     stride = len(head) + size
     if count >= _MANY * len(head):
-        alike = all(data[offset::stride].count(byte) == count for offset, byte in enumerate(head))
-        return list(_cut(data, len(head), size)) if alike else None
+        alike = all(data[offset::stride].count(byte) == count for offset, byte in enumerate(head, begin))
+        return list(_cut(memoryview(data)[begin:], len(head), size)) if alike else None
     if stride > _SMALL:
         return None
-    payloads = list(_cut(data, len(head), size))
-    return payloads if head.join((b"", *payloads)) == data else None
+    payloads = list(_cut(memoryview(data)[begin:], len(head), size))
+    return payloads if data.endswith(head.join((b"", *payloads))) else None
 
 
 def _cut(data: BytesLike, head_size: int, payload_size: int) -> Iterator[bytes]:
