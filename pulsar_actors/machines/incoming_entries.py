@@ -187,7 +187,7 @@ class IncomingEntries:
         sent = ack_set.delivered(command.ack_set, metadata.num_messages_in_batch) if batched else 1
         messages = sent.bit_count()
         outcome.arrived += messages
-        if is_stale or (self._drops_acknowledged and self._ack_grouping.is_entry_acknowledged(position)):
+        if is_stale or (self._drops_acknowledged and self._ack_grouping.is_acknowledged(position)):
             outcome.returned += messages
             return
         self._start.note_arrival(position)
