@@ -7,8 +7,9 @@ five milliseconds, each time before it hands over what has come, and before it g
 program receives what is queued; if the queue is empty first, both wait.
 
 The program of this measurement receives, computes for some microseconds, and acknowledges, for each queue size. It
-computes in Python's steps, with the lock. The table has the messages a second: medians, and the least and the most. The
-sizes take turns, so that other load of the machine affects all of them.
+computes in Python's steps, with the lock. The sizes take turns, so that other load of the machine affects all of them.
+The table has the messages a second: medians, and the least and the most. After that is the share of the rate that the
+largest queue reached in the same round, the median of all rounds.
 """
 
 import argparse
@@ -77,13 +78,17 @@ def rate(client: Any, topic: str, messages: int, queue_size: int, compute: Calla
 
 def table(rates: dict[tuple[int, float], list[float]], sizes: Sequence[int], microseconds: Sequence[float]) -> str:
     """Return the rates as text, a line for each queue size."""
-    head = "".join(f"  {f'{each:g} us computing':>32}" for each in microseconds)
+    head = "".join(f"  {f'{each:g} us computing':>40}" for each in microseconds)
     lines = [f"{'queue size':>10}{head}"]
     for size in sizes:
-        cells = [rates[size, each] for each in microseconds]
-        texts = [f"{statistics.median(each):,.0f} ({min(each):,.0f} to {max(each):,.0f})" for each in cells]
-        lines.append(f"{size:>10,}" + "".join(f"  {text:>32}" for text in texts))
+        texts = [_cell(rates[size, each], rates[sizes[-1], each]) for each in microseconds]
+        lines.append(f"{size:>10,}" + "".join(f"  {text:>40}" for text in texts))
     return "\n".join(lines)
+
+
+def _cell(found: Sequence[float], largest: Sequence[float]) -> str:
+    share = statistics.median(one / other for one, other in zip(found, largest, strict=True))
+    return f"{statistics.median(found):,.0f} ({min(found):,.0f} to {max(found):,.0f}) {share:.0%}"
 
 
 def measure(

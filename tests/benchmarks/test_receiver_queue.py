@@ -15,7 +15,8 @@ def test_each_queue_size_has_the_rates_of_all_computations() -> None:
     head, *lines = table.splitlines()
     assert [int(number) for number in re.findall(r"(\d+) us", head)] == [0, 5]
     assert [line.split()[0] for line in lines] == ["10", "1,000"]
-    assert all(len(re.findall(r"[\d,]+ \([\d,]+ to [\d,]+\)", line)) == 2 for line in lines)
+    assert all(len(re.findall(r"[\d,]+ \([\d,]+ to [\d,]+\) \d+%", line)) == 2 for line in lines)
+    assert lines[-1].count(" 100%") == 2
 
 
 def test_a_computation_takes_its_time() -> None:
