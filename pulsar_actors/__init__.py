@@ -44,13 +44,11 @@ from pulsar_actors.client.enums import (
     SubscriptionMode,
 )
 from pulsar_actors.client.interceptors import MessageToSend, ProducerInterceptor
-from pulsar_actors.client.loggers import ConsoleLogger, FileLogger
 from pulsar_actors.client.message import EncryptionContext, EncryptionKey, Message
 from pulsar_actors.client.message_id import MessageId
 from pulsar_actors.client.producer import Producer
+from pulsar_actors.client.rates import Rates
 from pulsar_actors.client.schema import BytesSchema, Schema, StringSchema
-from pulsar_actors.client.service_info import AutoClusterFailover, ServiceInfo, ServiceInfoProvider
-from pulsar_actors.client.stats import BrokerConsumerStats, ClientStats, ConsumerStats, ProducerStats, Rates
 from pulsar_actors.exceptions import (
     AlreadyClosed,
     AuthenticationError,
@@ -261,6 +259,7 @@ if TYPE_CHECKING:
     from pulsar_actors.client.consumer import Consumer
     from pulsar_actors.client.decrypt import decrypt
     from pulsar_actors.client.interceptors import ConsumerEventListener, ConsumerInterceptor, ReaderInterceptor
+    from pulsar_actors.client.logger_options import ConsoleLogger, FileLogger
     from pulsar_actors.client.message import MessageBatch
     from pulsar_actors.client.policies import (
         ConsumerBatchReceivePolicy,
@@ -269,24 +268,35 @@ if TYPE_CHECKING:
         MultiplierRedeliveryBackoff,
     )
     from pulsar_actors.client.reader import Reader
+    from pulsar_actors.client.service_info import AutoClusterFailover, ServiceInfo, ServiceInfoProvider
+    from pulsar_actors.client.stats import BrokerConsumerStats, ClientStats, ConsumerStats, ProducerStats
     from pulsar_actors.client.table_view import TableView
     from pulsar_actors.functions import Context, Function, IdentitySerDe, PickleSerDe, SerDe
 else:  # with a __getattr__, type checkers would accept every name
     _ON_DEMAND = {
+        "AutoClusterFailover": "service_info",
+        "BrokerConsumerStats": "stats",
+        "ClientStats": "stats",
+        "ConsoleLogger": "logger_options",
         "Consumer": "consumer",
         "ConsumerBatchReceivePolicy": "policies",
         "ConsumerDeadLetterPolicy": "policies",
         "ConsumerEventListener": "interceptors",
         "ConsumerInterceptor": "interceptors",
         "ConsumerKeySharedPolicy": "policies",
+        "ConsumerStats": "stats",
+        "FileLogger": "logger_options",
         "MessageBatch": "message",
         "MultiplierRedeliveryBackoff": "policies",
+        "ProducerStats": "stats",
         "Reader": "reader",
         "ReaderInterceptor": "interceptors",
+        "ServiceInfo": "service_info",
+        "ServiceInfoProvider": "service_info",
         "TableView": "table_view",
         "decrypt": "decrypt",
     }
-    """What only those need who receive, by its module of `client`: with it comes half of the package."""
+    """What a program that only sends may not need, by its module of `client`: half of the package."""
 
     _FUNCTIONS = frozenset({"Context", "Function", "IdentitySerDe", "PickleSerDe", "SerDe"})
     _SUBMODULES = frozenset({"asyncio", "functions", "tableview"})

@@ -8,12 +8,13 @@ import threading
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from enum import Enum
-from typing import NamedTuple, TypeAlias
+from typing import TypeAlias
 
 from google.protobuf.message import Message
 
 from pulsar_actors.broker.session.answers import ServerErrorCode
 from pulsar_actors.exceptions import InvalidArgument, Timeout
+from pulsar_actors.named_tuple import NamedTuple
 from pulsar_actors.runtime.loop import Buffer
 from pulsar_actors.wire.errors import excerpt
 from pulsar_actors.wire.PulsarApi_pb2 import ServerError

@@ -16,9 +16,10 @@ import json
 import math
 import time
 from hashlib import sha256
-from typing import Any, NamedTuple, cast
+from typing import Any, cast
 
 from pulsar_actors.exceptions import InvalidArgument, PulsarException
+from pulsar_actors.named_tuple import NamedTuple
 from pulsar_actors.wire.errors import excerpt
 
 __all__ = ["Identity", "TokenRefused", "Tokens"]

@@ -2,7 +2,9 @@
 
 from argparse import ArgumentParser, ArgumentTypeError, Namespace
 from collections.abc import Callable
-from typing import Any, Final, NamedTuple
+from typing import Any, Final
+
+from pulsar_actors.named_tuple import NamedTuple
 
 INTERRUPTED: Final = 130
 """The exit status of a program that Ctrl-C has ended, as shells report it."""

@@ -7,13 +7,14 @@ which ends with the broker's answer. Without receipts, an acknowledgement is don
 import threading
 from collections.abc import Sequence
 from concurrent.futures import Future
-from typing import Any, Final, NamedTuple, Protocol, cast
+from typing import Any, Final, Protocol, cast
 
 from pulsar_actors.client.consumer_interceptors import ConsumerInterceptors
 from pulsar_actors.client.consumer_state import ConsumerState
 from pulsar_actors.client.message import Message, ack_key_of, by_entry
 from pulsar_actors.client.message_id import MessageId
 from pulsar_actors.machines.trackers.entry_map import Generation
+from pulsar_actors.named_tuple import NamedTuple
 from pulsar_actors.runtime.ack_queue import AckQueue
 from pulsar_actors.runtime.future import SlimFuture, settle
 from pulsar_actors.runtime.opened_entry import OpenedEntry

@@ -20,7 +20,7 @@ from contextlib import closing
 from dataclasses import dataclass, field
 from importlib.util import find_spec
 from pathlib import Path
-from typing import Final, NamedTuple, cast
+from typing import Final, cast
 from urllib.parse import quote
 
 from pulsar_actors.client.credentials import (
@@ -35,6 +35,7 @@ from pulsar_actors.client.credentials import (
 from pulsar_actors.client.token_cache import GrantedToken, TokenCache
 from pulsar_actors.client.validation import is_text
 from pulsar_actors.exceptions import ConnectError, InvalidArgument, OperationNotSupported
+from pulsar_actors.named_tuple import NamedTuple
 from pulsar_actors.runtime.http_client import HttpClient, HttpRequest, HttpResponse
 from pulsar_actors.runtime.log import LOG
 from pulsar_actors.runtime.tls import client_context

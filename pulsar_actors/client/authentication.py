@@ -13,18 +13,12 @@ files of Pulsar's C++ and Java clients.
 """
 
 from collections.abc import Callable
-from typing import Final, cast
+from typing import TYPE_CHECKING, cast
 
-from pulsar_actors.client.credentials import (
-    CachingProvider,
-    Provider,
-    basic_from_params,
-    certificate_from_params,
-    secret_path,
-    secret_text,
-    token_from_params,
-)
 from pulsar_actors.exceptions import InvalidArgument
+
+if TYPE_CHECKING:
+    from pulsar_actors.client.credentials import Provider
 
 __all__ = [
     "Authentication",
@@ -33,7 +27,6 @@ __all__ = [
     "AuthenticationOauth2",
     "AuthenticationTLS",
     "AuthenticationToken",
-    "provider_by_name",
 ]
 
 
@@ -51,6 +44,8 @@ class Authentication:
 
     def __init__(self, dynamicLibPath: str, authParamsString: str) -> None:  # noqa: N803 - the official names
         """Choose the method by its name; the second argument has its parameters."""
+        from pulsar_actors.client.authentication_methods import provider_by_name  # noqa: PLC0415
+
         self._provider: Provider = provider_by_name(dynamicLibPath, authParamsString)
 
     def fetch(self, challenge: bytes | None = None) -> tuple[str, bytes]:
@@ -62,6 +57,8 @@ class Authentication:
 
         A method that keeps credentials can then fetch others for the next connection.
         """
+        from pulsar_actors.client.credentials import CachingProvider  # noqa: PLC0415
+
         provider = self._provider_if_any()
         if isinstance(provider, CachingProvider):
             provider.judged(accepted=accepted)
@@ -72,7 +69,7 @@ class Authentication:
         provider = self._provider_if_any()
         return provider.tls_certificate if provider else None
 
-    def _provider_if_any(self) -> Provider | None:
+    def _provider_if_any(self) -> "Provider | None":
         """Return the provider; a subclass may have none."""
         return cast("Provider | None", getattr(self, "_provider", None))
 
@@ -89,7 +86,7 @@ class AuthenticationToken(Authentication):
         A callable is called for each connection, and whenever a broker says that the token has expired. It may block:
         nothing else waits for it. For a token in a file or a variable, see `Authentication`.
         """
-        from pulsar_actors.client.credentials import TokenProvider  # noqa: PLC0415
+        from pulsar_actors.client.credentials import TokenProvider, secret_text  # noqa: PLC0415
 
         if not (callable(token) or isinstance(cast("object", token), str)):
             raise InvalidArgument(f"token takes a str, or a callable that gives one, got {type(token).__name__}")
@@ -127,7 +124,7 @@ class AuthenticationTLS(Authentication):
 
         Brokers see the certificate in the TLS handshake, so the service URL must be `pulsar+ssl` or `https`.
         """
-        from pulsar_actors.client.credentials import CertificateProvider  # noqa: PLC0415
+        from pulsar_actors.client.credentials import CertificateProvider, secret_path  # noqa: PLC0415
 
         certificate = secret_path("certificate_path", certificate_path)
         self._provider = CertificateProvider((certificate, secret_path("private_key_path", private_key_path)))
@@ -189,49 +186,3 @@ class AuthenticationAthenz(Authentication):
         from pulsar_actors.client.athenz import athenz_from_params  # noqa: PLC0415
 
         self._provider = athenz_from_params("auth_params_string", auth_params_string)
-
-
-_PARAMETERS: Final = "authParamsString"
-_JAVA: Final = "org.apache.pulsar.client.impl.auth."
-
-
-def _oauth2(parameters: str) -> Provider:
-    """Make the OAuth2 provider. Its module is loaded only here, because no other method needs HTTP."""
-    from pulsar_actors.client.oauth2 import oauth2_from_params  # noqa: PLC0415
-
-    return oauth2_from_params(_PARAMETERS, parameters)
-
-
-def _athenz(parameters: str) -> Provider:
-    """Make the Athenz provider; the same is true of its module."""
-    from pulsar_actors.client.athenz import athenz_from_params  # noqa: PLC0415
-
-    return athenz_from_params(_PARAMETERS, parameters)
-
-
-_MAKERS: Final[dict[str, Callable[[str], Provider]]] = {
-    "token": token_from_params,
-    "tls": certificate_from_params,
-    "basic": lambda parameters: basic_from_params(_PARAMETERS, parameters),
-    "oauth2token": _oauth2,
-    "athenz": _athenz,
-}
-_CLASSES: Final = {
-    "authenticationtoken": "token",
-    "authenticationtls": "tls",
-    "authenticationbasic": "basic",
-    "oauth2.authenticationoauth2": "oauth2token",
-    "authenticationathenz": "athenz",
-}
-"""The class names of the Java client, in its package."""
-
-
-def provider_by_name(method: str, parameters: str) -> Provider:
-    """Make the provider of a method, whose name may have capital or small letters."""
-    name = secret_text("dynamicLibPath", method).lower()
-    if name.startswith(_JAVA):
-        name = _CLASSES.get(name.removeprefix(_JAVA), name)
-    maker = _MAKERS.get(name)
-    if maker is not None:
-        return maker(secret_text(_PARAMETERS, parameters))
-    raise InvalidArgument(f"dynamicLibPath takes one of {', '.join(_MAKERS)}; what it got may be the secret")

@@ -6,7 +6,7 @@ Everything is built in the calling thread, and is complete before the actor star
 import sys
 from collections.abc import Callable, Mapping
 from functools import partial
-from typing import NamedTuple, cast
+from typing import cast
 
 from pulsar_actors.client.consumer_options import IN_ORDER, ConsumerOptions
 from pulsar_actors.client.consumer_state import ConsumerListeners, ConsumerState, new_consumer_listeners
@@ -35,6 +35,7 @@ from pulsar_actors.machines.trackers.negative_acks_tracker import NegativeAcksTr
 from pulsar_actors.machines.trackers.start_message_id import StartMessageId
 from pulsar_actors.machines.trackers.unacked_message_tracker import UnackedMessageTracker
 from pulsar_actors.machines.trackers.undecryptable_entries import UndecryptableEntries
+from pulsar_actors.named_tuple import NamedTuple
 from pulsar_actors.runtime.ack_queue import AckQueue
 from pulsar_actors.runtime.consumer_actor import ConsumerActor, ConsumerHooks, SendDeadLetter, TellActor
 from pulsar_actors.runtime.decryption_queue import Decryption, FailureAction

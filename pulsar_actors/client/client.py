@@ -11,6 +11,7 @@ import re
 import weakref
 from collections.abc import Callable, Sequence
 from contextlib import ExitStack
+from logging import Logger
 from typing import TYPE_CHECKING, Any
 
 from pulsar_actors.client import loggers
@@ -34,17 +35,14 @@ from pulsar_actors.client.enums import (
 )
 from pulsar_actors.client.handle import Closeable
 from pulsar_actors.client.interceptors import ProducerInterceptor
-from pulsar_actors.client.loggers import LoggerOption
 from pulsar_actors.client.message import Message
 from pulsar_actors.client.message_id import MessageId
 from pulsar_actors.client.open_handles import OpenHandles
 from pulsar_actors.client.producer import Producer
 from pulsar_actors.client.producer_options import ProducerOptions
 from pulsar_actors.client.schema import BYTES, Schema
-from pulsar_actors.client.service_info import AutoClusterFailover, ServiceInfo, ServiceInfoProvider
 from pulsar_actors.client.service_switch import ServiceSwitch
 from pulsar_actors.client.shutdown import JOIN_TIME, ClientShutdown, shut_down_abandoned
-from pulsar_actors.client.stats import ClientStats
 from pulsar_actors.client.validation import arguments_of
 from pulsar_actors.client.validation import topic as check_topic
 from pulsar_actors.runtime.engine import Engine
@@ -56,6 +54,7 @@ if TYPE_CHECKING:
     from pulsar_actors.client.consumer import Consumer
     from pulsar_actors.client.consumer_options import ConsumerOptions
     from pulsar_actors.client.interceptors import ConsumerEventListener, ConsumerInterceptor, ReaderInterceptor
+    from pulsar_actors.client.logger_options import ConsoleLogger, FileLogger
     from pulsar_actors.client.policies import (
         ConsumerBatchReceivePolicy,
         ConsumerDeadLetterPolicy,
@@ -63,6 +62,8 @@ if TYPE_CHECKING:
         MultiplierRedeliveryBackoff,
     )
     from pulsar_actors.client.reader import Reader
+    from pulsar_actors.client.service_info import AutoClusterFailover, ServiceInfo, ServiceInfoProvider
+    from pulsar_actors.client.stats import ClientStats
     from pulsar_actors.client.table_view import TableView
 
 MessageListener = Callable[[Any, Message], object]
@@ -78,7 +79,7 @@ class Client(Closeable):
 
     def __init__(
         self,
-        service_url: str | AutoClusterFailover | ServiceInfoProvider,
+        service_url: "str | AutoClusterFailover | ServiceInfoProvider",
         authentication: Authentication | None = None,
         operation_timeout_seconds: float = 30,
         io_threads: int = 1,
@@ -90,7 +91,7 @@ class Client(Closeable):
         tls_trust_certs_file_path: str | None = None,
         tls_allow_insecure_connection: bool = False,
         tls_validate_hostname: bool = True,
-        logger: LoggerOption = None,
+        logger: "Logger | ConsoleLogger | FileLogger | None" = None,
         connection_timeout_ms: int = 10000,
         listener_name: str | None = None,
         tls_private_key_file_path: str | None = None,
@@ -571,11 +572,11 @@ class Client(Closeable):
         self._shutdown.refuse("get_topic_partitions()")
         return partition_names(self._context, topic)
 
-    def get_service_info(self) -> ServiceInfo:
+    def get_service_info(self) -> "ServiceInfo":
         """Return the service that the client uses at the moment."""
         return self._service_switch.info
 
-    def stats(self) -> ClientStats:
+    def stats(self) -> "ClientStats":
         """Return statistics of the connections, the lookups, and all open producers, consumers and readers."""
         self._shutdown.refuse_if_forked()
         return self._open_handles.stats(self._context.counters)

@@ -5,16 +5,18 @@ other host is as good as the broker's. `use_tls` has no effect in the official c
 with a service URL that does not encrypt.
 """
 
-from dataclasses import dataclass, field
 from logging import Logger
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 from pulsar_actors.client import validation as check
 from pulsar_actors.client.authentication import Authentication
-from pulsar_actors.client.loggers import ConsoleLogger, FileLogger
-from pulsar_actors.client.service_info import AutoClusterFailover, ServiceInfoProvider, service_url
+from pulsar_actors.client.options import Options
 from pulsar_actors.exceptions import InvalidArgument, InvalidConfiguration, InvalidUrl
 from pulsar_actors.wire.service_url import ServiceUrl
+
+if TYPE_CHECKING:
+    from pulsar_actors.client.logger_options import ConsoleLogger, FileLogger
+    from pulsar_actors.client.service_info import AutoClusterFailover, ServiceInfoProvider
 
 __all__ = ["ClientOptions"]
 
@@ -24,14 +26,17 @@ _SHORTEST = 0.001
 """In seconds: a timeout of 0 would leave no time for any call."""
 
 
-def _service(name: str, value: object) -> object:
+def _service(_: str, value: object) -> object:
     """Take a service URL, or an object that provides one."""
+    if isinstance(value, str):
+        ServiceUrl.parse(value)
+        return value
+    from pulsar_actors.client.service_info import AutoClusterFailover, ServiceInfoProvider  # noqa: PLC0415
+
     if isinstance(value, (AutoClusterFailover, ServiceInfoProvider)):
         return value
-    if not isinstance(value, str):
-        takes = "a str, an AutoClusterFailover or a ServiceInfoProvider"
-        raise InvalidUrl(f"a service URL is {takes}, not {type(value).__name__}")
-    return service_url(name, value)
+    takes = "a str, an AutoClusterFailover or a ServiceInfoProvider"
+    raise InvalidUrl(f"a service URL is {takes}, not {type(value).__name__}")
 
 
 def _authentication(name: str, value: object) -> object:
@@ -42,17 +47,20 @@ def _authentication(name: str, value: object) -> object:
 
 
 def _logger(name: str, value: object) -> object:
-    if value is not None and not isinstance(value, (Logger, ConsoleLogger, FileLogger)):
-        raise check.refusal_of(name, value, "a logging.Logger, a ConsoleLogger, a FileLogger or None")
-    return value
+    if value is None or isinstance(value, Logger):
+        return value
+    from pulsar_actors.client.logger_options import ConsoleLogger, FileLogger  # noqa: PLC0415
+
+    if isinstance(value, (ConsoleLogger, FileLogger)):
+        return value
+    raise check.refusal_of(name, value, "a logging.Logger, a ConsoleLogger, a FileLogger or None")
 
 
-@dataclass(frozen=True, slots=True)
-class ClientOptions:
+class ClientOptions(Options):
     """The checked options of one client. They pickle if the authentication does; a logger is pickled by its name."""
 
-    service_url: Annotated[str | AutoClusterFailover | ServiceInfoProvider, _service]
-    authentication: Annotated[Authentication | None, _authentication] = field(default=None, repr=False)
+    service_url: Annotated["str | AutoClusterFailover | ServiceInfoProvider", _service]
+    authentication: Annotated[Authentication | None, _authentication] = None
     operation_timeout_seconds: Annotated[float, check.seconds(_SHORTEST)] = 30
     io_threads: Annotated[int, check.whole_number(1, _MOST_THREADS)] = 1
     message_listener_threads: Annotated[int, check.whole_number(1, _MOST_THREADS)] = 1
@@ -65,7 +73,7 @@ class ClientOptions:
     tls_trust_certs_file_path: Annotated[str | None, check.optional(check.path)] = None
     tls_allow_insecure_connection: Annotated[bool, check.flag] = False
     tls_validate_hostname: Annotated[bool, check.flag] = True
-    logger: Annotated[Logger | ConsoleLogger | FileLogger | None, _logger] = None
+    logger: Annotated["Logger | ConsoleLogger | FileLogger | None", _logger] = None
     connection_timeout_ms: Annotated[int, check.whole_number(1, check.LONGEST_MS)] = 10_000
     listener_name: Annotated[str | None, check.optional(check.text)] = None
     tls_private_key_file_path: Annotated[str | None, check.optional(check.path)] = None
@@ -82,8 +90,9 @@ class ClientOptions:
     partitions_update_interval: Annotated[float, check.seconds(0)] = 60
     """0: there are no checks for new partitions."""
 
-    def __post_init__(self) -> None:
-        check.check_options(self)
+    def check_all(self) -> None:
+        """Check each option, and those that must go together."""
+        super().check_all()
         check.check_size(self, "listener_name")
         if not isinstance(self.service_url, str):
             self._refuse_what_belongs_to_each_service()

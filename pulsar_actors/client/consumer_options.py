@@ -6,7 +6,7 @@ are refused here.
 
 import re
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Annotated, Any, cast
 
 from pulsar_actors.client import validation as check
@@ -21,6 +21,7 @@ from pulsar_actors.client.enums import (
 from pulsar_actors.client.interceptors import ConsumerEventListener, ConsumerInterceptor, ReaderInterceptor
 from pulsar_actors.client.message import Message
 from pulsar_actors.client.message_id import MessageId
+from pulsar_actors.client.options import Options
 from pulsar_actors.client.policies import (
     ConsumerBatchReceivePolicy,
     ConsumerDeadLetterPolicy,
@@ -57,8 +58,7 @@ def _is_pattern_of_text(value: object) -> bool:
             return False
 
 
-@dataclass(frozen=True, slots=True)
-class ConsumerOptions:
+class ConsumerOptions(Options):
     """The checked options of one consumer. They pickle if their schema, listeners and interceptors do."""
 
     topic: Annotated[str | Sequence[str] | re.Pattern[str], _topics]
@@ -128,8 +128,9 @@ class ConsumerOptions:
     enable_retry: Annotated[bool, check.flag] = False
     """If it is on, the `dead_letter_policy` is complete after the check."""
 
-    def __post_init__(self) -> None:
-        check.check_options(self)
+    def check_all(self) -> None:
+        """Check each option, and those that must go together."""
+        super().check_all()
         check.check_size(self, "topic", "subscription_name", "consumer_name", "properties", "subscription_properties")
         if self.crypto_key_reader is not None:
             check_encryption_is_installed()
@@ -160,7 +161,7 @@ class ConsumerOptions:
 
     def _check_retry_topic(self, retry_topic: str) -> None:
         """Check the size of SUBSCRIBE for the retry topic, whose name may be longer than the topic's."""
-        replace(self, topic=retry_topic, enable_retry=False, dead_letter_policy=None)
+        self.replace(topic=retry_topic, enable_retry=False, dead_letter_policy=None)
 
     @property
     def wants_notifications(self) -> bool:
@@ -230,8 +231,7 @@ def complete_retry_policy(
     return replace(policy, retry_letter_topic=str(retry), dead_letter_topic=str(dead))
 
 
-@dataclass(frozen=True, slots=True)
-class ReaderOptions:
+class ReaderOptions(Options):
     """The checked options of one reader. They pickle if their schema, listener and interceptors do."""
 
     topic: Annotated[str | Sequence[str], check.topics]
@@ -258,8 +258,9 @@ class ReaderOptions:
     """0: never."""
     interceptors: Annotated[Sequence[ReaderInterceptor], check.several_of(ReaderInterceptor)] = ()
 
-    def __post_init__(self) -> None:
-        check.check_options(self)
+    def check_all(self) -> None:
+        """Check each option, and those that must go together."""
+        super().check_all()
         check.check_size(self, "topic", "reader_name", "subscription_role_prefix")
         names = (self.topic,) if isinstance(self.topic, str) else self.topic
         if not isinstance(self.topic, str) and self.receiver_queue_size == 0:
@@ -268,8 +269,7 @@ class ReaderOptions:
             raise InvalidConfiguration("is_read_compacted needs a persistent topic: no other is ever compacted")
 
 
-@dataclass(frozen=True, slots=True)
-class TableViewOptions:
+class TableViewOptions(Options):
     """The checked options of one table view. They pickle if their schema does."""
 
     topic: Annotated[str, check.topic]
@@ -282,8 +282,9 @@ class TableViewOptions:
         ConsumerCryptoFailureAction.FAIL
     )
 
-    def __post_init__(self) -> None:
-        check.check_options(self)
+    def check_all(self) -> None:
+        """Check each option, and those that must go together."""
+        super().check_all()
         check.check_size(self, "topic", "subscription_name")
         if self.crypto_failure_action is ConsumerCryptoFailureAction.CONSUME:  # of a batch, not even the keys are known
             raise InvalidConfiguration("a table view cannot CONSUME: what is still encrypted has no keys and values")

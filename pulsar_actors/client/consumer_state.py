@@ -2,7 +2,7 @@
 
 from collections.abc import Callable
 from functools import partial
-from typing import Any, Generic, NamedTuple, TypeAlias, TypeVar
+from typing import Any, Generic, TypeAlias, TypeVar
 
 from pulsar_actors.client.consumer_interceptors import ConsumerInterceptors
 from pulsar_actors.client.consumer_options import ConsumerOptions
@@ -13,6 +13,7 @@ from pulsar_actors.exceptions import PulsarException
 from pulsar_actors.machines.consumer import ConsumerMachine
 from pulsar_actors.machines.consumer_events import RedeliveryRequested
 from pulsar_actors.machines.multi_topics import MultiTopics
+from pulsar_actors.named_tuple import NamedTuple
 from pulsar_actors.runtime.ack_queue import AckQueue
 from pulsar_actors.runtime.actor import ActorRef
 from pulsar_actors.runtime.engine import Engine, Worker

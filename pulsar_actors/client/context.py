@@ -6,7 +6,7 @@ client.
 """
 
 from concurrent.futures import Future
-from typing import Any, NamedTuple, TypeVar
+from typing import Any, TypeVar
 
 from google.protobuf.message import Message as Command
 
@@ -16,6 +16,7 @@ from pulsar_actors.client.open_handles import WeakCollection
 from pulsar_actors.client.transport_config import service_access
 from pulsar_actors.exceptions import Interrupted, Timeout
 from pulsar_actors.machines.trackers.backoff import Backoff
+from pulsar_actors.named_tuple import NamedTuple
 from pulsar_actors.runtime.actor import ActorRef, forget_actors_on, tell
 from pulsar_actors.runtime.client_actor import ClientActor, ClientSettings, Registrations
 from pulsar_actors.runtime.connection_pool import ConnectionPoolSettings

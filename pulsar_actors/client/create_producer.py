@@ -3,8 +3,6 @@
 The module of partitioned producers is loaded with the first of them, because most programs have none.
 """
 
-from dataclasses import replace
-
 from pulsar_actors.client.build_producer import start_single_producer
 from pulsar_actors.client.context import ClientContext
 from pulsar_actors.client.crypto_key_reader import public_keys_of
@@ -28,7 +26,7 @@ def create_producer(
     partitions = partition_count(context, TopicName.parse(options.topic), what)
     schema = options.schema.for_topic(options.topic, context.schemas)
     if schema is not options.schema:  # a copy checks all options again
-        options = replace(options, schema=schema)
+        options = options.replace(schema=schema)
     keys = new_producer_keys(context, options)
     state = start_producer(context, options, partitions, keys=keys)
     context.wait_until_created(state, what)

@@ -9,7 +9,6 @@ later by a thread that does nothing else. So a reader may take its time.
 
 import importlib
 from collections.abc import Mapping
-from pathlib import Path
 from typing import cast
 
 from pulsar_actors.client.validation import instance_of, path
@@ -107,6 +106,8 @@ class NamedCryptoKeyReader(EncryptionKeyReader):
 
 def _read_file(name: str) -> bytes:
     try:
+        from pathlib import Path  # noqa: PLC0415
+
         return Path(name).read_bytes()
     except ValueError:  # a path with a null byte
         reason = "it is no path"

@@ -64,8 +64,6 @@ class LetterOptions(ProducerOptions):
     A namespace that demands encryption refuses other producers. One that does not demand it takes plain messages, too.
     """
 
-    __slots__ = ()
-
     @property
     def is_encrypted(self) -> bool:
         """True, although the producer has no public keys of its own."""

@@ -9,10 +9,11 @@ A message is passed as its payload and its tag: see `send_queue.py`.
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
-from typing import Final, NamedTuple
+from typing import Final
 
 from pulsar_actors.client.send_callbacks import SendCallbacks
 from pulsar_actors.exceptions import LimitReached, ProcessForked, PulsarException
+from pulsar_actors.named_tuple import NamedTuple
 from pulsar_actors.runtime.batch_builder import compress_message
 from pulsar_actors.runtime.engine import Engine
 from pulsar_actors.runtime.future import copy_error

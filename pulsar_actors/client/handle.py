@@ -12,7 +12,7 @@ from collections.abc import Callable
 from types import TracebackType
 from typing import Any, Generic, TypeVar
 
-from pulsar_actors.client.stats import RateMeter
+from pulsar_actors.client.rates import RateMeter
 from pulsar_actors.exceptions import ProcessForked, PulsarException
 from pulsar_actors.runtime.actor import ActorRef, tell
 from pulsar_actors.runtime.engine import Engine

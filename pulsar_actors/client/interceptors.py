@@ -7,10 +7,11 @@ client, and are called at the same events.
 
 from collections.abc import Set as AbstractSet
 from datetime import timedelta
-from typing import Any, NamedTuple, TypeAlias
+from typing import Any, TypeAlias
 
 from pulsar_actors.client.message import Message
 from pulsar_actors.client.message_id import MessageId
+from pulsar_actors.named_tuple import NamedTuple
 
 __all__ = ["ConsumerEventListener", "ConsumerInterceptor", "MessageToSend", "ProducerInterceptor", "ReaderInterceptor"]
 

@@ -19,43 +19,17 @@ logger gets its level back.
 import logging
 import sys
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
-from pathlib import Path
-from typing import TypeAlias
+from typing import TYPE_CHECKING
 
 from pulsar_actors.client.enums import LoggerLevel
-from pulsar_actors.client.validation import instance_of, path
 from pulsar_actors.exceptions import InvalidConfiguration
 
-__all__ = ["ConsoleLogger", "FileLogger", "LogDestination", "LoggerOption", "add_log_destination"]
+if TYPE_CHECKING:
+    from pathlib import Path
 
+    from pulsar_actors.client.logger_options import LoggerOption
 
-_level = instance_of(LoggerLevel)
-
-
-@dataclass(frozen=True, slots=True)
-class ConsoleLogger:
-    """Writes log lines from this level up to the standard output."""
-
-    log_level: LoggerLevel = LoggerLevel.Info
-
-    def __post_init__(self) -> None:
-        _level("log_level", self.log_level)
-
-
-@dataclass(frozen=True, slots=True)
-class FileLogger:
-    """Appends log lines from this level up to a file."""
-
-    log_level: LoggerLevel
-    log_file: str
-
-    def __post_init__(self) -> None:
-        _level("log_level", self.log_level)
-        path("log_file", self.log_file)
-
-
-LoggerOption: TypeAlias = logging.Logger | ConsoleLogger | FileLogger | None
+__all__ = ["LogDestination", "add_log_destination"]
 
 
 _FORMAT = "%(asctime)s.%(msecs)03d %(levelname)-7s [%(threadName)s] %(name)s | %(message)s"
@@ -66,7 +40,8 @@ _LEVELS = {
     LoggerLevel.Warn: logging.WARNING,
     LoggerLevel.Error: logging.ERROR,
 }
-_CONSOLE = Path()
+_CONSOLE = ""
+"""In place of the path of a file."""
 
 _PACKAGE_LOGGER = logging.getLogger("pulsar_actors")
 _PACKAGE_LOGGER.addHandler(logging.NullHandler())
@@ -77,16 +52,18 @@ class LogDestination:
 
     __slots__ = ("handler", "level", "log_path", "logger")
 
-    def __init__(self, option: LoggerOption) -> None:
+    def __init__(self, option: "LoggerOption") -> None:
         self.logger: logging.Logger | None = None
-        self.log_path: Path | None = None
+        self.log_path: Path | str | None = None
         self.handler: logging.Handler | None = None  # the handler for `log_path`, which the filter opens
         self.level = logging.NOTSET
         if isinstance(option, logging.Logger):
             self.logger = None if _PACKAGE_LOGGER in _chain(option) else option  # otherwise it is the program's set-up
         elif option is not None:
+            from pulsar_actors.client.logger_options import FileLogger  # noqa: PLC0415 - most programs name none
+
             self.level = _LEVELS[option.log_level]
-            self.log_path = Path(option.log_file).absolute() if isinstance(option, FileLogger) else _CONSOLE
+            self.log_path = _absolute(option.log_file) if isinstance(option, FileLogger) else _CONSOLE
 
     @property
     def names_none(self) -> bool:
@@ -115,7 +92,7 @@ class LogFilter:
 
     def __init__(self) -> None:
         self._attached: tuple[LogDestination, ...] = ()
-        self._handlers: dict[Path, logging.Handler] = {}
+        self._handlers: dict[Path | str, logging.Handler] = {}
         self._own_level: int | None = None  # the logger's own level, while the filter has set another
         self._guard = logging.Handler()  # for its lock, which `logging` renews after a fork
 
@@ -176,16 +153,22 @@ class LogFilter:
         return self._own_level or (above.getEffectiveLevel() if above is not None else logging.WARNING)
 
 
-def add_log_destination(option: LoggerOption) -> LogDestination:
+def add_log_destination(option: "LoggerOption") -> LogDestination:
     """Open the destination of a client. Raises InvalidConfiguration if a file cannot be written."""
     destination = LogDestination(option)
     LOG_FILTER.change(to=destination)
     return destination
 
 
-def _handler_for(log_path: Path) -> logging.Handler:
+def _absolute(log_file: str) -> "Path":
+    from pathlib import Path  # noqa: PLC0415 - most programs name none
+
+    return Path(log_file).absolute()
+
+
+def _handler_for(log_path: "Path | str") -> logging.Handler:
     try:
-        to_file = None if log_path is _CONSOLE else logging.FileHandler(log_path, encoding="utf-8")
+        to_file = None if log_path == _CONSOLE else logging.FileHandler(log_path, encoding="utf-8")
     except OSError as fault:
         raise InvalidConfiguration(f"log_file cannot be opened: {fault}") from fault
     handler = to_file or logging.StreamHandler(sys.stdout)

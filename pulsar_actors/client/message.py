@@ -10,8 +10,7 @@ ignored. The producer, the publish time and the schema are fields of the entry.
 
 from base64 import b64decode
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
-from typing import NamedTuple, Protocol, cast
+from typing import TYPE_CHECKING, Protocol, cast
 
 from pulsar_actors.client.enums import CompressionType
 from pulsar_actors.client.message_id import MessageId, new_message_id
@@ -19,13 +18,16 @@ from pulsar_actors.client.schema import BYTES
 from pulsar_actors.client.validation import instance_of, whole_number
 from pulsar_actors.exceptions import CryptoError
 from pulsar_actors.machines.trackers.entry_map import Generation
-from pulsar_actors.runtime.opened_entry import DecodeMessage
+from pulsar_actors.named_tuple import NamedTuple
 from pulsar_actors.runtime.schema_versions import SchemaVersions, StoredSchema
 from pulsar_actors.wire.batch import LazyMetadata, metadata_of, split_batch
 from pulsar_actors.wire.errors import excerpt
 from pulsar_actors.wire.message_id import MessageId as WireMessageId
 from pulsar_actors.wire.protobuf import BytesLike, readable
 from pulsar_actors.wire.PulsarApi_pb2 import BrokerEntryMetadata, MessageMetadata, SingleMessageMetadata
+
+if TYPE_CHECKING:
+    from pulsar_actors.runtime.opened_entry import DecodeMessage
 
 __all__ = [
     "EncryptionContext",
@@ -152,7 +154,7 @@ class MessageEntry(Protocol):
         ...
 
     @property
-    def decode(self) -> DecodeMessage:
+    def decode(self) -> "DecodeMessage":
         """Decodes the value of a message by the schema of its consumer."""
         ...
 
@@ -427,13 +429,11 @@ _message_id = instance_of(MessageId)
 _batch_size = whole_number(1)
 
 
-@dataclass(frozen=True, slots=True)
 class _ParsedEntry:
     """An entry that was not received by a consumer. Few of its fields are known."""
 
-    message_id: WireMessageId
-    size: int
-    topic: str
+    __slots__ = ("message_id", "size", "topic")
+
     metadata = MessageMetadata()
     broker_metadata = None
     data_key = None
@@ -442,6 +442,11 @@ class _ParsedEntry:
     generation = Generation()
     schemas = None
     decode = staticmethod(BYTES.decode_message)
+
+    def __init__(self, message_id: WireMessageId, size: int, topic: str) -> None:
+        self.message_id = message_id
+        self.size = size
+        self.topic = topic
 
 
 class MessageBatch:

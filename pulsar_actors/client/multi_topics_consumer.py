@@ -7,7 +7,6 @@ all topics ends when all consumers have answered.
 import math
 import re
 from collections.abc import Callable, Collection
-from dataclasses import replace
 from functools import partial
 from typing import Any, cast
 
@@ -334,7 +333,7 @@ class ConsumerMembers:
         options = self._options
         together = options.max_total_receiver_queue_size_across_partitions
         size = queue_size_of_partition(options.receiver_queue_size, together, among)
-        return replace(options, topic=topic, receiver_queue_size=size)
+        return options.replace(topic=topic, receiver_queue_size=size)
 
 
 _MODES = {

@@ -21,7 +21,7 @@ from collections.abc import Callable, Mapping
 from contextlib import closing
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Final, NamedTuple, cast
+from typing import Final, cast
 from urllib.parse import quote, unquote, unquote_plus, urlencode
 
 from pulsar_actors.client.credentials import (
@@ -38,6 +38,7 @@ from pulsar_actors.client.credentials import (
 from pulsar_actors.client.token_cache import GrantedToken, TokenCache
 from pulsar_actors.client.validation import is_text
 from pulsar_actors.exceptions import ConnectError, ErrorGettingAuthenticationData, InvalidArgument, InvalidUrl
+from pulsar_actors.named_tuple import NamedTuple
 from pulsar_actors.runtime.http_client import HttpClient, HttpRequest, HttpResponse, endpoint_of
 from pulsar_actors.runtime.log import LOG
 from pulsar_actors.runtime.tls import client_context

@@ -10,11 +10,13 @@ import warnings
 import weakref
 from collections.abc import Callable, Iterator
 from concurrent.futures import Future
-from typing import Generic, Protocol, TypeVar
+from typing import TYPE_CHECKING, Generic, Protocol, TypeVar
 
 from pulsar_actors.client.producer import Producer
-from pulsar_actors.client.stats import ClientStats, ConsumerStats
 from pulsar_actors.runtime.handle_link import ClientCounters
+
+if TYPE_CHECKING:
+    from pulsar_actors.client.stats import ClientStats, ConsumerStats
 
 T = TypeVar("T")
 
@@ -53,7 +55,7 @@ class OpenReceivingHandle(Protocol):
         """Return whether the handle can be used."""
         ...
 
-    def stats(self) -> ConsumerStats:
+    def stats(self) -> "ConsumerStats":
         """Return its statistics."""
         ...
 
@@ -80,8 +82,10 @@ class OpenHandles:
         """Keep no handle alive any longer."""
         self._listening.clear()
 
-    def stats(self, counters: ClientCounters) -> ClientStats:
+    def stats(self, counters: ClientCounters) -> "ClientStats":
         """Return the statistics of the client and its open handles."""
+        from pulsar_actors.client.stats import ClientStats  # noqa: PLC0415 - many programs never ask
+
         producers = tuple(producer.stats() for producer in self.producers if producer.is_open)
         consumers = tuple(consumer.stats() for consumer in self._consumers if consumer.is_open)
         return ClientStats(

@@ -5,9 +5,8 @@ that waits for room stays with the partition that was chosen for it.
 """
 
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import replace
 from functools import partial
-from typing import Any, NamedTuple, TypeAlias
+from typing import Any, TypeAlias
 
 from pulsar_actors.client.build_producer import batch_limits, new_enqueuer, new_send_queue, start_single_producer
 from pulsar_actors.client.context import ClientContext
@@ -33,6 +32,7 @@ from pulsar_actors.machines.trackers import message_routing
 from pulsar_actors.machines.trackers.entry_map import Generation
 from pulsar_actors.machines.trackers.message_routing import CustomRouting, RoundRobin, SinglePartition
 from pulsar_actors.machines.trackers.pending_messages import pending_limit
+from pulsar_actors.named_tuple import NamedTuple
 from pulsar_actors.runtime.actor import ActorRef, tell
 from pulsar_actors.runtime.engine import Engine
 from pulsar_actors.runtime.future import SlimFuture, copy_error
@@ -89,7 +89,7 @@ class ProducerMembers:
         self.producers: dict[str, ProducerState] = {}  # the producers of partitions that callers see, by topic
         self.interceptors = interceptors
         self._context = context
-        self._options = replace(options, interceptors=())
+        self._options = options.replace(interceptors=())
         self._initial_subscription = initial_subscription
         self._report = report
         self._members: dict[int, ProducerState] = {}
@@ -178,7 +178,7 @@ class ProducerMembers:
     def _options_of(self, topic: str, among: int) -> ProducerOptions:
         options = self._options
         limit = pending_limit(options.max_pending_messages, options.max_pending_messages_across_partitions, among)
-        return replace(options, topic=topic, max_pending_messages=limit)
+        return options.replace(topic=topic, max_pending_messages=limit)
 
 
 RouteMessage: TypeAlias = Callable[[bytes, object, int], int]

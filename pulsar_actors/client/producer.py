@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Mapping, Sequence
 from concurrent.futures import Future
 from datetime import timedelta
-from typing import Any, Literal, cast, overload
+from typing import TYPE_CHECKING, Any, Literal, cast, overload
 
 from pulsar_actors.client.enqueuer import SendQueueEnqueuer, Share
 from pulsar_actors.client.handle import Handle
@@ -17,7 +17,6 @@ from pulsar_actors.client.producer_state import AnySendingState, ProducerState
 from pulsar_actors.client.schema import BytesSchema
 from pulsar_actors.client.send_callbacks import SendCallback
 from pulsar_actors.client.send_many import SendManyCall, as_list
-from pulsar_actors.client.stats import ProducerStats
 from pulsar_actors.client.validation import callback as callable_of
 from pulsar_actors.client.validation import flag, optional
 from pulsar_actors.exceptions import AlreadyClosed, LimitReached, ProcessForked, PulsarException
@@ -26,6 +25,9 @@ from pulsar_actors.runtime.future import SlimFuture, settle
 from pulsar_actors.runtime.producer_actor import FlushAll
 from pulsar_actors.runtime.send_queue import MessageHeader, new_message_header, reply_of
 from pulsar_actors.wire.topic_name import TopicName
+
+if TYPE_CHECKING:
+    from pulsar_actors.client.stats import ProducerStats
 
 _callback = optional(callable_of("a Result and a MessageId"))
 _ONLY_BYTES = {bytes}
@@ -262,8 +264,10 @@ class Producer(Handle[AnySendingState]):
         except PulsarException as error:
             self._send_callbacks.fail(done, error)
 
-    def stats(self) -> ProducerStats:
+    def stats(self) -> "ProducerStats":
         """Return statistics of all partitions together: pending and sent messages, rates, failures, the last error."""
+        from pulsar_actors.client.stats import ProducerStats  # noqa: PLC0415 - many programs never ask
+
         self._refuse_if_forked()
         members = self._state.members()
         pending = [state.send_queue.used() for state in members]

@@ -1,7 +1,6 @@
 """The options of a producer: the arguments of `Client.create_producer`, each with its type, check and default."""
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from typing import Annotated
 
 from pulsar_actors.client import validation as check
@@ -16,6 +15,7 @@ from pulsar_actors.client.enums import (
 )
 from pulsar_actors.client.interceptors import ProducerInterceptor
 from pulsar_actors.client.message import Message
+from pulsar_actors.client.options import Options
 from pulsar_actors.client.schema import BYTES, Schema
 from pulsar_actors.exceptions import InvalidConfiguration
 
@@ -28,8 +28,7 @@ def _key_names(name: str, value: object) -> object:
     return tuple(check.text(f"{name}[{index}]", one) for index, one in enumerate(value))  # pyright: ignore[reportUnknownArgumentType, reportUnknownVariableType]
 
 
-@dataclass(frozen=True, slots=True)
-class ProducerOptions:
+class ProducerOptions(Options):
     """The checked options of one producer. They pickle if their schema, router and interceptors do."""
 
     topic: Annotated[str, check.topic]
@@ -73,8 +72,9 @@ class ProducerOptions:
         ProducerCryptoFailureAction.FAIL
     )
 
-    def __post_init__(self) -> None:
-        check.check_options(self)
+    def check_all(self) -> None:
+        """Check each option, and those that must go together."""
+        super().check_all()
         check.check_size(self, "topic", "producer_name", "properties")
         if self.initial_sequence_id == -1:
             object.__setattr__(self, "initial_sequence_id", None)

@@ -8,7 +8,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
 from copy import copy
 from enum import Enum, IntEnum
-from typing import Final, NamedTuple, Protocol, cast
+from typing import Final, Protocol, cast
 
 from pulsar_actors.exceptions import (
     AuthorizationError,
@@ -17,6 +17,7 @@ from pulsar_actors.exceptions import (
     TopicNotFound,
     WrongContent,
 )
+from pulsar_actors.named_tuple import NamedTuple
 from pulsar_actors.runtime.schema_versions import SchemaVersions, StoredSchema
 from pulsar_actors.wire.PulsarApi_pb2 import KeyValue
 from pulsar_actors.wire.PulsarApi_pb2 import Schema as SchemaData

@@ -8,21 +8,18 @@ a client cannot handle it.
 
 import contextlib
 import threading
-from dataclasses import replace
+from typing import TYPE_CHECKING, cast
 
 from pulsar_actors.client.client_options import ClientOptions
-from pulsar_actors.client.service_info import (
-    AutoClusterFailover,
-    ServiceInfo,
-    ServiceInfoProvider,
-    checked_service_info,
-)
 from pulsar_actors.client.transport_config import service_access
 from pulsar_actors.runtime.actor import ActorRef, tell
 from pulsar_actors.runtime.client_actor import Registrations, UseService
 from pulsar_actors.runtime.interrupts import is_for_main
 from pulsar_actors.runtime.log import LOG
 from pulsar_actors.wire.service_url import ServiceUrl
+
+if TYPE_CHECKING:
+    from pulsar_actors.client.service_info import AutoClusterFailover, ServiceInfo, ServiceInfoProvider
 
 __all__ = ["ServiceSwitch"]
 
@@ -36,33 +33,51 @@ class ServiceSwitch:
         self._guardian: ActorRef | None = None
         self._lock = threading.Lock()
         self._closed = False
-        match given.service_url:
-            case AutoClusterFailover(primary=primary):
-                self.info = primary
-            case ServiceInfoProvider() as provider:
-                self._provider = provider
-                self.info = checked_service_info(provider.initial_service_info())
-            case url:
-                self.info = ServiceInfo(url, given.authentication, given.tls_trust_certs_file_path)
-        self.options = self._options_at(self.info)
+        self._info: ServiceInfo | None = None  # None if the client was given the URL of one cluster
+        self.options = given
+        if not isinstance(given.service_url, str):
+            self._info = self._first(given.service_url)
+            self.options = self._options_at(self._info)
+
+    @property
+    def info(self) -> "ServiceInfo":
+        """The service in use."""
+        from pulsar_actors.client.service_info import ServiceInfo  # noqa: PLC0415
+
+        if self._info is not None:
+            return self._info
+        given = self.options
+        return ServiceInfo(str(given.service_url), given.authentication, given.tls_trust_certs_file_path)
 
     def start(self, guardian: ActorRef, registrations: Registrations) -> None:
         """Start the failover or the provider. An exception of the provider is raised."""
         self._guardian = guardian
-        if isinstance(self._given.service_url, AutoClusterFailover):
-            self._start_failover(self._given.service_url, registrations)
-        elif self._provider is not None:
+        service = self._given.service_url
+        if self._provider is not None:
             self._provider.initialize(self.switch_to)
+        elif not isinstance(service, str):
+            self._start_failover(cast("AutoClusterFailover", service), registrations)
 
-    def switch_to(self, info: ServiceInfo) -> None:
+    def _first(self, service: "AutoClusterFailover | ServiceInfoProvider") -> "ServiceInfo":
+        """Return the cluster to begin with."""
+        from pulsar_actors.client.service_info import AutoClusterFailover, checked_service_info  # noqa: PLC0415
+
+        if isinstance(service, AutoClusterFailover):
+            return service.primary
+        self._provider = service
+        return checked_service_info(service.initial_service_info())
+
+    def switch_to(self, info: "ServiceInfo") -> None:
         """Move the client to a service, unless it is there already or has ended. Raises if the service is invalid."""
+        from pulsar_actors.client.service_info import checked_service_info  # noqa: PLC0415
+
         there = service_access(
             self._options_at(checked_service_info(info))
         )  # outside of the lock: a user's authentication may raise here, or call any method
         with self._lock:
-            if self._closed or self._guardian is None or info == self.info:
+            if self._closed or self._guardian is None or info == self._info:
                 return
-            self.info = info
+            self._info = info
             tell(self._guardian, UseService(ServiceUrl.parse(info.service_url), there))
 
     def close(self) -> None:
@@ -84,7 +99,7 @@ class ServiceSwitch:
         self._lock = threading.Lock()
         self._closed, self._provider = True, None
 
-    def _start_failover(self, given: AutoClusterFailover, registrations: Registrations) -> None:
+    def _start_failover(self, given: "AutoClusterFailover", registrations: Registrations) -> None:
         from pulsar_actors.machines.auto_cluster_failover import AutoClusterFailoverMachine, FailoverSettings  # noqa: PLC0415
         from pulsar_actors.runtime.auto_cluster_failover_actor import (  # noqa: PLC0415 - few clients have several clusters
             FAILOVER,
@@ -105,17 +120,16 @@ class ServiceSwitch:
         targets = FailoverTargets(urls, timeout, use)
         AutoClusterFailoverActor.start(registrations.new(FAILOVER), AutoClusterFailoverMachine(settings), targets)
 
-    def _options_at(self, info: ServiceInfo) -> ClientOptions:
+    def _options_at(self, info: "ServiceInfo") -> ClientOptions:
         """Return the options of a client for this cluster."""
-        return replace(
-            self._given,
+        return self._given.replace(
             service_url=info.service_url,
             authentication=info.authentication,
             tls_trust_certs_file_path=info.tls_trust_certs_file_path,
         )
 
 
-def _close_provider(provider: ServiceInfoProvider) -> None:
+def _close_provider(provider: "ServiceInfoProvider") -> None:
     try:
         provider.close()
     except BaseException as raised:  # user code may raise anything

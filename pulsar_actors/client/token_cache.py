@@ -22,9 +22,10 @@ import time
 from collections.abc import Callable
 from concurrent.futures import Future
 from concurrent.futures import TimeoutError as NotYet
-from typing import Final, NamedTuple
+from typing import Final
 
 from pulsar_actors.client.credentials import credentials_error
+from pulsar_actors.named_tuple import NamedTuple
 from pulsar_actors.runtime.future import copy_error
 from pulsar_actors.runtime.log import LOG
 

@@ -1,11 +1,11 @@
 """The access of connections to a service, made from the client's options: credentials and TLS."""
 
 import threading
-from pathlib import Path
+from collections.abc import Callable
 from typing import TYPE_CHECKING, cast
 
+from pulsar_actors.client.authentication import Authentication
 from pulsar_actors.client.client_options import ClientOptions
-from pulsar_actors.client.credentials import credentials_error, trusting
 from pulsar_actors.client.validation import LARGEST_TEXTS, is_text
 from pulsar_actors.runtime.connection_actor import Credentials, ServiceAccess
 from pulsar_actors.runtime.http_client import HttpClient
@@ -18,13 +18,8 @@ if TYPE_CHECKING:
 
 def service_access(options: ClientOptions) -> ServiceAccess:
     """Make the access of a client to its service. Its functions may block, and are called off the loop."""
-    authentication, trusted = options.authentication, options.tls_trust_certs_file_path
-
-    def fetch(challenge: bytes | None) -> Credentials:
-        if authentication is None:
-            return "none", b""
-        with trusting(trusted):
-            return _checked(authentication.fetch(challenge))
+    authentication = options.authentication
+    fetch = _fetch_nothing if authentication is None else _fetcher(authentication, options.tls_trust_certs_file_path)
 
     def report_verdict(accepted: bool) -> None:
         try:
@@ -37,8 +32,25 @@ def service_access(options: ClientOptions) -> ServiceAccess:
     return ServiceAccess(fetch, make_context, HttpClient(make_context), report_verdict)
 
 
+def _fetcher(authentication: Authentication, trusted: str | None) -> Callable[[bytes | None], Credentials]:
+    """Return the function that fetches credentials."""
+    from pulsar_actors.client.credentials import trusting  # noqa: PLC0415 - many programs need none
+
+    def fetch(challenge: bytes | None) -> Credentials:
+        with trusting(trusted):
+            return _checked(authentication.fetch(challenge))
+
+    return fetch
+
+
+def _fetch_nothing(_: bytes | None) -> Credentials:
+    return "none", b""
+
+
 def _checked(fetched: object) -> Credentials:
     """Check the result of `fetch`, which may be user code."""
+    from pulsar_actors.client.credentials import credentials_error  # noqa: PLC0415 - many programs need none
+
     match fetched:
         case (str() as method, bytes() as data) if is_text(method):
             size = len(method) + len(data)
@@ -96,6 +108,8 @@ class _TlsContextCache:
 
 def _file_version(file: str) -> object:
     """Return a value that changes with a file; None if there is no such file, which is reported when it is read."""
+    from pathlib import Path  # noqa: PLC0415 - many programs name no file
+
     try:
         seen = Path(file).stat()
     except OSError:

@@ -4,8 +4,8 @@ A check is a function of an argument's name and value. It returns the value to s
 stored value may differ from the given one: a copy of a dict, because the caller may change the dict later, or None for
 an empty text, which counts as not given, as in the official client.
 
-Options are frozen dataclasses whose fields are annotated with their types and checks; `check_options` applies them.
-Options objects are always valid, and no other code checks them again.
+Options are annotated with their types and checks (`options.py`). Options objects are always valid, and no other code
+checks them again.
 
 `True` is not accepted as 1, nor a member of an enum as its number: both are probably mistakes. Numbers of seconds may
 have a fraction.
@@ -29,7 +29,6 @@ __all__ = [
     "arguments_of",
     "callback",
     "check_fields",
-    "check_options",
     "check_size",
     "flag",
     "instance_of",
@@ -72,19 +71,13 @@ def arguments_of(local_names: Mapping[str, object]) -> Mapping[str, Any]:
     return {name: value for name, value in local_names.items() if name != "self"}
 
 
-def check_options(options: object) -> None:
-    """Check the fields of a dataclass: each by the check that its type is annotated with, `Annotated[int, check]`."""
-    annotations = type(options).__annotations__.items()
-    check_fields(options, {name: hint.__metadata__[0] for name, hint in annotations if hasattr(hint, "__metadata__")})
-
-
 def check_fields(options: object, checks: Mapping[str, Check]) -> None:
     """Apply a check to each field that the table names, and store the value that the check returns."""
     for name, check in checks.items():
         given = getattr(options, name)
         kept = check(name, given)
         if kept is not given:
-            object.__setattr__(options, name, kept)  # a frozen object is changed only here, in `__post_init__`
+            object.__setattr__(options, name, kept)  # a frozen object is changed only here, while it is made
 
 
 def check_size(options: object, *names: str) -> None:

@@ -9,10 +9,11 @@ Only one probe runs at a time. The actor defines what a probe does. Clusters hav
 """
 
 from enum import Enum, unique
-from typing import Final, NamedTuple
+from typing import Final
 
 from pulsar_actors.machines.chart import INTERNAL, Chart, Effect, Effects, Ignore, Row
 from pulsar_actors.machines.state_machine import StateMachine
+from pulsar_actors.named_tuple import NamedTuple
 
 # Events of the client.
 

@@ -28,13 +28,15 @@ import re
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from enum import Enum
-from typing import Any, Final, NamedTuple
+from functools import cache
+from typing import Any, Final
 
 from transitions import EventData, Machine, MachineError
 from transitions.core import Event as MachineEvent
 from transitions.core import Transition
 
 from pulsar_actors.exceptions import InternalError
+from pulsar_actors.named_tuple import NamedTuple
 
 INTERNAL: Final = None
 """The destination of a row that does not leave its state."""
@@ -97,9 +99,14 @@ class RowFailed(InternalError):
     """A guard or an action has raised. The state is unchanged."""
 
 
+@cache
 def trigger_name(event: type) -> str:
     """Name an event in diagrams and errors: `TcpOpened` is `tcp_opened`."""
     return re.sub(r"(?<=[a-z0-9])(?=[A-Z])", "_", event.__name__).lower()
+
+
+def _pair(state: Enum, trigger: type) -> str:
+    return f"{trigger_name(trigger)} in {state.name}"
 
 
 class Chart:
@@ -160,11 +167,11 @@ class Chart:
 
     def _unordered(self) -> Iterator[str]:
         for (state, trigger), rows in self._by_pair.items():
-            pair = f"{trigger_name(trigger)} in {state.name}"
-            if any(row.guard is None for row in rows[:-1]):
-                yield f"a row for {pair} comes after one without a guard, and is never tried"
-            if rows[-1].guard is not None:
-                yield f"{pair} has no row for when no guard holds"
+            guards = [row.guard for row in rows]
+            if None in guards[:-1]:
+                yield f"a row for {_pair(state, trigger)} comes after one without a guard, and is never tried"
+            if guards[-1] is not None:
+                yield f"{_pair(state, trigger)} has no row for when no guard holds"
 
     def _unlisted(self) -> Iterator[str]:
         for trigger in self.triggers:
@@ -291,7 +298,8 @@ class RunningChart:
 
     def _illegal(self, model: Any, event: Event) -> IllegalEvent:  # noqa: ANN401 - any model of the chart
         legal = ", ".join(sorted(trigger_name(trigger) for trigger in self.chart.legal(model.state)))
-        what = trigger_name(type(event))
+        kind: type = type(event)
+        what = trigger_name(kind)
         return IllegalEvent(f"{self.chart.name}: {what} is illegal in {model.state.name}; legal there: {legal}")
 
 

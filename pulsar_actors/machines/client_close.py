@@ -11,11 +11,12 @@ reports the number of those left when a close begins, and whenever one of them h
 """
 
 from enum import Enum, unique
-from typing import Final, NamedTuple
+from typing import Final
 
 from pulsar_actors.exceptions import AlreadyClosed
 from pulsar_actors.machines.chart import INTERNAL, Chart, Effects, Ignore, Row
 from pulsar_actors.machines.state_machine import StateMachine
+from pulsar_actors.named_tuple import NamedTuple
 
 # Events of our own side. A token is a caller's future, completed when the client is closed. A request is passed on.
 

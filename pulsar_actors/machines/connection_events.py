@@ -1,10 +1,11 @@
 """Events, effects and settings of the machines of a connection."""
 
-from typing import Any, NamedTuple
+from typing import Any
 
 from google.protobuf.message import Message
 
 from pulsar_actors.exceptions import PulsarException, WireError
+from pulsar_actors.named_tuple import NamedTuple
 from pulsar_actors.wire.PulsarApi_pb2 import CommandAuthChallenge, CommandConnected, CommandError
 
 

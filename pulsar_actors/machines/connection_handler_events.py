@@ -5,11 +5,10 @@ of a request to a lookup or to a broker, and the answer carries it. `connection`
 connection, and all events of that connection carry it.
 """
 
-from typing import NamedTuple
-
 from google.protobuf.message import Message
 
 from pulsar_actors.exceptions import BrokerRefusal, InvalidArgument, PulsarException
+from pulsar_actors.named_tuple import NamedTuple
 from pulsar_actors.wire.PulsarApi_pb2 import CommandCloseConsumer, CommandCloseProducer, CommandTopicMigrated
 
 CloseCommand = CommandCloseProducer | CommandCloseConsumer

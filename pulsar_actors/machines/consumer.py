@@ -17,7 +17,7 @@ again at a later LATEST, and miss the messages between.
 """
 
 from enum import Enum, unique
-from typing import ClassVar, Final, NamedTuple
+from typing import ClassVar, Final
 
 from pulsar_actors.exceptions import PulsarException
 from pulsar_actors.machines.chart import INTERNAL, Chart, Effects, Ignore, Row
@@ -64,6 +64,7 @@ from pulsar_actors.machines.consumer_seek_unsubscribe import ANY_UNSUBSCRIBING, 
 from pulsar_actors.machines.consumer_trackers import ConsumerTrackers
 from pulsar_actors.machines.trackers.backoff import Backoff
 from pulsar_actors.machines.trackers.server_errors import is_consumer_not_found
+from pulsar_actors.named_tuple import NamedTuple
 from pulsar_actors.wire.message_id import MessageId
 from pulsar_actors.wire.PulsarApi_pb2 import CommandCloseConsumer, CommandGetLastMessageId, CommandSubscribe
 

@@ -5,14 +5,13 @@ Those that it shares with a producer are in `connection_handler_events.py`, whic
 report about queued messages carries it. (An int `generation` in an event of time is the number of a timer.)
 """
 
-from typing import NamedTuple
-
 from google.protobuf.message import Message
 
 from pulsar_actors.exceptions import PulsarException
 from pulsar_actors.machines.incoming_entries import DeliveredEntry, IncomingEntry, Skipped
 from pulsar_actors.machines.trackers.ack_grouping_tracker import AckToken
 from pulsar_actors.machines.trackers.entry_map import EntryKey, Generation
+from pulsar_actors.named_tuple import NamedTuple
 from pulsar_actors.wire.message_id import MessageId
 from pulsar_actors.wire.PulsarApi_pb2 import (
     CommandAck,

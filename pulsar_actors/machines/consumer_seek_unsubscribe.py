@@ -17,7 +17,7 @@ and may be repeated. The error of a call that timed out names the last failure m
 """
 
 from enum import Enum, unique
-from typing import Final, NamedTuple
+from typing import Final
 
 from pulsar_actors.exceptions import (
     ConnectError,
@@ -55,6 +55,7 @@ from pulsar_actors.machines.state_machine import StateMachine
 from pulsar_actors.machines.trackers.entry_map import LONGEST_WAIT
 from pulsar_actors.machines.trackers.server_errors import is_consumer_not_found, last_failure_text
 from pulsar_actors.machines.trackers.start_message_id import seek_command, seek_fault
+from pulsar_actors.named_tuple import NamedTuple
 from pulsar_actors.wire.message_id import MessageId
 from pulsar_actors.wire.PulsarApi_pb2 import CommandUnsubscribe
 

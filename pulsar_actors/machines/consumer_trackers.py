@@ -5,8 +5,6 @@ binding is lost, pending redeliveries are dropped, because the next broker redel
 itself. A seek voids all data about earlier messages.
 """
 
-from typing import NamedTuple
-
 from pulsar_actors.machines.incoming_entries import DeliveredEntry
 from pulsar_actors.machines.trackers.ack_grouping_tracker import AckGroupingTracker, AckOutcome
 from pulsar_actors.machines.trackers.chunked_messages import ChunkedMessages
@@ -16,6 +14,7 @@ from pulsar_actors.machines.trackers.negative_acks_tracker import NegativeAcksTr
 from pulsar_actors.machines.trackers.start_message_id import StartMessageId
 from pulsar_actors.machines.trackers.unacked_message_tracker import UnackedMessageTracker
 from pulsar_actors.machines.trackers.undecryptable_entries import UndecryptableEntries
+from pulsar_actors.named_tuple import NamedTuple
 from pulsar_actors.wire.message_id import MessageId
 
 

@@ -6,10 +6,11 @@ releases all its handles. A handle that could not be created counts as released.
 """
 
 from enum import Enum, unique
-from typing import Final, NamedTuple
+from typing import Final
 
 from pulsar_actors.machines.chart import INTERNAL, Chart, Effects, Ignore, Row
 from pulsar_actors.machines.state_machine import StateMachine
+from pulsar_actors.named_tuple import NamedTuple
 
 # Events of callers, who may release a handle at any time, and more than once.
 

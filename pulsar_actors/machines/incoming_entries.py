@@ -19,7 +19,7 @@ redelivered.
 
 from collections.abc import Callable, Sequence
 from functools import partial
-from typing import Any, Final, NamedTuple, TypeAlias
+from typing import Any, Final, TypeAlias
 
 from pulsar_actors.machines.trackers import ack_set, dead_letters
 from pulsar_actors.machines.trackers.ack_grouping_tracker import AckGroupingTracker
@@ -28,6 +28,7 @@ from pulsar_actors.machines.trackers.dead_letters import DeadLetters
 from pulsar_actors.machines.trackers.entry_map import EntryKey, is_real
 from pulsar_actors.machines.trackers.negative_acks_tracker import NegativeAcksTracker
 from pulsar_actors.machines.trackers.start_message_id import StartMessageId
+from pulsar_actors.named_tuple import NamedTuple
 from pulsar_actors.wire.batch import is_batch
 from pulsar_actors.wire.compression import NONE
 from pulsar_actors.wire.entries import Entry, parse_entry

@@ -1,8 +1,9 @@
 """Events and effects of the lookup machine."""
 
-from typing import Any, NamedTuple
+from typing import Any
 
 from pulsar_actors.exceptions import PulsarException
+from pulsar_actors.named_tuple import NamedTuple
 
 
 class LookupTarget(NamedTuple):

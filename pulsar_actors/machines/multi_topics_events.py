@@ -6,9 +6,10 @@ number of one producer or consumer.
 """
 
 from collections.abc import Callable
-from typing import Any, NamedTuple
+from typing import Any
 
 from pulsar_actors.exceptions import PulsarException
+from pulsar_actors.named_tuple import NamedTuple
 
 
 class MultiTopicsSettings(NamedTuple):

@@ -17,7 +17,7 @@ from collections.abc import Callable
 from enum import Enum, unique
 from itertools import dropwhile
 from operator import attrgetter
-from typing import Any, ClassVar, Final, NamedTuple
+from typing import Any, ClassVar, Final
 
 from pulsar_actors.exceptions import BrokerRefusal, ConnectionLost, PulsarException, Timeout
 from pulsar_actors.machines.chart import INTERNAL, Chart, Effects, Ignore, Row
@@ -62,6 +62,7 @@ from pulsar_actors.machines.trackers.pending_messages import (
 )
 from pulsar_actors.machines.trackers.producer_identity import ProducerIdentity, SequenceIds
 from pulsar_actors.machines.trackers.server_errors import SendVerdict, last_failure_text, meaning_of
+from pulsar_actors.named_tuple import NamedTuple
 from pulsar_actors.wire.message_id import position_of
 from pulsar_actors.wire.protobuf import signed
 from pulsar_actors.wire.PulsarApi_pb2 import CommandCloseProducer, CommandProducer
@@ -236,7 +237,7 @@ class ProducerMachine(ConnectionHandler, chart=CHART):
 
     def match_receipts(self, event: ReceiptsArrived, now: float) -> Effects:
         """Complete the first pending batch with each receipt, up to a receipt that is for a later batch."""
-        ended: list[StoredSend[Any]] = []
+        ended: list[StoredSend] = []
         rest: list[FeedRemainingReceipts] = []
         for index, command in enumerate(event.commands):
             position = position_of(command.message_id)
@@ -361,7 +362,7 @@ class ProducerMachine(ConnectionHandler, chart=CHART):
         return [*sends, *self._finished_flushes()]
 
 
-_highest_id_of: Callable[[StoredSend[Any]], int] = attrgetter("highest_sequence_id")
+_highest_id_of: Callable[[StoredSend], int] = attrgetter("highest_sequence_id")
 
 
 def _verdict(event: RequestRefused | SendRefused) -> SendVerdict | None:
@@ -370,7 +371,7 @@ def _verdict(event: RequestRefused | SendRefused) -> SendVerdict | None:
     return meaning_of(error).send if isinstance(error, BrokerRefusal) else None
 
 
-def _late(failed: FailedSend[Any], failure: str) -> Timeout:
+def _late(failed: FailedSend, failure: str) -> Timeout:
     """Return a Timeout, which callers expect of a send timeout, with a text that says if the batch may be stored."""
     if failed.may_be_stored:
         return Timeout(f"no receipt came in time: it may be stored all the same{failure}")

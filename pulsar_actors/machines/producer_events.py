@@ -4,11 +4,12 @@ Those that it shares with a consumer are in `connection_handler_events.py`, whic
 `connection`.
 """
 
-from typing import Any, NamedTuple
+from typing import Any
 
 from pulsar_actors.exceptions import BrokerRefusal
 from pulsar_actors.machines.trackers.pending_messages import PendingSend, StoredSend
 from pulsar_actors.machines.trackers.server_errors import refusal
+from pulsar_actors.named_tuple import NamedTuple
 from pulsar_actors.wire.PulsarApi_pb2 import (
     CommandProducer,
     CommandProducerSuccess,
@@ -105,7 +106,7 @@ class ProducerOpened(NamedTuple):
 class SendsCompleted(NamedTuple):
     """Complete some batches: they are stored."""
 
-    items: tuple[StoredSend[Any], ...]
+    items: tuple[StoredSend, ...]
 
 
 class FeedRemainingReceipts(NamedTuple):

@@ -22,10 +22,11 @@ and created again counts as another topic. It has a new progress, and is read fr
 """
 
 from enum import Enum, unique
-from typing import Final, NamedTuple
+from typing import Final
 
 from pulsar_actors.machines.chart import INTERNAL, Chart, Effect, Effects, Ignore, Row
 from pulsar_actors.machines.state_machine import StateMachine
+from pulsar_actors.named_tuple import NamedTuple
 from pulsar_actors.wire.topic_position import TOPIC_START, TopicPosition
 
 # Events: the calls of Spark.

@@ -15,13 +15,14 @@ first message decides: it comes from a later ledger only if the ledger at the st
 """
 
 from enum import Enum, unique
-from typing import Final, NamedTuple
+from typing import Final
 
 from pulsar_actors.machines.chart import INTERNAL, Chart, Effects, Ignore, Row
 from pulsar_actors.machines.incoming_entries import IncompleteChunks
 from pulsar_actors.machines.spark_progress import FailOnDataLoss
 from pulsar_actors.machines.state_machine import StateMachine
 from pulsar_actors.machines.trackers.entry_map import EntryKey
+from pulsar_actors.named_tuple import NamedTuple
 from pulsar_actors.wire.topic_position import TOPIC_START, TopicPosition
 
 # Events: what the task reads. `read_up_to` is the position up to which it has read.

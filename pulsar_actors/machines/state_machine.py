@@ -30,9 +30,10 @@ An event of a part's chart is handled by that part, and then by the machine's ow
 from collections.abc import Mapping
 from enum import Enum
 from types import MappingProxyType
-from typing import Any, ClassVar, NamedTuple
+from typing import Any, ClassVar
 
 from pulsar_actors.machines.chart import Chart, ChartError, Effect, Event, RunningChart, trigger_name
+from pulsar_actors.named_tuple import NamedTuple
 
 
 class StateMachine:

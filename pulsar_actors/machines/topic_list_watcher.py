@@ -15,13 +15,14 @@ The broker alone decides which names match; a consumer that needs more than the 
 
 from collections.abc import Callable, Iterable
 from enum import Enum, unique
-from typing import Final, NamedTuple
+from typing import Final
 
 from pulsar_actors.exceptions import BrokerRefusal, OperationNotSupported, PulsarException
 from pulsar_actors.machines.chart import INTERNAL, Chart, Effect, Effects, Ignore, Row
 from pulsar_actors.machines.state_machine import StateMachine
 from pulsar_actors.machines.trackers.backoff import Backoff
 from pulsar_actors.machines.trackers.server_errors import RetryVerdict, meaning_of
+from pulsar_actors.named_tuple import NamedTuple
 from pulsar_actors.wire.PulsarApi_pb2 import (
     CommandWatchTopicList,
     CommandWatchTopicListClose,

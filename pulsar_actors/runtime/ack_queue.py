@@ -20,11 +20,12 @@ two callers have queued the entry.
 
 import sys
 from collections.abc import Callable, Sequence
-from typing import Final, NamedTuple
+from typing import Final
 
 from pulsar_actors.machines.consumer_events import Acknowledge, AcknowledgeUpTo
 from pulsar_actors.machines.trackers.ack_grouping_tracker import MAX_ENTRIES, AckToken
 from pulsar_actors.machines.trackers.entry_map import Generation
+from pulsar_actors.named_tuple import NamedTuple
 from pulsar_actors.runtime.loop import THREADS, Interleaving
 from pulsar_actors.runtime.opened_entry import OpenedEntry, batch_indexes
 from pulsar_actors.wire.message_id import MessageId

@@ -20,13 +20,14 @@ import logging
 import threading
 import weakref
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, ClassVar, Generic, NamedTuple, TypeVar
+from typing import Any, ClassVar, Generic, TypeVar
 
 import pykka
 
 from pulsar_actors.exceptions import InternalError
 from pulsar_actors.machines.chart import Effect, Event
 from pulsar_actors.machines.state_machine import StartTimer, StateMachine
+from pulsar_actors.named_tuple import NamedTuple
 from pulsar_actors.runtime.log import LOG
 from pulsar_actors.runtime.loop import Loop
 

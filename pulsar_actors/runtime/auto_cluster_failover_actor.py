@@ -8,7 +8,7 @@ does the same. The hosts are tried in turn, each for as long as a connection may
 """
 
 from collections.abc import Callable
-from typing import ClassVar, NamedTuple
+from typing import ClassVar
 
 from pulsar_actors.exceptions import InternalError
 from pulsar_actors.machines.auto_cluster_failover import (
@@ -21,6 +21,7 @@ from pulsar_actors.machines.auto_cluster_failover import (
     UseCluster,
 )
 from pulsar_actors.machines.connection_handler_events import EndAtOnce
+from pulsar_actors.named_tuple import NamedTuple
 from pulsar_actors.runtime.actor import MachineActor
 from pulsar_actors.runtime.log import LOG
 from pulsar_actors.runtime.loop import Loop, Transport

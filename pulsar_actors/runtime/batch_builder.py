@@ -10,7 +10,7 @@ again. Then they release the bytes at once, even if they still wait to be writte
 import sys
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
-from typing import NamedTuple, TypeAlias
+from typing import TypeAlias
 
 from pulsar_actors.exceptions import MessageTooBig, PulsarException
 from pulsar_actors.machines.trackers.batching import (
@@ -22,6 +22,7 @@ from pulsar_actors.machines.trackers.batching import (
     split_batch_plan,
 )
 from pulsar_actors.machines.trackers.pending_messages import PendingSend
+from pulsar_actors.named_tuple import NamedTuple
 from pulsar_actors.runtime.loop import Buffer
 from pulsar_actors.runtime.message_crypto import DataKey, ProducerKeys
 from pulsar_actors.runtime.send_queue import (

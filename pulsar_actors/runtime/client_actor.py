@@ -7,7 +7,7 @@ actor, the next request for a connection opens one. `machines/client_close.py` d
 
 from collections.abc import Sequence
 from itertools import count
-from typing import Any, ClassVar, NamedTuple
+from typing import Any, ClassVar
 
 from pulsar_actors.exceptions import AlreadyClosed, InternalError, PulsarException
 from pulsar_actors.machines.client_close import (
@@ -30,6 +30,7 @@ from pulsar_actors.machines.client_close import (
 from pulsar_actors.machines.connection_events import RegisterHandler
 from pulsar_actors.machines.connection_handler_events import EndAtOnce
 from pulsar_actors.machines.lookup_events import LookupTarget
+from pulsar_actors.named_tuple import NamedTuple
 from pulsar_actors.runtime.actor import ActorDied, ActorRef, MachineActor, tell
 from pulsar_actors.runtime.connection_actor import ConnectionEnded, ConnectionInUse, ConnectionUnusable, ServiceAccess
 from pulsar_actors.runtime.connection_pool import ConnectionPool, ConnectionPoolSettings, Service

@@ -6,7 +6,7 @@ all its commands of one read in one message. The machine decides everything else
 """
 
 from collections.abc import Callable, Mapping
-from typing import ClassVar, NamedTuple
+from typing import ClassVar
 
 from google.protobuf.message import Message
 
@@ -37,6 +37,7 @@ from pulsar_actors.machines.connection_events import (
     WriteCommand,
     WriteFrames,
 )
+from pulsar_actors.named_tuple import NamedTuple
 from pulsar_actors.runtime.actor import ActorDied, ActorRef, MachineActor, tell
 from pulsar_actors.runtime.http_client import HttpClient
 from pulsar_actors.runtime.log import LOG

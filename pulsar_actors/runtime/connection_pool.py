@@ -13,7 +13,7 @@ the service URL is not, or the other way round, is refused, too.
 """
 
 from collections.abc import Iterator, Sequence
-from typing import Generic, NamedTuple, TypeVar
+from typing import Generic, TypeVar
 
 from pulsar_actors.exceptions import ConnectError, ConnectionLost, OperationNotSupported, PulsarException
 from pulsar_actors.machines.connection_events import (
@@ -25,6 +25,7 @@ from pulsar_actors.machines.connection_events import (
 )
 from pulsar_actors.machines.lookup import SERVICE_URL
 from pulsar_actors.machines.lookup_events import LookupTarget
+from pulsar_actors.named_tuple import NamedTuple
 from pulsar_actors.runtime.actor import ActorRef, tell
 from pulsar_actors.runtime.connection_actor import ConnectionActor, ServiceAccess
 from pulsar_actors.runtime.handle_link import ClientCounters

@@ -8,7 +8,7 @@ close, seek or lost connection overtakes them.
 import weakref
 from collections.abc import Callable, Sequence
 from functools import partial
-from typing import Any, ClassVar, NamedTuple
+from typing import Any, ClassVar
 
 from pulsar_actors.exceptions import InternalError, PulsarException
 from pulsar_actors.machines.chart import Event
@@ -57,6 +57,7 @@ from pulsar_actors.machines.consumer_events import (
 from pulsar_actors.machines.incoming_entries import CorruptEntry, DeliveredEntry, IncomingEntry
 from pulsar_actors.machines.trackers.entry_map import Generation
 from pulsar_actors.machines.trackers.server_errors import refusal
+from pulsar_actors.named_tuple import NamedTuple
 from pulsar_actors.runtime.ack_queue import AckQueue, AcksQueued
 from pulsar_actors.runtime.actor import tell
 from pulsar_actors.runtime.decryption_queue import NO_DECRYPTION, Decryption, DecryptionQueue

@@ -13,10 +13,11 @@ import time
 from collections import OrderedDict, deque
 from collections.abc import Callable, Sequence
 from enum import Enum
-from typing import Any, Final, NamedTuple, Protocol
+from typing import Any, Final, Protocol
 
 from pulsar_actors.exceptions import CryptoError
 from pulsar_actors.machines.incoming_entries import UNDECRYPTABLE, DeliveredEntry
+from pulsar_actors.named_tuple import NamedTuple
 from pulsar_actors.runtime.log import LOG
 from pulsar_actors.runtime.message_crypto import KEY_READER_TIMEOUT, ConsumerKeys, DataKey
 from pulsar_actors.wire.entries import Entry
@@ -72,6 +73,10 @@ def is_encrypted(delivery: DeliveredEntry) -> bool:
     return bool(delivery.parts) or delivery.entry.is_encrypted
 
 
+_NOTHING: Final[deque[_Waiting]] = deque(maxlen=0)
+"""What waits at a consumer that has had nothing to decrypt. All share it, as each deque takes most of a KiB."""
+
+
 class DecryptionQueue:
     """The queue. Used on the loop only.
 
@@ -99,7 +104,7 @@ class DecryptionQueue:
         self._deliver = deliver
         self._fail = fail
         self._discard = discard
-        self._waiting: deque[_Waiting] = deque()
+        self._waiting: deque[_Waiting] = _NOTHING
         self._job: object = None  # of the thread; its outcome is dropped if this has changed
         self._logged: OrderedDict[object, None] = OrderedDict()
 
@@ -112,6 +117,8 @@ class DecryptionQueue:
             else:
                 self._deliver(entries)
                 return
+        if self._waiting is _NOTHING:
+            self._waiting = deque()
         self._waiting.extend(_Waiting(one, None) for one in entries)
         if self._job is None:
             self._advance()

@@ -11,7 +11,7 @@ keeps only the connection of the current attachment: one that is assigned late i
 """
 
 from collections.abc import Callable
-from typing import Any, ClassVar, NamedTuple, TypeVar
+from typing import Any, ClassVar, TypeVar
 
 from google.protobuf.message import Message
 
@@ -57,6 +57,7 @@ from pulsar_actors.machines.handle_lifetime import (
 )
 from pulsar_actors.machines.lookup_events import LookupTarget
 from pulsar_actors.machines.state_machine import StateMachine
+from pulsar_actors.named_tuple import NamedTuple
 from pulsar_actors.runtime.actor import ActorRef, MachineActor, tell
 from pulsar_actors.runtime.future import copy_error, is_slim_future, settle
 from pulsar_actors.runtime.handle_link import HandleLink

@@ -13,10 +13,10 @@ library is imported with the first request, since most clients send none.
 
 from collections.abc import Callable, Mapping
 from importlib import import_module
-from typing import TYPE_CHECKING, Any, Final, NamedTuple, Protocol, cast
-from urllib.parse import urlsplit
+from typing import TYPE_CHECKING, Any, Final, Protocol, cast
 
 from pulsar_actors.exceptions import InvalidUrl
+from pulsar_actors.named_tuple import NamedTuple
 from pulsar_actors.wire.errors import excerpt
 
 __all__ = ["HttpClient", "HttpRequest", "HttpResponse", "endpoint_of"]
@@ -104,6 +104,8 @@ class HttpClient:
 
 def endpoint_of(url: str) -> tuple[str, str, int]:
     """Return the scheme, the host and the port of a URL."""
+    from urllib.parse import urlsplit  # noqa: PLC0415 - few programs need it
+
     try:
         parts = urlsplit(url)
         host, port = parts.hostname, parts.port

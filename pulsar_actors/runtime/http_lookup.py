@@ -12,7 +12,7 @@ import time
 from base64 import b64encode
 from collections.abc import Mapping
 from http import HTTPStatus
-from typing import Final, NamedTuple
+from typing import Final
 from urllib.parse import urljoin
 
 from google.protobuf.message import Message
@@ -28,6 +28,7 @@ from pulsar_actors.exceptions import (
 )
 from pulsar_actors.machines.lookup_events import LookupAnswered, Redirected
 from pulsar_actors.machines.trackers.server_errors import refusal
+from pulsar_actors.named_tuple import NamedTuple
 from pulsar_actors.runtime.connection_actor import ServiceAccess
 from pulsar_actors.runtime.http_client import HttpRequest, HttpResponse, endpoint_of
 from pulsar_actors.wire.errors import excerpt

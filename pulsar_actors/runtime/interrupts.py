@@ -6,16 +6,15 @@ thread that belong together run in `DeferInterrupts`, unless they are done for e
 and raised at the end. Only Python's own handler is replaced; a program's own handler stays.
 """
 
-import signal
 import threading
 from collections.abc import Callable
-from importlib import import_module
 from types import FrameType, TracebackType
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-_signal: Any = import_module("_signal")
-"""The functions behind those of `signal`, which make enums of all that they return: that takes thirty times as long as
-the rest, and receiving replaces the handler for every few hundred messages."""
+if TYPE_CHECKING:
+    from signal import SIGINT, default_int_handler, getsignal, signal
+else:  # the same functions, which `signal` wraps: it looks for each number and handler in an enum, ten times as long
+    from _signal import SIGINT, default_int_handler, getsignal, signal
 
 
 def is_main_thread() -> bool:
@@ -45,14 +44,14 @@ class DeferInterrupts:
     def __enter__(self) -> None:
         if not is_main_thread():
             return
-        if _signal.getsignal(signal.SIGINT) is signal.default_int_handler:
+        if getsignal(SIGINT) is default_int_handler:
             self._replaced = _set_handler(self._note)
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
     ) -> None:
         if self._replaced:
-            _set_handler(signal.default_int_handler)
+            _set_handler(default_int_handler)
         if self._noted:
             raise KeyboardInterrupt
 
@@ -62,7 +61,7 @@ class DeferInterrupts:
 
 def _set_handler(handler: Callable[[int, FrameType | None], Any]) -> bool:
     try:
-        _signal.signal(signal.SIGINT, handler)
+        signal(SIGINT, handler)
     except ValueError:  # the main thread of a subinterpreter, where signals never arrive
         return False
     return True

@@ -7,7 +7,7 @@ connection is used: the HTTP request runs off the loop, and its outcome comes ba
 """
 
 from collections.abc import Callable
-from typing import Any, NamedTuple
+from typing import Any
 
 from google.protobuf.message import Message
 
@@ -36,6 +36,7 @@ from pulsar_actors.machines.lookup_events import (
     ServiceChanged,
 )
 from pulsar_actors.machines.state_machine import StartTimer
+from pulsar_actors.named_tuple import NamedTuple
 from pulsar_actors.runtime.actor import ActorRef, LoopActor, tell
 from pulsar_actors.runtime.connection_pool import Service
 from pulsar_actors.runtime.handle_link import ClientCounters

@@ -27,7 +27,9 @@ import threading
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager
-from typing import Any, NamedTuple, Protocol, TypeAlias, TypeVar
+from typing import Any, Protocol, TypeAlias, TypeVar
+
+from pulsar_actors.named_tuple import NamedTuple
 
 Buffer: TypeAlias = bytes | bytearray | memoryview
 

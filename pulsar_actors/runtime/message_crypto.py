@@ -10,7 +10,7 @@ Public and private keys come from the user's key reader, which may be slow. So `
 called by threads that may wait, and never by an I/O thread.
 """
 
-import secrets
+import os
 import threading
 from collections import OrderedDict
 from collections.abc import Callable, Mapping, Sequence
@@ -61,7 +61,7 @@ class DataKey:
         from pulsar_actors.wire.encryption import IV_SIZE, encrypt_payload  # noqa: PLC0415 - loads cryptography
 
         self.uses += 1
-        iv = secrets.token_bytes(IV_SIZE)
+        iv = os.urandom(IV_SIZE)
         del metadata.encryption_keys[:]
         metadata.encryption_keys.extend(self.wrapped)
         metadata.encryption_param = iv
@@ -86,7 +86,7 @@ def new_data_key(names: Sequence[str], read_public_key: ReadKey, now: float) -> 
     """Make a data key, wrapped with the public key of each name. Raise CryptoError if one cannot be used."""
     from pulsar_actors.wire.encryption import DATA_KEY_SIZE, KeyFault, load_public_key, wrap_data_key  # noqa: PLC0415
 
-    secret, wrapped = secrets.token_bytes(DATA_KEY_SIZE), list[EncryptionKeys]()
+    secret, wrapped = os.urandom(DATA_KEY_SIZE), list[EncryptionKeys]()
     for name in names:
         pem, metadata = _read("public", read_public_key, name, {})
         reason = ""

@@ -6,10 +6,11 @@ A *handler* is a producer, a consumer or a watcher that uses a connection. Its `
 used, so that late messages of an earlier one are recognised.
 """
 
-from typing import Any, NamedTuple
+from typing import Any
 
 from pulsar_actors.exceptions import PulsarException
 from pulsar_actors.machines.lookup_events import LookupTarget
+from pulsar_actors.named_tuple import NamedTuple
 from pulsar_actors.runtime.actor import ActorRef
 from pulsar_actors.runtime.loop import Loop
 

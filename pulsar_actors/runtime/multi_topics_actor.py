@@ -8,7 +8,7 @@ Producers and consumers differ in their `MemberFactory`: it starts the members, 
 """
 
 from collections.abc import Callable
-from typing import Any, ClassVar, Generic, NamedTuple, Protocol, TypeVar
+from typing import Any, ClassVar, Generic, Protocol, TypeVar
 
 from pulsar_actors.exceptions import AlreadyClosed, InternalError, PulsarException
 from pulsar_actors.machines.connection_commands import WATCHER
@@ -32,6 +32,7 @@ from pulsar_actors.machines.multi_topics_events import (
 )
 from pulsar_actors.machines.topic_list_watcher import TopicListWatcher
 from pulsar_actors.machines.trackers.subscribed_topics import TopicPattern
+from pulsar_actors.named_tuple import NamedTuple
 from pulsar_actors.runtime.actor import ActorRef, tell
 from pulsar_actors.runtime.client_actor import Registrations
 from pulsar_actors.runtime.consumer_actor import RunAfter, ServeReceiveFutures

@@ -6,10 +6,11 @@ these.
 
 from collections.abc import Callable, Sequence
 from copy import copy
-from typing import Any, Final, NamedTuple, Protocol
+from typing import Any, Final, Protocol
 
 from pulsar_actors.machines.incoming_entries import UNDECRYPTABLE, DeliveredEntry
 from pulsar_actors.machines.trackers.entry_map import Generation
+from pulsar_actors.named_tuple import NamedTuple
 from pulsar_actors.runtime.schema_versions import SchemaVersions
 from pulsar_actors.wire.batch import LazyMetadata, is_batch, metadata_of, split_columns
 from pulsar_actors.wire.compression import NONE, ZSTD, decompress

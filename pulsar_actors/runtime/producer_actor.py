@@ -7,7 +7,7 @@ in the queue for the batching delay, or until a caller flushes. A blocking send 
 
 from collections.abc import Sequence
 from itertools import groupby
-from typing import Any, ClassVar, NamedTuple
+from typing import Any, ClassVar
 
 from pulsar_actors.exceptions import CryptoError, InternalError, InvalidArgument, PulsarException
 from pulsar_actors.machines.connection_events import WriteFrames
@@ -29,6 +29,7 @@ from pulsar_actors.machines.producer_events import (
 )
 from pulsar_actors.machines.trackers.batching import count_complete
 from pulsar_actors.machines.trackers.pending_messages import PendingSend, StoredSend, not_sent_error
+from pulsar_actors.named_tuple import NamedTuple
 from pulsar_actors.runtime.batch_builder import (
     BatchBuilder,
     BatchBuilderSettings,
@@ -283,7 +284,7 @@ def _data_key_replaced(outcome: object) -> None:
         LOG.warning("the data key of a producer was not replaced, and stays in use: %s", outcome)
 
 
-def _outcome_of(stored: StoredSend[PackedMessages]) -> SendOutcome:
+def _outcome_of(stored: StoredSend) -> SendOutcome:
     packed = stored.token
     return packed.release(), new_sent_to((stored.message_ids, packed.batched, packed.size))
 

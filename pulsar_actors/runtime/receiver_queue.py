@@ -21,7 +21,7 @@ import threading
 from collections import deque
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
-from typing import Any, Final, NamedTuple
+from typing import Any, Final
 
 from pulsar_actors.machines.consumer_events import (
     EntryCorrupt,
@@ -33,6 +33,7 @@ from pulsar_actors.machines.consumer_events import (
 from pulsar_actors.machines.incoming_entries import CorruptEntry, DeliveredEntry, Skipped
 from pulsar_actors.machines.trackers.entry_map import EntryKey, Generation
 from pulsar_actors.machines.trackers.flow_permits import grant_threshold
+from pulsar_actors.named_tuple import NamedTuple
 from pulsar_actors.runtime.interrupts import DeferInterrupts
 from pulsar_actors.runtime.loop import THREADS, Interleaving
 from pulsar_actors.runtime.opened_entry import DecodeMessage, EntryContents, MakeMessages, OpenedEntry, open_entry
@@ -414,6 +415,10 @@ class ReceiverQueue(ReceiverQueueBase):
             self._unreported, self._unreported_ids = 0, []
 
 
+_NOTHING_SKIPPED: Final[deque[Skipped]] = deque(maxlen=0)
+"""What consumers keep that keep nothing. All share it, as each deque takes most of a KiB."""
+
+
 class ReadProgress:
     """The read progress of one consumer.
 
@@ -428,7 +433,7 @@ class ReadProgress:
         self.opened: MessageId | None = None
         self.passed: EntryKey | None = None
         self._keeps_skipped = keeps_skipped
-        self._skipped: deque[Skipped] = deque()
+        self._skipped: deque[Skipped] = deque() if keeps_skipped else _NOTHING_SKIPPED
         self._forgotten = 0  # the number of skipped entries that are not kept any longer
         self._corrupt: EntryKey | None = None  # the last corrupt entry
 

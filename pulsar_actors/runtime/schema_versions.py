@@ -13,8 +13,9 @@ All partitions of a topic share its schemas, so a broker is asked by the name of
 
 from collections.abc import Callable
 from concurrent.futures import Future
-from typing import Any, Final, NamedTuple, TypeAlias
+from typing import Any, Final, TypeAlias
 
+from pulsar_actors.named_tuple import NamedTuple
 from pulsar_actors.runtime.future import SlimFuture, copy_error
 from pulsar_actors.runtime.loop import THREADS, Interleaving
 from pulsar_actors.wire.PulsarApi_pb2 import CommandGetSchema, CommandGetSchemaResponse

@@ -27,11 +27,12 @@ import sys
 import threading
 from collections.abc import Callable, Collection, Iterable, Sequence
 from functools import partial
-from typing import Any, Final, NamedTuple, TypeAlias
+from typing import Any, Final, TypeAlias
 
 from pulsar_actors.exceptions import ProducerQueueIsFull
 from pulsar_actors.machines.trackers.batching import BatchLimits
 from pulsar_actors.machines.trackers.pending_messages import PendingMessages
+from pulsar_actors.named_tuple import NamedTuple
 from pulsar_actors.runtime.future import SlimFuture, WaiterQueue
 from pulsar_actors.runtime.loop import THREADS, Buffer, Interleaving
 from pulsar_actors.wire.protobuf import serialise

@@ -6,7 +6,7 @@ one message.
 """
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 from pulsar_actors.exceptions import InternalError
 from pulsar_actors.machines.connection_events import (
@@ -20,6 +20,7 @@ from pulsar_actors.machines.connection_events import (
     TlsAgreed,
     WriteFrames,
 )
+from pulsar_actors.named_tuple import NamedTuple
 from pulsar_actors.runtime.actor import ActorRef, LoopActor
 from pulsar_actors.runtime.loop import Loop, Transport, TransportOwner
 from pulsar_actors.runtime.transport import BufferedTransport

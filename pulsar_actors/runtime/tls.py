@@ -16,9 +16,10 @@ import contextlib
 import ssl
 from collections.abc import Callable, Iterable, Sequence
 from importlib import import_module
-from typing import Final, NamedTuple, cast
+from typing import Final, cast
 
 from pulsar_actors.exceptions import InternalError, InvalidArgument
+from pulsar_actors.named_tuple import NamedTuple
 from pulsar_actors.runtime.log import LOG
 from pulsar_actors.runtime.loop import Buffer
 from pulsar_actors.runtime.tls_config import Certificate, PeerDistrusted, TlsFailed

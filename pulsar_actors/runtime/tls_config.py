@@ -1,8 +1,7 @@
 """The certificate to show, and the errors of TLS. They are not in `tls.py`, which is loaded only if TLS is used."""
 
-from typing import NamedTuple
-
 from pulsar_actors.exceptions import PulsarException
+from pulsar_actors.named_tuple import NamedTuple
 
 
 class Certificate(NamedTuple):

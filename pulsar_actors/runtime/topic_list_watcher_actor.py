@@ -3,7 +3,7 @@
 It reports to one actor: `TopicsChanged` for each change, and `TopicListWatcherEnded` at its end. `CloseHandle` ends it.
 """
 
-from typing import Any, ClassVar, NamedTuple
+from typing import Any, ClassVar
 
 from pulsar_actors.exceptions import InternalError, Misdirected, PulsarException
 from pulsar_actors.machines import connection_events
@@ -27,6 +27,7 @@ from pulsar_actors.machines.topic_list_watcher import (
     WatchStarted,
     WatchUpdated,
 )
+from pulsar_actors.named_tuple import NamedTuple
 from pulsar_actors.runtime.actor import ActorRef, MachineActor, tell
 from pulsar_actors.runtime.log import LOG
 from pulsar_actors.runtime.messages import (

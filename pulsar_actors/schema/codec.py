@@ -6,7 +6,9 @@ the values stay as they are, so that most of them cost no call.
 
 import math
 from collections.abc import Callable
-from typing import Any, Final, NamedTuple, TypeAlias, cast
+from typing import Any, Final, TypeAlias, cast
+
+from pulsar_actors.named_tuple import NamedTuple
 
 __all__ = [
     "SAME",

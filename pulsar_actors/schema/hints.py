@@ -50,10 +50,11 @@ from enum import Enum, EnumMeta, Flag
 from functools import partial
 from importlib import import_module
 from operator import attrgetter
-from typing import Annotated, Any, Final, Literal, NamedTuple, TypeVar, Union, cast, get_args, get_origin
+from typing import Annotated, Any, Final, Literal, TypeVar, Union, cast, get_args, get_origin
 from uuid import UUID
 
 from pulsar_actors.exceptions import InvalidArgument
+from pulsar_actors.named_tuple import NamedTuple
 from pulsar_actors.schema.codec import SAME, AvroType, Codec, RecordType, float_of_json, in_list, in_map
 from pulsar_actors.schema.definition import RecordMeta, record_codec
 from pulsar_actors.schema.record_fields import NOTHING, RecordField, RecordFields, fields_of, is_pydantic, name_of

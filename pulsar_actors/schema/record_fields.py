@@ -11,9 +11,10 @@ another value each time, and a definition has to be the same each time.
 import dataclasses
 import typing
 from collections.abc import Callable
-from typing import Annotated, Any, Final, NamedTuple, TypeVar, get_args, get_origin
+from typing import Annotated, Any, Final, TypeVar, get_args, get_origin
 
 from pulsar_actors.exceptions import InvalidArgument
+from pulsar_actors.named_tuple import NamedTuple
 
 __all__ = ["NOTHING", "RecordField", "RecordFields", "fields_of", "is_pydantic", "name_of"]
 

@@ -12,11 +12,12 @@ from collections.abc import Mapping
 from importlib import import_module
 from io import BytesIO
 from types import ModuleType
-from typing import Any, NamedTuple, cast
+from typing import Any, cast
 
 from pulsar_actors.client.message import Message, written_schema_of
 from pulsar_actors.client.schema import ReceivedMessage, Schema, SchemaType
 from pulsar_actors.exceptions import InvalidArgument, InvalidConfiguration, UndecodableMessage, WrongContent
+from pulsar_actors.named_tuple import NamedTuple
 from pulsar_actors.runtime.schema_versions import StoredSchema
 from pulsar_actors.schema.avro_definition import is_recursive
 from pulsar_actors.schema.codec import SAME, AvroType, RecordType, items_of

@@ -15,8 +15,8 @@ import shlex
 import sys
 from collections import Counter
 from collections.abc import Callable, Iterable
-from typing import NamedTuple
 
+from pulsar_actors.named_tuple import NamedTuple
 from pulsar_actors.simulation.connection import CALM, NetworkConditions, NetworkFault
 from pulsar_actors.simulation.scheduler import SeedFailed
 from pulsar_actors.simulation.world import World

@@ -18,8 +18,8 @@ import math
 import os
 from collections import Counter
 from collections.abc import Callable
-from typing import NamedTuple
 
+from pulsar_actors.named_tuple import NamedTuple
 from pulsar_actors.runtime.loop import Listener, Loop, Transport, TransportOwner
 from pulsar_actors.simulation.connection import (
     CLOSED_BY_PEER,

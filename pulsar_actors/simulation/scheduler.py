@@ -29,7 +29,9 @@ from collections import deque
 from collections.abc import Callable, Sequence
 from heapq import heappop, heappush
 from random import Random
-from typing import Any, NamedTuple, TypeAlias, final
+from typing import Any, TypeAlias, final
+
+from pulsar_actors.named_tuple import NamedTuple
 
 
 class Dice:

@@ -12,11 +12,12 @@ import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from itertools import pairwise
 from operator import itemgetter
-from typing import Any, Final, NamedTuple, TypeVar
+from typing import Any, Final, TypeVar
 from urllib.parse import urljoin
 
 from pulsar_actors.client.transport_config import service_access
 from pulsar_actors.exceptions import ConnectError, InvalidConfiguration, PulsarException
+from pulsar_actors.named_tuple import NamedTuple
 from pulsar_actors.runtime.http_client import HttpRequest, HttpResponse, endpoint_of
 from pulsar_actors.runtime.http_lookup import auth_headers
 from pulsar_actors.spark.cluster_access import ClusterAccess

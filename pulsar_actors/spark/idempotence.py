@@ -22,7 +22,7 @@ bytes, never by time, and rows without a key go to the topic's partitions by the
 
 from collections.abc import Mapping
 from contextlib import closing
-from typing import Any, Final, NamedTuple
+from typing import Any, Final
 
 from pyspark import TaskContext
 
@@ -32,6 +32,7 @@ from pulsar_actors.client.partitioned_producer import key_hash_of
 from pulsar_actors.client.producer_options import ProducerOptions
 from pulsar_actors.client.validation import LONGEST_MS
 from pulsar_actors.exceptions import InternalError, InvalidConfiguration, InvalidMessage
+from pulsar_actors.named_tuple import NamedTuple
 from pulsar_actors.spark.admin_stats import AdminStats
 from pulsar_actors.spark.client_pool import PRODUCER_DEFAULTS
 from pulsar_actors.spark.cluster_access import ClusterAccess

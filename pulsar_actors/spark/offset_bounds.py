@@ -8,9 +8,10 @@ import json
 import re
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
-from typing import Final, NamedTuple, TypeAlias, cast
+from typing import Final, TypeAlias, cast
 
 from pulsar_actors.exceptions import InvalidArgument, InvalidConfiguration
+from pulsar_actors.named_tuple import NamedTuple
 from pulsar_actors.wire.topic_name import TopicName
 from pulsar_actors.wire.topic_position import TOPIC_START, TopicPosition
 

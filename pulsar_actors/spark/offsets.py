@@ -11,11 +11,12 @@ find it.
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import Any
 
 from pyspark.sql.datasource import InputPartition
 
 from pulsar_actors.exceptions import InvalidArgument
+from pulsar_actors.named_tuple import NamedTuple
 from pulsar_actors.wire.topic_name import TopicName
 from pulsar_actors.wire.topic_position import TOPIC_START, TopicPosition
 

@@ -10,13 +10,15 @@ import re
 from collections.abc import Callable, Mapping
 from difflib import get_close_matches
 from enum import Enum
-from typing import Any, Final, NamedTuple, TypeAlias, get_type_hints
+from typing import Any, Final, TypeAlias, get_args
 
 from pulsar_actors.client.client_options import ClientOptions
 from pulsar_actors.client.consumer_options import ReaderOptions
 from pulsar_actors.client.enums import PartitionsRoutingMode
+from pulsar_actors.client.options import Options
 from pulsar_actors.client.producer_options import ProducerOptions
 from pulsar_actors.exceptions import InvalidConfiguration
+from pulsar_actors.named_tuple import NamedTuple
 
 __all__ = ["CLIENT_OPTIONS", "PRODUCER_OPTIONS", "READER_OPTIONS", "OptionFamily", "parse_boolean", "parse_integer"]
 
@@ -135,10 +137,10 @@ _PARSERS: Final[Mapping[Any, ValueParser]] = {
 
 
 def _option_family(
-    prefix: str, options: type, java: dict[str, tuple[str, ValueParser]], elsewhere: Mapping[str, str]
+    prefix: str, options: type[Options], java: dict[str, tuple[str, ValueParser]], elsewhere: Mapping[str, str]
 ) -> OptionFamily:
     """Make a family of an options class, and of the names that the Java client has for its options."""
-    own = {name: (name, _parser_of(kind)) for name, kind in get_type_hints(options).items()}
+    own = {name: (name, _parser_of(get_args(hint)[0])) for name, hint in options.__annotations__.items()}
     spelled = {name: (argument, parser) for name, (argument, parser) in own.items() if parser is not None} | java
     hints = {_normalized(name): text for name, text in elsewhere.items()}
     spelled = {name: argument for name, argument in spelled.items() if _normalized(name) not in hints}

@@ -7,7 +7,7 @@ text, as in all clients. Bytes that are not UTF-8 are encoded in base 64, as in 
 from base64 import b64encode
 from collections.abc import Mapping, Sequence
 from difflib import get_close_matches
-from typing import Any, Final, NamedTuple, cast
+from typing import Any, Final, cast
 
 import pyarrow as pa
 from pyspark.sql.types import StructType
@@ -15,6 +15,7 @@ from pyspark.sql.types import StructType
 from pulsar_actors.client.message_builder import MAX_INT64
 from pulsar_actors.client.validation import optional, whole_number
 from pulsar_actors.exceptions import InvalidConfiguration, InvalidMessage, WrongContent
+from pulsar_actors.named_tuple import NamedTuple
 from pulsar_actors.runtime.send_queue import MessageHeader, UnbatchableOptions, new_message_header
 from pulsar_actors.spark.arrow import Array, bytes_of, column_of, values_of
 from pulsar_actors.wire.fast_encode import encode_single_message

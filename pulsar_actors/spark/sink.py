@@ -6,7 +6,6 @@ A sink is configuration, which is pickled for the workers. It gets its client fr
 """
 
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import fields
 from datetime import datetime, timedelta, timezone
 from difflib import get_close_matches
 from itertools import islice
@@ -31,8 +30,8 @@ ROWS_PER_CHECK: Final = 1000
 """Rows between two checks for failed messages."""
 
 _EPOCH: Final = datetime.fromtimestamp(0, timezone.utc)
-_CLIENT_ARGUMENTS: Final = {field.name for field in fields(ClientOptions)} - {"service_url"}
-_PRODUCER_ARGUMENTS: Final = {field.name for field in fields(ProducerOptions)} - {"topic", "schema", "properties"}
+_CLIENT_ARGUMENTS: Final = {*ClientOptions.names} - {"service_url"}
+_PRODUCER_ARGUMENTS: Final = {*ProducerOptions.names} - {"topic", "schema", "properties"}
 
 
 def sink(  # noqa: PLR0913 - the fields of a message

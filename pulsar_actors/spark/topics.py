@@ -6,11 +6,12 @@ A lookup must not create a topic: otherwise a broker with topic auto-creation wo
 import re
 from collections.abc import Callable, Iterable, Mapping
 from functools import cache
-from typing import Final, NamedTuple, TypeAlias
+from typing import Final, TypeAlias
 
 from pulsar_actors.client.client import Client, context_of
 from pulsar_actors.exceptions import InvalidArgument, InvalidConfiguration, TopicNotFound
 from pulsar_actors.machines.trackers.subscribed_topics import TopicPattern
+from pulsar_actors.named_tuple import NamedTuple
 from pulsar_actors.wire.PulsarApi_pb2 import CommandGetTopicsOfNamespace, CommandPartitionedTopicMetadata
 from pulsar_actors.wire.topic_name import TopicName
 

@@ -19,8 +19,9 @@ import struct
 from collections.abc import Iterable, Iterator, Sequence
 from functools import lru_cache
 from itertools import chain, repeat
-from typing import NamedTuple, TypeAlias
+from typing import TypeAlias
 
+from pulsar_actors.named_tuple import NamedTuple
 from pulsar_actors.wire.entries import read_metadata
 from pulsar_actors.wire.errors import EncodeError, MalformedBatch
 from pulsar_actors.wire.protobuf import UNREADABLE, BytesLike, as_bytes, parse, serialise

@@ -15,12 +15,13 @@ runs over every byte and is left to the thread that uses them.
 import struct
 from collections.abc import Callable
 from functools import partial
-from typing import Any, NamedTuple, TypeVar
+from typing import Any, TypeVar
 
-from crc32c import crc32c
 from google.protobuf.message import Message
 
+from pulsar_actors.crc32c import crc32c
 from pulsar_actors.exceptions import WireError
+from pulsar_actors.named_tuple import NamedTuple
 from pulsar_actors.wire.errors import ChecksumMismatch, DecompressionFailed, EntryError, MalformedEntry
 from pulsar_actors.wire.protobuf import UNREADABLE, first_missing_field, parse, serialise, unknown_enum
 from pulsar_actors.wire.PulsarApi_pb2 import BrokerEntryMetadata, MessageMetadata

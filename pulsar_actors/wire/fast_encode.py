@@ -16,9 +16,9 @@ import struct
 from collections.abc import Mapping
 from typing import Final, TypeAlias
 
-from crc32c import crc32c
 from google.protobuf.descriptor import FieldDescriptor
 
+from pulsar_actors.crc32c import crc32c
 from pulsar_actors.wire.frames import wrap_command
 from pulsar_actors.wire.protobuf import varint
 from pulsar_actors.wire.PulsarApi_pb2 import CommandSend, KeyValue, MessageMetadata, SingleMessageMetadata

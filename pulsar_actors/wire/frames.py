@@ -30,12 +30,13 @@ import struct
 from collections.abc import Callable
 from functools import partial
 from io import BytesIO
-from typing import Any, NamedTuple, TypeVar
+from typing import Any, TypeVar
 
 from google.protobuf.descriptor import FieldDescriptor
 from google.protobuf.message import Message
 from google.protobuf.message_factory import GetMessageClass
 
+from pulsar_actors.named_tuple import NamedTuple
 from pulsar_actors.wire.errors import (
     CommandOverrun,
     EncodeError,
@@ -253,9 +254,16 @@ _HEADS = {
 _BY_START = {head[:3]: (kind, head) for kind, head in _HEADS.items()}
 """The first three bytes of a BaseCommand, which differ for each command -> its class, and all of its first bytes."""
 
-_ENUMS = {kind: fields_of_type(kind.DESCRIPTOR, FieldDescriptor.TYPE_ENUM) for kind in _HEADS}
-_STRINGS = {kind: fields_of_type(kind.DESCRIPTOR, FieldDescriptor.TYPE_STRING) for kind in _HEADS}
-_CHECKED = frozenset(kind for kind in _HEADS if any(_ENUMS[kind] + _STRINGS[kind]))
+_ENUMS: dict[type[Message], FieldsOfType | None] = {}
+"""Class of a command -> its enums; None if it has no field to check, neither enum nor string. Those that have come."""
+
+
+def _enums_of(kind: type[Message]) -> FieldsOfType | None:
+    if kind not in _ENUMS:
+        enums = fields_of_type(kind.DESCRIPTOR, FieldDescriptor.TYPE_ENUM)
+        strings = fields_of_type(kind.DESCRIPTOR, FieldDescriptor.TYPE_STRING)
+        _ENUMS[kind] = enums if any(enums + strings) else None
+    return _ENUMS[kind]
 
 
 def serialise_command(command: Message) -> bytes:
@@ -313,10 +321,11 @@ def decode_command(data: BytesLike) -> Message:
     command = _decode_short(data)
     if command is None:
         command = _decode_any(data)
-    checked = type(command) in _CHECKED
+    enums = _enums_of(type(command))
+    checked = enums is not None
     if not checked and command.IsInitialized():
         return command
-    unknown = _find_unknown_enum(command, _ENUMS[type(command)]) if checked else None
+    unknown = None if enums is None else _find_unknown_enum(command, enums)
     if unknown is None and not command.IsInitialized():
         what = f"{command.DESCRIPTOR.name} without its required {first_missing_field(command)}"
         raise MissingField(what, 0, len(data))

@@ -17,8 +17,9 @@ as described above.
 
 from collections.abc import Callable
 from functools import partial
-from typing import Any, NamedTuple, Optional
+from typing import Any, Optional
 
+from pulsar_actors.named_tuple import NamedTuple
 from pulsar_actors.wire.errors import EncodeError, MalformedMessageId, excerpt
 from pulsar_actors.wire.protobuf import UNREADABLE, BytesLike, as_bytes, signed, unsigned
 from pulsar_actors.wire.PulsarApi_pb2 import MessageIdData

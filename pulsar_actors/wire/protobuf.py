@@ -28,18 +28,19 @@ would convert some of them.
 from collections.abc import Iterable
 from functools import cache
 from operator import index
-from typing import NamedTuple, TypeAlias, TypeVar
+from typing import TYPE_CHECKING, TypeAlias, TypeVar
 
 from google.protobuf.descriptor import Descriptor, FieldDescriptor
-from google.protobuf.descriptor_pb2 import DescriptorProto, FieldDescriptorProto, FileDescriptorProto
-from google.protobuf.descriptor_pool import DescriptorPool
 from google.protobuf.message import DecodeError, Message
 from google.protobuf.message import EncodeError as ProtobufEncodeError
-from google.protobuf.message_factory import GetMessageClassesForFiles
 from google.protobuf.unknown_fields import UnknownFieldSet
 
+from pulsar_actors.named_tuple import NamedTuple
 from pulsar_actors.wire.errors import EncodeError, excerpt
 from pulsar_actors.wire.PulsarApi_pb2 import BaseCommand
+
+if TYPE_CHECKING:
+    from google.protobuf.descriptor_pb2 import DescriptorProto
 
 __all__ = [
     "UNREADABLE",
@@ -112,6 +113,8 @@ def first_missing_field(message: Message) -> str:
 @cache
 def _required(descriptor: Descriptor) -> tuple[str, ...]:
     """Name the required fields of a message; this form is the same in all releases of protobuf."""
+    from google.protobuf.descriptor_pb2 import DescriptorProto, FieldDescriptorProto  # noqa: PLC0415 - only for an error
+
     proto = DescriptorProto()
     descriptor.CopyToProto(proto)
     return tuple(field.name for field in proto.field if field.label == FieldDescriptorProto.LABEL_REQUIRED)
@@ -214,6 +217,10 @@ def _utf8(value: bytes) -> bytes:
 @cache
 def _twins() -> dict[str, type[Message]]:
     """Create every message class of the protocol once more, with bytes in place of strings."""
+    from google.protobuf.descriptor_pb2 import FileDescriptorProto  # noqa: PLC0415 - only for a peer's mistake
+    from google.protobuf.descriptor_pool import DescriptorPool  # noqa: PLC0415
+    from google.protobuf.message_factory import GetMessageClassesForFiles  # noqa: PLC0415
+
     file = FileDescriptorProto.FromString(BaseCommand.DESCRIPTOR.file.serialized_pb)
     _turn_strings_to_bytes(file.message_type)
     pool = DescriptorPool()
@@ -221,12 +228,12 @@ def _twins() -> dict[str, type[Message]]:
     return GetMessageClassesForFiles([file.name], pool)
 
 
-def _turn_strings_to_bytes(messages: Iterable[DescriptorProto]) -> None:
+def _turn_strings_to_bytes(messages: "Iterable[DescriptorProto]") -> None:
     for message in messages:
         _turn_strings_to_bytes(message.nested_type)
         for field in message.field:
-            if field.type == FieldDescriptorProto.TYPE_STRING:
-                field.type = FieldDescriptorProto.TYPE_BYTES
+            if field.type == field.TYPE_STRING:
+                field.type = field.TYPE_BYTES
 
 
 _MORE = 0x80

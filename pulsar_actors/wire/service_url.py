@@ -22,10 +22,9 @@ its brokers names the brokers by their plain addresses.
 """
 
 import re
-from ipaddress import AddressValueError, IPv6Address
-from typing import NamedTuple
 
 from pulsar_actors.exceptions import InvalidUrl
+from pulsar_actors.named_tuple import NamedTuple
 from pulsar_actors.wire.errors import excerpt
 
 _PORTS = {"pulsar": 6650, "pulsar+ssl": 6651, "http": 80, "https": 443}
@@ -120,6 +119,8 @@ def _parse_host(text: str, default_port: int) -> tuple[str, int]:
 
 
 def _parse_ipv6(text: str) -> str:
+    from ipaddress import AddressValueError, IPv6Address  # noqa: PLC0415 - few programs need it
+
     zone = text.partition("%")[2]
     try:
         address = str(IPv6Address(text))

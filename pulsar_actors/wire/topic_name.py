@@ -21,10 +21,9 @@ name that is valid here is one that both of them accept, with the same meaning.
 """
 
 import re
-from typing import NamedTuple
-from urllib.parse import quote
 
 from pulsar_actors.exceptions import InvalidTopicName
+from pulsar_actors.named_tuple import NamedTuple
 from pulsar_actors.wire.errors import excerpt
 
 _DOMAINS = ("persistent", "non-persistent")
@@ -91,6 +90,8 @@ class TopicName(NamedTuple):
             raise InvalidTopicName(
                 f"{excerpt(str(self))} has no HTTP address, for '.' and '..' mean something else there"
             )
+        from urllib.parse import quote  # noqa: PLC0415 - few programs look up over HTTP
+
         return quote(self.local_name, safe="")
 
     @property

@@ -10,9 +10,10 @@ message that is not the first of its batch; and `earliest`, for the start of the
 """
 
 import re
-from typing import Final, NamedTuple
+from typing import Final
 
 from pulsar_actors.exceptions import InvalidArgument
+from pulsar_actors.named_tuple import NamedTuple
 from pulsar_actors.wire.errors import MalformedMessageId
 from pulsar_actors.wire.message_id import MessageId
 

@@ -6,7 +6,6 @@ import logging
 import os
 import pickle
 import re
-import secrets
 import subprocess
 import sys
 import threading
@@ -296,15 +295,15 @@ def test_no_secret_is_in_any_log_error_repr_or_pickle(
 ) -> None:
     caplog.set_level(logging.DEBUG)
     data_keys: list[bytes] = []
-    take = secrets.token_bytes
+    take = os.urandom
 
-    def token_bytes(size: int) -> bytes:
+    def urandom(size: int) -> bytes:
         token = take(size)
         if size == 32:
             data_keys.append(token)
         return token
 
-    monkeypatch.setattr(message_crypto.secrets, "token_bytes", token_bytes)
+    monkeypatch.setattr(message_crypto.os, "urandom", urandom)
     monkeypatch.setattr(message_crypto, "DATA_KEY_LIFETIME", 0.0)
     monkeypatch.setattr(message_crypto, "RETRY_AFTER", 0.0)
     texts: list[str] = []

@@ -17,7 +17,8 @@ import pulsar_actors
 from pulsar_actors.client import loggers
 from pulsar_actors.client.client import Client
 from pulsar_actors.client.enums import LoggerLevel
-from pulsar_actors.client.loggers import ConsoleLogger, FileLogger, LogDestination, LoggerOption
+from pulsar_actors.client.logger_options import ConsoleLogger, FileLogger, LoggerOption
+from pulsar_actors.client.loggers import LogDestination
 from pulsar_actors.exceptions import InvalidArgument, InvalidConfiguration
 
 
@@ -300,7 +301,7 @@ def test_a_handler_that_logs_with_us_while_we_log_does_not_deadlock(
 FORKED = """
 import os, threading
 from pulsar_actors.client import loggers as log_outlet
-from pulsar_actors.client.loggers import ConsoleLogger
+from pulsar_actors.client.logger_options import ConsoleLogger
 log_outlet.LOG_FILTER._guard.acquire()  # as another thread may have, at the moment of the fork
 child = os.fork()
 if child == 0:

@@ -3,7 +3,8 @@ from dataclasses import FrozenInstanceError
 
 import pytest
 
-from pulsar_actors.client.stats import ClientStats, ConsumerStats, ProducerStats, RateMeter, Rates
+from pulsar_actors.client.rates import RateMeter, Rates
+from pulsar_actors.client.stats import ClientStats, ConsumerStats, ProducerStats
 
 
 def producer(pending: int = 0, rates: Rates = Rates(), reconnects: int = 0) -> ProducerStats:  # noqa: B008 - a tuple

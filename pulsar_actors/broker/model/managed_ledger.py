@@ -14,9 +14,10 @@ import binascii
 from bisect import bisect_left, bisect_right
 from collections.abc import Callable
 from operator import attrgetter
-from typing import Final, NamedTuple
+from typing import Final
 
 from pulsar_actors.machines.trackers.message_routing import murmur3_32
+from pulsar_actors.named_tuple import NamedTuple
 from pulsar_actors.wire.PulsarApi_pb2 import MessageMetadata
 
 

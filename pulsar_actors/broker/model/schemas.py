@@ -7,10 +7,11 @@ schemas of a topic adds an empty version.
 """
 
 from collections.abc import Callable
-from typing import Final, NamedTuple, cast
+from typing import Final, cast
 
 from pulsar_actors.broker.model.avro_compatibility import are_compatible, parsed
 from pulsar_actors.broker.model.interfaces import Missing, Refusal
+from pulsar_actors.named_tuple import NamedTuple
 from pulsar_actors.wire.PulsarApi_pb2 import Schema, ServerError
 
 

@@ -8,10 +8,9 @@ authoritative redirect: then it names the owner itself. So no lookup takes more 
 Real brokers redirect in this way for topics that no broker has loaded yet.
 """
 
-from typing import NamedTuple
-
 from pulsar_actors.broker.model.cluster import Cluster
 from pulsar_actors.broker.model.interfaces import Address, Refusal
+from pulsar_actors.named_tuple import NamedTuple
 from pulsar_actors.wire.PulsarApi_pb2 import ServerError
 from pulsar_actors.wire.topic_name import TopicName
 

@@ -14,7 +14,7 @@ ends if the client sent no byte in a whole interval, or no CONNECT in the first 
 """
 
 from enum import Enum, unique
-from typing import Final, NamedTuple
+from typing import Final
 
 from google.protobuf.message import Message
 
@@ -22,6 +22,7 @@ from pulsar_actors.broker.model.settings import Settings
 from pulsar_actors.broker.web.lookups import PULSAR_VERSION
 from pulsar_actors.machines.chart import INTERNAL, Chart, Effects, Ignore, Row
 from pulsar_actors.machines.state_machine import StateMachine
+from pulsar_actors.named_tuple import NamedTuple
 from pulsar_actors.wire.PulsarApi_pb2 import (
     AuthData,
     CommandAuthChallenge,

@@ -10,7 +10,7 @@ Scripted faults apply to commands of the client and to commands of the broker.
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, NamedTuple, TypeAlias
+from typing import Any, TypeAlias
 
 from google.protobuf.message import Message
 
@@ -41,6 +41,7 @@ from pulsar_actors.broker.tokens import Tokens
 from pulsar_actors.exceptions import InternalError, InvalidTopicName
 from pulsar_actors.machines.chart import Effect, Event
 from pulsar_actors.machines.state_machine import StartTimer
+from pulsar_actors.named_tuple import NamedTuple
 from pulsar_actors.runtime.loop import Buffer, Loop, Transport
 from pulsar_actors.wire.errors import BadCommand, FrameError, excerpt
 from pulsar_actors.wire.frames import (

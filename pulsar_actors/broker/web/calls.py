@@ -13,7 +13,7 @@ import re
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from types import MappingProxyType
-from typing import Any, Final, NamedTuple, cast
+from typing import Any, Final, cast
 from urllib.parse import unquote_to_bytes
 
 from pulsar_actors.broker.model.cluster import Cluster
@@ -22,6 +22,7 @@ from pulsar_actors.broker.model.namespace import Namespace
 from pulsar_actors.broker.model.topic import Topic
 from pulsar_actors.broker.web.http import HttpRefusal, Response
 from pulsar_actors.exceptions import InvalidTopicName
+from pulsar_actors.named_tuple import NamedTuple
 from pulsar_actors.runtime.loop import Loop
 from pulsar_actors.wire.errors import excerpt
 from pulsar_actors.wire.topic_name import TopicName

@@ -17,10 +17,11 @@ import re
 from collections.abc import Callable
 from email.utils import formatdate
 from http import HTTPStatus
-from typing import Final, NamedTuple
+from typing import Final
 
 import h11
 
+from pulsar_actors.named_tuple import NamedTuple
 from pulsar_actors.runtime.loop import Buffer, Loop, Transport
 from pulsar_actors.wire.errors import excerpt
 

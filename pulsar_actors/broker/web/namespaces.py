@@ -10,11 +10,12 @@ refused as not implemented, because a policy that is accepted and ignored would 
 import re
 from collections.abc import Callable, Iterator
 from functools import partial
-from typing import Any, Final, NamedTuple
+from typing import Any, Final
 
 from pulsar_actors.broker.model.settings import Policies
 from pulsar_actors.broker.web.calls import MAX_PARTITIONS, Route, WebCall, as_count, as_flag, as_object
 from pulsar_actors.broker.web.http import EMPTY_OK, NO_CONTENT, HttpRefusal, Response, json_response
+from pulsar_actors.named_tuple import NamedTuple
 from pulsar_actors.wire.errors import excerpt
 
 __all__ = ["NAMESPACE_ROUTES"]

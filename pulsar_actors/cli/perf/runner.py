@@ -7,7 +7,7 @@ from argparse import Namespace
 from collections.abc import Callable, Generator, Sequence
 from enum import Enum
 from pathlib import Path
-from typing import Final, NamedTuple
+from typing import Final
 
 from pulsar_actors.cli.broker import BrokerProcess
 from pulsar_actors.cli.command import INTERRUPTED
@@ -15,6 +15,7 @@ from pulsar_actors.cli.perf.arguments import client_of, run_times_of
 from pulsar_actors.cli.perf.stats import Counts, PerfReport, ReportLabels, RunMonitor, write_percentile_file
 from pulsar_actors.client.client import Client
 from pulsar_actors.exceptions import ConnectError, PulsarException, Timeout
+from pulsar_actors.named_tuple import NamedTuple
 
 _DRAIN_SECONDS: Final = 10.0
 """Seconds to wait at the end for pending messages."""

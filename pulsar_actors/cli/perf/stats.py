@@ -11,7 +11,9 @@ import threading
 import time
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import Any, Final, NamedTuple, TextIO
+from typing import Any, Final, TextIO
+
+from pulsar_actors.named_tuple import NamedTuple
 
 EXACT_BITS: Final = 11
 """Numbers of microseconds with up to so many bits have a bucket each."""

@@ -8,7 +8,6 @@ are the charts that run.
 from collections.abc import Iterable, Mapping
 from enum import Enum
 from types import ModuleType
-from typing import NamedTuple
 
 from pulsar_actors.machines import connection_handler
 from pulsar_actors.machines.chart import Chart, Row
@@ -20,6 +19,7 @@ from pulsar_actors.machines.connection_handler import (
     handler_rows,
 )
 from pulsar_actors.machines.state_machine import StateMachine
+from pulsar_actors.named_tuple import NamedTuple
 
 
 class DrawnChart(NamedTuple):

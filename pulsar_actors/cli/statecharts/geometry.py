@@ -5,7 +5,9 @@ is hardly ever wider than the room it has here.
 """
 
 from collections.abc import Iterable, Sequence
-from typing import Final, NamedTuple
+from typing import Final
+
+from pulsar_actors.named_tuple import NamedTuple
 
 
 class Size(NamedTuple):

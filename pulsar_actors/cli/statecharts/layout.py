@@ -16,7 +16,7 @@ depends on chance or on the order of a set, so each run draws the same picture.
 from collections.abc import Hashable, Iterable, Mapping, Sequence
 from itertools import accumulate, pairwise
 from math import fsum, inf
-from typing import Final, NamedTuple
+from typing import Final
 
 from pulsar_actors.cli.statecharts.geometry import Rectangle, Size
 from pulsar_actors.cli.statecharts.layers import (
@@ -28,6 +28,7 @@ from pulsar_actors.cli.statecharts.layers import (
     connect,
     crossings,
 )
+from pulsar_actors.named_tuple import NamedTuple
 
 BOX_GAP: Final = 40
 LINE_GAP: Final = 18

@@ -8,12 +8,13 @@ from collections.abc import Hashable
 from enum import Enum
 from html import escape
 from itertools import groupby, product
-from typing import Final, NamedTuple
+from typing import Final
 
 from pulsar_actors.cli.statecharts.drawn_chart import DrawnChart, moves_of
 from pulsar_actors.cli.statecharts.geometry import Font, Lines, Rectangle, Size, Word, split_words, wrap_words
 from pulsar_actors.cli.statecharts.layout import BOX_GAP, Layout, Link, Point, lay_out
 from pulsar_actors.cli.statecharts.outline import Arrow, Outline, SharedSteps, States, Step, outline
+from pulsar_actors.named_tuple import NamedTuple
 
 XMLNS: Final = "http://www.w3.org/2000/svg"
 STYLE: Final = """\

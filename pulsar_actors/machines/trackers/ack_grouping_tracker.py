@@ -25,13 +25,14 @@ What must hold: no command ever covers a message that the user has not acknowled
 
 import sys
 from collections.abc import Callable, Iterable, Sequence
-from typing import Any, NamedTuple
+from typing import Any
 
 from pulsar_actors.exceptions import InvalidArgument
 from pulsar_actors.machines.trackers import ack_set
 from pulsar_actors.machines.trackers.ack_set import to_words
 from pulsar_actors.machines.trackers.chunked_messages import known_entries
 from pulsar_actors.machines.trackers.entry_map import EntryKey, EntryMap, Generation, is_real
+from pulsar_actors.named_tuple import NamedTuple
 from pulsar_actors.wire.frames import DEFAULT_MAX_MESSAGE_SIZE
 from pulsar_actors.wire.message_id import MessageId
 from pulsar_actors.wire.protobuf import unsigned

@@ -16,9 +16,9 @@ and a sequence id. `chunked_messages.py` assembles them.
 from bisect import bisect_right
 from collections.abc import Collection, Iterator, Sequence
 from itertools import accumulate
-from typing import NamedTuple
 
 from pulsar_actors.exceptions import InvalidArgument
+from pulsar_actors.named_tuple import NamedTuple
 
 
 class BatchLimits(NamedTuple):

@@ -27,10 +27,10 @@ each has at least one byte. Chunks that contradict each other, or their declared
 
 from collections import OrderedDict
 from dataclasses import dataclass, field
-from typing import NamedTuple
 
 from pulsar_actors.exceptions import InvalidArgument
 from pulsar_actors.machines.trackers.entry_map import LONGEST_WAIT, EntryKey, EntryMap
+from pulsar_actors.named_tuple import NamedTuple
 from pulsar_actors.wire.message_id import MessageId
 from pulsar_actors.wire.PulsarApi_pb2 import MessageMetadata
 

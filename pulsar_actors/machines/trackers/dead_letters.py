@@ -16,10 +16,11 @@ and other clients read the count: clients may share a retry topic.
 
 from collections.abc import Mapping
 from enum import Enum
-from typing import Generic, NamedTuple, TypeVar
+from typing import Generic, TypeVar
 
 from pulsar_actors.exceptions import InvalidArgument
 from pulsar_actors.machines.trackers.entry_map import EntryKey, EntryMap
+from pulsar_actors.named_tuple import NamedTuple
 
 MessageT = TypeVar("MessageT")
 

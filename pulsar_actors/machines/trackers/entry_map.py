@@ -5,7 +5,9 @@ An entry, identified by its ledger id and its entry id, is the unit that a broke
 
 import heapq
 import math
-from typing import Generic, NamedTuple, TypeVar
+from typing import Generic, TypeVar
+
+from pulsar_actors.named_tuple import NamedTuple
 
 EntryKey = tuple[int, int]
 

@@ -16,10 +16,10 @@ again each time. So they wait like negatively acknowledged ones, and at least fo
 
 import math
 from collections.abc import Sequence
-from typing import NamedTuple
 
 from pulsar_actors.exceptions import InvalidArgument
 from pulsar_actors.machines.trackers.entry_map import LONGEST_WAIT, Deadlines, EntryKey
+from pulsar_actors.named_tuple import NamedTuple
 
 MAX_IDS = 1000
 """The most entries in one command."""

@@ -17,7 +17,6 @@ here: the caller that ends an item knows it.
 import sys
 from collections import deque
 from collections.abc import Mapping
-from dataclasses import dataclass
 from enum import Enum
 from types import MappingProxyType
 from typing import Any, Final, Generic, TypeVar
@@ -36,6 +35,7 @@ from pulsar_actors.exceptions import (
     TopicTerminated,
     TopicTerminatedBeforeReceipt,
 )
+from pulsar_actors.named_tuple import NamedTuple
 
 
 def pending_limit(max_pending: int, across_partitions: int, partitions: int) -> int:
@@ -112,11 +112,11 @@ class PendingSend(Generic[T]):
     """A batch or a message. `deadline` is in monotonic seconds, None for never; `frames` counts its chunks."""
 
     __slots__ = (
-        "deadline", "frames", "highest_sequence_id", "lowest_sequence_id", "message_ids", "messages", "size", "token",
-        "writes",
-    )  # fmt: skip
+        *("deadline", "frames", "highest_sequence_id", "lowest_sequence_id", "message_ids", "messages", "size"),
+        *("token", "writes"),
+    )
 
-    def __init__(  # noqa: PLR0913 - a pending send is built whole
+    def __init__(  # noqa: PLR0913 - all that a receipt, a timeout or a reconnect asks for
         self,
         token: T,
         lowest_sequence_id: int,
@@ -144,20 +144,18 @@ class PendingSend(Generic[T]):
         return len(self.message_ids)
 
 
-@dataclass(slots=True)
-class StoredSend(Generic[T]):
+class StoredSend(NamedTuple):
     """An item that is stored, with (ledger, entry) of each frame; (-1, -1) if the broker had it already."""
 
-    token: T
+    token: Any
     message_ids: tuple[tuple[int, int], ...]
     highest_sequence_id: int
 
 
-@dataclass(slots=True)
-class FailedSend(Generic[T]):
+class FailedSend(NamedTuple):
     """An item that failed without a receipt. If it was ever written, the broker may have stored it all the same."""
 
-    token: T
+    token: Any
     may_be_stored: bool
 
     def error_for(self, error: PulsarException) -> PulsarException:
@@ -245,7 +243,7 @@ class PendingMessages(Generic[T]):
             and sequence_id > self._written[0].highest_sequence_id
         )
 
-    def receipt(self, connection: int, sequence_id: int, message_id: tuple[int, int]) -> StoredSend[T] | ReceiptVerdict:
+    def receipt(self, connection: int, sequence_id: int, message_id: tuple[int, int]) -> StoredSend | ReceiptVerdict:
         """Match a receipt with the head. `message_id` is (ledger, entry), with -1 where the wire has 2^64-1."""
         if connection != self._connection or not self._written:
             return ReceiptVerdict.IGNORED
@@ -268,15 +266,15 @@ class PendingMessages(Generic[T]):
             (item for item in self._written if item.lowest_sequence_id <= sequence_id <= item.highest_sequence_id), None
         )
 
-    def fail(self, item: PendingSend[T]) -> FailedSend[T]:
+    def fail(self, item: PendingSend[T]) -> FailedSend:
         """Fail one written item, which the broker refused and did not store."""
         self._written.remove(item)
         self.give_back(item.messages, item.size)
         return FailedSend(item.token, may_be_stored=item.writes > 1)
 
-    def fail_all(self) -> list[FailedSend[T]]:
+    def fail_all(self) -> list[FailedSend]:
         """Fail everything, in order."""
-        failed: list[FailedSend[T]] = []
+        failed: list[FailedSend] = []
         items = [*self._written, *self._waiting]
         self._written.clear()
         self._waiting.clear()

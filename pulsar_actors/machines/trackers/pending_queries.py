@@ -9,9 +9,10 @@ in the end, the error names that failure, and not just that the last broker did 
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any, Generic, NamedTuple, TypeVar
+from typing import Any, Generic, TypeVar
 
 from pulsar_actors.exceptions import PulsarException
+from pulsar_actors.named_tuple import NamedTuple
 
 T = TypeVar("T")
 

@@ -17,10 +17,11 @@ import re
 from collections.abc import Mapping
 from enum import Enum
 from types import MappingProxyType
-from typing import Final, NamedTuple
+from typing import Final
 
 from pulsar_actors import exceptions
 from pulsar_actors.exceptions import BrokerRefusal, ConsumerNotFound, PulsarException
+from pulsar_actors.named_tuple import NamedTuple
 from pulsar_actors.wire.PulsarApi_pb2 import ServerError
 
 

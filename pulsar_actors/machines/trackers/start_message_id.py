@@ -26,11 +26,11 @@ A non-persistent topic has no positions, and all its messages have the same id: 
 """
 
 import math
-from typing import NamedTuple
 
 from pulsar_actors.exceptions import InvalidArgument
 from pulsar_actors.machines.trackers import ack_set
 from pulsar_actors.machines.trackers.entry_map import EntryKey
+from pulsar_actors.named_tuple import NamedTuple
 from pulsar_actors.wire.errors import EncodeError
 from pulsar_actors.wire.message_id import EARLIEST, LATEST, MessageId
 from pulsar_actors.wire.PulsarApi_pb2 import CommandSeek, MessageIdData

@@ -15,9 +15,10 @@ ignored. Thousands of members may come or go one by one, so no method for one me
 import re
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from enum import Enum
-from typing import Any, NamedTuple
+from typing import Any
 
 from pulsar_actors.exceptions import BrokerRefusal, InvalidTopicName, PulsarException, WireError
+from pulsar_actors.named_tuple import NamedTuple
 from pulsar_actors.wire.topic_name import TopicName
 
 

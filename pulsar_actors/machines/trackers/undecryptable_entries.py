@@ -6,11 +6,11 @@ delivery of the same entry, and the broker sends no entry again that is acknowle
 """
 
 from collections.abc import Sequence
-from typing import NamedTuple
 
 from pulsar_actors.machines.trackers.entry_map import Deadlines, EntryKey, Generation
 from pulsar_actors.machines.trackers.negative_acks_tracker import RedeliveryDelay
 from pulsar_actors.machines.trackers.unacked_message_tracker import STEPS_PER_TIMEOUT
+from pulsar_actors.named_tuple import NamedTuple
 
 
 class HeldPermits(NamedTuple):

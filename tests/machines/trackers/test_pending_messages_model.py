@@ -105,7 +105,7 @@ class EverySendEndsOnceAndInOrder(RuleBasedStateMachine):
         if isinstance(answer, StoredSend):
             assert answer.message_ids[-1] == message_id
 
-    def _receipt_for_the_head(self, head: _Model, answer: StoredSend[int] | ReceiptVerdict) -> None:
+    def _receipt_for_the_head(self, head: _Model, answer: StoredSend | ReceiptVerdict) -> None:
         head.receipts += 1
         if head.receipts < head.item.frames:
             assert answer is ReceiptVerdict.CHUNK
