@@ -101,7 +101,7 @@ def test_any_flipped_bit_from_the_checksum_on_is_a_checksum_mismatch(data: st.Da
     rest = bytearray(joined(METADATA, b"payload"))
     rest[data.draw(st.integers(2, len(rest) - 1))] ^= 1 << data.draw(st.integers(0, 7))
     with pytest.raises(errors.ChecksumMismatch):
-        entries.decode_entry(rest)
+        entries.decode_entry(bytes(rest))
 
 
 MALFORMED: list[tuple[str, bytes, str, int, int]] = [
@@ -134,7 +134,7 @@ def test_a_wrong_checksum_explains_unreadable_metadata() -> None:
     rest = bytearray(by_hand(b"\xff"))
     rest[2] ^= 1
     with pytest.raises(errors.ChecksumMismatch):
-        entries.parse_entry(rest)
+        entries.parse_entry(bytes(rest))
 
 
 @pytest.mark.parametrize(
