@@ -119,8 +119,14 @@ class SendQueueEnqueuer(Enqueuer):
 
     def enqueue(self, payload: bytes, tag: object) -> None:
         """Enqueue a message. Waits for room if `block_if_queue_full` is set."""
+        send_queue = self.send_queue
+        buffer = send_queue.buffer
         try:
-            if self._put(payload, tag):
+            if self._codec is None and len(payload) <= send_queue.small and len(buffer) < send_queue.locked_from:
+                buffer.extend((payload, tag))  # `put`, without its call
+                if len(buffer) >= send_queue.notify_at:
+                    self.appended()
+            elif self._put(payload, tag):
                 self.notify(_MESSAGES_ENQUEUED)
         except KeyboardInterrupt:
             self.interrupted()

@@ -301,7 +301,10 @@ def new_messages(
 ) -> list[Message]:
     """Make the messages of an entry, without a call for each."""
     # This is a function, like those below, so that the class has only the public names of the official client's class.
-    new, messages = object.__new__, list[Message]()
+    if len(payloads) == 1:
+        return [Message(payloads[0], stored[0], opened, indexes[0])]
+    new = object.__new__
+    messages: list[Message] = []
     for metadata, payload, index in zip(stored, payloads, indexes, strict=True):
         message = new(Message)
         message._payload = payload  # noqa: SLF001  # pyright: ignore[reportPrivateUsage]

@@ -119,7 +119,10 @@ def build_header(
     pairs, given_key, given_order, sequence_id, _, disable_replication, event_time, _, _ = options
     if type(pairs) is not dict:
         properties("properties", pairs)
-    key = None if given_key is None else _key("partition_key", given_key)
+    if type(given_key) is str and given_key.isascii():  # `_key`, without its calls
+        key = given_key or None
+    else:
+        key = None if given_key is None else _key("partition_key", given_key)
     order = None if given_order is None else _key("ordering_key", given_order)
     ordering_key = None if order is None else order.encode()
     unbatchable = None

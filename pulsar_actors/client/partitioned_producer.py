@@ -291,7 +291,11 @@ class PartitionEnqueuer(Enqueuer):
 
     def enqueue(self, payload: bytes, tag: object) -> None:
         """Enqueue a message for its partition. Waits for room if `block_if_queue_full` is set."""
-        enqueuer = self.enqueuer_for(payload, tag)
+        producers = self._producers  # as `enqueuer_for`, without its call
+        if producers.closed is not None:
+            raise copy_error(producers.closed)
+        partitions = producers.partitions
+        enqueuer = partitions[self._route(payload, tag, len(partitions))]
         try:
             enqueuer.enqueue(payload, tag)
         except PulsarException as error:
@@ -415,7 +419,7 @@ def start_partitioned_producer(
 ) -> PartitionedProducerState:
     """Start the producer of a topic with so many partitions."""
     engine, topic = context.engine, str(TopicName.parse(options.topic))
-    router = new_router(options, engine.loops[0].chance, engine.now, topic)
+    router = new_router(options, engine.loops[0].chance, engine.loops[0].now, topic)
     is_lazy = options.lazy_start_partitioned_producers and options.access_mode is ProducerAccessMode.Shared
     first = None
     if is_lazy or not options.producer_name:  # the others get the name that a broker chooses for the first

@@ -151,35 +151,38 @@ class Producer(Handle[AnySendingState]):
             reply = done = SlimFuture()
         elif not callable(callback):
             _callback("callback", callback)  # type: ignore[unreachable] # raises an error that says what is needed
-        if (
-            type(content) is bytes and self._takes_bytes_as_they_are
-            and properties is None and partition_key is None and ordering_key is None and sequence_id is None
-            and replication_clusters is None and disable_replication is False
-            and event_timestamp is None and deliver_at is None and deliver_after is None
-        ):  # fmt: skip
-            plain = self._plain_enqueuer
+        if type(content) is bytes and self._takes_bytes_as_they_are:  # a shortcut for `build_message`
+            plain, payload, tag = self._plain_enqueuer, content, reply
+            if not (
+                properties is None and partition_key is None and ordering_key is None and sequence_id is None
+                and replication_clusters is None and disable_replication is False
+                and event_timestamp is None and deliver_at is None and deliver_after is None
+            ):  # fmt: skip
+                message_options = (
+                    properties, partition_key, ordering_key, sequence_id, replication_clusters, disable_replication,
+                    event_timestamp, deliver_at, deliver_after,
+                )  # fmt: skip
+                tag = header = build_header(len(content), message_options, reply, self._now_ms)
+                if header.unbatchable is not None:
+                    plain = None
             if plain is not None and len(content) <= plain.send_queue.small:
                 queue = plain.send_queue
                 buffer = queue.buffer
                 if len(buffer) < queue.locked_from:  # as `SendQueueEnqueuer.enqueue` does, without its calls
                     try:
-                        buffer.extend((content, reply))
+                        buffer.extend((content, tag))
                         if len(buffer) >= queue.notify_at:
                             plain.appended()
                     except KeyboardInterrupt:
                         plain.interrupted()
                         raise
                     return done
-            payload, tag = content, reply  # a shortcut for `build_message`
         else:
             message_options = (
                 properties, partition_key, ordering_key, sequence_id, replication_clusters, disable_replication,
                 event_timestamp, deliver_at, deliver_after,
             )  # fmt: skip
-            if type(content) is bytes and self._takes_bytes_as_they_are:  # the same shortcut
-                payload, tag = content, build_header(len(content), message_options, reply, self._now_ms)
-            else:
-                payload, tag = self._message(content, message_options, reply)
+            payload, tag = self._message(content, message_options, reply)
         try:
             self._enqueuer.enqueue(payload, tag)
         except PulsarException as error:

@@ -16,6 +16,7 @@ from pulsar_actors.runtime.interrupts import is_ctrl_c
 from pulsar_actors.runtime.log import LOG
 from pulsar_actors.runtime.send_queue import SendOutcome, SentTo
 from pulsar_actors.wire.message_id import MessageId as WireMessageId
+from pulsar_actors.wire.message_id import new_entry_id
 
 SendCallback: TypeAlias = Callable[[Result, MessageId], object]
 SLOW_CALLBACKS = 0.1
@@ -68,7 +69,7 @@ class SendCallbacks:
             return
         if not where.batched:
             first = None if len(where.positions) == 1 else WireMessageId(*where.positions[0], self.partition)
-            self._complete(replies[0], WireMessageId(ledger_id, entry_id, self.partition, first_chunk=first))
+            self._complete(replies[0], new_entry_id((ledger_id, entry_id, self.partition, -1, 0, first)))
             return
         entry = WireMessageId(ledger_id, entry_id, self.partition, batch_size=len(replies))
         if self.calls and int in map(type, replies):

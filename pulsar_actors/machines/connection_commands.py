@@ -89,10 +89,10 @@ def event_of(command: Message) -> object | None:
 
 def handler_key(command: Any) -> tuple[str, int]:  # noqa: ANN401 - any of TO_HANDLERS
     """Return the kind and id of the producer, consumer or watcher that a command is for."""
-    if type(command) in TO_PRODUCERS:
-        return PRODUCER, command.producer_id
     if type(command) in TO_CONSUMERS:
         return CONSUMER, command.consumer_id
+    if type(command) in TO_PRODUCERS:
+        return PRODUCER, command.producer_id
     if type(command) is CommandWatchTopicUpdate:
         return WATCHER, command.watcher_id
     is_producer = command.resource_type == CommandTopicMigrated.Producer

@@ -16,6 +16,7 @@ were written may still get receipts until that answer. Those without a receipt t
 from collections.abc import Callable
 from enum import Enum, unique
 from itertools import dropwhile
+from operator import attrgetter
 from typing import Any, ClassVar, Final
 
 from pulsar_actors.exceptions import BrokerRefusal, ConnectionLost, PulsarException, Timeout
@@ -62,6 +63,7 @@ from pulsar_actors.machines.trackers.pending_messages import (
 from pulsar_actors.machines.trackers.producer_identity import ProducerIdentity, SequenceIds
 from pulsar_actors.machines.trackers.server_errors import SendVerdict, last_failure_text, meaning_of
 from pulsar_actors.named_tuple import NamedTuple
+from pulsar_actors.wire.message_id import position_of
 from pulsar_actors.wire.protobuf import signed
 from pulsar_actors.wire.PulsarApi_pb2 import CommandCloseProducer, CommandProducer
 
@@ -238,18 +240,17 @@ class ProducerMachine(ConnectionHandler, chart=CHART):
         ended: list[StoredSend] = []
         rest: list[FeedRemainingReceipts] = []
         for index, command in enumerate(event.commands):
-            message_id = command.message_id
-            position = (signed(message_id.ledgerId), signed(message_id.entryId))
+            position = position_of(command.message_id)
             stored = self.pending.receipt(event.connection, signed(command.sequence_id), position)
             if stored is ReceiptVerdict.SKIPS_HEAD:
                 rest = [FeedRemainingReceipts(event._replace(commands=event.commands[index:]))]
                 break
             if not isinstance(stored, ReceiptVerdict):
-                self.sequence_ids.published(stored.highest_sequence_id)
-                self._flushes.head_ended()
                 ended.append(stored)
         if not ended:
             return [*self._finished_flushes(), *rest]
+        self.sequence_ids.published(max(map(_highest_id_of, ended)))
+        self._flushes.heads_ended(len(ended))
         self._reset_failures()
         return [SendsCompleted(tuple(ended)), *self._finished_flushes(), *rest]
 
@@ -361,6 +362,9 @@ class ProducerMachine(ConnectionHandler, chart=CHART):
         failed = self.pending.fail_all()
         sends = [Fail(one.token, error if one.token is refused else one.error_for(error)) for one in failed]
         return [*sends, *self._finished_flushes()]
+
+
+_highest_id_of: Callable[[StoredSend], int] = attrgetter("highest_sequence_id")
 
 
 def _verdict(event: RequestRefused | SendRefused) -> SendVerdict | None:

@@ -36,8 +36,9 @@ from pulsar_actors.wire.batch import encode_batch, encode_plain_batch
 from pulsar_actors.wire.compression import NONE, compress
 from pulsar_actors.wire.entries import decode_entry, encode_entry
 from pulsar_actors.wire.errors import EntryError
-from pulsar_actors.wire.fast_encode import PlainSendEncoder, encode_single_message
+from pulsar_actors.wire.fast_encode import SendEncoder, encode_single_message, entry_fields
 from pulsar_actors.wire.frames import FrameReader, encode_payload_command
+from pulsar_actors.wire.protobuf import as_bytes
 from pulsar_actors.wire.PulsarApi_pb2 import CommandSend, CompressionType, MessageMetadata, SingleMessageMetadata
 
 FrameBuffers: TypeAlias = tuple[Buffer, ...]
@@ -175,7 +176,7 @@ class RemainingChunks:
 class BatchBuilder:
     """Packs messages with these sequence ids into pending sends, `items`. Those that cannot be sent are `refused`."""
 
-    __slots__ = ("_batch_settings", "_ids", "_messages", "_packing", "_producer", "items", "refused")
+    __slots__ = ("_batch_settings", "_ids", "_messages", "_packing", "_producer", "_sends", "items", "refused")
 
     def __init__(
         self,
@@ -190,30 +191,39 @@ class BatchBuilder:
         self._producer = producer
         self._batch_settings = batch_settings
         self._packing = packing
+        self._sends = send_encoder(producer, packing)
         self.items: list[PendingSend[PackedMessages]] = []
         self.refused: list[tuple[OutgoingMessages, PulsarException]] = []
 
     def pack(self, limits: BatchLimits | None) -> None:
         """Pack all messages. `limits` are the limits of a batch; None if messages are not batched."""
         settings = self._batch_settings
-        is_plain = settings.codec == NONE and not settings.in_chunks and settings.keys is None
-        if limits is None and is_plain and not self._messages.has_headers:
-            self._pack_plain_singles()
+        if limits is None and settings.codec == NONE and not settings.in_chunks and settings.keys is None:
+            self._pack_usual_singles()
             return
         for batch in self._plan(limits):
             self._pack_or_split(batch)
 
-    def _pack_plain_singles(self) -> None:
-        """Pack messages that have no headers and are not batched, in less time."""
-        _, deadline, largest = self._packing
-        packed = pack_plain_singles(self._messages, self._ids, self._producer, self._packing)
-        for position, ((one, entry_size), number) in enumerate(zip(packed, self._ids, strict=True)):
-            if entry_size > largest:
-                self.refused.append(
-                    (self._messages.at(range(position, position + 1)), entry_too_big(entry_size, largest))
-                )
+    def _pack_usual_singles(self) -> None:
+        """Pack messages that are not batched, nor compressed, chunked or encrypted, in less time."""
+        messages, deadline, largest = self._messages, self._packing.deadline, self._packing.largest
+        single, add = self._sends.single, self.items.append
+        fields: bytes | None
+        for position, number in enumerate(self._ids):
+            payload, tag = messages.payloads[position], messages.tags[position]
+            reply, fields = tag, b""
+            if type(tag) is MessageHeader:
+                reply, fields = tag.reply, None if tag.unbatchable else entry_fields(tag.metadata)
+            if fields is None:  # it has rare options
+                self._pack_or_split(PlannedBatch(range(position, position + 1), number, None, batched=False))
+                continue
+            frame, entry_size = single(number, payload, fields)
+            if frame:
+                size = len(payload)
+                add(PendingSend(PackedEntry((reply,), frame, size, batched=False), number, number, 1, size, deadline))
             else:
-                self.items.append(PendingSend(one, number, number, 1, one.size, deadline))
+                one = messages.at(range(position, position + 1))
+                self.refused.append((one, entry_too_big(entry_size, largest)))
 
     def _plan(self, limits: BatchLimits | None) -> Sequence[PlannedBatch]:
         messages, ids = self._messages, self._ids
@@ -245,6 +255,8 @@ class BatchBuilder:
 
     def _pack(self, batch: PlannedBatch, members: OutgoingMessages) -> PackedMessages:
         sequence_id, producer, packing = batch.sequence_id, self._producer, self._packing
+        if batch.batched and batch.highest_sequence_id is not None and producer.keys is None:
+            return pack_usual_batch(members, (sequence_id, batch.highest_sequence_id), self._sends, producer, packing)
         if batch.batched:
             return pack_batch(members, (sequence_id, batch.highest_sequence_id), producer, packing)
         producer = _with_key_of(members.tags[0], producer)
@@ -255,27 +267,56 @@ class BatchBuilder:
         )
 
 
+def send_encoder(producer: ProducerFields, packing: PackingLimits) -> SendEncoder:
+    """Make the encoder of a producer's messages that are published now."""
+    return SendEncoder(
+        producer.producer_id, producer.producer_name, packing.now_ms, producer.schema_version, packing.largest
+    )
+
+
+def pack_usual_batch(
+    messages: OutgoingMessages,
+    ids: tuple[int, int],
+    sends: SendEncoder,
+    producer: ProducerFields,
+    packing: PackingLimits,
+) -> PackedMessages:
+    """Pack messages into a batch like `pack_batch`, in less time. It has all sequence ids, and is not encrypted."""
+    payload, compressed = _batch_payload(messages)
+    squeezed: tuple[int, int] | None = None
+    if producer.codec != NONE:
+        compressed = compressed or CompressedPayload(compress(producer.codec, payload), len(payload))
+        payload, squeezed = as_bytes(compressed.data), (producer.codec, compressed.uncompressed_size)
+    frame, size = sends.batch(ids, len(messages), payload, squeezed)
+    if not frame:
+        raise entry_too_big(size, packing.largest)
+    return PackedEntry(messages.replies, frame, messages.size, batched=True)
+
+
+def _batch_payload(messages: OutgoingMessages) -> tuple[bytes, CompressedPayload | None]:
+    """Return the payload of a batch, or what the caller's thread has compressed."""
+    if not messages.has_headers:
+        return encode_plain_batch(messages.payloads, messages.sizes), None
+    headers = list(messages.headers)
+    if len(headers) == 1 and headers[0] is not None and headers[0].compressed is not None:
+        return b"", headers[0].compressed
+    return encode_batch(zip([one and one.metadata for one in headers], messages.payloads, strict=True)), None
+
+
 def pack_batch(
     messages: OutgoingMessages, ids: tuple[int, int | None], producer: ProducerFields, packing: PackingLimits
 ) -> PackedMessages:
     """Pack messages into one entry, a batch. `ids` are its lowest and highest sequence id, or its last and None."""
-    headers = list(messages.headers) if messages.has_headers else []
-    compressed = headers[0].compressed if len(headers) == 1 and headers[0] is not None else None
-    payload = b""
-    if compressed is None:
-        payload = (
-            encode_batch(zip([one and one.metadata for one in headers], messages.payloads, strict=True))
-            if headers
-            else encode_plain_batch(messages.payloads, messages.sizes)
-        )
+    payload, compressed = _batch_payload(messages)
     sequence_id, highest = ids
     metadata = _entry_metadata(producer, sequence_id, packing)
     metadata.num_messages_in_batch = len(messages)
     command = CommandSend(producer_id=producer.producer_id, sequence_id=sequence_id, num_messages=len(messages))
     if highest is not None:
         metadata.highest_sequence_id = command.highest_sequence_id = highest
-    if highest is None and headers and headers[0] is not None:
-        _copy_keys(metadata, _parsed_header(headers[0]))  # a key-based batch: all its messages have this key
+    first = messages.tags[0]
+    if highest is None and type(first) is MessageHeader:
+        _copy_keys(metadata, _parsed_header(first))  # a key-based batch: all its messages have this key
     frame = _encode_frame(command, metadata, _compress(metadata, payload, producer, compressed), producer, packing)
     return PackedEntry(messages.replies, frame, messages.size, batched=True)
 
@@ -290,21 +331,6 @@ def pack_single(
     compressed = _compress(metadata, payload, producer, _compressed_in(tag))
     frame = _encode_frame(command, metadata, compressed, producer, packing)
     return PackedEntry(message.replies, frame, len(payload), batched=False)
-
-
-def pack_plain_singles(
-    messages: OutgoingMessages, ids: Sequence[int], producer: ProducerFields, packing: PackingLimits
-) -> list[tuple[PackedMessages, int]]:
-    """Pack each message as an entry, in less time, if none has a header or is compressed.
-
-    Return the entry sizes, too.
-    """
-    sends = PlainSendEncoder(producer.producer_id, _entry_metadata(producer, 0, packing))
-    packed: list[tuple[PackedMessages, int]] = []
-    for payload, reply, sequence_id in zip(messages.payloads, messages.tags, ids, strict=True):
-        frame, size = sends.frame(sequence_id, payload)
-        packed.append((PackedEntry((reply,), frame, len(payload), batched=False), size))
-    return packed
 
 
 def pack_chunks(

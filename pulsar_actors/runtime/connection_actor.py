@@ -153,13 +153,17 @@ class ConnectionActor(MachineActor[ConnectionMachine]):
 
     def _receive_frames(self, frames: list[Frame]) -> None:
         """Decode the frames of one read. Consecutive commands for producers and consumers are one event."""
-        routed: list[tuple[Message, memoryview]] = []
-        for frame in frames:
-            command = self._decode(frame)
-            if command is None:
-                continue
+        routed: list[tuple[Message, bytes]] = []
+        for data, rest in frames:
+            try:
+                command = decode_command(data)
+            except BadCommand as fault:
+                known = self._known_part(fault)
+                if known is None:
+                    continue
+                command = known
             if type(command) in TO_HANDLERS:
-                routed.append((command, frame.rest))
+                routed.append((command, rest))
                 continue
             if routed:
                 self.feed(Arrived(tuple(routed)))
@@ -168,16 +172,13 @@ class ConnectionActor(MachineActor[ConnectionMachine]):
         if routed:
             self.feed(Arrived(tuple(routed)))
 
-    def _decode(self, frame: Frame) -> Message | None:
-        """Decode a command; one that cannot be decoded is skipped, and the connection goes on."""
-        try:
-            return decode_command(frame.command)
-        except UnknownEnumValue as newer:
-            self._warnings.newer(newer, self._peer)
-            return newer.command
-        except BadCommand as bad:
-            self._warnings.undecodable(bad, self._peer)
-            return None
+    def _known_part(self, fault: BadCommand) -> Message | None:
+        """Return a command of a newer protocol as far as it is known. Any other is skipped; the connection goes on."""
+        if isinstance(fault, UnknownEnumValue):
+            self._warnings.newer(fault, self._peer)
+            return fault.command
+        self._warnings.undecodable(fault, self._peer)
+        return None
 
     def _receive_command(self, command: Message) -> None:
         event = event_of(command)
@@ -187,9 +188,13 @@ class ConnectionActor(MachineActor[ConnectionMachine]):
             self.feed(event)
 
     def _route(self, effect: RouteFrames) -> None:
-        by_handler: dict[tuple[str, int], list[tuple[Message, memoryview]]] = {}
+        by_handler: dict[tuple[str, int], list[tuple[Message, bytes]]] = {}
         for received in effect.frames:
-            by_handler.setdefault(handler_key(received[0]), []).append(received)
+            key = handler_key(received[0])
+            if key in by_handler:
+                by_handler[key].append(received)
+            else:
+                by_handler[key] = [received]
         for key, commands in by_handler.items():
             handler = self._handlers.get(key)
             if handler is not None:

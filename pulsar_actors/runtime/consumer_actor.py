@@ -172,16 +172,16 @@ class ConsumerActor(HandlerActor[ConsumerMachine]):
         opened, now_ms = self.receiver_queue.progress.opened, self.loop.wall_clock_ms()
         self.feed(ConsumerAttached(message.number, opened, message.max_message_size, now_ms))
 
-    def handle_commands(self, number: int, commands: tuple[tuple[Any, memoryview], ...]) -> None:
+    def handle_commands(self, number: int, commands: tuple[tuple[Any, bytes], ...]) -> None:
         """Feed the messages of one read as one event, and other commands in their order among them."""
         incoming: list[IncomingEntry] = []
-        for command, rest in commands:
-            if isinstance(command, CommandMessage):
-                incoming.append(IncomingEntry(command, rest))
+        for received in commands:
+            if type(received[0]) is CommandMessage:
+                incoming.append(received)
                 continue
             self._feed_messages(number, incoming)
             incoming = []
-            self._feed_command(number, command)
+            self._feed_command(number, received[0])
         self._feed_messages(number, incoming)
 
     def end(self, error: PulsarException) -> None:

@@ -256,7 +256,7 @@ def _decrypted(keys: ConsumerKeys, delivery: DeliveredEntry, failed: dict[bytes,
     """Verify and decrypt an entry. A corrupt one is returned as it is, and is found out when it is opened."""
     entry: Entry = delivery.entry
     data_key: DataKey | None = None
-    payloads: list[bytes | memoryview] = []
+    payloads: list[bytes] = []
     if not delivery.parts:
         try:
             entry.verify()
@@ -269,4 +269,4 @@ def _decrypted(keys: ConsumerKeys, delivery: DeliveredEntry, failed: dict[bytes,
         else:
             payloads.append(payload)
     whole = payloads[0] if len(payloads) == 1 else b"".join(payloads)
-    return delivery._replace(payload=whole, parts=(), data_key=data_key)
+    return delivery._replace(other_payload=whole, parts=(), data_key=data_key)

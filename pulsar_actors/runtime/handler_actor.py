@@ -229,7 +229,7 @@ class HandlerActor(CloseableActor[B]):
             case _:
                 self.call(message)
 
-    def handle_commands(self, number: int, commands: tuple[tuple[Any, memoryview], ...]) -> None:
+    def handle_commands(self, number: int, commands: tuple[tuple[Any, bytes], ...]) -> None:
         """Handle commands of the broker, each with its entry."""
         raise NotImplementedError
 

@@ -51,7 +51,7 @@ class CommandsReceived(NamedTuple):
     """From a connection: all commands for the handler in one read, each with its entry if it has one."""
 
     number: int
-    commands: tuple[tuple[Any, memoryview], ...]
+    commands: tuple[tuple[Any, bytes], ...]
 
 
 class RequestAnswered(NamedTuple):

@@ -31,6 +31,8 @@ An entry that declares more is refused, and so is one that declares more than it
 """
 
 _BATCH_INDEXES: Final = tuple(range(1000))
+_NO_METADATA: Final = (None,)
+_ONLY_INDEX: Final = (0,)
 
 
 class DecodeMessage(Protocol):
@@ -112,11 +114,11 @@ def open_entry(delivery: DeliveredEntry, opened: OpenedEntry, limit: int, *, com
     """
     if delivery.data_key is UNDECRYPTABLE:
         delivery.entry.verify()
-        return EntryContents([None], [as_bytes(delivery.payload)], opened, [0], delivery.messages - 1)
-    payload = _uncompressed_payload(delivery, limit)
+        return EntryContents([None], [delivery.payload], opened, [0], delivery.messages - 1)
+    payload, begin = _uncompressed_payload(delivery, limit)
     if not opened.size:
-        return EntryContents([None], [as_bytes(payload)], opened, [0])
-    stored, payloads = split_columns(payload, opened.size)
+        return EntryContents(_NO_METADATA, [as_bytes(payload)[begin:]], opened, _ONLY_INDEX)
+    stored, payloads = split_columns(payload, opened.size, begin)
     indexes: Sequence[int] = batch_indexes(0, opened.size)
     wanted = delivery.wanted
     if wanted.bit_count() != opened.size or compacted:
@@ -145,13 +147,15 @@ def batch_indexes(start: int, stop: int) -> tuple[int, ...]:
     return _BATCH_INDEXES[start:stop] if stop <= len(_BATCH_INDEXES) else tuple(range(start, stop))
 
 
-def _uncompressed_payload(delivery: DeliveredEntry, limit: int) -> BytesLike:
-    metadata = delivery.entry.metadata
-    if (
-        metadata.num_chunks_from_msg <= 1 and delivery.data_key is None
-    ):  # chunks were verified when they were put together, others before they were decrypted
-        delivery.entry.verify()
-    return delivery.payload if metadata.compression == NONE else decompressed(metadata, delivery.payload, limit)
+def _uncompressed_payload(delivery: DeliveredEntry, limit: int) -> tuple[BytesLike, int]:
+    """Return bytes that end with the payload, and where it begins: so it is copied only once, by those who split it."""
+    entry, payload, begin = delivery.entry, delivery.other_payload, 0
+    if payload is None:  # others were verified when they were put together of chunks, or before they were decrypted
+        entry.verify()
+        payload, begin = entry.stored, entry.payload_start
+    if entry.metadata.compression == NONE:
+        return payload, begin
+    return decompressed(entry.metadata, memoryview(payload)[begin:], limit), 0
 
 
 def decompressed(metadata: MessageMetadata, payload: BytesLike, limit: int) -> BytesLike:

@@ -42,7 +42,7 @@ from pulsar_actors.runtime.handler_actor import HandlerActor, Outcomes, by_attem
 from pulsar_actors.runtime.log import LOG
 from pulsar_actors.runtime.message_crypto import KEY_READER_TIMEOUT, ProducerKeys
 from pulsar_actors.runtime.messages import ConnectionReady, Registration
-from pulsar_actors.runtime.send_queue import OutgoingMessages, SendOutcome, SendQueue, SentTo
+from pulsar_actors.runtime.send_queue import OutgoingMessages, SendOutcome, SendQueue, new_sent_to
 from pulsar_actors.wire.frames import DEFAULT_MAX_MESSAGE_SIZE, message_limit
 from pulsar_actors.wire.PulsarApi_pb2 import CommandProducerSuccess, CommandSendError, CommandSendReceipt
 
@@ -98,7 +98,7 @@ class ProducerActor(HandlerActor[ProducerMachine]):
         self._largest = message_limit(message.max_message_size)
         self.feed(ProducerAttached(message.number))
 
-    def handle_commands(self, number: int, commands: tuple[tuple[Any, memoryview], ...]) -> None:
+    def handle_commands(self, number: int, commands: tuple[tuple[Any, bytes], ...]) -> None:
         """Handle commands of the broker; receipts that come together are one event."""
         receipts: list[CommandSendReceipt] = []
         for command, _ in commands:
@@ -286,4 +286,4 @@ def _data_key_replaced(outcome: object) -> None:
 
 def _outcome_of(stored: StoredSend) -> SendOutcome:
     packed = stored.token
-    return packed.release(), SentTo(stored.message_ids, packed.batched, packed.size)
+    return packed.release(), new_sent_to((stored.message_ids, packed.batched, packed.size))

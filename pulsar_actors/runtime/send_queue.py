@@ -167,6 +167,10 @@ class SentTo(NamedTuple):
     size: int
 
 
+new_sent_to: Callable[[tuple[tuple[tuple[int, int], ...], bool, int]], SentTo] = partial(_tuple.__new__, SentTo)
+"""Makes a SentTo from a tuple of all fields, in half of the time."""
+
+
 SendOutcome: TypeAlias = tuple[Sequence[object], SentTo | Exception]
 """The replies of the messages of one entry, or of one chunked message, and their common outcome."""
 

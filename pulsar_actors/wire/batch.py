@@ -7,7 +7,8 @@ field is present, even with the value 1; its default of 1 does not count.
 
 Messages of one batch mostly have the same metadata (the payload's size and nothing else, if they have no keys or
 properties), and parsing it is the larger part of the cost. So equal heads are parsed once for each batch, and a run of
-messages with the same head is cut at equal distances by `struct`, the fastest way to do so.
+messages with the same head is cut at equal distances by `struct`, the fastest way to do so. Whether a whole batch is
+such a run is checked in few steps of Python's, too.
 
 Half a kilobyte can inflate to a batch of a million messages, whose metadata as objects would take half a gigabyte. All
 of it is parsed before the first message is handed out, since a batch is either whole or refused. But only the first
@@ -15,7 +16,7 @@ thousand different metadata are kept parsed; the others stay serialised, and are
 """
 
 import struct
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from functools import lru_cache
 from itertools import chain, repeat
 from typing import TypeAlias
@@ -46,7 +47,8 @@ SMALLEST_MESSAGE = _SIZE.size + 2
 """
 _LARGEST_PAYLOAD = 2**31 - 1
 _PLAIN = 6  # the most bytes of metadata that is only a payload's size: a tag, and 31 bits
-_MANY = 8  # with so many messages for each byte of a head, comparing that byte in all of them at once pays
+_MANY = 64  # with so many messages for each byte of a head, comparing that byte in all of them at once is fastest
+_SMALL = 1024  # the size of messages up to which joining them again, to compare the whole, is faster than a loop
 _MOST_KNOWN = 1_000  # different metadata to keep parsed in one batch
 
 _Known: TypeAlias = dict[bytes, SingleMessageMetadata]
@@ -93,53 +95,79 @@ def split_batch(payload: BytesLike, count: int) -> list[SingleMessage]:
     return list(map(SingleMessage, *split_columns(payload, count)))
 
 
-def split_columns(payload: BytesLike, count: int) -> MessageColumns:
-    """Split a batch like `split_batch`, into columns and in less time."""
+def split_columns(payload: BytesLike, count: int, begin: int = 0) -> MessageColumns:
+    """Split a batch like `split_batch`, into columns and in less time. The batch may begin inside the bytes."""
     data = as_bytes(payload)
-    if not 0 < count <= len(data) // SMALLEST_MESSAGE:
-        what = f"a batch declares {count:,} messages, each of {SMALLEST_MESSAGE} bytes or more, in {len(data):,} bytes"
-        raise MalformedBatch(what, 0, len(data))
-    columns = MessageColumns([], [])
+    octets = len(data) - begin
+    if not 0 < count <= octets // SMALLEST_MESSAGE:
+        what = f"a batch declares {count:,} messages, each of {SMALLEST_MESSAGE} bytes or more, in {octets:,} bytes"
+        raise MalformedBatch(what, begin, octets)
     known: _Known = {}
-    at = 0
+    head, metadata, size = _read_head(data, begin, known)
+    stride = len(head) + size
+    if octets == count * stride and data.startswith(head, begin + stride):
+        payloads = _payloads_if_alike(data, begin, head, size, count)
+        if payloads is not None:
+            return MessageColumns([metadata] * count, payloads)
+    columns = MessageColumns([], [])
+    at = begin
     while len(columns.payloads) < count:
         head, metadata, size = _read_head(data, at, known)
         start, stride = at, len(head) + size
         at += stride
         last_end = start + stride * (count - len(columns.payloads))
-        if start == 0 and _are_alike(data, head, stride, count):
-            at = last_end
         while at < last_end and data.startswith(head, at):
             at += stride
         if at > len(data):
             raise MalformedBatch(f"a message ends at byte {at:,} of a batch of {len(data):,}", len(data), len(data))
+        if at == start + stride:
+            columns.metadata.append(metadata)
+            columns.payloads.append(data[start + len(head) : at])
+            continue
         columns.metadata.extend(repeat(metadata, (at - start) // stride))
-        columns.payloads.extend(chain.from_iterable(_cutter(len(head), size).iter_unpack(memoryview(data)[start:at])))
+        columns.payloads.extend(_cut(memoryview(data)[start:at], len(head), size))
     if at != len(data):
         what = f"the {count:,} messages of a batch end at byte {at:,} of {len(data):,}"
         raise MalformedBatch(what, min(at, len(data)), len(data))
     return columns
 
 
-def _are_alike(data: bytes, head: bytes, stride: int, count: int) -> bool:
-    """Return whether all messages have the same head and size. False also if there are too few for the check to pay.
+def _payloads_if_alike(data: bytes, begin: int, head: bytes, size: int, count: int) -> list[bytes] | None:
+    """Return the payloads if all messages have the same head. None also where a loop finds that out faster.
 
-    Each byte of the head is compared in all messages at once. That reads the whole batch, so it is done only once, for
+    In a large batch each byte of the head is compared in all messages at once. In others the payloads are cut out as if
+    all heads were the same, and joined with that head again. Both read the whole batch, so this is done only once, for
     the head of the first message.
     """
-    if len(data) != stride * count or count < _MANY * len(head):
-        return False
-    return all(data[offset::stride].count(byte) == count for offset, byte in enumerate(head))
+    stride = len(head) + size
+    if count >= _MANY * len(head):
+        alike = all(data[offset::stride].count(byte) == count for offset, byte in enumerate(head, begin))
+        return list(_cut(memoryview(data)[begin:], len(head), size)) if alike else None
+    if stride > _SMALL:
+        return None
+    payloads = list(_cut(memoryview(data)[begin:], len(head), size))
+    return payloads if data.endswith(head.join((b"", *payloads))) else None
+
+
+def _cut(data: BytesLike, head_size: int, payload_size: int) -> Iterator[bytes]:
+    """Cut the payloads out of a run of messages of one size."""
+    return chain.from_iterable(_cutter(head_size, payload_size).iter_unpack(data))
 
 
 @lru_cache(maxsize=1024)
 def _read_plain(written: bytes) -> SingleMessageMetadata | None:
     """Parse metadata that is a payload's size and nothing else, once for many batches; None for any other."""
+    metadata = _read_valid(written)
+    return None if metadata is None or len(metadata.ListFields()) != 1 else metadata
+
+
+def _read_valid(written: bytes) -> SingleMessageMetadata | None:
+    """Parse metadata without a fault; None for any other."""
     try:
         metadata = SingleMessageMetadata.FromString(written)
     except UNREADABLE:
         return None
-    return metadata if len(metadata.ListFields()) == 1 and metadata.IsInitialized() else None
+    return metadata if metadata.IsInitialized() else None
 
 
 @lru_cache(maxsize=1024)
@@ -163,8 +191,7 @@ def _read_head(data: bytes, at: int, known: _Known) -> tuple[bytes, SingleMessag
     if metadata is not None:
         return head, metadata, metadata.payload_size
     written = data[start:end]
-    if size <= _PLAIN:
-        metadata = _read_plain(written)
+    metadata = _read_plain(written) if size <= _PLAIN else _read_valid(written)
     metadata = metadata or read_metadata(SingleMessageMetadata, written, start, MalformedBatch)
     payload_size = metadata.payload_size
     if payload_size < 0:

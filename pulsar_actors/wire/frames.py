@@ -27,7 +27,10 @@ full, because it may have a second type or a field of a newer protocol.
 """
 
 import struct
-from typing import TypeVar
+from collections.abc import Callable
+from functools import partial
+from io import BytesIO
+from typing import Any, TypeVar
 
 from google.protobuf.descriptor import FieldDescriptor
 from google.protobuf.message import Message
@@ -82,7 +85,6 @@ _SIZES = struct.Struct(">II")
 _TOTAL = struct.Struct(">I")
 _HTTP = int.from_bytes(b"HTTP", "big")
 _LARGEST_TOTAL = 2**32 - 1
-_NO_REST = memoryview(b"")
 
 
 def message_limit(max_message_size: int) -> int:
@@ -103,7 +105,12 @@ class Frame(NamedTuple):
     """One frame: its serialised BaseCommand, and the rest, which is the entry; most commands have none."""
 
     command: bytes
-    rest: memoryview
+    rest: bytes
+
+
+_tuple: Any = tuple
+_new_frame: Callable[[tuple[bytes, bytes]], Frame] = partial(_tuple.__new__, Frame)
+"""Makes a Frame from a tuple of both fields, in half of the time."""
 
 
 class FrameReader:
@@ -111,17 +118,20 @@ class FrameReader:
 
     `limit` may be changed at any time and applies from the next `feed`.
 
-    A frame's `rest` is a view of a copy of the entry, not of the piece that it came in. Entries wait in a receiver
-    queue, and a view would keep the whole piece in memory, which takes almost twice as much. The copy costs little.
+    A frame that comes in several pieces is collected in two parts: its sizes and its command, and its rest.
+
+    A frame's `rest` is a copy of the entry, not a view of the piece that it came in. Entries wait in a receiver queue,
+    and a view would keep the whole piece in memory, which takes almost twice as much. The copy costs little.
     """
 
-    __slots__ = ("_fault", "_passed", "_pending", "frames_before_fault", "limit")
+    __slots__ = ("_fault", "_passed", "_pending_head", "_pending_rest", "frames_before_fault", "limit")
 
     def __init__(self, limit: int = DEFAULT_FRAME_LIMIT) -> None:
         self.limit = limit
         self.frames_before_fault: list[Frame] = []
-        self._pending = bytearray()  # an incomplete frame
-        self._passed = 0  # bytes of the stream before `_pending`
+        self._pending_head = bytearray()  # of an incomplete frame
+        self._pending_rest: BytesIO | None = None  # its value is bytes that need not be copied
+        self._passed = 0  # bytes of the stream before the incomplete frame
         self._fault: FrameError | None = None
 
     def feed(self, data: BytesLike) -> list[Frame]:
@@ -139,56 +149,60 @@ class FrameReader:
             raise self._fault.with_traceback(None)
         frames: list[Frame] = []
         try:
-            start = self._complete_pending(data, frames) if self._pending else 0
+            start = self._complete_pending(data, 0, frames) if self._pending_head else 0
             self._cut(data, start, frames)
         except FrameError as fault:
             self._fault = fault
-            self._pending = bytearray()
+            self._pending_head, self._pending_rest = bytearray(), None
             self.frames_before_fault = frames
             raise
         return frames
 
     def _cut(self, data: bytes, start: int, frames: list[Frame]) -> None:
         """Slice the complete frames out of the piece, and keep what is left for the next one."""
-        view = memoryview(data)
         size = len(data)
         limit = self.limit
         at = start
         while size - at >= _SIZES.size:
             total, command_size = _SIZES.unpack_from(data, at)
             if total > limit or command_size > total - _TOTAL.size:
-                break  # an invalid size: `_end_of_frame` below says which
+                break  # an invalid size: `_end_of_command` says which
             end = at + _TOTAL.size + total
             if end > size:
                 break
             middle = at + _SIZES.size + command_size
-            rest = memoryview(data[middle:end]) if end > middle else _NO_REST
-            frames.append(Frame(data[at + _SIZES.size : middle], rest))
+            frames.append(_new_frame((data[at + _SIZES.size : middle], data[middle:end])))
             at = end
         self._passed += at - start
         if at < size:
-            self._end_of_frame(view[at : at + _SIZES.size])  # raises before anything is kept
-            self._pending = bytearray(view[at:])
+            self._complete_pending(data, at, frames)
 
-    def _complete_pending(self, data: bytes, frames: list[Frame]) -> int:
+    def _complete_pending(self, data: bytes, start: int, frames: list[Frame]) -> int:
         """Complete the pending frame as far as possible; return where the next frame begins in the piece."""
-        pending, view = self._pending, memoryview(data)
-        at = 0
-        # The end is known in steps: of the total size, of both sizes, of the whole frame.
-        while at < len(data) and len(pending) < (end := self._end_of_frame(pending)):
-            part = view[at : at + end - len(pending)]
-            pending += part
+        head, view, at = self._pending_head, memoryview(data), start
+        # The end of the command is known in steps: of the total size, of both sizes, of the command.
+        while len(head) < (end := self._end_of_command(head)):
+            if at == len(data):
+                return at
+            part = view[at : at + end - len(head)]
+            head += part
             at += len(part)
-        if len(pending) == self._end_of_frame(pending):
-            frame = memoryview(pending).toreadonly()
-            middle = _SIZES.size + _SIZES.unpack_from(pending)[1]
-            frames.append(Frame(bytes(frame[_SIZES.size : middle]), frame[middle:]))
-            self._pending = bytearray()
-            self._passed += len(frame)
+        if self._pending_rest is None:
+            self._pending_rest = BytesIO()
+        rest = self._pending_rest
+        whole = _TOTAL.size + _TOTAL.unpack_from(head)[0]
+        at += rest.write(view[at : at + whole - len(head) - rest.tell()])
+        if len(head) + rest.tell() == whole:
+            frames.append(Frame(bytes(head[_SIZES.size :]), rest.getvalue()))
+            self._pending_head, self._pending_rest = bytearray(), None
+            self._passed += whole
         return at
 
-    def _end_of_frame(self, start: bytearray | memoryview) -> int:
-        """Return the length of the frame that begins like this, as far as it is known; raise for an invalid size."""
+    def _end_of_command(self, start: bytearray) -> int:
+        """Return where the command ends in a frame that begins like this, as far as that is known.
+
+        Raise for an invalid size.
+        """
         if len(start) < _TOTAL.size:
             return _TOTAL.size
         total: int = _TOTAL.unpack_from(start)[0]
@@ -206,7 +220,7 @@ class FrameReader:
         if command_size > total - _TOTAL.size:
             what = f"a command of {command_size:,} bytes does not fit in its frame of {total:,}"
             raise CommandOverrun(what, self._passed + _TOTAL.size, command_size)
-        return _TOTAL.size + total
+        return _SIZES.size + command_size
 
 
 # Commands.
@@ -238,8 +252,8 @@ _HEADS = {
 }
 """Class of a command -> the first bytes of its BaseCommand: the type, and the tag of its field."""
 
-_CLASSES = {head: kind for kind, head in _HEADS.items()}
-_HEAD_SIZES = sorted({len(head) for head in _CLASSES})
+_BY_START = {head[:3]: (kind, head) for kind, head in _HEADS.items()}
+"""The first three bytes of a BaseCommand, which differ for each command -> its class, and all of its first bytes."""
 
 _ENUMS: dict[type[Message], FieldsOfType | None] = {}
 """Class of a command -> its enums; None if it has no field to check, neither enum nor string. Those that have come."""
@@ -311,6 +325,8 @@ def decode_command(data: BytesLike) -> Message:
         command = _decode_any(data)
     enums = _enums_of(type(command))
     checked = enums is not None
+    if not checked and command.IsInitialized():
+        return command
     unknown = None if enums is None else _find_unknown_enum(command, enums)
     if unknown is None and not command.IsInitialized():
         what = f"{command.DESCRIPTOR.name} without its required {first_missing_field(command)}"
@@ -324,12 +340,14 @@ def decode_command(data: BytesLike) -> Message:
 
 def _decode_short(data: bytes) -> Message | None:
     """Read a command of less than 128 bytes that is its type and its field, and nothing else; None for any other."""
-    for start in _HEAD_SIZES:
-        kind = _CLASSES.get(data[:start])
-        if kind is not None:
-            size = len(data) - start - 1
-            if 0 <= size <= _SEVEN_BITS and data[start] == size:
-                return _parse(kind, data[start + 1 :], len(data))
+    found = _BY_START.get(data[:3])
+    if found is None:
+        return None
+    kind, head = found
+    start = len(head) + 1
+    size = len(data) - start
+    if 0 <= size <= _SEVEN_BITS and data.startswith(head) and data[start - 1] == size:
+        return _parse(kind, data[start:], len(data))
     return None
 
 

@@ -15,12 +15,17 @@ An id is a named tuple for speed: a frozen dataclass takes three times as long t
 as described above.
 """
 
-from typing import Optional
+from collections.abc import Callable
+from functools import partial
+from typing import Any, Optional
 
 from pulsar_actors.named_tuple import NamedTuple
 from pulsar_actors.wire.errors import EncodeError, MalformedMessageId, excerpt
 from pulsar_actors.wire.protobuf import UNREADABLE, BytesLike, as_bytes, signed, unsigned
 from pulsar_actors.wire.PulsarApi_pb2 import MessageIdData
+
+_LARGEST = 2**63 - 1
+"""The largest ledger or entry that is not negative: 2^64 - 1 on the wire is -1."""
 
 
 class MessageId(NamedTuple):
@@ -54,7 +59,7 @@ class MessageId(NamedTuple):
     @classmethod
     def entry_of(cls, data: MessageIdData) -> "MessageId":
         """Read the id of the entry only, which is all that a delivery needs."""
-        return cls(signed(data.ledgerId), signed(data.entryId), data.partition)
+        return new_entry_id((*position_of(data), data.partition, -1, 0, None))
 
     def to_data(self) -> MessageIdData:
         """Write the id for a command."""
@@ -108,9 +113,24 @@ class MessageId(NamedTuple):
         return _sort_key(self) >= _sort_key(other)
 
 
+_tuple: Any = tuple
+new_entry_id: Callable[[tuple[int, int, int, int, int, MessageId | None]], MessageId] = partial(
+    _tuple.__new__, MessageId
+)
+"""Makes a MessageId from a tuple of all fields, in half of the time."""
+
+
+def position_of(data: MessageIdData) -> tuple[int, int]:
+    """Read the ledger and the entry of an id."""
+    ledger_id, entry_id = data.ledgerId, data.entryId
+    if ledger_id > _LARGEST or entry_id > _LARGEST:
+        return signed(ledger_id), signed(entry_id)
+    return ledger_id, entry_id
+
+
 def _plain_id(data: MessageIdData) -> MessageId:
     """Read the id without the first chunk."""
-    return MessageId(signed(data.ledgerId), signed(data.entryId), data.partition, data.batch_index, data.batch_size)
+    return MessageId(*position_of(data), data.partition, data.batch_index, data.batch_size)
 
 
 def _plain_data(message_id: MessageId) -> MessageIdData:

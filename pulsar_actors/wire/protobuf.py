@@ -271,6 +271,8 @@ def signed(value: int) -> int:
 
 def unsigned(value: int) -> int:
     """Convert a signed 64-bit number for its `uint64` field: -1 is 2^64 - 1."""
+    if type(value) is int and 0 <= value < _SIGN_BIT:
+        return value
     try:
         number = index(value)
     except TypeError as fault:

@@ -80,12 +80,13 @@ Where the time goes:
   its callback; `receive`, `data` and `acknowledge`, and the object that a message is. Java compiles these to a few
   instructions, where Python's interpreter takes its steps.
 - **Receiving while the program computes.** The I/O thread waits for the interpreter's lock, up to five milliseconds
-  each time, before it can hand over what has come and ask for more. A larger `receiver_queue_size` hides that.
+  each time, before it can hand over what has come and ask for more. A larger `receiver_queue_size` hides that
+  (`python tests/benchmarks/receiver_queue.py` shows how large).
 - **Batches of 10, and messages that are not batched.** An entry has a command, a checksum and a receipt of its own, at
   the client and at the broker, which is often the limit.
 - **Keys and properties** are text that is encoded for each message.
 - **16 partitions.** Messages go to the partitions in turn, and each partition fills a batch of its own, so that batches
-  are smaller.
+  are smaller. For each message the clock is read, and the partition chosen.
 - **64 KB.** The broker writes as fast as its disk does, for all clients.
 - **Sync send, and end to end at 1,000/s.** A send goes from the caller to the I/O thread and back. That is two changes
   of threads, and some hundreds of calls through code that the processor's caches have just lost to the broker. With

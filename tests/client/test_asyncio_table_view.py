@@ -34,7 +34,8 @@ def test_values_that_are_slow_to_come_are_all_waited_for(
     monkeypatch.setattr(SyncTableView, "for_each_and_listen", give_slowly)
     found: dict[str, bytes] = {}
 
-    def see(key: str, value: bytes) -> None:
+    async def see(key: str, value: bytes) -> None:
+        await asyncio.sleep(0)
         found[key] = value
         was_called.set()
 

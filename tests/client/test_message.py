@@ -112,7 +112,7 @@ def strange() -> list[Delivered]:
 
 def opened(delivered: Delivered) -> list[Message]:
     """Our messages of an entry."""
-    entry = decode_entry(memoryview(delivered.entry))
+    entry = decode_entry(delivered.entry)
     metadata = entry.metadata
     payload = decompress(metadata.compression, entry.payload, metadata.uncompressed_size, DEFAULT_MAX_MESSAGE_SIZE)
     size = metadata.num_messages_in_batch if is_batch(metadata) else 0
@@ -157,8 +157,7 @@ ASKED = [
 
 def test_the_recordings_hold_messages_of_every_kind() -> None:
     plain, batched = (
-        sum(bool(is_batch(decode_entry(memoryview(one.entry)).metadata)) is kind for one in ENTRIES)
-        for kind in (False, True)
+        sum(bool(is_batch(decode_entry(one.entry).metadata)) is kind for one in ENTRIES) for kind in (False, True)
     )
     assert plain > 20
     assert batched > 20

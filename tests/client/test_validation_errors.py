@@ -45,7 +45,7 @@ def store(broker: EmbeddedBroker, topic: str, data: bytes) -> None:
     def put(inside: Any) -> None:
         held = inside.cluster.open_topic(TopicName.parse(topic))
         (producer,) = held.producers.values()
-        metadata = parse_entry(memoryview(data)).metadata
+        metadata = parse_entry(data).metadata
         held.publish(producer, data, metadata, sequence_id=0, highest_sequence_id=0)
 
     broker.call(put)

@@ -93,7 +93,7 @@ def fields_of(data: bytes) -> Iterator[tuple[object, str]]:
         if decoder == command:
             found: Message = decode_command(rest)
         elif decoder == entry:
-            found = decode_entry(memoryview(rest[1:])).metadata
+            found = decode_entry(rest[1:]).metadata
         elif decoder == message_id:
             found = MessageIdData.FromString(rest)
         else:

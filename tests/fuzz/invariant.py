@@ -86,7 +86,7 @@ def stream(data: bytes) -> None:
         any_entry(frame.rest)
 
 
-def written_and_read(command: Message, rest: memoryview) -> Frame:
+def written_and_read(command: Message, rest: bytes) -> Frame:
     """Write a command, with its entry if it carries one, and read it back."""
     carries = type(command) in CARRIERS
     written = b"".join(encode_payload_command(command, rest)) if carries else encode_command(command)
@@ -100,7 +100,7 @@ def command(data: bytes) -> None:
     decoded = tried(decode_command, data)
     if decoded is not None:
         assert is_text(decoded)
-        written_and_read(decoded, memoryview(b""))
+        written_and_read(decoded, b"")
 
 
 def entry(data: bytes) -> None:
@@ -108,16 +108,16 @@ def entry(data: bytes) -> None:
     rest = bytearray(data[1:])
     if data and data[0] % 2 and len(rest) >= 6 and rest.startswith(CHECKSUM_MAGIC):
         struct.pack_into(">I", rest, 2, checksum(bytes(rest[6:])))
-    any_entry(memoryview(bytes(rest)))
+    any_entry(bytes(rest))
 
 
-def any_entry(rest: memoryview) -> None:
+def any_entry(rest: bytes) -> None:
     opened, decoded = tried(parse_entry, rest), tried(decode_entry, rest)
     if decoded is None:
         return
     assert opened == decoded
     front = b"" if decoded.broker_metadata is None else encode_broker_metadata(decoded.broker_metadata)
-    again = decode_entry(memoryview(front + b"".join(encode_entry(decoded.metadata, decoded.payload))))
+    again = decode_entry(front + b"".join(encode_entry(decoded.metadata, decoded.payload)))
     assert same(again.broker_metadata, decoded.broker_metadata)
     assert same(again.metadata, decoded.metadata)
     assert again.payload == decoded.payload

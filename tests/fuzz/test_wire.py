@@ -41,7 +41,7 @@ def test_an_unknown_codec_is_refused_however_its_tag_is_spelt() -> None:
     overlong_tag, unknown_codec = b"\xc0\x00", b"\x05"  # the tag is 0x40, here as a varint of two bytes
     metadata += overlong_tag + unknown_codec
     with pytest.raises(DecompressionFailed):
-        decode_entry(memoryview(len(metadata).to_bytes(4, "big") + metadata + b"payload"))
+        decode_entry(len(metadata).to_bytes(4, "big") + metadata + b"payload")
 
 
 def test_the_kept_corpus_is_small() -> None:

@@ -376,9 +376,7 @@ def resumed(topic: list[Any], received: int, opened: MessageId) -> list[int]:
     (ask,) = driven.did(AskToSubscribe)
     driven.tell(Subscribed(driven.attempt))
     start = MessageId.from_data(ask.command.start_message_id)
-    driven.receive(
-        *(one for one in topic if one.command.message_id.entryId >= start.entry_id + (start.batch_index < 0))
-    )
+    driven.receive(*(one for one in topic if one[0].message_id.entryId >= start.entry_id + (start.batch_index < 0)))
     return [one.message_id.entry_id for handed in driven.did(QueueEntries) for one in handed.entries]
 
 

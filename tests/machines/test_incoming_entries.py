@@ -76,7 +76,7 @@ def test_every_permit_that_was_used_is_held_or_given_back(size: int, data: st.Da
 
 def test_what_is_unreadable_is_refused_and_its_permit_given_back() -> None:
     command = CommandMessage(consumer_id=7, message_id=MessageIdData(ledgerId=1, entryId=9))
-    outcome = take(trackers(), IncomingEntry(command, memoryview(b"\x00")))
+    outcome = take(trackers(), (command, b"\x00"))
     assert (outcome.arrived, outcome.returned, outcome.corrupt) == (1, 1, [((1, 9), Fault.ChecksumMismatch)])
 
 
@@ -144,7 +144,7 @@ def test_a_batch_of_which_nothing_is_left_is_acknowledged_as_a_whole() -> None:
 @pytest.mark.parametrize(("ledger", "entry"), [(-1, -1), (1, -1), (-1, 5), (-(2**63), 0), (1, -(2**63))])
 def test_an_entry_whose_id_stands_for_none_is_refused(ledger: int, entry: int) -> None:
     one = batch(0, 3)
-    one.command.message_id.CopyFrom(MessageIdData(ledgerId=ledger % 2**64, entryId=entry % 2**64))
+    one[0].message_id.CopyFrom(MessageIdData(ledgerId=ledger % 2**64, entryId=entry % 2**64))
     outcome = take(trackers(), one)
     assert outcome.corrupt == [((ledger, entry), Fault.ChecksumMismatch)]
     assert (outcome.arrived, outcome.returned, outcome.deliver) == (3, 3, [])
@@ -176,9 +176,7 @@ ANYTHING = st.fixed_dictionaries(
         "more": st.one_of(st.just({}), CHUNKED, COMPRESSED),
     }
 )
-UNREADABLE = IncomingEntry(
-    CommandMessage(consumer_id=7, message_id=MessageIdData(ledgerId=1, entryId=9)), memoryview(b"\0")
-)
+UNREADABLE = (CommandMessage(consumer_id=7, message_id=MessageIdData(ledgerId=1, entryId=9)), b"\0")
 
 
 def any_entry(options: dict[str, Any] | None) -> IncomingEntry:

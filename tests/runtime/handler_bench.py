@@ -77,7 +77,7 @@ class HandlerBench(ActorBench):
 
     def hears(self, *commands: Any, number: int | None = None) -> None:
         """Have the broker say these in one read."""
-        spoken = tuple(command if isinstance(command, tuple) else (command, memoryview(b"")) for command in commands)
+        spoken = tuple(command if isinstance(command, tuple) else (command, b"") for command in commands)
         self.tell(messages.CommandsReceived(self.number if number is None else number, spoken))
 
     def lose(self) -> None:

@@ -1,5 +1,5 @@
 import weakref
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import pytest
@@ -178,6 +178,10 @@ def test_the_chunks_of_an_encrypted_message_fit_with_the_wrapped_keys() -> None:
     assert min(sizes[:-1]) > 850, "room was left"
 
 
+def written(packed: batch_builder.PackedMessages) -> bytes:
+    return b"".join(packed.frames_from(0).buffers())
+
+
 def test_from_a_frame_on_only_the_rest_is_written() -> None:
     packed = batch_builder.pack_chunks(plain(bytes(3000)), 5, PLAIN, SMALL, 1000)
     whole = b"".join(packed.frames_from(0).buffers())
@@ -186,10 +190,24 @@ def test_from_a_frame_on_only_the_rest_is_written() -> None:
     assert len(FrameReader().feed(rest)) == packed.frame_count - 1
 
 
+def by_hand(
+    messages: OutgoingMessages,
+    ids: Sequence[int],
+    producer: batch_builder.ProducerFields,
+    packing: batch_builder.PackingLimits,
+    limits: BatchLimits | None = None,
+) -> list[batch_builder.PackedMessages]:
+    settings = batch_builder.BatchBuilderSettings(producer.codec, None, by_key=False, in_chunks=False)
+    builder = batch_builder.BatchBuilder(messages, ids, producer, settings, packing)
+    builder.pack(limits)
+    return [item.token for item in builder.items]
+
+
 PACKED: dict[str, Callable[[OutgoingMessages], batch_builder.PackedMessages]] = {
     "alone": lambda message: batch_builder.pack_single(message, 5, PLAIN, NOW),
-    "alone by hand": lambda message: batch_builder.pack_plain_singles(message, [5], PLAIN, NOW)[0][0],
+    "alone by hand": lambda message: by_hand(message, [5], PLAIN, NOW)[0],
     "in a batch": lambda message: batch_builder.pack_batch(message, (5, 5), PLAIN, NOW),
+    "in a batch by hand": lambda message: by_hand(message, [5], PLAIN, NOW, BatchLimits())[0],
     "in chunks": lambda message: batch_builder.pack_chunks(message, 5, PLAIN, NOW, 4),
 }
 
@@ -247,15 +265,79 @@ def test_what_is_written_by_hand_is_what_protobuf_writes(ids: list[int], size: i
     sender = batch_builder.ProducerFields(2**40, name, CompressionType.NONE, version)
     moment = batch_builder.PackingLimits(NOW_MS, None, 2**30)
     messages = plain(*[bytes(size)] * len(ids))
-    for (by_hand, entry_size), sequence_id in zip(
-        batch_builder.pack_plain_singles(messages, ids, sender, moment), ids, strict=True
-    ):
+    for packed, sequence_id in zip(by_hand(messages, ids, sender, moment), ids, strict=True):
         twin = batch_builder.pack_single(plain(bytes(size)), sequence_id, sender, moment)
-        assert b"".join(by_hand.frames_from(0).buffers()) == b"".join(twin.frames_from(0).buffers())
-        assert (by_hand.size, by_hand.batched, by_hand.frame_count) == (size, False, 1)
-        _, entry_head, payload = twin.frames_from(0).buffers()
-        assert entry_size == len(entry_head) + len(payload)
-        assert list(by_hand.release()) == ["reply"]
+        assert written(packed) == written(twin)
+        assert (packed.size, packed.batched, packed.frame_count) == (size, False, 1)
+        assert list(packed.release()) == ["reply"]
+
+
+@given(
+    sizes=st.lists(sizes, min_size=1, max_size=3),
+    first=st.integers(0, 2**63 - 4),
+    codec=st.sampled_from([CompressionType.NONE, CompressionType.ZLIB, CompressionType.LZ4]),
+    name=st.text(min_size=1, max_size=200),
+    version=st.binary(max_size=9),
+)
+def test_a_batch_that_is_written_by_hand_is_what_protobuf_writes(
+    sizes: list[int], first: int, codec: "CompressionType.ValueType", name: str, version: bytes
+) -> None:
+    sender = batch_builder.ProducerFields(2**40, name, codec, version)
+    moment = batch_builder.PackingLimits(NOW_MS, None, 2**30)
+    messages, ids = plain(*map(bytes, sizes)), range(first, first + len(sizes))
+    (packed,) = by_hand(messages, ids, sender, moment, BatchLimits(size=2**20))
+    twin = batch_builder.pack_batch(messages, (ids[0], ids[-1]), sender, moment)
+    assert written(packed) == written(twin)
+    assert (packed.size, packed.batched, packed.frame_count) == (sum(sizes), True, 1)
+    assert list(packed.release()) == ["reply"] * len(sizes)
+
+
+texts = st.text(max_size=200)
+
+
+@given(
+    properties=st.dictionaries(texts, texts, max_size=3),
+    key=st.none() | texts,
+    ordering_key=st.none() | st.binary(max_size=200),
+    number=st.none() | st.integers(0, 2**63 - 1),
+    flag=st.none() | st.just(value=True),
+)
+def test_an_entry_that_is_written_by_hand_says_all_that_was_said_of_its_one_message(
+    *, properties: dict[str, str], key: str | None, ordering_key: bytes | None, number: int | None, flag: bool | None
+) -> None:
+    pairs = [KeyValue(key=name, value=value) for name, value in properties.items()]
+    fields = {"partition_key": key, "ordering_key": ordering_key, "event_time": number, "sequence_id": number}
+    flags = {"null_value": flag, "null_partition_key": flag, "partition_key_b64_encoded": flag, "compacted_out": flag}
+    message = said(b"payload", properties=pairs, **fields, **flags)
+    (packed,) = by_hand(message, [5], SQUEEZING._replace(codec=CompressionType.NONE), NOW)
+    twin = batch_builder.pack_single(message, 5, SQUEEZING._replace(codec=CompressionType.NONE), NOW)
+    ((command, entry),), ((twin_command, twin_entry),) = read(packed), read(twin)
+    assert (command, entry.metadata, entry.payload) == (twin_command, twin_entry.metadata, b"payload")
+
+
+def test_fields_of_a_newer_protocol_are_left_to_protobuf() -> None:
+    newer = SingleMessageMetadata(payload_size=7, partition_key="k").SerializeToString() + bytes.fromhex("a00601")
+    header = MessageHeader(newer, "k", None, None, None, None)
+    (packed,) = by_hand(OutgoingMessages([b"payload"], [header]), [5], PLAIN, NOW)
+    ((_, entry),) = read(packed)
+    assert entry.metadata.partition_key == "k"
+
+
+def test_an_entry_that_is_too_large_is_refused_alone_when_it_is_written_by_hand() -> None:
+    settings = batch_builder.BatchBuilderSettings(CompressionType.NONE, None, by_key=False, in_chunks=False)
+    messages = together(plain(b"small"), plain(bytes(LARGEST)), said(b"keyed", partition_key="k"))
+    builder = batch_builder.BatchBuilder(messages, [5, 6, 7], PLAIN, settings, NOW)
+    builder.pack(None)
+    assert [item.lowest_sequence_id for item in builder.items] == [5, 7]
+    ((refused, error),) = builder.refused
+    assert (list(refused.payloads), type(error)) == ([bytes(LARGEST)], MessageTooBig)
+
+
+def test_a_delayed_message_among_others_is_written_in_its_place() -> None:
+    messages = together(plain(b"before"), said(b"delayed", UnbatchableOptions(deliver_at_ms=99)), plain(b"after"))
+    entries = [read(packed)[0][1] for packed in by_hand(messages, [5, 6, 7], PLAIN, NOW)]
+    assert [entry.payload for entry in entries] == [b"before", b"delayed", b"after"]
+    assert [entry.metadata.deliver_at_time for entry in entries] == [0, 99, 0]
 
 
 CODECS = [CompressionType.LZ4, CompressionType.ZLIB, CompressionType.ZSTD, CompressionType.SNAPPY]

@@ -94,14 +94,14 @@ def test_a_batch_that_is_not_what_it_says_has_no_messages() -> None:
 
 def test_a_message_in_chunks_is_not_verified_twice() -> None:
     last = single(9, b"last chunk", broken=True, num_chunks_from_msg=2, chunk_id=1)
-    whole = last._replace(payload=b"all of it")
+    whole = last._replace(other_payload=b"all of it")
     assert messages(contents(whole))[0][0] == b"all of it"
 
 
 def test_what_is_delivered_encrypted_is_one_message_as_it_was_stored() -> None:
     stored = batch(7, b"a", b"b", compression=CompressionType.ZLIB)._replace(data_key=UNDECRYPTABLE)
     found = contents(stored)
-    assert messages(found) == [(bytes(stored.payload), 0, MessageId(1, 7))]
+    assert messages(found) == [(stored.payload, 0, MessageId(1, 7))]
     assert (found.skipped, found.entry.size, found.entry.is_undecryptable) == (1, 0, True)
 
 
@@ -112,7 +112,7 @@ def test_what_is_delivered_encrypted_is_verified() -> None:
 
 def test_what_is_decrypted_later_is_split_as_what_is_decrypted_at_once() -> None:
     stored = batch(7, b"a", b"b")
-    found = open_decrypted(shared(stored._replace(data_key=UNDECRYPTABLE)), bytes(stored.payload), "a key", 1000)
+    found = open_decrypted(shared(stored._replace(data_key=UNDECRYPTABLE)), stored.payload, "a key", 1000)
     assert messages(found) == messages(contents(stored))
     assert (found.entry.data_key, found.entry.is_undecryptable) == ("a key", False)
 

@@ -137,7 +137,7 @@ class Scene:
         messages: list[Stored] = []
         for offset in range(topic.managed_ledger.base, topic.managed_ledger.end):
             held = topic.managed_ledger.entry(offset)
-            entry = decode_entry(memoryview(held.data))
+            entry = decode_entry(held.data)
             if is_batch(entry.metadata):
                 singles = split_batch(entry.payload, entry.metadata.num_messages_in_batch)
                 contents = [(bytes(single[1]), index) for index, single in enumerate(singles)]

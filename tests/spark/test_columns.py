@@ -54,8 +54,8 @@ def sent(entry_id: int, messages: list[tuple[bytes, dict[str, Any]]], highest: i
     )
     if highest is not None:
         metadata.highest_sequence_id = 5 + highest
-    entry = parse_entry(memoryview(b"".join(encode_entry(metadata, payload))))
-    return contents(DeliveredEntry(MessageId(3, entry_id, 1), entry, entry.payload, (1 << len(messages)) - 1, entry_id))
+    entry = parse_entry(b"".join(encode_entry(metadata, payload)))
+    return contents(DeliveredEntry(MessageId(3, entry_id, 1), entry, (1 << len(messages)) - 1, entry_id))
 
 
 def rows_of(*entries: EntryContents, schema: Any = SCHEMA) -> list[dict[str, Any]]:

@@ -112,7 +112,7 @@ def incoming(  # noqa: PLR0913 - what a delivery says of itself
     message_id = MessageIdData(ledgerId=1, entryId=entry_id)
     command = CommandMessage(consumer_id=7, message_id=message_id, redelivery_count=count, consumer_epoch=epoch)
     command.ack_set.extend(ack_set or [])
-    return IncomingEntry(command, memoryview(bytes(data)))
+    return command, bytes(data)
 
 
 class Subscriber(Driven):

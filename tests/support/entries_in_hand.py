@@ -37,5 +37,5 @@ def _delivery(entry_id: int, payload: bytes, wanted: int, *, broken: bool = Fals
     stored = bytearray(b"".join(encode_entry(meta, payload)))
     if broken:
         stored[-1] ^= 1
-    entry = parse_entry(memoryview(bytes(stored)))
-    return DeliveredEntry(MessageId(1, entry_id), entry, entry.payload, wanted, redelivery_count=2)
+    entry = parse_entry(bytes(stored))
+    return DeliveredEntry(MessageId(1, entry_id), entry, wanted, redelivery_count=2)

@@ -38,7 +38,7 @@ class Caller:
         self._reader = FrameReader(2**31)
         self.wire = Wire()
         self.owner = loop.open_ports[port](self.wire, "127.0.0.1:5")
-        self.entries: list[memoryview] = []
+        self.entries: list[bytes] = []
         """The bytes after the MESSAGE commands."""
 
     @property

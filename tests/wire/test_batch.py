@@ -8,7 +8,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pulsar_actors.wire.batch import SingleMessage, encode_batch, encode_plain_batch, is_batch, split_batch
+from pulsar_actors.wire.batch import (
+    SingleMessage,
+    encode_batch,
+    encode_plain_batch,
+    is_batch,
+    split_batch,
+    split_columns,
+)
 from pulsar_actors.wire.errors import EncodeError, MalformedBatch
 from pulsar_actors.wire.protobuf import readable
 from pulsar_actors.wire.PulsarApi_pb2 import CommandAck, MessageMetadata, SingleMessageMetadata
@@ -67,9 +74,11 @@ def test_metadata_that_differs_after_the_same_beginning_is_read_anew() -> None:
     assert opened(split_batch(encode_batch(batch), 5)) == batch
 
 
-@pytest.mark.parametrize("different", [0, 1, 57, 198, 199])
-def test_among_many_messages_that_are_alike_the_one_that_is_not_is_found(different: int) -> None:
-    times = [int(number == different) for number in range(200)]
+@pytest.mark.parametrize("count", [200, 1000])
+@pytest.mark.parametrize("different", [0, 1, 57, -2, -1])
+def test_among_many_messages_that_are_alike_the_one_that_is_not_is_found(different: int, count: int) -> None:
+    different %= count
+    times = [int(number == different) for number in range(count)]
     batch = [(SingleMessageMetadata(payload_size=3, event_time=time), b"abc") for time in times]
     for messages in (batch, [*batch[:different], *batch[different + 1 :]]):
         assert opened(split_batch(encode_batch(messages), len(messages))) == messages
@@ -209,3 +218,17 @@ def test_messages_of_which_nothing_is_said_are_written_alike_in_less_time(payloa
     assert encode_plain_batch(payloads, list(map(len, payloads))) == encode_batch(
         [(None, payload) for payload in payloads]
     )
+
+
+@pytest.mark.parametrize("size", [3, 5000])
+@pytest.mark.parametrize("count", [1, 2, 10, 1000])
+@pytest.mark.parametrize("keyed", [False, True])
+def test_a_batch_may_begin_inside_the_bytes(size: int, count: int, *, keyed: bool) -> None:
+    payloads = [bytes([index % 256]) * size for index in range(count)]
+    metadata = SingleMessageMetadata(payload_size=size, partition_key="key" if keyed else None)
+    written = encode_batch([(metadata, payload) for payload in payloads])
+    found = split_columns(b"before" + written, count, len(b"before"))
+    assert found == split_columns(written, count)
+    assert found.payloads == payloads
+    with pytest.raises(MalformedBatch):
+        split_columns(b"before" + written[:-1], count, len(b"before"))

@@ -20,24 +20,24 @@ from pulsar_actors.wire.PulsarApi_pb2 import (
 __all__ = ["CONNECT_HANDLERS"]
 
 
-def on_connect(session: Session, connect: CommandConnect, _: memoryview) -> None:
+def on_connect(session: Session, connect: CommandConnect, _: bytes) -> None:
     """Accept or refuse the client."""
     checked = _check_credentials(session, connect.auth_method_name, connect.auth_data)
     session.decide(ConnectReceived(connect, checked))
 
 
-def on_auth_response(session: Session, answer: CommandAuthResponse, _: memoryview) -> None:
+def on_auth_response(session: Session, answer: CommandAuthResponse, _: bytes) -> None:
     """Check new credentials of an accepted client."""
     response = answer.response
     session.decide(AuthResponseReceived(_check_credentials(session, response.auth_method_name, response.auth_data)))
 
 
-def on_ping(session: Session, _: CommandPing, __: memoryview) -> None:
+def on_ping(session: Session, _: CommandPing, __: bytes) -> None:
     """Answer with PONG."""
     session.send(CommandPong())
 
 
-def on_pong(_: Session, __: CommandPong, ___: memoryview) -> None:
+def on_pong(_: Session, __: CommandPong, ___: bytes) -> None:
     """Do nothing: any bytes from the client count as an answer to PING."""
 
 

@@ -123,7 +123,7 @@ def _attached_consumer(session: Session, consumer_id: int) -> AttachedConsumer:
     return found
 
 
-def on_subscribe(session: Session, command: CommandSubscribe, _: memoryview) -> None:
+def on_subscribe(session: Session, command: CommandSubscribe, _: bytes) -> None:
     """Attach a consumer, or confirm an attached one. If the topic moves to another cluster, that is the only answer."""
     if command.consumer_id not in session.consumers:
         name = require_served(session, command.topic)
@@ -142,14 +142,14 @@ def on_subscribe(session: Session, command: CommandSubscribe, _: memoryview) -> 
         session.send(CommandSuccess(request_id=command.request_id))
 
 
-def on_flow(session: Session, flow: CommandFlow, _: memoryview) -> None:
+def on_flow(session: Session, flow: CommandFlow, _: bytes) -> None:
     """Add permits; ignored for an unknown consumer."""
     found = session.consumers.get(flow.consumer_id)
     if found is not None:
         found.subscription.flow(found.consumer, flow.messagePermits)
 
 
-def on_unsubscribe(session: Session, command: CommandUnsubscribe, _: memoryview) -> None:
+def on_unsubscribe(session: Session, command: CommandUnsubscribe, _: bytes) -> None:
     """Delete the subscription, and close the consumer."""
     found = _attached_consumer(session, command.consumer_id)
     found.subscription.unsubscribe(found.consumer, force=command.force)
@@ -157,7 +157,7 @@ def on_unsubscribe(session: Session, command: CommandUnsubscribe, _: memoryview)
     session.send(CommandSuccess(request_id=command.request_id))
 
 
-def on_close_consumer(session: Session, command: CommandCloseConsumer, _: memoryview) -> None:
+def on_close_consumer(session: Session, command: CommandCloseConsumer, _: bytes) -> None:
     """Close a consumer. An unknown consumer counts as closed."""
     found = session.consumers.pop(command.consumer_id, None)
     if found is not None:
@@ -192,7 +192,7 @@ def _subscribe_request(session: Session, command: CommandSubscribe) -> Subscribe
     )
 
 
-def on_ack(session: Session, ack: CommandAck, _: memoryview) -> None:
+def on_ack(session: Session, ack: CommandAck, _: bytes) -> None:
     """Acknowledge, and answer if the client wants an answer. Ignored for an unknown consumer, as by a real broker.
 
     Messages that a client acknowledges with a validation error are acknowledged like any other. A cumulative
@@ -212,7 +212,7 @@ def on_ack(session: Session, ack: CommandAck, _: memoryview) -> None:
         session.send(CommandAckResponse(consumer_id=ack.consumer_id, request_id=ack.request_id))
 
 
-def on_redeliver(session: Session, command: CommandRedeliverUnacknowledgedMessages, _: memoryview) -> None:
+def on_redeliver(session: Session, command: CommandRedeliverUnacknowledgedMessages, _: bytes) -> None:
     """Deliver these entries again, or all. Ignored for an unknown consumer."""
     found = session.consumers.get(command.consumer_id)
     if found is not None:
@@ -225,7 +225,7 @@ def _acked_entry(message_id: MessageIdData) -> AckedEntry:
     return AckedEntry(_position_in_id(message_id), from_words(message_id.ack_set) or None)
 
 
-def on_seek(session: Session, seek: CommandSeek, _: memoryview) -> None:
+def on_seek(session: Session, seek: CommandSeek, _: bytes) -> None:
     """Move the subscription. The close of its consumers comes before the answer."""
     subscription = _attached_consumer(session, seek.consumer_id).subscription
     if seek.HasField("message_id"):
@@ -237,7 +237,7 @@ def on_seek(session: Session, seek: CommandSeek, _: memoryview) -> None:
     session.send(CommandSuccess(request_id=seek.request_id))
 
 
-def on_last_message_id(session: Session, command: CommandGetLastMessageId, _: memoryview) -> None:
+def on_last_message_id(session: Session, command: CommandGetLastMessageId, _: bytes) -> None:
     """Answer with the last message of the topic, and the mark-delete position of the subscription."""
     found = _attached_consumer(session, command.consumer_id)
     last, batch_index = found.subscription.last_message()
@@ -267,7 +267,7 @@ _STATISTICS: Final = (
 """The fields of the answer that have the same names in the statistics of a topic."""
 
 
-def on_consumer_stats(session: Session, command: CommandConsumerStats, _: memoryview) -> None:
+def on_consumer_stats(session: Session, command: CommandConsumerStats, _: bytes) -> None:
     """Answer with the statistics of one consumer."""
     found = session.consumers.get(command.consumer_id)
     answer: Any = CommandConsumerStatsResponse(request_id=command.request_id)

@@ -22,7 +22,7 @@ from pulsar_actors.wire.PulsarApi_pb2 import (
 __all__ = ["HANDLERS", "TRANSACTION_HANDLERS"]
 
 
-def on_transaction(_: Session, __: Message, ___: memoryview) -> None:
+def on_transaction(_: Session, __: Message, ___: bytes) -> None:
     """Refuse, as a real broker does if transactions are not enabled."""
     raise Refusal(ServerError.NotAllowedError, "Transaction manager is not enabled: this broker has no transactions")
 

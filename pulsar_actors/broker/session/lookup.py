@@ -32,7 +32,7 @@ from pulsar_actors.wire.topic_name import TopicName
 __all__ = ["LOOKUP_HANDLERS", "require_served"]
 
 
-def on_lookup(session: Session, command: CommandLookupTopic, _: memoryview) -> None:
+def on_lookup(session: Session, command: CommandLookupTopic, _: bytes) -> None:
     """Answer with the broker that serves the topic, or redirect to one that can answer.
 
     A standalone broker tells its clients to use the address that they have already, because its own may be unreachable
@@ -56,7 +56,7 @@ def on_lookup(session: Session, command: CommandLookupTopic, _: memoryview) -> N
     )
 
 
-def on_partitions(session: Session, command: CommandPartitionedTopicMetadata, _: memoryview) -> None:
+def on_partitions(session: Session, command: CommandPartitionedTopicMetadata, _: bytes) -> None:
     """Answer with the number of partitions."""
     topic = TopicName.parse(command.topic)
     count = session.context.cluster.partitions(topic, create=command.metadata_auto_creation_enabled)
@@ -77,7 +77,7 @@ _DOMAINS: Final = {
 }
 
 
-def on_get_topics(session: Session, command: CommandGetTopicsOfNamespace, _: memoryview) -> None:
+def on_get_topics(session: Session, command: CommandGetTopicsOfNamespace, _: bytes) -> None:
     """List the topics, unless the client has the same list already."""
     topics = _topics_of(session.context.cluster, command.namespace, _DOMAINS[command.mode])
     filtered = command.HasField("topics_pattern") and len(command.topics_pattern) <= MAX_PATTERN_LENGTH
@@ -96,7 +96,7 @@ def on_get_topics(session: Session, command: CommandGetTopicsOfNamespace, _: mem
     )
 
 
-def on_watch(session: Session, command: CommandWatchTopicList, _: memoryview) -> None:
+def on_watch(session: Session, command: CommandWatchTopicList, _: bytes) -> None:
     """List the persistent topics that match, and notify the client of created and deleted ones.
 
     A client that asks again with the same watcher id gets the list again, and goes on watching.
@@ -124,7 +124,7 @@ def on_watch(session: Session, command: CommandWatchTopicList, _: memoryview) ->
     )
 
 
-def on_close_watch(session: Session, command: CommandWatchTopicListClose, _: memoryview) -> None:
+def on_close_watch(session: Session, command: CommandWatchTopicListClose, _: bytes) -> None:
     """End a watch. An unknown watch counts as ended."""
     stop = session.watchers.pop(command.watcher_id, None)
     if stop is not None:

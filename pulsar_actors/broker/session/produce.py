@@ -55,7 +55,7 @@ class SessionProducer:
         send_close_producer(self._session, producer_id, moved_to)
 
 
-def on_producer(session: Session, command: CommandProducer, _: memoryview) -> None:
+def on_producer(session: Session, command: CommandProducer, _: bytes) -> None:
     """Create a producer, or confirm an existing one. If the topic moves to another cluster, that is the only answer."""
     known = session.producers.get(command.producer_id)
     if known is not None:
@@ -76,7 +76,7 @@ def on_producer(session: Session, command: CommandProducer, _: memoryview) -> No
         _send_success(session, command.request_id, producer)
 
 
-def on_send(session: Session, send: CommandSend, rest: memoryview) -> None:
+def on_send(session: Session, send: CommandSend, rest: bytes) -> None:
     """Store an entry, and send the receipt.
 
     A message for a producer that the broker has just closed is ignored: the client sends it again to the new broker.
@@ -112,9 +112,7 @@ def on_send(session: Session, send: CommandSend, rest: memoryview) -> None:
         )
 
 
-def _read_entry(
-    session: Session, producer: Producer, send: CommandSend, rest: memoryview
-) -> tuple[bytes, MessageMetadata]:
+def _read_entry(session: Session, producer: Producer, send: CommandSend, rest: bytes) -> tuple[bytes, MessageMetadata]:
     """Decode an entry. A broker checks only the checksum, and stores an entry that is unreadable otherwise.
 
     Such an entry counts as one message published now.
@@ -124,15 +122,15 @@ def _read_entry(
     except ChecksumMismatch:
         raise
     except EntryError:
-        return bytes(rest), MessageMetadata(
+        return rest, MessageMetadata(
             producer_name=producer.name,
             sequence_id=send.sequence_id,
             publish_time=session.context.loop.wall_clock_ms(),
         )
-    return bytes(entry.stored), entry.metadata
+    return entry.stored, entry.metadata
 
 
-def on_close_producer(session: Session, command: CommandCloseProducer, _: memoryview) -> None:
+def on_close_producer(session: Session, command: CommandCloseProducer, _: bytes) -> None:
     """Close a producer. An unknown producer counts as closed."""
     session.closed_producers.discard(command.producer_id)
     found = session.producers.pop(command.producer_id, None)

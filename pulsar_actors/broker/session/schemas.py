@@ -27,7 +27,7 @@ def schema_of(schema: Schema) -> SchemaData | None:
     return SchemaData(schema.name, schema.type, schema.schema_data, properties)
 
 
-def on_get_schema(session: Session, command: CommandGetSchema, _: memoryview) -> None:
+def on_get_schema(session: Session, command: CommandGetSchema, _: bytes) -> None:
     """Answer with a certain version, or the latest. The schema's name is the topic's."""
     topic = TopicName.parse(command.topic)
     version = command.schema_version if command.HasField("schema_version") else None
@@ -46,7 +46,7 @@ def on_get_schema(session: Session, command: CommandGetSchema, _: memoryview) ->
     )
 
 
-def on_get_or_create_schema(session: Session, command: CommandGetOrCreateSchema, _: memoryview) -> None:
+def on_get_or_create_schema(session: Session, command: CommandGetOrCreateSchema, _: bytes) -> None:
     """Answer with the version of a schema, which may be a new one."""
     topic = TopicName.parse(command.topic)
     if session.context.cluster.find_topic(topic) is None:

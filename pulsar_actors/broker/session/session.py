@@ -53,6 +53,7 @@ from pulsar_actors.wire.frames import (
     encode_payload_command,
     frame_limit,
 )
+from pulsar_actors.wire.protobuf import as_bytes
 from pulsar_actors.wire.PulsarApi_pb2 import (
     CommandConnect,
     FeatureFlags,
@@ -62,7 +63,7 @@ from pulsar_actors.wire.PulsarApi_pb2 import (
 __all__ = ["AttachedConsumer", "AttachedProducer", "CommandHandler", "CommandHandlers", "Session", "SessionContext"]
 
 
-CommandHandler: TypeAlias = Callable[[Any, Any, memoryview], object]
+CommandHandler: TypeAlias = Callable[[Any, Any, bytes], object]
 """A function of the session, the command, and the bytes after the command."""
 
 CommandHandlers: TypeAlias = Mapping[type[Message], CommandHandler]
@@ -246,9 +247,9 @@ class Session:
             self._inbound_faults.take(command, (frame.rest,))
 
     def _handle_injected(self, command: Message, entry: Sequence[Buffer]) -> None:
-        self._handle(command, memoryview(entry[0]))
+        self._handle(command, as_bytes(entry[0]))
 
-    def _handle(self, command: Message, rest: memoryview) -> None:
+    def _handle(self, command: Message, rest: bytes) -> None:
         if self.closed:
             return
         kind = type(command)
@@ -261,7 +262,7 @@ class Session:
         if not self.closed:
             self._call(handler, command, rest)
 
-    def _call(self, handler: CommandHandler, command: Message, rest: memoryview) -> None:
+    def _call(self, handler: CommandHandler, command: Message, rest: bytes) -> None:
         try:
             handler(self, command, rest)
         except Refusal as refusal:

@@ -163,7 +163,7 @@ def batch_size(topic: Topic, position: Position) -> int:
     """Return the number of messages in the batch at a position; 0 if there is no entry, or no batch."""
     try:
         stored = topic.entry_at(position)
-        metadata = parse_entry(memoryview(stored.data)).metadata
+        metadata = parse_entry(stored.data).metadata
     except (Missing, WireError):
         return 0
     return metadata.num_messages_in_batch if is_batch(metadata) else 0
@@ -204,7 +204,7 @@ def _get_message(call: WebCall) -> Response:
 
 def _message_response(stored: StoredEntry) -> Response:
     try:
-        entry = parse_entry(memoryview(stored.data))
+        entry = parse_entry(stored.data)
         payload = _uncompressed_payload(entry)
     except WireError as fault:
         raise HttpRefusal(500, f"what is stored there cannot be read: {fault}") from fault
@@ -214,7 +214,7 @@ def _message_response(stored: StoredEntry) -> Response:
 def _uncompressed_payload(entry: Entry) -> bytes:
     metadata = entry.metadata
     if metadata.compression == CompressionType.NONE or metadata.encryption_keys:
-        return bytes(entry.payload)
+        return entry.payload
     size = metadata.uncompressed_size
     return bytes(decompress(metadata.compression, entry.payload, size, size))
 

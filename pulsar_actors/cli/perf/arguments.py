@@ -184,7 +184,7 @@ def add_consumer_arguments(parser: ArgumentParser) -> None:
         "-q",
         "--receiver-queue-size",
         type=_any_count,
-        default=1000,
+        default=5000,
         help="messages that a consumer has in store (default: %(default)s)",
     )
 

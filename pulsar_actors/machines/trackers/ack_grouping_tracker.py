@@ -36,7 +36,7 @@ from pulsar_actors.named_tuple import NamedTuple
 from pulsar_actors.wire.frames import DEFAULT_MAX_MESSAGE_SIZE
 from pulsar_actors.wire.message_id import MessageId
 from pulsar_actors.wire.protobuf import unsigned
-from pulsar_actors.wire.PulsarApi_pb2 import CommandAck, MessageIdData
+from pulsar_actors.wire.PulsarApi_pb2 import CommandAck
 
 AckPosition = tuple[int, int, int]
 AckToken = Any  # the caller's own object, which is returned to it when the acknowledgement has ended
@@ -72,17 +72,18 @@ class AckGroup(NamedTuple):
 
     def command(self, consumer_id: int) -> CommandAck:
         """Write the group as a CommandAck."""
-        return CommandAck(
+        command = CommandAck(
             consumer_id=consumer_id,
             ack_type=CommandAck.AckType.Cumulative if self.cumulative else CommandAck.AckType.Individual,
-            message_id=[
-                MessageIdData(
-                    ledgerId=unsigned(ledger_id), entryId=unsigned(entry_id), ack_set=to_words(unacknowledged)
-                )
-                for (ledger_id, entry_id), unacknowledged in self.entries
-            ],
             validation_error=self.validation_error,
         )
+        add = command.message_id.add  # in place, in a quarter of the time
+        for (ledger_id, entry_id), unacknowledged in self.entries:
+            message_id = add()
+            message_id.ledgerId, message_id.entryId = unsigned(ledger_id), unsigned(entry_id)
+            if unacknowledged:
+                message_id.ack_set.extend(to_words(unacknowledged))
+        return command
 
 
 def corrupt_group(entries: Iterable[EntryKey], error: "CommandAck.ValidationError.ValueType") -> AckGroup:
@@ -171,13 +172,9 @@ class AckGroupingTracker:
         """Drop the sets that were not used since the reconnect before."""
         self._unacknowledged.drop_unused()
 
-    def is_acknowledged(self, message_id: MessageId) -> bool:
-        """Return whether a message is acknowledged already. An id without a batch index is a whole entry."""
-        ledger_id, entry_id, index = message_id.ledger_id, message_id.entry_id, message_id.batch_index
-        if (ledger_id, entry_id, WHOLE_ENTRY if index < 0 else index) <= self._floor:
-            return True
-        held = self._held.get((ledger_id, entry_id))
-        return held is not None and (not held or (index >= 0 and not held >> index & 1))
+    def is_acknowledged(self, entry: EntryKey) -> bool:
+        """Return whether all of an entry is acknowledged already."""
+        return self._held.get(entry) == 0 or (*entry, WHOLE_ENTRY) <= self._floor
 
     def unacknowledged_of(self, entry: EntryKey, messages: int) -> int:
         """Remove from a set of messages of a batch those that are acknowledged."""

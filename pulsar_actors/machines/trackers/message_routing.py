@@ -71,13 +71,19 @@ class RoundRobin:
         """Choose for one message of `size` bytes."""
         if key is not None:
             return self._hash(key) % partitions
-        if self._cursor is None:
-            self._move(int(self._jitter() * partitions), now)
-        elif self._is_full(size, now):
-            self._move(self._cursor + 1, now)
+        limits, cursor = self._limits, self._cursor
+        if cursor is None:
+            cursor = self._move(int(self._jitter() * partitions), now)
+        elif (
+            limits is None
+            or self._messages >= limits.messages
+            or self._bytes + size > limits.size
+            or now >= self._since + limits.delay
+        ):  # the batch is full without this message
+            cursor = self._move(cursor + 1, now)
         self._messages += 1
         self._bytes += size
-        return (self._cursor or 0) % partitions
+        return cursor % partitions
 
     def route_run(self, sizes: Sequence[int], partitions: int, now: float) -> tuple[int, int]:
         """Choose the partition of the first of several messages without a key, and count those that follow it there."""
@@ -92,20 +98,11 @@ class RoundRobin:
         self._bytes = totals[run - 1]
         return partition, run
 
-    def _is_full(self, size: int, now: float) -> bool:
-        """Return whether the batch is full without the next message, which then goes to the next partition."""
-        limits = self._limits
-        return (
-            limits is None
-            or self._messages >= limits.messages
-            or self._bytes + size > limits.size
-            or now >= self._since + limits.delay
-        )
-
-    def _move(self, cursor: int, now: float) -> None:
+    def _move(self, cursor: int, now: float) -> int:
         self._cursor = cursor
         self._messages = self._bytes = 0
         self._since = now
+        return cursor
 
 
 class CustomRouting(Generic[M]):

@@ -254,7 +254,8 @@ class PendingMessages(Generic[T]):
         if len(head.message_ids) < head.frames:
             return ReceiptVerdict.CHUNK
         self._written.popleft()
-        self.give_back(head.messages, head.size)
+        self.messages.free(head.messages)
+        self._memory.free(head.size)
         return StoredSend(head.token, head.message_ids, head.highest_sequence_id)
 
     def find(self, connection: int, sequence_id: int) -> PendingSend[T] | None:
@@ -319,9 +320,9 @@ class PendingFlushes(Generic[FlushToken]):
         """Add a flush, which waits for the batches that are pending now."""
         self.waiting.append((self._ended + pending, token))
 
-    def head_ended(self) -> None:
-        """Note that the oldest pending batch has ended."""
-        self._ended += 1
+    def heads_ended(self, batches: int) -> None:
+        """Note that so many of the oldest pending batches have ended."""
+        self._ended += batches
 
     def take_finished(self, pending: int) -> list[FlushToken]:
         """Take the flushes that are finished, in order, when so many batches are pending."""

@@ -290,9 +290,9 @@ def test_a_flush_waits_for_as_many_as_were_pending_and_not_for_later_ones() -> N
     flushes.ask("first", 1)
     flushes.ask("second", 2)
     assert flushes.take_finished(2) == []
-    flushes.head_ended()
+    flushes.heads_ended(1)
     assert flushes.take_finished(5) == ["first"]
-    flushes.head_ended()
+    flushes.heads_ended(1)
     assert flushes.take_finished(5) == ["second"]
 
 
@@ -317,7 +317,7 @@ def test_a_flush_is_never_early_and_never_forgotten(steps: list[str]) -> None:
             flushes.ask(number, len(pending))
         elif step == "end" and pending:
             pending.pop(0)
-            flushes.head_ended()
+            flushes.heads_ended(1)
         elif step == "fail last" and pending:
             pending.pop()
         for finished in flushes.take_finished(len(pending)):
