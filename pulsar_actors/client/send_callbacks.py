@@ -74,7 +74,7 @@ class SendCallbacks:
         if self.calls and int in map(type, replies):
             self._succeed_many(replies, entry)
             return
-        ok, topic, new, kind = Result.Ok, self.topic, object.__new__, MessageId
+        ok, topic, new, kind = Result.Ok, self.topic, MessageId.__new__, MessageId
         for index, reply in enumerate(replies):  # nothing but the callback is called for each message
             message_id = new(kind)
             message_id._topic = topic  # noqa: SLF001  # pyright: ignore[reportPrivateUsage]

@@ -23,6 +23,7 @@ from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
 from typing import Any, Final
 
+from pulsar_actors.compiling import mypyc_attr
 from pulsar_actors.machines.consumer_events import (
     EntryCorrupt,
     HandedOut,
@@ -75,6 +76,7 @@ class ReceiverQueueSettings(NamedTuple):
     schemas: SchemaVersions | None = None
 
 
+@mypyc_attr(allow_interpreted_subclasses=True)
 class ReceiverQueue(ReceiverQueueBase):
     """The queue of one consumer. `tell` takes reports for the actor; `next_messages` is the slice."""
 
