@@ -25,7 +25,7 @@ _id = whole_number(-1, 2**63 - 1)
 _topic = optional(topic_name)
 
 
-@mypyc_attr(allow_interpreted_subclasses=True, serializable=True)
+@mypyc_attr(allow_interpreted_subclasses=True, acyclic=True)
 class MessageId:
     """The id of one message. -1 stands for none: no partition, no batch."""
 

@@ -21,6 +21,7 @@ import pytest
 import pulsar_actors as pulsar
 from pulsar_actors.broker.embedded import EmbeddedBroker
 from pulsar_actors.wire.PulsarApi_pb2 import CommandPing, CommandPong
+from tests.support.signatures import signature
 
 HALF = "half of a \ud800 pair"
 
@@ -69,7 +70,7 @@ class Call(NamedTuple):
         return function
 
     def parameters(self) -> dict[str, inspect.Parameter]:
-        found = inspect.signature(self.function).parameters
+        found = signature(self.owner, self.name).parameters
         return {name: one for name, one in found.items() if name != "self"}
 
 
@@ -432,7 +433,7 @@ def public_calls() -> set[str]:
         for method, function in inspect.getmembers(one, callable):
             if (method.startswith("_") and method != "__init__") or function is object.__init__:
                 continue
-            if [each for each in inspect.signature(function).parameters if each != "self"]:
+            if [each for each in signature(one, method).parameters if each != "self"]:
                 found.add(f"{name}.{method}")
     return found
 

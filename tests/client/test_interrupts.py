@@ -13,6 +13,7 @@ import pulsar_actors as pulsar
 from pulsar_actors.broker.embedded import EmbeddedBroker
 from pulsar_actors.broker.fault_rules import Fault
 from pulsar_actors.client.handle import state_of
+from pulsar_actors.version import compiled
 from pulsar_actors.wire import PulsarApi_pb2 as pb
 from tests.support import topics
 from tests.support.life import MILLISECONDS, SOON, InThread, run_program, until
@@ -320,6 +321,7 @@ class Struck(list[Any]):
         raise KeyboardInterrupt
 
 
+@pytest.mark.skipif(compiled, reason="no signal is heard between two steps of compiled code")
 def test_a_message_that_was_taken_before_the_interrupt_is_sent(client: pulsar.Client) -> None:
     consumer = client.subscribe("t", "s")
     producer = client.create_producer("t", batching_enabled=True, batching_max_publish_delay_ms=60_000)
