@@ -5,8 +5,8 @@ ledger, entry, batch index, partition. The topic is not compared, as in the offi
 which every Pulsar client reads, or pickled, topic included.
 """
 
-from collections.abc import Callable, Iterator
-from typing import ClassVar
+from collections.abc import Iterator
+from typing import Any, ClassVar
 
 from pulsar_actors.client.validation import optional, whole_number
 from pulsar_actors.client.validation import topic as topic_name
@@ -71,8 +71,8 @@ class MessageId:
             self._wire = self._batch._replace(batch_index=self._index)
             return self._wire
 
-    def __reduce__(self) -> "tuple[Callable[[WireMessageId, str | None], MessageId], tuple[WireMessageId, str | None]]":
-        return new_message_id, (self.wire, self._topic)
+    def __reduce__(self) -> Any:  # noqa: ANN401 - what pickle and copy take
+        return _restored, (type(self), self.wire, self._topic), getattr(self, "__dict__", None)
 
     def ledger_id(self) -> int:
         """Return the ledger that the message is stored in."""
@@ -142,6 +142,14 @@ class MessageId:
 def new_message_id(message_id: WireMessageId, topic: str | None = None) -> MessageId:
     """Make the public id of an id of the wire."""
     made = MessageId.__new__(MessageId)
+    made._wire = message_id  # noqa: SLF001  # pyright: ignore[reportPrivateUsage]
+    made._topic = topic  # noqa: SLF001  # pyright: ignore[reportPrivateUsage]
+    return made
+
+
+def _restored(kind: type[MessageId], message_id: WireMessageId, topic: str | None) -> MessageId:
+    """Make an id again from its pickle."""
+    made = kind.__new__(kind)
     made._wire = message_id  # noqa: SLF001  # pyright: ignore[reportPrivateUsage]
     made._topic = topic  # noqa: SLF001  # pyright: ignore[reportPrivateUsage]
     return made
