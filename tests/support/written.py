@@ -1,23 +1,25 @@
-"""The signatures of public calls, with annotations. A compiled function has none, but the source beside it has."""
+"""The methods of public classes as they are written: a compiled one has no annotations, its source has them."""
 
 import inspect
+from collections.abc import Callable
 from functools import cache
 from importlib.util import module_from_spec, spec_from_file_location
 from pathlib import Path
 from types import ModuleType
+from typing import Any
 
 import pulsar_actors
 
 ROOT = Path(pulsar_actors.__file__).parents[1]
 
 
-def signature(owner: type, name: str) -> inspect.Signature:
-    """Return the signature of a method, as its source has it."""
+def as_written(owner: type, name: str) -> Callable[..., Any]:
+    """Return a method as Python reads it from its source. It is for looking at, not for calling."""
     defines = next((kind for kind in owner.__mro__ if name in vars(kind)), owner)
-    function = getattr(owner, name)
+    function: Callable[..., Any] = getattr(owner, name)
     if defines.__module__.startswith("pulsar_actors.") and not inspect.isfunction(function):
         function = getattr(getattr(_pure(defines.__module__), defines.__name__), name)
-    return inspect.signature(function)
+    return function
 
 
 @cache
