@@ -102,11 +102,13 @@ OF_PYTHON = {"builtins", "abc", "typing"}
 
 
 @pytest.mark.parametrize("module", LISTED)
-def test_no_field_of_a_named_tuple_is_a_bare_object(module: str) -> None:  # the module could not be loaded
+def test_no_field_of_a_named_tuple_has_a_type_that_mypyc_does_not_find(
+    module: str,
+) -> None:  # the module could not be loaded
     classes = [one for one in ast.walk(ast.parse(source_of(module).read_text())) if isinstance(one, ast.ClassDef)]
     tuples = [one for one in classes if "NamedTuple" in map(ast.unparse, one.bases)]
     fields = [field for one in tuples for field in one.body if isinstance(field, ast.AnnAssign)]
-    assert [ast.unparse(one) for one in fields if ast.unparse(one.annotation) == "object"] == []
+    assert [ast.unparse(one) for one in fields if ast.unparse(one.annotation) in {"object", "memoryview"}] == []
 
 
 # Tracebacks.
