@@ -47,7 +47,7 @@ from pulsar_actors.wire.message_id import MessageId
 MAX_OPENED_AT_ONCE: Final = 100
 """The most messages of single entries that are opened in one step."""
 
-MADE_AT_ONCE: Final = 512
+MADE_AT_ONCE = 512  # not Final, for tests: compiled code would have the number in place of the name
 """The most messages of a batch that are made in one step. So few never fill the garbage collector's young generation,
 if a caller drops each message before it takes the next ones. A whole batch of them does, and is then looked at again
 and again."""
