@@ -323,8 +323,9 @@ class ReceiverQueue(ReceiverQueueBase):
 
         Several entries are opened if they are single messages whose ids are not reported.
         """
-        if self._unmade is not None:
-            self._opened = self._make(self._unmade)
+        unmade = self._unmade  # an attribute that was None once would be None below to mypyc
+        if unmade is not None:
+            self._opened = self._make(unmade)
             self._opened.reverse()
             return True
         self._drop_opened()
