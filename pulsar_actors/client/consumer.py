@@ -46,7 +46,7 @@ class Consumer(ReceivePath, ReceivingHandle):
         what = f"the consumer of {options.subscription_name!r} on {topic or options.topics[0]}"
         super().__init__(state, what, client, topic)
         self._plain_queue = None
-        self._interrupted_batch = self._receiver.interrupted_batch
+        self._interrupted_batch = self._receiver.interrupted_batch  # always this list
         if isinstance(state, ConsumerState):
             self._ack_queue = state.ack_queue
             if state.listeners.interceptors is None and state.listeners.runner is None:

@@ -3,7 +3,6 @@
 It is apart from `Consumer`, because mypyc compiles it: a class with weak references and finalizers cannot be compiled.
 """
 
-from collections import deque
 from collections.abc import Sequence
 from concurrent.futures import Future
 
@@ -25,7 +24,7 @@ class ReceivePath:
 
     _ack_queue: AckQueue
     _acks_are_plain: bool
-    _interrupted_batch: deque[Message]
+    _interrupted_batch: list[Message]
     _plain_queue: ReceiverQueue | None
     _receiver: MessageReceiver
     _receiver_queue: ReceiverQueueBase
