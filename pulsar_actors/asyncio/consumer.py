@@ -5,9 +5,9 @@ from collections.abc import Sequence
 from pulsar_actors.asyncio.listeners import MessageListener
 from pulsar_actors.asyncio.receiving import ReceivingHandle
 from pulsar_actors.client.consumer import Consumer as SyncConsumer
-from pulsar_actors.client.consumer import OneOrMore
 from pulsar_actors.client.message import Message
 from pulsar_actors.client.message_id import MessageId
+from pulsar_actors.client.receive_path import OneOrMore
 from pulsar_actors.client.receiving import DEFAULT_BATCH_RECEIVE_POLICY
 from pulsar_actors.client.stats import BrokerConsumerStats
 from pulsar_actors.exceptions import InvalidConfiguration

@@ -11,6 +11,7 @@ from pulsar_actors.client.listeners import ListenerRunner
 from pulsar_actors.client.message import Message
 from pulsar_actors.client.message_id import MessageId, new_message_id
 from pulsar_actors.client.policies import ConsumerBatchReceivePolicy
+from pulsar_actors.client.receive_path import OneOrMore, ReceivePath
 from pulsar_actors.client.receiving import DEFAULT_BATCH_RECEIVE_POLICY, ReceivingHandle
 from pulsar_actors.client.stats import BrokerConsumerStats
 from pulsar_actors.client.validation import flag
@@ -22,15 +23,11 @@ from pulsar_actors.machines.consumer_events import (
     Unsubscribe,
 )
 from pulsar_actors.runtime.actor import tell
-from pulsar_actors.runtime.opened_entry import OpenedEntry
-from pulsar_actors.runtime.receiver_queue import ReceiverQueue
 from pulsar_actors.wire.message_id import MessageId as WireMessageId
 from pulsar_actors.wire.topic_name import TopicName
 
-OneOrMore = Message | MessageId | Sequence[Message | MessageId]
 
-
-class Consumer(ReceivingHandle):
+class Consumer(ReceivePath, ReceivingHandle):
     """Receives the messages of one subscription. Made by `Client.subscribe`; any number of threads may use it.
 
     Acknowledge each message. A message that is not acknowledged is delivered again: on request, or to another consumer
@@ -48,7 +45,8 @@ class Consumer(ReceivingHandle):
         options = state.options
         what = f"the consumer of {options.subscription_name!r} on {topic or options.topics[0]}"
         super().__init__(state, what, client, topic)
-        self._plain_queue: ReceiverQueue | None = None
+        self._plain_queue = None
+        self._interrupted_batch = self._receiver.interrupted_batch  # always this list
         if isinstance(state, ConsumerState):
             self._ack_queue = state.ack_queue
             if state.listeners.interceptors is None and state.listeners.runner is None:
@@ -77,24 +75,6 @@ class Consumer(ReceivingHandle):
     def waits_for_ack_receipts(self) -> bool:
         """True if `acknowledge` waits for the broker."""
         return self._state.options.ack_receipt_enabled
-
-    def receive(self, timeout_millis: int | None = None) -> Message:
-        """Receive a message. Wait without a limit, or for so many milliseconds; then raise Timeout."""
-        queue = self._plain_queue
-        if (
-            queue is not None
-            and not self._receiver.interrupted_batch
-            and (timeout_millis is None or type(timeout_millis) is int)
-        ):
-            try:
-                message: Message = (
-                    queue.next_messages.pop()
-                )  # most messages are taken here; `MessageReceiver` handles the other cases
-            except IndexError:
-                pass
-            else:
-                return message
-        return self._receiver.receive(timeout_millis)
 
     def receive_many(self, max_messages: int, timeout_millis: int | None = None) -> list[Message]:
         """Receive the messages that have arrived, `max_messages` at most, in a list, which is much faster for many.
@@ -130,24 +110,6 @@ class Consumer(ReceivingHandle):
         return self._receiver.receive_batch_async(
             self._state.options.batch_receive_policy or DEFAULT_BATCH_RECEIVE_POLICY
         )
-
-    def acknowledge(self, message: OneOrMore) -> None:
-        """Acknowledge a message, or each of a list: it is not delivered again.
-
-        Acknowledgements are sent together, a tenth of a second later, and this call does not wait. With
-        `ack_receipt_enabled` it waits until the broker has confirmed, for `operation_timeout_seconds` at most. A
-        message of a batch is acknowledged at the broker only when the whole batch is, unless `batch_index_ack_enabled`
-        is on.
-        """
-        if self._acks_are_plain and type(message) is Message and self._receiver_queue.closed is None:
-            opened = message._opened  # noqa: SLF001  # pyright: ignore[reportPrivateUsage]
-            if type(opened) is OpenedEntry and opened.topic == self._topic:
-                # `AckQueue.acknowledge_opened`, without its call
-                opened.acknowledged.append(message._index)  # noqa: SLF001  # pyright: ignore[reportPrivateUsage]
-                if not opened.is_queued:
-                    self._ack_queue.enqueue_entry(opened)
-                return
-        self._wait(self._acknowledge(message, cumulative=False, waits=True))
 
     def acknowledge_async(self, message: OneOrMore) -> "Future[None]":
         """Acknowledge a message, or each of a list, and return a future.

@@ -14,6 +14,7 @@ from functools import partial
 from typing import Any, Final
 
 from pulsar_actors.client.send_callbacks import SendCallbacks
+from pulsar_actors.compiling import mypyc_attr
 from pulsar_actors.exceptions import LimitReached, ProcessForked, PulsarException
 from pulsar_actors.named_tuple import NamedTuple
 from pulsar_actors.runtime.batch_builder import compress_message
@@ -29,6 +30,7 @@ MESSAGES_AT_ONCE: Final = 1000
 """The most messages of one call that enter a queue in one step: the first are sent while others are enqueued."""
 
 
+@mypyc_attr(allow_interpreted_subclasses=True)
 class Enqueuer(ABC):
     """Takes the messages of one producer. Any thread may use it."""
 
@@ -72,6 +74,7 @@ class Share(NamedTuple):
     tags: Sequence[object]
 
 
+@mypyc_attr(allow_interpreted_subclasses=True)
 class SendQueueEnqueuer(Enqueuer):
     """The enqueuer of one send queue. If `waits` is set, callers wait for room in a full queue.
 

@@ -6,10 +6,11 @@ which every Pulsar client reads, or pickled, topic included.
 """
 
 from collections.abc import Iterator
-from typing import ClassVar
+from typing import Any, ClassVar
 
 from pulsar_actors.client.validation import optional, whole_number
 from pulsar_actors.client.validation import topic as topic_name
+from pulsar_actors.compiling import Given, mypyc_attr
 from pulsar_actors.exceptions import InvalidArgument
 from pulsar_actors.wire.errors import MalformedMessageId
 from pulsar_actors.wire.message_id import EARLIEST, LATEST
@@ -24,10 +25,11 @@ _id = whole_number(-1, 2**63 - 1)
 _topic = optional(topic_name)
 
 
+@mypyc_attr(allow_interpreted_subclasses=True, acyclic=True)
 class MessageId:
     """The id of one message. -1 stands for none: no partition, no batch."""
 
-    __slots__ = ("_batch", "_index", "_topic", "wire")
+    __slots__ = ("_batch", "_index", "_topic", "_wire")
 
     earliest: ClassVar["MessageId"]
     """Before the first message of a topic."""
@@ -36,29 +38,41 @@ class MessageId:
 
     _batch: WireMessageId
     _index: int
+    _topic: str | None
+    _wire: WireMessageId
 
-    def __init__(self, partition: int = -1, ledger_id: int = -1, entry_id: int = -1, batch_index: int = -1) -> None:
+    def __init__(
+        self,
+        partition: Given[int] = -1,
+        ledger_id: Given[int] = -1,
+        entry_id: Given[int] = -1,
+        batch_index: Given[int] = -1,
+    ) -> None:
         _index("partition", partition)
         _id("ledger_id", ledger_id)
         _id("entry_id", entry_id)
         _index("batch_index", batch_index)
-        self.wire = WireMessageId(ledger_id, entry_id, partition, batch_index)
-        """The id as the protocol has it, for a message that was not received."""
-        self._topic: str | None = None
+        self._wire = WireMessageId(ledger_id, entry_id, partition, batch_index)
+        self._topic = None
 
     @staticmethod
-    def wrap(msg_id: "MessageId") -> "MessageId":
+    def wrap(msg_id: "Given[MessageId]") -> "MessageId":
         """Return the id itself: programs for the official client wrap what its `send` returns."""
         if not isinstance(msg_id, MessageId):  # pyright: ignore[reportUnnecessaryIsInstance] # of a caller without types
             raise TypeError(f"msg_id must be a MessageId, not {type(msg_id).__name__}")
         return msg_id
 
-    def __getattr__(self, name: str) -> WireMessageId:
-        """Make `wire` on request: of a million sent messages, few ids are used."""
-        if name != "wire":
-            raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
-        self.wire = self._batch._replace(batch_index=self._index)
-        return self.wire
+    @property
+    def wire(self) -> WireMessageId:
+        """The id as the protocol has it. It is made on request: of a million sent messages, few ids are used."""
+        try:
+            return self._wire
+        except AttributeError:
+            self._wire = self._batch._replace(batch_index=self._index)
+            return self._wire
+
+    def __reduce__(self) -> Any:  # noqa: ANN401 - what pickle and copy take
+        return _restored, (type(self), self.wire, self._topic), getattr(self, "__dict__", None)
 
     def ledger_id(self) -> int:
         """Return the ledger that the message is stored in."""
@@ -85,7 +99,7 @@ class MessageId:
         return self.wire.serialize()
 
     @staticmethod
-    def deserialize(message_id_bytes: BytesLike, topic: str | None = None) -> "MessageId":
+    def deserialize(message_id_bytes: Given[BytesLike], topic: Given[str | None] = None) -> "MessageId":
         """Read the bytes of `serialize`, of this or another client.
 
         A consumer of several topics needs the topic as well.
@@ -127,8 +141,16 @@ class MessageId:
 
 def new_message_id(message_id: WireMessageId, topic: str | None = None) -> MessageId:
     """Make the public id of an id of the wire."""
-    made: MessageId = object.__new__(MessageId)
-    made.wire = message_id
+    made = MessageId.__new__(MessageId)
+    made._wire = message_id  # noqa: SLF001  # pyright: ignore[reportPrivateUsage]
+    made._topic = topic  # noqa: SLF001  # pyright: ignore[reportPrivateUsage]
+    return made
+
+
+def _restored(kind: type[MessageId], message_id: WireMessageId, topic: str | None) -> MessageId:
+    """Make an id again from its pickle."""
+    made = kind.__new__(kind)
+    made._wire = message_id  # noqa: SLF001  # pyright: ignore[reportPrivateUsage]
     made._topic = topic  # noqa: SLF001  # pyright: ignore[reportPrivateUsage]
     return made
 
@@ -139,7 +161,7 @@ MessageId.latest = new_message_id(LATEST)
 
 def ids_of_batch(entry: WireMessageId, topic: str) -> Iterator[MessageId]:
     """Yield the ids of the messages of an entry that is a batch of `batch_size`, in order."""
-    new, kind = object.__new__, MessageId
+    new, kind = MessageId.__new__, MessageId
     for index in range(entry.batch_size):
         made = new(kind)
         made._topic = topic  # noqa: SLF001  # pyright: ignore[reportPrivateUsage]

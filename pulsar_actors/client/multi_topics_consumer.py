@@ -11,7 +11,7 @@ from functools import partial
 from typing import Any, cast
 
 from pulsar_actors.client.build_consumer import ReaderStart, start_consumer
-from pulsar_actors.client.consumer import Consumer, OneOrMore
+from pulsar_actors.client.consumer import Consumer
 from pulsar_actors.client.consumer_options import ConsumerOptions
 from pulsar_actors.client.consumer_state import ConsumerListeners, ConsumerState, ReceivingState, new_consumer_listeners
 from pulsar_actors.client.context import ClientContext
@@ -21,6 +21,7 @@ from pulsar_actors.client.message import Message
 from pulsar_actors.client.message_id import MessageId
 from pulsar_actors.client.multi_topics_common import ReportToSet, new_multi_topics_actor, report_lifecycle
 from pulsar_actors.client.reader import Reader
+from pulsar_actors.client.receive_path import OneOrMore
 from pulsar_actors.client.receiving import ReceivingHandle, seek_target
 from pulsar_actors.client.stats import BrokerConsumerStats
 from pulsar_actors.client.validation import flag

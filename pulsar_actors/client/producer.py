@@ -9,17 +9,17 @@ from pulsar_actors.client.enqueuer import SendQueueEnqueuer, Share
 from pulsar_actors.client.handle import Handle
 from pulsar_actors.client.interceptors import MessageToSend
 from pulsar_actors.client.message import Message
-from pulsar_actors.client.message_builder import MessageOptions, build_forwarded_message, build_header, build_message
+from pulsar_actors.client.message_builder import MessageOptions, build_forwarded_message, build_message
 from pulsar_actors.client.message_id import MessageId
 from pulsar_actors.client.producer_interceptors import ProducerInterceptors
 from pulsar_actors.client.producer_options import ProducerOptions
 from pulsar_actors.client.producer_state import AnySendingState, ProducerState
 from pulsar_actors.client.schema import BytesSchema
-from pulsar_actors.client.send_callbacks import SendCallback
 from pulsar_actors.client.send_many import SendManyCall, as_list
+from pulsar_actors.client.send_path import SendPath
 from pulsar_actors.client.validation import callback as callable_of
 from pulsar_actors.client.validation import flag, optional
-from pulsar_actors.exceptions import AlreadyClosed, LimitReached, ProcessForked, PulsarException
+from pulsar_actors.exceptions import PulsarException
 from pulsar_actors.runtime.actor import tell
 from pulsar_actors.runtime.future import SlimFuture, settle
 from pulsar_actors.runtime.producer_actor import FlushAll
@@ -34,7 +34,7 @@ _ONLY_BYTES = {bytes}
 _NO_OPTIONS: MessageOptions = (None, None, None, None, None, False, None, None, None)
 
 
-class Producer(Handle[AnySendingState]):
+class Producer(SendPath, Handle[AnySendingState]):
     """Publishes messages to a topic. Made by `Client.create_producer`; any number of threads may use it.
 
     `send` waits until the broker has stored the message. `send_async` does not wait, which is much faster for many
@@ -49,7 +49,7 @@ class Producer(Handle[AnySendingState]):
         self._enqueuer = state.enqueuer
         self._interceptors = interceptors = state.interceptors
         self._takes_bytes_as_they_are = interceptors is None and type(options.schema) is BytesSchema
-        self._plain_enqueuer: SendQueueEnqueuer | None = None
+        self._plain_enqueuer = None
         if self._takes_bytes_as_they_are and isinstance(self._enqueuer, SendQueueEnqueuer) and self._enqueuer.is_plain:
             self._plain_enqueuer = self._enqueuer
         if interceptors is not None:
@@ -123,73 +123,6 @@ class Producer(Handle[AnySendingState]):
             self._send_callbacks.fail(reply_of(tag), error)  # an interceptor's future may have replaced the reply
             raise
         return self._state.engine.block(done, None, f"send() to {self._topic}")
-
-    def send_async(  # noqa: C901 - what is done for each message is one function
-        self,
-        content: object,
-        callback: SendCallback | None = None,
-        properties: dict[str, str] | None = None,
-        partition_key: str | None = None,
-        ordering_key: str | None = None,
-        sequence_id: int | None = None,
-        replication_clusters: list[str] | None = None,
-        disable_replication: bool = False,
-        event_timestamp: int | None = None,
-        deliver_at: int | None = None,
-        deliver_after: timedelta | None = None,
-    ) -> "Future[MessageId] | None":
-        """Publish a message without waiting. The arguments are those of `send`.
-
-        A `callback` is called with `Result.Ok` and the message's id, or with another Result and an empty id. It is
-        called on an I/O thread, or in a thread that waits in `send` of another producer, and must not block there. If
-        the queue is full or the producer is closed, it is called at once, in this thread. Without a callback, a
-        `concurrent.futures.Future` of the id is returned, which has the error itself.
-        """
-        done: SlimFuture[MessageId] | None = None
-        reply: object = callback
-        if callback is None:
-            reply = done = SlimFuture()
-        elif not callable(callback):
-            _callback("callback", callback)  # type: ignore[unreachable] # raises an error that says what is needed
-        if type(content) is bytes and self._takes_bytes_as_they_are:  # a shortcut for `build_message`
-            plain, payload, tag = self._plain_enqueuer, content, reply
-            if not (
-                properties is None and partition_key is None and ordering_key is None and sequence_id is None
-                and replication_clusters is None and disable_replication is False
-                and event_timestamp is None and deliver_at is None and deliver_after is None
-            ):  # fmt: skip
-                message_options = (
-                    properties, partition_key, ordering_key, sequence_id, replication_clusters, disable_replication,
-                    event_timestamp, deliver_at, deliver_after,
-                )  # fmt: skip
-                tag = header = build_header(len(content), message_options, reply, self._now_ms)
-                if header.unbatchable is not None:
-                    plain = None
-            if plain is not None and len(content) <= plain.send_queue.small:
-                queue = plain.send_queue
-                buffer = queue.buffer
-                if len(buffer) < queue.locked_from:  # as `SendQueueEnqueuer.enqueue` does, without its calls
-                    try:
-                        buffer.extend((content, tag))
-                        if len(buffer) >= queue.notify_at:
-                            plain.appended()
-                    except KeyboardInterrupt:
-                        plain.interrupted()
-                        raise
-                    return done
-        else:
-            message_options = (
-                properties, partition_key, ordering_key, sequence_id, replication_clusters, disable_replication,
-                event_timestamp, deliver_at, deliver_after,
-            )  # fmt: skip
-            payload, tag = self._message(content, message_options, reply)
-        try:
-            self._enqueuer.enqueue(payload, tag)
-        except PulsarException as error:
-            if not self._is_outcome(error):
-                raise
-            self._send_callbacks.fail(reply_of(tag), error)
-        return done
 
     @overload
     def send_many(self, contents: Iterable[object], *, ids: Literal[False] = False) -> "Future[int]": ...
@@ -376,11 +309,6 @@ class Producer(Handle[AnySendingState]):
 
     def _now_ms(self) -> int:
         return self._state.engine.wall_clock_ms()
-
-    def _is_outcome(self, error: PulsarException) -> bool:
-        """Return whether an error may happen to any message, so that it goes to the callback, and is not raised."""
-        has_ended = self._enqueuer.has_ended_by(error) and not isinstance(error, ProcessForked)
-        return has_ended or isinstance(error, (LimitReached, AlreadyClosed))
 
 
 def _in_flight(state: ProducerState) -> int:

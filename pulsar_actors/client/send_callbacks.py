@@ -6,7 +6,7 @@ one is logged.
 
 import time
 from collections.abc import Callable, Iterable, Sequence
-from typing import TypeAlias
+from typing import Any, TypeAlias, cast
 
 from pulsar_actors.client.enums import Result
 from pulsar_actors.client.message_id import MessageId, new_message_id
@@ -63,7 +63,7 @@ class SendCallbacks:
         elif reply is not None:
             self.call(reply, Result.of(error), NO_MESSAGE_ID)
 
-    def _succeed(self, replies: Sequence[object], where: SentTo) -> None:
+    def _succeed(self, replies: Sequence[Any], where: SentTo) -> None:
         ledger_id, entry_id = where.positions[-1]
         if replies[0] is None and replies.count(None) == len(replies):
             return
@@ -75,17 +75,22 @@ class SendCallbacks:
         if self.calls and int in map(type, replies):
             self._succeed_many(replies, entry)
             return
-        ok, topic, new, kind = Result.Ok, self.topic, object.__new__, MessageId
+        ok, topic, new, kind = Result.Ok, self.topic, MessageId.__new__, MessageId
+        known: type[object] | None = None  # the type of the last reply: most are of the same
+        is_future = False
         for index, reply in enumerate(replies):  # nothing but the callback is called for each message
             message_id = new(kind)
             message_id._topic = topic  # noqa: SLF001  # pyright: ignore[reportPrivateUsage]
             message_id._batch = entry  # noqa: SLF001  # pyright: ignore[reportPrivateUsage]
             message_id._index = index  # noqa: SLF001  # pyright: ignore[reportPrivateUsage]
-            if isinstance(reply, SlimFuture):
-                settle(reply, message_id)  # pyright: ignore[reportUnknownArgumentType]
+            if type(reply) is not known:
+                known = cast("type[object]", type(reply))
+                is_future = isinstance(reply, SlimFuture)
+            if is_future:
+                settle(reply, message_id)
             elif reply is not None:
                 try:
-                    reply(ok, message_id)  # type: ignore[operator]
+                    reply(ok, message_id)
                 except BaseException as raised:  # noqa: BLE001 - as in `call`
                     self._raised(raised)
 

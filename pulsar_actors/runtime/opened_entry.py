@@ -8,6 +8,7 @@ from collections.abc import Callable, Sequence
 from copy import copy
 from typing import Any, Final, Protocol
 
+from pulsar_actors.compiling import mypyc_attr
 from pulsar_actors.machines.incoming_entries import UNDECRYPTABLE, DeliveredEntry
 from pulsar_actors.machines.trackers.entry_map import Generation
 from pulsar_actors.named_tuple import NamedTuple
@@ -47,6 +48,7 @@ MakeMessages = Callable[[Sequence[LazyMetadata | None], Sequence[bytes], "Opened
 """Makes the messages of one entry from their metadata (None if the entry is no batch), payloads and batch indexes."""
 
 
+@mypyc_attr(allow_interpreted_subclasses=True, serializable=True)
 class OpenedEntry:
     """The data that the messages of one entry share.
 

@@ -23,6 +23,7 @@ from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
 from typing import Any, Final
 
+from pulsar_actors.compiling import mypyc_attr
 from pulsar_actors.machines.consumer_events import (
     EntryCorrupt,
     HandedOut,
@@ -46,7 +47,7 @@ from pulsar_actors.wire.message_id import MessageId
 MAX_OPENED_AT_ONCE: Final = 100
 """The most messages of single entries that are opened in one step."""
 
-MADE_AT_ONCE: Final = 512
+MADE_AT_ONCE = 512  # not Final, for tests: compiled code would have the number in place of the name
 """The most messages of a batch that are made in one step. So few never fill the garbage collector's young generation,
 if a caller drops each message before it takes the next ones. A whole batch of them does, and is then looked at again
 and again."""
@@ -75,6 +76,7 @@ class ReceiverQueueSettings(NamedTuple):
     schemas: SchemaVersions | None = None
 
 
+@mypyc_attr(allow_interpreted_subclasses=True)
 class ReceiverQueue(ReceiverQueueBase):
     """The queue of one consumer. `tell` takes reports for the actor; `next_messages` is the slice."""
 
@@ -321,8 +323,9 @@ class ReceiverQueue(ReceiverQueueBase):
 
         Several entries are opened if they are single messages whose ids are not reported.
         """
-        if self._unmade is not None:
-            self._opened = self._make(self._unmade)
+        unmade = self._unmade  # an attribute that was None once would be None below to mypyc
+        if unmade is not None:
+            self._opened = self._make(unmade)
             self._opened.reverse()
             return True
         self._drop_opened()

@@ -17,12 +17,14 @@ from collections import deque
 from concurrent.futures import Future
 from typing import Any
 
+from pulsar_actors.compiling import mypyc_attr
 from pulsar_actors.exceptions import TopicTerminated
 from pulsar_actors.machines.trackers.entry_map import Generation
 from pulsar_actors.runtime.future import OwnedFuture, SlimFuture, WaiterQueue, settle
 from pulsar_actors.runtime.loop import Interleaving
 
 
+@mypyc_attr(allow_interpreted_subclasses=True)
 class ReceiverQueueBase(ABC):
     """A queue that callers take messages from."""
 
@@ -149,6 +151,7 @@ class ReceiverQueueBase(ABC):
         self._receive_futures.serve()
 
 
+@mypyc_attr(native_class=False)  # its base is not native
 class ReceiveFuture(OwnedFuture[Any]):
     """A future of a message."""
 

@@ -29,6 +29,7 @@ from collections.abc import Callable, Collection, Iterable, Sequence
 from functools import partial
 from typing import Any, Final, TypeAlias
 
+from pulsar_actors.compiling import mypyc_attr
 from pulsar_actors.exceptions import ProducerQueueIsFull
 from pulsar_actors.machines.trackers.batching import BatchLimits
 from pulsar_actors.machines.trackers.pending_messages import PendingMessages
@@ -44,7 +45,7 @@ class UnbatchableOptions(NamedTuple):
 
     deliver_at_ms: int | None = None
     replicate_to: tuple[str, ...] = ()
-    data_key: object = None
+    data_key: "object" = None  # quoted: mypyc looks for `object` among the module's names
 
 
 class CompressedPayload(NamedTuple):
@@ -65,7 +66,7 @@ class MessageHeader(NamedTuple):
     ordering_key: bytes | None
     sequence_id: int | None
     unbatchable: UnbatchableOptions | None
-    reply: object
+    reply: "object"
     compressed: CompressedPayload | None = None
 
     @classmethod
@@ -96,6 +97,7 @@ def reply_of(tag: object) -> object:
     return tag.reply if type(tag) is MessageHeader else tag
 
 
+@mypyc_attr(allow_interpreted_subclasses=True, serializable=True)
 class OutgoingMessages:
     """Messages in order, as columns. `has_headers` is True if any of the tags is a `MessageHeader`."""
 
@@ -125,7 +127,7 @@ class OutgoingMessages:
 
     def _part(self, part: slice) -> "OutgoingMessages":
         """Return messages that follow each other. What is known of all need not be found out again."""
-        messages = object.__new__(OutgoingMessages)
+        messages = OutgoingMessages.__new__(OutgoingMessages)
         messages.payloads, messages.tags, messages.sizes = self.payloads[part], self.tags[part], self.sizes[part]
         messages.has_headers = self.has_headers and MessageHeader in map(type, messages.tags)
         return messages
@@ -194,6 +196,7 @@ def largest_uncounted(limits: BatchLimits | None) -> int:
     return limits.size // limits.messages
 
 
+@mypyc_attr(allow_interpreted_subclasses=True)
 class SendQueue:
     """The queue. `limits` is None where messages are not batched. Callers that need room wait in `waiting`."""
 

@@ -154,7 +154,8 @@ def _fields_of_pydantic(kind: Any) -> RecordFields:  # noqa: ANN401 - a model
         if info.default_factory is not None:
             takes_data = getattr(info, "default_factory_takes_validated_data", False)
             default = VARIES if takes_data else _made(info.default_factory)
-        hint = Annotated[(info.annotation, *info.metadata)] if info.metadata else info.annotation
+        with_metadata = (info.annotation, *info.metadata)  # a star in brackets is more than mypy grants Python 3.10
+        hint = Annotated[with_metadata] if info.metadata else info.annotation
         fields.append(RecordField(name, str(info.serialization_alias or info.alias or name), hint, default))
     aliases = {
         name: info.validation_alias if isinstance(info.validation_alias, str) else info.alias or name

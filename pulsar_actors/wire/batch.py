@@ -16,7 +16,7 @@ thousand different metadata are kept parsed; the others stay serialised, and are
 """
 
 import struct
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from functools import lru_cache
 from itertools import chain, repeat
 from typing import TypeAlias
@@ -49,6 +49,7 @@ _LARGEST_PAYLOAD = 2**31 - 1
 _PLAIN = 6  # the most bytes of metadata that is only a payload's size: a tag, and 31 bits
 _MANY = 64  # with so many messages for each byte of a head, comparing that byte in all of them at once is fastest
 _SMALL = 1024  # the size of messages up to which joining them again, to compare the whole, is faster than a loop
+_CUT_AT_ONCE = 100  # a tuple and an iterator for each payload would take four times as long
 _MOST_KNOWN = 1_000  # different metadata to keep parsed in one batch
 
 _Known: TypeAlias = dict[bytes, SingleMessageMetadata]
@@ -142,16 +143,29 @@ def _payloads_if_alike(data: bytes, begin: int, head: bytes, size: int, count: i
     stride = len(head) + size
     if count >= _MANY * len(head):
         alike = all(data[offset::stride].count(byte) == count for offset, byte in enumerate(head, begin))
-        return list(_cut(memoryview(data)[begin:], len(head), size)) if alike else None
+        return _cut(memoryview(data)[begin:], len(head), size) if alike else None
     if stride > _SMALL:
         return None
-    payloads = list(_cut(memoryview(data)[begin:], len(head), size))
+    payloads = _cut(memoryview(data)[begin:], len(head), size)
     return payloads if data.endswith(head.join((b"", *payloads))) else None
 
 
-def _cut(data: BytesLike, head_size: int, payload_size: int) -> Iterator[bytes]:
-    """Cut the payloads out of a run of messages of one size."""
-    return chain.from_iterable(_cutter(head_size, payload_size).iter_unpack(data))
+def _cut(run: memoryview, head_size: int, payload_size: int) -> list[bytes]:
+    """Cut the payloads out of a run of messages of one size: many with each step of the iterator, and then the rest."""
+    payloads: list[bytes] = []
+    rest = 0
+    if len(run) >= _CUT_AT_ONCE * (head_size + payload_size):
+        many = _cutter(head_size, payload_size, _CUT_AT_ONCE)
+        rest = len(run) - len(run) % many.size
+        payloads.extend(chain.from_iterable(many.iter_unpack(run[:rest])))
+    payloads.extend(chain.from_iterable(_cutter(head_size, payload_size, 1).iter_unpack(run[rest:])))
+    return payloads
+
+
+@lru_cache(maxsize=1024)
+def _cutter(head_size: int, payload_size: int, messages: int) -> struct.Struct:
+    """Return the struct that cuts the payloads out of so many messages of one size."""
+    return struct.Struct(f"{head_size}x{payload_size}s" * messages)
 
 
 @lru_cache(maxsize=1024)
@@ -168,12 +182,6 @@ def _read_valid(written: bytes) -> SingleMessageMetadata | None:
     except UNREADABLE:
         return None
     return metadata if metadata.IsInitialized() else None
-
-
-@lru_cache(maxsize=1024)
-def _cutter(head_size: int, payload_size: int) -> struct.Struct:
-    """Return the struct that cuts the payloads out of a run of messages of one size."""
-    return struct.Struct(f"{head_size}x{payload_size}s")
 
 
 def _read_head(data: bytes, at: int, known: _Known) -> tuple[bytes, SingleMessageMetadata | bytes, int]:

@@ -5,7 +5,8 @@
 A program sends, and then receives, with the given broker or an Apache Pulsar that is started for it. A function that is
 called once for many messages has a stopwatch for the CPU time of its thread, which costs almost nothing there. What is
 called for each message has none, and is the rest of its thread's time: the calls themselves, the program's loop, and
-the interpreter. Times are per message, and the time of a step excludes the steps inside it.
+the interpreter. A compiled client is refused: its functions call each other without a look at a stopwatch. Times
+are per message, and the time of a step excludes the steps inside it.
 
 Of `send()`, which handles one message after the other, the Python calls are counted instead, by module and in all
 threads. The last lines say how many rows of charts a message takes on each path, how long a row takes, and how long it
@@ -44,6 +45,7 @@ from pulsar_actors.runtime.receiver_queue import ReceiverQueue
 from pulsar_actors.runtime.send_queue import SendQueue
 from pulsar_actors.runtime.socket_actor import SocketActor
 from pulsar_actors.runtime.transport import BufferedTransport
+from pulsar_actors.version import compiled
 from tests.benchmarks.comparison import broker
 
 PATIENCE_MS = 60_000
@@ -314,6 +316,8 @@ def main(arguments: Sequence[str]) -> None:
     parser.add_argument("--service-url")
     parser.add_argument("--messages", type=int, default=500_000)
     given = parser.parse_args(arguments)
+    if compiled:
+        parser.error("the client is compiled: use a checkout, or a pure wheel")
     with contextlib.ExitStack() as stack:
         service_url = given.service_url or stack.enter_context(broker()).service_url
         client = stack.enter_context(contextlib.closing(pulsar.Client(service_url)))

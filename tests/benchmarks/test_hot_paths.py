@@ -3,10 +3,14 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
 from pulsar_actors.broker import EmbeddedBroker
+from pulsar_actors.version import compiled
 from tests.benchmarks import hot_paths
 
 
+@pytest.mark.skipif(compiled, reason="a compiled client has no stopwatches")
 def test_every_step_is_found_and_takes_time() -> None:
     with EmbeddedBroker() as broker:
         told = subprocess.run(  # noqa: S603 - a program of ours

@@ -3,10 +3,12 @@ from pathlib import Path
 
 import pytest
 
+from pulsar_actors import version
 from tests.benchmarks import interpreters
 from tests.benchmarks.interpreters import Build, builds, found
 
 VERSION = ".".join(map(str, sys.version_info[:3]))
+with_a_pure_checkout = pytest.mark.skipif(version.compiled, reason="what the other build is compared with is pure")
 
 
 def script(path: Path, text: str) -> Path:
@@ -25,6 +27,7 @@ def with_installed(folder: Path, compiled: str) -> str:
     return str(script(folder / "python", f'{path} exec {sys.executable} "$@"'))
 
 
+@with_a_pure_checkout
 def test_a_compiled_client_that_is_installed_is_a_build_beside_the_pure_one_of_the_checkout(tmp_path: Path) -> None:
     python = with_installed(tmp_path, "compiled = True")
     assert [(build.name, build.python, build.compiled) for build in builds([python])] == [
@@ -33,11 +36,13 @@ def test_a_compiled_client_that_is_installed_is_a_build_beside_the_pure_one_of_t
     ]
 
 
+@with_a_pure_checkout
 @pytest.mark.parametrize("text", ["compiled = False", "", "raise ImportError"])
 def test_another_client_that_is_installed_is_none(tmp_path: Path, text: str) -> None:
     assert [build.compiled for build in builds([with_installed(tmp_path, text)])] == [False]
 
 
+@with_a_pure_checkout
 def test_of_interpreters_with_one_version_the_first_counts(tmp_path: Path) -> None:
     compiled = with_installed(tmp_path, "compiled = True")
     assert [build.python for build in builds([sys.executable, compiled])] == [sys.executable, compiled]

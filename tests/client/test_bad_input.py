@@ -21,6 +21,7 @@ import pytest
 import pulsar_actors as pulsar
 from pulsar_actors.broker.embedded import EmbeddedBroker
 from pulsar_actors.wire.PulsarApi_pb2 import CommandPing, CommandPong
+from tests.support.written import as_written
 
 HALF = "half of a \ud800 pair"
 
@@ -69,7 +70,7 @@ class Call(NamedTuple):
         return function
 
     def parameters(self) -> dict[str, inspect.Parameter]:
-        found = inspect.signature(self.function).parameters
+        found = inspect.signature(as_written(self.owner, self.name)).parameters
         return {name: one for name, one in found.items() if name != "self"}
 
 
@@ -247,7 +248,7 @@ CONTAINERS: dict[Any, Callable[[Sequence[Any], Any], bool]] = {
 
 def bad_values(call: Call, parameter: inspect.Parameter) -> list[Any]:
     names = {name: getattr(pulsar, name) for name in pulsar.__all__}  # some are loaded on demand
-    annotation = typing.get_type_hints(call.function, localns=names)[parameter.name]
+    annotation = typing.get_type_hints(as_written(call.owner, call.name), localns=names)[parameter.name]
     if parameter.name in OF_ANY_TYPE:
         is_right = OF_ANY_TYPE[parameter.name]
         return [value for value in POOL if not is_right(value)]
@@ -432,7 +433,7 @@ def public_calls() -> set[str]:
         for method, function in inspect.getmembers(one, callable):
             if (method.startswith("_") and method != "__init__") or function is object.__init__:
                 continue
-            if [each for each in inspect.signature(function).parameters if each != "self"]:
+            if [each for each in inspect.signature(as_written(one, method)).parameters if each != "self"]:
                 found.add(f"{name}.{method}")
     return found
 

@@ -69,16 +69,18 @@ def stage(request: pytest.FixtureRequest) -> Any:
 class EagerEnqueuer(SendQueueEnqueuer):
     """Has a message enqueued by another thread at the very moment from which it notifies somebody else."""
 
-    __slots__ = ("_notify",)
+    __slots__ = ()
 
     @property
     def notify(self) -> Any:
-        return self._notify
+        return SendQueueEnqueuer.notify.__get__(self)  # type: ignore[attr-defined] # of a class, it is a descriptor
 
     @notify.setter
     def notify(self, notify: Any) -> None:
-        self._notify = notify
-        self.enqueue_and_flush(b"x", None, SlimFuture())
+        is_the_first = not hasattr(self, "notify")
+        SendQueueEnqueuer.notify.__set__(self, notify)  # type: ignore[attr-defined]
+        if not is_the_first:
+            self.enqueue_and_flush(b"x", None, SlimFuture())
 
 
 def test_a_message_that_comes_while_the_producer_of_a_lazy_partition_starts_is_sent(stage: Stage) -> None:
@@ -89,7 +91,7 @@ def test_a_message_that_comes_while_the_producer_of_a_lazy_partition_starts_is_s
     flushed: SlimFuture[None] = SlimFuture()
     tell(state.address, FlushAll(flushed))
     stage.wait(flushed)
-    assert (callbacks.sent, callbacks.failed) == (2, 0)
+    assert (callbacks.sent, callbacks.failed) == (1, 0)
 
 
 def test_what_is_created_while_the_client_closes_is_refused_and_does_not_hold_up_the_close(stage: Stage) -> None:

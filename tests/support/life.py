@@ -12,6 +12,7 @@ import time
 from collections import Counter
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from types import FrameType
 from typing import Any, NamedTuple
 
 import pykka
@@ -48,6 +49,15 @@ def works(client: pulsar.Client, topic: str = "t") -> None:
         with contextlib.closing(client.create_producer(topic)) as producer:
             producer.send(b"x")
         assert consumer.receive(MILLISECONDS).data() == b"x"
+
+
+def waits_in_the_client(frame: FrameType | None) -> bool:
+    """Tell whether this is a thread that sleeps in a call of the client's."""
+    if frame is None or frame.f_code.co_name != "wait":
+        return False
+    while frame is not None and frame.f_code.co_name != "block":
+        frame = frame.f_back
+    return frame is not None
 
 
 class InThread:

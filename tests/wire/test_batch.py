@@ -74,6 +74,14 @@ def test_metadata_that_differs_after_the_same_beginning_is_read_anew() -> None:
     assert opened(split_batch(encode_batch(batch), 5)) == batch
 
 
+@pytest.mark.parametrize("count", [1, 99, 100, 101, 250])
+def test_payloads_of_one_size_are_cut_where_they_begin(count: int) -> None:
+    payloads = [b"%04d" % number for number in range(count)]
+    for others in ([], [b"another size"]):
+        batch = [*others, *payloads, *others]
+        assert [one.payload for one in split_batch(encode_batch((None, one) for one in batch), len(batch))] == batch
+
+
 @pytest.mark.parametrize("count", [200, 1000])
 @pytest.mark.parametrize("different", [0, 1, 57, -2, -1])
 def test_among_many_messages_that_are_alike_the_one_that_is_not_is_found(different: int, count: int) -> None:
