@@ -57,7 +57,8 @@ def compiled_modules() -> list[Any]:
     from mypyc.build import mypycify  # noqa: PLC0415 - most builds have no mypyc
 
     paths = [f"{name.replace('.', '/')}.py" for name in DESCRIPTION["tool"]["pulsar_actors"]["compiled"]]
-    return mypycify([*OPTIONS, *paths], group_name="pulsar_actors", debug_level="0")
+    level = os.environ.get("MYPYC_OPT_LEVEL", "3")  # tests of a build need no optimised one
+    return mypycify([*OPTIONS, *paths], group_name="pulsar_actors", debug_level="0", opt_level=level)
 
 
 if __name__ == "__main__":

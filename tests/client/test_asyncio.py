@@ -431,6 +431,7 @@ def test_a_loop_that_is_closed_without_anything_leaves_no_threads(broker: Embedd
         async def main() -> aio.Client:
             client = aio.Client(broker.service_url)
             producer = await client.create_producer(topic)
+            broker.faults.on(CommandSendReceipt).stall()
             for _ in range(100):
                 coroutine = producer.send(b"a")
                 coroutine.send(None)
@@ -439,6 +440,7 @@ def test_a_loop_that_is_closed_without_anything_leaves_no_threads(broker: Embedd
 
         client = loop.run_until_complete(main())
         loop.close()
+        broker.faults.clear()  # the receipts come when there is no loop any more
         until(lambda: threads() <= before)
         del client
         gc.collect()
