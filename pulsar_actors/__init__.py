@@ -296,7 +296,7 @@ else:  # with a __getattr__, type checkers would accept every name
         "TableView": "table_view",
         "decrypt": "decrypt",
     }
-    """What a program that only sends may not need, by its module of `client`: half of the package."""
+    """Names that a program which only sends may not need, and their modules of `client`: half of the package."""
 
     _FUNCTIONS = frozenset({"Context", "Function", "IdentitySerDe", "PickleSerDe", "SerDe"})
     _SUBMODULES = frozenset({"asyncio", "functions", "tableview"})

@@ -1,4 +1,4 @@
-"""What a module says to mypyc, where it is compiled (`compiled` in pyproject.toml). Anywhere else this has no effect.
+"""Annotations for mypyc, which compiles some modules (`compiled` in pyproject.toml). Elsewhere they have no effect.
 
 mypyc knows `mypyc_attr` by its name in `mypy_extensions`, and does not call it. So that package is needed to compile
 and to check types, and no user has to install it.

@@ -74,7 +74,7 @@ def is_encrypted(delivery: DeliveredEntry) -> bool:
 
 
 _NOTHING: Final[deque[_Waiting]] = deque(maxlen=0)
-"""What waits at a consumer that has had nothing to decrypt. All share it, as each deque takes most of a KiB."""
+"""The empty queue of all consumers that have had nothing to decrypt: a deque for each would take most of a KiB."""
 
 
 class DecryptionQueue:

@@ -419,7 +419,7 @@ class ReceiverQueue(ReceiverQueueBase):
 
 
 _NOTHING_SKIPPED: Final[deque[Skipped]] = deque(maxlen=0)
-"""What consumers keep that keep nothing. All share it, as each deque takes most of a KiB."""
+"""The skipped entries of all consumers that keep none: a deque for each would take most of a KiB."""
 
 
 class ReadProgress:
