@@ -14,6 +14,7 @@ from typing import Protocol
 
 from pulsar_actors.runtime.actor import forget_all_actors
 from pulsar_actors.runtime.future import orphan_pending
+from pulsar_actors.runtime.interrupts import forget_main_thread
 
 
 class Forkable(Protocol):
@@ -34,6 +35,7 @@ def forget_on_fork(client: Forkable) -> None:
 
 
 def _in_child() -> None:
+    forget_main_thread()
     forget_all_actors()
     orphan_pending()
     for reference in list(_ALIVE.values()):

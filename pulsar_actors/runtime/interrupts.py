@@ -9,6 +9,7 @@ and raised at the end. Only Python's own handler is replaced; a program's own ha
 import sys
 import threading
 from collections.abc import Callable
+from threading import get_ident
 from types import FrameType, TracebackType
 from typing import TYPE_CHECKING, Any, Final
 
@@ -21,11 +22,18 @@ _SIGNALS: Final = tuple(valid_signals())
 _HARMLESS: Final = frozenset({None, SIG_DFL, SIG_IGN, default_int_handler})
 _DEPTH_NEEDED: Final = 150
 _undisturbed: Final[set[int]] = set()  # threads in an `Undisturbed` block
+_main_thread = threading.main_thread().ident  # kept here, because each message that is waited for asks
+
+
+def forget_main_thread() -> None:
+    """Note the main thread of a forked child: the one that forked."""
+    global _main_thread  # noqa: PLW0603 - it belongs to the process
+    _main_thread = get_ident()
 
 
 def is_main_thread() -> bool:
     """Return whether the caller is the main thread, the only one that gets Ctrl-C."""
-    return threading.get_ident() == threading.main_thread().ident
+    return get_ident() == _main_thread
 
 
 def is_ctrl_c(error: BaseException) -> bool:
@@ -35,7 +43,7 @@ def is_ctrl_c(error: BaseException) -> bool:
 
 def is_for_main(error: BaseException) -> bool:
     """Return whether an error must end the main thread: Ctrl-C, or sys.exit(), which a signal handler may call."""
-    return not isinstance(error, Exception) and is_main_thread() and threading.get_ident() not in _undisturbed
+    return not isinstance(error, Exception) and is_main_thread() and get_ident() not in _undisturbed
 
 
 class DeferInterrupts:
@@ -57,7 +65,7 @@ class DeferInterrupts:
         self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
     ) -> None:
         if self._replaced:
-            _set_handler(default_int_handler)
+            signal(SIGINT, default_int_handler)
         if self._noted:
             raise KeyboardInterrupt
 
@@ -68,22 +76,22 @@ class DeferInterrupts:
 class Undisturbed(DeferInterrupts):
     """The same in a thread where nothing else can interrupt the block. Made by `undisturbed`."""
 
-    __slots__ = ("_is_main",)
+    __slots__ = ("_thread",)
 
-    def __init__(self, *, is_main: bool) -> None:
+    def __init__(self, thread: int) -> None:
         self._noted = self._replaced = False
-        self._is_main = is_main
+        self._thread = thread
 
     def __enter__(self) -> None:
-        if self._is_main and getsignal(SIGINT) is default_int_handler:
+        if self._thread == _main_thread and getsignal(SIGINT) is default_int_handler:
             self._replaced = _set_handler(self._note)
-        _undisturbed.add(threading.get_ident())
+        _undisturbed.add(self._thread)
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
     ) -> None:
-        _undisturbed.discard(threading.get_ident())
-        if self._is_main:
+        _undisturbed.discard(self._thread)
+        if self._replaced:
             super().__exit__(kind, error, traceback)
 
 
@@ -93,13 +101,13 @@ def undisturbed() -> Undisturbed | None:
     In the main thread a signal handler of the program may raise between any two steps. Deep in a recursion any call may
     fail.
     """
-    is_main = is_main_thread()
+    thread = get_ident()
     try:
-        if is_main and not _HARMLESS.issuperset(map(getsignal, _SIGNALS)):
+        if thread == _main_thread and not _HARMLESS.issuperset(map(getsignal, _SIGNALS)):
             return None
         sys._getframe(sys.getrecursionlimit() - _DEPTH_NEEDED)  # noqa: SLF001 # pyright: ignore[reportPrivateUsage] - raises if the stack is not so deep
     except ValueError:
-        return Undisturbed(is_main=is_main)
+        return Undisturbed(thread)
     except TypeError:  # a handler of the program has no hash
         return None
     return None

@@ -112,8 +112,9 @@ class ThreadEngine(Engine):
 
     def is_on_io_thread(self) -> bool:
         """Return whether the caller is on one of the loops."""
+        thread = threading.get_ident()
         for loop in self._loops:  # noqa: SIM110 - any() would take longer
-            if loop.is_here():
+            if loop.runner == thread:
                 return True
         return False
 

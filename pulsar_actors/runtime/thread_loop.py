@@ -70,7 +70,7 @@ class ThreadLoop(SocketLoop):
         self._asleep = False
         self._wakes_at = math.inf  # when the selector returns at the latest
         self._turn = threading.Lock()
-        self._runner: int | None = None  # the thread that has the turn
+        self.runner: int | None = None  # the thread that has the turn
         self._callers_turns = 0
         self._running = True
         self._random = random.Random()  # noqa: S311 - for the jitter of retries
@@ -104,7 +104,7 @@ class ThreadLoop(SocketLoop):
 
     def is_here(self) -> bool:
         """Return whether the caller has the turn."""
-        return self._runner == threading.get_ident()
+        return self.runner == threading.get_ident()
 
     def post(self, function: Callable[[Any], object], argument: Any) -> None:  # noqa: ANN401 - what the function takes
         """Append the function, and *then* wake the loop if it sleeps."""
@@ -178,7 +178,8 @@ class ThreadLoop(SocketLoop):
         is_over = False
         while not is_over:
             transport.wait(max(0.0, deadline - time.monotonic()))
-            if not self._turn.acquire(timeout=max(0.0, deadline - time.monotonic())):
+            is_mine = self._turn.acquire(blocking=False)  # mostly; in less time than with a timeout
+            if not is_mine and not self._turn.acquire(timeout=max(0.0, deadline - time.monotonic())):
                 self.post(_take_back, transport)  # after a function that takes long, such as a callback of the user's
                 return
             was_asleep = self._begin_turn()
@@ -196,7 +197,7 @@ class ThreadLoop(SocketLoop):
     def _begin_turn(self) -> bool:
         """Begin a turn of a caller; return whether the loop's thread sleeps."""
         was_asleep, self._asleep = self._asleep, False
-        self._runner = threading.get_ident()
+        self.runner = threading.get_ident()
         self._callers_turns += 1
         self.written = None
         return was_asleep
@@ -213,7 +214,7 @@ class ThreadLoop(SocketLoop):
                 _report(bug)
 
     def _end_turn(self, *, was_asleep: bool) -> None:
-        self._runner = None
+        self.runner = None
         if was_asleep:
             self._asleep = True
             is_early = bool(self._timers) and self._timers[0][0] < self._wakes_at
@@ -223,14 +224,14 @@ class ThreadLoop(SocketLoop):
 
     def _run(self) -> None:
         self._turn.acquire()
-        self._runner = threading.get_ident()
+        self.runner = threading.get_ident()
         while self._running:
             self._run_ready()
             for key, mask in self._sleep():
                 self._call(key.data, mask)
             self._run_due()
         self._close_sockets()
-        self._runner = None  # another thread may get the number of this one
+        self.runner = None  # another thread may get the number of this one
         self._turn.release()
         for executor in self._executors.values():
             executor.stop()
@@ -242,11 +243,11 @@ class ThreadLoop(SocketLoop):
         self._asleep = True
         if self._ready or not self._running:
             timeout = 0.0
-        self._runner = None
+        self.runner = None
         self._turn.release()
         events = self._selector.select(timeout)
         self._turn.acquire()
-        self._runner = threading.get_ident()
+        self.runner = threading.get_ident()
         self._asleep = False
         return events if self._callers_turns == turns else self._selector.select(0.0)
 
