@@ -31,8 +31,7 @@ from enum import Enum
 from functools import cache
 from typing import Any, Final
 
-from transitions import EventData, Machine, MachineError
-from transitions.core import Event as MachineEvent
+from transitions import EventData, Machine
 from transitions.core import Transition
 
 from pulsar_actors.exceptions import InternalError
@@ -244,21 +243,9 @@ class _Transition(Transition):
         return True
 
 
-class _Event(MachineEvent):
-    """An event. The library's `trigger` also has a queue and three kinds of callbacks, which no chart uses."""
-
-    def trigger(self, model: Any, *args: Any, **kwargs: Any) -> bool:  # noqa: ANN401 - as the library has it
-        """Try the rows of the model's state in order, up to the first one that is taken: the last has no guard."""
-        for transition in self.transitions.get(model.state._name_, ()):  # `name` takes two calls
-            if transition.take(model, *args, **kwargs):  # type: ignore[attr-defined] # they are of the class above
-                return True
-        raise MachineError(f"no row for {self.name} in {model.state.name}")
-
-
 class _Machine(Machine):
-    """A machine of `transitions` with the events and transitions of this module, which take a tenth of the time."""
+    """A machine of `transitions` with the transitions of this module, which take a tenth of the time."""
 
-    event_cls = _Event
     transition_cls = _Transition
 
 
@@ -291,19 +278,22 @@ class RunningChart:
                 before=getattr(model, row.does) if row.does else None,
                 row=row,
             )
-        self._triggers = {trigger: machine.events[trigger_name(trigger)].trigger for trigger in chart.triggers}
+        self._events = {trigger: machine.events[trigger_name(trigger)] for trigger in chart.triggers}
 
     def fire(self, model: Any, event: Event, now: float) -> list[Effect]:  # noqa: ANN401 - any model of the chart
-        """Handle one event and return the effects for the actor to perform, in order."""
+        """Handle one event and return the effects for the actor to perform, in order.
+
+        The rows of the model's state are tried in order, up to the first one that is taken: the last has no guard. The
+        library's `trigger` also has a queue and three kinds of callbacks, which no chart uses.
+        """
         effects: list[Effect] = []
-        trigger = self._triggers.get(type(event))
-        if trigger is None:
+        rows = self._events.get(type(event))
+        if rows is None:
             raise IllegalEvent(f"{self.chart.name}: {type(event).__name__} is no event of this chart")
-        try:
-            trigger(model, event, now, effects)
-        except MachineError as problem:
-            raise self._illegal(model, event) from problem
-        return effects
+        for row in rows.transitions.get(model.state._name_, ()):  # `name` takes two calls
+            if row.take(model, event, now, effects):  # type: ignore[attr-defined] # they are of the class above
+                return effects
+        raise self._illegal(model, event)
 
     def _illegal(self, model: Any, event: Event) -> IllegalEvent:  # noqa: ANN401 - any model of the chart
         legal = ", ".join(sorted(trigger_name(trigger) for trigger in self.chart.legal(model.state)))

@@ -156,7 +156,7 @@ def test_an_exception_in_a_guard_leaves_the_state_and_names_the_row() -> None:
 
 def test_rows_are_transitions_of_the_library_and_can_be_taken_in_its_way() -> None:
     machine, effects = door(SHUT), list[object]()
-    event: Any = DoorMachine.running._triggers[Push].__self__  # type: ignore[attr-defined]
+    event = DoorMachine.running._events[Push]
     assert isinstance(event, LibraryEvent)
     assert isinstance(event.machine, LibraryMachine)
     strong, weak = event.transitions["SHUT"]
