@@ -174,24 +174,29 @@ class RemainingChunks:
 
 
 class BatchBuilder:
-    """Packs messages with these sequence ids into pending sends, `items`. Those that cannot be sent are `refused`."""
+    """Packs messages with these sequence ids into pending sends, `items`. Those that cannot be sent are `refused`.
+
+    `sends` is the producer's own `send_encoder`, which outlives the builder.
+    """
 
     __slots__ = ("_batch_settings", "_ids", "_messages", "_packing", "_producer", "_sends", "items", "refused")
 
-    def __init__(
+    def __init__(  # noqa: PLR0913 - the messages, their producer, and the moment
         self,
         messages: OutgoingMessages,
         ids: Sequence[int],
         producer: ProducerFields,
+        sends: SendEncoder,
         batch_settings: BatchBuilderSettings,
         packing: PackingLimits,
     ) -> None:
+        sends.publish_at(packing.now_ms, packing.largest)
         self._messages = messages
         self._ids = ids
         self._producer = producer
         self._batch_settings = batch_settings
         self._packing = packing
-        self._sends = send_encoder(producer, packing)
+        self._sends = sends
         self.items: list[PendingSend[PackedMessages]] = []
         self.refused: list[tuple[OutgoingMessages, PulsarException]] = []
 
@@ -267,11 +272,9 @@ class BatchBuilder:
         )
 
 
-def send_encoder(producer: ProducerFields, packing: PackingLimits) -> SendEncoder:
-    """Make the encoder of a producer's messages that are published now."""
-    return SendEncoder(
-        producer.producer_id, producer.producer_name, packing.now_ms, producer.schema_version, packing.largest
-    )
+def send_encoder(producer: ProducerFields) -> SendEncoder:
+    """Make the encoder of a producer's messages."""
+    return SendEncoder(producer.producer_id, producer.producer_name, producer.schema_version)
 
 
 def pack_usual_batch(

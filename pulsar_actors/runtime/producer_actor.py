@@ -35,6 +35,7 @@ from pulsar_actors.runtime.batch_builder import (
     PackedMessages,
     PackingLimits,
     ProducerFields,
+    send_encoder,
 )
 from pulsar_actors.runtime.future import SlimFuture, is_slim_future, settle
 from pulsar_actors.runtime.handle_link import HandleLink
@@ -43,6 +44,7 @@ from pulsar_actors.runtime.log import LOG
 from pulsar_actors.runtime.message_crypto import KEY_READER_TIMEOUT, ProducerKeys
 from pulsar_actors.runtime.messages import ConnectionReady, Registration
 from pulsar_actors.runtime.send_queue import OutgoingMessages, SendOutcome, SendQueue, new_sent_to
+from pulsar_actors.wire.fast_encode import SendEncoder
 from pulsar_actors.wire.frames import DEFAULT_MAX_MESSAGE_SIZE, message_limit
 from pulsar_actors.wire.PulsarApi_pb2 import CommandProducerSuccess, CommandSendError, CommandSendReceipt
 
@@ -79,6 +81,7 @@ class ProducerActor(HandlerActor[ProducerMachine]):
         self._largest = DEFAULT_MAX_MESSAGE_SIZE
         self._fill = 0  # the number of the batching delay that is running: an earlier one is stale
         self._publishing: tuple[PendingSend[PackedMessages], ...] = ()
+        self._encoding: tuple[ProducerFields, SendEncoder] | None = None  # those of the first message, and later ones
 
     def call(self, message: object) -> None:
         """Handle a request of a caller."""
@@ -182,7 +185,7 @@ class ProducerActor(HandlerActor[ProducerMachine]):
         timeout = self._batch_settings.send_timeout
         deadline = None if timeout is None else self.loop.now() + timeout
         packing = PackingLimits(self.loop.wall_clock_ms(), deadline, self._largest)
-        batch_builder = BatchBuilder(messages, ids, self._fields(), self._batch_settings, packing)
+        batch_builder = BatchBuilder(messages, ids, *self._fields(), self._batch_settings, packing)
         batch_builder.pack(self._send_queue.limits)
         self._send_queue.take(count, messages.size)
         for refused, reason in batch_builder.refused:
@@ -205,12 +208,19 @@ class ProducerActor(HandlerActor[ProducerMachine]):
             return range(first, first + count)
         return [source.take() if one is None else source.take_given(one) for one in chosen]
 
-    def _fields(self) -> ProducerFields:
+    def _fields(self) -> tuple[ProducerFields, SendEncoder]:
+        """Return what all entries share, and its encoder. A broker may give a producer another name or version."""
         identity = self.machine.identity
+        if self._encoding is not None:
+            fields, _ = self._encoding
+            if fields.producer_name is identity.name and fields.schema_version is identity.schema_version:
+                return self._encoding
         settings = self._batch_settings
-        return ProducerFields(
+        fields = ProducerFields(
             self._registration.id, identity.name, settings.codec, identity.schema_version, settings.keys
         )
+        self._encoding = fields, send_encoder(fields)
+        return self._encoding
 
     def _replace_data_key_if_due(self, keys: ProducerKeys) -> None:
         """Replace the data key, off the loop. Until then the old one stays in use."""

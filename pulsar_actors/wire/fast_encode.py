@@ -61,22 +61,22 @@ FrameAndSize: TypeAlias = tuple[tuple[bytes, ...], int]
 
 
 class SendEncoder:
-    """Writes the SEND frames of one producer for messages that are published at one time.
-
-    `largest` is the size of the largest entry that the broker takes.
-    """
+    """Writes the SEND frames of one producer. `publish_at` comes before the first one."""
 
     __slots__ = ("_after", "_before", "_bodies", "_command", "_largest", "_schema")
 
-    def __init__(
-        self, producer_id: int, producer_name: str, publish_time: int, schema_version: bytes, largest: int
-    ) -> None:
+    def __init__(self, producer_id: int, producer_name: str, schema_version: bytes) -> None:
         self._command = b"".join((_SEND_PRODUCER_ID, varint(producer_id), _SEND_SEQUENCE_ID))
         self._before = b"".join((*_sized(_PRODUCER_NAME, producer_name.encode()), _ENTRY_SEQUENCE_ID))
-        self._after = _PUBLISH_TIME + varint(publish_time)
+        self._after = b""
         self._schema = b"".join(_sized(_SCHEMA_VERSION, schema_version)) if schema_version else b""
-        self._largest = largest
+        self._largest = 0
         self._bodies: dict[int, bytes] = {}  # the start of the command of a single message, by the size of its id
+
+    def publish_at(self, publish_time: int, largest: int) -> None:
+        """Set the time at which the next messages are published, and the size of the largest entry then."""
+        self._after = _PUBLISH_TIME + varint(publish_time)
+        self._largest = largest
 
     def single(self, sequence_id: int, payload: bytes, fields: bytes = b"") -> FrameAndSize:
         """Write a message that is an entry of its own, with further fields of its metadata."""

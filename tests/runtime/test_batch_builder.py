@@ -198,7 +198,9 @@ def by_hand(
     limits: BatchLimits | None = None,
 ) -> list[batch_builder.PackedMessages]:
     settings = batch_builder.BatchBuilderSettings(producer.codec, None, by_key=False, in_chunks=False)
-    builder = batch_builder.BatchBuilder(messages, ids, producer, settings, packing)
+    builder = batch_builder.BatchBuilder(
+        messages, ids, producer, batch_builder.send_encoder(producer), settings, packing
+    )
     builder.pack(limits)
     return [item.token for item in builder.items]
 
@@ -326,7 +328,7 @@ def test_fields_of_a_newer_protocol_are_left_to_protobuf() -> None:
 def test_an_entry_that_is_too_large_is_refused_alone_when_it_is_written_by_hand() -> None:
     settings = batch_builder.BatchBuilderSettings(CompressionType.NONE, None, by_key=False, in_chunks=False)
     messages = together(plain(b"small"), plain(bytes(LARGEST)), said(b"keyed", partition_key="k"))
-    builder = batch_builder.BatchBuilder(messages, [5, 6, 7], PLAIN, settings, NOW)
+    builder = batch_builder.BatchBuilder(messages, [5, 6, 7], PLAIN, batch_builder.send_encoder(PLAIN), settings, NOW)
     builder.pack(None)
     assert [item.lowest_sequence_id for item in builder.items] == [5, 7]
     ((refused, error),) = builder.refused
@@ -364,7 +366,9 @@ def test_a_message_that_was_compressed_by_its_caller_is_written_in_the_same_byte
     settings = batch_builder.BatchBuilderSettings(codec, None, by_key=False, in_chunks=in_chunks, largest_chunk=20)
 
     def written(messages: OutgoingMessages) -> bytes:
-        builder = batch_builder.BatchBuilder(messages, [5], producer, settings, NOW)
+        builder = batch_builder.BatchBuilder(
+            messages, [5], producer, batch_builder.send_encoder(producer), settings, NOW
+        )
         builder.pack(limits)
         (item,) = builder.items
         assert item.size == len(messages.payloads[0])

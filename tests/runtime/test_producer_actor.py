@@ -184,6 +184,21 @@ def test_a_large_message_goes_in_chunks_if_that_is_wanted() -> None:
     assert bench.told == [(bytes(25_000), SentTo(((1, 0), (1, 1), (1, 2)), batched=False, size=25_000))]
 
 
+def test_messages_carry_the_name_the_schema_version_and_the_time_of_their_own_moment(bench: ProducerBench) -> None:
+    bench.send(b"first")
+    bench.loop.pass_time(1.0)
+    bench.send(b"later")
+    first, later = (entry.metadata for _, entry in bench.written())
+    assert later.publish_time - first.publish_time == 1000
+    bench.hears(bench.receipt(0), bench.receipt(1))
+    bench.lose()
+    bench.loop.pass_time(60.0)
+    bench.reply(bench.attach(), bench.success(producer_name="another", schema_version=b"\x01"))
+    bench.send(b"again")
+    ((_, entry),) = bench.written()
+    assert (entry.metadata.producer_name, entry.metadata.schema_version) == ("another", b"\x01")
+
+
 # What becomes of it.
 
 
