@@ -227,15 +227,16 @@ class _Transition(Transition):
 
     def take(self, model: Any, event: Event, now: float, effects: list[Effect]) -> bool:  # noqa: ANN401 - any model
         """Run the action and change the state. Return False if the guard does not hold."""
-        if self._holds is not None:
+        holds, act = self._holds, self._act  # not called as `self._act`, for which Python would search the class first
+        if holds is not None:
             try:
-                if not self._holds(model, event, now):
+                if not holds(model, event, now):
                     return False
             except Exception as bug:
                 raise RowFailed(f"guard {self._row.guard!r} of row {self._row} raised {bug!r}") from bug
-        if self._act is not None:
+        if act is not None:
             try:
-                effects += self._act(model, event, now)
+                effects += act(model, event, now)
             except Exception as bug:
                 raise RowFailed(f"action {self._row.does!r} of row {self._row} raised {bug!r}") from bug
         if self._dest is not None:

@@ -214,14 +214,14 @@ class MachineActor(LoopActor, Generic[M]):
 
     def feed(self, event: Event) -> None:
         """Let the machine handle an event, and perform its effects in their order."""
-        performs = self.PERFORMS
-        for effect in self.machine.handle(event, self.loop.now()):
+        machine, performs = self.machine, self.PERFORMS  # looked up once: each look-up takes long here
+        for effect in machine.handle(event, self.loop.now()):
             kind = type(effect)
             if kind is StartTimer:
                 self._start_timer(effect)
             else:
                 performs[kind](self, effect)
-        if self.machine.state in self.machine.final_states:
+        if machine.state in machine.final_states:
             self.over()
 
     def time_over(self, event: Event) -> None:

@@ -113,6 +113,8 @@ class SlimFuture(Future[T]):
         The error is the same object each time. It is raised with its original traceback, so that the frames of several
         callers do not add up in it.
         """
+        if self._state == FINISHED and self._exception is None:  # without a call
+            return self._result  # type: ignore[return-value] # the base class knows no better
         error = self.exception(timeout)
         if error is None:
             return self._result  # type: ignore[return-value] # the base class knows no better

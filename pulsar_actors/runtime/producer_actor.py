@@ -83,18 +83,21 @@ class ProducerActor(HandlerActor[ProducerMachine]):
         self._publishing: tuple[PendingSend[PackedMessages], ...] = ()
         self._encoding: tuple[ProducerFields, SendEncoder] | None = None  # those of the first message, and later ones
 
+    def receive(self, message: object) -> None:
+        """Take messages out of the queue, which is asked for most often, or handle what other handlers get, too."""
+        kind = type(message)
+        if kind is MessagesEnqueued or kind is TriggerFlush:
+            self._take(incomplete=kind is TriggerFlush)
+        else:
+            HandlerActor.receive(self, message)
+
     def call(self, message: object) -> None:
         """Handle a request of a caller."""
-        match message:
-            case MessagesEnqueued():
-                self._take(incomplete=False)
-            case TriggerFlush():
-                self._take(incomplete=True)
-            case FlushAll(done):
-                self._take(incomplete=True)
-                self.feed(Flush(done))
-            case _:
-                self.feed(message)
+        if isinstance(message, FlushAll):
+            self._take(incomplete=True)
+            self.feed(Flush(message.done))
+        else:
+            self.feed(message)
 
     def attached(self, message: ConnectionReady) -> None:
         """Note the size limit of the broker, and create the producer there."""
