@@ -9,6 +9,7 @@ import pytest
 from pulsar_actors.exceptions import ProcessForked
 from pulsar_actors.runtime import fork
 from pulsar_actors.runtime.future import SlimFuture
+from pulsar_actors.runtime.interrupts import is_main_thread
 from tests.support.manual_loop import ManualLoop, RecordingActors
 
 
@@ -77,6 +78,14 @@ def test_in_a_child_only_futures_of_its_own_are_waited_for() -> None:
     assert in_child(work) == 112
     with pytest.raises(concurrent.futures.TimeoutError):
         pending.result(0.001)
+
+
+@pytest.mark.filterwarnings("ignore:.*multi-threaded.*:DeprecationWarning")
+def test_the_main_thread_of_a_child_is_the_one_that_forked() -> None:
+    with concurrent.futures.ThreadPoolExecutor(1) as pool:
+        assert not pool.submit(is_main_thread).result()
+        assert pool.submit(in_child, is_main_thread).result() == 1
+    assert is_main_thread()
 
 
 @pytest.mark.filterwarnings("ignore:.*multi-threaded.*:DeprecationWarning")

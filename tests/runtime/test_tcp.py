@@ -34,6 +34,7 @@ class FakeSocket:
 
     def __init__(self, **answers: list[Any]) -> None:
         self.answers = answers
+        self.asked: list[int] = []  # the sizes of the reads
         self.closed = False
 
     def _next(self, what: str) -> Any:
@@ -49,6 +50,7 @@ class FakeSocket:
         return self._next("send")
 
     def recv(self, size: int) -> Any:
+        self.asked.append(size)
         return self._next("recv")
 
     def connect_ex(self, address: Any) -> Any:
@@ -207,3 +209,12 @@ def test_a_listener_goes_on_when_a_connection_has_gone_again_or_it_was_closed(lo
     listener.close()
     listener._ready(selectors.EVENT_READ)
     assert accepted == []
+
+
+def test_a_read_asks_for_more_only_after_one_that_got_all_it_asked_for(loop: ManualLoop) -> None:
+    small, large = tcp.READ_SIZE, tcp.LARGE_READ_SIZE
+    fake = FakeSocket(recv=[b"receipt", bytes(small), bytes(large), bytes(small - 1), BlockingIOError(), b"receipt"])
+    made, _ = transport(loop, fake)
+    for _ in range(6):
+        made.read()
+    assert fake.asked == [small, small, large, large, small, small]
