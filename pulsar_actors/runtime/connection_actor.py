@@ -112,18 +112,18 @@ class ConnectionActor(MachineActor[ConnectionMachine]):
 
     def receive(self, message: object) -> None:
         """Take events of the socket, and events of the machine from the connection's users."""
-        match message:
-            case SocketEvent(serial, event):
-                if serial == self._socket_serial:
-                    if isinstance(event, FramesReceived):
-                        self._receive_frames(event.frames)
-                    else:
-                        self.feed(event)
-            case ActorDied(who, bug):
-                if who is self._socket:
-                    self.feed(SocketLost(str(bug)))
-            case _:
-                self.feed(message)
+        if type(message) is SocketEvent:  # a frequent one: `match` would look up its fields by name
+            if message.serial == self._socket_serial:
+                event = message.event
+                if isinstance(event, FramesReceived):
+                    self._receive_frames(event.frames)
+                else:
+                    self.feed(event)
+        elif isinstance(message, ActorDied):
+            if message.who is self._socket:
+                self.feed(SocketLost(str(message.bug)))
+        else:
+            self.feed(message)
 
     def abandon(self, bug: InternalError) -> None:
         """Fail all requests, and tell all users that the connection is lost: they connect again."""

@@ -202,9 +202,10 @@ class HandlerActor(CloseableActor[B]):
 
     def receive(self, message: object) -> None:  # noqa: C901 - one line for each message
         """Handle messages of the guardian, the connection and the handle."""
+        if type(message) is CommandsReceived:  # the most frequent one: `match` would look up its fields by name
+            self.handle_commands(*message)
+            return
         match message:
-            case CommandsReceived(number, commands):
-                self.handle_commands(number, commands)
             case RequestAnswered(question, answer):
                 self.answered(question, answer)
             case LookupRetrying(question, error):

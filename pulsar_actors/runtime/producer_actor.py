@@ -89,7 +89,7 @@ class ProducerActor(HandlerActor[ProducerMachine]):
         if kind is MessagesEnqueued or kind is TriggerFlush:
             self._take(incomplete=kind is TriggerFlush)
         else:
-            HandlerActor.receive(self, message)
+            super().receive(message)
 
     def call(self, message: object) -> None:
         """Handle a request of a caller."""

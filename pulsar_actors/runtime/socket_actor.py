@@ -66,9 +66,10 @@ class SocketActor(LoopActor):
 
     def receive(self, message: object) -> None:
         """Take the connection's messages."""
+        if type(message) is WriteFrames:  # the most frequent one: `match` would look up its field by name
+            self._transport.write(message.frames)
+            return
         match message:
-            case WriteFrames(frames):
-                self._transport.write(frames)
             case AllowFrames(limit):
                 self._reader.limit = limit
             case StartTls(host):
