@@ -76,21 +76,21 @@ class DeferInterrupts:
 class Undisturbed(DeferInterrupts):
     """The same in a thread where nothing else can interrupt the block. Made by `undisturbed`."""
 
-    __slots__ = ("_thread",)
+    __slots__ = ("_caller",)
 
     def __init__(self, thread: int) -> None:
         self._noted = self._replaced = False
-        self._thread = thread
+        self._caller = thread
 
     def __enter__(self) -> None:
-        if self._thread == _main_thread and getsignal(SIGINT) is default_int_handler:
+        if self._caller == _main_thread and getsignal(SIGINT) is default_int_handler:
             self._replaced = _set_handler(self._note)
-        _undisturbed.add(self._thread)
+        _undisturbed.add(self._caller)
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
     ) -> None:
-        _undisturbed.discard(self._thread)
+        _undisturbed.discard(self._caller)
         if self._replaced:
             super().__exit__(kind, error, traceback)
 
