@@ -129,7 +129,7 @@ def frames_of(call: Callable[[], object]) -> list[tuple[str, str, str]]:
 
 def test_a_traceback_names_files_functions_and_lines() -> None:
     assert frames_of(lambda: split_batch(b"", 1)) == [
-        ("wire/batch.py", "split_batch", "return list(map(SingleMessage, *split_columns(payload, count)))"),
+        ("wire/batch.py", "split_batch", "metadata, payloads, _ = split_columns(payload, count)"),
         ("wire/batch.py", "split_columns", "raise MalformedBatch(what, begin, octets)"),
     ]
 

@@ -345,7 +345,7 @@ class ReceiverQueue(ReceiverQueueBase):
 
     def _make(self, contents: EntryContents) -> list[Any]:
         """Make the first messages of an entry, and keep the rest for the next call."""
-        stored, payloads, entry, indexes, _ = contents
+        stored, payloads, entry, indexes = contents[:4]
         if len(payloads) <= MADE_AT_ONCE:
             self._unmade = None
         else:
@@ -367,7 +367,7 @@ class ReceiverQueue(ReceiverQueueBase):
             return None
         self.progress.opened = delivery.message_id
         self.opened_messages += len(contents.payloads)
-        self.opened_bytes += sum(map(len, contents.payloads))
+        self.opened_bytes += contents.octets
         if contents.skipped:
             self._tell(MessagesDiscarded(self.generation, contents.skipped))
         return contents
