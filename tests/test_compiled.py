@@ -267,7 +267,9 @@ class Shouted(pulsar.Message):
 
 
 def test_a_subclass_of_a_message_overrides(message: pulsar.Message) -> None:
-    shouted = Shouted(message._payload, message._stored, message._opened, message._index)
+    shouted = Shouted()
+    for name in ("_payload", "_stored", "_opened", "_index"):
+        setattr(shouted, name, getattr(message, name))
     assert (shouted.data(), shouted.partition_key(), shouted.message_id()) == (b"X", "k", message.message_id())
 
 
