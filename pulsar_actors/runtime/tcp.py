@@ -14,8 +14,13 @@ from typing import Any
 
 from pulsar_actors.runtime.loop import MAX_BUFFERS, Buffer, Listener, Loop, Transport, TransportOwner
 
-READ_SIZE = 1024 * 1024
-"""The most bytes of one read. What follows a read takes its time once, and a frame within one read is copied once."""
+SMALL_READ, LARGE_READ = 64 * 1024, 1024 * 1024
+"""The most bytes of one read: large after a full one, because all that follows a read is then done once for more bytes.
+The memory for a large read is mapped and unmapped each time, which takes several times as long as a small read does.
+"""
+
+FEW = 16 * 1024
+"""After a read of fewer bytes than this the next one is small again."""
 
 BACKLOG = 128
 RESOLVE_TIMEOUT = 30.0
@@ -52,6 +57,7 @@ class TcpTransport(Transport):
         "_owner",
         "_poll",
         "_problem",
+        "_read_size",
         "_selector",
         "_socket",
         "_wants_room",
@@ -67,6 +73,7 @@ class TcpTransport(Transport):
         self._addresses: list[_Address] = []
         self._problem = "its name has no address"
         self._mask = 0
+        self._read_size = SMALL_READ
         self._is_open = False
         self.is_lent = False
         self._wants_room = False
@@ -201,13 +208,17 @@ class TcpTransport(Transport):
         if self._socket is None or self._owner is None:  # closed by the owner in the same turn of the loop
             return
         try:
-            data = self._socket.recv(READ_SIZE)
+            data = self._socket.recv(self._read_size)
         except _BUSY:
             return
         except OSError as error:
             self._lose(_reason(error))
             return
         if data:
+            if len(data) == SMALL_READ:
+                self._read_size = LARGE_READ
+            elif len(data) < FEW:
+                self._read_size = SMALL_READ
             self._owner.received(data)
         else:
             self._lose("the peer closed the connection")

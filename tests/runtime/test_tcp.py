@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from pulsar_actors.runtime import tcp
-from pulsar_actors.runtime.tcp import TcpListener, TcpTransport
+from pulsar_actors.runtime.tcp import LARGE_READ, SMALL_READ, TcpListener, TcpTransport
 from tests.support.manual_loop import ManualLoop
 
 
@@ -122,6 +122,28 @@ def test_a_busy_socket_takes_nothing_and_gives_nothing_and_is_not_lost(loop: Man
     made._ready(selectors.EVENT_READ)
     loop.run()
     assert hearer.heard == []
+
+
+class Stream(FakeSocket):
+    """Has so many bytes waiting to be read."""
+
+    waiting = 0
+
+    def recv(self, size: int) -> bytes:
+        size = min(size, self.waiting)
+        self.waiting -= size
+        return bytes(size)
+
+
+def test_reads_are_small_until_much_is_waiting_and_again_once_it_has_been_read(loop: ManualLoop) -> None:
+    stream = Stream()
+    made, hearer = transport(loop, stream)
+    for waiting in (100, 3 * LARGE_READ, 100, SMALL_READ + 1):
+        stream.waiting = waiting
+        while stream.waiting:
+            made.read()
+    last = LARGE_READ - SMALL_READ
+    assert [len(data) for data in hearer.heard] == [100, SMALL_READ, LARGE_READ, LARGE_READ, last, 100, SMALL_READ, 1]
 
 
 def test_a_socket_that_fails_in_a_send_is_lost_later_and_not_within_the_call(loop: ManualLoop) -> None:
