@@ -224,7 +224,7 @@ class Message:
         entry = self._opened
         if self._stored is None:
             return new_message_id(entry.message_id, entry.topic)
-        message_id = entry.message_id._replace(batch_index=self._index, batch_size=entry.size)
+        message_id = entry.message_id.in_batch(self._index, entry.size)
         return new_message_id(message_id, entry.topic)
 
     def topic_name(self) -> str:
@@ -312,7 +312,7 @@ def ack_key_of(message: Message) -> tuple[WireMessageId, Generation, str]:
     opened, index = message._opened, message._index  # noqa: SLF001  # pyright: ignore[reportPrivateUsage]
     if message._stored is None:  # noqa: SLF001  # pyright: ignore[reportPrivateUsage]
         return opened.message_id, opened.generation, opened.topic
-    return opened.message_id._replace(batch_index=index, batch_size=opened.size), opened.generation, opened.topic
+    return opened.message_id.in_batch(index, opened.size), opened.generation, opened.topic
 
 
 def by_entry(messages: Sequence[Message]) -> list[tuple[MessageEntry, list[int]]]:

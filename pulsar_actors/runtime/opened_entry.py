@@ -96,7 +96,7 @@ class OpenedEntry:
 
     def id_of(self, index: int) -> MessageId:
         """Return the id of one of the messages."""
-        return self.message_id._replace(batch_index=index, batch_size=self.size) if self.size else self.message_id
+        return self.message_id.in_batch(index, self.size) if self.size else self.message_id
 
 
 class EntryContents(NamedTuple):
