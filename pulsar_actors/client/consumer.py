@@ -45,12 +45,12 @@ class Consumer(ReceivePath, ReceivingHandle):
         options = state.options
         what = f"the consumer of {options.subscription_name!r} on {topic or options.topics[0]}"
         super().__init__(state, what, client, topic)
-        self._plain_queue = None
+        self._next_messages = []
         self._interrupted_batch = self._receiver.interrupted_batch  # always this list
         if isinstance(state, ConsumerState):
             self._ack_queue = state.ack_queue
             if state.listeners.interceptors is None and state.listeners.runner is None:
-                self._plain_queue = state.receiver_queue
+                self._next_messages = state.receiver_queue.next_messages  # always this list
         self._acknowledger = Acknowledger(state.listeners.interceptors, receipts=options.ack_receipt_enabled)
         self._acks_are_plain = self._acknowledger.is_plain
         self._retry_letters = retry_letters

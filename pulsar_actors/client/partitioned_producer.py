@@ -13,7 +13,7 @@ from pulsar_actors.client.build_producer import batch_limits, new_enqueuer, new_
 from pulsar_actors.client.context import ClientContext
 from pulsar_actors.client.enqueuer import MESSAGES_AT_ONCE, Enqueuer, SendQueueEnqueuer, Share
 from pulsar_actors.client.enums import HashingScheme, PartitionsRoutingMode, ProducerAccessMode
-from pulsar_actors.client.message import Message
+from pulsar_actors.client.message import Message, new_messages
 from pulsar_actors.client.multi_topics_common import ReportToSet, new_multi_topics_actor, report_lifecycle
 from pulsar_actors.client.producer import Producer
 from pulsar_actors.client.producer_interceptors import ProducerInterceptors
@@ -265,7 +265,8 @@ def _custom_router(choose: Callable[[Message, int], int], topic: str) -> RouteMe
 
     def ask(payload: bytes, tag: object, partitions: int) -> int:
         metadata = tag.metadata if type(tag) is MessageHeader else _NO_METADATA
-        return routing.route(Message(payload, metadata, unsent, -1), partitions)
+        (message,) = new_messages([metadata], [payload], unsent, [-1])
+        return routing.route(message, partitions)
 
     return ask
 

@@ -12,7 +12,6 @@ from pulsar_actors.client.receiving import MessageReceiver
 from pulsar_actors.compiling import Given, mypyc_attr
 from pulsar_actors.runtime.ack_queue import AckQueue
 from pulsar_actors.runtime.opened_entry import OpenedEntry
-from pulsar_actors.runtime.receiver_queue import ReceiverQueue
 from pulsar_actors.runtime.receiver_queue_base import ReceiverQueueBase
 
 OneOrMore = Message | MessageId | Sequence[Message | MessageId]
@@ -25,25 +24,18 @@ class ReceivePath:
     _ack_queue: AckQueue
     _acks_are_plain: bool
     _interrupted_batch: list[Message]
-    _plain_queue: ReceiverQueue | None
+    _next_messages: list[Message]
     _receiver: MessageReceiver
     _receiver_queue: ReceiverQueueBase
     _topic: str
 
     def receive(self, timeout_millis: Given[int | None] = None) -> Message:
         """Receive a message. Wait without a limit, or for so many milliseconds; then raise Timeout."""
-        queue = self._plain_queue
-        if (
-            queue is not None
-            and not self._interrupted_batch
-            and (timeout_millis is None or type(timeout_millis) is int)
-        ):
+        if not self._interrupted_batch and (timeout_millis is None or type(timeout_millis) is int):
             try:
-                message: Message = queue.next_messages.pop()  # most messages; `MessageReceiver` takes the others
+                return self._next_messages.pop()  # most messages; `MessageReceiver` takes the others
             except IndexError:
                 pass
-            else:
-                return message
         return self._receiver.receive(timeout_millis)
 
     def acknowledge(self, message: Given[OneOrMore]) -> None:

@@ -200,7 +200,7 @@ class _Group:
 
     def add_entry(self, opened: OpenedEntry, indexes: Sequence[int]) -> None:
         if opened.size:
-            self._parts.append((opened.message_id._replace(batch_size=opened.size), _bit_set(indexes)))
+            self._parts.append((opened.message_id.in_batch(-1, opened.size), _bit_set(indexes)))
         else:
             self._ids.append(opened.message_id)
 

@@ -96,17 +96,21 @@ class OpenedEntry:
 
     def id_of(self, index: int) -> MessageId:
         """Return the id of one of the messages."""
-        return self.message_id._replace(batch_index=index, batch_size=self.size) if self.size else self.message_id
+        return self.message_id.in_batch(index, self.size) if self.size else self.message_id
 
 
 class EntryContents(NamedTuple):
-    """The messages of an entry to hand out, as arguments of `MakeMessages`; `skipped` counts the others."""
+    """The messages of an entry to hand out, as arguments of `MakeMessages`.
+
+    Of a whole entry, `skipped` counts the other messages, and `octets` is the size of the payloads.
+    """
 
     stored: Sequence[LazyMetadata | None]
     payloads: Sequence[bytes]
     entry: OpenedEntry
     indexes: Sequence[int]
     skipped: int = 0
+    octets: int = 0
 
 
 def open_entry(delivery: DeliveredEntry, opened: OpenedEntry, limit: int, *, compacted: bool) -> EntryContents:
@@ -116,19 +120,22 @@ def open_entry(delivery: DeliveredEntry, opened: OpenedEntry, limit: int, *, com
     """
     if delivery.data_key is UNDECRYPTABLE:
         delivery.entry.verify()
-        return EntryContents([None], [delivery.payload], opened, [0], delivery.messages - 1)
+        stored = delivery.payload
+        return EntryContents(_NO_METADATA, [stored], opened, _ONLY_INDEX, delivery.messages - 1, len(stored))
     payload, begin = _uncompressed_payload(delivery, limit)
     if not opened.size:
-        return EntryContents(_NO_METADATA, [as_bytes(payload)[begin:]], opened, _ONLY_INDEX)
-    stored, payloads = split_columns(payload, opened.size, begin)
+        whole = as_bytes(payload)[begin:]
+        return EntryContents(_NO_METADATA, [whole], opened, _ONLY_INDEX, 0, len(whole))
+    metadata, payloads, octets = split_columns(payload, opened.size, begin)
     indexes: Sequence[int] = batch_indexes(0, opened.size)
     wanted = delivery.wanted
     if wanted.bit_count() != opened.size or compacted:
         indexes = [index for index in indexes if wanted >> index & 1]
         if compacted:
-            indexes = [index for index in indexes if not metadata_of(stored[index]).compacted_out]
-        stored, payloads = [stored[index] for index in indexes], [payloads[index] for index in indexes]
-    return EntryContents(stored, payloads, opened, indexes, delivery.messages - len(indexes))
+            indexes = [index for index in indexes if not metadata_of(metadata[index]).compacted_out]
+        metadata, payloads = [metadata[index] for index in indexes], [payloads[index] for index in indexes]
+        octets = sum(map(len, payloads))
+    return EntryContents(metadata, payloads, opened, indexes, delivery.messages - len(indexes), octets)
 
 
 def open_decrypted(encrypted: OpenedEntry, payload: bytes, data_key: object, limit: int) -> EntryContents:
@@ -139,9 +146,10 @@ def open_decrypted(encrypted: OpenedEntry, payload: bytes, data_key: object, lim
     opened.acknowledged, opened.is_queued = [], False
     plain = decompressed(opened.metadata, payload, limit)
     if not opened.size:
-        return EntryContents([None], [as_bytes(plain)], opened, [0])
-    stored, payloads = split_columns(plain, opened.size)
-    return EntryContents(stored, payloads, opened, batch_indexes(0, opened.size))
+        whole = as_bytes(plain)
+        return EntryContents(_NO_METADATA, [whole], opened, _ONLY_INDEX, 0, len(whole))
+    metadata, payloads, octets = split_columns(plain, opened.size)
+    return EntryContents(metadata, payloads, opened, batch_indexes(0, opened.size), 0, octets)
 
 
 def batch_indexes(start: int, stop: int) -> tuple[int, ...]:

@@ -98,7 +98,7 @@ class ReceiverQueue(ReceiverQueueBase):
         self.opened_bytes = 0
         self.undecryptable = 0  # the number of entries that no key decrypts
         self.max_message_size = DEFAULT_MAX_MESSAGE_SIZE
-        self.next_messages: list[Any] = []
+        self.next_messages: list[Any] = []  # always this list
         self._settings = settings
         self._tell = tell
         self._threshold = grant_threshold(settings.queue_size)
@@ -263,7 +263,7 @@ class ReceiverQueue(ReceiverQueueBase):
         self.closed = error
         self._entries.clear()
         self._drop_opened()
-        self.next_messages = []
+        self.next_messages.clear()
 
     # Slices, under the lock.
 
@@ -302,7 +302,7 @@ class ReceiverQueue(ReceiverQueueBase):
         self._slice_size = len(upcoming)
         self._sliced += len(upcoming)
         self.checkpoint()
-        self.next_messages = upcoming
+        self.next_messages[:] = upcoming
         self._sized_for = freed
 
     def _shorten_slice(self) -> None:
@@ -345,7 +345,7 @@ class ReceiverQueue(ReceiverQueueBase):
 
     def _make(self, contents: EntryContents) -> list[Any]:
         """Make the first messages of an entry, and keep the rest for the next call."""
-        stored, payloads, entry, indexes, _ = contents
+        stored, payloads, entry, indexes = contents[:4]
         if len(payloads) <= MADE_AT_ONCE:
             self._unmade = None
         else:
@@ -367,7 +367,7 @@ class ReceiverQueue(ReceiverQueueBase):
             return None
         self.progress.opened = delivery.message_id
         self.opened_messages += len(contents.payloads)
-        self.opened_bytes += sum(map(len, contents.payloads))
+        self.opened_bytes += contents.octets
         if contents.skipped:
             self._tell(MessagesDiscarded(self.generation, contents.skipped))
         return contents

@@ -14,13 +14,13 @@ from typing import Any, Final
 
 from pulsar_actors.runtime.loop import MAX_BUFFERS, Buffer, Listener, Loop, Transport, TransportOwner
 
-READ_SIZE: Final = 64 * 1024
-LARGE_READ_SIZE: Final = 256 * 1024
-"""For the next read after one that filled the smaller size.
-
-For each read, Python first allocates the whole size. The C library maps fresh memory for so much, and unmaps the part
-that is not used, which takes five times as long as a small read itself.
+SMALL_READ, LARGE_READ = 64 * 1024, 1024 * 1024
+"""The most bytes of one read: large after a full one, because all that follows a read is then done once for more bytes.
+The memory for a large read is mapped and unmapped each time, which takes several times as long as a small read does.
 """
+
+FEW = 16 * 1024
+"""After a read of fewer bytes than this the next one is small again."""
 
 BACKLOG = 128
 RESOLVE_TIMEOUT = 30.0
@@ -73,7 +73,7 @@ class TcpTransport(Transport):
         self._addresses: list[_Address] = []
         self._problem = "its name has no address"
         self._mask = 0
-        self._read_size = READ_SIZE
+        self._read_size = SMALL_READ
         self._is_open = False
         self.is_lent = False
         self._wants_room = False
@@ -214,8 +214,11 @@ class TcpTransport(Transport):
         except OSError as error:
             self._lose(_reason(error))
             return
-        self._read_size = LARGE_READ_SIZE if len(data) >= READ_SIZE else READ_SIZE
         if data:
+            if len(data) == SMALL_READ:
+                self._read_size = LARGE_READ
+            elif len(data) < FEW:
+                self._read_size = SMALL_READ
             self._owner.received(data)
         else:
             self._lose("the peer closed the connection")

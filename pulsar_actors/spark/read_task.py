@@ -212,7 +212,7 @@ def clipped(contents: EntryContents, start: TopicPosition, end: TopicPosition) -
         return contents
     if not start[:2] <= entry <= end[:2]:
         return None
-    stored, payloads, opened, indexes, _ = contents
+    stored, payloads, opened, indexes = contents[:4]
     first = bisect_left(indexes, start.batch_index) if entry == start[:2] else 0
     last = bisect_left(indexes, end.batch_index) if entry == end[:2] else len(indexes)
     if first >= last:

@@ -72,10 +72,11 @@ class SingleMessage(NamedTuple):
 
 
 class MessageColumns(NamedTuple):
-    """All messages of a batch, as columns, which takes no object for each message."""
+    """All messages of a batch as columns, which takes no object for each message, and the size of all payloads."""
 
     metadata: list[LazyMetadata]
     payloads: list[bytes]
+    octets: int
 
 
 def metadata_of(lazy: LazyMetadata) -> SingleMessageMetadata:
@@ -93,7 +94,8 @@ def split_batch(payload: BytesLike, count: int) -> list[SingleMessage]:
 
     Raises MalformedBatch if the bytes are not exactly that many messages, or if `count` is 0.
     """
-    return list(map(SingleMessage, *split_columns(payload, count)))
+    metadata, payloads, _ = split_columns(payload, count)
+    return list(map(SingleMessage, metadata, payloads))
 
 
 def split_columns(payload: BytesLike, count: int, begin: int = 0) -> MessageColumns:
@@ -107,30 +109,34 @@ def split_columns(payload: BytesLike, count: int, begin: int = 0) -> MessageColu
     head, metadata, size = _read_head(data, begin, known)
     stride = len(head) + size
     if octets == count * stride and data.startswith(head, begin + stride):
-        payloads = _payloads_if_alike(data, begin, head, size, count)
-        if payloads is not None:
-            return MessageColumns([metadata] * count, payloads)
-    columns = MessageColumns([], [])
-    at = begin
-    while len(columns.payloads) < count:
+        alike = _payloads_if_alike(data, begin, head, size, count)
+        if alike is not None:
+            return MessageColumns([metadata] * count, alike, count * size)
+    all_metadata: list[LazyMetadata] = []
+    payloads: list[bytes] = []
+    at, heads = begin, 0
+    while len(payloads) < count:
         head, metadata, size = _read_head(data, at, known)
         start, stride = at, len(head) + size
         at += stride
-        last_end = start + stride * (count - len(columns.payloads))
+        last_end = start + stride * (count - len(payloads))
         while at < last_end and data.startswith(head, at):
             at += stride
         if at > len(data):
             raise MalformedBatch(f"a message ends at byte {at:,} of a batch of {len(data):,}", len(data), len(data))
         if at == start + stride:
-            columns.metadata.append(metadata)
-            columns.payloads.append(data[start + len(head) : at])
+            all_metadata.append(metadata)
+            payloads.append(data[start + len(head) : at])
+            heads += len(head)
             continue
-        columns.metadata.extend(repeat(metadata, (at - start) // stride))
-        columns.payloads.extend(_cut(memoryview(data)[start:at], len(head), size))
+        run = (at - start) // stride
+        all_metadata.extend(repeat(metadata, run))
+        payloads.extend(_cut(memoryview(data)[start:at], len(head), size))
+        heads += run * len(head)
     if at != len(data):
         what = f"the {count:,} messages of a batch end at byte {at:,} of {len(data):,}"
         raise MalformedBatch(what, min(at, len(data)), len(data))
-    return columns
+    return MessageColumns(all_metadata, payloads, octets - heads)
 
 
 def _payloads_if_alike(data: bytes, begin: int, head: bytes, size: int, count: int) -> list[bytes] | None:
@@ -157,7 +163,8 @@ def _cut(run: memoryview, head_size: int, payload_size: int) -> list[bytes]:
     if len(run) >= _CUT_AT_ONCE * (head_size + payload_size):
         many = _cutter(head_size, payload_size, _CUT_AT_ONCE)
         rest = len(run) - len(run) % many.size
-        payloads.extend(chain.from_iterable(many.iter_unpack(run[:rest])))
+        for cut in many.iter_unpack(run[:rest]):
+            payloads += cut
     payloads.extend(chain.from_iterable(_cutter(head_size, payload_size, 1).iter_unpack(run[rest:])))
     return payloads
 

@@ -48,6 +48,11 @@ class MessageId(NamedTuple):
         """The id of the entry, the same for every message of a batch."""
         return MessageId(self.ledger_id, self.entry_id, self.partition)
 
+    def in_batch(self, index: int, size: int) -> "MessageId":
+        """Return the id of a message of this entry, which is a batch. `_replace` would take three times as long."""
+        ledger_id, entry_id, partition, _, _, first_chunk = self
+        return new_entry_id((ledger_id, entry_id, partition, index, size, first_chunk))
+
     @classmethod
     def from_data(cls, data: MessageIdData) -> "MessageId":
         """Read the id of a command."""

@@ -133,7 +133,7 @@ NOT_FOR_USERS = {
     "made by the package": {
         "BrokerConsumerStats.__init__", "BrokerConsumerStats.of", "BrokerConsumerStats.of_all",
         "Client.on", "ClientStats.__init__", "Consumer.__init__", "ConsumerStats.__init__",
-        "EncryptionContext.__init__", "Message.__init__",
+        "EncryptionContext.__init__",
         "Producer.__init__", "Producer.forward", "Producer.prepare", "Producer.prepare_many",
         "Producer.refused", "Producer.send_encoded", "ProducerStats.__init__",
         "Reader.__init__", "Rates.count", "Rates.index", "TableView.__init__",

@@ -12,6 +12,7 @@ from pulsar_actors.client.message import (
     EncryptionContext,
     Message,
     MessageBatch,
+    MessageEntry,
     ack_key_of,
     forwarded_metadata_of,
     new_messages,
@@ -21,7 +22,7 @@ from pulsar_actors.client.schema import BYTES, StringSchema
 from pulsar_actors.exceptions import InvalidArgument
 from pulsar_actors.machines.trackers.entry_map import Generation
 from pulsar_actors.wire import PulsarApi_pb2 as pb
-from pulsar_actors.wire.batch import encode_batch, encode_plain_batch, is_batch, split_batch
+from pulsar_actors.wire.batch import LazyMetadata, encode_batch, encode_plain_batch, is_batch, split_batch
 from pulsar_actors.wire.compression import decompress
 from pulsar_actors.wire.entries import decode_entry, encode_entry
 from pulsar_actors.wire.errors import MalformedBatch
@@ -119,8 +120,14 @@ def opened(delivered: Delivered) -> list[Message]:
     place = WireMessageId.from_data(delivered.command.message_id)
     shared = Opened(place, metadata, delivered.command.redelivery_count, size)
     if not size:
-        return [Message(bytes(payload), None, shared, -1)]
-    return [Message(one.payload, one.lazy_metadata, shared, at) for at, one in enumerate(split_batch(payload, size))]
+        return [made(bytes(payload), None, shared, -1)]
+    return [made(one.payload, one.lazy_metadata, shared, at) for at, one in enumerate(split_batch(payload, size))]
+
+
+def made(payload: bytes, stored: LazyMetadata | None, entry: MessageEntry, index: int) -> Message:
+    """One of our messages."""
+    (message,) = new_messages([stored], [payload], entry, [index])
+    return message
 
 
 ENTRIES = [*recorded(), *strange()]
@@ -192,12 +199,12 @@ def test_a_message_has_the_methods_of_the_official_one_and_three_more() -> None:
 
 def message(payload: bytes = b"payload", **metadata: Any) -> Message:
     stored = pb.MessageMetadata(producer_name="p", sequence_id=0, publish_time=0, **metadata)
-    return Message(payload, None, Opened(WireMessageId(1, 2, 3), stored), -1)
+    return made(payload, None, Opened(WireMessageId(1, 2, 3), stored), -1)
 
 
 def test_value_is_what_the_schema_of_the_consumer_makes_of_the_payload() -> None:
     shared = Opened(WireMessageId(1, 2), pb.MessageMetadata(), decode=StringSchema().decode_message)
-    assert Message("grün".encode(), None, shared, -1).value() == "grün"
+    assert made("grün".encode(), None, shared, -1).value() == "grün"
 
 
 def test_the_place_of_a_message_is_its_id_the_past_that_it_belongs_to_and_its_topic() -> None:
@@ -211,12 +218,12 @@ def test_the_place_of_a_message_is_its_id_the_past_that_it_belongs_to_and_its_to
 def test_the_id_of_a_message_in_chunks_keeps_its_first_chunk() -> None:
     first = WireMessageId(1, 1)
     place = WireMessageId(1, 5, first_chunk=first)
-    assert Message(b"", None, Opened(place, pb.MessageMetadata()), -1).message_id().wire.first_chunk == first
+    assert made(b"", None, Opened(place, pb.MessageMetadata()), -1).message_id().wire.first_chunk == first
 
 
 def test_metadata_that_was_kept_as_bytes_is_read_when_asked_for() -> None:
     stored = pb.SingleMessageMetadata(payload_size=1, partition_key="k", event_time=5).SerializeToString()
-    kept = Message(b"x", stored, Opened(WireMessageId(1, 2), pb.MessageMetadata(), size=9), 3)
+    kept = made(b"x", stored, Opened(WireMessageId(1, 2), pb.MessageMetadata(), size=9), 3)
     assert (kept.partition_key(), kept.event_timestamp(), kept.message_id()) == ("k", 5, MessageId(-1, 1, 2, 3))
 
 
@@ -235,7 +242,7 @@ NAMELESS = pb.MessageMetadata(producer_name="", sequence_id=0, publish_time=0).S
 def test_a_string_that_is_not_utf_8_is_text_all_the_same(ask: str, own: bytes | None, shared: bytes) -> None:
     stored = None if own is None else own + pb.SingleMessageMetadata(payload_size=0).SerializeToString()
     metadata = parse(pb.MessageMetadata, shared)
-    strange = Message(b"", stored, Opened(WireMessageId(1, 2), metadata), -1 if own is None else 0)
+    strange = made(b"", stored, Opened(WireMessageId(1, 2), metadata), -1 if own is None else 0)
     assert getattr(strange, ask)() in ("\ufffd", {"\ufffd": "\ufffd"})
 
 
@@ -296,7 +303,7 @@ def test_a_message_has_what_the_broker_tells_which_counts_a_batch_by_its_last_me
 ) -> None:
     size = 0 if index < 0 else 3
     entry = Opened(WireMessageId(1, 2), pb.MessageMetadata(), size=size, broker_metadata=broker)
-    one = Message(b"", b"" if size else None, entry, index)
+    one = made(b"", b"" if size else None, entry, index)
     assert (one.index(), one.broker_publish_timestamp()) == told
 
 
@@ -309,22 +316,18 @@ def test_what_is_sent_on_keeps_keys_to_the_byte_and_leaves_out_what_was_not_said
     for given in (said, {"null_value": True}, {}):
         own = pb.SingleMessageMetadata(payload_size=0, **given)
         whole = pb.MessageMetadata(producer_name="p", sequence_id=0, publish_time=1, **({} if in_a_batch else given))
-        message = Message(b"", own if in_a_batch else None, Opened(WireMessageId(1, 2), whole), 0)
+        message = made(b"", own if in_a_batch else None, Opened(WireMessageId(1, 2), whole), 0)
         assert forwarded_metadata_of(message) == pb.SingleMessageMetadata(**{"null_value": False, **given})
 
 
-def test_many_messages_of_an_entry_are_those_that_are_made_one_by_one() -> None:
+def test_each_message_of_an_entry_has_its_own_payload_metadata_and_index() -> None:
     shared = Opened(WireMessageId(1, 2), pb.MessageMetadata(), size=3)
     stored = [pb.SingleMessageMetadata(payload_size=1, partition_key=f"key {number}") for number in (0, 2)]
-    payloads = [b"0", b"2"]
-    many = new_messages(stored, payloads, shared, [0, 2])
-    each = [Message(payloads[place], stored[place], shared, index) for place, index in enumerate([0, 2])]
-    for one, other in zip(many, each, strict=True):
-        assert (one.data(), one.partition_key(), one.message_id()) == (
-            other.data(),
-            other.partition_key(),
-            other.message_id(),
-        )
+    messages = new_messages(stored, [b"0", b"2"], shared, [0, 2])
+    assert [(one.data(), one.partition_key(), one.message_id()) for one in messages] == [
+        (b"0", "key 0", MessageId(-1, 1, 2, 0)),
+        (b"2", "key 2", MessageId(-1, 1, 2, 2)),
+    ]
 
 
 FULL = pb.SingleMessageMetadata(

@@ -92,6 +92,12 @@ def test_messages_come_out_in_the_order_of_entries_and_batches(bench: Bench) -> 
     assert bench.take(7) == ["a", "b", "c", "d", "e", None, None]
 
 
+def test_the_bytes_of_messages_are_counted_but_not_of_those_that_an_ack_set_masks(bench: Bench) -> None:
+    bench.queue.add([batch(1, b"a", b"bb", b"cccc", wanted=0b101), letters(2, "de"), single(3, b"12345678")])
+    bench.take(6)
+    assert (bench.queue.opened_messages, bench.queue.opened_bytes) == (5, 15)
+
+
 def many(bench: Bench, most: int) -> list[str]:
     found: list[str] = []
     bench.queue.take_many(most, found)

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from pulsar_actors.runtime import tcp
-from pulsar_actors.runtime.tcp import TcpListener, TcpTransport
+from pulsar_actors.runtime.tcp import LARGE_READ, SMALL_READ, TcpListener, TcpTransport
 from tests.support.manual_loop import ManualLoop
 
 
@@ -34,7 +34,6 @@ class FakeSocket:
 
     def __init__(self, **answers: list[Any]) -> None:
         self.answers = answers
-        self.asked: list[int] = []  # the sizes of the reads
         self.closed = False
 
     def _next(self, what: str) -> Any:
@@ -50,7 +49,6 @@ class FakeSocket:
         return self._next("send")
 
     def recv(self, size: int) -> Any:
-        self.asked.append(size)
         return self._next("recv")
 
     def connect_ex(self, address: Any) -> Any:
@@ -124,6 +122,28 @@ def test_a_busy_socket_takes_nothing_and_gives_nothing_and_is_not_lost(loop: Man
     made._ready(selectors.EVENT_READ)
     loop.run()
     assert hearer.heard == []
+
+
+class Stream(FakeSocket):
+    """Has so many bytes waiting to be read."""
+
+    waiting = 0
+
+    def recv(self, size: int) -> bytes:
+        size = min(size, self.waiting)
+        self.waiting -= size
+        return bytes(size)
+
+
+def test_reads_are_small_until_much_is_waiting_and_again_once_it_has_been_read(loop: ManualLoop) -> None:
+    stream = Stream()
+    made, hearer = transport(loop, stream)
+    for waiting in (100, 3 * LARGE_READ, 100, SMALL_READ + 1):
+        stream.waiting = waiting
+        while stream.waiting:
+            made.read()
+    last = LARGE_READ - SMALL_READ
+    assert [len(data) for data in hearer.heard] == [100, SMALL_READ, LARGE_READ, LARGE_READ, last, 100, SMALL_READ, 1]
 
 
 def test_a_socket_that_fails_in_a_send_is_lost_later_and_not_within_the_call(loop: ManualLoop) -> None:
@@ -209,12 +229,3 @@ def test_a_listener_goes_on_when_a_connection_has_gone_again_or_it_was_closed(lo
     listener.close()
     listener._ready(selectors.EVENT_READ)
     assert accepted == []
-
-
-def test_a_read_asks_for_more_only_after_one_that_got_all_it_asked_for(loop: ManualLoop) -> None:
-    small, large = tcp.READ_SIZE, tcp.LARGE_READ_SIZE
-    fake = FakeSocket(recv=[b"receipt", bytes(small), bytes(large), bytes(small - 1), BlockingIOError(), b"receipt"])
-    made, _ = transport(loop, fake)
-    for _ in range(6):
-        made.read()
-    assert fake.asked == [small, small, large, large, small, small]

@@ -102,7 +102,7 @@ ACCEPTED: Final[dict[str, dict[str, str]]] = {
     "closing": dict.fromkeys(("close again", "close the producer"), _CLOSED),
     "internals": {
         **dict.fromkeys(("_producer", "_consumer", "_message", "_client", "module of C++"), _NO_CPLUSPLUS),
-        **dict.fromkeys(("Producer()", "Consumer()", "Message()"), _COMPLETE),
+        **dict.fromkeys(("Producer()", "Consumer()"), _COMPLETE),
     },
 }
 

@@ -228,6 +228,12 @@ def test_messages_of_which_nothing_is_said_are_written_alike_in_less_time(payloa
     )
 
 
+@given(st.lists(st.tuples(st.sampled_from([None, "k", "key"]), st.binary(max_size=3)), min_size=1, max_size=20))
+def test_the_columns_tell_the_size_of_all_payloads(messages: list[tuple[str | None, bytes]]) -> None:
+    written = encode_batch([(SingleMessageMetadata(payload_size=len(p), partition_key=k), p) for k, p in messages])
+    assert split_columns(written, len(messages)).octets == len(b"".join(payload for _, payload in messages))
+
+
 @pytest.mark.parametrize("size", [3, 5000])
 @pytest.mark.parametrize("count", [1, 2, 10, 1000])
 @pytest.mark.parametrize("keyed", [False, True])
@@ -237,6 +243,6 @@ def test_a_batch_may_begin_inside_the_bytes(size: int, count: int, *, keyed: boo
     written = encode_batch([(metadata, payload) for payload in payloads])
     found = split_columns(b"before" + written, count, len(b"before"))
     assert found == split_columns(written, count)
-    assert found.payloads == payloads
+    assert (found.payloads, found.octets) == (payloads, size * count)
     with pytest.raises(MalformedBatch):
         split_columns(b"before" + written[:-1], count, len(b"before"))
