@@ -126,7 +126,9 @@ class SendQueueEnqueuer(Enqueuer):
         buffer = send_queue.buffer
         try:
             if self._codec is None and len(payload) <= send_queue.small and len(buffer) < send_queue.locked_from:
-                buffer.extend((payload, tag))  # `put`, without its call
+                if type(tag) is MessageHeader:  # as `put` does, without its call
+                    send_queue.had_headers = True
+                buffer.extend((payload, tag))
                 if len(buffer) >= send_queue.notify_at:
                     self.appended()
             elif self._put(payload, tag):

@@ -10,6 +10,7 @@ from typing import Any, TypeAlias, cast
 from pulsar_actors.client.message import Message, data_key_of, forwarded_metadata_of
 from pulsar_actors.client.schema import KeyedPayload, Schema
 from pulsar_actors.client.validation import flag, instance_of, is_text, optional, properties, refusal_of, whole_number
+from pulsar_actors.compiling import Given
 from pulsar_actors.exceptions import InvalidMessage, WrongContent
 from pulsar_actors.runtime.send_queue import MessageHeader, UnbatchableOptions, new_message_header
 from pulsar_actors.wire.fast_encode import encode_single_message
@@ -25,15 +26,15 @@ _delay = optional(instance_of(timedelta))
 
 
 MessageOptions: TypeAlias = tuple[
-    dict[str, str] | None,  # properties
-    str | None,  # partition_key
-    str | None,  # ordering_key
-    int | None,  # sequence_id
-    list[str] | None,  # replication_clusters
-    bool,  # disable_replication
-    int | None,  # event_timestamp
-    int | None,  # deliver_at
-    timedelta | None,  # deliver_after
+    Given[dict[str, str] | None],  # properties
+    Given[str | None],  # partition_key
+    Given[str | None],  # ordering_key
+    Given[int | None],  # sequence_id
+    Given[list[str] | None],  # replication_clusters
+    Given[bool],  # disable_replication
+    Given[int | None],  # event_timestamp
+    Given[int | None],  # deliver_at
+    Given[timedelta | None],  # deliver_after
 ]
 """The options of a message, in the order of `send`'s arguments.
 
@@ -132,7 +133,12 @@ def build_header(
         unbatchable = _unbatchable_options(options, now_ms)
     try:
         metadata = encode_single_message(
-            *(size, pairs, key, ordering_key, sequence_id, event_time),
+            size,
+            pairs,
+            key,
+            ordering_key,
+            sequence_id,
+            event_time,
             null_value=is_null,
             key_is_base64=key_is_null is False,
             null_key=key_is_null is True,

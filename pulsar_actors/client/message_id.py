@@ -39,7 +39,7 @@ class MessageId:
     _batch: WireMessageId
     _index: int
     _topic: str | None
-    _wire: WireMessageId
+    _wire: WireMessageId | None
 
     def __init__(
         self,
@@ -65,11 +65,10 @@ class MessageId:
     @property
     def wire(self) -> WireMessageId:
         """The id as the protocol has it. It is made on request: of a million sent messages, few ids are used."""
-        try:
-            return self._wire
-        except AttributeError:
-            self._wire = self._batch._replace(batch_index=self._index)
-            return self._wire
+        wire = self._wire
+        if wire is None:
+            self._wire = wire = self._batch._replace(batch_index=self._index)
+        return wire
 
     def __reduce__(self) -> Any:  # noqa: ANN401 - what pickle and copy take
         return _restored, (type(self), self.wire, self._topic), getattr(self, "__dict__", None)
@@ -164,6 +163,7 @@ def ids_of_batch(entry: WireMessageId, topic: str) -> Iterator[MessageId]:
     new, kind = MessageId.__new__, MessageId
     for index in range(entry.batch_size):
         made = new(kind)
+        made._wire = None  # noqa: SLF001  # pyright: ignore[reportPrivateUsage]
         made._topic = topic  # noqa: SLF001  # pyright: ignore[reportPrivateUsage]
         made._batch = entry  # noqa: SLF001  # pyright: ignore[reportPrivateUsage]
         made._index = index  # noqa: SLF001  # pyright: ignore[reportPrivateUsage]

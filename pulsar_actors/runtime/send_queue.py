@@ -103,16 +103,16 @@ class OutgoingMessages:
 
     __slots__ = ("has_headers", "payloads", "sizes", "tags")
 
-    def __init__(self, payloads: Sequence[bytes], tags: Sequence[object]) -> None:
+    def __init__(self, payloads: Sequence[bytes], tags: Sequence[object], *, may_have_headers: bool = True) -> None:
         self.payloads = payloads
         self.tags = tags
         self.sizes: Sequence[int] = list(map(len, payloads))
-        self.has_headers = MessageHeader in map(type, tags)  # runs in C, for speed
+        self.has_headers = may_have_headers and MessageHeader in map(type, tags)  # runs in C, for speed
 
     @classmethod
-    def from_flat(cls, flat: Sequence[object]) -> "OutgoingMessages":
+    def from_flat(cls, flat: Sequence[object], *, may_have_headers: bool) -> "OutgoingMessages":
         """Make columns of the content of a send queue: payloads and tags alternate there."""
-        return cls(flat[::2], flat[1::2])  # type: ignore[arg-type] # the list has both
+        return cls(flat[::2], flat[1::2], may_have_headers=may_have_headers)  # type: ignore[arg-type] # the list has both
 
     def __len__(self) -> int:
         return len(self.payloads)
@@ -210,6 +210,7 @@ class SendQueue:
         "_quota",
         "buffer",
         "closed",
+        "had_headers",
         "limits",
         "locked_from",
         "notify_at",
@@ -231,6 +232,7 @@ class SendQueue:
         self.report = report
         self.buffer: list[Any] = []  # payloads and tags alternate
         self.closed: Exception | None = None
+        self.had_headers = False  # set before the first header is appended: without one, nothing looks for them
         self._quota = pending.messages
         self._full, self._full_bytes = (NEVER, NEVER) if limits is None else (2 * limits.messages, limits.size)
         self.notify_at, self._notify_at_bytes = 0, NEVER  # from this buffer length or size on, notify the actor
@@ -245,6 +247,8 @@ class SendQueue:
     def put(self, payload: bytes, tag: object) -> bool:
         """Enqueue a message; return whether the actor has to be notified. Raises LimitReached if there is no room."""
         buffer = self.buffer
+        if type(tag) is MessageHeader:
+            self.had_headers = True
         if len(buffer) >= self.locked_from:
             self._put_locked(payload, tag)
         else:
@@ -260,6 +264,8 @@ class SendQueue:
         buffer, count = self.buffer, len(payloads)
         flat: list[Any] = [None] * (2 * count)
         flat[::2], flat[1::2] = payloads, tags
+        if not self.had_headers:
+            self.had_headers = MessageHeader in map(type, tags)
         with self._lock:
             places = self._quota.places(len(buffer) >> 1)
             if not places:
@@ -338,7 +344,7 @@ class SendQueue:
     def begin_take(self) -> OutgoingMessages:
         """Return the messages, without removing them. From now on the next full batch notifies the actor."""
         self._notify_from(self._full, self._full_bytes)
-        return OutgoingMessages.from_flat(self.buffer[:])
+        return self._as_columns(self.buffer[:])
 
     def take(self, count: int, size: int) -> None:
         """Remove the first messages, which the actor has packed, and count them as pending. `size` is their bytes."""
@@ -383,10 +389,14 @@ class SendQueue:
             left = self.buffer[:]
             del self.buffer[: len(left)]
         if left:
-            messages = OutgoingMessages.from_flat(left)
+            messages = self._as_columns(left)
             self.discarded(messages.size)
             self.report([(messages.replies, error)])
         self.waiting.wake_all()
+
+    def _as_columns(self, flat: list[Any]) -> OutgoingMessages:
+        """Return the columns of messages that were copied out of the buffer before this call."""
+        return OutgoingMessages.from_flat(flat, may_have_headers=self.had_headers)
 
     def discarded(self, size: int) -> None:
         """Free the memory of messages that fail in the queue. Without a memory limit there is nothing to free."""

@@ -217,7 +217,7 @@ def _utf8(what: str, text: str) -> bytes:
         raise InvalidMessage(f"{what} is no text that UTF-8 can write: {fault.reason}") from None
 
 
-def _checked_properties(pairs: object) -> Mapping[str, str] | None:
+def _checked_properties(pairs: object) -> dict[str, str] | None:
     if pairs is None:
         return None
     if not isinstance(pairs, Mapping):

@@ -13,7 +13,6 @@ Tests compare all with protobuf.
 """
 
 import struct
-from collections.abc import Mapping
 from typing import Final, TypeAlias
 
 from google.protobuf.descriptor import FieldDescriptor
@@ -137,7 +136,7 @@ _KEY_TEXT: Final = _PARTITION_KEY.decode()
 
 def encode_single_message(  # noqa: PLR0913 - the fields of a message
     payload_size: int,
-    properties: Mapping[str, str] | None,
+    properties: dict[str, str] | None,
     partition_key: str | None = None,
     ordering_key: bytes | None = None,
     sequence_id: int | None = None,
@@ -166,7 +165,7 @@ def encode_single_message(  # noqa: PLR0913 - the fields of a message
     return b"".join(parts)
 
 
-def _short_texts(properties: Mapping[str, str] | None, partition_key: str | None) -> bytes | None:
+def _short_texts(properties: dict[str, str] | None, partition_key: str | None) -> bytes | None:
     """Write the properties and the key as one text, in half of the time; None if any is long, or not ASCII.
 
     The tags and the sizes are ASCII, too, if all are of one byte.
@@ -186,7 +185,7 @@ def _short_texts(properties: Mapping[str, str] | None, partition_key: str | None
     return whole.encode() if whole.isascii() else None
 
 
-def _texts(properties: Mapping[str, str] | None, partition_key: str | None) -> list[bytes]:
+def _texts(properties: dict[str, str] | None, partition_key: str | None) -> list[bytes]:
     """Write the properties and the key, whatever they are."""
     parts: list[bytes] = []
     if properties is not None:

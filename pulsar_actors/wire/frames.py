@@ -30,7 +30,7 @@ import struct
 from collections.abc import Callable
 from functools import partial
 from io import BytesIO
-from typing import Any, TypeVar
+from typing import Any, Final, TypeVar
 
 from google.protobuf.descriptor import FieldDescriptor
 from google.protobuf.message import Message
@@ -78,13 +78,13 @@ __all__ = [
 ]
 
 
-DEFAULT_MAX_MESSAGE_SIZE = 5 * 1024 * 1024
+DEFAULT_MAX_MESSAGE_SIZE: Final = 5 * 1024 * 1024
 
-_PADDING = 10 * 1024
-_SIZES = struct.Struct(">II")
-_TOTAL = struct.Struct(">I")
-_HTTP = int.from_bytes(b"HTTP", "big")
-_LARGEST_TOTAL = 2**32 - 1
+_PADDING: Final = 10 * 1024
+_SIZES: Final = struct.Struct(">II")
+_TOTAL: Final = struct.Struct(">I")
+_HTTP: Final = int.from_bytes(b"HTTP", "big")
+_LARGEST_TOTAL: Final = 2**32 - 1
 
 
 def message_limit(max_message_size: int) -> int:
@@ -225,12 +225,13 @@ class FrameReader:
 
 # Commands.
 
-CARRIERS = frozenset({CommandSend, CommandMessage})
+CARRIERS: Final = frozenset({CommandSend, CommandMessage})
 """The commands that carry an entry."""
 
-_VARINT, _LENGTH_DELIMITED = 0, 2  # protobuf's wire types
-_SEVEN_BITS = 0x7F  # the largest size in one byte
-_FIRST_STRING = 4  # no string begins earlier: before it stand a tag and a size, twice
+_VARINT: Final = 0  # protobuf's wire types
+_LENGTH_DELIMITED: Final = 2
+_SEVEN_BITS: Final = 0x7F  # the largest size in one byte
+_FIRST_STRING: Final = 4  # no string begins earlier: before it stand a tag and a size, twice
 
 _M = TypeVar("_M", bound=Message)
 
@@ -239,12 +240,12 @@ _COMMANDS = [
     (field.number, field.name, field.message_type) for field in BaseCommand.DESCRIPTOR.fields if field.message_type
 ]
 
-_TYPES = BaseCommand.Type.DESCRIPTOR.values_by_number
+_TYPES: Final = BaseCommand.Type.DESCRIPTOR.values_by_number
 
-_FIELDS = {number: name for number, name, _ in _COMMANDS}
+_FIELDS: Final = {number: name for number, name, _ in _COMMANDS}
 """Type number -> name of its field."""
 
-_HEADS = {
+_HEADS: Final = {
     GetMessageClass(message): (
         varint(BaseCommand.TYPE_FIELD_NUMBER << 3 | _VARINT) + varint(number) + varint(number << 3 | _LENGTH_DELIMITED)
     )
@@ -252,10 +253,10 @@ _HEADS = {
 }
 """Class of a command -> the first bytes of its BaseCommand: the type, and the tag of its field."""
 
-_BY_START = {head[:3]: (kind, head) for kind, head in _HEADS.items()}
+_BY_START: Final = {head[:3]: (kind, head) for kind, head in _HEADS.items()}
 """The first three bytes of a BaseCommand, which differ for each command -> its class, and all of its first bytes."""
 
-_ENUMS: dict[type[Message], FieldsOfType | None] = {}
+_ENUMS: Final[dict[type[Message], FieldsOfType | None]] = {}
 """Class of a command -> its enums; None if it has no field to check, neither enum nor string. Those that have come."""
 
 

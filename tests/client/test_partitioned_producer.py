@@ -8,7 +8,7 @@ from pulsar_actors.broker.model.stats import topic_stats
 from pulsar_actors.client.build_producer import new_send_queue
 from pulsar_actors.client.client import Client
 from pulsar_actors.client.enqueuer import SendQueueEnqueuer
-from pulsar_actors.client.enums import HashingScheme, PartitionsRoutingMode, ProducerAccessMode, Result
+from pulsar_actors.client.enums import HashingScheme, InitialPosition, PartitionsRoutingMode, ProducerAccessMode, Result
 from pulsar_actors.client.partitioned_producer import PartitionEnqueuer, ProducerMembers, Router, new_router
 from pulsar_actors.client.producer_options import ProducerOptions
 from pulsar_actors.exceptions import (
@@ -62,6 +62,18 @@ def test_all_partitions_are_under_the_name_that_a_broker_gave_the_first(
 ) -> None:
     producer = client.create_producer(parts)
     assert producers(broker, parts) == [[producer.producer_name()]] * 3
+
+
+def test_a_partition_takes_a_message_with_a_key_behind_one_without(client: Client, parts: str) -> None:
+    results: list[Result] = []
+    options = {"batching_enabled": True, "batching_max_publish_delay_ms": 60_000}
+    producer = client.create_producer(parts, message_router=lambda *_: 1, **options)  # type: ignore[arg-type]
+    for key in (None, "key"):
+        producer.send_async(b"x", lambda result, _: results.append(result), partition_key=key)
+    producer.flush()
+    assert results == [Result.Ok] * 2
+    consumer = client.subscribe(f"{parts}-partition-1", "reads", initial_position=InitialPosition.Earliest)
+    assert [consumer.receive(5_000).partition_key() for _ in range(2)] == ["", "key"]
 
 
 def test_a_lazy_producer_begins_with_one_partition_and_starts_the_others_when_they_are_used(

@@ -54,6 +54,16 @@ def test_messages_sent_without_waiting_arrive_in_order_and_each_is_told(client: 
     assert [message.message_id() for message in receive(client, topic, 50)] == [message_id for _, message_id in told]
 
 
+def test_the_first_message_with_a_key_may_come_behind_others_in_a_batch(client: pulsar.Client, topic: str) -> None:
+    results: list[pulsar.Result] = []
+    with client.create_producer(topic, batching_enabled=True, batching_max_publish_delay_ms=60_000) as producer:
+        for key in (None, None, "key"):
+            producer.send_async(b"x", lambda result, _: results.append(result), partition_key=key)
+        producer.flush()
+        assert results == [pulsar.Result.Ok] * 3
+    assert [message.partition_key() for message in receive(client, topic, 3)] == ["", "", "key"]
+
+
 def test_a_blocking_send_takes_along_what_was_batched_and_does_not_wait_for_the_delay(
     client: pulsar.Client, topic: str
 ) -> None:

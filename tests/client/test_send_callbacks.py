@@ -37,6 +37,10 @@ def send_callbacks() -> SendCallbacks:
     return SendCallbacks(TOPIC, 2)
 
 
+def unheard(_: Result, __: MessageId) -> None:
+    pass
+
+
 def alone(*positions: tuple[int, int]) -> SentTo:
     return SentTo(positions, batched=False, size=7)
 
@@ -56,6 +60,41 @@ def test_the_messages_of_a_batch_are_in_it_one_after_the_other(send_callbacks: S
     send_callbacks([([heard.callback, None, heard.callback], in_batch(3, 9))])
     assert heard.ids() == [(2, 3, 9, 0), (2, 3, 9, 2)]
     assert [message_id.wire.batch_size for _, message_id in heard.calls] == [3, 3]
+
+
+KEEPS = {
+    "none": lambda _: False,
+    "all": lambda _: True,
+    "the first": lambda index: index == 0,
+    "the second": lambda index: index == 1,
+    "the last": lambda index: index == 4,
+    "every other": lambda index: index % 2 == 1,
+}
+
+
+@pytest.mark.parametrize("keeps", KEEPS.values(), ids=KEEPS)
+def test_an_id_that_a_callback_keeps_stays_as_it_is(
+    send_callbacks: SendCallbacks, keeps: Callable[[int], bool]
+) -> None:
+    heard, kept = list[int](), dict[int, MessageId]()
+
+    def callback(_: Result, message_id: MessageId) -> None:
+        index = len(heard)
+        heard.append(message_id.batch_index())  # which the next message must not be told again
+        if keeps(index):
+            kept[index] = message_id
+
+    send_callbacks([([callback] * 5, in_batch(3, 9))])
+    assert heard == [0, 1, 2, 3, 4]
+    assert {index: message_id.batch_index() for index, message_id in kept.items()} == {index: index for index in kept}
+    assert all(message_id.topic_name() == TOPIC for message_id in kept.values())
+
+
+def test_callbacks_and_futures_of_one_batch_have_ids_of_their_own(send_callbacks: SendCallbacks, heard: Heard) -> None:
+    futures = [SlimFuture[MessageId]() for _ in range(2)]
+    send_callbacks([([unheard, futures[0], unheard, heard.callback, futures[1]], in_batch(3, 9))])
+    assert [one.result(0).batch_index() for one in futures] == [1, 4]
+    assert heard.ids() == [(2, 3, 9, 3)]
 
 
 def test_a_message_in_chunks_is_where_its_last_one_is_and_knows_its_first(

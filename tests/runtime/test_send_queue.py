@@ -1,7 +1,7 @@
 import sys
 import threading
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 import pytest
@@ -10,7 +10,7 @@ from pulsar_actors import exceptions
 from pulsar_actors.machines.trackers.batching import BatchLimits
 from pulsar_actors.machines.trackers.pending_messages import PendingMessages, SendQuota
 from pulsar_actors.runtime.loop import THREADS, Interleaving
-from pulsar_actors.runtime.send_queue import NONE_IS_SMALL, SendQueue
+from pulsar_actors.runtime.send_queue import NONE_IS_SMALL, MessageHeader, SendQueue
 from tests.support.manual_loop import Interrupter
 
 CLOSED = exceptions.AlreadyClosed("the producer is closed")
@@ -119,6 +119,26 @@ def test_a_message_that_comes_as_the_actor_goes_idle_is_noticed() -> None:
     interloper.at(0, lambda: told.append(queue.put(*message())))
     assert not queue.idle_if_empty()
     assert told == [True], "once too often does no harm"
+
+
+HEADER = MessageHeader(b"", "key", None, None, None, "reply")
+ENQUEUE: dict[str, Callable[[SendQueue, bytes, object], object]] = {
+    "alone": SendQueue.put,
+    "with others": lambda queue, payload, tag: queue.put_many([b"", payload], ["other reply", tag]),
+}
+
+
+@pytest.mark.parametrize("enqueue", ENQUEUE.values(), ids=ENQUEUE)
+def test_a_header_behind_messages_without_one_is_told_from_a_reply(
+    enqueue: Callable[[SendQueue, bytes, object], object],
+) -> None:
+    queue, reported = new_queue()
+    queue.put(*message())
+    assert not queue.begin_take().has_headers
+    enqueue(queue, b"payload", HEADER)
+    assert queue.begin_take().replies[-1] == "reply"
+    queue.end(CLOSED)
+    assert reported.failed[-1] == ("reply", CLOSED)
 
 
 def test_at_the_end_messages_in_the_queue_fail() -> None:

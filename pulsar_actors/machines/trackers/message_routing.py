@@ -22,6 +22,7 @@ from operator import index
 from types import MappingProxyType
 from typing import Generic, TypeVar
 
+from pulsar_actors.compiling import Given
 from pulsar_actors.exceptions import InvalidArgument
 from pulsar_actors.machines.trackers.batching import BatchLimits
 
@@ -110,7 +111,7 @@ class CustomRouting(Generic[M]):
 
     __slots__ = ("_choose",)
 
-    def __init__(self, choose: Callable[[M, int], int]) -> None:
+    def __init__(self, choose: Callable[[M, int], Given[int]]) -> None:
         self._choose = choose
 
     def route(self, message: M, partitions: int) -> int:

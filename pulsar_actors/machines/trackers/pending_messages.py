@@ -21,6 +21,7 @@ from enum import Enum
 from types import MappingProxyType
 from typing import Any, Final, Generic, TypeVar
 
+from pulsar_actors.compiling import mypyc_attr
 from pulsar_actors.exceptions import (
     BrokerRefusal,
     ConnectError,
@@ -46,6 +47,7 @@ def pending_limit(max_pending: int, across_partitions: int, partitions: int) -> 
     return min(limits, default=0)
 
 
+@mypyc_attr(allow_interpreted_subclasses=True)
 class SendQuota:
     """A limit of the pending messages or bytes of one producer, and the used part of it. A limit of 0 is no limit.
 

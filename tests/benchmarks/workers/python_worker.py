@@ -111,10 +111,10 @@ class Worker:
             if not next(left):
                 done.set()
 
-        if len(producers) == 1:
+        if len(producers) == 1 and not fields:  # as a program calls it: to unpack no fields takes time, too
             send = producers[0].send_async
             for _ in range(messages):
-                send(payload, stored, **fields)
+                send(payload, stored)
         else:
             sends = itertools.cycle([producer.send_async for producer in producers])
             for _ in range(messages):
