@@ -6,6 +6,7 @@ from datetime import timedelta
 from typing import TYPE_CHECKING, Any, Literal, cast, overload
 
 from pulsar_actors.client.enqueuer import SendQueueEnqueuer, Share
+from pulsar_actors.client.enums import Result
 from pulsar_actors.client.handle import Handle
 from pulsar_actors.client.interceptors import MessageToSend
 from pulsar_actors.client.message import Message
@@ -21,13 +22,16 @@ from pulsar_actors.client.validation import callback as callable_of
 from pulsar_actors.client.validation import flag, optional
 from pulsar_actors.exceptions import PulsarException
 from pulsar_actors.runtime.actor import tell
-from pulsar_actors.runtime.future import SlimFuture, settle
+from pulsar_actors.runtime.future import SlimFuture, is_slim_future, settle
 from pulsar_actors.runtime.producer_actor import FlushAll
 from pulsar_actors.runtime.send_queue import MessageHeader, new_message_header, reply_of
 from pulsar_actors.wire.topic_name import TopicName
 
 if TYPE_CHECKING:
+    from pulsar_actors.client.send_callbacks import SendCallback
     from pulsar_actors.client.stats import ProducerStats
+    from pulsar_actors.client.transaction import Transaction
+    from pulsar_actors.runtime.transaction_work import TransactionWork
 
 _callback = optional(callable_of("a Result and a MessageId"))
 _ONLY_BYTES = {bytes}
@@ -75,6 +79,8 @@ class Producer(SendPath, Handle[AnySendingState]):
         event_timestamp: int | None = None,
         deliver_at: int | None = None,
         deliver_after: timedelta | None = None,
+        *,
+        transaction: "Transaction | None" = None,
     ) -> MessageId:
         """Publish a message, wait until it is stored, and return its id.
 
@@ -98,6 +104,8 @@ class Producer(SendPath, Handle[AnySendingState]):
             The time before which Shared and KeyShared subscriptions do not get the message, in milliseconds since 1970.
         deliver_after = None
             The same as a `timedelta` from now.
+        transaction = None
+            The transaction that the message is a part of: it is stored now, and readers see it after the commit.
 
         Messages that have been batched so far are sent with it, without waiting for the batching delay. An
         OutcomeUnknown means that the message may have been stored, or not. If the broker drops the message as a
@@ -110,7 +118,9 @@ class Producer(SendPath, Handle[AnySendingState]):
         )  # fmt: skip
         done: SlimFuture[MessageId] = SlimFuture()
         tag: object = done
-        if (
+        if transaction is not None:
+            payload, tag = self._message_in(transaction, content, message_options, done)
+        elif (
             type(content) is bytes and self._takes_bytes_as_they_are
             and message_options == _NO_OPTIONS and disable_replication is False
         ):  # fmt: skip
@@ -125,12 +135,18 @@ class Producer(SendPath, Handle[AnySendingState]):
         return self._state.engine.block(done, None, f"send() to {self._topic}")
 
     @overload
-    def send_many(self, contents: Iterable[object], *, ids: Literal[False] = False) -> "Future[int]": ...
+    def send_many(
+        self, contents: Iterable[object], *, ids: Literal[False] = False, transaction: "Transaction | None" = None
+    ) -> "Future[int]": ...
 
     @overload
-    def send_many(self, contents: Iterable[object], *, ids: Literal[True]) -> "Future[list[MessageId]]": ...
+    def send_many(
+        self, contents: Iterable[object], *, ids: Literal[True], transaction: "Transaction | None" = None
+    ) -> "Future[list[MessageId]]": ...
 
-    def send_many(self, contents: Iterable[object], *, ids: bool = False) -> "Future[Any]":
+    def send_many(
+        self, contents: Iterable[object], *, ids: bool = False, transaction: "Transaction | None" = None
+    ) -> "Future[Any]":
         """Publish many messages by one call, without waiting until they are stored. One future is returned for all.
 
         contents
@@ -138,6 +154,8 @@ class Producer(SendPath, Handle[AnySendingState]):
             a key, properties or other options is a MessageToSend, whose fields are the arguments of `send`.
         ids = False
             The future's result is the number of messages; with True, the list of their ids.
+        transaction = None
+            The transaction that the messages are a part of, as for `send`.
 
         If messages are not stored, the future has a SendManyFailed, once all have ended: its `errors` has the error of
         each of them, by position; all others are stored. Messages keep their order, and a mistake in any of them is
@@ -146,17 +164,24 @@ class Producer(SendPath, Handle[AnySendingState]):
         fail with ProducerQueueIsFull, on that partition. If the producer is closed meanwhile, the rest fails with
         AlreadyClosed. If Ctrl-C ends the wait for room, the messages that are in the queue are sent, and no others.
         """
-        return self._enqueue_shares(*self.prepare_many(contents, ids=ids))
+        return self._enqueue_shares(*self.prepare_many(contents, ids=ids, transaction=transaction))
 
-    def send_encoded(self, payloads: Sequence[bytes], headers: Sequence[MessageHeader | None]) -> "Future[int]":
+    def send_encoded(
+        self,
+        payloads: Sequence[bytes],
+        headers: Sequence[MessageHeader | None],
+        transaction: "Transaction | None" = None,
+    ) -> "Future[int]":
         """Publish messages whose metadata, if they have any, is encoded. The future is that of `send_many`."""
         call = SendManyCall(len(payloads), wants_ids=False)
         tags: list[object] = list(call.tags)
         if any(headers):
             tags = [
-                tag if header is None else new_message_header((*header[:5], tag, None))
+                tag if header is None else new_message_header((*header[:5], tag, None, None))
                 for header, tag in zip(headers, tags, strict=True)
             ]
+        if transaction is not None:
+            tags = self._tags_in(transaction, payloads, tags, call)
         return self._enqueue_shares(call, self._shares(payloads, tags, call))
 
     def flush(self) -> None:
@@ -165,24 +190,35 @@ class Producer(SendPath, Handle[AnySendingState]):
         self._call(self._flush_request, f"flush() of {self._topic}")
 
     def prepare(
-        self, content: object, message_options: MessageOptions, reply: object
+        self,
+        content: object,
+        message_options: MessageOptions,
+        reply: object,
+        transaction: "Transaction | None" = None,
     ) -> tuple[SendQueueEnqueuer, bytes, object]:
         """Build a message, and return its enqueuer, its payload and its tag, for callers that never block.
 
         Such a caller calls `refused` if the enqueuer does not take the message.
         """
-        if type(content) is bytes and self._takes_bytes_as_they_are and message_options == _NO_OPTIONS:
+        if transaction is not None:
+            payload, tag = self._message_in(transaction, content, message_options, reply)
+        elif type(content) is bytes and self._takes_bytes_as_they_are and message_options == _NO_OPTIONS:
             payload, tag = content, reply  # the shortcut of `send_async`
         else:
             payload, tag = self._message(content, message_options, reply)
         return self._enqueuer.enqueuer_for(payload, tag), payload, tag
 
-    def prepare_many(self, contents: Iterable[object], *, ids: bool) -> tuple[SendManyCall, list[Share]]:
+    def prepare_many(
+        self, contents: Iterable[object], *, ids: bool, transaction: "Transaction | None" = None
+    ) -> tuple[SendManyCall, list[Share]]:
         """Build the messages of `send_many`, and return the call and the share of each queue, for such callers."""
         flag("ids", ids)
         given = as_list(contents)
         call = SendManyCall(len(given), wants_ids=ids)
-        return call, self._shares(*self._messages(given, call), call)
+        payloads, tags = self._messages(given, call)
+        if transaction is not None:
+            tags = self._tags_in(transaction, payloads, tags, call)
+        return call, self._shares(payloads, tags, call)
 
     def refused(self, tag: object, error: Exception) -> None:
         """Tell the sender of a message, and the interceptors, that it was not taken."""
@@ -241,6 +277,61 @@ class Producer(SendPath, Handle[AnySendingState]):
         if self._interceptors is not None:
             return self._intercepted(self._interceptors, content, message_options, reply)
         return build_message(self._options.schema, content, message_options, reply, self._now_ms)
+
+    def _message_in(
+        self, transaction: object, content: object, message_options: MessageOptions, reply: object
+    ) -> tuple[bytes, object]:
+        """Build a message of a transaction. Its send has begun there, and ends with the reply, which is a future."""
+        from pulsar_actors.client.transaction import refuse_unless_persistent, tag_in, work_in  # noqa: PLC0415 - few programs have any
+
+        assert is_slim_future(reply)  # noqa: S101 - `_reply_in` makes one of a callback
+        work = work_in(transaction, self._client)
+        refuse_unless_persistent(self._topic)
+        payload, tag = self._message(content, message_options, reply)
+        self._begin_in(work, reply)
+        return payload, tag_in(work, payload, tag)
+
+    def _send_in(
+        self, transaction: object, content: object, message_options: MessageOptions, callback: "SendCallback | None"
+    ) -> "Future[MessageId] | None":
+        reply = self._reply_in(callback)
+        payload, tag = self._message_in(transaction, content, message_options, reply)
+        try:
+            self._enqueuer.enqueue(payload, tag)
+        except PulsarException as error:
+            self._send_callbacks.fail(reply_of(tag), error)
+            if not self._is_outcome(error):
+                raise
+        return reply if callback is None else None
+
+    def _tags_in(
+        self, transaction: object, payloads: Sequence[bytes], tags: Sequence[object], call: SendManyCall
+    ) -> list[object]:
+        """Return the tags of the messages of a call that are sent in a transaction. The call is one send there."""
+        from pulsar_actors.client.transaction import refuse_unless_persistent, tag_in, work_in  # noqa: PLC0415 - few programs have any
+
+        work = work_in(transaction, self._client)
+        refuse_unless_persistent(self._topic)
+        self._begin_in(work, call.future)
+        return [tag_in(work, payload, tag) for payload, tag in zip(payloads, tags, strict=True)]
+
+    def _begin_in(self, work: "TransactionWork", reply: "SlimFuture[Any]") -> None:
+        work.begin_as(reply)
+        for state in self._state.members():
+            state.send_queue.transactional = True
+
+    def _reply_in(self, callback: "SendCallback | None") -> SlimFuture[MessageId]:
+        """Return the future of a send in a transaction, which calls the callback."""
+        reply: SlimFuture[MessageId] = SlimFuture()
+
+        def done(future: "Future[MessageId]") -> None:
+            error = future.exception()
+            message_id = MessageId() if error is not None else future.result()
+            self._send_callbacks.call(callback, Result.of(error), message_id)
+
+        if callback is not None:
+            reply.add_done_callback(done)
+        return reply
 
     def _intercepted(
         self, interceptors: ProducerInterceptors, content: object, message_options: MessageOptions, reply: object

@@ -37,6 +37,7 @@ from pulsar_actors.machines.connection_handler_events import (
 )
 from pulsar_actors.machines.producer_events import (
     AskToCreate,
+    DropTransaction,
     FeedRemainingReceipts,
     Flush,
     Flushed,
@@ -123,6 +124,7 @@ ROWS: Final = (
     Row(Flush,            (*OPENED, CLOSING), INTERNAL,   None,                 "register_flush"),
     Row(SendTimeoutDue,   (*OPENED, CLOSING), INTERNAL,   "a_send_is_late",     "fail_late"),
     Row(SendTimeoutDue,   (*OPENED, CLOSING), INTERNAL,   None,                 "watch_again"),
+    Row(DropTransaction,  (*OPENED, CLOSING), INTERNAL,   None,                 "fail_transaction"),
 
     # The end.
     Row(ReceiptsArrived,  CLOSING,            INTERNAL,   "comes_out_of_order", "drop_skipping_receipts"),
@@ -137,12 +139,12 @@ IGNORES: Final = (
     Ignore(ProducerAttached,                          (IDLE, LOOKING_UP, WAITING, *STATES.found, *ENDING)),
     Ignore(ProducerCreated,                           (IDLE, *UNATTACHED, CLOSE_PENDING, READY, *ENDING)),
     Ignore((ReceiptsArrived, SendRefused),            (IDLE, *WITHOUT_BINDING, *FINAL)),
-    Ignore(SendTimeoutDue,                            (IDLE, *FINAL)),
+    Ignore((SendTimeoutDue, DropTransaction),         (IDLE, *FINAL)),
     *handler_ignores(STATES),
 )
 # fmt: on
 
-OURS: Final = (Open, Publish, Flush, Close, EndAtOnce)
+OURS: Final = (Open, Publish, Flush, DropTransaction, Close, EndAtOnce)
 
 CHART: Final = Chart("producer", states=State, initial=IDLE, final=FINAL, ours=OURS, rows=ROWS, ignores=IGNORES)
 
@@ -309,6 +311,11 @@ class ProducerMachine(ConnectionHandler, chart=CHART):
     def watch_again(self, event: SendTimeoutDue, now: float) -> Effects:
         """Start the timer for the batch that is the oldest now."""
         return self._watch(now)
+
+    def fail_transaction(self, event: DropTransaction, now: float) -> Effects:
+        """Fail what belongs to the transaction. A broker that stores it all the same hides it from readers."""
+        failed = self.pending.fail_transaction(event.transaction)
+        return [*(Fail(one.token, event.error) for one in failed), *self._finished_flushes()]
 
     # The end.
 

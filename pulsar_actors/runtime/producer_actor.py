@@ -6,7 +6,8 @@ in the queue for the batching delay, or until a caller flushes. A blocking send 
 """
 
 from collections.abc import Sequence
-from typing import Any, ClassVar
+from concurrent.futures import Future
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from pulsar_actors.exceptions import CryptoError, InternalError, InvalidArgument, PulsarException
 from pulsar_actors.machines.connection_events import WriteFrames
@@ -29,6 +30,7 @@ from pulsar_actors.machines.producer_events import (
 from pulsar_actors.machines.trackers.batching import count_complete
 from pulsar_actors.machines.trackers.pending_messages import PendingSend, StoredSend, not_sent_error
 from pulsar_actors.named_tuple import NamedTuple
+from pulsar_actors.runtime.actor import tell
 from pulsar_actors.runtime.batch_builder import (
     BatchBuilder,
     BatchBuilderSettings,
@@ -45,6 +47,10 @@ from pulsar_actors.runtime.messages import ConnectionReady, Registration
 from pulsar_actors.runtime.send_queue import OutgoingMessages, SendOutcome, SendQueue, new_sent_to
 from pulsar_actors.wire.frames import DEFAULT_MAX_MESSAGE_SIZE, message_limit
 from pulsar_actors.wire.PulsarApi_pb2 import CommandProducerSuccess, CommandSendError, CommandSendReceipt
+from pulsar_actors.wire.transaction_id import TransactionId
+
+if TYPE_CHECKING:
+    from pulsar_actors.runtime.transaction_work import TransactionWork
 
 
 class MessagesEnqueued(NamedTuple):
@@ -79,6 +85,7 @@ class ProducerActor(HandlerActor[ProducerMachine]):
         self._largest = DEFAULT_MAX_MESSAGE_SIZE
         self._fill = 0  # the number of the batching delay that is running: an earlier one is stale
         self._publishing: tuple[PendingSend[PackedMessages], ...] = ()
+        self._awaited: set[Future[None]] = set()  # registrations with transactions
 
     def call(self, message: object) -> None:
         """Handle a request of a caller."""
@@ -145,14 +152,65 @@ class ProducerActor(HandlerActor[ProducerMachine]):
         if self._send_queue.closed is not None:  # a caller that enqueues now sees that too, and fails its message
             return
         messages = self._send_queue.begin_take()
+        if self._send_queue.transactional and messages.has_headers:
+            is_blocked = self._take_by_transaction(messages, incomplete=incomplete)
+        else:
+            self._publish_complete(messages, None, incomplete=incomplete)
+            is_blocked = False
+        if not self._send_queue.idle_if_empty() and not is_blocked:
+            self._wait_for_more()
+
+    def _publish_complete(
+        self, messages: OutgoingMessages, transaction: TransactionId | None, *, incomplete: bool
+    ) -> None:
+        """Publish messages of one transaction, or of none; an incomplete batch at their end only if asked to."""
         limits = self._send_queue.limits
         count = whole = len(messages)
         if limits is not None and not incomplete:
             count = count_complete(messages.sizes, limits, messages.unbatchable)
         if count:
-            self._publish(messages if count == whole else messages.at(range(count)), count)
-        if not self._send_queue.idle_if_empty():
-            self._wait_for_more()
+            self._publish(messages if count == whole else messages.at(range(count)), count, transaction)
+
+    def _take_by_transaction(self, messages: OutgoingMessages, *, incomplete: bool) -> bool:
+        """Send messages up to the first of a transaction that does not have this topic registered yet.
+
+        Return whether there is such a message. The topic is registered for all transactions in the queue at once.
+        """
+        from pulsar_actors.runtime.transaction_work import runs_by_transaction  # noqa: PLC0415 - few have transactions
+
+        is_blocked = False
+        for run, work in runs_by_transaction(messages.tags):
+            part = messages.at(run)
+            is_last = run.stop == len(messages)
+            error, is_pending = (None, False) if work is None else self._register(work)
+            is_blocked = is_blocked or is_pending
+            if is_blocked:
+                continue
+            if error is None:
+                self._publish_complete(part, None if work is None else work.id, incomplete=incomplete or not is_last)
+            else:
+                self._send_queue.take(len(part), part.size)
+                self._refuse(part, error)
+        return is_blocked
+
+    def _register(self, work: "TransactionWork") -> tuple[PulsarException | None, bool]:
+        """Return why messages of a transaction cannot be sent, and whether they have to wait for the registration."""
+        work.producers[self.actor_ref] = None
+        if work.dropped is not None:
+            return work.dropped, False
+        registered = work.register_partition(self.machine.topic)
+        if not registered.done():
+            if registered not in self._awaited:
+                self._awaited.add(registered)
+                registered.add_done_callback(self._registered)
+            return None, True
+        error = registered.exception()
+        assert error is None or isinstance(error, PulsarException)  # noqa: S101 - it is the coordinator's
+        return error, False
+
+    def _registered(self, registered: "Future[None]") -> None:
+        self._awaited.discard(registered)
+        tell(self.actor_ref, TriggerFlush())
 
     def _wait_for_more(self) -> None:
         """Take the rest after the batching delay; without one, in the next turn of the loop.
@@ -170,7 +228,7 @@ class ProducerActor(HandlerActor[ProducerMachine]):
         if fill == self._fill:
             self.guarded(lambda _: self._take(incomplete=True), None)
 
-    def _publish(self, messages: OutgoingMessages, count: int) -> None:
+    def _publish(self, messages: OutgoingMessages, count: int, transaction: TransactionId | None) -> None:
         try:
             ids = self._sequence_ids(messages, count)
         except InvalidArgument as error:  # no sequence ids are left
@@ -182,7 +240,7 @@ class ProducerActor(HandlerActor[ProducerMachine]):
         timeout = self._batch_settings.send_timeout
         deadline = None if timeout is None else self.loop.now() + timeout
         packing = PackingLimits(self.loop.wall_clock_ms(), deadline, self._largest)
-        batch_builder = BatchBuilder(messages, ids, self._fields(), self._batch_settings, packing)
+        batch_builder = BatchBuilder(messages, ids, self._fields(transaction), self._batch_settings, packing)
         batch_builder.pack(self._send_queue.limits)
         self._send_queue.take(count, messages.size)
         for refused, reason in batch_builder.refused:
@@ -205,11 +263,11 @@ class ProducerActor(HandlerActor[ProducerMachine]):
             return range(first, first + count)
         return [source.take() if one is None else source.take_given(one) for one in chosen]
 
-    def _fields(self) -> ProducerFields:
+    def _fields(self, transaction: TransactionId | None) -> ProducerFields:
         identity = self.machine.identity
         settings = self._batch_settings
         return ProducerFields(
-            self._registration.id, identity.name, settings.codec, identity.schema_version, settings.keys
+            self._registration.id, identity.name, settings.codec, identity.schema_version, settings.keys, transaction
         )
 
     def _replace_data_key_if_due(self, keys: ProducerKeys) -> None:

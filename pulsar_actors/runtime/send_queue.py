@@ -59,6 +59,7 @@ class MessageHeader(NamedTuple):
     """The tag of a message with properties, a key or other metadata: the encoded metadata, and some fields of it.
 
     `sequence_id` is set if the user chose one. `compressed` is set if the caller's thread has compressed the payload.
+    `transaction` is the `TransactionWork` of a message that is sent in a transaction.
     """
 
     metadata: bytes
@@ -68,6 +69,7 @@ class MessageHeader(NamedTuple):
     unbatchable: UnbatchableOptions | None
     reply: "object"
     compressed: CompressedPayload | None = None
+    transaction: "object" = None
 
     @classmethod
     def of(
@@ -81,14 +83,23 @@ class MessageHeader(NamedTuple):
             single.sequence_id if single.HasField("sequence_id") else None,
             unbatchable,
             reply,
+            None,
+            None,
         )
 
 
 _tuple: Any = tuple
-new_message_header: Callable[
-    [tuple[bytes, str | None, bytes | None, int | None, UnbatchableOptions | None, object, CompressedPayload | None]],
-    MessageHeader,
-] = partial(_tuple.__new__, MessageHeader)
+HeaderFields: TypeAlias = tuple[
+    bytes,
+    str | None,
+    bytes | None,
+    int | None,
+    UnbatchableOptions | None,
+    object,
+    CompressedPayload | None,
+    object,
+]
+new_message_header: Callable[[HeaderFields], MessageHeader] = partial(_tuple.__new__, MessageHeader)
 """Makes a MessageHeader from a tuple of all fields, in a third of the time."""
 
 
@@ -216,6 +227,7 @@ class SendQueue:
         "pending",
         "report",
         "small",
+        "transactional",
         "waiting",
     )
 
@@ -240,6 +252,7 @@ class SendQueue:
         self.waiting = WaiterQueue()
         self.locked_from = NEVER  # from this length of the buffer on, callers take the lock
         self.small = largest_uncounted(limits)
+        self.transactional = False  # True from the first message on that is sent in a transaction
         self._measure_room()
 
     def put(self, payload: bytes, tag: object) -> bool:

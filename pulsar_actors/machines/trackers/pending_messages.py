@@ -36,6 +36,7 @@ from pulsar_actors.exceptions import (
     TopicTerminatedBeforeReceipt,
 )
 from pulsar_actors.named_tuple import NamedTuple
+from pulsar_actors.wire.transaction_id import TransactionId
 
 
 def pending_limit(max_pending: int, across_partitions: int, partitions: int) -> int:
@@ -138,10 +139,26 @@ class PendingSend(Generic[T]):
         self.writes = 0
         self.message_ids: tuple[tuple[int, int], ...] = ()
 
+    def in_transaction(self, transaction: TransactionId) -> "TransactionalSend[T]":
+        """Return the same as a part of a transaction. The timeout of the transaction limits it, and no deadline."""
+        item = TransactionalSend(
+            self.token, self.lowest_sequence_id, self.highest_sequence_id, self.messages, self.size, None, self.frames
+        )
+        item.transaction = transaction
+        return item
+
     @property
     def next_frame(self) -> int:
         """The first frame without a receipt, where writing starts."""
         return len(self.message_ids)
+
+
+class TransactionalSend(PendingSend[T]):
+    """A batch or a message of a transaction. A class of its own, since all others do without the attribute."""
+
+    __slots__ = ("transaction",)
+
+    transaction: TransactionId
 
 
 class StoredSend(NamedTuple):
@@ -271,6 +288,18 @@ class PendingMessages(Generic[T]):
         self._written.remove(item)
         self.give_back(item.messages, item.size)
         return FailedSend(item.token, may_be_stored=item.writes > 1)
+
+    def fail_transaction(self, transaction: TransactionId) -> list[FailedSend]:
+        """Fail what belongs to a transaction that is over, in order. It is not written again."""
+        over = [
+            item
+            for item in (*self._written, *self._waiting)
+            if isinstance(item, TransactionalSend) and item.transaction == transaction
+        ]
+        for item in over:
+            (self._written if item in self._written else self._waiting).remove(item)
+            self.give_back(item.messages, item.size)
+        return [FailedSend(item.token, may_be_stored=item.writes > 0) for item in over]
 
     def fail_all(self) -> list[FailedSend]:
         """Fail everything, in order."""
