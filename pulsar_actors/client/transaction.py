@@ -77,7 +77,7 @@ class Transaction:
         self._engine = engine
         self._pending_calls = pending_calls
         self._client = client
-        self._is_ended = False  # by its user
+        self.is_ended = False  # by its user, and not by the end of a `with` block
         self._finalizer = weakref.finalize(self, _abort_abandoned, self._coordinator, self._serial, self._work)
         self._finalizer.atexit = False
 
@@ -124,7 +124,7 @@ class Transaction:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
     ) -> None:
-        if self._is_ended:
+        if self.is_ended:
             return
         if kind is None:
             self.commit()
@@ -141,7 +141,7 @@ class Transaction:
         raise TypeError("a Transaction belongs to its client and cannot be pickled")
 
     def _end(self, how: Callable[[object], Commit | Abort]) -> SlimFuture[None]:
-        self._is_ended = True
+        self.is_ended = True
         self._finalizer.detach()
         done: SlimFuture[None] = self._pending_calls.track(SlimFuture())
         tell(self._coordinator, TransactionCall(self._serial, how(done)))

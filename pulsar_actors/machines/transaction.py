@@ -31,7 +31,7 @@ from pulsar_actors.exceptions import (
     TransactionHasOperationFailed,
     TransactionNotFound,
 )
-from pulsar_actors.machines.chart import INTERNAL, Chart, Effect, Effects, Ignore, Row
+from pulsar_actors.machines.chart import INTERNAL, Chart, Effects, Ignore, Row
 from pulsar_actors.machines.state_machine import StateMachine
 from pulsar_actors.machines.transaction_events import (
     Abort,
@@ -137,7 +137,7 @@ ROWS: Final = (
     # The client closes.
     Row(CloseTransaction,      OPENING,           FAILED,            None,            "give_up_opening"),
     Row(CloseTransaction,      OPEN,              ABORT_SETTLING,    None,            "settle"),
-    Row(CloseTransaction,      UNANSWERED,        FAILED,            None,            None),
+    Row(CloseTransaction,      UNANSWERED,        FAILED,            None,            "give_up_unanswered"),
     Row(EndTransaction,        OPENING,           FAILED,            None,            "fail_opening"),
     Row(EndTransaction,        ALIVE,             FAILED,            None,            "end_at_once"),
 )
@@ -161,7 +161,16 @@ CHART: Final = Chart("transaction", states=State, initial=OPENING, final=FINAL, 
 class TransactionMachine(StateMachine, chart=CHART):
     """The guards and actions of the chart, in its order."""
 
-    __slots__ = ("_callers", "_coordinator", "_failure", "_operation_timeout", "_registrations", "id", "timeout")
+    __slots__ = (
+        "_callers",
+        "_coordinator",
+        "_ends_sent",
+        "_failure",
+        "_operation_timeout",
+        "_registrations",
+        "id",
+        "timeout",
+    )
 
     def __init__(self, coordinator: int, timeout: float, operation_timeout: float) -> None:
         super().__init__()
@@ -171,6 +180,7 @@ class TransactionMachine(StateMachine, chart=CHART):
         self._operation_timeout = operation_timeout
         self._registrations: dict[object, None] = {}  # those that have no answer
         self._callers: list[object] = []  # of commit or abort
+        self._ends_sent = 0
         self._failure: PulsarException | None = None  # for which a commit is aborted
 
     def ask_to_begin(self, event: Begin, now: float) -> Effects:
@@ -232,11 +242,11 @@ class TransactionMachine(StateMachine, chart=CHART):
 
     def complete(self, event: EndAnswered, now: float) -> Effects:
         """Complete the callers: it is committed."""
-        return [RefuseWork(_not_open(f"the transaction {self.id} is committed")), CallDone(self._take_callers())]
+        return [*self._over(_not_open(f"the transaction {self.id} is committed")), CallDone(self._take_callers())]
 
     def is_forgotten(self, event: EndFailed, now: float) -> bool:
         """Return whether the coordinator does not know a transaction whose commit may have arrived before."""
-        return event.repeated and isinstance(event.error, TransactionNotFound)
+        return (event.repeated or self._ends_sent > 1) and isinstance(event.error, TransactionNotFound)
 
     def fail_as_unknown(self, event: EndFailed, now: float) -> Effects:
         """Fail the callers with what is most probable."""
@@ -274,7 +284,9 @@ class TransactionMachine(StateMachine, chart=CHART):
 
     def complete_abort(self, event: EndAnswered | EndFailed, now: float) -> Effects:
         """Complete the callers: it is aborted. Callers of `commit` get the failure."""
-        return [RefuseWork(_not_open(f"the transaction {self.id} is aborted")), RewindCumulative(), *self._aborted()]
+        over = self._over(_not_open(f"the transaction {self.id} is aborted"))
+        error, callers = self._operation_failed(), self._take_callers()
+        return [*over, RewindCumulative(), CallDone(callers) if error is None else CallsFailed(callers, error)]
 
     def is_over_there(self, event: EndFailed, now: float) -> bool:
         """Return whether the coordinator has aborted it already, or is about to."""
@@ -282,7 +294,7 @@ class TransactionMachine(StateMachine, chart=CHART):
 
     def leave_abort_open(self, event: EndFailed, now: float) -> Effects:
         """Fail the callers, who may call `abort` again. Otherwise the coordinator aborts it after its timeout."""
-        return [CallsFailed(self._take_callers(), event.error)]
+        return [CallsFailed(self._take_callers(), self._operation_failed() or event.error)]
 
     def repeat_abort(self, event: Abort, now: float) -> Effects:
         """Abort again."""
@@ -308,33 +320,42 @@ class TransactionMachine(StateMachine, chart=CHART):
         """Fail the call. If the coordinator opens the transaction, it is empty, and times out."""
         return [TransactionNotOpened(AlreadyClosed("the client is closed"))]
 
+    def give_up_unanswered(self, event: CloseTransaction, now: float) -> Effects:
+        """End. The coordinator goes on by itself with what it was told, or aborts after the timeout."""
+        return self._over(AlreadyClosed("the client is closed"))
+
     def end_at_once(self, event: EndTransaction, now: float) -> Effects:
         """End with the error. The coordinator aborts the transaction after its timeout, unless END_TXN was sent."""
         return self._end(event.error)
 
     def _ask_to_end(self, *, commit: bool) -> AskToEnd:
         assert self.id is not None  # noqa: S101 - it is open
+        self._ends_sent += 1
         return AskToEnd(end_request(self.id, commit=commit), self._operation_timeout)
 
     def _take_callers(self) -> tuple[object, ...]:
         callers, self._callers = tuple(self._callers), []
         return callers
 
-    def _fail(self, error: PulsarException) -> Effects:
-        return [RefuseWork(error), CallsFailed(self._take_callers(), error)]
+    def _over(self, error: PulsarException) -> Effects:
+        """Refuse all that comes later, and fail registrations that nothing needs any more."""
+        waiting, self._registrations = tuple(self._registrations), {}
+        return [RefuseWork(error), CallsFailed(waiting, error)]
 
-    def _aborted(self) -> list[Effect]:
-        callers = self._take_callers()
+    def _fail(self, error: PulsarException) -> Effects:
+        return [*self._over(error), CallsFailed(self._take_callers(), error)]
+
+    def _operation_failed(self) -> TransactionHasOperationFailed | None:
+        """Return the error for callers of a commit that aborts, because a part of the transaction is missing."""
         if self._failure is None:
-            return [CallDone(callers)]
-        what = f"the transaction {self.id} was aborted, because a part of it failed: {self._failure}"
+            return None
+        what = f"the transaction {self.id} is not committed, because a part of it failed: {self._failure}"
         error = TransactionHasOperationFailed(what)
         error.__cause__ = self._failure
-        return [CallsFailed(callers, error)]
+        return error
 
     def _end(self, error: PulsarException) -> Effects:
-        waiting, self._registrations = tuple(self._registrations), {}
-        return [RefuseWork(error), CallsFailed((*waiting, *self._take_callers()), error), DropWork(error)]
+        return [*self._fail(error), DropWork(error)]
 
 
 def _not_open(what: str) -> InvalidTxnStatusError:
