@@ -7,7 +7,7 @@ which ends with the broker's answer. Without receipts, an acknowledgement is don
 import threading
 from collections.abc import Sequence
 from concurrent.futures import Future
-from typing import TYPE_CHECKING, Any, Final, Protocol, cast
+from typing import Any, Final, Protocol, cast
 
 from pulsar_actors.client.consumer_interceptors import ConsumerInterceptors
 from pulsar_actors.client.consumer_state import ConsumerState
@@ -19,9 +19,6 @@ from pulsar_actors.runtime.ack_queue import AckQueue
 from pulsar_actors.runtime.future import SlimFuture, settle
 from pulsar_actors.runtime.opened_entry import OpenedEntry
 from pulsar_actors.wire.message_id import MessageId as WireMessageId
-
-if TYPE_CHECKING:
-    from pulsar_actors.runtime.transaction_work import TransactionWork
 
 
 class Acknowledger:
@@ -43,31 +40,13 @@ class Acknowledger:
             return when_all_done([])
         if self._interceptors is None:
             return self._enqueue([ack_target_in(handle, one) for one in items], cumulative=cumulative, waits=waits)
-        ids = [_id_of(one) for one in items]
+        ids = [ack_id_of(one) for one in items]
         try:
             done = self._enqueue([ack_target_in(handle, one) for one in items], cumulative=cumulative, waits=waits)
         except Exception as error:
             self._interceptors.acknowledged(handle, ids, error, cumulative=cumulative)
             raise
         self._interceptors.acknowledged(handle, ids, None, cumulative=cumulative)
-        return done
-
-    def acknowledge_in(
-        self, handle: "AcknowledgingHandle", given: object, work: "TransactionWork", *, cumulative: bool
-    ) -> "Future[None]":
-        """Acknowledge messages in a transaction, and return a future of the broker's answer."""
-        from pulsar_actors.client.transactional_ack import acknowledge_in  # noqa: PLC0415 - few programs have any
-
-        items = [given] if cumulative else as_sequence(given)
-        ids = [] if self._interceptors is None else [_id_of(one) for one in items]
-        try:
-            done = acknowledge_in(work, [ack_target_in(handle, one) for one in items], cumulative=cumulative)
-        except Exception as error:
-            if self._interceptors is not None:
-                self._interceptors.acknowledged(handle, ids, error, cumulative=cumulative)
-            raise
-        if self._interceptors is not None:
-            self._interceptors.acknowledged(handle, ids, None, cumulative=cumulative)
         return done
 
     def acknowledge_forwarded(self, handle: "AcknowledgingHandle", message: Message) -> "Future[None]":
@@ -138,7 +117,7 @@ def ack_target_in(handle: "AcknowledgingHandle", given: object) -> AckTarget | N
         message_id, generation, topic = ack_key_of(given)
         owner = handle.owner_of(topic, message_id)
         return None if owner is None else AckTarget(owner, message_id, generation)
-    known = _id_of(given)
+    known = ack_id_of(given)
     owner = handle.owner_of(known.topic_name(), known.wire)
     return None if owner is None else AckTarget(owner, known.wire, owner.receiver_queue.generation)
 
@@ -169,7 +148,8 @@ def as_sequence(given: object) -> Sequence[object]:
     return cast("Sequence[object]", given) if isinstance(given, (list, tuple)) else [given]
 
 
-def _id_of(given: object) -> MessageId:
+def ack_id_of(given: object) -> MessageId:
+    """Return the id of what a caller acknowledges."""
     if isinstance(given, Message):
         return given.message_id()
     if not isinstance(given, MessageId):

@@ -260,11 +260,12 @@ class Consumer(ReceivePath, ReceivingHandle):
 
     def _acknowledge_in(self, transaction: object, message: object, *, cumulative: bool) -> "Future[None]":
         from pulsar_actors.client.transaction import work_in  # noqa: PLC0415 - few programs have any
+        from pulsar_actors.client.transactional_ack import acknowledge_in  # noqa: PLC0415 - the same
 
         if cumulative:
             self._refuse_cumulative()
-        work = work_in(transaction, self._client)
-        return self._acknowledger.acknowledge_in(self, message, work, cumulative=cumulative)
+        work, interceptors = work_in(transaction, self._client), self._state.listeners.interceptors
+        return acknowledge_in(work, self, message, interceptors, cumulative=cumulative)
 
     def _wait_in(self, transaction: object, message: object, *, cumulative: bool) -> None:
         self._state.engine.refuse_on_io_thread("acknowledging in a transaction", "acknowledge_async()")

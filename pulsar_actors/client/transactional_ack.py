@@ -8,7 +8,15 @@ from collections.abc import Sequence
 from concurrent.futures import Future
 from functools import partial
 
-from pulsar_actors.client.acknowledge import AckTarget, when_all_done
+from pulsar_actors.client.acknowledge import (
+    AcknowledgingHandle,
+    AckTarget,
+    ack_id_of,
+    ack_target_in,
+    as_sequence,
+    when_all_done,
+)
+from pulsar_actors.client.consumer_interceptors import ConsumerInterceptors
 from pulsar_actors.client.consumer_state import ConsumerState
 from pulsar_actors.client.transaction import refuse_unless_persistent
 from pulsar_actors.machines.consumer_events import AcknowledgeInTransaction
@@ -20,15 +28,39 @@ from pulsar_actors.runtime.transaction_work import TransactionWork
 from pulsar_actors.wire.message_id import MessageId
 
 
-def acknowledge_in(work: TransactionWork, targets: "Sequence[AckTarget | None]", *, cumulative: bool) -> "Future[None]":
-    """Acknowledge these messages, or all up to the only one. Messages of deleted topics have no target."""
+def acknowledge_in(
+    work: TransactionWork,
+    handle: AcknowledgingHandle,
+    given: object,
+    interceptors: ConsumerInterceptors | None,
+    *,
+    cumulative: bool,
+) -> "Future[None]":
+    """Acknowledge a message, or each of a list, or all up to one. The future ends with the broker's answer."""
+    items = [given] if cumulative else as_sequence(given)
+    if interceptors is None:
+        return _acknowledge_all(work, [ack_target_in(handle, one) for one in items], cumulative=cumulative)
+    ids = [ack_id_of(one) for one in items]
+    try:
+        done = _acknowledge_all(work, [ack_target_in(handle, one) for one in items], cumulative=cumulative)
+    except Exception as error:
+        interceptors.acknowledged(handle, ids, error, cumulative=cumulative)
+        raise
+    interceptors.acknowledged(handle, ids, None, cumulative=cumulative)
+    return done
+
+
+def _acknowledge_all(
+    work: TransactionWork, targets: "Sequence[AckTarget | None]", *, cumulative: bool
+) -> "Future[None]":
+    """Acknowledge messages, those of each topic together. Messages of deleted topics have no target."""
     ids: dict[tuple[ConsumerState, Generation], list[MessageId]] = {}
     for target in targets:
         if target is not None:
             ids.setdefault((target.owner, target.generation), []).append(target.message_id)
-    calls = [(owner, generation, tuple(found)) for (owner, generation), found in ids.items()]
     futures = [
-        _acknowledge(work, owner, generation, found, cumulative=cumulative) for owner, generation, found in calls
+        _acknowledge(work, owner, generation, tuple(found), cumulative=cumulative)
+        for (owner, generation), found in ids.items()
     ]
     return futures[0] if len(futures) == 1 else when_all_done(futures)
 

@@ -70,10 +70,10 @@ class State(Enum):
 
     OPENING = "NEW_TXN is sent; the coordinator has to answer with the id."
     OPEN = "Messages and acknowledgements may be added."
-    COMMIT_SETTLING = "commit() was called: all sends and acknowledgements that have begun must end first."
+    COMMIT_SETTLING = "To be committed: all sends and acknowledgements that have begun must end first."
     COMMITTING = "END_TXN with COMMIT is sent; the coordinator answers when the outcome can be seen everywhere."
     COMMIT_UNANSWERED = "The commit has no answer: the outcome is not known, and commit() may be called again."
-    ABORT_SETTLING = "abort() was called: all sends and acknowledgements that have begun must end first."
+    ABORT_SETTLING = "To be aborted: all sends and acknowledgements that have begun must end first."
     ABORTING = "END_TXN with ABORT is sent, because of abort() or of a failure."
     ABORT_UNANSWERED = "The abort has no answer, and abort() may be called again."
     COMMITTED = "Committed."
@@ -92,9 +92,9 @@ TAKING: Final = (OPEN, *SETTLING)
 FOR_COMMIT: Final = (COMMIT_SETTLING, COMMITTING)
 FOR_ABORT: Final = (ABORT_SETTLING, ABORTING)
 UNANSWERED: Final = (COMMIT_UNANSWERED, ABORT_UNANSWERED)
-ENDING: Final = (COMMITTING, ABORTING)
+END_SENT: Final = (COMMITTING, ABORTING)
 FINAL: Final = (COMMITTED, ABORTED, TIMED_OUT, FAILED)
-ALIVE: Final = (*TAKING, *ENDING, *UNANSWERED)
+UNENDED: Final = (*TAKING, *END_SENT, *UNANSWERED)
 
 # fmt: off
 ROWS: Final = (
@@ -105,8 +105,8 @@ ROWS: Final = (
 
     # Open.
     Row(Register,              TAKING,            INTERNAL,          None,            "ask_to_register"),
-    Row(Registered,            ALIVE,             INTERNAL,          None,            "complete_registration"),
-    Row(RegistrationFailed,    ALIVE,             INTERNAL,          None,            "fail_registration"),
+    Row(Registered,            UNENDED,             INTERNAL,          None,            "complete_registration"),
+    Row(RegistrationFailed,    UNENDED,             INTERNAL,          None,            "fail_registration"),
     Row(TransactionTimeoutDue, TAKING,            TIMED_OUT,         None,            "time_out"),
 
     # Commit.
@@ -132,23 +132,23 @@ ROWS: Final = (
     # Too late.
     Row(Commit,                (*FOR_ABORT, ABORT_UNANSWERED, *FINAL),   INTERNAL, None, "refuse"),
     Row(Abort,                 (*FOR_COMMIT, COMMIT_UNANSWERED, *FINAL), INTERNAL, None, "refuse"),
-    Row(Register,              (*ENDING, *UNANSWERED, *FINAL),           INTERNAL, None, "refuse_registration"),
+    Row(Register,              (*END_SENT, *UNANSWERED, *FINAL),           INTERNAL, None, "refuse_registration"),
 
     # The client closes.
     Row(CloseTransaction,      OPENING,           FAILED,            None,            "give_up_opening"),
     Row(CloseTransaction,      OPEN,              ABORT_SETTLING,    None,            "settle"),
     Row(CloseTransaction,      UNANSWERED,        FAILED,            None,            "give_up_unanswered"),
     Row(EndTransaction,        OPENING,           FAILED,            None,            "fail_opening"),
-    Row(EndTransaction,        ALIVE,             FAILED,            None,            "end_at_once"),
+    Row(EndTransaction,        UNENDED,             FAILED,            None,            "end_at_once"),
 )
 
 IGNORES: Final = (
-    Ignore((Begun, BeginFailed),             (*ALIVE, *FINAL)),
+    Ignore((Begun, BeginFailed),             (*UNENDED, *FINAL)),
     Ignore((Registered, RegistrationFailed), (OPENING, *FINAL)),
-    Ignore(TransactionTimeoutDue,            (OPENING, *ENDING, *UNANSWERED, *FINAL)),
+    Ignore(TransactionTimeoutDue,            (OPENING, *END_SENT, *UNANSWERED, *FINAL)),
     Ignore(Settled,                          FINAL),
     Ignore((EndAnswered, EndFailed),         (OPENING, *TAKING, *UNANSWERED, *FINAL)),
-    Ignore(CloseTransaction,                 (*SETTLING, *ENDING, *FINAL)),
+    Ignore(CloseTransaction,                 (*SETTLING, *END_SENT, *FINAL)),
     Ignore(EndTransaction,                   FINAL),
 )
 # fmt: on

@@ -13,6 +13,7 @@ from pulsar_actors.exceptions import (
     ConnectError,
     ConnectionLost,
     InvalidArgument,
+    InvalidTxnStatusError,
     OutcomeUnknown,
     ProducerFencedBeforeReceipt,
     PulsarException,
@@ -50,6 +51,7 @@ from pulsar_actors.machines.connection_handler_events import (
 from pulsar_actors.machines.producer import ProducerMachine, ProducerSettings, State
 from pulsar_actors.machines.producer_events import (
     AskToCreate,
+    DropTransaction,
     FeedRemainingReceipts,
     Flush,
     Flushed,
@@ -79,6 +81,7 @@ from pulsar_actors.wire.PulsarApi_pb2 import (
     MessageIdData,
     ServerError,
 )
+from pulsar_actors.wire.transaction_id import TransactionId
 
 MINUS_ONE = 2**64 - 1
 LOST = ConnectionLost("reset")
@@ -1068,3 +1071,40 @@ def test_after_the_end_sends_and_flushes_fail_and_free_their_room() -> None:
     assert stage.quota.used == 0
     with pytest.raises(IllegalEvent, match="open is illegal in CLOSED"):
         stage.tell(Open())
+
+
+def publish_in(stage: Any, transaction: TransactionId, token: str) -> list[Any]:
+    stage.machine.pending.reserve(1, 10)
+    first = stage.machine.sequence_ids.take(1)
+    item = PendingSend(token, first, first, 1, 10, stage.now + 30.0).in_transaction(transaction)
+    return stage.tell(Publish((item,)))
+
+
+def test_what_is_pending_of_a_transaction_that_is_over_fails_alone_and_is_not_written_again() -> None:
+    stage = ready()
+    over, other = TransactionId(0, 0), TransactionId(0, 1)
+    stage.publish("plain")
+    publish_in(stage, over, "over")
+    publish_in(stage, other, "other")
+    error = InvalidTxnStatusError("InvalidTxnStatus", "too late")
+    assert stage.tell(DropTransaction(over, error)) == [Fail("over", error)]
+    assert stage.machine.pending.used == (2, 20)
+    stage.tell(Detached(stage.connection, LOST))
+    publish_in(stage, over, "waits")
+    assert stage.tell(DropTransaction(over, error)) == [Fail("waits", error)]
+
+
+def test_a_receipt_for_what_was_dropped_with_its_transaction_completes_nothing() -> None:
+    stage = ready()
+    publish_in(stage, TransactionId(0, 0), "over")
+    stage.publish("plain")
+    stage.tell(DropTransaction(TransactionId(0, 0), InvalidTxnStatusError("InvalidTxnStatus", "too late")))
+    assert stage.receipt(0) == []
+    (completed,) = stage.receipt(1)
+    assert [stored.token for stored in completed.items] == ["plain"]
+
+
+def test_a_message_in_a_transaction_has_no_send_timeout() -> None:
+    stage = ready()
+    publish_in(stage, TransactionId(0, 0), "a")
+    assert SendTimeoutDue not in stage.timers

@@ -398,7 +398,7 @@ FAULTS = [
     fault(CloseTransaction, State.OPENING, "give_up_opening", {"dest": INTERNAL, "does": None},
           "stays open", "the_client_closes"),
     fault(EndTransaction, State.COMMITTING, "end_at_once", {"does": None},
-          "without an answer", "go_on", "the_client_ends"),
+          "without an answer|takes work", "go_on", "the_client_ends"),
     fault(BeginFailed, State.OPENING, "fail_opening", {"dest": INTERNAL},
           "was not opened, and goes on", "is_not_opened"),
 ]
