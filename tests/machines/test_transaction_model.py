@@ -360,7 +360,7 @@ FAULTS = [
     fault(Abort, State.COMMIT_UNANSWERED, "refuse", {"does": "send_the_other"},
           "ends in two ways|ends before", "go_on", "end_arrives", "is_to_end"),
     fault(Commit, State.ABORT_UNANSWERED, "refuse", {"does": "send_commit"},
-          "ends in two ways|without an answer", "go_on", "end_arrives", "is_to_end", "work_ends"),
+          "ends in two ways|ends before|without an answer", "go_on", "end_arrives", "is_to_end", "work_ends"),
     fault(Settled, State.COMMIT_SETTLING, "send_commit", {"does": "send_the_other"},
           "is not committed|told of a commit", "go_on"),
     # What callers are told is true.
