@@ -13,7 +13,6 @@ from pulsar_actors.client.message_id import MessageId
 from pulsar_actors.client.producer import Producer as SyncProducer
 from pulsar_actors.client.stats import ProducerStats
 from pulsar_actors.exceptions import LimitReached, PulsarException
-from pulsar_actors.runtime.future import SlimFuture
 from pulsar_actors.runtime.send_queue import SendQueue
 
 if TYPE_CHECKING:
@@ -86,11 +85,10 @@ class Producer(Handle[SyncProducer]):
             reply: LoopReply[MessageId] = LoopReply(self._completions)
             stored = reply.future
             enqueuer, payload, tag = self._handle.prepare(content, message_options, reply)
-        else:  # its send ends with a future that takes callbacks
-            done: SlimFuture[MessageId] = SlimFuture()
-            in_transaction = sync_transaction(transaction)
-            enqueuer, payload, tag = self._handle.prepare(content, message_options, done, in_transaction)
-            stored = self._binding.future_of(done)
+        else:
+            in_transaction = self._handle.reply_in(sync_transaction(transaction))
+            enqueuer, payload, tag = self._handle.prepare_in(in_transaction, content, message_options)
+            stored = self._binding.future_of(in_transaction)
         try:
             if self._waits and self._for_room.locked():
                 await self._enqueue_later(enqueuer, payload, tag)

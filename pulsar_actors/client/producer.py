@@ -6,7 +6,6 @@ from datetime import timedelta
 from typing import TYPE_CHECKING, Any, Literal, cast, overload
 
 from pulsar_actors.client.enqueuer import SendQueueEnqueuer, Share
-from pulsar_actors.client.enums import Result
 from pulsar_actors.client.handle import Handle
 from pulsar_actors.client.interceptors import MessageToSend
 from pulsar_actors.client.message import Message
@@ -22,15 +21,15 @@ from pulsar_actors.client.validation import callback as callable_of
 from pulsar_actors.client.validation import flag, optional
 from pulsar_actors.exceptions import PulsarException
 from pulsar_actors.runtime.actor import tell
-from pulsar_actors.runtime.future import SlimFuture, is_slim_future, settle
+from pulsar_actors.runtime.future import SlimFuture, settle
 from pulsar_actors.runtime.producer_actor import FlushAll
-from pulsar_actors.runtime.send_queue import MessageHeader, new_message_header, reply_of
+from pulsar_actors.runtime.send_queue import MessageHeader, new_message_header, reply_of, tag_in
 from pulsar_actors.wire.topic_name import TopicName
 
 if TYPE_CHECKING:
     from pulsar_actors.client.send_callbacks import SendCallback
     from pulsar_actors.client.stats import ProducerStats
-    from pulsar_actors.client.transaction import Transaction
+    from pulsar_actors.client.transaction import Transaction, TransactionReply
     from pulsar_actors.runtime.transaction_work import TransactionWork
 
 _callback = optional(callable_of("a Result and a MessageId"))
@@ -116,17 +115,17 @@ class Producer(SendPath, Handle[AnySendingState]):
             properties, partition_key, ordering_key, sequence_id, replication_clusters, disable_replication,
             event_timestamp, deliver_at, deliver_after,
         )  # fmt: skip
-        done: SlimFuture[MessageId] = SlimFuture()
-        tag: object = done
+        done: SlimFuture[MessageId]
         if transaction is not None:
-            payload, tag = self._message_in(transaction, content, message_options, done)
+            done = reply = self.reply_in(transaction)
+            payload, tag = self._message_in(reply, content, message_options)
         elif (
             type(content) is bytes and self._takes_bytes_as_they_are
             and message_options == _NO_OPTIONS and disable_replication is False
         ):  # fmt: skip
-            payload = content  # the shortcut of `send_async`
+            payload, tag = content, (done := SlimFuture())  # the shortcut of `send_async`
         else:
-            payload, tag = self._message(content, message_options, done)
+            payload, tag = self._message(content, message_options, done := SlimFuture())
         try:
             self._enqueuer.enqueue_and_flush(payload, tag, done)
         except PulsarException as error:
@@ -181,7 +180,7 @@ class Producer(SendPath, Handle[AnySendingState]):
                 for header, tag in zip(headers, tags, strict=True)
             ]
         if transaction is not None:
-            tags = self._tags_in(transaction, payloads, tags, call)
+            tags = self._tags_in(transaction, tags, call)
         return self._enqueue_shares(call, self._shares(payloads, tags, call))
 
     def flush(self) -> None:
@@ -190,22 +189,23 @@ class Producer(SendPath, Handle[AnySendingState]):
         self._call(self._flush_request, f"flush() of {self._topic}")
 
     def prepare(
-        self,
-        content: object,
-        message_options: MessageOptions,
-        reply: object,
-        transaction: "Transaction | None" = None,
+        self, content: object, message_options: MessageOptions, reply: object
     ) -> tuple[SendQueueEnqueuer, bytes, object]:
         """Build a message, and return its enqueuer, its payload and its tag, for callers that never block.
 
         Such a caller calls `refused` if the enqueuer does not take the message.
         """
-        if transaction is not None:
-            payload, tag = self._message_in(transaction, content, message_options, reply)
-        elif type(content) is bytes and self._takes_bytes_as_they_are and message_options == _NO_OPTIONS:
+        if type(content) is bytes and self._takes_bytes_as_they_are and message_options == _NO_OPTIONS:
             payload, tag = content, reply  # the shortcut of `send_async`
         else:
             payload, tag = self._message(content, message_options, reply)
+        return self._enqueuer.enqueuer_for(payload, tag), payload, tag
+
+    def prepare_in(
+        self, reply: "TransactionReply", content: object, message_options: MessageOptions
+    ) -> tuple[SendQueueEnqueuer, bytes, object]:
+        """Build a message of a transaction, for such callers."""
+        payload, tag = self._message_in(reply, content, message_options)
         return self._enqueuer.enqueuer_for(payload, tag), payload, tag
 
     def prepare_many(
@@ -217,7 +217,7 @@ class Producer(SendPath, Handle[AnySendingState]):
         call = SendManyCall(len(given), wants_ids=ids)
         payloads, tags = self._messages(given, call)
         if transaction is not None:
-            tags = self._tags_in(transaction, payloads, tags, call)
+            tags = self._tags_in(transaction, tags, call)
         return call, self._shares(payloads, tags, call)
 
     def refused(self, tag: object, error: Exception) -> None:
@@ -278,24 +278,30 @@ class Producer(SendPath, Handle[AnySendingState]):
             return self._intercepted(self._interceptors, content, message_options, reply)
         return build_message(self._options.schema, content, message_options, reply, self._now_ms)
 
-    def _message_in(
-        self, transaction: object, content: object, message_options: MessageOptions, reply: object
-    ) -> tuple[bytes, object]:
-        """Build a message of a transaction. Its send has begun there, and ends with the reply, which is a future."""
-        from pulsar_actors.client.transaction import refuse_unless_persistent, tag_in, work_in  # noqa: PLC0415 - few programs have any
+    def reply_in(self, transaction: object, callback: "SendCallback | None" = None) -> "TransactionReply":
+        """Begin a send in a transaction, and return its future, which calls the callback instead if there is one."""
+        from pulsar_actors.client.transaction import TransactionReply  # noqa: PLC0415 - few programs have any
 
-        assert is_slim_future(reply)  # noqa: S101 - `_reply_in` makes one of a callback
-        work = work_in(transaction, self._client)
-        refuse_unless_persistent(self._topic)
-        payload, tag = self._message(content, message_options, reply)
-        self._begin_in(work, reply)
-        return payload, tag_in(work, payload, tag)
+        work = self._begin_in(transaction)
+        work.begin()
+        return TransactionReply(work, self._send_callbacks, callback)
+
+    def _message_in(
+        self, reply: "TransactionReply", content: object, message_options: MessageOptions
+    ) -> tuple[bytes, object]:
+        """Build a message of a transaction. If the caller has made a mistake, nothing has begun."""
+        try:
+            payload, tag = self._message(content, message_options, reply)
+        except BaseException:
+            reply.work.end(None)
+            raise
+        return payload, tag_in(reply.work, tag)
 
     def _send_in(
         self, transaction: object, content: object, message_options: MessageOptions, callback: "SendCallback | None"
     ) -> "Future[MessageId] | None":
-        reply = self._reply_in(callback)
-        payload, tag = self._message_in(transaction, content, message_options, reply)
+        reply = self.reply_in(transaction, callback)
+        payload, tag = self._message_in(reply, content, message_options)
         try:
             self._enqueuer.enqueue(payload, tag)
         except PulsarException as error:
@@ -304,34 +310,20 @@ class Producer(SendPath, Handle[AnySendingState]):
                 raise
         return reply if callback is None else None
 
-    def _tags_in(
-        self, transaction: object, payloads: Sequence[bytes], tags: Sequence[object], call: SendManyCall
-    ) -> list[object]:
+    def _tags_in(self, transaction: object, tags: Sequence[object], call: SendManyCall) -> list[object]:
         """Return the tags of the messages of a call that are sent in a transaction. The call is one send there."""
-        from pulsar_actors.client.transaction import refuse_unless_persistent, tag_in, work_in  # noqa: PLC0415 - few programs have any
+        work = self._begin_in(transaction)
+        work.begin_as(call.future)
+        return [tag_in(work, tag) for tag in tags]
+
+    def _begin_in(self, transaction: object) -> "TransactionWork":
+        from pulsar_actors.client.transaction import refuse_unless_persistent, work_in  # noqa: PLC0415 - the same
 
         work = work_in(transaction, self._client)
         refuse_unless_persistent(self._topic)
-        self._begin_in(work, call.future)
-        return [tag_in(work, payload, tag) for payload, tag in zip(payloads, tags, strict=True)]
-
-    def _begin_in(self, work: "TransactionWork", reply: "SlimFuture[Any]") -> None:
-        work.begin_as(reply)
         for state in self._state.members():
             state.send_queue.transactional = True
-
-    def _reply_in(self, callback: "SendCallback | None") -> SlimFuture[MessageId]:
-        """Return the future of a send in a transaction, which calls the callback."""
-        reply: SlimFuture[MessageId] = SlimFuture()
-
-        def done(future: "Future[MessageId]") -> None:
-            error = future.exception()
-            message_id = MessageId() if error is not None else future.result()
-            self._send_callbacks.call(callback, Result.of(error), message_id)
-
-        if callback is not None:
-            reply.add_done_callback(done)
-        return reply
+        return work
 
     def _intercepted(
         self, interceptors: ProducerInterceptors, content: object, message_options: MessageOptions, reply: object

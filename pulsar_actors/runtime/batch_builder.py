@@ -308,7 +308,7 @@ def _batch_payload(messages: OutgoingMessages) -> tuple[bytes, CompressedPayload
     headers = list(messages.headers)
     if len(headers) == 1 and headers[0] is not None and headers[0].compressed is not None:
         return b"", headers[0].compressed
-    return encode_batch(zip([one and one.metadata for one in headers], messages.payloads, strict=True)), None
+    return encode_batch(zip([(one and one.metadata) or None for one in headers], messages.payloads, strict=True)), None
 
 
 def pack_batch(
@@ -433,7 +433,7 @@ def compress_message(
     many producers. Batches are compressed on the I/O thread.
     """
     if type(tag) is MessageHeader:
-        uncompressed = encode_batch([(tag.metadata, payload)]) if as_batch_of_one else payload
+        uncompressed = encode_batch([(tag.metadata or None, payload)]) if as_batch_of_one else payload
         return tag._replace(compressed=CompressedPayload(compress(codec, uncompressed), len(uncompressed)))
     metadata = encode_single_message(len(payload), None) if as_batch_of_one else b""
     uncompressed = encode_batch([(metadata, payload)]) if as_batch_of_one else payload

@@ -178,16 +178,15 @@ class ProducerActor(HandlerActor[ProducerMachine]):
         """
         from pulsar_actors.runtime.transaction_work import runs_by_transaction  # noqa: PLC0415 - few have transactions
 
-        is_blocked = False
-        for run, work in runs_by_transaction(messages.tags):
-            part = messages.at(run)
-            is_last = run.stop == len(messages)
+        is_blocked, left = False, len(messages)
+        for part, work in runs_by_transaction(messages):
+            left -= len(part)
             error, is_pending = (None, False) if work is None else self._register(work)
             is_blocked = is_blocked or is_pending
             if is_blocked:
                 continue
             if error is None:
-                self._publish_complete(part, None if work is None else work.id, incomplete=incomplete or not is_last)
+                self._publish_complete(part, None if work is None else work.id, incomplete=incomplete or left > 0)
             else:
                 self._send_queue.take(len(part), part.size)
                 self._refuse(part, error)

@@ -59,7 +59,8 @@ class MessageHeader(NamedTuple):
     """The tag of a message with properties, a key or other metadata: the encoded metadata, and some fields of it.
 
     `sequence_id` is set if the user chose one. `compressed` is set if the caller's thread has compressed the payload.
-    `transaction` is the `TransactionWork` of a message that is sent in a transaction.
+    `transaction` is the `TransactionWork` of a message that is sent in a transaction. `metadata` is empty if a header
+    was made only for one of the last two.
     """
 
     metadata: bytes
@@ -101,6 +102,13 @@ HeaderFields: TypeAlias = tuple[
 ]
 new_message_header: Callable[[HeaderFields], MessageHeader] = partial(_tuple.__new__, MessageHeader)
 """Makes a MessageHeader from a tuple of all fields, in a third of the time."""
+
+
+def tag_in(transaction: object, tag: object) -> MessageHeader:
+    """Return the tag of a message that is sent in a transaction."""
+    if type(tag) is MessageHeader:
+        return tag._replace(transaction=transaction)
+    return new_message_header((b"", None, None, None, None, tag, None, transaction))
 
 
 def reply_of(tag: object) -> object:
