@@ -43,7 +43,10 @@ class PendingAcks:
     @property
     def ongoing(self) -> int:
         """The number of open transactions with acknowledgements here."""
-        return len(self._individual.keys() | ({self._cumulative[0]} if self._cumulative else set()))
+        holders = set(self._individual)
+        if self._cumulative is not None:
+            holders.add(self._cumulative[0])
+        return len(holders)
 
     def check(self, transaction: TransactionId, acknowledged: Sequence[AckedEntry]) -> list[PendingAck]:
         """Return the acknowledgements of these messages for `add`; Refusal for a conflict."""
