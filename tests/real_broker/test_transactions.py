@@ -1,7 +1,9 @@
 """Transactions of our client. The official Python client has none; it reads what they have sent."""
 
+import subprocess
 from collections.abc import Callable, Iterator
 from datetime import timedelta
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -24,12 +26,14 @@ from tests.real_broker.exchange import (
     until,
 )
 from tests.support.admin import Admin, path_of
-from tests.support.subjects import client_module
+from tests.support.jars import jars, tool
+from tests.support.subjects import Broker, client_module
 
 pulsar_actors = client_module("ours")
 ASSIGNMENT = "persistent/pulsar/system/transaction_coordinator_assign"
 LONG = timedelta(minutes=5)
 SHORT = timedelta(seconds=2)
+JAVA_SECONDS = 60.0
 KINDS = ["Exclusive", "Failover", "Shared", "KeyShared"]
 DISTRIBUTING = ["Shared", "KeyShared"]
 
@@ -433,6 +437,36 @@ def test_the_statistics_of_a_topic_count_transactions(ours: Any, topic: str, beg
     transactions[2].abort()
     part = admin.json("GET", f"transactions/transactionInBufferStats/{path}", version=3)
     assert part == {"aborted": True}
+
+
+# With the official Java client: no other has transactions. It takes some seconds of a processor.
+
+
+def java_copies(service_url: str, source: str, results: str, count: int) -> None:
+    """Have the Java client read so many messages in a transaction, abort it, and do it again in one that it commits."""
+    program = str(Path(__file__).with_name("JavaTransactions.java"))
+    command = [tool("java"), "-XX:TieredStopAtLevel=1", "-cp", f"{jars()}/*", program]
+    subprocess.run(  # noqa: S603 -- our own words
+        [*command, service_url, source, results, str(count)], capture_output=True, timeout=JAVA_SECONDS, check=True
+    )
+
+
+@pytest.mark.real_broker
+@pytest.mark.parametrize("options", [{}, NEVER_BY_TIME], ids=["alone", "batched"])
+def test_ours_and_the_java_client_see_what_the_other_commits_and_not_what_it_aborts(  # noqa: PLR0913 -- two topics
+    ours: Any, broker: Broker, topic: str, new_topic: Callable[..., str], begin: Any, options: dict[str, Any]
+) -> None:
+    results = new_topic()
+    producer = ours.create_producer(topic, **options)
+    kept, dropped = begin(), begin()
+    send_all(producer, [b"a"], transaction=kept)
+    send_all(producer, [b"x", b"y"], transaction=dropped)
+    send_all(producer, [b"b", b"c"], transaction=kept)
+    dropped.abort()
+    kept.commit()
+    java_copies(broker.service_url, topic, results, 3)
+    assert sorted(stored(pulsar_actors, ours, results)) == [b"a committed", b"b committed", b"c committed"]
+    assert backlog(broker.admin, topic) == 0
 
 
 # Of the embedded broker alone.
