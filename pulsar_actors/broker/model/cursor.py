@@ -55,10 +55,9 @@ class Cursor:
     def ack_set_of(self, entry: StoredEntry) -> int | None:
         """Return the set of messages to deliver of an entry that is not acknowledged; None: all."""
         ack_set = self.batch_ack_sets.get(entry.offset)
-        pending = self.pending_acks.get(entry.offset)
-        if pending is None:
+        if not self.pending_acks or entry.offset not in self.pending_acks:
             return ack_set
-        return (full(entry.messages) if ack_set is None else ack_set) & ~pending
+        return (full(entry.messages) if ack_set is None else ack_set) & ~self.pending_acks[entry.offset]
 
     def remaining_set(self, entry: StoredEntry) -> int:
         """Return the set of messages of an entry that are neither acknowledged nor pending."""

@@ -100,6 +100,20 @@ def test_a_consumer_has_a_message_no_longer_when_it_is_pending(world: Any, kind:
     assert (receiver.made.unacked, receiver.subscription.backlog()) == (0, 0)
 
 
+@pytest.mark.parametrize("kind", DISTRIBUTING)
+def test_what_waits_to_come_again_does_not_once_it_is_pending(world: Any, kind: Any) -> None:
+    receiver = world.consumer(subscription_type=kind, permits=1)
+    world.producer().send(b"a")
+    position = receiver.position_of(b"a")
+    receiver.nack(b"a")
+    receiver.deliveries.clear()
+    receiver.subscription.acknowledge_in_transaction(receiver.made, FIRST, [AckedEntry(position)])
+    receiver.flow(10)
+    assert receiver.take() == []
+    end(receiver, commit=False)
+    assert receiver.take() == [b"a"]
+
+
 @pytest.mark.parametrize("kind", ALL_TYPES)
 def test_messages_of_a_batch_are_pending_one_by_one(world: Any, kind: Any) -> None:
     receiver = world.consumer(subscription_type=kind)
@@ -185,6 +199,16 @@ def test_an_acknowledgement_without_a_transaction_counts_at_once(world: Any) -> 
     receiver.take()
     end(receiver, commit=False)
     assert receiver.take() == [b"b"]
+
+
+def test_an_abort_of_what_is_acknowledged_meanwhile_delivers_nothing_again(world: Any) -> None:
+    receiver = world.consumer()
+    world.producer().send_all([b"a", b"b"])
+    receiver.ack_in(FIRST, b"b")
+    receiver.ack(b"b")
+    receiver.take()
+    end(receiver, commit=False)
+    assert receiver.take() == []
 
 
 def test_a_cumulative_acknowledgement_counts_with_the_commit_and_hides_nothing_before(world: Any) -> None:

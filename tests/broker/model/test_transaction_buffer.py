@@ -116,6 +116,14 @@ def test_a_late_message_opens_a_committed_transaction_again_until_a_later_one_of
         sender.send(b"later still", transaction=FIRST)
 
 
+def test_the_end_of_a_later_transaction_tells_that_earlier_ones_of_the_coordinator_have_ended(world: Any) -> None:
+    sender = world.producer()
+    end(world, SECOND, low=0)
+    with pytest.raises(Refusal, match="has been ended"):
+        sender.send(b"late", transaction=FIRST)
+    sender.send(b"of another coordinator", transaction=OF_ANOTHER)
+
+
 def test_aborted_messages_count_for_deduplication(world: Any) -> None:
     world.settings.deduplication = True
     sender, receiver = world.producer(), world.consumer()
