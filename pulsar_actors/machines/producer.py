@@ -238,7 +238,10 @@ class ProducerMachine(ConnectionHandler, chart=CHART):
         return self._drop(ConnectionLost(f"a receipt for {sequence_id} came out of order"), now)
 
     def match_receipts(self, event: ReceiptsArrived, now: float) -> Effects:
-        """Complete the first pending batch with each receipt, up to a receipt that is for a later batch."""
+        """Complete the first pending batch with each receipt, or a plain one that has overtaken transactions.
+
+        It ends at a receipt that skips batches.
+        """
         ended: list[StoredSend] = []
         rest: list[FeedRemainingReceipts] = []
         for index, command in enumerate(event.commands):
@@ -252,7 +255,7 @@ class ProducerMachine(ConnectionHandler, chart=CHART):
         if not ended:
             return [*self._finished_flushes(), *rest]
         self.sequence_ids.published(max(map(_highest_id_of, ended)))
-        self._flushes.heads_ended(len(ended))
+        self._flushes.heads_ended(sum(not one.overtook for one in ended))
         self._reset_failures()
         return [SendsCompleted(tuple(ended)), *self._finished_flushes(), *rest]
 

@@ -15,6 +15,7 @@ from pulsar_actors.exceptions import (
     BrokerRefusal,
     InternalError,
     InvalidArgument,
+    InvalidTxnStatusError,
     Misdirected,
     PulsarException,
     Timeout,
@@ -311,7 +312,9 @@ class TransactionCoordinatorActor(MachineActor[CoordinatorHandler]):
     def _feed_transaction(self, serial: int, event: Event) -> None:
         transaction = self._transactions.get(serial)
         if transaction is None:
-            self.missed(TransactionCall(serial, event))  # type: ignore[arg-type] # `missed` knows those with a token
+            if isinstance(event, (Register, Commit, Abort)):
+                ended = InvalidTxnStatusError("InvalidTxnStatus", "the transaction has ended already")
+                self._fail_call(event.token, ended)
             return
         for effect in transaction.machine.handle(event, self.loop.now()):
             if isinstance(effect, StartTimer):

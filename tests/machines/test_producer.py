@@ -148,6 +148,12 @@ class Stage:
             items.append(PendingSend(token, first, first + count - 1, count, 10, deadline))
         return self.tell(Publish(tuple(items)))
 
+    def publish_in(self, transaction: TransactionId, token: str) -> list[Any]:
+        """Publish a message of a transaction."""
+        self.machine.pending.reserve(1, 10)
+        first = self.machine.sequence_ids.take(1)
+        return self.tell(Publish((PendingSend(token, first, first, 1, 10, None).in_transaction(transaction),)))
+
     def success(self, *, ready: bool = True, **fields: Any) -> list[Any]:
         command = CommandProducerSuccess(request_id=0, producer_name="broker-7", producer_ready=ready, **fields)
         return self.tell(ProducerCreated(self.attempt, command))
@@ -956,6 +962,17 @@ def test_a_flush_ends_with_what_was_pending_and_not_with_what_came_later() -> No
     stage.publish("c")
     assert tokens(stage.receipt(0)) == ["a"]
     assert stage.receipt(1)[-1] == Flushed("f")
+
+
+def test_a_flush_does_not_end_with_a_plain_message_that_overtakes_the_transaction_it_waits_for() -> None:
+    stage = ready()
+    stage.publish_in(TransactionId(0, 0), "of a transaction")
+    stage.tell(Flush("f"))
+    stage.publish("plain", "more")
+    (completed,) = stage.receipts(1, 2)
+    assert tokens([completed]) == ["plain", "more"]
+    assert stage.state is State.READY
+    assert stage.receipt(0)[-1] == Flushed("f")
 
 
 def test_a_flush_of_nothing_ends_at_once_and_one_of_what_fails_ends_too() -> None:
