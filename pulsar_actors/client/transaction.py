@@ -4,6 +4,7 @@ A transaction is opened by `Client.new_transaction`. Its work, which all threads
 `runtime/transaction_work.py`; what it does next is decided in `machines/transaction.py`.
 """
 
+import os
 import weakref
 from collections.abc import Callable
 from concurrent.futures import Future
@@ -78,7 +79,9 @@ class Transaction:
         self._pending_calls = pending_calls
         self._client = client
         self.is_ended = False  # by its user, and not by the end of a `with` block
-        self._finalizer = weakref.finalize(self, _abort_abandoned, self._coordinator, self._serial, self._work)
+        self._finalizer = weakref.finalize(
+            self, _abort_abandoned, os.getpid(), self._coordinator, self._serial, self._work
+        )
         self._finalizer.atexit = False
 
     @property
@@ -195,8 +198,8 @@ def refuse_unless_persistent(topic: str) -> None:
         raise OperationNotSupported(f"{topic} is not persistent, and has no transactions")
 
 
-def _abort_abandoned(coordinator: ActorRef, serial: int, work: TransactionWork) -> None:
+def _abort_abandoned(process: int, coordinator: ActorRef, serial: int, work: TransactionWork) -> None:
     """Abort a transaction without references. The garbage collector calls this, in any thread."""
-    if work.refusal is None:
+    if work.refusal is None and os.getpid() == process:  # a forked child has only a copy
         LOG.warning("the transaction %s was neither committed nor aborted, and is aborted now", work.id)
         tell(coordinator, TransactionCall(serial, Abort(SlimFuture())))

@@ -84,7 +84,7 @@ class TransactionWork:
         future.add_done_callback(lambda done: self.end(done.exception()))
 
     def refuse(self, error: PulsarException) -> None:
-        """Refuse further work. The first reason stays until there is a better one: that it is ended says more."""
+        """Refuse further work, for this reason from now on."""
         with self._lock:
             self.refusal = error
 
