@@ -110,6 +110,7 @@ from pulsar_actors.exceptions import (
     TopicTerminatedBeforeReceipt,
     TransactionConflict,
     TransactionCoordinatorNotFoundError,
+    TransactionHasOperationFailed,
     TransactionNotFound,
     UndecodableMessage,
     UnknownError,
@@ -239,9 +240,12 @@ __all__ = [
     "TopicNotFoundBeforeReceipt",
     "TopicTerminated",
     "TopicTerminatedBeforeReceipt",
+    "Transaction",
     "TransactionConflict",
     "TransactionCoordinatorNotFoundError",
+    "TransactionHasOperationFailed",
     "TransactionNotFound",
+    "TransactionState",
     "UndecodableMessage",
     "UnknownError",
     "UnsupportedVersionError",
@@ -271,6 +275,7 @@ if TYPE_CHECKING:
     from pulsar_actors.client.service_info import AutoClusterFailover, ServiceInfo, ServiceInfoProvider
     from pulsar_actors.client.stats import BrokerConsumerStats, ClientStats, ConsumerStats, ProducerStats
     from pulsar_actors.client.table_view import TableView
+    from pulsar_actors.client.transaction import Transaction, TransactionState
     from pulsar_actors.functions import Context, Function, IdentitySerDe, PickleSerDe, SerDe
 else:  # with a __getattr__, type checkers would accept every name
     _ON_DEMAND = {
@@ -294,6 +299,8 @@ else:  # with a __getattr__, type checkers would accept every name
         "ServiceInfo": "service_info",
         "ServiceInfoProvider": "service_info",
         "TableView": "table_view",
+        "Transaction": "transaction",
+        "TransactionState": "transaction",
         "decrypt": "decrypt",
     }
     """Names that a program which only sends may not need, and their modules of `client`: half of the package."""

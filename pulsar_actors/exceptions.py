@@ -62,6 +62,7 @@ PulsarException
 │   ├── Timeout
 │   └── ReadError
 │       └── ConnectionLost
+├── TransactionHasOperationFailed   a part of a transaction failed, so the commit has aborted it: nothing was done
 ├── SendManyFailed          messages of one `send_many` were not stored: `errors` has the error of each
 ├── Interrupted             Ctrl-C ended the wait: the operation may have been done, or may still be done
 ├── WireError               bytes that break the protocol; the tree below it is in `wire/errors.py`
@@ -382,6 +383,13 @@ class TopicTerminatedBeforeReceipt(TopicTerminated, OutcomeUnknown):
 
 class ProducerFencedBeforeReceipt(ProducerFenced, OutcomeUnknown):
     """Another producer took the topic after a message was sent and before its receipt came: it may be stored."""
+
+
+class TransactionHasOperationFailed(PulsarException):
+    """A message or an acknowledgement of a transaction failed, so its commit has aborted it.
+
+    Its `__cause__` is the first error. Try again from the start, in another transaction.
+    """
 
 
 class SendManyFailed(PulsarException):

@@ -121,7 +121,7 @@ def test_who_has_a_token_is_let_in_and_who_has_none_is_told_so(output: Run) -> N
 def test_every_name_in_the_table_of_features_can_be_used() -> None:
     table = TEXT.split("| to | use |")[1].split("\n\n")[0]
     calls = (pulsar.Client, pulsar.Client.subscribe, pulsar.Client.create_producer, pulsar.Producer.send)
-    handles = {name for one in (pulsar.Producer, pulsar.Consumer, pulsar.Reader) for name in dir(one)}
+    handles = {name for one in (pulsar.Client, pulsar.Producer, pulsar.Consumer, pulsar.Reader) for name in dir(one)}
     known = {*handles, *pulsar.__all__, *(name for call in calls for name in signature(call).parameters)}
     named = set(re.findall(r"`(\w+)`", table))
     assert {"deliver_after", "access_mode", "seek"} <= named

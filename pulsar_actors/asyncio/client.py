@@ -2,7 +2,8 @@
 
 import re
 from collections.abc import Callable, Sequence
-from typing import Any
+from datetime import timedelta
+from typing import TYPE_CHECKING, Any
 
 from pulsar_actors.asyncio.binding import LoopBinding
 from pulsar_actors.asyncio.consumer import Consumer
@@ -12,6 +13,7 @@ from pulsar_actors.asyncio.producer import Producer
 from pulsar_actors.asyncio.reader import Reader
 from pulsar_actors.asyncio.table_view import TableView
 from pulsar_actors.client.client import Client as SyncClient
+from pulsar_actors.client.client import context_of
 from pulsar_actors.client.enums import (
     BatchingType,
     CompressionType,
@@ -35,6 +37,9 @@ from pulsar_actors.client.stats import ClientStats
 from pulsar_actors.client.validation import callback as check_callback
 from pulsar_actors.client.validation import flag, optional
 from pulsar_actors.exceptions import InvalidArgument, InvalidConfiguration
+
+if TYPE_CHECKING:
+    from pulsar_actors.asyncio.transaction import Transaction
 
 Listener = Callable[[Any, Message], object]
 _listener = optional(check_callback("a Consumer or a Reader, and a Message"))
@@ -219,6 +224,14 @@ class Client(ClosedAtEnd):
             lambda: client.create_table_view(topic, subscription_name, known), lambda it: it.close_soon()
         )
         return TableView(made, self._binding)
+
+    async def new_transaction(self, timeout: timedelta = timedelta(minutes=1)) -> "Transaction":
+        """Open a transaction, in which messages are sent and acknowledged. The argument is the synchronous one."""
+        from pulsar_actors.asyncio.transaction import Transaction  # noqa: PLC0415 - few programs have any
+        from pulsar_actors.client.new_transaction import open_transaction_soon  # noqa: PLC0415 - few programs have any
+
+        opened = open_transaction_soon(context_of(self._client), timeout, self._client)
+        return Transaction(await self._binding.wait_for(opened), self._binding)
 
     async def get_topic_partitions(self, topic: str) -> list[str]:
         """Return the names of a topic's partitions. For a topic that is not partitioned, return its own name."""

@@ -1,7 +1,9 @@
 """The `Consumer` of asyncio."""
 
 from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
+from pulsar_actors.asyncio.handle import sync_transaction
 from pulsar_actors.asyncio.listeners import MessageListener
 from pulsar_actors.asyncio.receiving import ReceivingHandle
 from pulsar_actors.client.consumer import Consumer as SyncConsumer
@@ -11,6 +13,9 @@ from pulsar_actors.client.receive_path import OneOrMore
 from pulsar_actors.client.receiving import DEFAULT_BATCH_RECEIVE_POLICY
 from pulsar_actors.client.stats import BrokerConsumerStats
 from pulsar_actors.exceptions import InvalidConfiguration
+
+if TYPE_CHECKING:
+    from pulsar_actors.asyncio.transaction import Transaction
 
 
 class Consumer(ReceivingHandle[SyncConsumer]):
@@ -50,22 +55,30 @@ class Consumer(ReceivingHandle[SyncConsumer]):
         """
         return await self._receive_batch(self._handle.batch_receive_policy or DEFAULT_BATCH_RECEIVE_POLICY)
 
-    async def acknowledge(self, message: OneOrMore) -> None:
+    async def acknowledge(self, message: OneOrMore, *, transaction: "Transaction | None" = None) -> None:
         """Acknowledge a message, or each of a list: it is not delivered again.
 
-        It waits for the broker's answer only with `ack_receipt_enabled`. If it is cancelled then, the acknowledgement
-        goes out all the same.
+        It waits for the broker's answer only with `ack_receipt_enabled`, and in a transaction. If it is cancelled then,
+        the acknowledgement goes out all the same.
         """
         self._binding.completions()
-        if self._handle.waits_for_ack_receipts:
+        if transaction is not None:
+            done = self._handle.acknowledge_async(message, transaction=sync_transaction(transaction))
+            await self._binding.wait_for(done)
+        elif self._handle.waits_for_ack_receipts:
             await self._binding.wait_for(self._handle.acknowledge_async(message))
         else:
             self._handle.acknowledge(message)
 
-    async def acknowledge_cumulative(self, message: Message | MessageId) -> None:
+    async def acknowledge_cumulative(
+        self, message: Message | MessageId, *, transaction: "Transaction | None" = None
+    ) -> None:
         """Acknowledge a message and all before it. Only Exclusive and Failover consumers can."""
         self._binding.completions()
-        if self._handle.waits_for_ack_receipts:
+        if transaction is not None:
+            done = self._handle.acknowledge_cumulative_async(message, transaction=sync_transaction(transaction))
+            await self._binding.wait_for(done)
+        elif self._handle.waits_for_ack_receipts:
             await self._binding.wait_for(self._handle.acknowledge_cumulative_async(message))
         else:
             self._handle.acknowledge_cumulative(message)

@@ -2,10 +2,13 @@
 
 from abc import ABC, abstractmethod
 from types import TracebackType
-from typing import Any, Generic, TypeVar
+from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 from pulsar_actors.asyncio.binding import LoopBinding
 from pulsar_actors.client.handle import Handle as SyncHandle
+
+if TYPE_CHECKING:
+    from pulsar_actors.client.transaction import Transaction as SyncTransaction
 
 H = TypeVar("H", bound=SyncHandle[Any])
 S = TypeVar("S", bound="ClosedAtEnd")
@@ -61,3 +64,12 @@ class Handle(ClosedAtEnd, Generic[H]):
 
     def __repr__(self) -> str:
         return f"<asyncio {self._handle!r}>"
+
+
+def sync_transaction(transaction: object) -> "SyncTransaction":
+    """Return the synchronous transaction behind one that a caller passes."""
+    from pulsar_actors.asyncio.transaction import Transaction  # noqa: PLC0415 - few programs have any
+
+    if not isinstance(transaction, Transaction):
+        raise TypeError(f"transaction is a Transaction of new_transaction(), not {type(transaction).__name__}")
+    return transaction.synchronous

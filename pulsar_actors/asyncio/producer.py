@@ -3,17 +3,20 @@
 import asyncio
 from collections.abc import Iterable, Sequence
 from datetime import timedelta
-from typing import Literal, cast, overload
+from typing import TYPE_CHECKING, Literal, cast, overload
 
 from pulsar_actors.asyncio.binding import LoopBinding
 from pulsar_actors.asyncio.completions import LoopReply
-from pulsar_actors.asyncio.handle import Handle
+from pulsar_actors.asyncio.handle import Handle, sync_transaction
 from pulsar_actors.client.enqueuer import MESSAGES_AT_ONCE, SendQueueEnqueuer, Share
 from pulsar_actors.client.message_id import MessageId
 from pulsar_actors.client.producer import Producer as SyncProducer
 from pulsar_actors.client.stats import ProducerStats
 from pulsar_actors.exceptions import LimitReached, PulsarException
 from pulsar_actors.runtime.send_queue import SendQueue
+
+if TYPE_CHECKING:
+    from pulsar_actors.asyncio.transaction import Transaction
 
 SENT_ALL_THE_SAME = "send() was cancelled after the message was queued: it is sent all the same, unless the client ends"
 ALL_SENT_ALL_THE_SAME = (
@@ -59,6 +62,8 @@ class Producer(Handle[SyncProducer]):
         event_timestamp: int | None = None,
         deliver_at: int | None = None,
         deliver_after: timedelta | None = None,
+        *,
+        transaction: "Transaction | None" = None,
     ) -> MessageId:
         """Publish a message, wait until it is stored, and return its id. The arguments are the synchronous ones.
 
@@ -72,12 +77,18 @@ class Producer(Handle[SyncProducer]):
         """
         if asyncio.get_running_loop() is not self._loop:
             self._binding.completions()  # raises
-        reply: LoopReply[MessageId] = LoopReply(self._completions)
         message_options = (
             properties, partition_key, ordering_key, sequence_id, replication_clusters, bool(disable_replication),
             event_timestamp, deliver_at, deliver_after,
         )  # fmt: skip
-        enqueuer, payload, tag = self._handle.prepare(content, message_options, reply)
+        if transaction is None:
+            reply: LoopReply[MessageId] = LoopReply(self._completions)
+            stored = reply.future
+            enqueuer, payload, tag = self._handle.prepare(content, message_options, reply)
+        else:
+            in_transaction = self._handle.reply_in(sync_transaction(transaction))
+            enqueuer, payload, tag = self._handle.prepare_in(in_transaction, content, message_options)
+            stored = self._binding.future_of(in_transaction)
         try:
             if self._waits and self._for_room.locked():
                 await self._enqueue_later(enqueuer, payload, tag)
@@ -89,23 +100,29 @@ class Producer(Handle[SyncProducer]):
                         raise
                     await self._enqueue_later(enqueuer, payload, tag)
         except BaseException as error:
-            reply.future.cancel()
+            stored.cancel()
             if isinstance(error, Exception):
                 self._handle.refused(tag, error)
             raise
         try:
-            return await reply.future
+            return await stored
         except asyncio.CancelledError as error:
             error.args = error.args or (SENT_ALL_THE_SAME,)
             raise
 
     @overload
-    async def send_many(self, contents: Iterable[object], *, ids: Literal[False] = False) -> int: ...
+    async def send_many(
+        self, contents: Iterable[object], *, ids: Literal[False] = False, transaction: "Transaction | None" = None
+    ) -> int: ...
 
     @overload
-    async def send_many(self, contents: Iterable[object], *, ids: Literal[True]) -> list[MessageId]: ...
+    async def send_many(
+        self, contents: Iterable[object], *, ids: Literal[True], transaction: "Transaction | None" = None
+    ) -> list[MessageId]: ...
 
-    async def send_many(self, contents: Iterable[object], *, ids: bool = False) -> int | list[MessageId]:
+    async def send_many(
+        self, contents: Iterable[object], *, ids: bool = False, transaction: "Transaction | None" = None
+    ) -> int | list[MessageId]:
         """Publish many messages by one call, and wait until all are stored. The arguments are the synchronous ones.
 
         It returns the number of messages, or with `ids` the list of their ids. If messages are not stored, it raises
@@ -117,7 +134,8 @@ class Producer(Handle[SyncProducer]):
         """
         if asyncio.get_running_loop() is not self._loop:
             self._binding.completions()  # raises
-        call, shares = self._handle.prepare_many(contents, ids=ids)
+        in_transaction = None if transaction is None else sync_transaction(transaction)
+        call, shares = self._handle.prepare_many(contents, ids=ids, transaction=in_transaction)
         try:
             if self._waits:
                 async with self._for_room:  # without a step of the loop, unless others wait for room

@@ -79,6 +79,7 @@ class Broker:
         """
         prefix = str(TopicName.parse(topic))
         self.cluster.assign(prefix, node.name)
+        self.cluster.coordinators.unload(prefix)
         for namespace in list(self.cluster.namespaces.values()):
             for name, loaded in list(namespace.topics.items()):
                 if name.startswith(prefix):

@@ -40,7 +40,7 @@ class Acknowledger:
             return when_all_done([])
         if self._interceptors is None:
             return self._enqueue([ack_target_in(handle, one) for one in items], cumulative=cumulative, waits=waits)
-        ids = [_id_of(one) for one in items]
+        ids = [ack_id_of(one) for one in items]
         try:
             done = self._enqueue([ack_target_in(handle, one) for one in items], cumulative=cumulative, waits=waits)
         except Exception as error:
@@ -117,7 +117,7 @@ def ack_target_in(handle: "AcknowledgingHandle", given: object) -> AckTarget | N
         message_id, generation, topic = ack_key_of(given)
         owner = handle.owner_of(topic, message_id)
         return None if owner is None else AckTarget(owner, message_id, generation)
-    known = _id_of(given)
+    known = ack_id_of(given)
     owner = handle.owner_of(known.topic_name(), known.wire)
     return None if owner is None else AckTarget(owner, known.wire, owner.receiver_queue.generation)
 
@@ -148,7 +148,8 @@ def as_sequence(given: object) -> Sequence[object]:
     return cast("Sequence[object]", given) if isinstance(given, (list, tuple)) else [given]
 
 
-def _id_of(given: object) -> MessageId:
+def ack_id_of(given: object) -> MessageId:
+    """Return the id of what a caller acknowledges."""
     if isinstance(given, Message):
         return given.message_id()
     if not isinstance(given, MessageId):

@@ -11,6 +11,7 @@ import re
 import weakref
 from collections.abc import Callable, Sequence
 from contextlib import ExitStack
+from datetime import timedelta
 from logging import Logger
 from typing import TYPE_CHECKING, Any
 
@@ -65,6 +66,7 @@ if TYPE_CHECKING:
     from pulsar_actors.client.service_info import AutoClusterFailover, ServiceInfo, ServiceInfoProvider
     from pulsar_actors.client.stats import ClientStats
     from pulsar_actors.client.table_view import TableView
+    from pulsar_actors.client.transaction import Transaction
 
 MessageListener = Callable[[Any, Message], object]
 
@@ -565,6 +567,20 @@ class Client(Closeable):
         options = TableViewOptions(**arguments)
         self._shutdown.refuse("create_table_view()")
         return create_table_view(self._context, self._open_handles, options, self)
+
+    def new_transaction(self, timeout: timedelta = timedelta(minutes=1)) -> "Transaction":
+        """Open a transaction, in which messages are sent and acknowledged, and commit it at the end of a `with` block.
+
+        timeout = timedelta(minutes=1)
+            The time after which the cluster aborts the transaction if it has not ended. Readers of the topics that it
+            has sent to wait for its end, so it should be no longer than necessary.
+
+        The brokers need transactionCoordinatorEnabled=true.
+        """
+        from pulsar_actors.client.new_transaction import open_transaction  # noqa: PLC0415 - see the top
+
+        self._shutdown.refuse("new_transaction()")
+        return open_transaction(self._context, timeout, self)
 
     def get_topic_partitions(self, topic: str) -> list[str]:
         """Return the names of a topic's partitions. For a topic that is not partitioned, return its own name."""

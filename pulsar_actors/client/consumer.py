@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from concurrent.futures import Future
+from typing import TYPE_CHECKING
 
 from pulsar_actors.client.acknowledge import Acknowledger, ack_target_in, as_sequence
 from pulsar_actors.client.consumer_options import IN_ORDER
@@ -25,6 +26,9 @@ from pulsar_actors.machines.consumer_events import (
 from pulsar_actors.runtime.actor import tell
 from pulsar_actors.wire.message_id import MessageId as WireMessageId
 from pulsar_actors.wire.topic_name import TopicName
+
+if TYPE_CHECKING:
+    from pulsar_actors.client.transaction import Transaction
 
 
 class Consumer(ReceivePath, ReceivingHandle):
@@ -111,22 +115,33 @@ class Consumer(ReceivePath, ReceivingHandle):
             self._state.options.batch_receive_policy or DEFAULT_BATCH_RECEIVE_POLICY
         )
 
-    def acknowledge_async(self, message: OneOrMore) -> "Future[None]":
+    def acknowledge_async(self, message: OneOrMore, *, transaction: "Transaction | None" = None) -> "Future[None]":
         """Acknowledge a message, or each of a list, and return a future.
 
-        With `ack_receipt_enabled` the future ends with the broker's answer; otherwise it is done already.
+        With `ack_receipt_enabled`, and in a transaction, the future ends with the broker's answer; otherwise it is done
+        already.
         """
+        if transaction is not None:
+            return self._acknowledge_in(transaction, message, cumulative=False)
         return self._acknowledge(message, cumulative=False, waits=False)
 
-    def acknowledge_cumulative(self, message: Message | MessageId) -> None:
+    def acknowledge_cumulative(self, message: Message | MessageId, *, transaction: "Transaction | None" = None) -> None:
         """Acknowledge a message and all before it. Only Exclusive and Failover consumers can.
 
-        With `ack_receipt_enabled` this waits as `acknowledge` does.
+        With `ack_receipt_enabled`, and in a transaction, this waits as `acknowledge` does. If the transaction is
+        aborted, all messages that are not acknowledged are delivered again.
         """
+        if transaction is not None:
+            self._wait_in(transaction, message, cumulative=True)
+            return
         self._wait(self._acknowledge(message, cumulative=True, waits=True))
 
-    def acknowledge_cumulative_async(self, message: Message | MessageId) -> "Future[None]":
+    def acknowledge_cumulative_async(
+        self, message: Message | MessageId, *, transaction: "Transaction | None" = None
+    ) -> "Future[None]":
         """Acknowledge a message and all before it, and return a future, as `acknowledge_async` does."""
+        if transaction is not None:
+            return self._acknowledge_in(transaction, message, cumulative=True)
         return self._acknowledge(message, cumulative=True, waits=False)
 
     def negative_acknowledge(self, message: OneOrMore) -> None:
@@ -243,12 +258,31 @@ class Consumer(ReceivePath, ReceivingHandle):
     def _ask_for_stats(self, deadline: float, what: str) -> BrokerConsumerStats:
         return BrokerConsumerStats.of(self._call(lambda done: GetConsumerStats(done, deadline), what))
 
-    def _acknowledge(self, message: object, *, cumulative: bool, waits: bool) -> "Future[None]":
+    def _acknowledge_in(self, transaction: object, message: object, *, cumulative: bool) -> "Future[None]":
+        from pulsar_actors.client.transaction import work_in  # noqa: PLC0415 - few programs have any
+        from pulsar_actors.client.transactional_ack import acknowledge_in  # noqa: PLC0415 - the same
+
+        if cumulative:
+            self._refuse_cumulative()
+        work, interceptors = work_in(transaction, self._client), self._state.listeners.interceptors
+        return acknowledge_in(work, self, message, interceptors, cumulative=cumulative)
+
+    def _wait_in(self, transaction: object, message: object, *, cumulative: bool) -> None:
+        self._state.engine.refuse_on_io_thread("acknowledging in a transaction", "acknowledge_async()")
+        done = self._acknowledge_in(transaction, message, cumulative=cumulative)
+        self._state.engine.block(done, None, f"acknowledging to {self._what}")
+
+    def _refuse_cumulative(self) -> None:
         options = self._state.options
-        if cumulative and options.consumer_type not in IN_ORDER:
+        if options.consumer_type not in IN_ORDER:
             raise CumulativeAcknowledgementNotAllowedError(
                 f"{self._what} is {options.consumer_type}: others have messages in between: use acknowledge"
             )
+
+    def _acknowledge(self, message: object, *, cumulative: bool, waits: bool) -> "Future[None]":
+        options = self._state.options
+        if cumulative:
+            self._refuse_cumulative()
         if waits and options.ack_receipt_enabled:
             self._state.engine.refuse_on_io_thread("acknowledging with ack_receipt_enabled", "acknowledge_async()")
         return self._acknowledger.acknowledge(self, message, cumulative=cumulative, waits=waits)

@@ -5,6 +5,7 @@ its id and its loop, and then `start` starts its actor. From then on the client'
 client.
 """
 
+from collections.abc import Callable
 from concurrent.futures import Future
 from typing import Any, TypeVar
 
@@ -72,6 +73,7 @@ class ClientContext:
         self.limiter = MemoryLimitController(limit, engine.interleaving) if limit else None
         self.schemas = SchemaVersions(self.ask_broker, self._wait_for_schema, engine.interleaving)
         self._worker_serial = 0
+        self._only: dict[object, Any] = {}
         self.guardian: ActorRef = ClientActor.start(
             engine.loops,
             _client_settings(options, url, version, self.counters, service_can_change=service_can_change),
@@ -95,6 +97,11 @@ class ClientContext:
         self.engine.refuse_on_io_thread(what, "a thread of your own")
         response: CommandGetSchemaResponse = self.wait_for_answer(answer, what)
         return response
+
+    def only(self, kind: "Callable[[ClientContext], T]") -> T:
+        """Return the client's only object of a class that few programs need. The first caller makes it."""
+        found: T | None = self._only.get(kind)
+        return self._only.setdefault(kind, kind(self)) if found is None else found  # first callers get the same one
 
     def next_worker(self) -> Worker:
         """Return the next of the listener threads, in turn."""

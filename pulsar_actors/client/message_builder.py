@@ -146,7 +146,7 @@ def build_header(
     except (AttributeError, TypeError, UnicodeEncodeError):
         properties("properties", pairs)  # raises a better error; called only then, for speed
         raise
-    return new_message_header((metadata, key, ordering_key, sequence_id, unbatchable, reply, None))
+    return new_message_header((metadata, key, ordering_key, sequence_id, unbatchable, reply, None, None))
 
 
 def _key(name: str, value: object) -> str | None:

@@ -8,7 +8,7 @@ import math
 import re
 from collections.abc import Callable, Collection
 from functools import partial
-from typing import Any, cast
+from typing import TYPE_CHECKING, Any, cast
 
 from pulsar_actors.client.build_consumer import ReaderStart, start_consumer
 from pulsar_actors.client.consumer import Consumer
@@ -49,6 +49,9 @@ from pulsar_actors.wire.message_id import EARLIEST, LATEST
 from pulsar_actors.wire.message_id import MessageId as WireMessageId
 from pulsar_actors.wire.PulsarApi_pb2 import CommandGetTopicsOfNamespace
 from pulsar_actors.wire.topic_name import TopicName
+
+if TYPE_CHECKING:
+    from pulsar_actors.client.transaction import Transaction
 
 
 class MultiTopicsConsumerState(ReceivingState[MultiTopics, MultiTopicsReceiverQueue]):
@@ -161,11 +164,14 @@ class MultiTopicsConsumer(MultiTopicsHandle, Consumer):
         super().__init__(state, client, topic, retry_letters)
         self._multi_state = state
 
-    def acknowledge(self, message: OneOrMore) -> None:
+    def acknowledge(self, message: OneOrMore, *, transaction: "Transaction | None" = None) -> None:
         """Acknowledge a message, or each of a list, of any of the topics: it is not delivered again.
 
         A message whose topic has been deleted since needs no acknowledgement, and is ignored.
         """
+        if transaction is not None:
+            self._wait_in(transaction, message, cumulative=False)
+            return
         if self._acks_are_plain and type(message) is Message and self._receiver_queue.closed is None:
             opened = message._opened  # noqa: SLF001  # pyright: ignore[reportPrivateUsage]
             member = self._multi_state.members.get(opened.topic)

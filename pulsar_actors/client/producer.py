@@ -23,11 +23,14 @@ from pulsar_actors.exceptions import PulsarException
 from pulsar_actors.runtime.actor import tell
 from pulsar_actors.runtime.future import SlimFuture, settle
 from pulsar_actors.runtime.producer_actor import FlushAll
-from pulsar_actors.runtime.send_queue import MessageHeader, new_message_header, reply_of
+from pulsar_actors.runtime.send_queue import MessageHeader, new_message_header, reply_of, tag_in
 from pulsar_actors.wire.topic_name import TopicName
 
 if TYPE_CHECKING:
+    from pulsar_actors.client.send_callbacks import SendCallback
     from pulsar_actors.client.stats import ProducerStats
+    from pulsar_actors.client.transaction import Transaction, TransactionReply
+    from pulsar_actors.runtime.transaction_work import TransactionWork
 
 _callback = optional(callable_of("a Result and a MessageId"))
 _ONLY_BYTES = {bytes}
@@ -75,6 +78,8 @@ class Producer(SendPath, Handle[AnySendingState]):
         event_timestamp: int | None = None,
         deliver_at: int | None = None,
         deliver_after: timedelta | None = None,
+        *,
+        transaction: "Transaction | None" = None,
     ) -> MessageId:
         """Publish a message, wait until it is stored, and return its id.
 
@@ -98,6 +103,8 @@ class Producer(SendPath, Handle[AnySendingState]):
             The time before which Shared and KeyShared subscriptions do not get the message, in milliseconds since 1970.
         deliver_after = None
             The same as a `timedelta` from now.
+        transaction = None
+            The transaction that the message is a part of: it is stored now, and readers see it after the commit.
 
         Messages that have been batched so far are sent with it, without waiting for the batching delay. An
         OutcomeUnknown means that the message may have been stored, or not. If the broker drops the message as a
@@ -108,15 +115,17 @@ class Producer(SendPath, Handle[AnySendingState]):
             properties, partition_key, ordering_key, sequence_id, replication_clusters, disable_replication,
             event_timestamp, deliver_at, deliver_after,
         )  # fmt: skip
-        done: SlimFuture[MessageId] = SlimFuture()
-        tag: object = done
-        if (
+        done: SlimFuture[MessageId]
+        if transaction is not None:
+            done = reply = self.reply_in(transaction)
+            payload, tag = self._message_in(reply, content, message_options)
+        elif (
             type(content) is bytes and self._takes_bytes_as_they_are
             and message_options == _NO_OPTIONS and disable_replication is False
         ):  # fmt: skip
-            payload = content  # the shortcut of `send_async`
+            payload, tag = content, (done := SlimFuture())  # the shortcut of `send_async`
         else:
-            payload, tag = self._message(content, message_options, done)
+            payload, tag = self._message(content, message_options, done := SlimFuture())
         try:
             self._enqueuer.enqueue_and_flush(payload, tag, done)
         except PulsarException as error:
@@ -125,12 +134,18 @@ class Producer(SendPath, Handle[AnySendingState]):
         return self._state.engine.block(done, None, f"send() to {self._topic}")
 
     @overload
-    def send_many(self, contents: Iterable[object], *, ids: Literal[False] = False) -> "Future[int]": ...
+    def send_many(
+        self, contents: Iterable[object], *, ids: Literal[False] = False, transaction: "Transaction | None" = None
+    ) -> "Future[int]": ...
 
     @overload
-    def send_many(self, contents: Iterable[object], *, ids: Literal[True]) -> "Future[list[MessageId]]": ...
+    def send_many(
+        self, contents: Iterable[object], *, ids: Literal[True], transaction: "Transaction | None" = None
+    ) -> "Future[list[MessageId]]": ...
 
-    def send_many(self, contents: Iterable[object], *, ids: bool = False) -> "Future[Any]":
+    def send_many(
+        self, contents: Iterable[object], *, ids: bool = False, transaction: "Transaction | None" = None
+    ) -> "Future[Any]":
         """Publish many messages by one call, without waiting until they are stored. One future is returned for all.
 
         contents
@@ -138,6 +153,8 @@ class Producer(SendPath, Handle[AnySendingState]):
             a key, properties or other options is a MessageToSend, whose fields are the arguments of `send`.
         ids = False
             The future's result is the number of messages; with True, the list of their ids.
+        transaction = None
+            The transaction that the messages are a part of, as for `send`.
 
         If messages are not stored, the future has a SendManyFailed, once all have ended: its `errors` has the error of
         each of them, by position; all others are stored. Messages keep their order, and a mistake in any of them is
@@ -146,17 +163,24 @@ class Producer(SendPath, Handle[AnySendingState]):
         fail with ProducerQueueIsFull, on that partition. If the producer is closed meanwhile, the rest fails with
         AlreadyClosed. If Ctrl-C ends the wait for room, the messages that are in the queue are sent, and no others.
         """
-        return self._enqueue_shares(*self.prepare_many(contents, ids=ids))
+        return self._enqueue_shares(*self.prepare_many(contents, ids=ids, transaction=transaction))
 
-    def send_encoded(self, payloads: Sequence[bytes], headers: Sequence[MessageHeader | None]) -> "Future[int]":
+    def send_encoded(
+        self,
+        payloads: Sequence[bytes],
+        headers: Sequence[MessageHeader | None],
+        transaction: "Transaction | None" = None,
+    ) -> "Future[int]":
         """Publish messages whose metadata, if they have any, is encoded. The future is that of `send_many`."""
         call = SendManyCall(len(payloads), wants_ids=False)
         tags: list[object] = list(call.tags)
         if any(headers):
             tags = [
-                tag if header is None else new_message_header((*header[:5], tag, None))
+                tag if header is None else new_message_header((*header[:5], tag, None, None))
                 for header, tag in zip(headers, tags, strict=True)
             ]
+        if transaction is not None:
+            tags = self._tags_in(transaction, tags, call)
         return self._enqueue_shares(call, self._shares(payloads, tags, call))
 
     def flush(self) -> None:
@@ -177,12 +201,24 @@ class Producer(SendPath, Handle[AnySendingState]):
             payload, tag = self._message(content, message_options, reply)
         return self._enqueuer.enqueuer_for(payload, tag), payload, tag
 
-    def prepare_many(self, contents: Iterable[object], *, ids: bool) -> tuple[SendManyCall, list[Share]]:
+    def prepare_in(
+        self, reply: "TransactionReply", content: object, message_options: MessageOptions
+    ) -> tuple[SendQueueEnqueuer, bytes, object]:
+        """Build a message of a transaction, for such callers."""
+        payload, tag = self._message_in(reply, content, message_options)
+        return self._enqueuer.enqueuer_for(payload, tag), payload, tag
+
+    def prepare_many(
+        self, contents: Iterable[object], *, ids: bool, transaction: "Transaction | None" = None
+    ) -> tuple[SendManyCall, list[Share]]:
         """Build the messages of `send_many`, and return the call and the share of each queue, for such callers."""
         flag("ids", ids)
         given = as_list(contents)
         call = SendManyCall(len(given), wants_ids=ids)
-        return call, self._shares(*self._messages(given, call), call)
+        payloads, tags = self._messages(given, call)
+        if transaction is not None:
+            tags = self._tags_in(transaction, tags, call)
+        return call, self._shares(payloads, tags, call)
 
     def refused(self, tag: object, error: Exception) -> None:
         """Tell the sender of a message, and the interceptors, that it was not taken."""
@@ -241,6 +277,53 @@ class Producer(SendPath, Handle[AnySendingState]):
         if self._interceptors is not None:
             return self._intercepted(self._interceptors, content, message_options, reply)
         return build_message(self._options.schema, content, message_options, reply, self._now_ms)
+
+    def reply_in(self, transaction: object, callback: "SendCallback | None" = None) -> "TransactionReply":
+        """Begin a send in a transaction, and return its future, which calls the callback instead if there is one."""
+        from pulsar_actors.client.transaction import TransactionReply  # noqa: PLC0415 - few programs have any
+
+        work = self._begin_in(transaction)
+        work.begin()
+        return TransactionReply(work, self._send_callbacks, callback)
+
+    def _message_in(
+        self, reply: "TransactionReply", content: object, message_options: MessageOptions
+    ) -> tuple[bytes, object]:
+        """Build a message of a transaction. If the caller has made a mistake, nothing has begun."""
+        try:
+            payload, tag = self._message(content, message_options, reply)
+        except BaseException:
+            reply.work.end(None)
+            raise
+        return payload, tag_in(reply.work, tag)
+
+    def _send_in(
+        self, transaction: object, content: object, message_options: MessageOptions, callback: "SendCallback | None"
+    ) -> "Future[MessageId] | None":
+        reply = self.reply_in(transaction, callback)
+        payload, tag = self._message_in(reply, content, message_options)
+        try:
+            self._enqueuer.enqueue(payload, tag)
+        except PulsarException as error:
+            self._send_callbacks.fail(reply_of(tag), error)
+            if not self._is_outcome(error):
+                raise
+        return reply if callback is None else None
+
+    def _tags_in(self, transaction: object, tags: Sequence[object], call: SendManyCall) -> list[object]:
+        """Return the tags of the messages of a call that are sent in a transaction. The call is one send there."""
+        work = self._begin_in(transaction)
+        work.begin_as(call.future)
+        return [tag_in(work, tag) for tag in tags]
+
+    def _begin_in(self, transaction: object) -> "TransactionWork":
+        from pulsar_actors.client.transaction import refuse_unless_persistent, work_in  # noqa: PLC0415 - the same
+
+        work = work_in(transaction, self._client)
+        refuse_unless_persistent(self._topic)
+        for state in self._state.members():
+            state.send_queue.transactional = True
+        return work
 
     def _intercepted(
         self, interceptors: ProducerInterceptors, content: object, message_options: MessageOptions, reply: object

@@ -6,6 +6,7 @@ It is apart from `Producer`, because mypyc compiles it: a class with weak refere
 from concurrent.futures import Future
 from datetime import timedelta
 from types import FunctionType
+from typing import TYPE_CHECKING
 
 from pulsar_actors.client.enqueuer import Enqueuer, SendQueueEnqueuer
 from pulsar_actors.client.message_builder import MessageOptions, build_header
@@ -17,6 +18,9 @@ from pulsar_actors.compiling import Given, mypyc_attr
 from pulsar_actors.exceptions import AlreadyClosed, LimitReached, ProcessForked, PulsarException
 from pulsar_actors.runtime.future import SlimFuture
 from pulsar_actors.runtime.send_queue import reply_of
+
+if TYPE_CHECKING:
+    from pulsar_actors.client.transaction import Transaction
 
 _callback = optional(callable_of("a Result and a MessageId"))
 
@@ -43,6 +47,8 @@ class SendPath:
         event_timestamp: Given[int | None] = None,
         deliver_at: Given[int | None] = None,
         deliver_after: Given[timedelta | None] = None,
+        *,
+        transaction: "Given[Transaction | None]" = None,
     ) -> "Future[MessageId] | None":
         """Publish a message without waiting. The arguments are those of `send`.
 
@@ -55,10 +61,14 @@ class SendPath:
         reply: object = callback
         if callback is None:
             reply = done = SlimFuture()
-        elif type(callback) is not FunctionType and not callable(
-            callback
-        ):  # most are functions: compiled, that is faster
+        elif type(callback) is not FunctionType and not callable(callback):  # compiled, `callable` takes longer
             _callback("callback", callback)  # type: ignore[unreachable] # raises an error that says what is needed
+        if transaction is not None:
+            message_options = (
+                properties, partition_key, ordering_key, sequence_id, replication_clusters, disable_replication,
+                event_timestamp, deliver_at, deliver_after,
+            )  # fmt: skip
+            return self._send_in(transaction, content, message_options, callback)
         if type(content) is bytes and self._takes_bytes_as_they_are:  # a shortcut for `build_message`
             plain, payload, tag = self._plain_enqueuer, content, reply
             if not (
@@ -100,6 +110,12 @@ class SendPath:
                 raise
             self._send_callbacks.fail(reply_of(tag), error)
         return done
+
+    def _send_in(
+        self, transaction: object, content: object, message_options: MessageOptions, callback: SendCallback | None
+    ) -> "Future[MessageId] | None":
+        """Do the same in a transaction."""
+        raise NotImplementedError
 
     def _message(self, content: object, message_options: MessageOptions, reply: object) -> tuple[bytes, object]:
         """Build the payload and the tag of a message."""

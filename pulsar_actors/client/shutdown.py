@@ -65,6 +65,7 @@ class ClientShutdown:
         """Refuse all calls from now on, in a forked child. Nothing is sent."""
         self._lock = threading.Lock()
         self._refusal = ProcessForked("the process was forked after this was made: make a new Client in the child")
+        self._context.pending_calls.closed = self._refusal
         for state in self._context.open_states:
             state.forget(self._refusal)
         self._engine.forget_everything()

@@ -1,7 +1,8 @@
 """The tables of the commands that a broker sends: commands for the connection, answers, and commands for handlers.
 
 The class of a command decides if it is for the connection itself, answers a request, or is for a producer, a consumer
-or a topic list watcher. No broker sends a command that is in none of these tables.
+or a topic list watcher. The handler of a transaction coordinator gets answers only. No broker sends a command that is
+in none of these tables.
 """
 
 from collections.abc import Callable, Mapping
@@ -14,11 +15,14 @@ from pulsar_actors.machines.connection_events import Answered, Challenged, Conne
 from pulsar_actors.wire.PulsarApi_pb2 import (
     CommandAckResponse,
     CommandActiveConsumerChange,
+    CommandAddPartitionToTxnResponse,
+    CommandAddSubscriptionToTxnResponse,
     CommandAuthChallenge,
     CommandCloseConsumer,
     CommandCloseProducer,
     CommandConnected,
     CommandConsumerStatsResponse,
+    CommandEndTxnResponse,
     CommandError,
     CommandGetLastMessageIdResponse,
     CommandGetOrCreateSchemaResponse,
@@ -26,6 +30,7 @@ from pulsar_actors.wire.PulsarApi_pb2 import (
     CommandGetTopicsOfNamespaceResponse,
     CommandLookupTopicResponse,
     CommandMessage,
+    CommandNewTxnResponse,
     CommandPartitionedTopicMetadataResponse,
     CommandPing,
     CommandPong,
@@ -34,6 +39,7 @@ from pulsar_actors.wire.PulsarApi_pb2 import (
     CommandSendError,
     CommandSendReceipt,
     CommandSuccess,
+    CommandTcClientConnectResponse,
     CommandTopicMigrated,
     CommandWatchTopicListSuccess,
     CommandWatchTopicUpdate,
@@ -42,6 +48,7 @@ from pulsar_actors.wire.PulsarApi_pb2 import (
 PRODUCER: Final = "producer"
 CONSUMER: Final = "consumer"
 WATCHER: Final = "watcher"
+COORDINATOR: Final = "transaction coordinator"
 
 CONTROL: Mapping[type[Message], Callable[[Any], object]] = MappingProxyType(
     {
@@ -57,15 +64,20 @@ CONTROL: Mapping[type[Message], Callable[[Any], object]] = MappingProxyType(
 ANSWERS: Final = frozenset(
     {
         CommandAckResponse,
+        CommandAddPartitionToTxnResponse,
+        CommandAddSubscriptionToTxnResponse,
         CommandConsumerStatsResponse,
+        CommandEndTxnResponse,
         CommandGetLastMessageIdResponse,
         CommandGetOrCreateSchemaResponse,
         CommandGetSchemaResponse,
         CommandGetTopicsOfNamespaceResponse,
         CommandLookupTopicResponse,
+        CommandNewTxnResponse,
         CommandPartitionedTopicMetadataResponse,
         CommandProducerSuccess,
         CommandSuccess,
+        CommandTcClientConnectResponse,
         CommandWatchTopicListSuccess,
     }
 )

@@ -54,6 +54,7 @@ from pulsar_actors.wire.PulsarApi_pb2 import (
     CommandGetLastMessageId,
     CommandGetTopicsOfNamespace,
     CommandProducerSuccess,
+    CommandTcClientConnectRequest,
     ServerError,
 )
 
@@ -324,6 +325,7 @@ SINCE: Mapping[type[Message], int] = MappingProxyType(
         CommandGetLastMessageId: 12,
         CommandGetTopicsOfNamespace: 12,
         CommandAck: 17,  # one that wants an answer; no other is a request
+        CommandTcClientConnectRequest: 19,  # the requests of transactions follow it
     }
 )
 """The protocol version that introduced each request.

@@ -10,19 +10,23 @@ would acknowledge messages after the new position. Acknowledgements of corrupt e
 have no caller that waits, and request no receipt.
 
 A topic that is not persistent keeps no acknowledgements, so an acknowledgement there completes at once.
+
+An acknowledgement in a transaction is not grouped. It is sent once, and is not held again after the loss of its
+connection: see `trackers/transactional_acks.py`.
 """
 
 from collections.abc import Iterable
 from enum import Enum, unique
 from typing import Final
 
-from pulsar_actors.exceptions import PulsarException, Timeout
+from pulsar_actors.exceptions import ConnectionLost, PulsarException, Timeout
 from pulsar_actors.machines.chart import INTERNAL, Chart, Effects, Ignore, Row
 from pulsar_actors.machines.connection_handler import ConnectionHandler
 from pulsar_actors.machines.consumer_events import (
     Acknowledge,
     AcknowledgeCorrupt,
     AcknowledgeHandedOut,
+    AcknowledgeInTransaction,
     AcknowledgeUnneeded,
     AcknowledgeUpTo,
     AckReceiptsDue,
@@ -32,6 +36,7 @@ from pulsar_actors.machines.consumer_events import (
     AcksSettled,
     AcksVoided,
     AskToAck,
+    AskToAckInTransaction,
     Bound,
     Closing,
     Ended,
@@ -40,6 +45,7 @@ from pulsar_actors.machines.consumer_events import (
     SeekRefused,
     SeekSent,
     SendConsumerCommand,
+    TransactionalAckAnswered,
     Unbound,
 )
 from pulsar_actors.machines.consumer_trackers import ConsumerTrackers
@@ -52,6 +58,11 @@ from pulsar_actors.machines.trackers.ack_grouping_tracker import (
     corrupt_group,
 )
 from pulsar_actors.machines.trackers.server_errors import last_failure_text
+from pulsar_actors.machines.trackers.transactional_acks import (
+    TransactionalAck,
+    TransactionalAcks,
+    transactional_command,
+)
 
 
 @unique
@@ -73,39 +84,45 @@ ENDING: Final = (CLOSING, OVER)
 
 # fmt: off
 ROWS: Final = (
-    #   trigger               source              dest      guard does
-    Row(Acknowledge,          NOT_ENDING,         INTERNAL, None, "hold"),
-    Row(AcknowledgeUpTo,      NOT_ENDING,         INTERNAL, None, "hold_cumulative"),
-    Row(AcknowledgeUnneeded,  NOT_ENDING,         INTERNAL, None, "hold_unneeded"),
-    Row(AcknowledgeHandedOut, WITH_BINDING,       INTERNAL, None, "hold_handed_out"),
-    Row(AcknowledgeCorrupt,   WITH_BINDING,       INTERNAL, None, "send_corrupt"),
-    Row(AcksDue,              SENDING,            INTERNAL, None, "send_all"),
-    Row(FlushAcks,            SENDING,            INTERNAL, None, "send_all"),
+    #   trigger                   source              dest      guard does
+    Row(Acknowledge,              NOT_ENDING,         INTERNAL, None, "hold"),
+    Row(AcknowledgeUpTo,          NOT_ENDING,         INTERNAL, None, "hold_cumulative"),
+    Row(AcknowledgeUnneeded,      NOT_ENDING,         INTERNAL, None, "hold_unneeded"),
+    Row(AcknowledgeHandedOut,     WITH_BINDING,       INTERNAL, None, "hold_handed_out"),
+    Row(AcknowledgeCorrupt,       WITH_BINDING,       INTERNAL, None, "send_corrupt"),
+    Row(AcksDue,                  SENDING,            INTERNAL, None, "send_all"),
+    Row(FlushAcks,                SENDING,            INTERNAL, None, "send_all"),
+
+    # Transactions.
+    Row(AcknowledgeInTransaction, SENDING,            INTERNAL, None, "send_in_transaction"),
+    Row(AcknowledgeInTransaction, (UNBOUND, HELD),    INTERNAL, None, "hold_in_transaction"),
+    Row(TransactionalAckAnswered, (*NOT_ENDING, CLOSING), INTERNAL, None, "end_in_transaction"),
 
     # Receipts.
-    Row(AcksAnswered,         WITH_BINDING,       INTERNAL, None, "end_answered_and_forget_failure"),
-    Row(AcksAnswered,         (UNBOUND, CLOSING), INTERNAL, None, "end_answered"),
-    Row(AckReceiptsDue,       NOT_ENDING,         INTERNAL, None, "fail_late"),
+    Row(AcksAnswered,             WITH_BINDING,       INTERNAL, None, "end_answered_and_forget_failure"),
+    Row(AcksAnswered,             (UNBOUND, CLOSING), INTERNAL, None, "end_answered"),
+    Row(AckReceiptsDue,           NOT_ENDING,         INTERNAL, None, "fail_late"),
 
     # Bindings and seeks.
-    Row(Bound,                UNBOUND,            SENDING,  None, "send_kept"),
-    Row(Unbound,              WITH_BINDING,       UNBOUND,  None, "keep_unanswered"),
-    Row(SeekSent,             SENDING,            HELD,     None, "send_all"),
-    Row(SeekRefused,          HELD,               SENDING,  None, "send_later"),
-    Row(AcksVoided,           HELD,               SENDING,  None, "end_void"),
-    Row(AcksVoided,           UNBOUND,            INTERNAL, None, "end_void"),
+    Row(Bound,                    UNBOUND,            SENDING,  None, "send_kept"),
+    Row(Unbound,                  WITH_BINDING,       UNBOUND,  None, "keep_unanswered"),
+    Row(SeekSent,                 SENDING,            HELD,     None, "send_all"),
+    Row(SeekRefused,              HELD,               SENDING,  None, "send_later"),
+    Row(AcksVoided,               HELD,               SENDING,  None, "end_void"),
+    Row(AcksVoided,               UNBOUND,            INTERNAL, None, "end_void"),
 
     # The end.
-    Row(Closing,              NOT_ENDING,         CLOSING),
-    Row(Ended,                CLOSING,            OVER,     None, "fail_unanswered"),
-    Row(Acknowledge,          ENDING,             INTERNAL, None, "fail_after_end"),
-    Row(AcknowledgeUpTo,      ENDING,             INTERNAL, None, "fail_cumulative_after_end"),
+    Row(Closing,                  NOT_ENDING,         CLOSING),
+    Row(Ended,                    CLOSING,            OVER,     None, "fail_unanswered"),
+    Row(Acknowledge,              ENDING,             INTERNAL, None, "fail_after_end"),
+    Row(AcknowledgeUpTo,          ENDING,             INTERNAL, None, "fail_cumulative_after_end"),
+    Row(AcknowledgeInTransaction, ENDING,             INTERNAL, None, "fail_in_transaction_after_end"),
 )
 
 IGNORES: Final = (
     Ignore(AcksDue, (UNBOUND, HELD, *ENDING)),
     Ignore(FlushAcks, (UNBOUND, HELD)),
-    Ignore(AcksAnswered, OVER),
+    Ignore((AcksAnswered, TransactionalAckAnswered), OVER),
     Ignore(AckReceiptsDue, ENDING),
     Ignore((Unbound, SeekRefused), UNBOUND),
     Ignore(Closing, ENDING),
@@ -118,7 +135,7 @@ CHART: Final = Chart(
     states=State,
     initial=UNBOUND,
     final=(OVER,),
-    ours=(Acknowledge, AcknowledgeUpTo),
+    ours=(Acknowledge, AcknowledgeUpTo, AcknowledgeInTransaction),
     rows=ROWS,
     ignores=IGNORES,
     inner=(
@@ -133,6 +150,7 @@ class ConsumerAcks(StateMachine, chart=CHART):
 
     __slots__ = (
         "_commands_sent", "_consumer_id", "_failure", "_handler", "_persistent", "_receipts", "_tracker", "_trackers",
+        "_transactional",
     )  # fmt: skip
 
     def __init__(
@@ -145,6 +163,7 @@ class ConsumerAcks(StateMachine, chart=CHART):
         self._tracker = trackers.ack_grouping
         self._persistent = persistent
         self._receipts = AckReceipts(handler.operation_timeout)
+        self._transactional = TransactionalAcks()
         self._failure: PulsarException | None = None  # the last one of this binding, or of this wait
         self._commands_sent = 0
 
@@ -154,7 +173,7 @@ class ConsumerAcks(StateMachine, chart=CHART):
 
     def drop_all(self) -> tuple[AckToken, ...]:
         """Drop everything because of a bug, and return the tokens that have no answer."""
-        return self._tracker.drop_all()
+        return (*self._tracker.drop_all(), *self._transactional.drop_all())
 
     def hold(self, event: Acknowledge, now: float) -> Effects:
         """Hold acknowledgements until their group is complete."""
@@ -186,6 +205,23 @@ class ConsumerAcks(StateMachine, chart=CHART):
         """Send the acknowledgements that are held."""
         return self._send_all()
 
+    # Transactions.
+
+    def send_in_transaction(self, event: AcknowledgeInTransaction, now: float) -> Effects:
+        """Send an acknowledgement of a transaction, at once."""
+        self._receipts.awaited((event.ack.token,), now)
+        return [*self._send_in_transaction(event.ack), *self._watch(now)]
+
+    def hold_in_transaction(self, event: AcknowledgeInTransaction, now: float) -> Effects:
+        """Keep it until there is a binding, or until the seek is answered."""
+        self._receipts.awaited((event.ack.token,), now)
+        self._transactional.hold(event.ack)
+        return self._watch(now)
+
+    def end_in_transaction(self, event: TransactionalAckAnswered, now: float) -> Effects:
+        """Complete the caller."""
+        return self._end(self._transactional.answered(event.ack), event.error)
+
     # Receipts.
 
     def end_answered_and_forget_failure(self, event: AcksAnswered, now: float) -> Effects:
@@ -206,6 +242,7 @@ class ConsumerAcks(StateMachine, chart=CHART):
     def fail_late(self, event: AckReceiptsDue, now: float) -> Effects:
         """Fail the callers whose receipt is late. Their acknowledgements stay held or sent."""
         late, handler = self._receipts.expire(now), self._handler
+        self._transactional.drop_held(late)
         reason = f"the consumer of {handler.topic} is {handler.state_name}{last_failure_text(self._failure)}"
         text = f"the broker has not confirmed the acknowledgement in time, which is still on its way: {reason}"
         return [*([AcksSettled(late, Timeout(text))] if late else []), *self._watch(now)]
@@ -216,26 +253,28 @@ class ConsumerAcks(StateMachine, chart=CHART):
         """Send the acknowledgements that have waited for the binding."""
         self._forget_failure()
         self._tracker.rebound()
-        return self._send_all()
+        return [*self._send_all(), *self._send_held_in_transactions()]
 
     def keep_unanswered(self, event: Unbound, now: float) -> Effects:
-        """Hold again the acknowledgements that were sent and have no answer."""
+        """Hold again the acknowledgements that were sent and have no answer, and fail those of transactions."""
         self._tracker.disconnected()
-        return []
+        lost = ConnectionLost("the connection was lost before the broker answered the acknowledgement")
+        return self._end(self._transactional.drop_unanswered(), lost)
 
     def send_later(self, event: SeekRefused, now: float) -> Effects:
-        """Send the acknowledgements that were held for the seek with the next group."""
-        return self._send_later()
+        """Send the acknowledgements that were held for the seek with the next group, those of transactions now."""
+        return [*self._send_later(), *self._send_held_in_transactions()]
 
     def end_void(self, event: AcksVoided, now: float) -> Effects:
         """Complete the callers of acknowledgements from before the seek, which are void."""
-        return self._end(self._tracker.sought(event.generation), None)
+        void = (*self._tracker.sought(event.generation), *(ack.token for ack in self._transactional.take_held()))
+        return self._end(void, None)
 
     # The end.
 
     def fail_unanswered(self, event: Ended, now: float) -> Effects:
         """Fail the acknowledgements that have no answer."""
-        return self._end(self._tracker.drop_all(), event.error)
+        return self._end(self.drop_all(), event.error)
 
     def fail_after_end(self, event: Acknowledge, now: float) -> Effects:
         """Fail acknowledgements after the end."""
@@ -244,6 +283,27 @@ class ConsumerAcks(StateMachine, chart=CHART):
     def fail_cumulative_after_end(self, event: AcknowledgeUpTo, now: float) -> Effects:
         """Fail an acknowledgement after the end."""
         return [] if event.token is None else [AcksSettled((event.token,), self._handler.ending)]
+
+    def fail_in_transaction_after_end(self, event: AcknowledgeInTransaction, now: float) -> Effects:
+        """Fail an acknowledgement after the end."""
+        return [AcksSettled((event.ack.token,), self._handler.ending)]
+
+    def _send_in_transaction(self, ack: TransactionalAck) -> Effects:
+        fault = ack.fault(self._tracker.largest_batch)
+        if fault is not None or not ack.generation.still_acknowledges(self._tracker.generation):
+            return self._end((ack.token,), fault)
+        left = ack.left(self._trackers.chunks.take_chunks_of)
+        command = transactional_command(self._consumer_id, ack, left)
+        whole = [entry for entry, (messages, _) in left.items() if not messages]
+        if ack.cumulative:
+            self._trackers.settle(AckOutcome(up_to=whole[0] if whole else None))
+        else:
+            self._trackers.settle(AckOutcome(whole))
+        number = self._transactional.sent(ack.token)
+        return [AskToAckInTransaction(number, command, self._handler.operation_timeout)]
+
+    def _send_held_in_transactions(self) -> Effects:
+        return [effect for ack in self._transactional.take_held() for effect in self._send_in_transaction(ack)]
 
     def _hold(self, event: Acknowledge) -> Effects:
         if not self._persistent:

@@ -11,6 +11,7 @@ from pulsar_actors.exceptions import PulsarException
 from pulsar_actors.machines.incoming_entries import DeliveredEntry, IncomingEntry, Skipped
 from pulsar_actors.machines.trackers.ack_grouping_tracker import AckToken
 from pulsar_actors.machines.trackers.entry_map import EntryKey, Generation
+from pulsar_actors.machines.trackers.transactional_acks import TransactionalAck
 from pulsar_actors.named_tuple import NamedTuple
 from pulsar_actors.wire.message_id import MessageId
 from pulsar_actors.wire.PulsarApi_pb2 import (
@@ -81,6 +82,12 @@ class AcknowledgeUpTo(NamedTuple):
     generation: Generation
     message_id: MessageId
     token: AckToken | None = None
+
+
+class AcknowledgeInTransaction(NamedTuple):
+    """Acknowledge messages as a part of a transaction, in which their subscription is registered."""
+
+    ack: TransactionalAck
 
 
 class NegativeAcknowledge(NamedTuple):
@@ -302,6 +309,13 @@ class AcksAnswered(NamedTuple):
     error: PulsarException | None
 
 
+class TransactionalAckAnswered(NamedTuple):
+    """ACK_RESPONSE to an acknowledgement in a transaction, or none in time. `error` is set if it does not count."""
+
+    ack: int
+    error: PulsarException | None
+
+
 class MessagesArrived(NamedTuple):
     """MESSAGE commands: all of one read, in order."""
 
@@ -399,6 +413,14 @@ class AskToGetConsumerStats(NamedTuple):
 
 class AskToAck(NamedTuple):
     """Send ACK and answer `AcksAnswered`."""
+
+    ack: int
+    command: CommandAck
+    timeout: float
+
+
+class AskToAckInTransaction(NamedTuple):
+    """Send ACK and answer `TransactionalAckAnswered`."""
 
     ack: int
     command: CommandAck

@@ -37,6 +37,7 @@ from pulsar_actors.machines.connection_handler_events import (
 )
 from pulsar_actors.machines.producer_events import (
     AskToCreate,
+    DropTransaction,
     FeedRemainingReceipts,
     Flush,
     Flushed,
@@ -123,6 +124,7 @@ ROWS: Final = (
     Row(Flush,            (*OPENED, CLOSING), INTERNAL,   None,                 "register_flush"),
     Row(SendTimeoutDue,   (*OPENED, CLOSING), INTERNAL,   "a_send_is_late",     "fail_late"),
     Row(SendTimeoutDue,   (*OPENED, CLOSING), INTERNAL,   None,                 "watch_again"),
+    Row(DropTransaction,  (*OPENED, CLOSING), INTERNAL,   None,                 "fail_transaction"),
 
     # The end.
     Row(ReceiptsArrived,  CLOSING,            INTERNAL,   "comes_out_of_order", "drop_skipping_receipts"),
@@ -137,12 +139,12 @@ IGNORES: Final = (
     Ignore(ProducerAttached,                          (IDLE, LOOKING_UP, WAITING, *STATES.found, *ENDING)),
     Ignore(ProducerCreated,                           (IDLE, *UNATTACHED, CLOSE_PENDING, READY, *ENDING)),
     Ignore((ReceiptsArrived, SendRefused),            (IDLE, *WITHOUT_BINDING, *FINAL)),
-    Ignore(SendTimeoutDue,                            (IDLE, *FINAL)),
+    Ignore((SendTimeoutDue, DropTransaction),         (IDLE, *FINAL)),
     *handler_ignores(STATES),
 )
 # fmt: on
 
-OURS: Final = (Open, Publish, Flush, Close, EndAtOnce)
+OURS: Final = (Open, Publish, Flush, DropTransaction, Close, EndAtOnce)
 
 CHART: Final = Chart("producer", states=State, initial=IDLE, final=FINAL, ours=OURS, rows=ROWS, ignores=IGNORES)
 
@@ -236,7 +238,10 @@ class ProducerMachine(ConnectionHandler, chart=CHART):
         return self._drop(ConnectionLost(f"a receipt for {sequence_id} came out of order"), now)
 
     def match_receipts(self, event: ReceiptsArrived, now: float) -> Effects:
-        """Complete the first pending batch with each receipt, up to a receipt that is for a later batch."""
+        """Complete the first pending batch with each receipt, or a plain one that has overtaken transactions.
+
+        It ends at a receipt that skips batches.
+        """
         ended: list[StoredSend] = []
         rest: list[FeedRemainingReceipts] = []
         for index, command in enumerate(event.commands):
@@ -250,7 +255,7 @@ class ProducerMachine(ConnectionHandler, chart=CHART):
         if not ended:
             return [*self._finished_flushes(), *rest]
         self.sequence_ids.published(max(map(_highest_id_of, ended)))
-        self._flushes.heads_ended(len(ended))
+        self._flushes.heads_ended(sum(not one.overtook for one in ended))
         self._reset_failures()
         return [SendsCompleted(tuple(ended)), *self._finished_flushes(), *rest]
 
@@ -309,6 +314,11 @@ class ProducerMachine(ConnectionHandler, chart=CHART):
     def watch_again(self, event: SendTimeoutDue, now: float) -> Effects:
         """Start the timer for the batch that is the oldest now."""
         return self._watch(now)
+
+    def fail_transaction(self, event: DropTransaction, now: float) -> Effects:
+        """Fail what belongs to the transaction. A broker that stores it all the same hides it from readers."""
+        failed = self.pending.fail_transaction(event.transaction)
+        return [*(Fail(one.token, event.error) for one in failed), *self._finished_flushes()]
 
     # The end.
 

@@ -6,7 +6,7 @@ Those that it shares with a consumer are in `connection_handler_events.py`, whic
 
 from typing import Any
 
-from pulsar_actors.exceptions import BrokerRefusal
+from pulsar_actors.exceptions import BrokerRefusal, PulsarException
 from pulsar_actors.machines.trackers.pending_messages import PendingSend, StoredSend
 from pulsar_actors.machines.trackers.server_errors import refusal
 from pulsar_actors.named_tuple import NamedTuple
@@ -16,6 +16,7 @@ from pulsar_actors.wire.PulsarApi_pb2 import (
     CommandSendError,
     CommandSendReceipt,
 )
+from pulsar_actors.wire.transaction_id import TransactionId
 
 # Events of our own side.
 
@@ -30,6 +31,13 @@ class Flush(NamedTuple):
     """Complete the token when all batches that are pending now have ended."""
 
     token: object
+
+
+class DropTransaction(NamedTuple):
+    """Fail what is pending of a transaction that is over, with this error."""
+
+    transaction: TransactionId
+    error: PulsarException
 
 
 # Events of the connection.

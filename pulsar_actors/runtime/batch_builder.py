@@ -40,6 +40,7 @@ from pulsar_actors.wire.fast_encode import SendEncoder, encode_single_message, e
 from pulsar_actors.wire.frames import FrameReader, encode_payload_command
 from pulsar_actors.wire.protobuf import as_bytes
 from pulsar_actors.wire.PulsarApi_pb2 import CommandSend, CompressionType, MessageMetadata, SingleMessageMetadata
+from pulsar_actors.wire.transaction_id import TransactionId, set_transaction
 
 FrameBuffers: TypeAlias = tuple[Buffer, ...]
 
@@ -48,13 +49,17 @@ CHUNK_OVERHEAD = 128
 
 
 class ProducerFields(NamedTuple):
-    """The metadata that all entries of a producer share, and the keys that encrypt them."""
+    """The metadata that entries of a producer share, and the keys that encrypt them.
+
+    `transaction` is that of all messages which are packed together: no batch has messages of two transactions.
+    """
 
     producer_id: int
     producer_name: str
     codec: "CompressionType.ValueType"
     schema_version: bytes
     keys: ProducerKeys | DataKey | None = None
+    transaction: TransactionId | None = None
 
 
 class PackingLimits(NamedTuple):
@@ -203,7 +208,8 @@ class BatchBuilder:
     def pack(self, limits: BatchLimits | None) -> None:
         """Pack all messages. `limits` are the limits of a batch; None if messages are not batched."""
         settings = self._batch_settings
-        if limits is None and settings.codec == NONE and not settings.in_chunks and settings.keys is None:
+        is_usual = settings.codec == NONE and not settings.in_chunks and settings.keys is None
+        if limits is None and is_usual and self._producer.transaction is None:
             self._pack_usual_singles()
             return
         for batch in self._plan(limits):
@@ -254,13 +260,15 @@ class BatchBuilder:
             return
         last = batch.sequence_id if batch.highest_sequence_id is None else batch.highest_sequence_id
         count, frames = len(members), packed.frame_count
+        item = PendingSend(packed, batch.sequence_id, last, count, packed.size, self._packing.deadline, frames)
         self.items.append(
-            PendingSend(packed, batch.sequence_id, last, count, packed.size, self._packing.deadline, frames)
+            item if self._producer.transaction is None else item.in_transaction(self._producer.transaction)
         )
 
     def _pack(self, batch: PlannedBatch, members: OutgoingMessages) -> PackedMessages:
         sequence_id, producer, packing = batch.sequence_id, self._producer, self._packing
-        if batch.batched and batch.highest_sequence_id is not None and producer.keys is None:
+        is_usual = producer.keys is None and producer.transaction is None
+        if batch.batched and batch.highest_sequence_id is not None and is_usual:
             return pack_usual_batch(members, (sequence_id, batch.highest_sequence_id), self._sends, producer, packing)
         if batch.batched:
             return pack_batch(members, (sequence_id, batch.highest_sequence_id), producer, packing)
@@ -303,7 +311,7 @@ def _batch_payload(messages: OutgoingMessages) -> tuple[bytes, CompressedPayload
     headers = list(messages.headers)
     if len(headers) == 1 and headers[0] is not None and headers[0].compressed is not None:
         return b"", headers[0].compressed
-    return encode_batch(zip([one and one.metadata for one in headers], messages.payloads, strict=True)), None
+    return encode_batch(zip([(one and one.metadata) or None for one in headers], messages.payloads, strict=True)), None
 
 
 def pack_batch(
@@ -368,6 +376,8 @@ def _entry_metadata(producer: ProducerFields, sequence_id: int, packing: Packing
     )
     if producer.schema_version:
         metadata.schema_version = producer.schema_version
+    if producer.transaction is not None:
+        set_transaction(metadata, producer.transaction)
     return metadata
 
 
@@ -426,12 +436,12 @@ def compress_message(
     many producers. Batches are compressed on the I/O thread.
     """
     if type(tag) is MessageHeader:
-        uncompressed = encode_batch([(tag.metadata, payload)]) if as_batch_of_one else payload
+        uncompressed = encode_batch([(tag.metadata or None, payload)]) if as_batch_of_one else payload
         return tag._replace(compressed=CompressedPayload(compress(codec, uncompressed), len(uncompressed)))
     metadata = encode_single_message(len(payload), None) if as_batch_of_one else b""
     uncompressed = encode_batch([(metadata, payload)]) if as_batch_of_one else payload
     compressed = CompressedPayload(compress(codec, uncompressed), len(uncompressed))
-    return new_message_header((metadata, None, None, None, None, tag, compressed))
+    return new_message_header((metadata, None, None, None, None, tag, compressed, None))
 
 
 def _compressed_in(tag: object) -> CompressedPayload | None:
@@ -454,7 +464,12 @@ def _compress(
 def _encode_frame(
     command: CommandSend, metadata: MessageMetadata, payload: Buffer, producer: ProducerFields, packing: PackingLimits
 ) -> FrameBuffers:
-    """Encrypt the payload of an entry, and frame it. A frame that is sent again is not encrypted again."""
+    """Encrypt the payload of an entry, and frame it. A frame that is sent again is not encrypted again.
+
+    The transaction is in the command and in the metadata: a broker appends by the first, and hides by the second.
+    """
+    if producer.transaction is not None:
+        set_transaction(command, producer.transaction)
     if producer.keys is not None:
         payload = producer.keys.encrypt(metadata, payload)
     entry = encode_entry(metadata, payload if isinstance(payload, bytes) else memoryview(payload))

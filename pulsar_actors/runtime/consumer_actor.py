@@ -22,6 +22,7 @@ from pulsar_actors.machines.consumer_events import (
     AcksSettled,
     ActiveConsumerChanged,
     AskToAck,
+    AskToAckInTransaction,
     AskToGetConsumerStats,
     AskToGetLastMessageId,
     AskToSeek,
@@ -51,6 +52,7 @@ from pulsar_actors.machines.consumer_events import (
     SendConsumerCommand,
     SendToDeadLetters,
     Subscribed,
+    TransactionalAckAnswered,
     UnsubscribeAnswered,
     UnsubscribeFailed,
 )
@@ -256,7 +258,7 @@ class ConsumerActor(HandlerActor[ConsumerMachine]):
     def _ask_query(self, effect: AskToGetLastMessageId | AskToGetConsumerStats) -> None:
         self.ask(effect, effect.query_number)
 
-    def _ask_to_ack(self, effect: AskToAck) -> None:
+    def _ask_to_ack(self, effect: AskToAck | AskToAckInTransaction) -> None:
         self.ask(effect, effect.ack)
 
     def _send_command(self, effect: SendConsumerCommand) -> None:
@@ -361,6 +363,11 @@ class ConsumerActor(HandlerActor[ConsumerMachine]):
     def _acks_outcome(ack: int, answer: CommandAckResponse) -> AcksAnswered:
         return AcksAnswered(ack, refusal(answer.error, answer.message) if answer.HasField("error") else None)
 
+    @staticmethod
+    def _transactional_ack_outcome(ack: int, answer: CommandAckResponse) -> TransactionalAckAnswered:
+        error = refusal(answer.error, answer.message) if answer.HasField("error") else None
+        return TransactionalAckAnswered(ack, error)
+
     OUTCOMES: ClassVar = {
         **HandlerActor.OUTCOMES,
         AskToSubscribe: Outcomes(by_attempt(Subscribed), RequestRefused, by_attempt(RequestTimedOut)),
@@ -371,6 +378,9 @@ class ConsumerActor(HandlerActor[ConsumerMachine]):
         ),
         AskToGetConsumerStats: Outcomes(_stats_outcome, QueryFailed, QueryFailed, CommandConsumerStatsResponse),
         AskToAck: Outcomes(_acks_outcome, AcksAnswered, AcksAnswered, CommandAckResponse),
+        AskToAckInTransaction: Outcomes(
+            _transactional_ack_outcome, TransactionalAckAnswered, TransactionalAckAnswered, CommandAckResponse
+        ),
     }
     PERFORMS: ClassVar = {
         **HandlerActor.PERFORMS,
@@ -380,6 +390,7 @@ class ConsumerActor(HandlerActor[ConsumerMachine]):
         AskToGetLastMessageId: _ask_query,
         AskToGetConsumerStats: _ask_query,
         AskToAck: _ask_to_ack,
+        AskToAckInTransaction: _ask_to_ack,
         SendConsumerCommand: _send_command,
         ClearQueue: _clear_queue,
         QueueEntries: _queue_entries,

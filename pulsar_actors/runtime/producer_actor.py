@@ -6,7 +6,8 @@ in the queue for the batching delay, or until a caller flushes. A blocking send 
 """
 
 from collections.abc import Sequence
-from typing import Any, ClassVar
+from concurrent.futures import Future
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from pulsar_actors.exceptions import CryptoError, InternalError, InvalidArgument, PulsarException
 from pulsar_actors.machines.connection_events import WriteFrames
@@ -29,6 +30,7 @@ from pulsar_actors.machines.producer_events import (
 from pulsar_actors.machines.trackers.batching import count_complete
 from pulsar_actors.machines.trackers.pending_messages import PendingSend, StoredSend, not_sent_error
 from pulsar_actors.named_tuple import NamedTuple
+from pulsar_actors.runtime.actor import tell
 from pulsar_actors.runtime.batch_builder import (
     BatchBuilder,
     BatchBuilderSettings,
@@ -47,6 +49,10 @@ from pulsar_actors.runtime.send_queue import OutgoingMessages, SendOutcome, Send
 from pulsar_actors.wire.fast_encode import SendEncoder
 from pulsar_actors.wire.frames import DEFAULT_MAX_MESSAGE_SIZE, message_limit
 from pulsar_actors.wire.PulsarApi_pb2 import CommandProducerSuccess, CommandSendError, CommandSendReceipt
+from pulsar_actors.wire.transaction_id import TransactionId
+
+if TYPE_CHECKING:
+    from pulsar_actors.runtime.transaction_work import TransactionWork
 
 
 class MessagesEnqueued(NamedTuple):
@@ -151,14 +157,63 @@ class ProducerActor(HandlerActor[ProducerMachine]):
         if self._send_queue.closed is not None:  # a caller that enqueues now sees that too, and fails its message
             return
         messages = self._send_queue.begin_take()
+        if self._send_queue.transactional and messages.has_headers:
+            is_blocked = self._take_by_transaction(messages, incomplete=incomplete)
+        else:
+            self._publish_complete(messages, None, incomplete=incomplete)
+            is_blocked = False
+        if not self._send_queue.idle_if_empty() and not is_blocked:
+            self._wait_for_more()
+
+    def _publish_complete(
+        self, messages: OutgoingMessages, transaction: TransactionId | None, *, incomplete: bool
+    ) -> None:
+        """Publish messages of one transaction, or of none; an incomplete batch at their end only if asked to."""
         limits = self._send_queue.limits
         count = whole = len(messages)
         if limits is not None and not incomplete:
             count = count_complete(messages.sizes, limits, messages.unbatchable)
         if count:
-            self._publish(messages if count == whole else messages.at(range(count)), count)
-        if not self._send_queue.idle_if_empty():
-            self._wait_for_more()
+            self._publish(messages if count == whole else messages.at(range(count)), count, transaction)
+
+    def _take_by_transaction(self, messages: OutgoingMessages, *, incomplete: bool) -> bool:
+        """Send messages up to the first of a transaction that does not have this topic registered yet.
+
+        Return whether there is such a message. The topic is registered for all transactions in the queue at once.
+        """
+        from pulsar_actors.runtime.transaction_work import runs_by_transaction  # noqa: PLC0415 - few have transactions
+
+        is_blocked, left = False, len(messages)
+        for part, work in runs_by_transaction(messages):
+            left -= len(part)
+            error, is_pending = (None, False) if work is None else self._register(work)
+            is_blocked = is_blocked or is_pending
+            if is_blocked:
+                continue
+            if error is None:
+                self._publish_complete(part, None if work is None else work.id, incomplete=incomplete or left > 0)
+            else:
+                self._send_queue.take(len(part), part.size)
+                self._refuse(part, error)
+        return is_blocked
+
+    def _register(self, work: "TransactionWork") -> tuple[PulsarException | None, bool]:
+        """Return why messages of a transaction cannot be sent, and whether they have to wait for the registration."""
+        work.producers.setdefault(self.actor_ref, None)
+        if work.dropped is not None:
+            return work.dropped, False
+        registered = work.register_partition(self.machine.topic)
+        if not registered.done():
+            if work.producers[self.actor_ref] is not registered:
+                work.producers[self.actor_ref] = registered
+                registered.add_done_callback(self._registered)
+            return None, True
+        error = registered.exception()
+        assert error is None or isinstance(error, PulsarException)  # noqa: S101 - it is the coordinator's
+        return error, False
+
+    def _registered(self, _: "Future[None]") -> None:
+        tell(self.actor_ref, TriggerFlush())
 
     def _wait_for_more(self) -> None:
         """Take the rest after the batching delay; without one, in the next turn of the loop.
@@ -176,7 +231,7 @@ class ProducerActor(HandlerActor[ProducerMachine]):
         if fill == self._fill:
             self.guarded(lambda _: self._take(incomplete=True), None)
 
-    def _publish(self, messages: OutgoingMessages, count: int) -> None:
+    def _publish(self, messages: OutgoingMessages, count: int, transaction: TransactionId | None) -> None:
         try:
             ids = self._sequence_ids(messages, count)
         except InvalidArgument as error:  # no sequence ids are left
@@ -188,7 +243,10 @@ class ProducerActor(HandlerActor[ProducerMachine]):
         timeout = self._batch_settings.send_timeout
         deadline = None if timeout is None else self.loop.now() + timeout
         packing = PackingLimits(self.loop.wall_clock_ms(), deadline, self._largest)
-        batch_builder = BatchBuilder(messages, ids, *self._fields(), self._batch_settings, packing)
+        fields, encoder = self._fields()
+        if transaction is not None:
+            fields = fields._replace(transaction=transaction)
+        batch_builder = BatchBuilder(messages, ids, fields, encoder, self._batch_settings, packing)
         batch_builder.pack(self._send_queue.limits)
         self._send_queue.take(count, messages.size)
         for refused, reason in batch_builder.refused:

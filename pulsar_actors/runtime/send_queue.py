@@ -59,6 +59,8 @@ class MessageHeader(NamedTuple):
     """The tag of a message with properties, a key or other metadata: the encoded metadata, and some fields of it.
 
     `sequence_id` is set if the user chose one. `compressed` is set if the caller's thread has compressed the payload.
+    `transaction` is the `TransactionWork` of a message that is sent in a transaction. `metadata` is empty if a header
+    was made only for one of the last two.
     """
 
     metadata: bytes
@@ -68,6 +70,7 @@ class MessageHeader(NamedTuple):
     unbatchable: UnbatchableOptions | None
     reply: "object"
     compressed: CompressedPayload | None = None
+    transaction: "object" = None
 
     @classmethod
     def of(
@@ -81,15 +84,31 @@ class MessageHeader(NamedTuple):
             single.sequence_id if single.HasField("sequence_id") else None,
             unbatchable,
             reply,
+            None,
+            None,
         )
 
 
 _tuple: Any = tuple
-new_message_header: Callable[
-    [tuple[bytes, str | None, bytes | None, int | None, UnbatchableOptions | None, object, CompressedPayload | None]],
-    MessageHeader,
-] = partial(_tuple.__new__, MessageHeader)
+HeaderFields: TypeAlias = tuple[
+    bytes,
+    str | None,
+    bytes | None,
+    int | None,
+    UnbatchableOptions | None,
+    object,
+    CompressedPayload | None,
+    object,
+]
+new_message_header: Callable[[HeaderFields], MessageHeader] = partial(_tuple.__new__, MessageHeader)
 """Makes a MessageHeader from a tuple of all fields, in a third of the time."""
+
+
+def tag_in(transaction: object, tag: object) -> MessageHeader:
+    """Return the tag of a message that is sent in a transaction."""
+    if type(tag) is MessageHeader:
+        return tag._replace(transaction=transaction)
+    return new_message_header((b"", None, None, None, None, tag, None, transaction))
 
 
 def reply_of(tag: object) -> object:
@@ -217,6 +236,7 @@ class SendQueue:
         "pending",
         "report",
         "small",
+        "transactional",
         "waiting",
     )
 
@@ -242,6 +262,7 @@ class SendQueue:
         self.waiting = WaiterQueue()
         self.locked_from = NEVER  # from this length of the buffer on, callers take the lock
         self.small = largest_uncounted(limits)
+        self.transactional = False  # True from the first message on that is sent in a transaction
         self._measure_room()
 
     def put(self, payload: bytes, tag: object) -> bool:

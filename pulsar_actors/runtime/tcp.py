@@ -10,7 +10,7 @@ import select
 import selectors
 import socket
 from collections.abc import Callable, Sequence
-from typing import Any, Final
+from typing import Any
 
 from pulsar_actors.runtime.loop import MAX_BUFFERS, Buffer, Listener, Loop, Transport, TransportOwner
 

@@ -188,7 +188,7 @@ def encode_row_metadata(size: int, fields: MessageFields, *, is_null: bool = Fal
     except UnicodeEncodeError as fault:
         raise InvalidMessage(f"a key or a property is no text that UTF-8 can write: {fault.reason}") from None
     alone = None if fields.deliver_at is None else UnbatchableOptions(fields.deliver_at)
-    return new_message_header((metadata, key, ordering_key, fields.sequence_id, alone, None, None))
+    return new_message_header((metadata, key, ordering_key, fields.sequence_id, alone, None, None, None))
 
 
 def _key(key: object) -> tuple[str | None, bool]:

@@ -54,6 +54,7 @@ reader = client.create_reader("t", pulsar.MessageId.earliest)
 listening = client.subscribe("u", "s", message_listener=lambda *_: None)
 producer.send(b"before")
 message = consumer.receive(SOON * 1000)
+transaction = client.new_transaction()
 
 
 def calls():
@@ -93,6 +94,11 @@ def calls():
         listening.pause_message_listener,
         listening.resume_message_listener,
         listening.close,
+        client.new_transaction,
+        lambda: producer.send(b"x", transaction=transaction),
+        lambda: consumer.acknowledge(message, transaction=transaction),
+        transaction.commit,
+        transaction.abort,
     ]
 
 
@@ -104,6 +110,8 @@ def refused():
 
 
 def parent_goes_on():
+    with client.new_transaction() as other:
+        producer.send(b"committed", transaction=other)
     producer.send(b"after")
     consumer.acknowledge(message)
     while consumer.receive(SOON * 1000).data() != b"after":

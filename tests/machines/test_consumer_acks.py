@@ -1,9 +1,10 @@
 import pytest
 
-from pulsar_actors.exceptions import BrokerRefusal, InvalidArgument, Timeout
-from pulsar_actors.machines.connection_handler_events import Detached, RetryDue
+from pulsar_actors.exceptions import AlreadyClosed, BrokerRefusal, ConnectionLost, InvalidArgument, Timeout
+from pulsar_actors.machines.connection_handler_events import Close, Detached, EndAtOnce, RetryDue
 from pulsar_actors.machines.consumer_events import (
     Acknowledge,
+    AcknowledgeInTransaction,
     AcknowledgeUpTo,
     AckReceiptsDue,
     AcksAnswered,
@@ -11,12 +12,20 @@ from pulsar_actors.machines.consumer_events import (
     AcksHeld,
     AcksSettled,
     AskToAck,
+    AskToAckInTransaction,
+    AskToSeek,
     HandedOut,
     QueueEntries,
     RedeliveryDue,
+    Seek,
+    SeekAnswered,
+    SeekFailed,
+    TransactionalAckAnswered,
 )
+from pulsar_actors.machines.trackers.transactional_acks import TransactionalAck
 from pulsar_actors.wire.message_id import MessageId
 from pulsar_actors.wire.PulsarApi_pb2 import CommandAck, CommandRedeliverUnacknowledgedMessages
+from pulsar_actors.wire.transaction_id import TransactionId
 from tests.support.consumer_bench import LOST, Subscriber, acknowledge, incoming, plain, ready
 
 NO = BrokerRefusal("MetadataError", "no")
@@ -174,3 +183,95 @@ def test_one_timer_serves_all_who_wait_for_receipts() -> None:
     assert driven.did(AcksSettled) == []
     driven.fire(AckReceiptsDue)
     assert [one.tokens for one in driven.did(AcksSettled)] == [("b",)]
+
+
+def in_transaction(driven: Subscriber, *message_ids: MessageId, token: str = "a") -> AcknowledgeInTransaction:
+    return AcknowledgeInTransaction(
+        TransactionalAck(driven.generation, message_ids, False, TransactionId(0, 0), token)  # noqa: FBT003
+    )
+
+
+def settled(driven: Subscriber) -> list[tuple[tuple[object, ...], type | None]]:
+    return [(one.tokens, None if one.error is None else type(one.error)) for one in driven.did(AcksSettled)]
+
+
+@pytest.mark.parametrize("error", [None, NO])
+def test_an_acknowledgement_in_a_transaction_is_sent_at_once_and_ends_with_its_answer(
+    error: BrokerRefusal | None,
+) -> None:
+    driven = ready()
+    driven.receive(incoming(0))
+    driven.tell(in_transaction(driven, MessageId(1, 0)))
+    (ask,) = driven.did(AskToAckInTransaction)
+    assert [one.entryId for one in ask.command.message_id] == [0]
+    driven.tell(TransactionalAckAnswered(ask.ack, error))
+    assert driven.did(AcksSettled) == [AcksSettled(("a",), error)]
+    assert driven.tell(TransactionalAckAnswered(ask.ack, error)) == [], "was told twice"
+
+
+def test_an_acknowledgement_in_a_transaction_stops_the_wait_for_its_message() -> None:
+    driven = ready(ack_timeout=10.0)
+    driven.receive(incoming(0))
+    driven.tell(HandedOut(driven.generation, 1, (MessageId(1, 0),)))
+    driven.tell(in_transaction(driven, MessageId(1, 0)))
+    assert driven.machine.messages.trackers.next_redelivery() is None
+
+
+def test_one_that_was_sent_fails_with_its_connection_and_is_not_sent_again() -> None:
+    driven = ready()
+    driven.tell(in_transaction(driven, MessageId(1, 0)), Detached(1, LOST))
+    assert settled(driven) == [(("a",), ConnectionLost)]
+    driven.fire(RetryDue)
+    driven.subscribe()
+    assert driven.did(AskToAckInTransaction) == []
+
+
+def test_without_a_binding_one_waits_for_it_but_no_longer_than_its_caller() -> None:
+    driven = ready()
+    driven.tell(Detached(1, LOST), in_transaction(driven, MessageId(1, 0), token="late"))
+    driven.fire(AckReceiptsDue)
+    assert settled(driven) == [(("late",), Timeout)]
+    driven.tell(in_transaction(driven, MessageId(1, 1), token="b"))
+    driven.fire(RetryDue)
+    driven.subscribe()
+    asked = [[one.entryId for one in ask.command.message_id] for ask in driven.did(AskToAckInTransaction)]
+    assert asked == [[1]], "only that whose caller still waits"
+
+
+def test_during_a_seek_one_waits_and_is_void_once_the_seek_succeeds() -> None:
+    driven = ready()
+    driven.tell(Seek("seek", MessageId(1, 0)))
+    assert driven.did(AskToSeek)
+    driven.tell(in_transaction(driven, MessageId(1, 0)))
+    assert driven.did(AskToAckInTransaction) == []
+    driven.tell(SeekAnswered(driven.attempt))
+    assert settled(driven) == [(("a",), None)]
+
+
+def test_after_a_seek_that_is_refused_one_is_sent() -> None:
+    driven = ready()
+    driven.tell(Seek("seek", MessageId(1, 0)), in_transaction(driven, MessageId(1, 0)))
+    driven.tell(SeekFailed(driven.attempt, NO))
+    assert len(driven.did(AskToAckInTransaction)) == 1
+
+
+def test_with_its_consumer_one_fails() -> None:
+    driven = ready()
+    driven.tell(in_transaction(driven, MessageId(1, 0)), EndAtOnce(AlreadyClosed("closed")))
+    assert settled(driven) == [(("a",), AlreadyClosed)]
+    driven.tell(in_transaction(driven, MessageId(1, 0)))
+    assert settled(driven) == [(("a",), AlreadyClosed)]
+
+
+def test_what_was_sent_before_a_close_may_still_be_answered() -> None:
+    driven = ready()
+    driven.tell(in_transaction(driven, MessageId(1, 0)))
+    (ask,) = driven.did(AskToAckInTransaction)
+    driven.tell(Close(), TransactionalAckAnswered(ask.ack, None))
+    assert settled(driven) == [(("a",), None)]
+
+
+def test_acknowledging_what_is_no_message_in_a_transaction_fails() -> None:
+    driven = ready()
+    driven.tell(in_transaction(driven, MessageId(1, 0), MessageId(-1, -1)))
+    assert settled(driven) == [(("a",), InvalidArgument)]

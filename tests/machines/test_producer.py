@@ -13,6 +13,7 @@ from pulsar_actors.exceptions import (
     ConnectError,
     ConnectionLost,
     InvalidArgument,
+    InvalidTxnStatusError,
     OutcomeUnknown,
     ProducerFencedBeforeReceipt,
     PulsarException,
@@ -50,6 +51,7 @@ from pulsar_actors.machines.connection_handler_events import (
 from pulsar_actors.machines.producer import ProducerMachine, ProducerSettings, State
 from pulsar_actors.machines.producer_events import (
     AskToCreate,
+    DropTransaction,
     FeedRemainingReceipts,
     Flush,
     Flushed,
@@ -79,6 +81,7 @@ from pulsar_actors.wire.PulsarApi_pb2 import (
     MessageIdData,
     ServerError,
 )
+from pulsar_actors.wire.transaction_id import TransactionId
 
 MINUS_ONE = 2**64 - 1
 LOST = ConnectionLost("reset")
@@ -144,6 +147,12 @@ class Stage:
             deadline = None if patience is None else self.now + patience
             items.append(PendingSend(token, first, first + count - 1, count, 10, deadline))
         return self.tell(Publish(tuple(items)))
+
+    def publish_in(self, transaction: TransactionId, token: str) -> list[Any]:
+        """Publish a message of a transaction."""
+        self.machine.pending.reserve(1, 10)
+        first = self.machine.sequence_ids.take(1)
+        return self.tell(Publish((PendingSend(token, first, first, 1, 10, None).in_transaction(transaction),)))
 
     def success(self, *, ready: bool = True, **fields: Any) -> list[Any]:
         command = CommandProducerSuccess(request_id=0, producer_name="broker-7", producer_ready=ready, **fields)
@@ -955,6 +964,17 @@ def test_a_flush_ends_with_what_was_pending_and_not_with_what_came_later() -> No
     assert stage.receipt(1)[-1] == Flushed("f")
 
 
+def test_a_flush_does_not_end_with_a_plain_message_that_overtakes_the_transaction_it_waits_for() -> None:
+    stage = ready()
+    stage.publish_in(TransactionId(0, 0), "of a transaction")
+    stage.tell(Flush("f"))
+    stage.publish("plain", "more")
+    (completed,) = stage.receipts(1, 2)
+    assert tokens([completed]) == ["plain", "more"]
+    assert stage.state is State.READY
+    assert stage.receipt(0)[-1] == Flushed("f")
+
+
 def test_a_flush_of_nothing_ends_at_once_and_one_of_what_fails_ends_too() -> None:
     stage = ready()
     assert stage.tell(Flush("f")) == [Flushed("f")]
@@ -1068,3 +1088,40 @@ def test_after_the_end_sends_and_flushes_fail_and_free_their_room() -> None:
     assert stage.quota.used == 0
     with pytest.raises(IllegalEvent, match="open is illegal in CLOSED"):
         stage.tell(Open())
+
+
+def publish_in(stage: Any, transaction: TransactionId, token: str) -> list[Any]:
+    stage.machine.pending.reserve(1, 10)
+    first = stage.machine.sequence_ids.take(1)
+    item = PendingSend(token, first, first, 1, 10, stage.now + 30.0).in_transaction(transaction)
+    return stage.tell(Publish((item,)))
+
+
+def test_what_is_pending_of_a_transaction_that_is_over_fails_alone_and_is_not_written_again() -> None:
+    stage = ready()
+    over, other = TransactionId(0, 0), TransactionId(0, 1)
+    stage.publish("plain")
+    publish_in(stage, over, "over")
+    publish_in(stage, other, "other")
+    error = InvalidTxnStatusError("InvalidTxnStatus", "too late")
+    assert stage.tell(DropTransaction(over, error)) == [Fail("over", error)]
+    assert stage.machine.pending.used == (2, 20)
+    stage.tell(Detached(stage.connection, LOST))
+    publish_in(stage, over, "waits")
+    assert stage.tell(DropTransaction(over, error)) == [Fail("waits", error)]
+
+
+def test_a_receipt_for_what_was_dropped_with_its_transaction_completes_nothing() -> None:
+    stage = ready()
+    publish_in(stage, TransactionId(0, 0), "over")
+    stage.publish("plain")
+    stage.tell(DropTransaction(TransactionId(0, 0), InvalidTxnStatusError("InvalidTxnStatus", "too late")))
+    assert stage.receipt(0) == []
+    (completed,) = stage.receipt(1)
+    assert [stored.token for stored in completed.items] == ["plain"]
+
+
+def test_a_message_in_a_transaction_has_no_send_timeout() -> None:
+    stage = ready()
+    publish_in(stage, TransactionId(0, 0), "a")
+    assert SendTimeoutDue not in stage.timers

@@ -18,6 +18,7 @@ from pulsar_actors.wire.compression import decompress
 from pulsar_actors.wire.entries import Entry, decode_entry
 from pulsar_actors.wire.frames import FrameReader, decode_command
 from pulsar_actors.wire.PulsarApi_pb2 import CommandSend, CompressionType, KeyValue, SingleMessageMetadata
+from pulsar_actors.wire.transaction_id import TransactionId, transaction_in
 
 PLAIN = batch_builder.ProducerFields(7, "the producer", CompressionType.NONE, b"")
 SQUEEZING = batch_builder.ProducerFields(7, "the producer", CompressionType.ZLIB, b"\x01")
@@ -379,3 +380,32 @@ def test_a_message_that_was_compressed_by_its_caller_is_written_in_the_same_byte
     compressed = batch_builder.compress_message(payload, tag, codec, as_batch_of_one=batched)
     assert reply_of(compressed) == reply_of(tag)
     assert written(OutgoingMessages([payload], [compressed])) == written(message)
+
+
+@pytest.mark.parametrize("codec", [CompressionType.NONE, CompressionType.ZLIB])
+@pytest.mark.parametrize(
+    "options",
+    [{"by_key": False, "in_chunks": False}, {"by_key": True, "in_chunks": False}, {"by_key": False, "in_chunks": True}],
+)
+@pytest.mark.parametrize("limits", [None, BatchLimits()])
+def test_the_transaction_of_messages_is_in_each_command_and_in_each_entry(
+    limits: BatchLimits | None, options: dict[str, bool], codec: "CompressionType.ValueType"
+) -> None:
+    if limits is not None and options["in_chunks"]:
+        return  # a producer does one or the other
+    transaction = TransactionId(0, 0)
+    settings = batch_builder.BatchBuilderSettings(codec, None, **options, largest_chunk=50)
+    messages = together(plain(bytes(120)), said(b"keyed", partition_key="k"), plain(b"small"))
+    sender = PLAIN._replace(codec=codec, transaction=transaction)
+    builder = batch_builder.BatchBuilder(messages, range(5, 8), sender, settings, NOW)
+    builder.pack(limits)
+    sent = [one for item in builder.items for one in read(item.token)]
+    assert {transaction_in(command) for command, _ in sent} == {transaction}
+    assert {transaction_in(entry.metadata) for _, entry in sent} == {transaction}
+    assert [item.transaction for item in builder.items] == [transaction] * len(builder.items)  # type: ignore[attr-defined]
+
+
+def test_messages_in_no_transaction_do_not_name_one() -> None:
+    for packed in by_hand(plain(b"a", b"b"), [5, 6], PLAIN, NOW):
+        ((command, entry),) = read(packed)
+        assert (transaction_in(command), transaction_in(entry.metadata)) == (None, None)

@@ -32,14 +32,14 @@ class Admin:
     def __init__(self, web_url: str, token: str | None = None) -> None:
         self.web_url = web_url
         self._credentials = {} if token is None else {"Authorization": f"Bearer {token}"}
-        self._root = f"{web_url}/admin/v2"
+        self._root = f"{web_url}/admin"
 
-    def call(self, method: str, path: str, body: object = None) -> bytes:
-        """Make one call, such as `PUT persistent/public/default/t/unload`."""
+    def call(self, method: str, path: str, body: object = None, *, version: int = 2) -> bytes:
+        """Make one call, such as `PUT persistent/public/default/t/unload`. Those for transactions have version 3."""
         data = None if body is None else json.dumps(body).encode()
         headers = {"Content-Type": "application/json", **self._credentials}
         request = urllib.request.Request(  # noqa: S310 -- an http URL that the test made
-            f"{self._root}/{path}", data, headers, method=method
+            f"{self._root}/v{version}/{path}", data, headers, method=method
         )
         try:
             with urllib.request.urlopen(request, timeout=ANSWER_SECONDS) as answer:  # noqa: S310 -- as above
@@ -49,9 +49,9 @@ class Admin:
                 reason = error.read().decode(errors="replace")
             raise AdminError(error.code, f"{method} {path}", reason) from None
 
-    def json(self, method: str, path: str, body: object = None) -> Any:
+    def json(self, method: str, path: str, body: object = None, *, version: int = 2) -> Any:
         """Make one call whose answer is JSON."""
-        return json.loads(self.call(method, path, body))
+        return json.loads(self.call(method, path, body, version=version))
 
     def is_ready(self) -> bool:
         """Return whether the broker can serve the namespace `public/default`."""

@@ -179,7 +179,7 @@ def _class_facts(path: str, owner: str, cls: type, public: dict[int, str]) -> It
             yield form.format(path), Fact("there", path, form)
     for name, member in (members or {}).items():
         truth = "true" if member else "false"
-        yield f"{path}.{name}", Fact(f"{int(member)}, {truth} in a condition", path, name)
+        yield f"{path}.{name}", Fact(f"{_number(member)}, {truth} in a condition", path, name)
     if members is None:
         yield from _attributes(path, cls)
 
@@ -267,3 +267,8 @@ def _defines(cls: type, operation: str) -> bool:
     owner = next((base for base in cls.__mro__ if operation in vars(base)), object)
     by_python = owner.__module__ == "builtins" and operation not in _ALSO_OF_PYTHON
     return owner is not object and not by_python and vars(owner)[operation] is not None
+
+
+def _number(member: object) -> str:
+    """Return the number of a member of an enum, if it is one."""
+    return str(int(member)) if isinstance(member, int) or hasattr(member, "__int__") else "no number"

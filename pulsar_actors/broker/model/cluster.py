@@ -27,8 +27,10 @@ from pulsar_actors.broker.model.schemas import Schemas
 from pulsar_actors.broker.model.settings import Settings, policy_or_default
 from pulsar_actors.broker.model.stats import partitioned_stats, topic_stats
 from pulsar_actors.broker.model.topic import Topic
+from pulsar_actors.broker.model.transaction_coordinator import TransactionCoordinators
 from pulsar_actors.wire.PulsarApi_pb2 import ServerError
 from pulsar_actors.wire.topic_name import TopicName
+from pulsar_actors.wire.transaction_requests import ASSIGNMENT_TOPIC
 
 MIGRATION_CHECK_SECONDS: Final = 0.05
 
@@ -36,15 +38,19 @@ MIGRATION_CHECK_SECONDS: Final = 0.05
 class Cluster:
     """One cluster, shared by all its brokers.
 
-    `namespaces` is by `tenant/namespace`; public/default exists from the start. `owner_of` returns the name of the
+    `namespaces` is by `tenant/namespace`; public/default exists from the start, and pulsar/system for system topics.
+    `coordinators` are the transaction coordinators. `owner_of` returns the name of the
     broker that serves a topic (None: any); tests may replace it.
     """
 
     def __init__(self, clock: Clock, settings: Settings | None = None) -> None:
         self.clock = clock
         self.settings = settings if settings is not None else Settings()
-        self.tenants: set[str] = {"public"}
-        self.namespaces: dict[str, Namespace] = {"public/default": Namespace("public/default")}
+        self.tenants: set[str] = {"public", "pulsar"}
+        self.namespaces = {name: Namespace(name) for name in ("public/default", "pulsar/system")}
+        self.coordinators = TransactionCoordinators(self.settings.transaction_coordinators, clock, self.find_topic)
+        if len(self.coordinators):
+            self.namespaces["pulsar/system"].partitioned[str(ASSIGNMENT_TOPIC)] = len(self.coordinators)
         ownership = TopicOwnership()
         self.assign = ownership.assign
         self.owner_of: Callable[[TopicName], str | None] = ownership.owner_of

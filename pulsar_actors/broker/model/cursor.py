@@ -5,6 +5,9 @@ Everything up to and including `mark_delete` is acknowledged. After it there may
 acknowledged). When the entry after `mark_delete` is acknowledged, `mark_delete` moves over it and all acknowledged
 entries that follow without a gap. So each entry enters and leaves the set once, whatever the size of the backlog.
 
+Messages whose acknowledgement is pending in a transaction (`pending_acks`) are not acknowledged, but not delivered
+either. Hidden entries are acknowledged when they are read.
+
 `read_offset` is independent of `mark_delete`: entries are read once, and again only after `rewind`, which skips
 acknowledged entries.
 """
@@ -16,7 +19,15 @@ from pulsar_actors.machines.trackers.ack_set import full
 class Cursor:
     """The cursor of one subscription in a managed ledger."""
 
-    __slots__ = ("_acknowledged", "batch_ack_sets", "managed_ledger", "mark_delete", "read_offset", "replicated")
+    __slots__ = (
+        "_acknowledged",
+        "batch_ack_sets",
+        "managed_ledger",
+        "mark_delete",
+        "pending_acks",
+        "read_offset",
+        "replicated",
+    )
 
     def __init__(self, managed_ledger: ManagedLedger, read_offset: int) -> None:
         self.managed_ledger = managed_ledger
@@ -24,6 +35,7 @@ class Cursor:
         self.mark_delete = read_offset - 1
         self._acknowledged: set[int] = set()
         self.batch_ack_sets: dict[int, int] = {}
+        self.pending_acks: dict[int, int] = {}  # by offset, the set of the messages
         self.replicated = False  # True if consumers asked for replication, which has no effect here
 
     @property
@@ -40,26 +52,55 @@ class Cursor:
         """Return whether the whole entry is acknowledged."""
         return offset <= self.mark_delete or offset in self._acknowledged
 
-    def remaining(self, entry: StoredEntry) -> int:
-        """Count the messages of an entry that are not acknowledged."""
+    def ack_set_of(self, entry: StoredEntry) -> int | None:
+        """Return the set of messages to deliver of an entry that is not acknowledged; None: all."""
+        ack_set = self.batch_ack_sets.get(entry.offset)
+        if not self.pending_acks or entry.offset not in self.pending_acks:
+            return ack_set
+        return (full(entry.messages) if ack_set is None else ack_set) & ~self.pending_acks[entry.offset]
+
+    def remaining_set(self, entry: StoredEntry) -> int:
+        """Return the set of messages of an entry that are neither acknowledged nor pending."""
         if self.is_acknowledged(entry.offset):
             return 0
-        ack_set = self.batch_ack_sets.get(entry.offset)
+        ack_set = self.ack_set_of(entry)
+        return full(entry.messages) if ack_set is None else ack_set
+
+    def remaining(self, entry: StoredEntry) -> int:
+        """Count the messages of an entry that are neither acknowledged nor pending."""
+        if self.is_acknowledged(entry.offset):
+            return 0
+        ack_set = self.ack_set_of(entry)
         return entry.messages if ack_set is None else ack_set.bit_count()
 
     def next(self) -> StoredEntry | None:
-        """Read the next entry that is not acknowledged, if there is one."""
+        """Read the next entry that is to be delivered, if there is one."""
         managed_ledger = self.managed_ledger
-        if self.read_offset >= managed_ledger.end:
+        if self.read_offset >= managed_ledger.readable_end:
             return None
         if self.mark_delete < managed_ledger.base - 1:
             self._catch_up()
-        for offset in range(max(self.read_offset, self.mark_delete + 1), managed_ledger.end):
-            if offset not in self._acknowledged:
+        for offset in range(max(self.read_offset, self.mark_delete + 1), managed_ledger.readable_end):
+            if offset in self._acknowledged:
+                continue
+            entry = managed_ledger.entry(offset)
+            if entry.is_hidden:
+                self.acknowledge(entry, None)
+            elif offset not in self.pending_acks or self.remaining(entry):
                 self.read_offset = offset + 1
-                return managed_ledger.entry(offset)
-        self.read_offset = managed_ledger.end
+                return entry
+        self.read_offset = max(self.read_offset, managed_ledger.readable_end)
         return None
+
+    def hold(self, entry: StoredEntry, messages: int) -> None:
+        """Mark messages of an entry as pending."""
+        self.pending_acks[entry.offset] = self.pending_acks.get(entry.offset, 0) | messages
+
+    def release(self, entry: StoredEntry, messages: int) -> None:
+        """Mark messages of an entry as not pending any longer."""
+        left = self.pending_acks.pop(entry.offset) & ~messages
+        if left:
+            self.pending_acks[entry.offset] = left
 
     def rewind(self) -> None:
         """Read on from the first entry that is not acknowledged."""

@@ -20,6 +20,7 @@ from pulsar_actors.broker.model.consumer import Consumer, DeliveryBatch
 from pulsar_actors.broker.model.cursor import Cursor
 from pulsar_actors.broker.model.interfaces import Clock, Delivery
 from pulsar_actors.broker.model.managed_ledger import StoredEntry
+from pulsar_actors.broker.model.pending_acks import PendingAck
 from pulsar_actors.broker.model.selectors import ActiveConsumerSelector, ConsumerSelector
 from pulsar_actors.wire.PulsarApi_pb2 import CommandSubscribe
 
@@ -73,6 +74,14 @@ class Dispatcher(ABC):
         """Acknowledge an entry, or its messages that are not in the ack set, and return the number of messages."""
 
     @abstractmethod
+    def hold(self, consumer: Consumer, entry: StoredEntry, messages: int) -> int:
+        """Mark messages as pending in a transaction, and return their number."""
+
+    @abstractmethod
+    def redeliver_aborted(self, aborted: Sequence[PendingAck]) -> None:
+        """Deliver messages again whose acknowledgement was aborted, and which are not pending any longer."""
+
+    @abstractmethod
     def redeliver(self, consumer: Consumer, entries: Sequence[StoredEntry] | None, epoch: int) -> None:
         """Deliver these entries again, or all that this consumer has not acknowledged."""
 
@@ -119,6 +128,14 @@ class NonPersistentDispatcher(Dispatcher):
         """Do nothing: no entry is stored."""
         del consumer, entry, ack_set
         return 0
+
+    def hold(self, consumer: Consumer, entry: StoredEntry, messages: int) -> int:
+        """Do nothing: no entry is stored."""
+        del consumer, entry, messages
+        return 0
+
+    def redeliver_aborted(self, aborted: Sequence[PendingAck]) -> None:
+        """Do nothing: no entry is stored."""
 
     def redeliver(self, consumer: Consumer, entries: Sequence[StoredEntry] | None, epoch: int) -> None:
         """Note the epoch. No stored entry can be delivered again."""
@@ -189,8 +206,9 @@ class SingleActiveConsumerDispatcher(Dispatcher):
         batch = DeliveryBatch(consumer, consumer.epoch)
         now_ms = self._clock.wall_clock_ms()
         while consumer.available and (entry := cursor.next()) is not None:
-            consumer.count_sent(entry, cursor.remaining(entry))
-            batch.add(Delivery(entry, 0, cursor.batch_ack_sets.get(entry.offset)))
+            ack_set = cursor.ack_set_of(entry)
+            consumer.count_sent(entry, entry.messages if ack_set is None else ack_set.bit_count())
+            batch.add(Delivery(entry, 0, ack_set))
             if batch.full:
                 batch.send(now_ms)
         batch.send(now_ms)
@@ -201,6 +219,18 @@ class SingleActiveConsumerDispatcher(Dispatcher):
         before = self._cursor.remaining(entry)
         self._cursor.acknowledge(entry, ack_set)
         return before - self._cursor.remaining(entry)
+
+    def hold(self, consumer: Consumer, entry: StoredEntry, messages: int) -> int:
+        """Mark messages as pending."""
+        del consumer
+        self._cursor.hold(entry, messages)
+        return messages.bit_count()
+
+    def redeliver_aborted(self, aborted: Sequence[PendingAck]) -> None:
+        """Go back to the first unacknowledged entry, whatever entries these are."""
+        if aborted and not self._changing:
+            self._cursor.rewind()
+            self.dispatch()
 
     def redeliver(self, consumer: Consumer, entries: Sequence[StoredEntry] | None, epoch: int) -> None:
         """Go back to the first unacknowledged entry, whatever entries are requested, if the active consumer asks."""

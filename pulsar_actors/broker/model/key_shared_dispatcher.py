@@ -119,8 +119,11 @@ class KeySharedDispatcher(MultipleConsumersDispatcher):
         while offsets and (consumer := self._ready_owner(slot)) is not None:
             offset = heappop(offsets)
             self._waiting_count -= 1
-            if offset >= self._cursor.managed_ledger.base and not self._cursor.is_acknowledged(offset):
-                self._send(consumer, slot, self._cursor.managed_ledger.entry(offset))
+            if offset < self._cursor.managed_ledger.base:
+                continue
+            entry = self._cursor.managed_ledger.entry(offset)
+            if self._cursor.remaining(entry):
+                self._send(consumer, slot, entry)
         if offsets is not None and not offsets:
             del self._waiting[slot]
             self._waiting_for[self._keys.owner(slot)].pop(slot)

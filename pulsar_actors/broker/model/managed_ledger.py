@@ -43,7 +43,7 @@ class StoredEntry:
     `data` is from the checksum on. `messages` is the number of messages by the metadata. `offset` counts the topic's
     entries from 0 through all ledgers. `index` counts its messages, up to the last one of this entry.
     `ManagedLedger.append` sets both. `deliver_at` is 0 for at once. `is_batch` distinguishes a batch of one from a
-    plain message.
+    plain message. A hidden entry is never delivered: it was aborted, or it is a marker.
     """
 
     __slots__ = (
@@ -58,6 +58,7 @@ class StoredEntry:
         "entry_id",
         "index",
         "is_batch",
+        "is_hidden",
         "is_last_chunk",
         "ledger_id",
         "messages",
@@ -71,6 +72,7 @@ class StoredEntry:
         self.entry_id = 0
         self.offset = -1
         self.index = -1
+        self.is_hidden = False
         self.broker_timestamp = now_ms
         self.publish_time = metadata.publish_time
         self.deliver_at = metadata.deliver_at_time
@@ -120,6 +122,8 @@ def _key(metadata: MessageMetadata) -> bytes | None:
 class ManagedLedger:
     """The entries of a topic. `end` is the offset of the next entry.
 
+    Entries from `readable_end` on may not be read: a transaction holds them. It is `end`, unless `is_held` is set.
+
     `messages` counts all messages ever stored, `size` the bytes of the entries that are left, and `unneeded_bytes` the
     bytes of those that no subscription needs.
     """
@@ -132,7 +136,9 @@ class ManagedLedger:
         "_next_ledger",
         "base",
         "end",
+        "is_held",
         "messages",
+        "readable_end",
         "size",
         "unneeded_bytes",
     )
@@ -145,6 +151,8 @@ class ManagedLedger:
         self._counted_up_to = 0  # entries before this offset are counted as not needed
         self.base = 0
         self.end = 0
+        self.readable_end = 0
+        self.is_held = False
         self.messages = 0
         self.size = 0
         self.unneeded_bytes = 0
@@ -166,6 +174,8 @@ class ManagedLedger:
         """Store an entry, and set its ledger id, entry id, offset and index."""
         offset = entry.offset = self.end
         self.end += 1
+        if not self.is_held:
+            self.readable_end = self.end
         entry.ledger_id = self._ledgers[-1]
         entry.entry_id = offset - self._first_offsets[-1]
         self.messages += entry.messages
@@ -233,8 +243,12 @@ class ManagedLedger:
 
     @property
     def last_message(self) -> tuple[Position, int]:
-        """The position of the last entry and the index of its last message, -1 if it is no batch; or EARLIEST."""
-        if not self._entries:
-            return EARLIEST_POSITION, -1
-        entry = self._entries[-1]
-        return entry.position, entry.messages - 1 if entry.is_batch else -1
+        """The position of the last entry that may be delivered, and the index of its last message; or EARLIEST.
+
+        The index is -1 if the entry is no batch.
+        """
+        for offset in range(self.readable_end - 1, self.base - 1, -1):
+            entry = self.entry(offset)
+            if not entry.is_hidden:
+                return entry.position, entry.messages - 1 if entry.is_batch else -1
+        return EARLIEST_POSITION, -1

@@ -16,6 +16,7 @@ _LEAST = {
     "max_unacked_per_subscription": 0,
     "failover_delay": 0,
     "kept_bytes": 0,
+    "transaction_coordinators": 0,
 }
 
 
@@ -39,6 +40,8 @@ class Settings:
     kept_bytes
         The most bytes of entries that a topic keeps although no subscription needs them. A real broker keeps them on
         disk, for a few minutes at least; here they take memory.
+    transaction_coordinators
+        The number of transaction coordinators; 0: transactions are not enabled.
     """
 
     cluster_name: str = "standalone"
@@ -50,6 +53,7 @@ class Settings:
     deduplication: bool = False
     failover_delay: float = 1.0
     kept_bytes: int = 512 * 1024 * 1024
+    transaction_coordinators: int = 1
 
     def __post_init__(self) -> None:
         """Refuse values that no broker can work with."""

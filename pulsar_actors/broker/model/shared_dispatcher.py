@@ -24,6 +24,7 @@ from pulsar_actors.broker.model.cursor import Cursor
 from pulsar_actors.broker.model.dispatcher import Dispatcher
 from pulsar_actors.broker.model.interfaces import Clock, Delivery
 from pulsar_actors.broker.model.managed_ledger import StoredEntry
+from pulsar_actors.broker.model.pending_acks import PendingAck
 from pulsar_actors.broker.model.selectors import ConsumerSelector, RoundRobinSelector
 from pulsar_actors.wire.PulsarApi_pb2 import CommandSubscribe
 
@@ -83,20 +84,31 @@ class MultipleConsumersDispatcher(Dispatcher):
 
     def acknowledge(self, consumer: Consumer, entry: StoredEntry, ack_set: int | None) -> int:
         """Acknowledge an entry, or a part of it, whichever consumer has it."""
-        cursor, offset = self._cursor, entry.offset
-        before = cursor.remaining(entry)
-        cursor.acknowledge(entry, ack_set)
-        left = cursor.remaining(entry)
-        self._redelivery_counts.pop(offset, None)
-        for owner in (consumer, *self.consumers) if offset not in consumer.pending else (consumer,):
-            if offset in owner.pending:
-                if not left:
-                    del owner.pending[offset]
+        before = self._cursor.remaining(entry)
+        self._cursor.acknowledge(entry, ack_set)
+        self._redelivery_counts.pop(entry.offset, None)
+        return self._reduce_pending(consumer, entry, before)
+
+    def hold(self, consumer: Consumer, entry: StoredEntry, messages: int) -> int:
+        """Mark messages as pending in a transaction, whichever consumer has them: it has them no longer."""
+        before = self._cursor.remaining(entry)
+        self._cursor.hold(entry, messages)
+        return self._reduce_pending(consumer, entry, before)
+
+    def redeliver_aborted(self, aborted: Sequence[PendingAck]) -> None:
+        """Deliver these entries again, with what a consumer still has of them."""
+        if not self.consumers:
+            return
+        for entry, messages in aborted:
+            for owner in self.consumers:
+                if owner.pending.pop(entry.offset, None) is not None:
+                    still_there = (self._cursor.remaining_set(entry) & ~messages).bit_count()
+                    self._reduce_unacked(owner, still_there)
+                    self._reduce_total_unacked(still_there)
                     self._no_longer_pending(entry)
-                self._reduce_unacked(owner, before - left)
-                self._reduce_total_unacked(before - left)
-                break
-        return before - left
+            self._redelivery_counts[entry.offset] = self._redelivery_counts.get(entry.offset, 0) + 1
+        self._add_to_replay([entry for entry, _ in aborted])
+        self.dispatch()
 
     def redeliver(self, consumer: Consumer, entries: Sequence[StoredEntry] | None, epoch: int) -> None:
         """Deliver entries of this consumer again: these, or all that it has."""
@@ -134,7 +146,7 @@ class MultipleConsumersDispatcher(Dispatcher):
     def _add_to_batch(self, entry: StoredEntry, batch: DeliveryBatch) -> None:
         """Add an entry to a batch, and track it as pending."""
         offset = entry.offset
-        ack_set = self._cursor.batch_ack_sets.get(offset)
+        ack_set = self._cursor.ack_set_of(entry)
         messages = entry.messages if ack_set is None else ack_set.bit_count()
         batch.consumer.count_sent(entry, messages)
         batch.consumer.add_pending(entry, messages)
@@ -151,6 +163,19 @@ class MultipleConsumersDispatcher(Dispatcher):
             if not entry.deliver_at or not self._delays.hold(entry):
                 return entry
         return None
+
+    def _reduce_pending(self, consumer: Consumer, entry: StoredEntry, before: int) -> int:
+        """Return how many messages of so many the consumer of an entry has no longer, and count them."""
+        offset, left = entry.offset, self._cursor.remaining(entry)
+        for owner in (consumer, *self.consumers) if offset not in consumer.pending else (consumer,):
+            if offset in owner.pending:
+                if not left:
+                    del owner.pending[offset]
+                    self._no_longer_pending(entry)
+                self._reduce_unacked(owner, before - left)
+                self._reduce_total_unacked(before - left)
+                break
+        return before - left
 
     def _reduce_unacked(self, consumer: Consumer, messages: int) -> None:
         was_blocked = consumer.blocked
@@ -239,13 +264,15 @@ class SharedDispatcher(MultipleConsumersDispatcher):
             batch.send(now_ms)
 
     def _has_more(self) -> bool:
-        return bool(self._replay) or (not self.throttled and self._cursor.read_offset < self._cursor.managed_ledger.end)
+        return bool(self._replay) or (
+            not self.throttled and self._cursor.read_offset < self._cursor.managed_ledger.readable_end
+        )
 
     def _next(self) -> StoredEntry | None:
         managed_ledger = self._cursor.managed_ledger
         while self._replay:
             offset = heappop(self._replay)
-            if offset >= managed_ledger.base and not self._cursor.is_acknowledged(offset):
+            if offset >= managed_ledger.base and self._cursor.remaining(managed_ledger.entry(offset)):
                 return managed_ledger.entry(offset)
         return self._read()
 

@@ -58,9 +58,6 @@ _UNUSED_TOPIC_STATS: dict[str, Any] = {
     "lastOffloadLedgerId": 0,
     "lastOffloadSuccessTimeStamp": 0,
     "lastOffloadFailureTimeStamp": 0,
-    "ongoingTxnCount": 0,
-    "abortedTxnCount": 0,
-    "committedTxnCount": 0,
     "replication": {},
     "nonContiguousDeletedMessagesRangesSerializedSize": 0,
     "delayedMessageIndexSizeInBytes": 0,
@@ -101,6 +98,9 @@ def topic_stats(topic: Topic) -> dict[str, Any]:
         "subscriptions": subscriptions,
         "topicCreationTimeStamp": counters.created_ms,
         "lastPublishTimeStamp": counters.last_publish_ms,
+        "ongoingTxnCount": topic.transaction_buffer.ongoing,
+        "abortedTxnCount": len(topic.transaction_buffer.aborted),
+        "committedTxnCount": topic.transaction_buffer.committed,
     }
     if topic.name.is_persistent:
         return {**stats, "deduplicationStatus": "Enabled" if topic.deduplicates else "Disabled"}
@@ -131,7 +131,7 @@ def internal_stats(topic: Topic) -> dict[str, Any]:
         "currentLedgerEntries": ledgers[-1][1],
         "currentLedgerSize": managed_ledger.size_from(managed_ledger.end - ledgers[-1][1]),
         "waitingCursorsCount": sum(
-            each.cursor.read_offset >= managed_ledger.end for each in topic.subscriptions.values()
+            each.cursor.read_offset >= managed_ledger.readable_end for each in topic.subscriptions.values()
         ),
         "pendingAddEntriesCount": 0,
         "cursors": {name: cursor_stats(each) for name, each in topic.subscriptions.items()},
@@ -290,7 +290,7 @@ def cursor_stats(subscription: Subscription) -> dict[str, Any]:
     return {
         "markDeletePosition": "{}:{}".format(*cursor.mark_delete_position),
         "readPosition": "{}:{}".format(*managed_ledger.position(cursor.read_offset)),
-        "waitingReadOp": cursor.read_offset >= managed_ledger.end,
+        "waitingReadOp": cursor.read_offset >= managed_ledger.readable_end,
         "pendingReadOps": 0,
         "messagesConsumedCounter": managed_ledger.end - subscription.backlog(),
         "cursorLedger": -1,
@@ -303,7 +303,8 @@ def cursor_stats(subscription: Subscription) -> dict[str, Any]:
         "active": bool(subscription.consumers),
         "numberOfEntriesSinceFirstNotAckedMessage": managed_ledger.end - cursor.mark_delete - 1,
         "totalNonContiguousDeletedMessagesRange": len(ranges),
-        "subscriptionHavePendingRead": bool(subscription.consumers) and cursor.read_offset >= managed_ledger.end,
+        "subscriptionHavePendingRead": bool(subscription.consumers)
+        and cursor.read_offset >= managed_ledger.readable_end,
         "subscriptionHavePendingReplayRead": False,
         "properties": {},
     }

@@ -21,6 +21,7 @@ from pulsar_actors.broker.model.dispatcher import (
 from pulsar_actors.broker.model.interfaces import Address, Busy, Clock, Missing, Refusal
 from pulsar_actors.broker.model.key_shared_dispatcher import KeySharedDispatcher
 from pulsar_actors.broker.model.managed_ledger import Position, StoredEntry
+from pulsar_actors.broker.model.pending_acks import PendingAcks
 from pulsar_actors.broker.model.requests import SubscribeRequest
 from pulsar_actors.broker.model.selectors import (
     ActiveConsumerSelector,
@@ -33,6 +34,7 @@ from pulsar_actors.broker.model.selectors import (
 from pulsar_actors.broker.model.shared_dispatcher import SharedDispatcher
 from pulsar_actors.wire.PulsarApi_pb2 import CommandSubscribe, KeySharedMode, ServerError
 from pulsar_actors.wire.topic_name import TopicName
+from pulsar_actors.wire.transaction_id import TransactionId
 
 _SubType = CommandSubscribe.SubType
 _MS = 1000
@@ -54,6 +56,7 @@ class Subscription:
         "is_terminated",
         "max_unacked",
         "name",
+        "pending_acks",
         "properties",
     )
 
@@ -73,6 +76,7 @@ class Subscription:
     ) -> None:
         self.name = name
         self.cursor = cursor
+        self.pending_acks = PendingAcks(cursor)
         self.durable = durable
         self.max_unacked = max_unacked
         self.properties = properties
@@ -189,6 +193,36 @@ class Subscription:
         if self.cursor.acknowledge_up_to(*acknowledged):
             self._acknowledged(mark_before)
 
+    def acknowledge_in_transaction(
+        self, consumer: Consumer, transaction: TransactionId, acknowledged: Sequence[AckedEntry]
+    ) -> None:
+        """Acknowledge each of these entries when the transaction is committed; Refusal for a conflict."""
+        self._refuse_unless_persistent()
+        if self.dispatcher is not None:
+            pending = self.pending_acks.check(transaction, acknowledged)
+            for entry, messages in pending:
+                consumer.counters.messages_acked += self.dispatcher.hold(consumer, entry, messages)
+            self.pending_acks.add(transaction, pending)
+            consumer.counters.last_ack_ms = self.now_ms()
+            self.dispatch()
+
+    def acknowledge_cumulative_in_transaction(self, transaction: TransactionId, acknowledged: AckedEntry) -> None:
+        """Acknowledge this entry and all before it when the transaction is committed; Refusal for a conflict."""
+        self._refuse_unless_persistent()
+        if isinstance(self.dispatcher, SingleActiveConsumerDispatcher):
+            self.pending_acks.add_cumulative(transaction, acknowledged)
+
+    def end_transaction(self, transaction: TransactionId, *, commit: bool) -> None:
+        """Acknowledge what the transaction has acknowledged, or deliver it again."""
+        if commit:
+            mark_before = self.cursor.mark_delete
+            self.pending_acks.commit(transaction)
+            self._acknowledged(mark_before)
+            return
+        aborted = self.pending_acks.abort(transaction)
+        if self.dispatcher is not None:
+            self.dispatcher.redeliver_aborted(aborted)
+
     def redeliver(self, consumer: Consumer, positions: Sequence[Position], epoch: int) -> None:
         """Deliver these entries again; without positions, all that the consumer has not acknowledged."""
         if self.dispatcher is not None and consumer.connected:
@@ -264,6 +298,10 @@ class Subscription:
         return SingleActiveConsumerDispatcher(
             subscription_type, ActiveConsumerSelector(self._topic), self.cursor, self._clock, self._failover_delay
         )
+
+    def _refuse_unless_persistent(self) -> None:
+        if not self._topic.is_persistent:
+            raise Refusal(ServerError.NotAllowedError, "Non-persistent topics have no transactions")
 
     def _selector_for(self, request: SubscribeRequest) -> ConsumerSelector:
         if request.subscription_type == _SubType.Shared:

@@ -33,8 +33,10 @@ from pulsar_actors.broker.model.requests import ProducerRequest, SubscribeReques
 from pulsar_actors.broker.model.schemas import SchemaData, Schemas
 from pulsar_actors.broker.model.settings import Policies, Settings, policy_or_default
 from pulsar_actors.broker.model.subscription import Subscription
+from pulsar_actors.broker.model.transaction_buffer import TransactionBuffer
 from pulsar_actors.wire.PulsarApi_pb2 import CommandSubscribe, MessageMetadata, Schema, ServerError
 from pulsar_actors.wire.topic_name import TopicName
+from pulsar_actors.wire.transaction_id import TransactionId
 
 _ORDERED_TYPES = (CommandSubscribe.SubType.Exclusive, CommandSubscribe.SubType.Failover)
 _NOT_STORED: Final = Position(0, 0)
@@ -64,6 +66,7 @@ class Topic:
         "schemas",
         "subscriptions",
         "terminated",
+        "transaction_buffer",
     )
 
     def __init__(  # noqa: PLR0913 - each is another fact about it
@@ -81,6 +84,7 @@ class Topic:
         self._is_stored = name.is_persistent
         self.schemas = schemas
         self.managed_ledger = ManagedLedger(next_ledger)
+        self.transaction_buffer = TransactionBuffer(self.managed_ledger)
         self.subscriptions: dict[str, Subscription] = {}
         self.terminated = False
         self.deduplication: bool | None = None
@@ -143,22 +147,25 @@ class Topic:
         """Disconnect the connected producers, but not those that wait."""
         self._producers.disconnect_connected(moved_to)
 
-    def publish(
-        self, producer: Producer, data: bytes, metadata: MessageMetadata, *, sequence_id: int, highest_sequence_id: int
+    def publish(  # noqa: PLR0913 - the facts of a SEND
+        self,
+        producer: Producer,
+        data: bytes,
+        metadata: MessageMetadata,
+        *,
+        sequence_id: int,
+        highest_sequence_id: int,
+        transaction: TransactionId | None = None,
     ) -> Position:
-        """Store an entry and dispatch it. Return EARLIEST for a duplicate, which is dropped.
+        """Store an entry and dispatch it, unless it is in a transaction. Return EARLIEST for a duplicate, not stored.
 
-        Sequence ids are those of the command. A highest one that is below the other counts as absent. The caller has
-        verified the checksum.
+        Sequence ids and the transaction are those of the command. A highest id that is below the other counts as
+        absent. The caller has verified the checksum.
         """
-        if not producer.connected or not producer.ready:
-            raise Refusal(ServerError.PersistenceError, "Producer is closed")
-        if self._policies.encryption_required and not metadata.encryption_keys:
-            raise Refusal(ServerError.MetadataError, "Messages must be encrypted")
         now_ms = self._clock.wall_clock_ms()
-        longest = self._policies.longest_delay_ms
-        if self._is_stored and longest and metadata.deliver_at_time > now_ms + longest:
-            raise Refusal(ServerError.NotAllowedError, f"Exceeds max allowed delivery delay of {longest} milliseconds")
+        self._check_publish(producer, metadata, now_ms)
+        if transaction is not None:
+            self._check_transaction(transaction)
         entry = StoredEntry(data, metadata, producer.name, now_ms)
         self._count(producer, entry)
         if not self._is_stored:
@@ -167,12 +174,22 @@ class Topic:
             return _NOT_STORED
         if self._is_duplicate(producer, metadata, sequence_id, max(sequence_id, highest_sequence_id)):
             return EARLIEST_POSITION
+        if transaction is not None:
+            self.transaction_buffer.append(transaction, entry, metadata)
+            return entry.position
         self.managed_ledger.append(entry)
         for subscription in self.subscriptions.values():
             subscription.dispatch()
         if entry.offset % _TRIM_EVERY == 0:
             self._trim()
         return entry.position
+
+    def end_transaction(self, transaction: TransactionId, *, commit: bool, low_water_mark: int) -> None:
+        """Show the messages of a transaction, or hide them for ever."""
+        self.transaction_buffer.end(transaction, self.now_ms(), commit=commit, low_water_mark=low_water_mark)
+        for subscription in list(self.subscriptions.values()):
+            subscription.dispatch()
+            subscription.check_end()
 
     def subscribe(self, request: SubscribeRequest, link: ConsumerLink) -> Consumer:
         """Attach a consumer; Refusal if that is not possible. No entry is delivered before a `flow`."""
@@ -242,6 +259,22 @@ class Topic:
     def is_in_use(self) -> bool:
         """Return whether any client is connected."""
         return bool(self.producers) or any(each.consumers for each in self.subscriptions.values())
+
+    def _check_publish(self, producer: Producer, metadata: MessageMetadata, now_ms: int) -> None:
+        if not producer.connected or not producer.ready:
+            raise Refusal(ServerError.PersistenceError, "Producer is closed")
+        if self._policies.encryption_required and not metadata.encryption_keys:
+            raise Refusal(ServerError.MetadataError, "Messages must be encrypted")
+        longest = self._policies.longest_delay_ms
+        if self._is_stored and longest and metadata.deliver_at_time > now_ms + longest:
+            raise Refusal(ServerError.NotAllowedError, f"Exceeds max allowed delivery delay of {longest} milliseconds")
+
+    def _check_transaction(self, transaction: TransactionId) -> None:
+        if not self._is_stored:
+            raise Refusal(ServerError.NotAllowedError, "Non-persistent topics have no transactions")
+        if not self._settings.transaction_coordinators:
+            raise Refusal(ServerError.NotAllowedError, "Transactions are not enabled: this broker has no transactions")
+        self.transaction_buffer.refuse_ended(transaction)
 
     def _count(self, producer: Producer, entry: StoredEntry) -> None:
         counters, size = self.counters, len(entry.data)

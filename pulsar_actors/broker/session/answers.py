@@ -13,10 +13,16 @@ from google.protobuf.message import Message
 from pulsar_actors.wire.PulsarApi_pb2 import (
     CommandAck,
     CommandAckResponse,
+    CommandAddPartitionToTxn,
+    CommandAddPartitionToTxnResponse,
+    CommandAddSubscriptionToTxn,
+    CommandAddSubscriptionToTxnResponse,
     CommandConnect,
     CommandConnected,
     CommandConsumerStats,
     CommandConsumerStatsResponse,
+    CommandEndTxn,
+    CommandEndTxnResponse,
     CommandError,
     CommandGetOrCreateSchema,
     CommandGetOrCreateSchemaResponse,
@@ -24,13 +30,18 @@ from pulsar_actors.wire.PulsarApi_pb2 import (
     CommandGetSchemaResponse,
     CommandLookupTopic,
     CommandLookupTopicResponse,
+    CommandNewTxn,
+    CommandNewTxnResponse,
     CommandPartitionedTopicMetadata,
     CommandPartitionedTopicMetadataResponse,
     CommandSend,
     CommandSendError,
     CommandSendReceipt,
+    CommandTcClientConnectRequest,
+    CommandTcClientConnectResponse,
     ServerError,
 )
+from pulsar_actors.wire.transaction_id import set_transaction, transaction_in
 
 __all__ = ["NO_REQUEST_ID", "ServerErrorCode", "is_refusable", "refusal_answer"]
 
@@ -108,6 +119,32 @@ def _statistics(
     return CommandConsumerStatsResponse(request_id=command.request_id, error_code=error, error_message=text)
 
 
+def _connect_to_coordinator(
+    command: CommandTcClientConnectRequest | CommandTcClientConnectResponse, error: ServerErrorCode, text: str
+) -> Message:
+    return CommandTcClientConnectResponse(request_id=command.request_id, error=error, message=text)
+
+
+def _new_transaction(command: CommandNewTxn | CommandNewTxnResponse, error: ServerErrorCode, text: str) -> Message:
+    coordinator = command.tc_id if isinstance(command, CommandNewTxn) else command.txnid_most_bits
+    return CommandNewTxnResponse(request_id=command.request_id, txnid_most_bits=coordinator, error=error, message=text)
+
+
+def _about_transaction(answer: Callable[..., Message]) -> Callable[[Any, ServerErrorCode, str], Message]:
+    def refuse(command: Any, error: ServerErrorCode, text: str) -> Message:  # noqa: ANN401 - a request or its answer
+        refusal = answer(request_id=command.request_id, error=error, message=text)
+        transaction = transaction_in(command)
+        if transaction is not None:
+            set_transaction(refusal, transaction)
+        return refusal
+
+    return refuse
+
+
+_add_topics = _about_transaction(CommandAddPartitionToTxnResponse)
+_add_subscriptions = _about_transaction(CommandAddSubscriptionToTxnResponse)
+_end_transaction = _about_transaction(CommandEndTxnResponse)
+
 _REFUSALS: Mapping[type[Message], Callable[[Any, ServerErrorCode, str], Message | None]] = MappingProxyType(
     {
         CommandConnect: _connect,
@@ -126,5 +163,15 @@ _REFUSALS: Mapping[type[Message], Callable[[Any, ServerErrorCode, str], Message 
         CommandGetOrCreateSchemaResponse: _create_schema,
         CommandConsumerStats: _statistics,
         CommandConsumerStatsResponse: _statistics,
+        CommandTcClientConnectRequest: _connect_to_coordinator,
+        CommandTcClientConnectResponse: _connect_to_coordinator,
+        CommandNewTxn: _new_transaction,
+        CommandNewTxnResponse: _new_transaction,
+        CommandAddPartitionToTxn: _add_topics,
+        CommandAddPartitionToTxnResponse: _add_topics,
+        CommandAddSubscriptionToTxn: _add_subscriptions,
+        CommandAddSubscriptionToTxnResponse: _add_subscriptions,
+        CommandEndTxn: _end_transaction,
+        CommandEndTxnResponse: _end_transaction,
     }
 )

@@ -36,6 +36,7 @@ from pulsar_actors.wire.PulsarApi_pb2 import (
     MessageIdData,
     ServerError,
 )
+from pulsar_actors.wire.transaction_id import TransactionId, transaction_in
 
 __all__ = ["CONSUME_HANDLERS", "id_of_position"]
 
@@ -201,15 +202,27 @@ def on_ack(session: Session, ack: CommandAck, _: bytes) -> None:
     found = session.consumers.get(ack.consumer_id)
     if found is None:
         return
-    if ack.HasField("txnid_least_bits") or ack.HasField("txnid_most_bits"):
-        raise Refusal(ServerError.NotAllowedError, "this broker has no transactions")
     acknowledged = [_acked_entry(message_id) for message_id in ack.message_id]
-    if ack.ack_type == CommandAck.Individual:
+    transaction = transaction_in(ack)
+    if transaction is not None:
+        if not len(session.context.cluster.coordinators):
+            raise Refusal(ServerError.NotAllowedError, "Server don't support transaction ack")
+        _acknowledge_in_transaction(found, ack, acknowledged, transaction)
+    elif ack.ack_type == CommandAck.Individual:
         found.subscription.acknowledge(found.consumer, acknowledged)
     elif len(acknowledged) == 1:
         found.subscription.acknowledge_cumulative(acknowledged[0])
     if ack.HasField("request_id"):
         session.send(CommandAckResponse(consumer_id=ack.consumer_id, request_id=ack.request_id))
+
+
+def _acknowledge_in_transaction(
+    found: AttachedConsumer, ack: CommandAck, acknowledged: list[AckedEntry], transaction: TransactionId
+) -> None:
+    if ack.ack_type == CommandAck.Individual:
+        found.subscription.acknowledge_in_transaction(found.consumer, transaction, acknowledged)
+    elif len(acknowledged) == 1:
+        found.subscription.acknowledge_cumulative_in_transaction(transaction, acknowledged[0])
 
 
 def on_redeliver(session: Session, command: CommandRedeliverUnacknowledgedMessages, _: bytes) -> None:

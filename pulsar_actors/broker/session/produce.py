@@ -24,6 +24,7 @@ from pulsar_actors.wire.PulsarApi_pb2 import (
     MessageMetadata,
     ServerError,
 )
+from pulsar_actors.wire.transaction_id import transaction_in
 
 __all__ = ["PRODUCE_HANDLERS"]
 
@@ -94,7 +95,14 @@ def on_send(session: Session, send: CommandSend, rest: bytes) -> None:
     try:
         producer, topic = found
         data, metadata = _read_entry(session, producer, send, rest)
-        position = topic.publish(producer, data, metadata, sequence_id=sequence_id, highest_sequence_id=highest)
+        position = topic.publish(
+            producer,
+            data,
+            metadata,
+            sequence_id=sequence_id,
+            highest_sequence_id=highest,
+            transaction=transaction_in(send),
+        )
     except ChecksumMismatch:
         _send_error(
             session, send, max(sequence_id, highest), ServerError.ChecksumError, "Checksum failed on the broker"

@@ -17,6 +17,7 @@ from pulsar_actors.broker.web.namespaces import NAMESPACE_ROUTES
 from pulsar_actors.broker.web.schemas import SCHEMA_ROUTES
 from pulsar_actors.broker.web.subscriptions import SUBSCRIPTION_ROUTES
 from pulsar_actors.broker.web.topics import TOPIC_ROUTES
+from pulsar_actors.broker.web.transactions import TRANSACTION_ROUTES
 from pulsar_actors.runtime.loop import Transport
 from pulsar_actors.wire.PulsarApi_pb2 import ServerError
 
@@ -33,6 +34,7 @@ _ROUTES = (
     *SCHEMA_ROUTES,
     *SUBSCRIPTION_ROUTES,
     *TOPIC_ROUTES,
+    *TRANSACTION_ROUTES,
 )
 _STATUS_OF_CODE = {
     ServerError.NotAllowedError: 405,

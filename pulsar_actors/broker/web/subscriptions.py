@@ -24,8 +24,9 @@ from pulsar_actors.wire.batch import is_batch
 from pulsar_actors.wire.compression import decompress
 from pulsar_actors.wire.entries import Entry, parse_entry
 from pulsar_actors.wire.errors import excerpt
-from pulsar_actors.wire.protobuf import readable
+from pulsar_actors.wire.protobuf import readable, signed
 from pulsar_actors.wire.PulsarApi_pb2 import CompressionType, MessageMetadata
+from pulsar_actors.wire.transaction_id import TransactionId, transaction_in
 
 __all__ = ["SUBSCRIPTION_ROUTES", "batch_size"]
 
@@ -180,7 +181,7 @@ def _peek_message(call: WebCall) -> Response:
     if number < 1:
         raise HttpRefusal(400, f"messages are counted from 1, not from {number}")
     try:
-        return _message_response(_find_subscription(call, topic).peek(number))
+        return _message_response(topic, _find_subscription(call, topic).peek(number))
     except Missing as missing:
         raise HttpRefusal(404, "Message not found") from missing
 
@@ -197,18 +198,18 @@ def _get_message(call: WebCall) -> Response:
     topic = call.topic()
     position = Position(call.number("ledger"), call.number("entry"))
     try:
-        return _message_response(topic.entry_at(position))
+        return _message_response(topic, topic.entry_at(position))
     except Missing as missing:
         raise HttpRefusal(404, "Message id not found") from missing
 
 
-def _message_response(stored: StoredEntry) -> Response:
+def _message_response(topic: Topic, stored: StoredEntry) -> Response:
     try:
         entry = parse_entry(stored.data)
         payload = _uncompressed_payload(entry)
     except WireError as fault:
         raise HttpRefusal(500, f"what is stored there cannot be read: {fault}") from fault
-    return Response(200, payload, _BINARY, _message_headers(stored, entry.metadata))
+    return Response(200, payload, _BINARY, _message_headers(topic, stored, entry.metadata))
 
 
 def _uncompressed_payload(entry: Entry) -> bytes:
@@ -219,8 +220,10 @@ def _uncompressed_payload(entry: Entry) -> bytes:
     return bytes(decompress(metadata.compression, entry.payload, size, size))
 
 
-def _message_headers(stored: StoredEntry, metadata: MessageMetadata) -> Headers:
+def _message_headers(topic: Topic, stored: StoredEntry, metadata: MessageMetadata) -> Headers:
     """Write the metadata of a message as headers."""
+    transaction = transaction_in(metadata)
+    is_readable = stored.offset < topic.managed_ledger.readable_end
     position = stored.position
     metadata = readable(metadata)
     properties = {pair.key: pair.value for pair in metadata.properties}
@@ -231,8 +234,9 @@ def _message_headers(stored: StoredEntry, metadata: MessageMetadata) -> Headers:
         *_optional_headers(metadata),
         ("X-Pulsar-Is-Encrypted", "true" if metadata.encryption_keys else "false"),
         ("X-Pulsar-producer-name", metadata.producer_name),
-        ("X-Pulsar-sequence-id", str(metadata.sequence_id)),
-        ("X-Pulsar-txn-uncommitted", "false"),
+        ("X-Pulsar-sequence-id", str(signed(metadata.sequence_id))),
+        *(_transaction_headers(topic, metadata, transaction) if transaction is not None else ()),
+        ("X-Pulsar-txn-uncommitted", "false" if is_readable else "true"),
     ]
     if is_batch(metadata):
         headers.append(("X-Pulsar-num-batch-message", str(metadata.num_messages_in_batch)))
@@ -256,6 +260,16 @@ def _optional_headers(metadata: MessageMetadata) -> Iterator[tuple[str, str]]:
         yield "X-Pulsar-Base64-ordering-key", base64.b64encode(metadata.ordering_key).decode()
     if metadata.HasField("schema_version"):
         yield "X-Pulsar-Base64-schema-version", base64.b64encode(metadata.schema_version).decode()
+
+
+def _transaction_headers(
+    topic: Topic, metadata: MessageMetadata, transaction: TransactionId
+) -> Iterator[tuple[str, str]]:
+    if metadata.HasField("marker_type"):
+        yield "X-Pulsar-marker-type", str(metadata.marker_type)
+    yield "X-Pulsar-txnid-least-bits", str(transaction.least)
+    yield "X-Pulsar-txnid-most-bits", str(transaction.most)
+    yield "X-Pulsar-txn-aborted", "true" if transaction in topic.transaction_buffer.aborted else "false"
 
 
 def _instant(milliseconds: int) -> str:

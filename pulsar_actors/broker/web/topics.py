@@ -8,6 +8,7 @@ from pulsar_actors.broker.model.topic import Topic
 from pulsar_actors.broker.web.calls import MAX_PARTITIONS, Route, WebCall, as_flag, as_number, as_object, as_strings
 from pulsar_actors.broker.web.http import EMPTY_OK, NO_CONTENT, HttpRefusal, Response, json_response
 from pulsar_actors.broker.web.subscriptions import batch_size
+from pulsar_actors.wire.transaction_requests import ASSIGNMENT_TOPIC
 
 __all__ = ["TOPIC_ROUTES"]
 
@@ -125,8 +126,13 @@ def _get_last_message_id(call: WebCall) -> Response:
 
 
 def _unload_topic(call: WebCall) -> Response:
+    """Unload a topic, or the transaction coordinators of the partitions of the topic that assigns them."""
+    name = call.topic_name()
+    if name.base == ASSIGNMENT_TOPIC:
+        call.cluster.coordinators.unload(str(name))
+        return NO_CONTENT
     call.topics()
-    call.cluster.unload(call.topic_name())
+    call.cluster.unload(name)
     return NO_CONTENT
 
 

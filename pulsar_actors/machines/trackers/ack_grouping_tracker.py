@@ -16,6 +16,10 @@ Acknowledgements that are held, or sent and not yet answered, survive the loss o
 the next. One that was sent without a request for a receipt counts as done. One that the broker refused counts as never
 made. A seek makes acknowledgements of earlier messages void.
 
+A broker may deliver a batch without some of its messages: others have acknowledged them, or somebody has in a
+transaction that is open. The latter may come after all, if that transaction is aborted. So the tracker keeps them
+apart, as *withheld*, and no command acknowledges them.
+
 An unacknowledged set is dropped if it was neither read nor written between two reconnects: the broker may have given
 the batch to another consumer by then. A held set, which is still unsent, is kept. The next acknowledgement of the same
 batch sends only the messages that are unacknowledged in both.
@@ -135,7 +139,7 @@ class AckGroupingTracker:
 
     __slots__ = (
         "_chunks_of", "_confirmed", "_cumulative", "_cumulative_receipts", "_floor", "_held", "_receipts",
-        "_unacknowledged", "_unanswered", "batch_index_acks", "generation", "largest_batch", "receipts",
+        "_unacknowledged", "_unanswered", "_withheld", "batch_index_acks", "generation", "largest_batch", "receipts",
     )  # fmt: skip
 
     def __init__(
@@ -151,6 +155,7 @@ class AckGroupingTracker:
         self.receipts = receipts
         self.generation = Generation()
         self._unacknowledged: EntryMap[int] = EntryMap()  # 0: complete, but the broker may still refuse that
+        self._withheld: EntryMap[int] = EntryMap()
         self._held: dict[EntryKey, int] = {}
         self._cumulative: AckGroup | None = None  # without its receipts
         self._cumulative_receipts: list[AwaitedAck] = []
@@ -159,18 +164,32 @@ class AckGroupingTracker:
         self._confirmed = BEFORE_EVERYTHING
         self._floor = BEFORE_EVERYTHING
 
-    def note_broker_ack_set(self, entry: EntryKey, unacknowledged: int) -> None:
-        """Note the unacknowledged set of a batch of which the broker has some messages acknowledged already."""
-        self._unacknowledged.put(entry, unacknowledged)
+    def delivered(self, entry: EntryKey, messages: int, size: int, *, drops_acknowledged: bool) -> int:
+        """Note the messages of a batch that the broker delivers; return those that are not acknowledged here."""
+        whole = ack_set.full(size)
+        withheld, known = self._withheld.get(entry) or 0, self._unacknowledged.get(entry)
+        ours = whole & ~self._held.get(entry, whole) & ~withheld
+        if known is not None:
+            ours |= whole & ~known & ~withheld
+        left = messages & ~ours if drops_acknowledged else messages
+        if messages != whole:
+            self._withheld.put(entry, whole & ~messages)
+        elif withheld:
+            self._withheld.pop(entry)
+        if left and (messages != whole or withheld):
+            self._unacknowledged.put(entry, left)
+        return left
 
     def forget(self, entries: Iterable[EntryKey]) -> None:
         """Forget the unacknowledged sets of batches that will be redelivered."""
         for entry in entries:
             self._unacknowledged.pop(entry)
+            self._withheld.pop(entry)
 
     def rebound(self) -> None:
         """Drop the sets that were not used since the reconnect before."""
         self._unacknowledged.drop_unused()
+        self._withheld.drop_unused()
 
     def is_acknowledged(self, entry: EntryKey) -> bool:
         """Return whether all of an entry is acknowledged already."""
@@ -223,9 +242,13 @@ class AckGroupingTracker:
             return True
         if index >= 0:
             return self._mark_in_batch(message_id, 1 << index, done)
-        self._held[key] = 0
-        done.append(key)
+        self._hold_whole(key, done)
         return True
+
+    def _hold_whole(self, key: EntryKey, done: list[EntryKey]) -> None:
+        """Hold the acknowledgement of an entry, except for the messages that the broker withholds."""
+        self._held[key] = self._withheld.pop(key) or 0
+        done.append(key)
 
     def _mark_in_batch(self, entry: MessageId, messages: int, done: list[EntryKey]) -> bool:
         """Mark messages of a batch as acknowledged, and return whether a command will be sent for them."""
@@ -237,11 +260,10 @@ class AckGroupingTracker:
         if unacknowledged:
             self._unacknowledged.put(key, unacknowledged)
             if self.batch_index_acks:
-                self._held[key] = unacknowledged
+                self._held[key] = unacknowledged | (self._withheld.get(key) or 0)
             return self.batch_index_acks
         self._complete(key)
-        self._held[key] = 0
-        done.append(key)
+        self._hold_whole(key, done)
         return True
 
     def _last_unacknowledged(self, message_id: MessageId) -> int:
@@ -278,6 +300,7 @@ class AckGroupingTracker:
         up_to = (ledger_id, entry_id - 1) if unacknowledged else key
         said = (key, unacknowledged) if self.batch_index_acks else (up_to, 0)
         self._unacknowledged.pop_up_to(key)
+        self._withheld.pop_up_to(key)
         if unacknowledged:
             self._unacknowledged.put(key, unacknowledged)
         group = AckGroup((said,), cumulative=True)
@@ -397,6 +420,7 @@ class AckGroupingTracker:
         tokens = self.drop_all()
         self.generation = generation
         self._unacknowledged.clear()
+        self._withheld.clear()
         self._confirmed = BEFORE_EVERYTHING
         self._set_floor()
         return tokens

@@ -6,6 +6,10 @@ anything new. Broker and client keep the same order, so a receipt can only be fo
 matched by the head's range of sequence ids, since a batch may be acknowledged by its first id or its last. A receipt
 below that range repeats an old one and is ignored; one above it means that the connection has lost a frame.
 
+Transactions are an exception: before a broker stores the first message of any transaction on a topic, it prepares the
+topic for transactions, and stores plain messages behind it meanwhile. So plain items may overtake those of
+transactions, which keep their order among each other.
+
 A chunked message is one item with several frames that share a sequence id: each receipt is for the next chunk, and the
 last receipt completes the item. Chunks with a receipt are not written again. A key-based batch has only its last id on
 the wire, so here the lowest is the highest.
@@ -37,6 +41,7 @@ from pulsar_actors.exceptions import (
     TopicTerminatedBeforeReceipt,
 )
 from pulsar_actors.named_tuple import NamedTuple
+from pulsar_actors.wire.transaction_id import TransactionId
 
 
 def pending_limit(max_pending: int, across_partitions: int, partitions: int) -> int:
@@ -140,18 +145,38 @@ class PendingSend(Generic[T]):
         self.writes = 0
         self.message_ids: tuple[tuple[int, int], ...] = ()
 
+    def in_transaction(self, transaction: TransactionId) -> "TransactionalSend[T]":
+        """Return the same as a part of a transaction. The timeout of the transaction limits it, and no deadline."""
+        item = TransactionalSend(
+            self.token, self.lowest_sequence_id, self.highest_sequence_id, self.messages, self.size, None, self.frames
+        )
+        item.transaction = transaction
+        return item
+
     @property
     def next_frame(self) -> int:
         """The first frame without a receipt, where writing starts."""
         return len(self.message_ids)
 
 
+class TransactionalSend(PendingSend[T]):
+    """A batch or a message of a transaction. A class of its own, since all others do without the attribute."""
+
+    __slots__ = ("transaction",)
+
+    transaction: TransactionId
+
+
 class StoredSend(NamedTuple):
-    """An item that is stored, with (ledger, entry) of each frame; (-1, -1) if the broker had it already."""
+    """An item that is stored, with (ledger, entry) of each frame; (-1, -1) if the broker had it already.
+
+    `overtook` is true for an item that was not the head.
+    """
 
     token: Any
     message_ids: tuple[tuple[int, int], ...]
     highest_sequence_id: int
+    overtook: bool = False
 
 
 class FailedSend(NamedTuple):
@@ -235,7 +260,7 @@ class PendingMessages(Generic[T]):
         return items
 
     def skips_head(self, connection: int, sequence_id: int) -> bool:
-        """Return whether a receipt is for an item behind the head.
+        """Return whether a receipt is for an item behind the head that cannot have overtaken those before it.
 
         Then the connection has lost the receipts before it.
         """
@@ -243,15 +268,21 @@ class PendingMessages(Generic[T]):
             connection == self._connection
             and bool(self._written)
             and sequence_id > self._written[0].highest_sequence_id
+            and self._overtaking(sequence_id) is None
         )
 
     def receipt(self, connection: int, sequence_id: int, message_id: tuple[int, int]) -> StoredSend | ReceiptVerdict:
-        """Match a receipt with the head. `message_id` is (ledger, entry), with -1 where the wire has 2^64-1."""
+        """Match a receipt with the head, or an item that has overtaken it.
+
+        `message_id` is (ledger, entry), with -1 where the wire has 2^64-1.
+        """
         if connection != self._connection or not self._written:
             return ReceiptVerdict.IGNORED
         head = self._written[0]
         if not head.lowest_sequence_id <= sequence_id <= head.highest_sequence_id:
-            return ReceiptVerdict.IGNORED if sequence_id < head.lowest_sequence_id else ReceiptVerdict.SKIPS_HEAD
+            if sequence_id < head.lowest_sequence_id:
+                return ReceiptVerdict.IGNORED
+            return self._overtaking_receipt(sequence_id, message_id)
         head.message_ids += (message_id,)
         if len(head.message_ids) < head.frames:
             return ReceiptVerdict.CHUNK
@@ -259,6 +290,25 @@ class PendingMessages(Generic[T]):
         self.messages.free(head.messages)
         self._memory.free(head.size)
         return StoredSend(head.token, head.message_ids, head.highest_sequence_id)
+
+    def _overtaking_receipt(self, sequence_id: int, message_id: tuple[int, int]) -> StoredSend | ReceiptVerdict:
+        item = self._overtaking(sequence_id)
+        if item is None:
+            return ReceiptVerdict.SKIPS_HEAD
+        item.message_ids += (message_id,)
+        if len(item.message_ids) < item.frames:
+            return ReceiptVerdict.CHUNK
+        self._written.remove(item)
+        self.give_back(item.messages, item.size)
+        return StoredSend(item.token, item.message_ids, item.highest_sequence_id, overtook=True)
+
+    def _overtaking(self, sequence_id: int) -> PendingSend[T] | None:
+        """Find the plain item that a receipt is for, if all between the head and it are parts of transactions."""
+        plain = (item for item in self._written if not isinstance(item, TransactionalSend))
+        first = next(plain, None)
+        if first is None or not first.lowest_sequence_id <= sequence_id <= first.highest_sequence_id:
+            return None
+        return first
 
     def find(self, connection: int, sequence_id: int) -> PendingSend[T] | None:
         """Find the item of a SEND_ERROR, which need not be the head."""
@@ -273,6 +323,18 @@ class PendingMessages(Generic[T]):
         self._written.remove(item)
         self.give_back(item.messages, item.size)
         return FailedSend(item.token, may_be_stored=item.writes > 1)
+
+    def fail_transaction(self, transaction: TransactionId) -> list[FailedSend]:
+        """Fail what belongs to a transaction that is over, in order. It is not written again."""
+        over = [
+            item
+            for item in (*self._written, *self._waiting)
+            if isinstance(item, TransactionalSend) and item.transaction == transaction
+        ]
+        for item in over:
+            (self._written if item in self._written else self._waiting).remove(item)
+            self.give_back(item.messages, item.size)
+        return [FailedSend(item.token, may_be_stored=item.writes > 0) for item in over]
 
     def fail_all(self) -> list[FailedSend]:
         """Fail everything, in order."""

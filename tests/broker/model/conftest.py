@@ -22,6 +22,7 @@ from pulsar_actors.broker.model.settings import Settings
 from pulsar_actors.broker.model.topic import Topic
 from pulsar_actors.wire.PulsarApi_pb2 import CommandSubscribe, MessageMetadata
 from pulsar_actors.wire.topic_name import TopicName
+from pulsar_actors.wire.transaction_id import TransactionId, set_transaction
 
 START_MS = 1_700_000_000_000
 
@@ -69,12 +70,23 @@ class Sender:
     def closed(self, moved_to: Address | None) -> None:
         self.heard.append(("closed", moved_to))
 
-    def send(self, data: bytes = b"x", *, sequence_id: int | None = None, highest: int = -1, **fields: Any) -> Position:
+    def send(
+        self,
+        data: bytes = b"x",
+        *,
+        sequence_id: int | None = None,
+        highest: int = -1,
+        transaction: TransactionId | None = None,
+        **fields: Any,
+    ) -> Position:
         first = self._next if sequence_id is None else sequence_id
         self._next = first + 1
         known = {"producer_name": self.made.name, "sequence_id": first, "publish_time": 1, **fields}
         metadata = MessageMetadata(**known)
-        return self.topic.publish(self.made, data, metadata, sequence_id=first, highest_sequence_id=highest)
+        if transaction is not None:
+            set_transaction(metadata, transaction)
+        ids = {"sequence_id": first, "highest_sequence_id": highest, "transaction": transaction}
+        return self.topic.publish(self.made, data, metadata, **ids)
 
     def close(self) -> None:
         self.topic.remove_producer(self.made)
@@ -136,6 +148,14 @@ class Receiver:
     def ack_up_to(self, what: bytes, ack_set: int | None = None) -> None:
         self.subscription.acknowledge_cumulative(AckedEntry(self.position_of(what), ack_set))
 
+    def ack_in(self, transaction: TransactionId, *what: bytes, ack_set: int | None = None) -> None:
+        acked = [AckedEntry(self.position_of(each), ack_set) for each in what]
+        self.subscription.acknowledge_in_transaction(self.made, transaction, acked)
+
+    def ack_up_to_in(self, transaction: TransactionId, what: bytes, ack_set: int | None = None) -> None:
+        acked = AckedEntry(self.position_of(what), ack_set)
+        self.subscription.acknowledge_cumulative_in_transaction(transaction, acked)
+
     def nack(self, *what: bytes) -> None:
         self.redeliver([self.position_of(each) for each in what])
 
@@ -156,9 +176,9 @@ class Receiver:
 
 
 class World:
-    def __init__(self) -> None:
+    def __init__(self, settings: Settings | None = None) -> None:
         self.clock = FakeClock()
-        self.settings = Settings()
+        self.settings = settings or Settings()
         self.cluster = Cluster(self.clock, self.settings)
         self._ids = count()
 

@@ -4,6 +4,7 @@ import pytest
 from google.protobuf.message import Message
 
 from pulsar_actors.broker.model.interfaces import Address
+from pulsar_actors.broker.model.settings import Settings
 from pulsar_actors.machines.trackers.ack_set import from_words, full, to_words
 from pulsar_actors.wire import PulsarApi_pb2 as pb
 from pulsar_actors.wire.entries import parse_entry
@@ -237,7 +238,8 @@ def test_messages_of_a_batch_are_acknowledged_by_their_index(bench: Bench) -> No
     assert (from_words(again.ack_set), again.redelivery_count) == (0b1010, 1)
 
 
-def test_an_acknowledgement_in_a_transaction_is_refused(bench: Bench) -> None:
+def test_where_transactions_are_not_enabled_an_acknowledgement_in_one_is_refused() -> None:
+    bench = Bench(settings=Settings(transaction_coordinators=0))
     publish(bench, 1)
     caller, ids = consumer(bench, SHARED)
     answer = caller.ask(ack(*ids, txnid_least_bits=1, txnid_most_bits=1, request_id=5))

@@ -3,6 +3,7 @@ from typing import Any
 import pytest
 from google.protobuf.message_factory import GetMessageClass
 
+from pulsar_actors.broker.model.settings import Settings
 from pulsar_actors.broker.session.handlers import HANDLERS
 from pulsar_actors.wire.PulsarApi_pb2 import (
     BaseCommand,
@@ -33,11 +34,11 @@ def test_every_command_of_a_client_has_a_handler_and_no_other_has() -> None:
 
 
 @pytest.mark.parametrize("name", sorted(TRANSACTIONS))
-def test_whoever_asks_for_a_transaction_is_told_that_there_are_none(name: str) -> None:
+def test_whoever_asks_for_a_transaction_where_they_are_not_enabled_is_told_so(name: str) -> None:
     command: Any = GetMessageClass(BaseCommand.DESCRIPTOR.fields_by_name[name].message_type)(request_id=5)
     if name == "tcClientConnectRequest":
         command.tc_id = 0
-    caller = Bench().client()
+    caller = Bench(settings=Settings(transaction_coordinators=0)).client()
     error = caller.refusal(command)
     assert (error.request_id, error.error) == (5, ServerError.NotAllowedError)
     assert "no transactions" in error.message

@@ -10,12 +10,14 @@ from pulsar_actors.broker.model.interfaces import Refusal
 from pulsar_actors.broker.model.managed_ledger import Position
 from pulsar_actors.broker.model.producer import Producer
 from pulsar_actors.broker.model.requests import ProducerRequest
+from pulsar_actors.broker.model.settings import Settings
 from pulsar_actors.broker.web.calls import BrokerUrls, WebContext
 from pulsar_actors.broker.web.http import Request, Response
 from pulsar_actors.broker.web.server import WebServer
 from pulsar_actors.wire.entries import encode_entry
 from pulsar_actors.wire.PulsarApi_pb2 import MessageMetadata
 from pulsar_actors.wire.topic_name import TopicName
+from pulsar_actors.wire.transaction_id import transaction_in
 from tests.support.bench_loop import BenchLoop
 
 NOTHING = object()
@@ -34,9 +36,9 @@ class Quiet:
 class Web:
     """A server, and the ways to ask it."""
 
-    def __init__(self) -> None:
+    def __init__(self, settings: Settings | None = None) -> None:
         self.loop = BenchLoop()
-        self.cluster = Cluster(self.loop)
+        self.cluster = Cluster(self.loop, settings)
         self.urls = {
             "here": BrokerUrls("pulsar://here:1", "pulsar+ssl://here:2", "http://here:3", "https://here:4"),
             "there": BrokerUrls("pulsar://there:1", "", "http://there:3", ""),
@@ -74,7 +76,8 @@ class Web:
         data = b"".join(bytes(part) for part in encode_entry(metadata, payload))
         opened = self.cluster.open_topic(TopicName.parse(topic))
         producer = opened.add_producer(ProducerRequest(connection=self, producer_id=1), Quiet())
-        position = opened.publish(producer, data, metadata, sequence_id=0, highest_sequence_id=0)
+        ids = {"sequence_id": 0, "highest_sequence_id": 0, "transaction": transaction_in(metadata)}
+        position = opened.publish(producer, data, metadata, **ids)
         opened.remove_producer(producer)
         return position
 

@@ -30,9 +30,9 @@ def test_a_namespace_is_never_deleted_by_force(web: Any) -> None:
 def test_a_tenant_is_there_until_it_is_deleted(web: Any) -> None:
     path = "/admin/v2/tenants"
     assert web.ask("PUT", f"{path}/t1", {"allowedClusters": ["standalone"], "adminRoles": ["me"]}).status == 204
-    assert web.told("GET", path) == ["public", "t1"]
+    assert web.told("GET", path) == ["public", "pulsar", "t1"]
     assert web.ask("DELETE", f"{path}/t1").status == 204
-    assert web.told("GET", path) == ["public"]
+    assert web.told("GET", path) == ["public", "pulsar"]
 
 
 @pytest.mark.parametrize(

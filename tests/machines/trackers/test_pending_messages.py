@@ -27,6 +27,7 @@ from pulsar_actors.machines.trackers.pending_messages import (
     StoredSend,
     pending_limit,
 )
+from pulsar_actors.wire.transaction_id import TransactionId
 
 
 def _queue(messages: int = 0) -> PendingMessages[str]:
@@ -67,6 +68,46 @@ def test_a_receipt_above_the_head_means_that_the_connection_lost_something() -> 
     assert queue.skips_head(1, 10)
     assert queue.receipt(1, 10, (3, 4)) is ReceiptVerdict.SKIPS_HEAD
     assert len(queue) == 2
+
+
+def _behind_a_transaction(*spans: tuple[str, int, int]) -> PendingMessages[str]:
+    """A queue that begins with a message of a transaction, with the id 0; "t" begins those of transactions."""
+    queue = _queue()
+    for token, first, last in (("t", 0, 0), *spans):
+        item = PendingSend(token, first, last, 1, 10, None)
+        queue.reserve(1, 10)
+        queue.add(item.in_transaction(TransactionId(0, 0)) if token.startswith("t") else item)
+    queue.bind(1)
+    queue.take_unwritten()
+    return queue
+
+
+def test_plain_messages_may_overtake_those_of_transactions_in_their_order() -> None:
+    queue = _behind_a_transaction(("plain", 1, 1), ("t2", 2, 2), ("plain2", 3, 4))
+    for sequence_id, token in ((1, "plain"), (3, "plain2")):
+        assert not queue.skips_head(1, sequence_id)
+        assert queue.receipt(1, sequence_id, (3, 4)) == StoredSend(
+            token, ((3, 4),), 4 if sequence_id == 3 else 1, overtook=True
+        )
+    for sequence_id, token in ((0, "t"), (2, "t2")):
+        assert queue.receipt(1, sequence_id, (3, 5)) == StoredSend(token, ((3, 5),), sequence_id)
+    assert (len(queue), queue.used) == (0, (0, 0))
+
+
+def test_no_message_overtakes_a_plain_one_and_those_of_transactions_not_each_other() -> None:
+    queue = _behind_a_transaction(("t2", 1, 1), ("plain", 2, 2), ("plain2", 3, 3))
+    for sequence_id in (1, 3):
+        assert queue.skips_head(1, sequence_id)
+        assert queue.receipt(1, sequence_id, (3, 4)) is ReceiptVerdict.SKIPS_HEAD
+
+
+def test_a_large_plain_message_overtakes_with_its_last_chunk() -> None:
+    queue = _behind_a_transaction()
+    queue.reserve(1, 10)
+    queue.add(PendingSend("large", 1, 1, 1, 10, None, 2))
+    queue.take_unwritten()
+    assert queue.receipt(1, 1, (3, 0)) is ReceiptVerdict.CHUNK
+    assert queue.receipt(1, 1, (3, 1)) == StoredSend("large", ((3, 0), (3, 1)), 1, overtook=True)
 
 
 def test_a_receipt_within_the_head_or_of_another_connection_or_for_nothing_written_skips_nothing() -> None:

@@ -1,0 +1,117 @@
+"""The acknowledgements of open transactions on one subscription.
+
+An acknowledgement in a transaction is *pending* until the transaction ends. Meanwhile the message is not acknowledged,
+and is not delivered again. With the commit it becomes acknowledged. With an abort it is delivered again.
+
+A message can be acknowledged once: if it is acknowledged already, or pending in any transaction, another
+acknowledgement in a transaction is a conflict. An acknowledgement without a transaction is none. It counts at once, and
+the end of the transaction then finds nothing left to do for that message.
+
+A cumulative acknowledgement is different: only one transaction at a time may have one, it hides no message, and after
+an abort nothing is delivered again, unless a consumer asks for it.
+"""
+
+from collections.abc import Sequence
+
+from pulsar_actors.broker.model.consumer import AckedEntry
+from pulsar_actors.broker.model.cursor import Cursor
+from pulsar_actors.broker.model.interfaces import Refusal
+from pulsar_actors.broker.model.managed_ledger import Position, StoredEntry
+from pulsar_actors.machines.trackers.ack_set import full
+from pulsar_actors.named_tuple import NamedTuple
+from pulsar_actors.wire.PulsarApi_pb2 import ServerError
+from pulsar_actors.wire.transaction_id import TransactionId
+
+
+class PendingAck(NamedTuple):
+    """The set of messages of one entry that a transaction acknowledges."""
+
+    entry: StoredEntry
+    messages: int
+
+
+class PendingAcks:
+    """The pending acknowledgements of one subscription. `Cursor.pending_acks` has the individual ones by entry."""
+
+    __slots__ = ("_cumulative", "_cursor", "_individual")
+
+    def __init__(self, cursor: Cursor) -> None:
+        self._cursor = cursor
+        self._individual: dict[TransactionId, list[PendingAck]] = {}
+        self._cumulative: tuple[TransactionId, AckedEntry] | None = None
+
+    @property
+    def ongoing(self) -> int:
+        """The number of open transactions with acknowledgements here."""
+        holders = set(self._individual)
+        if self._cumulative is not None:
+            holders.add(self._cumulative[0])
+        return len(holders)
+
+    def check(self, transaction: TransactionId, acknowledged: Sequence[AckedEntry]) -> list[PendingAck]:
+        """Return the acknowledgements of these messages for `add`; Refusal for a conflict."""
+        wanted: dict[int, PendingAck] = {}
+        for each in acknowledged:
+            entry = self._find(transaction, each.position)
+            earlier = wanted[entry.offset].messages if entry.offset in wanted else 0
+            free = self._cursor.remaining_set(entry) & ~earlier
+            messages = full(entry.messages) & ~(each.ack_set or 0)
+            if each.ack_set is None and not earlier and entry.offset not in self._cursor.pending_acks:
+                messages = free  # the whole entry: those that are acknowledged already are no conflict
+            if not messages or messages & ~free:
+                raise _conflict(transaction, each.position, "it is acknowledged already, or in a transaction")
+            wanted[entry.offset] = PendingAck(entry, earlier | messages)
+        return list(wanted.values())
+
+    def add(self, transaction: TransactionId, pending: Sequence[PendingAck]) -> None:
+        """Add acknowledgements that `check` returned, which a dispatcher has marked as pending at the cursor."""
+        self._individual.setdefault(transaction, []).extend(pending)
+
+    def add_cumulative(self, transaction: TransactionId, acknowledged: AckedEntry) -> None:
+        """Add a cumulative acknowledgement; Refusal for a conflict. A transaction may only move its own forward."""
+        position = acknowledged.position
+        if self._find(transaction, position).offset <= self._cursor.mark_delete:
+            raise _conflict(transaction, position, "it is acknowledged already")
+        if self._cumulative is not None:
+            holder, earlier = self._cumulative
+            if holder != transaction:
+                raise _conflict(transaction, position, f"{holder} has a cumulative acknowledgement on the subscription")
+            if _reach(acknowledged) <= _reach(earlier):
+                raise _conflict(transaction, position, "the transaction has acknowledged it already")
+        self._cumulative = transaction, acknowledged
+
+    def commit(self, transaction: TransactionId) -> None:
+        """Acknowledge what the transaction has acknowledged."""
+        for entry, messages in self._individual.pop(transaction, ()):
+            self._cursor.release(entry, messages)
+            self._cursor.acknowledge(entry, full(entry.messages) & ~messages)
+        if self._cumulative is not None and self._cumulative[0] == transaction:
+            position, ack_set = self._cumulative[1]
+            self._cumulative = None
+            self._cursor.acknowledge_up_to(position, ack_set)
+
+    def abort(self, transaction: TransactionId) -> list[PendingAck]:
+        """Drop the acknowledgements of a transaction, and return those of messages to deliver again."""
+        dropped = self._individual.pop(transaction, [])
+        for entry, messages in dropped:
+            self._cursor.release(entry, messages)
+        if self._cumulative is not None and self._cumulative[0] == transaction:
+            self._cumulative = None
+        return [each for each in dropped if self._cursor.remaining(each.entry)]
+
+    def _find(self, transaction: TransactionId, position: Position) -> StoredEntry:
+        managed_ledger = self._cursor.managed_ledger
+        offset = managed_ledger.find(position)
+        if offset is None:
+            raise _conflict(transaction, position, "there is no such message")
+        return managed_ledger.entry(offset)
+
+
+def _reach(acknowledged: AckedEntry) -> tuple[Position, int]:
+    """Return a key by which cumulative acknowledgements compare: the fewer messages an entry has left, the higher."""
+    return acknowledged.position, -(acknowledged.ack_set or 0)
+
+
+def _conflict(transaction: TransactionId, position: Position, why: str) -> Refusal:
+    where = f"{position.ledger_id}:{position.entry_id}"
+    return Refusal(ServerError.TransactionConflict, f"Transaction {transaction} cannot acknowledge {where}: {why}")

@@ -1,0 +1,204 @@
+"""The transaction coordinators of a cluster: they open transactions, and end them.
+
+A coordinator learns from the client which topics and subscriptions have a part in a transaction. To end the
+transaction, it decides first, and then tells all of them. When they have done it, END_TXN is answered, and the
+transaction forgotten. So an end that is asked for again is accepted until then, and after that there is no such
+transaction.
+
+A transaction that is open for longer than its timeout is aborted. So is one whose timeout is absent or very short.
+
+Each coordinator belongs to a partition of a system topic, and a broker that serves the partition runs the coordinator
+from the first TC_CLIENT_CONNECT until the partition is unloaded. The transactions stay: their log is durable.
+"""
+
+from collections.abc import Callable, Iterator
+from enum import Enum, unique
+from typing import Final
+
+from pulsar_actors.broker.model.interfaces import Clock, Refusal
+from pulsar_actors.broker.model.topic import Topic
+from pulsar_actors.wire.PulsarApi_pb2 import ServerError
+from pulsar_actors.wire.topic_name import TopicName
+from pulsar_actors.wire.transaction_id import TransactionId
+from pulsar_actors.wire.transaction_requests import ASSIGNMENT_TOPIC
+
+SHORTEST_TIMEOUT_MS: Final = 100
+"""A transaction with a shorter timeout is aborted at once."""
+
+_MS: Final = 1000.0
+
+
+@unique
+class TransactionStatus(Enum):
+    """The status of a transaction that its coordinator has not forgotten."""
+
+    OPEN = "Topics and subscriptions may be added."
+    COMMITTING = "The commit is decided, and not done everywhere."
+    ABORTING = "The abort is decided, and not done everywhere."
+
+
+class Transaction:
+    """One transaction of a coordinator. `subscriptions` are pairs of the names of a topic and a subscription."""
+
+    __slots__ = ("id", "opened_ms", "status", "subscriptions", "timeout_ms", "topics", "when_ended")
+
+    def __init__(self, transaction_id: TransactionId, opened_ms: int, timeout_ms: int) -> None:
+        self.id = transaction_id
+        self.opened_ms = opened_ms
+        self.timeout_ms = timeout_ms
+        self.status = TransactionStatus.OPEN
+        self.topics: dict[str, None] = {}
+        self.subscriptions: dict[tuple[str, str], None] = {}
+        self.when_ended: list[Callable[[], None]] = []
+
+
+class TransactionCoordinator:
+    """One coordinator. `transactions` has those that are not forgotten, by number, in the order of their opening.
+
+    `loaded_ms` is the time when it was loaded; None while no broker runs it.
+    """
+
+    __slots__ = ("_clock", "_find_topic", "_number", "last", "loaded_ms", "topic", "transactions")
+
+    def __init__(self, number: int, clock: Clock, find_topic: Callable[[TopicName], Topic | None]) -> None:
+        self._number = number
+        self._clock = clock
+        self._find_topic = find_topic
+        self.topic = ASSIGNMENT_TOPIC.partition(number)
+        self.transactions: dict[int, Transaction] = {}
+        self.last = -1  # the number of the last transaction
+        self.loaded_ms: int | None = None
+
+    @property
+    def low_water_mark(self) -> int:
+        """A number: all transactions up to it are forgotten."""
+        return next(iter(self.transactions), self.last + 1) - 1
+
+    def load(self) -> None:
+        """Run the coordinator, if it does not run. Transactions whose timeout has passed meanwhile are aborted."""
+        if self.loaded_ms is None:
+            self.loaded_ms = self._clock.wall_clock_ms()
+            for transaction in self.transactions.values():
+                self._set_timer(transaction)
+
+    def unload(self) -> None:
+        """Stop running the coordinator until a client connects to it again."""
+        self.loaded_ms = None
+
+    def begin(self, timeout_ms: int) -> TransactionId:
+        """Open a transaction."""
+        self.last += 1
+        transaction = Transaction(TransactionId(self._number, self.last), self._clock.wall_clock_ms(), timeout_ms)
+        self.transactions[self.last] = transaction
+        if timeout_ms < SHORTEST_TIMEOUT_MS:
+            self._decide(transaction, TransactionStatus.ABORTING)
+        else:
+            self._set_timer(transaction)
+        return transaction.id
+
+    def find(self, transaction_id: TransactionId) -> Transaction:
+        """Find a transaction; Refusal if it has ended."""
+        found = self.transactions.get(transaction_id.least)
+        if found is None:
+            reason = f"The transaction with this txdID `{transaction_id}`not found "
+            raise Refusal(ServerError.TransactionNotFound, reason)
+        return found
+
+    def add_topics(self, transaction_id: TransactionId, topics: list[str]) -> None:
+        """Note that the transaction has messages in these topics."""
+        self._find_open(transaction_id).topics.update(dict.fromkeys(topics))
+
+    def add_subscriptions(self, transaction_id: TransactionId, subscriptions: list[tuple[str, str]]) -> None:
+        """Note that the transaction has acknowledgements on these subscriptions."""
+        self._find_open(transaction_id).subscriptions.update(dict.fromkeys(subscriptions))
+
+    def end(self, transaction_id: TransactionId, *, commit: bool, when_ended: Callable[[], None]) -> None:
+        """Commit or abort a transaction, and call a function when that is done everywhere; Refusal."""
+        transaction = self.find(transaction_id)
+        wanted = TransactionStatus.COMMITTING if commit else TransactionStatus.ABORTING
+        if transaction.status is TransactionStatus.OPEN:
+            self._decide(transaction, wanted)
+        elif transaction.status is not wanted:
+            raise _wrong_status(transaction, wanted)
+        transaction.when_ended.append(when_ended)
+
+    def _find_open(self, transaction_id: TransactionId) -> Transaction:
+        transaction = self.find(transaction_id)
+        if transaction.status is not TransactionStatus.OPEN:
+            raise _wrong_status(transaction, TransactionStatus.OPEN)
+        return transaction
+
+    def _set_timer(self, transaction: Transaction) -> None:
+        left_ms = transaction.opened_ms + transaction.timeout_ms - self._clock.wall_clock_ms()
+        self._clock.later(max(0, left_ms) / _MS, self._time_out, transaction.id.least)
+
+    def _time_out(self, number: int) -> None:
+        transaction = self.transactions.get(number)
+        if transaction and transaction.status is TransactionStatus.OPEN and self.loaded_ms is not None:
+            self._decide(transaction, TransactionStatus.ABORTING)
+
+    def _decide(self, transaction: Transaction, status: TransactionStatus) -> None:
+        transaction.status = status
+        self._clock.later(0.0, self._finish, transaction)
+
+    def _finish(self, transaction: Transaction) -> None:
+        """End a transaction at its topics and subscriptions; those that were deleted do not matter."""
+        commit, low_water_mark = transaction.status is TransactionStatus.COMMITTING, self.low_water_mark
+        for name in transaction.topics:
+            topic = self._find_topic(TopicName.parse(name))
+            if topic is not None:
+                topic.end_transaction(transaction.id, commit=commit, low_water_mark=low_water_mark)
+        for name, subscription in transaction.subscriptions:
+            topic = self._find_topic(TopicName.parse(name))
+            if topic is not None and subscription in topic.subscriptions:
+                topic.subscriptions[subscription].end_transaction(transaction.id, commit=commit)
+        del self.transactions[transaction.id.least]
+        for call in transaction.when_ended:
+            call()
+
+
+class TransactionCoordinators:
+    """The coordinators of a cluster, by number; none if transactions are not enabled."""
+
+    __slots__ = ("_coordinators",)
+
+    def __init__(self, count: int, clock: Clock, find_topic: Callable[[TopicName], Topic | None]) -> None:
+        self._coordinators = [TransactionCoordinator(number, clock, find_topic) for number in range(count)]
+
+    def __len__(self) -> int:
+        return len(self._coordinators)
+
+    def __iter__(self) -> Iterator[TransactionCoordinator]:
+        return iter(self._coordinators)
+
+    def find(self, number: int) -> TransactionCoordinator:
+        """Find a coordinator; Refusal if there is none with this number."""
+        if number >= len(self._coordinators):
+            raise coordinator_not_found(number)
+        return self._coordinators[number]
+
+    def running(self, number: int) -> TransactionCoordinator:
+        """Find a coordinator that a broker runs; Refusal."""
+        coordinator = self.find(number)
+        if coordinator.loaded_ms is None:
+            raise coordinator_not_found(number)
+        return coordinator
+
+    def unload(self, prefix: str) -> None:
+        """Unload those of the partitions whose names begin with a prefix."""
+        for coordinator in self._coordinators:
+            if str(coordinator.topic).startswith(prefix):
+                coordinator.unload()
+
+
+def coordinator_not_found(number: int) -> Refusal:
+    """Return the refusal of a request for a coordinator that the broker does not run."""
+    reason = f"Transaction coordinator with id {number} not found!"
+    return Refusal(ServerError.TransactionCoordinatorNotFound, reason)
+
+
+def _wrong_status(transaction: Transaction, wanted: TransactionStatus) -> Refusal:
+    reason = (
+        f"Expect Txn `{transaction.id}` to be in {wanted.name} status but it is in {transaction.status.name} status"
+    )
+    return Refusal(ServerError.InvalidTxnStatus, reason)

@@ -1,0 +1,93 @@
+"""Acknowledges messages in a transaction.
+
+The subscription is registered with the transaction first. Then the consumer's actor sends the acknowledgement, and the
+future ends with the broker's answer. Messages of several topics are one command, and one future, for each topic.
+"""
+
+from collections.abc import Sequence
+from concurrent.futures import Future
+from functools import partial
+
+from pulsar_actors.client.acknowledge import (
+    AcknowledgingHandle,
+    AckTarget,
+    ack_id_of,
+    ack_target_in,
+    as_sequence,
+    when_all_done,
+)
+from pulsar_actors.client.consumer_interceptors import ConsumerInterceptors
+from pulsar_actors.client.consumer_state import ConsumerState
+from pulsar_actors.client.transaction import refuse_unless_persistent
+from pulsar_actors.machines.consumer_events import AcknowledgeInTransaction
+from pulsar_actors.machines.trackers.entry_map import Generation
+from pulsar_actors.machines.trackers.transactional_acks import TransactionalAck
+from pulsar_actors.runtime.actor import tell
+from pulsar_actors.runtime.future import SlimFuture
+from pulsar_actors.runtime.transaction_work import TransactionWork
+from pulsar_actors.wire.message_id import MessageId
+
+
+def acknowledge_in(
+    work: TransactionWork,
+    handle: AcknowledgingHandle,
+    given: object,
+    interceptors: ConsumerInterceptors | None,
+    *,
+    cumulative: bool,
+) -> "Future[None]":
+    """Acknowledge a message, or each of a list, or all up to one. The future ends with the broker's answer."""
+    items = [given] if cumulative else as_sequence(given)
+    if interceptors is None:
+        return _acknowledge_all(work, [ack_target_in(handle, one) for one in items], cumulative=cumulative)
+    ids = [ack_id_of(one) for one in items]
+    try:
+        done = _acknowledge_all(work, [ack_target_in(handle, one) for one in items], cumulative=cumulative)
+    except Exception as error:
+        interceptors.acknowledged(handle, ids, error, cumulative=cumulative)
+        raise
+    interceptors.acknowledged(handle, ids, None, cumulative=cumulative)
+    return done
+
+
+def _acknowledge_all(
+    work: TransactionWork, targets: "Sequence[AckTarget | None]", *, cumulative: bool
+) -> "Future[None]":
+    """Acknowledge messages, those of each topic together. Messages of deleted topics have no target."""
+    ids: dict[tuple[ConsumerState, Generation], list[MessageId]] = {}
+    for target in targets:
+        if target is not None:
+            ids.setdefault((target.owner, target.generation), []).append(target.message_id)
+    futures = [
+        _acknowledge(work, owner, generation, tuple(found), cumulative=cumulative)
+        for (owner, generation), found in ids.items()
+    ]
+    return futures[0] if len(futures) == 1 else when_all_done(futures)
+
+
+def _acknowledge(
+    work: TransactionWork,
+    owner: ConsumerState,
+    generation: Generation,
+    message_ids: tuple[MessageId, ...],
+    *,
+    cumulative: bool,
+) -> SlimFuture[None]:
+    refuse_unless_persistent(owner.machine.topic)
+    answered: SlimFuture[None] = SlimFuture()
+    work.begin_as(answered)
+    owner.link.pending_calls.track(answered)
+    if cumulative:
+        work.rewinds[owner.address] = None
+    ack = TransactionalAck(generation, message_ids, cumulative, work.id, answered)
+    registered = work.register_subscription(owner.machine.topic, owner.options.subscription_name)
+    registered.add_done_callback(partial(_send, owner, ack, answered))
+    return answered
+
+
+def _send(owner: ConsumerState, ack: TransactionalAck, answered: SlimFuture[None], registered: "Future[None]") -> None:
+    error = registered.exception()
+    if isinstance(error, Exception):
+        owner.link.pending_calls.fail(answered, error)
+    else:
+        tell(owner.address, AcknowledgeInTransaction(ack))

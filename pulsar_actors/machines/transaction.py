@@ -1,0 +1,362 @@
+"""The state machine of one transaction: from NEW_TXN to the answer of END_TXN.
+
+A transaction collects messages that are sent and messages that are acknowledged, on any topics. All of it becomes
+effective with the commit, or none of it with an abort. A coordinator, which is a part of a broker, opens and ends
+transactions. It has to know each partition and each subscription before the first message or acknowledgement goes
+there, because at the end it tells them the outcome.
+
+What is sent or acknowledged in a transaction is called its *work* here. `commit` and `abort` first refuse more of it,
+and then wait until all that has begun has ended: END_TXN must not overtake a message. If any of it failed, the
+transaction cannot be committed as a whole; `commit` then aborts, and raises the reason.
+
+The coordinator answers END_TXN when the outcome can be seen everywhere. Without an answer the outcome is open to us,
+but not to the coordinator: it may have begun to commit, and goes on by itself. So the same action may be repeated, and
+never the other. A coordinator forgets a transaction that has ended. That it does not know one whose commit was sent
+before means that the commit has most probably succeeded: OutcomeUnknown says so.
+
+The coordinator aborts a transaction that is open for longer than its timeout. Our timer starts after the coordinator's,
+and counts only until END_TXN is sent. An abort of a transaction that the coordinator does not know, or is ending, has
+succeeded: we have sent no commit.
+"""
+
+from enum import Enum, unique
+from typing import Final
+
+from pulsar_actors.exceptions import (
+    AlreadyClosed,
+    BrokerRefusal,
+    InvalidTxnStatusError,
+    OutcomeUnknown,
+    PulsarException,
+    TransactionHasOperationFailed,
+    TransactionNotFound,
+)
+from pulsar_actors.machines.chart import INTERNAL, Chart, Effects, Ignore, Row
+from pulsar_actors.machines.state_machine import StateMachine
+from pulsar_actors.machines.transaction_events import (
+    Abort,
+    AskToBegin,
+    AskToEnd,
+    AskToRegister,
+    Begin,
+    BeginFailed,
+    Begun,
+    CallDone,
+    CallsFailed,
+    CloseTransaction,
+    Commit,
+    DropWork,
+    EndAnswered,
+    EndFailed,
+    EndTransaction,
+    RefuseWork,
+    Register,
+    Registered,
+    RegistrationFailed,
+    RewindCumulative,
+    Settled,
+    SettleWork,
+    TransactionNotOpened,
+    TransactionOpened,
+    TransactionTimeoutDue,
+)
+from pulsar_actors.wire.transaction_id import TransactionId
+from pulsar_actors.wire.transaction_requests import end_request, new_transaction_request
+
+
+@unique
+class State(Enum):
+    """The states of a transaction."""
+
+    OPENING = "NEW_TXN is sent; the coordinator has to answer with the id."
+    OPEN = "Messages and acknowledgements may be added."
+    COMMIT_SETTLING = "To be committed: all sends and acknowledgements that have begun must end first."
+    COMMITTING = "END_TXN with COMMIT is sent; the coordinator answers when the outcome can be seen everywhere."
+    COMMIT_UNANSWERED = "The commit has no answer: the outcome is not known, and commit() may be called again."
+    ABORT_SETTLING = "To be aborted: all sends and acknowledgements that have begun must end first."
+    ABORTING = "END_TXN with ABORT is sent, because of abort() or of a failure."
+    ABORT_UNANSWERED = "The abort has no answer, and abort() may be called again."
+    COMMITTED = "Committed."
+    ABORTED = "Aborted."
+    TIMED_OUT = "It was open for longer than its timeout: the coordinator aborts it."
+    FAILED = "Not opened, or ended by an error; after a commit the outcome may not be known."
+
+
+(
+    OPENING, OPEN, COMMIT_SETTLING, COMMITTING, COMMIT_UNANSWERED, ABORT_SETTLING, ABORTING, ABORT_UNANSWERED,
+    COMMITTED, ABORTED, TIMED_OUT, FAILED,
+) = State  # fmt: skip
+
+SETTLING: Final = (COMMIT_SETTLING, ABORT_SETTLING)
+TAKING: Final = (OPEN, *SETTLING)
+FOR_COMMIT: Final = (COMMIT_SETTLING, COMMITTING)
+FOR_ABORT: Final = (ABORT_SETTLING, ABORTING)
+UNANSWERED: Final = (COMMIT_UNANSWERED, ABORT_UNANSWERED)
+END_SENT: Final = (COMMITTING, ABORTING)
+FINAL: Final = (COMMITTED, ABORTED, TIMED_OUT, FAILED)
+UNENDED: Final = (*TAKING, *END_SENT, *UNANSWERED)
+
+# fmt: off
+ROWS: Final = (
+    #   trigger                source             dest               guard            does
+    Row(Begin,                 OPENING,           INTERNAL,          None,            "ask_to_begin"),
+    Row(Begun,                 OPENING,           OPEN,              None,            "hand_out"),
+    Row(BeginFailed,           OPENING,           FAILED,            None,            "fail_opening"),
+
+    # Open.
+    Row(Register,              TAKING,            INTERNAL,          None,            "ask_to_register"),
+    Row(Registered,            UNENDED,             INTERNAL,          None,            "complete_registration"),
+    Row(RegistrationFailed,    UNENDED,             INTERNAL,          None,            "fail_registration"),
+    Row(TransactionTimeoutDue, TAKING,            TIMED_OUT,         None,            "time_out"),
+
+    # Commit.
+    Row(Commit,                OPEN,              COMMIT_SETTLING,   None,            "settle"),
+    Row(Settled,               COMMIT_SETTLING,   ABORTING,          "has_failed",    "abort_instead"),
+    Row(Settled,               COMMIT_SETTLING,   COMMITTING,        None,            "send_commit"),
+    Row(EndAnswered,           COMMITTING,        COMMITTED,         None,            "complete"),
+    Row(EndFailed,             COMMITTING,        FAILED,            "is_forgotten",  "fail_as_unknown"),
+    Row(EndFailed,             COMMITTING,        FAILED,            "is_refused",    "fail"),
+    Row(EndFailed,             COMMITTING,        COMMIT_UNANSWERED, None,            "leave_commit_open"),
+    Row(Commit,                COMMIT_UNANSWERED, COMMITTING,        None,            "repeat_commit"),
+    Row(Commit,                FOR_COMMIT,        INTERNAL,          None,            "join"),
+
+    # Abort.
+    Row(Abort,                 OPEN,              ABORT_SETTLING,    None,            "settle"),
+    Row(Settled,               ABORT_SETTLING,    ABORTING,          None,            "send_abort"),
+    Row(EndAnswered,           ABORTING,          ABORTED,           None,            "complete_abort"),
+    Row(EndFailed,             ABORTING,          ABORTED,           "is_over_there", "complete_abort"),
+    Row(EndFailed,             ABORTING,          ABORT_UNANSWERED,  None,            "leave_abort_open"),
+    Row(Abort,                 ABORT_UNANSWERED,  ABORTING,          None,            "repeat_abort"),
+    Row(Abort,                 FOR_ABORT,         INTERNAL,          None,            "join"),
+
+    # Too late.
+    Row(Commit,                (*FOR_ABORT, ABORT_UNANSWERED, *FINAL),   INTERNAL, None, "refuse"),
+    Row(Abort,                 (*FOR_COMMIT, COMMIT_UNANSWERED, *FINAL), INTERNAL, None, "refuse"),
+    Row(Register,              (*END_SENT, *UNANSWERED, *FINAL),           INTERNAL, None, "refuse_registration"),
+
+    # The client closes.
+    Row(CloseTransaction,      OPENING,           FAILED,            None,            "give_up_opening"),
+    Row(CloseTransaction,      OPEN,              ABORT_SETTLING,    None,            "settle"),
+    Row(CloseTransaction,      UNANSWERED,        FAILED,            None,            "give_up_unanswered"),
+    Row(EndTransaction,        OPENING,           FAILED,            None,            "fail_opening"),
+    Row(EndTransaction,        UNENDED,             FAILED,            None,            "end_at_once"),
+)
+
+IGNORES: Final = (
+    Ignore((Begun, BeginFailed),             (*UNENDED, *FINAL)),
+    Ignore((Registered, RegistrationFailed), (OPENING, *FINAL)),
+    Ignore(TransactionTimeoutDue,            (OPENING, *END_SENT, *UNANSWERED, *FINAL)),
+    Ignore(Settled,                          FINAL),
+    Ignore((EndAnswered, EndFailed),         (OPENING, *TAKING, *UNANSWERED, *FINAL)),
+    Ignore(CloseTransaction,                 (*SETTLING, *END_SENT, *FINAL)),
+    Ignore(EndTransaction,                   FINAL),
+)
+# fmt: on
+
+OURS: Final = (Begin, Register, Commit, Abort, Settled, CloseTransaction, EndTransaction)
+
+CHART: Final = Chart("transaction", states=State, initial=OPENING, final=FINAL, ours=OURS, rows=ROWS, ignores=IGNORES)
+
+
+class TransactionMachine(StateMachine, chart=CHART):
+    """The guards and actions of the chart, in its order."""
+
+    __slots__ = (
+        "_callers",
+        "_coordinator",
+        "_ends_sent",
+        "_failure",
+        "_operation_timeout",
+        "_registrations",
+        "id",
+        "timeout",
+    )
+
+    def __init__(self, coordinator: int, timeout: float, operation_timeout: float) -> None:
+        super().__init__()
+        self.id: TransactionId | None = None
+        self.timeout = timeout
+        self._coordinator = coordinator
+        self._operation_timeout = operation_timeout
+        self._registrations: dict[object, None] = {}  # those that have no answer
+        self._callers: list[object] = []  # of commit or abort
+        self._ends_sent = 0
+        self._failure: PulsarException | None = None  # for which a commit is aborted
+
+    def ask_to_begin(self, event: Begin, now: float) -> Effects:
+        """Send NEW_TXN."""
+        return [AskToBegin(new_transaction_request(self._coordinator, self.timeout), self._operation_timeout)]
+
+    def hand_out(self, event: Begun, now: float) -> Effects:
+        """Hand the transaction out, and start its timeout."""
+        self.id = event.transaction
+        return [TransactionOpened(event.transaction), self.timers.start(TransactionTimeoutDue, self.timeout)]
+
+    def fail_opening(self, event: BeginFailed | EndTransaction, now: float) -> Effects:
+        """Fail the call."""
+        return [TransactionNotOpened(event.error)]
+
+    # Open.
+
+    def ask_to_register(self, event: Register, now: float) -> Effects:
+        """Send the registration."""
+        self._registrations[event.token] = None
+        return [AskToRegister(event.token, event.command, self._operation_timeout)]
+
+    def complete_registration(self, event: Registered, now: float) -> Effects:
+        """Let the partition or the subscription be used."""
+        self._registrations.pop(event.token, None)
+        return [CallDone((event.token,))]
+
+    def fail_registration(self, event: RegistrationFailed, now: float) -> Effects:
+        """Fail what waits for the registration. It may be tried again."""
+        self._registrations.pop(event.token, None)
+        return [CallsFailed((event.token,), event.error)]
+
+    def time_out(self, event: TransactionTimeoutDue, now: float) -> Effects:
+        """End: the coordinator aborts the transaction. Nothing more of it may be sent."""
+        what = f"the transaction {self.id} was open for longer than its timeout of {self.timeout:g} s"
+        return self._end(_not_open(f"{what}, and is aborted"))
+
+    # Commit.
+
+    def settle(self, event: Commit | Abort | CloseTransaction, now: float) -> Effects:
+        """Refuse more work, and wait until all that has begun has ended."""
+        verb = "committed" if isinstance(event, Commit) else "aborted"
+        if not isinstance(event, CloseTransaction):
+            self._callers.append(event.token)
+        return [RefuseWork(_not_open(f"the transaction {self.id} is being {verb}")), SettleWork()]
+
+    def has_failed(self, event: Settled, now: float) -> bool:
+        """Return whether any send or acknowledgement of the transaction has failed."""
+        return event.failure is not None
+
+    def abort_instead(self, event: Settled, now: float) -> Effects:
+        """Abort, because a part of the transaction is missing. The callers of `commit` get the reason at the end."""
+        self._failure = event.failure
+        return [self._ask_to_end(commit=False)]
+
+    def send_commit(self, event: Settled, now: float) -> Effects:
+        """Commit."""
+        return [self._ask_to_end(commit=True)]
+
+    def complete(self, event: EndAnswered, now: float) -> Effects:
+        """Complete the callers: it is committed."""
+        return [*self._over(_not_open(f"the transaction {self.id} is committed")), CallDone(self._take_callers())]
+
+    def is_forgotten(self, event: EndFailed, now: float) -> bool:
+        """Return whether the coordinator does not know a transaction whose commit may have arrived before."""
+        return (event.repeated or self._ends_sent > 1) and isinstance(event.error, TransactionNotFound)
+
+    def fail_as_unknown(self, event: EndFailed, now: float) -> Effects:
+        """Fail the callers with what is most probable."""
+        what = "the coordinator knows it no longer, and an earlier commit of it had no answer"
+        return self._fail(OutcomeUnknown(f"the transaction {self.id} was most probably committed: {what}"))
+
+    def is_refused(self, event: EndFailed, now: float) -> bool:
+        """Return whether the coordinator has refused the commit for good."""
+        return isinstance(event.error, BrokerRefusal)
+
+    def fail(self, event: EndFailed, now: float) -> Effects:
+        """Fail the callers: it is not committed."""
+        return self._fail(event.error)
+
+    def leave_commit_open(self, event: EndFailed, now: float) -> Effects:
+        """Fail the callers, who may call `commit` again."""
+        what = "the coordinator has not answered, and may commit it yet; commit() may be called again"
+        return [CallsFailed(self._take_callers(), OutcomeUnknown(f"the transaction {self.id}: {what}: {event.error}"))]
+
+    def repeat_commit(self, event: Commit, now: float) -> Effects:
+        """Commit again."""
+        self._callers.append(event.token)
+        return [self._ask_to_end(commit=True)]
+
+    def join(self, event: Commit | Abort, now: float) -> Effects:
+        """Complete the caller together with the first."""
+        self._callers.append(event.token)
+        return []
+
+    # Abort.
+
+    def send_abort(self, event: Settled, now: float) -> Effects:
+        """Abort."""
+        return [self._ask_to_end(commit=False)]
+
+    def complete_abort(self, event: EndAnswered | EndFailed, now: float) -> Effects:
+        """Complete the callers: it is aborted. Callers of `commit` get the failure."""
+        over = self._over(_not_open(f"the transaction {self.id} is aborted"))
+        error, callers = self._operation_failed(), self._take_callers()
+        return [*over, RewindCumulative(), CallDone(callers) if error is None else CallsFailed(callers, error)]
+
+    def is_over_there(self, event: EndFailed, now: float) -> bool:
+        """Return whether the coordinator has aborted it already, or is about to."""
+        return isinstance(event.error, (TransactionNotFound, InvalidTxnStatusError))
+
+    def leave_abort_open(self, event: EndFailed, now: float) -> Effects:
+        """Fail the callers, who may call `abort` again. Otherwise the coordinator aborts it after its timeout."""
+        return [CallsFailed(self._take_callers(), self._operation_failed() or event.error)]
+
+    def repeat_abort(self, event: Abort, now: float) -> Effects:
+        """Abort again."""
+        self._callers.append(event.token)
+        return [self._ask_to_end(commit=False)]
+
+    # Too late.
+
+    def refuse(self, event: Commit | Abort, now: float) -> Effects:
+        """Refuse to end it in two ways, or to end it again."""
+        verb = "committed" if isinstance(event, Commit) else "aborted"
+        error = _not_open(f"the transaction {self.id} is {self.state.name}, and cannot be {verb}")
+        return [CallsFailed((event.token,), error)]
+
+    def refuse_registration(self, event: Register, now: float) -> Effects:
+        """Refuse to add a partition or a subscription."""
+        error = _not_open(f"the transaction {self.id} is {self.state.name}")
+        return [CallsFailed((event.token,), error)]
+
+    # The client closes.
+
+    def give_up_opening(self, event: CloseTransaction, now: float) -> Effects:
+        """Fail the call. If the coordinator opens the transaction, it is empty, and times out."""
+        return [TransactionNotOpened(AlreadyClosed("the client is closed"))]
+
+    def give_up_unanswered(self, event: CloseTransaction, now: float) -> Effects:
+        """End. The coordinator goes on by itself with what it was told, or aborts after the timeout."""
+        return self._over(AlreadyClosed("the client is closed"))
+
+    def end_at_once(self, event: EndTransaction, now: float) -> Effects:
+        """End with the error. The coordinator aborts the transaction after its timeout, unless END_TXN was sent."""
+        return self._end(event.error)
+
+    def _ask_to_end(self, *, commit: bool) -> AskToEnd:
+        assert self.id is not None  # noqa: S101 - it is open
+        self._ends_sent += 1
+        return AskToEnd(end_request(self.id, commit=commit), self._operation_timeout)
+
+    def _take_callers(self) -> tuple[object, ...]:
+        callers, self._callers = tuple(self._callers), []
+        return callers
+
+    def _over(self, error: PulsarException) -> Effects:
+        """Refuse all that comes later, and fail registrations that nothing needs any more."""
+        waiting, self._registrations = tuple(self._registrations), {}
+        return [RefuseWork(error), CallsFailed(waiting, error)]
+
+    def _fail(self, error: PulsarException) -> Effects:
+        return [*self._over(error), CallsFailed(self._take_callers(), error)]
+
+    def _operation_failed(self) -> TransactionHasOperationFailed | None:
+        """Return the error for callers of a commit that aborts, because a part of the transaction is missing."""
+        if self._failure is None:
+            return None
+        what = f"the transaction {self.id} is not committed, because a part of it failed: {self._failure}"
+        error = TransactionHasOperationFailed(what)
+        error.__cause__ = self._failure
+        return error
+
+    def _end(self, error: PulsarException) -> Effects:
+        return [*self._fail(error), DropWork(error)]
+
+
+def _not_open(what: str) -> InvalidTxnStatusError:
+    return InvalidTxnStatusError("InvalidTxnStatus", what)

@@ -1,0 +1,443 @@
+"""The actor of one transaction coordinator: it sends requests there, and runs the transactions that it coordinates.
+
+It has one machine for the way to the coordinator (`machines/transaction_coordinator.py`), and one for each transaction
+(`machines/transaction.py`), which asks the first to send its requests.
+
+A client has an actor for each coordinator that it has used. It ends with the client, once its transactions have ended.
+"""
+
+from collections.abc import Callable, Mapping
+from functools import partial
+from typing import Any, ClassVar, Final
+
+from pulsar_actors.exceptions import (
+    AlreadyClosed,
+    BrokerRefusal,
+    InternalError,
+    InvalidArgument,
+    InvalidTxnStatusError,
+    Misdirected,
+    PulsarException,
+    Timeout,
+)
+from pulsar_actors.machines.chart import Event
+from pulsar_actors.machines.connection_commands import COORDINATOR
+from pulsar_actors.machines.connection_events import RemoveHandler, SendRequest
+from pulsar_actors.machines.connection_handler_events import (
+    Attach,
+    Detach,
+    Detached,
+    EndAtOnce,
+    LookedUp,
+    LookUp,
+    LookupAttemptFailed,
+    LookupFailed,
+)
+from pulsar_actors.machines.consumer_events import RedeliverUnacknowledged
+from pulsar_actors.machines.lookup_events import LookupTarget
+from pulsar_actors.machines.producer_events import DropTransaction
+from pulsar_actors.machines.state_machine import StartTimer
+from pulsar_actors.machines.trackers.server_errors import refusal
+from pulsar_actors.machines.transaction import TransactionMachine
+from pulsar_actors.machines.transaction_coordinator import CoordinatorHandler
+from pulsar_actors.machines.transaction_coordinator_events import (
+    AskCoordinator,
+    AskToConnect,
+    CloseCoordinator,
+    CoordinatorAttached,
+    CoordinatorConnected,
+    CoordinatorEnded,
+    CoordinatorOutcome,
+    CoordinatorRefused,
+    EndCoordinator,
+    EndTransactions,
+    OpenCoordinator,
+    RequestAccepted,
+    RequestRejected,
+    SendToCoordinator,
+    TransactionBegun,
+    TransactionOver,
+)
+from pulsar_actors.machines.transaction_events import (
+    Abort,
+    AskToBegin,
+    AskToEnd,
+    AskToRegister,
+    Begin,
+    BeginFailed,
+    Begun,
+    CallDone,
+    CallsFailed,
+    CloseTransaction,
+    Commit,
+    DropWork,
+    EndAnswered,
+    EndFailed,
+    EndTransaction,
+    RefuseWork,
+    Register,
+    Registered,
+    RegistrationFailed,
+    RewindCumulative,
+    Settled,
+    SettleWork,
+    TransactionNotOpened,
+    TransactionOpened,
+)
+from pulsar_actors.named_tuple import NamedTuple
+from pulsar_actors.runtime.actor import ActorRef, MachineActor, tell
+from pulsar_actors.runtime.future import PendingCalls, SlimFuture
+from pulsar_actors.runtime.log import LOG
+from pulsar_actors.runtime.loop import THREADS, Interleaving
+from pulsar_actors.runtime.messages import (
+    ActorEnded,
+    ActorStarted,
+    AttachHandler,
+    BrokerFound,
+    CloseHandle,
+    ConnectionAssigned,
+    ConnectionReady,
+    ConnectionUnavailable,
+    FindBroker,
+    HandlerRef,
+    LookupRetrying,
+    Registration,
+    ReplyTo,
+    RequestAnswered,
+)
+from pulsar_actors.runtime.producer_actor import TriggerFlush
+from pulsar_actors.runtime.transaction_work import TransactionCall, TransactionWork
+from pulsar_actors.wire.transaction_id import TransactionId, transaction_in
+
+ANSWERS: Final = (BrokerRefusal, InvalidArgument, Timeout, Misdirected)
+"""The errors that end a request: a refusal, one of our own side, no answer in time, a wrong answer."""
+
+
+class NewTransaction(NamedTuple):
+    """From a caller: open a transaction, and complete the future with its work."""
+
+    timeout: float
+    opened: SlimFuture["OpenedTransaction"]
+
+
+class OpenedTransaction(NamedTuple):
+    """A transaction that is open: its machine, for the state, and its work."""
+
+    machine: TransactionMachine
+    work: TransactionWork
+    serial: int
+    coordinator: ActorRef
+
+
+Effectful = Callable[[Any, int, Any, Any], object]  # a method for an effect of a transaction
+
+
+class _Transaction:
+    """A transaction of the actor. `work` is None until it is open."""
+
+    __slots__ = ("machine", "opened", "work")
+
+    def __init__(self, machine: TransactionMachine, opened: SlimFuture[OpenedTransaction]) -> None:
+        self.machine = machine
+        self.opened = opened
+        self.work: TransactionWork | None = None
+
+
+class TransactionCoordinatorActor(MachineActor[CoordinatorHandler]):
+    """The actor of one coordinator of a client."""
+
+    def __init__(  # noqa: PLR0913 - an actor is built whole
+        self,
+        registration: Registration,
+        machine: CoordinatorHandler,
+        coordinator: int,
+        operation_timeout: float,
+        pending_calls: PendingCalls,
+        interleaving: Interleaving = THREADS,
+    ) -> None:
+        super().__init__(registration.loop, registration.guardian)
+        self.machine = machine
+        self._registration = registration
+        self._coordinator = coordinator
+        self._operation_timeout = operation_timeout
+        self._pending_calls = pending_calls
+        self._interleaving = interleaving
+        self._connection: ActorRef | None = None
+        self._transactions: dict[int, _Transaction] = {}
+        self._serial = 0
+
+    def __str__(self) -> str:
+        return f"transaction coordinator {self._coordinator}"
+
+    def on_start(self) -> None:
+        """Register with the guardian, which closes this actor with the client, and find the coordinator."""
+        self.tell_guardian(ActorStarted(self.actor_ref))
+        self.feed(OpenCoordinator())
+
+    def receive(self, message: object) -> None:  # noqa: C901, PLR0912 - one line for each message
+        """Take messages of callers, of lookups, of the connection and of the guardian."""
+        current = self.machine.connection
+        match message:
+            case TransactionCall(serial, event):
+                self._feed_transaction(serial, event)
+            case NewTransaction(timeout, opened):
+                self._begin(timeout, opened)
+            case RequestAnswered(request, answer):
+                self._answered(request, answer)
+            case LookupRetrying(attempt, error):
+                self.feed(LookupAttemptFailed(attempt, error))
+            case BrokerFound(attempt, outcome):
+                self._broker_found(attempt, outcome)
+            case ConnectionAssigned(number, connection):
+                if number == current:
+                    self._connection = connection
+                else:
+                    tell(connection, RemoveHandler(self._handler_ref(number)))
+            case ConnectionReady(number):
+                self.feed(CoordinatorAttached(number))
+            case ConnectionUnavailable(number, error):
+                if number == current:
+                    self._connection = None
+                self.feed(Detached(number, error))
+            case CloseHandle():
+                self.feed(CloseCoordinator())
+            case EndAtOnce(error):
+                self._end_at_once(error)
+            case _:
+                raise InternalError(f"a transaction coordinator does not take {message!r}")
+
+    def abandon(self, bug: InternalError) -> None:
+        """Leave the connection, and fail all callers."""
+        self._detach(Detach(self.machine.connection))
+        for transaction in self._transactions.values():
+            self._pending_calls.fail(transaction.opened, bug)
+            if transaction.work is not None:
+                transaction.work.refuse(bug)
+
+    def missed(self, message: object) -> None:
+        """Leave a connection that was assigned too late, and fail callers."""
+        error = self.bug or AlreadyClosed("the client is closed")
+        match message:
+            case ConnectionAssigned(number, connection):
+                tell(connection, RemoveHandler(self._handler_ref(number)))
+            case NewTransaction(_, opened):
+                self._pending_calls.fail(opened, error)
+            case TransactionCall(_, Register(token) | Commit(token) | Abort(token)):
+                self._fail_call(token, error)
+            case _:
+                pass
+
+    def over(self) -> None:
+        """End the actor."""
+        self.tell_guardian(ActorEnded(self.actor_ref))
+        self.finish()
+
+    def _begin(self, timeout: float, opened: SlimFuture[OpenedTransaction]) -> None:
+        self._serial += 1
+        machine = TransactionMachine(self._coordinator, timeout, self._operation_timeout)
+        self._transactions[self._serial] = _Transaction(machine, opened)
+        self.feed(TransactionBegun())
+        self._feed_transaction(self._serial, Begin())
+
+    def _end_at_once(self, error: PulsarException) -> None:
+        for serial in list(self._transactions):
+            self._feed_transaction(serial, EndTransaction(error))
+        self.feed(EndCoordinator(error))
+
+    def _broker_found(self, attempt: int, outcome: LookupTarget | PulsarException) -> None:
+        if isinstance(outcome, PulsarException):
+            self.feed(LookupFailed(attempt, outcome))
+        else:
+            self.feed(LookedUp(attempt, outcome))
+
+    def _answered(self, request: tuple[type, int, int], answer: Any) -> None:  # noqa: ANN401 - any answer
+        """Feed the answer to TC_CLIENT_CONNECT, or to a request. A lost connection comes as `ConnectionUnavailable`."""
+        kind, connection, number = request
+        error = _error_in(answer)
+        if error is not None and not isinstance(error, ANSWERS):
+            return
+        if kind is AskToConnect:
+            self.feed(CoordinatorConnected(number) if error is None else CoordinatorRefused(number, error))
+        elif error is None:
+            self.feed(RequestAccepted(number, answer))
+        else:
+            self.feed(RequestRejected(connection, number, error))
+
+    def _handler_ref(self, number: int) -> HandlerRef:
+        return HandlerRef(COORDINATOR, self._registration.id, self.actor_ref, number)
+
+    def _ask_broker(self, kind: type, number: int, command: Any, timeout: float) -> None:  # noqa: ANN401 - any request
+        if self._connection is not None:
+            request = (kind, self.machine.connection, number)
+            tell(self._connection, SendRequest(command, ReplyTo(self.actor_ref, request), timeout))
+
+    # Effects of the coordinator's machine.
+
+    def _look_up(self, effect: LookUp) -> None:
+        self.tell_guardian(FindBroker(effect.topic, effect.cluster_url, ReplyTo(self.actor_ref, effect.attempt)))
+
+    def _attach(self, effect: Attach) -> None:
+        broker = effect.broker
+        assert isinstance(broker, LookupTarget)  # noqa: S101 - what lookups give
+        self.tell_guardian(AttachHandler(broker, self._registration.slot, self._handler_ref(effect.connection)))
+
+    def _detach(self, effect: Detach) -> None:
+        if self._connection is not None:
+            tell(self._connection, RemoveHandler(self._handler_ref(effect.connection)))
+        self._connection = None
+
+    def _ask_to_connect(self, effect: AskToConnect) -> None:
+        self._ask_broker(AskToConnect, effect.attempt, effect.command, effect.timeout)
+
+    def _send(self, effect: SendToCoordinator) -> None:
+        self._ask_broker(SendToCoordinator, effect.number, effect.command, effect.timeout)
+
+    def _report_outcome(self, effect: CoordinatorOutcome) -> None:
+        token: Any = effect.token
+        serial, event_of = token
+        self._feed_transaction(serial, event_of(effect.outcome, effect.repeated))
+
+    def _end_transactions(self, _: EndTransactions) -> None:
+        for serial in list(self._transactions):
+            self._feed_transaction(serial, CloseTransaction())
+
+    def _report_end(self, effect: CoordinatorEnded) -> None:
+        if effect.error is not None:
+            LOG.warning("%s cannot be used: %s", self, effect.error)
+        for serial in list(self._transactions):
+            self._feed_transaction(serial, EndTransaction(effect.error or AlreadyClosed("the client is closed")))
+
+    # Transactions: the events and the effects of their machines.
+
+    def _feed_transaction(self, serial: int, event: Event) -> None:
+        transaction = self._transactions.get(serial)
+        if transaction is None:
+            if isinstance(event, (Register, Commit, Abort)):
+                ended = InvalidTxnStatusError("InvalidTxnStatus", "the transaction has ended already")
+                self._fail_call(event.token, ended)
+            return
+        for effect in transaction.machine.handle(event, self.loop.now()):
+            if isinstance(effect, StartTimer):
+                self.later(effect.delay, self._transaction_timer_over, (serial, effect.event))
+            else:
+                perform = self.TRANSACTION_PERFORMS[type(effect)]
+                perform(self, serial, transaction, effect)
+        if transaction.machine.is_over and self._transactions.pop(serial, None) is not None:
+            self.feed(TransactionOver())
+
+    def _transaction_timer_over(self, timer: tuple[int, Event]) -> None:
+        serial, event = timer
+        if serial in self._transactions:
+            self._feed_transaction(serial, event)
+
+    def _ask_coordinator(
+        self, serial: int, effect: AskToBegin | AskToRegister | AskToEnd, event_of: Callable[[Any, bool], Event]
+    ) -> None:
+        self.feed(AskCoordinator((serial, event_of), effect.command, effect.timeout))
+
+    def _ask_to_begin(self, serial: int, _: _Transaction, effect: AskToBegin) -> None:
+        self._ask_coordinator(serial, effect, _begun_or_not)
+
+    def _ask_to_register(self, serial: int, _: _Transaction, effect: AskToRegister) -> None:
+        self._ask_coordinator(serial, effect, partial(_registered_or_not, effect.token))
+
+    def _ask_to_end(self, serial: int, _: _Transaction, effect: AskToEnd) -> None:
+        self._ask_coordinator(serial, effect, _ended_or_not)
+
+    def _opened(self, serial: int, transaction: _Transaction, effect: TransactionOpened) -> None:
+        work = TransactionWork(effect.transaction, self.actor_ref, serial, self._interleaving)
+        transaction.work = work
+        opened = OpenedTransaction(transaction.machine, work, serial, self.actor_ref)
+        self._pending_calls.resolve(transaction.opened, opened)
+
+    def _not_opened(self, _: int, transaction: _Transaction, effect: TransactionNotOpened) -> None:
+        self._pending_calls.fail(transaction.opened, effect.error)
+
+    def _refuse_work(self, _: int, transaction: _Transaction, effect: RefuseWork) -> None:
+        _work_of(transaction).refuse(effect.error)
+
+    def _settle_work(self, serial: int, transaction: _Transaction, _: SettleWork) -> None:
+        work = _work_of(transaction)
+        for producer in list(work.producers):
+            tell(producer, TriggerFlush())
+
+        def report(failure: Exception | None) -> None:
+            tell(self.actor_ref, TransactionCall(serial, Settled(failure)))  # type: ignore[arg-type] # of sends and acks
+
+        work.when_settled(report)
+
+    def _drop_work(self, _: int, transaction: _Transaction, effect: DropWork) -> None:
+        work = _work_of(transaction)
+        work.dropped = effect.error
+        for producer in list(work.producers):
+            tell(producer, DropTransaction(work.id, effect.error))
+            tell(producer, TriggerFlush())  # refuses those that are still in its queue
+
+    def _rewind(self, _: int, transaction: _Transaction, __: RewindCumulative) -> None:
+        for consumer in list(_work_of(transaction).rewinds):
+            tell(consumer, RedeliverUnacknowledged())
+
+    def _done(self, _: int, __: _Transaction, effect: CallDone) -> None:
+        for token in effect.tokens:
+            done: Any = token  # the future of a caller
+            self._pending_calls.resolve(done, None)
+
+    def _failed(self, _: int, __: _Transaction, effect: CallsFailed) -> None:
+        for token in effect.tokens:
+            self._fail_call(token, effect.error)
+
+    def _fail_call(self, token: object, error: PulsarException) -> None:
+        done: Any = token
+        self._pending_calls.fail(done, error)
+
+    PERFORMS: ClassVar = {
+        LookUp: _look_up,
+        Attach: _attach,
+        Detach: _detach,
+        AskToConnect: _ask_to_connect,
+        SendToCoordinator: _send,
+        CoordinatorOutcome: _report_outcome,
+        EndTransactions: _end_transactions,
+        CoordinatorEnded: _report_end,
+    }
+    TRANSACTION_PERFORMS: ClassVar[Mapping[type, Effectful]] = {
+        AskToBegin: _ask_to_begin,
+        AskToRegister: _ask_to_register,
+        AskToEnd: _ask_to_end,
+        TransactionOpened: _opened,
+        TransactionNotOpened: _not_opened,
+        RefuseWork: _refuse_work,
+        SettleWork: _settle_work,
+        DropWork: _drop_work,
+        RewindCumulative: _rewind,
+        CallDone: _done,
+        CallsFailed: _failed,
+    }
+
+
+def _work_of(transaction: _Transaction) -> TransactionWork:
+    assert transaction.work is not None  # noqa: S101 - it is open, or was
+    return transaction.work
+
+
+def _error_in(answer: Any) -> PulsarException | None:  # noqa: ANN401 - any answer
+    """Return the error in an answer; None if there is none."""
+    if isinstance(answer, PulsarException):
+        return answer
+    if not hasattr(answer, "error"):
+        return Misdirected(f"the broker answered a transaction's request with {type(answer).__name__}")
+    return refusal(answer.error, answer.message) if answer.HasField("error") else None
+
+
+def _begun_or_not(outcome: Any, repeated: bool) -> Begun | BeginFailed:  # noqa: ANN401, ARG001, FBT001 - see above
+    if isinstance(outcome, PulsarException):
+        return BeginFailed(outcome)
+    return Begun(transaction_in(outcome) or TransactionId(0, 0))
+
+
+def _registered_or_not(token: object, outcome: Any, repeated: bool) -> Registered | RegistrationFailed:  # noqa: ANN401, ARG001, FBT001
+    return RegistrationFailed(token, outcome) if isinstance(outcome, PulsarException) else Registered(token)
+
+
+def _ended_or_not(outcome: Any, repeated: bool) -> EndAnswered | EndFailed:  # noqa: ANN401, FBT001 - see above
+    return EndFailed(outcome, repeated) if isinstance(outcome, PulsarException) else EndAnswered()

@@ -1,0 +1,149 @@
+"""The work of one transaction: what has been sent and acknowledged in it, and where.
+
+Callers, the actors of producers and consumers, and the coordinator's actor share it, on any thread. So it has a lock,
+which is never held while code of others runs.
+
+Each send and each acknowledgement *begins* here, which fails once the transaction is being ended, and *ends* here with
+its outcome. Before END_TXN the coordinator's actor waits until all that has begun has ended. A partition or a
+subscription is registered once, when it is first used; if that fails, the next use tries again.
+"""
+
+from collections.abc import Callable, Iterator
+from concurrent.futures import Future
+from itertools import groupby
+from typing import Any
+
+from google.protobuf.message import Message
+
+from pulsar_actors.exceptions import PulsarException
+from pulsar_actors.machines.transaction_events import Abort, Commit, Register, Settled
+from pulsar_actors.named_tuple import NamedTuple
+from pulsar_actors.runtime.actor import ActorRef, tell
+from pulsar_actors.runtime.future import SlimFuture, copy_error
+from pulsar_actors.runtime.loop import THREADS, Interleaving
+from pulsar_actors.runtime.send_queue import MessageHeader, OutgoingMessages
+from pulsar_actors.wire.transaction_id import TransactionId
+from pulsar_actors.wire.transaction_requests import add_partition_request, add_subscription_request
+
+
+class TransactionCall(NamedTuple):
+    """To the coordinator's actor: an event for the transaction with this serial number."""
+
+    serial: int
+    event: Register | Commit | Abort | Settled
+
+
+class TransactionWork:
+    """The work of one transaction. `dropped` is the error of a transaction of which nothing may be sent any more."""
+
+    __slots__ = (
+        "_begun", "_coordinator", "_failure", "_lock", "_registrations", "_serial", "_when_settled", "dropped", "id",
+        "producers", "refusal", "rewinds",
+    )  # fmt: skip
+
+    def __init__(
+        self, transaction: TransactionId, coordinator: ActorRef, serial: int, interleaving: Interleaving = THREADS
+    ) -> None:
+        self.id = transaction
+        self.refusal: PulsarException | None = None  # of further work
+        self.dropped: PulsarException | None = None
+        self.producers: dict[ActorRef, SlimFuture[None] | None] = {}  # with the registration that each waits for
+        self.rewinds: dict[ActorRef, None] = {}  # consumers that have acknowledged cumulatively
+        self._coordinator = coordinator
+        self._serial = serial
+        self._lock = interleaving.lock()
+        self._begun = 0
+        self._failure: Exception | None = None
+        self._registrations: dict[tuple[str, ...], SlimFuture[None]] = {}
+        self._when_settled: Callable[[Exception | None], object] | None = None
+
+    def __repr__(self) -> str:
+        return f"<the work of transaction {self.id}>"
+
+    def begin(self) -> None:
+        """Begin a send or an acknowledgement. Raises the refusal, if the transaction takes no more."""
+        with self._lock:
+            if self.refusal is None:
+                self._begun += 1
+                return
+        raise copy_error(self.refusal)
+
+    def end(self, error: BaseException | None) -> None:
+        """End a send or an acknowledgement that has begun."""
+        with self._lock:
+            self._begun -= 1
+            if isinstance(error, Exception) and self._failure is None:
+                self._failure = error
+            report = self._take_report()
+        if report is not None:
+            report(self._failure)
+
+    def begin_as(self, future: "Future[Any]") -> None:
+        """Begin a send or an acknowledgement that ends with this future."""
+        self.begin()
+        future.add_done_callback(lambda done: self.end(done.exception()))
+
+    def refuse(self, error: PulsarException) -> None:
+        """Refuse further work, for this reason from now on."""
+        with self._lock:
+            self.refusal = error
+
+    def when_settled(self, report: Callable[[Exception | None], object]) -> None:
+        """Report the first failure, or None, when all that has begun has ended."""
+        with self._lock:
+            self._when_settled = report
+            now = self._take_report()
+        if now is not None:
+            now(self._failure)
+
+    def register_partition(self, topic: str) -> SlimFuture[None]:
+        """Return a future that is done when messages may be sent to a topic, or to one partition."""
+        return self._register((topic,), lambda: add_partition_request(self.id, topic))
+
+    def register_subscription(self, topic: str, subscription: str) -> SlimFuture[None]:
+        """Return a future that is done when messages of a subscription may be acknowledged."""
+        return self._register((topic, subscription), lambda: add_subscription_request(self.id, topic, subscription))
+
+    def _register(self, key: tuple[str, ...], command: Callable[[], Message]) -> SlimFuture[None]:
+        with self._lock:
+            known = self._registrations.get(key)
+            if known is not None:
+                return known
+            future: SlimFuture[None] = SlimFuture()
+            self._registrations[key] = future
+        future.add_done_callback(lambda done: self._forget_if_failed(key, done))
+        tell(self._coordinator, TransactionCall(self._serial, Register(future, command())))
+        return future
+
+    def _forget_if_failed(self, key: tuple[str, ...], done: "Future[None]") -> None:
+        if done.exception() is not None:
+            with self._lock:
+                self._registrations.pop(key, None)
+
+    def _take_report(self) -> Callable[[Exception | None], object] | None:
+        report = self._when_settled
+        if self._begun or report is None:
+            return None
+        self._when_settled = None
+        return report
+
+
+def runs_by_transaction(messages: OutgoingMessages) -> Iterator[tuple[OutgoingMessages, TransactionWork | None]]:
+    """Divide messages into runs of one transaction, or of none: those that may be in one batch. In their order.
+
+    Headers that only name the transaction are taken off, because messages without headers are packed faster.
+    """
+    start = 0
+    for work, run in groupby(messages.tags, _work_in):
+        tags = [
+            tag.reply if type(tag) is MessageHeader and not tag.metadata and not tag.compressed else tag for tag in run
+        ]
+        stop = start + len(tags)
+        yield OutgoingMessages(messages.payloads[start:stop], tags), work
+        start = stop
+
+
+def _work_in(tag: object) -> TransactionWork | None:
+    work = tag.transaction if type(tag) is MessageHeader else None
+    assert work is None or isinstance(work, TransactionWork)  # noqa: S101 - as `MessageHeader` says
+    return work
