@@ -4,8 +4,9 @@ An acknowledgement in a transaction is *pending* until the transaction ends. Mea
 and is not delivered again. With the commit it becomes acknowledged. With an abort it is delivered again.
 
 A message can be acknowledged once: if it is acknowledged already, or pending in any transaction, another
-acknowledgement in a transaction is a conflict. An acknowledgement without a transaction is none. It counts at once, and
-the end of the transaction then finds nothing left to do for that message.
+acknowledgement in a transaction is a conflict. That of a whole batch is one if a transaction has acknowledged a part of
+it, but not after a part was acknowledged without a transaction. An acknowledgement without a transaction is never a
+conflict. It counts at once, and the end of the transaction then finds nothing left to do for that message.
 
 A cumulative acknowledgement is different: only one transaction at a time may have one, it hides no message, and after
 an abort nothing is delivered again, unless a consumer asks for it.
@@ -33,12 +34,13 @@ class PendingAck(NamedTuple):
 class PendingAcks:
     """The pending acknowledgements of one subscription. `Cursor.pending_acks` has the individual ones by entry."""
 
-    __slots__ = ("_cumulative", "_cursor", "_individual")
+    __slots__ = ("_cumulative", "_cursor", "_individual", "_partly_committed")
 
     def __init__(self, cursor: Cursor) -> None:
         self._cursor = cursor
         self._individual: dict[TransactionId, list[PendingAck]] = {}
         self._cumulative: tuple[TransactionId, AckedEntry] | None = None
+        self._partly_committed: set[int] = set()  # offsets of batches
 
     @property
     def ongoing(self) -> int:
@@ -56,7 +58,7 @@ class PendingAcks:
             earlier = wanted[entry.offset].messages if entry.offset in wanted else 0
             free = self._cursor.remaining_set(entry) & ~earlier
             messages = full(entry.messages) & ~(each.ack_set or 0)
-            if each.ack_set is None and not earlier and entry.offset not in self._cursor.pending_acks:
+            if each.ack_set is None and not earlier and not self._has_transactions(entry):
                 messages = free  # the whole entry: those that are acknowledged already are no conflict
             if not messages or messages & ~free:
                 raise _conflict(transaction, each.position, "it is acknowledged already, or in a transaction")
@@ -85,6 +87,10 @@ class PendingAcks:
         for entry, messages in self._individual.pop(transaction, ()):
             self._cursor.release(entry, messages)
             self._cursor.acknowledge(entry, full(entry.messages) & ~messages)
+            if self._cursor.is_acknowledged(entry.offset):
+                self._partly_committed.discard(entry.offset)
+            else:
+                self._partly_committed.add(entry.offset)
         if self._cumulative is not None and self._cumulative[0] == transaction:
             position, ack_set = self._cumulative[1]
             self._cumulative = None
@@ -98,6 +104,10 @@ class PendingAcks:
         if self._cumulative is not None and self._cumulative[0] == transaction:
             self._cumulative = None
         return [each for each in dropped if self._cursor.remaining(each.entry)]
+
+    def _has_transactions(self, entry: StoredEntry) -> bool:
+        """Return whether a part of a batch is pending, or was acknowledged in a transaction."""
+        return entry.offset in self._cursor.pending_acks or entry.offset in self._partly_committed
 
     def _find(self, transaction: TransactionId, position: Position) -> StoredEntry:
         managed_ledger = self._cursor.managed_ledger

@@ -177,6 +177,17 @@ def test_a_whole_batch_may_be_acknowledged_after_a_part_of_it(world: Any) -> Non
     assert receiver.subscription.backlog() == 0
 
 
+def test_a_whole_batch_is_not_acknowledged_after_a_part_of_it_in_another_transaction(world: Any) -> None:
+    receiver = world.consumer(subscription_type=SHARED)
+    world.producer().send(b"batch", num_messages_in_batch=4)
+    receiver.ack_in(FIRST, b"batch", ack_set=0b1110)
+    end(receiver, FIRST, commit=True)
+    refused(receiver.ack_in, SECOND, b"batch")
+    receiver.ack_in(SECOND, b"batch", ack_set=0b0001)
+    end(receiver, SECOND, commit=True)
+    assert receiver.subscription.backlog() == 0
+
+
 def test_one_message_twice_in_one_command_is_a_conflict(world: Any) -> None:
     receiver = world.consumer(subscription_type=SHARED)
     world.producer().send(b"a")
