@@ -16,6 +16,9 @@ Acknowledgements that are held, or sent and not yet answered, survive the loss o
 the next. One that was sent without a request for a receipt counts as done. One that the broker refused counts as never
 made. A seek makes acknowledgements of earlier messages void.
 
+A batch that the broker delivers without some of its messages is complete when the others are acknowledged. What is
+missing counts only until the next delivery: it is acknowledged, or pending in a transaction that may be aborted yet.
+
 An unacknowledged set is dropped if it was neither read nor written between two reconnects: the broker may have given
 the batch to another consumer by then. A held set, which is still unsent, is kept. The next acknowledgement of the same
 batch sends only the messages that are unacknowledged in both.
@@ -134,7 +137,7 @@ class AckGroupingTracker:
     """The acknowledgements of one consumer of one partition."""
 
     __slots__ = (
-        "_chunks_of", "_confirmed", "_cumulative", "_cumulative_receipts", "_floor", "_held", "_receipts",
+        "_chunks_of", "_confirmed", "_cumulative", "_cumulative_receipts", "_delivered", "_floor", "_held", "_receipts",
         "_unacknowledged", "_unanswered", "batch_index_acks", "generation", "largest_batch", "receipts",
     )  # fmt: skip
 
@@ -151,6 +154,7 @@ class AckGroupingTracker:
         self.receipts = receipts
         self.generation = Generation()
         self._unacknowledged: EntryMap[int] = EntryMap()  # 0: complete, but the broker may still refuse that
+        self._delivered: EntryMap[int] = EntryMap()  # the messages of batches that were last delivered in part
         self._held: dict[EntryKey, int] = {}
         self._cumulative: AckGroup | None = None  # without its receipts
         self._cumulative_receipts: list[AwaitedAck] = []
@@ -159,18 +163,23 @@ class AckGroupingTracker:
         self._confirmed = BEFORE_EVERYTHING
         self._floor = BEFORE_EVERYTHING
 
-    def note_broker_ack_set(self, entry: EntryKey, unacknowledged: int) -> None:
-        """Note the unacknowledged set of a batch of which the broker has some messages acknowledged already."""
-        self._unacknowledged.put(entry, unacknowledged)
+    def note_delivery(self, entry: EntryKey, messages: int, batch_size: int) -> None:
+        """Note which messages of a batch the broker has delivered."""
+        if messages < ack_set.full(batch_size):
+            self._delivered.put(entry, messages)
+        else:
+            self._delivered.pop(entry)
 
     def forget(self, entries: Iterable[EntryKey]) -> None:
         """Forget the unacknowledged sets of batches that will be redelivered."""
         for entry in entries:
             self._unacknowledged.pop(entry)
+            self._delivered.pop(entry)
 
     def rebound(self) -> None:
         """Drop the sets that were not used since the reconnect before."""
         self._unacknowledged.drop_unused()
+        self._delivered.drop_unused()
 
     def is_acknowledged(self, entry: EntryKey) -> bool:
         """Return whether all of an entry is acknowledged already."""
@@ -234,7 +243,7 @@ class AckGroupingTracker:
             return True
         unacknowledged = self._last_unacknowledged(entry)
         unacknowledged ^= unacknowledged & messages
-        if unacknowledged:
+        if self._of_delivered(key, unacknowledged):
             self._unacknowledged.put(key, unacknowledged)
             if self.batch_index_acks:
                 self._held[key] = unacknowledged
@@ -251,11 +260,17 @@ class AckGroupingTracker:
             unacknowledged = ack_set.full(message_id.batch_size)
         return unacknowledged & self._held.get(message_id.position, unacknowledged)
 
+    def _of_delivered(self, entry: EntryKey, unacknowledged: int) -> int:
+        """Return what is unacknowledged of those messages of a batch that the broker has delivered."""
+        delivered = self._delivered.get(entry)
+        return unacknowledged if delivered is None else unacknowledged & delivered
+
     def _complete(self, entry: EntryKey) -> None:
         """Note that an entry is acknowledged completely.
 
         With receipts the note is kept, because the broker may refuse.
         """
+        self._delivered.pop(entry)
         if self.receipts:
             self._unacknowledged.put(entry, 0)
         else:
@@ -275,9 +290,11 @@ class AckGroupingTracker:
         unacknowledged = 0
         if message_id.batch_index >= 0:
             unacknowledged = ack_set.without_up_to(self._last_unacknowledged(message_id), message_id.batch_index)
+            unacknowledged = unacknowledged if self._of_delivered(key, unacknowledged) else 0
         up_to = (ledger_id, entry_id - 1) if unacknowledged else key
         said = (key, unacknowledged) if self.batch_index_acks else (up_to, 0)
         self._unacknowledged.pop_up_to(key)
+        self._delivered.pop_up_to(up_to)
         if unacknowledged:
             self._unacknowledged.put(key, unacknowledged)
         group = AckGroup((said,), cumulative=True)
@@ -397,6 +414,7 @@ class AckGroupingTracker:
         tokens = self.drop_all()
         self.generation = generation
         self._unacknowledged.clear()
+        self._delivered.clear()
         self._confirmed = BEFORE_EVERYTHING
         self._set_floor()
         return tokens

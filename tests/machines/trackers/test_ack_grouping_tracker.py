@@ -72,8 +72,24 @@ def test_a_batch_with_index_acks_goes_out_as_what_is_missing() -> None:
 
 def test_what_the_broker_masked_needs_no_ack() -> None:
     acks = groups()
-    acks.note_broker_ack_set((1, 3), 0b1000)
+    acks.note_delivery((1, 3), 0b1000, 4)
     assert acks.acknowledge([batched(3, 3)], NOW).entries == [(1, 3)]
+
+
+@pytest.mark.parametrize("batch_index_acks", [False, True])
+def test_what_a_broker_has_left_out_of_a_batch_may_come_later_and_is_never_acknowledged_for_it(
+    batch_index_acks: bool,  # noqa: FBT001 - a case
+) -> None:
+    """It may be pending in a transaction, which is then aborted."""
+    acks = groups(batch_index_acks=batch_index_acks)
+    acks.note_delivery((1, 3), 0b1110, 4)
+    assert acks.acknowledge([batched(3, 1)], NOW).entries == []
+    assert drained(acks) == ([(False, {(1, 3): 0b1101})] if batch_index_acks else [])
+    acks.note_delivery((1, 3), 0b1101, 4)
+    assert acks.unacknowledged_of((1, 3), 0b1101) == 0b1101
+    acks.note_delivery((1, 3), 0b1111, 4)
+    assert acks.acknowledge([batched(3, index) for index in (2, 3)], NOW).entries == []
+    assert acks.acknowledge([batched(3, 0)], NOW).entries == [(1, 3)]
 
 
 def test_a_batch_that_is_redelivered_is_counted_anew() -> None:
