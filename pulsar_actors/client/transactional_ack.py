@@ -19,10 +19,11 @@ from pulsar_actors.client.acknowledge import (
 from pulsar_actors.client.consumer_interceptors import ConsumerInterceptors
 from pulsar_actors.client.consumer_state import ConsumerState
 from pulsar_actors.client.transaction import refuse_unless_persistent
-from pulsar_actors.machines.consumer_events import AcknowledgeInTransaction
+from pulsar_actors.machines.consumer_events import AcknowledgeInTransaction, RedeliverUnacknowledged
 from pulsar_actors.machines.trackers.entry_map import Generation
 from pulsar_actors.machines.trackers.transactional_acks import TransactionalAck
 from pulsar_actors.runtime.actor import tell
+from pulsar_actors.runtime.consumer_actor import RunAfter
 from pulsar_actors.runtime.future import SlimFuture
 from pulsar_actors.runtime.transaction_work import TransactionWork
 from pulsar_actors.wire.message_id import MessageId
@@ -77,8 +78,9 @@ def _acknowledge(
     answered: SlimFuture[None] = SlimFuture()
     work.begin_as(answered)
     owner.link.pending_calls.track(answered)
+    work.consumers[owner.address] = None
     if cumulative:
-        work.rewinds[owner.address] = None
+        work.rewinds[owner.address] = partial(_rewind, owner)
     ack = TransactionalAck(generation, message_ids, cumulative, work.id, answered)
     registered = work.register_subscription(owner.machine.topic, owner.options.subscription_name)
     registered.add_done_callback(partial(_send, owner, ack, answered))
@@ -91,3 +93,11 @@ def _send(owner: ConsumerState, ack: TransactionalAck, answered: SlimFuture[None
         owner.link.pending_calls.fail(answered, error)
     else:
         tell(owner.address, AcknowledgeInTransaction(ack))
+
+
+def _rewind(owner: ConsumerState) -> SlimFuture[None]:
+    """Have all messages delivered again that are not acknowledged. The future ends when the queue is empty."""
+    emptied: SlimFuture[None] = owner.link.pending_calls.track(SlimFuture())
+    tell(owner.address, RedeliverUnacknowledged())
+    tell(owner.address, RunAfter(0.0, lambda: owner.link.pending_calls.resolve(emptied, None)))
+    return emptied

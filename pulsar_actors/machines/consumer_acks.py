@@ -39,6 +39,7 @@ from pulsar_actors.machines.consumer_events import (
     AskToAckInTransaction,
     Bound,
     Closing,
+    DropTransactionalAcks,
     Ended,
     FlushAcks,
     RedeliveryDue,
@@ -81,6 +82,7 @@ UNBOUND, SENDING, HELD, CLOSING, OVER = State
 WITH_BINDING: Final = (SENDING, HELD)
 NOT_ENDING: Final = (UNBOUND, *WITH_BINDING)
 ENDING: Final = (CLOSING, OVER)
+NOT_OVER: Final = (*NOT_ENDING, CLOSING)
 
 # fmt: off
 ROWS: Final = (
@@ -96,7 +98,8 @@ ROWS: Final = (
     # Transactions.
     Row(AcknowledgeInTransaction, SENDING,            INTERNAL, None, "send_in_transaction"),
     Row(AcknowledgeInTransaction, (UNBOUND, HELD),    INTERNAL, None, "hold_in_transaction"),
-    Row(TransactionalAckAnswered, (*NOT_ENDING, CLOSING), INTERNAL, None, "end_in_transaction"),
+    Row(TransactionalAckAnswered, NOT_OVER,           INTERNAL, None, "end_in_transaction"),
+    Row(DropTransactionalAcks,    NOT_OVER,           INTERNAL, None, "drop_of_transaction"),
 
     # Receipts.
     Row(AcksAnswered,             WITH_BINDING,       INTERNAL, None, "end_answered_and_forget_failure"),
@@ -122,7 +125,7 @@ ROWS: Final = (
 IGNORES: Final = (
     Ignore(AcksDue, (UNBOUND, HELD, *ENDING)),
     Ignore(FlushAcks, (UNBOUND, HELD)),
-    Ignore((AcksAnswered, TransactionalAckAnswered), OVER),
+    Ignore((AcksAnswered, TransactionalAckAnswered, DropTransactionalAcks), OVER),
     Ignore(AckReceiptsDue, ENDING),
     Ignore((Unbound, SeekRefused), UNBOUND),
     Ignore(Closing, ENDING),
@@ -135,7 +138,7 @@ CHART: Final = Chart(
     states=State,
     initial=UNBOUND,
     final=(OVER,),
-    ours=(Acknowledge, AcknowledgeUpTo, AcknowledgeInTransaction),
+    ours=(Acknowledge, AcknowledgeUpTo, AcknowledgeInTransaction, DropTransactionalAcks),
     rows=ROWS,
     ignores=IGNORES,
     inner=(
@@ -222,6 +225,10 @@ class ConsumerAcks(StateMachine, chart=CHART):
         """Complete the caller."""
         return self._end(self._transactional.answered(event.ack), event.error)
 
+    def drop_of_transaction(self, event: DropTransactionalAcks, now: float) -> Effects:
+        """Fail what waits to be sent, or for its answer."""
+        return self._end(self._transactional.drop_of(event.transaction), event.error)
+
     # Receipts.
 
     def end_answered_and_forget_failure(self, event: AcksAnswered, now: float) -> Effects:
@@ -299,7 +306,7 @@ class ConsumerAcks(StateMachine, chart=CHART):
             self._trackers.settle(AckOutcome(up_to=whole[0] if whole else None))
         else:
             self._trackers.settle(AckOutcome(whole))
-        number = self._transactional.sent(ack.token)
+        number = self._transactional.sent(ack)
         return [AskToAckInTransaction(number, command, self._handler.operation_timeout)]
 
     def _send_held_in_transactions(self) -> Effects:

@@ -24,6 +24,7 @@ from pulsar_actors.wire.PulsarApi_pb2 import (
     CommandSubscribe,
     CommandUnsubscribe,
 )
+from pulsar_actors.wire.transaction_id import TransactionId
 
 
 class LastMessage(NamedTuple):
@@ -88,6 +89,13 @@ class AcknowledgeInTransaction(NamedTuple):
     """Acknowledge messages as a part of a transaction, in which their subscription is registered."""
 
     ack: TransactionalAck
+
+
+class DropTransactionalAcks(NamedTuple):
+    """Fail the acknowledgements of a transaction that is over, with this error. Those that wait are not sent."""
+
+    transaction: TransactionId
+    error: PulsarException
 
 
 class NegativeAcknowledge(NamedTuple):

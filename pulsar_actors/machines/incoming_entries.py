@@ -218,8 +218,9 @@ class IncomingEntries:
 
     def _wanted_of_batch(self, delivery: DeliveredEntry, outcome: IncomingOutcome) -> int:
         entry, sent, size = delivery.message_id.position, delivery.wanted, delivery.entry.metadata.num_messages_in_batch
-        left = self._ack_grouping.delivered(entry, sent, size, drops_acknowledged=self._drops_acknowledged)
-        if not left:  # all that the broker sends is acknowledged here
+        left = self._ack_grouping.unacknowledged_of(entry, sent) if self._drops_acknowledged else sent
+        self._ack_grouping.note_delivery(entry, sent, size)
+        if not left:  # the broker's and our acknowledgements together cover the batch
             outcome.acknowledge.append(delivery.message_id)
         first = self._start.first_wanted(entry, size)
         return ack_set.without_up_to(left, first - 1) if first else left

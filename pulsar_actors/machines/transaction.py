@@ -285,8 +285,7 @@ class TransactionMachine(StateMachine, chart=CHART):
     def complete_abort(self, event: EndAnswered | EndFailed, now: float) -> Effects:
         """Complete the callers: it is aborted. Callers of `commit` get the failure."""
         over = self._over(_not_open(f"the transaction {self.id} is aborted"))
-        error, callers = self._operation_failed(), self._take_callers()
-        return [*over, RewindCumulative(), CallDone(callers) if error is None else CallsFailed(callers, error)]
+        return [*over, RewindCumulative(self._take_callers(), self._operation_failed())]
 
     def is_over_there(self, event: EndFailed, now: float) -> bool:
         """Return whether the coordinator has aborted it already, or is about to."""

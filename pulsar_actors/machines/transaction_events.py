@@ -153,7 +153,13 @@ class DropWork(NamedTuple):
 
 
 class RewindCumulative(NamedTuple):
-    """Have messages delivered again that were acknowledged cumulatively: after an abort, no broker does that."""
+    """Have messages delivered again that were acknowledged cumulatively: after an abort, no broker does that.
+
+    Then complete these calls, with an error if there is one: so their callers do not receive what was queued before.
+    """
+
+    tokens: tuple[object, ...]
+    error: PulsarException | None
 
 
 class CallDone(NamedTuple):

@@ -6,7 +6,7 @@ It has one machine for the way to the coordinator (`machines/transaction_coordin
 A client has an actor for each coordinator that it has used. It ends with the client, once its transactions have ended.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from typing import Any, ClassVar, Final
 
@@ -33,7 +33,7 @@ from pulsar_actors.machines.connection_handler_events import (
     LookupAttemptFailed,
     LookupFailed,
 )
-from pulsar_actors.machines.consumer_events import RedeliverUnacknowledged
+from pulsar_actors.machines.consumer_events import DropTransactionalAcks
 from pulsar_actors.machines.lookup_events import LookupTarget
 from pulsar_actors.machines.producer_events import DropTransaction
 from pulsar_actors.machines.state_machine import StartTimer
@@ -223,7 +223,7 @@ class TransactionCoordinatorActor(MachineActor[CoordinatorHandler]):
             case NewTransaction(_, opened):
                 self._pending_calls.fail(opened, error)
             case TransactionCall(_, Register(token) | Commit(token) | Abort(token)):
-                self._fail_call(token, error)
+                self._fail_calls((token,), error)
             case _:
                 pass
 
@@ -314,7 +314,7 @@ class TransactionCoordinatorActor(MachineActor[CoordinatorHandler]):
         if transaction is None:
             if isinstance(event, (Register, Commit, Abort)):
                 ended = InvalidTxnStatusError("InvalidTxnStatus", "the transaction has ended already")
-                self._fail_call(event.token, ended)
+                self._fail_calls((event.token,), ended)
             return
         for effect in transaction.machine.handle(event, self.loop.now()):
             if isinstance(effect, StartTimer):
@@ -372,23 +372,38 @@ class TransactionCoordinatorActor(MachineActor[CoordinatorHandler]):
         for producer in list(work.producers):
             tell(producer, DropTransaction(work.id, effect.error))
             tell(producer, TriggerFlush())  # refuses those that are still in its queue
+        for consumer in list(work.consumers):
+            tell(consumer, DropTransactionalAcks(work.id, effect.error))
 
-    def _rewind(self, _: int, transaction: _Transaction, __: RewindCumulative) -> None:
-        for consumer in list(_work_of(transaction).rewinds):
-            tell(consumer, RedeliverUnacknowledged())
+    def _rewind(self, _: int, transaction: _Transaction, effect: RewindCumulative) -> None:
+        """Rewind one consumer after the other. A future may end on any thread."""
+        left = list(_work_of(transaction).rewinds.values())
+
+        def go_on(_: object) -> None:
+            if left:
+                left.pop()().add_done_callback(go_on)
+            elif effect.error is None:
+                self._complete(effect.tokens)
+            else:
+                self._fail_calls(effect.tokens, effect.error)
+
+        go_on(None)
 
     def _done(self, _: int, __: _Transaction, effect: CallDone) -> None:
-        for token in effect.tokens:
+        self._complete(effect.tokens)
+
+    def _failed(self, _: int, __: _Transaction, effect: CallsFailed) -> None:
+        self._fail_calls(effect.tokens, effect.error)
+
+    def _complete(self, tokens: Sequence[object]) -> None:
+        for token in tokens:
             done: Any = token  # the future of a caller
             self._pending_calls.resolve(done, None)
 
-    def _failed(self, _: int, __: _Transaction, effect: CallsFailed) -> None:
-        for token in effect.tokens:
-            self._fail_call(token, effect.error)
-
-    def _fail_call(self, token: object, error: PulsarException) -> None:
-        done: Any = token
-        self._pending_calls.fail(done, error)
+    def _fail_calls(self, tokens: Sequence[object], error: PulsarException) -> None:
+        for token in tokens:
+            done: Any = token
+            self._pending_calls.fail(done, error)
 
     PERFORMS: ClassVar = {
         LookUp: _look_up,

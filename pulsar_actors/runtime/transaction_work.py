@@ -37,8 +37,8 @@ class TransactionWork:
     """The work of one transaction. `dropped` is the error of a transaction of which nothing may be sent any more."""
 
     __slots__ = (
-        "_begun", "_coordinator", "_failure", "_lock", "_registrations", "_serial", "_when_settled", "dropped", "id",
-        "producers", "refusal", "rewinds",
+        "_begun", "_coordinator", "_failure", "_lock", "_registrations", "_serial", "_when_settled", "consumers",
+        "dropped", "id", "producers", "refusal", "rewinds",
     )  # fmt: skip
 
     def __init__(
@@ -48,7 +48,8 @@ class TransactionWork:
         self.refusal: PulsarException | None = None  # of further work
         self.dropped: PulsarException | None = None
         self.producers: dict[ActorRef, SlimFuture[None] | None] = {}  # with the registration that each waits for
-        self.rewinds: dict[ActorRef, None] = {}  # consumers that have acknowledged cumulatively
+        self.consumers: dict[ActorRef, None] = {}  # those that have acknowledged
+        self.rewinds: dict[ActorRef, Callable[[], SlimFuture[None]]] = {}  # of those that have done so cumulatively
         self._coordinator = coordinator
         self._serial = serial
         self._lock = interleaving.lock()

@@ -14,6 +14,7 @@ from pulsar_actors.machines.consumer_events import (
     AskToAck,
     AskToAckInTransaction,
     AskToSeek,
+    DropTransactionalAcks,
     HandedOut,
     QueueEntries,
     RedeliveryDue,
@@ -275,3 +276,13 @@ def test_acknowledging_what_is_no_message_in_a_transaction_fails() -> None:
     driven = ready()
     driven.tell(in_transaction(driven, MessageId(1, 0), MessageId(-1, -1)))
     assert settled(driven) == [(("a",), InvalidArgument)]
+
+
+def test_with_its_transaction_one_fails_and_is_not_sent_any_more() -> None:
+    driven = ready()
+    driven.tell(Detached(1, LOST), in_transaction(driven, MessageId(1, 0)))
+    driven.tell(DropTransactionalAcks(TransactionId(0, 0), NO))
+    assert driven.did(AcksSettled) == [AcksSettled(("a",), NO)]
+    driven.fire(RetryDue)
+    driven.subscribe()
+    assert driven.did(AskToAckInTransaction) == []

@@ -94,7 +94,7 @@ class AnyTransaction(RuleBasedStateMachine):
 
     # What the transaction does.
 
-    def tell(self, event: Any) -> None:  # noqa: C901 - one line for each effect
+    def tell(self, event: Any) -> None:
         for effect in self.machine.handle(event, self.now):
             match effect:
                 case AskToBegin(command):
@@ -110,13 +110,18 @@ class AnyTransaction(RuleBasedStateMachine):
                 case AskToEnd(command):
                     self.send_end(commit=command.txn_action == TxnAction.COMMIT)
                 case CallDone(tokens):
-                    for token in tokens:
-                        self.hear_success(self.waiting.pop(token))
+                    self.tell_callers(tokens, None)
                 case CallsFailed(tokens, error):
-                    for token in tokens:
-                        self.hear_failure(self.waiting.pop(token), error)
+                    self.tell_callers(tokens, error)
                 case _:
                     self.handle_work(effect)
+
+    def tell_callers(self, tokens: tuple[object, ...], error: PulsarException | None) -> None:
+        for token in tokens:
+            if error is None:
+                self.hear_success(self.waiting.pop(token))
+            else:
+                self.hear_failure(self.waiting.pop(token), error)
 
     def hear_of_the_opening(self, effect: Any) -> None:
         assert not self.is_out, "handed out twice"
@@ -159,8 +164,9 @@ class AnyTransaction(RuleBasedStateMachine):
                 self.settling = True
             case DropWork():
                 self.dropped = True
-            case RewindCumulative():
+            case RewindCumulative(tokens, error):
                 assert self.there != COMMITTED, "delivers again what is committed"
+                self.tell_callers(tokens, error)
             case _:
                 raise AssertionError(effect)
 

@@ -4,14 +4,15 @@ An acknowledgement in a transaction is *pending* until the transaction ends. Mea
 and is not delivered again. With the commit it becomes acknowledged. With an abort it is delivered again.
 
 A message can be acknowledged once: if it is acknowledged already, or pending in any transaction, another
-acknowledgement in a transaction is a conflict. An acknowledgement without a transaction is none. It counts at once, and
-the end of the transaction then finds nothing left to do for that message.
+acknowledgement in a transaction is a conflict. That of a whole batch is one if a transaction has acknowledged a part of
+it, but not after a part was acknowledged without a transaction. An acknowledgement without a transaction is never a
+conflict. It counts at once, and the end of the transaction then finds nothing left to do for that message.
 
 A cumulative acknowledgement is different: only one transaction at a time may have one, it hides no message, and after
 an abort nothing is delivered again, unless a consumer asks for it.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 from pulsar_actors.broker.model.consumer import AckedEntry
 from pulsar_actors.broker.model.cursor import Cursor
@@ -33,12 +34,13 @@ class PendingAck(NamedTuple):
 class PendingAcks:
     """The pending acknowledgements of one subscription. `Cursor.pending_acks` has the individual ones by entry."""
 
-    __slots__ = ("_cumulative", "_cursor", "_individual")
+    __slots__ = ("_cumulative", "_cursor", "_individual", "_partly_committed")
 
     def __init__(self, cursor: Cursor) -> None:
         self._cursor = cursor
-        self._individual: dict[TransactionId, list[PendingAck]] = {}
+        self._individual: dict[TransactionId, dict[int, PendingAck]] = {}  # and by offset
         self._cumulative: tuple[TransactionId, AckedEntry] | None = None
+        self._partly_committed: set[int] = set()  # offsets of batches
 
     @property
     def ongoing(self) -> int:
@@ -56,7 +58,7 @@ class PendingAcks:
             earlier = wanted[entry.offset].messages if entry.offset in wanted else 0
             free = self._cursor.remaining_set(entry) & ~earlier
             messages = full(entry.messages) & ~(each.ack_set or 0)
-            if each.ack_set is None and not earlier and entry.offset not in self._cursor.pending_acks:
+            if each.ack_set is None and not earlier and not self._has_transactions(entry):
                 messages = free  # the whole entry: those that are acknowledged already are no conflict
             if not messages or messages & ~free:
                 raise _conflict(transaction, each.position, "it is acknowledged already, or in a transaction")
@@ -65,7 +67,7 @@ class PendingAcks:
 
     def add(self, transaction: TransactionId, pending: Sequence[PendingAck]) -> None:
         """Add acknowledgements that `check` returned, which a dispatcher has marked as pending at the cursor."""
-        self._individual.setdefault(transaction, []).extend(pending)
+        _add_all(self._individual.setdefault(transaction, {}), pending)
 
     def add_cumulative(self, transaction: TransactionId, acknowledged: AckedEntry) -> None:
         """Add a cumulative acknowledgement; Refusal for a conflict. A transaction may only move its own forward."""
@@ -82,22 +84,40 @@ class PendingAcks:
 
     def commit(self, transaction: TransactionId) -> None:
         """Acknowledge what the transaction has acknowledged."""
-        for entry, messages in self._individual.pop(transaction, ()):
+        for entry, messages in self._individual.pop(transaction, {}).values():
             self._cursor.release(entry, messages)
             self._cursor.acknowledge(entry, full(entry.messages) & ~messages)
+            if self._cursor.is_acknowledged(entry.offset):
+                self._partly_committed.discard(entry.offset)
+            else:
+                self._partly_committed.add(entry.offset)
         if self._cumulative is not None and self._cumulative[0] == transaction:
             position, ack_set = self._cumulative[1]
             self._cumulative = None
             self._cursor.acknowledge_up_to(position, ack_set)
 
-    def abort(self, transaction: TransactionId) -> list[PendingAck]:
-        """Drop the acknowledgements of a transaction, and return those of messages to deliver again."""
-        dropped = self._individual.pop(transaction, [])
-        for entry, messages in dropped:
+    def ended_before(self, coordinator: int, low_water_mark: int) -> list[TransactionId]:
+        """Return the transactions that have ended, though the subscription was not told: all up to the low-water mark.
+
+        An acknowledgement may come after the end of its transaction.
+        """
+        holders = [*self._individual, *([self._cumulative[0]] if self._cumulative is not None else [])]
+        return [each for each in holders if each.most == coordinator and each.least <= low_water_mark]
+
+    def abort(self, transactions: Iterable[TransactionId]) -> list[PendingAck]:
+        """Drop the acknowledgements of transactions, and return those of messages to deliver again, once an entry."""
+        dropped: dict[int, PendingAck] = {}
+        for transaction in transactions:
+            _add_all(dropped, self._individual.pop(transaction, {}).values())
+            if self._cumulative is not None and self._cumulative[0] == transaction:
+                self._cumulative = None
+        for entry, messages in dropped.values():
             self._cursor.release(entry, messages)
-        if self._cumulative is not None and self._cumulative[0] == transaction:
-            self._cumulative = None
-        return [each for each in dropped if self._cursor.remaining(each.entry)]
+        return [each for each in dropped.values() if self._cursor.remaining(each.entry)]
+
+    def _has_transactions(self, entry: StoredEntry) -> bool:
+        """Return whether a part of a batch is pending, or was acknowledged in a transaction."""
+        return entry.offset in self._cursor.pending_acks or entry.offset in self._partly_committed
 
     def _find(self, transaction: TransactionId, position: Position) -> StoredEntry:
         managed_ledger = self._cursor.managed_ledger
@@ -105,6 +125,13 @@ class PendingAcks:
         if offset is None:
             raise _conflict(transaction, position, "there is no such message")
         return managed_ledger.entry(offset)
+
+
+def _add_all(pending: dict[int, PendingAck], more: Iterable[PendingAck]) -> None:
+    """Add acknowledgements; those of one entry become one."""
+    for entry, messages in more:
+        earlier = pending.get(entry.offset)
+        pending[entry.offset] = PendingAck(entry, messages if earlier is None else messages | earlier.messages)
 
 
 def _reach(acknowledged: AckedEntry) -> tuple[Position, int]:

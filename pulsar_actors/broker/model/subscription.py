@@ -212,16 +212,21 @@ class Subscription:
         if isinstance(self.dispatcher, SingleActiveConsumerDispatcher):
             self.pending_acks.add_cumulative(transaction, acknowledged)
 
-    def end_transaction(self, transaction: TransactionId, *, commit: bool) -> None:
-        """Acknowledge what the transaction has acknowledged, or deliver it again."""
+    def end_transaction(self, transaction: TransactionId, *, commit: bool, low_water_mark: int) -> None:
+        """Acknowledge what the transaction has acknowledged, or deliver it again.
+
+        All of its coordinator up to the low-water mark have ended, too.
+        """
+        mark_before = self.cursor.mark_delete
+        aborted = self.pending_acks.ended_before(transaction.most, low_water_mark)
         if commit:
-            mark_before = self.cursor.mark_delete
             self.pending_acks.commit(transaction)
-            self._acknowledged(mark_before)
-            return
-        aborted = self.pending_acks.abort(transaction)
+        else:
+            aborted.append(transaction)
+        again = self.pending_acks.abort(aborted)
         if self.dispatcher is not None:
-            self.dispatcher.redeliver_aborted(aborted)
+            self.dispatcher.redeliver_aborted(again)
+        self._acknowledged(mark_before)
 
     def redeliver(self, consumer: Consumer, positions: Sequence[Position], epoch: int) -> None:
         """Deliver these entries again; without positions, all that the consumer has not acknowledged."""

@@ -176,10 +176,10 @@ class Topic:
             return EARLIEST_POSITION
         if transaction is not None:
             self.transaction_buffer.append(transaction, entry, metadata)
-            return entry.position
-        self.managed_ledger.append(entry)
-        for subscription in self.subscriptions.values():
-            subscription.dispatch()
+        else:
+            self.managed_ledger.append(entry)
+            for subscription in self.subscriptions.values():
+                subscription.dispatch()
         if entry.offset % _TRIM_EVERY == 0:
             self._trim()
         return entry.position

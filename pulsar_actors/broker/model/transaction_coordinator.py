@@ -151,7 +151,9 @@ class TransactionCoordinator:
         for name, subscription in transaction.subscriptions:
             topic = self._find_topic(TopicName.parse(name))
             if topic is not None and subscription in topic.subscriptions:
-                topic.subscriptions[subscription].end_transaction(transaction.id, commit=commit)
+                topic.subscriptions[subscription].end_transaction(
+                    transaction.id, commit=commit, low_water_mark=low_water_mark
+                )
         del self.transactions[transaction.id.least]
         for call in transaction.when_ended:
             call()

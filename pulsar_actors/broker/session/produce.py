@@ -101,7 +101,7 @@ def on_send(session: Session, send: CommandSend, rest: bytes) -> None:
             metadata,
             sequence_id=sequence_id,
             highest_sequence_id=highest,
-            transaction=transaction_in(send),
+            transaction=transaction_in(send) if send.HasField("txnid_most_bits") else None,  # most have none: one look
         )
     except ChecksumMismatch:
         _send_error(

@@ -16,9 +16,9 @@ Acknowledgements that are held, or sent and not yet answered, survive the loss o
 the next. One that was sent without a request for a receipt counts as done. One that the broker refused counts as never
 made. A seek makes acknowledgements of earlier messages void.
 
-A broker may deliver a batch without some of its messages: others have acknowledged them, or somebody has in a
-transaction that is open. The latter may come after all, if that transaction is aborted. So the tracker keeps them
-apart, as *withheld*, and no command acknowledges them.
+A broker may *withhold* messages of a batch that it delivers: they are acknowledged, or somebody has acknowledged them
+in a transaction, which may be aborted yet. The batch is complete when its other messages are acknowledged. But no
+command acknowledges what is withheld, for it may come with a later delivery.
 
 An unacknowledged set is dropped if it was neither read nor written between two reconnects: the broker may have given
 the batch to another consumer by then. A held set, which is still unsent, is kept. The next acknowledgement of the same
@@ -155,7 +155,7 @@ class AckGroupingTracker:
         self.receipts = receipts
         self.generation = Generation()
         self._unacknowledged: EntryMap[int] = EntryMap()  # 0: complete, but the broker may still refuse that
-        self._withheld: EntryMap[int] = EntryMap()
+        self._withheld: EntryMap[int] = EntryMap()  # what the last delivery of a batch was without
         self._held: dict[EntryKey, int] = {}
         self._cumulative: AckGroup | None = None  # without its receipts
         self._cumulative_receipts: list[AwaitedAck] = []
@@ -164,21 +164,13 @@ class AckGroupingTracker:
         self._confirmed = BEFORE_EVERYTHING
         self._floor = BEFORE_EVERYTHING
 
-    def delivered(self, entry: EntryKey, messages: int, size: int, *, drops_acknowledged: bool) -> int:
-        """Note the messages of a batch that the broker delivers; return those that are not acknowledged here."""
-        whole = ack_set.full(size)
-        withheld, known = self._withheld.get(entry) or 0, self._unacknowledged.get(entry)
-        ours = whole & ~self._held.get(entry, whole) & ~withheld
-        if known is not None:
-            ours |= whole & ~known & ~withheld
-        left = messages & ~ours if drops_acknowledged else messages
-        if messages != whole:
-            self._withheld.put(entry, whole & ~messages)
-        elif withheld:
+    def note_delivery(self, entry: EntryKey, messages: int, batch_size: int) -> None:
+        """Note which messages of a batch the broker has delivered."""
+        withheld = ack_set.full(batch_size) & ~messages
+        if withheld:
+            self._withheld.put(entry, withheld)
+        else:
             self._withheld.pop(entry)
-        if left and (messages != whole or withheld):
-            self._unacknowledged.put(entry, left)
-        return left
 
     def forget(self, entries: Iterable[EntryKey]) -> None:
         """Forget the unacknowledged sets of batches that will be redelivered."""
@@ -242,13 +234,9 @@ class AckGroupingTracker:
             return True
         if index >= 0:
             return self._mark_in_batch(message_id, 1 << index, done)
-        self._hold_whole(key, done)
-        return True
-
-    def _hold_whole(self, key: EntryKey, done: list[EntryKey]) -> None:
-        """Hold the acknowledgement of an entry, except for the messages that the broker withholds."""
         self._held[key] = self._withheld.pop(key) or 0
         done.append(key)
+        return True
 
     def _mark_in_batch(self, entry: MessageId, messages: int, done: list[EntryKey]) -> bool:
         """Mark messages of a batch as acknowledged, and return whether a command will be sent for them."""
@@ -257,13 +245,14 @@ class AckGroupingTracker:
             return True
         unacknowledged = self._last_unacknowledged(entry)
         unacknowledged ^= unacknowledged & messages
-        if unacknowledged:
+        if self._without_withheld(key, unacknowledged):
             self._unacknowledged.put(key, unacknowledged)
             if self.batch_index_acks:
-                self._held[key] = unacknowledged | (self._withheld.get(key) or 0)
+                self._held[key] = unacknowledged
             return self.batch_index_acks
         self._complete(key)
-        self._hold_whole(key, done)
+        self._held[key] = unacknowledged  # only what is withheld
+        done.append(key)
         return True
 
     def _last_unacknowledged(self, message_id: MessageId) -> int:
@@ -273,11 +262,16 @@ class AckGroupingTracker:
             unacknowledged = ack_set.full(message_id.batch_size)
         return unacknowledged & self._held.get(message_id.position, unacknowledged)
 
+    def _without_withheld(self, entry: EntryKey, messages: int) -> int:
+        """Return those of a set of messages that the broker has delivered."""
+        return messages & ~(self._withheld.get(entry) or 0)
+
     def _complete(self, entry: EntryKey) -> None:
         """Note that an entry is acknowledged completely.
 
         With receipts the note is kept, because the broker may refuse.
         """
+        self._withheld.pop(entry)
         if self.receipts:
             self._unacknowledged.put(entry, 0)
         else:
@@ -297,10 +291,11 @@ class AckGroupingTracker:
         unacknowledged = 0
         if message_id.batch_index >= 0:
             unacknowledged = ack_set.without_up_to(self._last_unacknowledged(message_id), message_id.batch_index)
+            unacknowledged = unacknowledged if self._without_withheld(key, unacknowledged) else 0
         up_to = (ledger_id, entry_id - 1) if unacknowledged else key
         said = (key, unacknowledged) if self.batch_index_acks else (up_to, 0)
         self._unacknowledged.pop_up_to(key)
-        self._withheld.pop_up_to(key)
+        self._withheld.pop_up_to(up_to)
         if unacknowledged:
             self._unacknowledged.put(key, unacknowledged)
         group = AckGroup((said,), cumulative=True)

@@ -76,7 +76,7 @@ class TransactionalAcks:
 
     def __init__(self) -> None:
         self._held: list[TransactionalAck] = []
-        self._unanswered: dict[int, AckToken] = {}
+        self._unanswered: dict[int, TransactionalAck] = {}
         self._sent = 0
 
     def hold(self, ack: TransactionalAck) -> None:
@@ -93,20 +93,27 @@ class TransactionalAcks:
         late = set(tokens)
         self._held = [ack for ack in self._held if ack.token not in late]
 
-    def sent(self, token: AckToken) -> int:
+    def drop_of(self, transaction: TransactionId) -> tuple[AckToken, ...]:
+        """Drop those of a transaction, and return their tokens."""
+        dropped = [ack for ack in (*self._held, *self._unanswered.values()) if ack.transaction == transaction]
+        self._held = [ack for ack in self._held if ack.transaction != transaction]
+        self._unanswered = {number: ack for number, ack in self._unanswered.items() if ack.transaction != transaction}
+        return tuple(ack.token for ack in dropped)
+
+    def sent(self, ack: TransactionalAck) -> int:
         """Note that one is sent, and return its number, which the answer has."""
         self._sent += 1
-        self._unanswered[self._sent] = token
+        self._unanswered[self._sent] = ack
         return self._sent
 
     def answered(self, number: int) -> tuple[AckToken, ...]:
         """End the one that the broker has answered. A late answer ends nothing."""
-        return (self._unanswered.pop(number),) if number in self._unanswered else ()
+        return (self._unanswered.pop(number).token,) if number in self._unanswered else ()
 
     def drop_unanswered(self) -> tuple[AckToken, ...]:
         """Drop those that were sent, and return their tokens."""
-        tokens, self._unanswered = tuple(self._unanswered.values()), {}
-        return tokens
+        unanswered, self._unanswered = self._unanswered, {}
+        return tuple(ack.token for ack in unanswered.values())
 
     def drop_all(self) -> tuple[AckToken, ...]:
         """Drop all, and return their tokens."""

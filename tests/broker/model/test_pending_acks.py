@@ -19,8 +19,8 @@ ALL_TYPES = [EXCLUSIVE, SHARED, KEY_SHARED]
 DISTRIBUTING = [SHARED, KEY_SHARED]
 
 
-def end(receiver: Any, transaction: TransactionId = FIRST, *, commit: bool) -> None:
-    receiver.subscription.end_transaction(transaction, commit=commit)
+def end(receiver: Any, transaction: TransactionId = FIRST, *, commit: bool, low: int = -1) -> None:
+    receiver.subscription.end_transaction(transaction, commit=commit, low_water_mark=low)
 
 
 def refused(call: Any, *arguments: Any, **options: Any) -> None:
@@ -133,6 +133,32 @@ def test_messages_of_a_batch_are_pending_one_by_one(world: Any, kind: Any) -> No
     assert (receiver.made.unacked, receiver.subscription.backlog()) == (0, 0)
 
 
+@pytest.mark.parametrize("kind", ALL_TYPES)
+def test_a_batch_that_was_acknowledged_in_several_commands_comes_again_once(world: Any, kind: Any) -> None:
+    receiver = world.consumer(subscription_type=kind)
+    world.producer().send(b"batch", num_messages_in_batch=4)
+    receiver.ack_in(FIRST, b"batch", ack_set=0b1110)
+    receiver.ack_in(FIRST, b"batch", ack_set=0b1101)
+    receiver.take()
+    end(receiver, commit=False)
+    assert receiver.take() == [b"batch"]
+
+
+@pytest.mark.parametrize("commit", [True, False])
+def test_an_acknowledgement_that_comes_after_the_end_is_aborted_with_the_end_of_a_later_transaction(
+    world: Any, *, commit: bool
+) -> None:
+    receiver = world.consumer(subscription_type=SHARED)
+    world.producer().send_all([b"a", b"b"])
+    end(receiver, FIRST, commit=True)
+    receiver.ack_in(FIRST, b"a")
+    receiver.take()
+    end(receiver, TransactionId(1, 0), commit=True, low=0)
+    assert receiver.take() == []
+    end(receiver, SECOND, commit=commit, low=0)
+    assert receiver.take() == [b"a"]
+
+
 def test_a_batch_of_which_all_messages_were_committed_is_acknowledged(world: Any) -> None:
     receiver = world.consumer(subscription_type=SHARED)
     world.producer().send(b"batch", num_messages_in_batch=2)
@@ -174,6 +200,17 @@ def test_a_whole_batch_may_be_acknowledged_after_a_part_of_it(world: Any) -> Non
     receiver.ack(b"batch", ack_set=0b1110)
     receiver.ack_in(FIRST, b"batch")
     end(receiver, commit=True)
+    assert receiver.subscription.backlog() == 0
+
+
+def test_a_whole_batch_is_not_acknowledged_after_a_part_of_it_in_another_transaction(world: Any) -> None:
+    receiver = world.consumer(subscription_type=SHARED)
+    world.producer().send(b"batch", num_messages_in_batch=4)
+    receiver.ack_in(FIRST, b"batch", ack_set=0b1110)
+    end(receiver, FIRST, commit=True)
+    refused(receiver.ack_in, SECOND, b"batch")
+    receiver.ack_in(SECOND, b"batch", ack_set=0b0001)
+    end(receiver, SECOND, commit=True)
     assert receiver.subscription.backlog() == 0
 
 

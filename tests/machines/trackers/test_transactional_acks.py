@@ -82,7 +82,7 @@ def test_what_is_no_message_is_refused() -> None:
 
 def test_each_that_was_sent_has_one_answer() -> None:
     acks = TransactionalAcks()
-    first, second = acks.sent("a"), acks.sent("b")
+    first, second = acks.sent(ack(MessageId(1, 5), token="a")), acks.sent(ack(MessageId(1, 6), token="b"))
     assert acks.answered(second) == ("b",)
     assert acks.answered(second) == ()
     assert acks.drop_unanswered() == ("a",)
@@ -96,6 +96,16 @@ def test_those_whose_callers_have_given_up_are_not_sent() -> None:
     acks.drop_held(["late"])
     assert [held.token for held in acks.take_held()] == ["b"]
     acks.hold(ack(MessageId(1, 7), token="c"))
-    acks.sent("d")
+    acks.sent(ack(MessageId(1, 8), token="d"))
     assert acks.drop_all() == ("c", "d")
     assert acks.drop_all() == ()
+
+
+def test_those_of_a_transaction_that_is_over_are_dropped_alone() -> None:
+    acks, over = TransactionalAcks(), TransactionId(0, 1)
+    acks.hold(ack(MessageId(1, 5), token="kept"))
+    acks.hold(ack(MessageId(1, 6), token="held")._replace(transaction=over))
+    number = acks.sent(ack(MessageId(1, 7), token="sent")._replace(transaction=over))
+    assert acks.drop_of(over) == ("held", "sent")
+    assert acks.answered(number) == ()
+    assert [held.token for held in acks.take_held()] == ["kept"]
