@@ -397,7 +397,9 @@ def test_the_transaction_of_messages_is_in_each_command_and_in_each_entry(
     settings = batch_builder.BatchBuilderSettings(codec, None, **options, largest_chunk=50)
     messages = together(plain(bytes(120)), said(b"keyed", partition_key="k"), plain(b"small"))
     sender = PLAIN._replace(codec=codec, transaction=transaction)
-    builder = batch_builder.BatchBuilder(messages, range(5, 8), sender, settings, NOW)
+    builder = batch_builder.BatchBuilder(
+        messages, range(5, 8), sender, batch_builder.send_encoder(sender), settings, NOW
+    )
     builder.pack(limits)
     sent = [one for item in builder.items for one in read(item.token)]
     assert {transaction_in(command) for command, _ in sent} == {transaction}
