@@ -116,6 +116,7 @@ ROWS: Final = (
     Row(EndAnswered,           COMMITTING,        COMMITTED,         None,            "complete"),
     Row(EndFailed,             COMMITTING,        FAILED,            "is_forgotten",  "fail_as_unknown"),
     Row(EndFailed,             COMMITTING,        FAILED,            "is_refused",    "fail"),
+    Row(EndFailed,             COMMITTING,        FAILED,            "is_closing",    "leave_commit_open"),
     Row(EndFailed,             COMMITTING,        COMMIT_UNANSWERED, None,            "leave_commit_open"),
     Row(Commit,                COMMIT_UNANSWERED, COMMITTING,        None,            "repeat_commit"),
     Row(Commit,                FOR_COMMIT,        INTERNAL,          None,            "join"),
@@ -125,6 +126,7 @@ ROWS: Final = (
     Row(Settled,               ABORT_SETTLING,    ABORTING,          None,            "send_abort"),
     Row(EndAnswered,           ABORTING,          ABORTED,           None,            "complete_abort"),
     Row(EndFailed,             ABORTING,          ABORTED,           "is_over_there", "complete_abort"),
+    Row(EndFailed,             ABORTING,          FAILED,            "is_closing",    "leave_abort_open"),
     Row(EndFailed,             ABORTING,          ABORT_UNANSWERED,  None,            "leave_abort_open"),
     Row(Abort,                 ABORT_UNANSWERED,  ABORTING,          None,            "repeat_abort"),
     Row(Abort,                 FOR_ABORT,         INTERNAL,          None,            "join"),
@@ -136,7 +138,8 @@ ROWS: Final = (
 
     # The client closes.
     Row(CloseTransaction,      OPENING,           FAILED,            None,            "give_up_opening"),
-    Row(CloseTransaction,      OPEN,              ABORT_SETTLING,    None,            "settle"),
+    Row(CloseTransaction,      OPEN,              ABORT_SETTLING,    None,            "settle_and_close"),
+    Row(CloseTransaction,      (*SETTLING, *END_SENT), INTERNAL,     None,            "note_close"),
     Row(CloseTransaction,      UNANSWERED,        FAILED,            None,            "give_up_unanswered"),
     Row(EndTransaction,        OPENING,           FAILED,            None,            "fail_opening"),
     Row(EndTransaction,        UNENDED,             FAILED,            None,            "end_at_once"),
@@ -148,8 +151,7 @@ IGNORES: Final = (
     Ignore(TransactionTimeoutDue,            (OPENING, *END_SENT, *UNANSWERED, *FINAL)),
     Ignore(Settled,                          FINAL),
     Ignore((EndAnswered, EndFailed),         (OPENING, *TAKING, *UNANSWERED, *FINAL)),
-    Ignore(CloseTransaction,                 (*SETTLING, *END_SENT, *FINAL)),
-    Ignore(EndTransaction,                   FINAL),
+    Ignore((CloseTransaction, EndTransaction), FINAL),
 )
 # fmt: on
 
@@ -163,6 +165,7 @@ class TransactionMachine(StateMachine, chart=CHART):
 
     __slots__ = (
         "_callers",
+        "_closing",
         "_coordinator",
         "_ends_sent",
         "_failure",
@@ -181,6 +184,7 @@ class TransactionMachine(StateMachine, chart=CHART):
         self._registrations: dict[object, None] = {}  # those that have no answer
         self._callers: list[object] = []  # of commit or abort
         self._ends_sent = 0
+        self._closing = False
         self._failure: PulsarException | None = None  # for which a commit is aborted
 
     def ask_to_begin(self, event: Begin, now: float) -> Effects:
@@ -220,12 +224,10 @@ class TransactionMachine(StateMachine, chart=CHART):
 
     # Commit.
 
-    def settle(self, event: Commit | Abort | CloseTransaction, now: float) -> Effects:
+    def settle(self, event: Commit | Abort, now: float) -> Effects:
         """Refuse more work, and wait until all that has begun has ended."""
-        verb = "committed" if isinstance(event, Commit) else "aborted"
-        if not isinstance(event, CloseTransaction):
-            self._callers.append(event.token)
-        return [RefuseWork(_not_open(f"the transaction {self.id} is being {verb}")), SettleWork()]
+        self._callers.append(event.token)
+        return self._settle("committed" if isinstance(event, Commit) else "aborted")
 
     def has_failed(self, event: Settled, now: float) -> bool:
         """Return whether any send or acknowledgement of the transaction has failed."""
@@ -260,6 +262,10 @@ class TransactionMachine(StateMachine, chart=CHART):
     def fail(self, event: EndFailed, now: float) -> Effects:
         """Fail the callers: it is not committed."""
         return self._fail(event.error)
+
+    def is_closing(self, event: EndFailed, now: float) -> bool:
+        """Return whether the client closes, and nobody will ask again."""
+        return self._closing
 
     def leave_commit_open(self, event: EndFailed, now: float) -> Effects:
         """Fail the callers, who may call `commit` again."""
@@ -319,6 +325,16 @@ class TransactionMachine(StateMachine, chart=CHART):
         """Fail the call. If the coordinator opens the transaction, it is empty, and times out."""
         return [TransactionNotOpened(AlreadyClosed("the client is closed"))]
 
+    def settle_and_close(self, event: CloseTransaction, now: float) -> Effects:
+        """Abort, as if the user had called `abort`."""
+        self._closing = True
+        return self._settle("aborted")
+
+    def note_close(self, event: CloseTransaction, now: float) -> Effects:
+        """Go on to the end, but do not wait for anybody after it."""
+        self._closing = True
+        return []
+
     def give_up_unanswered(self, event: CloseTransaction, now: float) -> Effects:
         """End. The coordinator goes on by itself with what it was told, or aborts after the timeout."""
         return self._over(AlreadyClosed("the client is closed"))
@@ -326,6 +342,14 @@ class TransactionMachine(StateMachine, chart=CHART):
     def end_at_once(self, event: EndTransaction, now: float) -> Effects:
         """End with the error. The coordinator aborts the transaction after its timeout, unless END_TXN was sent."""
         return self._end(event.error)
+
+    def drop_all(self) -> tuple[object, ...]:
+        """Drop everything because of a bug, and return the tokens of all callers."""
+        waiting, self._registrations = tuple(self._registrations), {}
+        return (*waiting, *self._take_callers())
+
+    def _settle(self, verb: str) -> Effects:
+        return [RefuseWork(_not_open(f"the transaction {self.id} is being {verb}")), SettleWork()]
 
     def _ask_to_end(self, *, commit: bool) -> AskToEnd:
         assert self.id is not None  # noqa: S101 - it is open

@@ -211,6 +211,7 @@ class TransactionCoordinatorActor(MachineActor[CoordinatorHandler]):
         self._detach(Detach(self.machine.connection))
         for transaction in self._transactions.values():
             self._pending_calls.fail(transaction.opened, bug)
+            self._fail_calls(transaction.machine.drop_all(), bug)
             if transaction.work is not None:
                 transaction.work.refuse(bug)
 

@@ -319,7 +319,8 @@ class AnyTransaction(RuleBasedStateMachine):
     @invariant()
     def an_open_one_has_an_end(self) -> None:
         assert self.machine.state is not State.OPEN or self.timer is not None, "is open for ever"
-        assert not (self.is_closing and self.machine.state in {State.OPENING, State.OPEN}), "stays open"
+        waits = {State.OPENING, State.OPEN, State.COMMIT_UNANSWERED, State.ABORT_UNANSWERED}
+        assert not (self.is_closing and self.machine.state in waits), "stays open"
 
 
 MODEL = settings(max_examples=200, stateful_step_count=30)
@@ -399,8 +400,12 @@ FAULTS = [
           "told of a commit|goes on to send|takes work|without an answer", "go_on", "time_passes"),
     fault(TransactionTimeoutDue, State.COMMITTING, None, {"does": "time_out"},
           "told that a commit failed", "go_on", "time_passes", "end_arrives"),
-    fault(CloseTransaction, State.OPEN, "settle", {"dest": INTERNAL, "does": None},
+    fault(CloseTransaction, State.OPEN, "settle_and_close", {"dest": INTERNAL, "does": None},
           "stays open", "go_on", "the_client_closes"),
+    fault(CloseTransaction, State.COMMITTING, "note_close", {"does": None},
+          "stays open", "go_on", "the_client_closes", "end_arrives"),
+    fault(EndFailed, State.ABORTING, "leave_abort_open", {"guard": "never"},
+          "stays open", "go_on", "the_client_closes", "end_is_refused", guard="is_closing"),
     fault(CloseTransaction, State.OPENING, "give_up_opening", {"dest": INTERNAL, "does": None},
           "stays open", "the_client_closes"),
     fault(EndTransaction, State.COMMITTING, "end_at_once", {"does": None},
