@@ -87,15 +87,19 @@ class StopFlag:
 
 
 class LoopActor(pykka.Actor):
-    """An actor on a loop. Its `guardian` is told if the actor dies of a bug; the client's actor has no guardian."""
+    """An actor on a loop. Its `guardian` is told if the actor dies of a bug; the client's actor has no guardian.
+
+    Python 3.10 takes half as much memory for a dict of 21 attributes as for one of 22, and a producer's actor has 21.
+    """
+
+    actor_stopped: StopFlag  # type: ignore[assignment] # in place of an Event, of which pykka uses no more
+    bug: InternalError | None = None  # the bug that ended the actor
 
     def __init__(self, loop: Loop, guardian: ActorRef | None) -> None:
         self.loop = loop
         self.guardian = guardian
-        self.bug: InternalError | None = None  # the bug that ended the actor
         super().__init__()
-        self._stop_flag = StopFlag()
-        self.actor_stopped = self._actor_ref.actor_stopped = self._stop_flag  # type: ignore[assignment] # pykka uses no more of it
+        self.actor_stopped = self._actor_ref.actor_stopped = StopFlag()  # type: ignore[assignment] # pykka uses no more
 
     @classmethod
     def start(cls, *args: Any, **kwargs: Any) -> ActorRef:  # noqa: ANN401 - the arguments of the class
@@ -136,7 +140,7 @@ class LoopActor(pykka.Actor):
 
     def take(self, message: Any) -> None:  # noqa: ANN401 - as received
         """Receive the next message, as `guarded` does; what ends the actor is answered, too."""
-        if self._stop_flag.stopped:
+        if self.actor_stopped.stopped:
             self.missed(message)
             return
         try:
@@ -148,7 +152,7 @@ class LoopActor(pykka.Actor):
 
     def guarded(self, function: Callable[[Any], object], argument: Any) -> None:  # noqa: ANN401 - what the function takes
         """Call a function, unless the actor has ended; an exception ends the actor."""
-        if self._stop_flag.stopped:
+        if self.actor_stopped.stopped:
             return
         try:
             function(argument)

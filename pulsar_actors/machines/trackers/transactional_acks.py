@@ -10,6 +10,7 @@ a conflict, and it fails.
 """
 
 from collections.abc import Callable, Iterable, Sequence
+from typing import Any, Final
 
 from pulsar_actors.exceptions import InvalidArgument
 from pulsar_actors.machines.trackers import ack_set
@@ -69,39 +70,45 @@ def transactional_command(consumer_id: int, ack: TransactionalAck, left: dict[En
     return command
 
 
+_NONE: Final[dict[int, Any]] = {}
+"""What all consumers share that have sent none: an empty dict of its own would take memory in each."""
+
+
 class TransactionalAcks:
     """The acknowledgements that wait for a binding, and those that wait for their answer."""
 
     __slots__ = ("_held", "_sent", "_unanswered")
 
     def __init__(self) -> None:
-        self._held: list[TransactionalAck] = []
-        self._unanswered: dict[int, TransactionalAck] = {}
+        self._held: tuple[TransactionalAck, ...] = ()
+        self._unanswered: dict[int, TransactionalAck] = _NONE
         self._sent = 0
 
     def hold(self, ack: TransactionalAck) -> None:
         """Keep an acknowledgement until there is a binding."""
-        self._held.append(ack)
+        self._held += (ack,)
 
     def take_held(self) -> Sequence[TransactionalAck]:
         """Take out those that wait for a binding."""
-        held, self._held = self._held, []
+        held, self._held = self._held, ()
         return held
 
     def drop_held(self, tokens: Iterable[AckToken]) -> None:
         """Drop those whose callers do not wait any longer: their transactions cannot be committed."""
         late = set(tokens)
-        self._held = [ack for ack in self._held if ack.token not in late]
+        self._held = tuple(ack for ack in self._held if ack.token not in late)
 
     def drop_of(self, transaction: TransactionId) -> tuple[AckToken, ...]:
         """Drop those of a transaction, and return their tokens."""
         dropped = [ack for ack in (*self._held, *self._unanswered.values()) if ack.transaction == transaction]
-        self._held = [ack for ack in self._held if ack.transaction != transaction]
+        self._held = tuple(ack for ack in self._held if ack.transaction != transaction)
         self._unanswered = {number: ack for number, ack in self._unanswered.items() if ack.transaction != transaction}
         return tuple(ack.token for ack in dropped)
 
     def sent(self, ack: TransactionalAck) -> int:
         """Note that one is sent, and return its number, which the answer has."""
+        if self._unanswered is _NONE:
+            self._unanswered = {}
         self._sent += 1
         self._unanswered[self._sent] = ack
         return self._sent
@@ -112,7 +119,7 @@ class TransactionalAcks:
 
     def drop_unanswered(self) -> tuple[AckToken, ...]:
         """Drop those that were sent, and return their tokens."""
-        unanswered, self._unanswered = self._unanswered, {}
+        unanswered, self._unanswered = self._unanswered, _NONE
         return tuple(ack.token for ack in unanswered.values())
 
     def drop_all(self) -> tuple[AckToken, ...]:
