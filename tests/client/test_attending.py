@@ -60,8 +60,9 @@ HERE, THERE = "MainThread", "pulsar-io-0"
 
 
 def test_the_caller_handles_its_receipt_and_wakes_no_other_thread(
-    producer: pulsar.Producer, handled: list[str], monkeypatch: pytest.MonkeyPatch
+    broker: EmbeddedBroker, producer: pulsar.Producer, handled: list[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    broker.faults.on(CommandSend, times=5).delay(0.01)  # an answer within microseconds is the I/O thread's
     woken: list[ThreadLoop] = []
     plain = ThreadLoop._wake
     monkeypatch.setattr(ThreadLoop, "_wake", lambda loop: (woken.append(loop), plain(loop)))
