@@ -116,16 +116,19 @@ class Producer(SendPath, Handle[AnySendingState]):
             event_timestamp, deliver_at, deliver_after,
         )  # fmt: skip
         done: SlimFuture[MessageId]
+        tag: object
         if transaction is not None:
             done = reply = self.reply_in(transaction)
             payload, tag = self._message_in(reply, content, message_options)
-        elif (
-            type(content) is bytes and self._takes_bytes_as_they_are
-            and message_options == _NO_OPTIONS and disable_replication is False
-        ):  # fmt: skip
-            payload, tag = content, (done := SlimFuture())  # the shortcut of `send_async`
         else:
-            payload, tag = self._message(content, message_options, done := SlimFuture())
+            tag = done = SlimFuture()
+            if (
+                type(content) is bytes and self._takes_bytes_as_they_are
+                and message_options == _NO_OPTIONS and disable_replication is False
+            ):  # fmt: skip
+                payload = content  # the shortcut of `send_async`
+            else:
+                payload, tag = self._message(content, message_options, done)
         try:
             self._enqueuer.enqueue_and_flush(payload, tag, done)
         except PulsarException as error:

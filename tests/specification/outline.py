@@ -11,8 +11,7 @@ A test that shows one of these says so:
 
 Each setting needs a test that names it, and so does a section without settings; others may be named as a whole too.
 One of these tests runs on Apache Pulsar, if one by itself can show the thing, and else `alone` says why not; one runs
-on the embedded broker, or `embedded` says why not. What the client does not have yet is not here either:
-transactions.
+on the embedded broker, or `embedded` says why not. Transactions are not in these texts.
 """
 
 from typing import NamedTuple
@@ -23,7 +22,7 @@ REDIRECTS = "one broker by itself has none to redirect to"
 MIGRATES = "one cluster by itself has none to migrate to"
 REPLICATES = "one cluster by itself has none to replicate to"
 PROXY_ONLY = "the broker hears it from a proxy, never from a client"
-LATER = "of transactions, which will set it"
+TRANSACTIONS = "of transactions: see tests/real_broker/test_transactions.py"
 UNUSED = "nobody sets it: it is reserved"
 KNOWN = "Apache Pulsar refuses only consumers that it does not know"
 NO_CLUSTER = "Apache Pulsar 4 has no names with a cluster any longer"
@@ -139,8 +138,8 @@ PROTOCOL = Part(
                 "txnid_least_bits",
                 "request_id",
             ),
-            {"properties": UNUSED, "txnid_most_bits": LATER, "txnid_least_bits": LATER},
-            {"properties": UNUSED, "txnid_most_bits": LATER, "txnid_least_bits": LATER},
+            {"properties": UNUSED, "txnid_most_bits": TRANSACTIONS, "txnid_least_bits": TRANSACTIONS},
+            {"properties": UNUSED, "txnid_most_bits": TRANSACTIONS, "txnid_least_bits": TRANSACTIONS},
         ),
         Section("Command AckResponse", ("consumer_id", "request_id", "error"), {"error": "Apache Pulsar refuses none"}),
         Section("Command CloseConsumer", ("from the client", "from the broker")),
