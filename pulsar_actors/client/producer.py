@@ -209,7 +209,11 @@ class Producer(SendPath, Handle[AnySendingState]):
     ) -> tuple[SendQueueEnqueuer, bytes, object]:
         """Build a message of a transaction, for such callers."""
         payload, tag = self._message_in(reply, content, message_options)
-        return self._enqueuer.enqueuer_for(payload, tag), payload, tag
+        try:
+            return self._enqueuer.enqueuer_for(payload, tag), payload, tag
+        except BaseException:
+            reply.end(None)
+            raise
 
     def prepare_many(
         self, contents: Iterable[object], *, ids: bool, transaction: "Transaction | None" = None
@@ -296,7 +300,7 @@ class Producer(SendPath, Handle[AnySendingState]):
         try:
             payload, tag = self._message(content, message_options, reply)
         except BaseException:
-            reply.work.end(None)
+            reply.end(None)
             raise
         return payload, tag_in(reply.work, tag)
 

@@ -157,7 +157,7 @@ class TransactionReply(SlimFuture[MessageId]):
     The send has begun, and ends with the outcome.
     """
 
-    __slots__ = ("_callback", "_callbacks", "work")
+    __slots__ = ("_callback", "_callbacks", "_has_ended", "work")
 
     def __init__(self, work: TransactionWork, callbacks: SendCallbacks, callback: SendCallback | None) -> None:
         if callback is None:
@@ -165,6 +165,7 @@ class TransactionReply(SlimFuture[MessageId]):
         self.work = work
         self._callbacks = callbacks
         self._callback = callback
+        self._has_ended = False
 
     def set_result(self, result: MessageId) -> None:
         """Complete it with the id of the message."""
@@ -172,7 +173,7 @@ class TransactionReply(SlimFuture[MessageId]):
             super().set_result(result)
         else:
             self._callbacks.call(self._callback, Result.Ok, result)
-        self.work.end(None)
+        self.end(None)
 
     def set_exception(self, exception: BaseException | None) -> None:
         """Complete it with an error."""
@@ -180,7 +181,13 @@ class TransactionReply(SlimFuture[MessageId]):
             super().set_exception(exception)
         else:
             self._callbacks.call(self._callback, Result.of(exception), NO_MESSAGE_ID)
-        self.work.end(exception)
+        self.end(exception)
+
+    def end(self, error: BaseException | None) -> None:
+        """End the send in the transaction, once: a mistake may have been told before it is raised."""
+        if not self._has_ended:
+            self._has_ended = True
+            self.work.end(error)
 
 
 def work_in(transaction: object, client: object) -> TransactionWork:

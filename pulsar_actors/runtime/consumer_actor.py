@@ -10,7 +10,7 @@ from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any, ClassVar
 
-from pulsar_actors.exceptions import InternalError, PulsarException
+from pulsar_actors.exceptions import BrokerRefusal, InternalError, PulsarException
 from pulsar_actors.machines.chart import Event
 from pulsar_actors.machines.connection_events import SendCommand
 from pulsar_actors.machines.connection_handler_events import RequestRefused, RequestTimedOut
@@ -361,12 +361,11 @@ class ConsumerActor(HandlerActor[ConsumerMachine]):
 
     @staticmethod
     def _acks_outcome(ack: int, answer: CommandAckResponse) -> AcksAnswered:
-        return AcksAnswered(ack, refusal(answer.error, answer.message) if answer.HasField("error") else None)
+        return AcksAnswered(ack, _error_in(answer))
 
     @staticmethod
     def _transactional_ack_outcome(ack: int, answer: CommandAckResponse) -> TransactionalAckAnswered:
-        error = refusal(answer.error, answer.message) if answer.HasField("error") else None
-        return TransactionalAckAnswered(ack, error)
+        return TransactionalAckAnswered(ack, _error_in(answer))
 
     OUTCOMES: ClassVar = {
         **HandlerActor.OUTCOMES,
@@ -405,6 +404,10 @@ class ConsumerActor(HandlerActor[ConsumerMachine]):
         ConsumerOpened: _opened,
         ConsumerCallDone: _done,
     }
+
+
+def _error_in(answer: CommandAckResponse) -> BrokerRefusal | None:
+    return refusal(answer.error, answer.message) if answer.HasField("error") else None
 
 
 def _send_decrypted(

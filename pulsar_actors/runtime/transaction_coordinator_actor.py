@@ -107,7 +107,7 @@ from pulsar_actors.runtime.messages import (
 )
 from pulsar_actors.runtime.producer_actor import TriggerFlush
 from pulsar_actors.runtime.transaction_work import TransactionCall, TransactionWork
-from pulsar_actors.wire.transaction_id import TransactionId, transaction_in
+from pulsar_actors.wire.transaction_id import transaction_in
 
 ANSWERS: Final = (BrokerRefusal, InvalidArgument, Timeout, Misdirected)
 """The errors that end a request: a refusal, one of our own side, no answer in time, a wrong answer."""
@@ -448,7 +448,10 @@ def _error_in(answer: Any) -> PulsarException | None:  # noqa: ANN401 - any answ
 def _begun_or_not(outcome: Any, repeated: bool) -> Begun | BeginFailed:  # noqa: ANN401, ARG001, FBT001 - see above
     if isinstance(outcome, PulsarException):
         return BeginFailed(outcome)
-    return Begun(transaction_in(outcome) or TransactionId(0, 0))
+    transaction = transaction_in(outcome)
+    if transaction is None:
+        return BeginFailed(Misdirected("the broker has opened a transaction and does not name it"))
+    return Begun(transaction)
 
 
 def _registered_or_not(token: object, outcome: Any, repeated: bool) -> Registered | RegistrationFailed:  # noqa: ANN401, ARG001, FBT001

@@ -384,15 +384,17 @@ def test_a_message_that_was_compressed_by_its_caller_is_written_in_the_same_byte
 
 @pytest.mark.parametrize("codec", [CompressionType.NONE, CompressionType.ZLIB])
 @pytest.mark.parametrize(
-    "options",
-    [{"by_key": False, "in_chunks": False}, {"by_key": True, "in_chunks": False}, {"by_key": False, "in_chunks": True}],
+    ("limits", "options"),
+    [
+        (None, {"by_key": False, "in_chunks": False}),
+        (None, {"by_key": False, "in_chunks": True}),
+        (BatchLimits(), {"by_key": False, "in_chunks": False}),
+        (BatchLimits(), {"by_key": True, "in_chunks": False}),
+    ],
 )
-@pytest.mark.parametrize("limits", [None, BatchLimits()])
 def test_the_transaction_of_messages_is_in_each_command_and_in_each_entry(
     limits: BatchLimits | None, options: dict[str, bool], codec: "CompressionType.ValueType"
 ) -> None:
-    if limits is not None and options["in_chunks"]:
-        return  # a producer does one or the other
     transaction = TransactionId(0, 0)
     settings = batch_builder.BatchBuilderSettings(codec, None, **options, largest_chunk=50)
     messages = together(plain(bytes(120)), said(b"keyed", partition_key="k"), plain(b"small"))

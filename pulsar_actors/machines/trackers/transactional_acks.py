@@ -71,7 +71,7 @@ def transactional_command(consumer_id: int, ack: TransactionalAck, left: dict[En
 
 
 _NONE: Final[dict[int, Any]] = {}
-"""What all consumers share that have sent none: an empty dict of its own would take memory in each."""
+"""The empty dict of all consumers that have sent none, because one for each would take memory."""
 
 
 class TransactionalAcks:
