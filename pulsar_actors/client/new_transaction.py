@@ -24,6 +24,7 @@ from pulsar_actors.runtime.transaction_coordinator_actor import (
     TransactionCoordinatorActor,
 )
 from pulsar_actors.wire.PulsarApi_pb2 import CommandPartitionedTopicMetadata
+from pulsar_actors.wire.transaction_id import TransactionId
 from pulsar_actors.wire.transaction_requests import ASSIGNMENT_TOPIC
 
 SHORTEST_TIMEOUT: Final = 0.1
@@ -45,26 +46,35 @@ class TransactionOpener:
         self._turn = count()
         self._actors: dict[int, ActorRef] = {}
 
-    def open(self, timeout: timedelta) -> "SlimFuture[OpenedTransaction]":
-        """Open a transaction, and return a future of it."""
+    def open(self, timeout: timedelta, shared_as: int | None = None) -> "SlimFuture[OpenedTransaction]":
+        """Open a transaction, and return a future of it. Shared ones with the same number have the same coordinator."""
         _timeout("timeout", timeout)
         seconds = timeout.total_seconds()
         if seconds < SHORTEST_TIMEOUT:
             raise InvalidArgument(f"the timeout of a transaction is 0.1 s or more, not {seconds:g} s")
         opened: SlimFuture[OpenedTransaction] = self._context.pending_calls.track(SlimFuture())
+        new = NewTransaction(seconds, opened, shared=shared_as is not None)
+        turn = next(self._turn) if shared_as is None else shared_as
         if self._coordinators:
-            self._ask_next(seconds, opened)
+            self._ask(turn, new)
         else:
             found = self._context.ask_broker(_how_many())
-            found.add_done_callback(lambda done: self._found(done, seconds, opened))
+            found.add_done_callback(lambda done: self._found(done, turn, new))
         return opened
 
-    def _found(self, done: "Future[Any]", timeout: float, opened: "SlimFuture[OpenedTransaction]") -> None:
-        error = done.exception()
+    def join(self, transaction: TransactionId, timeout: timedelta) -> "SlimFuture[OpenedTransaction]":
+        """Take part in a shared transaction that another client has opened, and return a future of it."""
+        opened: SlimFuture[OpenedTransaction] = self._context.pending_calls.track(SlimFuture())
+        new = NewTransaction(timeout.total_seconds(), opened, shared=True, joined=transaction)
+        tell(self._actor_of(transaction.most), new)
+        return opened
+
+    def _found(self, done: "Future[Any]", turn: int, new: NewTransaction) -> None:
+        error, opened = done.exception(), new.opened
         number = 0 if error is not None else int(done.result().partitions)
         if number:
             self._coordinators = number
-            self._ask_next(timeout, opened)
+            self._ask(turn, new)
         elif isinstance(error, Exception) and not isinstance(error, TopicNotFound):
             self._context.pending_calls.fail(opened, error)
         else:
@@ -72,8 +82,8 @@ class TransactionOpener:
             how = "set transactionCoordinatorEnabled=true in its brokers' configuration"
             self._context.pending_calls.fail(opened, OperationNotSupported(f"{what}: {how}"))
 
-    def _ask_next(self, timeout: float, opened: "SlimFuture[OpenedTransaction]") -> None:
-        tell(self._actor_of(next(self._turn) % self._coordinators), NewTransaction(timeout, opened))
+    def _ask(self, turn: int, new: NewTransaction) -> None:
+        tell(self._actor_of(turn % self._coordinators), new)
 
     def _actor_of(self, coordinator: int) -> ActorRef:
         with self._lock:

@@ -10,14 +10,14 @@ from collections.abc import Callable
 from concurrent.futures import Future
 from enum import Enum, unique
 from types import MappingProxyType, TracebackType
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, ClassVar, Final
 
 from pulsar_actors.client.enums import Result
 from pulsar_actors.client.message_id import MessageId
 from pulsar_actors.client.send_callbacks import NO_MESSAGE_ID, SendCallback, SendCallbacks
 from pulsar_actors.exceptions import InvalidArgument, OperationNotSupported, PulsarException
-from pulsar_actors.machines.transaction import State
-from pulsar_actors.machines.transaction_events import Abort, Commit
+from pulsar_actors.machines.transaction import ENDED_BY, State
+from pulsar_actors.machines.transaction_events import Abort, Commit, Leave
 from pulsar_actors.runtime.actor import ActorRef, tell
 from pulsar_actors.runtime.engine import Engine
 from pulsar_actors.runtime.future import PendingCalls, SlimFuture
@@ -54,6 +54,8 @@ _PUBLIC_STATES: Final = MappingProxyType(
         State.ABORT_UNANSWERED: TransactionState.ABORTING,
         State.COMMITTED: TransactionState.COMMITTED,
         State.ABORTED: TransactionState.ABORTED,
+        State.LEAVE_SETTLING: TransactionState.OPEN,  # it goes on in another client
+        State.LEFT: TransactionState.OPEN,
         State.TIMED_OUT: TransactionState.TIME_OUT,
         State.FAILED: TransactionState.ERROR,
     }
@@ -68,6 +70,8 @@ class Transaction:
     neither committed nor aborted holds back the readers of its topics until its timeout.
     """
 
+    _end_without_references: ClassVar[type[Abort] | type[Leave]] = Abort
+
     def __init__(
         self, opened: "OpenedTransaction", engine: Engine, pending_calls: PendingCalls, client: object
     ) -> None:
@@ -80,7 +84,7 @@ class Transaction:
         self._client = client
         self.is_ended = False  # by its user, and not by the end of a `with` block
         self._finalizer = weakref.finalize(
-            self, _abort_abandoned, os.getpid(), self._coordinator, self._serial, self._work
+            self, _end_abandoned, os.getpid(), self._end_without_references, self._coordinator, self._serial, self._work
         )
         self._finalizer.atexit = False
 
@@ -143,7 +147,7 @@ class Transaction:
     def __reduce__(self) -> Any:  # noqa: ANN401 - it never returns
         raise TypeError("a Transaction belongs to its client and cannot be pickled")
 
-    def _end(self, how: Callable[[object], Commit | Abort]) -> SlimFuture[None]:
+    def _end(self, how: Callable[[object], Commit | Abort | Leave]) -> SlimFuture[None]:
         self.is_ended = True
         self._finalizer.detach()
         done: SlimFuture[None] = self._pending_calls.track(SlimFuture())
@@ -205,8 +209,10 @@ def refuse_unless_persistent(topic: str) -> None:
         raise OperationNotSupported(f"{topic} is not persistent, and has no transactions")
 
 
-def _abort_abandoned(process: int, coordinator: ActorRef, serial: int, work: TransactionWork) -> None:
-    """Abort a transaction without references. The garbage collector calls this, in any thread."""
+def _end_abandoned(
+    process: int, how: type[Abort] | type[Leave], coordinator: ActorRef, serial: int, work: TransactionWork
+) -> None:
+    """End a transaction without references. The garbage collector calls this, in any thread."""
     if work.refusal is None and os.getpid() == process:  # a forked child has only a copy
-        LOG.warning("the transaction %s was neither committed nor aborted, and is aborted now", work.id)
-        tell(coordinator, TransactionCall(serial, Abort(SlimFuture())))
+        LOG.warning("the transaction %s was neither committed nor aborted, and is %s now", work.id, ENDED_BY[how])
+        tell(coordinator, TransactionCall(serial, how(SlimFuture())))

@@ -17,6 +17,10 @@ before means that the commit has most probably succeeded: OutcomeUnknown says so
 The coordinator aborts a transaction that is open for longer than its timeout. Our timer starts after the coordinator's,
 and counts only until END_TXN is sent. An abort of a transaction that the coordinator does not know, or is ending, has
 succeeded: we have sent no commit.
+
+A transaction may be *shared* by several clients: one opens it, others join it by its id, and one of them ends it, which
+knows from the others that their work is done. Each of the others leaves it: its work settles as before an end, but no
+END_TXN is sent. A client that closes leaves what it shares, because the others may go on.
 """
 
 from enum import Enum, unique
@@ -49,6 +53,8 @@ from pulsar_actors.machines.transaction_events import (
     EndAnswered,
     EndFailed,
     EndTransaction,
+    Join,
+    Leave,
     RefuseWork,
     Register,
     Registered,
@@ -78,22 +84,24 @@ class State(Enum):
     ABORT_UNANSWERED = "The abort has no answer, and abort() may be called again."
     COMMITTED = "Committed."
     ABORTED = "Aborted."
+    LEAVE_SETTLING = "To be left: all sends and acknowledgements that have begun must end first."
+    LEFT = "Left: it goes on in another client."
     TIMED_OUT = "It was open for longer than its timeout: the coordinator aborts it."
     FAILED = "Not opened, or ended by an error; after a commit the outcome may not be known."
 
 
 (
     OPENING, OPEN, COMMIT_SETTLING, COMMITTING, COMMIT_UNANSWERED, ABORT_SETTLING, ABORTING, ABORT_UNANSWERED,
-    COMMITTED, ABORTED, TIMED_OUT, FAILED,
+    COMMITTED, ABORTED, LEAVE_SETTLING, LEFT, TIMED_OUT, FAILED,
 ) = State  # fmt: skip
 
-SETTLING: Final = (COMMIT_SETTLING, ABORT_SETTLING)
+SETTLING: Final = (COMMIT_SETTLING, ABORT_SETTLING, LEAVE_SETTLING)
 TAKING: Final = (OPEN, *SETTLING)
 FOR_COMMIT: Final = (COMMIT_SETTLING, COMMITTING)
 FOR_ABORT: Final = (ABORT_SETTLING, ABORTING)
 UNANSWERED: Final = (COMMIT_UNANSWERED, ABORT_UNANSWERED)
 END_SENT: Final = (COMMITTING, ABORTING)
-FINAL: Final = (COMMITTED, ABORTED, TIMED_OUT, FAILED)
+FINAL: Final = (COMMITTED, ABORTED, LEFT, TIMED_OUT, FAILED)
 UNENDED: Final = (*TAKING, *END_SENT, *UNANSWERED)
 
 # fmt: off
@@ -102,6 +110,7 @@ ROWS: Final = (
     Row(Begin,                 OPENING,           INTERNAL,          None,            "ask_to_begin"),
     Row(Begun,                 OPENING,           OPEN,              None,            "hand_out"),
     Row(BeginFailed,           OPENING,           FAILED,            None,            "fail_opening"),
+    Row(Join,                  OPENING,           OPEN,              None,            "hand_out"),
 
     # Open.
     Row(Register,              TAKING,            INTERNAL,          None,            "ask_to_register"),
@@ -131,13 +140,20 @@ ROWS: Final = (
     Row(Abort,                 ABORT_UNANSWERED,  ABORTING,          None,            "repeat_abort"),
     Row(Abort,                 FOR_ABORT,         INTERNAL,          None,            "join"),
 
+    # Leave a shared one.
+    Row(Leave,                 OPEN,              LEAVE_SETTLING,    None,            "settle"),
+    Row(Settled,               LEAVE_SETTLING,    LEFT,              "has_failed",    "fail_leave"),
+    Row(Settled,               LEAVE_SETTLING,    LEFT,              None,            "complete_leave"),
+
     # Too late.
-    Row(Commit,                (*FOR_ABORT, ABORT_UNANSWERED, *FINAL),   INTERNAL, None, "refuse"),
-    Row(Abort,                 (*FOR_COMMIT, COMMIT_UNANSWERED, *FINAL), INTERNAL, None, "refuse"),
+    Row(Commit,                (*FOR_ABORT, ABORT_UNANSWERED, LEAVE_SETTLING, *FINAL),   INTERNAL, None, "refuse"),
+    Row(Abort,                 (*FOR_COMMIT, COMMIT_UNANSWERED, LEAVE_SETTLING, *FINAL), INTERNAL, None, "refuse"),
+    Row(Leave,                 (*SETTLING, *END_SENT, *UNANSWERED, *FINAL), INTERNAL, None,            "refuse"),
     Row(Register,              (*END_SENT, *UNANSWERED, *FINAL),           INTERNAL, None, "refuse_registration"),
 
     # The client closes.
     Row(CloseTransaction,      OPENING,           FAILED,            None,            "give_up_opening"),
+    Row(CloseTransaction,      OPEN,              LEAVE_SETTLING,    "is_shared",     "settle_and_leave"),
     Row(CloseTransaction,      OPEN,              ABORT_SETTLING,    None,            "settle_and_close"),
     Row(CloseTransaction,      (*SETTLING, *END_SENT), INTERNAL,     None,            "note_close"),
     Row(CloseTransaction,      UNANSWERED,        FAILED,            None,            "give_up_unanswered"),
@@ -155,9 +171,13 @@ IGNORES: Final = (
 )
 # fmt: on
 
-OURS: Final = (Begin, Register, Commit, Abort, Settled, CloseTransaction, EndTransaction)
+OURS: Final = (Begin, Join, Register, Commit, Abort, Leave, Settled, CloseTransaction, EndTransaction)
 
 CHART: Final = Chart("transaction", states=State, initial=OPENING, final=FINAL, ours=OURS, rows=ROWS, ignores=IGNORES)
+
+
+ENDED_BY: Final = {Commit: "committed", Abort: "aborted", Leave: "left"}
+"""What a call does to a transaction."""
 
 
 class TransactionMachine(StateMachine, chart=CHART):
@@ -171,11 +191,12 @@ class TransactionMachine(StateMachine, chart=CHART):
         "_failure",
         "_operation_timeout",
         "_registrations",
+        "_shared",
         "id",
         "timeout",
     )
 
-    def __init__(self, coordinator: int, timeout: float, operation_timeout: float) -> None:
+    def __init__(self, coordinator: int, timeout: float, operation_timeout: float, *, shared: bool = False) -> None:
         super().__init__()
         self.id: TransactionId | None = None
         self.timeout = timeout
@@ -185,13 +206,14 @@ class TransactionMachine(StateMachine, chart=CHART):
         self._callers: list[object] = []  # of commit or abort
         self._ends_sent = 0
         self._closing = False
+        self._shared = shared
         self._failure: PulsarException | None = None  # for which a commit is aborted
 
     def ask_to_begin(self, event: Begin, now: float) -> Effects:
         """Send NEW_TXN."""
         return [AskToBegin(new_transaction_request(self._coordinator, self.timeout), self._operation_timeout)]
 
-    def hand_out(self, event: Begun, now: float) -> Effects:
+    def hand_out(self, event: Begun | Join, now: float) -> Effects:
         """Hand the transaction out, and start its timeout."""
         self.id = event.transaction
         return [TransactionOpened(event.transaction), self.timers.start(TransactionTimeoutDue, self.timeout)]
@@ -224,13 +246,13 @@ class TransactionMachine(StateMachine, chart=CHART):
 
     # Commit.
 
-    def settle(self, event: Commit | Abort, now: float) -> Effects:
+    def settle(self, event: Commit | Abort | Leave, now: float) -> Effects:
         """Refuse more work, and wait until all that has begun has ended."""
         self._callers.append(event.token)
-        return self._settle("committed" if isinstance(event, Commit) else "aborted")
+        return self._settle(ENDED_BY[type(event)])
 
     def has_failed(self, event: Settled, now: float) -> bool:
-        """Return whether any send or acknowledgement of the transaction has failed."""
+        """Return whether any send or acknowledgement of the transaction has failed here."""
         return event.failure is not None
 
     def abort_instead(self, event: Settled, now: float) -> Effects:
@@ -306,12 +328,28 @@ class TransactionMachine(StateMachine, chart=CHART):
         self._callers.append(event.token)
         return [self._ask_to_end(commit=False)]
 
+    # Leave a shared one.
+    (Row(Leave, OPEN, LEAVE_SETTLING, None, "settle"),)
+    (Row(Settled, LEAVE_SETTLING, LEFT, "has_failed", "fail_leave"),)
+    (Row(Settled, LEAVE_SETTLING, LEFT, None, "complete_leave"),)
+
+    # Leave.
+
+    def complete_leave(self, event: Settled, now: float) -> Effects:
+        """Complete the callers: all that they have begun is a part of the transaction."""
+        return [*self._over(_not_open(f"the transaction {self.id} is left")), CallDone(self._take_callers())]
+
+    def fail_leave(self, event: Settled, now: float) -> Effects:
+        """Fail the callers: the transaction is not to be committed without a part of it."""
+        assert event.failure is not None  # noqa: S101 - by the guard
+        self._failure = event.failure
+        return self._fail(self._operation_failed() or event.failure)
+
     # Too late.
 
-    def refuse(self, event: Commit | Abort, now: float) -> Effects:
+    def refuse(self, event: Commit | Abort | Leave, now: float) -> Effects:
         """Refuse to end it in two ways, or to end it again."""
-        verb = "committed" if isinstance(event, Commit) else "aborted"
-        error = _not_open(f"the transaction {self.id} is {self.state.name}, and cannot be {verb}")
+        error = _not_open(f"the transaction {self.id} is {self.state.name}, and cannot be {ENDED_BY[type(event)]}")
         return [CallsFailed((event.token,), error)]
 
     def refuse_registration(self, event: Register, now: float) -> Effects:
@@ -324,6 +362,15 @@ class TransactionMachine(StateMachine, chart=CHART):
     def give_up_opening(self, event: CloseTransaction, now: float) -> Effects:
         """Fail the call. If the coordinator opens the transaction, it is empty, and times out."""
         return [TransactionNotOpened(AlreadyClosed("the client is closed"))]
+
+    def is_shared(self, event: CloseTransaction, now: float) -> bool:
+        """Return whether other clients may work on it."""
+        return self._shared
+
+    def settle_and_leave(self, event: CloseTransaction, now: float) -> Effects:
+        """Leave it to the other clients."""
+        self._closing = True
+        return self._settle("left")
 
     def settle_and_close(self, event: CloseTransaction, now: float) -> Effects:
         """Abort, as if the user had called `abort`."""

@@ -16,6 +16,12 @@ class Begin(NamedTuple):
     """Open a transaction at the coordinator."""
 
 
+class Join(NamedTuple):
+    """Take part in a transaction that another client has opened."""
+
+    transaction: TransactionId
+
+
 class Register(NamedTuple):
     """Tell the coordinator about a partition or a subscription that the transaction will use."""
 
@@ -31,6 +37,12 @@ class Commit(NamedTuple):
 
 class Abort(NamedTuple):
     """Abort, once everything that has begun has ended."""
+
+    token: object
+
+
+class Leave(NamedTuple):
+    """End our part of a shared transaction, once everything that has begun has ended."""
 
     token: object
 

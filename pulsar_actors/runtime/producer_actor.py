@@ -199,15 +199,19 @@ class ProducerActor(HandlerActor[ProducerMachine]):
 
     def _register(self, work: "TransactionWork") -> tuple[PulsarException | None, bool]:
         """Return why messages of a transaction cannot be sent, and whether they have to wait for the registration."""
-        work.producers.setdefault(self.actor_ref, None)
+        awaited = work.producers.setdefault(self.actor_ref, None)
         if work.dropped is not None:
             return work.dropped, False
-        registered = work.register_partition(self.machine.topic)
+        if awaited is not None and awaited.done() and awaited.exception() is not None:
+            registered = awaited
+        else:
+            registered = work.register_partition(self.machine.topic)
         if not registered.done():
-            if work.producers[self.actor_ref] is not registered:
+            if awaited is not registered:
                 work.producers[self.actor_ref] = registered
                 registered.add_done_callback(self._registered)
             return None, True
+        work.producers[self.actor_ref] = None  # after a failure, messages that are sent later try again
         error = registered.exception()
         assert error is None or isinstance(error, PulsarException)  # noqa: S101 - it is the coordinator's
         return error, False

@@ -74,6 +74,8 @@ from pulsar_actors.machines.transaction_events import (
     EndAnswered,
     EndFailed,
     EndTransaction,
+    Join,
+    Leave,
     RefuseWork,
     Register,
     Registered,
@@ -107,17 +109,19 @@ from pulsar_actors.runtime.messages import (
 )
 from pulsar_actors.runtime.producer_actor import TriggerFlush
 from pulsar_actors.runtime.transaction_work import TransactionCall, TransactionWork
-from pulsar_actors.wire.transaction_id import transaction_in
+from pulsar_actors.wire.transaction_id import TransactionId, transaction_in
 
 ANSWERS: Final = (BrokerRefusal, InvalidArgument, Timeout, Misdirected)
 """The errors that end a request: a refusal, one of our own side, no answer in time, a wrong answer."""
 
 
 class NewTransaction(NamedTuple):
-    """From a caller: open a transaction, and complete the future with its work."""
+    """From a caller: open a transaction, or join one by its id, and complete the future with its work."""
 
     timeout: float
     opened: SlimFuture["OpenedTransaction"]
+    shared: bool = False
+    joined: TransactionId | None = None
 
 
 class OpenedTransaction(NamedTuple):
@@ -180,8 +184,8 @@ class TransactionCoordinatorActor(MachineActor[CoordinatorHandler]):
         match message:
             case TransactionCall(serial, event):
                 self._feed_transaction(serial, event)
-            case NewTransaction(timeout, opened):
-                self._begin(timeout, opened)
+            case NewTransaction():
+                self._begin(message)
             case RequestAnswered(request, answer):
                 self._answered(request, answer)
             case LookupRetrying(attempt, error):
@@ -223,7 +227,7 @@ class TransactionCoordinatorActor(MachineActor[CoordinatorHandler]):
                 tell(connection, RemoveHandler(self._handler_ref(number)))
             case NewTransaction(_, opened):
                 self._pending_calls.fail(opened, error)
-            case TransactionCall(_, Register(token) | Commit(token) | Abort(token)):
+            case TransactionCall(_, Register(token) | Commit(token) | Abort(token) | Leave(token)):
                 self._fail_calls((token,), error)
             case _:
                 pass
@@ -233,12 +237,12 @@ class TransactionCoordinatorActor(MachineActor[CoordinatorHandler]):
         self.tell_guardian(ActorEnded(self.actor_ref))
         self.finish()
 
-    def _begin(self, timeout: float, opened: SlimFuture[OpenedTransaction]) -> None:
+    def _begin(self, new: NewTransaction) -> None:
         self._serial += 1
-        machine = TransactionMachine(self._coordinator, timeout, self._operation_timeout)
-        self._transactions[self._serial] = _Transaction(machine, opened)
+        machine = TransactionMachine(self._coordinator, new.timeout, self._operation_timeout, shared=new.shared)
+        self._transactions[self._serial] = _Transaction(machine, new.opened)
         self.feed(TransactionBegun())
-        self._feed_transaction(self._serial, Begin())
+        self._feed_transaction(self._serial, Begin() if new.joined is None else Join(new.joined))
 
     def _end_at_once(self, error: PulsarException) -> None:
         for serial in list(self._transactions):
@@ -313,7 +317,7 @@ class TransactionCoordinatorActor(MachineActor[CoordinatorHandler]):
     def _feed_transaction(self, serial: int, event: Event) -> None:
         transaction = self._transactions.get(serial)
         if transaction is None:
-            if isinstance(event, (Register, Commit, Abort)):
+            if isinstance(event, (Register, Commit, Abort, Leave)):
                 ended = InvalidTxnStatusError("InvalidTxnStatus", "the transaction has ended already")
                 self._fail_calls((event.token,), ended)
             return

@@ -21,6 +21,7 @@ from typing import Any, Final
 from pulsar_actors.client.client import Client
 from pulsar_actors.client.enums import ProducerAccessMode
 from pulsar_actors.client.producer import Producer
+from pulsar_actors.client.transaction import Transaction
 from pulsar_actors.exceptions import BrokerRefusal, ProducerBusy, PulsarException, SendManyFailed
 from pulsar_actors.runtime.log import LOG
 from pulsar_actors.runtime.send_queue import MessageHeader
@@ -179,8 +180,11 @@ PRODUCER_DEFAULTS: Final[Mapping[str, Any]] = {
 class TaskSender:
     """Sends the messages of one task with a client of the pool."""
 
-    def __init__(self, pooled: PooledClient, arguments: Mapping[str, Any]) -> None:
+    def __init__(
+        self, pooled: PooledClient, arguments: Mapping[str, Any], transaction: Transaction | None = None
+    ) -> None:
         self._pooled = pooled
+        self._transaction = transaction
         self._recipe = ProducerRecipe({**PRODUCER_DEFAULTS, **arguments})
         access = arguments.get("access_mode", ProducerAccessMode.Shared)
         self._is_exclusive = access is not ProducerAccessMode.Shared or arguments.get("producer_name") is not None
@@ -196,7 +200,7 @@ class TaskSender:
         producer = self._pooled.producer(topic, self._recipe)
         calls = self._calls.setdefault(producer, deque())
         _raise_failed(producer, calls)
-        calls.append(producer.send_encoded(payloads, headers))
+        calls.append(producer.send_encoded(payloads, headers, self._transaction))
         self.messages += len(payloads)
         self.size += sum(map(len, payloads))
 

@@ -24,20 +24,20 @@ from collections.abc import Mapping
 from contextlib import closing
 from typing import Any, Final
 
-from pyspark import TaskContext
-
 from pulsar_actors.client.enums import BatchingType, HashingScheme
 from pulsar_actors.client.message import Message
 from pulsar_actors.client.partitioned_producer import key_hash_of
 from pulsar_actors.client.producer_options import ProducerOptions
 from pulsar_actors.client.validation import LONGEST_MS
-from pulsar_actors.exceptions import InternalError, InvalidConfiguration, InvalidMessage
+from pulsar_actors.exceptions import InvalidConfiguration, InvalidMessage
 from pulsar_actors.named_tuple import NamedTuple
 from pulsar_actors.spark.admin_stats import AdminStats
 from pulsar_actors.spark.client_pool import PRODUCER_DEFAULTS
 from pulsar_actors.spark.cluster_access import ClusterAccess
+from pulsar_actors.spark.running_task import RunningTask
 from pulsar_actors.spark.topics import TopicChoice
 from pulsar_actors.wire.topic_name import TopicName
+from pulsar_actors.wire.transaction_id import TransactionId
 
 __all__ = ["Idempotence", "RepeatableRouter", "RisingSequence", "require_deduplication"]
 
@@ -59,20 +59,14 @@ _CHOSEN_BY_IDEMPOTENCE: Final = (
     "message_routing_mode",
 )
 
-_QUERY_PROPERTY: Final = "sql.streaming.queryId"
-_BATCH_PROPERTY: Final = "streaming.sql.batchId"
-
 
 class Idempotence(NamedTuple):
-    """The options of idempotent writing: the name of the job, which a stream need not have, and the sequence column."""
+    """The option of idempotent writing: the sequence column, if there is one."""
 
-    name: str | None
     column: str | None
 
     @classmethod
-    def checked(
-        cls, name: str | None, column: str | None, *, repeats: bool, producer: Mapping[str, Any]
-    ) -> "Idempotence":
+    def checked(cls, column: str | None, *, repeats: bool, producer: Mapping[str, Any]) -> "Idempotence":
         """Check the options; refuse producer options that prevent idempotent writing."""
         for argument in _CHOSEN_BY_IDEMPOTENCE:
             if argument in producer:
@@ -89,7 +83,7 @@ class Idempotence(NamedTuple):
                 "idempotent writing takes rows that a retry repeats in the same order, which nobody can check: say "
                 "that yours do, by rowsRepeatInOrder=true, or name a column whose numbers rise, by sequenceColumn"
             )
-        return cls(name, column)
+        return cls(column)
 
     @staticmethod
     def _may_never_fill(producer: Mapping[str, Any]) -> bool:
@@ -97,20 +91,21 @@ class Idempotence(NamedTuple):
         options = ProducerOptions(topic="any", **{**PRODUCER_DEFAULTS, **producer})
         return options.batching_enabled and 0 < options.max_pending_messages < 2 * options.batching_max_messages
 
-    def arguments(self, job: str, producer: Mapping[str, Any], first: list[Any], *, is_stream: bool) -> dict[str, Any]:
-        """Return the arguments of a task's producer; `first` has the number of the first row, if rows have numbers."""
-        context = TaskContext.get()
-        if context is None:
-            raise InternalError("no task of Spark's is being run")
-        batch = context.getLocalProperty(_BATCH_PROPERTY)
-        query = context.getLocalProperty(_QUERY_PROPERTY) if batch is not None else None
-        if query is not None and self.name is None and not is_stream:
-            raise InvalidConfiguration(
-                "an idempotent write inside foreachBatch needs a writerName, another for each such write: by the name "
-                "of the query alone, the broker would take what one writes for repeats of the other"
-            )
-        numbers = {} if self.column is not None else {"initial_sequence_id": (int(batch or 0) + 1) * IDS_PER_BATCH - 1}
-        parts = [self.name or query or job, context.partitionId(), *(first if batch is None else [])]
+    def arguments(
+        self, task: RunningTask, job: str, producer: Mapping[str, Any], first: list[Any], within: TransactionId | None
+    ) -> dict[str, Any]:
+        """Return the arguments of a task's producer, which may send in a transaction.
+
+        `first` has the number of the first row, if rows have numbers.
+        """
+        numbered = self._number_of_batch(task, within) * IDS_PER_BATCH - 1
+        numbers = {} if self.column is not None else {"initial_sequence_id": numbered}
+        parts = [
+            job,
+            *([] if within is None else [within.most]),
+            task.partition,
+            *(first if task.batch is None else []),
+        ]
         return {
             **producer,
             **numbers,
@@ -119,6 +114,14 @@ class Idempotence(NamedTuple):
             "max_pending_messages_across_partitions": 0,  # a limit could leave no room for a full batch
             "message_router": RepeatableRouter(producer.get("hashing_scheme", HashingScheme.BoostHash)),
         }
+
+    @staticmethod
+    def _number_of_batch(task: RunningTask, within: TransactionId | None) -> int:
+        """Return a number that rises with each batch, or with each transaction of a coordinator.
+
+        A broker remembers the ids of an aborted transaction as well. The batch must have other ids in the next one.
+        """
+        return (task.batch or 0 if within is None else within.least) + 1
 
 
 class RepeatableRouter:

@@ -16,6 +16,7 @@ from pulsar_actors.client.producer_options import ProducerOptions
 from pulsar_actors.exceptions import InvalidConfiguration
 from pulsar_actors.spark.client_pool import PRODUCER_DEFAULTS
 from pulsar_actors.spark.cluster_access import ClusterAccess
+from pulsar_actors.spark.exactly_once import ExactlyOnce
 from pulsar_actors.spark.idempotence import Idempotence, require_deduplication
 from pulsar_actors.spark.offset_bounds import Latest, OffsetBounds, parse_offset_bounds
 from pulsar_actors.spark.prefixed_options import (
@@ -41,7 +42,10 @@ _READING: Final = (
 )  # fmt: skip
 _READING_ONCE: Final = ("endingOffsets", "endingTime")
 _STREAMING: Final = ("predefinedSubscription", "maxOffsetsPerTrigger", "maxBytesPerTrigger")
-_WRITING: Final = ("topic", "idempotent", "rowsRepeatInOrder", "sequenceColumn", "writerName")
+_WRITING: Final = (
+    "topic", "idempotent", "rowsRepeatInOrder", "sequenceColumn", "writerName", "exactlyOnce", "controlTopic",
+    "transactionTimeoutMs",
+)  # fmt: skip
 
 DEFAULT_PREFIX: Final = "spark-pulsar"
 _SPARK_OPTIONS: Final = {"checkpointlocation"}
@@ -147,6 +151,8 @@ class SinkOptions:
     topic: str | None
     producer: Mapping[str, Any] = field(repr=False)
     idempotence: Idempotence | None
+    exactly_once: ExactlyOnce | None
+    writer_name: str | None
 
     @classmethod
     def parse(cls, options: Mapping[str, str]) -> "SinkOptions":
@@ -157,24 +163,50 @@ class SinkOptions:
         ProducerOptions(topic=topic or "any", **{**PRODUCER_DEFAULTS, **producer})  # for its checks
         name = None if topic is None else TopicName.parse(topic)
         sink = cls(
-            ClusterAccess.parse(texts), None if name is None else str(name), producer, _idempotence(texts, producer)
+            ClusterAccess.parse(texts),
+            None if name is None else str(name),
+            producer,
+            _idempotence(texts, producer),
+            _exactly_once(texts, name),
+            texts.get("writername"),
         )
-        if sink.idempotence is not None:
-            if sink.cluster.options().memory_limit_bytes:
-                raise InvalidConfiguration("idempotent=true waits until batches are full: leave out memoryLimitBytes")
-            require_deduplication(sink.cluster, name)
+        sink._check(name, texts)
         return sink
+
+    def _check(self, topic: TopicName | None, texts: Mapping[str, str]) -> None:
+        """Check what concerns several options."""
+        if self.idempotence is not None:
+            if self.cluster.options().memory_limit_bytes:
+                raise InvalidConfiguration("idempotent=true waits until batches are full: leave out memoryLimitBytes")
+            if self.exactly_once is not None and self.idempotence.column is not None:
+                raise InvalidConfiguration(
+                    "with exactlyOnce=true messages have numbers of their own: say rowsRepeatInOrder=true instead of "
+                    "sequenceColumn"
+                )
+            require_deduplication(self.cluster, topic)
+        elif self.exactly_once is None and self.writer_name is not None:
+            raise InvalidConfiguration("writerName goes with idempotent=true or exactlyOnce=true")
 
 
 def _idempotence(texts: Mapping[str, str], producer: Mapping[str, Any]) -> Idempotence | None:
-    name, column = texts.get("writername"), texts.get("sequencecolumn")
+    column = texts.get("sequencecolumn")
     repeats = _flag(texts, "rowsRepeatInOrder", default=False)
     if _flag(texts, "idempotent", default=False):
-        return Idempotence.checked(name, column, repeats=repeats, producer=producer)
-    for option, is_given in (("writerName", name), ("sequenceColumn", column), ("rowsRepeatInOrder", repeats)):
+        return Idempotence.checked(column, repeats=repeats, producer=producer)
+    for option, is_given in (("sequenceColumn", column), ("rowsRepeatInOrder", repeats)):
         if is_given:
             raise InvalidConfiguration(f"{option} goes with idempotent=true")
     return None
+
+
+def _exactly_once(texts: Mapping[str, str], topic: TopicName | None) -> ExactlyOnce | None:
+    control, timeout = texts.get("controltopic"), _count(texts, "transactionTimeoutMs")
+    if not _flag(texts, "exactlyOnce", default=False):
+        for option, value in (("controlTopic", control), ("transactionTimeoutMs", timeout)):
+            if value is not None:
+                raise InvalidConfiguration(f"{option} goes with exactlyOnce=true")
+        return None
+    return ExactlyOnce.checked(topic, control, timeout)
 
 
 def check_names(options: Mapping[str, str]) -> None:

@@ -1,8 +1,7 @@
-"""A driver for tests that kill it: `python copying.py '{"master": …, "rounds": [[{"read": {…}, …}]], …}'`.
+"""A driver for tests that kill it: `python copying.py '{"master": …, "queries": [{"read": {…}, …}], …}'`.
 
-It copies topics until their ends, and prints a line after each round. The queries of a round run together, each in a
-session of its own: Spark may fail to serialize a task while another query of its session starts. The rounds run one
-after the other.
+It copies topics until their ends, one query after the other: while a query starts, Spark may fail to serialize a task
+of another one in the same process.
 """
 
 import json
@@ -22,10 +21,9 @@ def main() -> None:
     for name, value in given.get("conf", {}).items():
         builder = builder.config(name, value)
     spark = builder.getOrCreate()
-    for number, together in enumerate(given["rounds"], 1):
-        for query in [start(spark.newSession(), one) for one in together]:
-            query.awaitTermination()
-        print(f"round {number} is copied", flush=True)  # noqa: T201 - a test looks for this line
+    for number, query in enumerate(given["queries"], 1):
+        start(spark, query).awaitTermination()
+        print(f"query {number} is copied", flush=True)  # noqa: T201 - a test looks for this line
     print("all is copied", flush=True)  # noqa: T201 - the test waits for this line
     spark.stop()
 

@@ -7,9 +7,12 @@ import signal
 import subprocess
 import sys
 import tempfile
+from collections.abc import Callable
 from pathlib import Path
 from types import TracebackType
 from typing import Any
+
+from tests.spark.traffic import until
 
 COPYING = Path(__file__).with_name("copying.py")
 
@@ -38,6 +41,15 @@ class Driver:
     def kill(self) -> None:
         with contextlib.suppress(ProcessLookupError):
             os.killpg(self._process.pid, signal.SIGKILL)
+
+    def until(self, true: Callable[[], Any]) -> None:
+        """Wait until a condition holds; fail if the process ends before that."""
+
+        def holds() -> bool:
+            assert self._process.poll() is None, self.output()
+            return bool(true())
+
+        until(holds)
 
     def output(self) -> str:
         """Wait for the end of the process, and return its log and output."""

@@ -16,6 +16,9 @@ from tests.support.subjects import Broker
 
 NUMBERS = [f"{number}" for number in range(3000)]
 
+RESTART_MS = "120000"
+"""Longer than an Apache Pulsar takes to start on a busy machine. Spark ends a query whose driver gets no answer."""
+
 on_a_real_broker = pytest.mark.parametrize("broker", ["apache"], indirect=True)
 
 
@@ -58,11 +61,15 @@ def test_a_driver_that_is_killed_continues_from_its_checkpoint(  # noqa: PLR0913
     broker: Broker, traffic: Traffic, topic: str, outs: tuple[str, str], tmp_path: Path, count: Count
 ) -> None:
     plain, safe = outs
-    together = [copy(broker, topic, plain, tmp_path / "plain"), safe_copy(broker, topic, safe, tmp_path / "safe")]
-    with Driver(master="local[2]", rounds=[together]) as first:
-        until(lambda: all(stored(broker, out) > 1100 for out in outs))
+    to_plain = {"master": "local[2]", "queries": [copy(broker, topic, plain, tmp_path / "plain")]}
+    to_safe = {"master": "local[2]", "queries": [safe_copy(broker, topic, safe, tmp_path / "safe")]}
+    with Driver(**to_plain) as first, Driver(**to_safe) as second:
+        first.until(lambda: stored(broker, plain) > 1100)
+        second.until(lambda: stored(broker, safe) > 1100)
         first.kill()
-    with Driver(master="local[2]", rounds=[together]) as second:
+        second.kill()
+    with Driver(**to_plain) as first, Driver(**to_safe) as second:
+        first.finish()
         second.finish()
     assert count(traffic.texts(plain), len(NUMBERS)) <= len(NUMBERS)
     assert count(traffic.texts(safe), len(NUMBERS)) == 0
@@ -79,8 +86,9 @@ def test_no_message_is_lost_when_apache_pulsar_is_restarted(
         with Traffic(broker.service_url) as traffic:
             traffic.send(topic, NUMBERS, per_batch=100)
         broker.admin.create(out)
-        with Driver(master="local[2,8]", rounds=[[copy(broker, topic, out, tmp_path / "plain")]]) as process:
-            until(lambda: stored(broker, out) > 1100)
+        query = copy(broker, topic, out, tmp_path / "plain", **{"pulsar.client.operationTimeoutMs": RESTART_MS})
+        with Driver(master="local[2,8]", queries=[query]) as process:
+            process.until(lambda: stored(broker, out) > 1100)
             standalone.kill()
             standalone.start()
             process.finish()
@@ -98,8 +106,8 @@ def test_speculative_tasks_on_a_cluster_write_nothing_twice_if_idempotent(  # no
     read = {"minPartitions": "8", "admin.url": broker.admin.web_url}
     column = slow("{n} >= 2600", 20)  # so that Spark has another task try these as well
     one_by_one = [
-        [{"column": column, **copy(broker, topic, plain, tmp_path / "plain", **read)}],
-        [{"column": column, **safe_copy(broker, topic, safe, tmp_path / "safe", **read)}],
+        {"column": column, **copy(broker, topic, plain, tmp_path / "plain", **read)},
+        {"column": column, **safe_copy(broker, topic, safe, tmp_path / "safe", **read)},
     ]
     speculation = {
         "spark.speculation": "true",
@@ -112,7 +120,7 @@ def test_speculative_tasks_on_a_cluster_write_nothing_twice_if_idempotent(  # no
         "spark.sql.execution.arrow.maxRecordsPerBatch": "10",  # so that rows are sent as they come
         "spark.buffer.size": "512",
     }
-    with spark_cluster(tmp_path) as master, Driver(master=master, conf=speculation, rounds=one_by_one) as process:
+    with spark_cluster(tmp_path) as master, Driver(master=master, conf=speculation, queries=one_by_one) as process:
         process.finish()
     assert count(traffic.texts(plain), len(NUMBERS)) > 0, "where nothing is refused, a second task shows"
     assert count(traffic.texts(safe), len(NUMBERS)) == 0

@@ -53,16 +53,16 @@ def test_the_records_of_queries_show_no_secrets(guarded: EmbeddedBroker, tmp_pat
         "spark.eventLog.compress": "false",
         "spark.log.level": "INFO",
     }
-    rounds: list[list[dict[str, Any]]] = []
+    queries: list[dict[str, Any]] = []
     for token in (TOKEN, REFUSED):
         given = options(guarded, token)
         read = {**given, "topic": "secret", "startingOffsets": "earliest", "subscriptionPrefix": "mine"}
-        write = {**given, "topic": "secret-out", "checkpointLocation": str(tmp_path / f"checkpoint {len(rounds)}")}
+        write = {**given, "topic": "secret-out", "checkpointLocation": str(tmp_path / f"checkpoint {len(queries)}")}
         write.pop("admin.url") if token is REFUSED else write.update(idempotent="true", rowsRepeatInOrder="true")
-        rounds.append([{"read": read, "write": write}])
-    with Driver(master="local[2]", conf=records, rounds=rounds) as driver:
+        queries.append({"read": read, "write": write})
+    with Driver(master="local[2]", conf=records, queries=queries) as driver:
         said = driver.output()
-    assert "round 1 is copied" in said
+    assert "query 1 is copied" in said
     assert "all is copied" not in said
     assert "AuthenticationError" in said
     assert_no_secret(said)

@@ -1,0 +1,67 @@
+"""A transaction on which several clients work, each in a process of its own: those of a Spark driver and of its tasks.
+
+One client opens it, and the others join it by its id. Each of them leaves it when its own part is done, so that the one
+that ends it can know from the others that nothing is missing. One that has no end here, because the client closes or
+nobody refers to it any more, is left to the others. The coordinator aborts it after its timeout, like any other.
+"""
+
+from datetime import timedelta
+from types import TracebackType
+from typing import TYPE_CHECKING
+
+from pulsar_actors.client.new_transaction import TransactionOpener
+from pulsar_actors.client.transaction import Transaction
+from pulsar_actors.machines.transaction_events import Leave
+from pulsar_actors.runtime.future import SlimFuture
+from pulsar_actors.wire.transaction_id import TransactionId
+
+if TYPE_CHECKING:
+    from pulsar_actors.client.client import Client
+    from pulsar_actors.runtime.transaction_coordinator_actor import OpenedTransaction
+
+
+class SharedTransaction(Transaction):
+    """Our part of a transaction. A `with` block leaves it at its end, unless the block has ended it."""
+
+    _end_without_references = Leave
+
+    def leave(self) -> None:
+        """Wait for the sends and acknowledgements that have begun here, and leave the transaction to other clients.
+
+        If any of them failed, this raises TransactionHasOperationFailed: it must not be committed.
+        """
+        self._engine.refuse_on_io_thread("leave()", "another thread")
+        self._engine.block(self._end(Leave), None, f"leave() of {self!r}")
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        if self.is_ended:
+            return
+        if kind is None:
+            self.leave()
+        else:  # the error of the block says more, and what has begun may never end
+            self._end(Leave)
+
+
+def open_shared_transaction(client: "Client", timeout: timedelta, number: int) -> SharedTransaction:
+    """Open a transaction that other clients may join. Those with the same number have the same coordinator.
+
+    That matters for a client that is cut off, and sends a message after the end of its transaction: brokers may then
+    take the transaction to be open on that topic, until a later one of the same coordinator ends there.
+    """
+    return _wait_for(client, _opener(client).open(timeout, number), "opening a transaction")
+
+
+def join_transaction(client: "Client", transaction: TransactionId, timeout: timedelta) -> SharedTransaction:
+    """Take part in a transaction with this timeout that another client has opened."""
+    return _wait_for(client, _opener(client).join(transaction, timeout), f"joining transaction {transaction}")
+
+
+def _opener(client: "Client") -> TransactionOpener:
+    return client._context.only(TransactionOpener)  # noqa: SLF001  # pyright: ignore[reportPrivateUsage]
+
+
+def _wait_for(client: "Client", opened: "SlimFuture[OpenedTransaction]", what: str) -> SharedTransaction:
+    context = client._context  # noqa: SLF001  # pyright: ignore[reportPrivateUsage]
+    return SharedTransaction(context.wait_for_answer(opened, what), context.engine, context.pending_calls, client)

@@ -1,0 +1,214 @@
+"""Exactly-once writing: all rows of a batch are sent in one transaction, which the driver commits.
+
+The driver opens a transaction for each batch. Its id goes to the tasks, which join it and send their rows. Readers see
+nothing of them. When all tasks have ended, the driver sends a marker in the same transaction, and commits it.
+
+**A batch that runs again.** Spark runs a batch again if the driver has died before Spark noted its end. The process of
+the dead driver that commits may still live, and commit now. So before a driver commits, it writes to the topic of
+attempts that it is going to. Then it reads everything before that, and aborts each other transaction of the job. Then
+it looks for the marker of the batch in the control topic. Of two processes, one comes first in the topic of attempts:
+the second aborts the first one's transaction, or finds its marker. If there is a marker, the batch is written, and the
+new transaction is aborted.
+
+**A task that runs again.** Its predecessor may have sent a part of the rows, and a transaction is aborted as a whole or
+not at all. So a task writes to the topic of attempts that it begins, before its first row. It does so with a producer
+whose name stands for its part of the batch, and which only one process can have. A second task for the same part, be it
+another try or a speculative one, waits until the first is gone, and then fails: the batch is aborted with all that was
+sent, and Spark runs it again when the query restarts. That the first has sent all rows would not help. It cannot know:
+if the rows cannot be computed to their end, they end for the task as if there were no more. But Spark knows, and stops
+a speculative task that still waits. With `idempotent=true`, tasks can be repeated, as the broker drops what is stored
+(see `idempotence.py`).
+"""
+
+from collections.abc import Callable
+from datetime import timedelta
+from typing import Final
+
+from pulsar_actors.client.client import Client
+from pulsar_actors.client.message_id import MessageId
+from pulsar_actors.client.shared_transaction import SharedTransaction, join_transaction, open_shared_transaction
+from pulsar_actors.client.transaction import Transaction, TransactionState
+from pulsar_actors.crc32c import crc32c
+from pulsar_actors.exceptions import (
+    InvalidConfiguration,
+    InvalidTxnStatusError,
+    NotAllowedError,
+    OutcomeUnknown,
+    PulsarException,
+    TransactionNotFound,
+)
+from pulsar_actors.named_tuple import NamedTuple
+from pulsar_actors.spark.client_pool import refusal_about
+from pulsar_actors.spark.cluster_access import ClusterAccess
+from pulsar_actors.spark.control_topic import BEGAN, COMMITTING, LOOKING, WRITTEN, ControlLog, ControlTopic, Record
+from pulsar_actors.spark.running_task import RunningTask
+from pulsar_actors.wire.topic_name import TopicName
+from pulsar_actors.wire.transaction_id import TransactionId
+
+__all__ = ["BatchTransaction", "ExactlyOnce", "Written"]
+
+DEFAULT_TIMEOUT: Final = 600.0
+"""Seconds. A batch takes no longer, and readers wait no longer for a driver that has died and does not come back."""
+
+COMMIT_TRIES: Final = 5
+"""Times that a commit without an answer is repeated. Each waits for the operation timeout."""
+
+_BEGUN_BEFORE: Final = (
+    "another task has begun to send part {} of this batch, and may have stored some of it in the transaction: so the "
+    "batch is aborted as a whole, and nothing of it is visible. It is written when the query or the job runs again. If "
+    "rows repeat in order and the topic has deduplication, idempotent=true lets tasks be repeated instead"
+)
+
+
+class Written(NamedTuple):
+    """What a task has sent: messages, and bytes."""
+
+    messages: int
+    size: int
+
+
+class ExactlyOnce(NamedTuple):
+    """The options of exactly-once writing."""
+
+    control_topic: str
+    timeout: timedelta
+    """That of the transactions, and so the longest time for a batch."""
+
+    @classmethod
+    def checked(cls, topic: TopicName | None, control: str | None, timeout_ms: int | None) -> "ExactlyOnce":
+        """Check the options, and choose the control topic: one beside the topic."""
+        if control is None:
+            if topic is None:
+                raise InvalidConfiguration(
+                    "exactlyOnce=true needs a controlTopic, if topics are chosen row by row: a small topic for records "
+                    "of what is written"
+                )
+            control = f"{topic}-spark-exactly-once"
+        name = TopicName.parse(control)
+        for one in (topic, name):
+            if one is not None and not one.is_persistent:
+                raise InvalidConfiguration(f"exactlyOnce=true needs persistent topics, and {one} is not")
+        if name == topic:
+            raise InvalidConfiguration("controlTopic is a topic for records of what is written, not for the rows")
+        seconds = DEFAULT_TIMEOUT if timeout_ms is None else timeout_ms / 1000
+        return cls(str(name), timedelta(seconds=seconds))
+
+    def open(self, cluster: ClusterAccess) -> "BatchTransaction":
+        """Open the transaction of a batch. The driver does so when it sends the tasks to the workers."""
+        seconds = self.timeout.total_seconds()
+        with cluster.client() as client:
+            topics = self.control_topic, f"{self.control_topic}-attempts"
+            control, attempts = (client.get_topic_partitions(topic)[0] for topic in topics)  # one, or the first
+            ControlTopic(client, control, seconds).prepare()
+            last = ControlTopic(client, attempts, seconds).prepare()
+            with open_shared_transaction(client, self.timeout, crc32c(control.encode())) as transaction:
+                return BatchTransaction(transaction.txn_id, self.timeout, control, attempts, last)
+
+
+class BatchTransaction(NamedTuple):
+    """The transaction of a batch, as tasks and the driver get to know it."""
+
+    id: TransactionId
+    timeout: timedelta
+    control_topic: str
+    attempts_topic: str
+    opened_after: MessageId
+    """The last of the attempts when the transaction was opened."""
+
+    def join(self, client: Client) -> SharedTransaction:
+        """Take part in it."""
+        return join_transaction(client, self.id, self.timeout)
+
+    def control(self, client: Client) -> ControlTopic:
+        """Return the control topic."""
+        return ControlTopic(client, self.control_topic, self.timeout.total_seconds())
+
+    def attempts(self, client: Client) -> ControlTopic:
+        """Return the topic of attempts."""
+        return ControlTopic(client, self.attempts_topic, self.timeout.total_seconds())
+
+    def send_part(
+        self,
+        client: Client,
+        task: RunningTask,
+        job: str,
+        send: Callable[[Transaction], Written],
+        *,
+        may_repeat: bool,
+    ) -> Written:
+        """Have a task send its part of the batch. Unless that may be repeated, only one task for a part may do so."""
+        record = Record(BEGAN, job, task.batch or 0, self.id, task.partition)
+        attempts = self.attempts(client)
+        with attempts.part(None if may_repeat else f"{self.id}-{task.partition}") as producer:
+            own = producer.send(record.encode())
+            if not may_repeat and any(record == other for other in attempts.between(self.opened_after, own)):
+                raise PulsarException(_BEGUN_BEFORE.format(task.partition))
+            with self.join(client) as transaction:
+                return send(transaction)
+
+    def abort(self, cluster: ClusterAccess) -> None:
+        """Abort it, because the batch has failed."""
+        with cluster.client() as client:
+            self.join(client).abort()
+
+    def commit(self, cluster: ClusterAccess, job: str, batch: int, *, may_repeat: bool) -> bool:
+        """Commit it, and return True; or abort it and return False, because the batch is written already."""
+        with cluster.client() as client, self.attempts(client).log() as attempts, self.control(client).log() as control:
+            self._abort_others(client, attempts, Record(COMMITTING, job, batch, self.id))
+            commit = _Commit(control, self, Record(WRITTEN, job, batch, self.id))
+            with self.join(client) as transaction:
+                marker = commit.commit_or_abort(transaction)
+            attempts.forget_attempts(job)
+            control.forget_markers(job, batch, None if may_repeat else marker)
+        return marker is not None
+
+    def _abort_others(self, client: Client, attempts: ControlLog, own: Record) -> None:
+        """Abort the other transactions of the job, whose drivers are dead or come second."""
+        others = {record.transaction for record in attempts.records_before(attempts.add(own)) if record.job == own.job}
+        for transaction in others - {self.id}:
+            join_transaction(client, transaction, self.timeout).abort()
+
+
+class _Commit:
+    """The commit of a batch, with its marker. Other transactions of the job have ended, or will not succeed."""
+
+    def __init__(self, control: ControlLog, batch: BatchTransaction, marker: Record) -> None:
+        self._control = control
+        self._batch = batch
+        self._marker = marker
+
+    def commit_or_abort(self, transaction: Transaction) -> MessageId | None:
+        """Commit, and return the id of the marker. If the batch is written already, abort, and return None."""
+        if self._is_written():
+            transaction.abort()
+            return None
+        try:
+            return self._commit(transaction)
+        except (TransactionNotFound, InvalidTxnStatusError, NotAllowedError) as refusal:
+            what = f"batch {self._marker.batch} of {self._marker.job} is not written, because its transaction ended"
+            limit = f"its timeout is {self._batch.timeout.total_seconds():g} s, see transactionTimeoutMs"
+            raise refusal_about(f"{what} before that; {limit}", refusal) from refusal
+
+    def _is_written(self) -> bool:
+        """Return whether the batch has a marker."""
+        marker = self._marker
+        own = self._control.add(marker._replace(kind=LOOKING))
+        found = [record for record in self._control.records_before(own) if record.kind == WRITTEN]
+        return (marker.job, marker.batch) in [(record.job, record.batch) for record in found]
+
+    def _commit(self, transaction: Transaction) -> MessageId:
+        """Send the marker, commit, and return its id. If the outcome stays unknown, the marker tells it."""
+        marker = self._control.add(self._marker, transaction)
+        unknown = OutcomeUnknown("")
+        for _ in range(COMMIT_TRIES):
+            try:
+                transaction.commit()
+            except OutcomeUnknown as error:
+                unknown = error
+                if transaction.state is not TransactionState.COMMITTING:
+                    break
+            else:
+                return marker
+        if not self._is_written():
+            raise unknown
+        return marker

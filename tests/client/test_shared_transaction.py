@@ -1,0 +1,86 @@
+import gc
+from datetime import timedelta
+from typing import Any
+
+import pytest
+
+import pulsar_actors as pulsar
+from pulsar_actors.broker.embedded import EmbeddedBroker
+from pulsar_actors.client.shared_transaction import SharedTransaction, join_transaction, open_shared_transaction
+from pulsar_actors.client.transaction import TransactionState
+
+TIMEOUT = timedelta(seconds=60)
+
+
+def opened(client: pulsar.Client) -> SharedTransaction:
+    return open_shared_transaction(client, TIMEOUT, 0)
+
+
+def visible(client: pulsar.Client, topic: str) -> list[bytes]:
+    reader = client.create_reader(topic, pulsar.MessageId.earliest)
+    found = []
+    while reader.has_message_available():
+        found.append(reader.read_next(10_000).data())
+    return found
+
+
+def test_what_several_clients_send_is_committed_by_one_of_them(broker: EmbeddedBroker) -> None:
+    url = broker.service_url
+    with pulsar.Client(url) as first, pulsar.Client(url) as second, pulsar.Client(url) as third:
+        with opened(first) as transaction:
+            first.create_producer("shared").send(b"1", transaction=transaction)
+        with join_transaction(second, transaction.txn_id, TIMEOUT) as joined:
+            second.create_producer("shared").send(b"2", transaction=joined)
+        assert visible(third, "shared") == []
+        last = join_transaction(third, transaction.txn_id, TIMEOUT)
+        third.create_producer("shared").send(b"3", transaction=last)
+        last.commit()
+        assert visible(third, "shared") == [b"1", b"2", b"3"]
+        assert last.state is TransactionState.COMMITTED
+
+
+@pytest.mark.parametrize("end", ["closes", "forgets"])
+def test_a_client_that_does_not_leave_a_transaction_leaves_it_to_the_others(broker: EmbeddedBroker, end: str) -> None:
+    with pulsar.Client(broker.service_url) as other:
+        client = pulsar.Client(broker.service_url)
+        transaction: Any = opened(client)
+        ours = transaction.txn_id
+        client.create_producer(end).send(b"1", transaction=transaction)
+        if end == "forgets":
+            del transaction
+            gc.collect()
+        client.close()
+        join_transaction(other, ours, TIMEOUT).commit()
+        assert visible(other, end) == [b"1"]
+
+
+def test_a_transaction_of_which_a_part_failed_is_left_with_an_error(broker: EmbeddedBroker) -> None:
+    with pulsar.Client(broker.service_url) as client:
+        producer = client.create_producer("part")
+        transaction = opened(client)
+        with pytest.raises(pulsar.MessageTooBig):
+            producer.send(bytes(6 << 20), transaction=transaction)
+        with pytest.raises(pulsar.TransactionHasOperationFailed, match="a part of it failed: an entry of"):
+            transaction.leave()
+
+
+def test_nothing_is_sent_in_a_transaction_that_is_left(broker: EmbeddedBroker) -> None:
+    with pulsar.Client(broker.service_url) as client:
+        with opened(client) as transaction:
+            pass
+        with pytest.raises(pulsar.InvalidTxnStatusError, match="is left"):
+            client.create_producer("late").send(b"1", transaction=transaction)
+        with pytest.raises(pulsar.InvalidTxnStatusError, match="has ended already"):
+            transaction.leave()
+
+
+def test_a_message_whose_topic_cannot_be_registered_any_more_fails_at_once(broker: EmbeddedBroker) -> None:
+    with pulsar.Client(broker.service_url) as client, pulsar.Client(broker.service_url) as other:
+        transaction = opened(client)
+        join_transaction(other, transaction.txn_id, TIMEOUT).abort()
+        producer = client.create_producer("unregistered")
+        sent = [producer.send_async(b"1", transaction=transaction) for _ in range(3)]
+        for done in sent:
+            with pytest.raises(pulsar.TransactionNotFound):
+                done.result(timeout=10)
+        producer.send(b"none")

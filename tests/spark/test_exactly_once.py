@@ -1,0 +1,343 @@
+"""Exactly-once writing: all of a batch is visible, and once, or nothing, whatever runs again and whoever dies."""
+
+import threading
+import time
+from collections.abc import Callable, Iterable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from datetime import timedelta
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from pulsar_actors.broker.embedded import EmbeddedBroker
+from pulsar_actors.broker.model.settings import Settings
+from pulsar_actors.exceptions import PulsarException
+from pulsar_actors.spark import exactly_once
+from pulsar_actors.spark.cluster_access import ClusterAccess
+from pulsar_actors.spark.control_topic import COMMITTING, WRITTEN, Record
+from pulsar_actors.spark.exactly_once import BatchTransaction, ExactlyOnce, Written
+from pulsar_actors.spark.running_task import RunningTask
+from tests.spark.stream import writing
+from tests.spark.traffic import Traffic, until
+from tests.support.admin import Admin
+from tests.support.subjects import Broker
+
+JOB = "job"
+
+
+class Driver:
+    """Batches that are written without Spark, whose commits can be left half done."""
+
+    def __init__(self, broker: Broker, topic: str, timeout: float = 60.0) -> None:
+        self.cluster = ClusterAccess({"service_url": broker.service_url})
+        self.topic = topic
+        self._exactly_once = ExactlyOnce(f"{topic}-control", timedelta(seconds=timeout))
+        self.client = self.cluster.client()
+        self.job = JOB
+
+    def open(self) -> BatchTransaction:
+        return self._exactly_once.open(self.cluster)
+
+    def send(self, *texts: str, batch: int = 7) -> BatchTransaction:
+        """Open a transaction, and send the part of one task."""
+        opened = self.open()
+        self.send_part(opened, texts, batch)
+        return opened
+
+    def send_part(self, opened: BatchTransaction, texts: Iterable[str], batch: int = 7) -> Written:
+        """Send the part of one task, which has a client of its own."""
+
+        def rows(transaction: Any) -> Written:
+            producer = client.create_producer(self.topic)
+            sizes = [len(text) for text in texts if producer.send(text.encode(), transaction=transaction)]
+            return Written(len(sizes), sum(sizes))
+
+        with self.cluster.client() as client:
+            return opened.send_part(client, RunningTask(0, None, batch), self.job, rows, may_repeat=False)
+
+    def commit(self, opened: BatchTransaction, batch: int = 7, *, may_repeat: bool = True) -> bool:
+        return opened.commit(self.cluster, self.job, batch, may_repeat=may_repeat)
+
+    def kept(self) -> list[Record]:
+        """Return the records that are still kept."""
+        return [record for suffix in ("control", "control-attempts") for record in self._kept(f"{self.topic}-{suffix}")]
+
+    def _kept(self, topic: str) -> Iterator[Record]:
+        consumer = self.client.subscribe(topic, "spark-exactly-once")
+        end = self.client.create_producer(topic).send(b"")
+        while (message := consumer.receive(30_000)).message_id() != end:
+            yield Record.decode(message.data())
+        consumer.close()
+
+
+@pytest.fixture
+def driver(broker: Broker, topic: str) -> Iterator[Driver]:
+    driver = Driver(broker, topic)
+    yield driver
+    driver.client.close()
+
+
+def test_a_batch_is_visible_with_its_commit(driver: Driver, traffic: Traffic, topic: str) -> None:
+    opened = driver.send("1", "2")
+    assert traffic.texts(topic) == []
+    assert driver.commit(opened)
+    assert traffic.texts(topic) == ["1", "2"]
+
+
+def test_a_batch_that_is_written_is_not_written_again(driver: Driver, traffic: Traffic, topic: str) -> None:
+    assert driver.commit(driver.send("1"))
+    assert not driver.commit(driver.send("1"))
+    assert traffic.texts(topic) == ["1"]
+    assert driver.commit(driver.send("2", batch=8), batch=8)
+    assert traffic.texts(topic) == ["1", "2"]
+
+
+def test_a_driver_that_died_before_the_marker_holds_nothing_back(driver: Driver, traffic: Traffic, topic: str) -> None:
+    driver.send("1")
+    assert driver.commit(driver.send("1"))
+    assert traffic.texts(topic) == ["1"]
+
+
+def half_commit(driver: Driver, opened: BatchTransaction, batch: int = 7) -> Any:
+    """Do what a commit does until END_TXN, and return the transaction."""
+    client, transaction = driver.client, opened.join(driver.client)
+    client.create_producer(opened.attempts_topic).send(Record(COMMITTING, JOB, batch, opened.id).encode())
+    marker = Record(WRITTEN, JOB, batch, opened.id).encode()
+    client.create_producer(opened.control_topic).send(marker, transaction=transaction)
+    return transaction
+
+
+def test_of_two_drivers_that_commit_a_batch_the_second_aborts_the_first(
+    driver: Driver, traffic: Traffic, topic: str
+) -> None:
+    first = half_commit(driver, driver.send("1"))
+    assert driver.commit(driver.send("1"))
+    assert traffic.texts(topic) == ["1"]
+    with pytest.raises(PulsarException, match=r"TransactionNotFound|InvalidTxnStatus"):
+        first.commit()
+    assert traffic.texts(topic) == ["1"]
+
+
+def test_of_two_drivers_that_commit_a_batch_the_first_may_win(driver: Driver, traffic: Traffic, topic: str) -> None:
+    second = driver.send("1")
+    half_commit(driver, driver.send("1")).commit()
+    assert not driver.commit(second)
+    assert traffic.texts(topic) == ["1"]
+
+
+def test_a_commit_that_comes_between_the_look_and_the_abort_of_the_other_counts(
+    driver: Driver, traffic: Traffic, topic: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    first, second = driver.send("1"), driver.send("1")
+    join = exactly_once.join_transaction
+
+    def commit_the_first(client: Any, transaction: Any, timeout: Any) -> Any:
+        if transaction == first.id:
+            monkeypatch.undo()
+            half_commit(driver, first).commit()
+        return join(client, transaction, timeout)
+
+    monkeypatch.setattr(exactly_once, "join_transaction", commit_the_first)
+    assert not driver.commit(second)
+    assert traffic.texts(topic) == ["1"]
+
+
+def test_another_job_that_is_half_way_is_let_alone(driver: Driver, traffic: Traffic, topic: str) -> None:
+    driver.job = "other"
+    other = driver.send("1")
+    driver.job = JOB
+    assert driver.commit(driver.send("2"))
+    driver.job = "other"
+    assert driver.commit(other)
+    assert traffic.texts(topic) == ["1", "2"]
+
+
+def test_a_task_whose_part_another_has_begun_is_refused(driver: Driver, traffic: Traffic, topic: str) -> None:
+    opened = driver.send("1")
+    for _ in range(2):
+        with pytest.raises(PulsarException, match="another task has begun to send part 0 of this batch"):
+            driver.send_part(opened, ["1", "2"])
+    opened.abort(driver.cluster)
+    with pytest.raises(PulsarException, match="batch 7 of job is not written, because its transaction ended"):
+        driver.commit(opened)
+    assert traffic.texts(topic) == []
+
+
+def test_a_substitute_waits_for_a_task_that_still_sends(
+    driver: Driver, traffic: Traffic, topic: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    opened = driver.open()
+    began, go_on, waits = threading.Event(), threading.Event(), threading.Event()
+    sleep = time.sleep
+
+    def note_and_sleep(seconds: float) -> None:
+        waits.set()
+        sleep(seconds)
+
+    def held() -> Iterator[str]:
+        began.set()
+        assert go_on.wait(30)
+        yield "1"
+
+    with ThreadPoolExecutor(2) as tasks:
+        first = tasks.submit(driver.send_part, opened, held())
+        assert began.wait(30)
+        monkeypatch.setattr(time, "sleep", note_and_sleep)
+        second = tasks.submit(driver.send_part, opened, ["1"])
+        assert waits.wait(30)
+        go_on.set()
+        assert first.result(30) == Written(1, 1)
+        with pytest.raises(PulsarException, match="another task has begun to send part 0 of this batch"):
+            second.result(30)
+    assert driver.commit(opened)
+    assert traffic.texts(topic) == ["1"]
+
+
+def test_records_that_are_not_needed_are_not_kept(driver: Driver) -> None:
+    for batch in (7, 8, 9):
+        driver.commit(driver.send("1", batch=batch), batch=batch)
+    driver.commit(driver.send("1", batch=9), batch=9)
+    assert [(record.kind, record.batch) for record in driver.kept()] == [(WRITTEN, 9)]
+
+
+def test_a_job_that_cannot_run_again_leaves_no_marker(driver: Driver) -> None:
+    driver.commit(driver.send("1"), may_repeat=False)
+    assert driver.kept() == []
+
+
+def test_nothing_of_a_batch_that_takes_too_long_is_visible(broker: Broker, topic: str, traffic: Traffic) -> None:
+    driver = Driver(broker, topic, timeout=0.5)
+    with driver.client:
+        with pytest.raises(PulsarException, match=r"open for longer than its timeout of 0\.5 s|has been ended"):
+            driver.send_part(driver.open(), slow_texts())
+        assert traffic.texts(topic) == []
+
+
+def slow_texts() -> Iterator[str]:
+    """Yield texts until an error comes of it."""
+    deadline = time.monotonic() + 30
+    while time.monotonic() < deadline:
+        yield "1"
+
+
+# With Spark.
+
+
+def rows(spark: Any, last: int, partitions: int = 2) -> Any:
+    return spark.range(0, last, 1, partitions).selectExpr("id", "cast(id as string) as value")
+
+
+def write(frame: Any, broker: Broker, topic: str, **options: str) -> None:
+    writing(frame.select("value"), broker, topic=topic, exactlyOnce="true", **options)
+
+
+def test_a_job_is_written_as_a_whole(spark: Any, broker: Broker, traffic: Traffic, partitioned: str) -> None:
+    write(rows(spark, 5000, 3), broker, partitioned)
+    assert sorted(map(int, traffic.texts(partitioned))) == list(range(5000))
+
+
+def test_a_job_without_rows_is_written(spark: Any, broker: Broker, traffic: Traffic, topic: str) -> None:
+    write(rows(spark, 0), broker, topic)
+    write(rows(spark, 3), broker, topic)
+    assert sorted(traffic.texts(topic)) == ["0", "1", "2"]
+
+
+def test_nothing_of_a_job_that_fails_is_visible_and_nothing_waits_for_it(
+    spark: Any, broker: Broker, traffic: Traffic, topic: str
+) -> None:
+    failing = rows(spark, 40_000).selectExpr("if(id % 20000 = 17777, raise_error('half way'), value) as value")
+    with pytest.raises(Exception, match=r"half way|has begun to send part"):
+        write(failing, broker, topic)
+    traffic.send(topic, ["after"])
+    assert traffic.texts(topic) == ["after"]
+
+
+def test_a_job_with_a_name_is_written_once(spark: Any, broker: Broker, traffic: Traffic, topic: str) -> None:
+    for _ in range(2):
+        write(rows(spark, 1000), broker, topic, writerName="of 20 November")
+    assert sorted(map(int, traffic.texts(topic))) == list(range(1000))
+    write(rows(spark, 1000), broker, topic, writerName="of 21 November")
+    assert len(traffic.texts(topic)) == 2000
+
+
+def test_a_task_that_failed_half_way_fails_the_job_unless_its_rows_are_told_apart(
+    spark: Any, broker: Broker, traffic: Traffic, topic: str, tmp_path: Path
+) -> None:
+    numbers = spark.sparkContext.parallelize(range(200_000), 2)
+    frame = numbers.mapPartitions(failing_once(tmp_path / "failed")).toDF("value string")
+    with pytest.raises(Exception, match="another task has begun to send part"):
+        write(frame, broker, topic)
+    assert traffic.texts(topic) == []
+    broker.admin.set_deduplication(topic, on=True)
+    assert until(lambda: broker.admin.is_deduplicating(topic))
+    (tmp_path / "failed").unlink()
+    options = {"idempotent": "true", "rowsRepeatInOrder": "true", "admin.url": broker.admin.web_url}
+    for _ in range(2):
+        write(frame, broker, topic, writerName="job", **options)
+    assert sorted(map(int, traffic.texts(topic))) == list(range(200_000))
+
+
+def failing_once(flag: Path) -> Callable[[Iterable[int]], Iterator[tuple[str]]]:
+    """Return a function of a partition's numbers that fails in the middle of the first task that gets there."""
+
+    def texts(numbers: Iterable[int]) -> Iterator[tuple[str]]:
+        for number in numbers:
+            if number % 100_000 == 77_777 and not flag.exists():
+                flag.touch()
+                raise ArithmeticError("half way")
+            yield (f"{number}",)
+
+    return texts
+
+
+def test_a_stream_is_written_exactly_once(
+    spark: Any, broker: Broker, traffic: Traffic, topic: str, checkpoint: str
+) -> None:
+    numbers = [f"{number}" for number in range(1000)]
+    for sent in (numbers[:400], numbers[400:]):
+        traffic.send(topic, sent)
+        reader = spark.readStream.format("pulsar").option("service.url", broker.service_url).option("topic", topic)
+        frame = reader.option("startingOffsets", "earliest").option("subscriptionPrefix", "copy").load()
+        writer = frame.writeStream.format("pulsar").option("service.url", broker.service_url)
+        writer = writer.option("topic", f"{topic}-out").option("exactlyOnce", "true")
+        query = writer.option("checkpointLocation", checkpoint).trigger(availableNow=True).start()
+        assert query.awaitTermination(120)
+    assert sorted(map(int, traffic.texts(f"{topic}-out"))) == list(range(1000))
+
+
+def test_a_batch_of_a_stream_whose_end_spark_has_not_noted_is_not_written_again(
+    spark: Any, broker: Broker, traffic: Traffic, topic: str, checkpoint: str
+) -> None:
+    traffic.send(topic, [f"{number}" for number in range(100)])
+    reader = spark.readStream.format("pulsar").option("service.url", broker.service_url).option("topic", topic)
+    frame = reader.option("startingOffsets", "earliest").option("subscriptionPrefix", "copy").load()
+    writer = frame.writeStream.format("pulsar").option("service.url", broker.service_url)
+    writer = writer.option("topic", f"{topic}-out").option("exactlyOnce", "true")
+    for _ in range(2):
+        query = writer.option("checkpointLocation", checkpoint).trigger(availableNow=True).start()
+        assert query.awaitTermination(120)
+        for noted in Path(checkpoint, "commits").iterdir():
+            noted.unlink()
+    assert sorted(map(int, traffic.texts(f"{topic}-out"))) == list(range(100))
+
+
+def test_options_that_do_not_go_together_are_refused(spark: Any, embedded: Broker, topic: str) -> None:
+    frame = rows(spark, 1)
+    for options, says in (
+        ({"topic": "non-persistent://public/default/x"}, "needs persistent topics"),
+        ({"controlTopic": topic}, "a topic for records of what is written, not for the rows"),
+        ({"exactlyOnce": "false", "controlTopic": "c"}, "controlTopic goes with exactlyOnce=true"),
+        ({"exactlyOnce": "false", "writerName": "w"}, "writerName goes with idempotent=true or exactlyOnce=true"),
+        ({"transactionTimeoutMs": "0"}, "takes a whole number from 1 on"),
+        ({"idempotent": "true", "sequenceColumn": "id", "admin.url": "http://x"}, "say rowsRepeatInOrder=true instead"),
+    ):
+        with pytest.raises(Exception, match=says):
+            writing(frame.select("value"), embedded, **{"topic": topic, "exactlyOnce": "true", **options})
+
+
+def test_a_cluster_without_transactions_is_refused(spark: Any, topic: str) -> None:
+    with EmbeddedBroker(settings=Settings(transaction_coordinators=0)) as broker:
+        subject = Broker(broker.service_url, Admin(broker.web_url))
+        with pytest.raises(Exception, match="set transactionCoordinatorEnabled=true"):
+            write(rows(spark, 1), subject, topic)
