@@ -38,6 +38,15 @@ class Driver:
         self._process.communicate()
         self._log.close()
 
+    @property
+    def pid(self) -> int:
+        """The process of the driver, and the session of all that it has started."""
+        return self._process.pid
+
+    @property
+    def has_ended(self) -> bool:
+        return self._process.poll() is not None
+
     def kill(self) -> None:
         with contextlib.suppress(ProcessLookupError):
             os.killpg(self._process.pid, signal.SIGKILL)
@@ -46,7 +55,7 @@ class Driver:
         """Wait until a condition holds; fail if the process ends before that."""
 
         def holds() -> bool:
-            assert self._process.poll() is None, self.output()
+            assert not self.has_ended, self.output()
             return bool(true())
 
         until(holds)
