@@ -45,6 +45,8 @@ from pulsar_actors.machines.transaction_events import (
     EndAnswered,
     EndFailed,
     EndTransaction,
+    Join,
+    Leave,
     RefuseWork,
     Register,
     Registered,
@@ -75,11 +77,12 @@ class AnyTransaction(RuleBasedStateMachine):
 
     machine_class: Any = TransactionMachine
     starts: tuple[int, ...] = (0, 1, 1, 2, 3)
+    shared = False
 
     def __init__(self) -> None:
         super().__init__()
         self.now = 0.0
-        self.machine: TransactionMachine = self.machine_class(ID.most, 60.0, 30.0)
+        self.machine: TransactionMachine = self.machine_class(ID.most, 60.0, 30.0, shared=self.shared)
         self.there: str | None = None  # what it is at the coordinator
         self.begins = self.is_out = self.is_not_out = False
         self.registering: list[object] = []
@@ -90,7 +93,7 @@ class AnyTransaction(RuleBasedStateMachine):
         self.refused = self.settling = self.settled = self.dropped = False
         self.failure: PulsarException | None = None
         self.timer: StartTimer | None = None
-        self.is_closing = self.told_of_failure = False
+        self.is_closing = self.told_of_failure = self.leaving = False
 
     # What the transaction does.
 
@@ -133,6 +136,7 @@ class AnyTransaction(RuleBasedStateMachine):
 
     def send_end(self, *, commit: bool) -> None:
         assert self.sent in {None, commit}, "ends in two ways"
+        assert not self.leaving, "ends what it has left to others"
         assert self.settled, "ends before its work has ended"
         assert self.refused, "takes work after its end"
         assert not (commit and self.failure), "commits without a part of it"
@@ -144,6 +148,9 @@ class AnyTransaction(RuleBasedStateMachine):
             assert self.there == COMMITTED, "told of a commit that is none"
         elif wanted == "abort":
             assert self.there != COMMITTED, "told of an abort that is none"
+        elif wanted == "leave":
+            assert self.settled, "left before its work has ended"
+            assert self.failure is None, "left without a part of it, and nobody is told"
 
     def hear_failure(self, wanted: str, error: PulsarException) -> None:
         if wanted != "commit":
@@ -174,9 +181,12 @@ class AnyTransaction(RuleBasedStateMachine):
 
     @initialize(data=st.data())
     def go_some_way(self, data: st.DataObject) -> None:
-        self.tell(Begin())
+        self.begin()
         for _ in range(data.draw(st.sampled_from(self.starts))):
             self.advance()
+
+    def begin(self) -> None:
+        self.tell(Begin())
 
     @rule()
     def go_on(self) -> None:
@@ -212,6 +222,12 @@ class AnyTransaction(RuleBasedStateMachine):
     @rule(wanted=st.sampled_from(["commit", "abort"]))
     def is_to_end(self, wanted: str) -> None:
         self.tell((Commit if wanted == "commit" else Abort)(self.caller(wanted)))
+
+    @precondition(lambda self: self.is_out)
+    @rule()
+    def is_left(self) -> None:
+        self.leaving = self.leaving or self.machine.state is State.OPEN
+        self.tell(Leave(self.caller("leave")))
 
     @precondition(lambda self: self.is_out)
     @rule()
@@ -285,6 +301,7 @@ class AnyTransaction(RuleBasedStateMachine):
     @rule()
     def the_client_closes(self) -> None:
         self.is_closing = True
+        self.leaving = self.leaving or (self.shared and self.machine.state is State.OPEN)
         self.tell(CloseTransaction())
 
     @rule()
@@ -301,6 +318,7 @@ class AnyTransaction(RuleBasedStateMachine):
     @invariant()
     def its_state_is_true(self) -> None:
         state = self.machine.state
+        assert (state in {State.LEAVE_SETTLING, State.LEFT}) <= self.leaving, "is left, and nobody wanted that"
         assert (state is State.COMMITTED) <= (self.there == COMMITTED), "is not committed"
         assert (state in {State.ABORTED, State.TIMED_OUT}) <= (self.there != COMMITTED), "is not aborted"
         assert not (self.told_of_failure and self.there == COMMITTED), "told that a commit failed that did not"
@@ -323,12 +341,23 @@ class AnyTransaction(RuleBasedStateMachine):
         assert not (self.is_closing and self.machine.state in waits), "stays open"
 
 
+class AnySharedTransaction(AnyTransaction):
+    """One that other clients share, and that another one has opened."""
+
+    shared = True
+
+    def begin(self) -> None:
+        self.there = OPEN
+        self.tell(Join(ID))
+
+
 MODEL = settings(max_examples=200, stateful_step_count=30)
 HUNT = hunting(MODEL, 20)
 
 
-def test_every_promise_of_a_transaction_holds() -> None:
-    run_state_machine_as_test(AnyTransaction, settings=MODEL)
+@pytest.mark.parametrize("model", [AnyTransaction, AnySharedTransaction])
+def test_every_promise_of_a_transaction_holds(model: type[AnyTransaction]) -> None:
+    run_state_machine_as_test(model, settings=MODEL)
 
 
 def complete(machine: TransactionMachine, event: Any, now: float) -> Any:
@@ -412,6 +441,23 @@ FAULTS = [
           "without an answer|takes work", "go_on", "the_client_ends"),
     fault(BeginFailed, State.OPENING, "fail_opening", {"dest": INTERNAL},
           "was not opened, and goes on", "is_not_opened"),
+    # Left to others.
+    fault(Leave, State.OPEN, "settle", {"dest": State.ABORT_SETTLING},
+          "ends what it has left", "is_left", "go_on"),
+    fault(Settled, State.LEAVE_SETTLING, "fail_leave", {"guard": "never"},
+          "left without a part", "is_left", "go_on", "work_ends"),
+    fault(Settled, State.LEAVE_SETTLING, "complete_leave", {"does": None},
+          "without an answer", "is_left", "go_on"),
+    fault(Settled, State.LEAVE_SETTLING, "complete_leave", {"does": "send_commit"},
+          "ends what it has left", "is_left", "go_on"),
+    fault(Leave, State.COMMITTING, "refuse", {"does": None},
+          "without an answer", "go_on", "is_left"),
+]
+SHARED_FAULTS = [
+    fault(CloseTransaction, State.OPEN, "settle_and_leave", {"guard": "never"},
+          "ends what it has left", "the_client_closes", "go_on", guard="is_shared"),
+    fault(Join, State.OPENING, "hand_out", {"does": None},
+          "is open for ever|takes work", "the_client_closes"),
 ]
 # fmt: on
 
@@ -419,3 +465,8 @@ FAULTS = [
 @pytest.mark.parametrize("fault", FAULTS, ids=str)
 def test_a_chart_that_breaks_a_promise_is_found_out(fault: Fault) -> None:
     Hunt(CHART, TransactionMachine, AnyTransaction, FURTHER, HUNT).find_out(fault, 0)
+
+
+@pytest.mark.parametrize("fault", SHARED_FAULTS, ids=str)
+def test_a_chart_that_breaks_a_promise_of_a_shared_one_is_found_out(fault: Fault) -> None:
+    Hunt(CHART, TransactionMachine, AnySharedTransaction, FURTHER, HUNT).find_out(fault, 0)
