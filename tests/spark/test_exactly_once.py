@@ -322,20 +322,6 @@ def test_a_batch_of_a_stream_whose_end_spark_has_not_noted_is_not_written_again(
     assert sorted(map(int, traffic.texts(f"{topic}-out"))) == list(range(100))
 
 
-def test_options_that_do_not_go_together_are_refused(spark: Any, embedded: Broker, topic: str) -> None:
-    frame = rows(spark, 1)
-    for options, says in (
-        ({"topic": "non-persistent://public/default/x"}, "needs persistent topics"),
-        ({"controlTopic": topic}, "a topic for records of what is written, not for the rows"),
-        ({"exactlyOnce": "false", "controlTopic": "c"}, "controlTopic goes with exactlyOnce=true"),
-        ({"exactlyOnce": "false", "writerName": "w"}, "writerName goes with idempotent=true or exactlyOnce=true"),
-        ({"transactionTimeoutMs": "0"}, "takes a whole number from 1 on"),
-        ({"idempotent": "true", "sequenceColumn": "id", "admin.url": "http://x"}, "say rowsRepeatInOrder=true instead"),
-    ):
-        with pytest.raises(Exception, match=says):
-            writing(frame.select("value"), embedded, **{"topic": topic, "exactlyOnce": "true", **options})
-
-
 def test_a_cluster_without_transactions_is_refused(spark: Any, topic: str) -> None:
     with EmbeddedBroker(settings=Settings(transaction_coordinators=0)) as broker:
         subject = Broker(broker.service_url, Admin(broker.web_url))

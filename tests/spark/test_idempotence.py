@@ -92,7 +92,7 @@ def test_each_write_of_a_batch_needs_a_name_of_its_own(
         writing(frame.select("value"), broker, topic=deduplicated, rowsRepeatInOrder="true")
 
     query = copying(spark, broker, source, nameless, f"{checkpoint}-nameless")
-    with pytest.raises(Exception, match="an idempotent write inside foreachBatch needs a writerName"):
+    with pytest.raises(Exception, match="an idempotent or exactly-once write inside foreachBatch needs a writerName"):
         query.awaitTermination(120)
     query = copying(spark, broker, source, twice, checkpoint)
     assert query.awaitTermination(120)

@@ -185,6 +185,16 @@ def test_options_show_no_secrets() -> None:
             "leave out memoryLimitBytes",
         ),
         (sink, {"rowsRepeatInOrder": "true"}, "rowsRepeatInOrder goes with idempotent=true"),
+        (sink, {"writerName": "w"}, "writerName goes with idempotent=true or exactlyOnce=true"),
+        (sink, {"controlTopic": "c"}, "controlTopic goes with exactlyOnce=true"),
+        (sink, {"exactlyOnce": "true", "topic": "non-persistent://public/default/t"}, "needs persistent topics"),
+        (sink, {"exactlyOnce": "true", "controlTopic": "t"}, "for records of what is written, not for the rows"),
+        (sink, {"exactlyOnce": "true", "transactionTimeoutMs": "0"}, "takes a whole number from 1 on"),
+        (
+            sink,
+            {"exactlyOnce": "true", "idempotent": "true", "sequenceColumn": "id"},
+            "say rowsRepeatInOrder=true instead of sequenceColumn",
+        ),
     ],
 )
 def test_a_wrong_option_is_refused_with_a_hint(make: Any, options: dict[str, str], says: str) -> None:

@@ -8,13 +8,14 @@ import pytest
 from pyspark.sql.types import LongType, StructType
 
 from pulsar_actors.exceptions import InvalidArgument, InvalidConfiguration
+from pulsar_actors.spark.exactly_once import Written
 from pulsar_actors.spark.options import SinkOptions
 from pulsar_actors.spark.row_messages import RowConverter
-from pulsar_actors.spark.writers import BatchWriter, StreamWriter, Written
+from pulsar_actors.spark.writers import BatchWriter, StreamWriter, TaskEnded
 
 OPTIONS = {"service.url": "pulsar://127.0.0.1:1", "topic": "t"}
 SCHEMA = StructType().add("value", "string")
-COMMITS = [Written(2, 20), None, Written(3, 31)]
+COMMITS = [TaskEnded(Written(2, 20), "job", 7, None), None, TaskEnded(Written(3, 31), "job", 7, None)]
 
 
 @pytest.fixture(autouse=True)
@@ -32,7 +33,7 @@ def test_the_sum_of_a_write_is_logged(caplog: pytest.LogCaptureFixture) -> None:
     writer.commit(COMMITS)
     writer.abort([None])
     done, failed = logged(caplog)
-    assert done == "sent 5 messages of 51 bytes"
+    assert done == "the write: sent 5 messages of 51 bytes"
     assert failed.startswith("the write failed: finished tasks sent 0 messages of 0 bytes; ")
 
 
