@@ -143,6 +143,21 @@ def test_a_commit_that_comes_between_the_look_and_the_abort_of_the_other_counts(
     assert traffic.texts(topic) == ["1"]
 
 
+def test_a_driver_that_died_between_the_marker_and_the_commit_has_written_nothing(
+    driver: Driver, traffic: Traffic, topic: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def die(_: Any) -> None:
+        raise KeyboardInterrupt
+
+    opened = driver.send("1")
+    with monkeypatch.context() as patched:
+        patched.setattr(exactly_once.SharedTransaction, "commit", die)
+        with pytest.raises(KeyboardInterrupt):
+            driver.commit(opened)
+    assert driver.commit(driver.send("1"))
+    assert traffic.texts(topic) == ["1"]
+
+
 def test_another_job_that_is_half_way_is_let_alone(driver: Driver, traffic: Traffic, topic: str) -> None:
     driver.job = "other"
     other = driver.send("1")
@@ -271,9 +286,12 @@ def test_a_task_that_failed_half_way_fails_the_job_unless_its_rows_are_told_apar
     assert traffic.texts(topic) == []
     broker.admin.set_deduplication(topic, on=True)
     assert until(lambda: broker.admin.is_deduplicating(topic))
-    (tmp_path / "failed").unlink()
     options = {"idempotent": "true", "rowsRepeatInOrder": "true", "admin.url": broker.admin.web_url}
+    failing = numbers.map(lambda number: (f"{number}" if number % 100_000 < 77_777 else 1 / 0,)).toDF("value string")
+    with pytest.raises(Exception, match="ZeroDivisionError"):
+        write(failing, broker, topic, writerName="job", **options)
     for _ in range(2):
+        (tmp_path / "failed").unlink()
         write(frame, broker, topic, writerName="job", **options)
     assert sorted(map(int, traffic.texts(topic))) == list(range(200_000))
 
