@@ -328,11 +328,6 @@ class TransactionMachine(StateMachine, chart=CHART):
         self._callers.append(event.token)
         return [self._ask_to_end(commit=False)]
 
-    # Leave a shared one.
-    (Row(Leave, OPEN, LEAVE_SETTLING, None, "settle"),)
-    (Row(Settled, LEAVE_SETTLING, LEFT, "has_failed", "fail_leave"),)
-    (Row(Settled, LEAVE_SETTLING, LEFT, None, "complete_leave"),)
-
     # Leave.
 
     def complete_leave(self, event: Settled, now: float) -> Effects:

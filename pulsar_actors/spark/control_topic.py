@@ -11,9 +11,9 @@ than the marker of each job's last batch.
 
 import json
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterator, Sequence
 from contextlib import contextmanager
-from typing import Final, TypeVar
+from typing import Any, Final, TypeVar
 
 from pulsar_actors.client.client import Client
 from pulsar_actors.client.consumer import Consumer
@@ -60,8 +60,8 @@ class Record(NamedTuple):
     def decode(cls, payload: bytes) -> "Record":
         """Return the record of a payload."""
         try:
-            fields = json.loads(payload)
-            return cls(**{**fields, "transaction": TransactionId(*fields["transaction"])})
+            fields: dict[str, Any] = json.loads(payload)
+            return cls(transaction=TransactionId(*fields.pop("transaction")), **fields)
         except (ValueError, TypeError, KeyError) as error:
             raise InvalidMessage(
                 f"there is a message that is no record of a batch in a control topic: {error}"
@@ -84,7 +84,7 @@ class ControlTopic:
         return last
 
     @contextmanager
-    def part(self, name: str | None) -> Iterator[Producer]:
+    def part(self, name: str | None) -> Generator[Producer, None, None]:
         """Give one task at a time the producer with this name. Others wait: those that Spark starts as a substitute.
 
         Without a name, all tasks get one.
@@ -102,7 +102,7 @@ class ControlTopic:
                 yield Record.decode(message.data())
 
     @contextmanager
-    def log(self) -> Iterator["ControlLog"]:
+    def log(self) -> Generator["ControlLog", None, None]:
         """Read the records that are kept, and add some. One process at a time does so."""
         producer = self._client.create_producer(self.topic)
         consumer = self._subscribe()
