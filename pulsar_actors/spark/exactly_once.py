@@ -23,12 +23,12 @@ a speculative task that still waits. With `idempotent=true`, tasks can be repeat
 from collections.abc import Callable
 from datetime import timedelta
 from typing import Final
+from zlib import crc32
 
 from pulsar_actors.client.client import Client
 from pulsar_actors.client.message_id import MessageId
 from pulsar_actors.client.shared_transaction import SharedTransaction, join_transaction, open_shared_transaction
 from pulsar_actors.client.transaction import Transaction, TransactionState
-from pulsar_actors.crc32c import crc32c
 from pulsar_actors.exceptions import (
     InvalidConfiguration,
     InvalidTxnStatusError,
@@ -101,7 +101,7 @@ class ExactlyOnce(NamedTuple):
             control, attempts = (client.get_topic_partitions(topic)[0] for topic in topics)  # one, or the first
             ControlTopic(client, control, seconds).prepare()
             last = ControlTopic(client, attempts, seconds).prepare()
-            with open_shared_transaction(client, self.timeout, crc32c(control.encode())) as transaction:
+            with open_shared_transaction(client, self.timeout, crc32(control.encode())) as transaction:
                 return BatchTransaction(transaction.txn_id, self.timeout, control, attempts, last)
 
 
